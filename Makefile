@@ -1,0 +1,40 @@
+# Each target works on a fresh machine with CPython >= 3.11 (venv, pip) and make.
+PYTHON ?= python3
+BIN := .venv/bin
+
+.PHONY: help run test lint types layers check bench clean
+
+help:
+	@echo "make run    the quickstart: five Jacobians, explained and timed"
+	@echo "make test   the test suite"
+	@echo "make check  lint, types and layers"
+	@echo "make bench  the speed table (needs the bench extra)"
+
+.venv/installed: pyproject.toml
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[dev]"
+	@touch $@
+
+run: .venv/installed
+	$(BIN)/python examples/quickstart.py
+
+test: .venv/installed
+	$(BIN)/python -m pytest
+
+lint: .venv/installed
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: .venv/installed
+	$(BIN)/mypy
+
+layers: .venv/installed
+	$(BIN)/lint-imports
+
+check: lint types layers
+
+bench: .venv/installed
+	$(BIN)/python -m benchmarks
+
+clean:
+	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis

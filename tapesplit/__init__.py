@@ -1,0 +1,1 @@
+"""Full Jacobians for autograd code by scheduled Jacobian chaining."""
