@@ -1,0 +1,283 @@
+"""Recording: run a user's function once on autograd's primitives and keep the tape.
+
+This is the only module that traces. autograd's trace level is one number for the whole process, so recording
+holds a process-wide lock, and the level is put back however the function ends.
+
+Most of a scalar tape is arithmetic on single numbers. autograd's general path through `primitive` costs several
+microseconds per operation; `TapeBox`, a subclass of autograd's own `ArrayBox`, records arithmetic and indexing
+directly and leaves everything else, and every mixed or nested case, to that general path.
+"""
+
+import gc
+import operator
+import threading
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import autograd.numpy as anp
+import numpy as np
+from autograd.core import VJPNode
+from autograd.numpy.numpy_boxes import ArrayBox
+from autograd.tracer import Box, Node, box_type_mappings, isbox, notrace_primitives, trace_stack
+
+from tapesplit.errors import InputTypeError
+from tapesplit.tape import Tape
+
+__all__ = ["ForeignTraceError", "is_traced", "record", "recording_lock"]
+
+recording_lock = threading.RLock()
+"""Held while anything is traced: by `record`, and by derivative rules that trace themselves."""
+
+
+class ForeignTraceError(Exception):
+    """The recorded values belong to a derivative that autograd is already taking."""
+
+
+class TapeNode(Node):
+    """Place of a value on its tape: autograd's general path makes one per primitive call."""
+
+    __slots__ = ("entries", "index")
+
+    def __init__(
+        self,
+        value: Any,
+        fun: Callable[..., Any],
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        parent_argnums: tuple[int, ...],
+        parents: tuple["TapeNode", ...],
+    ) -> None:
+        entries = self.entries = parents[0].entries
+        self.index = len(entries)
+        indices = tuple([parent.index for parent in parents])
+        entries.append((fun, parent_argnums, indices, tuple(args), kwargs, value))
+
+    def initialize_root(self, entries: list[tuple[Any, ...]], value: Any) -> None:
+        """Start a tape, or add one more input to it."""
+        self.entries = entries
+        self.index = len(entries)
+        entries.append((None, (), (), (), {}, value))
+
+
+# What VJP tracing treats as constant (comparisons, argmax, shape queries, ...), recording does too.
+notrace_primitives[TapeNode] = notrace_primitives[VJPNode]
+
+_FIRST, _SECOND, _BOTH = (0,), (1,), (0, 1)
+_NO_KEYWORDS: dict[str, Any] = {}
+_new_node = TapeNode.__new__
+_PLAIN_NUMBERS = frozenset({float, int, np.ndarray, np.float64})
+"""Operands that need no look by autograd: exact types only, so no subclass loses its own behavior."""
+
+
+class TapeBox(ArrayBox):
+    """An autograd array box whose arithmetic records itself while it belongs to one of our tapes."""
+
+    __slots__ = ()
+
+    __hash__ = ArrayBox.__hash__
+
+    def __getitem__(self, index: Any) -> Any:
+        """Record an indexing operation."""
+        parent = self._node
+        if type(parent) is not TapeNode or type(index) in Box.types:
+            return _general_getitem(self, index)
+        value = self._value
+        return _append(self, parent, _general_getitem, (value, index), value[index])
+
+    def __neg__(self) -> Any:
+        parent = self._node
+        if type(parent) is not TapeNode:
+            return anp.negative(self)
+        value = self._value
+        return _append(self, parent, anp.negative, (value,), -value)
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        """Record ``ndarray <operator> box`` directly; leave every other ufunc call to autograd."""
+        reflected = _REFLECTED_UFUNCS.get(ufunc)
+        if reflected and method == "__call__" and not kwargs and type(inputs[0]) in _PLAIN_NUMBERS:
+            return reflected(inputs[1], inputs[0])
+        return ArrayBox.__array_ufunc__(self, ufunc, method, *inputs, **kwargs)
+
+
+_general_getitem = ArrayBox.__getitem__
+
+
+def _append(box: Any, parent: TapeNode, primitive: Any, args: tuple[Any, ...], value: Any) -> Any:
+    """Record a primitive with one active argument, its first."""
+    entries = parent.entries
+    node = _new_node(TapeNode)
+    node.entries = entries
+    node.index = len(entries)
+    entries.append((primitive, _FIRST, (parent.index,), args, _NO_KEYWORDS, value))
+    return TapeBox(value, box._trace, node)
+
+
+def _binary(primitive: Any, operate: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    """Make ``box <operator> other`` for a primitive that equals a Python operator on plain values."""
+
+    def method(self: Any, other: Any) -> Any:
+        parent = self._node
+        if type(parent) is TapeNode:
+            kind = type(other)
+            left = self._value
+            entries = parent.entries
+            if kind is TapeBox:
+                partner = other._node
+                if type(partner) is TapeNode and partner.entries is entries:
+                    right = other._value
+                    value = operate(left, right)
+                    node = _new_node(TapeNode)
+                    node.entries = entries
+                    node.index = len(entries)
+                    entries.append(
+                        (primitive, _BOTH, (parent.index, partner.index), (left, right), _NO_KEYWORDS, value)
+                    )
+                    return TapeBox(value, self._trace, node)
+            elif kind in _PLAIN_NUMBERS:
+                value = operate(left, other)
+                node = _new_node(TapeNode)
+                node.entries = entries
+                node.index = len(entries)
+                entries.append((primitive, _FIRST, (parent.index,), (left, other), _NO_KEYWORDS, value))
+                return TapeBox(value, self._trace, node)
+        return primitive(self, other)
+
+    return method
+
+
+def _reflected(primitive: Any, operate: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    """Make ``other <operator> box``; Python calls it only when ``other`` is no box."""
+
+    def method(self: Any, other: Any) -> Any:
+        parent = self._node
+        if type(parent) is TapeNode and type(other) in _PLAIN_NUMBERS:
+            right = self._value
+            value = operate(other, right)
+            entries = parent.entries
+            node = _new_node(TapeNode)
+            node.entries = entries
+            node.index = len(entries)
+            entries.append((primitive, _SECOND, (parent.index,), (other, right), _NO_KEYWORDS, value))
+            return TapeBox(value, self._trace, node)
+        return primitive(other, self)
+
+    return method
+
+
+_REFLECTED_UFUNCS: dict[Any, Callable[[Any, Any], Any]] = {}
+for _name, _primitive, _operate, _ufunc in (
+    ("add", anp.add, operator.add, np.add),
+    ("sub", anp.subtract, operator.sub, np.subtract),
+    ("mul", anp.multiply, operator.mul, np.multiply),
+    ("truediv", anp.true_divide, operator.truediv, np.true_divide),
+    ("pow", anp.power, operator.pow, np.power),
+    ("matmul", anp.matmul, operator.matmul, np.matmul),
+):
+    setattr(TapeBox, f"__{_name}__", _binary(_primitive, _operate))
+    setattr(TapeBox, f"__r{_name}__", _reflected(_primitive, _operate))
+    _REFLECTED_UFUNCS[_ufunc] = getattr(TapeBox, f"__r{_name}__")
+
+Box.types.add(TapeBox)
+Box.type_mappings[TapeBox] = TapeBox
+# A box of a Python number stays an ArrayBox: Python's and NumPy's arithmetic differ there (1.0 / 0.0).
+_BOXED_BY_US = tuple(
+    kind for kind, box in box_type_mappings.items() if box is ArrayBox and kind not in {float, complex, ArrayBox}
+)
+
+
+@contextmanager
+def _tracing() -> Iterator[int]:
+    """Enter one trace level with our boxes and without garbage collection; leave no trace of it."""
+    with recording_lock:
+        level = trace_stack.top
+        boxes = [box_type_mappings[kind] for kind in _BOXED_BY_US]
+        collecting = gc.isenabled()
+        gc.disable()
+        box_type_mappings.update(dict.fromkeys(_BOXED_BY_US, TapeBox))
+        trace_stack.top = level + 1
+        try:
+            yield level + 1
+        finally:
+            trace_stack.top = level
+            box_type_mappings.update(zip(_BOXED_BY_US, boxes, strict=True))
+            if collecting:
+                gc.enable()
+
+
+def is_traced(*values: Any) -> bool:
+    """Tell whether any of the values is an autograd box, that is, already being differentiated."""
+    return any(map(isbox, values))
+
+
+def record(fun: Callable[..., Any], *args: Any, argnum: int | Sequence[int] = 0, **kwargs: Any) -> Tape:
+    """Run ``fun(*args, **kwargs)`` once and return its tape.
+
+    Parameters
+    ----------
+    fun
+        Function of autograd.numpy operations.
+    *args, **kwargs
+        Its arguments. Those at ``argnum`` must be real arrays or floating-point numbers.
+    argnum
+        Position of the argument to differentiate by, or several positions.
+
+    Returns
+    -------
+    Tape
+        Entries in the order of execution; the inputs come first. Values are kept, not copied.
+
+    Raises
+    ------
+    InputTypeError
+        If autograd cannot differentiate with respect to the type of an argument.
+    IndexError
+        If there is no argument at ``argnum``.
+    Exception
+        Whatever ``fun`` raises, with a note on the step that it hit.
+
+    Notes
+    -----
+    About 0.7 µs for an operation between numbers, 4 µs for a call of an autograd.numpy function. Recording holds a
+    process-wide lock, since autograd's trace level belongs to the process.
+
+    Examples
+    --------
+    >>> import autograd.numpy as np
+    >>> tape = record(lambda x: x * np.sin(x), np.ones(3))
+    >>> len(tape), tape.output, tape.label(1)
+    (3, 2, 'sin')
+    """
+    argnums = (argnum,) if isinstance(argnum, (int, np.integer)) else tuple(argnum)
+    name = getattr(fun, "__qualname__", None) or getattr(fun, "__name__", None) or type(fun).__name__
+    entries: list[tuple[Any, ...]] = []
+    boxed = list(args)
+    with _tracing() as level:
+        for position in argnums:
+            boxed[position] = _input_box(entries, args[position], level, position)
+        try:
+            result = fun(*boxed, **kwargs)
+        except BaseException as error:
+            last = entries[-1][0]
+            error.add_note(
+                f"while recording {name} for its Jacobian, after {len(entries) - len(argnums)} operations"
+                + (f", the last one {getattr(last, '__name__', last)}" if last else "")
+            )
+            raise
+    if isbox(result) and result._trace == level and type(result._node) is TapeNode:  # noqa: SLF001 (autograd's API)
+        return Tape(entries, len(argnums), result._node.index, result._value, name)  # noqa: SLF001 (the same)
+    warnings.warn("Output seems independent of input.", UserWarning, stacklevel=3)
+    return Tape(entries, len(argnums), None, result, name)
+
+
+def _input_box(entries: list[tuple[Any, ...]], value: Any, level: int, position: int) -> Box:
+    """Box one input of the tape."""
+    try:
+        box_type = box_type_mappings[type(value)]
+    except KeyError:
+        raise InputTypeError(
+            f"argument {position} is of type {type(value).__name__}, which autograd cannot differentiate with respect "
+            "to; pass a float or an array of floats (np.asarray(x, dtype=float))"
+        ) from None
+    return box_type(value, level, TapeNode.new_root(entries, value))

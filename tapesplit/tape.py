@@ -1,0 +1,112 @@
+"""The tape: what one call of a user's function computed, entry by entry.
+
+A tape is data only. It knows nothing of autograd; a primitive is any callable with a name.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+__all__ = ["Tape", "TapeEntry"]
+
+
+class TapeEntry(NamedTuple):
+    """One recorded call of a primitive.
+
+    The recorder appends plain tuples with these six fields, since it must be cheap.
+    """
+
+    primitive: Callable[..., Any] | None
+    """The autograd primitive, or None for an input."""
+    argnums: tuple[int, ...]
+    """Positions of the active arguments (those that depend on an input)."""
+    parents: tuple[int, ...]
+    """Tape indices of the active arguments, in the order of ``argnums``."""
+    args: tuple[Any, ...]
+    """All positional arguments as plain values."""
+    kwargs: Mapping[str, Any]
+    """Keyword arguments."""
+    value: Any
+    """What the primitive returned."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Tape:
+    """The computation graph of one function call, in the order of execution.
+
+    Parameters
+    ----------
+    entries
+        Tuples with the fields of `TapeEntry`; the first ``inputs`` of them are the inputs.
+    inputs
+        Number of inputs that derivatives are taken with respect to.
+    output
+        Index of the entry that is the function's value; None if the value does not depend on an input.
+    value
+        The function's value.
+    name
+        Name of the function, for messages and reports.
+
+    Examples
+    --------
+    >>> import autograd.numpy as np
+    >>> from tapesplit import record
+    >>> tape = record(lambda x: np.sin(x[0] * x[1]), np.array([1.0, 2.0]))
+    >>> print(tape)
+    tape of <lambda>: 5 entries, 1 input, output entry 4
+      0  input        (2,)
+      1  __getitem__  ()    <- 0
+      2  __getitem__  ()    <- 0
+      3  multiply     ()    <- 1, 2
+      4  sin          ()    <- 3
+    """
+
+    entries: Sequence[tuple[Any, ...]]
+    inputs: int
+    output: int | None
+    value: Any
+    name: str = "function"
+
+    def __len__(self) -> int:
+        return len(self.entries)
+
+    def __getitem__(self, index: int) -> TapeEntry:
+        """Return one entry by its tape index."""
+        return TapeEntry(*self.entries[index])
+
+    def shape(self, index: int) -> tuple[int, ...]:
+        """Shape of the value of one entry."""
+        return np.shape(self.entries[index][5])
+
+    def label(self, index: int) -> str:
+        """Name of the primitive of one entry."""
+        primitive = self.entries[index][0]
+        return "input" if primitive is None else getattr(primitive, "__name__", str(primitive))
+
+    def __str__(self) -> str:
+        head = (
+            f"tape of {self.name}: {len(self)} entries, {self.inputs} input{'s' * (self.inputs != 1)}, "
+            f"output entry {self.output}"
+        )
+        shown = range(len(self)) if len(self) <= 40 else [*range(20), *range(len(self) - 20, len(self))]
+        labels = {i: self.label(i) for i in shown}
+        shapes = {i: _shape_text(self.entries[i][5]) for i in shown}
+        wide, tall = max(map(len, labels.values())), max(map(len, shapes.values()))
+        lines = [head]
+        for i in shown:
+            if len(self) > 40 and i == len(self) - 20:
+                lines.append(f"  ... {len(self) - 40} entries ...")
+            parents = self.entries[i][2]
+            arrow = f" <- {', '.join(map(str, parents))}" if parents else ""
+            lines.append(f"{i:>3}  {labels[i]:<{wide}}  {shapes[i]:<{tall}}{arrow}".rstrip())
+        return "\n".join(lines)
+
+    def __repr__(self) -> str:
+        return f"<Tape of {self.name}: {len(self)} entries, output {self.output}>"
+
+
+def _shape_text(value: Any) -> str:
+    """Shape of an array, type name of anything else."""
+    return str(value.shape).replace(" ", "") if hasattr(value, "shape") else type(value).__name__
