@@ -1,0 +1,329 @@
+"""Read and write configuration files; the fields of `Config` are the one table of keys.
+
+A file has one ``key value`` pair per line; blank lines and lines that start with ``//`` are skipped. Parser,
+dump and help text are derived from the metadata of the fields, so that a new key is one new field.
+"""
+
+import difflib
+import math
+from collections.abc import Callable
+from dataclasses import Field, dataclass, field, fields
+from pathlib import Path
+from typing import Any, Final, final
+
+from jcdp_core.errors import ConfigError
+
+__all__ = ["Config", "key_table", "read_config"]
+
+_WORD: Final = 1 << 64  # the random engine and its distributions work on 64-bit words
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class _Kind:
+    """How the values of one key are read, checked and written."""
+
+    syntax: str
+    parse: Callable[[str], Any]
+    check: Callable[[Any], None]
+    write: Callable[[Any], str]
+
+
+def _integer(text: str) -> int:
+    """Parse one integer."""
+    try:
+        return int(text)
+    except ValueError:
+        raise ValueError(f"{text!r} is not an integer") from None
+
+
+def _real(text: str) -> float:
+    """Parse one real number."""
+    try:
+        return float(text)
+    except ValueError:
+        raise ValueError(f"{text!r} is not a number") from None
+
+
+def _check_integer(value: int, lowest: int) -> None:
+    """Raise unless *value* is an integer in [lowest, 2^64)."""
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise TypeError(f"{value!r} is not an integer")
+    if not lowest <= value < _WORD:
+        raise ValueError(f"{value} is out of range: give an integer from {lowest} to 2^64 - 1")
+
+
+def _count(lowest: int) -> _Kind:
+    """Return the kind of one integer that is at least *lowest*."""
+    return _Kind("N", _integer, lambda value: _check_integer(value, lowest), str)
+
+
+def _check_lengths(value: tuple[int, ...]) -> None:
+    """Raise unless *value* is a non-empty sequence of positive integers."""
+    if not value:
+        raise ValueError("no length given: give one or more positive integers, as in 4,5,6")
+    for length in value:
+        _check_integer(length, 1)
+
+
+def _parse_pair(number: Callable[[str], Any]) -> Callable[[str], Any]:
+    """Return the parser of two numbers with white space between them."""
+
+    def parse(text: str) -> tuple[Any, Any]:
+        words = text.split()
+        if len(words) != 2:
+            raise ValueError(f"{text!r} is not a range: give two numbers, as in 5 50")
+        return number(words[0]), number(words[1])
+
+    return parse
+
+
+def _check_order(value: tuple[Any, Any]) -> None:
+    """Raise ValueError if the range *value* is reversed."""
+    if value[0] > value[1]:
+        raise ValueError(f"the range {value[0]} {value[1]} is reversed: write {value[1]} {value[0]}")
+
+
+def _check_integers(value: tuple[int, int]) -> None:
+    """Raise unless *value* is an ordered pair of positive integers."""
+    for bound in value:
+        _check_integer(bound, 1)
+    _check_order(value)
+
+
+def _check_reals(value: tuple[float, float]) -> None:
+    """Raise unless *value* is an ordered pair of finite numbers >= 0."""
+    for bound in value:
+        if not (math.isfinite(bound) and bound >= 0):
+            raise ValueError(f"{bound} is out of range: give a finite number that is not negative")
+    _check_order(value)
+
+
+def _check_flag(value: bool) -> None:
+    """Raise TypeError unless *value* is a bool."""
+    if not isinstance(value, bool):
+        raise TypeError(f"{value!r} is not a flag: give True or False")
+
+
+def _flag(text: str) -> bool:
+    """Parse 0 or 1."""
+    if text not in {"0", "1"}:
+        raise ValueError(f"{text!r} is not a flag: give 0 or 1")
+    return text == "1"
+
+
+def _check_seconds(value: float) -> None:
+    """Raise ValueError unless *value* is a time."""
+    if not (math.isfinite(value) and value >= 0):
+        raise ValueError(f"{value} is not a time: give seconds, or 0 for no limit")
+
+
+_LENGTHS: Final = _Kind(
+    "N,N,...",
+    lambda text: tuple(_integer(word.strip()) for word in text.split(",")),
+    _check_lengths,
+    lambda value: ",".join(map(str, value)),
+)
+_INTEGERS: Final = _Kind(
+    "A B", _parse_pair(_integer), _check_integers, lambda value: f"{value[0]} {value[1]}"
+)
+_REALS: Final = _Kind("A B", _parse_pair(_real), _check_reals, lambda value: f"{value[0]!r} {value[1]!r}")
+_FLAG: Final = _Kind("0|1", _flag, _check_flag, lambda value: str(int(value)))
+_SECONDS: Final = _Kind(
+    "SECONDS", _real, _check_seconds, lambda value: f"{value:g}" if value == int(value) else repr(value)
+)
+
+
+def _key(default: Any, kind: _Kind, meaning: str) -> Any:
+    """Declare one key of the configuration file."""
+    return field(default=default, metadata={"kind": kind, "meaning": meaning})
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config:
+    """Settings of the chain generator and of the solvers.
+
+    ``str(config)`` is a configuration file that gives the same settings when it is read.
+
+    Parameters
+    ----------
+    length : tuple of int
+        Lengths q of the chains; one random stream runs through all of them in this order.
+    amount : int
+        Chains per length.
+    size_range, dag_size_range : tuple of int
+        Smallest and largest vector size and number of edges |E| of a link (both ends included).
+    tangent_factor_range, adjoint_factor_range : tuple of float
+        Factor times |E| is the tangent or adjoint cost of a link in fma.
+    density_range : tuple of float
+        Read for compatibility; dense chains do not depend on it.
+    available_threads : int
+        Machines; 0 means unlimited.
+    available_memory : int
+        Edges that an adjoint step may keep on one machine; 0 means unlimited.
+    matrix_free : bool
+        Whether eliminations are allowed beside products.
+    time_to_solve : float
+        Time limit of one exact solve in s; 0 means no limit.
+    seed : int
+        Seed of the 64-bit Mersenne Twister; the default is the default of the C++ standard library.
+
+    Raises
+    ------
+    ConfigError
+        If a value is out of range; the message names the key.
+
+    Examples
+    --------
+    >>> config = Config(length=(6,), size_range=(5, 500), dag_size_range=(1000, 100000), seed=2457497973)
+    >>> config.machines
+    1
+    >>> print(str(config).splitlines()[2])
+    size_range 5 500
+    """
+
+    length: tuple[int, ...] = _key((1,), _LENGTHS, "lengths of the chains, one stream through all of them")
+    amount: int = _key(1, _count(1), "random chains per length")
+    size_range: tuple[int, int] = _key((1, 1), _INTEGERS, "range of the vector sizes n and m")
+    dag_size_range: tuple[int, int] = _key((1, 1), _INTEGERS, "range of the edges |E| of a link")
+    tangent_factor_range: tuple[float, float] = _key((1.0, 1.0), _REALS, "range of tangent cost / |E|")
+    adjoint_factor_range: tuple[float, float] = _key((1.0, 1.0), _REALS, "range of adjoint cost / |E|")
+    density_range: tuple[float, float] = _key(
+        (0.0, 1.0), _REALS, "range of densities (no effect on dense chains)"
+    )
+    available_threads: int = _key(1, _count(0), "machines; 0 = unlimited")
+    available_memory: int = _key(0, _count(0), "edges that fit on one machine; 0 = unlimited")
+    matrix_free: bool = _key(True, _FLAG, "1 = eliminations allowed, 0 = products only")
+    time_to_solve: float = _key(10.0, _SECONDS, "time limit of one exact solve; 0 = none")
+    seed: int = _key(5489, _count(0), "seed of mt19937_64")
+
+    def __post_init__(self) -> None:
+        for key in fields(self):
+            try:
+                _kind(key).check(getattr(self, key.name))
+            except (TypeError, ValueError) as error:
+                raise ConfigError(f"{key.name}: {error}") from None
+        edges = self.dag_size_range[0]
+        for name in ("tangent_factor_range", "adjoint_factor_range"):
+            if edges * getattr(self, name)[0] < 0.5:
+                raise ConfigError(
+                    f"{name}: the lower end {getattr(self, name)[0]} times {edges} edges rounds to a cost "
+                    "of 0 fma; raise it or the lower end of dag_size_range"
+                )
+
+    def __str__(self) -> str:
+        return "".join(f"{key.name} {_kind(key).write(getattr(self, key.name))}\n" for key in fields(self))
+
+    @property
+    def machines(self) -> int | None:
+        """Number of machines, None if unlimited."""
+        return self.available_threads or None
+
+    @property
+    def memory_limit(self) -> int | None:
+        """Edges per machine, None if unlimited."""
+        return self.available_memory or None
+
+    @property
+    def time_limit(self) -> float | None:
+        """Time limit of one exact solve in s, None if there is none."""
+        return self.time_to_solve or None
+
+
+def _kind(key: Field) -> _Kind:
+    """Return how the values of *key* are read, checked and written."""
+    kind: _Kind = key.metadata["kind"]
+    return kind
+
+
+def key_table() -> str:
+    """Return the table of keys that help texts print.
+
+    Returns
+    -------
+    str
+        One line per key: name, syntax, meaning and default.
+
+    Examples
+    --------
+    >>> print(key_table().splitlines()[1])
+      amount                N        random chains per length [1]
+    """
+    rows = [(key.name, _kind(key), key.metadata["meaning"], key.default) for key in fields(Config)]
+    return "\n".join(
+        f"  {name:<21} {kind.syntax:<8} {meaning} [{kind.write(default)}]"
+        for name, kind, meaning, default in rows
+    )
+
+
+def _nearest(word: str) -> str:
+    """Return the advice for the unknown key *word*."""
+    names = [key.name for key in fields(Config)]
+    close = difflib.get_close_matches(word.lower(), names, n=1, cutoff=0.5)
+    return f"did you mean {close[0]!r}?" if close else f"the keys are {', '.join(names)}"
+
+
+def _read_line(line: str, values: dict[str, Any]) -> None:
+    """Add the pair in *line* to *values*."""
+    name, _, text = line.partition(" ")
+    key = next((key for key in fields(Config) if key.name == name), None)
+    if key is None:
+        raise ValueError(f"unknown key {name!r}; {_nearest(name)}")
+    if name in values:
+        raise ValueError(f"{name}: given twice; remove one of the lines")
+    kind = _kind(key)
+    if not text:
+        raise ValueError(f"{name}: the value is missing; write '{name} {kind.syntax}'")
+    try:
+        values[name] = kind.parse(text)
+        kind.check(values[name])
+    except ValueError as error:
+        raise ValueError(f"{name}: {error}") from None
+
+
+def read_config(path: str | Path) -> Config:
+    r"""Read a configuration file.
+
+    Parameters
+    ----------
+    path : str or path
+        File with one ``key value`` pair per line; missing keys keep their defaults.
+
+    Returns
+    -------
+    Config
+        The settings.
+
+    Raises
+    ------
+    ConfigError
+        If the file cannot be read, or if a line has an unknown key (the nearest valid one is named), a key
+        that was given before, or a malformed, reversed or out-of-range value. The message starts with
+        ``file:line:``.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "batch.in"
+    ...     _ = path.write_text("length 2,3\n// a comment\nsize_range 5 50\n")
+    ...     read_config(path).length
+    (2, 3)
+    """
+    try:
+        lines = Path(path).read_text(encoding="utf-8").splitlines()
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot read the configuration file: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise ConfigError(f"{path}: not a text file in UTF-8; give a file of 'key value' lines") from None
+    values: dict[str, Any] = {}
+    for number, line in enumerate(lines, start=1):
+        words = " ".join(line.split())
+        if not words or words.startswith("//"):
+            continue
+        try:
+            _read_line(words, values)
+        except ValueError as error:
+            raise ConfigError(f"{path}:{number}: {error}") from None
+    return Config(**values)

@@ -1,0 +1,151 @@
+"""Configuration files: keys are read, written and described from one table; errors name line and key."""
+
+from dataclasses import fields
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from jcdp_core.config import Config, key_table, read_config
+from jcdp_core.errors import ConfigError
+
+PUBLISHED = """\
+// the published statistics
+length 1,2,3,4,5,6,7,8
+amount 10000
+size_range 5 50
+dag_size_range 1000 10000
+available_threads 8
+available_memory 0
+matrix_free 1
+
+  // indented comment
+time_to_solve 10
+seed 4711
+"""
+
+
+@pytest.fixture
+def write(tmp_path):
+    """Return a function that writes a configuration file and returns its path."""
+
+    def write(text):
+        path = tmp_path / "config.in"
+        path.write_text(text, encoding="utf-8")
+        return path
+
+    return write
+
+
+def test_reads_the_published_file(write):
+    assert read_config(write(PUBLISHED)) == Config(
+        length=(1, 2, 3, 4, 5, 6, 7, 8),
+        amount=10000,
+        size_range=(5, 50),
+        dag_size_range=(1000, 10000),
+        available_threads=8,
+        time_to_solve=10.0,
+        seed=4711,
+    )
+
+
+def test_zero_means_unlimited():
+    config = Config(available_threads=0, available_memory=0, time_to_solve=0.0)
+    assert (config.machines, config.memory_limit, config.time_limit) == (None, None, None)
+    config = Config(available_threads=3, available_memory=700, time_to_solve=1.5)
+    assert (config.machines, config.memory_limit, config.time_limit) == (3, 700, 1.5)
+
+
+def _ordered(numbers):
+    return st.tuples(numbers, numbers).map(lambda pair: tuple(sorted(pair)))
+
+
+_counts = st.integers(1, 2**64 - 1)
+_factors = _ordered(st.floats(0.5, 1e6))
+
+
+@settings(derandomize=True, deadline=None, max_examples=100)
+@given(
+    st.builds(
+        Config,
+        length=st.lists(st.integers(1, 1000), min_size=1, max_size=5).map(tuple),
+        amount=_counts,
+        size_range=_ordered(_counts),
+        dag_size_range=_ordered(_counts),
+        tangent_factor_range=_factors,
+        adjoint_factor_range=_factors,
+        density_range=_ordered(st.floats(0, 1)),
+        available_threads=st.integers(0, 2**64 - 1),
+        available_memory=st.integers(0, 2**64 - 1),
+        matrix_free=st.booleans(),
+        time_to_solve=st.floats(0, 1e9),
+        seed=st.integers(0, 2**64 - 1),
+    )
+)
+def test_dump_reads_back(tmp_path_factory, config):
+    path = tmp_path_factory.mktemp("dump") / "config.in"
+    path.write_text(str(config), encoding="utf-8")
+    assert read_config(path) == config
+
+
+def test_table_lists_every_key_with_its_default():
+    lines = key_table().splitlines()
+    assert [line.split()[0] for line in lines] == [key.name for key in fields(Config)]
+    assert lines[-1].split()[-1] == "[5489]"
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("sizerange 5 50", r"unknown key 'sizerange'; did you mean 'size_range'\?"),
+        ("SEED 5", r"unknown key 'SEED'; did you mean 'seed'\?"),
+        ("xyzzy 1", r"unknown key 'xyzzy'; the keys are length, amount, .*, seed"),
+        ("amount", r"amount: the value is missing; write 'amount N'"),
+        ("amount ten", r"amount: 'ten' is not an integer"),
+        ("amount 0", r"amount: 0 is out of range: give an integer from 1"),
+        ("length 3,,4", r"length: '' is not an integer"),
+        ("length 3,0", r"length: 0 is out of range"),
+        ("size_range 50 5", r"size_range: the range 50 5 is reversed: write 5 50"),
+        ("size_range 5", r"size_range: '5' is not a range: give two numbers, as in 5 50"),
+        ("size_range 5 50 500", r"size_range: '5 50 500' is not a range"),
+        ("size_range 0 5", r"size_range: 0 is out of range: give an integer from 1"),
+        ("dag_size_range 1 1e5", r"dag_size_range: '1e5' is not an integer"),
+        ("tangent_factor_range 2 1", r"tangent_factor_range: the range 2.0 1.0 is reversed"),
+        ("adjoint_factor_range 1 nan", r"adjoint_factor_range: nan is out of range"),
+        ("density_range -1 1", r"density_range: -1.0 is out of range"),
+        ("density_range low 1", r"density_range: 'low' is not a number"),
+        ("matrix_free yes", r"matrix_free: 'yes' is not a flag: give 0 or 1"),
+        ("time_to_solve -1", r"time_to_solve: -1.0 is not a time"),
+        ("seed -1", r"seed: -1 is out of range: give an integer from 0"),
+        ("seed 18446744073709551616", r"seed: 18446744073709551616 is out of range"),
+        ("available_threads 7", r"available_threads: given twice"),
+    ],
+)
+def test_errors_name_file_line_and_key(write, line, message):
+    path = write(f"available_threads 3\n\n// a comment\n{line}\n")
+    with pytest.raises(ConfigError, match=rf"config\.in:4: {message}"):
+        read_config(path)
+
+
+def test_missing_and_binary_files(tmp_path):
+    with pytest.raises(ConfigError, match=r"absent\.in: cannot read the configuration file: No such file"):
+        read_config(tmp_path / "absent.in")
+    (tmp_path / "binary.in").write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(ConfigError, match=r"binary\.in: not a text file"):
+        read_config(tmp_path / "binary.in")
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"length": ()}, "length: no length given"),
+        ({"amount": True}, "amount: True is not an integer"),
+        ({"amount": 1.0}, "amount: 1.0 is not an integer"),
+        ({"size_range": (9, 8)}, "size_range: the range 9 8 is reversed"),
+        ({"matrix_free": 1}, "matrix_free: 1 is not a flag"),
+        ({"tangent_factor_range": (0.4, 1.0)}, "tangent_factor_range: .* rounds to a cost of 0 fma"),
+    ],
+)
+def test_values_are_checked_without_a_file_too(values, message):
+    with pytest.raises(ConfigError, match=message):
+        Config(**values)
