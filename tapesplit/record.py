@@ -10,7 +10,6 @@ directly and leaves everything else, and every mixed or nested case, to that gen
 
 import gc
 import operator
-import threading
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -24,16 +23,9 @@ from autograd.tracer import Box, Node, box_type_mappings, isbox, notrace_primiti
 
 from tapesplit.errors import InputTypeError
 from tapesplit.tape import Tape
+from tapesplit.tracing import tracing_lock
 
-__all__ = ["ForeignTraceError", "is_traced", "record", "recording_lock"]
-
-recording_lock = threading.RLock()
-"""Held while anything is traced: by `record`, and by derivative rules that trace themselves."""
-
-
-class ForeignTraceError(Exception):
-    """The recorded values belong to a derivative that autograd is already taking."""
-
+__all__ = ["is_traced", "record"]
 
 class TapeNode(Node):
     """Place of a value on its tape: autograd's general path makes one per primitive call."""
@@ -190,8 +182,7 @@ _BOXED_BY_US = tuple(
 @contextmanager
 def _tracing() -> Iterator[int]:
     """Enter one trace level with our boxes and without garbage collection; leave no trace of it."""
-    with recording_lock:
-        level = trace_stack.top
+    with tracing_lock() as level:
         boxes = [box_type_mappings[kind] for kind in _BOXED_BY_US]
         collecting = gc.isenabled()
         gc.disable()
@@ -200,7 +191,6 @@ def _tracing() -> Iterator[int]:
         try:
             yield level + 1
         finally:
-            trace_stack.top = level
             box_type_mappings.update(zip(_BOXED_BY_US, boxes, strict=True))
             if collecting:
                 gc.enable()

@@ -1,0 +1,125 @@
+"""Primitives without a vector rule: a loop over autograd's own rule, one direction at a time.
+
+It is right for every primitive that autograd can differentiate, user-defined ones included, and it is the oracle that vector rules
+are tested against. Rules may trace by themselves (`checkpoint`, `odeint`, `fixed_point`), so the loop holds the tracing lock.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+from autograd.core import SparseObject, primitive_jvps, primitive_vjps, vspace
+
+from tapesplit.errors import RuleError
+from tapesplit.leaves import element_count, flatten, unflatten
+from tapesplit.tape import TapeEntry
+from tapesplit.tracing import tracing_lock
+
+__all__ = ["loop_adjoint", "loop_tangent"]
+
+
+def loop_adjoint(A: np.ndarray, entry: TapeEntry) -> list[np.ndarray]:
+    """Carry ``k`` adjoints of a result to those of each active argument.
+
+    Parameters
+    ----------
+    A
+        Adjoints, shape ``(k, *ans.shape)``; containers in one axis.
+    entry
+        The recorded call.
+
+    Returns
+    -------
+    list of ndarray
+        One array of shape ``(k, *arg.shape)`` for each active argument.
+
+    Raises
+    ------
+    RuleError
+        If autograd has no VJP for the primitive.
+    """
+    with tracing_lock():
+        vjp = _vjp(entry)
+        targets = [entry.args[i] for i in entry.argnums]
+        columns: list[list[np.ndarray]] = [[] for _ in targets]
+        for row in A:
+            # autograd hands the VJP values of the result's own type; some rules look at it.
+            gradients = tuple(vjp(_cotangent(row, entry.value)))
+            for column, gradient, target in zip(columns, gradients, targets, strict=True):
+                column.append(flatten(_dense(gradient, target)))
+    return [_stacked(column, target) for column, target in zip(columns, targets, strict=True)]
+
+
+def loop_tangent(T: np.ndarray, entry: TapeEntry, argnum: int) -> np.ndarray:
+    """Carry ``k`` tangents of one argument to those of the result.
+
+    Takes autograd's JVP where there is one, else the local Jacobian from the VJP (one call per element of the result).
+
+    Raises
+    ------
+    RuleError
+        If autograd has neither rule for the primitive.
+    """
+    if entry.primitive in primitive_jvps:
+        try:
+            return _jvp_loop(T, entry, argnum)
+        except (NotImplementedError, KeyError):
+            pass  # a JVP that lacks this argument: the VJP may have it
+    size = element_count(entry.value)
+    basis = np.eye(size, dtype=np.result_type(flatten(entry.value), 0.0)).reshape(-1, *_batch_shape(entry.value))
+    single = entry._replace(argnums=(argnum,), parents=entry.parents[:1])
+    jacobian = loop_adjoint(basis, single)[0].reshape(size, -1)
+    return (T.reshape(len(T), -1) @ jacobian.T).reshape(len(T), *_batch_shape(entry.value))
+
+
+def _jvp_loop(T: np.ndarray, entry: TapeEntry, argnum: int) -> np.ndarray:
+    """Loop over autograd's JVP."""
+    with tracing_lock():
+        jvp, target = primitive_jvps[entry.primitive], entry.args[argnum]
+        rows = [
+            flatten(
+                _dense(jvp((argnum,), [unflatten(row, target)], entry.value, entry.args, dict(entry.kwargs)), entry.value)
+            )
+            for row in T.reshape(len(T), -1)
+        ]
+    return _stacked(rows, entry.value)
+
+
+def _vjp(entry: TapeEntry) -> Callable[[Any], Iterator[Any]]:
+    """Return autograd's VJP of a recorded call."""
+    try:
+        maker = primitive_vjps[entry.primitive]
+    except KeyError:
+        name = getattr(entry.primitive, "__name__", entry.primitive)
+        raise RuleError(
+            f"autograd has no VJP for {name!r} with respect to arguments {entry.argnums}; define one with "
+            "autograd.extend.defvjp or register vector rules with tapesplit.defvector"
+        ) from None
+    return maker(entry.argnums, entry.value, entry.args, dict(entry.kwargs))
+
+
+def _cotangent(row: np.ndarray, value: Any) -> Any:
+    """One adjoint in the form of the value; NumPy numbers stay numbers."""
+    return row[()] if np.shape(value) == () and isinstance(row, np.ndarray) else unflatten(np.ravel(row), value)
+
+
+def _dense(gradient: Any, like: Any) -> Any:
+    """Turn autograd's sparse gradients into dense ones."""
+    if isinstance(gradient, SparseObject):
+        return gradient.mut_add(vspace(like).zeros())
+    if isinstance(gradient, (tuple, list)) and isinstance(like, (tuple, list)):
+        return [_dense(g, item) for g, item in zip(gradient, like, strict=True)]
+    return gradient
+
+
+def _batch_shape(value: Any) -> tuple[int, ...]:
+    """Shape of one direction of a value: its own, or one axis for containers."""
+    return (element_count(value),) if isinstance(value, (tuple, list, dict)) else np.shape(value)
+
+
+def _stacked(rows: list[np.ndarray], like: Any) -> np.ndarray:
+    """Stack flat directions and give them the shape of the value."""
+    shape = _batch_shape(like)
+    if not rows:
+        return np.zeros((0, *shape))
+    return np.stack(rows).reshape(len(rows), *shape)

@@ -1,0 +1,106 @@
+"""Index maps: what a primitive that only moves elements does to flat positions.
+
+A map lists, for each element of the result, the flat position in the argument that it comes from, -1 for a constant. It is found by
+running the primitive on position numbers, so that one line registers a primitive and every form of its arguments is covered.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from tapesplit.leaves import flatten, renumber
+from tapesplit.tape import TapeEntry
+
+__all__ = ["IndexMap", "index_map"]
+
+
+@dataclass(frozen=True)
+class IndexMap:
+    """Where the elements of a result come from, for one argument.
+
+    Parameters
+    ----------
+    sources
+        Flat position in the argument for each element of the result, -1 for none.
+    size
+        Number of elements of the argument.
+    """
+
+    sources: np.ndarray
+    size: int
+
+    @cached_property
+    def run(self) -> slice | None:
+        """The positions as a slice with a positive step, if they are one."""
+        s = self.sources
+        if s.size == 0 or s[0] < 0:
+            return None
+        if s.size == 1:
+            return slice(int(s[0]), int(s[0]) + 1, 1)
+        step = int(s[1] - s[0])
+        if step <= 0 or not np.array_equal(s, np.arange(s[0], s[0] + step * s.size, step)):
+            return None
+        return slice(int(s[0]), int(s[-1]) + 1, step)
+
+    @cached_property
+    def is_identity(self) -> bool:
+        """Whether every element keeps its flat position."""
+        return self.run == slice(0, self.size, 1) and self.sources.size == self.size
+
+    @cached_property
+    def _targets(self) -> np.ndarray:
+        """Positions in the result that come from the argument at all."""
+        return np.flatnonzero(self.sources >= 0)
+
+    @cached_property
+    def _groups(self) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
+        """Result positions ordered by source, starts of equal sources, those sources; None if no source repeats."""
+        sources = self.sources[self._targets]
+        order = np.argsort(sources, kind="stable")
+        ordered = sources[order]
+        starts = np.flatnonzero(np.diff(ordered, prepend=-1))
+        return None if starts.size == ordered.size else (self._targets[order], starts, ordered[starts])
+
+    def gather(self, X: np.ndarray) -> np.ndarray:
+        """Carry tangents ``(k, size)`` to ``(k, sources.size)``."""
+        if self.run is not None:
+            return X[:, self.run]
+        if self._targets.size == self.sources.size:
+            return X.take(self.sources, axis=1)
+        Y = np.zeros((len(X), self.sources.size), X.dtype)
+        Y[:, self._targets] = X[:, self.sources[self._targets]]
+        return Y
+
+    def scatter(self, Y: np.ndarray) -> np.ndarray:
+        """Carry adjoints ``(k, sources.size)`` to ``(k, size)``; repeated sources add up."""
+        if self.is_identity:
+            return Y
+        X = np.zeros((len(Y), self.size), Y.dtype)
+        if self.run is not None:
+            X[:, self.run] = Y
+        elif self._groups is None:
+            X[:, self.sources[self._targets]] = Y[:, self._targets]
+        else:
+            order, starts, sources = self._groups
+            X[:, sources] = np.add.reduceat(Y[:, order], starts, axis=1)
+        return X
+
+
+def index_map(entry: TapeEntry, argnum: int) -> IndexMap:
+    """Find the index map of one active argument by two runs of the primitive on position numbers."""
+    original = entry.args[argnum]
+    size = flatten(original).size
+
+    def moved(start: float) -> np.ndarray:
+        args = list(entry.args)
+        args[argnum] = renumber(original, start)
+        return flatten(entry.primitive(*args, **entry.kwargs))  # type: ignore[misc]
+
+    with np.errstate(all="ignore"):
+        low, high = moved(0.0), moved(float(size))
+        # A constant does not follow when the numbers are shifted.
+        follows = (high - low) == size
+        sources = np.where(follows, low.real, -1.0).astype(np.intp)
+    return IndexMap(sources, size)

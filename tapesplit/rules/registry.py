@@ -1,0 +1,152 @@
+"""The registry of vector rules: how each primitive carries many directions at once.
+
+autograd's own rules carry one direction; stacked directions go through them wrongly, often silently. A vector rule
+takes directions stacked along a new first axis: tangents ``T`` of shape ``(k, *arg.shape)`` to ``(k, *ans.shape)``,
+adjoints ``A`` of shape ``(k, *ans.shape)`` to ``(k, *arg.shape)``. Values that are no arrays (tuples, dicts) have their
+elements in one axis, leaves in order.
+
+A rule is one of three kinds; everything without a rule is right through the loop of `tapesplit.rules.loop`.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from tapesplit.leaves import element_count
+
+__all__ = ["Bulk", "Elementwise", "Movement", "Rule", "defvector", "elementwise", "find_rule", "movement"]
+
+Primitive: TypeAlias = Callable[..., Any]
+Partial: TypeAlias = Callable[..., Any]
+VectorFunction: TypeAlias = Callable[..., Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Elementwise:
+    """Each element of the result depends on one element of each (broadcast) argument.
+
+    ``partials[i](ans, *args, **kwargs)`` is the derivative by argument i, of a shape that broadcasts to that of the result;
+    the numbers 1 and -1 are taken as such and cost nothing. None means that the derivative is zero.
+    """
+
+    partials: tuple[Partial | int | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Movement:
+    """The result's elements are elements of the array arguments, or constants; the values play no part in which."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bulk:
+    """Any other primitive, with functions that carry all directions at once.
+
+    ``tangents[i](T, ans, *args, **kwargs)`` and ``adjoints[i](A, ans, *args, **kwargs)`` belong to argument i. None means
+    that this argument takes the loop, and so does a function that returns NotImplemented for a form of its arguments that it
+    does not cover. ``edges(ans, args, argnums, kwargs)`` is the number of scalar edges |E|; by default each element
+    of the result depends on each element of the active arguments.
+    """
+
+    tangents: Mapping[int, VectorFunction] = field(default_factory=dict)
+    adjoints: Mapping[int, VectorFunction] = field(default_factory=dict)
+    edges: Callable[..., int] | None = None
+
+
+Rule: TypeAlias = Elementwise | Movement | Bulk
+
+_rules: dict[Primitive, Rule] = {}
+
+
+def find_rule(primitive: Primitive) -> Rule | None:
+    """Return the vector rule of a primitive, None if it takes the loop over autograd's own rule."""
+    return _rules.get(primitive)
+
+
+def registered() -> Mapping[Primitive, Rule]:
+    """Return all rules, by primitive."""
+    return dict(_rules)
+
+
+def elementwise(primitive: Primitive, *partials: Partial | int | None) -> None:
+    """Register an elementwise primitive by its partial derivatives, one for each argument."""
+    _rules[primitive] = Elementwise(partials)
+
+
+def movement(*primitives: Primitive) -> None:
+    """Register primitives that only move elements."""
+    for primitive in primitives:
+        _rules[primitive] = Movement()
+
+
+def defvector(
+    primitive: Primitive,
+    *partials: Partial | int | None,
+    tangents: Iterable[VectorFunction | None] = (),
+    adjoints: Iterable[VectorFunction | None] = (),
+    edges: Callable[..., int] | None = None,
+) -> None:
+    """Register vector rules for a primitive, in the style of ``autograd.extend.defvjp``.
+
+    Give either the partial derivatives of an elementwise primitive, or functions that carry all directions through.
+
+    Parameters
+    ----------
+    primitive
+        A function decorated with ``autograd.extend.primitive``.
+    *partials
+        For an elementwise primitive: ``partial(ans, *args, **kwargs)`` for each argument, broadcasting to the shape of
+        ``ans``. None for an argument without influence.
+    tangents
+        ``tangent(T, ans, *args, **kwargs)`` for each argument: ``(k, *arg.shape)`` to ``(k, *ans.shape)``.
+    adjoints
+        ``adjoint(A, ans, *args, **kwargs)`` for each argument: ``(k, *ans.shape)`` to ``(k, *arg.shape)``.
+    edges
+        ``edges(ans, args, argnums, kwargs)``: number of scalar edges |E| of one call, in fma per direction.
+
+    Raises
+    ------
+    TypeError
+        If neither or both kinds of rule are given.
+
+    Notes
+    -----
+    An argument that has only one of the two functions takes the loop over autograd's own rule in the other mode. Check a rule with
+    `tapesplit.check_vector_rule`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from autograd.extend import primitive, defvjp
+    >>> import tapesplit
+    >>> @primitive
+    ... def cube(x):
+    ...     return x**3
+    >>> defvjp(cube, lambda ans, x: lambda g: g * 3 * x**2)
+    >>> tapesplit.defvector(cube, lambda ans, x: 3 * x**2)
+    >>> tapesplit.parallel_jacobian(cube)(np.array([1.0, 2.0]))
+    array([[ 3.,  0.],
+           [ 0., 12.]])
+    """
+    tangent_map = {i: f for i, f in enumerate(tangents) if f is not None}
+    adjoint_map = {i: f for i, f in enumerate(adjoints) if f is not None}
+    if bool(partials) == bool(tangent_map or adjoint_map):
+        raise TypeError(
+            f"defvector({getattr(primitive, '__name__', primitive)}, …) needs either partial derivatives (an elementwise "
+            "primitive) or tangents= and adjoints= (any other); got " + ("both" if partials else "neither")
+        )
+    _rules[primitive] = Elementwise(partials) if partials else Bulk(tangent_map, adjoint_map, edges)
+
+
+def count_edges(primitive: Primitive, ans: Any, args: tuple[Any, ...], argnums: tuple[int, ...], kwargs: Any) -> int:
+    """Scalar edges |E| of one call: multiply-adds for each direction that goes through it."""
+    rule = _rules.get(primitive)
+    if isinstance(rule, Movement):
+        return 0
+    size = np.size(ans)
+    if isinstance(rule, Elementwise):
+        return size * sum(i < len(rule.partials) and rule.partials[i] is not None for i in argnums)
+    if isinstance(rule, Bulk) and rule.edges is not None:
+        return int(rule.edges(ans, args, argnums, kwargs))
+    return element_count(ans) * sum(element_count(args[i]) for i in argnums)
