@@ -1,1 +1,42 @@
 """Jacobian chain dynamic programming: plan the cheapest way to a chain of Jacobians."""
+
+from jcdp_core.certify import check_schedule, check_sequence
+from jcdp_core.chain import ElementalJacobian, JacobianChain
+from jcdp_core.errors import (
+    ConfigError,
+    InfeasibleError,
+    InvalidChainError,
+    InvalidOperationError,
+    InvalidScheduleError,
+    InvalidSequenceError,
+    JcdpError,
+    SolverError,
+)
+from jcdp_core.operation import Action, Mode, Operation
+from jcdp_core.schedule import Schedule, Task
+from jcdp_core.sequence import EliminationSequence
+from jcdp_core.solvers import Problem, Solution, solve
+
+__all__ = [
+    "Action",
+    "ConfigError",
+    "ElementalJacobian",
+    "EliminationSequence",
+    "InfeasibleError",
+    "InvalidChainError",
+    "InvalidOperationError",
+    "InvalidScheduleError",
+    "InvalidSequenceError",
+    "JacobianChain",
+    "JcdpError",
+    "Mode",
+    "Operation",
+    "Problem",
+    "Schedule",
+    "Solution",
+    "SolverError",
+    "Task",
+    "check_schedule",
+    "check_sequence",
+    "solve",
+]

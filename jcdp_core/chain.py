@@ -1,0 +1,230 @@
+"""The problem: a chain of elemental Jacobians with their sizes and the costs of their models."""
+
+import operator
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import SupportsIndex
+
+from jcdp_core.errors import InvalidChainError
+
+__all__ = ["ElementalJacobian", "JacobianChain"]
+
+
+def _positive(value: SupportsIndex, what: str) -> int:
+    """Return the value as a Python integer, or say what is wrong with it."""
+    try:
+        number = operator.index(value)
+    except TypeError:
+        number = 0
+    if number < 1 or isinstance(value, bool):
+        raise InvalidChainError(f"{what} is {value!r}, which is not a positive integer; give an int ≥ 1")
+    return number
+
+
+@dataclass(frozen=True, slots=True)
+class ElementalJacobian:
+    """Describe one link: the Jacobian of F_i: R^n → R^m, and what its tangent and adjoint models cost.
+
+    Parameters
+    ----------
+    n, m : int
+        Numbers of inputs and outputs (elements).
+    edges : int
+        Edges of the scalar graph of F_i: local partial derivatives, and what its tape stores.
+    tangent_cost, adjoint_cost : int, optional
+        Cost of one direction in each mode (fma); by default one fma per edge.
+    tangent, adjoint : bool, optional
+        Whether each mode is available at all.
+
+    Raises
+    ------
+    InvalidChainError
+        If a number is not a positive integer. NumPy integers are welcome, booleans and floats are not.
+
+    References
+    ----------
+    Märtens & Naumann 2025, Sec. 2.
+
+    Examples
+    --------
+    >>> ElementalJacobian(108, 264, 94710).tangent_cost
+    94710
+    """
+
+    n: int
+    m: int
+    edges: int
+    tangent_cost: int = None  # type: ignore[assignment]  # always an int after __post_init__
+    adjoint_cost: int = None  # type: ignore[assignment]
+    tangent: bool = True
+    adjoint: bool = True
+
+    def __post_init__(self) -> None:
+        """Turn the numbers into Python integers, which cannot overflow."""
+        for name in ("n", "m", "edges", "tangent_cost", "adjoint_cost"):
+            value = getattr(self, name)
+            number = (
+                self.edges
+                if value is None and name.endswith("_cost")
+                else _positive(value, f"{name} of a link")
+            )
+            object.__setattr__(self, name, number)
+
+
+@dataclass(frozen=True, slots=True)
+class JacobianChain:
+    """Hold the chain F' = F'_q · … · F'_1 of elemental Jacobians.
+
+    Parameters
+    ----------
+    links : iterable of ElementalJacobian
+        In the order of evaluation, F_1 first; at least one.
+
+    Raises
+    ------
+    InvalidChainError
+        If there is no link, or the outputs of one are not the inputs of the next.
+
+    References
+    ----------
+    Märtens & Naumann 2025, Sec. 2.
+
+    Examples
+    --------
+    >>> chain = JacobianChain([ElementalJacobian(3, 2, 7), ElementalJacobian(2, 5, 11)])
+    >>> chain.sizes, chain.edges
+    ((3, 2, 5), (7, 11))
+    """
+
+    links: tuple[ElementalJacobian, ...]
+
+    def __post_init__(self) -> None:
+        """Check that neighbors fit."""
+        object.__setattr__(self, "links", tuple(self.links))
+        if not self.links:
+            raise InvalidChainError("the chain has no links; give at least one ElementalJacobian")
+        for number, (link, following) in enumerate(pairwise(self.links), start=1):
+            if link.m != following.n:
+                raise InvalidChainError(
+                    f"link {number} has {link.m} outputs but link {number + 1} has {following.n} inputs; "
+                    "they must be equal"
+                )
+
+    @classmethod
+    def from_sizes(
+        cls,
+        sizes: Iterable[SupportsIndex],
+        edges: Iterable[SupportsIndex],
+        *,
+        tangent_costs: Iterable[SupportsIndex] | None = None,
+        adjoint_costs: Iterable[SupportsIndex] | None = None,
+    ) -> "JacobianChain":
+        """Build a chain of q links from plain numbers.
+
+        Parameters
+        ----------
+        sizes : iterable of int, length q+1
+            n_1, m_1, m_2, …, m_q (elements).
+        edges : iterable of int, length q
+            Edges of each link.
+        tangent_costs, adjoint_costs : iterable of int, length q, optional
+            Cost of one direction (fma); by default the edges.
+
+        Returns
+        -------
+        JacobianChain
+            The chain.
+
+        Raises
+        ------
+        InvalidChainError
+            If the lengths do not fit or a number is not a positive integer.
+
+        Examples
+        --------
+        >>> len(JacobianChain.from_sizes([3, 2, 5], [7, 11]))
+        2
+        """
+        sizes = [_positive(size, f"sizes[{index}]") for index, size in enumerate(sizes)]
+        edges = [_positive(count, f"edges[{index}]") for index, count in enumerate(edges)]
+        if len(sizes) != len(edges) + 1:
+            raise InvalidChainError(
+                f"{len(sizes)} sizes and {len(edges)} edge counts given; a chain of q links needs q+1 sizes "
+                "(n_1, m_1, …, m_q) and q edge counts"
+            )
+        tangents = _costs(tangent_costs, edges, "tangent_costs")
+        adjoints = _costs(adjoint_costs, edges, "adjoint_costs")
+        columns = zip(sizes[:-1], sizes[1:], edges, tangents, adjoints, strict=True)
+        return cls(tuple(ElementalJacobian(*column) for column in columns))
+
+    def __len__(self) -> int:
+        """Return the number of links q."""
+        return len(self.links)
+
+    @property
+    def length(self) -> int:
+        """Number of links q."""
+        return len(self.links)
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Elements of z_0, …, z_q; length q+1."""
+        return (self.links[0].n, *(link.m for link in self.links))
+
+    @property
+    def edges(self) -> tuple[int, ...]:
+        """Edges of each link; length q."""
+        return tuple(link.edges for link in self.links)
+
+    @property
+    def tangent_costs(self) -> tuple[int, ...]:
+        """Cost of one tangent direction through each link (fma); length q."""
+        return tuple(link.tangent_cost for link in self.links)
+
+    @property
+    def adjoint_costs(self) -> tuple[int, ...]:
+        """Cost of one adjoint direction through each link (fma); length q."""
+        return tuple(link.adjoint_cost for link in self.links)
+
+    def all_tangent_cost(self) -> int:
+        """Return the cost of plain vector tangent mode: n_1 directions through all links (fma).
+
+        Returns
+        -------
+        int
+            n_1 · Σ tangent_cost.
+
+        Examples
+        --------
+        >>> JacobianChain.from_sizes([3, 2, 5], [7, 11]).all_tangent_cost()
+        54
+        """
+        return self.sizes[0] * sum(self.tangent_costs)
+
+    def all_adjoint_cost(self) -> int:
+        """Return the cost of plain vector adjoint mode: m_q directions through all links (fma).
+
+        Returns
+        -------
+        int
+            m_q · Σ adjoint_cost.
+
+        Examples
+        --------
+        >>> JacobianChain.from_sizes([3, 2, 5], [7, 11]).all_adjoint_cost()
+        90
+        """
+        return self.sizes[-1] * sum(self.adjoint_costs)
+
+
+def _costs(costs: Iterable[SupportsIndex] | None, edges: Sequence[int], name: str) -> list[int]:
+    """Return the given costs, checked, or one fma per edge."""
+    if costs is None:
+        return list(edges)
+    checked = [_positive(cost, f"{name}[{index}]") for index, cost in enumerate(costs)]
+    if len(checked) != len(edges):
+        raise InvalidChainError(
+            f"{len(checked)} {name} given for {len(edges)} links; give one per link, or None"
+        )
+    return checked

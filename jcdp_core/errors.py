@@ -1,0 +1,49 @@
+"""The exceptions of jcdp_core: one base class, and the builtin class that a caller would expect."""
+
+__all__ = [
+    "ConfigError",
+    "InfeasibleError",
+    "InvalidChainError",
+    "InvalidOperationError",
+    "InvalidScheduleError",
+    "InvalidSequenceError",
+    "JcdpError",
+    "ResultsError",
+    "SolverError",
+]
+
+
+class JcdpError(Exception):
+    """Base class of all exceptions that jcdp_core raises on purpose."""
+
+
+class InvalidChainError(JcdpError, ValueError):
+    """The links do not form a Jacobian chain, or a number of theirs is not a positive integer."""
+
+
+class InvalidOperationError(JcdpError, ValueError):
+    """An elimination step is malformed: unknown word, wrong number of positions, or positions out of order."""
+
+
+class InvalidSequenceError(JcdpError, ValueError):
+    """A list of steps does not compute the Jacobian of the chain, or breaks a constraint."""
+
+
+class InvalidScheduleError(JcdpError, ValueError):
+    """A schedule breaks precedence, runs two tasks at once on one machine, or uses a machine that is not there."""
+
+
+class InfeasibleError(JcdpError, ValueError):
+    """No elimination sequence satisfies the constraints; the message names the link and the reason."""
+
+
+class ConfigError(JcdpError, ValueError):
+    """A configuration file is malformed; the message starts with `file:line:`."""
+
+
+class ResultsError(JcdpError, ValueError):
+    """A results file is malformed or belongs to other settings; the message starts with the file's name."""
+
+
+class SolverError(JcdpError, ValueError):
+    """A solver or scheduler was asked for something that it does not offer."""

@@ -1,0 +1,135 @@
+"""A schedule: when and where each step of an elimination sequence runs."""
+
+from dataclasses import dataclass
+
+from jcdp_core.errors import InvalidScheduleError
+from jcdp_core.sequence import EliminationSequence
+
+__all__ = ["Schedule", "Task"]
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """Place one step on a machine.
+
+    Parameters
+    ----------
+    index : int
+        The step's index in the sequence (0-based).
+    machine : int
+        The machine that runs it (0-based).
+    start, finish : int
+        Times (fma).
+    pool : tuple of int
+        Machines that were free for the step (0-based); `(machine,)` where a solver has no pools.
+
+    Examples
+    --------
+    >>> Task(0, machine=1, start=0, finish=21, pool=(1, 2)).pool
+    (1, 2)
+    """
+
+    index: int
+    machine: int
+    start: int
+    finish: int
+    pool: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """Hold the tasks of an elimination sequence, in the order of its steps.
+
+    Parameters
+    ----------
+    tasks : iterable of Task
+        Task p belongs to step p.
+    machines : int
+        Number of machines.
+
+    Raises
+    ------
+    InvalidScheduleError
+        If there is no task, or the tasks are not in the order of the steps. `check_schedule` proves the rest.
+
+    References
+    ----------
+    Märtens & Naumann 2025, Sec. 3.
+
+    Examples
+    --------
+    >>> schedule = Schedule([Task(0, 0, 0, 21, (0,)), Task(1, 1, 0, 30, (1,)), Task(2, 1, 30, 60, (1,))], machines=2)
+    >>> schedule.makespan, schedule.idle
+    (60, 39)
+    """
+
+    tasks: tuple[Task, ...]
+    machines: int
+
+    def __post_init__(self) -> None:
+        """Freeze the tasks and check their order."""
+        object.__setattr__(self, "tasks", tuple(self.tasks))
+        if not self.tasks:
+            raise InvalidScheduleError("the schedule has no tasks; give one per step of the sequence")
+        for position, task in enumerate(self.tasks):
+            if task.index != position:
+                raise InvalidScheduleError(
+                    f"tasks[{position}] belongs to step {task.index}; give the tasks in the order of the steps"
+                )
+
+    @property
+    def makespan(self) -> int:
+        """Time at which the last task finishes (fma)."""
+        return max(task.finish for task in self.tasks)
+
+    @property
+    def idle(self) -> int:
+        """Time that the machines, all together, do nothing until the makespan (fma)."""
+        return self.machines * self.makespan - sum(task.finish - task.start for task in self.tasks)
+
+    def gantt(self, sequence: EliminationSequence, width: int = 80) -> str:
+        """Draw the schedule as text, one line a machine.
+
+        Each task is a bar `[3ADJ==]` labelled with its 1-based number and mode as far as there is room; dots are
+        idle time.
+
+        Parameters
+        ----------
+        sequence : EliminationSequence
+            The steps that the tasks run.
+        width : int, optional
+            Characters for the time axis.
+
+        Returns
+        -------
+        str
+            The drawing.
+
+        Examples
+        --------
+        >>> from jcdp_core import JacobianChain, Operation
+        >>> chain = JacobianChain.from_sizes([3, 2, 5], [7, 11])
+        >>> steps = ["ACC TAN (0 1)", "ELI TAN (0 1 2)"]
+        >>> sequence = EliminationSequence.from_operations(chain, map(Operation.parse, steps))
+        >>> print(Schedule([Task(0, 0, 0, 21, (0,)), Task(1, 0, 21, 54, (0,))], machines=1).gantt(sequence, width=30))
+        1 |[1 ACC TAN][2 ELI TAN=======]|
+           0                          54
+        """
+        end, number_width = self.makespan, len(str(self.machines))
+        lines = []
+        for machine in range(self.machines):
+            row = ["."] * width
+            for task in (task for task in self.tasks if task.machine == machine):
+                left, right = task.start * width // end, task.finish * width // end
+                row[left:right] = _bar(task.index, sequence, right - left)
+            lines.append(f"{machine + 1:>{number_width}} |{''.join(row)}|")
+        return "\n".join([*lines, f"{'':{number_width}}  0{end:>{width - 1}}"])
+
+
+def _bar(index: int, sequence: EliminationSequence, length: int) -> str:
+    """Return exactly `length` characters that show one task."""
+    operation = sequence.operations[index]
+    label = f"{index + 1} {operation.action.value} {operation.mode.value}"
+    if length < 2:
+        return "|" * length
+    return f"[{label[: length - 2]:=<{length - 2}}]"

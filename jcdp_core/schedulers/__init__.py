@@ -1,0 +1,1 @@
+"""Schedulers of one given elimination sequence."""

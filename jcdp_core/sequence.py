@@ -1,0 +1,185 @@
+"""An elimination sequence: the steps that make the chain's Jacobian, their costs, and who needs whom."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from jcdp_core.chain import JacobianChain
+from jcdp_core.errors import InvalidSequenceError
+from jcdp_core.operation import Mode, Operation
+
+__all__ = ["EliminationSequence", "operation_cost"]
+
+
+def operation_cost(chain: JacobianChain, operation: Operation) -> int:
+    """Count the fused multiply-adds of one step.
+
+    Parameters
+    ----------
+    chain : JacobianChain
+        The chain that the step's positions refer to.
+    operation : Operation
+        The step; its positions must lie in the chain.
+
+    Returns
+    -------
+    int
+        n_i · Σ tangent_cost or m_j · Σ adjoint_cost over the links that the step sweeps, or m_j · m_k · n_i for a
+        product (fma).
+
+    Raises
+    ------
+    InvalidSequenceError
+        If the step reaches beyond the end of the chain.
+
+    References
+    ----------
+    Märtens & Naumann 2025, Sec. 2.
+
+    Examples
+    --------
+    >>> chain = JacobianChain.from_sizes([3, 2, 5], [7, 11])
+    >>> operation_cost(chain, Operation.parse("ELI MUL (0 1 2)"))
+    30
+    """
+    if operation.j > chain.length:
+        raise InvalidSequenceError(f"{operation} reaches beyond the chain's last position {chain.length}")
+    links = chain.links
+    n, m = links[operation.i].n, links[operation.j - 1].m
+    if operation.mode is Mode.TANGENT:
+        return n * sum(links[link].tangent_cost for link in operation.swept)
+    if operation.mode is Mode.ADJOINT:
+        return m * sum(links[link].adjoint_cost for link in operation.swept)
+    assert operation.k is not None  # noqa: S101 - products are eliminations; tells the type checker
+    return m * links[operation.k].n * n
+
+
+@dataclass(frozen=True, slots=True)
+class EliminationSequence:
+    """Hold the steps in an order in which each comes after those that it needs.
+
+    Each intermediate Jacobian is used exactly once, so the precedence relation is an in-tree with the last step as
+    its root. The class does not prove that: `check_sequence` does.
+
+    Parameters
+    ----------
+    operations : iterable of Operation
+        The steps.
+    costs : iterable of int
+        Cost of each step (fma).
+
+    References
+    ----------
+    Märtens & Naumann 2025, Sec. 2 and 3.
+
+    Examples
+    --------
+    >>> chain = JacobianChain.from_sizes([3, 2, 5], [7, 11])
+    >>> steps = ["ACC TAN (0 1)", "ELI TAN (0 1 2)"]
+    >>> sequence = EliminationSequence.from_operations(chain, map(Operation.parse, steps))
+    >>> sequence.costs, sequence.total, sequence.successors
+    ((21, 33), 54, (1, None))
+    """
+
+    operations: tuple[Operation, ...]
+    costs: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        """Freeze the two lists and check that they fit."""
+        object.__setattr__(self, "operations", tuple(self.operations))
+        object.__setattr__(self, "costs", tuple(self.costs))
+        if not self.operations or len(self.operations) != len(self.costs):
+            raise InvalidSequenceError(
+                f"{len(self.operations)} steps and {len(self.costs)} costs given; give one cost per step, "
+                "and at least one step"
+            )
+
+    @classmethod
+    def from_operations(cls, chain: JacobianChain, operations: Iterable[Operation]) -> "EliminationSequence":
+        """Build a sequence and compute what its steps cost on a chain.
+
+        Parameters
+        ----------
+        chain : JacobianChain
+            The chain.
+        operations : iterable of Operation
+            The steps, each after those that it needs.
+
+        Returns
+        -------
+        EliminationSequence
+            The steps with their costs.
+
+        Raises
+        ------
+        InvalidSequenceError
+            If a step reaches beyond the chain, or there is none.
+
+        Examples
+        --------
+        >>> chain = JacobianChain.from_sizes([3, 2], [7])
+        >>> EliminationSequence.from_operations(chain, [Operation.parse("ACC ADJ (0 1)")]).total
+        14
+        """
+        operations = tuple(operations)
+        return cls(operations, tuple(operation_cost(chain, operation) for operation in operations))
+
+    def __len__(self) -> int:
+        """Return the number of steps."""
+        return len(self.operations)
+
+    @property
+    def total(self) -> int:
+        """Work of all steps (fma): the makespan on one machine."""
+        return sum(self.costs)
+
+    @property
+    def successors(self) -> tuple[int | None, ...]:
+        """Index of the step that uses each step's result; None for the last one (and for a result nobody uses)."""
+        successors: list[int | None] = [None] * len(self.operations)
+        for index, needed in enumerate(self.predecessors):
+            for producer in needed:
+                successors[producer] = index
+        return tuple(successors)
+
+    @property
+    def predecessors(self) -> tuple[tuple[int, ...], ...]:
+        """Indices of the steps whose results each step uses."""
+        made: dict[tuple[int, int], int] = {}
+        predecessors = []
+        for index, operation in enumerate(self.operations):
+            predecessors.append(tuple(made[operand] for operand in operation.operands if operand in made))
+            made[operation.i, operation.j] = index
+        return tuple(predecessors)
+
+    def bracketing(self) -> str:
+        """Write the sequence as a bracketed product, the last link first.
+
+        A plain `F6` is a link whose Jacobian is accumulated, `Ḟ6` a link whose tangent model is swept, `F̄6` one whose
+        adjoint model is swept.
+
+        Returns
+        -------
+        str
+            For example `((Ḟ6 F5) F4)`.
+
+        Examples
+        --------
+        >>> chain = JacobianChain.from_sizes([3, 2, 5, 4], [7, 11, 13])
+        >>> steps = ["ACC TAN (1 2)", "ELI TAN (1 2 3)", "ELI ADJ (0 1 3)"]
+        >>> print(EliminationSequence.from_operations(chain, map(Operation.parse, steps)).bracketing())
+        ((Ḟ3 F2) F̄1)
+        """
+        text: dict[tuple[int, int], str] = {}
+        for operation in self.operations:
+            i, k, j = operation.i, operation.k, operation.j
+            if k is None:
+                text[i, j] = f"F{j}"
+                continue
+            later, earlier = text.get((k, j), ""), text.get((i, k), "")
+            swept = reversed(operation.swept)
+            if operation.mode is Mode.TANGENT:
+                later = " ".join(f"Ḟ{link + 1}" for link in swept)
+            elif operation.mode is Mode.ADJOINT:
+                earlier = " ".join(f"F̄{link + 1}" for link in swept)
+            text[i, j] = f"({later} {earlier})"
+        return text[self.operations[-1].i, self.operations[-1].j]

@@ -1,0 +1,220 @@
+"""The paper's six recurrences as one table, filled diagonal by diagonal with whole-array operations.
+
+Three ideas keep a diagonal cheap. Eliminations go through a single link: a longer one is a run of those on the same
+pool and costs the same, so each cell looks at two instead of all. Every value is stored twice, by where its
+sub-chain starts and by where it ends, so that both factors of all splits of a diagonal are rectangular slices. And
+the best ways to split t = 2, …, m machines over two factors come from one merge of two sorted lists, see
+`_merge_descending`.
+"""
+
+from functools import cached_property
+from itertools import accumulate
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from jcdp_core.solvers.problem import Problem
+
+__all__ = ["Table"]
+
+Numbers: TypeAlias = np.ndarray[Any, Any]
+
+# Cells of a diagonal are computed in blocks whose temporaries (elements) stay in the cache.
+_BLOCK = 1 << 15
+
+
+class Table:
+    """Hold the optimal makespan of the recurrence for each sub-chain and each number of machines.
+
+    Row t holds f[·, ·, t] for t machines, row 0 the values for unlimited machines. The numbers are 64-bit integers
+    where a bound known in advance shows that they suffice, else Python integers.
+
+    Parameters
+    ----------
+    problem : Problem
+        A feasible problem.
+
+    Notes
+    -----
+    O(q³ m log m) array-element operations and O(q² m) numbers for q links and m machines; q³/6 splits are looked at.
+
+    References
+    ----------
+    Märtens & Naumann 2025, Sec. 2 and 3, all recurrences. Batcher 1968 for the merge.
+
+    Examples
+    --------
+    >>> from jcdp_core import JacobianChain
+    >>> table = Table(Problem(JacobianChain.from_sizes([3, 2, 5], [7, 11]), machines=2))
+    >>> table.value(0, 2, 1), table.value(0, 2, 2), table.value(0, 2, 0)
+    (47, 47, 47)
+    """
+
+    def __init__(self, problem: Problem) -> None:
+        self.problem = problem
+        chain = problem.chain
+        self.length = q = len(chain)
+        self.machines = _useful_machines(problem)
+        # Infeasible values are one more than any feasible one; adding two of them and a step must not overflow.
+        self.infeasible = _largest_makespan(problem) + 1
+        self.dtype = np.dtype(np.int64 if 3 * self.infeasible < 2**63 else object)
+        self.sizes = np.array(chain.sizes, self.dtype)
+        self.tangent_costs = np.array(chain.tangent_costs, self.dtype)
+        self.adjoint_costs = np.array(chain.adjoint_costs, self.dtype)
+        self.tangent_allowed = np.array([link.tangent for link in chain.links])
+        # Rows beyond the last number of machines stay zero: they only pad the merge to a power of two.
+        rows = 1 + max(self.machines, _power_of_two(self.machines - 1))
+        # starts[t, i, p] is the sub-chain of p links that starts at link i; ends[t, j, q-p] the one that ends at j.
+        self.starts = np.zeros((rows, q, q + 1), self.dtype)
+        self.ends = np.zeros((rows, q, q + 1), self.dtype)
+        self._accumulate()
+        for length in range(2, q + 1):
+            self._fill_diagonal(length)
+
+    def value(self, i: int, j: int, machines: int) -> int:
+        """Return the makespan of the sub-chain between positions i and j on some machines (row 0: unlimited)."""
+        return int(self.starts[machines, i, j - i])
+
+    @cached_property
+    def adjoint_allowed(self) -> Numbers:
+        """Whether the adjoint of each single link fits, by row and link."""
+        links = self.problem.chain.links
+        available = np.array([link.adjoint for link in links])
+        limits = [self.edge_limit(row) for row in range(self.machines + 1)]
+        if limits[0] is None:
+            return np.broadcast_to(available, (len(limits), len(links)))
+        return available & (
+            np.array([link.edges for link in links], object) <= np.array(limits, object)[:, None]
+        )
+
+    def edge_limit(self, row: int) -> int | None:
+        """Return the edges that a step may tape on the machines of a row; unlimited machines share all there are."""
+        return self.problem.edge_limit(row or self.problem.machines or 1)
+
+    @cached_property
+    def tangent_sums(self) -> Numbers:
+        """Tangent costs summed up to each position."""
+        return self._sums(self.problem.chain.tangent_costs)
+
+    @cached_property
+    def adjoint_sums(self) -> Numbers:
+        """Adjoint costs summed up to each position."""
+        return self._sums(self.problem.chain.adjoint_costs)
+
+    @cached_property
+    def edge_sums(self) -> Numbers:
+        """Edges summed up to each position."""
+        return np.array([0, *accumulate(self.problem.chain.edges)], object)
+
+    @cached_property
+    def tangent_gaps(self) -> Numbers:
+        """Number of links without tangent mode up to each position."""
+        return np.array([0, *accumulate(not link.tangent for link in self.problem.chain.links)])
+
+    @cached_property
+    def adjoint_gaps(self) -> Numbers:
+        """Number of links without adjoint mode up to each position."""
+        return np.array([0, *accumulate(not link.adjoint for link in self.problem.chain.links)])
+
+    def _sums(self, costs: tuple[int, ...]) -> Numbers:
+        """Sum up to each position."""
+        return np.array([0, *accumulate(costs)], self.dtype)
+
+    def _accumulate(self) -> None:
+        """Fill the cells of single links."""
+        tangent = np.where(self.tangent_allowed, self.sizes[:-1] * self.tangent_costs, self.infeasible)
+        adjoint = np.where(self.adjoint_allowed, self.sizes[1:] * self.adjoint_costs, self.infeasible)
+        cheapest = np.minimum(tangent, adjoint)
+        self.starts[: self.machines + 1, :, 1] = cheapest
+        self.ends[: self.machines + 1, :, self.length - 1] = cheapest
+
+    def _fill_diagonal(self, length: int) -> None:
+        """Fill the cells of all sub-chains of one length."""
+        q = self.length
+        cells = q - length + 1
+        block = max(1, _BLOCK // (length * len(self.starts)))
+        for first in range(0, cells, block):
+            last = min(first + block, cells)
+            best = self._multiply(first, last, length)
+            if self.problem.matrix_free:
+                self._eliminate(best, first, last, length)
+            rows = slice(0, self.machines + 1)
+            np.minimum(best, self.infeasible, out=best)
+            self.starts[rows, first:last, length] = best
+            self.ends[rows, first + length - 1 : last + length - 1, q - length] = best
+
+    def _multiply(self, first: int, last: int, length: int) -> Numbers:
+        """Return the cheapest product for sub-chains of one length that start at links first, …, last-1."""
+        q, m = self.length, self.machines
+        # Axis 1: where the sub-chain starts; axis 2: how many links the earlier factor has, 1, …, length-1.
+        earlier = self.starts[:, first:last, 1:length]
+        later = self.ends[:, first + length - 1 : last + length - 1, q - length + 1 : q]
+        joined = earlier[: m + 1] + later[: m + 1]
+        np.maximum(earlier[0], later[0], out=joined[0])
+        if m > 1:
+            parallel = _merge_descending(earlier[1:], later[1:], _power_of_two(m - 1))
+            np.minimum(joined[2:], parallel[: m - 1], out=joined[2:])
+        outer = self.sizes[first:last] * self.sizes[first + length : last + length]
+        joined += self._middles[first:last, 1:length] * outer[:, None]
+        return joined.min(axis=2)
+
+    @cached_property
+    def _middles(self) -> Numbers:
+        """Sizes of z_{i+p} by start i and length p, the middle dimension of a product."""
+        positions = np.arange(self.length)
+        return self.sizes[np.minimum(positions[:, None] + positions, self.length)]
+
+    def _eliminate(self, best: Numbers, first: int, last: int, length: int) -> None:
+        """Lower `best` where eliminating the last link by tangents or the first by adjoints is cheaper."""
+        rows, q = slice(0, self.machines + 1), self.length
+        starts, ends = slice(first, last), slice(first + length - 1, last + length - 1)
+        tangent = np.where(
+            self.tangent_allowed[ends], self.sizes[starts] * self.tangent_costs[ends], self.infeasible
+        )
+        np.minimum(best, self.starts[rows, starts, length - 1] + tangent, out=best)
+        outputs = self.sizes[first + length : last + length]
+        adjoint = np.where(
+            self.adjoint_allowed[:, starts], outputs * self.adjoint_costs[starts], self.infeasible
+        )
+        np.minimum(best, self.ends[rows, ends, q - length + 1] + adjoint, out=best)
+
+
+def _useful_machines(problem: Problem) -> int:
+    """Return the number of rows that differ: no more than q machines are of use, unless they bring memory."""
+    machines = problem.machines or 0
+    if problem.shared_memory and problem.memory_limit is not None:
+        return machines
+    return min(machines, len(problem.chain))
+
+
+def _largest_makespan(problem: Problem) -> int:
+    """Bound every feasible value and every step from above: accumulate all links, then multiply one by one."""
+    chain = problem.chain
+    cost = max(*chain.tangent_costs, *chain.adjoint_costs)
+    sizes = sorted(chain.sizes)
+    triple = sizes[-1] * sizes[-2] * sizes[-3] if len(sizes) > 2 else 0
+    return len(chain) * (sizes[-1] * cost + triple)
+
+
+def _power_of_two(number: int) -> int:
+    """Return the smallest power of two that is at least `number`; 0 for numbers below 1."""
+    return 1 << (number - 1).bit_length() if number > 0 else 0
+
+
+def _merge_descending(left: Numbers, right: Numbers, count: int) -> Numbers:
+    """Return the `count` (a power of two) largest of two lists, sorted; lists run along axis 0 and descend.
+
+    Entry t-2 of the result is min over s of max(left[s], right[t-s]), the best split of t machines: handing out
+    machines one by one, the next always goes to the side that takes longer, which walks through both lists in
+    descending order. A bitonic network (Batcher 1968) merges without a branch.
+    """
+    merged = np.maximum(left[:count], right[:count][::-1])
+    distance = count // 2
+    while distance:
+        pairs = merged.reshape(-1, 2, distance, *merged.shape[1:])
+        merged = np.empty_like(pairs)
+        np.maximum(pairs[:, 0], pairs[:, 1], out=merged[:, 0])
+        np.minimum(pairs[:, 0], pairs[:, 1], out=merged[:, 1])
+        merged = merged.reshape(count, *pairs.shape[3:])
+        distance //= 2
+    return merged

@@ -1,0 +1,225 @@
+"""The paper's dynamic program: fill the table, walk back through it, place the steps on machine pools."""
+
+from itertools import accumulate
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from jcdp_core.errors import SolverError
+from jcdp_core.operation import Action, Mode, Operation
+from jcdp_core.schedule import Schedule, Task
+from jcdp_core.sequence import EliminationSequence
+from jcdp_core.solvers.dp_table import Table
+from jcdp_core.solvers.problem import Problem
+from jcdp_core.solvers.solution import Solution
+
+__all__ = ["makespans", "solve_dynamic_programming"]
+
+Numbers: TypeAlias = np.ndarray[Any, Any]
+
+
+def solve_dynamic_programming(problem: Problem) -> Solution:
+    """Solve by the recurrence of the paper: optimal on one machine and on unlimited ones, good between.
+
+    On m machines the recurrence looks at schedules only in which each product splits its pool in two or runs its
+    factors one after the other. The lower bound is the larger of the unlimited makespan and the least work per machine.
+
+    Parameters
+    ----------
+    problem : Problem
+        Chain, machines and constraints.
+
+    Returns
+    -------
+    Solution
+        Steps, schedule and bound; ties are broken as the paper's tables do.
+
+    Raises
+    ------
+    InfeasibleError
+        If a link has no mode that is allowed.
+
+    Notes
+    -----
+    O(q³ m log m) time, O(q² m) memory.
+
+    References
+    ----------
+    Märtens & Naumann 2025, Sec. 2 and 3. A product that splits the machines l, …, u by s gives the second factor
+    l+s, …, u; the paper prints u-s+1, …, u, which has the wrong size unless the halves are equal.
+
+    Examples
+    --------
+    >>> from jcdp_core import JacobianChain
+    >>> solve_dynamic_programming(Problem(JacobianChain.from_sizes([3, 2, 5], [7, 11]))).makespan
+    54
+    """
+    problem.check_feasible()
+    table = Table(problem)
+    steps, splits = _steps(table)
+    useful = table.machines
+    if problem.machines is None:
+        splits, useful = _unlimited_splits(steps)
+    sequence = EliminationSequence.from_operations(problem.chain, steps)
+    tasks = _tasks(sequence, _pools(steps, splits, useful))
+    schedule = Schedule(tasks, problem.machines or useful)
+    makespan, bound = schedule.makespan, _lower_bound(problem, table)
+    return Solution(
+        problem.chain, sequence, schedule, makespan, bound, makespan == bound, "dp", machines=problem.machines
+    )
+
+
+def makespans(problem: Problem) -> tuple[int, ...]:
+    """Return the dynamic program's makespan for each number of machines up to that of the problem.
+
+    Parameters
+    ----------
+    problem : Problem
+        Chain, machines (finite) and constraints. With shared memory, numbers of machines that are infeasible raise.
+
+    Returns
+    -------
+    tuple of int, length machines
+        Makespans for 1, 2, …, machines (fma), from one table.
+
+    Examples
+    --------
+    >>> from jcdp_core import JacobianChain
+    >>> makespans(Problem(JacobianChain.from_sizes([3, 2, 5], [7, 11]), machines=3))
+    (47, 47, 47)
+    """
+    problem.check_feasible()
+    if problem.machines is None:
+        raise SolverError("machines=None has no list of numbers of machines; give the largest one")
+    table = Table(problem)
+    rows = [min(machines, table.machines) for machines in range(1, problem.machines + 1)]
+    values = [table.value(0, table.length, row) for row in rows]
+    if values[0] >= table.infeasible:
+        problem.check_feasible(pool_size=1)
+    return tuple(values)
+
+
+def _lower_bound(problem: Problem, table: Table) -> int:
+    """Return the larger of the unlimited makespan and the least work per machine."""
+    unlimited = table.value(0, table.length, 0)
+    if problem.machines is None:
+        return unlimited
+    if problem.shared_memory and problem.memory_limit is not None:
+        # Any step may find itself on all machines, with all their memory: relax to that.
+        relaxed = Problem(problem.chain, 1, problem.matrix_free, problem.edge_limit(problem.machines))
+        work = Table(relaxed).value(0, table.length, 1)
+    else:
+        work = table.value(0, table.length, 1)
+    return max(unlimited, -(-work // problem.machines))
+
+
+def _steps(table: Table) -> tuple[list[Operation], list[int]]:
+    """Walk back from the whole chain; return the steps and, for products, the machines of the later factor.
+
+    Later factors come before earlier ones, operands before the steps that need them. A split of 0 means that the
+    factors do not share out the machines.
+    """
+    steps, splits = [], []
+    open_cells = [(0, table.length, table.machines)]
+    while open_cells:
+        i, j, row = open_cells.pop()
+        step, split = _choose(table, i, j, row)
+        steps.append(step)
+        splits.append(split)
+        shares = (split, row - split) if split else (row, row)
+        open_cells += [(*operand, share) for operand, share in zip(step.operands, shares, strict=False)]
+    return steps[::-1], splits[::-1]
+
+
+def _unlimited_splits(steps: list[Operation]) -> tuple[list[int], int]:
+    """Give each factor of a product as many machines as it has accumulations: all of those start at time zero."""
+    links = max(step.j for step in steps)
+    accumulated = [0] * (links + 1)
+    for step in steps:
+        accumulated[step.j] += step.action is Action.ACCUMULATE
+    before = list(accumulate(accumulated))
+    splits = [before[step.j] - before[step.k] if step.mode is Mode.MULTIPLY else 0 for step in steps]
+    return splits, before[-1]
+
+
+def _pools(steps: list[Operation], splits: list[int], machines: int) -> list[tuple[int, ...]]:
+    """Hand the machines down from the last step to the first."""
+    handed = {(steps[-1].i, steps[-1].j): tuple(range(machines))}
+    pools = []
+    for step, split in zip(reversed(steps), reversed(splits), strict=True):
+        pool = handed.pop((step.i, step.j))
+        pools.append(pool)
+        shares = (pool[:split], pool[split:]) if split else (pool, pool)
+        handed.update(zip(step.operands, shares, strict=False))
+    return pools[::-1]
+
+
+def _tasks(sequence: EliminationSequence, pools: list[tuple[int, ...]]) -> list[Task]:
+    """Start each step as soon as the whole pool is free, on the pool's lowest machine.
+
+    That respects precedence, too: the steps that a step needs ran on parts of its pool.
+    """
+    free = [0] * (max(pools[-1]) + 1)
+    tasks = []
+    for index, (cost, pool) in enumerate(zip(sequence.costs, pools, strict=True)):
+        start = max(free[machine] for machine in pool)
+        for machine in pool:
+            free[machine] = start + cost
+        tasks.append(Task(index, pool[0], start, start + cost, pool))
+    return tasks
+
+
+def _choose(table: Table, i: int, j: int, row: int) -> tuple[Operation, int]:
+    """Find the last step for the positions i to j on the machines of a row, and the split of a product.
+
+    Among equally good steps the one that the paper's loop over the split point meets first: products and tangent
+    eliminations in ascending order of the split, adjoint ones in descending order, so that eliminations are long.
+    """
+    if j - i == 1:
+        link = table.problem.chain.links[i]
+        tangent = link.tangent and link.n * link.tangent_cost == table.value(i, j, row)
+        return Operation(Action.ACCUMULATE, Mode.TANGENT if tangent else Mode.ADJOINT, i, None, j), 0
+    value = table.starts[row, i, j - i]
+    products, splits = _products(table, i, j, row)
+    hits = [products == value]
+    if table.problem.matrix_free:
+        hits += [_tangents(table, i, j, row) == value, _adjoints(table, i, j, row) == value]
+    nearest, kind = divmod(int(np.argmax(np.array(hits).T)), len(hits))
+    if kind == 0:
+        return Operation(Action.ELIMINATE, Mode.MULTIPLY, i, i + nearest + 1, j), int(splits[nearest])
+    if kind == 1:
+        return Operation(Action.ELIMINATE, Mode.TANGENT, i, i + nearest + 1, j), 0
+    return Operation(Action.ELIMINATE, Mode.ADJOINT, i, j - nearest - 1, j), 0
+
+
+def _products(table: Table, i: int, j: int, row: int) -> tuple[Numbers, Numbers]:
+    """Return the value of each product (i k j), k = i+1, …, j-1, and the machines of its later factor (0: all)."""
+    q, length = table.length, j - i
+    earlier, later = table.starts[:, i, 1:length], table.ends[:, j - 1, q - length + 1 : q]
+    joined = earlier[row] + later[row] if row else np.maximum(earlier[0], later[0])
+    splits = np.zeros(length - 1, int)
+    if row > 1:
+        parallel = np.maximum(later[1:row], earlier[row - 1 : 0 : -1])
+        fastest = parallel.min(axis=0)
+        splits = np.where(fastest < joined, 1 + parallel.argmin(axis=0), 0)
+        joined = np.minimum(joined, fastest)
+    return joined + table.sizes[i] * table.sizes[j] * table.sizes[i + 1 : j], splits
+
+
+def _tangents(table: Table, i: int, j: int, row: int) -> Numbers:
+    """Return the value of each tangent elimination (i k j), k = i+1, …, j-1; -1 where a link does not allow it."""
+    swept = table.tangent_sums[j] - table.tangent_sums[i + 1 : j]
+    allowed = table.tangent_gaps[j] == table.tangent_gaps[i + 1 : j]
+    return np.where(allowed, table.starts[row, i, 1 : j - i] + table.sizes[i] * swept, -1)
+
+
+def _adjoints(table: Table, i: int, j: int, row: int) -> Numbers:
+    """Return the value of each adjoint elimination (i k j), k = j-1, …, i+1; -1 where links or tape forbid it."""
+    q, middle = table.length, slice(j - 1, i, -1)
+    swept = table.adjoint_sums[middle] - table.adjoint_sums[i]
+    allowed = table.adjoint_gaps[middle] == table.adjoint_gaps[i]
+    limit = table.edge_limit(row)
+    if limit is not None:
+        allowed &= table.edge_sums[middle] - table.edge_sums[i] <= limit
+    values = table.ends[row, j - 1, q - 1 : q - (j - i) : -1] + table.sizes[j] * swept
+    return np.where(allowed, values, -1)

@@ -1,0 +1,184 @@
+"""What a solver is asked: a chain, its machines, and the constraints that decide which steps are allowed."""
+
+import operator
+from dataclasses import dataclass
+
+from jcdp_core.chain import JacobianChain
+from jcdp_core.errors import InfeasibleError, SolverError
+
+__all__ = ["Problem"]
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Hold a chain with the settings of one `solve` call.
+
+    Parameters
+    ----------
+    chain : JacobianChain
+        The chain.
+    machines : int or None, optional
+        Number of machines; None for as many as can be used.
+    matrix_free : bool, optional
+        Whether tangent and adjoint eliminations are allowed; else only accumulations and products.
+    memory_limit : int, optional
+        Edges that each machine can tape; limits adjoint steps.
+    shared_memory : bool, optional
+        Whether a step whose pool has t machines may tape t times as much.
+    time_limit : float, optional
+        Seconds after which a search returns the best that it knows.
+
+    Raises
+    ------
+    SolverError
+        If a number is out of range, or memory is to be shared among unlimited machines.
+
+    References
+    ----------
+    Märtens & Naumann 2025, Sec. 2 and 3.
+
+    Examples
+    --------
+    >>> problem = Problem(JacobianChain.from_sizes([3, 2, 5], [7, 11]), machines=2, memory_limit=10)
+    >>> problem.adjoint_allowed(0, 0), problem.adjoint_allowed(1, 1)
+    (True, False)
+    """
+
+    chain: JacobianChain
+    machines: int | None = 1
+    matrix_free: bool = True
+    memory_limit: int | None = None
+    shared_memory: bool = False
+    time_limit: float | None = None
+
+    def __post_init__(self) -> None:
+        """Check the settings."""
+        for name in ("machines", "memory_limit"):
+            object.__setattr__(self, name, _positive_or_none(getattr(self, name), name))
+        if self.time_limit is not None and not self.time_limit > 0:
+            raise SolverError(f"time_limit is {self.time_limit!r}; give seconds > 0, or None for no limit")
+        if self.shared_memory and self.machines is None:
+            raise SolverError(
+                "shared_memory=True with machines=None gives every step unlimited memory; give a number of machines"
+            )
+
+    def edge_limit(self, pool_size: int = 1) -> int | None:
+        """Return how many edges a step may tape.
+
+        Parameters
+        ----------
+        pool_size : int, optional
+            Machines in the step's pool; counts only if memory is shared.
+
+        Returns
+        -------
+        int or None
+            The limit, or None if there is none.
+
+        Examples
+        --------
+        >>> chain = JacobianChain.from_sizes([3, 2], [7])
+        >>> Problem(chain, machines=4, memory_limit=10, shared_memory=True).edge_limit(3)
+        30
+        """
+        if self.memory_limit is None:
+            return None
+        return self.memory_limit * pool_size if self.shared_memory else self.memory_limit
+
+    def tangent_allowed(self, link: int) -> bool:
+        """Tell whether a step may run the tangent model of a link.
+
+        Parameters
+        ----------
+        link : int
+            Index of the link (0-based).
+
+        Returns
+        -------
+        bool
+            True if the mode is available.
+
+        Examples
+        --------
+        >>> Problem(JacobianChain.from_sizes([3, 2], [7])).tangent_allowed(0)
+        True
+        """
+        return self.chain.links[link].tangent
+
+    def adjoint_allowed(self, first: int, last: int, pool_size: int = 1) -> bool:
+        """Tell whether one step may run the adjoint models of some neighboring links.
+
+        Parameters
+        ----------
+        first, last : int
+            Indices of the links (0-based, both included).
+        pool_size : int, optional
+            Machines in the step's pool; counts only if memory is shared.
+
+        Returns
+        -------
+        bool
+            True if each link has the mode and the tape of all of them fits.
+
+        Examples
+        --------
+        >>> problem = Problem(JacobianChain.from_sizes([3, 2, 5], [7, 11]), memory_limit=17)
+        >>> problem.adjoint_allowed(1, 1), problem.adjoint_allowed(0, 1)
+        (True, False)
+        """
+        links = self.chain.links[first : last + 1]
+        limit = self.edge_limit(pool_size)
+        return all(link.adjoint for link in links) and (
+            limit is None or sum(link.edges for link in links) <= limit
+        )
+
+    def check_feasible(self, pool_size: int | None = None) -> None:
+        """Raise if there is a link that no step may run.
+
+        A problem is feasible exactly if each link has a mode that is allowed with the largest pool: then
+        accumulating all links and multiplying is a solution.
+
+        Parameters
+        ----------
+        pool_size : int, optional
+            Largest pool that a step can have; by default all machines.
+
+        Raises
+        ------
+        InfeasibleError
+            The message names the link and the reason.
+
+        Examples
+        --------
+        >>> from jcdp_core import ElementalJacobian
+        >>> Problem(JacobianChain([ElementalJacobian(3, 2, 7, tangent=False)]), memory_limit=5).check_feasible()
+        Traceback (most recent call last):
+            ...
+        jcdp_core.errors.InfeasibleError: link 1 has no tangent mode, and its adjoint tapes 7 edges ...
+        """
+        pool_size = pool_size or self.machines or 1
+        for index, link in enumerate(self.chain.links):
+            if link.tangent or self.adjoint_allowed(index, index, pool_size):
+                continue
+            if not link.adjoint:
+                raise InfeasibleError(
+                    f"link {index + 1} has neither a tangent nor an adjoint mode, so no step can use it; "
+                    "make one of them available"
+                )
+            raise InfeasibleError(
+                f"link {index + 1} has no tangent mode, and its adjoint tapes {link.edges} edges where "
+                f"{self.edge_limit(pool_size)} are allowed; raise memory_limit or provide a tangent mode"
+            )
+
+
+def _positive_or_none(value: object, name: str) -> int | None:
+    """Return the value as a Python integer or None, or say what is wrong with it."""
+    if value is None:
+        return None
+    try:
+        number = operator.index(value)  # type: ignore[arg-type]  # the exception is the check
+    except TypeError:
+        number = 0
+    if number < 1 or isinstance(value, bool):
+        raise SolverError(f"{name} is {value!r}; give an int ≥ 1, or None for no limit")
+    return number

@@ -1,0 +1,85 @@
+"""What a solver answers: steps, schedule, and how good they are proved to be."""
+
+from dataclasses import dataclass
+
+from jcdp_core.chain import JacobianChain
+from jcdp_core.schedule import Schedule
+from jcdp_core.sequence import EliminationSequence
+
+__all__ = ["Solution"]
+
+
+@dataclass(frozen=True, slots=True)
+class Solution:
+    """Hold an elimination sequence with its schedule.
+
+    Parameters
+    ----------
+    chain : JacobianChain
+        The chain that was solved.
+    sequence : EliminationSequence
+        The steps.
+    schedule : Schedule
+        When and where each step runs.
+    makespan : int
+        Time at which the last step finishes (fma).
+    lower_bound : int
+        No sequence and schedule can have a smaller makespan (fma).
+    optimal : bool
+        Whether the makespan is proved to be the smallest over all sequences and schedules.
+    method : str
+        Name of the solver.
+    seconds : float, optional
+        Time that the solver took (s).
+    nodes : int or None, optional
+        Nodes of the search, if there was one.
+    machines : int or None, optional
+        Number of machines asked for; None for unlimited.
+
+    Examples
+    --------
+    >>> from jcdp_core import JacobianChain, solve
+    >>> print(solve(JacobianChain.from_sizes([3, 2, 5], [7, 11]), machines=2))
+    dp on 2 machines: makespan 51 fma (optimal)
+    1: ACC ADJ (0 1)    14 fma  [1]  from 0 to 14
+    ...
+    """
+
+    chain: JacobianChain
+    sequence: EliminationSequence
+    schedule: Schedule
+    makespan: int
+    lower_bound: int
+    optimal: bool
+    method: str
+    seconds: float = 0.0
+    nodes: int | None = None
+    machines: int | None = None
+
+    def __str__(self) -> str:
+        """Return the makespan and the steps with their machine pools (1-based)."""
+        machines = "unlimited machines" if self.machines is None else f"{self.machines} machines"
+        proof = "optimal" if self.optimal else f"at least {self.lower_bound}"
+        head = f"{self.method} on {'1 machine' if self.machines == 1 else machines}"
+        steps = zip(self.sequence.operations, self.sequence.costs, self.schedule.tasks, strict=True)
+        rows = [
+            (
+                f"{task.index + 1}:",
+                str(operation),
+                str(cost),
+                _pool(task.pool),
+                f"from {task.start} to {task.finish}",
+            )
+            for operation, cost, task in steps
+        ]
+        w = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        lines = [
+            f"{number:>{w[0]}} {step:<{w[1]}}  {cost:>{w[2]}} fma  {pool:<{w[3]}}  {times}"
+            for number, step, cost, pool, times in rows
+        ]
+        return "\n".join([f"{head}: makespan {self.makespan} fma ({proof})", *lines])
+
+
+def _pool(pool: tuple[int, ...]) -> str:
+    """Write a pool as the paper does: `[2]`, or `[1,3]` for machines 1 to 3."""
+    return f"[{pool[0] + 1}]" if len(pool) == 1 else f"[{pool[0] + 1},{pool[-1] + 1}]"
