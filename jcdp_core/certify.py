@@ -38,8 +38,8 @@ def check_sequence(
     Raises
     ------
     InvalidSequenceError
-        If a step uses a Jacobian that is not there, makes one that nobody uses, has the wrong cost, or breaks a
-        constraint. The message names the step.
+        If a step uses a Jacobian that is not there, makes one that nobody uses, has the wrong cost, or breaks
+        a constraint. The message names the step.
 
     References
     ----------
@@ -53,7 +53,7 @@ def check_sequence(
     >>> check_sequence(chain, EliminationSequence.from_operations(chain, steps))
     Traceback (most recent call last):
         ...
-    jcdp_core.errors.InvalidSequenceError: step 2, ELI MUL (0 1 2), needs the Jacobian (1 2), which is not there
+    jcdp_core.errors.InvalidSequenceError: step 2, ELI MUL (0 1 2), needs the Jacobian (1 2), ...
     """
     available: dict[tuple[int, int], str] = {}
     for index, (operation, cost) in enumerate(zip(sequence.operations, sequence.costs, strict=True)):
@@ -85,10 +85,10 @@ def check_sequence(
 
 
 def check_schedule(sequence: EliminationSequence, schedule: Schedule, machines: int | None = None) -> None:
-    """Prove that a schedule runs every step once, after the steps that it needs, one task per machine at a time.
+    """Prove that a schedule runs each step once, after those that it needs, on a machine that is free.
 
-    Machine pools are proved, too: a task runs on a machine of its pool, and the pools of tasks that overlap in time
-    share no machine.
+    Machine pools are proved, too: a task runs on a machine of its pool, and the pools of tasks that overlap
+    in time share no machine.
 
     Parameters
     ----------
@@ -168,8 +168,8 @@ def _check_precedence(sequence: EliminationSequence, schedule: Schedule) -> None
             before, after = schedule.tasks[made[operand]], schedule.tasks[index]
             if after.start < before.finish:
                 raise InvalidScheduleError(
-                    f"step {index + 1} starts at {after.start}, before step {before.index + 1}, which it needs, "
-                    f"finishes at {before.finish}"
+                    f"step {index + 1} starts at {after.start}, before step {before.index + 1}, which it "
+                    f"needs, finishes at {before.finish}"
                 )
         made[operation.i, operation.j] = index
 

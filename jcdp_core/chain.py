@@ -146,16 +146,16 @@ class JacobianChain:
         >>> len(JacobianChain.from_sizes([3, 2, 5], [7, 11]))
         2
         """
-        sizes = [_positive(size, f"sizes[{index}]") for index, size in enumerate(sizes)]
-        edges = [_positive(count, f"edges[{index}]") for index, count in enumerate(edges)]
-        if len(sizes) != len(edges) + 1:
+        elements = [_positive(size, f"sizes[{index}]") for index, size in enumerate(sizes)]
+        counts = [_positive(count, f"edges[{index}]") for index, count in enumerate(edges)]
+        if len(elements) != len(counts) + 1:
             raise InvalidChainError(
-                f"{len(sizes)} sizes and {len(edges)} edge counts given; a chain of q links needs q+1 sizes "
-                "(n_1, m_1, …, m_q) and q edge counts"
+                f"{len(elements)} sizes and {len(counts)} edge counts given; a chain of q links needs q edge "
+                "counts and q+1 sizes n_1, m_1, …, m_q"
             )
-        tangents = _costs(tangent_costs, edges, "tangent_costs")
-        adjoints = _costs(adjoint_costs, edges, "adjoint_costs")
-        columns = zip(sizes[:-1], sizes[1:], edges, tangents, adjoints, strict=True)
+        tangents = _costs(tangent_costs, counts, "tangent_costs")
+        adjoints = _costs(adjoint_costs, counts, "adjoint_costs")
+        columns = zip(elements[:-1], elements[1:], counts, tangents, adjoints, strict=True)
         return cls(tuple(ElementalJacobian(*column) for column in columns))
 
     def __len__(self) -> int:

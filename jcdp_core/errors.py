@@ -22,7 +22,7 @@ class InvalidChainError(JcdpError, ValueError):
 
 
 class InvalidOperationError(JcdpError, ValueError):
-    """An elimination step is malformed: unknown word, wrong number of positions, or positions out of order."""
+    """A step is malformed: an unknown word, a wrong number of positions, or positions out of order."""
 
 
 class InvalidSequenceError(JcdpError, ValueError):
@@ -30,7 +30,7 @@ class InvalidSequenceError(JcdpError, ValueError):
 
 
 class InvalidScheduleError(JcdpError, ValueError):
-    """A schedule breaks precedence, runs two tasks at once on one machine, or uses a machine that is not there."""
+    """A schedule breaks precedence, overloads a machine, or uses one that is not there."""
 
 
 class InfeasibleError(JcdpError, ValueError):

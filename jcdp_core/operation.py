@@ -31,9 +31,9 @@ _NOTATION = re.compile(r"\s*(ACC|ELI)\s+(TAN|ADJ|MUL)\s*\(\s*(\d+(?:\s+\d+)*)\s*
 class Operation:
     """Represent one step; its operands and its result are named by positions of z in the chain.
 
-    The step yields the Jacobian of z_j with respect to z_i. An accumulation makes it from the link j (i = j-1, no
-    k). An elimination joins the Jacobians (i, k) and (k, j): by a matrix product, by tangents pushed through the
-    links k+1, …, j, or by adjoints pulled through the links i+1, …, k.
+    The step yields the Jacobian of z_j with respect to z_i. An accumulation makes it from the link j (i =
+    j-1, no k). An elimination joins the Jacobians (i, k) and (k, j): by a matrix product, by tangents pushed
+    through the links k+1, …, j, or by adjoints pulled through the links i+1, …, k.
 
     Parameters
     ----------
@@ -78,11 +78,11 @@ class Operation:
                 )
             if self.k is not None or self.j != self.i + 1 or self.i < 0:
                 raise InvalidOperationError(
-                    f"{self}: an accumulation makes the Jacobian of one link; write two positions (j-1 j) with j ≥ 1"
+                    f"{self}: an accumulation makes the Jacobian of one link; write (j-1 j) with j ≥ 1"
                 )
         elif self.k is None or not 0 <= self.i < self.k < self.j:
             raise InvalidOperationError(
-                f"{self}: an elimination joins (i k) and (k j); write three positions (i k j) with 0 ≤ i < k < j"
+                f"{self}: an elimination joins (i k) and (k j); write (i k j) with 0 ≤ i < k < j"
             )
 
     @classmethod

@@ -42,8 +42,8 @@ class Schedule:
 
     Parameters
     ----------
-    tasks : iterable of Task
-        Task p belongs to step p.
+    tasks : tuple of Task
+        Task p runs step p.
     machines : int
         Number of machines.
 
@@ -58,7 +58,8 @@ class Schedule:
 
     Examples
     --------
-    >>> schedule = Schedule([Task(0, 0, 0, 21, (0,)), Task(1, 1, 0, 30, (1,)), Task(2, 1, 30, 60, (1,))], machines=2)
+    >>> tasks = Task(0, 0, 0, 21, (0,)), Task(1, 1, 0, 30, (1,)), Task(2, 1, 30, 60, (1,))
+    >>> schedule = Schedule(tasks, machines=2)
     >>> schedule.makespan, schedule.idle
     (60, 39)
     """
@@ -74,7 +75,7 @@ class Schedule:
         for position, task in enumerate(self.tasks):
             if task.index != position:
                 raise InvalidScheduleError(
-                    f"tasks[{position}] belongs to step {task.index}; give the tasks in the order of the steps"
+                    f"tasks[{position}] has index {task.index}; give the tasks in the order of the steps"
                 )
 
     @property
@@ -90,8 +91,8 @@ class Schedule:
     def gantt(self, sequence: EliminationSequence, width: int = 80) -> str:
         """Draw the schedule as text, one line a machine.
 
-        Each task is a bar `[3ADJ==]` labelled with its 1-based number and mode as far as there is room; dots are
-        idle time.
+        Each task is a bar `[3 ELI ADJ==]` with its number (1-based) and step as far as there is room; dots
+        are idle time.
 
         Parameters
         ----------
@@ -111,9 +112,10 @@ class Schedule:
         >>> chain = JacobianChain.from_sizes([3, 2, 5], [7, 11])
         >>> steps = ["ACC TAN (0 1)", "ELI TAN (0 1 2)"]
         >>> sequence = EliminationSequence.from_operations(chain, map(Operation.parse, steps))
-        >>> print(Schedule([Task(0, 0, 0, 21, (0,)), Task(1, 0, 21, 54, (0,))], machines=1).gantt(sequence, width=30))
-        1 |[1 ACC TAN][2 ELI TAN=======]|
-           0                          54
+        >>> schedule = Schedule((Task(0, 0, 0, 21, (0,)), Task(1, 0, 21, 54, (0,))), machines=1)
+        >>> print(schedule.gantt(sequence, width=30))
+        1 |[1 ACC TAN][2 ELI TAN========]|
+           0                           54
         """
         end, number_width = self.makespan, len(str(self.machines))
         lines = []

@@ -23,8 +23,8 @@ def operation_cost(chain: JacobianChain, operation: Operation) -> int:
     Returns
     -------
     int
-        n_i · Σ tangent_cost or m_j · Σ adjoint_cost over the links that the step sweeps, or m_j · m_k · n_i for a
-        product (fma).
+        n_i · Σ tangent_cost or m_j · Σ adjoint_cost over the links that the step sweeps, or m_j · m_k · n_i
+        for a product (fma).
 
     Raises
     ------
@@ -49,16 +49,16 @@ def operation_cost(chain: JacobianChain, operation: Operation) -> int:
         return n * sum(links[link].tangent_cost for link in operation.swept)
     if operation.mode is Mode.ADJOINT:
         return m * sum(links[link].adjoint_cost for link in operation.swept)
-    assert operation.k is not None  # noqa: S101 - products are eliminations; tells the type checker
-    return m * links[operation.k].n * n
+    (middle, _), _ = operation.operands
+    return m * links[middle].n * n
 
 
 @dataclass(frozen=True, slots=True)
 class EliminationSequence:
     """Hold the steps in an order in which each comes after those that it needs.
 
-    Each intermediate Jacobian is used exactly once, so the precedence relation is an in-tree with the last step as
-    its root. The class does not prove that: `check_sequence` does.
+    Each intermediate Jacobian is used exactly once, so the precedence relation is an in-tree with the last
+    step as its root. The class does not prove that: `check_sequence` does.
 
     Parameters
     ----------
@@ -134,7 +134,7 @@ class EliminationSequence:
 
     @property
     def successors(self) -> tuple[int | None, ...]:
-        """Index of the step that uses each step's result; None for the last one (and for a result nobody uses)."""
+        """Index of the step that uses each step's result; None for the last one and for unused results."""
         successors: list[int | None] = [None] * len(self.operations)
         for index, needed in enumerate(self.predecessors):
             for producer in needed:
@@ -154,8 +154,8 @@ class EliminationSequence:
     def bracketing(self) -> str:
         """Write the sequence as a bracketed product, the last link first.
 
-        A plain `F6` is a link whose Jacobian is accumulated, `Ḟ6` a link whose tangent model is swept, `F̄6` one whose
-        adjoint model is swept.
+        A plain `F6` is a link whose Jacobian is accumulated, `Ḟ6` a link whose tangent model is swept, `F̄6`
+        one whose adjoint model is swept.
 
         Returns
         -------

@@ -1,10 +1,10 @@
 """The paper's six recurrences as one table, filled diagonal by diagonal with whole-array operations.
 
-Three ideas keep a diagonal cheap. Eliminations go through a single link: a longer one is a run of those on the same
-pool and costs the same, so each cell looks at two instead of all. Every value is stored twice, by where its
-sub-chain starts and by where it ends, so that both factors of all splits of a diagonal are rectangular slices. And
-the best ways to split t = 2, …, m machines over two factors come from one merge of two sorted lists, see
-`_merge_descending`.
+Three ideas keep a diagonal cheap. Eliminations go through a single link: a longer one is a run of those on
+the same pool and costs the same, so each cell looks at two instead of all. Every value is stored twice, by
+where its sub-chain starts and by where it ends, so that both factors of all splits of a diagonal are
+rectangular slices. And the best ways to split t = 2, …, m machines over two factors come from one merge of
+two sorted lists, see `_merge_descending`.
 """
 
 from functools import cached_property
@@ -19,15 +19,13 @@ __all__ = ["Table"]
 
 Numbers: TypeAlias = np.ndarray[Any, Any]
 
-# Cells of a diagonal are computed in blocks whose temporaries (elements) stay in the cache.
-_BLOCK = 1 << 15
-
 
 class Table:
     """Hold the optimal makespan of the recurrence for each sub-chain and each number of machines.
 
-    Row t holds f[·, ·, t] for t machines, row 0 the values for unlimited machines. The numbers are 64-bit integers
-    where a bound known in advance shows that they suffice, else Python integers.
+    Row t holds f[·, ·, t] for t machines, row 0 the values for unlimited machines (left out for one machine,
+    where it is of no use). The numbers are 64-bit
+    integers where a bound known in advance shows that they suffice, else Python integers.
 
     Parameters
     ----------
@@ -36,7 +34,8 @@ class Table:
 
     Notes
     -----
-    O(q³ m log m) array-element operations and O(q² m) numbers for q links and m machines; q³/6 splits are looked at.
+    O(q³ m log m) array-element operations and O(q² m) numbers for q links and m machines; q³/6 splits are
+    looked at.
 
     References
     ----------
@@ -55,7 +54,9 @@ class Table:
         chain = problem.chain
         self.length = q = len(chain)
         self.machines = _useful_machines(problem)
-        # Infeasible values are one more than any feasible one; adding two of them and a step must not overflow.
+        # Infeasible values are one more than any feasible one; adding two of them and a step must not
+        # overflow.
+        self.rows = slice(1 if problem.machines == 1 else 0, self.machines + 1)
         self.infeasible = _largest_makespan(problem) + 1
         self.dtype = np.dtype(np.int64 if 3 * self.infeasible < 2**63 else object)
         self.sizes = np.array(chain.sizes, self.dtype)
@@ -64,7 +65,8 @@ class Table:
         self.tangent_allowed = np.array([link.tangent for link in chain.links])
         # Rows beyond the last number of machines stay zero: they only pad the merge to a power of two.
         rows = 1 + max(self.machines, _power_of_two(self.machines - 1))
-        # starts[t, i, p] is the sub-chain of p links that starts at link i; ends[t, j, q-p] the one that ends at j.
+        # starts[t, i, p] is the sub-chain of p links that starts at link i; ends[t, j, q-p] the one that ends
+        # at j.
         self.starts = np.zeros((rows, q, q + 1), self.dtype)
         self.ends = np.zeros((rows, q, q + 1), self.dtype)
         self._accumulate()
@@ -72,7 +74,7 @@ class Table:
             self._fill_diagonal(length)
 
     def value(self, i: int, j: int, machines: int) -> int:
-        """Return the makespan of the sub-chain between positions i and j on some machines (row 0: unlimited)."""
+        """Return the makespan of the sub-chain between positions i and j, by row."""
         return int(self.starts[machines, i, j - i])
 
     @cached_property
@@ -80,7 +82,7 @@ class Table:
         """Whether the adjoint of each single link fits, by row and link."""
         links = self.problem.chain.links
         available = np.array([link.adjoint for link in links])
-        limits = [self.edge_limit(row) for row in range(self.machines + 1)]
+        limits = [self.edge_limit(row) for row in range(self.rows.start, self.rows.stop)]
         if limits[0] is None:
             return np.broadcast_to(available, (len(limits), len(links)))
         return available & (
@@ -88,7 +90,7 @@ class Table:
         )
 
     def edge_limit(self, row: int) -> int | None:
-        """Return the edges that a step may tape on the machines of a row; unlimited machines share all there are."""
+        """Return the edges that a step may tape, by row; row 0 may use the memory of all machines."""
         return self.problem.edge_limit(row or self.problem.machines or 1)
 
     @cached_property
@@ -125,37 +127,33 @@ class Table:
         tangent = np.where(self.tangent_allowed, self.sizes[:-1] * self.tangent_costs, self.infeasible)
         adjoint = np.where(self.adjoint_allowed, self.sizes[1:] * self.adjoint_costs, self.infeasible)
         cheapest = np.minimum(tangent, adjoint)
-        self.starts[: self.machines + 1, :, 1] = cheapest
-        self.ends[: self.machines + 1, :, self.length - 1] = cheapest
+        self.starts[self.rows, :, 1] = cheapest
+        self.ends[self.rows, :, self.length - 1] = cheapest
 
     def _fill_diagonal(self, length: int) -> None:
         """Fill the cells of all sub-chains of one length."""
-        q = self.length
-        cells = q - length + 1
-        block = max(1, _BLOCK // (length * len(self.starts)))
-        for first in range(0, cells, block):
-            last = min(first + block, cells)
-            best = self._multiply(first, last, length)
-            if self.problem.matrix_free:
-                self._eliminate(best, first, last, length)
-            rows = slice(0, self.machines + 1)
-            np.minimum(best, self.infeasible, out=best)
-            self.starts[rows, first:last, length] = best
-            self.ends[rows, first + length - 1 : last + length - 1, q - length] = best
+        q, rows = self.length, self.rows
+        best = self._multiply(length)
+        if self.problem.matrix_free:
+            self._eliminate(best, length)
+        np.minimum(best, self.infeasible, out=best)
+        self.starts[rows, : q - length + 1, length] = best
+        self.ends[rows, length - 1 :, q - length] = best
 
-    def _multiply(self, first: int, last: int, length: int) -> Numbers:
-        """Return the cheapest product for sub-chains of one length that start at links first, …, last-1."""
-        q, m = self.length, self.machines
+    def _multiply(self, length: int) -> Numbers:
+        """Return the cheapest product for each sub-chain of one length."""
+        q, m, rows = self.length, self.machines, self.rows
         # Axis 1: where the sub-chain starts; axis 2: how many links the earlier factor has, 1, …, length-1.
-        earlier = self.starts[:, first:last, 1:length]
-        later = self.ends[:, first + length - 1 : last + length - 1, q - length + 1 : q]
-        joined = earlier[: m + 1] + later[: m + 1]
-        np.maximum(earlier[0], later[0], out=joined[0])
+        earlier = self.starts[:, : q - length + 1, 1:length]
+        later = self.ends[:, length - 1 :, q - length + 1 : q]
+        joined = earlier[rows] + later[rows]
+        if rows.start == 0:
+            np.maximum(earlier[0], later[0], out=joined[0])
         if m > 1:
             parallel = _merge_descending(earlier[1:], later[1:], _power_of_two(m - 1))
             np.minimum(joined[2:], parallel[: m - 1], out=joined[2:])
-        outer = self.sizes[first:last] * self.sizes[first + length : last + length]
-        joined += self._middles[first:last, 1:length] * outer[:, None]
+        outer = self.sizes[: q - length + 1] * self.sizes[length:]
+        joined += self._middles[: q - length + 1, 1:length] * outer[:, None]
         return joined.min(axis=2)
 
     @cached_property
@@ -164,19 +162,16 @@ class Table:
         positions = np.arange(self.length)
         return self.sizes[np.minimum(positions[:, None] + positions, self.length)]
 
-    def _eliminate(self, best: Numbers, first: int, last: int, length: int) -> None:
+    def _eliminate(self, best: Numbers, length: int) -> None:
         """Lower `best` where eliminating the last link by tangents or the first by adjoints is cheaper."""
-        rows, q = slice(0, self.machines + 1), self.length
-        starts, ends = slice(first, last), slice(first + length - 1, last + length - 1)
-        tangent = np.where(
-            self.tangent_allowed[ends], self.sizes[starts] * self.tangent_costs[ends], self.infeasible
-        )
-        np.minimum(best, self.starts[rows, starts, length - 1] + tangent, out=best)
-        outputs = self.sizes[first + length : last + length]
-        adjoint = np.where(
-            self.adjoint_allowed[:, starts], outputs * self.adjoint_costs[starts], self.infeasible
-        )
-        np.minimum(best, self.ends[rows, ends, q - length + 1] + adjoint, out=best)
+        q, rows = self.length, self.rows
+        first, last = slice(0, q - length + 1), slice(length - 1, q)
+        tangent = self.sizes[first] * self.tangent_costs[last]
+        tangent = np.where(self.tangent_allowed[last], tangent, self.infeasible)
+        np.minimum(best, self.starts[rows, first, length - 1] + tangent, out=best)
+        adjoint = self.sizes[length:] * self.adjoint_costs[first]
+        adjoint = np.where(self.adjoint_allowed[:, first], adjoint, self.infeasible)
+        np.minimum(best, self.ends[rows, last, q - length + 1] + adjoint, out=best)
 
 
 def _useful_machines(problem: Problem) -> int:
@@ -188,7 +183,7 @@ def _useful_machines(problem: Problem) -> int:
 
 
 def _largest_makespan(problem: Problem) -> int:
-    """Bound every feasible value and every step from above: accumulate all links, then multiply one by one."""
+    """Bound every feasible value and every step: accumulate all links, then multiply one by one."""
     chain = problem.chain
     cost = max(*chain.tangent_costs, *chain.adjoint_costs)
     sizes = sorted(chain.sizes)
@@ -204,9 +199,9 @@ def _power_of_two(number: int) -> int:
 def _merge_descending(left: Numbers, right: Numbers, count: int) -> Numbers:
     """Return the `count` (a power of two) largest of two lists, sorted; lists run along axis 0 and descend.
 
-    Entry t-2 of the result is min over s of max(left[s], right[t-s]), the best split of t machines: handing out
-    machines one by one, the next always goes to the side that takes longer, which walks through both lists in
-    descending order. A bitonic network (Batcher 1968) merges without a branch.
+    Entry t-2 of the result is min over s of max(left[s], right[t-s]), the best split of t machines: handing
+    out machines one by one, the next always goes to the side that takes longer, which walks through both
+    lists in descending order. A bitonic network (Batcher 1968) merges without a branch.
     """
     merged = np.maximum(left[:count], right[:count][::-1])
     distance = count // 2

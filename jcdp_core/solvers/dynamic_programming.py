@@ -21,8 +21,9 @@ Numbers: TypeAlias = np.ndarray[Any, Any]
 def solve_dynamic_programming(problem: Problem) -> Solution:
     """Solve by the recurrence of the paper: optimal on one machine and on unlimited ones, good between.
 
-    On m machines the recurrence looks at schedules only in which each product splits its pool in two or runs its
-    factors one after the other. The lower bound is the larger of the unlimited makespan and the least work per machine.
+    On m machines the recurrence looks at schedules only in which each product splits its pool in two or runs
+    its factors one after the other. The lower bound is the larger of the unlimited makespan and the least
+    work per machine.
 
     Parameters
     ----------
@@ -45,14 +46,14 @@ def solve_dynamic_programming(problem: Problem) -> Solution:
 
     References
     ----------
-    Märtens & Naumann 2025, Sec. 2 and 3. A product that splits the machines l, …, u by s gives the second factor
-    l+s, …, u; the paper prints u-s+1, …, u, which has the wrong size unless the halves are equal.
+    Märtens & Naumann 2025, Sec. 2 and 3. A product that splits the machines l, …, u by s gives the second
+    factor l+s, …, u; the paper prints u-s+1, …, u, which has the wrong size unless the halves are equal.
 
     Examples
     --------
     >>> from jcdp_core import JacobianChain
     >>> solve_dynamic_programming(Problem(JacobianChain.from_sizes([3, 2, 5], [7, 11]))).makespan
-    54
+    47
     """
     problem.check_feasible()
     table = Table(problem)
@@ -62,7 +63,7 @@ def solve_dynamic_programming(problem: Problem) -> Solution:
         splits, useful = _unlimited_splits(steps)
     sequence = EliminationSequence.from_operations(problem.chain, steps)
     tasks = _tasks(sequence, _pools(steps, splits, useful))
-    schedule = Schedule(tasks, problem.machines or useful)
+    schedule = Schedule(tuple(tasks), problem.machines or useful)
     makespan, bound = schedule.makespan, _lower_bound(problem, table)
     return Solution(
         problem.chain, sequence, schedule, makespan, bound, makespan == bound, "dp", machines=problem.machines
@@ -75,7 +76,8 @@ def makespans(problem: Problem) -> tuple[int, ...]:
     Parameters
     ----------
     problem : Problem
-        Chain, machines (finite) and constraints. With shared memory, numbers of machines that are infeasible raise.
+        Chain, machines (finite) and constraints. With shared memory, numbers of machines that are infeasible
+        raise.
 
     Returns
     -------
@@ -101,9 +103,9 @@ def makespans(problem: Problem) -> tuple[int, ...]:
 
 def _lower_bound(problem: Problem, table: Table) -> int:
     """Return the larger of the unlimited makespan and the least work per machine."""
+    if problem.machines is None or problem.machines == 1:
+        return table.value(0, table.length, table.machines)
     unlimited = table.value(0, table.length, 0)
-    if problem.machines is None:
-        return unlimited
     if problem.shared_memory and problem.memory_limit is not None:
         # Any step may find itself on all machines, with all their memory: relax to that.
         relaxed = Problem(problem.chain, 1, problem.matrix_free, problem.edge_limit(problem.machines))
@@ -116,8 +118,8 @@ def _lower_bound(problem: Problem, table: Table) -> int:
 def _steps(table: Table) -> tuple[list[Operation], list[int]]:
     """Walk back from the whole chain; return the steps and, for products, the machines of the later factor.
 
-    Later factors come before earlier ones, operands before the steps that need them. A split of 0 means that the
-    factors do not share out the machines.
+    Later factors come before earlier ones, operands before the steps that need them. A split of 0 means that
+    the factors do not share out the machines.
     """
     steps, splits = [], []
     open_cells = [(0, table.length, table.machines)]
@@ -132,13 +134,17 @@ def _steps(table: Table) -> tuple[list[Operation], list[int]]:
 
 
 def _unlimited_splits(steps: list[Operation]) -> tuple[list[int], int]:
-    """Give each factor of a product as many machines as it has accumulations: all of those start at time zero."""
+    """Give each factor of a product as many machines as it has accumulations, which all start at zero."""
     links = max(step.j for step in steps)
     accumulated = [0] * (links + 1)
     for step in steps:
         accumulated[step.j] += step.action is Action.ACCUMULATE
     before = list(accumulate(accumulated))
-    splits = [before[step.j] - before[step.k] if step.mode is Mode.MULTIPLY else 0 for step in steps]
+    splits = [0] * len(steps)
+    for index, step in enumerate(steps):
+        if step.mode is Mode.MULTIPLY:
+            (first, last), _ = step.operands
+            splits[index] = before[last] - before[first]
     return splits, before[-1]
 
 
@@ -172,8 +178,9 @@ def _tasks(sequence: EliminationSequence, pools: list[tuple[int, ...]]) -> list[
 def _choose(table: Table, i: int, j: int, row: int) -> tuple[Operation, int]:
     """Find the last step for the positions i to j on the machines of a row, and the split of a product.
 
-    Among equally good steps the one that the paper's loop over the split point meets first: products and tangent
-    eliminations in ascending order of the split, adjoint ones in descending order, so that eliminations are long.
+    Among equally good steps the one that the paper's loop over the split point meets first: products and
+    tangent eliminations in ascending order of the split, adjoint ones in descending order, so that
+    eliminations are long.
     """
     if j - i == 1:
         link = table.problem.chain.links[i]
@@ -193,7 +200,7 @@ def _choose(table: Table, i: int, j: int, row: int) -> tuple[Operation, int]:
 
 
 def _products(table: Table, i: int, j: int, row: int) -> tuple[Numbers, Numbers]:
-    """Return the value of each product (i k j), k = i+1, …, j-1, and the machines of its later factor (0: all)."""
+    """Return the value of each product (i k j), k = i+1, …, j-1, and its later factor's machines (0: all)."""
     q, length = table.length, j - i
     earlier, later = table.starts[:, i, 1:length], table.ends[:, j - 1, q - length + 1 : q]
     joined = earlier[row] + later[row] if row else np.maximum(earlier[0], later[0])
@@ -207,14 +214,14 @@ def _products(table: Table, i: int, j: int, row: int) -> tuple[Numbers, Numbers]
 
 
 def _tangents(table: Table, i: int, j: int, row: int) -> Numbers:
-    """Return the value of each tangent elimination (i k j), k = i+1, …, j-1; -1 where a link does not allow it."""
+    """Return the value of each tangent elimination (i k j), k = i+1, …, j-1; -1 where it is not allowed."""
     swept = table.tangent_sums[j] - table.tangent_sums[i + 1 : j]
     allowed = table.tangent_gaps[j] == table.tangent_gaps[i + 1 : j]
     return np.where(allowed, table.starts[row, i, 1 : j - i] + table.sizes[i] * swept, -1)
 
 
 def _adjoints(table: Table, i: int, j: int, row: int) -> Numbers:
-    """Return the value of each adjoint elimination (i k j), k = j-1, …, i+1; -1 where links or tape forbid it."""
+    """Return the value of each adjoint elimination (i k j), k = j-1, …, i+1; -1 where it is not allowed."""
     q, middle = table.length, slice(j - 1, i, -1)
     swept = table.adjoint_sums[middle] - table.adjoint_sums[i]
     allowed = table.adjoint_gaps[middle] == table.adjoint_gaps[i]

@@ -59,7 +59,7 @@ class Problem:
             raise SolverError(f"time_limit is {self.time_limit!r}; give seconds > 0, or None for no limit")
         if self.shared_memory and self.machines is None:
             raise SolverError(
-                "shared_memory=True with machines=None gives every step unlimited memory; give a number of machines"
+                "shared_memory=True with machines=None leaves memory unlimited; give a number of machines"
             )
 
     def edge_limit(self, pool_size: int = 1) -> int | None:
@@ -151,7 +151,8 @@ class Problem:
         Examples
         --------
         >>> from jcdp_core import ElementalJacobian
-        >>> Problem(JacobianChain([ElementalJacobian(3, 2, 7, tangent=False)]), memory_limit=5).check_feasible()
+        >>> chain = JacobianChain((ElementalJacobian(3, 2, 7, tangent=False),))
+        >>> Problem(chain, memory_limit=5).check_feasible()
         Traceback (most recent call last):
             ...
         jcdp_core.errors.InfeasibleError: link 1 has no tangent mode, and its adjoint tapes 7 edges ...

@@ -40,9 +40,9 @@ class Solution:
     --------
     >>> from jcdp_core import JacobianChain, solve
     >>> print(solve(JacobianChain.from_sizes([3, 2, 5], [7, 11]), machines=2))
-    dp on 2 machines: makespan 51 fma (optimal)
-    1: ACC ADJ (0 1)    14 fma  [1]  from 0 to 14
-    ...
+    dp on 2 machines: makespan 47 fma (optimal)
+    1: ACC ADJ (0 1)    14 fma  [1,2]  from 0 to 14
+    2: ELI TAN (0 1 2)  33 fma  [1,2]  from 14 to 47
     """
 
     chain: JacobianChain
