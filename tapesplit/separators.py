@@ -1,12 +1,19 @@
-"""Nested vertex separators of a tape."""
+"""Nested vertex separators of a tape, chosen so that the Jacobian chain between them is cheap to plan."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Final
 
 import numpy as np
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import breadth_first_order
 
-from tapesplit.graph import UNBOUNDED, BoolArray, IntArray, TapeGraph, frontier, frontier_widths, tape_ranks
+from tapesplit.candidates import candidate_cuts, depth_ranks, narrow_prefixes
+from tapesplit.coarsen import coarsen
+from tapesplit.flow import MinimumCut, minimum_cut
+from tapesplit.graph import BoolArray, IntArray, TapeGraph, frontier, frontier_widths, tape_ranks
+from tapesplit.nesting import CutFamily, choose_nested, cut_family
 
-__all__ = ["Separator", "assign_chunks", "chunk_edges", "find_separators"]
+__all__ = ["Separator", "assign_chunks", "chunk_edges", "find_separators", "plain_mode_suffices"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,36 +35,92 @@ class Separator:
     reason: str = ""
 
 
-def find_separators(graph: TapeGraph, *, max_links: int = 40) -> tuple[Separator, ...]:
+def find_separators(
+    graph: TapeGraph, *, max_links: int = 40, stop_within: float = 0.1
+) -> tuple[Separator, ...]:
     """Find nested separators that let the planner do well."""
-    if graph.size < 3 or max_links < 2:
+    least = min(graph.input_width, graph.output_width)
+    if max_links < 2 or graph.size < 3 or least < 2 or not graph.total_edges:
         return ()
+    enough = least / (1 + stop_within)
+    if _has_wide_path(graph, enough):
+        return ()
+    coarsening = coarsen(graph)
+    coarse = coarsening.graph
+    cut = _global_cut(coarse)
+    if cut.width >= enough:
+        return ()
+    family = cut_family(coarse, candidate_cuts(coarse, cut))
+    family = _capped(family, max_links)
+    lowers = _filled(coarse, family, max_links)
+    return tuple(_separator(graph, lower[coarsening.group], "") for lower in lowers)
+
+
+def _has_wide_path(graph: TapeGraph, width: float) -> bool:
+    """Return whether some path leads from input to output through values of at least this width only."""
+    wide = graph.capacities >= width
+    arcs = wide[graph.parent] & wide[graph.child]
+    ones = np.ones(np.count_nonzero(arcs), dtype=np.int8)
+    matrix = csr_array((ones, (graph.parent[arcs], graph.child[arcs])), shape=(graph.size, graph.size))
+    reached = np.zeros(graph.size, dtype=np.bool_)
+    for vertex in graph.inputs:
+        if wide[vertex]:
+            reached[breadth_first_order(matrix, vertex, return_predecessors=False)] = True
+    return bool(reached[list(graph.outputs)].any())
+
+
+def _global_cut(graph: TapeGraph) -> MinimumCut:
+    """Cut the whole graph at its minimal width."""
     ranks = tape_ranks(graph)
-    widths = frontier_widths(graph, ranks)
-    edges = np.cumsum(np.bincount(ranks, weights=graph.edges))
-    chosen = _thin(widths, edges, max_links - 1)
-    return tuple(_separator(graph, ranks <= t, "live set") for t in chosen)
+    bound = int(frontier_widths(graph, ranks).min())
+    return minimum_cut(graph, ranks == 0, np.ones(graph.size, dtype=np.bool_), bound)
 
 
-def _thin(widths: IntArray, edges: IntArray, amount: int) -> list[int]:
-    """Choose the narrowest position within each of `amount` equal shares of the edges."""
-    total = edges[-1]
-    usable = np.flatnonzero((widths < UNBOUNDED) & (edges > 0) & (edges < total))
-    if not usable.size:
-        return []
-    share = np.minimum((edges[usable] * amount / total).astype(np.int64), amount - 1)
-    by_width = np.lexsort((usable, widths[usable], share))
-    first = np.flatnonzero(np.diff(share[by_width], prepend=-1))
-    picked = usable[by_width[first]]
-    # Two cuts with no edges between them only pass data along: the narrower one serves both.
+def _capped(family: CutFamily, max_links: int) -> CutFamily:
+    """Reduce a family to the nested cuts of its cheapest chain, at most `max_links` links."""
+    while True:
+        _, chosen = choose_nested(family)
+        family = _subfamily(family, [0, *chosen, len(family.widths) - 1])
+        if len(chosen) < max_links:
+            return family
+        rest = [
+            _subfamily(family, [i for i in range(len(family.widths)) if i != k])
+            for k in range(1, len(chosen) + 1)
+        ]
+        family = min(rest, key=lambda smaller: choose_nested(smaller)[0])
+
+
+def _subfamily(family: CutFamily, kept: list[int]) -> CutFamily:
+    """Return some candidates of a family."""
+    return CutFamily(family.members[kept], family.widths[kept], family.edges[kept])
+
+
+def _filled(graph: TapeGraph, family: CutFamily, max_links: int) -> list[BoolArray]:
+    """Add cuts that the chain on one machine does not need, evenly spread, for several machines."""
+    chosen = list(family.members[1:-1])
+    segment = (~family.members).sum(axis=0)
+    best: list[BoolArray] = []
+    room = max_links - 1 - len(chosen)
+    if room > 0:
+        base = tape_ranks(graph)
+        ranks = np.unique(segment * (int(base.max()) + 1) + base, return_inverse=True)[1]
+        best = [ranks <= t for t in narrow_prefixes(graph, ranks, room)]
+    full = cut_family(graph, np.array([family.members[0], *chosen, *best, family.members[-1]]))
+    return _distinct(full, {int(lower.sum()) for lower in chosen})
+
+
+def _distinct(family: CutFamily, needed: set[int]) -> list[BoolArray]:
+    """Drop cuts that only pass data along: of equal edges the narrowest stays."""
     kept: list[int] = []
-    for t in sorted(picked.tolist()):
-        if kept and edges[kept[-1]] == edges[t]:
-            if widths[t] < widths[kept[-1]]:
-                kept[-1] = t
+    for i in range(1, len(family.widths) - 1):
+        if family.edges[i] in (family.edges[0], family.edges[-1]):
+            continue
+        if kept and family.edges[kept[-1]] == family.edges[i]:
+            if family.widths[i] < family.widths[kept[-1]]:
+                kept[-1] = i
         else:
-            kept.append(t)
-    return kept
+            kept.append(i)
+    return [family.members[i] for i in kept]
 
 
 def _separator(graph: TapeGraph, lower: BoolArray, reason: str) -> Separator:
