@@ -13,7 +13,7 @@ from tapesplit.flow import MinimumCut, minimum_cut
 from tapesplit.graph import BoolArray, IntArray, TapeGraph, frontier, frontier_widths, tape_ranks
 from tapesplit.nesting import CutFamily, choose_nested, cut_family
 
-__all__ = ["Separator", "assign_chunks", "chunk_edges", "find_separators", "plain_mode_suffices"]
+__all__ = ["Separator", "assign_chunks", "chunk_edges", "find_separators"]
 
 
 @dataclass(frozen=True, slots=True)
