@@ -142,7 +142,7 @@ class ChainGenerator:
 
     Notes
     -----
-    A chain of length q costs about 8q draws, some 6 µs per link. Source: Märtens & Naumann 2025, Sec. 5.
+    A chain of length q costs about 8q draws, some 6 µs per link. Source: Märtens & Naumann 2025.
 
     Examples
     --------

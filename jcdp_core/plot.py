@@ -1,0 +1,207 @@
+"""Pictures of results and schedules: box plots, Gantt charts and task in-trees, drawn with matplotlib.
+
+matplotlib is optional and imported inside the functions; no global state of it is touched, so that figures
+can be made without a display and in any thread.
+"""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from jcdp_core.dot import machine_color, step_label
+from jcdp_core.schedule import Schedule
+from jcdp_core.sequence import EliminationSequence
+from jcdp_core.statistics import Results, ratios_by_machines
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+__all__ = ["draw_box_plots", "draw_gantt", "draw_task_tree"]
+
+
+def _figure(width: float, height: float) -> "Figure":
+    """Return an empty figure; width and height in inches."""
+    try:
+        from matplotlib.figure import Figure  # noqa: PLC0415 - optional package
+    except ImportError as error:
+        raise ImportError(
+            "drawing needs matplotlib; install it with: pip install 'tapesplit[plot]'"
+        ) from error
+    return Figure(figsize=(width, height), layout="constrained")
+
+
+def draw_box_plots(results: Sequence[Results], solver: str = "DP", *, finished_only: bool) -> "Figure":
+    """Draw C = optimum / makespan as box plots, a panel per chain length and a box per machine count.
+
+    Parameters
+    ----------
+    results : sequence of Results
+        Results of any lengths.
+    solver : str, optional
+        Solver to compare with the optimum.
+    finished_only : bool
+        Whether to leave out the chains whose optimum is not proved; the title says so.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        Boxes are quartiles, whiskers the 2nd and 98th percentile, crosses the chains outside, as in the
+        figures of Märtens & Naumann 2025. Save it with its method ``savefig``.
+
+    Raises
+    ------
+    ImportError
+        If matplotlib is missing.
+    """
+    panels = ratios_by_machines(results, solver, finished_only=finished_only)
+    count = max(1, len(panels))
+    across = min(count, 3)
+    down = -(-count // across)
+    figure = _figure(1.2 + 3.2 * across, 0.7 + 2.8 * down)
+    axes = figure.subplots(down, across, sharey=True, squeeze=False).ravel()
+    for axis, (length, row) in zip(axes, panels.items(), strict=False):
+        _draw_boxes(axis, {machines: 100 * ratios for machines, ratios in row.items() if len(ratios)})
+        axis.set_title(f"$q = {length}$", fontsize=10)
+        axis.set_xlabel("machines")
+    for axis in axes[::across]:
+        axis.set_ylabel(f"optimum / {solver} [%]")
+    for axis in axes[len(panels) :]:
+        axis.set_visible(False)
+    figure.suptitle("finished solves only" if finished_only else "all chains", fontsize=10)
+    return figure
+
+
+def _draw_boxes(axis: "Axes", samples: dict) -> None:
+    """Draw one box per machine count."""
+    axis.axhline(100, color="0.3", linewidth=0.8, linestyle=(0, (2, 2)))
+    if samples:
+        axis.boxplot(
+            list(samples.values()),
+            whis=(2, 98),
+            widths=0.5,
+            patch_artist=True,
+            boxprops={"facecolor": machine_color(0)},
+            medianprops={"color": "#b04a00", "linewidth": 1.5},
+            flierprops={"marker": "x", "markersize": 3, "markeredgewidth": 0.6, "markeredgecolor": "0.35"},
+        )
+        axis.set_xticks(range(1, len(samples) + 1), [str(machines) for machines in samples])
+
+
+def draw_gantt(sequence: EliminationSequence, schedule: Schedule) -> "Figure":
+    """Draw a schedule as a Gantt chart, a row per machine and a bar per task.
+
+    Parameters
+    ----------
+    sequence : EliminationSequence
+        The steps.
+    schedule : Schedule
+        When and where they run.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        Time runs to the right in fma; bars carry number and notation of their steps.
+
+    Raises
+    ------
+    ImportError
+        If matplotlib is missing.
+    """
+    rows = 1 + max(task.machine for task in schedule.tasks)
+    figure = _figure(11, 0.9 + 0.65 * rows)
+    axis = figure.subplots()
+    for task in schedule.tasks:
+        length = task.finish - task.start
+        axis.barh(
+            task.machine + 1, length, 0.8, task.start, color=machine_color(task.machine), edgecolor="0.25"
+        )
+        # The notation needs about a twelfth of the width; a shorter bar gets its number only.
+        operation = str(sequence.operations[task.index])
+        wide = length > schedule.makespan / 12
+        text = f"{task.index + 1}\n{operation[:7]}\n{operation[8:]}" if wide else str(task.index + 1)
+        axis.text(task.start + length / 2, task.machine + 1, text, ha="center", va="center", fontsize=7)
+    axis.set_yticks(range(1, rows + 1))
+    axis.set_ylim(rows + 0.5, 0.5)
+    axis.set_xlim(0, schedule.makespan)
+    axis.set_ylabel("machine")
+    axis.xaxis.set_major_formatter(lambda value, _: _grouped(round(value)))
+    axis.set_xlabel(f"time in fma (makespan {_grouped(schedule.makespan)})")
+    return figure
+
+
+def _grouped(number: int) -> str:
+    """Print an integer with thin spaces between groups of three digits."""
+    return f"{number:,}".replace(",", "\u2009")
+
+
+def _tree_positions(sequence: EliminationSequence) -> list[tuple[float, int]]:
+    """Return column and level of each step: leaves side by side, inner steps centered, root at level 0."""
+    predecessors, successors = sequence.predecessors, sequence.successors
+    levels = [0] * len(sequence)
+    columns = [0.0] * len(sequence)
+    leaves = 0
+    stack = [index for index, successor in enumerate(successors) if successor is None]
+    order = []
+    while stack:
+        index = stack.pop()
+        order.append(index)
+        successor = successors[index]
+        levels[index] = 0 if successor is None else levels[successor] + 1
+        if not predecessors[index]:
+            columns[index] = leaves
+            leaves += 1
+        stack.extend(
+            reversed(predecessors[index])
+        )  # the later part of the chain to the left, as in a product
+    for index in reversed(order):
+        if predecessors[index]:
+            columns[index] = sum(columns[part] for part in predecessors[index]) / len(predecessors[index])
+    return list(zip(columns, levels, strict=True))
+
+
+def draw_task_tree(sequence: EliminationSequence, schedule: Schedule) -> "Figure":
+    """Draw the task in-tree, colored by machine, for those without Graphviz.
+
+    Parameters
+    ----------
+    sequence : EliminationSequence
+        The steps.
+    schedule : Schedule
+        Where they run.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        Arrows lead from each step to the one that uses its result; the root is at the bottom.
+
+    Raises
+    ------
+    ImportError
+        If matplotlib is missing.
+    """
+    from matplotlib.patches import Patch  # noqa: PLC0415 - optional package
+
+    positions = _tree_positions(sequence)
+    width = 1 + max(column for column, _ in positions)
+    height = 1 + max(level for _, level in positions)
+    figure = _figure(0.4 + 2.0 * width, 0.6 + 0.95 * height)
+    axis = figure.subplots()
+    axis.set(xlim=(-0.5, width - 0.5), ylim=(-0.5, height - 0.5))
+    axis.axis("off")
+    for index, successor in enumerate(sequence.successors):
+        if successor is not None:
+            (column, level), (next_column, next_level) = positions[index], positions[successor]
+            # A level is 0.95 inches high and a box about half of that: from lower edge to upper edge.
+            arrow = {"arrowstyle": "-|>", "color": "0.3", "shrinkA": 0, "shrinkB": 0}
+            axis.annotate("", (next_column, next_level + 0.25), (column, level - 0.25), arrowprops=arrow)
+    for task in schedule.tasks:
+        box = {"boxstyle": "round,pad=0.45", "facecolor": machine_color(task.machine), "edgecolor": "0.25"}
+        label = step_label(sequence, task.index)
+        axis.text(*positions[task.index], label, bbox=box, ha="center", va="center", fontsize=9)
+    machines = sorted({task.machine for task in schedule.tasks})
+    patches = [
+        Patch(facecolor=machine_color(machine), edgecolor="0.25", label=f"machine {machine + 1}")
+        for machine in machines
+    ]
+    figure.legend(handles=patches, loc="outside upper center", ncols=len(machines), frameon=False)
+    return figure

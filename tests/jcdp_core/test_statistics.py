@@ -1,0 +1,160 @@
+"""Statistics of results files, on published rows; the expected figures were computed apart with awk."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from jcdp_core.config import Config
+from jcdp_core.errors import ResultsError
+from jcdp_core.generator import ChainGenerator
+from jcdp_core.solvers.dynamic_programming import makespans
+from jcdp_core.solvers.problem import Problem
+from jcdp_core.statistics import SOLVERS, Results, columns, ratios_by_machines, read_results, summarize
+
+DATA = Path(__file__).parent / "data"
+
+FINISHED = """\
+Average of C = optimum/DP (finished solves only; 2 left out)
+q\\m       2      3      4      5      6
+3      .983      1
+6      .938   .963   .993   .999      1
+Minimum of C = optimum/DP (finished solves only; 2 left out)
+q\\m       2      3      4      5      6
+3      .790      1
+6      .761   .757   .872   .890      1
+Percentage of chains where DP is optimal (finished solves only; 2 left out)
+q\\m       2      3      4      5      6
+3      80.0    100
+6      31.3   50.7   86.6   98.0    100
+Number of chains (finished solves only; 2 left out)
+q\\m       2      3      4      5      6
+3       150    150
+6       150    150    149    149    150"""
+
+
+@pytest.fixture(scope="module")
+def published():
+    return [read_results(DATA / f"results_length_{length}.head150.csv") for length in (3, 6)]
+
+
+def test_published_rows_give_these_tables(published):
+    assert "\n".join(map(str, summarize(published, finished_only=True))) == FINISHED
+
+
+def test_all_chains_are_kept_apart_from_finished_ones(published):
+    tables = summarize(published, finished_only=False)
+    assert all(
+        table.title.endswith("(all chains; 2 solves not proved: C is an upper bound)") for table in tables
+    )
+    assert tables[2].rows[6] == ("31.3", "50.7", "86.7", "98.0", "100")
+    assert tables[3].rows[6] == ("150",) * 5
+
+
+def test_figures_to_six_digits(published):
+    ratios = ratios_by_machines(published, finished_only=True)[6]
+    averages = [float(np.mean(row)) for row in ratios.values()]
+    assert averages == pytest.approx([0.937971, 0.963485, 0.992948, 0.998867, 1], abs=6e-7)
+    everything = ratios_by_machines(published, finished_only=False)[6]
+    assert [float(np.mean(row)) for row in everything.values()] == pytest.approx(
+        [0.937971, 0.963485, 0.992995, 0.998874, 1], abs=6e-7
+    )
+
+
+def test_another_solver_can_be_compared(published):
+    tables = summarize(published, "BnB_List", finished_only=True)
+    assert tables[0].title.startswith("Average of C = optimum/BnB_List")
+    assert tables[2].rows[6] == ("72.0", "84.0", "98.7", "100", "100")
+
+
+def test_published_rows_are_the_dynamic_program_of_the_generated_chains(published):
+    config = Config(
+        length=(1, 2, 3), amount=10000, size_range=(5, 50), dag_size_range=(1000, 10000), seed=4711
+    )
+    chains = [chain for chain in ChainGenerator(config) if len(chain) == 3][:150]
+    rows = [makespans(Problem(chain, machines=3)) for chain in chains]
+    results = published[0]
+    assert [results.makespans["DP", machines] for machines in (1, 2, 3)] == list(zip(*rows, strict=True))
+
+
+def test_results_of_one_length_are_joined(published):
+    one, two = published[0], published[0]
+    joined = ratios_by_machines([one, two], finished_only=True)
+    assert list(joined) == [3]
+    assert len(joined[3][2]) == 300
+
+
+def test_a_column_without_finished_solves_is_a_dash():
+    makespans_ = {(solver, count): (7,) for solver in SOLVERS for count in (1, 2)}
+    results = Results(2, {1: (True,), 2: (False,)}, makespans_)
+    assert [table.rows[2] for table in summarize([results], finished_only=True)] == [
+        ("-",),
+        ("-",),
+        ("-",),
+        ("-",),
+    ]
+
+
+def test_one_is_printed_only_where_it_is_one():
+    optimum, found = (999_999, 10), (1_000_000, 10)
+    makespans_ = {
+        (solver, count): optimum if solver == "BnB_BnB" else found for solver in SOLVERS for count in (1, 2)
+    }
+    results = Results(2, {1: (True, True), 2: (True, True)}, makespans_)
+    tables = summarize([results], finished_only=False)
+    assert [table.rows[2] for table in tables] == [("1.00",), ("1.00",), ("50.0",), ("2",)]
+    assert tables[0].title.endswith("(all chains, every optimum proved)")
+
+
+def test_huge_makespans_stay_exact():
+    makespans_ = {(solver, count): (10**30 + (solver == "DP"),) for solver in SOLVERS for count in (1, 2)}
+    results = Results(2, {1: (True,), 2: (True,)}, makespans_)
+    assert summarize([results], finished_only=True)[2].rows[2] == ("0.0",)
+
+
+def test_csv_and_latex(published):
+    table = summarize(published, finished_only=True)[2]
+    assert table.to_csv().splitlines() == [
+        "Percentage of chains where DP is optimal (finished solves only; 2 left out)",
+        "q,2,3,4,5,6",
+        "3,80.0,100",
+        "6,31.3,50.7,86.6,98.0,100",
+    ]
+    latex = summarize(published, "DP_BnB", finished_only=True)[0].to_latex().splitlines()
+    assert latex[1] == r"\caption{Average of C = optimum/DP\_BnB (finished solves only; 2 left out)}"
+    assert latex[2] == r"\begin{tabular}{r|rrrrr}"
+    assert latex[4] == r"3 & .983 & 1 &  &  &  \\"
+
+
+def _file(tmp_path, text):
+    path = tmp_path / "results.csv"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+HEADER = ",".join(columns(1))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", r"results\.csv:1: the header is not that of a results file"),
+        ("a,b\n1,2\n", r"results\.csv:1: the header"),
+        (f"{HEADER}\n", r"results\.csv: there are no rows yet"),
+        (f"{HEADER}\ntrue,1,1,1\n", r"results\.csv:2: 4 cells instead of 5"),
+        (f"{HEADER}\ntrue,1,1,1,1\nyes,1,1,1,1\n", r"results\.csv:3: cell 1 is 'yes'"),
+        (f"{HEADER}\ntrue,1,1.5,1,1\n", r"results\.csv:2: cell 3 is '1.5'"),
+        (f"{HEADER}\ntrue,1,1,0,1\n", r"results\.csv:2: cell 4 is '0'; a makespan is at least 1"),
+    ],
+)
+def test_malformed_files(tmp_path, text, message):
+    with pytest.raises(ResultsError, match=message):
+        read_results(_file(tmp_path, text))
+
+
+def test_missing_and_binary_files(tmp_path):
+    with pytest.raises(ResultsError, match=r"absent\.csv: cannot read the results file: No such file"):
+        read_results(tmp_path / "absent.csv")
+    (tmp_path / "binary.csv").write_bytes(b"\xff\xfe")
+    with pytest.raises(ResultsError, match=r"binary\.csv: not a CSV file"):
+        read_results(tmp_path / "binary.csv")
