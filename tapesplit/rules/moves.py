@@ -50,6 +50,14 @@ class IndexMap:
         return self.run == slice(0, self.size, 1) and self.sources.size == self.size
 
     @cached_property
+    def block(self) -> slice | None:
+        """Where all elements of the argument stand, once each and in order, as one slice of the result; else None."""
+        first = int(np.argmax(self.sources == 0)) if self.sources.size else 0
+        here = slice(first, first + self.size)
+        alone = self._targets.size == self.size and np.array_equal(self.sources[here], np.arange(self.size))
+        return here if alone else None
+
+    @cached_property
     def _targets(self) -> np.ndarray:
         """Positions in the result that come from the argument at all."""
         return np.flatnonzero(self.sources >= 0)

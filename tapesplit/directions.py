@@ -1,0 +1,111 @@
+"""Stacked directions that know which of them can be non-zero.
+
+Seeds are identities, and much of a Jacobian's zero structure survives the first operations: a function of one of six
+parameters has tangents in one direction of six. `Rows` holds a window of consecutive directions, all others being zero; `Diagonal`
+holds one direction for each element. Sweeps keep both until something forces them dense.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+__all__ = ["Batch", "Diagonal", "Rows", "accumulate", "assemble", "seed"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Rows:
+    """Directions ``start, …, start + len(rows) - 1`` of a value; the others are zero.
+
+    ``rows`` has the shape ``(k, *shape)``. ``owned`` tells that nobody else reads this array.
+    """
+
+    start: int
+    rows: np.ndarray
+    owned: bool = False
+
+    @property
+    def stop(self) -> int:
+        """First direction behind the window."""
+        return self.start + len(self.rows)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Diagonal:
+    """Direction ``start + e`` is ``values.flat[e]`` at element e of the value and zero elsewhere."""
+
+    start: int
+    values: np.ndarray
+
+    def dense(self) -> Rows:
+        """Write the zeros out."""
+        size = self.values.size
+        rows = np.zeros((size, size), self.values.dtype)
+        rows.reshape(-1)[:: size + 1] = self.values.reshape(-1)
+        return Rows(self.start, rows.reshape(size, *self.values.shape), owned=True)
+
+
+Batch = Rows | Diagonal
+
+
+def seed(matrix: np.ndarray | None, shapes: list[tuple[int, ...]], dtypes: list[np.dtype]) -> list[Batch]:
+    """Split a seed matrix ``(k, total elements)`` among values; None stands for the identity."""
+    batches: list[Batch] = []
+    start = 0
+    for shape, dtype in zip(shapes, dtypes, strict=True):
+        stop = start + int(np.prod(shape, dtype=int))
+        if matrix is None:
+            batches.append(Diagonal(start, np.ones(shape, dtype)))
+        else:
+            batches.append(Rows(0, matrix[:, start:stop].reshape(len(matrix), *shape)))
+        start = stop
+    return batches
+
+
+def accumulate(left: Batch | None, right: Batch) -> Batch:
+    """Add two batches of the same value."""
+    if left is None:
+        return right
+    if isinstance(left, Diagonal):
+        if isinstance(right, Diagonal) and left.start == right.start:
+            return Diagonal(left.start, left.values + right.values)
+        left = left.dense()
+    if isinstance(right, Diagonal):
+        right = right.dense()
+    if left.start <= right.start and right.stop <= left.stop:
+        return _add_into(left, right)
+    if right.start <= left.start and left.stop <= right.stop:
+        return _add_into(right, left)
+    start, stop = min(left.start, right.start), max(left.stop, right.stop)
+    rows = np.zeros((stop - start, *left.rows.shape[1:]), np.result_type(left.rows, right.rows))
+    rows[left.start - start : left.stop - start] = left.rows
+    rows[right.start - start : right.stop - start] += right.rows
+    return Rows(start, rows, owned=True)
+
+
+def _add_into(wide: Rows, narrow: Rows) -> Rows:
+    """Add a batch whose window lies within that of the other."""
+    dtype = np.result_type(wide.rows, narrow.rows)
+    if len(wide.rows) == len(narrow.rows):
+        if wide.owned and wide.rows.dtype == dtype:
+            np.add(wide.rows, narrow.rows, out=wide.rows)
+            return wide
+        return Rows(wide.start, wide.rows + narrow.rows, owned=True)
+    rows = wide.rows if wide.owned and wide.rows.dtype == dtype else wide.rows.astype(dtype)
+    rows[narrow.start - wide.start : narrow.stop - wide.start] += narrow.rows
+    return Rows(wide.start, rows, owned=True)
+
+
+def assemble(batches: list[Batch | None], sizes: list[int], count: int, dtype: np.dtype) -> np.ndarray:
+    """Join the directions of several values into one matrix ``(count, total elements)``."""
+    if len(batches) == 1 and isinstance(batches[0], Rows) and len(batches[0].rows) == count:
+        return batches[0].rows.reshape(count, -1)
+    matrix = np.zeros((count, sum(sizes)), dtype)
+    column = 0
+    for batch, size in zip(batches, sizes, strict=True):
+        if isinstance(batch, Rows):
+            matrix[batch.start : batch.stop, column : column + size] = batch.rows.reshape(-1, size)
+        elif batch is not None:
+            index = np.arange(size)
+            matrix[batch.start + index, column + index] = batch.values.reshape(-1)
+        column += size
+    return matrix
