@@ -14,6 +14,7 @@ from jcdp_core.errors import (
 )
 from jcdp_core.operation import Action, Mode, Operation
 from jcdp_core.schedule import Schedule, Task
+from jcdp_core.schedulers import Scheduling, schedule_sequence
 from jcdp_core.sequence import EliminationSequence
 from jcdp_core.solvers import Problem, Solution, solve
 
@@ -33,10 +34,12 @@ __all__ = [
     "Operation",
     "Problem",
     "Schedule",
+    "Scheduling",
     "Solution",
     "SolverError",
     "Task",
     "check_schedule",
     "check_sequence",
+    "schedule_sequence",
     "solve",
 ]

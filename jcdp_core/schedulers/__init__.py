@@ -1,1 +1,67 @@
-"""Schedulers of one given elimination sequence."""
+"""Schedulers: when and where the steps of one given elimination sequence run."""
+
+from collections.abc import Callable
+
+from jcdp_core.errors import SolverError
+from jcdp_core.schedulers.branch_and_bound import branch_and_bound
+from jcdp_core.schedulers.list_scheduling import highest_level_first, hu
+from jcdp_core.schedulers.scheduling import Scheduling
+from jcdp_core.sequence import EliminationSequence
+
+__all__ = ["SCHEDULERS", "Scheduling", "schedule_sequence"]
+
+SCHEDULERS: dict[str, Callable[[EliminationSequence, int | None, float | None], Scheduling]] = {
+    "hu": hu,
+    "highest_level_first": highest_level_first,
+    "branch_and_bound": branch_and_bound,
+}
+"""Schedulers by the name that `schedule_sequence` knows them by."""
+
+
+def schedule_sequence(
+    sequence: EliminationSequence,
+    *,
+    machines: int | None = 1,
+    method: str = "branch_and_bound",
+    time_limit: float | None = None,
+) -> Scheduling:
+    """Schedule a given elimination sequence in the least time.
+
+    The start times are new; those of a schedule that the sequence may have had do not count.
+
+    Parameters
+    ----------
+    sequence : EliminationSequence
+        The steps.
+    machines : int or None, optional
+        Number of machines; None for as many as can be used.
+    method : str, optional
+        `"branch_and_bound"` (exact), `"highest_level_first"` (by remaining cost) or `"hu"` (by level).
+    time_limit : float, optional
+        Seconds after which a search returns the best schedule so far.
+
+    Returns
+    -------
+    Scheduling
+        Schedule, lower bound, and whether the schedule is proved to be optimal for this sequence.
+
+    Raises
+    ------
+    SolverError
+        If the method is unknown or the number of machines is out of range.
+
+    References
+    ----------
+    Märtens & Naumann 2025, Sec. 3.
+
+    Examples
+    --------
+    >>> from jcdp_core import JacobianChain, solve
+    >>> solution = solve(JacobianChain.from_sizes([3, 2, 5], [7, 11]))
+    >>> schedule_sequence(solution.sequence, machines=2).schedule.makespan
+    47
+    """
+    if method not in SCHEDULERS:
+        names = ", ".join(map(repr, sorted(SCHEDULERS)))
+        raise SolverError(f"there is no scheduler {method!r}; choose one of {names}")
+    return SCHEDULERS[method](sequence, machines, time_limit)
