@@ -1,61 +1,31 @@
 """Candidates for cuts: lower sets with narrow frontiers, from every source that finds some cheaply.
 
 Small graphs give all their lower sets, or at least the narrowest of each size. Large ones give the narrowest
-prefixes of a few orders, and minimum cuts within windows of an order.
+prefixes of a few orders, and minimum cuts around them.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterator
 from typing import Final
 
 import numpy as np
 
-from tapesplit.flow import MinimumCut, minimum_cut
-from tapesplit.graph import (
-    UNBOUNDED,
-    BoolArray,
-    IntArray,
-    TapeGraph,
-    frontier_widths,
-    tape_ranks,
-)
+from tapesplit.flow import FLOW_BUDGET, minimum_cut
+from tapesplit.graph import UNBOUNDED, BoolArray, IntArray, TapeGraph, frontier_widths
 
-__all__ = ["candidate_cuts", "depth_ranks", "narrow_prefixes"]
+__all__ = ["depth_ranks", "narrow_lower_sets", "narrow_prefixes", "prefixes", "ranks_after", "window_cuts"]
 
-_SMALL: Final = 24
-"""Graphs up to this size are searched by size of the lower set."""
 _BREADTH: Final = 12
-"""Lower sets of one size that the search keeps."""
+"""Lower sets of one size that the search of a small graph keeps."""
 _FAMILY: Final = 120
-"""Candidates that are compared with each other."""
+"""Lower sets that it returns."""
 _WINDOWS: Final = 24
+_NO_BETTER: Final = 1.05
+"""A prefix this close to the minimal width is not worth a flow."""
 
 
-def candidate_cuts(graph: TapeGraph, cut: MinimumCut) -> BoolArray:
-    """Collect candidate lower sets of a graph.
-
-    Parameters
-    ----------
-    graph : TapeGraph
-        The graph, k vertices.
-    cut : MinimumCut
-        Its minimum cut.
-
-    Returns
-    -------
-    (N, k) array of bool
-        Lower sets, N at most about 150; the sets of the inputs and of all vertices are among them.
-    """
-    ranks = tape_ranks(graph)
-    first, last = ranks == 0, np.ones(graph.size, dtype=np.bool_)
-    members = [first, last, cut.earliest, cut.latest]
-    if graph.size <= _SMALL:
-        members.extend(_narrow_lower_sets(graph))
-        return np.array(members)
-    depth = depth_ranks(graph)
-    for order in (ranks, depth, _after(cut.earliest, ranks), _after(cut.latest, ranks)):
-        members.extend(order <= t for t in narrow_prefixes(graph, order, _WINDOWS))
-    members.extend(_window_cuts(graph, depth))
-    return np.array(members)
+def prefixes(ranks: IntArray, chosen: list[int]) -> list[BoolArray]:
+    """Return the lower sets ``ranks <= t`` for the chosen t."""
+    return [ranks <= t for t in chosen]
 
 
 def narrow_prefixes(graph: TapeGraph, ranks: IntArray, amount: int) -> list[int]:
@@ -79,11 +49,13 @@ def narrow_prefixes(graph: TapeGraph, ranks: IntArray, amount: int) -> list[int]
     widths = frontier_widths(graph, ranks)
     edges = np.cumsum(np.bincount(ranks, weights=graph.edges))
     usable = np.flatnonzero((widths < UNBOUNDED) & (edges > 0) & (edges < edges[-1]))
-    share = (edges[usable] * amount / edges[-1]).astype(np.int64)
-    by_width = usable[np.lexsort((usable, widths[usable], share))]
-    share = np.minimum((edges[by_width] * amount / edges[-1]).astype(np.int64), amount - 1)
-    narrowest = by_width[np.flatnonzero(np.diff(share, prepend=-1))]
-    return sorted(narrowest.tolist())
+    if not usable.size:
+        return []
+    widths, share = widths[usable], (edges[usable] * (amount / edges[-1])).astype(np.int64)
+    starts = np.flatnonzero(np.diff(share, prepend=-1))
+    least = np.repeat(np.minimum.reduceat(widths, starts), np.diff(starts, append=len(share)))
+    narrow = np.flatnonzero(widths == least)
+    return usable[narrow[np.flatnonzero(np.diff(share[narrow], prepend=-1))]].tolist()
 
 
 def depth_ranks(graph: TapeGraph) -> IntArray:
@@ -118,28 +90,69 @@ def depth_ranks(graph: TapeGraph) -> IntArray:
     return np.unique(depth, return_inverse=True)[1]
 
 
-def _after(lower: BoolArray, ranks: IntArray) -> IntArray:
+def ranks_after(lower: BoolArray, ranks: IntArray) -> IntArray:
     """Return the order that computes a lower set first and else follows `ranks`."""
-    return np.unique(np.where(lower, ranks, ranks + int(ranks.max()) + 1), return_inverse=True)[1]
+    later = np.where(lower, ranks, ranks + int(ranks.max()) + 1)
+    return (np.cumsum(np.bincount(later) > 0) - 1)[later]
 
 
-def _window_cuts(graph: TapeGraph, ranks: IntArray) -> Iterable[BoolArray]:
-    """Cut at minimal width in windows of equal shares of the edges along an order."""
-    edges = np.cumsum(np.bincount(ranks, weights=graph.edges))
+def window_cuts(graph: TapeGraph, ranks: IntArray, least: int) -> Iterator[BoolArray]:
+    """Find minimum cuts near the narrow prefixes of an order.
+
+    Parameters
+    ----------
+    graph : TapeGraph
+        The graph, n vertices.
+    ranks : (n,) array of int
+        The order.
+    least : int
+        A width that no cut goes below, in elements.
+
+    Yields
+    ------
+    (n,) array of bool
+        Lower sets.
+
+    Notes
+    -----
+    A window holds about a twelfth of the graph, or less where wide cuts make flows expensive.
+    """
     widths = frontier_widths(graph, ranks)
-    borders = np.unique(np.searchsorted(edges, edges[-1] * np.arange(1, _WINDOWS) / _WINDOWS))
-    lower = 0
-    for upper in [*borders.tolist(), len(edges) - 1]:
-        bound = int(widths[lower : upper + 1].min())
-        if upper > lower and bound < UNBOUNDED:
-            cut = minimum_cut(graph, ranks <= lower, ranks <= upper, bound)
-            yield cut.earliest
-            yield cut.latest
-        lower = upper
+    counts = np.cumsum(np.bincount(ranks))
+    budget = FLOW_BUDGET
+    for t in sorted(narrow_prefixes(graph, ranks, _WINDOWS), key=widths.__getitem__):
+        bound = int(widths[t])
+        if bound <= _NO_BETTER * least:
+            continue
+        reach = min(graph.size // _WINDOWS + 8, FLOW_BUDGET // (8 * bound))
+        lower = max(int(np.searchsorted(counts, counts[t] - reach)) - 1, 0)
+        upper = min(int(np.searchsorted(counts, counts[t] + reach)), len(counts) - 1)
+        budget -= 2 * reach * bound
+        if budget < 0:
+            return
+        cut = minimum_cut(graph, ranks <= lower, ranks <= upper, bound, backend="scipy")
+        yield cut.earliest
+        yield cut.latest
 
 
-def _narrow_lower_sets(graph: TapeGraph) -> list[BoolArray]:
-    """List lower sets by size, of each size the narrowest: all of them if there are few."""
+def narrow_lower_sets(graph: TapeGraph) -> list[BoolArray]:
+    """List the lower sets of a small graph, all of them if there are few.
+
+    Parameters
+    ----------
+    graph : TapeGraph
+        The graph, k vertices.
+
+    Returns
+    -------
+    list of (k,) array of bool
+        The narrowest lower sets of each size that have been reached by adding vertices to the narrowest
+        ones of the size before.
+
+    Notes
+    -----
+    Beam search over the lattice of lower sets; takes O(k^2) Python steps for each unit of breadth.
+    """
     bits = [1 << v for v in range(graph.size)]
     parents, children = [0] * graph.size, [0] * graph.size
     for child, parent in zip(graph.child.tolist(), graph.parent.tolist(), strict=True):

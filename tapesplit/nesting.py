@@ -4,6 +4,7 @@ The one recurrence of matrix-free Jacobian chaining runs over pairs of nested lo
 chain positions, so that it chooses the cuts and the bracketing at once.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -36,28 +37,27 @@ class CutFamily:
     edges: IntArray
 
 
-def cut_family(graph: TapeGraph, members: BoolArray) -> CutFamily:
+def cut_family(graph: TapeGraph, members: Iterable[BoolArray]) -> CutFamily:
     """Sort candidate lower sets by size, drop repeated ones and measure their frontiers.
 
     Parameters
     ----------
     graph : TapeGraph
         The graph, n vertices.
-    members : (N, n) array of bool
-        Lower sets.
+    members : iterable of (n,) array of bool
+        N lower sets.
 
     Returns
     -------
     CutFamily
         At most N candidates; nested ones stand in order.
     """
-    packed = np.packbits(members, axis=1)
-    _, first = np.unique(packed, axis=0, return_index=True)
-    sizes = members[first].sum(axis=1)
-    members = members[first[np.argsort(sizes, kind="stable")]]
+    distinct = list({lower.tobytes(): lower for lower in members}.values())
+    distinct.sort(key=np.count_nonzero)
     capacities = graph.capacities
-    widths = np.array([capacities[frontier(graph, lower)].sum() for lower in members], dtype=np.int64)
-    return CutFamily(members, widths, members @ graph.edges)
+    widths = [capacities[frontier(graph, lower)].sum() for lower in distinct]
+    edges = [graph.edges[lower].sum() for lower in distinct]
+    return CutFamily(np.array(distinct), np.array(widths), np.array(edges))
 
 
 def choose_nested(family: CutFamily) -> tuple[float, list[int]]:

@@ -1,19 +1,32 @@
 """Nested vertex separators of a tape, chosen so that the Jacobian chain between them is cheap to plan."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import breadth_first_order
 
-from tapesplit.candidates import candidate_cuts, depth_ranks, narrow_prefixes
+from tapesplit.candidates import (
+    depth_ranks,
+    narrow_lower_sets,
+    narrow_prefixes,
+    prefixes,
+    ranks_after,
+    window_cuts,
+)
 from tapesplit.coarsen import coarsen
-from tapesplit.flow import MinimumCut, minimum_cut
+from tapesplit.flow import FLOW_BUDGET, MinimumCut, minimum_cut
 from tapesplit.graph import BoolArray, IntArray, TapeGraph, frontier, frontier_widths, tape_ranks
 from tapesplit.nesting import CutFamily, choose_nested, cut_family
 
 __all__ = ["Separator", "assign_chunks", "chunk_edges", "find_separators"]
+
+_SMALL: Final = 24
+"""Coarse graphs up to this size are searched exhaustively, or nearly so."""
+_SHARES: Final = 32
+_NEAR_BOUND: Final = 1.05
+"""A chain within this factor of minimal width times all edges needs no further candidates."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +63,7 @@ def find_separators(
     cut = _global_cut(coarse)
     if cut.width >= enough:
         return ()
-    family = cut_family(coarse, candidate_cuts(coarse, cut))
+    family = _best_family(coarse, cut)
     family = _capped(family, max_links)
     lowers = _filled(coarse, family, max_links)
     return tuple(_separator(graph, lower[coarsening.group], "") for lower in lowers)
@@ -70,24 +83,59 @@ def _has_wide_path(graph: TapeGraph, width: float) -> bool:
 
 
 def _global_cut(graph: TapeGraph) -> MinimumCut:
-    """Cut the whole graph at its minimal width."""
+    """Cut the whole graph at its minimal width, or at least at its narrowest live set."""
     ranks = tape_ranks(graph)
-    bound = int(frontier_widths(graph, ranks).min())
+    widths = frontier_widths(graph, ranks)
+    bound = int(widths.min())
+    narrowest = np.flatnonzero(widths == bound)
+    if _is_forced(graph, ranks):
+        return MinimumCut(bound, ranks <= narrowest[0], ranks <= narrowest[-1])
+    if graph.size * bound > FLOW_BUDGET:
+        return MinimumCut(0, ranks <= narrowest[0], ranks <= narrowest[-1])
     return minimum_cut(graph, ranks == 0, np.ones(graph.size, dtype=np.bool_), bound)
+
+
+def _is_forced(graph: TapeGraph, ranks: IntArray) -> bool:
+    """Return whether the graph has no other order than that of the tape."""
+    follows = ranks[graph.child] - ranks[graph.parent] == 1
+    return len(np.unique(ranks[graph.child[follows]])) == int(ranks.max())
+
+
+def _best_family(graph: TapeGraph, cut: MinimumCut) -> CutFamily:
+    """Return the nested cuts of the cheapest chain, looking further only where that may pay."""
+    ranks = tape_ranks(graph)
+    members = [ranks == 0, np.ones(graph.size, dtype=np.bool_), cut.earliest, cut.latest]
+    if graph.size <= _SMALL:
+        members += narrow_lower_sets(graph)
+        return _cheapest(graph, members)[1]
+    members += prefixes(ranks, narrow_prefixes(graph, ranks, _SHARES))
+    if _is_forced(graph, ranks):
+        return _cheapest(graph, members)[1]
+    behind = ranks_after(cut.earliest, ranks)
+    members += prefixes(behind, narrow_prefixes(graph, behind, _SHARES))
+    cost, family = _cheapest(graph, members)
+    if cost <= _NEAR_BOUND * cut.width * graph.total_edges:
+        return family
+    depth = depth_ranks(graph)
+    members = [*family.members, *prefixes(depth, narrow_prefixes(graph, depth, _SHARES))]
+    members += window_cuts(graph, depth, cut.width)
+    return _cheapest(graph, members)[1]
+
+
+def _cheapest(graph: TapeGraph, members: list[BoolArray]) -> tuple[float, CutFamily]:
+    """Return the cost of the cheapest chain of nested candidates, and its cuts."""
+    family = cut_family(graph, members)
+    cost, chosen = choose_nested(family)
+    return cost, _subfamily(family, [0, *chosen, len(family.widths) - 1])
 
 
 def _capped(family: CutFamily, max_links: int) -> CutFamily:
     """Reduce a family to the nested cuts of its cheapest chain, at most `max_links` links."""
-    while True:
-        _, chosen = choose_nested(family)
-        family = _subfamily(family, [0, *chosen, len(family.widths) - 1])
-        if len(chosen) < max_links:
-            return family
-        rest = [
-            _subfamily(family, [i for i in range(len(family.widths)) if i != k])
-            for k in range(1, len(chosen) + 1)
-        ]
+    while len(family.widths) > max_links + 1:
+        everything = range(len(family.widths))
+        rest = [_subfamily(family, [i for i in everything if i != k]) for k in everything[1:-1]]
         family = min(rest, key=lambda smaller: choose_nested(smaller)[0])
+    return family
 
 
 def _subfamily(family: CutFamily, kept: list[int]) -> CutFamily:
@@ -103,13 +151,13 @@ def _filled(graph: TapeGraph, family: CutFamily, max_links: int) -> list[BoolArr
     room = max_links - 1 - len(chosen)
     if room > 0:
         base = tape_ranks(graph)
-        ranks = np.unique(segment * (int(base.max()) + 1) + base, return_inverse=True)[1]
+        ranks = segment * (int(base.max()) + 1) + base
+        ranks = (np.cumsum(np.bincount(ranks) > 0) - 1)[ranks]
         best = [ranks <= t for t in narrow_prefixes(graph, ranks, room)]
-    full = cut_family(graph, np.array([family.members[0], *chosen, *best, family.members[-1]]))
-    return _distinct(full, {int(lower.sum()) for lower in chosen})
+    return _distinct(cut_family(graph, [*family.members, *best]))
 
 
-def _distinct(family: CutFamily, needed: set[int]) -> list[BoolArray]:
+def _distinct(family: CutFamily) -> list[BoolArray]:
     """Drop cuts that only pass data along: of equal edges the narrowest stays."""
     kept: list[int] = []
     for i in range(1, len(family.widths) - 1):
