@@ -12,7 +12,7 @@ import numpy as np
 from tapesplit.flow import FLOW_BUDGET, minimum_cut
 from tapesplit.graph import UNBOUNDED, BoolArray, IntArray, TapeGraph, frontier_widths
 
-__all__ = ["depth_ranks", "narrow_lower_sets", "narrow_prefixes", "prefixes", "ranks_after", "window_cuts"]
+__all__ = ["depth_ranks", "narrow_lower_sets", "narrow_prefixes", "prefixes", "ranks_after", "record_prefixes", "window_cuts"]
 
 _BREADTH: Final = 12
 """Lower sets of one size that the search of a small graph keeps."""
@@ -56,6 +56,33 @@ def narrow_prefixes(graph: TapeGraph, ranks: IntArray, amount: int) -> list[int]
     least = np.repeat(np.minimum.reduceat(widths, starts), np.diff(starts, append=len(share)))
     narrow = np.flatnonzero(widths == least)
     return usable[narrow[np.flatnonzero(np.diff(share[narrow], prepend=-1))]].tolist()
+
+
+def record_prefixes(graph: TapeGraph, ranks: IntArray) -> list[int]:
+    """Choose the prefixes of an order that are narrower than all before them, or than all behind them.
+
+    Parameters
+    ----------
+    graph : TapeGraph
+        The graph, n vertices.
+    ranks : (n,) array of int
+        The order, see `frontier_widths`.
+
+    Returns
+    -------
+    list of int
+        Ranks, increasing: few, since of those whose widths differ by less than a fifth one is kept.
+
+    Notes
+    -----
+    A cut close to the input or output pays when products are dear and edges are few: everything beyond it
+    is then eliminated with the few directions of the cut.
+    """
+    widths = frontier_widths(graph, ranks)
+    level = np.log(np.maximum(widths, 1)) // np.log(1.2)
+    falling, rising = np.minimum.accumulate(level), np.minimum.accumulate(level[::-1])[::-1]
+    chosen = (np.diff(falling, prepend=falling[0]) < 0) | (np.diff(rising, append=rising[-1]) > 0)
+    return np.flatnonzero(chosen).tolist()
 
 
 def depth_ranks(graph: TapeGraph) -> IntArray:

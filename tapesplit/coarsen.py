@@ -5,8 +5,8 @@ A vertex v with a single child c joins c when cutting between them never pays:
 - *delay*: the parents of v are together no wider than v, so a cut behind v may move before v;
 - *haste*: c is narrower than v and needs nothing else but inputs, so it may move behind c.
 
-Both only ever narrow a frontier. They apply within one sixty-fourth of the tape's edges, so that the choice
-of where the edges are split is kept, too.
+Both only ever narrow a frontier. They apply within a small share of the tape's edges, so that the choice of
+where the edges are split is kept, too.
 """
 
 from dataclasses import dataclass
@@ -64,8 +64,7 @@ def coarsen(graph: TapeGraph) -> Coarsening:
     >>> coarsen(chain).graph.entries
     array([0, 2, 3])
     """
-    total = max(graph.total_edges, 1)
-    share = np.cumsum(graph.edges) * _SHARES // total
+    share = _edge_shares(graph)
     group = np.arange(graph.size)
     coarse = TapeGraph(group, *_columns(graph))
     while True:
@@ -82,6 +81,17 @@ def coarsen(graph: TapeGraph) -> Coarsening:
         if not shrunk:
             break
     return Coarsening(coarse, group)
+
+
+def _edge_shares(graph: TapeGraph) -> IntArray:
+    """Number the positions of the tape so that equal numbers split the tape's edges about equally.
+
+    Close to either end relative differences count, since few edges there may be swept in many directions.
+    """
+    before = np.cumsum(graph.edges)
+    total = int(before[-1])
+    octaves = np.floor(4 * np.log2(1 + before)) - np.floor(4 * np.log2(1 + total - before))
+    return before * _SHARES // max(total, 1) + octaves.astype(np.int64)
 
 
 def _columns(graph: TapeGraph) -> tuple[IntArray, IntArray, IntArray, IntArray, tuple[int, ...], tuple[int, ...]]:

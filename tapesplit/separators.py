@@ -13,6 +13,7 @@ from tapesplit.candidates import (
     narrow_prefixes,
     prefixes,
     ranks_after,
+    record_prefixes,
     window_cuts,
 )
 from tapesplit.coarsen import coarsen
@@ -108,7 +109,7 @@ def _best_family(graph: TapeGraph, cut: MinimumCut) -> CutFamily:
     if graph.size <= _SMALL:
         members += narrow_lower_sets(graph)
         return _cheapest(graph, members)[1]
-    members += prefixes(ranks, narrow_prefixes(graph, ranks, _SHARES))
+    members += prefixes(ranks, narrow_prefixes(graph, ranks, _SHARES) + record_prefixes(graph, ranks))
     if _is_forced(graph, ranks):
         return _cheapest(graph, members)[1]
     behind = ranks_after(cut.earliest, ranks)
