@@ -147,9 +147,11 @@ class _Search:
         for step in finished:
             unfinished ^= 1 << step
         ready = [step for step in node.ready if step not in chosen]
-        for released in {self.successors[step] for step in finished}:
-            if released is not None and not any(unfinished >> p & 1 for p in self.predecessors[released]):
-                ready.append(released)
+        ready += [
+            successor
+            for successor in {self.successors[step] for step in finished}
+            if successor is not None and not any(unfinished >> p & 1 for p in self.predecessors[successor])
+        ]
         return _Node(time, tuple(ready), tuple(running[len(finished) :]), unfinished, starts)
 
     def _bound(self, node: _Node) -> int:

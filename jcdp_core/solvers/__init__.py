@@ -6,6 +6,7 @@ from time import perf_counter
 
 from jcdp_core.chain import JacobianChain
 from jcdp_core.errors import SolverError
+from jcdp_core.solvers.brute_force import solve_brute_force
 from jcdp_core.solvers.dynamic_programming import solve_dynamic_programming
 from jcdp_core.solvers.problem import Problem
 from jcdp_core.solvers.solution import Solution
@@ -13,6 +14,7 @@ from jcdp_core.solvers.solution import Solution
 __all__ = ["SOLVERS", "Problem", "Solution", "solve"]
 
 SOLVERS: dict[str, Callable[[Problem], Solution]] = {
+    "brute_force": solve_brute_force,
     "dp": solve_dynamic_programming,
 }
 """Solvers by the name that `solve` knows them by; each takes a `Problem` and returns a `Solution`."""
@@ -37,7 +39,8 @@ def solve(
     machines : int or None, optional
         Number of machines; None for as many as can be used.
     method : str, optional
-        Name of the solver: `"dp"` is the dynamic program of the paper; `sorted(SOLVERS)` lists them all.
+        Name of the solver: `"dp"` is the dynamic program of the paper, `"brute_force"` tries everything (at
+        most 5 links); `sorted(SOLVERS)` lists them all.
     matrix_free : bool, optional
         Whether tangent and adjoint eliminations are allowed; else only accumulations and products.
     memory_limit : int, optional
