@@ -12,7 +12,17 @@ import numpy as np
 from tapesplit.flow import FLOW_BUDGET, minimum_cut
 from tapesplit.graph import UNBOUNDED, BoolArray, IntArray, TapeGraph, frontier_widths
 
-__all__ = ["depth_ranks", "narrow_lower_sets", "narrow_prefixes", "prefixes", "ranks_after", "record_prefixes", "window_cuts"]
+__all__ = [
+    "candidate_prefixes",
+    "dense_ranks",
+    "depth_ranks",
+    "narrow_lower_sets",
+    "narrow_prefixes",
+    "prefixes",
+    "ranks_after",
+    "record_prefixes",
+    "window_cuts",
+]
 
 _BREADTH: Final = 12
 """Lower sets of one size that the search of a small graph keeps."""
@@ -26,6 +36,16 @@ _NO_BETTER: Final = 1.05
 def prefixes(ranks: IntArray, chosen: list[int]) -> list[BoolArray]:
     """Return the lower sets ``ranks <= t`` for the chosen t."""
     return [ranks <= t for t in chosen]
+
+
+def candidate_prefixes(graph: TapeGraph, ranks: IntArray, amount: int) -> list[BoolArray]:
+    """Return the narrow and the record prefixes of an order, as lower sets."""
+    return prefixes(ranks, narrow_prefixes(graph, ranks, amount) + record_prefixes(graph, ranks))
+
+
+def dense_ranks(ranks: IntArray) -> IntArray:
+    """Renumber ranks so that none is left out."""
+    return (np.cumsum(np.bincount(ranks) > 0) - 1)[ranks]
 
 
 def narrow_prefixes(graph: TapeGraph, ranks: IntArray, amount: int) -> list[int]:
@@ -119,8 +139,7 @@ def depth_ranks(graph: TapeGraph) -> IntArray:
 
 def ranks_after(lower: BoolArray, ranks: IntArray) -> IntArray:
     """Return the order that computes a lower set first and else follows `ranks`."""
-    later = np.where(lower, ranks, ranks + int(ranks.max()) + 1)
-    return (np.cumsum(np.bincount(later) > 0) - 1)[later]
+    return dense_ranks(np.where(lower, ranks, ranks + int(ranks.max()) + 1))
 
 
 def window_cuts(graph: TapeGraph, ranks: IntArray, least: int) -> Iterator[BoolArray]:

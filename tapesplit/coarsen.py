@@ -84,7 +84,7 @@ def coarsen(graph: TapeGraph) -> Coarsening:
 
 
 def _edge_shares(graph: TapeGraph) -> IntArray:
-    """Number the positions of the tape so that equal numbers split the tape's edges about equally.
+    """Return the number of the share of the edges that each vertex falls into.
 
     Close to either end relative differences count, since few edges there may be swept in many directions.
     """
@@ -94,7 +94,9 @@ def _edge_shares(graph: TapeGraph) -> IntArray:
     return before * _SHARES // max(total, 1) + octaves.astype(np.int64)
 
 
-def _columns(graph: TapeGraph) -> tuple[IntArray, IntArray, IntArray, IntArray, tuple[int, ...], tuple[int, ...]]:
+def _columns(
+    graph: TapeGraph,
+) -> tuple[IntArray, IntArray, IntArray, IntArray, tuple[int, ...], tuple[int, ...]]:
     """Return everything of a graph but its entries."""
     return graph.widths, graph.edges, graph.child, graph.parent, graph.inputs, graph.outputs
 

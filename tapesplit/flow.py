@@ -19,7 +19,10 @@ from scipy.sparse.csgraph import breadth_first_order, maximum_flow
 
 from tapesplit.graph import BoolArray, IntArray, TapeGraph
 
-__all__ = ["MinimumCut", "minimum_cut"]
+__all__ = ["FLOW_BUDGET", "MinimumCut", "minimum_cut"]
+
+FLOW_BUDGET: Final = 20_000_000
+"""Vertices times elements that flows may go through: up to 40 ns each, hence less than a second."""
 
 _SOURCE: Final = 0
 _SINK: Final = 1
@@ -95,12 +98,10 @@ def minimum_cut(
 
 
 def _network(graph: TapeGraph, lower: BoolArray, region: BoolArray, bound: int, scale: int) -> _Network:
-    """Build the network of the region; vertices of `lower` that the region reads have only a released node."""
+    """Build the network of the region; what it reads from `lower` is computed already."""
     child, parent = graph.child, graph.parent
     crossing = ~lower[child] & (region | lower)[parent]
     child, parent = child[crossing], parent[crossing]
-    held = lower.copy()
-    held[parent] &= True
     keeps = np.zeros(graph.size, dtype=np.bool_)
     keeps[parent] = True
     keeps[list(graph.outputs)] = True
@@ -117,7 +118,10 @@ def _network(graph: TapeGraph, lower: BoolArray, region: BoolArray, bound: int, 
     widths = np.minimum(graph.capacities[vertices] // scale, bound + 1)
     unbounded = np.full(len(parent) + len(outputs) + np.count_nonzero(inner), bound + 1)
     return _Network(
-        2 + 2 * len(vertices), np.concatenate(tails), np.concatenate(heads), np.concatenate([widths, unbounded])
+        2 + 2 * len(vertices),
+        np.concatenate(tails),
+        np.concatenate(heads),
+        np.concatenate([widths, unbounded]),
     )
 
 
@@ -129,9 +133,7 @@ def _scipy_flow(network: _Network) -> tuple[int, BoolArray, BoolArray]:
     capacity.sum_duplicates()
     capacity.data = np.minimum(capacity.data, most).astype(np.int32)
     result = maximum_flow(capacity, _SOURCE, _SINK)
-    residual = capacity - result.flow
-    residual.data = np.maximum(residual.data, 0)
-    residual.eliminate_zeros()
+    residual = csr_array(csr_array(capacity - result.flow) > 0)
     from_source, to_sink = np.zeros((2, network.nodes), dtype=np.bool_)
     from_source[breadth_first_order(residual, _SOURCE, return_predecessors=False)] = True
     to_sink[breadth_first_order(csr_array(residual.T), _SINK, return_predecessors=False)] = True

@@ -102,11 +102,10 @@ class _Recurrence:
         cost, spent, width = self.cost, self.spent, self.width
         pairs, between = len(width) - step, step - 1
         row, item = cost.strides
-        diagonal = {"shape": (pairs, between), "strides": (row + item, item), "writeable": False}
-        crossing = {"shape": (pairs, between), "strides": (row + item, row), "writeable": False}
-        left, right = as_strided(cost[0, 1:], **diagonal), as_strided(cost[1:, step], **crossing)
-        before, after = as_strided(spent[0, 1:], **diagonal), as_strided(spent[1:, step], **crossing)
-        middle = as_strided(width[1:], shape=(pairs, between), strides=(item, item), writeable=False)
+        shape, diagonal, crossing = (pairs, between), (row + item, item), (row + item, row)
+        left, right = _view(cost[0, 1:], shape, diagonal), _view(cost[1:, step], shape, crossing)
+        before, after = _view(spent[0, 1:], shape, diagonal), _view(spent[1:, step], shape, crossing)
+        middle = _view(width[1:], shape, (item, item))
         n, m = width[:pairs, None], width[step:, None]
         multiplied = left + right + n * m * middle
         eliminated = np.minimum(left + n * after, right + m * before)
@@ -144,6 +143,11 @@ class _Recurrence:
         )
         kind, k = np.unravel_index(np.argmin(options), options.shape)
         return i + 1 + int(k), ("tangent", "adjoint", "multiply")[kind]
+
+
+def _view(array: FloatArray, shape: tuple[int, int], strides: tuple[int, int]) -> FloatArray:
+    """Return a view on the table that steps along its diagonals."""
+    return as_strided(array, shape=shape, strides=strides, writeable=False)
 
 
 def _nested(members: BoolArray) -> BoolArray:
