@@ -1,6 +1,13 @@
 """The exceptions of tapesplit: each is also the builtin that users would catch."""
 
-__all__ = ["InputTypeError", "OutputTypeError", "PlanMismatchError", "RuleError", "TapesplitError"]
+__all__ = [
+    "InputTypeError",
+    "OutputTypeError",
+    "PlanMismatchError",
+    "RuleError",
+    "SeparatorError",
+    "TapesplitError",
+]
 
 
 class TapesplitError(Exception):
@@ -21,3 +28,7 @@ class RuleError(TapesplitError, NotImplementedError):
 
 class PlanMismatchError(TapesplitError, ValueError):
     """A plan that was made for a tape of another structure."""
+
+
+class SeparatorError(TapesplitError, ValueError):
+    """Separators that do not cut a tape into a chain."""
