@@ -179,12 +179,12 @@ def draw_task_tree(sequence: EliminationSequence, schedule: Schedule) -> "Figure
     ImportError
         If matplotlib is missing.
     """
-    from matplotlib.patches import Patch  # noqa: PLC0415 - optional package
-
     positions = _tree_positions(sequence)
     width = 1 + max(column for column, _ in positions)
     height = 1 + max(level for _, level in positions)
     figure = _figure(0.4 + 2.0 * width, 0.6 + 0.95 * height)
+    from matplotlib.patches import Patch  # noqa: PLC0415 - optional package, known to be there by now
+
     axis = figure.subplots()
     axis.set(xlim=(-0.5, width - 0.5), ylim=(-0.5, height - 0.5))
     axis.axis("off")

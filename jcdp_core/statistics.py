@@ -132,7 +132,9 @@ def read_results(path: str | Path) -> Results:
     header = rows[0] if rows else []
     length = len(header) // (len(SOLVERS) + 1)
     if not length or header != columns(length):
-        raise ResultsError(f"{path}:1: the header is not that of a results file; it must start {columns(1)}")
+        raise ResultsError(
+            f"{path}:1: the header is not that of a results file; it starts {','.join(columns(1))}"
+        )
     cells = [_read_row(row, len(header), f"{path}:{line}") for line, row in enumerate(rows[1:], start=2)]
     if not cells:
         raise ResultsError(f"{path}: there are no rows yet; run jcdp-batch first")

@@ -9,6 +9,8 @@ import pytest
 from jcdp_core.config import Config
 from jcdp_core.errors import ConfigError
 from jcdp_core.generator import ChainGenerator, _uniform_libcxx, _uniform_libstdcxx, _uniform_real, mt19937_64
+from jcdp_core.solvers.dynamic_programming import makespans
+from jcdp_core.solvers.problem import Problem
 
 PUBLISHED = Config(
     length=(1, 2, 3, 4, 5, 6), amount=10000, size_range=(5, 50), dag_size_range=(1000, 10000), seed=4711
@@ -117,6 +119,12 @@ def test_regenerates_the_published_chains(published, length):
     makespans = _dynamic_programming(published[length], length)
     assert makespans[:3].tolist() == FIRST_ROWS[length]
     assert [_digest(column) for column in makespans.T] == CHECKSUMS[length]
+
+
+@pytest.mark.parametrize("length", CHECKSUMS)
+def test_the_solver_gives_the_published_makespans(published, length):
+    rows = [makespans(Problem(chain, machines=length)) for chain in published[length]]
+    assert [_digest(column) for column in zip(*rows, strict=True)] == CHECKSUMS[length]
 
 
 def test_regenerates_the_worked_example_with_libcxx_only():

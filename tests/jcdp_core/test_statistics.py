@@ -87,12 +87,7 @@ def test_results_of_one_length_are_joined(published):
 def test_a_column_without_finished_solves_is_a_dash():
     makespans_ = {(solver, count): (7,) for solver in SOLVERS for count in (1, 2)}
     results = Results(2, {1: (True,), 2: (False,)}, makespans_)
-    assert [table.rows[2] for table in summarize([results], finished_only=True)] == [
-        ("-",),
-        ("-",),
-        ("-",),
-        ("-",),
-    ]
+    assert {table.rows[2] for table in summarize([results], finished_only=True)} == {("-",)}
 
 
 def test_one_is_printed_only_where_it_is_one():
