@@ -22,11 +22,15 @@ from autograd.core import VJPNode
 from autograd.numpy.numpy_boxes import ArrayBox
 from autograd.tracer import Box, Node, box_type_mappings, isbox, notrace_primitives, trace_stack
 
-from tapesplit.errors import InputTypeError
+from tapesplit.errors import InputTypeError, OutputTypeError
 from tapesplit.tape import Tape
 from tapesplit.tracing import tracing_lock
 
-__all__ = ["is_traced", "record"]
+__all__ = ["NestedTraceError", "record"]
+
+class NestedTraceError(Exception):
+    """The recorded values belong to a derivative that autograd is taking at this moment, so only autograd can go on."""
+
 
 class TapeNode(Node):
     """Place of a value on its tape, in the form that autograd's general path asks for."""
@@ -234,11 +238,6 @@ def _tracing() -> Iterator[int]:
                 gc.enable()
 
 
-def is_traced(*values: Any) -> bool:
-    """Tell whether any of the values is an autograd box, that is, already being differentiated."""
-    return any(map(isbox, values))
-
-
 def record(fun: Callable[..., Any], *args: Any, argnum: int | Sequence[int] = 0, **kwargs: Any) -> Tape:
     """Run ``fun(*args, **kwargs)`` once and return its tape.
 
@@ -262,6 +261,10 @@ def record(fun: Callable[..., Any], *args: Any, argnum: int | Sequence[int] = 0,
         If autograd cannot differentiate with respect to the type of an argument.
     IndexError
         If there is no argument at ``argnum``.
+    OutputTypeError
+        If ``fun`` returns a plain tuple, list or dict.
+    NestedTraceError
+        If an argument or a value that ``fun`` closes over is being differentiated by autograd already.
     Exception
         Whatever ``fun`` raises, with a note on the step that it hit.
 
@@ -281,6 +284,8 @@ def record(fun: Callable[..., Any], *args: Any, argnum: int | Sequence[int] = 0,
     name = getattr(fun, "__qualname__", None) or getattr(fun, "__name__", None) or type(fun).__name__
     entries: list[tuple[Any, ...]] = []
     boxed = list(args)
+    if any(map(isbox, (*args, *kwargs.values()))):
+        raise NestedTraceError
     with _tracing() as level:
         for position in argnums:
             boxed[position] = _input_box(entries, args[position], level, position)
@@ -293,10 +298,26 @@ def record(fun: Callable[..., Any], *args: Any, argnum: int | Sequence[int] = 0,
                 + (f", the last one {getattr(last, '__name__', last)}" if last else "")
             )
             raise
-    if isbox(result) and result._trace == level:  # noqa: SLF001 (autograd's API)
-        return Tape(entries, len(argnums), result._node.index, result._value, name)  # noqa: SLF001 (the same)
+    if level > 0:
+        _refuse_boxes(entries, result)
+    if isbox(result) and result._trace == level:
+        return Tape(entries, len(argnums), result._node.index, result._value, name, nested=level > 0)
+    if isinstance(result, (tuple, list, dict)):
+        raise OutputTypeError(
+            f"{name} returned a {type(result).__name__}; a Jacobian needs one array: join the parts with np.concatenate "
+            "or np.array"
+        )
     warnings.warn("Output seems independent of input.", UserWarning, stacklevel=3)
-    return Tape(entries, len(argnums), None, result, name)
+    return Tape(entries, len(argnums), None, result, name, nested=level > 0)
+
+
+def _refuse_boxes(entries: list[tuple[Any, ...]], result: Any) -> None:
+    """Refuse a tape whose numbers are boxes of an outer trace: their derivatives must be traced, too."""
+    for _, _, _, args, kwargs, value in entries:
+        if isbox(value) or any(map(isbox, args)) or any(map(isbox, kwargs.values())):
+            raise NestedTraceError
+    if isbox(result) and isbox(result._value):
+        raise NestedTraceError
 
 
 def _input_box(entries: list[tuple[Any, ...]], value: Any, level: int, position: int) -> Box:

@@ -3,7 +3,7 @@
 import autograd.builtins as ab
 import autograd.numpy as anp
 from autograd.numpy.numpy_boxes import ArrayBox
-from autograd.numpy.numpy_wrapper import array_from_args, concatenate_args
+from autograd.numpy.numpy_wrapper import _array_from_scalar_or_array, array_from_args, concatenate_args
 
 from tapesplit.rules.registry import movement
 
@@ -20,6 +20,7 @@ movement(
     anp.broadcast_to,
     concatenate_args,
     array_from_args,
+    _array_from_scalar_or_array,
     ab.container_take,
     ab.make_sequence,
     ab.sequence_extend_right,

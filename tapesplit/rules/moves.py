@@ -32,6 +32,11 @@ class IndexMap:
     size: int
 
     @cached_property
+    def complete(self) -> bool:
+        """Whether every element of the result comes from the argument."""
+        return bool((self.sources >= 0).all())
+
+    @cached_property
     def run(self) -> slice | None:
         """The positions as a slice with a positive step, if they are one."""
         s = self.sources
@@ -75,7 +80,7 @@ class IndexMap:
         """Carry tangents ``(k, size)`` to ``(k, sources.size)``."""
         if self.run is not None:
             return X[:, self.run]
-        if self._targets.size == self.sources.size:
+        if self.complete:
             return X.take(self.sources, axis=1)
         Y = np.zeros((len(X), self.sources.size), X.dtype)
         Y[:, self._targets] = X[:, self.sources[self._targets]]

@@ -1,0 +1,237 @@
+"""Execution of a plan on a tape: a coordinator hands ready tasks to machines, each of which works in planned order.
+
+Workers never wait for other tasks, so nothing can deadlock; each task writes an array of its own, so the order of completion cannot
+change a bit of the result. An intermediate Jacobian is used exactly once and dropped there.
+"""
+
+import os
+import queue
+import threading
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import CancelledError, Executor, Future, ThreadPoolExecutor
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Final
+
+import numpy as np
+from threadpoolctl import ThreadpoolController
+
+from jcdp_core import Mode
+from tapesplit.errors import PlanMismatchError
+from tapesplit.plan import JacobianPlan, PlanTask
+from tapesplit.tape import Tape
+
+__all__ = ["Callback", "TaskRecord", "execute"]
+
+
+@dataclass(frozen=True, slots=True)
+class TaskRecord:
+    """When one task of a plan ran, in seconds since the execution began."""
+
+    index: int
+    machine: int
+    start: float
+    finish: float
+
+
+@dataclass(frozen=True, slots=True)
+class Callback:
+    """Functions that observe an execution; each may be None.
+
+    Parameters
+    ----------
+    start
+        ``start(plan)`` before the first task.
+    pretask, posttask
+        ``pretask(plan, index)`` and ``posttask(plan, record)``, on the thread of the coordinator.
+    finish
+        ``finish(plan, records)`` after the last task, also when one has failed.
+    """
+
+    start: Callable[[JacobianPlan], None] | None = None
+    pretask: Callable[[JacobianPlan, int], None] | None = None
+    posttask: Callable[[JacobianPlan, TaskRecord], None] | None = None
+    finish: Callable[[JacobianPlan, Sequence[TaskRecord]], None] | None = None
+
+
+def execute(
+    plan: JacobianPlan, tape: Tape, *, executor: Executor | None = None, callback: Callback | None = None
+) -> np.ndarray:
+    """Compute the Jacobian of a tape by a plan for its structure.
+
+    Parameters
+    ----------
+    plan
+        From `tapesplit.parallel_jacobian(...).plan(...)`.
+    tape
+        From `tapesplit.record`, of the same structure.
+    executor
+        Runs the tasks of plans for several machines; by default a pool of threads that this process keeps.
+    callback
+        Observes the tasks.
+
+    Returns
+    -------
+    ndarray
+        The Jacobian, shape ``(elements of the output, elements of all inputs)``. The same plan and tape give the same bits
+        whatever the executor does.
+
+    Raises
+    ------
+    PlanMismatchError
+        If the tape does not have the number of entries that the plan is for.
+    Exception
+        Whatever a derivative rule raises, with a note on the task; tasks that have not begun are dropped.
+    """
+    if len(tape) != len(plan.structure.forms):
+        raise PlanMismatchError(
+            f"the plan of {plan.name} is for a tape of {len(plan.structure.forms)} entries, this tape has {len(tape)}; "
+            "make a plan for this tape"
+        )
+    run = _Run(plan, tape, callback or Callback())
+    with _single_threaded_blas():
+        if plan.machines == 1 or tape.nested or len({task.machine for task in plan.tasks}) == 1:
+            return run.inline()
+        return run.on(executor or _pool(plan.machines))
+
+
+class _Run:
+    """State of one execution: results that wait for their use, and times."""
+
+    def __init__(self, plan: JacobianPlan, tape: Tape, callback: Callback) -> None:
+        self.plan = plan
+        self.tape = tape
+        self.callback = callback
+        self.results: dict[int, np.ndarray] = {}
+        self.records: list[TaskRecord] = []
+        self.began = time.perf_counter()
+
+    def inline(self) -> np.ndarray:
+        """Carry out all tasks on this thread."""
+        with self._observed():
+            for index in range(len(self.plan.tasks)):
+                self._before(index)
+                self._after(index, *self._timed(index, self._operands(index)))
+        return self.results[len(self.plan.tasks) - 1]
+
+    def on(self, executor: Executor) -> np.ndarray:
+        """Carry out the tasks on an executor, each machine's in planned order."""
+        tasks = self.plan.tasks
+        lanes: dict[int, list[int]] = {}
+        for index, task in enumerate(tasks):
+            lanes.setdefault(task.machine, []).append(index)
+        done: queue.SimpleQueue[tuple[int, Future[Any]]] = queue.SimpleQueue()
+        running: dict[int, Future[Any]] = {}
+        with self._observed():
+            try:
+                while len(self.records) < len(tasks):
+                    for lane in lanes.values():
+                        if lane and tasks[lane[0]].machine not in {tasks[i].machine for i in running}:
+                            if all(need in self.results for need in tasks[lane[0]].needs):
+                                index = lane.pop(0)
+                                self._before(index)
+                                future = executor.submit(self._timed, index, self._operands(index))
+                                running[index] = future
+                                future.add_done_callback(lambda f, i=index: done.put((i, f)))  # type: ignore[misc]
+                    index, future = done.get()
+                    del running[index]
+                    self._after(index, *future.result())
+            except BaseException:
+                _abandon(running.values())
+                raise
+        return self.results[len(tasks) - 1]
+
+    def _operands(self, index: int) -> tuple[np.ndarray, ...]:
+        """Take the intermediate Jacobians that a task uses up."""
+        return tuple(self.results.pop(need) for need in self.plan.tasks[index].needs)
+
+    def _timed(self, index: int, operands: tuple[np.ndarray, ...]) -> tuple[np.ndarray, float, float]:
+        """Carry out one task; runs on a worker."""
+        start = time.perf_counter()
+        try:
+            result = self._carry_out(index, operands)
+        except BaseException as error:
+            error.add_note(f"while computing the Jacobian of {self.plan.name}, task {index + 1}: {self._describe(index)}")
+            raise
+        return result, start, time.perf_counter()
+
+    def _carry_out(self, index: int, operands: tuple[np.ndarray, ...]) -> np.ndarray:
+        """Multiply, or sweep through links."""
+        sweep = self.plan.sweeps[index]
+        if sweep is None:
+            return operands[0] @ operands[1]
+        matrix = operands[0] if operands else None
+        if self.plan.tasks[index].mode is Mode.TANGENT:
+            return sweep.tangent(self.tape, matrix)
+        return sweep.adjoint(self.tape, matrix)
+
+    def _describe(self, index: int) -> str:
+        """Name a task by its steps in the paper's notation."""
+        operations = self.plan.solution.sequence.operations
+        return ", ".join(str(operations[step]) for step in self.plan.tasks[index].steps)
+
+    def _observed(self) -> AbstractContextManager[None]:
+        """Tell the callback about the whole run."""
+        return _Observation(self)
+
+    def _before(self, index: int) -> None:
+        if self.callback.pretask:
+            self.callback.pretask(self.plan, index)
+
+    def _after(self, index: int, result: np.ndarray, start: float, finish: float) -> None:
+        self.results[index] = result
+        machine = self.plan.tasks[index].machine
+        self.records.append(TaskRecord(index, machine, start - self.began, finish - self.began))
+        if self.callback.posttask:
+            self.callback.posttask(self.plan, self.records[-1])
+
+
+class _Observation(AbstractContextManager[None]):
+    """Start and finish of a run."""
+
+    def __init__(self, run: _Run) -> None:
+        self.run = run
+
+    def __enter__(self) -> None:
+        if self.run.callback.start:
+            self.run.callback.start(self.run.plan)
+
+    def __exit__(self, *exception: object) -> None:
+        if self.run.callback.finish:
+            self.run.callback.finish(self.run.plan, tuple(self.run.records))
+
+
+def _abandon(futures: Any) -> None:
+    """Drop what has not begun and wait for what has, so that no worker outlives its run."""
+    for future in list(futures):
+        if not future.cancel():
+            try:
+                future.exception()
+            except CancelledError:
+                continue
+
+
+_pools: dict[tuple[int, int], ThreadPoolExecutor] = {}
+_pools_lock = threading.Lock()
+
+
+def _pool(machines: int) -> ThreadPoolExecutor:
+    """Return this process's pool of so many threads; a forked child makes its own."""
+    key = (os.getpid(), machines)
+    with _pools_lock:
+        if key not in _pools:
+            _pools[key] = ThreadPoolExecutor(machines, thread_name_prefix="tapesplit")
+        return _pools[key]
+
+
+@cache
+def _blas() -> ThreadpoolController:
+    """Find the BLAS libraries once: the search takes most of a millisecond."""
+    return ThreadpoolController()
+
+
+def _single_threaded_blas() -> AbstractContextManager[Any]:
+    """Limit BLAS to one thread while a plan runs: its machines are the threads."""
+    return _blas().limit(limits=1, user_api="blas")
