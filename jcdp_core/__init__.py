@@ -2,6 +2,7 @@
 
 from jcdp_core.certify import check_schedule, check_sequence
 from jcdp_core.chain import ElementalJacobian, JacobianChain
+from jcdp_core.config import Config, read_config
 from jcdp_core.errors import (
     ConfigError,
     InfeasibleError,
@@ -10,8 +11,10 @@ from jcdp_core.errors import (
     InvalidScheduleError,
     InvalidSequenceError,
     JcdpError,
+    ResultsError,
     SolverError,
 )
+from jcdp_core.generator import ChainGenerator
 from jcdp_core.operation import Action, Mode, Operation
 from jcdp_core.schedule import Schedule, Task
 from jcdp_core.schedulers import Scheduling, schedule_sequence
@@ -20,6 +23,8 @@ from jcdp_core.solvers import Problem, Solution, solve
 
 __all__ = [
     "Action",
+    "ChainGenerator",
+    "Config",
     "ConfigError",
     "ElementalJacobian",
     "EliminationSequence",
@@ -33,6 +38,7 @@ __all__ = [
     "Mode",
     "Operation",
     "Problem",
+    "ResultsError",
     "Schedule",
     "Scheduling",
     "Solution",

@@ -5,136 +5,17 @@ dump and help text are derived from the metadata of the fields, so that a new ke
 """
 
 import difflib
-import math
-from collections.abc import Callable
 from dataclasses import Field, dataclass, field, fields
 from pathlib import Path
-from typing import Any, Final, final
+from typing import Any, final
 
+from jcdp_core.config_values import FLAG, INTEGERS, LENGTHS, REALS, SECONDS, Kind, count
 from jcdp_core.errors import ConfigError
 
 __all__ = ["Config", "key_table", "read_config"]
 
-_WORD: Final = 1 << 64  # the random engine and its distributions work on 64-bit words
 
-
-@final
-@dataclass(frozen=True, slots=True)
-class _Kind:
-    """How the values of one key are read, checked and written."""
-
-    syntax: str
-    parse: Callable[[str], Any]
-    check: Callable[[Any], None]
-    write: Callable[[Any], str]
-
-
-def _integer(text: str) -> int:
-    """Parse one integer."""
-    try:
-        return int(text)
-    except ValueError:
-        raise ValueError(f"{text!r} is not an integer") from None
-
-
-def _real(text: str) -> float:
-    """Parse one real number."""
-    try:
-        return float(text)
-    except ValueError:
-        raise ValueError(f"{text!r} is not a number") from None
-
-
-def _check_integer(value: int, lowest: int) -> None:
-    """Raise unless *value* is an integer in [lowest, 2^64)."""
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise TypeError(f"{value!r} is not an integer")
-    if not lowest <= value < _WORD:
-        raise ValueError(f"{value} is out of range: give an integer from {lowest} to 2^64 - 1")
-
-
-def _count(lowest: int) -> _Kind:
-    """Return the kind of one integer that is at least *lowest*."""
-    return _Kind("N", _integer, lambda value: _check_integer(value, lowest), str)
-
-
-def _check_lengths(value: tuple[int, ...]) -> None:
-    """Raise unless *value* is a non-empty sequence of positive integers."""
-    if not value:
-        raise ValueError("no length given: give one or more positive integers, as in 4,5,6")
-    for length in value:
-        _check_integer(length, 1)
-
-
-def _parse_pair(number: Callable[[str], Any]) -> Callable[[str], Any]:
-    """Return the parser of two numbers with white space between them."""
-
-    def parse(text: str) -> tuple[Any, Any]:
-        words = text.split()
-        if len(words) != 2:
-            raise ValueError(f"{text!r} is not a range: give two numbers, as in 5 50")
-        return number(words[0]), number(words[1])
-
-    return parse
-
-
-def _check_order(value: tuple[Any, Any]) -> None:
-    """Raise ValueError if the range *value* is reversed."""
-    if value[0] > value[1]:
-        raise ValueError(f"the range {value[0]} {value[1]} is reversed: write {value[1]} {value[0]}")
-
-
-def _check_integers(value: tuple[int, int]) -> None:
-    """Raise unless *value* is an ordered pair of positive integers."""
-    for bound in value:
-        _check_integer(bound, 1)
-    _check_order(value)
-
-
-def _check_reals(value: tuple[float, float]) -> None:
-    """Raise unless *value* is an ordered pair of finite numbers >= 0."""
-    for bound in value:
-        if not (math.isfinite(bound) and bound >= 0):
-            raise ValueError(f"{bound} is out of range: give a finite number that is not negative")
-    _check_order(value)
-
-
-def _check_flag(value: bool) -> None:
-    """Raise TypeError unless *value* is a bool."""
-    if not isinstance(value, bool):
-        raise TypeError(f"{value!r} is not a flag: give True or False")
-
-
-def _flag(text: str) -> bool:
-    """Parse 0 or 1."""
-    if text not in {"0", "1"}:
-        raise ValueError(f"{text!r} is not a flag: give 0 or 1")
-    return text == "1"
-
-
-def _check_seconds(value: float) -> None:
-    """Raise ValueError unless *value* is a time."""
-    if not (math.isfinite(value) and value >= 0):
-        raise ValueError(f"{value} is not a time: give seconds, or 0 for no limit")
-
-
-_LENGTHS: Final = _Kind(
-    "N,N,...",
-    lambda text: tuple(_integer(word.strip()) for word in text.split(",")),
-    _check_lengths,
-    lambda value: ",".join(map(str, value)),
-)
-_INTEGERS: Final = _Kind(
-    "A B", _parse_pair(_integer), _check_integers, lambda value: f"{value[0]} {value[1]}"
-)
-_REALS: Final = _Kind("A B", _parse_pair(_real), _check_reals, lambda value: f"{value[0]!r} {value[1]!r}")
-_FLAG: Final = _Kind("0|1", _flag, _check_flag, lambda value: str(int(value)))
-_SECONDS: Final = _Kind(
-    "SECONDS", _real, _check_seconds, lambda value: f"{value:g}" if value == int(value) else repr(value)
-)
-
-
-def _key(default: Any, kind: _Kind, meaning: str) -> Any:
+def _key(default: Any, kind: Kind, meaning: str) -> Any:
     """Declare one key of the configuration file."""
     return field(default=default, metadata={"kind": kind, "meaning": meaning})
 
@@ -183,20 +64,20 @@ class Config:
     size_range 5 500
     """
 
-    length: tuple[int, ...] = _key((1,), _LENGTHS, "lengths of the chains, one stream through all of them")
-    amount: int = _key(1, _count(1), "random chains per length")
-    size_range: tuple[int, int] = _key((1, 1), _INTEGERS, "range of the vector sizes n and m")
-    dag_size_range: tuple[int, int] = _key((1, 1), _INTEGERS, "range of the edges |E| of a link")
-    tangent_factor_range: tuple[float, float] = _key((1.0, 1.0), _REALS, "range of tangent cost / |E|")
-    adjoint_factor_range: tuple[float, float] = _key((1.0, 1.0), _REALS, "range of adjoint cost / |E|")
+    length: tuple[int, ...] = _key((1,), LENGTHS, "lengths of the chains, one stream through all of them")
+    amount: int = _key(1, count(1), "random chains per length")
+    size_range: tuple[int, int] = _key((1, 1), INTEGERS, "range of the vector sizes n and m")
+    dag_size_range: tuple[int, int] = _key((1, 1), INTEGERS, "range of the edges |E| of a link")
+    tangent_factor_range: tuple[float, float] = _key((1.0, 1.0), REALS, "range of tangent cost / |E|")
+    adjoint_factor_range: tuple[float, float] = _key((1.0, 1.0), REALS, "range of adjoint cost / |E|")
     density_range: tuple[float, float] = _key(
-        (0.0, 1.0), _REALS, "range of densities (no effect on dense chains)"
+        (0.0, 1.0), REALS, "range of densities (no effect on dense chains)"
     )
-    available_threads: int = _key(1, _count(0), "machines; 0 = unlimited")
-    available_memory: int = _key(0, _count(0), "edges that fit on one machine; 0 = unlimited")
-    matrix_free: bool = _key(True, _FLAG, "1 = eliminations allowed, 0 = products only")
-    time_to_solve: float = _key(10.0, _SECONDS, "time limit of one exact solve; 0 = none")
-    seed: int = _key(5489, _count(0), "seed of mt19937_64")
+    available_threads: int = _key(1, count(0), "machines; 0 = unlimited")
+    available_memory: int = _key(0, count(0), "edges that fit on one machine; 0 = unlimited")
+    matrix_free: bool = _key(True, FLAG, "1 = eliminations allowed, 0 = products only")
+    time_to_solve: float = _key(10.0, SECONDS, "time limit of one exact solve; 0 = none")
+    seed: int = _key(5489, count(0), "seed of mt19937_64")
 
     def __post_init__(self) -> None:
         for key in fields(self):
@@ -231,9 +112,9 @@ class Config:
         return self.time_to_solve or None
 
 
-def _kind(key: Field) -> _Kind:
+def _kind(key: Field) -> Kind:
     """Return how the values of *key* are read, checked and written."""
-    kind: _Kind = key.metadata["kind"]
+    kind: Kind = key.metadata["kind"]
     return kind
 
 
