@@ -8,7 +8,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
 from tapesplit.graph import BoolArray, IntArray, TapeGraph, frontier
@@ -98,14 +97,18 @@ class _Recurrence:
             self._fill(step)
 
     def _fill(self, step: int) -> None:
-        """Improve the cost of all pairs that stand `step` places apart by splitting them."""
+        """Improve the cost of all pairs that stand `step` places apart by splitting them.
+
+        For pair number p and split number s, the views hold the entries (p, p + 1 + s) of a table in
+        `left` and `before`, and the entries (p + 1 + s, p + step) in `right` and `after`.
+        """
         cost, spent, width = self.cost, self.spent, self.width
         pairs, between = len(width) - step, step - 1
         row, item = cost.strides
         shape, diagonal, crossing = (pairs, between), (row + item, item), (row + item, row)
-        left, right = _view(cost[0, 1:], shape, diagonal), _view(cost[1:, step], shape, crossing)
-        before, after = _view(spent[0, 1:], shape, diagonal), _view(spent[1:, step], shape, crossing)
-        middle = _view(width[1:], shape, (item, item))
+        left, before = (np.ndarray(shape, float, t, item, diagonal) for t in (cost, spent))
+        right, after = (np.ndarray(shape, float, t, row + step * item, crossing) for t in (cost, spent))
+        middle = np.ndarray(shape, float, width, item, (item, item))
         n, m = width[:pairs, None], width[step:, None]
         multiplied = left + right + n * m * middle
         eliminated = np.minimum(left + n * after, right + m * before)
@@ -143,11 +146,6 @@ class _Recurrence:
         )
         kind, k = np.unravel_index(np.argmin(options), options.shape)
         return i + 1 + int(k), ("tangent", "adjoint", "multiply")[kind]
-
-
-def _view(array: FloatArray, shape: tuple[int, int], strides: tuple[int, int]) -> FloatArray:
-    """Return a view on the table that steps along its diagonals."""
-    return as_strided(array, shape=shape, strides=strides, writeable=False)
 
 
 def _nested(members: BoolArray) -> BoolArray:
