@@ -46,6 +46,7 @@ __all__ = [
     "Task",
     "check_schedule",
     "check_sequence",
+    "read_config",
     "schedule_sequence",
     "solve",
 ]
