@@ -74,7 +74,7 @@ class Operation:
         if self.action is Action.ACCUMULATE:
             if self.mode is Mode.MULTIPLY:
                 raise InvalidOperationError(
-                    "ACC MUL: an accumulation runs by tangents or adjoints; use TAN or ADJ"
+                    "ACC MUL: an accumulation runs tangents or adjoints; write ACC TAN or ACC ADJ"
                 )
             if self.k is not None or self.j != self.i + 1 or self.i < 0:
                 raise InvalidOperationError(

@@ -130,8 +130,9 @@ class Schedule:
 
 def _bar(index: int, sequence: EliminationSequence, length: int) -> str:
     """Return exactly `length` characters that show one task."""
-    operation = sequence.operations[index]
-    label = f"{index + 1} {operation.action.value} {operation.mode.value}"
     if length < 2:
         return "|" * length
-    return f"[{label[: length - 2]:=<{length - 2}}]"
+    number, step = str(index + 1), sequence.operations[index]
+    labels = f"{number} {step.action.value} {step.mode.value}", f"{number} {step.mode.value}", number, ""
+    label = next(label for label in labels if len(label) <= length - 2)
+    return f"[{label:=<{length - 2}}]"

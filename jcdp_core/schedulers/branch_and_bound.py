@@ -157,18 +157,18 @@ class _Search:
     def _bound(self, node: _Node) -> int:
         """Bound the makespan of all completions of a node from below, by paths and by work.
 
-        The work bound: the unfinished steps that have at least some path after them fill the machines from
-        the times at which these become free, and after the last of them comes such a path.
+        The work bound: what is left to do of the steps that have at least some path after them takes all
+        machines so long, and after the last of them comes such a path.
         """
-        bound = max((finish + self._rest(step) for finish, step in node.running), default=0)
-        bound = max(bound, *(node.time + self.tails[step] for step in node.ready), 0)
-        work = sum(finish for finish, _ in node.running) + node.time * (self.machines - len(node.running))
-        started = {step for _, step in node.running}
+        left = {step: finish - node.time for finish, step in node.running}
+        bound = max((left[step] + self._rest(step) for step in left), default=0)
+        bound = max(bound, *(self.tails[step] for step in node.ready), 0)
+        work = 0
         for step in self.by_rest:
-            if node.unfinished >> step & 1 and step not in started:
-                work += self.costs[step]
+            if node.unfinished >> step & 1:
+                work += left.get(step, self.costs[step])
                 bound = max(bound, -(-work // self.machines) + self._rest(step))
-        return bound
+        return node.time + bound
 
     def _dominated(self, node: _Node) -> bool:
         """Tell whether the same steps have been started before, and none of them finished later."""

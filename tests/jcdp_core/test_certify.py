@@ -1,0 +1,167 @@
+"""Certificates accept what is right and refuse each way of being wrong, naming the place."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from jcdp_strategies import CHAIN_A, chains, deterministic
+
+from jcdp_core import (
+    ElementalJacobian,
+    EliminationSequence,
+    InvalidScheduleError,
+    InvalidSequenceError,
+    JacobianChain,
+    Operation,
+    Schedule,
+    check_schedule,
+    check_sequence,
+    solve,
+)
+
+SOLUTION = solve(CHAIN_A, machines=3)
+
+
+def sequence_of(chain, *steps):
+    return EliminationSequence.from_operations(chain, [Operation.parse(step) for step in steps])
+
+
+def with_task(schedule, index, **changes):
+    """Change one task."""
+    tasks = list(schedule.tasks)
+    tasks[index] = replace(tasks[index], **changes)
+    return Schedule(tuple(tasks), schedule.machines)
+
+
+def test_the_paper_example_is_accepted():
+    check_sequence(CHAIN_A, SOLUTION.sequence)
+    check_schedule(SOLUTION.sequence, SOLUTION.schedule)
+    check_schedule(SOLUTION.sequence, SOLUTION.schedule, 3)
+
+
+@pytest.mark.parametrize(
+    ("steps", "message"),
+    [
+        (["ACC TAN (0 1)", "ACC TAN (1 2)"], r"no step makes the Jacobian \(0 2\)"),
+        (["ACC TAN (0 1)", "ELI MUL (0 1 2)"], r"step 2, ELI MUL \(0 1 2\), needs the Jacobian \(1 2\)"),
+        (["ACC TAN (1 2)", "ELI TAN (0 1 2)"], r"step 2, ELI TAN \(0 1 2\), needs the Jacobian \(0 1\)"),
+        (["ACC TAN (0 1)", "ELI ADJ (0 1 2)"], r"step 2, ELI ADJ \(0 1 2\), needs the Jacobian \(1 2\)"),
+        (["ELI TAN (0 1 2)", "ACC TAN (0 1)"], r"step 1, .* needs the Jacobian \(0 1\)"),
+        (["ACC TAN (0 1)", "ACC ADJ (0 1)", "ELI TAN (0 1 2)"], r"step 2, .* makes a Jacobian that step 1"),
+        (["ACC TAN (1 2)", "ACC TAN (0 1)", "ELI TAN (0 1 2)"], r"\(1 2\), made by step 1, .* is never used"),
+    ],
+)
+def test_broken_sequences(steps, message):
+    chain = JacobianChain.from_sizes([3, 2, 5], [7, 11])
+    with pytest.raises(InvalidSequenceError, match=message):
+        check_sequence(chain, sequence_of(chain, *steps))
+
+
+def test_steps_beyond_the_chain():
+    sequence = EliminationSequence((Operation.parse("ACC TAN (2 3)"),), (1,))
+    with pytest.raises(InvalidSequenceError, match=r"step 1, .* beyond the chain's last position 2"):
+        check_sequence(JacobianChain.from_sizes([3, 2, 5], [7, 11]), sequence)
+
+
+def test_constraints():
+    links = (
+        ElementalJacobian(3, 2, 7),
+        ElementalJacobian(2, 2, 11, tangent=False),
+        ElementalJacobian(2, 1, 13),
+    )
+    chain = JacobianChain(links)
+    adjoints = sequence_of(chain, "ACC ADJ (2 3)", "ELI ADJ (0 2 3)")
+    check_sequence(chain, adjoints, memory_limit=18)
+    with pytest.raises(
+        InvalidSequenceError, match=r"step 2, .* tapes 18 edges, more than the memory limit of 17"
+    ):
+        check_sequence(chain, adjoints, memory_limit=17)
+    check_sequence(chain, adjoints, memory_limit=9, pool_sizes=[2, 2])
+    with pytest.raises(InvalidSequenceError, match=r"step 1, .* tapes 13 edges"):
+        check_sequence(chain, adjoints, memory_limit=9, pool_sizes=[1, 2])
+    with pytest.raises(InvalidSequenceError, match=r"step 2, .* is matrix-free"):
+        check_sequence(chain, adjoints, matrix_free=False)
+    with pytest.raises(InvalidSequenceError, match=r"step 2, .* runs link 2 in a mode that is not available"):
+        check_sequence(chain, sequence_of(chain, "ACC TAN (0 1)", "ELI TAN (0 1 3)"))
+
+
+@deterministic
+@given(chains(max_length=6), st.sampled_from([1, 2, 3]), st.data())
+def test_mutated_sequences_are_refused(chain, machines, data):
+    sequence = solve(chain, machines=machines).sequence
+    index = data.draw(st.integers(0, len(sequence) - 1))
+    operations, costs = list(sequence.operations), list(sequence.costs)
+    mutation = data.draw(st.sampled_from(["drop", "repeat", "cost", "swap"]))
+    if mutation == "drop":
+        del operations[index], costs[index]
+    elif mutation == "repeat":
+        operations.insert(index, operations[index])
+        costs.insert(index, costs[index])
+    elif mutation == "cost":
+        costs[index] += data.draw(st.sampled_from([-1, 1]))
+    else:
+        successor = sequence.successors[index]
+        if successor is None:
+            return
+        operations[index], operations[successor] = operations[successor], operations[index]
+        costs[index], costs[successor] = costs[successor], costs[index]
+    if not operations:
+        return
+    with pytest.raises(InvalidSequenceError):
+        check_sequence(chain, EliminationSequence(tuple(operations), tuple(costs)))
+
+
+@deterministic
+@given(chains(max_length=6), st.sampled_from([1, 2, 3]), st.data())
+def test_mutated_schedules_are_refused(chain, machines, data):
+    solution = solve(chain, machines=machines)
+    sequence, schedule = solution.sequence, solution.schedule
+    index = data.draw(st.integers(0, len(sequence) - 1))
+    task = schedule.tasks[index]
+    successor = sequence.successors[index]
+    mutations = [
+        {"finish": task.finish + 1},
+        {"start": task.start - 1},
+        {"machine": machines},
+        {"machine": machines, "pool": (machines,)},
+        {"start": task.start - task.finish, "finish": 0},
+    ]
+    if successor is not None:
+        late = schedule.tasks[successor].start + 1
+        mutations.append({"start": late - sequence.costs[index], "finish": late})
+    changes = data.draw(st.sampled_from(mutations))
+    with pytest.raises(InvalidScheduleError, match="step"):
+        check_schedule(sequence, with_task(schedule, index, **changes), machines)
+
+
+@pytest.mark.parametrize(
+    ("index", "changes", "message"),
+    [
+        (
+            1,
+            {"start": 10228679, "finish": 20592899},
+            "step 2 starts at 10228679, before step 1, which it needs",
+        ),
+        (4, {"machine": 1, "pool": (1,)}, "steps 3 and 5 overlap in time and share machine 1"),
+        (4, {"pool": (1, 2)}, "steps 3 and 5 overlap in time and share machine 1"),
+        (0, {"machine": 1}, r"step 1 runs on machine 1, not in its pool \(0,\)"),
+        (7, {"pool": (0, 1, 2, 3)}, r"step 8 has the pool \(0, 1, 2, 3\), but there are 3 machines"),
+        (2, {"finish": 2985337}, "step 3 runs from 0 to 2985337 but costs 2985336 fma"),
+    ],
+)
+def test_messages_name_the_place(index, changes, message):
+    with pytest.raises(InvalidScheduleError, match=message):
+        check_schedule(SOLUTION.sequence, with_task(SOLUTION.schedule, index, **changes), 3)
+
+
+def test_one_task_per_step():
+    with pytest.raises(InvalidScheduleError, match=r"7 tasks for 8 steps"):
+        check_schedule(SOLUTION.sequence, Schedule(SOLUTION.schedule.tasks[:7], 3))
+
+
+def test_schedules_of_broken_sequences():
+    chain = JacobianChain.from_sizes([3, 2, 5], [7, 11])
+    sequence = sequence_of(chain, "ELI TAN (0 1 2)")
+    with pytest.raises(InvalidScheduleError, match=r"step 1 needs \(0 1\), which no earlier step makes"):
+        check_schedule(sequence, with_task(Schedule(SOLUTION.schedule.tasks[:1], 1), 0, start=0, finish=33))

@@ -1,0 +1,283 @@
+"""The dynamic program against the recurrences read literally, brute force, and the worked examples."""
+
+from dataclasses import replace
+from functools import cache
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from jcdp_strategies import CHAIN_A, chains, deterministic
+
+from jcdp_core import (
+    Action,
+    ElementalJacobian,
+    InfeasibleError,
+    JacobianChain,
+    Mode,
+    Problem,
+    SolverError,
+    check_schedule,
+    check_sequence,
+    solve,
+)
+from jcdp_core.solvers.dp_table import Table
+from jcdp_core.solvers.dynamic_programming import makespans, solve_dynamic_programming
+
+ONE_MACHINE = """\
+1: ACC TAN (4 5)    10228680 fma  [1]
+2: ELI TAN (4 5 6)  10364220 fma  [1]
+3: ACC ADJ (3 4)     2985336 fma  [1]
+4: ELI ADJ (1 3 4)  16636212 fma  [1]
+5: ELI MUL (1 4 6)   5941512 fma  [1]
+6: ELI ADJ (0 1 6)   4821516 fma  [1]"""
+
+THREE_MACHINES = """\
+1: ACC TAN (4 5)    10228680 fma  [1]
+2: ELI TAN (4 5 6)  10364220 fma  [1]
+3: ACC ADJ (3 4)     2985336 fma  [2]
+4: ELI ADJ (2 3 4)   8356392 fma  [2]
+5: ACC TAN (1 2)    13263045 fma  [3]
+6: ELI MUL (1 2 4)   3549960 fma  [2,3]
+7: ELI ADJ (0 1 4)   1637496 fma  [2,3]
+8: ELI MUL (0 4 6)   9204192 fma  [1,3]"""
+
+
+def literal(problem):
+    """Evaluate the paper's recurrences word by word: all eliminations, all splits of the machines."""
+    links = problem.chain.links
+    sizes = problem.chain.sizes
+
+    def sweeps(i, j, k, t):
+        """Eliminations of the links k+1..j by tangents and i+1..k by adjoints."""
+        if all(problem.tangent_allowed(v) for v in range(k, j)):
+            yield f(i, k, t) + sizes[i] * sum(link.tangent_cost for link in links[k:j])
+        if problem.adjoint_allowed(i, k - 1, t or 1):
+            yield f(k, j, t) + sizes[j] * sum(link.adjoint_cost for link in links[i:k])
+
+    @cache
+    def f(i, j, t):
+        """Return f between the positions i and j on t machines; t = 0 stands for unlimited."""
+        if j - i == 1:
+            tangent = links[i].n * links[i].tangent_cost if links[i].tangent else float("inf")
+            adjoint = links[i].m * links[i].adjoint_cost
+            return min(tangent, adjoint if problem.adjoint_allowed(i, i, t or 1) else float("inf"))
+        candidates = []
+        for k in range(i + 1, j):
+            together = max(f(k, j, 0), f(i, k, 0)) if t == 0 else f(k, j, t) + f(i, k, t)
+            shared = [max(f(k, j, s), f(i, k, t - s)) for s in range(1, t)]
+            candidates.append(sizes[j] * sizes[k] * sizes[i] + min([together, *shared]))
+            if problem.matrix_free:
+                candidates += sweeps(i, j, k, t)
+        return min(candidates)
+
+    return f(0, len(links), problem.machines or 0)
+
+
+def check(problem, solution):
+    """Prove the solution and its bound with the certificates."""
+    pools = [len(task.pool) for task in solution.schedule.tasks] if problem.shared_memory else None
+    check_sequence(
+        problem.chain,
+        solution.sequence,
+        matrix_free=problem.matrix_free,
+        memory_limit=problem.memory_limit,
+        pool_sizes=pools,
+    )
+    check_schedule(solution.sequence, solution.schedule, problem.machines)
+    assert solution.makespan == solution.schedule.makespan >= solution.lower_bound
+    assert solution.optimal == (solution.makespan == solution.lower_bound)
+
+
+@st.composite
+def problems(draw):
+    """Draw a problem of any of the six kinds; it may be infeasible."""
+    machines = draw(st.sampled_from([None, 1, 2, 3, 4, 5, 6, 9]))
+    return Problem(
+        draw(chains(max_length=7, own_costs=draw(st.booleans()), modes=draw(st.booleans()))),
+        machines,
+        matrix_free=draw(st.booleans()),
+        memory_limit=draw(st.none() | st.integers(1, 90)),
+        shared_memory=draw(st.booleans()) if machines else False,
+    )
+
+
+@settings(deterministic, max_examples=300)
+@given(problems())
+def test_equals_the_literal_recurrences(problem):
+    expected = literal(problem)
+    if expected == float("inf"):
+        with pytest.raises(InfeasibleError, match=r"link \d"):
+            solve_dynamic_programming(problem)
+        return
+    solution = solve_dynamic_programming(problem)
+    assert solution.makespan == expected
+    check(problem, solution)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_equals_the_literal_recurrences_on_longer_chains(seed):
+    rng = np.random.default_rng(seed)
+    chain = JacobianChain.from_sizes(rng.integers(5, 50, 15), rng.integers(1000, 10000, 14))
+    for options in ({}, {"matrix_free": False}, {"memory_limit": 6000}):
+        for machines in (1, 2, 3, 5, 7, 8, 14, 20, None):
+            problem = Problem(chain, machines, **options)
+            solution = solve_dynamic_programming(problem)
+            assert solution.makespan == literal(problem)
+            check(problem, solution)
+
+
+@pytest.mark.parametrize(
+    ("machines", "makespan", "steps"), [(1, 50977476, ONE_MACHINE), (3, 29797092, THREE_MACHINES)]
+)
+def test_worked_examples_step_by_step(machines, makespan, steps):
+    solution = solve(CHAIN_A, machines=machines)
+    assert solution.makespan == makespan
+    assert solution.optimal
+    head, *lines = str(solution).splitlines()
+    assert head == f"dp on {machines} machine{'s' * (machines > 1)}: makespan {makespan} fma (optimal)"
+    assert [line.split("  from ")[0].rstrip() for line in lines] == steps.splitlines()
+
+
+@deterministic
+@given(chains(max_length=4, own_costs=True, modes=True), st.none() | st.integers(20, 60), st.booleans())
+def test_optimal_on_one_machine_and_on_enough(chain, memory_limit, matrix_free):
+    options = {"memory_limit": memory_limit, "matrix_free": matrix_free}
+    try:
+        exact = {
+            machines: solve(chain, machines=machines, method="brute_force", **options)
+            for machines in (1, 2, 4)
+        }
+    except InfeasibleError:
+        with pytest.raises(InfeasibleError):
+            solve(chain, **options)
+        return
+    assert solve(chain, machines=1, **options).makespan == exact[1].makespan
+    assert solve(chain, machines=4, **options).makespan == exact[4].makespan
+    assert solve(chain, machines=None, **options).makespan == exact[4].makespan
+    two = solve(chain, machines=2, **options)
+    assert two.lower_bound <= exact[2].makespan <= two.makespan
+    assert two.makespan < 2 * exact[2].makespan
+    assert not two.optimal or two.makespan == exact[2].makespan
+
+
+@deterministic
+@given(problems())
+def test_more_machines_never_hurt_and_end_at_the_unlimited_optimum(problem):
+    problem = replace(problem, machines=8, shared_memory=False)
+    try:
+        unlimited = solve_dynamic_programming(replace(problem, machines=None))
+    except InfeasibleError:
+        return
+    values = makespans(problem)
+    assert all(more <= fewer for fewer, more in pairwise(values))
+    for machines, value in enumerate(values, start=1):
+        solution = solve_dynamic_programming(replace(problem, machines=machines))
+        assert solution.makespan == value
+    used = sum(step.action is Action.ACCUMULATE for step in unlimited.sequence.operations)
+    assert unlimited.schedule.machines == used
+    assert values[min(used, 8) - 1] == unlimited.makespan == values[-1] == unlimited.lower_bound
+
+
+def test_schedules_start_at_zero_on_every_used_machine():
+    solution = solve(CHAIN_A, machines=None)
+    first = {task.machine: task.start for task in reversed(solution.schedule.tasks)}
+    assert first == {0: 0, 1: 0, 2: 0}
+
+
+def test_shared_memory_lends_a_pool_the_memory_of_its_machines():
+    links = ElementalJacobian(50, 1, 60, tangent=False), ElementalJacobian(1, 50, 60)
+    chain = JacobianChain(links)
+    with pytest.raises(
+        InfeasibleError, match="link 1 has no tangent mode, and its adjoint tapes 60 edges where 30 "
+    ):
+        solve(chain, machines=2, memory_limit=30)
+    solution = solve(chain, machines=2, memory_limit=30, shared_memory=True)
+    check(Problem(chain, 2, memory_limit=30, shared_memory=True), solution)
+    adjoint = next(
+        t for t in solution.schedule.tasks if solution.sequence.operations[t.index].mode is Mode.ADJOINT
+    )
+    assert adjoint.pool == (0, 1)
+
+
+def test_memory_limit_counts_all_links_of_one_elimination():
+    # Adjoints are by far the cheapest; each link fits, any two do not.
+    chain = JacobianChain.from_sizes([90, 90, 90, 1], [50, 50, 50])
+    free, limited = solve(chain), solve(chain, memory_limit=99)
+    assert [str(step) for step in free.sequence.operations] == ["ACC ADJ (2 3)", "ELI ADJ (0 2 3)"]
+    assert [str(step) for step in limited.sequence.operations] == [
+        "ACC ADJ (2 3)",
+        "ELI ADJ (1 2 3)",
+        "ELI ADJ (0 1 3)",
+    ]
+    assert free.makespan == limited.makespan
+
+
+def test_ties_are_broken_towards_tangents_and_long_eliminations():
+    chain = JacobianChain.from_sizes([2, 2, 2, 2], [1, 1, 1])
+    assert [str(step) for step in solve(chain).sequence.operations] == ["ACC TAN (0 1)", "ELI TAN (0 1 3)"]
+
+
+def test_modes_that_are_not_available_are_avoided():
+    links = (
+        ElementalJacobian(1, 40, 90, tangent=False),
+        ElementalJacobian(40, 40, 90),
+        ElementalJacobian(40, 40, 90),
+    )
+    solution = solve(JacobianChain(links), machines=2)
+    check(Problem(JacobianChain(links), 2), solution)
+    swept = {v for step in solution.sequence.operations if step.mode is Mode.TANGENT for v in step.swept}
+    assert 0 not in swept
+
+
+def test_python_integers_take_over_before_int64_overflows():
+    factor = 2**40
+    small = JacobianChain.from_sizes([5, 9, 3, 7, 4, 6, 8], [30, 20, 50, 10, 70, 40])
+    big = JacobianChain.from_sizes(
+        [size * factor for size in small.sizes], [e * factor**2 for e in small.edges]
+    )
+    for machines in (1, 2, 3, None):
+        assert Table(Problem(big, machines)).dtype == object
+        assert Table(Problem(small, machines)).dtype == np.int64
+        ours, reference = solve(big, machines=machines), solve(small, machines=machines)
+        assert ours.makespan == reference.makespan * factor**3
+        assert ours.sequence.operations == reference.sequence.operations
+        assert type(ours.makespan) is type(ours.lower_bound) is int
+
+
+@deterministic
+@given(st.integers(2, 6), st.integers(0, 62), st.integers(0, 62), st.integers(1, 3), st.booleans())
+def test_numbers_near_the_limit_of_int64(length, size_bits, edge_bits, machines, modes):
+    # Whatever the bound decides, the answer equals that of exact arithmetic.
+    chain = JacobianChain.from_sizes([2**size_bits + i for i in range(length + 1)], [2**edge_bits] * length)
+    if modes:
+        chain = JacobianChain((replace(chain.links[0], tangent=False), *chain.links[1:]))
+    problem = Problem(chain, machines)
+    assert solve_dynamic_programming(problem).makespan == literal(problem)
+
+
+def test_long_chains_do_not_recurse():
+    chain = JacobianChain.from_sizes([3] * 601, [1] * 600)
+    problem = Problem(chain, 2, matrix_free=False)
+    check(problem, solve_dynamic_programming(problem))
+
+
+def test_one_link():
+    chain = JacobianChain.from_sizes([3, 2], [7])
+    for machines in (1, 5, None):
+        solution = solve(chain, machines=machines)
+        assert [str(step) for step in solution.sequence.operations] == ["ACC ADJ (0 1)"]
+        assert solution.makespan == 14
+        assert solution.optimal
+
+
+def test_lists_of_makespans_need_a_last_number():
+    with pytest.raises(SolverError, match="machines=None"):
+        makespans(Problem(CHAIN_A, None))
+
+
+def test_lists_of_makespans_say_which_link_needs_more_memory():
+    chain = JacobianChain((ElementalJacobian(5, 4, 60, tangent=False),))
+    with pytest.raises(InfeasibleError, match="link 1"):
+        makespans(Problem(chain, 2, memory_limit=30, shared_memory=True))

@@ -1,0 +1,42 @@
+"""Schedules: numbers and the text Gantt chart."""
+
+import pytest
+from jcdp_strategies import CHAIN_A
+
+from jcdp_core import InvalidScheduleError, Schedule, Task, solve
+
+
+def test_makespan_and_idle_time():
+    tasks = Task(0, 0, 0, 21, (0,)), Task(1, 2, 0, 30, (1, 2)), Task(2, 2, 30, 60, (0, 1, 2))
+    schedule = Schedule(tasks, machines=4)
+    assert schedule.makespan == 60
+    assert schedule.idle == 4 * 60 - 21 - 30 - 30
+
+
+def test_tasks_follow_the_steps():
+    with pytest.raises(InvalidScheduleError, match=r"tasks\[0\] has index 1"):
+        Schedule((Task(1, 0, 0, 21, (0,)),), machines=1)
+
+
+def test_a_schedule_has_tasks():
+    with pytest.raises(InvalidScheduleError, match="no tasks"):
+        Schedule((), machines=1)
+
+
+def test_gantt_of_the_paper_example():
+    solution = solve(CHAIN_A, machines=3)
+    assert solution.schedule.gantt(solution.sequence, width=60).splitlines() == [
+        "1 |[1 ACC TAN=========][2 ELI TAN==========][8 ELI MUL========]|",
+        "2 |[3===][4 ELI ADJ=====]....[6 MUL][7=].......................|",
+        "3 |[5 ACC TAN===============]..................................|",
+        "   0                                                   29797092",
+    ]
+
+
+@pytest.mark.parametrize("width", [1, 7, 200])
+def test_gantt_keeps_its_width(width):
+    solution = solve(CHAIN_A, machines=12)
+    *rows, axis = solution.schedule.gantt(solution.sequence, width).splitlines()
+    assert len(rows) == 12
+    assert {len(row) for row in rows} == {width + 5}
+    assert axis.endswith(str(solution.makespan))

@@ -1,0 +1,60 @@
+"""Elimination sequences: costs, in-tree, bracketing."""
+
+import pytest
+from jcdp_strategies import CHAIN_A
+
+from jcdp_core import EliminationSequence, InvalidSequenceError, JacobianChain, Operation
+
+THREE_MACHINES = (
+    "ACC TAN (4 5), ELI TAN (4 5 6), ACC ADJ (3 4), ELI ADJ (2 3 4), ACC TAN (1 2), ELI MUL (1 2 4), "
+    "ELI ADJ (0 1 4), ELI MUL (0 4 6)"
+)
+
+
+def steps(text):
+    return [Operation.parse(step) for step in text.split(",")]
+
+
+@pytest.mark.parametrize(
+    ("step", "cost"),
+    [
+        ("ACC TAN (0 1)", 3 * 70),
+        ("ACC ADJ (0 1)", 2 * 700),
+        ("ELI TAN (0 1 3)", 3 * (110 + 130)),
+        ("ELI ADJ (0 2 3)", 4 * (700 + 1100)),
+        ("ELI MUL (0 2 3)", 4 * 5 * 3),
+    ],
+)
+def test_cost_of_each_kind_of_step(step, cost):
+    chain = JacobianChain.from_sizes(
+        [3, 2, 5, 4], [7, 11, 13], tangent_costs=[70, 110, 130], adjoint_costs=[700, 1100, 1300]
+    )
+    assert EliminationSequence.from_operations(chain, steps(step)).costs == (cost,)
+
+
+def test_in_tree_of_the_paper_example():
+    sequence = EliminationSequence.from_operations(CHAIN_A, steps(THREE_MACHINES))
+    assert sequence.successors == (1, 7, 3, 5, 5, 6, 7, None)
+    assert sequence.predecessors == ((), (0,), (), (2,), (), (3, 4), (5,), (1, 6))
+    assert sequence.costs == (10228680, 10364220, 2985336, 8356392, 13263045, 3549960, 1637496, 9204192)
+    assert sequence.total == 59589321
+    assert len(sequence) == 8
+
+
+def test_bracketing_of_the_paper_example():
+    sequence = EliminationSequence.from_operations(CHAIN_A, steps(THREE_MACHINES))
+    assert sequence.bracketing() == "((Ḟ6 F5) (((F4 F̄3) F2) F̄1))"
+
+
+def test_steps_beyond_the_chain_are_refused():
+    with pytest.raises(
+        InvalidSequenceError, match=r"ACC TAN \(6 7\) reaches beyond the chain's last position 6"
+    ):
+        EliminationSequence.from_operations(CHAIN_A, steps("ACC TAN (6 7)"))
+
+
+def test_empty_sequences_and_missing_costs_are_refused():
+    with pytest.raises(InvalidSequenceError, match="at least one step"):
+        EliminationSequence((), ())
+    with pytest.raises(InvalidSequenceError, match="1 steps and 2 costs"):
+        EliminationSequence(tuple(steps("ACC TAN (0 1)")), (1, 2))

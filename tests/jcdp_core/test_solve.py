@@ -1,0 +1,84 @@
+"""`solve` and the constraints of a problem: names, ranges, messages."""
+
+import pytest
+from jcdp_strategies import CHAIN_A
+
+from jcdp_core import ElementalJacobian, InfeasibleError, JacobianChain, Problem, SolverError, solve
+from jcdp_core.solvers import SOLVERS
+
+
+def test_unknown_methods_are_answered_with_the_known_ones():
+    with pytest.raises(SolverError, match=r"no solver 'DP'; choose one of 'brute_force', 'dp'") as caught:
+        solve(CHAIN_A, method="DP")
+    assert all(repr(name) in str(caught.value) for name in SOLVERS)
+
+
+@pytest.mark.parametrize("machines", [0, -1, 1.0, True, "2"])
+def test_numbers_of_machines_are_positive_integers(machines):
+    with pytest.raises(SolverError, match=r"machines is .*; give an int ≥ 1, or None"):
+        solve(CHAIN_A, machines=machines)
+
+
+def test_memory_limits_are_positive():
+    with pytest.raises(SolverError, match=r"memory_limit is 0; give an int ≥ 1, or None for no limit"):
+        solve(CHAIN_A, memory_limit=0)
+
+
+def test_time_limits_are_positive():
+    with pytest.raises(SolverError, match=r"time_limit is 0; give seconds > 0"):
+        solve(CHAIN_A, time_limit=0)
+
+
+def test_unlimited_machines_cannot_share_memory():
+    with pytest.raises(SolverError, match=r"shared_memory=True with machines=None"):
+        solve(CHAIN_A, machines=None, shared_memory=True)
+
+
+def test_infeasible_problems_name_the_link_and_the_reason():
+    links = [ElementalJacobian(3, 2, 7), ElementalJacobian(2, 5, 11, tangent=False)]
+    with pytest.raises(
+        InfeasibleError, match=r"link 2 has no tangent mode, and its adjoint tapes 11 edges where 10"
+    ):
+        solve(JacobianChain(tuple(links)), memory_limit=10)
+    links[0] = ElementalJacobian(3, 2, 7, tangent=False, adjoint=False)
+    with pytest.raises(InfeasibleError, match=r"link 1 has neither a tangent nor an adjoint mode"):
+        solve(JacobianChain(tuple(links)))
+
+
+def test_edge_limits():
+    assert Problem(CHAIN_A, 4).edge_limit() is None
+    assert Problem(CHAIN_A, 4, memory_limit=10).edge_limit(3) == 10
+    assert Problem(CHAIN_A, 4, memory_limit=10, shared_memory=True).edge_limit(3) == 30
+
+
+def test_allowed_modes():
+    links = ElementalJacobian(3, 2, 7), ElementalJacobian(2, 5, 11, adjoint=False), ElementalJacobian(5, 1, 2)
+    problem = Problem(JacobianChain(links), memory_limit=7)
+    assert [problem.tangent_allowed(link) for link in range(3)] == [True, True, True]
+    assert [problem.adjoint_allowed(link, link) for link in range(3)] == [True, False, True]
+    assert not problem.adjoint_allowed(0, 2)
+
+
+def test_brute_force_knows_its_limits():
+    with pytest.raises(SolverError, match=r"at most 5 links, not 6"):
+        solve(CHAIN_A, method="brute_force")
+    chain = JacobianChain.from_sizes([3, 2], [7])
+    with pytest.raises(SolverError, match=r"shared memory"):
+        solve(chain, method="brute_force", machines=2, memory_limit=7, shared_memory=True)
+
+
+def test_solutions_carry_what_was_asked_and_how_long_it_took():
+    solution = solve(CHAIN_A, machines=3)
+    assert solution.chain is CHAIN_A
+    assert solution.method == "dp"
+    assert solution.machines == 3
+    assert solution.seconds > 0
+    assert solution.nodes is None
+
+
+def test_text_says_what_is_not_proved():
+    solution = solve(CHAIN_A, machines=2)
+    assert str(solution).startswith("dp on 2 machines: makespan 30463236 fma (at least 29797092)")
+    assert str(solve(CHAIN_A, machines=None)).startswith(
+        "dp on unlimited machines: makespan 29797092 fma (optimal)"
+    )

@@ -1,0 +1,33 @@
+"""Chains for the tests of jcdp_core: hypothesis strategies and the paper's example."""
+
+from itertools import pairwise
+
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+
+from jcdp_core import ElementalJacobian, JacobianChain
+
+CHAIN_A = JacobianChain.from_sizes(
+    sizes=[268, 173, 190, 416, 108, 264, 318], edges=[15162, 76665, 77374, 27642, 94710, 95965]
+)
+"""The chain of the worked examples in Märtens & Naumann 2025."""
+
+deterministic = settings(
+    derandomize=True, deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow]
+)
+
+
+@st.composite
+def chains(draw, *, max_length=5, max_size=9, max_edges=40, own_costs=False, modes=False):
+    """Draw a chain; small numbers, so that ties are frequent."""
+    length = draw(st.integers(1, max_length))
+    sizes = draw(st.lists(st.integers(1, max_size), min_size=length + 1, max_size=length + 1))
+    numbers = st.integers(1, max_edges)
+    links = []
+    for n, m in pairwise(sizes):
+        costs = (draw(numbers), draw(numbers)) if own_costs else (None, None)
+        tangent, adjoint = draw(
+            st.sampled_from([(True, True), (True, False), (False, True)] if modes else [(True, True)])
+        )
+        links.append(ElementalJacobian(n, m, draw(numbers), *costs, tangent, adjoint))
+    return JacobianChain(tuple(links))
