@@ -9,7 +9,7 @@ Both only ever narrow a frontier. They apply within a small share of the tape's 
 where the edges are split is kept, too.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -20,6 +20,8 @@ __all__ = ["Coarsening", "coarsen"]
 
 _SHARES: Final = 64
 _WORTH_A_ROUND: Final = 0.8
+_SMALL: Final = 1000
+"""Graphs of this size cost so little that every round is made."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -66,7 +68,7 @@ def coarsen(graph: TapeGraph) -> Coarsening:
     """
     share = _edge_shares(graph)
     group = np.arange(graph.size)
-    coarse = TapeGraph(group, *_columns(graph))
+    coarse = _contract(replace(graph, entries=group), group, group)
     while True:
         target = _merge_targets(coarse, share[coarse.entries])
         kept = np.flatnonzero(target == np.arange(coarse.size))
@@ -76,9 +78,9 @@ def coarsen(graph: TapeGraph) -> Coarsening:
         number[kept] = np.arange(len(kept))
         step = number[target]
         group = step[group]
-        shrunk = len(kept) < _WORTH_A_ROUND * coarse.size
+        worth_another = len(kept) < max(_WORTH_A_ROUND * coarse.size, _SMALL)
         coarse = _contract(coarse, kept, step)
-        if not shrunk:
+        if not worth_another:
             break
     return Coarsening(coarse, group)
 
@@ -92,13 +94,6 @@ def _edge_shares(graph: TapeGraph) -> IntArray:
     total = int(before[-1])
     octaves = np.floor(4 * np.log2(1 + before)) - np.floor(4 * np.log2(1 + total - before))
     return before * _SHARES // max(total, 1) + octaves.astype(np.int64)
-
-
-def _columns(
-    graph: TapeGraph,
-) -> tuple[IntArray, IntArray, IntArray, IntArray, tuple[int, ...], tuple[int, ...]]:
-    """Return everything of a graph but its entries."""
-    return graph.widths, graph.edges, graph.child, graph.parent, graph.inputs, graph.outputs
 
 
 def _merge_targets(graph: TapeGraph, share: IntArray) -> IntArray:
@@ -131,18 +126,25 @@ def _only(size: int, at: IntArray, neighbor: IntArray) -> IntArray:
     return np.where(least == most, most, -1)
 
 
+def _distinct(child: IntArray, parent: IntArray, size: int) -> tuple[IntArray, IntArray]:
+    """Drop repeated arcs, which would count the width of a parent twice."""
+    key = np.sort(child * size + parent)
+    key = key[np.diff(key, prepend=-1) > 0]
+    return key // size, key % size
+
+
 def _contract(graph: TapeGraph, kept: IntArray, step: IntArray) -> TapeGraph:
     """Return the graph of the kept vertices; `step` is the new number of each vertex's group."""
     edges = np.zeros(len(kept), dtype=np.int64)
     np.add.at(edges, step, graph.edges)
     child, parent = step[graph.child], step[graph.parent]
-    outer = child != parent
+    child, parent = _distinct(child[child != parent], parent[child != parent], len(kept))
     return TapeGraph(
         entries=graph.entries[kept],
         widths=graph.widths[kept],
         edges=edges,
-        child=child[outer],
-        parent=parent[outer],
+        child=child,
+        parent=parent,
         inputs=tuple(step[list(graph.inputs)].tolist()),
         outputs=tuple(step[list(graph.outputs)].tolist()),
     )

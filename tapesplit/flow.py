@@ -17,7 +17,7 @@ import numpy as np
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import breadth_first_order, maximum_flow
 
-from tapesplit.graph import BoolArray, IntArray, TapeGraph
+from tapesplit.graph import BoolArray, IntArray, TapeGraph, frontier
 
 __all__ = ["FLOW_BUDGET", "MinimumCut", "minimum_cut"]
 
@@ -81,19 +81,22 @@ def minimum_cut(
     Ford and Fulkerson, *Maximal flow through a network*, 1956; the extreme minimum cuts are those of Picard
     and Queyranne, *On the structure of all minimum cuts in a network*, 1980. Dinic's algorithm in scipy,
     preflow-push in networkx. Capacities above `bound` are cut down to ``bound + 1``, which cannot change a
-    minimum cut; a bound of 2**30 elements or more is rounded to 30 bits.
+    minimum cut. With a bound of 2**30 elements or more widths are rounded down to 30 bits, and the cut may be
+    wider than minimal by that much.
     """
     region = upper & ~lower
-    network = _network(graph, lower, region, min(bound, _LARGEST_BOUND), scale=1 + bound // _LARGEST_BOUND)
-    if backend == "networkx" or (backend == "auto" and np.count_nonzero(region) <= _NETWORKX_SIZE):
-        width, from_source, to_sink = _networkx_flow(network)
-    else:
-        width, from_source, to_sink = _scipy_flow(network)
+    scale = 1 + bound // _LARGEST_BOUND
+    network = _network(graph, lower, region, bound // scale, scale)
+    small = np.count_nonzero(region) <= _NETWORKX_SIZE
+    use_networkx = backend == "networkx" or (backend == "auto" and small)
+    width, from_source, to_sink = (_networkx_flow if use_networkx else _scipy_flow)(network)
     numbers = np.flatnonzero(region)
     computed = 2 + 2 * np.arange(len(numbers))
     earliest, latest = lower.copy(), lower.copy()
     earliest[numbers] = from_source[computed]
     latest[numbers] = ~to_sink[computed]
+    if scale > 1:
+        width = int(graph.capacities[frontier(graph, earliest)].sum())
     return MinimumCut(width, earliest, latest)
 
 

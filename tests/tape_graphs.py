@@ -1,0 +1,131 @@
+"""Graphs of tapes for the tests: builders, random ones, and brute force over all their lower sets."""
+
+import numpy as np
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+
+from jcdp_core import JacobianChain, solve
+from tapesplit.graph import TapeGraph, frontier
+from tapesplit.separators import assign_chunks, chunk_edges
+
+deterministic = settings(
+    derandomize=True, deadline=None, max_examples=80, suppress_health_check=[HealthCheck.too_slow]
+)
+
+
+def tape_graph(widths, parents, edges=None, *, inputs=(0,), outputs=None, entries=None):
+    """Build a graph from the parents of each vertex; vertices that lead nowhere are dropped."""
+    outputs = (len(widths) - 1,) if outputs is None else outputs
+    useful = _on_paths(parents, inputs, outputs)
+    number = {v: i for i, v in enumerate(useful)}
+    arcs = [(number[c], number[p]) for c in useful for p in parents[c] if p in number]
+    edges = (
+        [sum(widths[p] for p in parents[v]) * widths[v] for v in range(len(widths))]
+        if edges is None
+        else edges
+    )
+    edges = [0 if v in inputs else edges[v] for v in useful]
+    child, parent = np.array(arcs, dtype=np.int64).reshape(-1, 2).T
+    return TapeGraph(
+        entries=np.array(useful if entries is None else entries, dtype=np.int64),
+        widths=np.array([widths[v] for v in useful], dtype=np.int64),
+        edges=np.array(edges, dtype=np.int64),
+        child=child,
+        parent=parent,
+        inputs=tuple(number[v] for v in inputs),
+        outputs=tuple(number[v] for v in outputs),
+    )
+
+
+def _on_paths(parents, inputs, outputs):
+    """Return the vertices on paths from inputs to outputs."""
+    behind = set(inputs)
+    for v, p in enumerate(parents):
+        if behind.intersection(p):
+            behind.add(v)
+    before = set(outputs)
+    for v in range(len(parents) - 1, -1, -1):
+        if v in before:
+            before.update(parents[v])
+    return sorted(behind & before | set(inputs) | set(outputs))
+
+
+def path(widths, edges=None):
+    """Build a graph without branches."""
+    return tape_graph(widths, [[], *([v] for v in range(len(widths) - 1))], edges)
+
+
+def random_graph(rng, size, span, density, kind=0):
+    """Build a random graph with wide ends; `kind` chooses how widths and edges are drawn."""
+    parents = [[]]
+    for v in range(1, size):
+        near = np.arange(max(0, v - span), v)
+        chosen = near[rng.random(len(near)) < density]
+        parents.append(chosen.tolist() or [int(rng.choice(near))])
+    read = {p for group in parents for p in group}
+    parents[-1] = sorted({*parents[-1], *(v for v in range(size - 1) if v not in read)})
+    widths = [
+        lambda: np.rint(np.exp(rng.uniform(0, 4, size))),
+        lambda: rng.integers(1, 30, size),
+        lambda: rng.choice([2, 5, 80, 150], size),
+    ][kind % 3]().astype(int)
+    widths[0], widths[-1] = rng.integers(60, 200, 2)
+    scale = (1, 4, 30)[kind // 3 % 3]
+    dense = [scale * int(widths[v] * sum(widths[p] for p in parents[v])) for v in range(size)]
+    edges = dense if kind % 2 else (scale * rng.integers(0, 6000, size)).tolist()
+    return tape_graph(widths.tolist(), parents, edges)
+
+
+@st.composite
+def tape_graphs(draw, max_size=9):
+    """Draw a graph with one or two inputs, ties, zero widths and values that cannot be cut at."""
+    size = draw(st.integers(3, max_size))
+    inputs = draw(st.sampled_from([(0,), (0, 1)]))
+    parents = [
+        [] if v in inputs else draw(st.lists(st.integers(0, v - 1), min_size=1, max_size=3))
+        for v in range(size)
+    ]
+    parents[-1] = sorted({*parents[-1], *inputs})
+    ends = st.integers(1, 12)
+    inner = st.one_of(st.integers(0, 9), st.just(-1))
+    widths = [draw(ends if v in inputs or v == size - 1 else inner) for v in range(size)]
+    edges = draw(st.lists(st.integers(0, 60), min_size=size, max_size=size))
+    return tape_graph(widths, parents, edges, inputs=inputs)
+
+
+def lower_sets(graph, limit=10**6):
+    """List all lower sets of a small graph; None if there are more than `limit`."""
+    parents = [set(graph.parent[graph.child == v].tolist()) for v in range(graph.size)]
+    start = frozenset(graph.inputs)
+    found, stack = {start}, [start]
+    while stack:
+        lower = stack.pop()
+        larger = {lower | {v} for v in range(graph.size) if v not in lower and parents[v] <= lower} - found
+        if len(found) + len(larger) > limit:
+            return None
+        found |= larger
+        stack.extend(larger)
+    return [np.isin(np.arange(graph.size), list(lower)) for lower in found]
+
+
+def width_of(graph, lower):
+    """Return the frontier width of a lower set, infinite if it cannot be a separator."""
+    widths = graph.widths[frontier(graph, lower)]
+    return np.inf if (widths < 0).any() else int(widths.sum())
+
+
+def least_width(graph):
+    """Return the least frontier width by brute force."""
+    return min(width_of(graph, lower) for lower in lower_sets(graph))
+
+
+def chain_of(graph, separators):
+    """Return the sizes and edges of the chain between separators."""
+    sizes = [graph.input_width, *(s.width for s in separators), graph.output_width]
+    return sizes, chunk_edges(graph, assign_chunks(graph, separators)).tolist()
+
+
+def planned_fma(graph, separators):
+    """Return what the planner makes of separators: fma on one machine."""
+    sizes, edges = chain_of(graph, separators)
+    return solve(JacobianChain.from_sizes(sizes=sizes, edges=edges)).makespan

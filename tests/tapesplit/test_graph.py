@@ -1,0 +1,83 @@
+"""The graph type, frontier widths, coarsening."""
+
+import networkx as nx
+import numpy as np
+import pytest
+from hypothesis import given
+from tape_graphs import (
+    deterministic,
+    least_width,
+    lower_sets,
+    path,
+    random_graph,
+    tape_graph,
+    tape_graphs,
+    width_of,
+)
+
+from tapesplit.coarsen import coarsen
+from tapesplit.graph import UNBOUNDED, frontier, frontier_widths, tape_ranks, to_networkx
+
+
+def test_networkx_graph_has_the_same_paths_and_attributes():
+    graph = tape_graph([4, 2, 3, 4], [[], [0], [0], [1, 2]], entries=[0, 2, 5, 9])
+    digraph = to_networkx(graph)
+    assert nx.is_directed_acyclic_graph(digraph)
+    assert set(digraph.edges) == {(0, 1), (0, 2), (1, 3), (2, 3)}
+    assert digraph.nodes[2] == {"entry": 5, "width": 3, "edges": 12}
+
+
+@deterministic
+@given(tape_graphs())
+def test_frontier_widths_are_those_of_each_prefix(graph):
+    ranks = tape_ranks(graph)
+    widths = frontier_widths(graph, ranks)
+    for t, width in enumerate(widths.tolist()):
+        if t == 0:  # at the start all inputs count, read or not
+            assert width == graph.input_width
+        else:
+            expected = width_of(graph, ranks <= t)
+            assert width == expected or (width >= UNBOUNDED and expected == np.inf)
+
+
+def test_an_input_that_is_never_put_aside_stays_in_the_frontier():
+    graph = tape_graph([3, 5, 2, 1], [[], [0], [1], [0, 2]])
+    assert frontier_widths(graph, tape_ranks(graph)).tolist() == [3, 8, 5, 1]
+    assert frontier(graph, np.array([True, True, False, False])).tolist() == [0, 1]
+
+
+@deterministic
+@given(tape_graphs(max_size=10))
+def test_coarsening_keeps_edges_and_the_minimum_cut(graph):
+    coarsening = coarsen(graph)
+    coarse = coarsening.graph
+    assert coarse.total_edges == graph.total_edges
+    assert (
+        np.bincount(coarsening.group, weights=graph.edges, minlength=coarse.size).tolist()
+        == coarse.edges.tolist()
+    )
+    assert least_width(coarse) == least_width(graph)
+    for lower in lower_sets(coarse):
+        fine = lower[coarsening.group]
+        assert width_of(graph, fine) == width_of(coarse, lower)
+        assert not (fine[graph.child] & ~fine[graph.parent]).any()
+
+
+def test_coarsening_collapses_elementwise_trees():
+    # v = f(x); the tree ((v + v) * v) - v of equal widths is one coarse vertex
+    graph = tape_graph([9, 4, 4, 4, 4, 9], [[], [0], [1], [1, 2], [1, 3], [4]], [0, 36, 0, 0, 0, 36])
+    assert coarsen(graph).graph.entries.tolist() == [0, 1, 5]
+
+
+@pytest.mark.parametrize("size", [40, 300])
+def test_a_plateau_keeps_its_narrowest_vertex(size):
+    widths = [50, *([20] * (size // 2)), 7, *([20] * (size // 2)), 50]
+    coarse = coarsen(path(widths, [0] * (size + 2) + [1])).graph
+    assert 7 in coarse.widths
+
+
+def test_coarsening_is_exact_on_random_graphs():
+    rng = np.random.default_rng(3)
+    for kind in range(18):
+        graph = random_graph(rng, 11, span=5, density=0.2, kind=kind)
+        assert least_width(coarsen(graph).graph) == least_width(graph)
