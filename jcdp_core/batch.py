@@ -1,0 +1,203 @@
+"""Solve all random chains of a configuration and keep the rows as they come.
+
+One CSV file per chain length, one row per chain, in the order of the random stream. The chains themselves are
+not stored: they follow from the settings, so that the number of complete rows in a file says where to go on.
+"""
+
+import multiprocessing
+import os
+import signal
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+from functools import partial
+from itertools import groupby, islice
+from pathlib import Path
+from typing import Final
+
+from jcdp_core.chain import JacobianChain
+from jcdp_core.comparison import compare
+from jcdp_core.config import Config
+from jcdp_core.errors import ConfigError, ResultsError, SolverError
+from jcdp_core.generator import ChainGenerator, Flavour
+from jcdp_core.progress import progress_bar
+from jcdp_core.statistics import columns
+
+__all__ = ["result_row", "run_batch"]
+
+_WINDOW: Final = 32  # rows per process that may wait for an earlier, harder one
+
+
+def result_row(chain: JacobianChain, config: Config) -> str:
+    """Solve one chain for every machine count and return its row of the results file.
+
+    Parameters
+    ----------
+    chain : JacobianChain
+        Chain of length q.
+    config : Config
+        Settings of the solvers; the machine counts are 1, …, q whatever ``available_threads`` says.
+
+    Returns
+    -------
+    str
+        Comma-separated cells in the order of `jcdp_core.statistics.columns`; makespans in fma.
+
+    Examples
+    --------
+    >>> result_row(JacobianChain.from_sizes([3, 2], [7]), Config())
+    'true,14,14,14,14'
+    """
+    cells: list[str] = []
+    for machines in range(1, len(chain) + 1):
+        solutions = compare(chain, config, machines)
+        cells.append("true" if solutions["BnB_BnB"].optimal else "false")
+        cells += [str(solutions[name].makespan) for name in ("BnB_BnB", "BnB_List", "DP", "DP_BnB")]
+    return ",".join(cells)
+
+
+def run_batch(
+    config: Config, prefix: str = "results_length_", *, flavour: Flavour = "libstdc++", jobs: int = 1
+) -> list[Path]:
+    """Solve all chains of a configuration, going on where an earlier run stopped.
+
+    Parameters
+    ----------
+    config : Config
+        Settings of generator and solvers.
+    prefix : str, optional
+        Start of all file names: ``{prefix}{q}.csv`` for the rows of length q, ``{prefix}settings.in`` for the
+        settings that they belong to.
+    flavour : {"libstdc++", "libc++"}, optional
+        Flavor of the random stream.
+    jobs : int, optional
+        Worker processes; 1 solves in this process.
+
+    Returns
+    -------
+    list of Path
+        The CSV files, one per length.
+
+    Raises
+    ------
+    ResultsError
+        If files of that prefix belong to other settings or are damaged.
+    ConfigError
+        If a length is given twice: its rows would go to one file.
+    SolverError
+        If *jobs* is not positive or a worker process dies.
+    OSError
+        If a file cannot be written.
+
+    Notes
+    -----
+    A row is written as soon as it and all rows before it are complete, and flushed at once. An exception,
+    Ctrl-C included, ends the workers and passes through; the rows so far are kept, and the same call goes on
+    after them.
+    """
+    if jobs < 1:
+        raise SolverError(f"jobs is {jobs}; give the number of worker processes, at least 1")
+    if len(set(config.length)) < len(config.length):
+        raise ConfigError("length: a length is given twice; its rows would go to one file")
+    generator = ChainGenerator(config, flavour)
+    _claim_prefix(prefix, config, flavour)
+    paths = [Path(f"{prefix}{length}.csv") for length in config.length]
+    complete = [_complete_rows(path, length) for path, length in zip(paths, config.length, strict=True)]
+    groups = groupby(generator, key=len)
+    with _ordered_map(jobs) as ordered_map, progress_bar(len(generator), sum(complete), "chain") as progress:
+        for path, done, (_, chains) in zip(paths, complete, groups, strict=True):
+            with path.open("a", encoding="utf-8", newline="") as file:
+                for row in ordered_map(partial(result_row, config=config), islice(chains, done, None)):
+                    file.write(row + "\n")
+                    file.flush()
+                    progress.update()
+    return paths
+
+
+def _claim_prefix(prefix: str, config: Config, flavour: str) -> None:
+    """Write the settings next to the results, or check that they are those of the earlier run."""
+    settings = f"// jcdp-batch: the rows of {Path(prefix).name}*.csv; flavour {flavour}\n{config}"
+    path = Path(f"{prefix}settings.in")
+    if path.exists():
+        earlier = path.read_text(encoding="utf-8")
+        if earlier != settings:
+            changed = sorted(set(earlier.splitlines()) - set(settings.splitlines()))
+            raise ResultsError(
+                f"{path}: the files of this prefix belong to other settings (there: {'; '.join(changed)}); "
+                "choose another prefix, or remove the files"
+            )
+        return
+    for length in config.length:
+        if Path(f"{prefix}{length}.csv").exists():
+            raise ResultsError(
+                f"{prefix}{length}.csv: the file exists, but {path.name} does not, so that its settings are "
+                "unknown; choose another prefix, or remove the file"
+            )
+    path.write_text(settings, encoding="utf-8")
+
+
+def _complete_rows(path: Path, length: int) -> int:
+    """Return the number of complete rows in a file; cut off an incomplete last one; start a new file."""
+    header = ",".join(columns(length))
+    text = path.read_text(encoding="utf-8") if path.exists() else ""
+    complete = text[: text.rfind("\n") + 1]
+    lines = complete.splitlines()
+    if not lines:
+        path.write_text(header + "\n", encoding="utf-8", newline="")
+        return 0
+    if lines[0] != header:
+        raise ResultsError(f"{path}:1: the header is not that of chains of length {length}; remove the file")
+    for number, line in enumerate(lines[1:], start=2):
+        if line.count(",") != header.count(","):
+            raise ResultsError(f"{path}:{number}: the row is damaged; remove it and all rows after it")
+    if len(complete) < len(text):
+        os.truncate(path, len(complete.encode()))
+    return len(lines) - 1
+
+
+_OrderedMap = Callable[[Callable[[JacobianChain], str], Iterable[JacobianChain]], Iterator[str]]
+
+
+@contextmanager
+def _ordered_map(jobs: int) -> Iterator[_OrderedMap]:
+    """Provide a lazy ordered map over *jobs* processes; an exception ends the processes at once."""
+    if jobs == 1:
+        yield map
+        return
+    others = set(multiprocessing.active_children())
+    context = multiprocessing.get_context("spawn")
+    executor = ProcessPoolExecutor(jobs, mp_context=context, initializer=_leave_interrupts_to_the_parent)
+    try:
+        yield partial(_windowed_map, executor, jobs * _WINDOW)
+    except BaseException as error:
+        executor.shutdown(wait=False, cancel_futures=True)
+        for worker in set(multiprocessing.active_children()) - others:
+            worker.terminate()
+        if isinstance(error, BrokenProcessPool):
+            raise SolverError("a worker process died (out of memory?); the rows so far are kept") from error
+        raise
+    finally:
+        executor.shutdown()
+
+
+def _windowed_map(
+    executor: ProcessPoolExecutor,
+    window: int,
+    function: Callable[[JacobianChain], str],
+    chains: Iterable[JacobianChain],
+) -> Iterator[str]:
+    """Yield the results in order, with at most *window* of them under way."""
+    pending: deque[Future[str]] = deque()
+    for chain in chains:
+        pending.append(executor.submit(function, chain))
+        if len(pending) == window:
+            yield pending.popleft().result()
+    while pending:
+        yield pending.popleft().result()
+
+
+def _leave_interrupts_to_the_parent() -> None:
+    """Ignore Ctrl-C in a worker: the parent process ends its workers itself."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)

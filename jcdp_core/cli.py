@@ -1,0 +1,240 @@
+"""The commands ``jcdp``, ``jcdp-batch`` and ``jcdp-stats``: arguments in, text and files out."""
+
+import argparse
+import json
+import os
+import signal
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Final
+
+from jcdp_core.batch import run_batch
+from jcdp_core.comparison import compare
+from jcdp_core.config import key_table, read_config
+from jcdp_core.dot import task_tree_dot
+from jcdp_core.errors import ConfigError, JcdpError
+from jcdp_core.generator import ChainGenerator
+from jcdp_core.plot import draw_box_plots, draw_gantt, draw_task_tree
+from jcdp_core.report import chain_json, chain_text, settings_json, settings_text
+from jcdp_core.solvers import Solution
+from jcdp_core.statistics import SOLVERS, Table, read_results, summarize
+
+__all__ = ["main", "main_batch", "main_stats"]
+
+_KEYS: Final = f"""\
+keys of the configuration file (a 'key value' pair per line, // starts a comment line) [default]:
+{key_table()}"""
+
+_FORMATS: Final[dict[str, Callable[[Table], str]]] = {
+    "text": str,
+    "csv": Table.to_csv,
+    "latex": Table.to_latex,
+}
+_PICTURES: Final = (".pdf", ".png", ".svg")
+
+_BATCH_NOTES: Final = """\
+columns per machine count t:
+  BnB_BnB/t/finished  true if the exact solver proved its optimum within time_to_solve
+  BnB_BnB/t           exact solver: makespan over all sequences and schedules
+  BnB_List/t          heuristic (search with a node cap); the reference implementation has
+                      the best list schedule over all sequences here
+  DP/t                dynamic program
+  DP_BnB/t            the dynamic program's sequence, rescheduled exactly
+
+An interrupted run goes on after its last complete row when the same command is given again.
+
+"""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run ``jcdp``: solve the chains of a configuration and print or draw the solutions.
+
+    Parameters
+    ----------
+    arguments : sequence of str, optional
+        Command line without the program's name; by default that of the process.
+
+    Returns
+    -------
+    int
+        Exit status: 0, 1 after an error, 130 after Ctrl-C.
+    """
+    parser = _parser("jcdp", "Solve the random chains of a configuration with every solver.", _KEYS)
+    _add_config(parser)
+    parser.add_argument("--json", action="store_true", help="print JSON instead of text")
+    drawn = f"FILE is a picture if its name ends in {', '.join(_PICTURES)}, else text"
+    parser.add_argument(
+        "--dot", metavar="FILE", help=f"draw the task in-tree of the best solution; {drawn} (DOT)"
+    )
+    parser.add_argument("--gantt", metavar="FILE", help=f"draw the schedule of the best solution; {drawn}")
+    return _guarded("jcdp", lambda: _solve(parser.parse_args(arguments)))
+
+
+def main_batch(arguments: Sequence[str] | None = None) -> int:
+    """Run ``jcdp-batch``: solve all chains of a configuration and write results files.
+
+    Parameters
+    ----------
+    arguments : sequence of str, optional
+        Command line without the program's name; by default that of the process.
+
+    Returns
+    -------
+    int
+        Exit status: 0, 1 after an error, 130 after Ctrl-C (the rows so far are kept).
+    """
+    parser = _parser(
+        "jcdp-batch",
+        "Solve all random chains of a configuration; one CSV file per length.",
+        _BATCH_NOTES + _KEYS,
+    )
+    _add_config(parser)
+    parser.add_argument(
+        "-o",
+        "--output",
+        metavar="PREFIX",
+        default="results_length_",
+        help="start of the file names [%(default)s]",
+    )
+    parser.add_argument("--jobs", metavar="N", type=int, default=1, help="worker processes [%(default)s]")
+
+    def run() -> None:
+        options = parser.parse_args(arguments)
+        # A polite kill is an interrupt, too: workers end, rows stay.
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
+        config = read_config(options.config)
+        for path in run_batch(config, options.output, flavour=options.flavour, jobs=options.jobs):
+            print(path)  # noqa: T201 - a command prints
+
+    return _guarded(
+        "jcdp-batch", run, "interrupted; the rows so far are kept, the same command goes on after them"
+    )
+
+
+def main_stats(arguments: Sequence[str] | None = None) -> int:
+    """Run ``jcdp-stats``: print tables of results files and draw box plots.
+
+    Parameters
+    ----------
+    arguments : sequence of str, optional
+        Command line without the program's name; by default that of the process.
+
+    Returns
+    -------
+    int
+        Exit status: 0, 1 after an error, 130 after Ctrl-C.
+    """
+    parser = _parser(
+        "jcdp-stats",
+        "Tables of C = optimum / makespan from results files, for the finished solves and for all chains.",
+        "Where the optimum is not proved, the best makespan found stands for it in the tables of all chains.",
+    )
+    parser.add_argument(
+        "files", nargs="+", metavar="FILE", help="results file of jcdp-batch or of the publication"
+    )
+    parser.add_argument(
+        "-o",
+        "--output",
+        metavar="FIG",
+        help=f"draw box plots of all chains; the name ends in {', '.join(_PICTURES)}",
+    )
+    parser.add_argument(
+        "--format", choices=sorted(_FORMATS), default="text", help="of the tables [%(default)s]"
+    )
+    parser.add_argument(
+        "--solver", choices=SOLVERS[1:], default="DP", help="to compare with the optimum [%(default)s]"
+    )
+    return _guarded("jcdp-stats", lambda: _summarize(parser.parse_args(arguments)))
+
+
+def _parser(program: str, description: str, epilog: str) -> argparse.ArgumentParser:
+    """Return a parser whose help keeps the line breaks of *epilog*."""
+    return argparse.ArgumentParser(
+        program, description=description, epilog=epilog, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+
+
+def _add_config(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments that name a stream of chains."""
+    parser.add_argument("config", metavar="CONFIG", help="configuration file")
+    parser.add_argument(
+        "--flavour",
+        choices=("libstdc++", "libc++"),
+        default="libstdc++",
+        help="C++ library whose random chains to draw [%(default)s]",
+    )
+
+
+def _guarded(program: str, run: Callable[[], None], interrupted: str = "interrupted") -> int:
+    """Run a command; turn errors into a message and an exit status."""
+    try:
+        run()
+        sys.stdout.flush()
+    except KeyboardInterrupt:
+        print(f"{program}: {interrupted}", file=sys.stderr)  # noqa: T201 - a command prints
+        return 130
+    except (
+        BrokenPipeError
+    ):  # the reader has gone, as in `jcdp ... | head`; keep the shutdown from flushing again
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except OSError as error:
+        print(f"{program}: {error.filename or 'output'}: {error.strerror}", file=sys.stderr)  # noqa: T201 - a command prints
+        return 1
+    except (JcdpError, ImportError) as error:
+        print(f"{program}: {error}", file=sys.stderr)  # noqa: T201 - a command prints
+        return 1
+    return 0
+
+
+def _solve(options: argparse.Namespace) -> None:
+    """Carry out ``jcdp``."""
+    config = read_config(options.config)
+    chains = ChainGenerator(config, options.flavour)
+    if (options.dot or options.gantt) and len(chains) > 1:
+        raise ConfigError(
+            f"{options.config}: --dot and --gantt draw one chain, but there are {len(chains)}; "
+            "set amount to 1 and length to one number"
+        )
+    reports = []
+    if not options.json:
+        print(settings_text(config, options.flavour))  # noqa: T201 - a command prints
+    for chain in chains:
+        solutions = compare(chain, config, config.machines)
+        if options.json:
+            reports.append(chain_json(chain, solutions))
+        else:
+            print(f"\n{chain_text(chain, solutions)}")  # noqa: T201 - a command prints
+        _draw(min(solutions.values(), key=lambda solution: solution.makespan), options)
+    if options.json:
+        document = {"settings": settings_json(config, options.flavour), "chains": reports}
+        print(json.dumps(document, indent=2))  # noqa: T201 - a command prints
+
+
+def _draw(best: Solution, options: argparse.Namespace) -> None:
+    """Write the files that ``--dot`` and ``--gantt`` ask for."""
+    drawing = (best.sequence, best.schedule)
+    if options.dot:
+        if Path(options.dot).suffix in _PICTURES:
+            draw_task_tree(*drawing).savefig(options.dot)
+        else:
+            Path(options.dot).write_text(task_tree_dot(*drawing), encoding="utf-8")
+    if options.gantt:
+        if Path(options.gantt).suffix in _PICTURES:
+            draw_gantt(*drawing).savefig(options.gantt)
+        else:
+            Path(options.gantt).write_text(best.schedule.gantt(best.sequence) + "\n", encoding="utf-8")
+
+
+def _summarize(options: argparse.Namespace) -> None:
+    """Carry out ``jcdp-stats``."""
+    if options.output and Path(options.output).suffix not in _PICTURES:
+        raise ConfigError(f"{options.output}: unknown kind of picture; choose from {', '.join(_PICTURES)}")
+    results = [read_results(path) for path in options.files]
+    proved = all(all(flags) for result in results for flags in result.finished.values())
+    tables = [] if proved else summarize(results, options.solver, finished_only=True)
+    tables += summarize(results, options.solver, finished_only=False)
+    print("\n\n".join(_FORMATS[options.format](table) for table in tables))  # noqa: T201 - a command prints
+    if options.output:
+        draw_box_plots(results, options.solver, finished_only=False).savefig(options.output)

@@ -1,0 +1,92 @@
+"""All solvers on one chain, under the names that results files use."""
+
+from collections.abc import Mapping
+from time import perf_counter
+from typing import Final
+
+from jcdp_core.chain import JacobianChain
+from jcdp_core.config import Config
+from jcdp_core.schedulers import schedule_sequence
+from jcdp_core.solvers import Solution, solve
+
+__all__ = ["TITLES", "compare"]
+
+TITLES: Final[Mapping[str, str]] = {
+    "DP": "dynamic program",
+    "DP_List": "dynamic program, its sequence rescheduled highest level first",
+    "DP_BnB": "dynamic program, its sequence rescheduled exactly",
+    "BnB_List": "heuristic: search with a node cap",
+    "BnB_BnB": "exact: search over all sequences and schedules",
+}
+
+
+def compare(chain: JacobianChain, config: Config, machines: int | None) -> dict[str, Solution]:
+    """Solve one chain with every solver.
+
+    Parameters
+    ----------
+    chain : JacobianChain
+        The chain.
+    config : Config
+        Settings of the solvers, all but the number of machines.
+    machines : int or None
+        Number of machines; None for unlimited.
+
+    Returns
+    -------
+    dict of str to Solution
+        By the keys of `TITLES`. ``BnB_BnB`` is the exact solver. In the reference implementation ``BnB_List``
+        is the best list schedule over all sequences; here it is the heuristic, which plays the same role:
+        better than the dynamic program, cheaper than the exact solver, without proof.
+
+    Examples
+    --------
+    >>> solutions = compare(JacobianChain.from_sizes([3, 2, 5], [7, 11]), Config(), machines=2)
+    >>> {name: solution.makespan for name, solution in solutions.items()}
+    {'DP': 47, 'DP_List': 47, 'DP_BnB': 47, 'BnB_List': 47, 'BnB_BnB': 47}
+    """
+
+    def solution(method: str) -> Solution:
+        """Solve with the settings of the configuration."""
+        return solve(
+            chain,
+            machines=machines,
+            method=method,
+            matrix_free=config.matrix_free,
+            memory_limit=config.memory_limit,
+            time_limit=config.time_limit,
+        )
+
+    found = solution("dp")
+    return {
+        "DP": found,
+        "DP_List": _reschedule(found, "highest_level_first", config.time_limit),
+        "DP_BnB": _reschedule(found, "branch_and_bound", config.time_limit),
+        "BnB_List": solution("heuristic"),
+        "BnB_BnB": solution("exact"),
+    }
+
+
+def _reschedule(found: Solution, scheduler: str, time_limit: float | None) -> Solution:
+    """Return the solution with its sequence scheduled anew, from time zero.
+
+    The bound stays that of *found*: it holds for all sequences, the scheduler's only for this one.
+    """
+    begin = perf_counter()
+    scheduling = schedule_sequence(
+        found.sequence, machines=found.machines, method=scheduler, time_limit=time_limit
+    )
+    seconds = found.seconds + perf_counter() - begin
+    makespan = scheduling.schedule.makespan
+    return Solution(
+        found.chain,
+        found.sequence,
+        scheduling.schedule,
+        makespan,
+        found.lower_bound,
+        makespan == found.lower_bound,
+        f"{found.method}, {scheduler}",
+        seconds=seconds,
+        nodes=scheduling.nodes,
+        machines=found.machines,
+    )

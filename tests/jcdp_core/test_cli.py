@@ -1,0 +1,202 @@
+"""The commands: what they print and write, and that errors are messages."""
+
+import importlib
+import json
+import subprocess
+import sys
+import tomllib
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+
+from jcdp_core.cli import main, main_batch, main_stats
+from jcdp_core.config import Config
+from jcdp_core.operation import Operation
+
+ROOT = Path(__file__).parents[2]
+DATA = Path(__file__).parent / "data"
+EXAMPLE = "length 6\nsize_range 5 500\ndag_size_range 1000 100000\nseed 2457497973\n"
+ONE_MACHINE = [
+    ("ACC TAN (4 5)", 10228680),
+    ("ELI TAN (4 5 6)", 10364220),
+    ("ACC ADJ (3 4)", 2985336),
+    ("ELI ADJ (1 3 4)", 16636212),
+    ("ELI MUL (1 4 6)", 5941512),
+    ("ELI ADJ (0 1 6)", 4821516),
+]
+
+
+@pytest.fixture
+def config(tmp_path):
+    """Return a function that writes a configuration of the worked example and returns its path."""
+
+    def write(more=""):
+        path = tmp_path / "example.in"
+        path.write_text(EXAMPLE + more, encoding="utf-8")
+        return str(path)
+
+    return write
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """Work in an empty folder."""
+    monkeypatch.chdir(tmp_path)
+
+
+def test_prints_settings_costs_and_every_solver(config, capsys):
+    assert main([config("available_threads 3\n"), "--flavour", "libc++"]) == 0
+    text = capsys.readouterr().out
+    assert "  seed 2457497973\n" in text
+    assert "  sizes 268 173 190 416 108 264 318\n" in text
+    assert "Tangent cost: 103854824\nAdjoint cost: 123230724\n" in text
+    for name in ("DP", "DP_List", "DP_BnB", "BnB_List", "BnB_BnB"):
+        section = text.split(f"\n{name} (")[1].split("\n\n")[0]
+        assert "makespan 29797092 fma (optimal)" in section
+        assert "lower bound 29797092" in section
+    steps = [
+        line.split("fma")[0].split() for line in text.split("\nDP (")[1].split("\n\n")[0].splitlines()[3:]
+    ]
+    assert [" ".join(step[1:-1]) for step in steps] == [
+        "ACC TAN (4 5)",
+        "ELI TAN (4 5 6)",
+        "ACC ADJ (3 4)",
+        "ELI ADJ (2 3 4)",
+        "ACC TAN (1 2)",
+        "ELI MUL (1 2 4)",
+        "ELI ADJ (0 1 4)",
+        "ELI MUL (0 4 6)",
+    ]
+    pools = [line.split("[")[1].split("]")[0] for line in text.splitlines() if "MUL (0 4 6)" in line]
+    assert pools[0] == "1,3"
+
+
+def test_json_has_the_documented_keys_and_exact_integers(config, capsys):
+    assert main([config("amount 2\ntangent_factor_range 1 2\n"), "--flavour", "libc++", "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert set(document) == {"settings", "chains"}
+    assert set(document["settings"]) == {key.name for key in fields(Config)} | {"flavour"}
+    assert len(document["chains"]) == 2
+    chain = document["chains"][0]
+    assert chain["length"] == 6
+    assert chain["adjoint_cost"] == 123230724
+    assert chain["tangent_cost"] == 268 * sum(chain["tangent_costs"]) > 103854824
+
+
+def test_json_steps_of_the_worked_example(config, capsys):
+    assert main([config(), "--flavour", "libc++", "--json"]) == 0
+    (chain,) = json.loads(capsys.readouterr().out)["chains"]
+    solution = chain["solutions"]["DP"]
+    assert (solution["makespan"], solution["lower_bound"], solution["optimal"]) == (50977476, 50977476, True)
+    assert (solution["method"], solution["machines"], solution["nodes"]) == ("dp", 1, None)
+    assert [(step["operation"], step["cost"]) for step in solution["steps"]] == ONE_MACHINE
+    assert [step["successor"] for step in solution["steps"]] == [2, 5, 4, 5, 6, None]
+    assert {(step["machine"], *step["pool"]) for step in solution["steps"]} == {(1, 1)}
+    assert solution["steps"][-1]["finish"] == 50977476
+    assert all(str(Operation.parse(step["operation"])) == step["operation"] for step in solution["steps"])
+
+
+def test_unlimited_machines(config, capsys):
+    assert main([config("available_threads 0\n"), "--flavour", "libc++", "--json"]) == 0
+    (chain,) = json.loads(capsys.readouterr().out)["chains"]
+    assert chain["solutions"]["DP"]["machines"] is None
+    assert {solution["makespan"] for solution in chain["solutions"].values()} == {29797092}
+
+
+def test_writes_dot_and_gantt(config, tmp_path):
+    dot, gantt = tmp_path / "tree.dot", tmp_path / "gantt.txt"
+    assert main([config(), "--flavour", "libc++", "--dot", str(dot), "--gantt", str(gantt)]) == 0
+    assert dot.read_text(encoding="utf-8").count(" -> ") == 5
+    assert gantt.read_text(encoding="utf-8").startswith("1 |[1 ACC TAN")
+
+
+def test_draws_pictures(config, tmp_path):
+    pytest.importorskip("matplotlib")
+    dot, gantt = tmp_path / "tree.svg", tmp_path / "gantt.png"
+    assert main([config(), "--dot", str(dot), "--gantt", str(gantt)]) == 0
+    assert "<svg" in dot.read_text(encoding="utf-8")
+    assert gantt.read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize("command", [main, main_batch])
+def test_help_lists_every_key(command, capsys):
+    with pytest.raises(SystemExit, match="0"):
+        command(["--help"])
+    text = capsys.readouterr().out
+    assert all(f"\n  {key.name} " in text for key in fields(Config))
+
+
+@pytest.mark.parametrize(
+    ("command", "arguments", "message"),
+    [
+        (
+            main,
+            ["absent.in"],
+            "jcdp: absent.in: cannot read the configuration file: No such file or directory",
+        ),
+        (main, ["wrong.in"], "jcdp: wrong.in:2: unknown key 'sead'; did you mean 'seed'?"),
+        (main, ["many.in", "--dot", "tree.dot"], "jcdp: many.in: --dot and --gantt draw one chain"),
+        (main, ["one.in", "--gantt", "no/gantt.txt"], "jcdp: no/gantt.txt: No such file or directory"),
+        (main_batch, ["wrong.in"], "jcdp-batch: wrong.in:2: unknown key 'sead'; did you mean 'seed'?"),
+        (main_batch, ["one.in", "-o", "no/r"], "jcdp-batch: no/rsettings.in: No such file or directory"),
+        (main_batch, ["one.in", "--jobs", "0"], "jcdp-batch: jobs is 0; give the number of worker processes"),
+        (main_stats, ["one.in"], "jcdp-stats: one.in:1: the header is not that of a results file"),
+        (main_stats, ["absent.csv"], "jcdp-stats: absent.csv: cannot read the results file"),
+        (main_stats, ["absent.csv", "-o", "boxes.txt"], "jcdp-stats: boxes.txt: unknown kind of picture"),
+    ],
+)
+@pytest.mark.usefixtures("folder")
+def test_errors_are_one_line(capsys, command, arguments, message):
+    Path("one.in").write_text("length 2\n", encoding="utf-8")
+    Path("many.in").write_text("length 2,3\n", encoding="utf-8")
+    Path("wrong.in").write_text("length 2\nsead 4\n", encoding="utf-8")
+    assert command(arguments) == 1
+    errors = capsys.readouterr().err
+    assert errors.startswith(message)
+    assert errors.count("\n") == 1
+
+
+@pytest.mark.usefixtures("folder")
+def test_batch_then_stats(capsys):
+    config = Config(length=(2, 3), amount=4, size_range=(5, 50), dag_size_range=(1000, 10000), seed=4711)
+    Path("batch.in").write_text(str(config), encoding="utf-8")
+    assert main_batch(["batch.in"]) == 0
+    assert capsys.readouterr().out.split() == ["results_length_2.csv", "results_length_3.csv"]
+    assert main_stats(["results_length_2.csv", "results_length_3.csv"]) == 0
+    text = capsys.readouterr().out
+    assert text.startswith("Average of C = optimum/DP (all chains, every optimum proved)\n")
+    assert text.count("every optimum proved") == 4
+
+
+def test_stats_keeps_finished_and_all_chains_apart(tmp_path, capsys):
+    pytest.importorskip("matplotlib")
+    files = [str(DATA / f"results_length_{length}.head150.csv") for length in (3, 6)]
+    assert main_stats([*files, "-o", str(tmp_path / "boxes.pdf")]) == 0
+    titles = [line for line in capsys.readouterr().out.splitlines() if "(" in line]
+    assert [title.split("(")[1] for title in titles] == ["finished solves only; 2 left out)"] * 4 + [
+        "all chains; 2 solves not proved: C is an upper bound)"
+    ] * 4
+    assert (tmp_path / "boxes.pdf").read_bytes().startswith(b"%PDF")
+
+
+@pytest.mark.parametrize(("name", "line"), [("csv", "6,.938,.963,.993,.999,1"), ("latex", r"\begin{table}")])
+def test_stats_formats(capsys, name, line):
+    assert main_stats([str(DATA / "results_length_6.head150.csv"), "--format", name]) == 0
+    assert line in capsys.readouterr().out.splitlines()
+
+
+def test_a_reader_that_leaves_early_is_no_error(config):
+    code = "import sys; from jcdp_core.cli import main; sys.exit(main())"
+    command = [sys.executable, "-c", code, config("amount 50\n")]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with subprocess.Popen(command, **pipes) as process:  # noqa: S603 - our own command
+        process.stdout.close()
+        assert process.stderr.read() == b""
+
+
+def test_entry_points_exist():
+    scripts = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["scripts"]
+    for target in (target for name, target in scripts.items() if name.startswith("jcdp")):
+        module, _, function = target.partition(":")
+        assert callable(getattr(importlib.import_module(module), function))
