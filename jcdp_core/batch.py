@@ -118,7 +118,7 @@ def run_batch(
 
 def _claim_prefix(prefix: str, config: Config, flavour: str) -> None:
     """Write the settings next to the results, or check that they are those of the earlier run."""
-    settings = f"// jcdp-batch: the rows of {Path(prefix).name}*.csv; flavour {flavour}\n{config}"
+    settings = f"// written by jcdp-batch --flavour {flavour}\n{config}"
     path = Path(f"{prefix}settings.in")
     if path.exists():
         earlier = path.read_text(encoding="utf-8")

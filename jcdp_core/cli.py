@@ -101,11 +101,14 @@ def main_batch(arguments: Sequence[str] | None = None) -> int:
 
     def run() -> None:
         options = parser.parse_args(arguments)
-        # A polite kill is an interrupt, too: workers end, rows stay.
-        signal.signal(signal.SIGTERM, signal.default_int_handler)
         config = read_config(options.config)
-        for path in run_batch(config, options.output, flavour=options.flavour, jobs=options.jobs):
-            print(path)  # noqa: T201 - a command prints
+        # A polite kill is an interrupt, too: workers end, rows stay.
+        previous = signal.signal(signal.SIGTERM, signal.default_int_handler)
+        try:
+            paths = run_batch(config, options.output, flavour=options.flavour, jobs=options.jobs)
+        finally:
+            signal.signal(signal.SIGTERM, previous)
+        print(*paths, sep="\n")  # noqa: T201 - a command prints
 
     return _guarded(
         "jcdp-batch", run, "interrupted; the rows so far are kept, the same command goes on after them"

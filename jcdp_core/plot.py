@@ -55,7 +55,7 @@ def draw_box_plots(results: Sequence[Results], solver: str = "DP", *, finished_o
     """
     panels = ratios_by_machines(results, solver, finished_only=finished_only)
     count = max(1, len(panels))
-    across = min(count, 3)
+    across = min(count, 4)
     down = -(-count // across)
     figure = _figure(1.2 + 3.2 * across, 0.7 + 2.8 * down)
     axes = figure.subplots(down, across, sharey=True, squeeze=False).ravel()

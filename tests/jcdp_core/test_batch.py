@@ -140,7 +140,7 @@ def test_other_settings_are_refused(tmp_path):
     run_batch(CONFIG, f"{tmp_path}/r")
     with pytest.raises(ResultsError, match=r"rsettings\.in: .* other settings \(there: seed 4711\)"):
         run_batch(Config(length=(2, 3, 4), amount=5, **RANGES | {"seed": 1}), f"{tmp_path}/r")
-    with pytest.raises(ResultsError, match=r"other settings \(there: // .*flavour libstdc\+\+\)"):
+    with pytest.raises(ResultsError, match=r"\(there: // .* --flavour libstdc\+\+\)"):
         run_batch(CONFIG, f"{tmp_path}/r", flavour="libc++")
 
 
