@@ -1,0 +1,74 @@
+"""The worst case of the dynamic program: a family of chains whose ratio optimum/DP tends to 1/m.
+
+Run: python examples/worst_case.py
+Prints the ratios and draws them into out/worst_case.png (a few seconds).
+"""
+
+from pathlib import Path
+
+from jcdp_core import Problem, check_schedule, check_sequence, schedule_sequence, solve
+from jcdp_core.solvers.worst_case import comb_sequence, worst_case_bound, worst_case_chain
+
+LENGTHS = (4, 6, 8, 12, 16, 24, 32, 48, 64, 96)
+MACHINES = (2, 3, 4, 8)
+GROWTH = 256
+FIGURE = Path(__file__).resolve().parents[1] / "out" / "worst_case.png"
+
+
+def ratio(length, machines):
+    """Return (a schedule that is at least as long as the optimum) / (the dynamic program's)."""
+    chain = worst_case_chain(length, GROWTH)
+    comb = comb_sequence(chain)
+    check_sequence(chain, comb)
+    schedule = schedule_sequence(comb, machines=machines, method="highest_level_first").schedule
+    check_schedule(comb, schedule, machines)
+    found = schedule.makespan / solve(chain, machines=machines).makespan
+    assert found >= worst_case_bound(Problem(chain, machines))
+    return found
+
+
+def draw(ratios, path):
+    """Draw the approach to the bound."""
+    import matplotlib.pyplot as plt
+
+    figure, axes = plt.subplots(figsize=(6.4, 4.2), layout="constrained")
+    for machines, values in ratios.items():
+        (line,) = axes.plot(LENGTHS, values, marker="o", markersize=4)
+        axes.axhline(1 / machines, color=line.get_color(), linestyle=":", linewidth=1)
+        axes.annotate(
+            f"m = {machines}",
+            (LENGTHS[-1], values[-1]),
+            (8, 0),
+            textcoords="offset points",
+            va="center",
+            bbox={"facecolor": "white", "edgecolor": "none", "pad": 1},
+            color=line.get_color(),
+        )
+    axes.set(
+        xscale="log",
+        xlabel="length of the chain q",
+        ylabel="optimum / dynamic program",
+        title="Worst case: the ratio tends to 1/m (dotted)",
+        xticks=LENGTHS,
+        xticklabels=LENGTHS,
+        ylim=(0, 1.05),
+        xlim=(LENGTHS[0] * 0.93, LENGTHS[-1] * 1.35),
+    )
+    axes.minorticks_off()
+    axes.spines[["top", "right"]].set_visible(False)
+    path.parent.mkdir(exist_ok=True)
+    figure.savefig(path, dpi=150)
+    plt.close(figure)
+
+
+def main():
+    ratios = {machines: [ratio(length, machines) for length in LENGTHS] for machines in MACHINES}
+    print("optimum / DP, at most      q =", *(f"{length:6}" for length in LENGTHS))
+    for machines, values in ratios.items():
+        print(f"m = {machines}, bound 1/m = {1 / machines:.3f}      ", *(f"{value:6.3f}" for value in values))
+    draw(ratios, FIGURE)
+    print(f"picture: {FIGURE}")
+
+
+if __name__ == "__main__":
+    main()

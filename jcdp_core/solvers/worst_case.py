@@ -1,0 +1,120 @@
+"""How far the dynamic program can be from the optimum: a bound, and chains that come close to it."""
+
+from dataclasses import replace
+from itertools import pairwise
+
+from jcdp_core.chain import ElementalJacobian, JacobianChain
+from jcdp_core.operation import Action, Mode, Operation
+from jcdp_core.sequence import EliminationSequence
+from jcdp_core.solvers.dynamic_programming import solve_dynamic_programming
+from jcdp_core.solvers.problem import Problem
+
+__all__ = ["comb_sequence", "worst_case_bound", "worst_case_chain"]
+
+
+def worst_case_bound(problem: Problem) -> float:
+    """Bound the ratio optimum/DP from below, by the machines that can be of use.
+
+    The dynamic program never takes longer than on one machine, where it does the least work W there is, and
+    on m machines no schedule takes less than W/m. With as many machines as the unlimited solution uses it is
+    optimal.
+
+    Parameters
+    ----------
+    problem : Problem
+        Chain, machines and constraints.
+
+    Returns
+    -------
+    float
+        1/min(m, m*), m* being the number of machines of the unlimited solution, or 1/m if machines share
+        memory; the ratio is never smaller.
+
+    Raises
+    ------
+    InfeasibleError
+        If a link has no mode that is allowed.
+
+    References
+    ----------
+    Märtens & Naumann 2025, Sec. 3.
+
+    Examples
+    --------
+    >>> worst_case_bound(Problem(JacobianChain.from_sizes([9, 2, 9], [50, 50]), machines=8))
+    0.5
+    """
+    if problem.shared_memory and problem.memory_limit is not None:
+        # Pools have less memory than the unlimited solution may need: its number of machines proves nothing.
+        return 1 / (problem.machines or 1)
+    useful = solve_dynamic_programming(replace(problem, machines=None, shared_memory=False)).schedule.machines
+    return 1 / min(useful, problem.machines or useful)
+
+
+def worst_case_chain(length: int, growth: int = 16) -> JacobianChain:
+    """Build a chain on which the dynamic program takes almost m times as long as necessary.
+
+    Only tangents are available. All accumulations cost the same, c. Sweeping a link for a product that starts
+    earlier costs at least `growth` times c, because the sizes fall by that factor from link to link. Products
+    that end with the last link, which has one output, cost next to nothing; all others cost far more than
+    everything else. So the only good sequences multiply from the last link to the first, and their precedence
+    tree is a comb: on m machines its q accumulations can be shared out evenly, in about q/m·c. The dynamic
+    program splits the machines at each product between a single accumulation and the rest of the comb, which
+    leaves (q-m+1)·c to one machine.
+
+    Parameters
+    ----------
+    length : int
+        Number of links q.
+    growth : int, optional
+        Factor between neighboring sizes; the ratio tends to 1/m as both numbers grow.
+
+    Returns
+    -------
+    JacobianChain
+        The chain; its numbers have some hundred digits, which the solvers compute with exactly.
+
+    References
+    ----------
+    Märtens & Naumann 2025, Sec. 3, ask for synthetic chains near the bound; this family is our own.
+
+    Examples
+    --------
+    >>> chain = worst_case_chain(8)
+    >>> makespan = solve_dynamic_programming(Problem(chain, machines=2)).makespan
+    >>> round(makespan / solve_dynamic_programming(Problem(chain, machines=1)).makespan, 3)
+    0.875
+    """
+    # Products on the comb cost at most smallest²·growth^(2q), others at least smallest³; c lies between.
+    smallest = growth ** (4 * length + 4)
+    accumulation = smallest**2 * growth ** (3 * length + 2)
+    sizes = [smallest * growth ** (length - 1 - i) for i in range(length)] + [1]
+    return JacobianChain(
+        tuple(ElementalJacobian(n, m, accumulation // n, adjoint=False) for n, m in pairwise(sizes))
+    )
+
+
+def comb_sequence(chain: JacobianChain) -> EliminationSequence:
+    """Accumulate all links by tangents and multiply from the last to the first.
+
+    Parameters
+    ----------
+    chain : JacobianChain
+        The chain.
+
+    Returns
+    -------
+    EliminationSequence
+        2q-1 steps.
+
+    Examples
+    --------
+    >>> print(comb_sequence(JacobianChain.from_sizes([2, 2, 2, 2], [3, 3, 3])).bracketing())
+    ((F3 F2) F1)
+    """
+    steps: list[Operation] = []
+    for i in reversed(range(len(chain))):
+        steps.append(Operation(Action.ACCUMULATE, Mode.TANGENT, i, None, i + 1))
+        if i + 1 < len(chain):
+            steps.append(Operation(Action.ELIMINATE, Mode.MULTIPLY, i, i + 1, len(chain)))
+    return EliminationSequence.from_operations(chain, steps)

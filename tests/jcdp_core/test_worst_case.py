@@ -1,0 +1,44 @@
+"""The dynamic program's distance from the optimum: within the bound, and near it on the worst chains."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from jcdp_strategies import CHAIN_A, chains, deterministic
+
+from jcdp_core import Problem, check_sequence, schedule_sequence, solve
+from jcdp_core.solvers.worst_case import comb_sequence, worst_case_bound, worst_case_chain
+
+
+@deterministic
+@given(chains(max_length=4), st.integers(1, 5), st.booleans())
+def test_the_bound_holds(chain, machines, matrix_free):
+    problem = Problem(chain, machines, matrix_free=matrix_free)
+    optimum = solve(chain, machines=machines, matrix_free=matrix_free, method="brute_force").makespan
+    found = solve(chain, machines=machines, matrix_free=matrix_free).makespan
+    assert optimum >= worst_case_bound(problem) * found
+
+
+@pytest.mark.parametrize(("machines", "bound"), [(1, 1), (2, 1 / 2), (3, 1 / 3), (4, 1 / 3), (None, 1 / 3)])
+def test_the_bound_of_the_paper_example(machines, bound):
+    # Its unlimited solution uses three machines.
+    assert worst_case_bound(Problem(CHAIN_A, machines)) == bound
+
+
+def test_shared_memory_bounds_by_all_machines():
+    assert worst_case_bound(Problem(CHAIN_A, 5, memory_limit=10**6, shared_memory=True)) == 1 / 5
+
+
+@pytest.mark.parametrize("machines", [2, 3, 4])
+def test_the_ratio_tends_to_the_bound(machines):
+    ratios = []
+    for length in (6, 12, 24, 48):
+        chain = worst_case_chain(length, growth=64)
+        comb = comb_sequence(chain)
+        check_sequence(chain, comb)
+        shared_out = schedule_sequence(
+            comb, machines=machines, method="highest_level_first"
+        ).schedule.makespan
+        ratios.append(shared_out / solve(chain, machines=machines).makespan)
+        assert worst_case_bound(Problem(chain, machines)) == 1 / machines
+    assert ratios == sorted(ratios, reverse=True)
+    assert 1 / machines < ratios[-1] < 1.1 / machines
