@@ -160,7 +160,7 @@ def make_plan(
         chain=chain,
         solution=solution,
         tasks=tasks,
-        sweeps=tuple(_compile(tape, facts, chunks, task) for task in tasks),
+        sweeps=tuple(_compile(tape, structure, facts, chunks, task) for task in tasks),
         machines=machines,
         shapes=(tape.shape(tape.output or 0), *(tape.shape(i) for i in range(tape.inputs))),
         reason=reason,
@@ -214,9 +214,11 @@ def _joined(chunks: Sequence[Chunk], links: Sequence[int]) -> Chunk:
     )
 
 
-def _compile(tape: Tape, facts: TapeFacts, chunks: Sequence[Chunk], task: PlanTask) -> Sweep | None:
+def _compile(
+    tape: Tape, structure: Structure, facts: TapeFacts, chunks: Sequence[Chunk], task: PlanTask
+) -> Sweep | None:
     """Compile the links that a task sweeps through."""
     if task.mode is Mode.MULTIPLY:
         return None
     directions = chunks[task.first].n if task.mode is Mode.TANGENT else chunks[task.last].m
-    return compile_sweep(tape, facts, _joined(chunks, task.swept), task.mode, directions)
+    return compile_sweep(tape, structure, facts, _joined(chunks, task.swept), task.mode, directions)

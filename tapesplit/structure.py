@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from tapesplit.tape import Tape, TapeEntry
+from tapesplit.tape import Tape
 
 __all__ = ["Structure", "first_difference", "static_key", "structure_of"]
 
@@ -126,9 +126,3 @@ def _say(what: Any) -> str:
     text = getattr(what, "__name__", None) or repr(what)
     return text if len(text) <= 60 else text[:57] + "…"
 
-
-def call_key(entry: TapeEntry) -> Any:
-    """Describe one call so that equal keys mean equal index maps and local structures."""
-    return (entry.primitive, entry.argnums, _form(entry.value), tuple(_form(entry.args[i]) for i in entry.argnums), _statics(
-        entry.args, entry.argnums, entry.kwargs
-    ))

@@ -9,6 +9,7 @@ from tapesplit.array_sweep import ArraySweep, compile_array_sweep
 from tapesplit.chunks import Chunk
 from tapesplit.facts import TapeFacts
 from tapesplit.scalar_sweep import ScalarSweep, compile_scalar_sweep
+from tapesplit.structure import Structure
 from tapesplit.tape import Tape
 
 __all__ = ["Sweep", "compile_sweep"]
@@ -29,15 +30,15 @@ _SCALAR_DIRECTION: Final = 0.2e-9
 """Seconds for one coefficient and one direction."""
 
 
-def compile_sweep(tape: Tape, facts: TapeFacts, chunk: Chunk, mode: Mode, directions: int) -> Sweep:
+def compile_sweep(
+    tape: Tape, structure: Structure, facts: TapeFacts, chunk: Chunk, mode: Mode, directions: int
+) -> Sweep:
     """Compile a chunk for one mode into the form that is predicted to be faster.
 
     Parameters
     ----------
-    tape
-        A tape of the structure that the sweep is for.
-    facts
-        Its facts.
+    tape, structure, facts
+        A tape of the structure that the sweep is for, and what is known of it.
     chunk
         Part of the tape.
     mode
@@ -46,7 +47,7 @@ def compile_sweep(tape: Tape, facts: TapeFacts, chunk: Chunk, mode: Mode, direct
         Number of directions k that will be propagated.
     """
     if _scalar_seconds(facts, chunk, directions) < _array_seconds(facts, chunk, directions):
-        return compile_scalar_sweep(tape, chunk, adjoint_mode=mode is Mode.ADJOINT)
+        return compile_scalar_sweep(tape, structure, facts, chunk, adjoint_mode=mode is Mode.ADJOINT)
     return compile_array_sweep(tape, chunk)
 
 

@@ -76,6 +76,15 @@ class IndexMap:
         starts = np.flatnonzero(np.diff(ordered, prepend=-1))
         return None if starts.size == ordered.size else (self._targets[order], starts, ordered[starts])
 
+    def copy(self, source: np.ndarray, target: np.ndarray) -> None:
+        """Write the elements of a flat argument to where they stand in the flat result."""
+        if self.run is not None:
+            target[:] = source[self.run]
+        elif self.complete:
+            target[:] = source[self.sources]
+        else:
+            target[self._targets] = source[self.sources[self._targets]]
+
     def gather(self, X: np.ndarray) -> np.ndarray:
         """Carry tangents ``(k, size)`` to ``(k, sources.size)``."""
         if self.run is not None:
