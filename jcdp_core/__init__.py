@@ -20,6 +20,7 @@ from jcdp_core.schedule import Schedule, Task
 from jcdp_core.schedulers import Scheduling, schedule_sequence
 from jcdp_core.sequence import EliminationSequence
 from jcdp_core.solvers import Problem, Solution, solve
+from jcdp_core.solvers.worst_case import worst_case_bound
 
 __all__ = [
     "Action",
@@ -49,4 +50,5 @@ __all__ = [
     "read_config",
     "schedule_sequence",
     "solve",
+    "worst_case_bound",
 ]

@@ -27,7 +27,8 @@ def schedule_sequence(
 ) -> Scheduling:
     """Schedule a given elimination sequence in the least time.
 
-    The start times are new; those of a schedule that the sequence may have had do not count.
+    The start times are new; those of a schedule that the sequence may have had do not count. Each step gets a
+    pool of one machine, so a sequence that was planned for shared memory may not fit any more.
 
     Parameters
     ----------

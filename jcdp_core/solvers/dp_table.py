@@ -9,7 +9,6 @@ two sorted lists, see `_merge_descending`.
 
 from functools import cached_property
 from itertools import accumulate
-from math import prod
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -71,10 +70,8 @@ class Table:
         self.starts = np.zeros((rows, q, q + 1), self.dtype)
         self.ends = np.zeros((rows, q, q + 1), self.dtype)
         self._accumulate()
-        # One buffer for all diagonals: fresh arrays of this size would cost as much as the arithmetic.
-        buffer = np.empty((self.rows.stop - self.rows.start + 1) * (q * q // 4), self.dtype)
         for length in range(2, q + 1):
-            self._fill_diagonal(length, buffer)
+            self._fill_diagonal(length)
 
     def value(self, i: int, j: int, machines: int) -> int:
         """Return the makespan of the sub-chain between positions i and j, by row."""
@@ -133,34 +130,30 @@ class Table:
         self.starts[self.rows, :, 1] = cheapest
         self.ends[self.rows, :, self.length - 1] = cheapest
 
-    def _fill_diagonal(self, length: int, buffer: Numbers) -> None:
+    def _fill_diagonal(self, length: int) -> None:
         """Fill the cells of all sub-chains of one length."""
         q, rows = self.length, self.rows
-        best = self._multiply(length, buffer)
+        best = self._multiply(length)
         if self.problem.matrix_free:
             self._eliminate(best, length)
         np.minimum(best, self.infeasible, out=best)
         self.starts[rows, : q - length + 1, length] = best
         self.ends[rows, length - 1 :, q - length] = best
 
-    def _multiply(self, length: int, buffer: Numbers) -> Numbers:
+    def _multiply(self, length: int) -> Numbers:
         """Return the cheapest product for each sub-chain of one length."""
         q, m, rows = self.length, self.machines, self.rows
         # Axis 1: where the sub-chain starts; axis 2: how many links the earlier factor has, 1, …, length-1.
         earlier = self.starts[:, : q - length + 1, 1:length]
         later = self.ends[:, length - 1 :, q - length + 1 : q]
-        shape = (rows.stop - rows.start + 1, q - length + 1, length - 1)
-        scratch = buffer[: prod(shape)].reshape(shape)
-        joined, products = scratch[:-1], scratch[-1]
-        np.add(earlier[rows], later[rows], out=joined)
+        joined = earlier[rows] + later[rows]
         if rows.start == 0:
             np.maximum(earlier[0], later[0], out=joined[0])
         if m > 1:
             parallel = _merge_descending(earlier[1:], later[1:], _power_of_two(m - 1))
             np.minimum(joined[2:], parallel[: m - 1], out=joined[2:])
         outer = self.sizes[: q - length + 1] * self.sizes[length:]
-        np.multiply(self._middles[: q - length + 1, 1:length], outer[:, None], out=products)
-        joined += products
+        joined += self._middles[: q - length + 1, 1:length] * outer[:, None]
         return joined.min(axis=2)
 
     @cached_property
