@@ -72,10 +72,10 @@ class ClusterStep:
     def tangent(self, tape: Tape, seeds: Seeds) -> Batch | None:
         """Multiply tangents by the partials."""
         out: Batch | None = None
-        shape = tape.shape(self.entry)
+        value = tape.entries[self.entry][5]
         for parent, partial in self.partials(tape).items():
             if parent in seeds:
-                out = accumulate(out, _scaled_up(seeds[parent], partial, shape))
+                out = accumulate(out, _scaled_up(seeds[parent], partial, value))
         return out
 
     def adjoint(self, tape: Tape, A: Batch, seeds: Seeds) -> None:
@@ -207,13 +207,13 @@ def compile_array_sweep(tape: Tape, chunk: Chunk) -> ArraySweep:
     steps: list[Step] = []
     clusters: dict[int, tuple[list[int], dict[int, None]]] = {}
     for index in chunk.entries:
-        primitive, argnums, parents, args, kwargs, _ = tape.entries[index]
+        primitive, argnums, parents, args, kwargs, value = tape.entries[index]
         rule = find_rule(primitive)
         if _is_elementwise(rule, argnums):
             members, inputs = [index], dict.fromkeys(parents)
             for parent in dict.fromkeys(parents):
                 absorbed = clusters.get(parent)
-                if absorbed and readers[parent] == parents.count(parent):
+                if absorbed and readers[parent] == parents.count(parent) and not _becomes_complex(tape, parent, value):
                     members = absorbed[0] + members
                     del inputs[parent]
                     inputs = {**absorbed[1], **inputs}
@@ -232,6 +232,11 @@ def compile_array_sweep(tape: Tape, chunk: Chunk) -> ArraySweep:
 def _is_elementwise(rule: Any, argnums: tuple[int, ...]) -> bool:
     """Whether the partials of all active arguments are known."""
     return isinstance(rule, Elementwise) and all(argnum < len(rule.partials) for argnum in argnums)
+
+
+def _becomes_complex(tape: Tape, parent: int, value: Any) -> bool:
+    """Whether a complex value is computed from a real one: directions lose their imaginary part in between."""
+    return np.iscomplexobj(value) and not np.iscomplexobj(tape.entries[parent][5])
 
 
 def _single_step(tape: Tape, index: int) -> Step:
@@ -306,17 +311,17 @@ def _lift(rows: np.ndarray, ndim: int) -> np.ndarray:
     return rows.reshape(rows.shape[:1] + (1,) * missing + rows.shape[1:]) if missing > 0 else rows
 
 
-def _scaled_up(batch: Batch, partial: Any, shape: tuple[int, ...]) -> Batch:
+def _scaled_up(batch: Batch, partial: Any, value: Any) -> Batch:
     """Tangents times a partial, in the shape of the result."""
+    shape = np.shape(value)
     if isinstance(batch, Diagonal):
         if batch.values.shape == shape:
-            return Diagonal(batch.start, np.broadcast_to(batch.values * partial, shape))
+            return Diagonal(batch.start, _real_if(np.broadcast_to(batch.values * partial, shape), value))
         batch = batch.dense()
     rows = _lift(batch.rows, len(shape))
-    if isinstance(partial, int) and partial == 1:
-        return Rows(batch.start, np.broadcast_to(rows, (len(rows), *shape)))
-    rows = rows * partial
-    if rows.shape[1:] != shape:
+    one = isinstance(partial, int) and partial == 1
+    rows = _real_if(rows if one else rows * partial, value)
+    if one or rows.shape[1:] != shape:
         return Rows(batch.start, np.broadcast_to(rows, (len(rows), *shape)))
     return Rows(batch.start, rows, owned=True)
 
@@ -335,7 +340,7 @@ def _scaled_down(batch: Batch, partial: Any, value: Any) -> Batch:
 
 
 def _real_if(rows: np.ndarray, value: Any) -> np.ndarray:
-    """Adjoints of a real value are real."""
+    """Directions of a real value are real."""
     return np.real(rows) if np.iscomplexobj(rows) and not np.iscomplexobj(value) else rows
 
 

@@ -1,6 +1,8 @@
-"""Elementwise primitives by their partial derivatives: the formulas of autograd's own rules.
+"""Elementwise primitives of autograd.numpy by their partial derivatives: the formulas of autograd's own rules.
 
-A partial that is 1 or -1 everywhere is given as that number; the sweeps then do not multiply.
+A partial that is 1 or -1 everywhere is given as that number; the sweeps then do not multiply. A partial that selects elements is a
+float, never a bool: partials of several paths are added. Quotients go through
+`np.divide` where Python numbers would raise ZeroDivisionError and NumPy gives an infinity.
 """
 
 from typing import Any
@@ -9,6 +11,8 @@ import autograd.numpy as anp
 import numpy as np
 
 from tapesplit.rules.registry import elementwise
+
+_LN2, _LN10 = np.log(2), np.log(10)
 
 
 def _nonzero(x: Any, replacement: float) -> Any:
@@ -23,26 +27,95 @@ def _power_base(ans: Any, x: Any, y: Any) -> Any:
     return y * x ** np.where(y, y - 1, 1.0)
 
 
+def _inverse(ans: Any, x: Any, y: Any) -> Any:
+    """Derivative of ``x / y`` by x; a plain number stays one, so that float32 stays float32."""
+    return 1.0 / y if type(y) in (int, float) and y else np.divide(1.0, y)
+
+
+def _angle(ans: Any, x: Any) -> Any:
+    """Derivative of the phase; zero for a real number."""
+    return np.conj(x * 1j) / np.abs(x) ** 2 if np.iscomplexobj(x) else 0.0
+
+
 def _balanced(x: Any, ans: Any, y: Any) -> Any:
     """Share of x in a maximum or minimum: ties are split evenly."""
     return (x == ans) / (1.0 + (x == y))
 
 
+def _absolute(ans: Any, x: Any) -> Any:
+    """Sign of a number, zero at zero; its conjugate phase for a complex one."""
+    return _nonzero(np.conj(x), 0.0) / _nonzero(ans, 1.0)
+
+
+def _within(ans: Any, x: Any, low: Any, high: Any) -> Any:
+    """One inside the limits of a clip, zero on and beyond them."""
+    return ((ans != low) & (ans != high)) * np.ones((), np.result_type(ans))
+
+
+def _sinc(ans: Any, x: Any) -> Any:
+    """Derivative of ``sin(pi x) / (pi x)``."""
+    return (np.cos(np.pi * x) * np.pi * x - np.sin(np.pi * x)) / (np.pi * x**2)
+
+
+# Two arguments
 elementwise(anp.add, 1, 1)
 elementwise(anp.subtract, 1, -1)
 elementwise(anp.multiply, lambda ans, x, y: y, lambda ans, x, y: x)
-for _divide in (anp.divide, anp.true_divide):
-    elementwise(_divide, lambda ans, x, y: 1.0 / y, lambda ans, x, y: -x / y**2)
+elementwise(anp.divide, _inverse, lambda ans, x, y: -x / np.square(y))
+elementwise(anp.mod, 1, lambda ans, x, y: -np.floor(np.divide(x, y)))
 elementwise(anp.power, _power_base, lambda ans, x, y: np.log(_nonzero(x, 1.0)) * ans)
 for _extremum in (anp.maximum, anp.minimum, anp.fmax, anp.fmin):
     elementwise(_extremum, lambda ans, x, y: _balanced(x, ans, y), lambda ans, x, y: _balanced(y, ans, x))
+elementwise(anp.logaddexp, lambda ans, x, y: np.exp(x - ans), lambda ans, x, y: np.exp(y - ans))
+elementwise(anp.logaddexp2, lambda ans, x, y: 2 ** (x - ans), lambda ans, x, y: 2 ** (y - ans))
+elementwise(
+    anp.arctan2, lambda ans, x, y: np.divide(y, x**2 + y**2), lambda ans, x, y: np.divide(-x, x**2 + y**2)
+)
+elementwise(anp.hypot, lambda ans, x, y: x / ans, lambda ans, x, y: y / ans)
+elementwise(
+    anp.where, None, lambda ans, c, x, y: np.where(c, 1.0, 0.0), lambda ans, c, x, y: np.where(c, 0.0, 1.0)
+)
+
+# One argument
 elementwise(anp.negative, -1)
+elementwise(anp.abs, _absolute)
+elementwise(anp.fabs, lambda ans, x: np.sign(x))
+elementwise(anp.reciprocal, lambda ans, x: np.divide(-1.0, x**2))
+elementwise(anp.square, lambda ans, x: 2.0 * x)
+elementwise(anp.sqrt, lambda ans, x: 0.5 * np.power(x, -0.5))
+elementwise(anp.clip, _within)
+elementwise(anp.nan_to_num, lambda ans, x: np.where(np.isfinite(x), 1.0, 0.0))
+
+# Exponentials and logarithms
 elementwise(anp.exp, lambda ans, x: ans)
-elementwise(anp.log, lambda ans, x: 1.0 / x)
+elementwise(anp.exp2, lambda ans, x: ans * _LN2)
+elementwise(anp.expm1, lambda ans, x: ans + 1)
+elementwise(anp.log, lambda ans, x: np.divide(1.0, x))
+elementwise(anp.log2, lambda ans, x: np.divide(1.0, x) / _LN2)
+elementwise(anp.log10, lambda ans, x: np.divide(1.0, x) / _LN10)
+elementwise(anp.log1p, lambda ans, x: np.divide(1.0, x + 1))
+
+# Trigonometric and hyperbolic functions
 elementwise(anp.sin, lambda ans, x: np.cos(x))
 elementwise(anp.cos, lambda ans, x: -np.sin(x))
 elementwise(anp.tan, lambda ans, x: 1.0 / np.cos(x) ** 2)
+elementwise(anp.arcsin, lambda ans, x: 1.0 / np.sqrt(1 - x**2))
+elementwise(anp.arccos, lambda ans, x: -1.0 / np.sqrt(1 - x**2))
+elementwise(anp.arctan, lambda ans, x: 1.0 / (1 + x**2))
+elementwise(anp.sinh, lambda ans, x: np.cosh(x))
+elementwise(anp.cosh, lambda ans, x: np.sinh(x))
 elementwise(anp.tanh, lambda ans, x: 1.0 / np.cosh(x) ** 2)
-elementwise(anp.sqrt, lambda ans, x: 0.5 * x**-0.5)
-elementwise(anp.square, lambda ans, x: 2.0 * x)
-elementwise(anp.where, None, lambda ans, c, x, y: np.where(c, 1.0, 0.0), lambda ans, c, x, y: np.where(c, 0.0, 1.0))
+elementwise(anp.arcsinh, lambda ans, x: 1.0 / np.sqrt(x**2 + 1))
+elementwise(anp.arccosh, lambda ans, x: 1.0 / np.sqrt(x**2 - 1))
+elementwise(anp.arctanh, lambda ans, x: np.divide(1.0, 1 - x**2))
+elementwise(anp.sinc, _sinc)
+for _to_degrees in (anp.rad2deg, anp.degrees):
+    elementwise(_to_degrees, lambda ans, x: 180.0 / np.pi)
+for _to_radians in (anp.deg2rad, anp.radians):
+    elementwise(_to_radians, lambda ans, x: np.pi / 180.0)
+
+# Parts of complex numbers. The sweeps take the real part wherever a value is real.
+elementwise(anp.real, 1)
+elementwise(anp.real_if_close, 1)
+elementwise(anp.imag, lambda ans, x: -1j if np.iscomplexobj(x) else 0.0)
+elementwise(anp.angle, _angle)

@@ -11,7 +11,11 @@ from tapesplit.rules.registry import defvector
 
 def _product_edges(ans: Any, args: tuple[Any, ...], argnums: tuple[int, ...], kwargs: Any) -> int:
     """|E| of a matrix product: m·k·n for each active operand."""
-    return int(np.size(ans)) * (np.shape(args[argnums[0]])[-1] if np.ndim(args[argnums[0]]) else 1) * len(argnums)
+    return (
+        int(np.size(ans))
+        * (np.shape(args[argnums[0]])[-1] if np.ndim(args[argnums[0]]) else 1)
+        * len(argnums)
+    )
 
 
 def _fold(X: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
@@ -176,14 +180,22 @@ def _einsum_adjoint(argnum: int) -> Any:
             return NotImplemented
         terms, output = _einsum_terms(args)
         target, shape = terms[argnum - 1], np.shape(args[argnum])
-        others = [(term, x) for i, (term, x) in enumerate(zip(terms, args[1:], strict=True)) if i != argnum - 1]
+        others = [
+            (term, x) for i, (term, x) in enumerate(zip(terms, args[1:], strict=True)) if i != argnum - 1
+        ]
         # An axis that is summed away in this operand alone comes back by broadcasting a one.
         known = set(output).union(*(term for term, _ in others))
-        lost = [(letter, np.ones(shape[target.index(letter)])) for letter in dict.fromkeys(target) if letter not in known]
+        lost = [
+            (letter, np.ones(shape[target.index(letter)]))
+            for letter in dict.fromkeys(target)
+            if letter not in known
+        ]
         operands = [("Z" + output, A), *others, *lost]
         distinct = "".join(dict.fromkeys(target))
         folded = np.einsum(
-            ",".join(term for term, _ in operands) + "->Z" + distinct, *(x for _, x in operands), optimize=len(operands) > 1
+            ",".join(term for term, _ in operands) + "->Z" + distinct,
+            *(x for _, x in operands),
+            optimize=len(operands) > 1,
         )
         if distinct == target:
             return folded
@@ -198,7 +210,9 @@ def _einsum_edges(ans: Any, args: tuple[Any, ...], argnums: tuple[int, ...], kwa
     if not _plain_subscripts(args):
         return int(np.size(ans)) * sum(int(np.size(args[i])) for i in argnums)
     terms, _ = _einsum_terms(args)
-    sizes = {c: n for term, x in zip(terms, args[1:], strict=True) for c, n in zip(term, np.shape(x), strict=True)}
+    sizes = {
+        c: n for term, x in zip(terms, args[1:], strict=True) for c, n in zip(term, np.shape(x), strict=True)
+    }
     return prod(sizes.values()) * len(argnums)
 
 

@@ -65,11 +65,24 @@ def loop_tangent(T: np.ndarray, entry: TapeEntry, argnum: int) -> np.ndarray:
             return _jvp_loop(T, entry, argnum)
         except (NotImplementedError, KeyError):
             pass  # a JVP that lacks this argument: the VJP may have it
+    return _jacobian_product(T, entry, argnum).reshape(len(T), *_batch_shape(entry.value))
+
+
+def _jacobian_product(T: np.ndarray, entry: TapeEntry, argnum: int) -> np.ndarray:
+    """Multiply tangents by the local Jacobian from the VJP.
+
+    For a complex result ``u + iv`` autograd's VJP gives the derivatives of u for the adjoint 1 and those of v for the adjoint -i;
+    for a complex argument, ``d/dx - i d/dy``.
+    """
     size = element_count(entry.value)
-    basis = np.eye(size, dtype=np.result_type(flatten(entry.value), 0.0)).reshape(-1, *_batch_shape(entry.value))
+    dtype = np.result_type(flatten(entry.value), np.float16)
+    basis = np.eye(size, dtype=dtype).reshape(-1, *_batch_shape(entry.value))
     single = entry._replace(argnums=(argnum,), parents=entry.parents[:1])
-    jacobian = loop_adjoint(basis, single)[0].reshape(size, -1)
-    return (T.reshape(len(T), -1) @ jacobian.T).reshape(len(T), *_batch_shape(entry.value))
+    T = T.reshape(len(T), -1)
+    rows = np.real(T @ loop_adjoint(basis, single)[0].reshape(size, -1).T)
+    if dtype.kind != "c":
+        return rows
+    return rows + 1j * np.real(T @ loop_adjoint(-1j * basis, single)[0].reshape(size, -1).T)
 
 
 def _jvp_loop(T: np.ndarray, entry: TapeEntry, argnum: int) -> np.ndarray:
@@ -78,7 +91,10 @@ def _jvp_loop(T: np.ndarray, entry: TapeEntry, argnum: int) -> np.ndarray:
         jvp, target = primitive_jvps[entry.primitive], entry.args[argnum]
         rows = [
             flatten(
-                _dense(jvp((argnum,), [unflatten(row, target)], entry.value, entry.args, dict(entry.kwargs)), entry.value)
+                _dense(
+                    jvp((argnum,), [unflatten(row, target)], entry.value, entry.args, dict(entry.kwargs)),
+                    entry.value,
+                )
             )
             for row in T.reshape(len(T), -1)
         ]
@@ -100,7 +116,9 @@ def _vjp(entry: TapeEntry) -> Callable[[Any], Iterator[Any]]:
 
 def _cotangent(row: np.ndarray, value: Any) -> Any:
     """One adjoint in the form of the value; NumPy numbers stay numbers."""
-    return row[()] if np.shape(value) == () and isinstance(row, np.ndarray) else unflatten(np.ravel(row), value)
+    return (
+        row[()] if np.shape(value) == () and isinstance(row, np.ndarray) else unflatten(np.ravel(row), value)
+    )
 
 
 def _dense(gradient: Any, like: Any) -> Any:

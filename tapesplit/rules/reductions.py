@@ -60,8 +60,12 @@ for _extremum in (anp.max, anp.min, anp.amax, anp.amin):
     defvector(
         _extremum,
         tangents=[
-            lambda T, ans, x, axis=None, keepdims=None: _sum_batch(T * _extremum_weights(ans, x, axis), ans, x, axis)
+            lambda T, ans, x, axis=None, keepdims=None: _sum_batch(
+                T * _extremum_weights(ans, x, axis), ans, x, axis
+            )
         ],
-        adjoints=[lambda A, ans, x, axis=None, keepdims=None: _spread(A, x, axis) * _extremum_weights(ans, x, axis)],
+        adjoints=[
+            lambda A, ans, x, axis=None, keepdims=None: _spread(A, x, axis) * _extremum_weights(ans, x, axis)
+        ],
         edges=_input_size,
     )

@@ -139,7 +139,9 @@ def defvector(
     _rules[primitive] = Elementwise(partials) if partials else Bulk(tangent_map, adjoint_map, edges)
 
 
-def count_edges(primitive: Primitive, ans: Any, args: tuple[Any, ...], argnums: tuple[int, ...], kwargs: Any) -> int:
+def count_edges(
+    primitive: Primitive, ans: Any, args: tuple[Any, ...], argnums: tuple[int, ...], kwargs: Any
+) -> int:
     """Scalar edges |E| of one call: multiply-adds for each direction that goes through it."""
     rule = _rules.get(primitive)
     if isinstance(rule, Movement):
