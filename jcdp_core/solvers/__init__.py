@@ -8,6 +8,8 @@ from jcdp_core.chain import JacobianChain
 from jcdp_core.errors import SolverError
 from jcdp_core.solvers.brute_force import solve_brute_force
 from jcdp_core.solvers.dynamic_programming import solve_dynamic_programming
+from jcdp_core.solvers.exact import solve_exact
+from jcdp_core.solvers.heuristic import solve_heuristic
 from jcdp_core.solvers.problem import Problem
 from jcdp_core.solvers.solution import Solution
 
@@ -16,6 +18,8 @@ __all__ = ["SOLVERS", "Problem", "Solution", "solve"]
 SOLVERS: dict[str, Callable[[Problem], Solution]] = {
     "brute_force": solve_brute_force,
     "dp": solve_dynamic_programming,
+    "exact": solve_exact,
+    "heuristic": solve_heuristic,
 }
 """Solvers by the name that `solve` knows them by; each takes a `Problem` and returns a `Solution`."""
 

@@ -1,0 +1,41 @@
+"""The heuristic: the exact solver's search, cut off after a number of nodes."""
+
+from jcdp_core.solvers.exact import branch_and_bound
+from jcdp_core.solvers.problem import Problem
+from jcdp_core.solvers.solution import Solution
+
+__all__ = ["solve_heuristic"]
+
+
+def solve_heuristic(problem: Problem, node_limit: int = 1000) -> Solution:
+    """Find a good sequence and schedule in polynomial time; the same ones each time.
+
+    Parameters
+    ----------
+    problem : Problem
+        Chain, machines and constraints. A time limit holds as well, but where it strikes is up to the clock.
+    node_limit : int, optional
+        Quality: nodes that the search may visit, about 15 µs each. 0 leaves the first schedule.
+
+    Returns
+    -------
+    Solution
+        Never worse than that of the dynamic program; `optimal` if the search ended before the limit.
+
+    Raises
+    ------
+    InfeasibleError
+        If a link has no mode that is allowed.
+
+    Notes
+    -----
+    O(q³) list mergers for the labels, and O(q) children for each node.
+
+    Examples
+    --------
+    >>> from jcdp_core import JacobianChain
+    >>> chain = JacobianChain.from_sizes([3, 1, 1, 2], [6, 8, 6])
+    >>> solve_heuristic(Problem(chain, machines=2), node_limit=50).makespan
+    18
+    """
+    return branch_and_bound(problem, "heuristic", node_limit)

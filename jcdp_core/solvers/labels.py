@@ -1,0 +1,210 @@
+"""Labels: for each sub-chain, what its steps can trade between makespan and work.
+
+A label (L, W) stands for a tree of steps with work W whose makespan is at least L. Only labels that no other
+one beats in both are kept, which are few (some ten for chains of ten links).
+"""
+
+from bisect import bisect_right
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from jcdp_core.solvers.steps import Step, StepTable
+
+__all__ = ["LabelTable", "Tree", "label_table"]
+
+_MOST = 64
+"""Labels kept per sub-chain: a bound on the time for long chains, rarely reached below q = 16."""
+
+Tree = list[tuple[int, Step, int]]
+"""Steps as (sub-chain, step, index of the step that needs its result), the last step first, with index -1."""
+
+_Candidate = tuple[int, int, Step, tuple[int, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class LabelTable:
+    """Hold the labels of all sub-chains by ascending makespan and descending work.
+
+    Parameters
+    ----------
+    makespans : list of list of int, length q²
+        L of each label (fma), ascending.
+    works : list of list of int, length q²
+        More work than the machines can ever do, then W of each label, descending, so that the number of
+        makespans up to t is the index of the least work with which the sub-chain may be done in a time t.
+    recipes : list of list of tuple, length q²
+        The last step of each label's tree, and the labels of its operands.
+
+    Examples
+    --------
+    >>> from jcdp_core import JacobianChain, Problem
+    >>> from jcdp_core.solvers.steps import single_link_steps
+    >>> chain = JacobianChain.from_sizes([9, 8, 7], [10, 11])
+    >>> table = single_link_steps(Problem(chain, machines=2))
+    >>> labels = label_table(table, machines=2)
+    >>> labels.makespans[table.whole], labels.works[table.whole]
+    ([147], [4033, 147])
+    """
+
+    makespans: list[list[int]]
+    works: list[list[int]]
+    recipes: list[list[tuple[Step, tuple[int, ...]]]]
+
+    def least_work(self, part: int, time: int) -> int:
+        """Bound the work that a sub-chain takes if it is done in a given time.
+
+        Parameters
+        ----------
+        part : int
+            Number of the sub-chain.
+        time : int
+            Time from the end of whatever needs it to the makespan (fma).
+
+        Returns
+        -------
+        int
+            Work (fma); more than the machines can do if the time is too short.
+
+        Examples
+        --------
+        >>> LabelTable([[5, 9]], [[99, 12, 10]], []).least_work(0, 8)
+        12
+        """
+        return self.works[part][bisect_right(self.makespans[part], time)]
+
+    def tree(self, part: int, label: int) -> Tree:
+        """Return a tree of steps that has a label.
+
+        Parameters
+        ----------
+        part : int
+            Number of the sub-chain.
+        label : int
+            Index of the label.
+
+        Returns
+        -------
+        Tree
+            Its steps, each after the one that needs its result.
+
+        Examples
+        --------
+        >>> LabelTable([[5]], [[99, 5]], [[((5, 1, ()), ())]]).tree(0, 0)
+        [(0, (5, 1, ()), -1)]
+        """
+        tree: Tree = []
+        pending = [(part, label, -1)]
+        while pending:
+            part, label, user = pending.pop()
+            step, labels = self.recipes[part][label]
+            pending += [(operand, choice, len(tree)) for operand, choice in zip(step[2], labels, strict=True)]
+            tree.append((part, step, user))
+        return tree
+
+
+def label_table(
+    table: StepTable,
+    *,
+    machines: int | None = None,
+    weight: Callable[[int], int] | None = None,
+    on_diagonal: Callable[[], None] | None = None,
+) -> LabelTable:
+    """Build the labels of all sub-chains, the short ones first.
+
+    A step of duration c that needs one sub-chain gives L = c + L₁ and W = c + W₁; a product that needs two
+    gives L = c + max(L₁, L₂, ⌈(W₁ + W₂) / machines⌉) and W = c + W₁ + W₂.
+
+    Parameters
+    ----------
+    table : StepTable
+        The steps.
+    machines : int, optional
+        Machines that share the work; without it L is the critical path.
+    weight : callable, optional
+        What a step of a given duration counts in W, for each machine that it occupies; by default the
+        duration.
+    on_diagonal : callable, optional
+        Called before the sub-chains of each length; may raise to give up.
+
+    Returns
+    -------
+    LabelTable
+        At most 64 labels a sub-chain. Where there are more, some are joined to (least L, least W), which is
+        still a bound, but W may then be less than the work of the label's tree.
+
+    Notes
+    -----
+    O(q³) mergers of two sorted lists.
+
+    Examples
+    --------
+    >>> from jcdp_core import JacobianChain, Problem
+    >>> from jcdp_core.solvers.steps import single_link_steps
+    >>> chain = JacobianChain.from_sizes([3, 1, 1, 2], [6, 8, 6])
+    >>> table = single_link_steps(Problem(chain, machines=2))
+    >>> label_table(table, machines=2).makespans[table.whole]
+    [17, 20]
+    """
+    q = table.length
+    too_much = table.machines * table.horizon + 1
+    labels = LabelTable(
+        [[] for _ in table.steps], [[too_much] for _ in table.steps], [[] for _ in table.steps]
+    )
+    for length in range(q):
+        if on_diagonal is not None:
+            on_diagonal()
+        for part in range(length, (q - length) * q, q + 1):
+            candidates: list[_Candidate] = []
+            for step in table.steps[part]:
+                duration, occupied, needs = step
+                work = occupied * (duration if weight is None else weight(duration))
+                if not needs:
+                    candidates.append((duration, work, step, ()))
+                elif len(needs) == 1:
+                    makespans, works = labels.makespans[needs[0]], labels.works[needs[0]]
+                    candidates += [
+                        (duration + makespans[label], work + works[label + 1], step, (label,))
+                        for label in range(len(makespans))
+                    ]
+                else:
+                    _join(candidates, labels, step, work, machines)
+            _keep_best(candidates, labels, part)
+    return labels
+
+
+def _join(
+    candidates: list[_Candidate], labels: LabelTable, step: Step, work: int, machines: int | None
+) -> None:
+    """Append the candidates of a product.
+
+    For each time the operands take their least work within it: other pairs of labels cannot be better.
+    """
+    duration, _, (later, earlier) = step
+    later_makespans, later_works = labels.makespans[later], labels.works[later]
+    earlier_makespans, earlier_works = labels.makespans[earlier], labels.works[earlier]
+    soonest = max(later_makespans[0], earlier_makespans[0])
+    for time in sorted({*later_makespans, *earlier_makespans}):
+        if time >= soonest:
+            a, b = bisect_right(later_makespans, time), bisect_right(earlier_makespans, time)
+            rest = later_works[a] + earlier_works[b]
+            bound = time if machines is None else max(time, -(-rest // machines))
+            candidates.append((duration + bound, work + rest, step, (a - 1, b - 1)))
+
+
+def _keep_best(candidates: list[_Candidate], labels: LabelTable, part: int) -> None:
+    """Store the candidates that no other one beats in makespan and work."""
+    candidates.sort()
+    makespans, works, recipes = labels.makespans[part], labels.works[part], labels.recipes[part]
+    least = works[0]
+    for makespan, work, step, choices in candidates:
+        if work < least:
+            least = work
+            makespans.append(makespan)
+            works.append(work)
+            recipes.append((step, choices))
+    if len(recipes) > _MOST:
+        kept = [index * len(recipes) // _MOST for index in range(_MOST)]
+        ends = [*kept[1:], len(recipes)]
+        works[1:] = [works[end] for end in ends]  # works are shifted by one: the last of each group
+        makespans[:] = [makespans[index] for index in kept]
+        recipes[:] = [recipes[index] for index in kept]

@@ -1,0 +1,107 @@
+"""Schedule one tree of steps: the quick upper bounds of the exact solver."""
+
+from heapq import heapify, heappop, heappush
+
+from jcdp_core.solvers.labels import Tree
+from jcdp_core.solvers.steps import Placement
+
+__all__ = ["depth_first", "highest_level_first"]
+
+
+def highest_level_first(tree: Tree, machines: int) -> tuple[int, list[Placement]]:
+    """Whenever a machine is free, start the ready step from which the way to the end takes longest.
+
+    Parameters
+    ----------
+    tree : Tree
+        Steps, each after the one that needs its result.
+    machines : int
+        Number of machines; at least what each step occupies.
+
+    Returns
+    -------
+    makespan : int
+        Time at which the last step finishes (fma).
+    placements : list of Placement
+        When each step starts, in the order of the tree.
+
+    Notes
+    -----
+    O(p log p) for p steps that occupy one machine each.
+
+    References
+    ----------
+    Hu, Parallel sequencing and assembly line problems, Operations Research 9 (1961).
+
+    Examples
+    --------
+    >>> tree = [(1, (9, 1, (2, 0)), -1), (2, (5, 1, ()), 0), (0, (4, 1, ()), 0)]
+    >>> highest_level_first(tree, machines=1)[0], highest_level_first(tree, machines=2)[0]
+    (18, 14)
+    """
+    levels = _levels(tree)
+    missing = [len(step[2]) for _, step, _ in tree]
+    ready = [(-levels[index], index) for index, count in enumerate(missing) if not count]
+    heapify(ready)
+    starts = [0] * len(tree)
+    running: list[tuple[int, int]] = []
+    time, free = 0, machines
+    while ready or running:
+        too_wide = []
+        while free and ready:
+            item = heappop(ready)
+            index = item[1]
+            duration, occupied, _ = tree[index][1]
+            if occupied > free:
+                too_wide.append(item)
+                continue
+            starts[index] = time
+            free -= occupied
+            heappush(running, (time + duration, index))
+        for item in too_wide:
+            heappush(ready, item)
+        time = running[0][0]
+        while running and running[0][0] == time:
+            _, step, user = tree[heappop(running)[1]]
+            free += step[1]
+            if user >= 0:
+                missing[user] -= 1
+                if not missing[user]:
+                    heappush(ready, (-levels[user], user))
+    return time, [(starts[index], part, step) for index, (part, step, _) in enumerate(tree)]
+
+
+def depth_first(tree: Tree) -> tuple[int, list[Placement]]:
+    """Run all steps on one machine, those of each sub-chain together, so that runs of eliminations can merge.
+
+    Parameters
+    ----------
+    tree : Tree
+        Steps, each after the one that needs its result.
+
+    Returns
+    -------
+    makespan : int
+        Work of all steps (fma).
+    placements : list of Placement
+        When each step starts.
+
+    Examples
+    --------
+    >>> depth_first([(1, (9, 1, (0,)), -1), (0, (4, 1, ()), 0)])
+    (13, [(0, 0, (4, 1, ())), (4, 1, (9, 1, (0,)))])
+    """
+    time = 0
+    placements = []
+    for part, step, _ in reversed(tree):
+        placements.append((time, part, step))
+        time += step[0]
+    return time, placements
+
+
+def _levels(tree: Tree) -> list[int]:
+    """Return the time from the start of each step to the end if nothing ever waits."""
+    levels: list[int] = []
+    for _, step, user in tree:
+        levels.append(step[0] + (levels[user] if user >= 0 else 0))
+    return levels

@@ -1,0 +1,292 @@
+"""Branch and bound in reversed time: choosing the tree of steps and its schedule in one search.
+
+Read backwards, a schedule begins with the step that makes the whole chain's Jacobian, and each step releases
+the one or two sub-chains that it needs. A state of the search is a time, the steps that run, and the
+sub-chains that wait for a machine. Branching takes one waiting sub-chain and starts one of its steps, or lets
+it wait.
+
+Three rules cut the tree. (1) *Left shift*: a sub-chain that waits may start a step only if the step was short
+of machines just before; otherwise it could have started earlier. (2) *Bounds*: the machines must hold the
+least work of the sub-chains that are left, and dual-feasible functions of it. (3) *Memory*: a state whose
+sub-chains are those of a state A that was explored completely, and whose release times and machines are
+nowhere earlier, is dropped.
+
+Why (3) may ignore that rule (1) restricts A: among the optimal schedules take the one whose start times,
+sorted from the last to the first, are lexicographically least. If a state B on its way is dropped because of
+A, put A's beginning in front of its rest. No step of the rest can start earlier now, or the schedule would
+not have been the least; so the rest obeys rule (1) after A, with the same start times as before. If that is
+cut below A, it is because of a state that was completed before. So each replacement leads to a part of the
+tree that was explored earlier, and the last of them is not cut.
+"""
+
+from bisect import bisect_right
+from collections.abc import Callable
+from operator import le
+from typing import Any, NamedTuple, TypeAlias
+
+from jcdp_core.solvers.dual_bounds import DualBounds
+from jcdp_core.solvers.labels import LabelTable
+from jcdp_core.solvers.steps import Placement, Step, StepTable
+
+__all__ = ["ReversedSearch"]
+
+_ALIKE = 150
+"""States remembered for each set of sub-chains."""
+
+_STATES = 1_000_000
+"""States remembered in all, about half a gigabyte; then the search forgets them and begins anew."""
+
+_DUAL_BOUNDS_AFTER = 600
+"""Nodes after which building the tables of the dual-feasible bounds pays."""
+
+_DUAL_BOUNDS_LAST = 2000
+"""Nodes for which these tables are kept after the makespan has become smaller."""
+
+_Running: TypeAlias = tuple[tuple[int, int, tuple[int, ...]], ...]
+"""Steps that run, by ascending end: end, machines occupied, sub-chains released then."""
+
+_Waiting: TypeAlias = tuple[tuple[int, int], ...]
+"""Sub-chains to decide on, and how many machines a step must occupy more than to be allowed by rule (1)."""
+
+_Trail: TypeAlias = tuple[int, int, Step, Any] | None
+"""Time, sub-chain, step, and the trail of the steps before."""
+
+_State: TypeAlias = tuple[int, _Running, int, _Waiting, tuple[int, ...], _Trail]
+"""Time, running steps, free machines, sub-chains to decide on, sub-chains that wait on, the way here."""
+
+
+class _Explored(NamedTuple):
+    """Lie below a state's children on the stack, to remember the state when they are done."""
+
+    known: list[list[int]]
+    vector: list[int]
+
+
+class ReversedSearch:
+    """Search for a makespan below a known one, until there is none or a limit is reached.
+
+    Parameters
+    ----------
+    table : StepTable
+        The steps.
+    labels : LabelTable
+        Their labels for the same machines.
+    makespan : int
+        Makespan to improve on (fma), at most the horizon of the steps.
+
+    Examples
+    --------
+    >>> from jcdp_core import JacobianChain, Problem
+    >>> from jcdp_core.solvers.labels import label_table
+    >>> from jcdp_core.solvers.steps import single_link_steps
+    >>> table = single_link_steps(Problem(JacobianChain.from_sizes([3, 2, 5], [7, 11]), machines=2))
+    >>> search = ReversedSearch(table, label_table(table, machines=2), makespan=100)
+    >>> search.run(), search.makespan, search.placements
+    (True, 47, [(14, 1, (33, 1, (0,))), (0, 0, (14, 1, ()))])
+    """
+
+    __slots__ = (
+        "_dual",
+        "_dual_until",
+        "_labels",
+        "_lower",
+        "_memory",
+        "_remembered",
+        "_table",
+        "_trail",
+        "_widest",
+        "makespan",
+        "nodes",
+    )
+
+    def __init__(self, table: StepTable, labels: LabelTable, makespan: int) -> None:
+        self._table = table
+        self._labels = labels
+        self._lower = labels.makespans[table.whole][0]
+        self._widest = [max((step[1] for step in steps), default=0) for steps in table.steps]
+        self._memory: dict[int, list[list[int]]] = {}
+        self._remembered = 0
+        self._dual: DualBounds | None = None
+        self._dual_until = 0
+        self._trail: _Trail = None
+        self.makespan = makespan
+        self.nodes = 0
+
+    @property
+    def placements(self) -> list[Placement]:
+        """The steps of the best schedule found, in proper time; empty if nothing better was found."""
+        placements = []
+        trail = self._trail
+        while trail is not None:
+            time, part, step, trail = trail
+            placements.append((self.makespan - time - step[0], part, step))
+        return placements[::-1]
+
+    def run(self, on_node: Callable[[int], bool] = lambda _: True) -> bool:
+        """Search.
+
+        Parameters
+        ----------
+        on_node : callable, optional
+            Gets the number of nodes at each; the search stops where it returns False.
+
+        Returns
+        -------
+        bool
+            Whether it is proved that `makespan` cannot be improved.
+        """
+        table = self._table
+        stack: list[_State | _Explored] = [(0, (), table.machines, ((table.whole, 0),), (), None)]
+        while stack and self.makespan > self._lower:
+            state = stack.pop()
+            if isinstance(state, _Explored):
+                self._remember(state)
+            elif state[2] and state[3]:
+                stack += self._children(state)
+            elif state[1]:
+                self.nodes += 1
+                if not on_node(self.nodes):
+                    return False
+                stack += self._next_event(state)
+        return True
+
+    def _remember(self, explored: _Explored) -> None:
+        """Store a state, unless there are very many with the same sub-chains."""
+        if self._remembered >= _STATES:
+            self._memory.clear()
+            self._remembered = 0
+        if len(explored.known) < _ALIKE:
+            explored.known.append(explored.vector)
+            self._remembered += 1
+
+    def _next_event(self, state: _State) -> list[_State | _Explored]:
+        """Advance to the next time at which steps end; return that state, and what will remember it.
+
+        Without a free machine before, all that wait may start then; else only what is released then, and
+        steps that the free machines were too few for.
+        """
+        _, running, idle, waiting, held, trail = state
+        time, free, ended = running[0][0], idle, 0
+        stale = held + tuple([part for part, _ in waiting])
+        released: tuple[int, ...] = ()
+        for end, occupied, needs in running:
+            if end > time:
+                break
+            ended += 1
+            free += occupied
+            released += needs
+        running = running[ended:]
+        explored = self._unless_hopeless(time, running, free, stale + released, idle)
+        if explored is None:
+            return []
+        candidates = [(part, 0) for part in released]
+        candidates += [(part, idle) for part in stale if self._widest[part] > idle]
+        held = tuple([part for part in stale if self._widest[part] <= idle])
+        makespans = self._labels.makespans
+        candidates.sort(key=lambda candidate: -makespans[candidate[0]][0])
+        return [explored, (time, running, free, tuple(candidates), held, trail)]
+
+    def _unless_hopeless(
+        self, time: int, running: _Running, free: int, present: tuple[int, ...], idle: int
+    ) -> _Explored | None:
+        """Return what will remember a state, or None if its bound or a remembered state rules it out."""
+        available = [time] * free
+        parts = [(part, time) for part in present]
+        for end, occupied, needs in running:
+            available += [end] * occupied
+            parts += [(part, end) for part in needs]
+        if idle and self._overfull(available, parts):
+            return None
+        parts.sort()
+        key = 0
+        vector = available.copy()
+        for part, release in parts:
+            key |= 1 << part
+            vector.append(release)
+        known = self._memory.setdefault(key, [])
+        for other in known:
+            if all(map(le, other, vector)):
+                return None
+        if self.nodes > _DUAL_BOUNDS_AFTER and self._refuted(time, available, parts):
+            return None
+        return _Explored(known, vector)
+
+    def _overfull(self, available: list[int], parts: list[tuple[int, int]]) -> bool:
+        """Tell whether the least work that is left does not fit on the machines."""
+        makespans, works = self._labels.makespans, self._labels.works
+        target = self.makespan - 1
+        load = sum(available) - self._table.machines * target
+        for part, release in parts:
+            load += works[part][bisect_right(makespans[part], target - release)]
+        return load > 0
+
+    def _refuted(self, time: int, available: list[int], parts: list[tuple[int, int]]) -> bool:
+        """Ask the dual-feasible bounds, whose tables are for a makespan slightly above the present one."""
+        target = self.makespan - 1
+        if time >= target:
+            return False
+        if self._dual is None or (target < self._dual.makespan and self.nodes > self._dual_until):
+            self._dual = DualBounds(self._table, target)
+            self._dual_until = self.nodes + _DUAL_BOUNDS_LAST
+        return self._dual.refute(time, target, available, parts)
+
+    def _children(self, state: _State) -> list[_State]:
+        """Decide on the first sub-chain: let it wait, or start a step of it; the best choice comes last."""
+        time, running, free, waiting, held, trail = state
+        (part, beyond), waiting = waiting[0], waiting[1:]
+        makespans, works = self._labels.makespans, self._labels.works
+        left = self.makespan - 1 - time
+        load, others = self._load(state)
+        if load + works[part][bisect_right(makespans[part], left)] > 0:
+            return []
+        options = []
+        for step in self._table.steps[part]:
+            duration, occupied, needs = step
+            if beyond < occupied <= free and duration <= left:
+                excess = load + occupied * duration
+                for other in needs:
+                    excess += works[other][bisect_right(makespans[other], left - duration)]
+                if excess <= 0:
+                    options.append((excess, step))
+        options.sort(reverse=True)
+        children: list[_State] = []
+        if running or waiting:
+            children.append((time, running, free, waiting, (*held, part), trail))
+        for _, step in options:
+            duration, occupied, needs = step
+            longer = time, part, step, trail
+            if needs or others:
+                item = time + duration, occupied, needs
+                place = bisect_right(running, item)
+                then = (*running[:place], item, *running[place:])
+                children.append((time, then, free - occupied, waiting, held, longer))
+            else:
+                self._finish(max([time + duration, *(end for end, _, _ in running)]), longer)
+        return children
+
+    def _load(self, state: _State) -> tuple[int, int]:
+        """Return by how much the work exceeds the machines' time, without the sub-chain that is decided on.
+
+        Also return how many other sub-chains are left.
+        """
+        time, running, free, waiting, held, _ = state
+        makespans, works = self._labels.makespans, self._labels.works
+        target = self.makespan - 1
+        left = target - time
+        load = free * time - self._table.machines * target
+        others = len(waiting) - 1 + len(held)
+        for end, occupied, needs in running:
+            load += occupied * end
+            for part in needs:
+                load += works[part][bisect_right(makespans[part], target - end)]
+            others += len(needs)
+        for part in held:
+            load += works[part][bisect_right(makespans[part], left)]
+        for part, _ in waiting[1:]:
+            load += works[part][bisect_right(makespans[part], left)]
+        return load, others
+
+    def _finish(self, makespan: int, trail: _Trail) -> None:
+        """Keep a complete schedule if it is the best so far."""
+        if makespan < self.makespan:
+            self.makespan, self._trail = makespan, trail
