@@ -63,15 +63,15 @@ def narrow_prefixes(graph: TapeGraph, ranks: IntArray, amount: int) -> list[int]
     Returns
     -------
     list of int
-        Ranks, increasing: the lower sets ``ranks <= t``. At most `amount`; no two have the same edges, none
-        has all or none of them, and all of them can be separators.
+        Ranks t, increasing, without the first and the last one, at most `amount`; the lower sets
+        ``ranks <= t`` can all be separators.
     """
     widths = frontier_widths(graph, ranks)
     edges = np.cumsum(np.bincount(ranks, weights=graph.edges))
-    usable = np.flatnonzero((widths < UNBOUNDED) & (edges > 0) & (edges < edges[-1]))
+    usable = 1 + np.flatnonzero(widths[1:-1] < UNBOUNDED)
     if not usable.size:
         return []
-    widths, share = widths[usable], (edges[usable] * (amount / edges[-1])).astype(np.int64)
+    widths, share = widths[usable], np.minimum(edges[usable] * (amount / edges[-1]), amount - 1) // 1
     starts = np.flatnonzero(np.diff(share, prepend=-1))
     least = np.repeat(np.minimum.reduceat(widths, starts), np.diff(starts, append=len(share)))
     narrow = np.flatnonzero(widths == least)

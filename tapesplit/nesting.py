@@ -10,9 +10,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from tapesplit.graph import BoolArray, IntArray, TapeGraph, frontier
+from tapesplit.graph import UNBOUNDED, BoolArray, IntArray, TapeGraph, frontier
 
-__all__ = ["CutFamily", "choose_nested", "cut_family"]
+__all__ = ["CutFamily", "choose_nested", "cut_family", "spread_nested"]
 
 FloatArray = NDArray[np.float64]
 
@@ -37,26 +37,28 @@ class CutFamily:
 
 
 def cut_family(graph: TapeGraph, members: Iterable[BoolArray]) -> CutFamily:
-    """Sort candidate lower sets by size, drop repeated ones and measure their frontiers.
+    """Sort candidate lower sets by size, measure their frontiers, and drop those that cannot be cuts.
 
     Parameters
     ----------
     graph : TapeGraph
         The graph, n vertices.
     members : iterable of (n,) array of bool
-        N lower sets.
+        Lower sets, among them the inputs and the set of all vertices.
 
     Returns
     -------
     CutFamily
-        At most N candidates; nested ones stand in order.
+        Distinct candidates with elements that are all real; nested ones stand in order.
     """
     distinct = list({lower.tobytes(): lower for lower in members}.values())
     distinct.sort(key=np.count_nonzero)
     capacities = graph.capacities
-    widths = [capacities[frontier(graph, lower)].sum() for lower in distinct]
-    edges = [graph.edges[lower].sum() for lower in distinct]
-    return CutFamily(np.array(distinct), np.array(widths), np.array(edges))
+    widths = np.array([capacities[frontier(graph, lower)].sum() for lower in distinct])
+    widths[[0, -1]] = graph.input_width, graph.output_width
+    fit = np.flatnonzero((widths > 0) & (widths < UNBOUNDED))
+    edges = [graph.edges[distinct[i]].sum() for i in fit]
+    return CutFamily(np.array(distinct)[fit], widths[fit], np.array(edges))
 
 
 def choose_nested(family: CutFamily) -> tuple[float, list[int]]:
@@ -83,17 +85,73 @@ def choose_nested(family: CutFamily) -> tuple[float, list[int]]:
     return float(table.cost[0, -1]), sorted(table.splits(0, len(family.widths) - 1))
 
 
+def spread_nested(family: CutFamily, needed: list[int], most: int) -> list[int]:
+    """Add nested candidates to needed ones so that many machines find equal shares of work.
+
+    Parameters
+    ----------
+    family : CutFamily
+        N candidates, the first and the last as in `choose_nested`.
+    needed : list of int
+        Nested candidates with different edges that must stay, increasing.
+    most : int
+        Most links of the resulting chain, more than ``len(needed)``.
+
+    Returns
+    -------
+    list of int
+        Candidates where the chain is cut, increasing, without the first and the last one.
+
+    Notes
+    -----
+    Minimizes the sum of squares of the links' accumulation costs, in fma, with a shortest path of at most
+    `most` steps through the partial order of the candidates. Takes O(most N^2), vectorised.
+    """
+    last = len(family.widths) - 1
+    width, spent = _width_and_spent(family)
+    step = (spent * np.minimum(width[:, None], width[None, :])) ** 2
+    step[~_useful_steps(family, spent)] = np.inf
+    order = np.arange(last + 1)
+    for stop in needed:  # no step leads past a candidate that is needed
+        step[np.ix_(order < stop, order > stop)] = np.inf
+    total = np.full(last + 1, np.inf)
+    total[0] = 0
+    sources = []
+    for _ in range(most):
+        through = total[:, None] + step
+        through[order, order] = total  # a shorter path may stay where it is
+        sources.append(np.argmin(through, axis=0))
+        total = through[sources[-1], order]
+    chosen, at = set(), last
+    for source in reversed(sources):
+        at = int(source[at])
+        chosen.add(at)
+    return sorted(chosen - {0, last})
+
+
+def _useful_steps(family: CutFamily, spent: FloatArray) -> BoolArray:
+    """Return which steps spend edges, or are a narrower beginning or end of the chain for free."""
+    useful = np.isfinite(spent) & (spent > 0)
+    useful[0] |= (spent[0] == 0) & (family.widths < family.widths[0])
+    useful[:, -1] |= (spent[:, -1] == 0) & (family.widths < family.widths[-1])
+    return useful
+
+
+def _width_and_spent(family: CutFamily) -> tuple[FloatArray, FloatArray]:
+    """Return widths, at least 1, and the edges between each two nested candidates, infinite for others."""
+    edges = family.edges.astype(float)
+    spent = np.where(_nested(family.members), edges[None, :] - edges[:, None], np.inf)
+    return np.maximum(family.widths, 1).astype(float), spent
+
+
 class _Recurrence:
     """Cost of the Jacobian between each two nested candidates; infinite where they are not nested."""
 
     def __init__(self, family: CutFamily) -> None:
         """Fill the table diagonal by diagonal."""
-        width, edges = np.maximum(family.widths, 1).astype(float), family.edges.astype(float)
-        size = len(width)
-        self.width = width
-        self.spent = np.where(_nested(family.members), edges[None, :] - edges[:, None], np.inf)
-        self.cost = self.spent * np.minimum(width[:, None], width[None, :])
-        for step in range(2, size):
+        self.width, self.spent = _width_and_spent(family)
+        self.cost = self.spent * np.minimum(self.width[:, None], self.width[None, :])
+        for step in range(2, len(self.width)):
             self._fill(step)
 
     def _fill(self, step: int) -> None:

@@ -1,6 +1,7 @@
 """Nested vertex separators of a tape, chosen so that the Jacobian chain between them is cheap to plan."""
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Final, Literal
 
 import numpy as np
@@ -9,26 +10,26 @@ from scipy.sparse.csgraph import breadth_first_order, connected_components
 
 from tapesplit.candidates import (
     candidate_prefixes,
-    dense_ranks,
     depth_ranks,
     narrow_lower_sets,
-    narrow_prefixes,
-    prefixes,
     ranks_after,
     window_cuts,
 )
 from tapesplit.coarsen import coarsen
 from tapesplit.flow import FLOW_BUDGET, MinimumCut, minimum_cut
 from tapesplit.graph import BoolArray, IntArray, TapeGraph, frontier, frontier_widths, tape_ranks
-from tapesplit.nesting import CutFamily, choose_nested, cut_family
+from tapesplit.nesting import CutFamily, choose_nested, cut_family, spread_nested
 
 __all__ = ["Separator", "assign_chunks", "chunk_edges", "find_separators"]
 
 _SMALL: Final = 24
 """Coarse graphs up to this size are searched exhaustively, or nearly so."""
-_SHARES: Final = 32
+_SHARES: Final = 28
 _NEAR_BOUND: Final = 1.05
 """A chain within this factor of minimal width times all edges needs no further candidates."""
+
+
+Reason = Literal["minimal", "cost", "spread"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +50,7 @@ class Separator:
 
     vertices: tuple[int, ...]
     width: int
-    reason: Literal["minimal", "cost", "spread"]
+    reason: Reason
 
 
 def find_separators(
@@ -94,27 +95,31 @@ def find_separators(
     >>> find_separators(autoencoder, max_links=2)
     (Separator(vertices=(2,), width=8, reason='minimal'),)
     """
-    if max_links < 2 or not graph.total_edges:
+    least = min(graph.input_width, graph.output_width)
+    if max_links < 2 or not least or not graph.total_edges:
         return ()
-    enough = 0.0 if stop_within is None else min(graph.input_width, graph.output_width) / (1 + stop_within)
-    if enough and (enough < 1 or _has_wide_path(graph, enough)):
+    enough = np.inf if stop_within is None else least / (1 + stop_within)
+    if enough < 1 or _has_wide_path(graph, enough):
         return ()
     coarsening = coarsen(graph)
     coarse = coarsening.graph
     cut = _global_cut(coarse)
-    if enough and cut.width >= enough:
+    if cut.width >= enough:
         return ()
-    family, orders = _best_family(coarse, cut)
-    family = _capped(family, max_links)
-    separators = []
-    for lower, needed in _filled(coarse, family, orders, max_links):
-        vertices = frontier(graph, lower[coarsening.group])
-        width = int(graph.widths[vertices].sum())
-        reason: Literal["minimal", "cost", "spread"] = (
-            "minimal" if width == cut.width else "cost" if needed else "spread"
-        )
-        separators.append(Separator(tuple(graph.entries[vertices].tolist()), width, reason))
-    return tuple(separators)
+    family, chosen = _cheapest_chain(coarse, cut)
+    needed = _limited(family, chosen, max_links - 1)
+    cuts = spread_nested(family, needed, max_links)
+    lowers = family.members[cuts][:, coarsening.group]
+    reasons: list[Reason] = [
+        "minimal" if family.widths[i] == cut.width else "cost" if i in needed else "spread" for i in cuts
+    ]
+    return tuple(_separator(graph, *found) for found in zip(lowers, reasons, strict=True))
+
+
+def _separator(graph: TapeGraph, lower: BoolArray, reason: Reason) -> Separator:
+    """Return the separator at the frontier of a lower set."""
+    vertices = frontier(graph, lower)
+    return Separator(tuple(graph.entries[vertices].tolist()), int(graph.widths[vertices].sum()), reason)
 
 
 def _has_wide_path(graph: TapeGraph, width: float) -> bool:
@@ -157,74 +162,54 @@ def _is_forced(graph: TapeGraph, ranks: IntArray) -> bool:
     return len(np.unique(ranks[graph.child[follows]])) == int(ranks.max())
 
 
-def _best_family(graph: TapeGraph, cut: MinimumCut) -> tuple[CutFamily, list[IntArray]]:
-    """Return the nested cuts of the cheapest chain and the orders looked at, more where that may pay."""
+def _cheapest_chain(graph: TapeGraph, cut: MinimumCut) -> tuple[CutFamily, list[int]]:
+    """Collect candidates, more where that may pay, and return them with the cuts of the cheapest chain."""
     ranks = tape_ranks(graph)
     members = [ranks == 0, np.ones(graph.size, dtype=np.bool_), cut.earliest, cut.latest]
     members += candidate_prefixes(graph, ranks, _SHARES)
     if _is_forced(graph, ranks):
-        return _cheapest(graph, members)[1], [ranks]
+        return _chosen(graph, members)
     if graph.size <= _SMALL:
-        members += narrow_lower_sets(graph)
-        return _cheapest(graph, members)[1], [ranks, depth_ranks(graph)]
-    members += candidate_prefixes(graph, ranks_after(cut.earliest, ranks), _SHARES)
-    cost, family = _cheapest(graph, members)
-    if cost <= _NEAR_BOUND * cut.width * graph.total_edges:
-        return family, [ranks]
+        return _chosen(graph, members + narrow_lower_sets(graph))
+    behind = candidate_prefixes(graph, ranks_after(cut.earliest, ranks), _SHARES)
+    family, chosen = _chosen(graph, members + behind)
+    if _cost(family, chosen) <= _NEAR_BOUND * cut.width * graph.total_edges:
+        return family, chosen
     depth = depth_ranks(graph)
-    members = [*family.members, *candidate_prefixes(graph, depth, _SHARES)]
+    members += [*family.members[chosen], *candidate_prefixes(graph, depth, _SHARES)]
     members += window_cuts(graph, depth, cut.width)
-    return _cheapest(graph, members)[1], [ranks, depth]
+    return _chosen(graph, members)
 
 
-def _cheapest(graph: TapeGraph, members: list[BoolArray]) -> tuple[float, CutFamily]:
-    """Return the cost of the cheapest chain of nested candidates, and its cuts."""
+def _chosen(graph: TapeGraph, members: list[BoolArray]) -> tuple[CutFamily, list[int]]:
+    """Return a family and the nested cuts of its cheapest chain."""
     family = cut_family(graph, members)
-    cost, chosen = choose_nested(family)
-    return cost, _subfamily(family, [0, *chosen, len(family.widths) - 1])
+    return family, choose_nested(family)[1]
 
 
-def _capped(family: CutFamily, max_links: int) -> CutFamily:
-    """Reduce a family to the nested cuts of its cheapest chain, at most `max_links` links."""
-    while len(family.widths) > max_links + 1:
-        everything = range(len(family.widths))
-        rest = [_subfamily(family, [i for i in everything if i != k]) for k in everything[1:-1]]
-        family = min(rest, key=lambda smaller: choose_nested(smaller)[0])
-    return family
+def _cost(family: CutFamily, cuts: list[int]) -> float:
+    """Return the cost of the chain between nested cuts in fma."""
+    kept = [0, *cuts, len(family.widths) - 1]
+    return choose_nested(CutFamily(family.members[kept], family.widths[kept], family.edges[kept]))[0]
 
 
-def _subfamily(family: CutFamily, kept: list[int]) -> CutFamily:
-    """Return some candidates of a family."""
-    return CutFamily(family.members[kept], family.widths[kept], family.edges[kept])
+def _limited(family: CutFamily, cuts: list[int], most: int) -> list[int]:
+    """Drop cuts that only pass data along, and then the cuts that save least until `most` are left."""
+    cuts = _useful(family, cuts)
+    while len(cuts) > most:
+        cuts = min(([c for c in cuts if c != dropped] for dropped in cuts), key=partial(_cost, family))
+    return cuts
 
 
-def _filled(
-    graph: TapeGraph, family: CutFamily, orders: list[IntArray], max_links: int
-) -> list[tuple[BoolArray, bool]]:
-    """Add evenly spread cuts between those of the cheapest chain, and tell which ones that chain needs."""
-    room = max_links + 1 - len(family.widths)
-    segment = (~family.members).sum(axis=0)
-    fills = []
-    for order in orders if room > 0 else ():
-        ranks = dense_ranks(segment * (int(order.max()) + 1) + order)
-        fills.append(
-            cut_family(graph, [*family.members, *prefixes(ranks, narrow_prefixes(graph, ranks, room))])
-        )
-    full = min(fills, key=lambda candidate: candidate.widths.mean(), default=family)
-    return [(full.members[i], full.edges[i] in family.edges) for i in _useful(full)]
-
-
-def _useful(family: CutFamily) -> list[int]:
-    """Drop cuts that only pass data along: of those with equal edges the narrowest serves."""
-    kept: list[int] = []
-    for i in range(1, len(family.widths) - 1):
-        if not family.edges[0] < family.edges[i] < family.edges[-1]:
-            continue
-        if not kept or family.edges[kept[-1]] < family.edges[i]:
-            kept.append(i)
-        elif family.widths[i] < family.widths[kept[-1]]:
-            kept[-1] = i
-    return kept
+def _useful(family: CutFamily, cuts: list[int]) -> list[int]:
+    """Keep the narrowest of cuts between which no edges are spent; the inputs and outputs always stay."""
+    kept = [0]
+    for cut in [*cuts, len(family.widths) - 1]:
+        if family.edges[kept[-1]] < family.edges[cut]:
+            kept.append(cut)
+        elif family.widths[cut] < family.widths[kept[-1]]:
+            kept[len(kept) - (kept[-1] != 0) :] = [cut]
+    return [cut for cut in kept if cut not in (0, len(family.widths) - 1)]
 
 
 def assign_chunks(graph: TapeGraph, separators: tuple[Separator, ...]) -> IntArray:

@@ -59,9 +59,9 @@ def test_scipy_agrees_with_networkx_on_larger_graphs(size):
 
 
 def test_a_path_that_crosses_a_separator_twice_is_no_cut():
-    # {1, 3} separates 0 from 5, but 3 is computed from 2, which 4 reads behind the separator
-    graph = tape_graph([500, 1, 100, 1, 100, 500], [[], [0], [1, 0], [2, 0], [1, 2], [3, 4]])
-    assert global_cut(graph).width == min(width_of(graph, s) for s in lower_sets(graph)) > 2
+    # {1, 4} has two elements and separates 0 from 6, but 5 behind it reads 2, which 4 is computed from
+    graph = tape_graph([500, 1, 99, 99, 1, 99, 500], [[], [0], [1], [0], [2, 3], [1, 2], [4, 5]])
+    assert global_cut(graph).width == min(width_of(graph, s) for s in lower_sets(graph)) == 100
 
 
 def test_widths_beyond_32_bits():

@@ -1,0 +1,292 @@
+"""Separators: certificates, planned cost against brute force, and programs that hide narrow cuts."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from tape_graphs import (
+    chain_of,
+    deterministic,
+    least_width,
+    lower_sets,
+    path,
+    planned_fma,
+    random_graph,
+    tape_graph,
+    tape_graphs,
+)
+
+from jcdp_core import JacobianChain, solve
+from tapesplit.certify import check_separators
+from tapesplit.errors import SeparatorError
+from tapesplit.graph import frontier, frontier_widths, tape_ranks
+from tapesplit.nesting import choose_nested, cut_family
+from tapesplit.separators import Separator, assign_chunks, find_separators
+from tapesplit.width_profile import width_profile
+
+
+def narrowest(graph):
+    """Return the narrowest separator that was found."""
+    return min(find_separators(graph, stop_within=None), key=lambda s: s.width)
+
+
+def live_width(graph):
+    """Return the width of the narrowest live set in tape order."""
+    return int(frontier_widths(graph, tape_ranks(graph)).min())
+
+
+def best_fma(graph):
+    """Return the cost of the best chain over all nested families of lower sets."""
+    return choose_nested(cut_family(graph, lower_sets(graph)))[0]
+
+
+@deterministic
+@given(tape_graphs())
+def test_separators_carry_their_certificate(graph):
+    separators = find_separators(graph, stop_within=None)
+    check_separators(graph, separators)
+    _, edges = chain_of(graph, separators)
+    assert len(edges) == len(separators) + 1
+    assert sum(edges) == graph.total_edges
+    assert all(edges) or not separators
+
+
+@deterministic
+@given(tape_graphs())
+def test_chunks_are_closed_and_end_at_their_separators(graph):
+    separators = find_separators(graph, stop_within=None)
+    chunks = assign_chunks(graph, separators)
+    assert (chunks[graph.parent] <= chunks[graph.child]).all()
+    for number, separator in enumerate(separators):
+        assert graph.entries[frontier(graph, chunks <= number)].tolist() == list(separator.vertices)
+
+
+@deterministic
+@given(tape_graphs())
+def test_no_separators_means_that_a_plain_mode_is_near_the_best_plan(graph):
+    plain = min(graph.input_width, graph.output_width) * graph.total_edges
+    if not find_separators(graph):
+        assert plain <= 1.1 * best_fma(graph) + 1e-9
+
+
+def test_plans_are_close_to_the_best_choice_of_cuts():
+    rng = np.random.default_rng(11)
+    ratios = []
+    while len(ratios) < 120:
+        size, span = int(rng.integers(6, 15)), int(rng.integers(2, 15))
+        graph = random_graph(rng, size, span, density=rng.uniform(0, 0.4), kind=len(ratios) % 18)
+        sets = lower_sets(graph, limit=150)
+        if sets is None:
+            continue
+        best = choose_nested(cut_family(graph, sets))[0]
+        ratios.append(planned_fma(graph, find_separators(graph)) / best)
+    assert np.mean(ratios) <= 1.02
+    assert max(ratios) <= 1.2
+    assert min(ratios) >= 1
+
+
+def test_plans_on_long_paths_are_as_good_as_with_every_cut():
+    rng = np.random.default_rng(2)
+    for trial in range(12):
+        draws = rng.integers(1, 100, 120) if trial % 2 else np.rint(np.exp(rng.uniform(0, 5, 120)))
+        widths = [300, *draws.astype(int).tolist(), 200]
+        graph = path(widths, [3 * width for width in widths] if trial % 3 else None)
+        best = solve(JacobianChain.from_sizes(sizes=widths, edges=graph.edges[1:].tolist())).makespan
+        assert planned_fma(graph, find_separators(graph)) <= 1.01 * best
+
+
+def test_fewer_links_never_make_a_cheaper_plan():
+    rng = np.random.default_rng(4)
+    for kind in range(6):
+        graph = random_graph(rng, 14, span=4, density=0.15, kind=kind)
+        found = [find_separators(graph, max_links=q, stop_within=None) for q in range(1, 9)]
+        assert [len(s) < q for q, s in enumerate(found, 1)] == [True] * 8
+        costs = [planned_fma(graph, s) for s in found]
+        assert costs[-1] <= min(costs)
+
+
+def strands(lengths, *, interleave):
+    """Build independent strands of width 9 with one value of width 1 in the middle, and join them."""
+    widths, parents, last, done = [20], [[]], [0] * len(lengths), [0] * len(lengths)
+    while any(d < n for d, n in zip(done, lengths, strict=True)):
+        for k, length in enumerate(lengths):
+            for _ in range(1 if interleave else length):
+                if done[k] < length:
+                    widths.append(1 if done[k] == length // 2 else 9)
+                    parents.append([last[k]])
+                    last[k] = len(widths) - 1
+                    done[k] += 1
+    return tape_graph([*widths, 20], [*parents, last])
+
+
+@pytest.mark.parametrize("interleave", [True, False])
+@pytest.mark.parametrize("lengths", [(4, 7), (30, 10, 61), (300, 200)])
+def test_interleaved_independent_work(lengths, interleave):
+    graph = strands(lengths, interleave=interleave)
+    assert live_width(graph) >= 10
+    assert narrowest(graph).width == len(lengths)
+    assert narrowest(graph).reason == "minimal"
+
+
+def test_parameters_that_pass_through_are_in_every_separator():
+    # y_{k+1} = f(y_k, theta): y starts from a wide input, is narrow, and ends wide
+    widths, parents = [30, 3, 6], [[], [0], [0]]
+    for k in range(20):
+        widths.append(6)
+        parents.append([1, 2 + k])
+    graph = tape_graph([*widths, 30], [*parents, [len(widths) - 1]])
+    separators = [s for s in find_separators(graph) if s.width == 9]
+    assert separators
+    assert all(1 in s.vertices for s in separators)
+    assert separators[0].reason == "minimal" or least_width(graph) < 9
+
+
+def test_skip_connections_are_counted():
+    # 0 -> 1 -> ... -> 8 and a skip from 2 to 7: every cut between them holds vertex 2 as well
+    widths = [40, 20, 5, 20, 3, 20, 20, 20, 40]
+    edges = [0, 100, 100, 400, 400, 100, 100, 100, 100]
+    graph = tape_graph(widths, [[], [0], [1], [2], [3], [4], [5], [6, 2], [7]], edges)
+    found = {s.vertices: s.width for s in find_separators(graph, stop_within=None)}
+    assert found.items() >= {(2,): 5, (2, 4): 8}.items()
+    assert (4,) not in found
+
+
+def test_inputs_that_are_read_late_wait_in_the_separators():
+    # two inputs; the second one is read by the last operation only
+    graph = tape_graph([20, 4, 10, 2, 10, 30], [[], [], [0], [2], [3], [4, 1]], inputs=(0, 1))
+    found = narrowest(graph)
+    assert (found.vertices, found.width) == ((1, 3), 6)
+
+
+def test_wide_values_that_are_read_late_are_computed_late():
+    # 2 = expand(1) is made early on the tape and read last; a cut behind 4 needs vertex 1 instead of it
+    widths, parents = [50, 5, 90, 30, 2, 30, 50], [[], [0], [1], [1], [3], [4], [5, 2]]
+    graph = tape_graph(widths, parents, [0, 100, 100, 400, 400, 100, 100])
+    found = {s.vertices: s.width for s in find_separators(graph, stop_within=None)}
+    assert found.items() >= {(1,): 5, (1, 4): 7}.items()
+
+
+def test_outputs_that_are_ready_early_wait_in_the_separators():
+    # vertex 2 is an output, and the rest of the work goes on behind it
+    widths, parents = [30, 20, 2, 20, 3, 20, 40], [[], [0], [1], [2], [3], [4], [5]]
+    graph = tape_graph(widths, parents, [0, 100, 100, 900, 900, 100, 100], outputs=(2, 6))
+    found = {s.vertices: s.width for s in find_separators(graph, stop_within=None)}
+    assert found.items() >= {(2,): 2, (2, 4): 5}.items()
+
+
+def test_parts_of_an_array_that_are_read_later_cross_the_cut_as_slices():
+    # a state of four elements takes in x[0], ..., x[8] one after the other; x[9] is read at the very end
+    widths, parents, state = [10], [[]], []
+    for _ in range(9):
+        widths += [1, 4]
+        parents += [[0], [len(widths) - 2, *state]]
+        state = [len(widths) - 1]
+    widths += [20, 1, 9]
+    parents += [state, [0], [len(widths) - 3, len(widths) - 2]]
+    graph = tape_graph(widths, parents, [0, *([0, 8] * 9), 80, 0, 45])
+    assert live_width(graph) == 9
+    assert narrowest(graph) == Separator((18, 20), 5, "minimal")
+
+
+def test_values_without_width_are_never_cut():
+    graph = tape_graph([20, -1, 3, -1, 20], [[], [0], [1], [2], [3]], [0, 9, 9, 9, 9])
+    assert [s.vertices for s in find_separators(graph)] == [(2,)]
+    assert find_separators(tape_graph([20, -1, -1, 20], [[], [0], [1], [2]], [0, 9, 9, 9])) == ()
+
+
+def test_cuts_that_only_pass_data_along_are_dropped():
+    graph = path([30, 4, 2, 4, 30], [0, 50, 0, 0, 50])
+    assert [s.vertices for s in find_separators(graph)] == [(2,)]
+
+
+@pytest.mark.parametrize(
+    "graph",
+    [
+        path([5, 5]),
+        path([5, 5, 5], [0, 0, 0]),
+        tape_graph([4], [[]]),
+        path([1, 7, 7, 9]),
+        path([50, 48, 49, 60]),
+        tape_graph([9, 9, 9, 9], [[], [0], [0], [1, 2]]),
+    ],
+)
+def test_nothing_to_gain_gives_no_separators(graph):
+    assert find_separators(graph) == ()
+    assert assign_chunks(graph, ()).tolist() == [0] * graph.size
+
+
+def test_several_machines_get_cuts_where_one_needs_none():
+    graph = path([30] * 9)
+    assert find_separators(graph) == ()
+    spread = find_separators(graph, stop_within=None)
+    assert len(spread) == 7
+    assert {s.reason for s in spread} == {"minimal"}
+
+
+def test_large_graphs_without_structure():
+    # layers of 100 values, each computed from the value above it and a random one of the layer before
+    rng = np.random.default_rng(0)
+    layers, width = 200, 100
+    parents = [[], *([0] for _ in range(width))]
+    for start in range(1, (layers - 1) * width + 1, width):
+        parents += [[start + i, start + int(rng.integers(width))] for i in range(width)]
+    last = list(range(len(parents) - width, len(parents)))
+    widths = [5000, *rng.integers(1, 50, layers * width).tolist(), 5000]
+    graph = tape_graph(widths, [*parents, last], [1] * len(widths))
+    separators = find_separators(graph)
+    check_separators(graph, separators[::6])
+    assert min(s.width for s in separators) < 0.8 * live_width(graph)
+
+
+BENT = tape_graph([9, 3, 4, 9, 9], [[], [0], [1], [1, 2], [3]])
+
+
+@pytest.mark.parametrize(
+    ("separators", "message"),
+    [
+        ([Separator((7,), 1, "cost")], "entry 7, which is on no path"),
+        ([Separator((2, 1), 7, "cost")], "must increase"),
+        ([Separator((1, 2), 6, "cost")], "claims a width of 6 elements, but its values have 7"),
+        ([Separator((2,), 4, "cost")], "does not separate"),
+        ([Separator((2, 3), 13, "cost")], "contains tape entry 2, which nothing behind it reads"),
+        ([Separator((1, 3), 12, "cost")], "contains tape entry 1, which nothing behind it reads"),
+        ([Separator((3,), 9, "cost"), Separator((1,), 3, "cost")], "is not nested"),
+        ([Separator((1,), 3, "cost"), Separator((1,), 3, "cost")], "repeats the one before it"),
+        ([Separator((0,), 9, "cost")], "or the inputs"),
+    ],
+)
+def test_broken_separators_are_rejected(separators, message):
+    with pytest.raises(SeparatorError, match=message):
+        check_separators(BENT, separators)
+
+
+def test_a_separator_with_a_path_that_crosses_it_twice_is_rejected():
+    graph = tape_graph([500, 1, 9, 9, 1, 9, 500], [[], [0], [1], [0], [2, 3], [1, 2], [4, 5]])
+    with pytest.raises(SeparatorError, match="lacks tape entry 2, which is computed before it and read"):
+        check_separators(graph, [Separator((1, 4), 2, "cost")])
+
+
+def test_values_without_width_are_rejected_in_separators():
+    graph = tape_graph([20, -1, 20], [[], [0], [1]], [0, 9, 9])
+    with pytest.raises(SeparatorError, match="a value without real elements"):
+        check_separators(graph, [Separator((1,), -1, "cost")])
+
+
+def test_mutated_separators_are_rejected():
+    graph = strands((6, 9), interleave=True)
+    separators = find_separators(graph)
+    check_separators(graph, separators)
+    for number, separator in enumerate(separators):
+        dropped = replace(separator, vertices=separator.vertices[1:], width=separator.width)
+        with pytest.raises(SeparatorError):
+            check_separators(graph, [*separators[:number], dropped, *separators[number + 1 :]])
+
+
+def test_the_width_profile_shows_what_reordering_would_gain():
+    graph = strands((4, 7), interleave=True)
+    profile = width_profile(graph, shares=3)
+    assert (profile.minimal <= profile.live).all()
+    assert profile.minimal.min() == 2 < profile.live.min() == live_width(graph)
+    assert str(profile).splitlines()[0].split() == ["entry", "live", "minimal", "elements"]
+    assert len(str(profile).splitlines()) == len(profile.entries) + 1
