@@ -108,9 +108,11 @@ class _Search:
             if deadline is not None and perf_counter() > deadline:
                 return False
             self.nodes += 1
+            if self._bound(node) >= self.best:
+                continue
             if node.unfinished == 0:
                 self._improve(node)
-            elif self._bound(node) < self.best and not self._dominated(node):
+            elif not self._dominated(node):
                 stack.append(self._children(node))
         return True
 
@@ -119,9 +121,7 @@ class _Search:
         return self.tails[step] - self.costs[step]
 
     def _improve(self, node: _Node) -> None:
-        """Keep the start times of a complete schedule if it is better."""
-        if node.time >= self.best:
-            return
+        """Keep the start times of a complete schedule that is better than all before."""
         self.best, starts, decisions = node.time, [0] * len(self.costs), node.starts
         while decisions:
             step, start, decisions = decisions
