@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from tapesplit.graph import TapeGraph
 from tapesplit.leaves import element_count
 from tapesplit.rules import Elementwise, Movement, Rule, count_edges, find_rule
-from tapesplit.structure import Structure
+from tapesplit.structure import Structure, real_constants
 from tapesplit.tape import Tape
 
 __all__ = ["CallKind", "TapeFacts", "facts_of", "graph_of"]
@@ -88,15 +88,15 @@ def facts_of(tape: Tape, structure: Structure) -> TapeFacts:
         primitive, argnums, _, args, kwargs, value = tape.entries[index]
         edges[index] = 0 if primitive is None else count_edges(primitive, value, args, argnums, kwargs)
 
-    statics = {static: _is_real_static(static) for static in set(structure.statics)}
-    plain = np.array([statics[static] for static in structure.statics])
     elementwise = np.array([k.is_elementwise for k in kinds])[kind]
+    for index in np.flatnonzero(elementwise & (np.array([k.arity > len(k.argnums) for k in kinds])[kind])).tolist():
+        elementwise[index] = real_constants(structure.statics[index])
     moves = np.array([isinstance(k.rule, Movement) for k in kinds])[kind]
 
     counts = np.fromiter(map(len, structure.parents), dtype=np.int64, count=len(kind))
     first_parent = np.concatenate([[0], np.cumsum(counts)])
     parents = np.fromiter(chain.from_iterable(structure.parents), dtype=np.int64, count=int(first_parent[-1]))
-    return TapeFacts(kinds, kind, sizes, edges, doubles & (moves | (elementwise & plain)), first_parent, parents)
+    return TapeFacts(kinds, kind, sizes, edges, doubles & (moves | elementwise), first_parent, parents)
 
 
 def _is_shape(form: Any) -> bool:
@@ -115,22 +115,7 @@ def _real_size(form: Any) -> int:
         return prod(form)
     kind, shape = form
     is_float = kind is float or (isinstance(kind, type) and issubclass(kind, np.floating))
-    return prod(shape) if is_float or (isinstance(kind, str) and kind[1] == "f") else -1
-
-
-def _is_real_static(static: Any) -> bool:
-    """Whether constant arguments are real numbers and arrays of them, given by position."""
-    if static is None or static == ():
-        return True
-    positional, keywords = static
-    return not keywords and all(key is None or _is_real_key(key) for key in positional)
-
-
-def _is_real_key(key: Any) -> bool:
-    """Whether the key of a constant is that of an integer, a boolean, or an array of real numbers."""
-    if type(key) is not tuple:
-        return False
-    return key[0] in {int, bool} or (isinstance(key[0], str) and key[0][1] in "fiub")
+    return prod(shape) if is_float or (isinstance(kind, np.dtype) and kind.kind == "f") else -1
 
 
 def graph_of(tape: Tape, facts: TapeFacts) -> TapeGraph:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from tapesplit.chunks import Chunk
 from tapesplit.facts import CallKind, TapeFacts
 from tapesplit.rules import IndexMap, Movement, index_map
-from tapesplit.structure import Structure
+from tapesplit.structure import Structure, hashable
 from tapesplit.tape import Tape
 from tapesplit.triangular import substitute, substitute_transposed
 
@@ -214,7 +214,7 @@ def _number(
         key = (
             structure.primitives[index],
             structure.argnums[index],
-            structure.statics[index],
+            hashable(structure.statics[index]),
             structure.forms[index],
             *(structure.forms[p] for p in parents),
         )
