@@ -1,11 +1,15 @@
 """Plans: how the Jacobian of every tape of one structure is computed, and the numbers behind that choice."""
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import accumulate
+from typing import Any, Literal
 
 from jcdp_core import ElementalJacobian, JacobianChain, Mode, Solution, solve
 from tapesplit.chunks import Chunk, chunk_chain, cut_into_chunks
 from tapesplit.facts import TapeFacts, facts_of, graph_of
+from tapesplit.graph import TapeGraph
 from tapesplit.separators import Separator, find_separators
 from tapesplit.structure import Structure
 from tapesplit.sweep import Sweep, compile_sweep
@@ -58,6 +62,8 @@ class JacobianPlan:
         Name of the function.
     structure
         What a tape must look like for the plan to fit.
+    graph
+        Graph of the tape: sizes and scalar edges of its values.
     separators
         Nested vertex separators between the chunks.
     chunks
@@ -80,6 +86,7 @@ class JacobianPlan:
 
     name: str
     structure: Structure
+    graph: TapeGraph
     separators: tuple[Separator, ...]
     chunks: tuple[Chunk, ...]
     chain: JacobianChain
@@ -105,6 +112,52 @@ class JacobianPlan:
         """Cost of one tangent and of one adjoint sweep with all directions, in fma."""
         edges = sum(chunk.edges for chunk in self.chunks)
         return {"tangent": self.chunks[0].n * edges, "adjoint": self.chunks[-1].m * edges}
+
+    @property
+    def peak_bytes(self) -> int:
+        """Most memory that Jacobians of parts of the chain take at the same time in the schedule, in bytes.
+
+        Each is there from the start of its step to the end of the step that uses it. Values inside a sweep
+        are not counted.
+        """
+        sequence, tasks, links = self.solution.sequence, self.solution.schedule.tasks, self.chain.links
+        changes = []
+        for step, task, successor in zip(sequence.operations, tasks, sequence.successors, strict=True):
+            size = 8 * links[step.j - 1].m * links[step.i].n
+            changes += [
+                (task.start, size),
+                (task.finish if successor is None else tasks[successor].finish, -size),
+            ]
+        return max(accumulate(size for _, size in sorted(changes)))
+
+    def describe(self, level: Literal["line", "normal", "full"] = "normal") -> str:
+        """Describe the plan in one line, in tables, or in full; see `tapesplit.draw.describe`."""
+        return _views().describe(self, level)
+
+    def draw(self, path: str | os.PathLike[str]) -> None:
+        """Draw the split tape into a file: .svg, .dot, .png or .pdf; see `tapesplit.draw.draw_split`."""
+        _views().draw_split(self, path)
+
+    def to_html(self, path: str | os.PathLike[str], records: Sequence[Any] | None = None) -> None:
+        """Write a report, with measured times if records are given; see `tapesplit.draw.write_report`."""
+        _views().write_report(self, path, records)
+
+    def __str__(self) -> str:
+        return self.describe("normal")
+
+    def __repr__(self) -> str:
+        return f"<JacobianPlan of {self.describe('line')}>"
+
+    def _repr_html_(self) -> str:
+        """Show the plan in a notebook."""
+        return _views().notebook_html(self)
+
+
+def _views() -> Any:
+    """Import the views, which stand above plans, when one is asked for."""
+    from tapesplit import draw as views  # noqa: PLC0415 - views read plans, so plans cannot import them at the top
+
+    return views
 
 
 def make_plan(
@@ -148,13 +201,16 @@ def make_plan(
         reason = f"method {method!r} was asked for"
     else:
         chain = chunk_chain(chunks)
-        reason = "cut at narrow interfaces" if separators else "no interface is narrow enough for a cut to pay"
+        reason = (
+            "cut at narrow interfaces" if separators else "no interface is narrow enough for a cut to pay"
+        )
     solver = "dp" if plain or method == "auto" else method
     solution = solve(chain, machines=machines, method=solver, memory_limit=memory_limit)
     tasks = _plan_tasks(solution)
     return JacobianPlan(
         name=tape.name,
         structure=structure,
+        graph=graph,
         separators=separators,
         chunks=chunks,
         chain=chain,
@@ -210,7 +266,12 @@ def _joined(chunks: Sequence[Chunk], links: Sequence[int]) -> Chunk:
         return parts[0]
     entries = tuple(sorted(entry for part in parts for entry in part.entries))
     return Chunk(
-        parts[0].sources, parts[-1].targets, entries, parts[0].n, parts[-1].m, sum(part.edges for part in parts)
+        parts[0].sources,
+        parts[-1].targets,
+        entries,
+        parts[0].n,
+        parts[-1].m,
+        sum(part.edges for part in parts),
     )
 
 

@@ -1,0 +1,6 @@
+"""Views of a plan: text, pictures and a report, all derived from the plan's public numbers on demand."""
+
+from tapesplit.draw.explain import advice, decisions
+from tapesplit.draw.text import describe
+
+__all__ = ["advice", "decisions", "describe"]

@@ -1,0 +1,244 @@
+"""Why a plan is as it is, and what would make the Jacobian of this function cheaper, in sentences."""
+
+from collections import Counter
+from collections.abc import Sequence
+from itertools import groupby
+from typing import Final
+
+from jcdp_core import Mode
+from tapesplit.draw.numbers import count, ratio
+from tapesplit.draw.rows import LinkRow, StepRow, link_rows, operation_counts, primitive_name, step_rows
+from tapesplit.plan import JacobianPlan
+from tapesplit.rules import find_rule
+from tapesplit.separators import Separator
+
+__all__ = ["advice", "decisions"]
+
+_MOST: Final = 6
+"""So many cuts, or groups of links, get a sentence each."""
+_CUT_REASONS: Final = {
+    "minimal": "no cut of the whole tape is narrower",
+    "cost": "the cheapest chain on one machine needs it",
+    "spread": "narrowest near an equal share of the work, so that several machines can have some",
+}
+
+
+def decisions(plan: JacobianPlan) -> tuple[str, ...]:
+    r"""Say why the tape was cut as it was, why links are swept in their modes, and why so many machines work.
+
+    Parameters
+    ----------
+    plan
+        The plan.
+
+    Returns
+    -------
+    tuple of str
+        Sentences, in that order.
+
+    Examples
+    --------
+    >>> import autograd.numpy as np
+    >>> from tapesplit import parallel_jacobian
+    >>> plan = parallel_jacobian(lambda x: np.sin(x) * x, machines=2).plan(np.ones(3))
+    >>> print(*decisions(plan), sep="\n")
+    Not cut: no interface is narrow enough for a cut to pay.
+    The only link is swept in tangent mode with 3 directions, 27 fma; adjoint mode would take 27.
+    One of 2 machines works: each step needs the one before.
+    """
+    return (*_cuts(plan), *_modes(plan), _machines(plan))
+
+
+def _cuts(plan: JacobianPlan) -> list[str]:
+    """One sentence a separator, or why there is none."""
+    if not plan.separators:
+        return [f"Not cut: {plan.reason}."]
+    shown = [_cut(plan, separator) for separator in plan.separators[:_MOST]]
+    rest = Counter(separator.reason for separator in plan.separators[_MOST:])
+    return shown + [f"{times} more cuts: {_CUT_REASONS[reason]}." for reason, times in rest.items()]
+
+
+def _cut(plan: JacobianPlan, separator: Separator) -> str:
+    """Say where and why one cut is."""
+    first, others = separator.vertices[0], len(separator.vertices) - 1
+    where = f"entry {first} ({primitive_name(plan, first)})" + (f" and {others} more" if others else "")
+    return f"Cut at {where}, {count(separator.width)} elements: {_CUT_REASONS[separator.reason]}."
+
+
+def _modes(plan: JacobianPlan) -> list[str]:
+    """Say how the only link is swept, or each group of neighbors that is swept alike."""
+    rows = link_rows(plan)
+    if len(rows) == 1:
+        return [_only_mode(plan, rows[0])]
+    groups = [list(group) for _, group in groupby(rows, key=lambda row: (row.mode, row.directions))]
+    sentences = [_swept_alike(group) for group in groups[:_MOST]]
+    if len(groups) > _MOST:
+        sentences.append(f"The other {len(groups) - _MOST} groups of links are in the table of the chain.")
+    forced = [
+        row.number
+        for row, link in zip(rows, plan.chain.links, strict=True)
+        if not (link.tangent and link.adjoint)
+    ]
+    if forced:
+        sentences.append(f"Links that only one mode can sweep: {', '.join(map(str, forced))}.")
+    return sentences
+
+
+def _swept_alike(rows: Sequence[LinkRow]) -> str:
+    """Say how neighboring links are swept, and where the number of directions comes from."""
+    first, mode, directions = rows[0], rows[0].mode.name.lower(), count(rows[0].directions)
+    other = first.m if first.mode is Mode.TANGENT else first.n
+    text = f"{_links([row.number for row in rows])} swept in {mode} mode with {directions} directions"
+    if len(rows) == 1 and first.directions in {first.n, first.m}:
+        inputs, outputs = ("inputs", "outputs") if first.mode is Mode.TANGENT else ("outputs", "inputs")
+        return f"{text}, its {inputs}; it has {count(other)} {outputs}."
+    return f"{text}, the width of the interface where the sweep began."
+
+
+def _links(numbers: Sequence[int]) -> str:
+    """Name links with a verb: "Link 3 is", "Links 3 to 5 are"."""
+    if len(numbers) == 1:
+        return f"Link {numbers[0]} is"
+    return f"Links {numbers[0]} to {numbers[-1]} are"
+
+
+def _only_mode(plan: JacobianPlan, row: LinkRow) -> str:
+    """Compare the two modes of an uncut tape."""
+    link = plan.chain.links[0]
+    other, fma = (
+        ("adjoint", row.m * link.adjoint_cost)
+        if row.mode is Mode.TANGENT
+        else ("tangent", row.n * link.tangent_cost)
+    )
+    available = link.adjoint if row.mode is Mode.TANGENT else link.tangent
+    rest = f"{other} mode would take {count(fma)}" if available else f"{other} mode is not available here"
+    return (
+        f"The only link is swept in {row.mode.name.lower()} mode with "
+        f"{_plural(row.directions, 'direction')}, {count(plan.fma)} fma; {rest}."
+    )
+
+
+def _machines(plan: JacobianPlan) -> str:
+    """Say how many machines work and what that gains."""
+    used = len({task.machine for task in plan.tasks})
+    if plan.machines == 1:
+        return "One machine was planned for."
+    if used == 1:
+        return f"One of {plan.machines} machines works: {_why_one(plan)}."
+    return (
+        f"{used} of {plan.machines} machines work: together they take {count(plan.makespan)} instead of "
+        f"{count(plan.fma)} fma, {ratio(plan.fma / plan.makespan)} × less."
+    )
+
+
+def _why_one(plan: JacobianPlan) -> str:
+    """Why no second machine has anything to do."""
+    if all(len(task.needs) < 2 for task in plan.tasks):
+        return "each step needs the one before"
+    return "no order of the steps in parallel is faster"
+
+
+def advice(plan: JacobianPlan) -> tuple[str, ...]:
+    r"""Say what bounds the plan, and what change of the function would lower it.
+
+    Parameters
+    ----------
+    plan
+        The plan.
+
+    Returns
+    -------
+    tuple of str
+        Sentences, the most useful first.
+
+    Examples
+    --------
+    >>> import autograd.numpy as np
+    >>> from tapesplit import parallel_jacobian
+    >>> plan = parallel_jacobian(lambda x: np.sin(x) * x, machines=1).plan(np.ones(3))
+    >>> print(*advice(plan), sep="\n")
+    The function's values never pass through an interface much narrower than its 3 inputs or outputs. One
+    that is narrower would be a place to cut.
+    """
+    return tuple(filter(None, (_loops(plan), _interface(plan), _bottleneck(plan), _spare_machines(plan))))
+
+
+def _loops(plan: JacobianPlan) -> str:
+    """Name the primitives that are swept one direction at a time."""
+    entries = [
+        entry
+        for chunk in plan.chunks
+        for entry in chunk.entries
+        if find_rule(plan.structure.primitives[entry]) is None  # type: ignore[arg-type]  # an input is in no chunk
+    ]
+    if not entries:
+        return ""
+    return (
+        f"No vector rule is registered for {operation_counts(plan, entries)}: these carry one direction "
+        "at a time. tapesplit.defvector gives them one."
+    )
+
+
+def _interface(plan: JacobianPlan) -> str:
+    """Compare the narrowest interface with the ends."""
+    chain = plan.chain
+    ends = min(chain.sizes[0], chain.sizes[-1])
+    narrowest = min(chain.sizes[1:-1], default=ends)
+    if narrowest < ends:
+        return (
+            f"The narrowest interface has {count(narrowest)} elements, inputs or outputs {count(ends)}. Sweeps "
+            "that start there cost in proportion to its width: a narrower one makes them cheaper."
+        )
+    if ends <= 1:
+        side = "input" if chain.sizes[0] == 1 else "output"
+        return f"There is one {side}: a single sweep is the cheapest Jacobian there is."
+    return (
+        f"The function's values never pass through an interface much narrower than its {count(ends)} inputs "
+        "or outputs. One that is narrower would be a place to cut."
+    )
+
+
+def _bottleneck(plan: JacobianPlan) -> str:
+    """Name the step that takes most of the time."""
+    steps = step_rows(plan)
+    if len(steps) == 1:
+        return ""
+    worst: StepRow = max(steps, key=lambda row: row.cost)
+    share = f"Step {worst.number}, {worst.operation}, is {worst.cost / plan.fma:.0%} of the work"
+    if worst.mode is Mode.MULTIPLY:
+        middle = worst.cost // (worst.rows * worst.columns)
+        last = worst.last - worst.first + 1 == len(plan.chain)
+        why = "; its size is that of the Jacobian itself" if last else ""
+        return f"{share}: a product of {worst.rows} × {middle} by {middle} × {worst.columns}{why}."
+    directions = worst.columns if worst.mode is Mode.TANGENT else worst.rows
+    return f"{share}: a sweep of {_plural(directions, 'direction')} for {_covered(worst)}."
+
+
+def _covered(step: StepRow) -> str:
+    """Name the links that a step's result covers."""
+    return f"link {step.first}" if step.first == step.last else f"links {step.first} to {step.last}"
+
+
+def _spare_machines(plan: JacobianPlan) -> str:
+    """Say whether more machines would help."""
+    path = max(_finish_on_unlimited(plan))
+    if plan.machines == 1 and path < 0.8 * plan.makespan:
+        return (
+            f"More machines would help: with enough of them these steps take {count(path)} fma instead of "
+            f"{count(plan.fma)}."
+        )
+    return ""
+
+
+def _finish_on_unlimited(plan: JacobianPlan) -> list[int]:
+    """When each step would finish if machines were no limit."""
+    sequence = plan.solution.sequence
+    finish: list[int] = []
+    for cost, needs in zip(sequence.costs, sequence.predecessors, strict=True):
+        finish.append(cost + max((finish[need] for need in needs), default=0))
+    return finish
+
+
+def _plural(number: int, noun: str) -> str:
+    """Write a number of things."""
+    return f"{count(number)} {noun}{'s' * (number != 1)}"

@@ -1,0 +1,134 @@
+"""What every view says about the links and steps of a plan, as plain rows."""
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from jcdp_core import Mode
+from tapesplit.draw.numbers import count
+from tapesplit.plan import JacobianPlan
+
+__all__ = ["LinkRow", "StepRow", "link_rows", "operation_counts", "primitive_name", "step_rows"]
+
+
+@dataclass(frozen=True, slots=True)
+class LinkRow:
+    """One link of the chain.
+
+    Parameters
+    ----------
+    number
+        1-based.
+    n, m
+        Elements that it maps from and to.
+    edges
+        Scalar edges |E|.
+    mode
+        Tangent or adjoint: how the plan sweeps it.
+    directions
+        Directions of that sweep.
+    operations
+        Its operations with their counts, for example "3 dot, 3 tanh".
+    """
+
+    number: int
+    n: int
+    m: int
+    edges: int
+    mode: Mode
+    directions: int
+    operations: str
+
+    @property
+    def sweep(self) -> str:
+        """How the plan sweeps the link, for example "adjoint × 8"."""
+        return f"{self.mode.name.lower()} × {count(self.directions)}"
+
+
+@dataclass(frozen=True, slots=True)
+class StepRow:
+    """One step of the elimination sequence in its place in the schedule.
+
+    Parameters
+    ----------
+    number
+        1-based.
+    operation
+        In the paper's notation, for example "ELI MUL (0 1 4)".
+    mode
+        Tangent, adjoint or multiply.
+    first, last
+        Links that its result covers, 1-based and inclusive.
+    machine
+        1-based.
+    start, finish, cost
+        In fma.
+    needs
+        Numbers of the steps whose results it takes.
+    rows, columns
+        Shape of the result.
+    """
+
+    number: int
+    operation: str
+    mode: Mode
+    first: int
+    last: int
+    machine: int
+    start: int
+    finish: int
+    cost: int
+    needs: tuple[int, ...]
+    rows: int
+    columns: int
+
+
+def link_rows(plan: JacobianPlan) -> tuple[LinkRow, ...]:
+    """Describe the links of the chain, in order.
+
+    Examples
+    --------
+    >>> import autograd.numpy as np
+    >>> from tapesplit import parallel_jacobian
+    >>> plan = parallel_jacobian(lambda x: np.sin(x) * x, machines=1).plan(np.ones(3))
+    >>> row, = link_rows(plan)
+    >>> row.edges, row.sweep, row.operations
+    (9, 'tangent × 3', 'sin, multiply')
+    """
+    links = plan.chain.links
+    swept: dict[int, tuple[Mode, int]] = {}
+    for operation in plan.solution.sequence.operations:
+        directions = links[operation.i].n if operation.mode is Mode.TANGENT else links[operation.j - 1].m
+        swept |= dict.fromkeys(operation.swept, (operation.mode, directions))
+    modes = [swept[index] for index in range(len(links))]
+    return tuple(
+        LinkRow(number, chunk.n, chunk.m, chunk.edges, *mode, operation_counts(plan, chunk.entries))
+        for number, (chunk, mode) in enumerate(zip(plan.chunks, modes, strict=True), start=1)
+    )
+
+
+def step_rows(plan: JacobianPlan) -> tuple[StepRow, ...]:
+    """Describe the steps of the elimination sequence, in order."""
+    links, sequence, tasks = plan.chain.links, plan.solution.sequence, plan.solution.schedule.tasks
+    return tuple(
+        StepRow(
+            task.index + 1, str(step), step.mode, step.i + 1, step.j,
+            task.machine + 1, task.start, task.finish, cost, tuple(need + 1 for need in needs),
+            links[step.j - 1].m, links[step.i].n,
+        )
+        for step, cost, needs, task in zip(
+            sequence.operations, sequence.costs, sequence.predecessors, tasks, strict=True
+        )
+    )  # fmt: skip
+
+
+def primitive_name(plan: JacobianPlan, entry: int) -> str:
+    """Name the operation of a tape entry."""
+    primitive = plan.structure.primitives[entry]
+    return "input" if primitive is None else getattr(primitive, "__name__", str(primitive)).strip("_")
+
+
+def operation_counts(plan: JacobianPlan, entries: Iterable[int]) -> str:
+    """Name the operations of tape entries with their counts, the most frequent first."""
+    counts = Counter(primitive_name(plan, entry) for entry in entries)
+    return ", ".join(f"{times} {name}" if times > 1 else name for name, times in counts.most_common())

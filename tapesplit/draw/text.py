@@ -1,0 +1,196 @@
+"""A plan as text: one line, one table, or everything, at most 100 columns wide."""
+
+import textwrap
+from collections.abc import Callable, Sequence
+from math import prod
+from typing import Final, Literal
+
+from tapesplit.draw.explain import advice, decisions
+from tapesplit.draw.numbers import bytes_text, count, ratio, shape_text, shorten
+from tapesplit.draw.rows import LinkRow, StepRow, link_rows, step_rows
+from tapesplit.plan import JacobianPlan
+
+__all__ = ["describe", "signature"]
+
+_WIDTH: Final = 100
+_ROWS: Final = 16
+"""The normal table shows so many links or steps; the full one shows all."""
+
+
+def describe(plan: JacobianPlan, level: Literal["line", "normal", "full"] = "normal") -> str:
+    """Describe a plan.
+
+    Parameters
+    ----------
+    plan
+        The plan.
+    level
+        "line" for one line; "normal" for the chain, the steps and the totals; "full" adds the schedule as a
+        picture, the reasons for the plan's choices, and what would make the Jacobian cheaper.
+
+    Returns
+    -------
+    str
+        At most 100 columns wide.
+
+    Raises
+    ------
+    ValueError
+        If there is no such level.
+
+    Examples
+    --------
+    >>> import autograd.numpy as np
+    >>> from tapesplit import parallel_jacobian
+    >>> def f(x):
+    ...     return np.sin(x) * x
+    >>> print(describe(parallel_jacobian(f, machines=1).plan(np.ones(3)), "line"))
+    f: (3,) -> (3,), one link, 27 fma on one machine, as much as all tangent
+    """
+    levels: dict[str, Callable[[JacobianPlan], str]] = {"line": _line, "normal": _normal, "full": _full}
+    if level not in levels:
+        raise ValueError(f"level must be 'line', 'normal' or 'full', but got {level!r}")
+    return levels[level](plan)
+
+
+def signature(plan: JacobianPlan) -> str:
+    """Write the function's name and shapes, for example "f: (3,) -> (2,)"."""
+    output, *inputs = plan.shapes
+    return f"{plan.name}: {', '.join(map(shape_text, inputs))} -> {shape_text(output)}"
+
+
+def _line(plan: JacobianPlan) -> str:
+    """One line."""
+    links = "one link" if len(plan.chain) == 1 else f"{len(plan.chain)} links"
+    end = f", {links}, {count(plan.makespan)} fma on {_machines(plan)}, {_gain(plan)}"
+    return shorten(signature(plan), _WIDTH - len(end)) + end
+
+
+def _gain(plan: JacobianPlan) -> str:
+    """Compare the makespan with that of the cheaper plain mode."""
+    mode = min(plan.baselines, key=lambda mode: plan.baselines[mode])
+    gain = plan.baselines[mode] / plan.makespan
+    if 0.99 < gain < 1.01:
+        return f"as much as all {mode}"
+    return (
+        f"{ratio(gain)} × less than all {mode}" if gain > 1 else f"{ratio(1 / gain)} × more than all {mode}"
+    )
+
+
+def _machines(plan: JacobianPlan) -> str:
+    """Count the machines that have something to do."""
+    used = len({task.machine for task in plan.tasks})
+    return "one machine" if used == 1 else f"{used} machines"
+
+
+def _normal(plan: JacobianPlan) -> str:
+    """Chain, steps, totals; long tables show their beginning and end."""
+    return "\n".join([*_head(plan), "", *_links(plan, _ROWS), "", *_steps(plan, _ROWS), "", *_totals(plan)])
+
+
+def _full(plan: JacobianPlan) -> str:
+    """Everything that there is to say."""
+    sequence, schedule = plan.solution.sequence, plan.solution.schedule
+    parts = [*_head(plan), "", *_links(plan, None), "", *_steps(plan, None), "", *_totals(plan)]
+    parts += ["", f"bracketing  {shorten(sequence.bracketing(), _WIDTH - 12)}"]
+    parts += ["", "machines over time (fma)", schedule.gantt(sequence, width=_WIDTH - 8)]
+    parts += ["", "Why this plan", *_sentences(decisions(plan))]
+    parts += ["", "What would make it faster", *_sentences(advice(plan))]
+    return "\n".join(parts)
+
+
+def _head(plan: JacobianPlan) -> list[str]:
+    """Name function, shapes and tape."""
+    output, *inputs = plan.shapes
+    size = f"{prod(output)} × {sum(map(prod, inputs))}"
+    operations = sum(len(chunk.entries) for chunk in plan.chunks)
+    edges = count(sum(chunk.edges for chunk in plan.chunks))
+    cuts = len(plan.separators)
+    cut = "not cut" if not cuts else f"cut at {cuts} separator{'s' * (cuts != 1)} into {cuts + 1} links"
+    end = f", a {size} Jacobian"
+    return [
+        shorten(signature(plan), _WIDTH - len(end)) + end,
+        f"tape of {count(operations)} operations, |E| = {edges}, {cut}",
+        shorten(f"{plan.solution.method}: {plan.reason}", _WIDTH),
+    ]
+
+
+def _links(plan: JacobianPlan, most: int | None) -> list[str]:
+    """Table of the chain."""
+
+    def cells(row: LinkRow) -> tuple[str, ...]:
+        return (
+            str(row.number),
+            f"{count(row.n)} -> {count(row.m)}",
+            count(row.edges),
+            row.sweep,
+            row.operations,
+        )
+
+    head = ("link", "elements", "|E|", "swept", "operations")
+    return _table(head, [cells(row) for row in link_rows(plan)], ">>><<", most)
+
+
+def _steps(plan: JacobianPlan, most: int | None) -> list[str]:
+    """Table of the elimination sequence and its schedule."""
+
+    def cells(row: StepRow) -> tuple[str, ...]:
+        needs = " ".join(map(str, row.needs)) or "-"
+        times = (count(row.start), count(row.finish), count(row.cost))
+        return (
+            str(row.number),
+            row.operation,
+            str(row.machine),
+            *times,
+            needs,
+            f"{count(row.rows)} × {count(row.columns)}",
+        )
+
+    head = ("step", "operation", "machine", "start", "finish", "fma", "needs", "result")
+    return _table(head, [cells(row) for row in step_rows(plan)], "><>>>><>", most)
+
+
+def _totals(plan: JacobianPlan) -> list[str]:
+    """Totals of the plan and of its alternatives."""
+    proof = "reached: the plan is optimal" if plan.solution.optimal else "for every plan of this chain"
+    rows = [
+        ("all tangent", f"{count(plan.baselines['tangent'])} fma", ""),
+        ("all adjoint", f"{count(plan.baselines['adjoint'])} fma", ""),
+        ("plan", f"{count(plan.fma)} fma", "work of all machines together"),
+        ("makespan", f"{count(plan.makespan)} fma", f"on {_machines(plan)}, {_gain(plan)}"),
+        ("lower bound", f"{count(plan.solution.lower_bound)} fma", proof),
+        ("peak memory", bytes_text(plan.peak_bytes), "of Jacobians, without the values inside a sweep"),
+    ]
+    return _table(None, rows, "<><", None)
+
+
+def _table(
+    head: tuple[str, ...] | None, rows: Sequence[tuple[str, ...]], align: str, most: int | None
+) -> list[str]:
+    """Align columns; leave out the middle rows of a table that is too long."""
+    shown = list(rows)
+    if most is not None and len(rows) > most:
+        shown = [*rows[: most // 2], *rows[-(most // 2) :]]
+    lines = [head, *shown] if head else shown
+    widths = [max(len(line[column]) for line in lines) for column in range(len(align))]
+    text = [
+        shorten(
+            "  ".join(
+                f"{cell:{side}{width}}" for cell, side, width in zip(line, align, widths, strict=True)
+            ).rstrip(),
+            _WIDTH,
+        )
+        for line in lines
+    ]
+    if len(shown) < len(rows):
+        text.insert(most // 2 + (head is not None), f"{'…':>{widths[0]}}  {len(rows) - len(shown)} more")  # type: ignore[operator]
+    return text
+
+
+def _sentences(sentences: Sequence[str]) -> list[str]:
+    """Wrap sentences as list items."""
+    return [
+        line
+        for sentence in sentences
+        for line in textwrap.wrap(sentence, _WIDTH, initial_indent="- ", subsequent_indent="  ")
+    ]
