@@ -118,7 +118,7 @@ def check_schedule(sequence: EliminationSequence, schedule: Schedule, machines: 
     >>> chain = JacobianChain.from_sizes([3, 2, 5], [7, 11])
     >>> steps = map(Operation.parse, ["ACC TAN (0 1)", "ELI TAN (0 1 2)"])
     >>> sequence = EliminationSequence.from_operations(chain, steps)
-    >>> schedule = Schedule([Task(0, 0, 0, 21, (0,)), Task(1, 1, 20, 53, (1,))], machines=2)
+    >>> schedule = Schedule((Task(0, 0, 0, 21, (0,)), Task(1, 1, 20, 53, (1,))), machines=2)
     >>> check_schedule(sequence, schedule)
     Traceback (most recent call last):
         ...

@@ -78,7 +78,7 @@ class JacobianChain:
 
     Parameters
     ----------
-    links : iterable of ElementalJacobian
+    links : tuple of ElementalJacobian
         In the order of evaluation, F_1 first; at least one.
 
     Raises
@@ -92,7 +92,7 @@ class JacobianChain:
 
     Examples
     --------
-    >>> chain = JacobianChain([ElementalJacobian(3, 2, 7), ElementalJacobian(2, 5, 11)])
+    >>> chain = JacobianChain((ElementalJacobian(3, 2, 7), ElementalJacobian(2, 5, 11)))
     >>> chain.sizes, chain.edges
     ((3, 2, 5), (7, 11))
     """

@@ -62,9 +62,9 @@ class EliminationSequence:
 
     Parameters
     ----------
-    operations : iterable of Operation
+    operations : tuple of Operation
         The steps.
-    costs : iterable of int
+    costs : tuple of int
         Cost of each step (fma).
 
     References

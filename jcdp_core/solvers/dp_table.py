@@ -175,11 +175,11 @@ class Table:
 
 
 def _useful_machines(problem: Problem) -> int:
-    """Return the number of rows that differ: no more than q machines are of use, unless they bring memory."""
-    machines = problem.machines or 0
+    """Return the number of rows that differ: more than q machines are of use only if they bring memory."""
+    useful = len(problem.chain)
     if problem.shared_memory and problem.memory_limit is not None:
-        return machines
-    return min(machines, len(problem.chain))
+        useful = max(useful, -(-max(problem.chain.edges) // problem.memory_limit))
+    return min(problem.machines or 0, useful)
 
 
 def _largest_makespan(problem: Problem) -> int:

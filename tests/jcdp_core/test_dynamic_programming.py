@@ -201,6 +201,18 @@ def test_shared_memory_lends_a_pool_the_memory_of_its_machines():
     assert adjoint.pool == (0, 1)
 
 
+def test_more_machines_than_links_are_of_use_only_for_their_memory():
+    chain = JacobianChain.from_sizes([50, 1, 50], [60, 60])
+    for machines in (2, 5, 6, 10**9):
+        problem = Problem(chain, machines, memory_limit=11, shared_memory=True)
+        solution = solve_dynamic_programming(problem)
+        check(problem, solution)
+        # The adjoint of the first link tapes 60 edges: that takes the memory of six machines.
+        modes = {step.mode for step in solution.sequence.operations}
+        assert (Mode.ADJOINT in modes) == (machines >= 6)
+    assert solve(chain, machines=10**9).makespan == solve(chain, machines=2).makespan
+
+
 def test_memory_limit_counts_all_links_of_one_elimination():
     # Adjoints are by far the cheapest; each link fits, any two do not.
     chain = JacobianChain.from_sizes([90, 90, 90, 1], [50, 50, 50])
