@@ -150,7 +150,7 @@ def place(sequence: EliminationSequence, starts: list[int], machines: int) -> Sc
     >>> place(sequence, [0, 21], machines=2).makespan
     54
     """
-    free = [0] * machines
+    free = [0] * min(machines, len(starts))
     tasks: dict[int, Task] = {}
     for index in sorted(range(len(starts)), key=starts.__getitem__):
         machine = next(machine for machine, time in enumerate(free) if time <= starts[index])

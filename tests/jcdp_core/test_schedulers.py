@@ -110,6 +110,14 @@ def test_unlimited_machines_reach_the_longest_path():
         assert scheduling.schedule.machines == 3
 
 
+def test_idle_machines_cost_nothing():
+    sequence = solve(CHAIN_A, machines=3).sequence
+    for method in SCHEDULERS:
+        scheduling = schedule_sequence(sequence, machines=10**12, method=method)
+        check_schedule(sequence, scheduling.schedule)
+        assert scheduling.schedule.machines == 10**12
+
+
 def test_rescheduling_improves_the_dynamic_program():
     # New start times: about a fifth of such chains improve on two machines.
     rng = np.random.default_rng(4711)
