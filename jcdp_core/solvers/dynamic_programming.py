@@ -44,6 +44,9 @@ def solve_dynamic_programming(problem: Problem) -> Solution:
     -----
     O(q³ m log m) time, O(q² m) memory.
 
+    The tape of an elimination holds all links that it runs through, and a memory limit applies to their sum,
+    as in the paper. Where the sum is too large the steps are split; that does not change the makespan.
+
     References
     ----------
     Märtens & Naumann 2025, Sec. 2 and 3. A product that splits the machines l, …, u by s gives the second
