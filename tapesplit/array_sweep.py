@@ -277,7 +277,7 @@ def _last_uses(tape: Tape, chunk: Chunk, steps: Sequence[Step], inside: set[int]
 def _seeds(tape: Tape, indices: Sequence[int], matrix: np.ndarray | None) -> Seeds:
     """Seed the values of a separator."""
     values = [tape.entries[index][5] for index in indices]
-    batches = seed(matrix, [np.shape(v) for v in values], [np.result_type(v, np.float16) for v in values])
+    batches = seed(matrix, [np.shape(v) for v in values], [_dtype(v) for v in values])
     seeds: Seeds = {}
     for index, batch in zip(indices, batches, strict=True):
         seeds[index] = accumulate(seeds.get(index), batch)
@@ -287,8 +287,13 @@ def _seeds(tape: Tape, indices: Sequence[int], matrix: np.ndarray | None) -> See
 def _collect(tape: Tape, indices: Sequence[int], seeds: Mapping[int, Batch], count: int) -> np.ndarray:
     """Join the directions of the values of a separator."""
     values = [tape.entries[index][5] for index in indices]
-    dtype = np.result_type(*values, np.float16)
+    dtype = np.result_type(*map(_dtype, values))
     return assemble([seeds.get(index) for index in indices], [element_count(v) for v in values], count, dtype)
+
+
+def _dtype(value: Any) -> np.dtype:
+    """Type of the derivatives of a value; a Python number is in double precision."""
+    return np.result_type(np.asarray(value), np.float16)
 
 
 def _dense(batch: Batch) -> Rows:

@@ -146,9 +146,8 @@ def count_edges(
     rule = _rules.get(primitive)
     if isinstance(rule, Movement):
         return 0
-    size = np.size(ans)
     if isinstance(rule, Elementwise):
-        return size * sum(i < len(rule.partials) and rule.partials[i] is not None for i in argnums)
+        return element_count(ans) * sum(i < len(rule.partials) and rule.partials[i] is not None for i in argnums)
     if isinstance(rule, Bulk) and rule.edges is not None:
         return int(rule.edges(ans, args, argnums, kwargs))
     return element_count(ans) * sum(element_count(args[i]) for i in argnums)
