@@ -116,9 +116,9 @@ def _vjp(entry: TapeEntry) -> Callable[[Any], Iterator[Any]]:
 
 def _cotangent(row: np.ndarray, value: Any) -> Any:
     """One adjoint in the form of the value; NumPy numbers stay numbers."""
-    return (
-        row[()] if np.shape(value) == () and isinstance(row, np.ndarray) else unflatten(np.ravel(row), value)
-    )
+    if isinstance(value, (tuple, list, dict)) or np.shape(value):
+        return unflatten(np.ravel(row), value)
+    return row[()] if isinstance(row, np.ndarray) else row
 
 
 def _dense(gradient: Any, like: Any) -> Any:

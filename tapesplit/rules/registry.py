@@ -8,8 +8,10 @@ elements in one axis, leaves in order.
 A rule is one of three kinds; everything without a rule is right through the loop of `tapesplit.rules.loop`.
 """
 
+import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from importlib import import_module
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -57,15 +59,34 @@ class Bulk:
 Rule: TypeAlias = Elementwise | Movement | Bulk
 
 _rules: dict[Primitive, Rule] = {}
+_pending: dict[str, str] = {}
 
 
 def find_rule(primitive: Primitive) -> Rule | None:
     """Return the vector rule of a primitive, None if it takes the loop over autograd's own rule."""
-    return _rules.get(primitive)
+    rule = _rules.get(primitive)
+    if rule is None and _load_pending():
+        rule = _rules.get(primitive)
+    return rule
+
+
+def rules_on_demand(host: str, module: str) -> None:
+    """Import a module of rules only once its host, whose primitives it registers, has been imported by somebody else."""
+    _pending[host] = module
+
+
+def _load_pending() -> bool:
+    """Import the rules of hosts that have been imported since; tell whether there were any."""
+    ready = [host for host in tuple(_pending) if host in sys.modules]
+    for host in ready:
+        import_module(_pending[host])
+        _pending.pop(host, None)
+    return bool(ready)
 
 
 def registered() -> Mapping[Primitive, Rule]:
     """Return all rules, by primitive."""
+    _load_pending()
     return dict(_rules)
 
 
@@ -143,11 +164,13 @@ def count_edges(
     primitive: Primitive, ans: Any, args: tuple[Any, ...], argnums: tuple[int, ...], kwargs: Any
 ) -> int:
     """Scalar edges |E| of one call: multiply-adds for each direction that goes through it."""
-    rule = _rules.get(primitive)
+    rule = find_rule(primitive)
     if isinstance(rule, Movement):
         return 0
     if isinstance(rule, Elementwise):
-        return element_count(ans) * sum(i < len(rule.partials) and rule.partials[i] is not None for i in argnums)
+        return element_count(ans) * sum(
+            i < len(rule.partials) and rule.partials[i] is not None for i in argnums
+        )
     if isinstance(rule, Bulk) and rule.edges is not None:
         return int(rule.edges(ans, args, argnums, kwargs))
     return element_count(ans) * sum(element_count(args[i]) for i in argnums)
