@@ -20,6 +20,7 @@ import autograd.numpy as anp
 import numpy as np
 from autograd.core import VJPNode
 from autograd.numpy.numpy_boxes import ArrayBox
+from autograd.numpy.numpy_wrapper import concatenate_args
 from autograd.tracer import Box, Node, box_type_mappings, isbox, notrace_primitives, trace_stack
 
 from tapesplit.errors import InputTypeError, OutputTypeError
@@ -228,13 +229,34 @@ def _roll(x: Any, shift: Any, axis: Any = None) -> Any:
     return _general_roll(x, shift, axis)
 
 
+def _concatenate(arr_list: Any, axis: Any = 0) -> Any:
+    """Record the concatenation of boxes of one tape and plain arrays directly."""
+    tape = next((item for item in arr_list if type(item) is TapeBox and item._entries is not None), None)
+    if tape is None or type(axis) is not int:
+        return _general_concatenate(arr_list, axis)
+    entries = tape._entries
+    args, argnums, parents = [axis], [], []
+    for position, item in enumerate(arr_list, 1):
+        if type(item) is TapeBox and item._entries is entries:
+            argnums.append(position)
+            parents.append(item._index)
+            args.append(item._value)
+        elif type(item) is np.ndarray:
+            args.append(item)
+        else:
+            return _general_concatenate(arr_list, axis)
+    value = np.concatenate(args[1:], axis)
+    return _recorded(tape, concatenate_args, tuple(argnums), tuple(parents), tuple(args), value)
+
+
 _general_roll = anp.roll
+_general_concatenate = anp.concatenate
 
 # While a tape is recorded, autograd.numpy holds these in place of its own wrappers: three times cheaper, same tape.
 _DIRECT = {
     name: _unary(getattr(anp, name), getattr(np, name))
     for name in ("sin", "cos", "tan", "tanh", "exp", "log", "sqrt", "square", "sinh", "cosh", "arctan")
-} | {"roll": functools.wraps(anp.roll)(_roll)}
+} | {"roll": functools.wraps(anp.roll)(_roll), "concatenate": functools.wraps(anp.concatenate)(_concatenate)}
 
 
 @contextmanager

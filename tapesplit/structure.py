@@ -26,7 +26,9 @@ class Structure:
     forms
         Shape of each value for float64 arrays and numbers; dtype and shape, or the nested form of a container, for others.
     statics
-        Constant arguments, see `static_key`: () for none, None for one plain float, else positional and keyword ones.
+        Constant arguments: () for none, None for one plain float, one integer or slice as it is, else keys, see `static_key`.
+    static_types
+        Types of these: ``1 == True``, but they index differently.
     inputs, output
         Number of inputs, index of the output.
     """
@@ -36,6 +38,7 @@ class Structure:
     parents: tuple[tuple[int, ...], ...]
     forms: list[Any]
     statics: list[Any]
+    static_types: list[type]
     inputs: int
     output: int | None
 
@@ -50,10 +53,19 @@ def structure_of(tape: Tape) -> Structure:
         for value in values
     ]
     statics = [
-        _NO_CONSTANTS if len(a) == len(g) and not k else _statics(a, g, k)
+        _NO_CONSTANTS
+        if len(a) == len(g) and not k
+        else _statics(a, g, k)
+        if len(a) != 2 or k
+        else constant
+        if (kind := type(constant := a[1 - g[0]])) in _EXACT
+        else None
+        if kind is float
+        else (static_key(constant),)
         for a, g, k in zip(args, argnums, kwargs, strict=True)
     ]
-    return Structure(primitives, argnums, parents, forms, statics, tape.inputs, tape.output)
+    types = list(map(type, statics))
+    return Structure(primitives, argnums, parents, forms, statics, types, tape.inputs, tape.output)
 
 
 _NO_CONSTANTS = ()
@@ -75,13 +87,7 @@ def _form(value: Any) -> Any:
 
 
 def _statics(args: tuple[Any, ...], argnums: tuple[int, ...], kwargs: Any) -> Any:
-    """Describe the constant arguments of one call."""
-    if len(args) == 2 and not kwargs:  # by far the most common: one active argument and one constant
-        constant = args[1 - argnums[0]]
-        kind = type(constant)
-        if kind is float:
-            return None
-        return (kind, constant) if kind in _EXACT else (static_key(constant),)
+    """Describe the constant arguments of a call that has not just one of them."""
     return (
         tuple([static_key(a) for i, a in enumerate(args) if i not in argnums]),
         tuple([(name, static_key(kwargs[name])) for name in sorted(kwargs)]),
@@ -123,12 +129,10 @@ def hashable(key: Any) -> Any:
 
 def real_constants(static: Any) -> bool:
     """Tell whether constant arguments are real numbers and arrays of them, given by position."""
-    if static is None or static == ():
+    if not isinstance(static, tuple):
+        return static is None or isinstance(static, int)
+    if not static:
         return True
-    if static[0] in {int, bool}:
-        return True
-    if not isinstance(static[0], tuple):
-        return static[0] is None
     keys = static if len(static) == 1 else static[0]
     return (len(static) == 1 or not static[1]) and all(key is None or _is_real_key(key) for key in keys)
 

@@ -8,7 +8,8 @@ from jcdp_core import Mode
 from tapesplit.array_sweep import ArraySweep, compile_array_sweep
 from tapesplit.chunks import Chunk
 from tapesplit.facts import TapeFacts
-from tapesplit.scalar_sweep import ScalarSweep, compile_scalar_sweep
+from tapesplit.lowering import compile_scalar_sweep
+from tapesplit.scalar_sweep import ScalarSweep
 from tapesplit.structure import Structure
 from tapesplit.tape import Tape
 

@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from autograd.numpy.numpy_boxes import ArrayBox
 
 from tapesplit.leaves import flatten, renumber
 from tapesplit.tape import TapeEntry
@@ -113,6 +114,9 @@ class IndexMap:
 def index_map(entry: TapeEntry, argnum: int) -> IndexMap:
     """Find the index map of one active argument by two runs of the primitive on position numbers."""
     original = entry.args[argnum]
+    if entry.primitive is ArrayBox.__getitem__:  # brings no constants in: one run will do
+        positions = np.arange(np.size(original)).reshape(np.shape(original))
+        return IndexMap(np.ravel(positions[entry.args[1]]), positions.size)
     size = flatten(original).size
 
     def moved(start: float) -> np.ndarray:

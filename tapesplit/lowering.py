@@ -1,0 +1,319 @@
+"""Lowering: from the operations of a chunk to the triangular sparse system of a scalar sweep.
+
+Every computed element is an unknown. Elements that only move are the same unknown under another name, so indexing and reshaping cost nothing.
+Calls of one primitive with equal shapes are lowered together, in arrays of shape (calls, elements of a result).
+"""
+
+import dis
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tapesplit.chunks import Chunk
+from tapesplit.facts import CallKind, TapeFacts
+from tapesplit.rules import IndexMap, Movement, index_map
+from tapesplit.scalar_sweep import Constants, Recipe, ScalarSweep, ValueTable
+from tapesplit.structure import Structure, hashable
+from tapesplit.tape import Tape
+
+__all__ = ["compile_scalar_sweep"]
+
+IntArray = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Elements:
+    """All elements of the values of a chunk.
+
+    ``first[i]`` is the number of entry i's first element. ``origin`` is the element that an element was moved from, itself if it was computed, -1
+    for a constant; ``unknown`` is the unknown behind it, -1 for a constant.
+    """
+
+    first: IntArray
+    origin: IntArray
+    unknown: IntArray
+    unknowns: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Calls:
+    """Calls of one kind and equal shapes: for the result and each argument the elements, shape (calls, elements) or (calls, 1)."""
+
+    kind: CallKind
+    operands: tuple[IntArray, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Edges:
+    """Coefficients of one partial of many calls."""
+
+    rows: IntArray
+    columns: IntArray
+    partial: Callable[..., Any] | int
+    operands: tuple[IntArray, ...]
+    rank: IntArray | int
+    """How many coefficients of earlier partials stand in the same rows."""
+
+
+def compile_scalar_sweep(
+    tape: Tape, structure: Structure, facts: TapeFacts, chunk: Chunk, *, adjoint_mode: bool
+) -> ScalarSweep:
+    """Compile a chunk that has a scalar form for one mode.
+
+    Parameters
+    ----------
+    tape, structure, facts
+        A tape of the structure that the sweep is for, and what is known of it.
+    chunk
+        Its entries all have ``facts.scalar``.
+    adjoint_mode
+        Whether the sweep carries adjoints.
+
+    Notes
+    -----
+    Takes about 1 µs for each entry and 20 ns for each coefficient.
+    """
+    order = np.array([*chunk.sources, *chunk.entries], dtype=np.int64)
+    elements = _number_elements(tape, structure, facts, order, len(chunk.sources))
+    constants: list[Constants] = []
+    calls = list(_group_calls(tape, structure, facts, chunk, elements, constants))
+    edges = [edge for group in calls for edge in _edges_of(group, elements.unknown)]
+    places, indptr, indices, template = _lay_out(elements.unknowns, edges, adjoint_mode=adjoint_mode)
+    recipes = [_recipe(edge, here) for edge, here in zip(edges, places, strict=True) if callable(edge.partial)]
+    recipes, values = _gather_only_what_is_read(recipes, structure, facts, order, elements, constants)
+    ends = [
+        elements.unknown[_ranges(elements.first[list(group)], facts.sizes[list(group)])]
+        for group in (chunk.sources, chunk.targets)
+    ]
+    last = elements.unknowns - 1
+    seeds, results = (np.where(u < 0, -1, last - u) for u in reversed(ends)) if adjoint_mode else ends
+    distinct = bool((seeds >= 0).all()) and np.unique(seeds).size == seeds.size
+    return ScalarSweep(chunk, adjoint_mode, indptr, indices, template, recipes, values, seeds, results, distinct)
+
+
+def _number_elements(
+    tape: Tape, structure: Structure, facts: TapeFacts, order: IntArray, sources: int
+) -> _Elements:
+    """Number all elements in the order of the tape and follow the moves back to where elements were computed."""
+    sizes = facts.sizes[order]
+    first = np.zeros(len(tape), dtype=np.int64)
+    first[order] = np.cumsum(sizes) - sizes
+    origin = np.arange(int(sizes.sum()))
+    is_move = np.array([isinstance(kind.rule, Movement) for kind in facts.kinds])[facts.kind[order]]
+    is_move[:sources] = False
+    starts = dict(zip(order.tolist(), first[order].tolist(), strict=True))
+    known: dict[Any, tuple[IndexMap, ...]] = {}
+    for index in order[is_move].tolist():
+        parents = structure.parents[index]
+        maps = _index_maps(tape, structure, index, known)
+        moved = origin[starts[index] : starts[index] + maps[0].sources.size]
+        if len(maps) > 1 or not maps[0].complete:
+            moved[:] = -1
+        for parent, moves in zip(parents, maps, strict=True):
+            moves.copy(origin[starts[parent] : starts[parent] + moves.size], moved)
+    computed = origin == np.arange(origin.size)
+    rank = np.append(np.cumsum(computed, dtype=np.int32) - 1, np.int32(-1))
+    return _Elements(first, origin, rank[origin], int(computed.sum()))
+
+
+def _index_maps(
+    tape: Tape, structure: Structure, index: int, known: dict[Any, tuple[IndexMap, ...]]
+) -> tuple[IndexMap, ...]:
+    """Return the index maps of one call, those of an equal call if there was one."""
+    parents, static = structure.parents[index], structure.statics[index]
+    key = (
+        structure.primitives[index],
+        structure.argnums[index],
+        hashable(static) if type(static) in _UNHASHABLE else static,
+        structure.forms[index],
+        structure.forms[parents[0]] if len(parents) == 1 else tuple([structure.forms[p] for p in parents]),
+    )
+    maps = known.get(key)
+    if maps is None:
+        entry = tape[index]
+        maps = known[key] = tuple(index_map(entry, argnum) for argnum in entry.argnums)
+    return maps
+
+
+_UNHASHABLE = (slice, tuple)
+
+
+def _ranges(starts: IntArray, sizes: IntArray) -> IntArray:
+    """Concatenate ``arange(start, start + size)`` for all pairs."""
+    offsets = np.cumsum(sizes) - sizes
+    return np.repeat(starts - offsets, sizes) + np.arange(int(sizes.sum()))
+
+
+def _group_calls(
+    tape: Tape, structure: Structure, facts: TapeFacts, chunk: Chunk, elements: _Elements, constants: list[Constants]
+) -> Iterator[_Calls]:
+    """Group the elementwise calls by kind and shapes; append the constants that they take, numbered behind all values."""
+    entries = np.array(chunk.entries, dtype=np.int64)
+    kinds = facts.kind[entries]
+    behind = elements.origin.size
+    for code in np.unique(kinds).tolist():
+        kind = facts.kinds[code]
+        if not kind.is_elementwise:
+            continue
+        members = entries[kinds == code]
+        parents = facts.parents[facts.first_parent[members][:, None] + np.arange(len(kind.argnums))]
+        for here, shape, inner in _equal_shapes(tape, structure, kind, members, parents):
+            operands = [elements.first[members[here]][:, None] + np.arange(prod(shape))]
+            for position, argument in enumerate(inner):
+                if position in kind.argnums:
+                    starts = elements.first[parents[here, kind.argnums.index(position)]]
+                else:
+                    indices = tuple(members[here].tolist())
+                    starts = behind + np.arange(len(indices)) * prod(argument)
+                    constants.append(Constants(position, indices, prod(argument), argument == ()))
+                    behind += len(indices) * prod(argument)
+                operands.append(starts[:, None] + _broadcast_positions(argument, shape))
+            yield _Calls(kind, tuple(operands))
+
+
+def _equal_shapes(
+    tape: Tape, structure: Structure, kind: CallKind, members: IntArray, parents: IntArray
+) -> Iterator[tuple[Any, tuple[int, ...], tuple[tuple[int, ...], ...]]]:
+    """Split calls of one kind by the shapes of result and arguments; yield a selection of the calls, and the shapes."""
+    forms = structure.forms
+    columns = [[forms[i] for i in members.tolist()]]
+    for position in range(kind.arity):
+        if position in kind.argnums:
+            columns.append([forms[p] for p in parents[:, kind.argnums.index(position)].tolist()])
+        else:
+            arguments = [tape.entries[i][3][position] for i in members.tolist()]
+            columns.append([a.shape if type(a) is np.ndarray else () for a in arguments])
+    rows = list(zip(*columns, strict=True))
+    distinct = dict.fromkeys(rows)
+    for row in distinct:
+        shapes = [() if form == (float, ()) else form for form in row]
+        here = slice(None) if len(distinct) == 1 else [i for i, other in enumerate(rows) if other == row]
+        yield here, shapes[0], tuple(shapes[1:])
+
+
+def _broadcast_positions(inner: tuple[int, ...], shape: tuple[int, ...]) -> IntArray:
+    """Return the flat position in an operand for each element of the result; a single one if it is a number."""
+    if prod(inner) == 1:
+        return np.zeros(1, dtype=np.int64)
+    return np.broadcast_to(np.arange(prod(inner)).reshape(inner), shape).ravel()
+
+
+def _edges_of(calls: _Calls, unknown: IntArray) -> Iterator[_Edges]:
+    """Return the coefficients of all partials of a group of calls."""
+    rows = unknown[calls.operands[0]]
+    rank: IntArray | int = 0
+    for argnum in calls.kind.argnums:
+        partial = calls.kind.rule.partials[argnum]  # type: ignore[union-attr]
+        if partial is None:
+            continue
+        columns = np.broadcast_to(unknown[calls.operands[argnum + 1]], rows.shape)
+        used = columns >= 0
+        if used.all():
+            yield _Edges(rows, columns, partial, calls.operands, rank)
+            rank = rank + 1
+        else:  # elements that turned out constant have no coefficient
+            operands = tuple(np.broadcast_to(operand, rows.shape)[used] for operand in calls.operands)
+            yield _Edges(rows[used], columns[used], partial, operands, np.broadcast_to(rank, rows.shape)[used])
+            rank = rank + used
+
+
+def _lay_out(
+    count: int, edges: list[_Edges], *, adjoint_mode: bool
+) -> tuple[list[IntArray], IntArray, IntArray, np.ndarray]:
+    """Lay the coefficients out row by row; return their places, the sparsity pattern, and the constant ones."""
+    last = count - 1
+    counts = np.zeros(count, dtype=np.int64)
+    for edge in edges:  # within one partial every row occurs once
+        counts[edge.rows.reshape(-1)] += 1
+    indptr = np.zeros(count + 1, dtype=np.int64)
+    np.cumsum(counts[::-1] if adjoint_mode else counts, out=indptr[1:])
+    template = np.zeros(int(indptr[-1]))
+    indices = np.zeros(template.size, dtype=np.int32)
+    places = []
+    for edge in edges:
+        here = indptr[last - edge.rows if adjoint_mode else edge.rows] + edge.rank
+        indices[here] = last - edge.columns if adjoint_mode else edge.columns
+        if isinstance(edge.partial, int):
+            template[here] = edge.partial
+        places.append(here)
+    return places, indptr.astype(np.int32), indices, template
+
+
+def _recipe(edge: _Edges, places: IntArray) -> Recipe:
+    """Say how the coefficients of a partial come about."""
+    copied = _copied_operand(edge.partial, len(edge.operands))  # type: ignore[arg-type]
+    if copied is not None:
+        return Recipe(None, places, (edge.operands[copied],))
+    read = _operands_read(edge.partial, len(edge.operands))  # type: ignore[arg-type]
+    operands = tuple(operand if i in read else None for i, operand in enumerate(edge.operands))
+    return Recipe(edge.partial, places, operands)  # type: ignore[arg-type]
+
+
+def _copied_operand(partial: Callable[..., Any], count: int) -> int | None:
+    """Return which operand a partial returns unchanged, if it does (products, exponentials)."""
+    probes = [object() for _ in range(count)]
+    try:
+        result = partial(*probes)
+    except Exception:  # noqa: BLE001 (a formula on objects may fail in any way: then it is no copy)
+        return None
+    return next((i for i, probe in enumerate(probes) if result is probe), None)
+
+
+def _operands_read(partial: Callable[..., Any], count: int) -> set[int]:
+    """Return which operands the code of a partial names at all; gathering the others would be in vain."""
+    code = getattr(partial, "__code__", None)
+    if code is None or code.co_argcount != count:
+        return set(range(count))
+    named: set[Any] = set()
+    for instruction in dis.get_instructions(code):
+        named.update(instruction.argval if isinstance(instruction.argval, tuple) else [instruction.argval])
+    return {i for i, name in enumerate(code.co_varnames[:count]) if name in named}
+
+
+def _gather_only_what_is_read(
+    recipes: list[Recipe],
+    structure: Structure,
+    facts: TapeFacts,
+    order: IntArray,
+    elements: _Elements,
+    constants: list[Constants],
+) -> tuple[tuple[Recipe, ...], ValueTable]:
+    """Number the values that recipes read as they will be gathered: numbers, arrays, constants."""
+    sizes = np.concatenate([facts.sizes[order], [group.size * len(group.entries) for group in constants]]).astype(int)
+    starts = np.cumsum(sizes) - sizes
+    # A moved element has the value of its origin.
+    source = np.concatenate([np.where(elements.origin < 0, np.arange(elements.origin.size), elements.origin),
+                             np.arange(elements.origin.size, int(sizes.sum()))])  # fmt: skip
+    read = np.zeros(source.size + 1, dtype=np.bool_)
+    for recipe in recipes:
+        for operand in recipe.operands:
+            if operand is not None:
+                read[source[operand]] = True
+    sums = np.concatenate([[0], np.cumsum(read)])
+    needed = sums[starts + sizes] > sums[starts]
+    is_array = np.array([structure.forms[i] not in _NUMBERS for i in order.tolist()])
+    values = np.flatnonzero(needed[: order.size])
+    scalars, arrays = values[~is_array[values]], values[is_array[values]]
+    kept = np.concatenate([scalars, arrays, order.size + np.flatnonzero(needed[order.size :])])
+    address = np.zeros(source.size, dtype=np.int64)
+    address[_ranges(starts[kept], sizes[kept])] = np.arange(int(sizes[kept].sum()))
+    address = address[source]
+    table = ValueTable(
+        tuple(order[scalars].tolist()),
+        tuple(order[arrays].tolist()),
+        tuple(group for group, used in zip(constants, needed[order.size :], strict=True) if used),
+    )
+    return tuple(_readdressed(recipe, address) for recipe in recipes), table
+
+
+_NUMBERS = ((), (float, ()))
+
+
+def _readdressed(recipe: Recipe, address: IntArray) -> Recipe:
+    """Let a recipe refer to the gathered values."""
+    operands = tuple(None if operand is None else address[operand] for operand in recipe.operands)
+    return Recipe(recipe.partial, recipe.places, operands)
