@@ -1,9 +1,23 @@
 """Vector rules: how primitives carry many directions at once."""
 
-from tapesplit.rules import elementwise, linalg, movement, reductions
+from tapesplit.rules import einsum, elementwise, factorizations, fft, linalg, movement, products, reductions
 from tapesplit.rules.loop import loop_adjoint, loop_tangent
 from tapesplit.rules.moves import IndexMap, index_map
-from tapesplit.rules.registry import Bulk, Elementwise, Movement, Rule, count_edges, defvector, find_rule
+from tapesplit.rules.registry import (
+    Bulk,
+    Elementwise,
+    Movement,
+    Rule,
+    count_edges,
+    defvector,
+    find_rule,
+    registered,
+    rules_on_demand,
+)
+
+# Importing SciPy's larger modules takes longer than all the rest together.
+for _name in ("special", "signal", "linalg", "stats"):
+    rules_on_demand(f"autograd.scipy.{_name}", f"tapesplit.rules.scipy_{_name}")
 
 __all__ = [
     "Bulk",
@@ -13,12 +27,9 @@ __all__ = [
     "Rule",
     "count_edges",
     "defvector",
-    "elementwise",
     "find_rule",
     "index_map",
-    "linalg",
     "loop_adjoint",
     "loop_tangent",
-    "movement",
-    "reductions",
+    "registered",
 ]

@@ -1,229 +1,173 @@
-"""Products of arrays."""
+"""Matrix functions of numpy.linalg: solutions, inverses, determinants, norms, factorizations.
 
-from math import prod
+The formulas are those of M. Giles, "An extended collection of matrix derivative results for forward and reverse mode algorithmic
+differentiation" (2008), with all directions in one batch; cf. I. Murray, "Differentiation of the Cholesky decomposition" (2016). |E| counts
+the products with matrices that one direction takes. Complex factorizations take the loop over autograd's rules.
+"""
+
 from typing import Any
 
 import autograd.numpy as anp
 import numpy as np
+from autograd.numpy import linalg
 
+from tapesplit.rules.axes import fold, real_like, reduce_batch, spread
 from tapesplit.rules.registry import defvector
+from tapesplit.rules.reductions import input_size
 
 
-def _product_edges(ans: Any, args: tuple[Any, ...], argnums: tuple[int, ...], kwargs: Any) -> int:
-    """|E| of a matrix product: m·k·n for each active operand."""
-    return (
-        int(np.size(ans))
-        * (np.shape(args[argnums[0]])[-1] if np.ndim(args[argnums[0]]) else 1)
-        * len(argnums)
-    )
+def _t(x: np.ndarray) -> np.ndarray:
+    """Transpose the matrices of a stack."""
+    return np.swapaxes(x, -1, -2)
 
 
-def _fold(X: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
-    """Sum a batch over the axes along which its value was broadcast to get there."""
-    extra = X.ndim - 1 - len(shape)
-    if extra:
-        X = X.sum(axis=tuple(range(1, 1 + extra)))
-    stretched = tuple(a + 1 for a, n in enumerate(shape) if n == 1 and X.shape[a + 1] != 1)
-    return X.sum(axis=stretched, keepdims=True) if stretched else X
+def solve_columns(a: np.ndarray, B: np.ndarray) -> np.ndarray:
+    """Solve ``a x = b`` for each right-hand side of a batch ``(k, ..., n, r)`` with one factorization of a."""
+    if a.ndim > B.ndim - 1:
+        B = B.reshape(B.shape[:1] + (1,) * (a.ndim - B.ndim + 1) + B.shape[1:])
+    wide = np.moveaxis(B, 0, -1)
+    X = np.linalg.solve(a, wide.reshape(*wide.shape[:-2], -1))
+    return np.moveaxis(X.reshape(*X.shape[:-1], *wide.shape[-2:]), -1, 0)
 
 
-def _matmul_left_tangent(T: np.ndarray, ans: Any, a: Any, b: Any) -> np.ndarray:
-    if T.ndim == 2:  # a is a vector: (k, n) @ (..., n, p)
-        return T @ b if np.ndim(b) <= 2 else np.moveaxis(T @ b, -2, 0)
-    return np.matmul(_room(T, np.ndim(b)), b)
+def _cubic(products: int) -> Any:
+    """Make an edge count: so many products of square matrices of the size of the argument."""
+
+    def edges(ans: Any, args: tuple[Any, ...], argnums: tuple[int, ...], kwargs: Any) -> int:
+        return products * int(np.size(args[0])) * max(np.shape(args[0])[-2:])
+
+    return edges
 
 
-def _matmul_right_tangent(T: np.ndarray, ans: Any, a: Any, b: Any) -> np.ndarray:
-    if T.ndim == 2:  # b is a vector: a @ x for each x
-        return T @ np.transpose(a) if np.ndim(a) <= 2 else np.moveaxis(np.matmul(a, T.T), -1, 0)
-    if np.ndim(a) == 1:
-        return np.matmul(a, T)
-    return np.matmul(a, _room(T, np.ndim(a)))
+def _solve_edges(ans: Any, args: tuple[Any, ...], argnums: tuple[int, ...], kwargs: Any) -> int:
+    """|E| of a solution: substitution takes n^2 fma for each column, the tangent of the matrix as many again."""
+    return int(np.size(ans)) * np.shape(args[0])[-1] * (len(argnums) + (0 in argnums))
 
 
-def _room(T: np.ndarray, ndim: int) -> np.ndarray:
-    """Make the value part of a batch of matrices at least ``ndim`` axes deep."""
-    missing = ndim - (T.ndim - 1)
-    return T.reshape(T.shape[:1] + (1,) * missing + T.shape[1:]) if missing > 0 else T
+def _as_column(x: np.ndarray, b: Any, extra: int = 0) -> np.ndarray:
+    """Give a vector solution its column axis; ``extra`` counts batch axes in front."""
+    return x[..., None] if np.ndim(b) == 1 else x
 
 
-def _matmul_left_adjoint(A: np.ndarray, ans: Any, a: Any, b: Any) -> np.ndarray:
-    if np.ndim(a) == 1:
-        if np.ndim(b) == 1:
-            return A[:, None] * b
-        if np.ndim(b) == 2:
-            return A @ b.T
-        return _fold(np.matmul(b, A[..., None])[..., 0], np.shape(a))
-    if np.ndim(b) == 1:
-        return _fold(A[..., None] * b, np.shape(a))
-    return _fold(np.matmul(A, np.swapaxes(b, -1, -2)), np.shape(a))
+def _solve_tangent_a(T: np.ndarray, ans: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    rows = -solve_columns(a, T @ _as_column(ans, b))
+    return rows[..., 0] if np.ndim(b) == 1 else rows
 
 
-def _matmul_right_adjoint(A: np.ndarray, ans: Any, a: Any, b: Any) -> np.ndarray:
-    if np.ndim(b) == 1:
-        if np.ndim(a) == 1:
-            return A[:, None] * a
-        if np.ndim(a) == 2:
-            return A @ a
-        return _fold(np.matmul(A[..., None, :], a)[..., 0, :], np.shape(b))
-    if np.ndim(a) == 1:
-        return _fold(a[:, None] * A[..., None, :], np.shape(b))
-    return _fold(np.matmul(np.swapaxes(a, -1, -2), A), np.shape(b))
+def _solve_tangent_b(T: np.ndarray, ans: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    rows = solve_columns(a, _as_column(T, b))
+    return rows[..., 0] if np.ndim(b) == 1 else rows
+
+
+def _solve_adjoint_a(A: np.ndarray, ans: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    back = solve_columns(_t(a), _as_column(A, b))
+    return real_like(fold(-back @ _t(_as_column(ans, b)), np.shape(a)), a)
+
+
+def _solve_adjoint_b(A: np.ndarray, ans: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    back = solve_columns(_t(a), _as_column(A, b))
+    return real_like(fold(back[..., 0] if np.ndim(b) == 1 else back, np.shape(b)), b)
 
 
 defvector(
-    anp.matmul,
-    tangents=[_matmul_left_tangent, _matmul_right_tangent],
-    adjoints=[_matmul_left_adjoint, _matmul_right_adjoint],
-    edges=_product_edges,
+    linalg.solve,
+    tangents=[_solve_tangent_a, _solve_tangent_b],
+    adjoints=[_solve_adjoint_a, _solve_adjoint_b],
+    edges=_solve_edges,
+)
+defvector(
+    linalg.inv,
+    tangents=[lambda T, ans, x: -ans @ T @ ans],
+    adjoints=[lambda A, ans, x: -_t(ans) @ A @ _t(ans)],
+    edges=_cubic(2),
 )
 
 
-def _tensordot_axes(a: Any, b: Any, axes: Any) -> tuple[list[int], list[int]]:
-    """Return contracted axes of both operands as non-negative numbers."""
-    if isinstance(axes, (int, np.integer)):
-        left, right = list(range(np.ndim(a) - axes, np.ndim(a))), list(range(axes))
-    else:
-        left, right = (list(np.atleast_1d(x)) for x in axes)
-    return [int(x) % np.ndim(a) for x in left], [int(x) % np.ndim(b) for x in right]
-
-
-def _rest(ndim: int, contracted: list[int]) -> list[int]:
-    """Axes that stay."""
-    return [i for i in range(ndim) if i not in contracted]
-
-
-def _tensordot_left_tangent(T: np.ndarray, ans: Any, a: Any, b: Any, axes: Any = 2) -> np.ndarray:
-    left, right = _tensordot_axes(a, b, axes)
-    return np.tensordot(T, b, ([x + 1 for x in left], right))
-
-
-def _tensordot_right_tangent(T: np.ndarray, ans: Any, a: Any, b: Any, axes: Any = 2) -> np.ndarray:
-    left, right = _tensordot_axes(a, b, axes)
-    return np.moveaxis(np.tensordot(a, T, (left, [x + 1 for x in right])), np.ndim(a) - len(left), 0)
-
-
-def _tensordot_left_adjoint(A: np.ndarray, ans: Any, a: Any, b: Any, axes: Any = 2) -> np.ndarray:
-    left, right = _tensordot_axes(a, b, axes)
-    kept_a, kept_b = _rest(np.ndim(a), left), _rest(np.ndim(b), right)
-    out = np.tensordot(A, b, (list(range(1 + len(kept_a), A.ndim)), kept_b))
-    # Axes of out: directions, kept axes of a, then contracted axes in the order of b.
-    order = kept_a + [left[right.index(x)] for x in sorted(right)]
-    return out.transpose([0, *(1 + order.index(i) for i in range(np.ndim(a)))])
-
-
-def _tensordot_right_adjoint(A: np.ndarray, ans: Any, a: Any, b: Any, axes: Any = 2) -> np.ndarray:
-    left, right = _tensordot_axes(a, b, axes)
-    kept_a, kept_b = _rest(np.ndim(a), left), _rest(np.ndim(b), right)
-    out = np.tensordot(A, a, (list(range(1, 1 + len(kept_a))), kept_a))
-    order = kept_b + [right[left.index(x)] for x in sorted(left)]
-    return out.transpose([0, *(1 + order.index(i) for i in range(np.ndim(b)))])
-
-
-def _tensordot_edges(ans: Any, args: tuple[Any, ...], argnums: tuple[int, ...], kwargs: Any) -> int:
-    a, b, *rest = args
-    left, _ = _tensordot_axes(a, b, rest[0] if rest else kwargs.get("axes", 2))
-    return int(np.size(ans)) * prod(np.shape(a)[x] for x in left) * len(argnums)
+def _inner(X: np.ndarray, Y: np.ndarray) -> np.ndarray:
+    """Sum of the elementwise products of matrices."""
+    return (X * Y).sum(axis=(-2, -1))
 
 
 defvector(
-    anp.tensordot,
-    tangents=[_tensordot_left_tangent, _tensordot_right_tangent],
-    adjoints=[_tensordot_left_adjoint, _tensordot_right_adjoint],
-    edges=_tensordot_edges,
+    linalg.det,
+    tangents=[lambda T, ans, x: ans * _inner(T, _t(np.linalg.inv(x)))],
+    adjoints=[lambda A, ans, x: (A * ans)[..., None, None] * _t(np.linalg.inv(x))],
+    edges=input_size,
 )
 
 
-def _dot_axes(a: Any, b: Any) -> tuple[list[int], list[int]]:
-    """Axes that ``dot`` contracts: last of a, last but one of b."""
-    if np.ndim(a) == 0 or np.ndim(b) == 0:
-        return [], []
-    return [np.ndim(a) - 1], [max(np.ndim(b) - 2, 0)]
+def _slogdet_tangent(T: np.ndarray, ans: Any, x: np.ndarray) -> np.ndarray:
+    """Tangents of sign and logarithm in one axis; the sign is constant."""
+    logs = np.real(_inner(T, _t(np.linalg.inv(x)))).reshape(len(T), -1)
+    return np.concatenate([np.zeros_like(logs), logs], axis=1)
 
 
-defvector(
-    anp.dot,
-    tangents=[
-        lambda T, ans, a, b: _tensordot_left_tangent(T, ans, a, b, _dot_axes(a, b)),
-        lambda T, ans, a, b: _tensordot_right_tangent(T, ans, a, b, _dot_axes(a, b)),
-    ],
-    adjoints=[
-        lambda A, ans, a, b: _tensordot_left_adjoint(A, ans, a, b, _dot_axes(a, b)),
-        lambda A, ans, a, b: _tensordot_right_adjoint(A, ans, a, b, _dot_axes(a, b)),
-    ],
-    edges=_product_edges,
-)
+def _slogdet_adjoint(A: np.ndarray, ans: Any, x: np.ndarray) -> np.ndarray:
+    """Adjoints of the logarithm only."""
+    logs = A[:, A.shape[1] // 2 :].reshape(len(A), *np.shape(ans[1]), 1, 1)
+    return real_like(logs * _t(np.linalg.inv(x)), x)
 
 
-def _einsum_terms(args: tuple[Any, ...]) -> tuple[list[str], str]:
-    """Split explicit subscripts of an einsum call with a free letter for the direction axis."""
-    inputs, output, _ = anp.parse_einsum_input(*args)
-    return inputs.split(","), output
+defvector(linalg.slogdet, tangents=[_slogdet_tangent], adjoints=[_slogdet_adjoint], edges=input_size)
 
 
-def _einsum_tangent(argnum: int) -> Any:
-    def tangent(T: np.ndarray, ans: Any, *args: Any, **kwargs: Any) -> np.ndarray:
-        if not _plain_subscripts(args):
-            return NotImplemented
-        terms, output = _einsum_terms(args)
-        operands = [*args[1:]]
-        operands[argnum - 1] = T
-        terms[argnum - 1] = "Z" + terms[argnum - 1]
-        return np.einsum(",".join(terms) + "->Z" + output, *operands, optimize=len(operands) > 1)
-
-    return tangent
-
-
-def _einsum_adjoint(argnum: int) -> Any:
-    def adjoint(A: np.ndarray, ans: Any, *args: Any, **kwargs: Any) -> np.ndarray:
-        if not _plain_subscripts(args):
-            return NotImplemented
-        terms, output = _einsum_terms(args)
-        target, shape = terms[argnum - 1], np.shape(args[argnum])
-        others = [
-            (term, x) for i, (term, x) in enumerate(zip(terms, args[1:], strict=True)) if i != argnum - 1
-        ]
-        # An axis that is summed away in this operand alone comes back by broadcasting a one.
-        known = set(output).union(*(term for term, _ in others))
-        lost = [
-            (letter, np.ones(shape[target.index(letter)]))
-            for letter in dict.fromkeys(target)
-            if letter not in known
-        ]
-        operands = [("Z" + output, A), *others, *lost]
-        distinct = "".join(dict.fromkeys(target))
-        folded = np.einsum(
-            ",".join(term for term, _ in operands) + "->Z" + distinct,
-            *(x for _, x in operands),
-            optimize=len(operands) > 1,
-        )
-        if distinct == target:
-            return folded
-        full = np.zeros((len(A), *shape), folded.dtype)  # repeated letters: the operand's diagonal
-        np.einsum("Z" + target + "->Z" + distinct, full)[...] = folded
-        return full
-
-    return adjoint
+def _norm_weights(ans: Any, x: np.ndarray, order: Any, axis: Any) -> Any:
+    """Derivatives of a norm by the elements, None for a norm that is no power sum."""
+    matrix = isinstance(axis, tuple) or (axis is None and x.ndim == 2)
+    if matrix and order not in (None, "fro"):
+        return None
+    if not matrix and not (order is None or (isinstance(order, (int, float)) and order > 1)):
+        return None
+    wide = spread(np.asarray(ans)[None], x, axis)[0]
+    if order in (None, "fro", 2):
+        return np.conj(x) / wide
+    return np.conj(x) * np.abs(x) ** (order - 2) / wide ** (order - 1)
 
 
-def _einsum_edges(ans: Any, args: tuple[Any, ...], argnums: tuple[int, ...], kwargs: Any) -> int:
-    if not _plain_subscripts(args):
-        return int(np.size(ans)) * sum(int(np.size(args[i])) for i in argnums)
-    terms, _ = _einsum_terms(args)
-    sizes = {
-        c: n for term, x in zip(terms, args[1:], strict=True) for c, n in zip(term, np.shape(x), strict=True)
-    }
-    return prod(sizes.values()) * len(argnums)
+def _norm_tangent(T: np.ndarray, ans: Any, x: np.ndarray, ord: Any = None, axis: Any = None) -> Any:  # noqa: A002 (NumPy's name)
+    weights = _norm_weights(ans, x, ord, axis)
+    return NotImplemented if weights is None else real_like(reduce_batch(T * weights, ans, axis), ans)
 
 
-def _plain_subscripts(args: tuple[Any, ...]) -> bool:
-    """Tell whether the subscripts are text without an ellipsis."""
-    return isinstance(args[0], str) and "..." not in args[0] and "Z" not in args[0]
+def _norm_adjoint(A: np.ndarray, ans: Any, x: np.ndarray, ord: Any = None, axis: Any = None) -> Any:  # noqa: A002 (NumPy's name)
+    weights = _norm_weights(ans, x, ord, axis)
+    return NotImplemented if weights is None else spread(A, x, axis) * weights
 
 
-defvector(
-    anp.einsum,
-    tangents=[None, *(_einsum_tangent(i) for i in range(1, 6))],
-    adjoints=[None, *(_einsum_adjoint(i) for i in range(1, 6))],
-    edges=_einsum_edges,
-)
+defvector(linalg._primitive_norm, tangents=[_norm_tangent], adjoints=[_norm_adjoint], edges=input_size)  # noqa: SLF001 (linalg.norm itself only wraps it)
+
+
+def _half(X: np.ndarray) -> np.ndarray:
+    """Lower triangle with half the diagonal."""
+    return np.tril(X) / (1.0 + np.eye(X.shape[-1]))
+
+
+def _cholesky_tangent(T: np.ndarray, L: np.ndarray, x: np.ndarray) -> Any:
+    if np.iscomplexobj(x):
+        return NotImplemented
+    left = solve_columns(L, (T + _t(T)) / 2.0)
+    return L @ _half(_t(solve_columns(L, _t(left))))
+
+
+def _cholesky_adjoint(A: np.ndarray, L: np.ndarray, x: np.ndarray) -> Any:
+    if np.iscomplexobj(x):
+        return NotImplemented
+    left = solve_columns(_t(L), _half(_t(L) @ A))
+    S = _t(solve_columns(_t(L), _t(left)))
+    return (S + _t(S)) / 2.0
+
+
+defvector(linalg.cholesky, tangents=[_cholesky_tangent], adjoints=[_cholesky_adjoint], edges=_cubic(3))
+
+
+def _pinv_tangent(T: np.ndarray, ans: np.ndarray, x: np.ndarray) -> np.ndarray:
+    left, right = np.eye(x.shape[-2]) - x @ ans, np.eye(x.shape[-1]) - ans @ x
+    return -ans @ T @ ans + ans @ _t(ans) @ _t(T) @ left + right @ _t(T) @ _t(ans) @ ans
+
+
+def _pinv_adjoint(A: np.ndarray, ans: np.ndarray, x: np.ndarray) -> np.ndarray:
+    left, right = np.eye(x.shape[-2]) - x @ ans, np.eye(x.shape[-1]) - ans @ x
+    return _t(-ans @ _t(A) @ ans + ans @ _t(ans) @ A @ left + right @ A @ _t(ans) @ ans)
+
+
+defvector(linalg.pinv, tangents=[_pinv_tangent], adjoints=[_pinv_adjoint], edges=_cubic(8))

@@ -1,28 +1,64 @@
-"""Primitives that only move elements: registering one takes its name, `tapesplit.rules.moves` does the rest."""
+"""Primitives that only move elements: registering one takes its name, `tapesplit.rules.moves` does the rest.
+
+``take`` and ``flip`` have no rule in autograd; their Jacobians come with the mechanism.
+"""
 
 import autograd.builtins as ab
 import autograd.numpy as anp
+import numpy as np
+from autograd.numpy import fft
 from autograd.numpy.numpy_boxes import ArrayBox
 from autograd.numpy.numpy_wrapper import _array_from_scalar_or_array, array_from_args, concatenate_args
 
-from tapesplit.rules.registry import movement
+from tapesplit.rules.axes import real_like
+from tapesplit.rules.registry import defvector, movement
 
-movement(
-    ArrayBox.__getitem__,
-    anp.reshape,
-    anp.ravel,
-    anp.transpose,
-    anp.swapaxes,
-    anp.moveaxis,
-    anp.roll,
-    anp.squeeze,
-    anp.expand_dims,
-    anp.broadcast_to,
-    concatenate_args,
-    array_from_args,
-    _array_from_scalar_or_array,
-    ab.container_take,
-    ab.make_sequence,
-    ab.sequence_extend_right,
-    ab.sequence_extend_left,
+# Shape
+movement(anp.reshape, anp.ravel, anp.squeeze, anp.expand_dims, anp.broadcast_to)
+movement(anp.atleast_1d, anp.atleast_2d, anp.atleast_3d)
+# Order
+movement(anp.transpose, anp.swapaxes, anp.moveaxis, anp.rollaxis)
+movement(anp.roll, anp.flip, anp.flipud, anp.fliplr, anp.rot90, fft.fftshift, fft.ifftshift)
+# Choice and repetition
+movement(ArrayBox.__getitem__, anp.take, anp.repeat, anp.tile, anp.full)
+movement(anp.diag, anp.diagonal, anp.make_diagonal, anp.tril, anp.triu, fft.truncate_pad)
+# Joining and splitting
+movement(concatenate_args, array_from_args, _array_from_scalar_or_array)
+movement(anp.split, anp.array_split, anp.vsplit, anp.hsplit, anp.dsplit)
+# Containers
+movement(ab.container_take, ab.make_sequence, ab.sequence_extend_right, ab.sequence_extend_left, ab._make_dict)  # noqa: SLF001 (autograd has no public name for dict(...))
+
+
+def _pad_tangent(T: np.ndarray, ans: np.ndarray, x: np.ndarray, width: object, mode: str = "constant", **keywords: object) -> object:
+    """Pad tangents with zeros; the other modes compute elements, and autograd differentiates none of them."""
+    if mode != "constant":
+        return NotImplemented
+    widths = np.broadcast_to(np.asarray(width), (x.ndim, 2))
+    return np.pad(T, [(0, 0), *widths])
+
+
+def _pad_adjoint(A: np.ndarray, ans: np.ndarray, x: np.ndarray, width: object, mode: str = "constant", **keywords: object) -> object:
+    """Cut adjoints of the padding off."""
+    if mode != "constant":
+        return NotImplemented
+    starts = np.broadcast_to(np.asarray(width), (x.ndim, 2))[:, 0]
+    return A[(slice(None), *(slice(start, start + n) for start, n in zip(starts, x.shape, strict=True)))]
+
+
+defvector(anp.pad, tangents=[_pad_tangent], adjoints=[_pad_adjoint], edges=lambda ans, args, argnums, kwargs: 0)
+
+
+# One element to one element, but the dtype or the imaginary part changes.
+defvector(
+    anp.astype,
+    tangents=[lambda T, ans, x, dtype, **keywords: real_like(T, ans).astype(np.result_type(ans, np.float16))],
+    adjoints=[lambda A, ans, x, dtype, **keywords: real_like(A, x).astype(np.result_type(x))],
+    edges=lambda ans, args, argnums, kwargs: 0,
 )
+for _conjugate in (anp.conj, anp.conjugate):
+    defvector(
+        _conjugate,
+        tangents=[lambda T, ans, x: np.conj(T)],
+        adjoints=[lambda A, ans, x: np.conj(A)],
+        edges=lambda ans, args, argnums, kwargs: 0,
+    )

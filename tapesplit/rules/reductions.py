@@ -1,71 +1,164 @@
-"""Reductions along axes."""
+"""Reductions along axes, and the other linear or selecting operations along one axis.
 
+Each element that goes into a reduction is one edge.
+"""
+
+from collections.abc import Callable
+from math import prod
 from typing import Any
 
 import autograd.numpy as anp
 import numpy as np
+from autograd.numpy.numpy_wrapper import _primitive_mean, _primitive_std, _primitive_var
 
+from tapesplit.rules.axes import behind, positive, real_like, reduce_batch, spread
 from tapesplit.rules.registry import defvector
 
-
-def _axes(x: Any, axis: Any) -> tuple[int, ...]:
-    """Return reduced axes as non-negative numbers."""
-    n = np.ndim(x)
-    if axis is None:
-        return tuple(range(n))
-    return tuple(a % n for a in (axis if isinstance(axis, tuple) else (axis,)))
+__all__ = ["input_size", "weighted"]
 
 
-def _spread(A: np.ndarray, x: Any, axis: Any) -> np.ndarray:
-    """Repeat adjoints of a reduction along the reduced axes, as a view."""
-    shape = [1 if a in _axes(x, axis) else n for a, n in enumerate(np.shape(x))]
-    return np.broadcast_to(A.reshape(len(A), *shape), (len(A), *np.shape(x)))
-
-
-def _count(x: Any, axis: Any) -> int:
-    """Count the elements that go into one result."""
-    return int(np.prod([np.shape(x)[a] for a in _axes(x, axis)], dtype=int))
-
-
-def _sum_batch(T: np.ndarray, ans: Any, x: Any, axis: Any) -> np.ndarray:
-    """Sum tangents over the reduced axes of their value."""
-    return T.sum(axis=tuple(a + 1 for a in _axes(x, axis))).reshape(len(T), *np.shape(ans))
-
-
-def _extremum_weights(ans: Any, x: Any, axis: Any) -> np.ndarray:
-    """Share of each element in its maximum or minimum: ties are split evenly."""
-    hit = x == np.reshape(ans, [1 if a in _axes(x, axis) else n for a, n in enumerate(np.shape(x))])
-    return hit / np.sum(hit, axis=_axes(x, axis), keepdims=True)
-
-
-def _input_size(ans: Any, args: tuple[Any, ...], argnums: tuple[int, ...], kwargs: Any) -> int:
+def input_size(ans: Any, args: tuple[Any, ...], argnums: tuple[int, ...], kwargs: Any) -> int:
     """|E| of a reduction: one edge for each element that goes in."""
     return int(np.size(args[0]))
 
 
-defvector(
-    anp.sum,
-    tangents=[lambda T, ans, x, axis=None, keepdims=False, dtype=None: _sum_batch(T, ans, x, axis)],
-    adjoints=[lambda A, ans, x, axis=None, keepdims=False, dtype=None: _spread(A, x, axis)],
-    edges=_input_size,
-)
-for _mean in {anp.mean, getattr(anp, "_primitive_mean", anp.mean)}:
-    defvector(
-        _mean,
-        tangents=[lambda T, ans, x, axis=None, keepdims=False: _sum_batch(T, ans, x, axis) / _count(x, axis)],
-        adjoints=[lambda A, ans, x, axis=None, keepdims=False: _spread(A / _count(x, axis), x, axis)],
-        edges=_input_size,
-    )
+def weighted(primitive: Any, weights: Callable[..., Any]) -> None:
+    """Register a reduction by the derivatives of each result by the elements that went into it.
+
+    ``weights(ans, x, axis, **kwargs)`` broadcasts to the shape of x; ``ans`` comes with the reduced axes as axes of length one. A
+    keyword that it does not name takes the loop over autograd's rule.
+    """
+    known = weights.__code__.co_varnames[3 : weights.__code__.co_argcount]
+
+    def weigh(ans: Any, x: Any, axis: Any, keywords: dict[str, Any]) -> Any:
+        reduced = positive(axis, np.ndim(x))
+        kept = [1 if a in reduced else n for a, n in enumerate(np.shape(x))]
+        return weights(np.reshape(ans, kept), x, axis, **keywords)
+
+    def tangent(T: np.ndarray, ans: Any, x: Any, axis: Any = None, keepdims: Any = False, **keywords: Any) -> Any:
+        if not set(keywords).issubset(known):
+            return NotImplemented
+        return real_like(reduce_batch(T * weigh(ans, x, axis, keywords), ans, axis), ans)
+
+    def adjoint(A: np.ndarray, ans: Any, x: Any, axis: Any = None, keepdims: Any = False, **keywords: Any) -> Any:
+        if not set(keywords).issubset(known):
+            return NotImplemented
+        return spread(A, x, axis) * weigh(ans, x, axis, keywords)
+
+    defvector(primitive, tangents=[tangent], adjoints=[adjoint], edges=input_size)
+
+
+def _count(x: Any, axis: Any) -> int:
+    """Count the elements that go into one result."""
+    return prod(np.shape(x)[a] for a in positive(axis, np.ndim(x)))
+
+
+def _deviation(x: Any, axis: Any) -> Any:
+    """Conjugate deviation from the mean."""
+    return np.conj(x - np.mean(x, axis=positive(axis, np.ndim(x)), keepdims=True))
+
+
+def _std_weights(ans: Any, x: Any, axis: Any, ddof: int = 0) -> Any:
+    """Derivative of a standard deviation; that of a single number is zero."""
+    count = _count(x, axis)
+    return np.zeros(np.shape(x)) if count <= 1 else _deviation(x, axis) / ((count - ddof) * ans)
+
+
+def _extremum_weights(ans: Any, x: Any, axis: Any) -> Any:
+    """Share of each element in its maximum or minimum: ties are split evenly."""
+    hit = x == ans
+    return hit / np.sum(hit, axis=positive(axis, np.ndim(x)), keepdims=True)
+
+
+def _sum_tangent(T: np.ndarray, ans: Any, x: Any, axis: Any = None, keepdims: Any = False, **keywords: Any) -> Any:
+    return NotImplemented if keywords else reduce_batch(T, ans, axis)
+
+
+def _sum_adjoint(A: np.ndarray, ans: Any, x: Any, axis: Any = None, keepdims: Any = False, **keywords: Any) -> Any:
+    return NotImplemented if keywords else spread(A, x, axis)
+
+
+defvector(anp.sum, tangents=[_sum_tangent], adjoints=[_sum_adjoint], edges=input_size)
+weighted(_primitive_mean, lambda ans, x, axis: 1.0 / max(_count(x, axis), 1))
+weighted(_primitive_var, lambda ans, x, axis, ddof=0: 2.0 * _deviation(x, axis) / (_count(x, axis) - ddof))
+weighted(_primitive_std, _std_weights)
+weighted(anp.prod, lambda ans, x, axis: ans / x)
 for _extremum in (anp.max, anp.min, anp.amax, anp.amin):
+    weighted(_extremum, _extremum_weights)
+
+
+def _cumsum(T: np.ndarray, ans: Any, x: Any, axis: int | None = None) -> np.ndarray:
+    """Cumulative sums of tangents."""
+    rows = T.reshape(len(T), -1) if axis is None else T
+    return np.cumsum(rows, -1 if axis is None else behind(axis)).reshape(len(T), *np.shape(ans))
+
+
+def _cumsum_adjoint(A: np.ndarray, ans: Any, x: Any, axis: int | None = None) -> np.ndarray:
+    """Cumulative sums of adjoints from the far end."""
+    along = -1 if axis is None else behind(axis)
+    return np.flip(np.cumsum(np.flip(A, along), along), along).reshape(len(A), *np.shape(x))
+
+
+defvector(anp.cumsum, tangents=[_cumsum], adjoints=[_cumsum_adjoint], edges=input_size)
+
+
+def _trace_edges(ans: Any, args: tuple[Any, ...], argnums: tuple[int, ...], kwargs: Any) -> int:
+    """|E| of a trace: one edge for each element on the diagonal."""
+    return int(np.size(np.diagonal(*args[:2], **kwargs)))
+
+
+def _trace_adjoint(A: np.ndarray, ans: Any, x: Any, offset: int = 0) -> np.ndarray:
+    """Put adjoints on the diagonal."""
+    eye = np.eye(*np.shape(x)[:2], k=offset).reshape(*np.shape(x)[:2], *(1,) * np.ndim(ans))
+    return A[:, None, None] * eye
+
+
+defvector(
+    anp.trace,
+    tangents=[lambda T, ans, x, offset=0: np.trace(T, offset, 1, 2)],
+    adjoints=[_trace_adjoint],
+    edges=_trace_edges,
+)
+
+
+def _diff_adjoint(A: np.ndarray, ans: Any, x: Any, n: int = 1, axis: int = -1) -> np.ndarray:
+    """Differences of adjoints with zeros at both ends, negated."""
+    along = behind(axis)
+    for _ in range(n):
+        widths = [(0, 0)] * A.ndim
+        widths[along] = (1, 1)
+        A = -np.diff(np.pad(A, widths), axis=along)
+    return A
+
+
+defvector(
+    anp.diff,
+    tangents=[lambda T, ans, x, n=1, axis=-1: np.diff(T, n, behind(axis))],
+    adjoints=[lambda A, ans, x, n=1, axis=-1: _diff_adjoint(A, ans, x, n, axis) if np.size(ans) else NotImplemented],
+    edges=lambda ans, args, argnums, kwargs: 2 * int(np.size(ans)),
+)
+
+
+def _chosen(T: np.ndarray, order: np.ndarray) -> Any:
+    """Carry tangents of a vector to the places of its elements."""
+    return T[:, order] if T.ndim == 2 else NotImplemented
+
+
+def _unchosen(A: np.ndarray, order: np.ndarray) -> Any:
+    """Carry adjoints of a vector back to where its elements were."""
+    return A[:, np.argsort(order)] if A.ndim == 2 else NotImplemented
+
+
+def _no_edges(ans: Any, args: tuple[Any, ...], argnums: tuple[int, ...], kwargs: Any) -> int:
+    """|E| of a reordering: none."""
+    return 0
+
+
+# Sorting moves elements, but which ones depends on the values, so that no plan can know it.
+for _order, _arrange in ((np.argsort, anp.sort), (np.argpartition, anp.partition)):
     defvector(
-        _extremum,
-        tangents=[
-            lambda T, ans, x, axis=None, keepdims=None: _sum_batch(
-                T * _extremum_weights(ans, x, axis), ans, x, axis
-            )
-        ],
-        adjoints=[
-            lambda A, ans, x, axis=None, keepdims=None: _spread(A, x, axis) * _extremum_weights(ans, x, axis)
-        ],
-        edges=_input_size,
+        _arrange,
+        tangents=[lambda T, ans, x, *args, order=_order, **kwargs: _chosen(T, order(x, *args, **kwargs))],
+        adjoints=[lambda A, ans, x, *args, order=_order, **kwargs: _unchosen(A, order(x, *args, **kwargs))],
+        edges=_no_edges,
     )

@@ -16,6 +16,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from tapesplit.errors import RuleError
 from tapesplit.leaves import element_count
 
 __all__ = ["Bulk", "Elementwise", "Movement", "Rule", "defvector", "elementwise", "find_rule", "movement"]
@@ -93,6 +94,14 @@ def registered() -> Mapping[Primitive, Rule]:
 def elementwise(primitive: Primitive, *partials: Partial | int | None) -> None:
     """Register an elementwise primitive by its partial derivatives, one for each argument."""
     _rules[primitive] = Elementwise(partials)
+
+
+def undefined(ans: Any, *args: Any, **kwargs: Any) -> Any:
+    """Stand in for the partial derivative by an argument that autograd does not differentiate by."""
+    raise RuleError(
+        "autograd has no derivative for this argument of the primitive (for instance the order of a gamma or Bessel function, or the "
+        "degrees of freedom of a cdf); keep it constant or define the derivative with autograd.extend.defvjp"
+    )
 
 
 def movement(*primitives: Primitive) -> None:

@@ -1,0 +1,47 @@
+"""Axes behind the direction axis: what vector rules need to reduce, spread and fold batches of directions."""
+
+from typing import Any
+
+import numpy as np
+
+__all__ = ["behind", "fold", "positive", "real_like", "reduce_batch", "spread"]
+
+
+def positive(axis: Any, ndim: int) -> tuple[int, ...]:
+    """Return axes as non-negative numbers; None stands for all of them."""
+    if axis is None:
+        return tuple(range(ndim))
+    return tuple(int(a) % ndim for a in (axis if isinstance(axis, (tuple, list)) else (axis,)))
+
+
+def behind(axis: int) -> int:
+    """Return the number of an axis of a value in a batch, where the direction axis comes first."""
+    return axis + 1 if axis >= 0 else axis
+
+
+def reduce_batch(T: np.ndarray, ans: Any, axis: Any) -> np.ndarray:
+    """Sum directions over axes of their value; the result has the shape of ``ans``, whether or not that keeps the axes."""
+    axes = tuple(a + 1 for a in positive(axis, T.ndim - 1))
+    return T.sum(axis=axes).reshape(len(T), *np.shape(ans))
+
+
+def spread(A: np.ndarray, x: Any, axis: Any) -> np.ndarray:
+    """Repeat directions of a reduction of x along the reduced axes, as a view."""
+    shape = np.shape(x)
+    reduced = positive(axis, len(shape))
+    kept = [1 if a in reduced else n for a, n in enumerate(shape)]
+    return np.broadcast_to(A.reshape(len(A), *kept), (len(A), *shape))
+
+
+def fold(X: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+    """Sum directions ``(k, *broadcast)`` over the axes along which a value of this shape was broadcast."""
+    extra = X.ndim - 1 - len(shape)
+    if extra:
+        X = X.sum(axis=tuple(range(1, 1 + extra)))
+    stretched = tuple(a + 1 for a, n in enumerate(shape) if n == 1 and X.shape[a + 1] != 1)
+    return X.sum(axis=stretched, keepdims=True) if stretched else X
+
+
+def real_like(X: np.ndarray, value: Any) -> np.ndarray:
+    """Take the real part of directions of a real value."""
+    return np.real(X) if np.iscomplexobj(X) and not np.iscomplexobj(value) else X

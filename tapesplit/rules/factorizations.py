@@ -1,0 +1,135 @@
+"""Eigenvalues and singular values: factors come as one tuple, so directions hold all factors in one axis.
+
+Formulas for eigenvectors: M. Giles (2008), Sec. 3.1; for singular vectors: J. Townsend, "Differentiating the singular value
+decomposition" (2016). Real matrices only; complex ones take the loop over autograd's rules.
+"""
+
+from typing import Any
+
+import numpy as np
+from autograd.numpy import linalg
+
+from tapesplit.rules.registry import defvector
+
+
+def _t(x: np.ndarray) -> np.ndarray:
+    """Transpose the matrices of a stack."""
+    return np.swapaxes(x, -1, -2)
+
+
+def _join(*factors: np.ndarray) -> np.ndarray:
+    """Put directions of several factors into one axis."""
+    return np.concatenate([factor.reshape(len(factor), -1) for factor in factors], axis=1)
+
+
+def _part(A: np.ndarray, *factors: np.ndarray) -> list[np.ndarray]:
+    """Split directions in one axis among factors."""
+    stops = np.cumsum([factor.size for factor in factors])
+    pieces = np.split(A, stops[:-1], axis=1)
+    return [piece.reshape(len(A), *factor.shape) for piece, factor in zip(pieces, factors, strict=True)]
+
+
+def _gaps(w: np.ndarray) -> np.ndarray:
+    """``1 / (w_j - w_i)`` off the diagonal, zero on it; infinite for equal values."""
+    with np.errstate(divide="ignore"):
+        return (1.0 - np.eye(w.shape[-1])) / (w[..., None, :] - w[..., :, None] + np.eye(w.shape[-1]))
+
+
+def _diagonal(X: np.ndarray) -> np.ndarray:
+    """Diagonals of a stack of matrices."""
+    return np.diagonal(X, axis1=-2, axis2=-1)
+
+
+def _on_diagonal(x: np.ndarray) -> np.ndarray:
+    """Diagonal matrices of a stack of vectors."""
+    return x[..., None] * np.eye(x.shape[-1])
+
+
+def _eigh_tangent(T: np.ndarray, ans: Any, x: np.ndarray, UPLO: str = "L") -> Any:
+    if np.iscomplexobj(x):
+        return NotImplemented
+    w, V = ans
+    read = np.tril(T, -1) if UPLO == "L" else np.triu(T, 1)
+    inner = _t(V) @ (read + _t(read) + _on_diagonal(_diagonal(T))) @ V
+    with np.errstate(invalid="ignore"):  # 0 · inf: an eigenvector of a multiple eigenvalue has no derivative
+        return _join(_diagonal(inner), V @ (_gaps(w) * inner))
+
+
+def _eigh_adjoint(A: np.ndarray, ans: Any, x: np.ndarray, UPLO: str = "L") -> Any:
+    if np.iscomplexobj(x):
+        return NotImplemented
+    w, V = ans
+    wg, Vg = _part(A, w, V)
+    inner = _on_diagonal(wg)
+    seeded = Vg.any(axis=tuple(range(1, Vg.ndim)))  # multiple eigenvalues do no harm where no eigenvector is used
+    if seeded.any():
+        inner[seeded] += _gaps(w) * (_t(V) @ Vg[seeded])
+    S = V @ inner @ _t(V)
+    both = S + _t(S)
+    return _on_diagonal(_diagonal(S)) + (np.tril(both, -1) if UPLO == "L" else np.triu(both, 1))
+
+
+def _eigh_edges(ans: Any, args: tuple[Any, ...], argnums: tuple[int, ...], kwargs: Any) -> int:
+    """|E| of an eigendecomposition: four products of square matrices for each direction."""
+    return 4 * int(np.size(args[0])) * np.shape(args[0])[-1]
+
+
+defvector(linalg.eigh, tangents=[_eigh_tangent], adjoints=[_eigh_adjoint], edges=_eigh_edges)
+
+
+def _thin(ans: Any, x: np.ndarray, *, full_matrices: bool, compute_uv: bool) -> Any:
+    """Return thin factors ``(u, s, v)``, None where autograd has no rule or x is complex."""
+    if np.iscomplexobj(x) or (compute_uv and full_matrices):
+        return None
+    u, s, vt = ans if compute_uv else np.linalg.svd(x, full_matrices=False)
+    return u, s, _t(vt)
+
+
+def _svd_tangent(
+    T: np.ndarray, ans: Any, x: np.ndarray, full_matrices: bool = True, compute_uv: bool = True
+) -> Any:
+    factors = _thin(ans, x, full_matrices=full_matrices, compute_uv=compute_uv)
+    if factors is None:
+        return NotImplemented
+    u, s, v = factors
+    inner = _t(u) @ T @ v
+    ds = _diagonal(inner)
+    if not compute_uv:
+        return ds
+    with np.errstate(invalid="ignore"):
+        right, left = inner * s[..., None, :], s[..., :, None] * inner
+        gaps = _gaps(s**2)
+        du = u @ (gaps * (right + _t(right)))
+        dv = v @ (gaps * (left + _t(left)))
+    du += (T @ v - u @ inner) / s[..., None, :]
+    dv += (_t(T) @ u - v @ _t(inner)) / s[..., None, :]
+    return _join(du, ds, _t(dv))
+
+
+def _svd_adjoint(
+    A: np.ndarray, ans: Any, x: np.ndarray, full_matrices: bool = True, compute_uv: bool = True
+) -> Any:
+    factors = _thin(ans, x, full_matrices=full_matrices, compute_uv=compute_uv)
+    if factors is None:
+        return NotImplemented
+    u, s, v = factors
+    if not compute_uv:
+        return u * A[..., None, :] @ _t(v)
+    ug, sg, vtg = _part(A, u, s, _t(v))
+    vg = _t(vtg)
+    gaps, of_u, of_v = _gaps(s**2), _t(u) @ ug, _t(v) @ vg
+    inner = _on_diagonal(sg) + gaps * (of_u - _t(of_u)) * s[..., None, :] + s[..., :, None] * gaps * (of_v - _t(of_v))
+    S = u @ inner @ _t(v)
+    if x.shape[-2] > x.shape[-1]:
+        S = S + (ug - u @ of_u) / s[..., None, :] @ _t(v)
+    if x.shape[-2] < x.shape[-1]:
+        S = S + u / s[..., None, :] @ _t(vg - v @ of_v)
+    return S
+
+
+def _svd_edges(ans: Any, args: tuple[Any, ...], argnums: tuple[int, ...], kwargs: Any) -> int:
+    """|E| of a singular value decomposition: eight products with the thin factors for each direction."""
+    return 8 * int(np.size(args[0])) * min(np.shape(args[0])[-2:])
+
+
+defvector(linalg.svd, tangents=[_svd_tangent], adjoints=[_svd_adjoint], edges=_svd_edges)

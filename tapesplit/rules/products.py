@@ -1,0 +1,259 @@
+"""Products of arrays: linear in each of their two operands.
+
+Most are contractions: every axis of the operands and of the result has a label, equal labels are one index, and an index that the result
+lacks is summed. Swapping the roles of the three arrays gives all four directional forms, so that one line registers a contraction.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
+
+import autograd.numpy as anp
+import numpy as np
+from autograd.numpy.numpy_vjps import dot_adjoint_0, dot_adjoint_1, tensordot_adjoint_0, tensordot_adjoint_1
+
+from tapesplit.rules.axes import behind, fold, real_like
+from tapesplit.rules.registry import defvector
+
+Labels: TypeAlias = list[int]
+
+_DIRECTION = -1
+
+
+def bilinear(
+    primitive: Any,
+    tangents: Sequence[Callable[..., Any]],
+    adjoints: Sequence[Callable[..., Any]],
+    edges: Callable[..., int],
+) -> None:
+    """Register a product; adjoints of real operands are real even if the other operand is complex."""
+
+    def real_adjoint(adjoint: Callable[..., Any], argnum: int) -> Callable[..., Any]:
+        def function(A: np.ndarray, ans: Any, *args: Any, **kwargs: Any) -> Any:
+            rows = adjoint(A, ans, *args, **kwargs)
+            return rows if rows is NotImplemented else real_like(rows, args[argnum])
+
+        return function
+
+    defvector(primitive, tangents=tangents, adjoints=list(map(real_adjoint, adjoints, (0, 1))), edges=edges)
+
+
+def _contract(x: Any, of_x: Labels, y: Any, of_y: Labels, of_result: Labels) -> np.ndarray:
+    """Sum the product of two arrays over the labels that they share."""
+    shared = [label for label in of_x if label in of_y]
+    product = np.tensordot(x, y, ([of_x.index(i) for i in shared], [of_y.index(i) for i in shared]))
+    rest = [label for label in (*of_x, *of_y) if label not in shared]
+    return product.transpose([rest.index(label) for label in of_result])
+
+
+def contraction(primitive: Any, labels: Callable[..., tuple[Labels, Labels, Labels]]) -> None:
+    """Register a contraction; ``labels(x, y, *rest, **kwargs)`` labels the axes of x, of y and of the result."""
+
+    def left_tangent(T: np.ndarray, ans: Any, x: Any, y: Any, *rest: Any, **kwargs: Any) -> np.ndarray:
+        of_x, of_y, of_ans = labels(x, y, *rest, **kwargs)
+        return _contract(T, [_DIRECTION, *of_x], y, of_y, [_DIRECTION, *of_ans])
+
+    def right_tangent(T: np.ndarray, ans: Any, x: Any, y: Any, *rest: Any, **kwargs: Any) -> np.ndarray:
+        of_x, of_y, of_ans = labels(x, y, *rest, **kwargs)
+        return _contract(x, of_x, T, [_DIRECTION, *of_y], [_DIRECTION, *of_ans])
+
+    def left_adjoint(A: np.ndarray, ans: Any, x: Any, y: Any, *rest: Any, **kwargs: Any) -> np.ndarray:
+        of_x, of_y, of_ans = labels(x, y, *rest, **kwargs)
+        return _contract(A, [_DIRECTION, *of_ans], y, of_y, [_DIRECTION, *of_x])
+
+    def right_adjoint(A: np.ndarray, ans: Any, x: Any, y: Any, *rest: Any, **kwargs: Any) -> np.ndarray:
+        of_x, of_y, of_ans = labels(x, y, *rest, **kwargs)
+        return _contract(x, of_x, A, [_DIRECTION, *of_ans], [_DIRECTION, *of_y])
+
+    def edges(ans: Any, args: tuple[Any, ...], argnums: tuple[int, ...], kwargs: Any) -> int:
+        """|E|: one edge for each product of two elements, for each active operand (m k n for matrices)."""
+        of_x, _, of_ans = labels(*args, **kwargs)
+        summed = [n for label, n in zip(of_x, np.shape(args[0]), strict=True) if label not in of_ans]
+        return int(np.size(ans)) * int(np.prod(summed, dtype=int)) * len(argnums)
+
+    bilinear(primitive, [left_tangent, right_tangent], [left_adjoint, right_adjoint], edges)
+
+
+def _tensordot_labels(a_ndim: int, b_ndim: int, axes: Any) -> tuple[Labels, Labels, Labels]:
+    """Label the axes of a, of b and of ``tensordot(a, b, axes)``."""
+    if isinstance(axes, (int, np.integer)):
+        axes = (range(a_ndim - axes, a_ndim), range(axes))
+    left, right = ([int(i) % n for i in np.atleast_1d(x)] for x, n in zip(axes, (a_ndim, b_ndim), strict=True))
+    of_a = list(range(a_ndim))
+    of_b = [left[right.index(i)] if i in right else a_ndim + i for i in range(b_ndim)]
+    return of_a, of_b, [i for i in of_a if i not in left] + [i for i in of_b if i >= a_ndim]
+
+
+def _dot_labels(a_ndim: int, b_ndim: int) -> tuple[Labels, Labels, Labels]:
+    """Label a dot product: last axis of a, last but one of b; a plain product if one of them is a number."""
+    axes = ([a_ndim - 1], [max(b_ndim - 2, 0)]) if a_ndim and b_ndim else 0
+    return _tensordot_labels(a_ndim, b_ndim, axes)
+
+
+def _inner_labels(a: Any, b: Any) -> tuple[Labels, Labels, Labels]:
+    """Label an inner product: last axes of both."""
+    return _tensordot_labels(np.ndim(a), np.ndim(b), ([-1], [-1]) if np.ndim(a) and np.ndim(b) else 0)
+
+
+def _of_left(labels: tuple[Labels, Labels, Labels]) -> tuple[Labels, Labels, Labels]:
+    """Labels of the operation that takes b and the adjoint of the result to the adjoint of a."""
+    of_a, of_b, of_result = labels
+    return of_b, of_result, of_a
+
+
+def _of_right(labels: tuple[Labels, Labels, Labels]) -> tuple[Labels, Labels, Labels]:
+    """Labels of the operation that takes a and the adjoint of the result to the adjoint of b."""
+    of_a, of_b, of_result = labels
+    return of_a, of_result, of_b
+
+
+contraction(anp.tensordot, lambda a, b, axes=2: _tensordot_labels(np.ndim(a), np.ndim(b), axes))
+contraction(anp.dot, lambda a, b: _dot_labels(np.ndim(a), np.ndim(b)))
+contraction(anp.inner, _inner_labels)
+# What autograd's rules for these are made of: they stand on the tape of a gradient.
+contraction(dot_adjoint_0, lambda b, g, of_a, of_b: _of_left(_dot_labels(of_a[1], of_b[1])))
+contraction(dot_adjoint_1, lambda a, g, of_a, of_b: _of_right(_dot_labels(of_a[1], of_b[1])))
+contraction(tensordot_adjoint_0, lambda b, g, axes, m, n: _of_left(_tensordot_labels(m, n, axes)))
+contraction(tensordot_adjoint_1, lambda a, g, axes, m, n: _of_right(_tensordot_labels(m, n, axes)))
+
+
+def _matmul_left_tangent(T: np.ndarray, ans: Any, a: Any, b: Any) -> np.ndarray:
+    if T.ndim == 2:  # a is a vector: (k, n) @ (..., n, p)
+        return T @ b if np.ndim(b) <= 2 else np.moveaxis(T @ b, -2, 0)
+    return np.matmul(_room(T, np.ndim(b)), b)
+
+
+def _matmul_right_tangent(T: np.ndarray, ans: Any, a: Any, b: Any) -> np.ndarray:
+    if T.ndim == 2:  # b is a vector: a @ x for each x
+        return T @ np.transpose(a) if np.ndim(a) <= 2 else np.moveaxis(np.matmul(a, T.T), -1, 0)
+    if np.ndim(a) == 1:
+        return np.matmul(a, T)
+    return np.matmul(a, _room(T, np.ndim(a)))
+
+
+def _room(T: np.ndarray, ndim: int) -> np.ndarray:
+    """Make the value part of a batch of matrices at least ``ndim`` axes deep."""
+    missing = ndim - (T.ndim - 1)
+    return T.reshape(T.shape[:1] + (1,) * missing + T.shape[1:]) if missing > 0 else T
+
+
+def _matmul_left_adjoint(A: np.ndarray, ans: Any, a: Any, b: Any) -> np.ndarray:
+    if np.ndim(a) == 1:
+        if np.ndim(b) == 1:
+            return A[:, None] * b
+        if np.ndim(b) == 2:
+            return A @ b.T
+        return fold(np.matmul(b, A[..., None])[..., 0], np.shape(a))
+    if np.ndim(b) == 1:
+        return fold(A[..., None] * b, np.shape(a))
+    return fold(np.matmul(A, np.swapaxes(b, -1, -2)), np.shape(a))
+
+
+def _matmul_right_adjoint(A: np.ndarray, ans: Any, a: Any, b: Any) -> np.ndarray:
+    if np.ndim(b) == 1:
+        if np.ndim(a) == 1:
+            return A[:, None] * a
+        if np.ndim(a) == 2:
+            return A @ a
+        return fold(np.matmul(A[..., None, :], a)[..., 0, :], np.shape(b))
+    if np.ndim(a) == 1:
+        return fold(a[:, None] * A[..., None, :], np.shape(b))
+    return fold(np.matmul(np.swapaxes(a, -1, -2), A), np.shape(b))
+
+
+def _matmul_edges(ans: Any, args: tuple[Any, ...], argnums: tuple[int, ...], kwargs: Any) -> int:
+    """|E| of a matrix product: m k n for each active operand."""
+    return int(np.size(ans)) * np.shape(args[0])[-1] * len(argnums)
+
+
+bilinear(
+    anp.matmul,
+    [_matmul_left_tangent, _matmul_right_tangent],
+    [_matmul_left_adjoint, _matmul_right_adjoint],
+    _matmul_edges,
+)
+
+
+def _pair_edges(ans: Any, args: tuple[Any, ...], argnums: tuple[int, ...], kwargs: Any) -> int:
+    """|E| of a product that sums nothing."""
+    return int(np.size(ans)) * len(argnums)
+
+
+bilinear(
+    anp.outer,
+    [
+        lambda T, ans, a, b: T.reshape(len(T), -1, 1) * np.ravel(b),
+        lambda T, ans, a, b: np.ravel(a)[:, None] * T.reshape(len(T), 1, -1),
+    ],
+    [
+        lambda A, ans, a, b: (A @ np.ravel(b)).reshape(len(A), *np.shape(a)),
+        lambda A, ans, a, b: (np.ravel(a) @ A).reshape(len(A), *np.shape(b)),
+    ],
+    _pair_edges,
+)
+
+
+def _kron_shapes(a: Any, b: Any) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Shapes of a and b with their axes in turn, ``(a_1, 1, a_2, 1, ...)`` and ``(1, b_1, 1, b_2, ...)``."""
+    ndim = max(np.ndim(a), np.ndim(b))
+    of_a, of_b = ((1,) * (ndim - np.ndim(x)) + np.shape(x) for x in (a, b))
+    return tuple(n for m in of_a for n in (m, 1)), tuple(n for m in of_b for n in (1, m))
+
+
+def _kron_tangent(T: np.ndarray, ans: Any, a: Any, b: Any, argnum: int) -> np.ndarray:
+    """Multiply tangents of one operand by the other."""
+    shapes = _kron_shapes(a, b)
+    other = np.reshape((b, a)[argnum], shapes[1 - argnum])
+    return (T.reshape(len(T), *shapes[argnum]) * other).reshape(len(T), *np.shape(ans))
+
+
+def _kron_adjoint(A: np.ndarray, ans: Any, a: Any, b: Any, argnum: int) -> np.ndarray:
+    """Sum adjoints times one operand over its axes."""
+    shapes = _kron_shapes(a, b)
+    joint = [m * n for m, n in zip(*shapes, strict=True)]
+    rows = A.reshape(len(A), *joint) * np.reshape((b, a)[argnum], shapes[1 - argnum])
+    return fold(rows, shapes[argnum]).reshape(len(A), *np.shape((a, b)[argnum]))
+
+
+bilinear(
+    anp.kron,
+    [
+        lambda T, ans, a, b: _kron_tangent(T, ans, a, b, 0),
+        lambda T, ans, a, b: _kron_tangent(T, ans, a, b, 1),
+    ],
+    [
+        lambda A, ans, a, b: _kron_adjoint(A, ans, a, b, 0),
+        lambda A, ans, a, b: _kron_adjoint(A, ans, a, b, 1),
+    ],
+    _pair_edges,
+)
+
+
+def _cross(argnum: int, *, adjoint: bool) -> Callable[..., Any]:
+    """Make a directional form of the cross product: ``a x b . g = b x g . a = g x a . b``."""
+
+    def function(
+        X: np.ndarray, ans: Any, a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: Any = None
+    ) -> Any:
+        own, others, result = (axisa, axisb, axisc) if axis is None else (axis, axis, axis)
+        if argnum == 1:
+            own, others = others, own
+        this, other = ((a, b), (b, a))[argnum]
+        if np.shape(this)[own] != 3 or np.shape(other)[others] != 3:
+            return NotImplemented
+        other = np.moveaxis(other, others, -1)
+        source, target = (result, own) if adjoint else (own, result)
+        rows = _room(np.moveaxis(X, behind(source), -1), np.ndim(other))
+        rows = np.cross(rows, other) if adjoint == (argnum == 1) else np.cross(other, rows)
+        if adjoint:
+            rows = fold(rows, np.moveaxis(this, own, -1).shape)
+        return np.moveaxis(rows, -1, behind(target))
+
+    return function
+
+
+bilinear(
+    anp.cross,
+    [_cross(0, adjoint=False), _cross(1, adjoint=False)],
+    [_cross(0, adjoint=True), _cross(1, adjoint=True)],
+    lambda ans, args, argnums, kwargs: 2 * int(np.size(ans)) * len(argnums),
+)

@@ -1,0 +1,72 @@
+"""Triangular systems of scipy.linalg, with one call for all directions.
+
+``sqrtm``, ``solve_sylvester`` and ``solve_banded`` take the loop: their cost is a factorization for each direction whatever
+the form of the call.
+"""
+
+from typing import Any
+
+import numpy as np
+from autograd.scipy import linalg
+from scipy.linalg import solve_triangular
+
+from tapesplit.rules.registry import defvector
+
+
+def _columns(a: np.ndarray, B: np.ndarray, trans: Any, *, lower: bool) -> np.ndarray:
+    """Solve for each right-hand side of a batch ``(k, n)`` or ``(k, n, r)``."""
+    wide = np.moveaxis(B, 0, -1)
+    return np.moveaxis(solve_triangular(a, wide.reshape(len(a), -1), trans, lower).reshape(wide.shape), -1, 0)
+
+
+def _is_transposed(trans: Any) -> bool:
+    """Whether a system is that of the transposed matrix."""
+    return trans not in ("N", 0)
+
+
+def _covers(a: np.ndarray, b: np.ndarray, keywords: dict[str, Any]) -> bool:
+    """Whether a call is real, of one matrix, and has no keyword that autograd's rule ignores."""
+    return a.ndim == 2 and not keywords and not np.iscomplexobj(a) and not np.iscomplexobj(b)
+
+
+def _matrix_tangent(T: np.ndarray, ans: Any, a: Any, b: Any, trans: Any = 0, lower: bool = False, **keywords: Any) -> Any:
+    if not _covers(a, b, keywords):
+        return NotImplemented
+    T = np.tril(T) if lower else np.triu(T)
+    if _is_transposed(trans):
+        T = np.swapaxes(T, 1, 2)
+    return _columns(a, -(T @ ans), trans, lower=lower)
+
+
+def _side_tangent(T: np.ndarray, ans: Any, a: Any, b: Any, trans: Any = 0, lower: bool = False, **keywords: Any) -> Any:
+    return _columns(a, T, trans, lower=lower) if _covers(a, b, keywords) else NotImplemented
+
+
+def _side_adjoint(A: np.ndarray, ans: Any, a: Any, b: Any, trans: Any = 0, lower: bool = False, **keywords: Any) -> Any:
+    if not _covers(a, b, keywords):
+        return NotImplemented
+    return _columns(a, A, 0 if _is_transposed(trans) else 1, lower=lower)
+
+
+def _matrix_adjoint(A: np.ndarray, ans: Any, a: Any, b: Any, trans: Any = 0, lower: bool = False, **keywords: Any) -> Any:
+    if not _covers(a, b, keywords):
+        return NotImplemented
+    back = _columns(a, A, 0 if _is_transposed(trans) else 1, lower=lower)
+    right = ans if ans.ndim == 2 else ans[:, None]
+    rows = -(back.reshape(len(A), *right.shape) @ right.T)
+    if _is_transposed(trans):
+        rows = np.swapaxes(rows, 1, 2)
+    return np.tril(rows) if lower else np.triu(rows)
+
+
+def _edges(ans: Any, args: tuple[Any, ...], argnums: tuple[int, ...], kwargs: Any) -> int:
+    """|E|: half of n^2 fma for each column, and as much for the tangent of the matrix."""
+    return int(np.size(ans)) * len(args[0]) // 2 * (len(argnums) + (0 in argnums))
+
+
+defvector(
+    linalg.solve_triangular,
+    tangents=[_matrix_tangent, _side_tangent],
+    adjoints=[_matrix_adjoint, _side_adjoint],
+    edges=_edges,
+)

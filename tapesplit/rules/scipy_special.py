@@ -1,0 +1,67 @@
+"""Special functions of scipy.special: the formulas of autograd's own rules."""
+
+from typing import Any
+
+import numpy as np
+from autograd.scipy import special
+from scipy import special as sp
+
+from tapesplit.rules.reductions import weighted
+from tapesplit.rules.registry import elementwise, undefined
+
+_ROOT_PI = np.sqrt(np.pi)
+
+# Gamma and beta functions
+elementwise(special.gamma, lambda ans, x: ans * sp.psi(x))
+elementwise(special.gammaln, lambda ans, x: sp.psi(x))
+elementwise(special.gammasgn, None)
+elementwise(special.rgamma, lambda ans, x: sp.psi(x) / -sp.gamma(x))
+for _digamma in (special.psi, special.digamma):
+    elementwise(_digamma, lambda ans, x: sp.polygamma(1, x))
+elementwise(special.polygamma, None, lambda ans, n, x: sp.polygamma(n + 1, x))
+elementwise(special.gammainc, undefined, lambda ans, a, x: np.exp(-x) * np.power(x, a - 1) / sp.gamma(a))
+elementwise(special.gammaincc, undefined, lambda ans, a, x: -np.exp(-x) * np.power(x, a - 1) / sp.gamma(a))
+elementwise(
+    special.beta,
+    lambda ans, a, b: ans * (sp.psi(a) - sp.psi(a + b)),
+    lambda ans, a, b: ans * (sp.psi(b) - sp.psi(a + b)),
+)
+elementwise(
+    special.betaln,
+    lambda ans, a, b: sp.psi(a) - sp.psi(a + b),
+    lambda ans, a, b: sp.psi(b) - sp.psi(a + b),
+)
+elementwise(
+    special.betainc,
+    undefined,
+    undefined,
+    lambda ans, a, b, x: np.power(x, a - 1) * np.power(1 - x, b - 1) / sp.beta(a, b),
+)
+
+# Bessel functions
+elementwise(special.j0, lambda ans, x: -sp.j1(x))
+elementwise(special.y0, lambda ans, x: -sp.y1(x))
+elementwise(special.j1, lambda ans, x: (sp.j0(x) - sp.jn(2, x)) / 2.0)
+elementwise(special.y1, lambda ans, x: (sp.y0(x) - sp.yn(2, x)) / 2.0)
+elementwise(special.jn, None, lambda ans, n, x: (sp.jn(n - 1, x) - sp.jn(n + 1, x)) / 2.0)
+elementwise(special.yn, None, lambda ans, n, x: (sp.yn(n - 1, x) - sp.yn(n + 1, x)) / 2.0)
+elementwise(special.i0, lambda ans, x: sp.i1(x))
+elementwise(special.i1, lambda ans, x: (sp.i0(x) + sp.iv(2, x)) / 2.0)
+elementwise(special.iv, None, lambda ans, n, x: (sp.iv(n - 1, x) + sp.iv(n + 1, x)) / 2.0)
+elementwise(special.ive, None, lambda ans, n, x: ans * (n / x - np.sign(x)) + sp.ive(n + 1, x))
+
+# Error and logistic functions
+elementwise(special.erf, lambda ans, x: 2.0 / _ROOT_PI * np.exp(-(x**2)))
+elementwise(special.erfc, lambda ans, x: -2.0 / _ROOT_PI * np.exp(-(x**2)))
+elementwise(special.erfinv, lambda ans, x: _ROOT_PI / 2.0 * np.exp(ans**2))
+elementwise(special.erfcinv, lambda ans, x: -_ROOT_PI / 2.0 * np.exp(ans**2))
+elementwise(special.logit, lambda ans, x: 1.0 / (x * (1 - x)))
+elementwise(special.expit, lambda ans, x: ans * (1 - ans))
+
+
+def _softmax(ans: Any, x: Any, axis: Any, b: Any = 1.0) -> Any:
+    """Weights of the terms of a sum of exponentials, times their factors."""
+    return b * np.exp(x - ans)
+
+
+weighted(special.logsumexp, _softmax)

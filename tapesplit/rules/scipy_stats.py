@@ -1,0 +1,154 @@
+"""Densities and distribution functions of scipy.stats: the formulas of autograd's own rules."""
+
+from typing import Any
+
+import numpy as np
+from autograd.scipy.stats import beta, chi2, gamma, norm, poisson, t
+from scipy import special as sp
+from scipy import stats
+
+from tapesplit.rules.registry import elementwise, undefined
+
+
+def _density(primitive: Any, *derivatives: Any) -> None:
+    """Register a density by the partial derivatives of its logarithm."""
+
+    def times_density(derivative: Any) -> Any:
+        return lambda ans, *args, **kwargs: ans * derivative(ans, *args, **kwargs)
+
+    elementwise(primitive, *(d if d is undefined else times_density(d) for d in derivatives))
+
+
+# Normal distribution
+def _norm_scale(ans: Any, x: Any, loc: Any = 0.0, scale: Any = 1.0) -> Any:
+    return -1.0 / scale + (x - loc) ** 2 / scale**3
+
+
+def _norm_location(ans: Any, x: Any, loc: Any = 0.0, scale: Any = 1.0) -> Any:
+    return (x - loc) / scale**2
+
+
+def _norm_value(ans: Any, x: Any, loc: Any = 0.0, scale: Any = 1.0) -> Any:
+    return -(x - loc) / scale**2
+
+
+def _distribution(primitive: Any, slope: Any) -> None:
+    """Register a function of the standardized value by its slope by the value, which is minus that by the location."""
+
+    def by_scale(ans: Any, x: Any, loc: Any = 0.0, scale: Any = 1.0) -> Any:
+        return -slope(ans, x, loc, scale) * (x - loc) / scale
+
+    elementwise(
+        primitive,
+        slope,
+        lambda ans, x, loc=0.0, scale=1.0: -slope(ans, x, loc, scale),
+        by_scale,
+    )
+
+
+def _hazard(x: Any, loc: Any, scale: Any, log_probability: Any) -> Any:
+    """Density over probability, through logarithms."""
+    return np.exp(stats.norm.logpdf(x, loc, scale) - log_probability)
+
+
+elementwise(norm.logpdf, _norm_value, _norm_location, _norm_scale)
+_density(norm.pdf, _norm_value, _norm_location, _norm_scale)
+_distribution(norm.cdf, lambda ans, x, loc=0.0, scale=1.0: stats.norm.pdf(x, loc, scale))
+_distribution(norm.sf, lambda ans, x, loc=0.0, scale=1.0: -stats.norm.pdf(x, loc, scale))
+_distribution(norm.logcdf, lambda ans, x, loc=0.0, scale=1.0: _hazard(x, loc, scale, ans))
+_distribution(norm.logsf, lambda ans, x, loc=0.0, scale=1.0: -_hazard(x, loc, scale, ans))
+
+
+# Student's t distribution
+def _t_value(ans: Any, x: Any, df: Any, loc: Any = 0.0, scale: Any = 1.0) -> Any:
+    y = (x - loc) / scale
+    return -y * (1.0 + df) / (y**2 + df) / scale
+
+
+def _t_location(ans: Any, x: Any, df: Any, loc: Any = 0.0, scale: Any = 1.0) -> Any:
+    return -_t_value(ans, x, df, loc, scale)
+
+
+def _t_scale(ans: Any, x: Any, df: Any, loc: Any = 0.0, scale: Any = 1.0) -> Any:
+    difference = x - loc
+    return -(df * (scale**2 - difference**2)) / (scale * (df * scale**2 + difference**2))
+
+
+def _t_freedom(ans: Any, x: Any, df: Any, loc: Any = 0.0, scale: Any = 1.0) -> Any:
+    y = (x - loc) / scale
+    logs = np.log(y**2 / df + 1) + sp.psi(df / 2.0) - sp.psi((df + 1) / 2.0)
+    return 0.5 * (y**2 * (df + 1) / (df * (y**2 + df)) - logs - 1.0 / df)
+
+
+def _t_hazard(ans: Any, x: Any, df: Any, loc: Any = 0.0, scale: Any = 1.0) -> Any:
+    return np.exp(stats.t.logpdf(x, df, loc, scale) - ans)
+
+
+elementwise(t.logpdf, _t_value, _t_freedom, _t_location, _t_scale)
+_density(t.pdf, _t_value, _t_freedom, _t_location, _t_scale)
+elementwise(
+    t.cdf,
+    lambda ans, x, df, loc=0.0, scale=1.0: stats.t.pdf(x, df, loc, scale),
+    undefined,
+    lambda ans, x, df, loc=0.0, scale=1.0: -stats.t.pdf(x, df, loc, scale),
+    undefined,
+)
+elementwise(t.logcdf, _t_hazard, undefined, lambda *args, **kwargs: -_t_hazard(*args, **kwargs), undefined)
+
+
+# Gamma, beta, chi-squared and Poisson distributions
+def _gamma_value(ans: Any, x: Any, a: Any) -> Any:
+    return (a - x - 1) / x
+
+
+def _gamma_shape(ans: Any, x: Any, a: Any) -> Any:
+    return np.log(x) - sp.psi(a)
+
+
+elementwise(gamma.logpdf, _gamma_value, _gamma_shape)
+_density(gamma.pdf, _gamma_value, _gamma_shape)
+elementwise(gamma.cdf, lambda ans, x, a: np.exp(-x) * np.power(x, a - 1) / sp.gamma(a), undefined)
+
+
+def _beta_value(ans: Any, x: Any, a: Any, b: Any) -> Any:
+    return (1 + a * (x - 1) + x * (b - 2)) / (x * (x - 1))
+
+
+def _beta_first(ans: Any, x: Any, a: Any, b: Any) -> Any:
+    return np.log(x) - sp.psi(a) + sp.psi(a + b)
+
+
+def _beta_second(ans: Any, x: Any, a: Any, b: Any) -> Any:
+    return np.log1p(-x) - sp.psi(b) + sp.psi(a + b)
+
+
+elementwise(beta.logpdf, _beta_value, _beta_first, _beta_second)
+_density(beta.pdf, _beta_value, _beta_first, _beta_second)
+elementwise(
+    beta.cdf,
+    lambda ans, x, a, b: np.power(x, a - 1) * np.power(1 - x, b - 1) / sp.beta(a, b),
+    undefined,
+    undefined,
+)
+
+
+def _chi2_value(ans: Any, x: Any, df: Any) -> Any:
+    return np.where(df % 1 == 0, (df - x - 2) / (2 * x), 0)
+
+
+elementwise(chi2.logpdf, _chi2_value, undefined)
+_density(chi2.pdf, _chi2_value, undefined)
+elementwise(
+    chi2.cdf,
+    lambda ans, x, df: np.power(2.0, -df / 2) * np.exp(-x / 2) * np.power(x, df / 2 - 1) / sp.gamma(df / 2),
+    undefined,
+)
+
+
+def _poisson_mean(ans: Any, k: Any, mu: Any) -> Any:
+    return np.where(k % 1 == 0, k / mu - 1, 0)
+
+
+elementwise(poisson.logpmf, undefined, _poisson_mean)
+_density(poisson.pmf, undefined, _poisson_mean)
+elementwise(poisson.cdf, undefined, lambda ans, k, mu: -stats.poisson.pmf(np.floor(k), mu))
