@@ -1,6 +1,7 @@
 """Views of a plan: text, pictures and a report, all derived from the plan's public numbers on demand."""
 
 from tapesplit.draw.explain import advice, decisions
+from tapesplit.draw.files import draw_split
 from tapesplit.draw.text import describe
 
-__all__ = ["advice", "decisions", "describe"]
+__all__ = ["advice", "decisions", "describe", "draw_split"]

@@ -186,8 +186,8 @@ def _interface(plan: JacobianPlan) -> str:
     narrowest = min(chain.sizes[1:-1], default=ends)
     if narrowest < ends:
         return (
-            f"The narrowest interface has {count(narrowest)} elements, inputs or outputs {count(ends)}. Sweeps "
-            "that start there cost in proportion to its width: a narrower one makes them cheaper."
+            f"The narrowest interface has {count(narrowest)} elements, inputs or outputs {count(ends)}. "
+            "Sweeps that start there cost in proportion to its width: a narrower one makes them cheaper."
         )
     if ends <= 1:
         side = "input" if chain.sizes[0] == 1 else "output"

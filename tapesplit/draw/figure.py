@@ -1,0 +1,109 @@
+"""Scenes as PNG and PDF through matplotlib, which is imported when a figure is asked for."""
+
+import os
+from typing import Any, Final
+
+from tapesplit.draw.scene import INK, STYLES, Area, Box, Label, Line, Scene
+
+__all__ = ["save_figure"]
+
+_DPI: Final = 144
+_POINTS: Final = 0.75
+"""Points in a pixel."""
+
+
+def save_figure(scene: Scene, path: str | os.PathLike[str]) -> None:
+    """Draw a scene with matplotlib into a file.
+
+    Parameters
+    ----------
+    scene
+        The picture.
+    path
+        A file name that ends in .png, .pdf or another format of matplotlib.
+
+    Raises
+    ------
+    ImportError
+        If matplotlib is not installed.
+    """
+    try:
+        from matplotlib.backends.backend_agg import FigureCanvasAgg  # noqa: PLC0415 - optional package
+        from matplotlib.figure import Figure  # noqa: PLC0415 - optional package
+    except ImportError as error:
+        raise ImportError(
+            f"drawing {os.fspath(path)!r} needs matplotlib, which is not installed; install it with "
+            "pip install 'tapesplit[plot]', or draw an .svg file, which needs nothing"
+        ) from error
+    figure = Figure(figsize=(scene.width * _POINTS / 72, scene.height * _POINTS / 72), facecolor="white")
+    FigureCanvasAgg(figure)
+    axes = figure.add_axes((0, 0, 1, 1))
+    axes.set_axis_off()
+    axes.set_xlim(0, scene.width)
+    axes.set_ylim(scene.height, 0)
+    for order, shape in enumerate(scene.shapes):
+        _draw(axes, shape, order)
+    figure.savefig(path, dpi=_DPI)
+
+
+def _draw(axes: Any, shape: Any, order: int) -> None:
+    """Draw one shape."""
+    match shape:
+        case Box():
+            _box(axes, shape, order)
+        case Line():
+            _line(axes, shape, order)
+        case Area():
+            style = STYLES[shape.style]
+            axes.fill(
+                *zip(*shape.points, strict=True), fc=style.fill, ec=style.stroke, lw=_POINTS, zorder=order
+            )
+        case Label():
+            _label(axes, shape, order)
+
+
+def _box(axes: Any, box: Box, order: int) -> None:
+    """Draw a box and its lines of text."""
+    style = STYLES[box.style]
+    right, bottom = box.x + box.width, box.y + box.height
+    corners = ((box.x, box.y), (right, box.y), (right, bottom), (box.x, bottom))
+    axes.fill(*zip(*corners, strict=True), fc=style.fill, ec=style.stroke, lw=_POINTS, zorder=order)
+    color = INK["paper"][0] if box.style == "end" else INK["ink"][0]
+    top = box.y + box.height / 2 + 4 - 6.5 * (len(box.lines) - 1)
+    for i, text in enumerate(box.lines):
+        _text(axes, Label(box.x + box.width / 2, top + 13 * i, text, anchor="middle"), order, color)
+
+
+def _line(axes: Any, line: Line, order: int) -> None:
+    """Draw a line, or an arrow as an S-curve."""
+    style = STYLES[line.style]
+    width = (line.width if line.width != 1 else style.width) * _POINTS
+    if not line.arrow:
+        dashes = (0, style.dashes) if style.dashes else "solid"
+        axes.plot(*zip(*line.points, strict=True), color=style.stroke, lw=width, ls=dashes, zorder=order)
+        return
+    from matplotlib.patches import FancyArrowPatch  # noqa: PLC0415 - optional package
+    from matplotlib.path import Path  # noqa: PLC0415 - optional package
+
+    (x0, y0), (x1, y1) = line.points[0], line.points[-1]
+    bend = max((x1 - x0) / 2, 12)
+    path = Path([(x0, y0), (x0 + bend, y0), (x1 - bend, y1), (x1, y1)], [1, 4, 4, 4])
+    axes.add_patch(
+        FancyArrowPatch(
+            path=path, arrowstyle="->", mutation_scale=6, color=style.stroke, lw=width, zorder=order
+        )
+    )
+
+
+def _label(axes: Any, label: Label, order: int) -> None:
+    """Draw a line of text."""
+    _text(axes, label, order, INK[label.ink][0])
+
+
+def _text(axes: Any, label: Label, order: int, color: str) -> None:
+    """Draw a line of text in a color; what looks like TeX stays as it is."""
+    side = {"start": "left", "middle": "center", "end": "right"}[label.anchor]
+    axes.text(
+        label.x, label.y, label.text, fontsize=label.size * _POINTS, color=color, ha=side, va="baseline",
+        weight="bold" if label.strong else "normal", zorder=order, parse_math=False,
+    )  # fmt: skip

@@ -1,0 +1,209 @@
+"""The tape graph folded until a person can take it in: vertices in groups, arcs in bundles."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+import numpy as np
+
+from tapesplit.draw.numbers import count, shape_text, shorten
+from tapesplit.draw.rows import operation_counts, primitive_name
+from tapesplit.plan import JacobianPlan
+
+__all__ = ["Bundle", "Folded", "Group", "fold"]
+
+_MOST_GROUPS: Final = 60
+_MOST_COLUMNS: Final = 24
+_MOST_IN_COLUMN: Final = 10
+_BANDS: Final = 4
+"""Each chunk of a large tape is drawn as at most so many groups."""
+
+
+_Place: TypeAlias = tuple[int, int, int | str]
+"""Chunk, depth, and what tells groups of the same depth apart."""
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Values of a tape that are drawn as one.
+
+    Parameters
+    ----------
+    entries
+        Tape entries, increasing.
+    chunk
+        0-based; -1 for an input.
+    depth
+        Place within the chunk; arcs lead from smaller to larger ones, or to later chunks.
+    lines
+        What stands in its box.
+    tip
+        What it is, in full.
+    """
+
+    entries: tuple[int, ...]
+    chunk: int
+    depth: int
+    lines: tuple[str, ...]
+    tip: str
+
+
+@dataclass(frozen=True, slots=True)
+class Bundle:
+    """All arcs from one group to another.
+
+    Parameters
+    ----------
+    tail, head
+        Numbers of the groups.
+    elements
+        Elements of the values that the head takes from the tail.
+    """
+
+    tail: int
+    head: int
+    elements: int
+
+
+@dataclass(frozen=True, slots=True)
+class Folded:
+    """A graph of groups.
+
+    Parameters
+    ----------
+    groups
+        By chunk, then by depth.
+    bundles
+        Arcs between them.
+    output
+        Number of the group with the function's value.
+    complete
+        Whether each group is one entry.
+    """
+
+    groups: tuple[Group, ...]
+    bundles: tuple[Bundle, ...]
+    output: int
+    complete: bool
+
+
+def fold(plan: JacobianPlan) -> Folded:
+    """Fold the tape graph of a plan.
+
+    Small tapes stay as they are. In larger ones, operations of the same kind at the same depth of a chunk become
+    one group; in large ones, a chunk becomes a few groups of consecutive depths.
+
+    Parameters
+    ----------
+    plan
+        The plan.
+
+    Returns
+    -------
+    Folded
+        At most 60 groups, or 40 chunks with one group each.
+
+    Examples
+    --------
+    >>> import autograd.numpy as np
+    >>> from tapesplit import parallel_jacobian
+    >>> plan = parallel_jacobian(lambda x: np.sin(x) * x, machines=1).plan(np.ones(3))
+    >>> [group.lines for group in fold(plan).groups]
+    [('input', '(3,)'), ('sin', '(3,)'), ('multiply', '(3,)')]
+    """
+    graph = plan.graph
+    chunks, depths = _places(plan)
+    names = [primitive_name(plan, entry) for entry in graph.entries.tolist()]
+    places: list[_Place] = list(zip(chunks, depths, range(graph.size), strict=True))
+    if not _fits(places):
+        places = list(zip(chunks, depths, names, strict=True))
+    if not _fits(places):
+        bands = max(1, min(_BANDS, _MOST_COLUMNS // len(plan.chunks)))
+        deepest = {chunk: depth for depth, chunk in sorted(zip(depths, chunks, strict=True))}
+        places = [
+            (chunk, depth * bands // (deepest[chunk] + 1), 0)
+            for chunk, depth in zip(chunks, depths, strict=True)
+        ]
+    return _grouped(plan, places)
+
+
+def _places(plan: JacobianPlan) -> tuple[list[int], list[int]]:
+    """Return each vertex's chunk and its depth, the longest path to it, within that chunk."""
+    graph = plan.graph
+    numbers = np.full(len(plan.structure.forms), -1)
+    for number, chunk in enumerate(plan.chunks):
+        numbers[list(chunk.entries)] = number
+    chunks = numbers[graph.entries].tolist()
+    depths = [0] * graph.size
+    for child, parent in zip(graph.child.tolist(), graph.parent.tolist(), strict=True):
+        if chunks[child] == chunks[parent] and depths[child] <= depths[parent]:
+            depths[child] = depths[parent] + 1
+    return chunks, depths
+
+
+def _fits(places: Sequence[_Place]) -> bool:
+    """Whether groups at these places can be taken in."""
+    groups = set(places)
+    columns = [place[:2] for place in groups]
+    tallest = max(map(columns.count, columns)) if len(columns) <= _MOST_GROUPS else _MOST_IN_COLUMN + 1
+    return tallest <= _MOST_IN_COLUMN and len(set(columns)) <= _MOST_COLUMNS
+
+
+def _grouped(plan: JacobianPlan, places: Sequence[_Place]) -> Folded:
+    """Merge the vertices that have the same place."""
+    graph = plan.graph
+    members: dict[_Place, list[int]] = {}
+    for vertex, place in enumerate(places):
+        members.setdefault(place, []).append(vertex)
+    order = sorted(members, key=lambda place: (*place[:2], members[place][0]))
+    number = np.zeros(graph.size, dtype=np.int64)
+    groups = []
+    for index, place in enumerate(order):
+        number[members[place]] = index
+        groups.append(_group(plan, members[place], *place[:2]))
+    return Folded(
+        tuple(groups),
+        _bundles(plan, number),
+        int(number[graph.outputs[0]]),
+        len(groups) == graph.size,
+    )
+
+
+def _group(plan: JacobianPlan, vertices: Sequence[int], chunk: int, depth: int) -> Group:
+    """Describe one group."""
+    graph = plan.graph
+    entries = tuple(graph.entries[list(vertices)].tolist())
+    edges, width = (
+        int(graph.edges[list(vertices)].sum()),
+        int(np.maximum(graph.widths[list(vertices)], 0).sum()),
+    )
+    where = "" if chunk < 0 else f"|E| {count(edges)}\nchunk {chunk + 1}"
+    if len(entries) == 1:
+        name, shape = primitive_name(plan, entries[0]), _form_text(plan.structure.forms[entries[0]])
+        tip = f"entry {entries[0]}: {name}\nvalue {shape}\n{where}".rstrip()
+        return Group(entries, chunk, depth, (shorten(name, 15), shorten(shape, 15)), tip)
+    names = operation_counts(plan, entries)
+    tip = f"entries {entries[0]} to {entries[-1]}: {shorten(names, 300)}\n{count(width)} elements\n{where}"
+    kinds = names.split(", ")
+    first = kinds[0] if len(kinds) == 1 else f"{count(len(entries))} operations"
+    return Group(entries, chunk, depth, (shorten(first, 15), f"{count(width)} elements"), tip)
+
+
+def _form_text(form: object) -> str:
+    """Write the form of a value: a shape, or a type name."""
+    if isinstance(form, tuple) and all(type(n) is int for n in form):
+        return "a number" if not form else f"{shape_text(form)}"
+    kind = form[0] if isinstance(form, tuple) and form else form
+    return getattr(kind, "__name__", str(kind))
+
+
+def _bundles(plan: JacobianPlan, number: np.ndarray) -> tuple[Bundle, ...]:
+    """Join the arcs between groups; a value that a group takes twice counts once."""
+    graph = plan.graph
+    crossing = number[graph.parent] != number[graph.child]
+    taken = np.unique(np.stack([graph.parent[crossing], number[graph.child[crossing]]], axis=1), axis=0)
+    elements: dict[tuple[int, int], int] = {}
+    for parent, head in taken.tolist():
+        pair = int(number[parent]), head
+        elements[pair] = elements.get(pair, 0) + max(int(graph.widths[parent]), 0)
+    return tuple(Bundle(tail, head, width) for (tail, head), width in sorted(elements.items()))

@@ -1,0 +1,126 @@
+"""A picture as data: boxes, lines, areas and labels with named styles; each file format renders them."""
+
+from dataclasses import dataclass
+from typing import Final, Literal
+
+__all__ = ["INK", "STYLES", "Area", "Box", "Label", "Line", "Scene", "Shape", "Style", "chunk_style"]
+
+
+@dataclass(frozen=True, slots=True)
+class Style:
+    """Colors for light and dark backgrounds.
+
+    Parameters
+    ----------
+    fill, stroke
+        On a light background.
+    dark_fill, dark_stroke
+        On a dark background.
+    dashes
+        Lengths of dash and gap; empty for a solid line.
+    width
+        Of the stroke, in pixels.
+    """
+
+    fill: str
+    stroke: str
+    dark_fill: str
+    dark_stroke: str
+    dashes: tuple[int, ...] = ()
+    width: float = 1.0
+
+
+INK: Final = {"ink": ("#1c2733", "#e6edf3"), "muted": ("#55626f", "#a3b0bd"), "paper": ("#ffffff", "#10161d")}
+"""Color of text and background, light and dark."""
+
+STYLES: Final = {
+    "chunk0": Style("#dcebfa", "#9dbfdf", "#17324d", "#3d6a94"),
+    "chunk1": Style("#fdebd3", "#dfb983", "#46331a", "#8b6a3a"),
+    "chunk2": Style("#dff3e2", "#98c9a2", "#1b3b24", "#44794f"),
+    "chunk3": Style("#f3e1f4", "#c9a0cc", "#3c2440", "#7d5083"),
+    "chunk4": Style("#fbf6cf", "#d0c36d", "#3f3a17", "#81772f"),
+    "chunk5": Style("#e2e6ea", "#a7b1bb", "#2b333b", "#5c6a77"),
+    "value": Style("#ffffff", "#55626f", "#10161d", "#a3b0bd"),
+    "end": Style("#1c2733", "#1c2733", "#e6edf3", "#e6edf3"),
+    "arc": Style("none", "#6b7884", "none", "#8b98a5"),
+    "cut": Style("none", "#c02626", "none", "#ff8080", (6, 4), 2.0),
+    "axis": Style("none", "#a7b1bb", "none", "#5c6a77"),
+    "tangent": Style("#8ec1ee", "#2b6ca3", "#1f5180", "#7db8ea"),
+    "adjoint": Style("#f7b267", "#a8611a", "#7d4a14", "#f2b06b"),
+    "multiply": Style("#b9a7e0", "#6247a3", "#4a3580", "#b9a3ee"),
+    "bound": Style("#c9d1d9", "#7a8692", "#3a444e", "#8b98a5"),
+}
+
+
+def chunk_style(number: int) -> str:
+    """Name the style of a chunk; neighbors differ."""
+    return f"chunk{number % 6}"
+
+
+@dataclass(frozen=True, slots=True)
+class Box:
+    """A rectangle with centered lines of text, which explains itself when pointed at."""
+
+    x: float
+    y: float
+    width: float
+    height: float
+    style: str
+    lines: tuple[str, ...] = ()
+    tip: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A line through points; with an arrow it is an S-curve from the first to the last."""
+
+    points: tuple[tuple[float, float], ...]
+    style: str
+    arrow: bool = False
+    width: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Area:
+    """A filled polygon."""
+
+    points: tuple[tuple[float, float], ...]
+    style: str
+    tip: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Label:
+    """A line of text; y is its baseline."""
+
+    x: float
+    y: float
+    text: str
+    ink: Literal["ink", "muted"] = "ink"
+    anchor: Literal["start", "middle", "end"] = "start"
+    size: int = 11
+    strong: bool = False
+
+
+Shape = Box | Line | Area | Label
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """A picture.
+
+    Parameters
+    ----------
+    width, height
+        In pixels; y grows downward.
+    title, description
+        What it is, and what it shows, for those who do not see it.
+    shapes
+        Later ones lie on top.
+    """
+
+    width: float
+    height: float
+    title: str
+    description: str
+    shapes: tuple[Shape, ...]

@@ -1,0 +1,133 @@
+"""Scenes as SVG that needs nothing else: own colors for light and dark, explanations on hover."""
+
+from typing import Final
+from xml.sax.saxutils import escape, quoteattr
+
+from tapesplit.draw.scene import INK, STYLES, Area, Box, Label, Line, Scene, Shape, Style
+
+__all__ = ["scene_css", "to_svg"]
+
+_FONT: Final = "system-ui, 'Segoe UI', Roboto, 'DejaVu Sans', sans-serif"
+
+
+def to_svg(scene: Scene, *, standalone: bool = True) -> str:
+    """Render a scene.
+
+    Parameters
+    ----------
+    scene
+        The picture.
+    standalone
+        Whether it is a file of its own; otherwise the page around it must contain `scene_css`.
+
+    Returns
+    -------
+    str
+        An svg element.
+
+    Examples
+    --------
+    >>> box = Box(10, 10, 60, 20, "value", ("sin",), "sin, shape (3,)")
+    >>> svg = to_svg(Scene(80, 40, "one box", "A box.", (box,)), standalone=False)
+    >>> print(svg[:93])
+    <svg class="ts" viewBox="0 0 80 40" width="80" height="40" role="img" aria-label="one box">
+    """
+    namespace = ' xmlns="http://www.w3.org/2000/svg"' if standalone else ""
+    width, height = _number(scene.width), _number(scene.height)
+    lines = [
+        (
+            f'<svg class="ts"{namespace} viewBox="0 0 {width} {height}" width="{width}" height="{height}" '
+            f'role="img" aria-label={quoteattr(scene.title)}>'
+        ),
+        f"<desc>{escape(scene.description)}</desc>",
+    ]
+    if standalone:
+        lines.append(f"<style>{scene_css()}</style>")
+        lines.append(f'<rect class="paper" width="{width}" height="{height}"/>')
+    lines += [_shape(shape) for shape in scene.shapes]
+    return "\n".join([*lines, "</svg>"])
+
+
+def scene_css() -> str:
+    """Write the style sheet of all scenes, for light and dark."""
+    light = [
+        f".ts{{font-family:{_FONT};font-size:11px}}",
+        ".ts text{stroke:none}",
+        ".ts .end+text,.ts .end+text+text{fill:var(--paper)}",
+        *(f".ts .{name}{{{_rule(style)}}}" for name, style in STYLES.items()),
+        *(f".ts .{name}{{fill:var(--{name})}}" for name in INK),
+    ]
+    dark = [f".ts .{name}{{{_colors(style.dark_fill, style.dark_stroke)}}}" for name, style in STYLES.items()]
+    inks = ";".join(f"--{name}:{color}" for name, (color, _) in INK.items())
+    dark_inks = ";".join(f"--{name}:{color}" for name, (_, color) in INK.items())
+    return (
+        f":root{{{inks}}}{''.join(light)}"
+        f"@media (prefers-color-scheme:dark){{:root{{{dark_inks}}}{''.join(dark)}}}"
+    )
+
+
+def _colors(fill: str, stroke: str) -> str:
+    return f"fill:{fill};stroke:{stroke}"
+
+
+def _rule(style: Style) -> str:
+    """Write what a style declares."""
+    dashes = f";stroke-dasharray:{' '.join(map(str, style.dashes))}" if style.dashes else ""
+    width = f";stroke-width:{_number(style.width)}" if style.width != 1 else ""
+    return _colors(style.fill, style.stroke) + dashes + width
+
+
+def _shape(shape: Shape) -> str:
+    """Render one shape."""
+    match shape:
+        case Box():
+            return _box(shape)
+        case Line():
+            return _line(shape)
+        case Area():
+            points = " ".join(f"{_number(x)},{_number(y)}" for x, y in shape.points)
+            return _explained(f'<polygon class="{shape.style}" points="{points}"/>', shape.tip)
+        case Label():
+            return _label(shape)
+
+
+def _box(box: Box) -> str:
+    """Render a box and its lines of text."""
+    x, y, width, height = map(_number, (box.x, box.y, box.width, box.height))
+    rect = f'<rect class="{box.style}" x="{x}" y="{y}" width="{width}" height="{height}" rx="3"/>'
+    middle = box.x + box.width / 2
+    top = box.y + box.height / 2 + 4 - 6.5 * (len(box.lines) - 1)
+    labels = [Label(middle, top + 13 * i, text, anchor="middle") for i, text in enumerate(box.lines)]
+    return _explained(rect + "".join(map(_label, labels)), box.tip)
+
+
+def _explained(content: str, tip: str) -> str:
+    """Group shapes with the text that appears when they are pointed at."""
+    return f'<g class="tip"><title>{escape(tip)}</title>{content}</g>' if tip else content
+
+
+def _line(line: Line) -> str:
+    """Render a line, or an arrow as an S-curve."""
+    width = f' stroke-width="{_number(line.width)}"' if line.width != 1 else ""
+    if not line.arrow:
+        points = " ".join(f"{_number(x)},{_number(y)}" for x, y in line.points)
+        return f'<polyline class="{line.style}" points="{points}"{width}/>'
+    (x0, y0), (x1, y1) = line.points[0], line.points[-1]
+    bend = max((x1 - x0) / 2, 12)
+    x0, y0, x1, y1, left, right = map(_number, (x0, y0, x1 - 4, y1, x0 + bend, x1 - 4 - bend))  # type: ignore[assignment]
+    head = f'<path class="{line.style}" d="M{x1} {y1}l-4 -3m4 3l-4 3"/>'
+    return f'<path class="{line.style}" d="M{x0} {y0}C{left} {y0} {right} {y1} {x1} {y1}"{width}/>' + head
+
+
+def _label(label: Label) -> str:
+    """Render a line of text."""
+    anchor = "" if label.anchor == "start" else f' text-anchor="{label.anchor}"'
+    size = "" if label.size == 11 else f' font-size="{label.size}"'
+    weight = ' font-weight="600"' if label.strong else ""
+    place = f'x="{_number(label.x)}" y="{_number(label.y)}"'
+    return f'<text class="{label.ink}" {place}{anchor}{size}{weight}>{escape(label.text)}</text>'
+
+
+def _number(value: float) -> str:
+    """Write a coordinate with at most one decimal."""
+    return f"{value:.1f}".removesuffix(".0")
