@@ -161,24 +161,26 @@ def window_cuts(graph: TapeGraph, ranks: IntArray, least: int) -> Iterator[BoolA
 
     Notes
     -----
-    A window holds about a twelfth of the graph, or less where wide cuts make flows expensive.
+    There are up to 24 windows. Together they hold the graph about twice, or less where wide cuts make flows
+    expensive.
     """
     widths = frontier_widths(graph, ranks)
     counts = np.cumsum(np.bincount(ranks))
-    budget = FLOW_BUDGET
-    for t in sorted(narrow_prefixes(graph, ranks, _WINDOWS), key=widths.__getitem__):
+    windows = min(_WINDOWS, 4 + graph.size // 100)
+    budget = 4 * FLOW_BUDGET
+    for t in sorted(narrow_prefixes(graph, ranks, windows), key=widths.__getitem__):
         bound = int(widths[t])
         if bound <= _NO_BETTER * least:
             continue
-        reach = min(graph.size // _WINDOWS + 8, FLOW_BUDGET // (8 * bound))
+        reach = min(graph.size // windows, FLOW_BUDGET // (2 * bound))
         lower = max(int(np.searchsorted(counts, counts[t] - reach)) - 1, 0)
         upper = min(int(np.searchsorted(counts, counts[t] + reach)), len(counts) - 1)
         budget -= 2 * reach * bound
         if budget < 0:
             return
-        cut = minimum_cut(graph, ranks <= lower, ranks <= upper, bound, backend="scipy")
-        yield cut.earliest
-        yield cut.latest
+        if cut := minimum_cut(graph, ranks <= lower, ranks <= upper, bound, backend="scipy"):
+            yield cut.earliest
+            yield cut.latest
 
 
 def narrow_lower_sets(graph: TapeGraph) -> list[BoolArray]:

@@ -21,11 +21,12 @@ from tapesplit.graph import BoolArray, IntArray, TapeGraph, frontier
 
 __all__ = ["FLOW_BUDGET", "MinimumCut", "minimum_cut"]
 
-FLOW_BUDGET: Final = 20_000_000
-"""Vertices times elements that flows may go through: up to 40 ns each, hence less than a second."""
-
-_SOURCE: Final = 0
-_SINK: Final = 1
+FLOW_BUDGET: Final = 4_000_000
+"""Vertices times elements that one flow may take: up to 100 ns each."""
+_SUPPLY: Final = 0
+_SOURCE: Final = 1
+_SINK: Final = 2
+_FIRST: Final = 3
 _NETWORKX_SIZE: Final = 48
 """Up to this many vertices networkx takes about as long as building arrays for scipy would be worth."""
 _LARGEST_BOUND: Final = (1 << 30) - 2
@@ -41,7 +42,10 @@ class MinimumCut(NamedTuple):
 
 
 class _Network(NamedTuple):
-    """A flow network; region vertex number r has the nodes 2 + 2r (computed) and 3 + 2r (released)."""
+    """A flow network; region vertex number r has the nodes `_FIRST` + 2r (computed) and + 2r + 1 (released).
+
+    The supply feeds the source through one arc, which stops flows that exceed the bound.
+    """
 
     nodes: int
     tails: IntArray
@@ -56,7 +60,7 @@ def minimum_cut(
     bound: int,
     *,
     backend: Literal["auto", "networkx", "scipy"] = "auto",
-) -> MinimumCut:
+) -> MinimumCut | None:
     """Find the narrowest lower sets between two given ones.
 
     Parameters
@@ -66,22 +70,22 @@ def minimum_cut(
     lower, upper : (n,) array of bool
         Nested lower sets; every cut contains `lower` and is contained in `upper`.
     bound : int
-        Width in elements of some such cut, for example the narrower one of the two frontiers.
+        Width up to which a cut is sought, in elements. The flow takes time in proportion to it.
     backend : {"auto", "networkx", "scipy"}
         Who computes the flow; "auto" gives small networks to networkx and large ones to scipy.
 
     Returns
     -------
-    MinimumCut
+    MinimumCut or None
         Width in elements, equal to the value of the flow, and the smallest and the largest lower set of
-        this width.
+        this width; None if every cut is wider than `bound`.
 
     Notes
     -----
     Ford and Fulkerson, *Maximal flow through a network*, 1956; the extreme minimum cuts are those of Picard
     and Queyranne, *On the structure of all minimum cuts in a network*, 1980. Dinic's algorithm in scipy,
-    preflow-push in networkx. Capacities above `bound` are cut down to ``bound + 1``, which cannot change a
-    minimum cut. With a bound of 2**30 elements or more widths are rounded down to 30 bits, and the cut may be
+    preflow-push in networkx. Capacities above `bound` are cut down to ``bound + 1``, which cannot change such
+    a cut. With a bound of 2**30 elements or more widths are rounded down to 30 bits, and the cut may be
     wider than minimal by that much.
     """
     region = upper & ~lower
@@ -90,8 +94,10 @@ def minimum_cut(
     small = np.count_nonzero(region) <= _NETWORKX_SIZE
     use_networkx = backend == "networkx" or (backend == "auto" and small)
     width, from_source, to_sink = (_networkx_flow if use_networkx else _scipy_flow)(network)
+    if width > bound // scale:
+        return None
     numbers = np.flatnonzero(region)
-    computed = 2 + 2 * np.arange(len(numbers))
+    computed = _FIRST + 2 * np.arange(len(numbers))
     earliest, latest = lower.copy(), lower.copy()
     earliest[numbers] = from_source[computed]
     latest[numbers] = ~to_sink[computed]
@@ -111,20 +117,26 @@ def _network(graph: TapeGraph, lower: BoolArray, region: BoolArray, bound: int, 
     keeps &= lower
     vertices = np.concatenate([np.flatnonzero(region), np.flatnonzero(keeps)])
     computed = np.full(graph.size, _SINK, dtype=np.int64)
-    computed[vertices] = 2 + 2 * np.arange(len(vertices))
+    computed[vertices] = _FIRST + 2 * np.arange(len(vertices))
     released = computed + 1
     computed[keeps] = _SOURCE
     outputs = np.array([v for v in graph.outputs if region[v] or lower[v]], dtype=np.int64)
     inner = region[child] & region[parent]
-    tails = [computed[vertices], released[parent], released[outputs], computed[child[inner]]]
-    heads = [released[vertices], computed[child], np.full(len(outputs), _SINK), computed[parent[inner]]]
+    tails = [[_SUPPLY], computed[vertices], released[parent], released[outputs], computed[child[inner]]]
+    heads = [
+        [_SOURCE],
+        released[vertices],
+        computed[child],
+        np.full(len(outputs), _SINK),
+        computed[parent[inner]],
+    ]
     widths = np.minimum(graph.capacities[vertices] // scale, bound + 1)
     unbounded = np.full(len(parent) + len(outputs) + np.count_nonzero(inner), bound + 1)
     return _Network(
-        2 + 2 * len(vertices),
-        np.concatenate(tails),
-        np.concatenate(heads),
-        np.concatenate([widths, unbounded]),
+        nodes=_FIRST + 2 * len(vertices),
+        tails=np.concatenate(tails),
+        heads=np.concatenate(heads),
+        capacities=np.concatenate([[bound + 1], widths, unbounded]),
     )
 
 
@@ -135,7 +147,7 @@ def _scipy_flow(network: _Network) -> tuple[int, BoolArray, BoolArray]:
     capacity = csr_array((network.capacities, (network.tails, network.heads)), shape=shape)
     capacity.sum_duplicates()
     capacity.data = np.minimum(capacity.data, most).astype(np.int32)
-    result = maximum_flow(capacity, _SOURCE, _SINK)
+    result = maximum_flow(capacity, _SUPPLY, _SINK)
     residual = csr_array(csr_array(capacity - result.flow) > 0)
     from_source, to_sink = np.zeros((2, network.nodes), dtype=np.bool_)
     from_source[breadth_first_order(residual, _SOURCE, return_predecessors=False)] = True
@@ -146,10 +158,10 @@ def _scipy_flow(network: _Network) -> tuple[int, BoolArray, BoolArray]:
 def _networkx_flow(network: _Network) -> tuple[int, BoolArray, BoolArray]:
     """Do the same with networkx."""
     digraph = nx.DiGraph()
-    digraph.add_nodes_from((_SOURCE, _SINK))
+    digraph.add_nodes_from((_SUPPLY, _SOURCE, _SINK))
     arcs = zip(network.tails.tolist(), network.heads.tolist(), network.capacities.tolist(), strict=True)
     digraph.add_edges_from((tail, head, {"capacity": capacity}) for tail, head, capacity in arcs)
-    flow = nx.algorithms.flow.preflow_push(digraph, _SOURCE, _SINK)
+    flow = nx.algorithms.flow.preflow_push(digraph, _SUPPLY, _SINK)
     flow.remove_edges_from([(u, v) for u, v, arc in flow.edges(data=True) if arc["flow"] == arc["capacity"]])
     from_source, to_sink = np.zeros((2, network.nodes), dtype=np.bool_)
     from_source[[_SOURCE, *nx.descendants(flow, _SOURCE)]] = True

@@ -29,11 +29,20 @@ class CutFamily:
         Elements of the frontiers.
     edges : (N,) array of int
         Scalar edges spent inside each set.
+    nested : (N, N) array of bool
+        Whether a candidate is a proper subset of a later one.
     """
 
     members: BoolArray
     widths: IntArray
     edges: IntArray
+    nested: BoolArray
+
+    def subfamily(self, kept: list[int]) -> "CutFamily":
+        """Return the family of some of the candidates."""
+        return CutFamily(
+            self.members[kept], self.widths[kept], self.edges[kept], self.nested[np.ix_(kept, kept)]
+        )
 
 
 def cut_family(graph: TapeGraph, members: Iterable[BoolArray]) -> CutFamily:
@@ -57,8 +66,9 @@ def cut_family(graph: TapeGraph, members: Iterable[BoolArray]) -> CutFamily:
     widths = np.array([capacities[frontier(graph, lower)].sum() for lower in distinct])
     widths[[0, -1]] = graph.input_width, graph.output_width
     fit = np.flatnonzero((widths > 0) & (widths < UNBOUNDED))
-    edges = [graph.edges[distinct[i]].sum() for i in fit]
-    return CutFamily(np.array(distinct)[fit], widths[fit], np.array(edges))
+    kept = np.array(distinct)[fit]
+    edges = np.array([graph.edges[lower].sum() for lower in kept])
+    return CutFamily(kept, widths[fit], edges, _nested(kept))
 
 
 def choose_nested(family: CutFamily) -> tuple[float, list[int]]:
@@ -124,7 +134,7 @@ def spread_nested(family: CutFamily, needed: list[int], most: int) -> list[int]:
 def _width_and_spent(family: CutFamily) -> tuple[FloatArray, FloatArray]:
     """Return widths, at least 1, and the edges between each two nested candidates, infinite for others."""
     edges = family.edges.astype(float)
-    spent = np.where(_nested(family.members), edges[None, :] - edges[:, None], np.inf)
+    spent = np.where(family.nested, edges[None, :] - edges[:, None], np.inf)
     return np.maximum(family.widths, 1).astype(float), spent
 
 

@@ -103,7 +103,7 @@ def find_separators(
         return ()
     coarsening = coarsen(graph)
     coarse = coarsening.graph
-    cut = _global_cut(coarse)
+    cut = _global_cut(coarse, enough)
     if cut.width >= enough:
         return ()
     family, chosen = _cheapest_chain(coarse, cut)
@@ -135,25 +135,22 @@ def _has_wide_path(graph: TapeGraph, width: float) -> bool:
     return bool(reached[list(graph.outputs)].any())
 
 
-def _global_cut(graph: TapeGraph) -> MinimumCut:
-    """Cut the whole graph at its minimal width; width 0 stands for one that would take too long to prove."""
+def _global_cut(graph: TapeGraph, enough: float) -> MinimumCut:
+    """Cut the whole graph at its minimal width.
+
+    If that is at least `enough`, or would take too long to find, return a lower bound and the narrowest live
+    sets instead.
+    """
     ranks = tape_ranks(graph)
-    earliest, latest, bound = _narrowest_prefixes(graph, ranks)
-    if _is_forced(graph, ranks):
-        return MinimumCut(bound, earliest, latest)
-    if graph.size * bound > FLOW_BUDGET:
-        earliest, latest, bound = _narrowest_prefixes(graph, depth_ranks(graph))
-    if graph.size * bound > FLOW_BUDGET:
-        return MinimumCut(0, earliest, latest)
-    return minimum_cut(graph, ranks == 0, np.ones(graph.size, dtype=np.bool_), bound)
-
-
-def _narrowest_prefixes(graph: TapeGraph, ranks: IntArray) -> tuple[BoolArray, BoolArray, int]:
-    """Return the first and the last of the narrowest prefixes of an order, and their width."""
     widths = frontier_widths(graph, ranks)
-    bound = int(widths.min())
-    narrowest = np.flatnonzero(widths == bound)
-    return ranks <= narrowest[0], ranks <= narrowest[-1], bound
+    live = int(widths.min())
+    narrowest = np.flatnonzero(widths == live)
+    earliest, latest = ranks <= narrowest[0], ranks <= narrowest[-1]
+    if _is_forced(graph, ranks):
+        return MinimumCut(live, earliest, latest)
+    bound = int(min(live, enough, FLOW_BUDGET // graph.size))
+    cut = minimum_cut(graph, ranks == 0, np.ones(graph.size, dtype=np.bool_), bound)
+    return cut or MinimumCut(bound + 1, earliest, latest)
 
 
 def _is_forced(graph: TapeGraph, ranks: IntArray) -> bool:
@@ -189,8 +186,7 @@ def _chosen(graph: TapeGraph, members: list[BoolArray]) -> tuple[CutFamily, list
 
 def _cost(family: CutFamily, cuts: list[int]) -> float:
     """Return the cost of the chain between nested cuts in fma."""
-    kept = [0, *cuts, len(family.widths) - 1]
-    return choose_nested(CutFamily(family.members[kept], family.widths[kept], family.edges[kept]))[0]
+    return choose_nested(family.subfamily([0, *cuts, len(family.widths) - 1]))[0]
 
 
 def _limited(family: CutFamily, cuts: list[int], most: int) -> list[int]:

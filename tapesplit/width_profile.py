@@ -79,8 +79,10 @@ def width_profile(graph: TapeGraph, *, shares: int = 20) -> WidthProfile:
     start = 0
     for end in ends.tolist():
         live = minimal = int(widths[start : end + 1].min())
-        if np.count_nonzero((ranks > start) & (ranks <= end)) * live < FLOW_BUDGET:
-            minimal = minimum_cut(graph, ranks <= start, ranks <= end, live, backend="scipy").width
+        inside = int(np.count_nonzero((ranks > start) & (ranks <= end)))
+        limit = min(live, FLOW_BUDGET // max(inside, 1))
+        if cut := minimum_cut(graph, ranks <= start, ranks <= end, limit, backend="scipy"):
+            minimal = cut.width
         rows.append((graph.entries[ranks <= end][-1], live, minimal))
         start = end
     table = np.array(rows, dtype=np.int64)

@@ -47,6 +47,15 @@ def test_the_cut_stays_within_its_window(backend):
             assert (found <= upper).all()
 
 
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_wider_cuts_than_the_bound_are_not_found(backend):
+    graph = tape_graph([9, 4, 5, 9], [[], [0], [0], [1, 2]])
+    everything = np.ones(4, dtype=bool)
+    first = np.array([True, False, False, False])
+    assert minimum_cut(graph, first, everything, 8, backend=backend) is None
+    assert minimum_cut(graph, first, everything, 9, backend=backend).width == 9
+
+
 @pytest.mark.parametrize("size", [60, 400])
 def test_scipy_agrees_with_networkx_on_larger_graphs(size):
     rng = np.random.default_rng(size)
