@@ -1,12 +1,14 @@
 """Dual-feasible bounds: the arguments of bin packing, for trees that are not chosen yet.
 
 After a time τ each machine is a bin of capacity K = makespan - τ, and what is left of the steps are items.
-A dual-feasible function f with capacity c maps items so that whatever fits into one bin sums to at most c. So
-if even the trees with the least Σ f exceed c on every machine, the makespan is out of reach. Hard instances
-are those where a few long steps do not pack well: the total work does not see that, these functions do.
+Items of a bin still fit if those shorter than ε are dropped and those longer than K - ε become K (ε ≤ K/2):
+an item longer than K - ε shares its bin with short ones only. So if even the trees with the least rounded
+work exceed K on every machine, the makespan is out of reach. Hard instances are those where a few long steps
+do not pack well: the total work does not see that, the rounded work does.
 """
 
-from collections.abc import Callable, Sequence
+from bisect import bisect_right
+from collections.abc import Sequence
 
 from jcdp_core.solvers.labels import LabelTable, label_table
 from jcdp_core.solvers.steps import StepTable
@@ -16,7 +18,8 @@ __all__ = ["DualBounds"]
 _GRID = 24
 """Times τ for which bounds are tabulated, in equal parts of the makespan."""
 
-_Function = Callable[[int], int]
+_SMALL = (45, 33, 25)
+"""The ε that are tried, in percent of K. Smaller ones and staircase functions refute little else."""
 
 
 class DualBounds:
@@ -31,27 +34,27 @@ class DualBounds:
 
     References
     ----------
-    Fekete & Schepers, New classes of fast lower bounds for bin packing problems, Mathematical Programming 91
-    (2001), for the functions u and U; Martello & Toth, Knapsack Problems (1990), Ch. 8.
+    Martello & Toth, Knapsack Problems (1990), Ch. 8, for the rounding; Fekete & Schepers, New classes of fast
+    lower bounds for bin packing problems, Mathematical Programming 91 (2001), for dual-feasible functions.
 
     Examples
     --------
-    Three links of 60 fma cannot be accumulated on two machines within 119:
+    Three links of 70 fma cannot be accumulated on two machines within 119:
 
     >>> from jcdp_core import JacobianChain, Problem
     >>> from jcdp_core.solvers.steps import single_link_steps
-    >>> chain = JacobianChain.from_sizes([1, 1, 1, 1], [60, 60, 60])
+    >>> chain = JacobianChain.from_sizes([1, 1, 1, 1], [70, 70, 70])
     >>> bounds = DualBounds(single_link_steps(Problem(chain, machines=2)), 119)
     >>> bounds.refute(0, 119, [0, 0], [(0, 0), (4, 0), (8, 0)])
     True
     """
 
-    __slots__ = ("_capacity", "_tables", "makespan", "steps")
+    __slots__ = ("_table", "_tables", "makespan")
 
     def __init__(self, table: StepTable, makespan: int) -> None:
-        self.steps = table
+        self._table = table
+        self._tables: dict[tuple[int, int], tuple[int, LabelTable]] = {}
         self.makespan = makespan
-        self._tables: dict[tuple[int, int], tuple[_Function, int, LabelTable]] = {}
 
     def refute(
         self, time: int, makespan: int, available: Sequence[int], parts: Sequence[tuple[int, int]]
@@ -76,39 +79,28 @@ class DualBounds:
         """
         slot = time * _GRID // self.makespan
         begin = slot * self.makespan // _GRID
-        for number in range(len(_FUNCTIONS)):
-            function, capacity, labels = self._tables.get((slot, number)) or self._build(slot, number)
+        room = self.makespan - begin
+        capacity = room * len(available)
+        for share in _SMALL:
+            small, labels = self._tables.get((slot, share)) or self._build(slot, share)
+            makespans, works = labels.makespans, labels.works
             total = 0
             for end in available:
-                total += function(end - begin)
+                item = end - begin
+                total += room if item > room - small else item if item >= small else 0
             for part, release in parts:
-                total += labels.least_work(part, makespan - release)
-            if total > capacity * len(available):
+                total += works[part][bisect_right(makespans[part], makespan - release)]
+            if total > capacity:
                 return True
         return False
 
-    def _build(self, slot: int, number: int) -> tuple[_Function, int, LabelTable]:
-        """Tabulate the least Σ f of all sub-chains for one time and one function."""
+    def _build(self, slot: int, share: int) -> tuple[int, LabelTable]:
+        """Tabulate the least sum of rounded items of all sub-chains, for one time and one rounding."""
         room = self.makespan - slot * self.makespan // _GRID
-        family, parameter = _FUNCTIONS[number]
-        function, capacity = family(room, parameter)
-        entry = function, capacity, label_table(self.steps, weight=function)
-        self._tables[slot, number] = entry
+        small = room * share // 100
+
+        def rounded(item: int) -> int:
+            return room if item > room - small else item if item >= small else 0
+
+        entry = self._tables[slot, share] = small, label_table(self._table, weight=rounded)
         return entry
-
-
-def _staircase(room: int, steps: int) -> tuple[_Function, int]:
-    """Count how many times an item exceeds the fraction 1 / (steps + 1) of the bin; at most `steps` fit."""
-    return lambda item: ((steps + 1) * item - 1) // room if item else 0, steps
-
-
-def _rounding(room: int, divisor: int) -> tuple[_Function, int]:
-    """Round items up to the whole bin, or down to nothing, if they leave less than room / divisor."""
-    small = room // divisor
-    return lambda item: room if item > room - small else item if item >= small else 0, room
-
-
-_FUNCTIONS = (
-    *((_staircase, steps) for steps in (1, 2, 3, 4, 5)),
-    *((_rounding, divisor) for divisor in (8, 5, 4, 3)),
-)
