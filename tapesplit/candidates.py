@@ -29,6 +29,7 @@ _BREADTH: Final = 12
 _FAMILY: Final = 120
 """Lower sets that it returns."""
 _WINDOWS: Final = 24
+_OCTAVES: Final = 6
 _NO_BETTER: Final = 1.05
 """A prefix this close to the minimal width is not worth a flow."""
 
@@ -143,7 +144,7 @@ def ranks_after(lower: BoolArray, ranks: IntArray) -> IntArray:
 
 
 def window_cuts(graph: TapeGraph, ranks: IntArray, least: int) -> Iterator[BoolArray]:
-    """Find minimum cuts near the narrow prefixes of an order.
+    """Find minimum cuts near the narrow prefixes of an order, and near the input and output.
 
     Parameters
     ----------
@@ -161,26 +162,40 @@ def window_cuts(graph: TapeGraph, ranks: IntArray, least: int) -> Iterator[BoolA
 
     Notes
     -----
-    There are up to 24 windows. Together they hold the graph about twice, or less where wide cuts make flows
-    expensive.
+    Up to 24 windows around narrow prefixes hold the graph about twice, or less where wide cuts make flows
+    expensive. Further ones hold the first and the last half, quarter, eighth ... of the edges.
     """
     widths = frontier_widths(graph, ranks)
+    for lower, upper, bound in [*_inner_windows(graph, ranks, widths), *_outer_windows(graph, ranks, widths)]:
+        if bound > _NO_BETTER * least:
+            cut = minimum_cut(graph, ranks <= lower, ranks <= upper, bound, backend="scipy")
+            yield from (cut.earliest, cut.latest) if cut else ()
+
+
+def _inner_windows(graph: TapeGraph, ranks: IntArray, widths: IntArray) -> Iterator[tuple[int, int, int]]:
+    """Return windows around narrow prefixes, as ranks, and the width to improve on; narrow ones first."""
     counts = np.cumsum(np.bincount(ranks))
     windows = min(_WINDOWS, 4 + graph.size // 100)
     budget = 4 * FLOW_BUDGET
     for t in sorted(narrow_prefixes(graph, ranks, windows), key=widths.__getitem__):
         bound = int(widths[t])
-        if bound <= _NO_BETTER * least:
-            continue
-        reach = min(graph.size // windows, FLOW_BUDGET // (2 * bound))
-        lower = max(int(np.searchsorted(counts, counts[t] - reach)) - 1, 0)
-        upper = min(int(np.searchsorted(counts, counts[t] + reach)), len(counts) - 1)
+        reach = min(graph.size // windows, FLOW_BUDGET // (2 * bound + 1))
         budget -= 2 * reach * bound
         if budget < 0:
             return
-        if cut := minimum_cut(graph, ranks <= lower, ranks <= upper, bound, backend="scipy"):
-            yield cut.earliest
-            yield cut.latest
+        lower = max(int(np.searchsorted(counts, counts[t] - reach)) - 1, 0)
+        yield lower, min(int(np.searchsorted(counts, counts[t] + reach)), len(counts) - 1), bound
+
+
+def _outer_windows(graph: TapeGraph, ranks: IntArray, widths: IntArray) -> Iterator[tuple[int, int, int]]:
+    """Return windows at both ends that hold one half, one quarter ... of the edges."""
+    edges = np.cumsum(np.bincount(ranks, weights=graph.edges))
+    shares = edges[-1] / 2.0 ** np.arange(1, _OCTAVES + 1)
+    heads = [(0, upper) for upper in np.searchsorted(edges, shares).tolist()]
+    tails = [(lower, len(edges) - 1) for lower in np.searchsorted(edges, edges[-1] - shares).tolist()]
+    for lower, upper in heads + tails:
+        inside = int(np.count_nonzero((ranks > lower) & (ranks <= upper)))
+        yield lower, upper, int(min(widths[lower : upper + 1].min(), FLOW_BUDGET // (4 * inside + 1)))
 
 
 def narrow_lower_sets(graph: TapeGraph) -> list[BoolArray]:
