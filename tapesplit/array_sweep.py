@@ -13,8 +13,17 @@ import numpy as np
 
 from tapesplit.chunks import Chunk
 from tapesplit.directions import Batch, Diagonal, Rows, accumulate, assemble, seed
-from tapesplit.leaves import element_count
-from tapesplit.rules import Bulk, Elementwise, IndexMap, Movement, find_rule, index_map, loop_adjoint, loop_tangent
+from tapesplit.leaves import batch_shape, element_count
+from tapesplit.rules import (
+    Bulk,
+    Elementwise,
+    IndexMap,
+    Movement,
+    find_rule,
+    index_map,
+    loop_adjoint,
+    loop_tangent,
+)
 from tapesplit.tape import Tape
 
 __all__ = ["ArraySweep", "compile_array_sweep"]
@@ -34,7 +43,7 @@ class MapStep:
         out: Batch | None = None
         for parent, moves in self.maps:
             if parent in seeds:
-                out = accumulate(out, _gathered(seeds[parent], moves, tape.shape(self.entry), tape[self.entry].value))
+                out = accumulate(out, _gathered(seeds[parent], moves, tape[self.entry].value))
         return out
 
     def adjoint(self, tape: Tape, A: Batch, seeds: Seeds) -> None:
@@ -100,7 +109,11 @@ class BulkStep:
                 continue
             T = _dense(seeds[parent])
             function = self.rule.tangents.get(argnum)
-            rows = NotImplemented if function is None else function(T.rows, entry.value, *entry.args, **entry.kwargs)
+            rows = (
+                NotImplemented
+                if function is None
+                else function(T.rows, entry.value, *entry.args, **entry.kwargs)
+            )
             if rows is NotImplemented:
                 rows = loop_tangent(T.rows, entry, argnum)
             out = accumulate(out, Rows(T.start, rows))
@@ -113,7 +126,11 @@ class BulkStep:
         looped: list[int] = []
         for position, argnum in enumerate(entry.argnums):
             function = self.rule.adjoints.get(argnum)
-            rows = NotImplemented if function is None else function(A.rows, entry.value, *entry.args, **entry.kwargs)
+            rows = (
+                NotImplemented
+                if function is None
+                else function(A.rows, entry.value, *entry.args, **entry.kwargs)
+            )
             if rows is NotImplemented:
                 looped.append(position)
             else:
@@ -121,7 +138,8 @@ class BulkStep:
                 seeds[parent] = accumulate(seeds.get(parent), Rows(A.start, rows))
         if looped:
             partial = entry._replace(
-                argnums=tuple(entry.argnums[i] for i in looped), parents=tuple(entry.parents[i] for i in looped)
+                argnums=tuple(entry.argnums[i] for i in looped),
+                parents=tuple(entry.parents[i] for i in looped),
             )
             for parent, rows in zip(partial.parents, loop_adjoint(A.rows, partial), strict=True):
                 seeds[parent] = accumulate(seeds.get(parent), Rows(A.start, rows))
@@ -213,7 +231,11 @@ def compile_array_sweep(tape: Tape, chunk: Chunk) -> ArraySweep:
             members, inputs = [index], dict.fromkeys(parents)
             for parent in dict.fromkeys(parents):
                 absorbed = clusters.get(parent)
-                if absorbed and readers[parent] == parents.count(parent) and not _becomes_complex(tape, parent, value):
+                if (
+                    absorbed
+                    and readers[parent] == parents.count(parent)
+                    and not _becomes_complex(tape, parent, value)
+                ):
                     members = absorbed[0] + members
                     del inputs[parent]
                     inputs = {**absorbed[1], **inputs}
@@ -244,7 +266,9 @@ def _single_step(tape: Tape, index: int) -> Step:
     entry = tape[index]
     rule = find_rule(entry.primitive)  # type: ignore[arg-type]
     if isinstance(rule, Movement):
-        return MapStep(index, tuple((p, index_map(entry, a)) for a, p in zip(entry.argnums, entry.parents, strict=True)))
+        return MapStep(
+            index, tuple((p, index_map(entry, a)) for a, p in zip(entry.argnums, entry.parents, strict=True))
+        )
     return BulkStep(index, rule if isinstance(rule, Bulk) else Bulk())
 
 
@@ -259,7 +283,9 @@ def _reader_counts(tape: Tape, chunk: Chunk) -> dict[int, int]:
     return readers
 
 
-def _last_uses(tape: Tape, chunk: Chunk, steps: Sequence[Step], inside: set[int]) -> tuple[tuple[int, ...], ...]:
+def _last_uses(
+    tape: Tape, chunk: Chunk, steps: Sequence[Step], inside: set[int]
+) -> tuple[tuple[int, ...], ...]:
     """List after each step the values that nothing later reads."""
     last: dict[int, int] = {}
     for position, step in enumerate(steps):
@@ -358,9 +384,9 @@ def fold(rows: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
     return rows.sum(axis=stretched, keepdims=True) if stretched else rows
 
 
-def _gathered(batch: Batch, moves: IndexMap, shape: tuple[int, ...], value: Any) -> Batch:
+def _gathered(batch: Batch, moves: IndexMap, value: Any) -> Batch:
     """Tangents of moved elements."""
-    shape = (element_count(value),) if isinstance(value, (tuple, list, dict)) else shape
+    shape = batch_shape(value)
     if isinstance(batch, Diagonal):
         run = moves.run
         if run is not None and run.step == 1:
@@ -372,7 +398,7 @@ def _gathered(batch: Batch, moves: IndexMap, shape: tuple[int, ...], value: Any)
 
 def _scattered(batch: Batch, moves: IndexMap, value: Any) -> Batch:
     """Adjoints of elements before they moved."""
-    shape = (element_count(value),) if isinstance(value, (tuple, list, dict)) else np.shape(value)
+    shape = batch_shape(value)
     if isinstance(batch, Diagonal):
         block = moves.block
         if block is not None:

@@ -1,13 +1,17 @@
-"""Values as flat vectors: arrays, numbers, and the tuples, lists and dicts that autograd lets functions build.
+"""Values as flat vectors: arrays, numbers, and what else autograd puts on a tape.
 
-Leaves come in the order that `autograd.misc.flatten` uses: sequences in order, dicts by sorted key.
+Functions may build tuples, lists and dicts; derivatives inside a function leave sparse gradients. Sequences have their leaves in
+order, dicts by the text of their keys, which orders keys of any types.
 """
 
 from typing import Any
 
 import numpy as np
+from autograd.extend import SparseObject
 
-__all__ = ["element_count", "flatten", "renumber", "unflatten"]
+__all__ = ["batch_shape", "element_count", "flatten", "renumber", "unflatten"]
+
+_CONTAINERS = (tuple, list, dict, SparseObject)
 
 
 def element_count(value: Any) -> int:
@@ -16,7 +20,12 @@ def element_count(value: Any) -> int:
         return sum(map(element_count, value))
     if isinstance(value, dict):
         return sum(map(element_count, value.values()))
-    return int(np.size(value))
+    return int(value.vs.size if isinstance(value, SparseObject) else np.size(value))
+
+
+def batch_shape(value: Any) -> tuple[int, ...]:
+    """Return the shape of one direction of a value: its own, or one axis for a container."""
+    return (element_count(value),) if isinstance(value, _CONTAINERS) else np.shape(value)
 
 
 def flatten(value: Any) -> np.ndarray:
@@ -24,16 +33,20 @@ def flatten(value: Any) -> np.ndarray:
     if isinstance(value, (tuple, list)):
         parts = [flatten(item) for item in value]
     elif isinstance(value, dict):
-        parts = [flatten(value[key]) for key in sorted(value)]
+        parts = [flatten(value[key]) for key in sorted(value, key=repr)]
+    elif isinstance(value, SparseObject):
+        return flatten(value.mut_add(value.vs.zeros()))
     else:
         return np.ravel(np.asarray(value))
     return np.concatenate(parts) if parts else np.zeros(0)
 
 
 def unflatten(vector: np.ndarray, like: Any) -> Any:
-    """Return the elements of a vector in the form of another value; inverse of `flatten`."""
+    """Return the elements of a vector in the form of another value, sparse ones dense; inverse of `flatten`."""
+    if isinstance(like, SparseObject):
+        return unflatten(vector, like.vs.zeros())
     if isinstance(like, (tuple, list, dict)):
-        keys = sorted(like) if isinstance(like, dict) else range(len(like))
+        keys = sorted(like, key=repr) if isinstance(like, dict) else range(len(like))
         parts, start = {}, 0
         for key in keys:
             size = element_count(like[key])

@@ -4,11 +4,13 @@ Two tapes of equal structure share a plan. Structures are compared, not hashed: 
 fastest, and the first difference tells the user why a plan was not reused.
 """
 
+import operator
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from autograd.extend import VSpace
 
 from tapesplit.tape import Tape
 
@@ -82,7 +84,7 @@ def _form(value: Any) -> Any:
     if isinstance(value, (tuple, list)):
         return (type(value), tuple(map(_form, value)))
     if isinstance(value, dict):
-        return (dict, tuple((key, _form(value[key])) for key in sorted(value)))
+        return (dict, tuple((key, _form(value[key])) for key in sorted(value, key=repr)))
     return (type(value), np.shape(value))
 
 
@@ -97,7 +99,8 @@ def _statics(args: tuple[Any, ...], argnums: tuple[int, ...], kwargs: Any) -> An
 def static_key(constant: Any) -> Any:
     """Describe a constant argument by what plans may depend on.
 
-    Floating-point numbers count by type, floating-point arrays by dtype and shape; everything else counts in full.
+    Floating-point numbers count by type, floating-point arrays by dtype and shape; everything else counts in full. A
+    mutable object of a type that is not known here equals nothing, so that a plan with it is never reused.
     """
     kind = type(constant)
     if kind is float or kind is np.float64:
@@ -107,17 +110,28 @@ def static_key(constant: Any) -> Any:
     if kind is np.ndarray:
         if constant.dtype.kind in "fc":
             return (constant.dtype, constant.shape)
-        content = constant.tobytes() if constant.dtype != object else id(constant)
+        content = constant.tobytes() if constant.dtype != object else object()
         return (constant.dtype, constant.shape, content)
     if kind in (tuple, list):
         return (kind, tuple([static_key(item) for item in constant]))
     if kind is dict:
-        return (kind, tuple([(name, static_key(constant[name])) for name in sorted(constant)]))
+        return (kind, tuple([(name, static_key(constant[name])) for name in sorted(constant, key=repr)]))
+    return (kind, _content(constant))
+
+
+def _content(constant: Any) -> Any:
+    """Return what tells a constant of an uncommon type from others; a new object where nothing does."""
+    if isinstance(constant, VSpace):
+        return repr(constant)
+    if hasattr(constant, "__array__"):
+        return static_key(np.asarray(constant))
+    if hasattr(constant, "__index__"):
+        return operator.index(constant)
     try:
         hash(constant)
     except TypeError:
-        return (kind, id(constant))
-    return (kind, constant)
+        return object()
+    return constant
 
 
 def hashable(key: Any) -> Any:
@@ -139,7 +153,11 @@ def real_constants(static: Any) -> bool:
 
 def _is_real_key(key: Any) -> bool:
     """Whether the key of a constant is that of an integer, a boolean, or an array of real numbers."""
-    return key[0] in {int, bool} if isinstance(key[0], type) else isinstance(key[0], np.dtype) and key[0].kind in "fiub"
+    return (
+        key[0] in {int, bool}
+        if isinstance(key[0], type)
+        else isinstance(key[0], np.dtype) and key[0].kind in "fiub"
+    )
 
 
 def first_difference(old: Structure, new: Structure, tape: Tape) -> str:
@@ -164,4 +182,3 @@ def _say(what: Any) -> str:
     """Name a primitive, show anything else briefly."""
     text = getattr(what, "__name__", None) or repr(what)
     return text if len(text) <= 60 else text[:57] + "…"
-

@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
-from autograd.core import SparseObject, primitive_jvps, primitive_vjps, vspace
+from autograd.core import primitive_jvps, primitive_vjps
 
 from tapesplit.errors import RuleError
-from tapesplit.leaves import element_count, flatten, unflatten
+from tapesplit.leaves import batch_shape, element_count, flatten, unflatten
 from tapesplit.tape import TapeEntry
 from tapesplit.tracing import tracing_lock
 
@@ -45,8 +45,8 @@ def loop_adjoint(A: np.ndarray, entry: TapeEntry) -> list[np.ndarray]:
         for row in A:
             # autograd hands the VJP values of the result's own type; some rules look at it.
             gradients = tuple(vjp(_cotangent(row, entry.value)))
-            for column, gradient, target in zip(columns, gradients, targets, strict=True):
-                column.append(flatten(_dense(gradient, target)))
+            for column, gradient in zip(columns, gradients, strict=True):
+                column.append(flatten(gradient))
     return [_stacked(column, target) for column, target in zip(columns, targets, strict=True)]
 
 
@@ -65,7 +65,7 @@ def loop_tangent(T: np.ndarray, entry: TapeEntry, argnum: int) -> np.ndarray:
             return _jvp_loop(T, entry, argnum)
         except (NotImplementedError, KeyError):
             pass  # a JVP that lacks this argument: the VJP may have it
-    return _jacobian_product(T, entry, argnum).reshape(len(T), *_batch_shape(entry.value))
+    return _jacobian_product(T, entry, argnum).reshape(len(T), *batch_shape(entry.value))
 
 
 def _jacobian_product(T: np.ndarray, entry: TapeEntry, argnum: int) -> np.ndarray:
@@ -76,7 +76,7 @@ def _jacobian_product(T: np.ndarray, entry: TapeEntry, argnum: int) -> np.ndarra
     """
     size = element_count(entry.value)
     dtype = np.result_type(flatten(entry.value), np.float16)
-    basis = np.eye(size, dtype=dtype).reshape(-1, *_batch_shape(entry.value))
+    basis = np.eye(size, dtype=dtype).reshape(-1, *batch_shape(entry.value))
     single = entry._replace(argnums=(argnum,), parents=entry.parents[:1])
     T = T.reshape(len(T), -1)
     rows = np.real(T @ loop_adjoint(basis, single)[0].reshape(size, -1).T)
@@ -90,12 +90,7 @@ def _jvp_loop(T: np.ndarray, entry: TapeEntry, argnum: int) -> np.ndarray:
     with tracing_lock():
         jvp, target = primitive_jvps[entry.primitive], entry.args[argnum]
         rows = [
-            flatten(
-                _dense(
-                    jvp((argnum,), [unflatten(row, target)], entry.value, entry.args, dict(entry.kwargs)),
-                    entry.value,
-                )
-            )
+            flatten(jvp((argnum,), [unflatten(row, target)], entry.value, entry.args, dict(entry.kwargs)))
             for row in T.reshape(len(T), -1)
         ]
     return _stacked(rows, entry.value)
@@ -116,28 +111,13 @@ def _vjp(entry: TapeEntry) -> Callable[[Any], Iterator[Any]]:
 
 def _cotangent(row: np.ndarray, value: Any) -> Any:
     """One adjoint in the form of the value; NumPy numbers stay numbers."""
-    if isinstance(value, (tuple, list, dict)) or np.shape(value):
-        return unflatten(np.ravel(row), value)
-    return row[()] if isinstance(row, np.ndarray) else row
-
-
-def _dense(gradient: Any, like: Any) -> Any:
-    """Turn autograd's sparse gradients into dense ones."""
-    if isinstance(gradient, SparseObject):
-        return gradient.mut_add(vspace(like).zeros())
-    if isinstance(gradient, (tuple, list)) and isinstance(like, (tuple, list)):
-        return [_dense(g, item) for g, item in zip(gradient, like, strict=True)]
-    return gradient
-
-
-def _batch_shape(value: Any) -> tuple[int, ...]:
-    """Shape of one direction of a value: its own, or one axis for containers."""
-    return (element_count(value),) if isinstance(value, (tuple, list, dict)) else np.shape(value)
+    is_number = batch_shape(value) == () and isinstance(row, np.ndarray)
+    return row[()] if is_number else unflatten(np.ravel(row), value)
 
 
 def _stacked(rows: list[np.ndarray], like: Any) -> np.ndarray:
     """Stack flat directions and give them the shape of the value."""
-    shape = _batch_shape(like)
+    shape = batch_shape(like)
     if not rows:
         return np.zeros((0, *shape))
     return np.stack(rows).reshape(len(rows), *shape)
