@@ -1,0 +1,50 @@
+"""Two machines against one: ``python -m benchmarks.machines``.
+
+On the two problems that have two heavy independent halves, two machines must be 1.5 times faster (on two
+quiet cores); on all others they must not be more than 5 % slower.
+"""
+
+import argparse
+import sys
+
+from benchmarks import problems
+from benchmarks.measure import Variant, measure
+from benchmarks.report import milliseconds
+from tapesplit import parallel_jacobian
+
+HEAVY = ("j_wide_halves", "k_csr_halves")
+
+
+def variant(name: str, machines: int) -> Variant:
+    """Return our Jacobian on a number of machines."""
+    f, x = problems.get(name, "autograd")
+
+    def make():
+        jac = parallel_jacobian(f, machines=machines)
+        return lambda: jac(x)
+
+    return Variant("tapesplit", f"{machines} machines", make)
+
+
+def main() -> int:
+    """Measure and report; 1 if a bar is missed."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.machines", description=__doc__)
+    parser.add_argument("names", nargs="*", metavar="problem", help="all problems if none is named")
+    parser.add_argument("--repeat", type=int, default=11, help="rounds of interleaved measurements (11)")
+    options = parser.parse_args()
+    print(f"{'problem':16}{'1 machine':>12}{'2 machines':>12}{'speed-up':>10}{'bar':>7}")
+    missed = 0
+    for name in options.names or problems.PROBLEMS:
+        one, two = measure([variant(name, 1), variant(name, 2)], repeat=options.repeat)
+        ratio, least = one.later / two.later, 1.5 if name in HEAVY else 0.95
+        missed += ratio < least
+        times = f"{milliseconds(one.later):>9} ms{milliseconds(two.later):>9} ms"
+        print(
+            f"{name:16}{times}{ratio:>10.2f}{least:>7.2f}  {'holds' if ratio >= least else 'MISSED'}",
+            flush=True,
+        )
+    return int(missed > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
