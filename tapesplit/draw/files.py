@@ -43,6 +43,6 @@ def draw_split(plan: JacobianPlan, path: str | os.PathLike[str]) -> None:
             save_figure(split_scene(plan), path)
         case suffix:
             raise ValueError(
-                f"cannot draw {os.fspath(path)!r}: the name ends in {suffix!r}; let it end in .svg, .dot, .png "
-                "or .pdf"
+                f"cannot draw {os.fspath(path)!r}: the name ends in {suffix!r}; let it end in .svg, .dot, "
+                ".png or .pdf"
             )

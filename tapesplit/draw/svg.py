@@ -29,7 +29,7 @@ def to_svg(scene: Scene, *, standalone: bool = True) -> str:
     --------
     >>> box = Box(10, 10, 60, 20, "value", ("sin",), "sin, shape (3,)")
     >>> svg = to_svg(Scene(80, 40, "one box", "A box.", (box,)), standalone=False)
-    >>> print(svg[:93])
+    >>> print(svg.splitlines()[0])
     <svg class="ts" viewBox="0 0 80 40" width="80" height="40" role="img" aria-label="one box">
     """
     namespace = ' xmlns="http://www.w3.org/2000/svg"' if standalone else ""

@@ -1,0 +1,227 @@
+"""The report on a plan: one HTML file that needs nothing else, and its short form for notebooks."""
+
+import os
+from collections.abc import Iterable, Sequence
+from html import escape
+from importlib.resources import files
+from pathlib import Path
+
+from jcdp_core import Mode
+from tapesplit.draw.bars import comparison_scene, profile_scene
+from tapesplit.draw.explain import advice, decisions
+from tapesplit.draw.gantt import Timed, gantt_scene
+from tapesplit.draw.numbers import bytes_text, count, ratio, seconds_text, shape_text, shorten
+from tapesplit.draw.rows import link_rows, step_rows
+from tapesplit.draw.scene import STYLES, Scene
+from tapesplit.draw.split import split_scene
+from tapesplit.draw.svg import scene_css, to_svg
+from tapesplit.draw.text import describe
+from tapesplit.draw.trees import bracketing_scene, precedence_scene
+from tapesplit.plan import JacobianPlan
+
+__all__ = ["notebook_html", "report_html", "write_report"]
+
+_POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'"
+"""The page may load nothing at all."""
+
+
+def write_report(
+    plan: JacobianPlan, path: str | os.PathLike[str], records: Sequence[Timed] | None = None
+) -> None:
+    """Write a report on a plan to a file.
+
+    Parameters
+    ----------
+    plan
+        The plan.
+    path
+        HTML file to write.
+    records
+        Measured tasks, as `tapesplit.Callback` hands them to ``finish``; the Gantt chart shows them below the planned ones.
+
+    Notes
+    -----
+    The file needs no network, follows the light or dark preference of its reader, and stays below 1 MB however large
+    the tape is, since pictures of large tapes are folded.
+    """
+    Path(path).write_text(report_html(plan, records), encoding="utf-8")
+
+
+def report_html(plan: JacobianPlan, records: Sequence[Timed] | None = None) -> str:
+    """Return the report on a plan as HTML.
+
+    Parameters
+    ----------
+    plan
+        The plan.
+    records
+        Measured tasks.
+
+    Returns
+    -------
+    str
+        A complete document.
+
+    Examples
+    --------
+    >>> import autograd.numpy as np
+    >>> from tapesplit import parallel_jacobian
+    >>> page = report_html(parallel_jacobian(lambda x: np.sin(x) * x, machines=1).plan(np.ones(3)))
+    >>> page.startswith("<!DOCTYPE html>"), len(page) < 100_000
+    (True, True)
+    """
+    sections = _sections(plan, records)
+    links = "".join(f'<li><a href="#{name}">{title}</a></li>' for name, title, _ in sections)
+    bodies = "".join(
+        f'<section id="{name}" aria-labelledby="h-{name}"><h2 id="h-{name}">{title}</h2>{body}</section>\n'
+        for name, title, body in sections
+    )
+    name = escape(plan.name)
+    return (
+        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">\n'
+        f"<title>Jacobian of {name}</title>\n<style>{scene_css()}\n{_resource('report.css')}</style>\n</head>\n"
+        f'<body>\n<a class="skip" href="#main">Skip to the report</a>\n<header><h1>Jacobian of {name}</h1>'
+        f'{_summary(plan, records)}</header>\n<nav aria-label="Sections"><ul>{links}</ul></nav>\n'
+        f'<main id="main">\n{bodies}</main>\n<footer>Written by tapesplit. Costs are fused multiply-adds (fma); 1.2e7 '
+        'is 12 million.</footer>\n<div id="tip" role="tooltip" hidden></div>\n'
+        f"<script>{_resource('report.js')}</script>\n</body>\n</html>\n"
+    )
+
+
+def notebook_html(plan: JacobianPlan) -> str:
+    """Return a plan for a notebook cell: one line, the split tape, the tables on demand.
+
+    Parameters
+    ----------
+    plan
+        The plan.
+
+    Returns
+    -------
+    str
+        HTML.
+    """
+    return (
+        f"<div><p>{escape(describe(plan, 'line'))}</p>"
+        f'<div style="overflow-x:auto">{to_svg(split_scene(plan))}</div>'
+        f"<details><summary>Chain, steps and totals</summary><pre>{escape(describe(plan))}</pre></details></div>"
+    )
+
+
+def _resource(name: str) -> str:
+    """Read a file of this package."""
+    return files("tapesplit.draw").joinpath(name).read_text(encoding="utf-8")
+
+
+def _summary(plan: JacobianPlan, records: Sequence[Timed] | None) -> str:
+    """Say the most important in one sentence and some numbers."""
+    output, *inputs = plan.shapes
+    best = min(plan.baselines.values())
+    facts = [
+        ("maps", f"{', '.join(map(shape_text, inputs))} → {shape_text(output)}"),
+        ("operations", count(sum(len(chunk.entries) for chunk in plan.chunks))),
+        ("links of the chain", str(len(plan.chain))),
+        ("makespan", f"{count(plan.makespan)} fma"),
+        ("against the cheaper plain mode", f"{ratio(best / plan.makespan)} × cheaper"),
+        ("peak memory of Jacobians", bytes_text(plan.peak_bytes)),
+    ]
+    if records:
+        facts.append(("measured", seconds_text(max(record.finish for record in records))))
+    cards = "".join(f"<div><dt>{escape(name)}</dt><dd>{escape(value)}</dd></div>" for name, value in facts)
+    return f"<p>{escape(describe(plan, 'line'))}.</p><dl>{cards}</dl>"
+
+
+def _sections(plan: JacobianPlan, records: Sequence[Timed] | None) -> list[tuple[str, str, str]]:
+    """Return name, title and body of each section."""
+    measured = (
+        " Measured bars are scaled to the measured total, planned ones to the makespan." if records else ""
+    )
+    return [
+        ("split", "Split tape", _lead("The tape is cut where few values cross; each chunk is one link of the chain. "
+            "Point at a box, or move through the picture with the arrow keys.") + _picture(split_scene(plan))),
+        ("widths", "Width profile", _lead("Tape in equal shares of its edges, from inputs to outputs. Pale: the narrowest set "
+            "of live values in each share. Blue, and the number: the narrowest separator there.") + _picture(profile_scene(plan))),
+        ("comparison", "Plan and plain modes", _picture(comparison_scene(plan))),
+        ("chain", "Chain", _chain_table(plan)),
+        ("steps", "Steps", _steps_table(plan)),
+        ("gantt", "Machines over time", _legend() + _lead("Each bar is a step." + measured) + _picture(gantt_scene(plan, records))),
+        ("bracketing", "Bracketing", _lead("Each step spans the links whose Jacobian it yields; "
+            "the last one spans them all.") + _legend() + _picture(bracketing_scene(plan))),
+        ("tree", "Elimination in-tree", _lead("An arrow leads from each step to the one that uses its result. "
+            "Steps without a path between them can run at the same time.") + _picture(precedence_scene(plan))),
+        ("why", "Why this plan", _list(decisions(plan))),
+        ("advice", "What would make it faster", _list(advice(plan))),
+    ]  # fmt: skip
+
+
+def _lead(text: str) -> str:
+    """Write a paragraph."""
+    return f"<p>{escape(text)}</p>"
+
+
+def _list(sentences: Iterable[str]) -> str:
+    """Write a list."""
+    return f"<ul>{''.join(f'<li>{escape(sentence)}</li>' for sentence in sentences)}</ul>"
+
+
+def _picture(scene: Scene) -> str:
+    """Write a picture that scrolls where it is wider than the page."""
+    return f'<div class="scroll" role="region" aria-label="{escape(scene.title)}" tabindex="0">{to_svg(scene, standalone=False)}</div>'
+
+
+def _legend() -> str:
+    """Name the colors of the modes."""
+    return "<p>" + "".join(
+        f'<span class="key" style="background:{STYLES[mode.name.lower()].fill};color:#1c2733">{mode.name.lower()}</span>'
+        for mode in Mode
+    ) + "</p>"  # fmt: skip
+
+
+def _chain_table(plan: JacobianPlan) -> str:
+    """Write the table of links."""
+    rows = [
+        (
+            str(row.number),
+            count(row.n),
+            count(row.m),
+            count(row.edges),
+            row.sweep,
+            shorten(row.operations, 200),
+        )
+        for row in link_rows(plan)
+    ]
+    head = ("link", "inputs n", "outputs m", "|E|", "swept", "operations")
+    return _table("Links of the Jacobian chain, from inputs to outputs", head, rows, text={4, 5})
+
+
+def _steps_table(plan: JacobianPlan) -> str:
+    """Write the table of steps."""
+    rows = [
+        (
+            str(row.number), row.operation, str(row.machine), count(row.start), count(row.finish), count(row.cost),
+            " ".join(map(str, row.needs)) or "–", f"{row.rows} × {row.columns}",
+        )
+        for row in step_rows(plan)
+    ]  # fmt: skip
+    head = ("step", "operation", "machine", "start", "finish", "fma", "needs", "result")
+    return _table("Elimination sequence with its schedule, times in fma", head, rows, text={1})
+
+
+def _table(caption: str, head: Sequence[str], rows: Sequence[Sequence[str]], text: set[int]) -> str:
+    """Write a table; the columns in `text` are left-aligned."""
+    kinds = [' class="text"' if column in text else "" for column in range(len(head))]
+    titles = "".join(
+        f'<th scope="col"{kind}>{escape(title)}</th>' for title, kind in zip(head, kinds, strict=True)
+    )
+    lines = []
+    for row in rows:
+        cells = "".join(
+            f"<td{kind}>{escape(cell)}</td>" for cell, kind in zip(row[1:], kinds[1:], strict=True)
+        )
+        lines.append(f'<tr><th scope="row">{escape(row[0])}</th>{cells}</tr>')
+    return (
+        f'<div class="scroll" role="region" aria-label="{escape(caption)}" tabindex="0"><table><caption>{escape(caption)}'
+        f"</caption><thead><tr>{titles}</tr></thead><tbody>{''.join(lines)}</tbody></table></div>"
+    )
