@@ -5,6 +5,7 @@ are tested against. Rules may trace by themselves (`checkpoint`, `odeint`, `fixe
 """
 
 from collections.abc import Callable, Iterator
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -78,11 +79,11 @@ def _jacobian_product(T: np.ndarray, entry: TapeEntry, argnum: int) -> np.ndarra
     dtype = np.result_type(flatten(entry.value), np.float16)
     basis = np.eye(size, dtype=dtype).reshape(-1, *batch_shape(entry.value))
     single = entry._replace(argnums=(argnum,), parents=entry.parents[:1])
-    T = T.reshape(len(T), -1)
-    rows = np.real(T @ loop_adjoint(basis, single)[0].reshape(size, -1).T)
+    T = _flat(T)
+    rows = np.real(T @ _flat(loop_adjoint(basis, single)[0]).T)
     if dtype.kind != "c":
         return rows
-    return rows + 1j * np.real(T @ loop_adjoint(-1j * basis, single)[0].reshape(size, -1).T)
+    return rows + 1j * np.real(T @ _flat(loop_adjoint(-1j * basis, single)[0]).T)
 
 
 def _jvp_loop(T: np.ndarray, entry: TapeEntry, argnum: int) -> np.ndarray:
@@ -91,7 +92,7 @@ def _jvp_loop(T: np.ndarray, entry: TapeEntry, argnum: int) -> np.ndarray:
         jvp, target = primitive_jvps[entry.primitive], entry.args[argnum]
         rows = [
             flatten(jvp((argnum,), [unflatten(row, target)], entry.value, entry.args, dict(entry.kwargs)))
-            for row in T.reshape(len(T), -1)
+            for row in _flat(T)
         ]
     return _stacked(rows, entry.value)
 

@@ -1,0 +1,303 @@
+"""Checks that users can run on their own functions and rules, in the manner of ``autograd.test_util.check_grads``."""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import autograd
+import numpy as np
+
+from tapesplit.array_sweep import compile_array_sweep
+from tapesplit.chunks import Chunk
+from tapesplit.directions import Diagonal, Rows
+from tapesplit.facts import facts_of
+from tapesplit.jacobian import parallel_jacobian
+from tapesplit.leaves import element_count, flatten, unflatten
+from tapesplit.lowering import compile_scalar_sweep
+from tapesplit.rules import Bulk, Elementwise, Movement, find_rule, loop_adjoint, loop_tangent
+from tapesplit.rules.registry import undefined
+from tapesplit.structure import structure_of
+from tapesplit.tape import Tape, TapeEntry
+
+__all__ = ["check_jacobian", "check_vector_rule"]
+
+_TOLERANCE = {"f": 3e-4, "F": 3e-4, "e": 3e-2}
+"""Largest difference by type code, relative to the largest element; 1e-9 for all others."""
+
+
+def check_vector_rule(primitive: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
+    """Check the vector rule of a primitive for one call against autograd's own rule.
+
+    Every argument that holds floating-point numbers and that the rule covers is made active, each alone and all together, and several directions
+    are carried through in both modes: random ones, the identity, none at all. An object that is passed twice is one operand that is used twice.
+
+    Parameters
+    ----------
+    primitive
+        A function decorated with ``autograd.extend.primitive`` that has a vector rule (see `tapesplit.defvector`).
+    *args, **kwargs
+        Arguments of the call.
+
+    Raises
+    ------
+    AssertionError
+        If the rule differs from the loop over autograd's rule, or (where autograd has no rule) from central differences, or if
+        its two modes are not adjoint to each other: ``<A, tangent(T)> = <adjoint(A), T>``.
+    ValueError
+        If the primitive has no vector rule, or no argument that the rule covers is of floating-point type.
+
+    Examples
+    --------
+    >>> import autograd.numpy as np
+    >>> check_vector_rule(np.multiply, np.ones((2, 3)), np.array([1.0, 2.0, 3.0]))
+    """
+    name = getattr(primitive, "__name__", str(primitive))
+    active = [i for i, arg in enumerate(args) if _is_floating(arg) and _covers(primitive, i)]
+    if not active:
+        raise ValueError(
+            f"nothing to check: {name} has "
+            + ("no vector rule" if find_rule(primitive) is None else "a vector rule, but for none of these arguments")
+            + "; register one with tapesplit.defvector, and pass arguments of floating-point type"
+        )
+    value = primitive(*args, **kwargs)
+    for argnums in dict.fromkeys([*((i,) for i in active), tuple(active)]):
+        call = _Call.of(TapeEntry(primitive, argnums, (), args, kwargs, value))
+        for tangents, adjoints in call.directions():
+            call.check(tangents, adjoints)
+        call.check_scalar_sweep()
+
+
+def check_jacobian(fun: Callable[..., Any], *args: Any, argnum: int = 0, **kwargs: Any) -> None:
+    """Check ``parallel_jacobian(fun)`` at one point against autograd and against differences.
+
+    Parameters
+    ----------
+    fun
+        A function of autograd.numpy operations.
+    *args, **kwargs
+        Its arguments.
+    argnum
+        Position of the argument to differentiate by.
+
+    Raises
+    ------
+    AssertionError
+        If the Jacobian differs from ``autograd.jacobian`` by more than 1e-9 of its largest element, if the plain tangent or adjoint sweep gives
+        another one, or if the product with one random direction differs from central differences by more than 1e-4.
+
+    Notes
+    -----
+    Costs four Jacobians and two calls of the function. At a point where the function is not differentiable, the
+    differences have no meaning and the check fails.
+
+    Examples
+    --------
+    >>> import autograd.numpy as np
+    >>> check_jacobian(lambda x: np.sin(x) * x[0], np.array([1.0, 2.0]))
+    """
+    name = getattr(fun, "__name__", str(fun))
+    expected = autograd.jacobian(fun, argnum)(*args, **kwargs)
+    for method in ("auto", "tangent", "adjoint"):
+        found = parallel_jacobian(fun, argnum, method=method)(*args, **kwargs)
+        _compare(found, expected, f"{name}: the Jacobian (method {method!r}) differs from autograd.jacobian")
+    x = np.asarray(args[argnum])
+    direction = np.random.default_rng(0).uniform(0.5, 1.0, x.shape)
+    step = np.cbrt(np.finfo(np.result_type(x, np.float16)).eps) * max(1.0, float(np.abs(x).max(initial=0.0)))
+    moved = [fun(*args[:argnum], (x + h * direction).astype(x.dtype), *args[argnum + 1 :], **kwargs) for h in (step, -step)]
+    difference = (np.asarray(moved[0]) - np.asarray(moved[1])) / (2 * step)
+    product = np.tensordot(expected, direction, axes=x.ndim)
+    _compare(product, difference, f"{name}: J·v differs from central differences of step {step:.1e}", 1e-4)
+
+
+class _Call(NamedTuple):
+    """One call of a primitive as a tape of its own."""
+
+    entry: TapeEntry
+    tape: Tape
+    chunk: Chunk
+
+    @classmethod
+    def of(cls, entry: TapeEntry) -> "_Call":
+        """Put the active arguments and the call on a tape; arguments that are one object are one input."""
+        inputs = list({id(entry.args[i]): entry.args[i] for i in entry.argnums}.values())
+        parents = tuple(next(p for p, x in enumerate(inputs) if x is entry.args[i]) for i in entry.argnums)
+        entry = entry._replace(parents=parents)
+        last = len(inputs)
+        entries = [(None, (), (), (), {}, x) for x in inputs]
+        tape = Tape([*entries, tuple(entry)], last, last, entry.value)
+        n, m = sum(map(element_count, inputs)), element_count(entry.value)
+        return cls(entry, tape, Chunk(tuple(range(last)), (last,), (last,), n, m, 1))
+
+    @property
+    def label(self) -> str:
+        """The call in words."""
+        shapes = ", ".join(_shown(arg) for arg in self.entry.args)
+        keywords = "".join(f", {key}={value!r}" for key, value in self.entry.kwargs.items())
+        name = getattr(self.entry.primitive, "__name__", self.entry.primitive)
+        return f"{name}({shapes}{keywords}) by argument {', '.join(map(str, self.entry.argnums))}"
+
+    @property
+    def inputs(self) -> list[Any]:
+        """Values of the active arguments."""
+        return [entry[5] for entry in self.tape.entries[: self.tape.inputs]]
+
+    def directions(self) -> Iterator[tuple[list[Any], Any]]:
+        """Yield batches of tangents for the inputs and of adjoints for the result: random ones, none, identities."""
+        random = np.random.default_rng(0)
+        for count in (3, 1, 0):
+            yield [Rows(0, _random(random, count, x)) for x in self.inputs], Rows(0, _random(random, count, self.entry.value))
+        if not any(isinstance(x, (tuple, list, dict)) for x in (*self.inputs, self.entry.value)):
+            starts = np.cumsum([0, *(np.size(x) for x in self.inputs)]).tolist()
+            tangents = [_identity(x, start) for x, start in zip(self.inputs, starts, strict=False)]
+            yield tangents, _identity(self.entry.value, 0)
+
+    def check(self, tangents: Sequence[Any], adjoints: Any) -> None:
+        """Compare one batch in both modes."""
+        (step,) = compile_array_sweep(self.tape, self.chunk).steps
+        batch = step.tangent(self.tape, dict(enumerate(tangents)))
+        count = max(map(_stop, tangents))
+        T, A = [_dense(t, count, _shape(x)) for t, x in zip(tangents, self.inputs, strict=True)], _dense(adjoints, _stop(adjoints), _shape(self.entry.value))
+        found = _dense(batch, count, _shape(self.entry.value))
+        back: dict[int, Any] = {}
+        step.adjoint(self.tape, adjoints, back)
+        pulled = [_dense(back.get(i), len(A), _shape(x)) for i, x in enumerate(self.inputs)]
+        expected = self._expected_tangent(T)
+        _compare(found, expected, f"the tangent rule of {self.label} differs from autograd's rule")
+        reference = self._expected_adjoints(A)
+        if reference is None:
+            _compare(*self._inner_products(found, pulled, T, A), f"tangent and adjoint rule of {self.label} differ")
+        else:
+            for got, wanted in zip(pulled, reference, strict=True):
+                _compare(got, wanted, f"the adjoint rule of {self.label} differs from autograd's rule")
+
+    def check_scalar_sweep(self) -> None:
+        """Compare the rule in its scalar form, for which all operands are flat vectors, if the call has one."""
+        structure = structure_of(self.tape)
+        facts = facts_of(self.tape, structure)
+        if not facts.scalar.all() or self.entry.kwargs:
+            return
+        expected = compile_array_sweep(self.tape, self.chunk).tangent(self.tape, None)
+        for adjoint_mode in (False, True):
+            sweep = compile_scalar_sweep(self.tape, structure, facts, self.chunk, adjoint_mode=adjoint_mode)
+            found = sweep.adjoint(self.tape, None) if adjoint_mode else sweep.tangent(self.tape, None)
+            _compare(found, expected, f"the scalar form of the rule of {self.label} differs")
+
+    def _expected_tangent(self, T: Sequence[np.ndarray]) -> np.ndarray:
+        """Carry tangents by autograd's rule, or by central differences if it has none."""
+        try:
+            return sum(
+                loop_tangent(T[parent], self.entry, argnum)
+                for argnum, parent in zip(self.entry.argnums, self.entry.parents, strict=True)
+            )
+        except NotImplementedError:
+            rows = [self._difference([t[i] for t in T]) for i in range(len(T[0]))]
+            return np.array(rows).reshape(len(rows), *_shape(self.entry.value))
+
+    def _difference(self, tangents: Sequence[np.ndarray]) -> np.ndarray:
+        """Central difference of the primitive along one direction."""
+        ends = []
+        for h in (1e-4, -1e-4):
+            args = list(self.entry.args)
+            for argnum, parent in zip(self.entry.argnums, self.entry.parents, strict=True):
+                moved = flatten(args[argnum]) + h * tangents[parent].ravel()
+                args[argnum] = unflatten(moved, args[argnum])
+            ends.append(flatten(self.entry.primitive(*args, **self.entry.kwargs)))  # type: ignore[misc]
+        return (ends[0] - ends[1]) / 2e-4
+
+    def _expected_adjoints(self, A: np.ndarray) -> list[np.ndarray] | None:
+        """Carry adjoints by autograd's rule; None if it has none."""
+        try:
+            rows = loop_adjoint(A, self.entry)
+        except NotImplementedError:
+            return None
+        sums = [np.zeros((len(A), *_shape(x))) for x in self.inputs]
+        for parent, row in zip(self.entry.parents, rows, strict=True):
+            sums[parent] = sums[parent] + row
+        return sums
+
+    @staticmethod
+    def _inner_products(
+        found: np.ndarray, pulled: Sequence[np.ndarray], T: Sequence[np.ndarray], A: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Both sides of ``<A, tangent(T)> = <adjoint(A), T>``, for all pairs of directions."""
+        left = _flat(A) @ _flat(found).T
+        right = sum(_flat(a) @ _flat(t).T for a, t in zip(pulled, T, strict=True))
+        return np.real(left), np.real(right)
+
+
+def _is_floating(arg: Any) -> bool:
+    """Whether all elements of an argument are real or complex floating-point numbers."""
+    if isinstance(arg, (tuple, list)):
+        return bool(arg) and all(map(_is_floating, arg))
+    if isinstance(arg, dict):
+        return bool(arg) and all(map(_is_floating, arg.values()))
+    return isinstance(arg, (float, complex, np.ndarray, np.number)) and np.result_type(np.asarray(arg)).kind in "fc"
+
+
+def _covers(primitive: Callable[..., Any], argnum: int) -> bool:
+    """Whether the vector rule has a form for an argument."""
+    rule = find_rule(primitive)
+    if isinstance(rule, Elementwise):
+        return argnum < len(rule.partials) and rule.partials[argnum] is not undefined
+    return isinstance(rule, Movement) or (isinstance(rule, Bulk) and argnum in {*rule.tangents, *rule.adjoints})
+
+
+def _shape(value: Any) -> tuple[int, ...]:
+    """Shape of one direction: that of the value, one axis for a container."""
+    return (element_count(value),) if isinstance(value, (tuple, list, dict)) else np.shape(value)
+
+
+def _flat(X: np.ndarray) -> np.ndarray:
+    """One row for each direction."""
+    return X.reshape(len(X), int(np.prod(X.shape[1:], dtype=int)))
+
+
+def _random(random: np.random.Generator, count: int, value: Any) -> np.ndarray:
+    """Random directions of a value, in its own precision."""
+    leaves = flatten(value)
+    dtype = np.result_type(leaves, np.float16)
+    rows = random.normal(size=(count, leaves.size)).astype(np.real(np.ones((), dtype)).dtype)
+    if dtype.kind == "c":
+        rows = rows + 1j * random.normal(size=rows.shape).astype(rows.dtype)
+    return rows.reshape(count, *_shape(value))
+
+
+def _identity(value: Any, start: int) -> Diagonal:
+    """One direction for each element."""
+    return Diagonal(start, np.ones(np.shape(value), np.result_type(np.asarray(value), np.float16)))
+
+
+def _stop(batch: Rows | Diagonal) -> int:
+    """Number of directions up to the last one of a batch."""
+    return batch.start + (batch.values.size if isinstance(batch, Diagonal) else len(batch.rows))
+
+
+def _dense(batch: Rows | Diagonal | None, count: int, shape: tuple[int, ...]) -> np.ndarray:
+    """Write all directions of a batch out."""
+    if batch is None:
+        return np.zeros((count, *shape))
+    window = batch.dense() if isinstance(batch, Diagonal) else batch
+    rows = np.zeros((count, *window.rows.shape[1:]), window.rows.dtype)
+    rows[window.start : window.stop] = window.rows
+    return rows
+
+
+def _shown(arg: Any) -> str:
+    """Shape of an array, anything else as it is."""
+    return f"<{arg.dtype} {arg.shape}>" if isinstance(arg, np.ndarray) else repr(arg)
+
+
+def _compare(found: Any, expected: Any, what: str, tolerance: float | None = None) -> None:
+    """Raise if two arrays differ in shape or by more than a tolerance, relative to the largest element."""
+    found, expected = np.asarray(found), np.asarray(expected)
+    if found.shape != expected.shape:
+        raise AssertionError(f"{what}: its shape is {found.shape} instead of {expected.shape}")
+    if tolerance is None:
+        tolerance = max(_TOLERANCE.get(a.dtype.char, 1e-9) for a in (found, expected))
+    scale = float(np.abs(expected[np.isfinite(expected)]).max(initial=1.0))
+    wrong = ~np.isclose(found, expected, rtol=0.0, atol=tolerance * scale, equal_nan=True)
+    if wrong.any():
+        where = tuple(int(i[0]) for i in np.nonzero(wrong))
+        raise AssertionError(
+            f"{what}: {np.count_nonzero(wrong)} of {wrong.size} elements are wrong, the first at {where}: "
+            f"{found[where]} instead of {expected[where]}"
+        )
