@@ -11,7 +11,7 @@ from tapesplit.chunks import Chunk
 from tapesplit.directions import Diagonal, Rows
 from tapesplit.facts import facts_of
 from tapesplit.jacobian import parallel_jacobian
-from tapesplit.leaves import element_count, flatten, unflatten
+from tapesplit.leaves import batch_shape, element_count, flatten, unflatten
 from tapesplit.lowering import compile_scalar_sweep
 from tapesplit.rules import Bulk, Elementwise, Movement, find_rule, loop_adjoint, loop_tangent
 from tapesplit.rules.registry import undefined
@@ -155,11 +155,11 @@ class _Call(NamedTuple):
         (step,) = compile_array_sweep(self.tape, self.chunk).steps
         batch = step.tangent(self.tape, dict(enumerate(tangents)))
         count = max(map(_stop, tangents))
-        T, A = [_dense(t, count, _shape(x)) for t, x in zip(tangents, self.inputs, strict=True)], _dense(adjoints, _stop(adjoints), _shape(self.entry.value))
-        found = _dense(batch, count, _shape(self.entry.value))
+        T, A = [_dense(t, count, batch_shape(x)) for t, x in zip(tangents, self.inputs, strict=True)], _dense(adjoints, _stop(adjoints), batch_shape(self.entry.value))
+        found = _dense(batch, count, batch_shape(self.entry.value))
         back: dict[int, Any] = {}
         step.adjoint(self.tape, adjoints, back)
-        pulled = [_dense(back.get(i), len(A), _shape(x)) for i, x in enumerate(self.inputs)]
+        pulled = [_dense(back.get(i), len(A), batch_shape(x)) for i, x in enumerate(self.inputs)]
         expected = self._expected_tangent(T)
         _compare(found, expected, f"the tangent rule of {self.label} differs from autograd's rule")
         reference = self._expected_adjoints(A)
@@ -190,7 +190,7 @@ class _Call(NamedTuple):
             )
         except NotImplementedError:
             rows = [self._difference([t[i] for t in T]) for i in range(len(T[0]))]
-            return np.array(rows).reshape(len(rows), *_shape(self.entry.value))
+            return np.array(rows).reshape(len(rows), *batch_shape(self.entry.value))
 
     def _difference(self, tangents: Sequence[np.ndarray]) -> np.ndarray:
         """Central difference of the primitive along one direction."""
@@ -209,7 +209,7 @@ class _Call(NamedTuple):
             rows = loop_adjoint(A, self.entry)
         except NotImplementedError:
             return None
-        sums = [np.zeros((len(A), *_shape(x))) for x in self.inputs]
+        sums = [np.zeros((len(A), *batch_shape(x))) for x in self.inputs]
         for parent, row in zip(self.entry.parents, rows, strict=True):
             sums[parent] = sums[parent] + row
         return sums
@@ -241,11 +241,6 @@ def _covers(primitive: Callable[..., Any], argnum: int) -> bool:
     return isinstance(rule, Movement) or (isinstance(rule, Bulk) and argnum in {*rule.tangents, *rule.adjoints})
 
 
-def _shape(value: Any) -> tuple[int, ...]:
-    """Shape of one direction: that of the value, one axis for a container."""
-    return (element_count(value),) if isinstance(value, (tuple, list, dict)) else np.shape(value)
-
-
 def _flat(X: np.ndarray) -> np.ndarray:
     """One row for each direction."""
     return X.reshape(len(X), int(np.prod(X.shape[1:], dtype=int)))
@@ -258,7 +253,7 @@ def _random(random: np.random.Generator, count: int, value: Any) -> np.ndarray:
     rows = random.normal(size=(count, leaves.size)).astype(np.real(np.ones((), dtype)).dtype)
     if dtype.kind == "c":
         rows = rows + 1j * random.normal(size=rows.shape).astype(rows.dtype)
-    return rows.reshape(count, *_shape(value))
+    return rows.reshape(count, *batch_shape(value))
 
 
 def _identity(value: Any, start: int) -> Diagonal:

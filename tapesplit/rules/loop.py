@@ -116,6 +116,11 @@ def _cotangent(row: np.ndarray, value: Any) -> Any:
     return row[()] if is_number else unflatten(np.ravel(row), value)
 
 
+def _flat(X: np.ndarray) -> np.ndarray:
+    """One row for each direction; there may be no directions, or no elements."""
+    return X.reshape(len(X), prod(X.shape[1:]))
+
+
 def _stacked(rows: list[np.ndarray], like: Any) -> np.ndarray:
     """Stack flat directions and give them the shape of the value."""
     shape = batch_shape(like)
