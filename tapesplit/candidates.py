@@ -5,6 +5,7 @@ prefixes of a few orders, and minimum cuts around them.
 """
 
 from collections.abc import Iterator
+from operator import itemgetter
 from typing import Final
 
 import numpy as np
@@ -29,7 +30,9 @@ _BREADTH: Final = 12
 _FAMILY: Final = 120
 """Lower sets that it returns."""
 _WINDOWS: Final = 24
+"""Windows along an order in which a flow looks for a narrower cut."""
 _OCTAVES: Final = 6
+"""Windows at either end of an order, each with half as many edges as the one before."""
 _NO_BETTER: Final = 1.05
 """A prefix this close to the minimal width is not worth a flow."""
 
@@ -217,30 +220,27 @@ def narrow_lower_sets(graph: TapeGraph) -> list[BoolArray]:
     Beam search over the lattice of lower sets; takes O(k^2) Python steps for each unit of breadth.
     """
     bits = [1 << v for v in range(graph.size)]
-    parents, children = [0] * graph.size, [0] * graph.size
+    parents: list[set[int]] = [set() for _ in bits]
+    needs, readers = [0] * graph.size, [0] * graph.size
     for child, parent in zip(graph.child.tolist(), graph.parent.tolist(), strict=True):
-        parents[child] |= bits[parent]
-        children[parent] |= bits[child]
+        parents[child].add(parent)
+        needs[child] |= bits[parent]
+        readers[parent] |= bits[child]
     for vertex in graph.outputs:
-        children[vertex] |= 1 << graph.size
+        readers[vertex] |= 1 << graph.size
     capacities = graph.capacities.tolist()
-    level = {sum(bits[v] for v in graph.inputs): int(graph.capacities[list(graph.inputs)].sum())}
+    level = {sum(bits[v] for v in graph.inputs): sum(capacities[v] for v in graph.inputs)}
     found: list[tuple[int, int]] = []
     while level:
-        narrowest = sorted(level.items(), key=lambda item: item[1])[:_BREADTH]
-        found.extend((width, lower) for lower, width in narrowest if width < UNBOUNDED)
+        narrowest = sorted(level.items(), key=itemgetter(1))[:_BREADTH]
+        found.extend((width, lower) for lower, width in narrowest)
         level = {}
         for lower, width in narrowest:
             for vertex, bit in enumerate(bits):
-                if lower & bit or parents[vertex] & ~lower or lower | bit in level:
-                    continue
                 larger = lower | bit
-                released = sum(
-                    capacities[p]
-                    for p, b in enumerate(bits)
-                    if parents[vertex] & b and not children[p] & ~larger
-                )
+                if lower & bit or needs[vertex] & ~lower or larger in level:
+                    continue
+                released = sum(capacities[p] for p in parents[vertex] if not readers[p] & ~larger)
                 level[larger] = width + capacities[vertex] - released
     masks = [lower for _, lower in sorted(found)[:_FAMILY]]
-    columns = np.arange(graph.size)
-    return [np.array([mask >> v & 1 for v in columns.tolist()], dtype=np.bool_) for mask in masks]
+    return [np.array([mask & bit for bit in bits], dtype=np.bool_) for mask in masks]

@@ -101,6 +101,17 @@ def to_networkx(graph: TapeGraph) -> nx.DiGraph:
     Notes
     -----
     Takes O(n + e) Python steps.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> chain = TapeGraph(
+    ...     entries=np.array([0, 2]), widths=np.array([3, 1]), edges=np.array([0, 3]),
+    ...     child=np.array([1]), parent=np.array([0]), inputs=(0,), outputs=(1,))
+    >>> print(to_networkx(chain))
+    DiGraph with 2 nodes and 1 edges
+    >>> to_networkx(chain).nodes[1]
+    {'entry': 2, 'width': 1, 'edges': 3}
     """
     digraph = nx.DiGraph()
     columns = zip(graph.entries.tolist(), graph.widths.tolist(), graph.edges.tolist(), strict=True)
@@ -150,6 +161,15 @@ def frontier_widths(graph: TapeGraph, ranks: IntArray) -> IntArray:
     Notes
     -----
     Takes O(n + e) in vectorised steps. In tape order these are the live widths of the tape.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> skip = TapeGraph(
+    ...     entries=np.arange(4), widths=np.array([3, 5, 2, 1]), edges=np.array([0, 15, 10, 5]),
+    ...     child=np.array([1, 2, 3, 3]), parent=np.array([0, 1, 2, 0]), inputs=(0,), outputs=(3,))
+    >>> frontier_widths(skip, tape_ranks(skip))
+    array([3, 8, 5, 1])
     """
     last_rank = int(ranks.max(initial=0))
     death = np.zeros(graph.size, dtype=np.int64)

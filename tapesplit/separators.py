@@ -25,6 +25,7 @@ __all__ = ["Separator", "assign_chunks", "chunk_edges", "find_separators"]
 _SMALL: Final = 24
 """Coarse graphs up to this size are searched exhaustively, or nearly so."""
 _SHARES: Final = 28
+"""Equal shares of the edges, of each of which an order offers its narrowest prefix."""
 _NEAR_BOUND: Final = 1.05
 """A chain within this factor of minimal width times all edges needs no further candidates."""
 
@@ -44,8 +45,8 @@ class Separator:
         Elements of these values together.
     reason : {"minimal", "cost", "spread"}
         Why the tape is cut here: no cut of the whole tape is narrower (proved by a flow); the cheapest chain
-        on one machine needs the cut; or it is the narrowest one near an equal share of the work, for several
-        machines.
+        on one machine needs the cut; or it is narrow and leaves much work on either side, which suits several
+        machines and memory limits.
     """
 
     vertices: tuple[int, ...]
@@ -65,7 +66,7 @@ def find_separators(
     max_links : int
         Most links of the chain, that is one more than separators. Cuts that the cheapest chain on one machine
         needs come first; where they must be left out, those go that save least. The rest of the room is
-        filled with narrow cuts, evenly spread, which give several machines something to do.
+        filled with narrow cuts, spread over the tape, which give several machines something to do.
     stop_within : float or None
         Return no separators if no chain can beat the plain tangent or adjoint mode by more than this part of
         the chain's cost on one machine. None always looks for separators, as several machines may need them.
@@ -74,7 +75,7 @@ def find_separators(
     -------
     tuple of Separator
         Nested, from input to output, without the inputs and outputs themselves. Between any two of them some
-        edges are spent.
+        edges are spent; only a cut that is narrower than the input or output may stand next to it for free.
 
     Notes
     -----
@@ -198,14 +199,16 @@ def _limited(family: CutFamily, cuts: list[int], most: int) -> list[int]:
 
 
 def _useful(family: CutFamily, cuts: list[int]) -> list[int]:
-    """Keep the narrowest of cuts between which no edges are spent; the inputs and outputs always stay."""
-    kept = [0]
-    for cut in [*cuts, len(family.widths) - 1]:
-        if family.edges[kept[-1]] < family.edges[cut]:
+    """Keep the narrowest of cuts between which no edges are spent, and only if narrower than a free end."""
+    edges, widths = family.edges, family.widths
+    kept: list[int] = []
+    for cut in cuts:
+        if not kept or edges[kept[-1]] < edges[cut]:
             kept.append(cut)
-        elif family.widths[cut] < family.widths[kept[-1]]:
-            kept[len(kept) - (kept[-1] != 0) :] = [cut]
-    return [cut for cut in kept if cut not in (0, len(family.widths) - 1)]
+        elif widths[cut] < widths[kept[-1]]:
+            kept[-1] = cut
+    behind = [cut for cut in kept if edges[cut] > edges[0] or widths[cut] < widths[0]]
+    return [cut for cut in behind if edges[cut] < edges[-1] or widths[cut] < widths[-1]]
 
 
 def assign_chunks(graph: TapeGraph, separators: tuple[Separator, ...]) -> IntArray:
@@ -228,6 +231,15 @@ def assign_chunks(graph: TapeGraph, separators: tuple[Separator, ...]) -> IntArr
     -----
     Without the vertices of the separators the graph falls into components that each lie within one chunk: an
     edge between two chunks would bypass the separator between them. Takes O(n + e).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> chain = TapeGraph(
+    ...     entries=np.arange(4), widths=np.array([9, 2, 5, 9]), edges=np.array([0, 18, 10, 45]),
+    ...     child=np.array([1, 2, 3]), parent=np.array([0, 1, 2]), inputs=(0,), outputs=(3,))
+    >>> assign_chunks(chain, find_separators(chain, max_links=2))
+    array([0, 0, 1, 1])
     """
     last = len(separators)
     chunks = np.full(graph.size, last, dtype=np.int64)
@@ -261,6 +273,15 @@ def chunk_edges(graph: TapeGraph, chunks: IntArray) -> IntArray:
     -------
     (q,) array of int
         fma per direction of each chunk.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> chain = TapeGraph(
+    ...     entries=np.arange(3), widths=np.array([9, 2, 9]), edges=np.array([0, 18, 45]),
+    ...     child=np.array([1, 2]), parent=np.array([0, 1]), inputs=(0,), outputs=(2,))
+    >>> chunk_edges(chain, np.array([0, 0, 1]))
+    array([18, 45])
     """
     edges = np.zeros(int(chunks.max(initial=0)) + 1, dtype=np.int64)
     np.add.at(edges, chunks, graph.edges)
