@@ -23,7 +23,7 @@ from jcdp_core.config import Config
 from jcdp_core.errors import ConfigError, ResultsError, SolverError
 from jcdp_core.generator import ChainGenerator, Flavour
 from jcdp_core.progress import progress_bar
-from jcdp_core.statistics import columns
+from jcdp_core.results import columns
 
 __all__ = ["result_row", "run_batch"]
 
@@ -43,7 +43,7 @@ def result_row(chain: JacobianChain, config: Config) -> str:
     Returns
     -------
     str
-        Comma-separated cells in the order of `jcdp_core.statistics.columns`; makespans in fma.
+        Comma-separated cells in the order of `jcdp_core.results.columns`; makespans in fma.
 
     Examples
     --------

@@ -17,8 +17,9 @@ from jcdp_core.errors import ConfigError, JcdpError
 from jcdp_core.generator import ChainGenerator
 from jcdp_core.plot import draw_box_plots, draw_gantt, draw_task_tree
 from jcdp_core.report import chain_json, chain_text, settings_json, settings_text
+from jcdp_core.results import SOLVERS, read_results
 from jcdp_core.solvers import Solution
-from jcdp_core.statistics import SOLVERS, Table, read_results, summarize
+from jcdp_core.statistics import Table, summarize
 
 __all__ = ["main", "main_batch", "main_stats"]
 

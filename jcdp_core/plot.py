@@ -8,9 +8,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from jcdp_core.dot import machine_color, step_label
+from jcdp_core.results import Results
 from jcdp_core.schedule import Schedule
 from jcdp_core.sequence import EliminationSequence
-from jcdp_core.statistics import Results, ratios_by_machines
+from jcdp_core.statistics import ratios_by_machines
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -15,7 +15,7 @@ from jcdp_core.batch import result_row, run_batch
 from jcdp_core.config import Config
 from jcdp_core.errors import ConfigError, ResultsError, SolverError
 from jcdp_core.generator import ChainGenerator
-from jcdp_core.statistics import columns, read_results
+from jcdp_core.results import columns, read_results
 
 DATA = Path(__file__).parent / "data"
 RANGES = {"size_range": (5, 50), "dag_size_range": (1000, 10000), "seed": 4711}

@@ -8,8 +8,8 @@ import pytest
 
 from jcdp_core.chain import JacobianChain
 from jcdp_core.dot import machine_color, task_tree_dot
+from jcdp_core.results import read_results
 from jcdp_core.solvers import solve
-from jcdp_core.statistics import read_results
 
 DATA = Path(__file__).parent / "data"
 

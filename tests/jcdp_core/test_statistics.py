@@ -8,9 +8,10 @@ import pytest
 from jcdp_core.config import Config
 from jcdp_core.errors import ResultsError
 from jcdp_core.generator import ChainGenerator
+from jcdp_core.results import SOLVERS, Results, columns, read_results
 from jcdp_core.solvers.dynamic_programming import makespans
 from jcdp_core.solvers.problem import Problem
-from jcdp_core.statistics import SOLVERS, Results, columns, ratios_by_machines, read_results, summarize
+from jcdp_core.statistics import ratios_by_machines, summarize
 
 DATA = Path(__file__).parent / "data"
 

@@ -1,0 +1,162 @@
+"""Results files: what each solver found for many chains of one length.
+
+A file is CSV with a row per chain and, for each machine count t, the columns ``BnB_BnB/t/finished``,
+``BnB_BnB/t``, ``BnB_List/t``, ``DP/t`` and ``DP_BnB/t``. The published files of Märtens & Naumann (2025) have
+this format, and ``jcdp-batch`` writes it.
+"""
+
+import csv
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, final
+
+import numpy as np
+
+from jcdp_core.errors import ResultsError
+
+__all__ = ["SOLVERS", "Results", "columns", "read_results"]
+
+_BELOW_ONE: Final = math.nextafter(1.0, 0.0)
+SOLVERS: Final = ("BnB_BnB", "BnB_List", "DP", "DP_BnB")
+
+
+def columns(length: int) -> list[str]:
+    """Return the header of the results file of one chain length.
+
+    Parameters
+    ----------
+    length : int
+        Chain length q; the machine counts are 1, …, q.
+
+    Returns
+    -------
+    list of str
+        Five column names per machine count.
+
+    Examples
+    --------
+    >>> columns(1)
+    ['BnB_BnB/1/finished', 'BnB_BnB/1', 'BnB_List/1', 'DP/1', 'DP_BnB/1']
+    """
+    names = []
+    for machines in range(1, length + 1):
+        names.append(f"BnB_BnB/{machines}/finished")
+        names.extend(f"{solver}/{machines}" for solver in SOLVERS)
+    return names
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Results:
+    """Hold the results of many chains of one length.
+
+    Parameters
+    ----------
+    length : int
+        Chain length q.
+    finished : mapping of int to tuple of bool
+        Per machine count 1, …, q: whether the optimum of each chain is proved.
+    makespans : mapping of (str, int) to tuple of int
+        Per solver and machine count: the makespan of each chain in fma.
+    """
+
+    length: int
+    finished: Mapping[int, tuple[bool, ...]]
+    makespans: Mapping[tuple[str, int], tuple[int, ...]]
+
+    def __len__(self) -> int:
+        return len(self.finished[1])
+
+    def ratios(self, machines: int, solver: str = "DP", *, finished_only: bool) -> np.ndarray:
+        """Return C = optimum / makespan of each chain.
+
+        Parameters
+        ----------
+        machines : int
+            Machine count, 1 to q.
+        solver : str, optional
+            Solver whose makespan is the denominator.
+        finished_only : bool
+            Whether to leave out the chains whose optimum is not proved. If they are kept, the best makespan
+            found stands for the optimum, and C is an upper bound.
+
+        Returns
+        -------
+        ndarray of float, shape (chains,)
+            The ratios; 1.0 where the solver is optimal.
+        """
+        rows = zip(
+            self.finished[machines],
+            self.makespans["BnB_BnB", machines],
+            self.makespans[solver, machines],
+            strict=True,
+        )
+        return np.array([_ratio(best, found) for done, best, found in rows if done or not finished_only])
+
+
+def _ratio(best: int, found: int) -> float:
+    """Return best / found, which is 1.0 only if they are equal, however large they are."""
+    return min(best / found, _BELOW_ONE) if best < found else best / found
+
+
+def read_results(path: str | Path) -> Results:
+    """Read a results file, a published one or one of ``jcdp-batch``.
+
+    Parameters
+    ----------
+    path : str or path
+        CSV file with the columns of `columns`.
+
+    Returns
+    -------
+    Results
+        Its rows; the chain length is the highest machine count in the header.
+
+    Raises
+    ------
+    ResultsError
+        If the file cannot be read, is empty, has other columns, or has a malformed row; the message starts
+        with ``file:line:``.
+    """
+    try:
+        with Path(path).open(newline="", encoding="utf-8") as lines:
+            rows = list(csv.reader(lines))
+    except OSError as error:
+        raise ResultsError(f"{path}: cannot read the results file: {error.strerror}") from None
+    except (UnicodeDecodeError, csv.Error):
+        raise ResultsError(f"{path}: not a CSV file; give files that jcdp-batch wrote") from None
+    header = rows[0] if rows else []
+    length = len(header) // (len(SOLVERS) + 1)
+    if not length or header != columns(length):
+        raise ResultsError(
+            f"{path}:1: the header is not that of a results file; it starts {','.join(columns(1))}"
+        )
+    cells = [_read_row(row, len(header), f"{path}:{line}") for line, row in enumerate(rows[1:], start=2)]
+    if not cells:
+        raise ResultsError(f"{path}: there are no rows yet; run jcdp-batch first")
+    by_name = dict(zip(header, zip(*cells, strict=True), strict=True))
+    counts = range(1, length + 1)
+    return Results(
+        length,
+        {count: tuple(map(bool, by_name[f"BnB_BnB/{count}/finished"])) for count in counts},
+        {(solver, count): by_name[f"{solver}/{count}"] for solver in SOLVERS for count in counts},
+    )
+
+
+def _read_row(row: list[str], width: int, place: str) -> list[int]:
+    """Return the cells of *row* as integers, the flags as 0 and 1."""
+    if len(row) != width:
+        raise ResultsError(f"{place}: {len(row)} cells instead of {width}; remove the incomplete row")
+    flags = {"true": 1, "false": 0}
+    cells = []
+    for column, cell in enumerate(row):
+        try:
+            value = int(cell) if column % (len(SOLVERS) + 1) else flags[cell]
+        except (KeyError, ValueError):
+            raise ResultsError(f"{place}: cell {column + 1} is {cell!r}, which is no result") from None
+        if value < 1 and column % (len(SOLVERS) + 1):
+            raise ResultsError(f"{place}: cell {column + 1} is {cell!r}; a makespan is at least 1")
+        cells.append(value)
+    return cells

@@ -1,0 +1,44 @@
+"""All solvers side by side: certificates accept what they find, and better methods find no worse."""
+
+import pytest
+
+from jcdp_core.certify import check_schedule, check_sequence
+from jcdp_core.comparison import TITLES, compare
+from jcdp_core.config import Config
+from jcdp_core.generator import ChainGenerator
+
+RANGES = {"length": (5,), "amount": 12, "size_range": (2, 30), "dag_size_range": (50, 900)}
+VARIANTS = {
+    "matrix-free": Config(**RANGES),
+    "dense": Config(**RANGES, matrix_free=False),
+    "limited memory": Config(**RANGES, available_memory=700),
+    "separate costs": Config(**RANGES, tangent_factor_range=(1, 3), adjoint_factor_range=(2, 6)),
+}
+
+
+@pytest.mark.parametrize("machines", [1, 2, 3, None])
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_every_solution_holds(variant, machines):
+    config = VARIANTS[variant]
+    for chain in ChainGenerator(config):
+        solutions = compare(chain, config, machines)
+        assert list(solutions) == list(TITLES)
+        for solution in solutions.values():
+            check_sequence(
+                chain, solution.sequence, matrix_free=config.matrix_free, memory_limit=config.memory_limit
+            )
+            check_schedule(solution.sequence, solution.schedule, machines or solution.schedule.machines)
+            assert solution.makespan == solution.schedule.makespan >= solution.lower_bound
+            assert not solution.optimal or solution.makespan == solutions["BnB_BnB"].makespan
+        found = {name: solution.makespan for name, solution in solutions.items()}
+        assert solutions["BnB_BnB"].optimal
+        assert found["BnB_BnB"] <= found["BnB_List"] <= found["DP"]
+        assert found["BnB_BnB"] <= found["DP_BnB"] <= min(found["DP"], found["DP_List"])
+
+
+def test_rescheduling_improves_where_it_can():
+    config = Config(length=(6,), amount=100, size_range=(5, 50), dag_size_range=(1000, 10000))
+    solutions = [compare(chain, config, 2) for chain in ChainGenerator(config)]
+    improved = [found for found in solutions if found["DP_BnB"].makespan < found["DP"].makespan]
+    assert improved
+    assert all(found["DP_BnB"].sequence == found["DP"].sequence for found in improved)
