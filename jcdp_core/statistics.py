@@ -1,7 +1,7 @@
 """Statistics of results: how close the dynamic program comes to the optimum.
 
 The quantity of interest is C = optimum / makespan, at most one. Chains whose optimum was not proved are the
-harder ones: leaving them out flatters C (survivorship bias), so that "finished" and "all" are always told apart.
+harder ones: leaving them out flatters C (survivorship bias), so that "finished" and "all" are told apart.
 """
 
 import csv
