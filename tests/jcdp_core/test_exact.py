@@ -1,0 +1,281 @@
+"""The exact solver and the heuristic: against exhaustive search, by symmetry, and by certificates."""
+
+import random
+
+import pytest
+from exhaustive import best_makespan, random_instance
+from jcdp_strategies import CHAIN_A
+
+from jcdp_core import (
+    ElementalJacobian,
+    InfeasibleError,
+    JacobianChain,
+    Problem,
+    check_schedule,
+    check_sequence,
+    solve,
+)
+from jcdp_core.solvers import dual_bounds, labels, reversed_search
+from jcdp_core.solvers.exact import solve_exact
+from jcdp_core.solvers.heuristic import solve_heuristic
+from jcdp_core.solvers.labels import label_table
+from jcdp_core.solvers.reversed_search import ReversedSearch
+from jcdp_core.solvers.steps import single_link_steps
+from jcdp_core.solvers.write_down import write_down
+
+
+def problem_of(instance):
+    """Carry an instance of the exhaustive search over."""
+    columns = zip(
+        instance.sizes,
+        instance.sizes[1:],
+        instance.edges,
+        instance.tangent_costs,
+        instance.adjoint_costs,
+        instance.tangent,
+        instance.adjoint,
+        strict=False,
+    )
+    chain = JacobianChain(tuple(ElementalJacobian(*column) for column in columns))
+    return Problem(
+        chain, instance.machines, instance.matrix_free, instance.memory_limit, instance.shared_memory
+    )
+
+
+def random_chain(rng, q):
+    """Draw a chain like the published ones."""
+    return JacobianChain.from_sizes(
+        [rng.randint(5, 50) for _ in range(q + 1)], [rng.randint(1000, 10000) for _ in range(q)]
+    )
+
+
+def certify(problem, sequence, schedule):
+    """Prove a solution valid under all constraints of its problem."""
+    pools = [len(task.pool) for task in schedule.tasks] if problem.shared_memory else None
+    check_sequence(
+        problem.chain,
+        sequence,
+        matrix_free=problem.matrix_free,
+        memory_limit=problem.memory_limit,
+        pool_sizes=pools,
+    )
+    check_schedule(sequence, schedule, problem.machines)
+
+
+def check_against_exhaustive_search(instance):
+    """Compare both solvers with the least makespan of all trees and schedules."""
+    problem, best = problem_of(instance), best_makespan(instance)
+    if best is None:
+        with pytest.raises(InfeasibleError):
+            solve_exact(problem)
+        return
+    solution = solve_exact(problem)
+    assert (solution.makespan, solution.lower_bound, solution.optimal) == (best, best, True), instance
+    assert solution.schedule.makespan == best
+    certify(problem, solution.sequence, solution.schedule)
+    for limit in (0, 3):
+        quick = solve_heuristic(problem, node_limit=limit)
+        assert quick.lower_bound <= best <= quick.makespan == quick.schedule.makespan
+        assert quick.makespan == best or not quick.optimal
+        certify(problem, quick.sequence, quick.schedule)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_equal_to_exhaustive_search_up_to_four_links(seed):
+    rng = random.Random(seed)
+    for _ in range(250):
+        check_against_exhaustive_search(random_instance(rng, 4, ties=seed % 2 == 0))
+
+
+@pytest.mark.parametrize("ties", [False, True])
+def test_equal_to_exhaustive_search_up_to_five_links(ties):
+    rng = random.Random(2025)
+    for _ in range(25):
+        check_against_exhaustive_search(random_instance(rng, 5, ties=ties))
+
+
+@pytest.mark.parametrize("ties", [False, True])
+def test_the_search_alone_finds_the_optimum(monkeypatch, ties):
+    """From a useless bound on, with dual-feasible bounds at once: all the work is the search's."""
+    monkeypatch.setattr(reversed_search, "_DUAL_BOUNDS_AFTER", -1)
+    rng = random.Random(7)
+    for _ in range(300):
+        instance = random_instance(rng, 4, ties=ties)
+        problem, best = problem_of(instance), best_makespan(instance)
+        if best is not None:
+            table = single_link_steps(problem)
+            search = ReversedSearch(table, label_table(table), table.horizon)
+            assert search.run()
+            assert search.makespan == best, instance
+            sequence, schedule = write_down(problem, table, search.placements)
+            assert schedule.makespan <= best
+            certify(problem, sequence, schedule)
+
+
+@pytest.mark.parametrize(
+    ("module", "name", "value"),
+    [
+        (labels, "_MOST", 2),
+        (reversed_search, "_STATES", 5),
+        (reversed_search, "_ALIKE", 0),
+        (reversed_search, "_DUAL_BOUNDS_AFTER", -1),
+        (reversed_search, "_DUAL_BOUNDS_AFTER", 10**9),
+        (dual_bounds, "_GRID", 3),
+    ],
+)
+def test_no_tuning_changes_the_optimum(monkeypatch, module, name, value):
+    rng = random.Random(1)
+    problems = [Problem(random_chain(rng, 7), machines) for machines in (2, 3, 4, 5) for _ in range(10)]
+    expected = [solve_exact(problem).makespan for problem in problems]
+    monkeypatch.setattr(module, name, value)
+    assert [solve_exact(problem).makespan for problem in problems] == expected
+
+
+def test_bounds_certificates_and_monotony_of_longer_chains():
+    rng = random.Random(4)
+    for q in (6, 7, 8, 9):
+        for _ in range(5):
+            chain = random_chain(rng, q)
+            before = None
+            for machines in range(1, q + 2):
+                exact = solve(chain, machines=machines, method="exact")
+                quick = solve(chain, machines=machines, method="heuristic")
+                program = solve(chain, machines=machines)
+                assert exact.optimal
+                assert program.lower_bound <= quick.lower_bound <= exact.makespan
+                assert exact.makespan <= quick.makespan <= program.makespan
+                assert before is None or exact.makespan <= before
+                for solution in (exact, quick):
+                    certify(Problem(chain, machines), solution.sequence, solution.schedule)
+                    assert solution.schedule.makespan == solution.makespan
+                before = exact.makespan
+            assert before == solve(chain, machines=None, method="exact").makespan == program.makespan
+
+
+def test_reversing_the_chain_and_its_modes_keeps_the_optimum():
+    rng = random.Random(5)
+    for _ in range(12):
+        links = [
+            ElementalJacobian(link.n, link.m, link.edges, rng.randint(500, 5000), rng.randint(500, 5000))
+            for link in random_chain(rng, 7).links
+        ]
+        mirrored = [
+            ElementalJacobian(link.m, link.n, link.edges, link.adjoint_cost, link.tangent_cost)
+            for link in reversed(links)
+        ]
+        for machines in (2, 3, 4):
+            there = solve(JacobianChain(tuple(links)), machines=machines, method="exact")
+            back = solve(JacobianChain(tuple(mirrored)), machines=machines, method="exact")
+            assert there.makespan == back.makespan
+
+
+def test_integers_of_any_size():
+    """Sizes times s and edges times s² multiply every cost by s³; floats would overflow."""
+    chain, scale = random_chain(random.Random(8), 6), 10**110
+    huge = JacobianChain.from_sizes(
+        [size * scale for size in chain.sizes], [edges * scale**2 for edges in chain.edges]
+    )
+    for machines in (2, 3, 4):
+        solution = solve(chain, machines=machines, method="exact")
+        assert solve(huge, machines=machines, method="exact").makespan == solution.makespan * scale**3
+
+
+@pytest.mark.parametrize(
+    ("machines", "makespan"), [(1, 50977476), (2, 30463236), (3, 29797092), (None, 29797092)]
+)
+def test_the_worked_example(machines, makespan):
+    solution = solve(CHAIN_A, machines=machines, method="exact")
+    assert (solution.makespan, solution.optimal, solution.method) == (makespan, True, "exact")
+    certify(Problem(CHAIN_A, machines), solution.sequence, solution.schedule)
+
+
+def test_runs_of_eliminations_are_merged():
+    printed = [str(operation) for operation in solve(CHAIN_A, method="exact").sequence.operations]
+    assert printed == [
+        "ACC TAN (4 5)",
+        "ELI TAN (4 5 6)",
+        "ACC ADJ (3 4)",
+        "ELI ADJ (1 3 4)",
+        "ELI MUL (1 4 6)",
+        "ELI ADJ (0 1 6)",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("memory_limit", "shared_memory", "printed"),
+    [
+        (None, False, ["ACC ADJ (2 3)", "ELI ADJ (0 2 3)"]),
+        (20, False, ["ACC ADJ (2 3)", "ELI ADJ (0 2 3)"]),
+        (19, False, ["ACC ADJ (2 3)", "ELI ADJ (1 2 3)", "ELI ADJ (0 1 3)"]),
+        (10, True, ["ACC ADJ (2 3)", "ELI ADJ (1 2 3)", "ELI ADJ (0 1 3)"]),
+        (5, True, ["ACC ADJ (2 3)", "ELI ADJ (1 2 3)", "ELI ADJ (0 1 3)"]),
+    ],
+)
+def test_merging_respects_the_memory_limit(memory_limit, shared_memory, printed):
+    chain = JacobianChain.from_sizes([40, 40, 40, 1], [10, 10, 10])
+    problem = Problem(chain, 2, memory_limit=memory_limit, shared_memory=shared_memory)
+    solution = solve_exact(problem)
+    assert [str(operation) for operation in solution.sequence.operations] == printed
+    assert solution.makespan == 30
+    certify(problem, solution.sequence, solution.schedule)
+
+
+def test_a_step_reserves_the_machines_whose_memory_it_uses():
+    """Two tapes of two shares each do not fit into three shares at a time."""
+    chain = JacobianChain.from_sizes([50, 1, 50, 1], [20, 500, 20])
+    together = Problem(chain, 4, matrix_free=False, memory_limit=10, shared_memory=True)
+    apart = Problem(chain, 3, matrix_free=False, memory_limit=10, shared_memory=True)
+    solutions = [solve_exact(problem) for problem in (together, apart)]
+    pools = [sorted(len(task.pool) for task in solution.schedule.tasks) for solution in solutions]
+    assert pools == [[1, 1, 1, 2, 2]] * 2
+    for problem, solution in zip((together, apart), solutions, strict=True):
+        certify(problem, solution.sequence, solution.schedule)
+
+
+def test_a_time_limit_gives_the_best_so_far():
+    chain = random_chain(random.Random(6), 16)
+    solution = solve(chain, machines=5, method="exact", time_limit=0.05)
+    assert solution.lower_bound <= solution.makespan <= solve(chain, machines=5).makespan
+    assert solution.optimal == (solution.lower_bound == solution.makespan)
+    certify(Problem(chain, 5), solution.sequence, solution.schedule)
+
+
+def test_no_time_at_all_gives_the_dynamic_program():
+    chain = random_chain(random.Random(6), 30)
+    solution = solve(chain, machines=3, method="exact", time_limit=1e-9)
+    assert (solution.method, solution.nodes) == ("exact", 0)
+    assert solution.makespan == solve(chain, machines=3).makespan
+
+
+def test_the_heuristic_is_deterministic_and_keeps_its_limit():
+    chain = random_chain(random.Random(11), 14)
+    first, second = (solve_heuristic(Problem(chain, 4), node_limit=50) for _ in range(2))
+    assert (first.sequence, first.schedule, first.nodes) == (second.sequence, second.schedule, second.nodes)
+    assert first.nodes <= 51
+    better = solve_heuristic(Problem(chain, 4), node_limit=5000)
+    assert better.makespan <= first.makespan
+
+
+def test_long_chains_do_not_exhaust_the_stack():
+    chain = random_chain(random.Random(12), 45)
+    solution = solve_heuristic(Problem(chain, 3), node_limit=200)
+    certify(Problem(chain, 3), solution.sequence, solution.schedule)
+    assert solution.makespan <= solve(chain, machines=3).makespan
+
+
+def test_an_interrupt_says_what_was_found(monkeypatch):
+    def interrupt(_search, _on_node):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(ReversedSearch, "run", interrupt)
+    with pytest.raises(KeyboardInterrupt) as caught:
+        solve(CHAIN_A, machines=2, method="exact")
+    assert caught.value.__notes__ == [
+        "while solving: the best makespan so far is 30463236, the lower bound 30463236"
+    ]
+
+
+def test_infeasible_links_are_named():
+    chain = JacobianChain((ElementalJacobian(3, 2, 7), ElementalJacobian(2, 5, 11, tangent=False)))
+    with pytest.raises(InfeasibleError, match="link 2 has no tangent mode"):
+        solve(chain, machines=2, method="exact", memory_limit=10)
