@@ -160,11 +160,14 @@ class ArraySweep:
         In the order of the tape.
     last_use
         For each step, the values that no later step reads: their tangents are dropped there.
+    bytes_per_direction
+        Memory that the derivatives of all values alive at a time take for each direction, at most.
     """
 
     chunk: Chunk
     steps: tuple[Step, ...]
     last_use: tuple[tuple[int, ...], ...]
+    bytes_per_direction: int
 
     def tangent(self, tape: Tape, matrix: np.ndarray | None) -> np.ndarray:
         """Return ``F' X`` for the chunk's Jacobian F'.
@@ -220,7 +223,6 @@ def compile_array_sweep(tape: Tape, chunk: Chunk) -> ArraySweep:
 
     Takes time linear in the entries of the chunk, a few µs for each.
     """
-    inside = set(chunk.entries)
     readers = _reader_counts(tape, chunk)
     steps: list[Step] = []
     clusters: dict[int, tuple[list[int], dict[int, None]]] = {}
@@ -248,7 +250,8 @@ def compile_array_sweep(tape: Tape, chunk: Chunk) -> ArraySweep:
             steps.append(ends[index])
         elif index not in covered:
             steps.append(_single_step(tape, index))
-    return ArraySweep(chunk, tuple(steps), _last_uses(tape, chunk, steps, inside))
+    last_use = _last_uses(tape, chunk, steps)
+    return ArraySweep(chunk, tuple(steps), last_use, _peak_bytes(tape, chunk, steps, last_use))
 
 
 def _is_elementwise(rule: Any, argnums: tuple[int, ...]) -> bool:
@@ -283,9 +286,7 @@ def _reader_counts(tape: Tape, chunk: Chunk) -> dict[int, int]:
     return readers
 
 
-def _last_uses(
-    tape: Tape, chunk: Chunk, steps: Sequence[Step], inside: set[int]
-) -> tuple[tuple[int, ...], ...]:
+def _last_uses(tape: Tape, chunk: Chunk, steps: Sequence[Step]) -> tuple[tuple[int, ...], ...]:
     """List after each step the values that nothing later reads."""
     last: dict[int, int] = {}
     for position, step in enumerate(steps):
@@ -298,6 +299,19 @@ def _last_uses(
     for index, position in last.items():
         dropped[position].append(index)
     return tuple(map(tuple, dropped))
+
+
+def _peak_bytes(
+    tape: Tape, chunk: Chunk, steps: Sequence[Step], last_use: tuple[tuple[int, ...], ...]
+) -> int:
+    """Most bytes that one direction of all live values takes; a step holds one more copy of its result while it adds up."""
+    alive = peak = sum(element_count(tape.entries[i][5]) for i in chunk.sources)
+    for step, dropped in zip(steps, last_use, strict=True):
+        size = element_count(tape.entries[step.entry][5])
+        alive += size
+        peak = max(peak, alive + size)
+        alive -= sum(element_count(tape.entries[i][5]) for i in dropped)
+    return 8 * peak
 
 
 def _seeds(tape: Tape, indices: Sequence[int], matrix: np.ndarray | None) -> Seeds:

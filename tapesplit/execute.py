@@ -18,9 +18,9 @@ from typing import Any, Final
 import numpy as np
 from threadpoolctl import ThreadpoolController
 
-from jcdp_core import Mode
 from tapesplit.errors import PlanMismatchError
-from tapesplit.plan import JacobianPlan, PlanTask
+from tapesplit.plan import JacobianPlan
+from tapesplit.sweep import run_sweep
 from tapesplit.tape import Tape
 
 __all__ = ["Callback", "TaskRecord", "execute"]
@@ -57,7 +57,12 @@ class Callback:
 
 
 def execute(
-    plan: JacobianPlan, tape: Tape, *, executor: Executor | None = None, callback: Callback | None = None
+    plan: JacobianPlan,
+    tape: Tape,
+    *,
+    memory_limit: int | None = None,
+    executor: Executor | None = None,
+    callback: Callback | None = None,
 ) -> np.ndarray:
     """Compute the Jacobian of a tape by a plan for its structure.
 
@@ -67,6 +72,8 @@ def execute(
         From `tapesplit.parallel_jacobian(...).plan(...)`.
     tape
         From `tapesplit.record`, of the same structure.
+    memory_limit
+        Bytes that the derivatives inside one sweep may take at a time.
     executor
         Runs the tasks of plans for several machines; by default a pool of threads that this process keeps.
     callback
@@ -90,7 +97,7 @@ def execute(
             f"the plan of {plan.name} is for a tape of {len(plan.structure.forms)} entries, this tape has {len(tape)}; "
             "make a plan for this tape"
         )
-    run = _Run(plan, tape, callback or Callback())
+    run = _Run(plan, tape, memory_limit, callback or Callback())
     with _single_threaded_blas():
         if plan.machines == 1 or tape.nested or len({task.machine for task in plan.tasks}) == 1:
             return run.inline()
@@ -100,9 +107,10 @@ def execute(
 class _Run:
     """State of one execution: results that wait for their use, and times."""
 
-    def __init__(self, plan: JacobianPlan, tape: Tape, callback: Callback) -> None:
+    def __init__(self, plan: JacobianPlan, tape: Tape, memory_limit: int | None, callback: Callback) -> None:
         self.plan = plan
         self.tape = tape
+        self.memory_limit = memory_limit
         self.callback = callback
         self.results: dict[int, np.ndarray] = {}
         self.records: list[TaskRecord] = []
@@ -153,7 +161,9 @@ class _Run:
         try:
             result = self._carry_out(index, operands)
         except BaseException as error:
-            error.add_note(f"while computing the Jacobian of {self.plan.name}, task {index + 1}: {self._describe(index)}")
+            error.add_note(
+                f"while computing the Jacobian of {self.plan.name}, task {index + 1}: {self._describe(index)}"
+            )
             raise
         return result, start, time.perf_counter()
 
@@ -163,9 +173,7 @@ class _Run:
         if sweep is None:
             return operands[0] @ operands[1]
         matrix = operands[0] if operands else None
-        if self.plan.tasks[index].mode is Mode.TANGENT:
-            return sweep.tangent(self.tape, matrix)
-        return sweep.adjoint(self.tape, matrix)
+        return run_sweep(sweep, self.tape, self.plan.tasks[index].mode, matrix, self.memory_limit)
 
     def _describe(self, index: int) -> str:
         """Name a task by its steps in the paper's notation."""

@@ -89,7 +89,9 @@ def facts_of(tape: Tape, structure: Structure) -> TapeFacts:
         edges[index] = 0 if primitive is None else count_edges(primitive, value, args, argnums, kwargs)
 
     elementwise = np.array([k.is_elementwise for k in kinds])[kind]
-    for index in np.flatnonzero(elementwise & (np.array([k.arity > len(k.argnums) for k in kinds])[kind])).tolist():
+    for index in np.flatnonzero(
+        elementwise & (np.array([k.arity > len(k.argnums) for k in kinds])[kind])
+    ).tolist():
         elementwise[index] = real_constants(structure.statics[index])
     moves = np.array([isinstance(k.rule, Movement) for k in kinds])[kind]
 

@@ -89,7 +89,13 @@ class JacobianFunction:
             if tape.output is None or not columns or not np.size(tape.value):
                 matrix = np.zeros((np.size(tape.value), columns))
             else:
-                matrix = execute(self._plan_for(tape), tape, executor=self._executor, callback=self._callback)
+                matrix = execute(
+                    self._plan_for(tape),
+                    tape,
+                    memory_limit=self._memory_limit,
+                    executor=self._executor,
+                    callback=self._callback,
+                )
         return tape.value, self._shaped(tape, matrix)
 
     def plan(self, *args: Any, **kwargs: Any) -> JacobianPlan:
@@ -140,8 +146,8 @@ class JacobianFunction:
             tape,
             structure,
             machines=self._machines or len(os.sched_getaffinity(0)),
+            force_machines=self._executor is not None,
             method=self._method,
-            memory_limit=self._memory_limit,
         )
         with self._lock:
             self._plans.insert(0, plan)
@@ -161,7 +167,9 @@ class JacobianFunction:
 
     def _by_autograd(self, *args: Any, **kwargs: Any) -> Any:
         """Leave a derivative of a derivative to autograd, which traces all levels at once."""
-        jacobians = [autograd.jacobian(self._fun, position)(*args, **kwargs) for position in _positions(self._argnum)]
+        jacobians = [
+            autograd.jacobian(self._fun, position)(*args, **kwargs) for position in _positions(self._argnum)
+        ]
         return tuple(jacobians) if isinstance(self._argnum, Sequence) else jacobians[0]
 
 
@@ -193,9 +201,10 @@ def parallel_jacobian(
         How the chain is planned: "auto" or "dp" (dynamic programming), "heuristic", "exact"; "tangent" or "adjoint" forces one plain
         sweep.
     memory_limit
-        Edges of the tape that an adjoint step may run through.
+        Bytes that the derivatives inside one sweep may take at a time; a sweep that would need more goes through its directions in
+        blocks. The Jacobians of the chain's parts and the tape come on top; see `JacobianPlan.peak_bytes`.
     executor
-        A concurrent.futures executor of threads; by default a pool that the process keeps.
+        A concurrent.futures executor of threads, used for all machines whether they pay or not; by default a pool that the process keeps.
     callback
         Observes the tasks, see `tapesplit.Callback`.
 
@@ -235,7 +244,13 @@ def parallel_jacobian(
             "the second call"
         )
     return JacobianFunction(
-        fun, argnum, machines=machines, method=method, memory_limit=memory_limit, executor=executor, callback=callback
+        fun,
+        argnum,
+        machines=machines,
+        method=method,
+        memory_limit=memory_limit,
+        executor=executor,
+        callback=callback,
     )
 
 
@@ -243,14 +258,18 @@ def _check_options(
     argnum: int | Sequence[int], machines: int | None, method: str, memory_limit: int | None
 ) -> None:
     """Check everything that can be checked before a call."""
-    if isinstance(argnum, (bool, str)) or not all(isinstance(i, (int, np.integer)) for i in _positions(argnum)):
+    if isinstance(argnum, (bool, str)) or not all(
+        isinstance(i, (int, np.integer)) for i in _positions(argnum)
+    ):
         raise TypeError(f"argnum must be an integer or a sequence of integers, but got {argnum!r}")
     if isinstance(argnum, Sequence) and not argnum:
         raise ValueError("argnum is empty; name at least one argument to differentiate by")
     if method not in _METHODS:
         raise ValueError(f"method must be one of {', '.join(map(repr, _METHODS))}, but got {method!r}")
     for name, limit in (("machines", machines), ("memory_limit", memory_limit)):
-        if limit is not None and (isinstance(limit, bool) or not isinstance(limit, (int, np.integer)) or limit < 1):
+        if limit is not None and (
+            isinstance(limit, bool) or not isinstance(limit, (int, np.integer)) or limit < 1
+        ):
             raise ValueError(f"{name} must be a positive integer or None, but got {limit!r}")
 
 
@@ -291,7 +310,9 @@ def _check_output(tape: Tape) -> None:
         )
     dtype = np.result_type(value) if not isinstance(value, str) else np.dtype(object)
     if dtype.kind == "c":
-        raise OutputTypeError(f"{tape.name} returned complex values; return real and imaginary part as real arrays")
+        raise OutputTypeError(
+            f"{tape.name} returned complex values; return real and imaginary part as real arrays"
+        )
     if dtype.kind not in "fiub":
         raise OutputTypeError(
             f"{tape.name} returned {dtype} values of type {type(value).__name__}, which have no derivative; return an "

@@ -83,7 +83,9 @@ def compile_scalar_sweep(
     calls = list(_group_calls(tape, structure, facts, chunk, elements, constants))
     edges = [edge for group in calls for edge in _edges_of(group, elements.unknown)]
     places, indptr, indices, template = _lay_out(elements.unknowns, edges, adjoint_mode=adjoint_mode)
-    recipes = [_recipe(edge, here) for edge, here in zip(edges, places, strict=True) if callable(edge.partial)]
+    recipes = [
+        _recipe(edge, here) for edge, here in zip(edges, places, strict=True) if callable(edge.partial)
+    ]
     recipes, values = _gather_only_what_is_read(recipes, structure, facts, order, elements, constants)
     ends = [
         elements.unknown[_ranges(elements.first[list(group)], facts.sizes[list(group)])]
@@ -92,7 +94,9 @@ def compile_scalar_sweep(
     last = elements.unknowns - 1
     seeds, results = (np.where(u < 0, -1, last - u) for u in reversed(ends)) if adjoint_mode else ends
     distinct = bool((seeds >= 0).all()) and np.unique(seeds).size == seeds.size
-    return ScalarSweep(chunk, adjoint_mode, indptr, indices, template, recipes, values, seeds, results, distinct)
+    return ScalarSweep(
+        chunk, adjoint_mode, indptr, indices, template, recipes, values, seeds, results, distinct
+    )
 
 
 def _number_elements(
@@ -149,7 +153,12 @@ def _ranges(starts: IntArray, sizes: IntArray) -> IntArray:
 
 
 def _group_calls(
-    tape: Tape, structure: Structure, facts: TapeFacts, chunk: Chunk, elements: _Elements, constants: list[Constants]
+    tape: Tape,
+    structure: Structure,
+    facts: TapeFacts,
+    chunk: Chunk,
+    elements: _Elements,
+    constants: list[Constants],
 ) -> Iterator[_Calls]:
     """Group the elementwise calls by kind and shapes; append the constants that they take, numbered behind all values."""
     entries = np.array(chunk.entries, dtype=np.int64)
@@ -217,7 +226,9 @@ def _edges_of(calls: _Calls, unknown: IntArray) -> Iterator[_Edges]:
             rank = rank + 1
         else:  # elements that turned out constant have no coefficient
             operands = tuple(np.broadcast_to(operand, rows.shape)[used] for operand in calls.operands)
-            yield _Edges(rows[used], columns[used], partial, operands, np.broadcast_to(rank, rows.shape)[used])
+            yield _Edges(
+                rows[used], columns[used], partial, operands, np.broadcast_to(rank, rows.shape)[used]
+            )
             rank = rank + used
 
 
@@ -283,7 +294,9 @@ def _gather_only_what_is_read(
     constants: list[Constants],
 ) -> tuple[tuple[Recipe, ...], ValueTable]:
     """Number the values that recipes read as they will be gathered: numbers, arrays, constants."""
-    sizes = np.concatenate([facts.sizes[order], [group.size * len(group.entries) for group in constants]]).astype(int)
+    sizes = np.concatenate(
+        [facts.sizes[order], [group.size * len(group.entries) for group in constants]]
+    ).astype(int)
     starts = np.cumsum(sizes) - sizes
     # A moved element has the value of its origin.
     source = np.concatenate([np.where(elements.origin < 0, np.arange(elements.origin.size), elements.origin),

@@ -4,15 +4,16 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
-from jcdp_core import ElementalJacobian, JacobianChain, Mode, Solution, solve
+from jcdp_core import ElementalJacobian, JacobianChain, Mode, Schedule, Solution, solve
 from tapesplit.chunks import Chunk, chunk_chain, cut_into_chunks
+from tapesplit.cost import cost_model, product_seconds
 from tapesplit.facts import TapeFacts, facts_of, graph_of
 from tapesplit.graph import TapeGraph
 from tapesplit.separators import Separator, find_separators
 from tapesplit.structure import Structure
-from tapesplit.sweep import Sweep, compile_sweep
+from tapesplit.sweep import Sweep, compile_sweep, predicted_seconds
 from tapesplit.tape import Tape
 
 __all__ = ["JacobianPlan", "PlanTask", "make_plan"]
@@ -40,6 +41,10 @@ class PlanTask:
         0-based.
     fma
         Planned cost.
+    seconds
+        Predicted time.
+    releases_lock
+        Whether other threads can run meanwhile.
     """
 
     mode: Mode
@@ -50,6 +55,8 @@ class PlanTask:
     steps: tuple[int, ...]
     machine: int
     fma: int
+    seconds: float = 0.0
+    releases_lock: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -165,8 +172,8 @@ def make_plan(
     structure: Structure,
     *,
     machines: int = 1,
+    force_machines: bool = False,
     method: str = "auto",
-    memory_limit: int | None = None,
     max_links: int = 40,
 ) -> JacobianPlan:
     """Plan the Jacobian of a tape.
@@ -178,11 +185,11 @@ def make_plan(
     structure
         The structure of this tape.
     machines
-        Number of machines to schedule for.
+        Number of machines to schedule for, if threads are predicted to pay; else the plan is for one.
+    force_machines
+        Schedule for all of them in any case.
     method
         "auto", "dp", "heuristic", "exact", or "tangent" or "adjoint" for one plain sweep.
-    memory_limit
-        Edges that an adjoint elimination may run through.
     max_links
         Upper limit of the length q of the chain.
 
@@ -205,8 +212,13 @@ def make_plan(
             "cut at narrow interfaces" if separators else "no interface is narrow enough for a cut to pay"
         )
     solver = "dp" if plain or method == "auto" else method
-    solution = solve(chain, machines=machines, method=solver, memory_limit=memory_limit)
-    tasks = _plan_tasks(solution)
+    solution = solve(chain, machines=1, method=solver)
+    tasks = _plan_tasks(solution, facts, chunks)
+    if machines > 1 and (force_machines or _may_pay(tasks)):
+        parallel = solve(chain, machines=machines, method=solver)
+        parallel_tasks = _plan_tasks(parallel, facts, chunks)
+        if force_machines or _pays(parallel_tasks, tasks):
+            solution, tasks = parallel, parallel_tasks
     return JacobianPlan(
         name=tape.name,
         structure=structure,
@@ -217,10 +229,38 @@ def make_plan(
         solution=solution,
         tasks=tasks,
         sweeps=tuple(_compile(tape, structure, facts, chunks, task) for task in tasks),
-        machines=machines,
+        machines=1 + max(task.machine for task in tasks),
         shapes=(tape.shape(tape.output or 0), *(tape.shape(i) for i in range(tape.inputs))),
         reason=reason,
     )
+
+
+_WORTH_A_THREAD: Final = 3.0e-4
+"""Seconds that a task must take before another thread can be worth its while."""
+_HANDOVER: Final = 5.0e-5
+"""Seconds to hand a task to another thread and its result back."""
+
+
+def _may_pay(tasks: Sequence[PlanTask]) -> bool:
+    """Whether there is enough work for two threads at all."""
+    return sum(task.seconds for task in tasks) > 2 * _WORTH_A_THREAD
+
+
+def _pays(parallel: Sequence[PlanTask], serial: Sequence[PlanTask]) -> bool:
+    """Whether several threads are predicted to gain a tenth at least.
+
+    Work under the interpreter's lock runs one task at a time whatever the machine.
+    """
+    free: dict[int, float] = {}
+    done: list[float] = []
+    for task in parallel:
+        start = max([free.get(task.machine, 0.0), *(done[need] for need in task.needs)])
+        done.append(start + task.seconds + _HANDOVER)
+        free[task.machine] = done[-1]
+    locked = sum(task.seconds for task in parallel if not task.releases_lock)
+    heavy = [task for task in parallel if task.releases_lock and task.seconds >= _WORTH_A_THREAD]
+    makespan = max(*done, locked) if len(done) > 1 else done[0]
+    return len({task.machine for task in heavy}) > 1 and makespan < 0.9 * sum(task.seconds for task in serial)
 
 
 def _one_mode_chain(chunk: Chunk, mode: Mode) -> JacobianChain:
@@ -231,7 +271,7 @@ def _one_mode_chain(chunk: Chunk, mode: Mode) -> JacobianChain:
     return JacobianChain((link,))
 
 
-def _plan_tasks(solution: Solution) -> tuple[PlanTask, ...]:
+def _plan_tasks(solution: Solution, facts: TapeFacts, chunks: Sequence[Chunk]) -> tuple[PlanTask, ...]:
     """Turn the steps of a solution into tasks: a sweep that goes on in the same mode and place is one task."""
     sequence, schedule = solution.sequence, solution.schedule
     tasks: list[PlanTask] = []
@@ -243,7 +283,7 @@ def _plan_tasks(solution: Solution) -> tuple[PlanTask, ...]:
             schedule.tasks[step].machine, cost,
         )  # fmt: skip
         earlier = tasks[needs[0]] if len(needs) == 1 else None
-        if earlier and (earlier.mode, earlier.machine) == (task.mode, task.machine):
+        if earlier and _continues(task, earlier, schedule):
             owner[step] = needs[0]
             tasks[needs[0]] = replace(
                 earlier,
@@ -256,7 +296,26 @@ def _plan_tasks(solution: Solution) -> tuple[PlanTask, ...]:
         else:
             owner[step] = len(tasks)
             tasks.append(task)
-    return tuple(tasks)
+    return tuple(_timed(task, facts, chunks) for task in tasks)
+
+
+def _continues(task: PlanTask, earlier: PlanTask, schedule: Schedule) -> bool:
+    """Whether a task goes on with a sweep without a pause."""
+    pause = schedule.tasks[task.steps[0]].start - schedule.tasks[earlier.steps[-1]].finish
+    return (earlier.mode, earlier.machine, 0) == (task.mode, task.machine, pause)
+
+
+def _timed(task: PlanTask, facts: TapeFacts, chunks: Sequence[Chunk]) -> PlanTask:
+    """Add the predicted time to a task."""
+    if task.mode is Mode.MULTIPLY:
+        return replace(task, seconds=product_seconds(cost_model(), task.fma), releases_lock=True)
+    seconds, releases_lock = predicted_seconds(facts, _joined(chunks, task.swept), _directions(task, chunks))
+    return replace(task, seconds=seconds, releases_lock=releases_lock)
+
+
+def _directions(task: PlanTask, chunks: Sequence[Chunk]) -> int:
+    """Directions that a sweep carries: columns of its Jacobian in tangent mode, rows in adjoint mode."""
+    return chunks[task.first].n if task.mode is Mode.TANGENT else chunks[task.last].m
 
 
 def _joined(chunks: Sequence[Chunk], links: Sequence[int]) -> Chunk:
@@ -281,5 +340,5 @@ def _compile(
     """Compile the links that a task sweeps through."""
     if task.mode is Mode.MULTIPLY:
         return None
-    directions = chunks[task.first].n if task.mode is Mode.TANGENT else chunks[task.last].m
-    return compile_sweep(tape, structure, facts, _joined(chunks, task.swept), task.mode, directions)
+    chunk = _joined(chunks, task.swept)
+    return compile_sweep(tape, structure, facts, chunk, task.mode, _directions(task, chunks))

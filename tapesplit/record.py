@@ -29,6 +29,7 @@ from tapesplit.tracing import tracing_lock
 
 __all__ = ["NestedTraceError", "record"]
 
+
 class NestedTraceError(Exception):
     """The recorded values belong to a derivative that autograd is taking at this moment, so only autograd can go on."""
 
@@ -124,7 +125,12 @@ _new_box = TapeBox.__new__
 
 
 def _recorded(
-    box: Any, primitive: Any, argnums: tuple[int, ...], parents: tuple[int, ...], args: tuple[Any, ...], value: Any
+    box: Any,
+    primitive: Any,
+    argnums: tuple[int, ...],
+    parents: tuple[int, ...],
+    args: tuple[Any, ...],
+    value: Any,
 ) -> Any:
     """Append one operation to the tape of a box and return the box of its result."""
     entries = box._entries
@@ -202,7 +208,9 @@ Box.types.add(TapeBox)
 Box.type_mappings[TapeBox] = TapeBox
 # A box of a Python number stays an ArrayBox: Python's and NumPy's arithmetic differ there (1.0 / 0.0).
 _BOXED_BY_US = tuple(
-    kind for kind, box in box_type_mappings.items() if box is ArrayBox and kind not in {float, complex, ArrayBox}
+    kind
+    for kind, box in box_type_mappings.items()
+    if box is ArrayBox and kind not in {float, complex, ArrayBox}
 )
 
 

@@ -107,6 +107,11 @@ class ScalarSweep:
     results: IntArray
     distinct_seeds: bool
 
+    @property
+    def bytes_per_direction(self) -> int:
+        """Memory that all unknowns, the seeds and the results take for each direction."""
+        return 8 * (len(self.indptr) + len(self.seeds) + len(self.results))
+
     def tangent(self, tape: Tape, matrix: np.ndarray | None) -> np.ndarray:
         """Return ``F' X`` for X of shape ``(n, k)``; None stands for the identity."""
         return self._run(tape, matrix, self.chunk.n)
@@ -120,7 +125,9 @@ class ScalarSweep:
         count = seeded if columns is None else columns.shape[1]
         Y = np.zeros((len(self.indptr) - 1, count))
         if self.distinct_seeds:
-            Y[self.seeds, np.arange(seeded) if columns is None else slice(None)] = 1.0 if columns is None else columns
+            Y[self.seeds, np.arange(seeded) if columns is None else slice(None)] = (
+                1.0 if columns is None else columns
+            )
         else:
             used = self.seeds >= 0
             np.add.at(Y, self.seeds[used], (np.eye(seeded) if columns is None else columns)[used])

@@ -1,34 +1,37 @@
 """Vector sweeps of one chunk: choose between array steps and a scalar system, compile, run."""
 
-from typing import Final
-
 import numpy as np
 
 from jcdp_core import Mode
 from tapesplit.array_sweep import ArraySweep, compile_array_sweep
 from tapesplit.chunks import Chunk
+from tapesplit.cost import array_seconds, cost_model, scalar_seconds, work_of
 from tapesplit.facts import TapeFacts
 from tapesplit.lowering import compile_scalar_sweep
 from tapesplit.scalar_sweep import ScalarSweep
 from tapesplit.structure import Structure
 from tapesplit.tape import Tape
 
-__all__ = ["Sweep", "compile_sweep"]
+__all__ = ["Sweep", "compile_sweep", "predicted_seconds", "run_sweep"]
 
 Sweep = ArraySweep | ScalarSweep
 
-_ARRAY_STEP: Final = 3.0e-6
-"""Seconds for one array operation, whatever its size."""
-_ARRAY_ELEMENT: Final = 3.0e-9
-"""Seconds for one element of an elementwise operation: its partial derivatives."""
-_ARRAY_DIRECTION: Final = 0.5e-9
-"""Seconds for one element of an array operation and one direction."""
-_SCALAR_SYSTEM: Final = 40.0e-6
-"""Seconds for a scalar sweep, whatever its size."""
-_SCALAR_EDGE: Final = 10.0e-9
-"""Seconds for one coefficient: gather, evaluate, read."""
-_SCALAR_DIRECTION: Final = 0.2e-9
-"""Seconds for one coefficient and one direction."""
+
+def predicted_seconds(facts: TapeFacts, chunk: Chunk, directions: int) -> tuple[float, bool]:
+    """Predict a sweep of a chunk in its faster form.
+
+    Returns
+    -------
+    seconds
+        Predicted time of one run with this number of directions.
+    releases_lock
+        Whether most of that time is spent in compiled code that lets other threads run.
+    """
+    model, work = cost_model(), work_of(facts, np.array(chunk.entries, dtype=np.int64))
+    scalar, array = scalar_seconds(model, work, directions), array_seconds(model, work, directions)
+    if scalar < array:
+        return scalar, work.coefficients * model.coefficient_direction * directions > 0.5 * scalar
+    return array, work.looped == 0 and array > 8 * work.steps * model.step
 
 
 def compile_sweep(
@@ -47,21 +50,43 @@ def compile_sweep(
     directions
         Number of directions k that will be propagated.
     """
-    if _scalar_seconds(facts, chunk, directions) < _array_seconds(facts, chunk, directions):
+    model, work = cost_model(), work_of(facts, np.array(chunk.entries, dtype=np.int64))
+    if scalar_seconds(model, work, directions) < array_seconds(model, work, directions):
         return compile_scalar_sweep(tape, structure, facts, chunk, adjoint_mode=mode is Mode.ADJOINT)
     return compile_array_sweep(tape, chunk)
 
 
-def _scalar_seconds(facts: TapeFacts, chunk: Chunk, directions: int) -> float:
-    """Predict a scalar sweep; infinite if the chunk has no scalar form."""
-    entries = np.array(chunk.entries, dtype=np.intp)
-    if not facts.scalar[entries].all():
-        return float("inf")
-    return _SCALAR_SYSTEM + chunk.edges * (_SCALAR_EDGE + _SCALAR_DIRECTION * directions)
+def run_sweep(
+    sweep: Sweep, tape: Tape, mode: Mode, matrix: np.ndarray | None, memory_limit: int | None = None
+) -> np.ndarray:
+    """Multiply a matrix by the Jacobian of a chunk, in blocks of directions if memory is limited.
 
+    Parameters
+    ----------
+    sweep
+        The compiled chunk, Jacobian F' of shape ``(m, n)``.
+    tape
+        Values of this call.
+    mode
+        Tangent for ``F' X``, adjoint for ``X F'``.
+    matrix
+        X, shape ``(n, k)`` or ``(k, m)``; None for the identity.
+    memory_limit
+        Bytes that the derivatives inside the sweep may take at a time.
 
-def _array_seconds(facts: TapeFacts, chunk: Chunk, directions: int) -> float:
-    """Predict an array sweep of elementwise operations and movements."""
-    entries = np.array(chunk.entries, dtype=np.intp)
-    size = float(np.maximum(facts.sizes[entries], 0).sum())
-    return len(entries) * _ARRAY_STEP + size * (_ARRAY_ELEMENT + _ARRAY_DIRECTION * directions)
+    Returns
+    -------
+    ndarray
+        Shape ``(m, k)`` or ``(k, n)``.
+    """
+    tangent = mode is Mode.TANGENT
+    run = sweep.tangent if tangent else sweep.adjoint
+    size = sweep.chunk.n if tangent else sweep.chunk.m
+    count = size if matrix is None else matrix.shape[1 if tangent else 0]
+    block = count if memory_limit is None else max(1, memory_limit // max(sweep.bytes_per_direction, 1))
+    if block >= count:
+        return run(tape, matrix)
+    matrix = np.eye(size) if matrix is None else matrix
+    if tangent:
+        return np.hstack([run(tape, matrix[:, i : i + block]) for i in range(0, count, block)])
+    return np.vstack([run(tape, matrix[i : i + block]) for i in range(0, count, block)])

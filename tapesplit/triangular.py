@@ -61,7 +61,9 @@ def substitute_transposed(indptr: np.ndarray, indices: np.ndarray, data: np.ndar
         Y[:] = _solve(indptr, indices, data, Y, transposed=True)
 
 
-def _solve(indptr: np.ndarray, indices: np.ndarray, data: np.ndarray, Y: np.ndarray, *, transposed: bool) -> np.ndarray:
+def _solve(
+    indptr: np.ndarray, indices: np.ndarray, data: np.ndarray, Y: np.ndarray, *, transposed: bool
+) -> np.ndarray:
     """Solve by SuperLU, without any reordering."""
     size = len(indptr) - 1
     L = csr_array((data, indices, indptr), shape=(size, size))
@@ -88,5 +90,6 @@ def _kernels_work() -> bool:
     csc_matvecs(4, 4, 2, starts, targets, weights, backward.reshape(-1), backward.reshape(-1))
     right = np.array([1.0, 11.0, 62.0, 157.0])
     return bool(
-        np.array_equal(forward, np.outer(expected, [1.0, 2.0])) and np.array_equal(backward, np.outer(right, [1.0, 2.0]))
+        np.array_equal(forward, np.outer(expected, [1.0, 2.0]))
+        and np.array_equal(backward, np.outer(right, [1.0, 2.0]))
     )

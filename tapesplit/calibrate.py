@@ -1,0 +1,118 @@
+"""Calibration: measure the constants of the cost model by timing real sweeps of small synthetic functions."""
+
+from collections.abc import Callable
+from typing import Any
+
+import autograd.numpy as anp
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from tapesplit.array_sweep import compile_array_sweep
+from tapesplit.chunks import Chunk, cut_into_chunks
+from tapesplit.cost import CostModel, shortest, store
+from tapesplit.facts import TapeFacts, facts_of, graph_of
+from tapesplit.lowering import compile_scalar_sweep
+from tapesplit.record import record
+from tapesplit.structure import Structure, structure_of
+from tapesplit.tape import Tape
+
+__all__ = ["calibrate"]
+
+
+def calibrate() -> CostModel:
+    """Measure this machine's cost constants and keep them for later processes.
+
+    Returns
+    -------
+    CostModel
+        Seconds for each kind of work.
+
+    Raises
+    ------
+    OSError
+        If the user's cache directory (``XDG_CACHE_HOME``) cannot be written.
+
+    Notes
+    -----
+    Takes about a quarter of a second. Plans made without it assume the constants of a laptop.
+    """
+    with threadpool_limits(1):
+        step = _array_sweep(_many_small, 8, 1) / 180
+        # Each of the three rounds evaluates two elementwise operations and carries every direction through three.
+        narrow, wide = (
+            _array_sweep(_few_large, 20_000, 1) / 60_000,
+            _array_sweep(_few_large, 20_000, 17) / 60_000,
+        )
+        element_direction = max((wide - narrow) / 16, 1e-11)
+        small, large = _product(2), _product(192)
+        short, long = _scalar_sweep(50, 1), _scalar_sweep(4050, 1)
+        coefficient_direction = max((_scalar_sweep(4050, 17) - long) / 16 / (3 * 4050), 1e-11)
+        coefficient = max((long - short) / 12_000 - coefficient_direction, 1e-10)
+        model = CostModel(
+            step=step,
+            element=max(narrow - element_direction, 1e-10),
+            element_direction=element_direction / 2,
+            product=small,
+            product_fma=(large - small) / 192**3,
+            loop=CostModel.loop * step / CostModel.step,
+            system=max(short - 150 * coefficient, 1e-6),
+            coefficient=coefficient,
+            coefficient_direction=coefficient_direction,
+        )
+    store(model)
+    return model
+
+
+def _many_small(x: Any) -> Any:
+    """Do 180 operations on few elements, none of which can be merged with the next."""
+    for _ in range(60):
+        x = anp.sum(anp.sin(x)) * x
+    return x
+
+
+def _few_large(x: Any) -> Any:
+    """Do three rounds of elementwise operations on many elements; a movement keeps them apart."""
+    for _ in range(3):
+        x = anp.reshape(anp.sin(x) * 2.0, (-1,))
+    return x
+
+
+def _recurrence(steps: int) -> Callable[[Any], Any]:
+    """Return a scalar recurrence with three coefficients in each step."""
+
+    def function(x: Any) -> Any:
+        a = x[0]
+        for _ in range(steps):
+            a = anp.sin(a) * a
+        return anp.array([a])
+
+    return function
+
+
+def _parts(function: Callable[[Any], Any], size: int) -> tuple[Tape, Structure, TapeFacts, Chunk]:
+    """Record a function and make one chunk of it."""
+    tape = record(function, np.full(size, 0.5))
+    structure = structure_of(tape)
+    facts = facts_of(tape, structure)
+    return tape, structure, facts, cut_into_chunks(graph_of(tape, facts), ())[0]
+
+
+def _array_sweep(function: Callable[[Any], Any], size: int, directions: int) -> float:
+    """Time an array sweep."""
+    tape, _, _, chunk = _parts(function, size)
+    sweep, seeds = compile_array_sweep(tape, chunk), np.ones((directions, size)).T
+    return shortest(lambda: sweep.tangent(tape, seeds))
+
+
+def _scalar_sweep(steps: int, directions: int) -> float:
+    """Time a scalar sweep."""
+    tape, structure, facts, chunk = _parts(_recurrence(steps), 1)
+    sweep = compile_scalar_sweep(tape, structure, facts, chunk, adjoint_mode=False)
+    seeds = np.ones((1, directions))
+    return shortest(lambda: sweep.tangent(tape, seeds))
+
+
+def _product(size: int) -> float:
+    """Time the product of two square matrices."""
+    matrix = np.ones((size, size))
+    return shortest(lambda: matrix @ matrix)

@@ -1,0 +1,149 @@
+"""The runtime cost model: predicted seconds of sweeps and products on this machine.
+
+A fused multiply-add is not a unit of time: in a matrix product it takes a twentieth of a nanosecond, in a Python
+loop twenty microseconds. The model has a handful of constants, each the time of one kind of work;
+`tapesplit.calibrate` measures them and keeps them in the user's cache directory.
+"""
+
+import json
+import os
+import platform
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, fields
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+
+from tapesplit.facts import TapeFacts
+from tapesplit.rules import Bulk, Movement
+
+__all__ = ["CostModel", "Work", "array_seconds", "cost_model", "product_seconds", "scalar_seconds", "work_of"]
+
+
+@dataclass(frozen=True, slots=True)
+class CostModel:
+    """Constants of the cost model, in seconds.
+
+    Parameters
+    ----------
+    step
+        One step of an array sweep, whatever its size.
+    element
+        Partial derivatives of one element of an elementwise operation.
+    element_direction
+        One element and one direction of an array step.
+    product, product_fma
+        One matrix product, whatever its size, and one multiply-add in it.
+    loop
+        One direction through autograd's own rule.
+    system, coefficient, coefficient_direction
+        One scalar sweep, whatever its size; one coefficient; one coefficient and one direction.
+    """
+
+    step: float = 4.0e-6
+    element: float = 3.0e-9
+    element_direction: float = 0.5e-9
+    product: float = 1.5e-6
+    product_fma: float = 0.06e-9
+    loop: float = 2.0e-5
+    system: float = 6.0e-5
+    coefficient: float = 3.5e-9
+    coefficient_direction: float = 0.6e-9
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """How much of each kind of work some entries of a tape are."""
+
+    steps: int
+    elements: int
+    """Elements of elementwise operations."""
+    moved: int
+    """Elements of movements."""
+    product_fma: int
+    """Scalar edges of primitives with a vector rule."""
+    looped: int
+    """Calls of primitives without one."""
+    coefficients: int
+    scalar: bool
+    """Whether all of it has a scalar form."""
+
+
+def work_of(facts: TapeFacts, entries: np.ndarray) -> Work:
+    """Sum up the work of some entries."""
+    kinds = facts.kind[entries]
+    sizes = np.maximum(facts.sizes[entries], 0)
+    elementwise = np.array([kind.is_elementwise for kind in facts.kinds])[kinds]
+    moves = np.array([isinstance(kind.rule, Movement) for kind in facts.kinds])[kinds]
+    bulk = np.array([isinstance(kind.rule, Bulk) for kind in facts.kinds])[kinds]
+    edges = facts.edges[entries]
+    return Work(
+        steps=len(entries),
+        elements=int(sizes[elementwise].sum()),
+        moved=int(sizes[moves].sum()),
+        product_fma=int(edges[bulk].sum()),
+        looped=int((~(elementwise | moves | bulk)).sum()),
+        coefficients=int(edges.sum()),
+        scalar=bool(facts.scalar[entries].all()),
+    )
+
+
+def array_seconds(model: CostModel, work: Work, directions: int) -> float:
+    """Predict an array sweep with k directions."""
+    each = (work.elements + work.moved) * model.element_direction + work.product_fma * model.product_fma
+    return (
+        work.steps * model.step
+        + work.elements * model.element
+        + directions * (each + work.looped * model.loop)
+    )
+
+
+def scalar_seconds(model: CostModel, work: Work, directions: int) -> float:
+    """Predict a scalar sweep with k directions; infinite if there is no scalar form."""
+    if not work.scalar:
+        return float("inf")
+    return model.system + work.coefficients * (model.coefficient + model.coefficient_direction * directions)
+
+
+def product_seconds(model: CostModel, fma: int) -> float:
+    """Predict a product of two dense matrices."""
+    return model.product + fma * model.product_fma
+
+
+@cache
+def cost_model() -> CostModel:
+    """Return the constants of this machine: measured ones if there are, else those of a laptop of 2025."""
+    path = _path()
+    try:
+        stored = json.loads(path.read_text())
+        return CostModel(**{field.name: float(stored[field.name]) for field in fields(CostModel)})
+    except (OSError, ValueError, KeyError, TypeError):
+        return CostModel()
+
+
+def store(model: CostModel) -> Path:
+    """Keep measured constants for later processes; return the file."""
+    path = _path()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(asdict(model), indent=1))
+    cost_model.cache_clear()
+    return path
+
+
+def _path() -> Path:
+    """Name of the file with this machine's constants."""
+    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    machine = f"{platform.node()}-{platform.machine()}-numpy{np.__version__}"
+    return Path(base) / "tapesplit" / f"cost-{machine}.json"
+
+
+def shortest(call: Callable[[], object], times: int = 5) -> float:
+    """Time a call: the shortest of a few runs, in seconds."""
+    spans = []
+    for _ in range(times):
+        start = time.perf_counter()
+        call()
+        spans.append(time.perf_counter() - start)
+    return min(spans)
