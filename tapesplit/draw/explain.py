@@ -50,11 +50,12 @@ def decisions(plan: JacobianPlan) -> tuple[str, ...]:
 
 
 def _cuts(plan: JacobianPlan) -> list[str]:
-    """One sentence a separator, or why there is none."""
+    """One sentence a separator, the best founded first, or why there is none."""
     if not plan.separators:
         return [f"Not cut: {plan.reason}."]
-    shown = [_cut(plan, separator) for separator in plan.separators[:_MOST]]
-    rest = Counter(separator.reason for separator in plan.separators[_MOST:])
+    ranked = sorted(plan.separators, key=lambda separator: list(_CUT_REASONS).index(separator.reason))
+    shown = [_cut(plan, separator) for separator in ranked[:_MOST]]
+    rest = Counter(separator.reason for separator in ranked[_MOST:])
     return shown + [f"{times} more cuts: {_CUT_REASONS[reason]}." for reason, times in rest.items()]
 
 

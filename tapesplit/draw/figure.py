@@ -1,6 +1,7 @@
 """Scenes as PNG and PDF through matplotlib, which is imported when a figure is asked for."""
 
 import os
+from itertools import pairwise
 from typing import Any, Final
 
 from tapesplit.draw.scene import INK, STYLES, Area, Box, Label, Line, Scene
@@ -75,7 +76,7 @@ def _box(axes: Any, box: Box, order: int) -> None:
 
 
 def _line(axes: Any, line: Line, order: int) -> None:
-    """Draw a line, or an arrow as an S-curve."""
+    """Draw a line, or an arrow in S-curves."""
     style = STYLES[line.style]
     width = (line.width if line.width != 1 else style.width) * _POINTS
     if not line.arrow:
@@ -85,9 +86,10 @@ def _line(axes: Any, line: Line, order: int) -> None:
     from matplotlib.patches import FancyArrowPatch  # noqa: PLC0415 - optional package
     from matplotlib.path import Path  # noqa: PLC0415 - optional package
 
-    (x0, y0), (x1, y1) = line.points[0], line.points[-1]
-    bend = max((x1 - x0) / 2, 12)
-    path = Path([(x0, y0), (x0 + bend, y0), (x1 - bend, y1), (x1, y1)], [1, 4, 4, 4])
+    controls = [line.points[0]]
+    for (x0, y0), (x1, y1) in pairwise(line.points):
+        controls += [((x0 + x1) / 2, y0), ((x0 + x1) / 2, y1), (x1, y1)]
+    path = Path(controls, [Path.MOVETO] + [Path.CURVE4] * (len(controls) - 1))
     axes.add_patch(
         FancyArrowPatch(
             path=path, arrowstyle="->", mutation_scale=6, color=style.stroke, lw=width, zorder=order

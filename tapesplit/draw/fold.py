@@ -90,8 +90,8 @@ class Folded:
 def fold(plan: JacobianPlan) -> Folded:
     """Fold the tape graph of a plan.
 
-    Small tapes stay as they are. In larger ones, operations of the same kind at the same depth of a chunk become
-    one group; in large ones, a chunk becomes a few groups of consecutive depths.
+    Small tapes stay as they are. In larger ones, operations of the same kind at the same depth of a chunk
+    become one group; in large ones, a chunk becomes a few groups of consecutive depths.
 
     Parameters
     ----------

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Final, Protocol
 
 from tapesplit.draw.numbers import count, seconds_text
-from tapesplit.draw.rows import step_rows
+from tapesplit.draw.rows import StepRow, step_rows
 from tapesplit.draw.scene import Box, Label, Line, Scene, Shape
 from tapesplit.plan import JacobianPlan
 
@@ -81,19 +81,23 @@ def _lane_label(text: str, y: float) -> Label:
 
 
 def _planned(plan: JacobianPlan, machine: int, y: float) -> list[Shape]:
-    """Bars of the planned steps of one machine."""
+    """Place the bars of the planned steps of one machine."""
+    end = plan.makespan
     return [
-        _bar(
-            row.start / plan.makespan, row.finish / plan.makespan, y, row.mode.name.lower(), str(row.number),
-            f"step {row.number}: {row.operation}\n{count(row.cost)} fma, from {count(row.start)} to {count(row.finish)}",
-        )
+        _bar((row.start / end, row.finish / end), y, row.mode.name.lower(), str(row.number), _tip(row))
         for row in step_rows(plan)
         if row.machine == machine + 1
-    ]  # fmt: skip
+    ]
+
+
+def _tip(row: StepRow) -> str:
+    """Say what a planned bar is."""
+    times = f"{count(row.cost)} fma, from {count(row.start)} to {count(row.finish)}"
+    return f"step {row.number}: {row.operation}\n{times}"
 
 
 def _measured(plan: JacobianPlan, records: Sequence[Timed], machine: int, y: float) -> list[Shape]:
-    """Bars of the measured tasks of one machine; a task is one step, or several that are one sweep."""
+    """Place the bars of the measured tasks of one machine; a task may be several steps."""
     end = max(record.finish for record in records)
     bars: list[Shape] = []
     for record in records:
@@ -101,13 +105,15 @@ def _measured(plan: JacobianPlan, records: Sequence[Timed], machine: int, y: flo
             continue
         task = plan.tasks[record.index]
         steps = ", ".join(str(step + 1) for step in task.steps)
-        tip = f"measured, step {steps}: {seconds_text(record.finish - record.start)}\n{count(task.fma)} fma planned"
-        bars.append(_bar(record.start / end, record.finish / end, y, task.mode.name.lower(), steps, tip))
+        seconds = seconds_text(record.finish - record.start)
+        tip = f"measured, step {steps}: {seconds}\n{count(task.fma)} fma planned"
+        bars.append(_bar((record.start / end, record.finish / end), y, task.mode.name.lower(), steps, tip))
     return bars
 
 
-def _bar(start: float, finish: float, y: float, style: str, text: str, tip: str) -> Box:
-    """One bar; its text is left out where there is no room."""
+def _bar(span: tuple[float, float], y: float, style: str, text: str, tip: str) -> Box:
+    """Place one bar; its text is left out where there is no room."""
+    start, finish = span
     width = max((finish - start) * _WIDTH, 1.5)
     lines = (text,) if width > 8 + 7 * len(text) else ()
     return Box(_LEFT + start * _WIDTH, y, width, _LANE - 6, style, lines, tip)

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from importlib.resources import files
 from pathlib import Path
+from typing import Final
 
 from jcdp_core import Mode
 from tapesplit.draw.bars import comparison_scene, profile_scene
@@ -21,8 +22,27 @@ from tapesplit.plan import JacobianPlan
 
 __all__ = ["notebook_html", "report_html", "write_report"]
 
-_POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'"
+_POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'"
 """The page may load nothing at all."""
+
+_SPLIT: Final = (
+    "The tape is cut where few values cross; each chunk is one link of the chain. Point at a box, or move "
+    "through the picture with the arrow keys."
+)
+_WIDTHS: Final = (
+    "The tape in equal shares of its edges, from inputs to outputs. Pale: the narrowest set of live values "
+    "in each share. Blue, and the number: the narrowest separator there."
+)
+_PLANNED: Final = "Each bar is a step."
+_MEASURED: Final = (
+    "Planned bars are steps, scaled to the makespan; measured bars are tasks, which may be several steps "
+    "that are one sweep, scaled to the measured total."
+)
+_BRACKETS: Final = "Each step spans the links whose Jacobian it yields; the last one spans them all."
+_TREE: Final = (
+    "An arrow leads from each step to the one that uses its result. Steps without a path between them can "
+    "run at the same time."
+)
 
 
 def write_report(
@@ -37,12 +57,13 @@ def write_report(
     path
         HTML file to write.
     records
-        Measured tasks, as `tapesplit.Callback` hands them to ``finish``; the Gantt chart shows them below the planned ones.
+        Measured tasks, as `tapesplit.Callback` hands them to ``finish``; the Gantt chart shows them below the
+        planned ones.
 
     Notes
     -----
-    The file needs no network, follows the light or dark preference of its reader, and stays below 1 MB however large
-    the tape is, since pictures of large tapes are folded.
+    The file needs no network, follows the light or dark preference of its reader, and stays below 1 MB
+    however large the tape is, since pictures of large tapes are folded.
     """
     Path(path).write_text(report_html(plan, records), encoding="utf-8")
 
@@ -81,11 +102,12 @@ def report_html(plan: JacobianPlan, records: Sequence[Timed] | None = None) -> s
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">\n'
-        f"<title>Jacobian of {name}</title>\n<style>{scene_css()}\n{_resource('report.css')}</style>\n</head>\n"
+        f"<title>Jacobian of {name}</title>\n"
+        f"<style>{scene_css()}\n{_resource('report.css')}</style>\n</head>\n"
         f'<body>\n<a class="skip" href="#main">Skip to the report</a>\n<header><h1>Jacobian of {name}</h1>'
         f'{_summary(plan, records)}</header>\n<nav aria-label="Sections"><ul>{links}</ul></nav>\n'
-        f'<main id="main">\n{bodies}</main>\n<footer>Written by tapesplit. Costs are fused multiply-adds (fma); 1.2e7 '
-        'is 12 million.</footer>\n<div id="tip" role="tooltip" hidden></div>\n'
+        f'<main id="main">\n{bodies}</main>\n<footer>Written by tapesplit. 1.2e7 is 12 million.</footer>\n'
+        '<div id="tip" role="tooltip" hidden></div>\n'
         f"<script>{_resource('report.js')}</script>\n</body>\n</html>\n"
     )
 
@@ -106,7 +128,8 @@ def notebook_html(plan: JacobianPlan) -> str:
     return (
         f"<div><p>{escape(describe(plan, 'line'))}</p>"
         f'<div style="overflow-x:auto">{to_svg(split_scene(plan))}</div>'
-        f"<details><summary>Chain, steps and totals</summary><pre>{escape(describe(plan))}</pre></details></div>"
+        "<details><summary>Chain, steps and totals</summary>"
+        f"<pre>{escape(describe(plan))}</pre></details></div>"
     )
 
 
@@ -116,44 +139,46 @@ def _resource(name: str) -> str:
 
 
 def _summary(plan: JacobianPlan, records: Sequence[Timed] | None) -> str:
-    """Say the most important in one sentence and some numbers."""
+    """Say the most important in a sentence and some numbers."""
     output, *inputs = plan.shapes
-    best = min(plan.baselines.values())
+    mode = min(plan.baselines, key=lambda mode: plan.baselines[mode])
+    parts = "was not cut" if len(plan.chain) == 1 else f"was cut into {len(plan.chain)} parts"
+    sentence = (
+        f"The tape of {plan.name} {parts}. Its Jacobian takes {count(plan.makespan)} multiply-adds (fma) on "
+        f"the busiest machine; plain {mode} mode takes {count(plan.baselines[mode])}."
+    )
     facts = [
         ("maps", f"{', '.join(map(shape_text, inputs))} → {shape_text(output)}"),
         ("operations", count(sum(len(chunk.entries) for chunk in plan.chunks))),
-        ("links of the chain", str(len(plan.chain))),
+        ("links", str(len(plan.chain))),
         ("makespan", f"{count(plan.makespan)} fma"),
-        ("against the cheaper plain mode", f"{ratio(best / plan.makespan)} × cheaper"),
+        (f"all {mode} ÷ makespan", ratio(plan.baselines[mode] / plan.makespan)),
         ("peak memory of Jacobians", bytes_text(plan.peak_bytes)),
     ]
     if records:
         facts.append(("measured", seconds_text(max(record.finish for record in records))))
-    cards = "".join(f"<div><dt>{escape(name)}</dt><dd>{escape(value)}</dd></div>" for name, value in facts)
-    return f"<p>{escape(describe(plan, 'line'))}.</p><dl>{cards}</dl>"
+    cards = [f"<div><dt>{escape(name)}</dt><dd>{escape(value)}</dd></div>" for name, value in facts]
+    return f"{_lead(sentence)}<dl>{''.join(cards)}</dl>"
 
 
 def _sections(plan: JacobianPlan, records: Sequence[Timed] | None) -> list[tuple[str, str, str]]:
     """Return name, title and body of each section."""
-    measured = (
-        " Measured bars are scaled to the measured total, planned ones to the makespan." if records else ""
-    )
     return [
-        ("split", "Split tape", _lead("The tape is cut where few values cross; each chunk is one link of the chain. "
-            "Point at a box, or move through the picture with the arrow keys.") + _picture(split_scene(plan))),
-        ("widths", "Width profile", _lead("Tape in equal shares of its edges, from inputs to outputs. Pale: the narrowest set "
-            "of live values in each share. Blue, and the number: the narrowest separator there.") + _picture(profile_scene(plan))),
+        ("split", "Split tape", _lead(_SPLIT) + _picture(split_scene(plan))),
+        ("widths", "Width profile", _lead(_WIDTHS) + _picture(profile_scene(plan))),
         ("comparison", "Plan and plain modes", _picture(comparison_scene(plan))),
         ("chain", "Chain", _chain_table(plan)),
         ("steps", "Steps", _steps_table(plan)),
-        ("gantt", "Machines over time", _legend() + _lead("Each bar is a step." + measured) + _picture(gantt_scene(plan, records))),
-        ("bracketing", "Bracketing", _lead("Each step spans the links whose Jacobian it yields; "
-            "the last one spans them all.") + _legend() + _picture(bracketing_scene(plan))),
-        ("tree", "Elimination in-tree", _lead("An arrow leads from each step to the one that uses its result. "
-            "Steps without a path between them can run at the same time.") + _picture(precedence_scene(plan))),
+        (
+            "gantt",
+            "Machines over time",
+            _lead(_MEASURED if records else _PLANNED) + _legend() + _picture(gantt_scene(plan, records)),
+        ),
+        ("bracketing", "Bracketing", _lead(_BRACKETS) + _legend() + _picture(bracketing_scene(plan))),
+        ("tree", "Elimination in-tree", _lead(_TREE) + _legend() + _picture(precedence_scene(plan))),
         ("why", "Why this plan", _list(decisions(plan))),
         ("advice", "What would make it faster", _list(advice(plan))),
-    ]  # fmt: skip
+    ]
 
 
 def _lead(text: str) -> str:
@@ -168,15 +193,21 @@ def _list(sentences: Iterable[str]) -> str:
 
 def _picture(scene: Scene) -> str:
     """Write a picture that scrolls where it is wider than the page."""
-    return f'<div class="scroll" role="region" aria-label="{escape(scene.title)}" tabindex="0">{to_svg(scene, standalone=False)}</div>'
+    return _scrolling(scene.title, to_svg(scene, standalone=False))
+
+
+def _scrolling(name: str, content: str) -> str:
+    """Wrap what may be wider than the page; it is reached by keyboard, as it may have to be scrolled."""
+    return f'<div class="scroll" role="region" aria-label="{escape(name)}" tabindex="0">{content}</div>'
 
 
 def _legend() -> str:
     """Name the colors of the modes."""
-    return "<p>" + "".join(
-        f'<span class="key" style="background:{STYLES[mode.name.lower()].fill};color:#1c2733">{mode.name.lower()}</span>'
-        for mode in Mode
-    ) + "</p>"  # fmt: skip
+    keys = [
+        f'<span class="key" style="background:{STYLES[name].fill};color:#1c2733">{name}</span>'
+        for name in (mode.name.lower() for mode in Mode)
+    ]
+    return f"<p>{''.join(keys)}</p>"
 
 
 def _chain_table(plan: JacobianPlan) -> str:
@@ -200,8 +231,9 @@ def _steps_table(plan: JacobianPlan) -> str:
     """Write the table of steps."""
     rows = [
         (
-            str(row.number), row.operation, str(row.machine), count(row.start), count(row.finish), count(row.cost),
-            " ".join(map(str, row.needs)) or "–", f"{row.rows} × {row.columns}",
+            str(row.number), row.operation, str(row.machine),
+            count(row.start), count(row.finish), count(row.cost),
+            " ".join(map(str, row.needs)) or "-", f"{row.rows} × {row.columns}",
         )
         for row in step_rows(plan)
     ]  # fmt: skip
@@ -212,16 +244,17 @@ def _steps_table(plan: JacobianPlan) -> str:
 def _table(caption: str, head: Sequence[str], rows: Sequence[Sequence[str]], text: set[int]) -> str:
     """Write a table; the columns in `text` are left-aligned."""
     kinds = [' class="text"' if column in text else "" for column in range(len(head))]
-    titles = "".join(
-        f'<th scope="col"{kind}>{escape(title)}</th>' for title, kind in zip(head, kinds, strict=True)
+    cells = zip(head, kinds, strict=True)
+    titles = "".join(f'<th scope="col"{kind}>{escape(title)}</th>' for title, kind in cells)
+    body = "".join(_table_row(row, kinds) for row in rows)
+    return _scrolling(
+        caption,
+        f"<table><caption>{escape(caption)}</caption><thead><tr>{titles}</tr></thead><tbody>{body}</tbody></table>",
     )
-    lines = []
-    for row in rows:
-        cells = "".join(
-            f"<td{kind}>{escape(cell)}</td>" for cell, kind in zip(row[1:], kinds[1:], strict=True)
-        )
-        lines.append(f'<tr><th scope="row">{escape(row[0])}</th>{cells}</tr>')
-    return (
-        f'<div class="scroll" role="region" aria-label="{escape(caption)}" tabindex="0"><table><caption>{escape(caption)}'
-        f"</caption><thead><tr>{titles}</tr></thead><tbody>{''.join(lines)}</tbody></table></div>"
-    )
+
+
+def _table_row(row: Sequence[str], kinds: Sequence[str]) -> str:
+    """Write one row; its first cell is its heading."""
+    cells = zip(row[1:], kinds[1:], strict=True)
+    data = "".join(f"<td{kind}>{escape(cell)}</td>" for cell, kind in cells)
+    return f'<tr><th scope="row">{escape(row[0])}</th>{data}</tr>'

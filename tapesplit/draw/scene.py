@@ -72,7 +72,7 @@ class Box:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A line through points; with an arrow it is an S-curve from the first to the last."""
+    """A line through points; with an arrow it goes from point to point in S-curves."""
 
     points: tuple[tuple[float, float], ...]
     style: str

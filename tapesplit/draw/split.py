@@ -5,7 +5,8 @@ from itertools import pairwise
 from math import log
 from typing import Final
 
-from tapesplit.draw.fold import Folded, Group, fold
+from tapesplit.draw.fold import Folded, fold
+from tapesplit.draw.layout import Layout, Point, layout
 from tapesplit.draw.numbers import count, shape_text, shorten
 from tapesplit.draw.rows import LinkRow, link_rows
 from tapesplit.draw.scene import Area, Box, Label, Line, Scene, Shape, chunk_style
@@ -17,6 +18,7 @@ _BOX: Final = (100.0, 36.0)
 _PITCH: Final = (122.0, 48.0)
 """Distance of columns and of rows."""
 _MARGIN: Final = 16.0
+_ASIDE: Final = 8.0
 _HEAD: Final = 110.0
 """Height of the titles above the graph."""
 _STRIP: Final = 84.0
@@ -25,26 +27,30 @@ _STRIP: Final = 84.0
 
 @dataclass(frozen=True, slots=True)
 class _Grid:
-    """Where things are.
+    """A layout in pixels."""
 
-    Parameters
-    ----------
-    left
-        Left end of each chunk, and the right end of the last.
-    centers
-        Center of each group's box.
-    bottom
-        Lower end of the graph.
-    """
-
-    left: tuple[float, ...]
-    centers: tuple[tuple[float, float], ...]
-    bottom: float
+    layout: Layout
 
     @property
-    def middle(self) -> float:
-        """Height of inputs and outputs."""
-        return (_HEAD + self.bottom) / 2
+    def bottom(self) -> float:
+        """Lower end of the graph."""
+        return _HEAD + self.layout.height * _PITCH[1]
+
+    @property
+    def left(self) -> tuple[float, ...]:
+        """Left end of each chunk, and the right end of the last."""
+        return tuple(_MARGIN + _PITCH[0] * bound for bound in self.layout.bounds)
+
+    @property
+    def output(self) -> tuple[float, float]:
+        """Center of the output's box."""
+        return self.center((self.layout.bounds[-1], 0.0))
+
+    def center(self, point: Point) -> tuple[float, float]:
+        """Center of a place; inputs and output keep a little away from the chunks."""
+        column, row = point
+        aside = _ASIDE * ((column == self.layout.bounds[-1]) - (column == 0))
+        return _MARGIN + _PITCH[0] * (column + 0.5) + aside, (_HEAD + self.bottom) / 2 + _PITCH[1] * row
 
 
 def split_scene(plan: JacobianPlan) -> Scene:
@@ -61,53 +67,19 @@ def split_scene(plan: JacobianPlan) -> Scene:
         Large tapes are folded, see `tapesplit.draw.fold`.
     """
     folded, rows = fold(plan), link_rows(plan)
-    grid = _grid(folded, len(rows))
+    grid = _Grid(layout(folded, len(rows)))
     right = grid.left[-1] + _PITCH[0] + _MARGIN
     shapes: list[Shape] = [*_titles(plan, folded)]
     for row in rows:
         shapes += _chunk(row, grid)
-    shapes += _arcs(folded, grid)
+    shapes += _arcs(plan, folded, grid)
     shapes += _boxes(plan, folded, grid)
     shapes += _cuts(plan, grid)
     shapes += _widths(plan, grid)
     height = grid.bottom + _STRIP + 3 * _MARGIN
-    description = f"The tape of {plan.name} in {len(rows)} parts; interfaces of {', '.join(map(count, plan.chain.sizes))} elements."
+    widths = ", ".join(map(count, plan.chain.sizes))
+    description = f"The tape of {plan.name} in {len(rows)} parts; interfaces of {widths} elements."
     return Scene(max(right, 560), height, f"Split tape of {plan.name}", description, tuple(shapes))
-
-
-def _grid(folded: Folded, chunks: int) -> _Grid:
-    """Give each chunk as many columns as it has depths, and each group a place in its column."""
-    columns: dict[tuple[int, int], list[int]] = {}
-    for number, group in enumerate(folded.groups):
-        columns.setdefault((group.chunk, group.depth), []).append(number)
-    tallest = max(map(len, columns.values()))
-    middle = _HEAD + tallest * _PITCH[1] / 2
-    left, x = [], _MARGIN + _PITCH[0]
-    centers: dict[int, tuple[float, float]] = {}
-    for chunk in range(-1, chunks):
-        left.append(x)
-        for place in sorted(place for place in columns if place[0] == chunk):
-            center = x + _PITCH[0] / 2 if chunk >= 0 else _MARGIN + _PITCH[0] / 2 - 8
-            numbers = _by_parents(columns[place], folded, centers)
-            top = middle - _PITCH[1] * (len(numbers) - 1) / 2
-            centers |= {number: (center, top + _PITCH[1] * row) for row, number in enumerate(numbers)}
-            x += _PITCH[0] if chunk >= 0 else 0
-        x += _PITCH[0] * (x == left[-1]) * (chunk >= 0)  # a chunk without operations has some width too
-    return _Grid(
-        (*left[1:], x),
-        tuple(centers[number] for number in range(len(folded.groups))),
-        _HEAD + tallest * _PITCH[1],
-    )
-
-
-def _by_parents(numbers: list[int], folded: Folded, centers: dict[int, tuple[float, float]]) -> list[int]:
-    """Order the groups of a column by the mean height of what they take."""
-
-    def height(number: int) -> float:
-        heights = [centers[b.tail][1] for b in folded.bundles if b.head == number and b.tail in centers]
-        return sum(heights) / len(heights) if heights else 0.0
-
-    return sorted(numbers, key=height)
 
 
 def _titles(plan: JacobianPlan, folded: Folded) -> list[Shape]:
@@ -140,54 +112,38 @@ def _chunk(row: LinkRow, grid: _Grid) -> list[Shape]:
     ]
 
 
-def _arcs(folded: Folded, grid: _Grid) -> list[Shape]:
+def _arcs(plan: JacobianPlan, folded: Folded, grid: _Grid) -> list[Shape]:
     """Arrows between groups, and from the function's value to the output; thicker ones carry more."""
-    half = _BOX[0] / 2
     arcs: list[Shape] = []
-    for bundle in folded.bundles:
-        (x0, y0), (x1, y1) = grid.centers[bundle.tail], grid.centers[bundle.head]
-        arcs.append(
-            Line(
-                ((x0 + half, y0), (x1 - half, y1)),
-                "arc",
-                arrow=True,
-                width=1 + log(max(bundle.elements, 1)) / 5,
-            )
-        )
-    x, y = grid.centers[folded.output]
-    arcs.append(Line(((x + half, y), (_output_left(grid), grid.middle)), "arc", arrow=True))
+    for bundle, route in zip(folded.bundles, grid.layout.routes, strict=True):
+        width = 1 + log(max(bundle.elements, 1)) / 5
+        arcs.append(Line(_through([grid.center(point) for point in route]), "arc", arrow=True, width=width))
+    last = grid.center(grid.layout.places[folded.output])
+    width = 1 + log(max(plan.graph.output_width, 1)) / 5
+    arcs.append(Line(_through([last, grid.output]), "arc", arrow=True, width=width))
     return arcs
 
 
-def _output_left(grid: _Grid) -> float:
-    """Left end of the output's box."""
-    return grid.left[-1] + (_PITCH[0] - _BOX[0]) / 2 + 8
+def _through(centers: list[tuple[float, float]]) -> tuple[tuple[float, float], ...]:
+    """Lead from the first box's right side, straight past the columns between, to the last one's left side."""
+    half = _BOX[0] / 2
+    sides = [(x + side, y) for x, y in centers for side in (-half, half)]
+    return tuple(sides[1:-1])
 
 
 def _boxes(plan: JacobianPlan, folded: Folded, grid: _Grid) -> list[Shape]:
     """Boxes of all groups and of the output."""
     width, height = _BOX
 
-    def box(group: Group, x: float, y: float) -> Box:
-        style = "end" if group.chunk < 0 else "value"
-        return Box(x - width / 2, y - height / 2, width, height, style, group.lines, group.tip)
+    def box(center: tuple[float, float], style: str, lines: tuple[str, ...], tip: str) -> Box:
+        return Box(center[0] - width / 2, center[1] - height / 2, width, height, style, lines, tip)
 
     boxes: list[Shape] = [
-        box(group, *center) for group, center in zip(folded.groups, grid.centers, strict=True)
+        box(grid.center(place), "end" if group.chunk < 0 else "value", group.lines, group.tip)
+        for group, place in zip(folded.groups, grid.layout.places, strict=True)
     ]
     shape = shape_text(plan.shapes[0])
-    lines = ("output", shorten(shape, 15))
-    boxes.append(
-        Box(
-            _output_left(grid),
-            grid.middle - height / 2,
-            width,
-            height,
-            "end",
-            lines,
-            f"output, value {shape}",
-        )
-    )
+    boxes.append(box(grid.output, "end", ("output", shorten(shape, 15)), f"output, value {shape}"))
     return boxes
 
 

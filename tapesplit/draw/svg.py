@@ -1,5 +1,6 @@
 """Scenes as SVG that needs nothing else: own colors for light and dark, explanations on hover."""
 
+from itertools import pairwise
 from typing import Final
 from xml.sax.saxutils import escape, quoteattr
 
@@ -107,16 +108,22 @@ def _explained(content: str, tip: str) -> str:
 
 
 def _line(line: Line) -> str:
-    """Render a line, or an arrow as an S-curve."""
+    """Render a line, or an arrow in S-curves."""
     width = f' stroke-width="{_number(line.width)}"' if line.width != 1 else ""
     if not line.arrow:
         points = " ".join(f"{_number(x)},{_number(y)}" for x, y in line.points)
         return f'<polyline class="{line.style}" points="{points}"{width}/>'
-    (x0, y0), (x1, y1) = line.points[0], line.points[-1]
-    bend = max((x1 - x0) / 2, 12)
-    x0, y0, x1, y1, left, right = map(_number, (x0, y0, x1 - 4, y1, x0 + bend, x1 - 4 - bend))  # type: ignore[assignment]
-    head = f'<path class="{line.style}" d="M{x1} {y1}l-4 -3m4 3l-4 3"/>'
-    return f'<path class="{line.style}" d="M{x0} {y0}C{left} {y0} {right} {y1} {x1} {y1}"{width}/>' + head
+    *before, (end, y) = line.points
+    path = "".join(_curve(*ends) for ends in pairwise([*before, (end - 4, y)]))
+    head = f'<path class="{line.style}" d="M{_number(end - 4)} {_number(y)}l-4 -3m4 3l-4 3"/>'
+    start = " ".join(map(_number, line.points[0]))
+    return f'<path class="{line.style}" d="M{start}{path}"{width}/>' + head
+
+
+def _curve(start: tuple[float, float], end: tuple[float, float]) -> str:
+    """Write one S-curve of a path."""
+    middle = _number((start[0] + end[0]) / 2)
+    return f"C{middle} {_number(start[1])} {middle} {_number(end[1])} {_number(end[0])} {_number(end[1])}"
 
 
 def _label(label: Label) -> str:

@@ -10,8 +10,8 @@ from tapesplit.plan import JacobianPlan
 __all__ = ["bracketing_scene", "precedence_scene"]
 
 _ROW: Final = 34.0
-_BOX: Final = (104.0, 36.0)
-_PITCH: Final = (140.0, 46.0)
+_BOX: Final = (138.0, 36.0)
+_PITCH: Final = (174.0, 46.0)
 _MARGIN: Final = 16.0
 
 
@@ -79,7 +79,8 @@ def precedence_scene(plan: JacobianPlan) -> Scene:
     """
     rows = step_rows(plan)
     levels = _levels(rows)
-    deepest, y, free = max(levels.values()), {}, _MARGIN + _BOX[1] / 2
+    deepest, free = max(levels.values()), _MARGIN + _BOX[1] / 2
+    y: dict[int, float] = {}
     for row in rows:
         if row.needs:
             y[row.number] = sum(y[need] for need in row.needs) / len(row.needs)
@@ -92,10 +93,7 @@ def precedence_scene(plan: JacobianPlan) -> Scene:
         for need in row.needs
     ]
     for row in rows:
-        lines = (
-            f"{row.number}: {row.operation}" if len(row.operation) < 16 else row.operation,
-            f"{count(row.cost)} fma",
-        )
+        lines = (f"{row.number}: {row.operation}", f"{count(row.cost)} fma")
         place = (x[row.number], y[row.number] - _BOX[1] / 2)
         shapes.append(Box(*place, *_BOX, row.mode.name.lower(), lines, _tip(row)))
     width = 2 * _MARGIN + _PITCH[0] * deepest + _BOX[0]
