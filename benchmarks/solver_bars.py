@@ -1,0 +1,99 @@
+"""The exact solver and the heuristic against their bars, on chains of the published distributions.
+
+Run: python -m benchmarks.solver_bars [CHAINS]
+CHAINS (default 1000) published chains of length 8; a fifth, a tenth and a fiftieth as many fresh ones of
+length 10, 12 and 16. All limits are 10 s a solve. The exit status is 1 if a proof or a quality is missed, or
+a time by more than a factor of two, which a busy machine does not explain.
+"""
+
+import statistics
+import sys
+from itertools import islice
+from time import perf_counter
+
+from benchmarks.complete_tables import PUBLISHED, published_chains
+from jcdp_core import ChainGenerator, solve
+from jcdp_core.config import Config
+
+TIME_LIMIT = 10.0
+
+# links, machines, share of CHAINS, least share proved, bars for median and mean and longest (ms)
+EXACT = [
+    (8, range(2, 9), 1, 1, 0.6, 10, 3000),
+    (10, range(2, 7), 5, 1, None, None, 10000),
+    (12, range(2, 7), 10, 0.995, None, None, None),
+    (16, range(2, 7), 50, 0.97, None, None, None),
+]
+
+
+def chains(q, amount):
+    """Return published chains of one length, or fresh ones of the same distributions."""
+    if q in PUBLISHED:
+        return list(islice(published_chains(q), amount))
+    config = Config(length=(q,), amount=amount, size_range=(5, 50), dag_size_range=(1000, 10000), seed=1)
+    return list(ChainGenerator(config))
+
+
+def missed(text, value, bar, slack=1):
+    """Print one figure beside its bar; tell whether it is missed."""
+    if bar is None:
+        print(f"    {text:<28}{value:>10.4g}")
+        return False
+    print(f"    {text:<28}{value:>10.4g}   bar {bar:g}")
+    return value > bar * slack
+
+
+def exact(q, machines, amount, bars):
+    """Solve all and compare; return the optima by machines, and whether a bar is missed."""
+    least_proved, median, mean, longest = bars
+    problems, solutions, times = chains(q, amount), {}, []
+    for count in machines:
+        solutions[count] = []
+        for chain in problems:
+            begin = perf_counter()
+            solutions[count].append(solve(chain, machines=count, method="exact", time_limit=TIME_LIMIT))
+            times.append(1e3 * (perf_counter() - begin))
+    proofs = [solution.optimal for found in solutions.values() for solution in found]
+    print(f"exact, q = {q}, m = {machines[0]} … {machines[-1]}, {amount} chains each")
+    misses = [
+        missed("not proved (share)", 1 - statistics.fmean(proofs), round(1 - least_proved, 6)),
+        missed("median (ms)", statistics.median(times), median, 2),
+        missed("mean (ms)", statistics.fmean(times), mean, 2),
+        missed("longest (ms)", max(times), longest, 2),
+    ]
+    return solutions, any(misses)
+
+
+def heuristic(optima):
+    """Compare the heuristic with the optima of length 8; return whether a bar is missed."""
+    misses = []
+    for machines in (2, 3, 4):
+        ratios, times, worse = [], [], 0
+        for best in optima[machines]:
+            begin = perf_counter()
+            found = solve(best.chain, machines=machines, method="heuristic")
+            times.append(1e3 * (perf_counter() - begin))
+            ratios.append(best.makespan / found.makespan)
+            worse += found.makespan > solve(best.chain, machines=machines).makespan
+        print(f"heuristic, q = 8, m = {machines}, {len(ratios)} chains")
+        misses += [
+            missed("1 - average C", 1 - statistics.fmean(ratios), 0.001),
+            missed("not optimal (share)", statistics.fmean(ratio < 1 for ratio in ratios), 0.04),
+            missed("worse than the DP (chains)", worse, 0),
+            missed("mean (ms)", statistics.fmean(times), 2, 2),
+        ]
+    return any(misses)
+
+
+def main(amount=1000):
+    misses = []
+    for q, machines, share, *bars in EXACT:
+        optima, bar_missed = exact(q, machines, max(amount // share, 1), bars)
+        misses.append(bar_missed)
+        if q == 8:
+            misses.append(heuristic(optima))
+    return int(any(misses))
+
+
+if __name__ == "__main__":
+    sys.exit(main(*map(int, sys.argv[1:])))
