@@ -43,7 +43,7 @@ class LabelTable:
     >>> table = single_link_steps(Problem(chain, machines=2))
     >>> labels = label_table(table, machines=2)
     >>> labels.makespans[table.whole], labels.works[table.whole]
-    ([147], [4033, 147])
+    ([147], [8065, 147])
     """
 
     makespans: list[list[int]]
@@ -121,8 +121,8 @@ def label_table(
     machines : int, optional
         Machines that share the work; without it L is the critical path.
     weight : callable, optional
-        What a step of a given duration counts in W, for each machine that it occupies; by default the
-        duration.
+        What a step of a given duration counts in W, for each machine that it occupies, at most twice the
+        duration; by default the duration.
     on_diagonal : callable, optional
         Called before the sub-chains of each length; may raise to give up.
 
@@ -146,7 +146,7 @@ def label_table(
     [17, 20]
     """
     q = table.length
-    too_much = table.machines * table.horizon + 1
+    too_much = 2 * table.machines * table.horizon + 1
     labels = LabelTable(
         [[] for _ in table.steps], [[too_much] for _ in table.steps], [[] for _ in table.steps]
     )
