@@ -6,11 +6,11 @@ prefixes of a few orders, and minimum cuts around them.
 
 from collections.abc import Iterator
 from operator import itemgetter
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 
-from tapesplit.flow import FLOW_BUDGET, minimum_cut
+from tapesplit.flow import FLOW_BUDGET, MinimumCut, minimum_cut
 from tapesplit.graph import UNBOUNDED, BoolArray, IntArray, TapeGraph, frontier_widths
 
 __all__ = [
@@ -33,6 +33,8 @@ _WINDOWS: Final = 24
 """Windows along an order in which a flow looks for a narrower cut."""
 _OCTAVES: Final = 6
 """Windows at either end of an order, each with half as many edges as the one before."""
+_PATIENCE: Final = 4
+"""Windows in a row that bring nothing narrower before the search along the order ends."""
 _NO_BETTER: Final = 1.05
 """A prefix this close to the minimal width is not worth a flow."""
 
@@ -166,31 +168,51 @@ def window_cuts(graph: TapeGraph, ranks: IntArray, least: int) -> Iterator[BoolA
     Notes
     -----
     Up to 24 windows around narrow prefixes hold the graph about twice, or less where wide cuts make flows
-    expensive. Further ones hold the first and the last half, quarter, eighth ... of the edges.
+    expensive; the search ends when four in a row bring nothing narrower. Further ones hold the first and the
+    last half, quarter, eighth ... of the edges.
     """
     widths = frontier_widths(graph, ranks)
-    for lower, upper, bound in [*_inner_windows(graph, ranks, widths), *_outer_windows(graph, ranks, widths)]:
-        if bound > _NO_BETTER * least:
-            cut = minimum_cut(graph, ranks <= lower, ranks <= upper, bound, backend="scipy")
+    idle = 0
+    for window in _inner_windows(graph, ranks, widths):
+        if window.bound > _NO_BETTER * least and idle < _PATIENCE:
+            cut = window.cut(graph, ranks)
             yield from (cut.earliest, cut.latest) if cut else ()
+            idle = 0 if cut and cut.width < window.bound else idle + 1
+    for window in _outer_windows(graph, ranks, widths):
+        cut = window.cut(graph, ranks) if window.bound > _NO_BETTER * least else None
+        yield from (cut.earliest, cut.latest) if cut else ()
 
 
-def _inner_windows(graph: TapeGraph, ranks: IntArray, widths: IntArray) -> Iterator[tuple[int, int, int]]:
-    """Return windows around narrow prefixes, as ranks, and the width to improve on; narrow ones first."""
+class _Window(NamedTuple):
+    """Ranks between which a cut is sought, and the width up to which it is."""
+
+    lower: int
+    upper: int
+    bound: int
+
+    def cut(self, graph: TapeGraph, ranks: IntArray) -> MinimumCut | None:
+        """Return the minimum cut in the window."""
+        lower, upper = ranks <= self.lower, ranks <= self.upper
+        return minimum_cut(graph, lower, upper, self.bound, backend="scipy")
+
+
+def _inner_windows(graph: TapeGraph, ranks: IntArray, widths: IntArray) -> Iterator[_Window]:
+    """Return windows around narrow prefixes, the narrowest first."""
     counts = np.cumsum(np.bincount(ranks))
     windows = min(_WINDOWS, 4 + graph.size // 100)
-    budget = 4 * FLOW_BUDGET
+    budget = 6 * FLOW_BUDGET
     for t in sorted(narrow_prefixes(graph, ranks, windows), key=widths.__getitem__):
         bound = int(widths[t])
-        reach = min(graph.size // windows, FLOW_BUDGET // (2 * bound + 1))
+        reach = min(graph.size // windows, FLOW_BUDGET // (bound + 1))
         budget -= 2 * reach * bound
         if budget < 0:
             return
         lower = max(int(np.searchsorted(counts, counts[t] - reach)) - 1, 0)
-        yield lower, min(int(np.searchsorted(counts, counts[t] + reach)), len(counts) - 1), bound
+        upper = min(int(np.searchsorted(counts, counts[t] + reach)), len(counts) - 1)
+        yield _Window(lower, upper, bound)
 
 
-def _outer_windows(graph: TapeGraph, ranks: IntArray, widths: IntArray) -> Iterator[tuple[int, int, int]]:
+def _outer_windows(graph: TapeGraph, ranks: IntArray, widths: IntArray) -> Iterator[_Window]:
     """Return windows at both ends that hold one half, one quarter ... of the edges."""
     edges = np.cumsum(np.bincount(ranks, weights=graph.edges))
     shares = edges[-1] / 2.0 ** np.arange(1, _OCTAVES + 1)
@@ -198,7 +220,8 @@ def _outer_windows(graph: TapeGraph, ranks: IntArray, widths: IntArray) -> Itera
     tails = [(lower, len(edges) - 1) for lower in np.searchsorted(edges, edges[-1] - shares).tolist()]
     for lower, upper in heads + tails:
         inside = int(np.count_nonzero((ranks > lower) & (ranks <= upper)))
-        yield lower, upper, int(min(widths[lower : upper + 1].min(), FLOW_BUDGET // (4 * inside + 1)))
+        narrowest = int(widths[lower : upper + 1].min())
+        yield _Window(lower, upper, min(narrowest, FLOW_BUDGET // (2 * inside + 1)))
 
 
 def narrow_lower_sets(graph: TapeGraph) -> list[BoolArray]:

@@ -9,7 +9,7 @@ from tapesplit.graph import TapeGraph, frontier
 from tapesplit.separators import assign_chunks, chunk_edges
 
 deterministic = settings(
-    derandomize=True, deadline=None, max_examples=80, suppress_health_check=[HealthCheck.too_slow]
+    derandomize=True, deadline=None, max_examples=150, suppress_health_check=[HealthCheck.too_slow]
 )
 
 
@@ -78,7 +78,7 @@ def random_graph(rng, size, span, density, kind=0):
 
 @st.composite
 def tape_graphs(draw, max_size=9):
-    """Draw a graph with one or two inputs, ties, zero widths and values that cannot be cut at."""
+    """Draw a graph with some inputs and outputs, ties, zero widths and values that cannot be cut at."""
     size = draw(st.integers(3, max_size))
     inputs = draw(st.sampled_from([(0,), (0, 1)]))
     parents = [
@@ -86,11 +86,12 @@ def tape_graphs(draw, max_size=9):
         for v in range(size)
     ]
     parents[-1] = sorted({*parents[-1], *inputs})
+    outputs = (*draw(st.sets(st.integers(0, size - 2), max_size=1)), size - 1)
     ends = st.integers(1, 12)
     inner = st.one_of(st.integers(0, 9), st.just(-1))
-    widths = [draw(ends if v in inputs or v == size - 1 else inner) for v in range(size)]
+    widths = [draw(ends if v in inputs or v in outputs else inner) for v in range(size)]
     edges = draw(st.lists(st.integers(0, 60), min_size=size, max_size=size))
-    return tape_graph(widths, parents, edges, inputs=inputs)
+    return tape_graph(widths, parents, edges, inputs=inputs, outputs=outputs)
 
 
 def lower_sets(graph, limit=10**6):

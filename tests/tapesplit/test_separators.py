@@ -1,5 +1,6 @@
 """Separators: certificates, planned cost against brute force, and programs that hide narrow cuts."""
 
+import tracemalloc
 from dataclasses import replace
 
 import numpy as np
@@ -224,19 +225,33 @@ def test_several_machines_get_cuts_where_one_needs_none():
     assert {s.reason for s in spread} == {"minimal"}
 
 
-def test_large_graphs_without_structure():
-    # layers of 100 values, each computed from the value above it and a random one of the layer before
+def layered_graph(layers, width=100):
+    """Build layers of values, each computed from the value above it and a random one of the layer before."""
     rng = np.random.default_rng(0)
-    layers, width = 200, 100
     parents = [[], *([0] for _ in range(width))]
     for start in range(1, (layers - 1) * width + 1, width):
         parents += [[start + i, start + int(rng.integers(width))] for i in range(width)]
     last = list(range(len(parents) - width, len(parents)))
-    widths = [5000, *rng.integers(1, 50, layers * width).tolist(), 5000]
-    graph = tape_graph(widths, [*parents, last], [1] * len(widths))
+    widths = [50 * width, *rng.integers(1, 50, layers * width).tolist(), 50 * width]
+    return tape_graph(widths, [*parents, last], [1] * len(widths))
+
+
+def test_large_graphs_without_structure():
+    graph = layered_graph(150)
     separators = find_separators(graph)
     check_separators(graph, separators[::6])
     assert min(s.width for s in separators) < 0.8 * live_width(graph)
+
+
+def test_memory_grows_in_proportion_to_the_tape():
+    peaks = []
+    for layers in (25, 100):
+        graph = layered_graph(layers)
+        tracemalloc.start()
+        find_separators(graph)
+        peaks.append(tracemalloc.get_traced_memory()[1] / graph.size)
+        tracemalloc.stop()
+    assert peaks[1] < 1.5 * peaks[0]
 
 
 BENT = tape_graph([9, 3, 4, 9, 9], [[], [0], [1], [1, 2], [3]])
