@@ -7,6 +7,7 @@ one multiplication for each input of the step.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -398,6 +399,11 @@ def fold(rows: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
     return rows.sum(axis=stretched, keepdims=True) if stretched else rows
 
 
+def _flat(rows: np.ndarray) -> np.ndarray:
+    """One row for each direction; there may be none."""
+    return rows.reshape(len(rows), prod(rows.shape[1:]))
+
+
 def _gathered(batch: Batch, moves: IndexMap, value: Any) -> Batch:
     """Tangents of moved elements."""
     shape = batch_shape(value)
@@ -406,7 +412,7 @@ def _gathered(batch: Batch, moves: IndexMap, value: Any) -> Batch:
         if run is not None and run.step == 1:
             return Diagonal(batch.start + run.start, batch.values.reshape(-1)[run].reshape(shape))
         batch = batch.dense()
-    rows = moves.gather(batch.rows.reshape(len(batch.rows), -1))
+    rows = moves.gather(_flat(batch.rows))
     return Rows(batch.start, rows.reshape(len(rows), *shape))
 
 
@@ -418,5 +424,5 @@ def _scattered(batch: Batch, moves: IndexMap, value: Any) -> Batch:
         if block is not None:
             return Diagonal(batch.start + block.start, batch.values.reshape(-1)[block].reshape(shape))
         batch = batch.dense()
-    rows = _real_if(moves.scatter(batch.rows.reshape(len(batch.rows), -1)), value)
+    rows = _real_if(moves.scatter(_flat(batch.rows)), value)
     return Rows(batch.start, rows.reshape(len(rows), *shape))

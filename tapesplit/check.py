@@ -55,14 +55,30 @@ def check_vector_rule(primitive: Callable[..., Any], *args: Any, **kwargs: Any) 
     if not active:
         raise ValueError(
             f"nothing to check: {name} has "
-            + ("no vector rule" if find_rule(primitive) is None else "a vector rule, but for none of these arguments")
+            + (
+                "no vector rule"
+                if find_rule(primitive) is None
+                else "a vector rule, but for none of these arguments"
+            )
             + "; register one with tapesplit.defvector, and pass arguments of floating-point type"
         )
+    _check_calls(primitive, args, kwargs, active, autograd_is_right=True)
+
+
+def _check_calls(
+    primitive: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    active: list[int],
+    *,
+    autograd_is_right: bool,
+) -> None:
+    """Check one call for each set of active arguments."""
     value = primitive(*args, **kwargs)
     for argnums in dict.fromkeys([*((i,) for i in active), tuple(active)]):
         call = _Call.of(TapeEntry(primitive, argnums, (), args, kwargs, value))
         for tangents, adjoints in call.directions():
-            call.check(tangents, adjoints)
+            call.check(tangents, adjoints, autograd_is_right=autograd_is_right)
         call.check_scalar_sweep()
 
 
@@ -102,7 +118,10 @@ def check_jacobian(fun: Callable[..., Any], *args: Any, argnum: int = 0, **kwarg
     x = np.asarray(args[argnum])
     direction = np.random.default_rng(0).uniform(0.5, 1.0, x.shape)
     step = np.cbrt(np.finfo(np.result_type(x, np.float16)).eps) * max(1.0, float(np.abs(x).max(initial=0.0)))
-    moved = [fun(*args[:argnum], (x + h * direction).astype(x.dtype), *args[argnum + 1 :], **kwargs) for h in (step, -step)]
+    moved = [
+        fun(*args[:argnum], (x + h * direction).astype(x.dtype), *args[argnum + 1 :], **kwargs)
+        for h in (step, -step)
+    ]
     difference = (np.asarray(moved[0]) - np.asarray(moved[1])) / (2 * step)
     product = np.tensordot(expected, direction, axes=x.ndim)
     _compare(product, difference, f"{name}: J·v differs from central differences of step {step:.1e}", 1e-4)
@@ -136,6 +155,12 @@ class _Call(NamedTuple):
         return f"{name}({shapes}{keywords}) by argument {', '.join(map(str, self.entry.argnums))}"
 
     @property
+    def precision(self) -> float:
+        """Tolerance of comparisons, by the least precise operand."""
+        values = [*self.inputs, self.entry.value, *(x for x in self.entry.args if isinstance(x, np.ndarray))]
+        return max(_TOLERANCE.get(np.result_type(flatten(x)).char, 1e-9) for x in values)
+
+    @property
     def inputs(self) -> list[Any]:
         """Values of the active arguments."""
         return [entry[5] for entry in self.tape.entries[: self.tape.inputs]]
@@ -144,30 +169,52 @@ class _Call(NamedTuple):
         """Yield batches of tangents for the inputs and of adjoints for the result: random ones, none, identities."""
         random = np.random.default_rng(0)
         for count in (3, 1, 0):
-            yield [Rows(0, _random(random, count, x)) for x in self.inputs], Rows(0, _random(random, count, self.entry.value))
+            yield (
+                [Rows(0, _random(random, count, x)) for x in self.inputs],
+                Rows(0, _random(random, count, self.entry.value)),
+            )
         if not any(isinstance(x, (tuple, list, dict)) for x in (*self.inputs, self.entry.value)):
             starts = np.cumsum([0, *(np.size(x) for x in self.inputs)]).tolist()
             tangents = [_identity(x, start) for x, start in zip(self.inputs, starts, strict=False)]
             yield tangents, _identity(self.entry.value, 0)
 
-    def check(self, tangents: Sequence[Any], adjoints: Any) -> None:
+    def check(self, tangents: Sequence[Any], adjoints: Any, *, autograd_is_right: bool) -> None:
         """Compare one batch in both modes."""
         (step,) = compile_array_sweep(self.tape, self.chunk).steps
         batch = step.tangent(self.tape, dict(enumerate(tangents)))
         count = max(map(_stop, tangents))
-        T, A = [_dense(t, count, batch_shape(x)) for t, x in zip(tangents, self.inputs, strict=True)], _dense(adjoints, _stop(adjoints), batch_shape(self.entry.value))
+        T, A = (
+            [_dense(t, count, batch_shape(x)) for t, x in zip(tangents, self.inputs, strict=True)],
+            _dense(adjoints, _stop(adjoints), batch_shape(self.entry.value)),
+        )
         found = _dense(batch, count, batch_shape(self.entry.value))
         back: dict[int, Any] = {}
         step.adjoint(self.tape, adjoints, back)
         pulled = [_dense(back.get(i), len(A), batch_shape(x)) for i, x in enumerate(self.inputs)]
-        expected = self._expected_tangent(T)
-        _compare(found, expected, f"the tangent rule of {self.label} differs from autograd's rule")
-        reference = self._expected_adjoints(A)
-        if reference is None:
-            _compare(*self._inner_products(found, pulled, T, A), f"tangent and adjoint rule of {self.label} differ")
-        else:
-            for got, wanted in zip(pulled, reference, strict=True):
-                _compare(got, wanted, f"the adjoint rule of {self.label} differs from autograd's rule")
+        precision = self.precision
+        try:
+            if not autograd_is_right:
+                raise NotImplementedError
+            expected = self._looped_tangent(T)
+            for got, wanted in zip(pulled, self._looped_adjoints(A), strict=True):
+                _compare(
+                    got, wanted, f"the adjoint rule of {self.label} differs from autograd's rule", precision
+                )
+            _compare(
+                found, expected, f"the tangent rule of {self.label} differs from autograd's rule", precision
+            )
+        except NotImplementedError:
+            differences = self._differences(T, count)
+            _compare(
+                found, differences, f"the tangent rule of {self.label} differs from central differences", 1e-6
+            )
+            left, right = self._inner_products(found, pulled, T, A)
+            _compare(
+                right,
+                left,
+                f"tangent and adjoint rule of {self.label} are not adjoint to each other",
+                precision,
+            )
 
     def check_scalar_sweep(self) -> None:
         """Compare the rule in its scalar form, for which all operands are flat vectors, if the call has one."""
@@ -179,40 +226,33 @@ class _Call(NamedTuple):
         for adjoint_mode in (False, True):
             sweep = compile_scalar_sweep(self.tape, structure, facts, self.chunk, adjoint_mode=adjoint_mode)
             found = sweep.adjoint(self.tape, None) if adjoint_mode else sweep.tangent(self.tape, None)
-            _compare(found, expected, f"the scalar form of the rule of {self.label} differs")
+            _compare(found, expected, f"the scalar form of the rule of {self.label} differs", self.precision)
 
-    def _expected_tangent(self, T: Sequence[np.ndarray]) -> np.ndarray:
-        """Carry tangents by autograd's rule, or by central differences if it has none."""
-        try:
-            return sum(
-                loop_tangent(T[parent], self.entry, argnum)
-                for argnum, parent in zip(self.entry.argnums, self.entry.parents, strict=True)
-            )
-        except NotImplementedError:
-            rows = [self._difference([t[i] for t in T]) for i in range(len(T[0]))]
-            return np.array(rows).reshape(len(rows), *batch_shape(self.entry.value))
+    def _looped_tangent(self, T: Sequence[np.ndarray]) -> np.ndarray:
+        """Carry tangents by autograd's rule."""
+        pairs = zip(self.entry.argnums, self.entry.parents, strict=True)
+        return sum(loop_tangent(T[parent], self.entry, argnum) for argnum, parent in pairs)  # type: ignore[return-value]
 
-    def _difference(self, tangents: Sequence[np.ndarray]) -> np.ndarray:
-        """Central difference of the primitive along one direction."""
-        ends = []
-        for h in (1e-4, -1e-4):
-            args = list(self.entry.args)
-            for argnum, parent in zip(self.entry.argnums, self.entry.parents, strict=True):
-                moved = flatten(args[argnum]) + h * tangents[parent].ravel()
-                args[argnum] = unflatten(moved, args[argnum])
-            ends.append(flatten(self.entry.primitive(*args, **self.entry.kwargs)))  # type: ignore[misc]
-        return (ends[0] - ends[1]) / 2e-4
-
-    def _expected_adjoints(self, A: np.ndarray) -> list[np.ndarray] | None:
-        """Carry adjoints by autograd's rule; None if it has none."""
-        try:
-            rows = loop_adjoint(A, self.entry)
-        except NotImplementedError:
-            return None
+    def _looped_adjoints(self, A: np.ndarray) -> list[np.ndarray]:
+        """Carry adjoints by autograd's rule."""
         sums = [np.zeros((len(A), *batch_shape(x))) for x in self.inputs]
-        for parent, row in zip(self.entry.parents, rows, strict=True):
-            sums[parent] = sums[parent] + row
+        for parent, rows in zip(self.entry.parents, loop_adjoint(A, self.entry), strict=True):
+            sums[parent] = sums[parent] + rows
         return sums
+
+    def _differences(self, T: Sequence[np.ndarray], count: int) -> np.ndarray:
+        """Return central differences of the primitive along tangents."""
+        rows = [
+            self._moved([t[i] for t in T], 1e-5) - self._moved([t[i] for t in T], -1e-5) for i in range(count)
+        ]
+        return np.array(rows).reshape(count, *batch_shape(self.entry.value)) / 2e-5
+
+    def _moved(self, tangents: Sequence[np.ndarray], step: float) -> np.ndarray:
+        """Evaluate the primitive a step away."""
+        args = list(self.entry.args)
+        for argnum, parent in zip(self.entry.argnums, self.entry.parents, strict=True):
+            args[argnum] = unflatten(flatten(args[argnum]) + step * tangents[parent].ravel(), args[argnum])
+        return flatten(self.entry.primitive(*args, **self.entry.kwargs))  # type: ignore[misc]
 
     @staticmethod
     def _inner_products(
@@ -230,7 +270,10 @@ def _is_floating(arg: Any) -> bool:
         return bool(arg) and all(map(_is_floating, arg))
     if isinstance(arg, dict):
         return bool(arg) and all(map(_is_floating, arg.values()))
-    return isinstance(arg, (float, complex, np.ndarray, np.number)) and np.result_type(np.asarray(arg)).kind in "fc"
+    return (
+        isinstance(arg, (float, complex, np.ndarray, np.number))
+        and np.result_type(np.asarray(arg)).kind in "fc"
+    )
 
 
 def _covers(primitive: Callable[..., Any], argnum: int) -> bool:
@@ -238,7 +281,9 @@ def _covers(primitive: Callable[..., Any], argnum: int) -> bool:
     rule = find_rule(primitive)
     if isinstance(rule, Elementwise):
         return argnum < len(rule.partials) and rule.partials[argnum] is not undefined
-    return isinstance(rule, Movement) or (isinstance(rule, Bulk) and argnum in {*rule.tangents, *rule.adjoints})
+    return isinstance(rule, Movement) or (
+        isinstance(rule, Bulk) and argnum in {*rule.tangents, *rule.adjoints}
+    )
 
 
 def _flat(X: np.ndarray) -> np.ndarray:
@@ -281,13 +326,11 @@ def _shown(arg: Any) -> str:
     return f"<{arg.dtype} {arg.shape}>" if isinstance(arg, np.ndarray) else repr(arg)
 
 
-def _compare(found: Any, expected: Any, what: str, tolerance: float | None = None) -> None:
+def _compare(found: Any, expected: Any, what: str, tolerance: float = 1e-9) -> None:
     """Raise if two arrays differ in shape or by more than a tolerance, relative to the largest element."""
     found, expected = np.asarray(found), np.asarray(expected)
     if found.shape != expected.shape:
         raise AssertionError(f"{what}: its shape is {found.shape} instead of {expected.shape}")
-    if tolerance is None:
-        tolerance = max(_TOLERANCE.get(a.dtype.char, 1e-9) for a in (found, expected))
     scale = float(np.abs(expected[np.isfinite(expected)]).max(initial=1.0))
     wrong = ~np.isclose(found, expected, rtol=0.0, atol=tolerance * scale, equal_nan=True)
     if wrong.any():

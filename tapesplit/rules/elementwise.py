@@ -47,9 +47,9 @@ def _absolute(ans: Any, x: Any) -> Any:
     return _nonzero(np.conj(x), 0.0) / _nonzero(ans, 1.0)
 
 
-def _within(ans: Any, x: Any, low: Any, high: Any) -> Any:
+def _within(ans: Any, x: Any, a_min: Any, a_max: Any) -> Any:
     """One inside the limits of a clip, zero on and beyond them."""
-    return ((ans != low) & (ans != high)) * np.ones((), np.result_type(ans))
+    return ((ans != a_min) & (ans != a_max)) * np.ones((), np.result_type(ans))
 
 
 def _sinc(ans: Any, x: Any) -> Any:

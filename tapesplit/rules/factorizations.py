@@ -4,6 +4,7 @@ Formulas for eigenvectors: M. Giles (2008), Sec. 3.1; for singular vectors: J. T
 decomposition" (2016). Real matrices only; complex ones take the loop over autograd's rules.
 """
 
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ def _t(x: np.ndarray) -> np.ndarray:
 
 def _join(*factors: np.ndarray) -> np.ndarray:
     """Put directions of several factors into one axis."""
-    return np.concatenate([factor.reshape(len(factor), -1) for factor in factors], axis=1)
+    return np.concatenate([factor.reshape(len(factor), prod(factor.shape[1:])) for factor in factors], axis=1)
 
 
 def _part(A: np.ndarray, *factors: np.ndarray) -> list[np.ndarray]:

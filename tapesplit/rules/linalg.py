@@ -98,13 +98,13 @@ defvector(
 
 def _slogdet_tangent(T: np.ndarray, ans: Any, x: np.ndarray) -> np.ndarray:
     """Tangents of sign and logarithm in one axis; the sign is constant."""
-    logs = np.real(_inner(T, _t(np.linalg.inv(x)))).reshape(len(T), -1)
+    logs = np.real(_inner(T, _t(np.linalg.inv(x)))).reshape(len(T), np.size(ans[1]))
     return np.concatenate([np.zeros_like(logs), logs], axis=1)
 
 
 def _slogdet_adjoint(A: np.ndarray, ans: Any, x: np.ndarray) -> np.ndarray:
     """Adjoints of the logarithm only."""
-    logs = A[:, A.shape[1] // 2 :].reshape(len(A), *np.shape(ans[1]), 1, 1)
+    logs = np.real(A[:, A.shape[1] // 2 :]).reshape(len(A), *np.shape(ans[1]), 1, 1)
     return real_like(logs * _t(np.linalg.inv(x)), x)
 
 

@@ -13,6 +13,7 @@ from autograd.core import primitive_jvps, primitive_vjps
 
 from tapesplit.errors import RuleError
 from tapesplit.leaves import batch_shape, element_count, flatten, unflatten
+from tapesplit.rules.axes import real_like
 from tapesplit.tape import TapeEntry
 from tapesplit.tracing import tracing_lock
 
@@ -64,8 +65,8 @@ def loop_tangent(T: np.ndarray, entry: TapeEntry, argnum: int) -> np.ndarray:
     if entry.primitive in primitive_jvps:
         try:
             return _jvp_loop(T, entry, argnum)
-        except (NotImplementedError, KeyError):
-            pass  # a JVP that lacks this argument: the VJP may have it
+        except Exception:  # noqa: BLE001, S110 (a JVP that lacks this argument, or fails: the VJP is what autograd.jacobian goes by)
+            pass
     return _jacobian_product(T, entry, argnum).reshape(len(T), *batch_shape(entry.value))
 
 
@@ -77,7 +78,7 @@ def _jacobian_product(T: np.ndarray, entry: TapeEntry, argnum: int) -> np.ndarra
     """
     size = element_count(entry.value)
     dtype = np.result_type(flatten(entry.value), np.float16)
-    basis = np.eye(size, dtype=dtype).reshape(-1, *batch_shape(entry.value))
+    basis = np.eye(size, dtype=dtype).reshape(size, *batch_shape(entry.value))
     single = entry._replace(argnums=(argnum,), parents=entry.parents[:1])
     T = _flat(T)
     rows = np.real(T @ _flat(loop_adjoint(basis, single)[0]).T)
@@ -126,4 +127,6 @@ def _stacked(rows: list[np.ndarray], like: Any) -> np.ndarray:
     shape = batch_shape(like)
     if not rows:
         return np.zeros((0, *shape))
-    return np.stack(rows).reshape(len(rows), *shape)
+    stacked = np.stack(rows).reshape(len(rows), *shape)
+    # Some rules leave an imaginary part in the directions of real values.
+    return real_like(stacked, flatten(like))

@@ -119,7 +119,12 @@ contraction(tensordot_adjoint_1, lambda a, g, axes, m, n: _of_right(_tensordot_l
 def _matmul_left_tangent(T: np.ndarray, ans: Any, a: Any, b: Any) -> np.ndarray:
     if T.ndim == 2:  # a is a vector: (k, n) @ (..., n, p)
         return T @ b if np.ndim(b) <= 2 else np.moveaxis(T @ b, -2, 0)
-    return np.matmul(_room(T, np.ndim(b)), b)
+    return _one_product(T, b) if np.ndim(b) == 2 else np.matmul(_room(T, np.ndim(b)), b)
+
+
+def _one_product(X: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Multiply a batch of matrices by one matrix in one call of BLAS."""
+    return (X.reshape(-1, X.shape[-1]) @ b).reshape(*X.shape[:-1], b.shape[-1])
 
 
 def _matmul_right_tangent(T: np.ndarray, ans: Any, a: Any, b: Any) -> np.ndarray:
@@ -145,6 +150,8 @@ def _matmul_left_adjoint(A: np.ndarray, ans: Any, a: Any, b: Any) -> np.ndarray:
         return fold(np.matmul(b, A[..., None])[..., 0], np.shape(a))
     if np.ndim(b) == 1:
         return fold(A[..., None] * b, np.shape(a))
+    if np.ndim(b) == 2:
+        return _one_product(A, b.T)
     return fold(np.matmul(A, np.swapaxes(b, -1, -2)), np.shape(a))
 
 
@@ -181,8 +188,8 @@ def _pair_edges(ans: Any, args: tuple[Any, ...], argnums: tuple[int, ...], kwarg
 bilinear(
     anp.outer,
     [
-        lambda T, ans, a, b: T.reshape(len(T), -1, 1) * np.ravel(b),
-        lambda T, ans, a, b: np.ravel(a)[:, None] * T.reshape(len(T), 1, -1),
+        lambda T, ans, a, b: T.reshape(len(T), np.size(a), 1) * np.ravel(b),
+        lambda T, ans, a, b: np.ravel(a)[:, None] * T.reshape(len(T), 1, np.size(b)),
     ],
     [
         lambda A, ans, a, b: (A @ np.ravel(b)).reshape(len(A), *np.shape(a)),

@@ -89,7 +89,7 @@ for _extremum in (anp.max, anp.min, anp.amax, anp.amin):
 
 def _cumsum(T: np.ndarray, ans: Any, x: Any, axis: int | None = None) -> np.ndarray:
     """Cumulative sums of tangents."""
-    rows = T.reshape(len(T), -1) if axis is None else T
+    rows = T.reshape(len(T), np.size(x)) if axis is None else T
     return np.cumsum(rows, -1 if axis is None else behind(axis)).reshape(len(T), *np.shape(ans))
 
 

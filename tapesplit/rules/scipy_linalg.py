@@ -16,6 +16,8 @@ from tapesplit.rules.registry import defvector
 def _columns(a: np.ndarray, B: np.ndarray, trans: Any, *, lower: bool) -> np.ndarray:
     """Solve for each right-hand side of a batch ``(k, n)`` or ``(k, n, r)``."""
     wide = np.moveaxis(B, 0, -1)
+    if not wide.size:
+        return B
     return np.moveaxis(solve_triangular(a, wide.reshape(len(a), -1), trans, lower).reshape(wide.shape), -1, 0)
 
 
