@@ -36,8 +36,9 @@ def calibrate() -> CostModel:
     -----
     Takes about a quarter of a second. Plans made without it assume the constants of a laptop.
     """
+    assumed = CostModel()
     with threadpool_limits(1):
-        step = _array_sweep(_many_small, 8, 1) / 180
+        step = _array_sweep(_many_small, 8, 1) / 120
         # Each of the three rounds evaluates two elementwise operations and carries every direction through three.
         narrow, wide = (
             _array_sweep(_few_large, 20_000, 1) / 60_000,
@@ -45,28 +46,30 @@ def calibrate() -> CostModel:
         )
         element_direction = max((wide - narrow) / 16, 1e-11)
         small, large = _product(2), _product(192)
-        short, long = _scalar_sweep(50, 1), _scalar_sweep(4050, 1)
-        coefficient_direction = max((_scalar_sweep(4050, 17) - long) / 16 / (3 * 4050), 1e-11)
-        coefficient = max((long - short) / 12_000 - coefficient_direction, 1e-10)
+        short, long = _scalar_sweep(50, 1, 1), _scalar_sweep(2_050, 1, 1)
+        single, several = _scalar_sweep(50, 1_000, 1), _scalar_sweep(50, 1_000, 9)
+        per_direction = max((several - single) / 8 / 150_000, 1e-11)
+        coefficient = max((single - short) / 150_000 - per_direction, 1e-10)
         model = CostModel(
             step=step,
-            element=max(narrow - element_direction, 1e-10),
-            element_direction=element_direction / 2,
+            element=max(narrow - element_direction, 1e-10) / 2,
+            element_direction=element_direction,
             product=small,
             product_fma=(large - small) / 192**3,
-            loop=CostModel.loop * step / CostModel.step,
+            loop=assumed.loop * step / assumed.step,
             system=max(short - 150 * coefficient, 1e-6),
+            number=max((long - short) / 2_000 - 3 * coefficient, 1e-9) / 2,
             coefficient=coefficient,
-            coefficient_direction=coefficient_direction,
+            coefficient_direction=per_direction,
         )
     store(model)
     return model
 
 
 def _many_small(x: Any) -> Any:
-    """Do 180 operations on few elements, none of which can be merged with the next."""
+    """Do 120 operations on few elements, none of which can be merged with the next."""
     for _ in range(60):
-        x = anp.sum(anp.sin(x)) * x
+        x = anp.reshape(anp.sin(x), (-1,))
     return x
 
 
@@ -77,14 +80,14 @@ def _few_large(x: Any) -> Any:
     return x
 
 
-def _recurrence(steps: int) -> Callable[[Any], Any]:
-    """Return a scalar recurrence with three coefficients in each step."""
+def _recurrence(steps: int, size: int) -> Callable[[Any], Any]:
+    """Return a recurrence with three coefficients for each step and element; Python numbers if the size is one."""
 
     def function(x: Any) -> Any:
-        a = x[0]
+        a = x[0] if size == 1 else x
         for _ in range(steps):
             a = anp.sin(a) * a
-        return anp.array([a])
+        return anp.reshape(a, (-1,))
 
     return function
 
@@ -104,11 +107,11 @@ def _array_sweep(function: Callable[[Any], Any], size: int, directions: int) -> 
     return shortest(lambda: sweep.tangent(tape, seeds))
 
 
-def _scalar_sweep(steps: int, directions: int) -> float:
+def _scalar_sweep(steps: int, size: int, directions: int) -> float:
     """Time a scalar sweep."""
-    tape, structure, facts, chunk = _parts(_recurrence(steps), 1)
+    tape, structure, facts, chunk = _parts(_recurrence(steps, size), size)
     sweep = compile_scalar_sweep(tape, structure, facts, chunk, adjoint_mode=False)
-    seeds = np.ones((1, directions))
+    seeds = np.ones((size, directions))
     return shortest(lambda: sweep.tangent(tape, seeds))
 
 

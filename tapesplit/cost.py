@@ -38,8 +38,9 @@ class CostModel:
         One matrix product, whatever its size, and one multiply-add in it.
     loop
         One direction through autograd's own rule.
-    system, coefficient, coefficient_direction
-        One scalar sweep, whatever its size; one coefficient; one coefficient and one direction.
+    system, number, coefficient, coefficient_direction
+        One scalar sweep, whatever its size; one Python number that is gathered; one coefficient; one coefficient and one
+        direction.
     """
 
     step: float = 4.0e-6
@@ -48,8 +49,9 @@ class CostModel:
     product: float = 1.5e-6
     product_fma: float = 0.06e-9
     loop: float = 2.0e-5
-    system: float = 6.0e-5
-    coefficient: float = 3.5e-9
+    system: float = 4.0e-5
+    number: float = 4.0e-8
+    coefficient: float = 5.0e-9
     coefficient_direction: float = 0.6e-9
 
 
@@ -67,6 +69,8 @@ class Work:
     looped: int
     """Calls of primitives without one."""
     coefficients: int
+    numbers: int
+    """Elementwise operations on single numbers."""
     scalar: bool
     """Whether all of it has a scalar form."""
 
@@ -86,13 +90,17 @@ def work_of(facts: TapeFacts, entries: np.ndarray) -> Work:
         product_fma=int(edges[bulk].sum()),
         looped=int((~(elementwise | moves | bulk)).sum()),
         coefficients=int(edges.sum()),
+        numbers=int((sizes[elementwise] == 1).sum()),
         scalar=bool(facts.scalar[entries].all()),
     )
 
 
 def array_seconds(model: CostModel, work: Work, directions: int) -> float:
-    """Predict an array sweep with k directions."""
-    each = (work.elements + work.moved) * model.element_direction + work.product_fma * model.product_fma
+    """Predict an array sweep with k directions.
+
+    Merged elementwise operations cost each direction one multiplication for each input, about one for three operations.
+    """
+    each = (work.elements / 3 + work.moved) * model.element_direction + work.product_fma * model.product_fma
     return (
         work.steps * model.step
         + work.elements * model.element
@@ -104,7 +112,10 @@ def scalar_seconds(model: CostModel, work: Work, directions: int) -> float:
     """Predict a scalar sweep with k directions; infinite if there is no scalar form."""
     if not work.scalar:
         return float("inf")
-    return model.system + work.coefficients * (model.coefficient + model.coefficient_direction * directions)
+    each = work.coefficients * model.coefficient_direction
+    return (
+        model.system + work.numbers * model.number + work.coefficients * model.coefficient + directions * each
+    )
 
 
 def product_seconds(model: CostModel, fma: int) -> float:
@@ -139,8 +150,8 @@ def _path() -> Path:
     return Path(base) / "tapesplit" / f"cost-{machine}.json"
 
 
-def shortest(call: Callable[[], object], times: int = 5) -> float:
-    """Time a call: the shortest of a few runs, in seconds."""
+def shortest(call: Callable[[], object], times: int = 15) -> float:
+    """Time a call: the shortest of some runs, in seconds."""
     spans = []
     for _ in range(times):
         start = time.perf_counter()
