@@ -129,4 +129,5 @@ def chain_of(graph, separators):
 def planned_fma(graph, separators):
     """Return what the planner makes of separators: fma on one machine."""
     sizes, edges = chain_of(graph, separators)
-    return solve(JacobianChain.from_sizes(sizes=sizes, edges=edges)).makespan
+    positive = [max(count, 1) for count in edges]  # as chains demand
+    return solve(JacobianChain.from_sizes(sizes=sizes, edges=positive)).makespan

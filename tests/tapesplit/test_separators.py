@@ -47,10 +47,13 @@ def best_fma(graph):
 def test_separators_carry_their_certificate(graph):
     separators = find_separators(graph, stop_within=None)
     check_separators(graph, separators)
-    _, edges = chain_of(graph, separators)
+    sizes, edges = chain_of(graph, separators)
     assert len(edges) == len(separators) + 1
     assert sum(edges) == graph.total_edges
-    assert all(edges) or not separators
+    assert all(edges[1:-1])
+    if separators:  # an end of the chain is free only if it is narrower
+        assert edges[0] or sizes[1] < sizes[0]
+        assert edges[-1] or sizes[-2] < sizes[-1]
 
 
 @deterministic
@@ -199,6 +202,13 @@ def test_values_without_width_are_never_cut():
 def test_cuts_that_only_pass_data_along_are_dropped():
     graph = path([30, 4, 2, 4, 30], [0, 50, 0, 0, 50])
     assert [s.vertices for s in find_separators(graph)] == [(2,)]
+
+
+def test_a_part_of_the_input_that_alone_is_read_is_a_separator():
+    # the slice costs nothing and is narrower than the input and the output
+    graph = path([30, 2, 40, 40], [0, 0, 80, 120])
+    assert find_separators(graph)[0] == Separator((1,), 2, "minimal")
+    assert planned_fma(graph, find_separators(graph)) < 0.2 * 30 * 200
 
 
 @pytest.mark.parametrize(
