@@ -3,7 +3,8 @@
 Run as ``python -m benchmarks.separators_scaling``, or as a script. For every family of graphs the table shows
 
 - the size before and after coarsening,
-- seconds for coarsening, for the search of separators (coarsening included) and for assigning chunks,
+- milliseconds for coarsening, for the search of separators (coarsening included), for assigning chunks and
+  for planning the chain on one machine,
 - peak memory of the search in bytes per value,
 - the width of the input, of the narrowest live set in tape order, and of the narrowest separator,
 - planned fma as a part of the better plain mode.
@@ -145,7 +146,9 @@ def rows(sizes: list[int]) -> Iterator[str]:
             live = int(frontier_widths(graph, tape_ranks(graph)).min())
             widths = [graph.input_width, *(s.width for s in separators), graph.output_width]
             edges = np.maximum(chunk_edges(graph, chunks), 1).tolist()
-            planned = solve(JacobianChain.from_sizes(sizes=widths, edges=edges)).makespan
+            chain = JacobianChain.from_sizes(sizes=widths, edges=edges)
+            times.append(seconds(lambda chain=chain: solve(chain)))
+            planned = solve(chain).makespan
             plain = min(widths[0], widths[-1]) * graph.total_edges
             yield (
                 f"{name:22}{graph.size:>8}{coarsen(graph).graph.size:>8}"
@@ -156,10 +159,10 @@ def rows(sizes: list[int]) -> Iterator[str]:
 
 def main() -> None:
     """Print the table; sizes may be given as arguments."""
-    print(f"{'':22}{'values':>8}{'coarse':>8}{'coarsen':>10}{'find':>10}{'assign':>10}", end="")
+    print(f"{'':22}{'values':>8}{'coarse':>8}{'coarsen':>10}{'find':>10}{'assign':>10}{'solve':>10}", end="")
     print(f"{'memory':>8}{'input':>8}{'live':>7}{'cut':>7}{'cost':>9}")
     print(
-        f"{'':38}{'ms':>10}{'ms':>10}{'ms':>10}{'B/value':>8}{'width':>8}{'width':>7}{'width':>7}{'/plain':>9}"
+        f"{'':38}{'ms':>10}{'ms':>10}{'ms':>10}{'ms':>10}{'B/value':>8}{'width':>8}{'width':>7}{'width':>7}{'/plain':>9}"
     )
     for row in rows([int(float(size)) for size in sys.argv[1:]] or [1_000, 10_000, 100_000]):
         print(row, flush=True)

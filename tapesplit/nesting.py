@@ -114,7 +114,7 @@ def spread_nested(family: CutFamily, needed: list[int], most: int) -> list[int]:
 
     Notes
     -----
-    Adds, one after the other, the candidate that leaves most edges on its either side for each element of its
+    Adds, one after the other, the candidate that leaves most edges on either side for each element of its
     width. Takes O(most N), vectorised.
     """
     last = len(family.widths) - 1
