@@ -1,6 +1,6 @@
 """Facts about each entry of a tape that plans are made of, as arrays: sizes, operands, scalar edges."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from itertools import chain
 from math import prod
@@ -74,24 +74,24 @@ class TapeFacts:
 
 def facts_of(tape: Tape, structure: Structure) -> TapeFacts:
     """Collect the facts of a tape, in about 0.3 µs per entry."""
-    calls = list(zip(structure.primitives, structure.argnums, (len(e[3]) for e in tape.entries), strict=True))
-    codes = {call: code for code, call in enumerate(dict.fromkeys(calls))}
-    kinds = tuple(CallKind(p, a, n, None if p is None else find_rule(p)) for p, a, n in codes)
-    kind = np.array([codes[call] for call in calls], dtype=np.int64)
+    calls = zip(
+        structure.primitives, structure.argnums, [len(entry[3]) for entry in tape.entries], strict=True
+    )
+    kinds_seen, kind = _coded(calls)
+    kinds = tuple(CallKind(p, a, n, None if p is None else find_rule(p)) for p, a, n in kinds_seen)
+    forms_seen, form = _coded(structure.forms)
+    sizes = np.array([_real_size(f) for f in forms_seen], dtype=np.int64)[form]
+    doubles = np.array([_is_double(f) for f in forms_seen])[form]
 
-    forms = {form: (_real_size(form), _is_double(form)) for form in set(structure.forms)}
-    sizes = np.array([forms[form][0] for form in structure.forms], dtype=np.int64)
-    doubles = np.array([forms[form][1] for form in structure.forms])
-
-    edges = sizes * np.array([k.factor for k in kinds])[kind]
-    for index in np.flatnonzero((np.array([k.factor for k in kinds])[kind] < 0) | (sizes < 0)).tolist():
+    factors = np.array([k.factor for k in kinds])[kind]
+    edges = sizes * factors
+    for index in np.flatnonzero((factors < 0) | (sizes < 0)).tolist():
         primitive, argnums, _, args, kwargs, value = tape.entries[index]
         edges[index] = 0 if primitive is None else count_edges(primitive, value, args, argnums, kwargs)
 
     elementwise = np.array([k.is_elementwise for k in kinds])[kind]
-    for index in np.flatnonzero(
-        elementwise & (np.array([k.arity > len(k.argnums) for k in kinds])[kind])
-    ).tolist():
+    with_constants = elementwise & np.array([k.arity > len(k.argnums) for k in kinds])[kind]
+    for index in np.flatnonzero(with_constants).tolist():
         elementwise[index] = real_constants(structure.statics[index])
     moves = np.array([isinstance(k.rule, Movement) for k in kinds])[kind]
 
@@ -99,6 +99,13 @@ def facts_of(tape: Tape, structure: Structure) -> TapeFacts:
     first_parent = np.concatenate([[0], np.cumsum(counts)])
     parents = np.fromiter(chain.from_iterable(structure.parents), dtype=np.int64, count=int(first_parent[-1]))
     return TapeFacts(kinds, kind, sizes, edges, doubles & (moves | elementwise), first_parent, parents)
+
+
+def _coded(items: Iterable[Any]) -> tuple[list[Any], IntArray]:
+    """Return the distinct items, and for each item which of them it is."""
+    codes: dict[Any, int] = {}
+    numbers = [codes.setdefault(item, len(codes)) for item in items]
+    return list(codes), np.array(numbers, dtype=np.int64)
 
 
 def _is_shape(form: Any) -> bool:

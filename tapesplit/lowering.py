@@ -7,6 +7,7 @@ Calls of one primitive with equal shapes are lowered together, in arrays of shap
 import dis
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from math import prod
 from typing import Any
 
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 
 from tapesplit.chunks import Chunk
 from tapesplit.facts import CallKind, TapeFacts
-from tapesplit.rules import IndexMap, Movement, index_map
+from tapesplit.rules import IndexMap, Movement, getitem, index_map
 from tapesplit.scalar_sweep import Constants, Recipe, ScalarSweep, ValueTable
 from tapesplit.structure import Structure, hashable
 from tapesplit.tape import Tape
@@ -113,6 +114,10 @@ def _number_elements(
     known: dict[Any, tuple[IndexMap, ...]] = {}
     for index in order[is_move].tolist():
         parents = structure.parents[index]
+        if _is_number_of_vector(structure, index):  # the bread and butter of scalar code needs no map
+            position = structure.statics[index] % facts.sizes[parents[0]]
+            origin[starts[index]] = origin[starts[parents[0]] + position]
+            continue
         maps = _index_maps(tape, structure, index, known)
         moved = origin[starts[index] : starts[index] + maps[0].sources.size]
         if len(maps) > 1 or not maps[0].complete:
@@ -122,6 +127,15 @@ def _number_elements(
     computed = origin == np.arange(origin.size)
     rank = np.append(np.cumsum(computed, dtype=np.int32) - 1, np.int32(-1))
     return _Elements(first, origin, rank[origin], int(computed.sum()))
+
+
+def _is_number_of_vector(structure: Structure, index: int) -> bool:
+    """Whether an entry is ``x[i]`` for a vector x and a number i."""
+    return (
+        structure.static_types[index] is int
+        and structure.primitives[index] is getitem
+        and len(structure.forms[structure.parents[index][0]]) == 1
+    )
 
 
 def _index_maps(
@@ -274,15 +288,16 @@ def _copied_operand(partial: Callable[..., Any], count: int) -> int | None:
     return next((i for i, probe in enumerate(probes) if result is probe), None)
 
 
-def _operands_read(partial: Callable[..., Any], count: int) -> set[int]:
+@cache
+def _operands_read(partial: Callable[..., Any], count: int) -> frozenset[int]:
     """Return which operands the code of a partial names at all; gathering the others would be in vain."""
     code = getattr(partial, "__code__", None)
     if code is None or code.co_argcount != count:
-        return set(range(count))
+        return frozenset(range(count))
     named: set[Any] = set()
     for instruction in dis.get_instructions(code):
         named.update(instruction.argval if isinstance(instruction.argval, tuple) else [instruction.argval])
-    return {i for i, name in enumerate(code.co_varnames[:count]) if name in named}
+    return frozenset(i for i, name in enumerate(code.co_varnames[:count]) if name in named)
 
 
 def _gather_only_what_is_read(

@@ -2,7 +2,7 @@
 
 from tapesplit.rules import einsum, elementwise, factorizations, fft, linalg, movement, products, reductions
 from tapesplit.rules.loop import loop_adjoint, loop_tangent
-from tapesplit.rules.moves import IndexMap, index_map
+from tapesplit.rules.moves import IndexMap, getitem, index_map
 from tapesplit.rules.registry import (
     Bulk,
     Elementwise,
@@ -28,6 +28,7 @@ __all__ = [
     "count_edges",
     "defvector",
     "find_rule",
+    "getitem",
     "index_map",
     "loop_adjoint",
     "loop_tangent",

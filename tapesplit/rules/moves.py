@@ -14,7 +14,10 @@ from autograd.numpy.numpy_boxes import ArrayBox
 from tapesplit.leaves import flatten, renumber
 from tapesplit.tape import TapeEntry
 
-__all__ = ["IndexMap", "index_map"]
+__all__ = ["IndexMap", "getitem", "index_map"]
+
+getitem = ArrayBox.__getitem__
+"""autograd's primitive behind ``x[index]``."""
 
 
 @dataclass(frozen=True)
@@ -114,10 +117,11 @@ class IndexMap:
 def index_map(entry: TapeEntry, argnum: int) -> IndexMap:
     """Find the index map of one active argument by two runs of the primitive on position numbers."""
     original = entry.args[argnum]
-    if entry.primitive is ArrayBox.__getitem__:  # brings no constants in: one run will do
+    if entry.primitive is getitem:  # brings no constants in: one run will do
         positions = np.arange(np.size(original)).reshape(np.shape(original))
         return IndexMap(np.ravel(positions[entry.args[1]]), positions.size)
     size = flatten(original).size
+    shift = size + 1
 
     def moved(start: float) -> np.ndarray:
         args = list(entry.args)
@@ -125,8 +129,8 @@ def index_map(entry: TapeEntry, argnum: int) -> IndexMap:
         return flatten(entry.primitive(*args, **entry.kwargs))  # type: ignore[misc]
 
     with np.errstate(all="ignore"):
-        low, high = moved(0.0), moved(float(size))
+        low, high = moved(0.0), moved(float(shift))
         # A constant does not follow when the numbers are shifted.
-        follows = (high - low) == size
+        follows = (high - low) == shift
         sources = np.where(follows, low.real, -1.0).astype(np.intp)
     return IndexMap(sources, size)
