@@ -1,22 +1,31 @@
 """Full Jacobians for autograd code by scheduled Jacobian chaining."""
 
+from tapesplit.check import check_jacobian, check_vector_rule
 from tapesplit.execute import Callback, TaskRecord, execute
 from tapesplit.jacobian import JacobianFunction, parallel_jacobian
 from tapesplit.plan import JacobianPlan
+from tapesplit.plan_cache import CacheInfo
 from tapesplit.record import record
 from tapesplit.rules.registry import defvector
+from tapesplit.scipy_interface import fun_and_jac
 from tapesplit.separators import Separator
 from tapesplit.tape import Tape
+from tapesplit.tape_cuts import find_separators
 
 __all__ = [
+    "CacheInfo",
     "Callback",
     "JacobianFunction",
     "JacobianPlan",
     "Separator",
     "Tape",
     "TaskRecord",
+    "check_jacobian",
+    "check_vector_rule",
     "defvector",
     "execute",
+    "find_separators",
+    "fun_and_jac",
     "parallel_jacobian",
     "record",
 ]

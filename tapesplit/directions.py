@@ -1,8 +1,9 @@
 """Stacked directions that know which of them can be non-zero.
 
-Seeds are identities, and much of a Jacobian's zero structure survives the first operations: a function of one of six
-parameters has tangents in one direction of six. `Rows` holds a window of consecutive directions, all others being zero; `Diagonal`
-holds one direction for each element. Sweeps keep both until something forces them dense.
+Seeds are identities, and much of a Jacobian's zero structure survives the first operations: a function of one
+of six parameters has tangents in one direction of six. `Rows` holds a window of consecutive directions, all
+others being zero; `Diagonal` holds one direction for each element. Sweeps keep both until something forces
+them dense.
 """
 
 from dataclasses import dataclass

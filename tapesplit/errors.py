@@ -1,12 +1,15 @@
 """The exceptions of tapesplit: each is also the builtin that users would catch."""
 
 __all__ = [
+    "CommandError",
     "InputTypeError",
+    "NestedTraceError",
     "OutputTypeError",
     "PlanMismatchError",
     "RuleError",
     "SeparatorError",
     "TapesplitError",
+    "WrongJacobianError",
 ]
 
 
@@ -22,6 +25,10 @@ class OutputTypeError(TapesplitError, TypeError):
     """A function value that has no dense real Jacobian."""
 
 
+class NestedTraceError(TapesplitError, TypeError):
+    """Values that autograd is differentiating at this moment, so that only autograd can go on."""
+
+
 class RuleError(TapesplitError, NotImplementedError):
     """A primitive without a usable derivative rule."""
 
@@ -30,5 +37,13 @@ class PlanMismatchError(TapesplitError, ValueError):
     """A plan that was made for a tape of another structure."""
 
 
+class CommandError(TapesplitError, ValueError):
+    """A file, function or input on the command line that cannot be used."""
+
+
 class SeparatorError(TapesplitError, ValueError):
     """Separators that do not cut a tape into a chain."""
+
+
+class WrongJacobianError(TapesplitError, AssertionError):
+    """A Jacobian that differs from autograd's, so that its time means nothing."""

@@ -1,29 +1,29 @@
-"""Execution of a plan on a tape: a coordinator hands ready tasks to machines, each of which works in planned order.
+"""Execution of a plan on a tape: a coordinator hands ready tasks to machines.
 
-Workers never wait for other tasks, so nothing can deadlock; each task writes an array of its own, so the order of completion cannot
-change a bit of the result. An intermediate Jacobian is used exactly once and dropped there.
+Each machine works in planned order. Workers never wait for other tasks, so nothing can deadlock; each task writes an array of its own, so the
+order of completion cannot change a bit of the result. An intermediate Jacobian is used exactly once and
+dropped there.
 """
 
-import os
 import queue
-import threading
 import time
-from collections.abc import Callable, Sequence
-from concurrent.futures import CancelledError, Executor, Future, ThreadPoolExecutor
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import CancelledError, Executor, Future
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from functools import cache
-from typing import Any, Final
+from functools import partial
+from typing import Any
 
 import numpy as np
-from threadpoolctl import ThreadpoolController
 
 from tapesplit.errors import PlanMismatchError
 from tapesplit.plan import JacobianPlan
+from tapesplit.structure import first_difference, structure_of
 from tapesplit.sweep import run_sweep
 from tapesplit.tape import Tape
+from tapesplit.threads import may_use_threads, on_worker, single_threaded_blas, submit
 
-__all__ = ["Callback", "TaskRecord", "execute"]
+__all__ = ["Callback", "TaskRecord", "carry_out", "execute"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,26 +82,39 @@ def execute(
     Returns
     -------
     ndarray
-        The Jacobian, shape ``(elements of the output, elements of all inputs)``. The same plan and tape give the same bits
-        whatever the executor does.
+        The Jacobian, shape ``(elements of the output, elements of all inputs)``. The same plan and tape give
+        the same bits whatever the executor does.
 
     Raises
     ------
     PlanMismatchError
-        If the tape does not have the number of entries that the plan is for.
+        If the tape has another structure than the one that the plan is for.
     Exception
         Whatever a derivative rule raises, with a note on the task; tasks that have not begun are dropped.
     """
-    if len(tape) != len(plan.structure.forms):
+    structure = structure_of(tape)
+    if structure != plan.structure:
         raise PlanMismatchError(
-            f"the plan of {plan.name} is for a tape of {len(plan.structure.forms)} entries, this tape has {len(tape)}; "
-            "make a plan for this tape"
+            f"the plan of {plan.name} does not fit this tape of {tape.name}: "
+            f"{first_difference(plan.structure, structure, tape)}; make a plan for this tape"
         )
+    return carry_out(plan, tape, memory_limit=memory_limit, executor=executor, callback=callback)
+
+
+def carry_out(
+    plan: JacobianPlan,
+    tape: Tape,
+    *,
+    memory_limit: int | None = None,
+    executor: Executor | None = None,
+    callback: Callback | None = None,
+) -> np.ndarray:
+    """Do what `execute` does for a tape that is known to fit."""
     run = _Run(plan, tape, memory_limit, callback or Callback())
-    with _single_threaded_blas():
-        if plan.machines == 1 or tape.nested or len({task.machine for task in plan.tasks}) == 1:
+    with single_threaded_blas():
+        if len({task.machine for task in plan.tasks}) == 1 or not may_use_threads():
             return run.inline()
-        return run.on(executor or _pool(plan.machines))
+        return run.on(executor.submit if executor else partial(submit, plan.machines))
 
 
 class _Run:
@@ -124,8 +137,8 @@ class _Run:
                 self._after(index, *self._timed(index, self._operands(index)))
         return self.results[len(self.plan.tasks) - 1]
 
-    def on(self, executor: Executor) -> np.ndarray:
-        """Carry out the tasks on an executor, each machine's in planned order."""
+    def on(self, start: Callable[..., Future[Any]]) -> np.ndarray:
+        """Carry out the tasks where ``start`` puts them, each machine's in planned order."""
         tasks = self.plan.tasks
         lanes: dict[int, list[int]] = {}
         for index, task in enumerate(tasks):
@@ -136,13 +149,12 @@ class _Run:
             try:
                 while len(self.records) < len(tasks):
                     for lane in lanes.values():
-                        if lane and tasks[lane[0]].machine not in {tasks[i].machine for i in running}:
-                            if all(need in self.results for need in tasks[lane[0]].needs):
-                                index = lane.pop(0)
-                                self._before(index)
-                                future = executor.submit(self._timed, index, self._operands(index))
-                                running[index] = future
-                                future.add_done_callback(lambda f, i=index: done.put((i, f)))  # type: ignore[misc]
+                        if lane and self._is_ready(lane[0], running):
+                            index = lane.pop(0)
+                            self._before(index)
+                            future = start(on_worker, self._timed, index, self._operands(index))
+                            running[index] = future
+                            future.add_done_callback(lambda f, i=index: done.put((i, f)))  # type: ignore[misc]
                     index, future = done.get()
                     del running[index]
                     self._after(index, *future.result())
@@ -150,6 +162,13 @@ class _Run:
                 _abandon(running.values())
                 raise
         return self.results[len(tasks) - 1]
+
+    def _is_ready(self, index: int, running: Iterable[int]) -> bool:
+        """Tell whether a task's operands are there and its machine is free."""
+        task = self.plan.tasks[index]
+        return all(need in self.results for need in task.needs) and all(
+            self.plan.tasks[other].machine != task.machine for other in running
+        )
 
     def _operands(self, index: int) -> tuple[np.ndarray, ...]:
         """Take the intermediate Jacobians that a task uses up."""
@@ -219,27 +238,3 @@ def _abandon(futures: Any) -> None:
                 future.exception()
             except CancelledError:
                 continue
-
-
-_pools: dict[tuple[int, int], ThreadPoolExecutor] = {}
-_pools_lock = threading.Lock()
-
-
-def _pool(machines: int) -> ThreadPoolExecutor:
-    """Return this process's pool of so many threads; a forked child makes its own."""
-    key = (os.getpid(), machines)
-    with _pools_lock:
-        if key not in _pools:
-            _pools[key] = ThreadPoolExecutor(machines, thread_name_prefix="tapesplit")
-        return _pools[key]
-
-
-@cache
-def _blas() -> ThreadpoolController:
-    """Find the BLAS libraries once: the search takes most of a millisecond."""
-    return ThreadpoolController()
-
-
-def _single_threaded_blas() -> AbstractContextManager[Any]:
-    """Limit BLAS to one thread while a plan runs: its machines are the threads."""
-    return _blas().limit(limits=1, user_api="blas")

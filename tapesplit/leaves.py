@@ -1,7 +1,7 @@
 """Values as flat vectors: arrays, numbers, and what else autograd puts on a tape.
 
-Functions may build tuples, lists and dicts; derivatives inside a function leave sparse gradients. Sequences have their leaves in
-order, dicts by the text of their keys, which orders keys of any types.
+Functions may build tuples, lists and dicts; derivatives inside a function leave sparse gradients. Sequences
+have their leaves in order, dicts by the text of their keys, which orders keys of any types.
 """
 
 from typing import Any
@@ -42,7 +42,10 @@ def flatten(value: Any) -> np.ndarray:
 
 
 def unflatten(vector: np.ndarray, like: Any) -> Any:
-    """Return the elements of a vector in the form of another value, sparse ones dense; inverse of `flatten`."""
+    """Return the elements of a vector in the form of another value; inverse of `flatten`.
+
+    Sparse values become dense.
+    """
     if isinstance(like, SparseObject):
         return unflatten(vector, like.vs.zeros())
     if isinstance(like, (tuple, list, dict)):

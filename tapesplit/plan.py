@@ -1,8 +1,9 @@
 """Plans: how the Jacobian of every tape of one structure is computed, and the numbers behind that choice."""
 
 import os
+import pickle
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from itertools import accumulate
 from typing import Any, Final, Literal
 
@@ -11,6 +12,7 @@ from tapesplit.chunks import Chunk, chunk_chain, cut_into_chunks
 from tapesplit.cost import cost_model, product_seconds
 from tapesplit.facts import TapeFacts, facts_of, graph_of
 from tapesplit.graph import TapeGraph
+from tapesplit.pickling import dumps
 from tapesplit.separators import Separator, find_separators
 from tapesplit.structure import Structure
 from tapesplit.sweep import Sweep, compile_sweep, predicted_seconds
@@ -149,6 +151,10 @@ class JacobianPlan:
         """Write a report, with measured times if records are given; see `tapesplit.draw.write_report`."""
         _views().write_report(self, path, records)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle primitives and their rules by name, see `tapesplit.names`."""
+        return _restored, (dumps(tuple(getattr(self, field.name) for field in fields(self))),)
+
     def __str__(self) -> str:
         return self.describe("normal")
 
@@ -165,6 +171,11 @@ def _views() -> Any:
     from tapesplit import draw as views  # noqa: PLC0415 - views read plans, so plans cannot import them at the top
 
     return views
+
+
+def _restored(data: bytes) -> JacobianPlan:
+    """Restore a plan from what `JacobianPlan.__reduce__` has pickled."""
+    return JacobianPlan(*pickle.loads(data))  # noqa: S301 (part of a pickle that is being loaded already)
 
 
 def make_plan(

@@ -48,8 +48,6 @@ class Tape:
         The function's value.
     name
         Name of the function, for messages and reports.
-    nested
-        Whether it was recorded inside another trace, whose thread then holds the tracing lock.
 
     Examples
     --------
@@ -70,7 +68,6 @@ class Tape:
     output: int | None
     value: Any
     name: str = "function"
-    nested: bool = False
 
     def __len__(self) -> int:
         return len(self.entries)

@@ -4,21 +4,31 @@ import os
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
 
 from autograd.tracer import trace_stack
 
-__all__ = ["trace_level", "tracing_lock"]
-
-_lock = threading.RLock()
+__all__ = ["holds_tracing_lock", "tracing_lock"]
 
 
-def _renew_lock_after_fork() -> None:
-    """A forked child has one thread: a lock that another thread held there would never be released."""
-    global _lock  # noqa: PLW0603 (the lock belongs to the process, like the level that it guards)
-    _lock = threading.RLock()
+@dataclass(slots=True)
+class _TracingState:
+    """The lock and the thread that holds it."""
+
+    lock: Any = field(default_factory=threading.RLock)
+    holder: int | None = None
 
 
-os.register_at_fork(after_in_child=_renew_lock_after_fork)
+_state = _TracingState()
+
+
+def _renew_after_fork() -> None:
+    """Replace a lock that another thread held at the fork: nobody in the child would release it."""
+    global _state  # noqa: PLW0603 (the lock belongs to the process, like the level that it guards)
+    if _state.holder not in {None, threading.get_ident()}:
+        trace_stack.top = -1
+        _state = _TracingState()
 
 
 @contextmanager
@@ -27,14 +37,20 @@ def tracing_lock() -> Iterator[int]:
 
     Yields the level of the innermost trace that is active, -1 if there is none.
     """
-    with _lock:
-        level = trace_stack.top
+    state = _state
+    with state.lock:
+        level, outer = max(trace_stack.top, -1), state.holder
+        state.holder = threading.get_ident()
         try:
             yield level
         finally:
             trace_stack.top = level
+            state.holder = outer
 
 
-def trace_level() -> int:
-    """Level of the innermost active trace of this process; -1 outside any trace."""
-    return int(trace_stack.top)
+def holds_tracing_lock() -> bool:
+    """Return whether this thread is inside `tracing_lock`."""
+    return _state.holder == threading.get_ident()
+
+
+os.register_at_fork(after_in_child=_renew_after_fork)

@@ -1,0 +1,99 @@
+"""Stable names of primitives: "autograd.numpy:dot" finds the same object in every process.
+
+A primitive wraps a function of another module, so Python's own pickling by reference does not find it; a copy
+of it would have no derivative rules.
+"""
+
+import importlib
+import pickle
+import sys
+from collections.abc import Callable
+from typing import Any, Final
+
+__all__ = ["find_primitive", "is_primitive", "primitive_name"]
+
+_PUBLIC: Final = ("autograd.numpy", "autograd.numpy.linalg", "autograd.numpy.fft", "autograd.builtins")
+"""Modules whose names come first, since users know them."""
+
+
+def is_primitive(function: Any) -> bool:
+    """Return whether a function is an autograd primitive."""
+    return getattr(function, "_is_autograd_primitive", False) is True
+
+
+def primitive_name(primitive: Callable[..., Any]) -> str:
+    """Return the name under which `find_primitive` finds a primitive.
+
+    Parameters
+    ----------
+    primitive
+        A function decorated with ``autograd.extend.primitive``.
+
+    Returns
+    -------
+    str
+        ``module:path`` of a name of autograd's, else of the place where the user has defined it.
+
+    Raises
+    ------
+    pickle.PicklingError
+        If no name leads to it, as for a primitive that is defined inside a function.
+
+    Examples
+    --------
+    >>> import autograd.numpy as np
+    >>> primitive_name(np.dot), find_primitive("autograd.numpy:dot") is np.dot
+    ('autograd.numpy:dot', True)
+    """
+    if id(primitive) not in _known_names:
+        _known_names.update(_names_of_autograd())
+    name, known = _known_names.get(id(primitive), ("", None))
+    if known is primitive:
+        return name
+    raw = getattr(primitive, "fun", primitive)
+    name = f"{getattr(raw, '__module__', None)}:{getattr(raw, '__qualname__', None)}"
+    try:
+        found = find_primitive(name)
+    except (ImportError, AttributeError, ValueError):
+        found = None
+    if found is primitive:
+        return name
+    raise pickle.PicklingError(
+        f"the primitive {name} cannot be pickled: that name does not lead to it; define it at the top level of a module"
+    )
+
+
+def find_primitive(name: str) -> Callable[..., Any]:
+    """Return the primitive of a name.
+
+    Raises
+    ------
+    ImportError
+        If there is no such module.
+    AttributeError
+        If the module has no such name.
+    """
+    module, _, path = name.partition(":")
+    found: Any = importlib.import_module(module)
+    for attribute in path.split("."):
+        found = getattr(found, attribute)
+    return found
+
+
+_known_names: dict[int, tuple[str, Any]] = {}
+"""By the primitive's id: its name, and the primitive itself."""
+
+
+def _names_of_autograd() -> dict[int, tuple[str, Any]]:
+    """Collect the primitives in autograd's loaded modules and in their classes."""
+    loaded = sorted(name for name in sys.modules if name.partition(".")[0] == "autograd")
+    names: dict[int, tuple[str, Any]] = {}
+    for module in dict.fromkeys((*_PUBLIC, *loaded)):
+        for path, value in list(vars(importlib.import_module(module)).items()):
+            if is_primitive(value):
+                names.setdefault(id(value), (f"{module}:{path}", value))
+            elif isinstance(value, type):
+                for attribute, method in vars(value).items():
+                    if is_primitive(method):
+                        names.setdefault(id(method), (f"{module}:{path}.{attribute}", method))
+    return names

@@ -1,0 +1,48 @@
+"""Pickling of plans: functions that have no importable name travel as the primitive that they belong to."""
+
+import io
+import pickle
+from collections.abc import Callable
+from typing import Any
+
+from tapesplit.names import find_primitive, is_primitive, primitive_name
+from tapesplit.rules import Bulk, Elementwise, Movement, find_rule
+from tapesplit.rules.registry import registered
+
+__all__ = ["dumps"]
+
+
+def dumps(value: Any) -> bytes:
+    """Pickle a value that refers to primitives and to their vector rules; ``pickle.loads`` restores it.
+
+    Raises
+    ------
+    pickle.PicklingError
+        If it refers to a primitive that no name leads to.
+    """
+    file = io.BytesIO()
+    _Pickler(file).dump(value)
+    return file.getvalue()
+
+
+class _Pickler(pickle.Pickler):
+    """Replaces primitives, registered rules and the formulas in them by names."""
+
+    def reducer_override(self, obj: Any) -> Any:
+        """Say how an object is restored; NotImplemented leaves it to pickle."""
+        if is_primitive(obj):
+            return find_primitive, (primitive_name(obj),)
+        if isinstance(obj, (Bulk, Elementwise, Movement)):
+            for primitive, rule in registered().items():
+                if rule is obj:
+                    return find_rule, (primitive,)
+        if callable(obj) and getattr(obj, "__name__", "") == "<lambda>":
+            for primitive, rule in registered().items():
+                if isinstance(rule, Elementwise) and obj in rule.partials:
+                    return _partial, (primitive, rule.partials.index(obj))
+        return NotImplemented
+
+
+def _partial(primitive: Callable[..., Any], argnum: int) -> Any:
+    """Return the partial derivative of an elementwise primitive."""
+    return find_rule(primitive).partials[argnum]  # type: ignore[union-attr]

@@ -1,0 +1,81 @@
+"""Functions for ``scipy.optimize``: value and Jacobian that share one recording for each point."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tapesplit.jacobian import JacobianFunction, parallel_jacobian
+from tapesplit.tape import Tape
+
+__all__ = ["fun_and_jac"]
+
+
+def fun_and_jac(fun: Callable[..., Any]) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    """Return the function and its Jacobian in the form that ``scipy.optimize`` asks for.
+
+    Parameters
+    ----------
+    fun
+        ``fun(x, *args)`` of autograd.numpy operations; or ``parallel_jacobian(fun, ...)``, to set options.
+
+    Returns
+    -------
+    value : callable
+        ``value(x, *args)`` records the call and returns its value.
+    jacobian : callable
+        ``jacobian(x, *args)`` sweeps the recording of ``value`` at the same point, or makes one. At points
+        where an optimizer asks for no Jacobian, only the recording is paid.
+
+    Notes ----- The last recording is kept, with its memory. Calls count as the same point if ``x`` has equal
+    elements and the other arguments are the same objects; arrays among these must not change their elements
+    meanwhile. The two functions may be called from several threads.
+
+    Examples
+    --------
+    >>> import autograd.numpy as np
+    >>> from scipy.optimize import least_squares
+    >>> value, jacobian = fun_and_jac(lambda p: np.array([p[0] ** 2 - 2.0, p[0] * p[1] - 4.0]))
+    >>> least_squares(value, [1.0, 1.0], jac=jacobian).x.round(6)
+    array([1.414214, 2.828427])
+    """
+    shared = _LastRecording(fun if isinstance(fun, JacobianFunction) else parallel_jacobian(fun))
+    return shared.value, shared.jacobian
+
+
+class _LastRecording:
+    """The tape of the last point."""
+
+    def __init__(self, jacobian_function: JacobianFunction) -> None:
+        self._function = jacobian_function
+        self._last: tuple[np.ndarray, tuple[Any, ...], dict[str, Any], Tape] | None = None
+
+    def value(self, x: Any, *args: Any, **kwargs: Any) -> Any:
+        """Return the function's value."""
+        return self._tape(x, args, kwargs).value
+
+    def jacobian(self, x: Any, *args: Any, **kwargs: Any) -> Any:
+        """Return the Jacobian."""
+        return self._function.of_tape(self._tape(x, args, kwargs))
+
+    def _tape(self, x: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tape:
+        """Return the last recording if it is the one of this point, else a new one."""
+        last = self._last
+        if last is not None and np.array_equal(last[0], x) and _same(last[1], last[2], args, kwargs):
+            return last[3]
+        point = np.array(x, dtype=float)  # a copy: optimizers move x in place
+        tape = self._function.tape(point, *args, **kwargs)
+        self._last = (point, args, kwargs, tape)
+        return tape
+
+
+def _same(
+    args: tuple[Any, ...], kwargs: dict[str, Any], new_args: tuple[Any, ...], new_kwargs: dict[str, Any]
+) -> bool:
+    """Tell whether two calls have the same objects as further arguments."""
+    return (
+        len(args) == len(new_args)
+        and kwargs.keys() == new_kwargs.keys()
+        and all(a is b for a, b in zip(args, new_args, strict=True))
+        and all(kwargs[name] is new_kwargs[name] for name in kwargs)
+    )

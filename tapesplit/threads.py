@@ -1,0 +1,110 @@
+"""What an execution takes from its process: kept threads, and a BLAS that runs on one thread."""
+
+import os
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any, TypeVar
+
+from threadpoolctl import ThreadpoolController
+
+from tapesplit.tracing import holds_tracing_lock
+
+__all__ = ["may_use_threads", "on_worker", "single_threaded_blas", "submit"]
+
+Result = TypeVar("Result")
+
+
+@dataclass(slots=True)
+class _ProcessState:
+    """Everything that belongs to one process; a forked child starts with a new one."""
+
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    pools: dict[int, ThreadPoolExecutor] = field(default_factory=dict)
+    blas_users: int = 0
+    blas_limit: Any = None
+
+
+_process = _ProcessState()
+
+
+def _renew_after_fork() -> None:
+    """Forget pools whose threads the child does not have, and a lock that nobody there would release."""
+    global _process  # noqa: PLW0603 (see the class)
+    _process = _ProcessState()
+
+
+os.register_at_fork(after_in_child=_renew_after_fork)
+
+
+def submit(machines: int, function: Callable[..., Result], *args: Any) -> "Future[Result]":
+    """Run a function on this process's threads for so many machines.
+
+    Where no thread can be had any more, at the exit of the interpreter, it runs here.
+    """
+    with _process.lock:
+        pool = _process.pools.get(machines)
+        if pool is None:
+            pool = ThreadPoolExecutor(machines, thread_name_prefix="tapesplit")
+            _process.pools[machines] = pool
+    try:
+        return pool.submit(function, *args)
+    except RuntimeError:
+        future: Future[Result] = Future()
+        try:
+            future.set_result(function(*args))
+        except BaseException as error:  # noqa: BLE001 (a future carries whatever was raised)
+            future.set_exception(error)
+        return future
+
+
+_here = threading.local()
+
+
+def on_worker(function: Callable[..., Result], *args: Any) -> Result:
+    """Run a function and remember meanwhile that this thread works for an execution."""
+    before = getattr(_here, "works", False)
+    _here.works = True
+    try:
+        return function(*args)
+    finally:
+        _here.works = before
+
+
+def may_use_threads() -> bool:
+    """Return whether an execution that begins on this thread may wait for others.
+
+    It may not inside a rule that runs for another execution: all threads might wait for each other. Nor may
+    it while this thread holds the tracing lock, which the others may need.
+    """
+    return not getattr(_here, "works", False) and not holds_tracing_lock()
+
+
+@cache
+def _blas() -> ThreadpoolController:
+    """Find the BLAS libraries once: the search takes most of a millisecond."""
+    return ThreadpoolController()
+
+
+@contextmanager
+def single_threaded_blas() -> Iterator[None]:
+    """Limit BLAS to one thread: the machines of a plan are the threads, and sums then have one order.
+
+    The limit belongs to the process: the first execution sets it, the last one that runs at the same time
+    lifts it.
+    """
+    state = _process
+    with state.lock:
+        if not state.blas_users:
+            state.blas_limit = _blas().limit(limits=1, user_api="blas")
+        state.blas_users += 1
+    try:
+        yield
+    finally:
+        with state.lock:
+            state.blas_users -= 1
+            if not state.blas_users:
+                state.blas_limit.restore_original_limits()

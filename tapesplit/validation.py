@@ -1,0 +1,69 @@
+"""Checks of options, arguments and values, whose messages say what to do instead."""
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from tapesplit.errors import InputTypeError, OutputTypeError
+from tapesplit.tape import Tape
+
+__all__ = ["check_input", "check_options", "check_output", "positions"]
+
+_METHODS: Final = ("auto", "dp", "heuristic", "exact", "tangent", "adjoint")
+
+
+def positions(argnum: int | Sequence[int]) -> tuple[int, ...]:
+    """Return argnum as a tuple."""
+    return tuple(argnum) if isinstance(argnum, Sequence) else (argnum,)
+
+
+def check_options(
+    argnum: int | Sequence[int], machines: int | None, method: str, memory_limit: int | None
+) -> None:
+    """Check everything that can be checked before a call."""
+    if isinstance(argnum, (bool, str)) or not all(
+        isinstance(i, (int, np.integer)) for i in positions(argnum)
+    ):
+        raise TypeError(f"argnum must be an integer or a sequence of integers, but got {argnum!r}")
+    if isinstance(argnum, Sequence) and not argnum:
+        raise ValueError("argnum is empty; name at least one argument to differentiate by")
+    if method not in _METHODS:
+        raise ValueError(f"method must be one of {', '.join(map(repr, _METHODS))}, but got {method!r}")
+    for name, limit in (("machines", machines), ("memory_limit", memory_limit)):
+        if limit is not None and (
+            isinstance(limit, bool) or not isinstance(limit, (int, np.integer)) or limit < 1
+        ):
+            raise ValueError(f"{name} must be a positive integer or None, but got {limit!r}")
+
+
+def check_input(value: Any, position: int) -> None:
+    """Refuse inputs without a real dense Jacobian."""
+    if isinstance(value, (tuple, list, dict, str)):
+        raise InputTypeError(
+            f"argument {position} is a {type(value).__name__}; a Jacobian is taken with respect to one array: pass an "
+            "array, or several arrays as several arguments with argnum=(0, 1, …)"
+        )
+    if np.iscomplexobj(value):
+        raise InputTypeError(
+            f"argument {position} is complex; a dense real Jacobian needs real input: pass real and imaginary part"
+        )
+    if isinstance(value, np.ndarray) and value.dtype.kind not in "fiub":
+        raise InputTypeError(
+            f"argument {position} is an array of {value.dtype} values; pass an array of floats (np.asarray(x, dtype=float))"
+        )
+
+
+def check_output(tape: Tape) -> None:
+    """Refuse values without a real dense Jacobian."""
+    value = tape.value
+    if np.iscomplexobj(value):
+        raise OutputTypeError(
+            f"{tape.name} returned complex values; return real and imaginary part as real arrays"
+        )
+    is_number = isinstance(value, (np.ndarray, np.generic, float, int))
+    if not is_number or np.asarray(value).dtype.kind not in "fiub":
+        raise OutputTypeError(
+            f"{tape.name} returned {type(value).__name__}, which has no derivative; return an array of floats "
+            "(np.array([...]) of autograd.numpy joins traced numbers)"
+        )
