@@ -166,7 +166,6 @@ cases(
     anp.astype,
     (R(3), np.float32),
     (np.float32(R(3)), np.float64),
-    (R(3), np.complex128),
     (R(2, 0), np.float32),
 )
 
@@ -234,20 +233,20 @@ case(anp.reshape, R(2, 3), (3, 2), order="F")
 cases(anp.ravel, (R(2, 3),), (R(2, 3), "F"), (R(0),), (NUMBER,))
 cases((anp.squeeze,), (R(1, 3, 1),), (R(1, 3, 1), 0), (R(1, 1),), (R(1, 3, 1), (0, 2)))
 cases((anp.expand_dims,), (R(2, 3), 0), (R(2, 3), -1), (NUMBER, 0), (R(2), (0, 2)))
-cases(anp.broadcast_to, (R(1, 3), (4, 3)), (R(3), (2, 3)), (NUMBER, (2, 2)), (R(1), (0,)))
+cases(anp.broadcast_to, (R(1, 3), (4, 3)), (R(2, 1), (2, 3)), (R(3), (3,)))
 cases((anp.atleast_1d, anp.atleast_2d, anp.atleast_3d), (NUMBER,), (R(3),), (R(2, 3),), (X,))
-cases(anp.transpose, (X,), (X, (1, 2, 0)), (X, (-1, 0, 1)), (R(3),), (C(2, 3),))
+cases(anp.transpose, (X,), (X, (1, 2, 0)), (R(3),), (C(2, 3),))
 cases((anp.swapaxes, anp.moveaxis), (X, 0, 2), (X, -1, 0))
 case(anp.moveaxis, X, (0, 1), (1, 2))
 cases(anp.rollaxis, (X, 2), (X, 2, 1), (X, 0, 3))
-cases(anp.roll, (R(5), 2), (R(5), -1), (X, 1, 1), (X, 7), (R(2, 3), (1, 2), (0, 1)), (R(0), 1))
+cases(anp.roll, (R(5), 2), (R(5), -1), (X, 1, 1), (X, 7), (R(0), 1))
 cases(anp.flip, (X,), (X, 0), (X, (0, -1)), (C(3),))
 cases((anp.flipud, anp.fliplr), (R(2, 3),))
 cases(anp.rot90, (R(2, 3),), (R(2, 3), 2), (R(2, 3), -1))
 cases((fft.fftshift, fft.ifftshift), (R(5),), (R(2, 3),), (R(2, 3), 1), (C(4),))
 for index in (
     0, -1, slice(None), slice(None, None, -1), slice(1, 2), slice(1, 1), Ellipsis, None, (), (0, 1), (0, 1, 2), (1, slice(None), -1),
-    (Ellipsis, 0), (None, 0, Ellipsis, None), np.array([0, 1, 1]), [1, 0, 0], np.array([[0, 1], [1, 1]]), np.array([True, False]), [True, True],
+    (Ellipsis, 0), (None, 0, Ellipsis, None), np.array([0, 1, 1]), [1, 0, 0], np.array([[0, 1], [1, 1]]), np.array([True, False]),
     (slice(None), np.array([0, 2, 2, 0])), (np.array([0, 1]), np.array([2, 2])), (np.array([[0], [1]]), np.array([1, 1, 2])),
     (0, slice(None), np.array([3, 3])), (np.array([0, 1]), slice(None), np.array([3, 3])), X > 0, (slice(None), X[0] > 0), np.zeros(0, int),
     (slice(None), [0, 0], slice(None, None, 2)),
@@ -319,8 +318,6 @@ for primitive in (anp.dot, anp.inner):
         (NUMBER, R(3)),
         (R(2, 3), NUMBER),
         (NUMBER, NUMBER + 1),
-        (C(3), R(3)),
-        (R(3), C(3)),
         (R(0), R(0)),
     )
     shared(primitive, 3, 3, complex_too=True)
@@ -334,7 +331,15 @@ cases(
     (R(2, 0), R(0, 3)),
     (np.float32(R(2, 3)), np.float32(R(3))),
 )
-cases(anp.inner, (R(2, 3), R(3)), (R(3), R(2, 3)), (R(2, 3), R(4, 3)), (R(2, 4, 3), R(5, 3)))
+cases(
+    anp.inner,
+    (C(3), R(3)),
+    (R(3), C(3)),
+    (R(2, 3), R(3)),
+    (R(3), R(2, 3)),
+    (R(2, 3), R(4, 3)),
+    (R(2, 4, 3), R(5, 3)),
+)
 cases(
     anp.matmul,
     (R(3), R(3)),
@@ -388,11 +393,11 @@ case(anp.cross, R(3, 4), R(3, 4), axis=0)
 case(anp.cross, R(3, 4), R(4, 3), axisa=0, axisc=0)
 shared(anp.cross, 3)
 for call in (
-    ("ij,jk->ik", R(2, 3), R(3, 4)), ("ij,jk", R(2, 3), R(3, 4)), ("ij->ji", R(2, 3)), ("ij->", R(2, 3)), ("ii->i", R(3, 3)), ("ii", R(3, 3)),
+    ("ij,jk->ik", R(2, 3), R(3, 4)), ("ij,jk", R(2, 3), R(3, 4)), ("ij->ji", R(2, 3)), ("ij->", R(2, 3)),
     ("i,j,k->ijk", R(2), R(3), R(4)), ("ij,ij->i", R(2, 3), R(2, 3)), ("...ij,...jk->...ik", R(5, 2, 3), R(3, 4)), ("i...->...", R(3, 2)),
     ("...i,...i", R(1, 3), R(4, 3)), ("aij,ajk->aik", R(5, 2, 3), R(5, 3, 2)), ("Zj,jY->ZY", R(2, 3), R(3, 2)), ("i,i->", R(0), R(0)),
-    ("ij,j->i", C(2, 3), R(3)), ("ii,i->i", R(3, 3), R(3)), ("iij->j", R(2, 2, 3)), ("i,->i", R(3), NUMBER),
-    (R(2, 3), [0, 1], R(3, 4), [1, 2], [0, 2]), (R(3, 3), [0, 0], [0]),
+    ("ij,j->i", C(2, 3), R(3)), ("i,->i", R(3), NUMBER),
+    (R(2, 3), [0, 1], R(3, 4), [1, 2], [0, 2]),
 ):  # fmt: skip
     case(anp.einsum, *call)
 case(anp.einsum, "ij,jk,kl->il", R(2, 3), R(3, 2), R(2, 4), optimize=True)
@@ -433,7 +438,6 @@ cases(
     (R(4), 2),
     (R(4), 1.5),
     (R(2, 3, 4), "fro", (0, 2)),
-    (R(2, 3, 4), None, (-2, -1)),
     (C(3),),
     (R(2, 3, 4),),
 )
@@ -461,7 +465,7 @@ case(linalg.svd, R(3, 4), compute_uv=False)
 for primitive in (fft.fft, fft.ifft, fft.rfft, fft.irfft):
     cases(primitive, (R(6),), (R(2, 6),), (R(6, 3), None, 0), (R(6), 4), (R(6), 8), (R(6, 2), 4, -2))
     case(primitive, R(6), norm="ortho")
-    case(primitive, R(6, 4), n=4, axis=0, norm="forward")
+    case(primitive, R(6, 4), 4, axis=0)
 for primitive in (fft.fft2, fft.ifft2, fft.fftn, fft.ifftn, fft.rfft2, fft.irfft2, fft.rfftn, fft.irfftn):
     cases(
         primitive,
@@ -484,3 +488,34 @@ for primitive in (
 ):
     cases(primitive, (C(4, 6),), (C(2, 4, 4),))
 cases((fft.rfft, fft.irfft), (R(5),), (R(6), 5))
+
+# ---- autograd's rule is wrong, refuses, or does not exist
+
+beyond(anp.transpose, X, (-1, 0, 1))  # wrong: sorts negative axes as they are
+beyond(ArrayBox.__getitem__, X, [True, True])  # wrong: takes the list for positions 1, 1
+beyond(anp.tile, R(2, 3), 2)  # wrong: aligns repetitions with the first axis
+beyond(anp.roll, R(2, 3), (1, 2), (0, 1))
+beyond(anp.broadcast_to, R(3), (2, 3))
+beyond(anp.broadcast_to, NUMBER, (2, 2))
+beyond(anp.broadcast_to, R(1), (0,))
+beyond(anp.repeat, R(3), [1, 0, 2])
+beyond(anp.flip, X, (0, -1))
+beyond(anp.take, X, [0, 2], 1)
+beyond(anp.atleast_2d, R(3))
+beyond(anp.astype, R(3), np.complex128)
+beyond(anp.dot, C(3), R(3))
+beyond(anp.dot, R(2, 3), C(3, 2))
+beyond(anp.einsum, "ii->i", R(3, 3))
+beyond(anp.einsum, "ii", R(3, 3))
+beyond(anp.einsum, "ii,i->i", R(3, 3), R(3))
+beyond(anp.einsum, "iij->j", R(2, 2, 3))
+beyond(anp.einsum, "i,i", C(3), R(3))
+beyond(anp.einsum, R(3, 3), [0, 0], [0])
+beyond(linalg._primitive_norm, R(2, 3, 4), None, (-2, -1))
+beyond(linalg.solve, S(4, 3, 3), R(3))
+for primitive in (fft.rfft, fft.irfft):
+    beyond(primitive, R(6, 4), n=4, axis=0, norm="forward")  # wrong: scaled as if norm were None
+    beyond(primitive, R(6, 4), n=4, axis=0)  # wrong: does not see the keyword n
+    beyond(primitive, R(5))
+beyond(fft.rfftn, R(4, 5))
+beyond(fft.irfftn, C(4, 4), (4, 5), (0, 1))

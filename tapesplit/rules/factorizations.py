@@ -62,7 +62,9 @@ def _eigh_adjoint(A: np.ndarray, ans: Any, x: np.ndarray, UPLO: str = "L") -> An
     w, V = ans
     wg, Vg = _part(A, w, V)
     inner = _on_diagonal(wg)
-    seeded = Vg.any(axis=tuple(range(1, Vg.ndim)))  # multiple eigenvalues do no harm where no eigenvector is used
+    seeded = Vg.any(
+        axis=tuple(range(1, Vg.ndim))
+    )  # multiple eigenvalues do no harm where no eigenvector is used
     if seeded.any():
         inner[seeded] += _gaps(w) * (_t(V) @ Vg[seeded])
     S = V @ inner @ _t(V)
@@ -119,7 +121,11 @@ def _svd_adjoint(
     ug, sg, vtg = _part(A, u, s, _t(v))
     vg = _t(vtg)
     gaps, of_u, of_v = _gaps(s**2), _t(u) @ ug, _t(v) @ vg
-    inner = _on_diagonal(sg) + gaps * (of_u - _t(of_u)) * s[..., None, :] + s[..., :, None] * gaps * (of_v - _t(of_v))
+    inner = (
+        _on_diagonal(sg)
+        + gaps * (of_u - _t(of_u)) * s[..., None, :]
+        + s[..., :, None] * gaps * (of_v - _t(of_v))
+    )
     S = u @ inner @ _t(v)
     if x.shape[-2] > x.shape[-1]:
         S = S + (ug - u @ of_u) / s[..., None, :] @ _t(v)

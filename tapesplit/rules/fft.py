@@ -45,7 +45,9 @@ def _lengths(x: np.ndarray, s: Any, axes: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(x.shape[a] for a in axes) if s is None else tuple(s)
 
 
-def _complex_transform(transform: Callable[..., Any], parse: Callable[..., Arguments], numeric: Callable[..., Any]) -> None:
+def _complex_transform(
+    transform: Callable[..., Any], parse: Callable[..., Arguments], numeric: Callable[..., Any]
+) -> None:
     """Register a complex transform; ``numeric`` is NumPy's n-dimensional form of it."""
 
     def tangent(T: np.ndarray, ans: np.ndarray, x: np.ndarray, *args: Any, **kwargs: Any) -> np.ndarray:

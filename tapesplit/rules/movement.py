@@ -26,10 +26,14 @@ movement(anp.diag, anp.diagonal, anp.make_diagonal, anp.tril, anp.triu, fft.trun
 movement(concatenate_args, array_from_args, _array_from_scalar_or_array)
 movement(anp.split, anp.array_split, anp.vsplit, anp.hsplit, anp.dsplit)
 # Containers
-movement(ab.container_take, ab.make_sequence, ab.sequence_extend_right, ab.sequence_extend_left, ab._make_dict)  # noqa: SLF001 (autograd has no public name for dict(...))
+movement(
+    ab.container_take, ab.make_sequence, ab.sequence_extend_right, ab.sequence_extend_left, ab._make_dict
+)  # noqa: SLF001 (autograd has no public name for dict(...))
 
 
-def _pad_tangent(T: np.ndarray, ans: np.ndarray, x: np.ndarray, width: object, mode: str = "constant", **keywords: object) -> object:
+def _pad_tangent(
+    T: np.ndarray, ans: np.ndarray, x: np.ndarray, width: object, mode: str = "constant", **keywords: object
+) -> object:
     """Pad tangents with zeros; the other modes compute elements, and autograd differentiates none of them."""
     if mode != "constant":
         return NotImplemented
@@ -37,7 +41,9 @@ def _pad_tangent(T: np.ndarray, ans: np.ndarray, x: np.ndarray, width: object, m
     return np.pad(T, [(0, 0), *widths])
 
 
-def _pad_adjoint(A: np.ndarray, ans: np.ndarray, x: np.ndarray, width: object, mode: str = "constant", **keywords: object) -> object:
+def _pad_adjoint(
+    A: np.ndarray, ans: np.ndarray, x: np.ndarray, width: object, mode: str = "constant", **keywords: object
+) -> object:
     """Cut adjoints of the padding off."""
     if mode != "constant":
         return NotImplemented
@@ -45,7 +51,9 @@ def _pad_adjoint(A: np.ndarray, ans: np.ndarray, x: np.ndarray, width: object, m
     return A[(slice(None), *(slice(start, start + n) for start, n in zip(starts, x.shape, strict=True)))]
 
 
-defvector(anp.pad, tangents=[_pad_tangent], adjoints=[_pad_adjoint], edges=lambda ans, args, argnums, kwargs: 0)
+defvector(
+    anp.pad, tangents=[_pad_tangent], adjoints=[_pad_adjoint], edges=lambda ans, args, argnums, kwargs: 0
+)
 
 
 # One element to one element, but the dtype or the imaginary part changes.

@@ -5,6 +5,7 @@ lacks is summed. Swapping the roles of the three arrays gives all four direction
 """
 
 from collections.abc import Callable, Sequence
+from math import prod
 from typing import Any, TypeAlias
 
 import autograd.numpy as anp
@@ -68,7 +69,7 @@ def contraction(primitive: Any, labels: Callable[..., tuple[Labels, Labels, Labe
         """|E|: one edge for each product of two elements, for each active operand (m k n for matrices)."""
         of_x, _, of_ans = labels(*args, **kwargs)
         summed = [n for label, n in zip(of_x, np.shape(args[0]), strict=True) if label not in of_ans]
-        return int(np.size(ans)) * int(np.prod(summed, dtype=int)) * len(argnums)
+        return int(np.size(ans)) * prod(summed) * len(argnums)
 
     bilinear(primitive, [left_tangent, right_tangent], [left_adjoint, right_adjoint], edges)
 
@@ -77,7 +78,9 @@ def _tensordot_labels(a_ndim: int, b_ndim: int, axes: Any) -> tuple[Labels, Labe
     """Label the axes of a, of b and of ``tensordot(a, b, axes)``."""
     if isinstance(axes, (int, np.integer)):
         axes = (range(a_ndim - axes, a_ndim), range(axes))
-    left, right = ([int(i) % n for i in np.atleast_1d(x)] for x, n in zip(axes, (a_ndim, b_ndim), strict=True))
+    left, right = (
+        [int(i) % n for i in np.atleast_1d(x)] for x, n in zip(axes, (a_ndim, b_ndim), strict=True)
+    )
     of_a = list(range(a_ndim))
     of_b = [left[right.index(i)] if i in right else a_ndim + i for i in range(b_ndim)]
     return of_a, of_b, [i for i in of_a if i not in left] + [i for i in of_b if i >= a_ndim]
@@ -124,7 +127,7 @@ def _matmul_left_tangent(T: np.ndarray, ans: Any, a: Any, b: Any) -> np.ndarray:
 
 def _one_product(X: np.ndarray, b: np.ndarray) -> np.ndarray:
     """Multiply a batch of matrices by one matrix in one call of BLAS."""
-    return (X.reshape(-1, X.shape[-1]) @ b).reshape(*X.shape[:-1], b.shape[-1])
+    return (X.reshape(prod(X.shape[:-1]), X.shape[-1]) @ b).reshape(*X.shape[:-1], b.shape[-1])
 
 
 def _matmul_right_tangent(T: np.ndarray, ans: Any, a: Any, b: Any) -> np.ndarray:
@@ -239,7 +242,14 @@ def _cross(argnum: int, *, adjoint: bool) -> Callable[..., Any]:
     """Make a directional form of the cross product: ``a x b . g = b x g . a = g x a . b``."""
 
     def function(
-        X: np.ndarray, ans: Any, a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: Any = None
+        X: np.ndarray,
+        ans: Any,
+        a: Any,
+        b: Any,
+        axisa: int = -1,
+        axisb: int = -1,
+        axisc: int = -1,
+        axis: Any = None,
     ) -> Any:
         own, others, result = (axisa, axisb, axisc) if axis is None else (axis, axis, axis)
         if argnum == 1:

@@ -35,12 +35,16 @@ def weighted(primitive: Any, weights: Callable[..., Any]) -> None:
         kept = [1 if a in reduced else n for a, n in enumerate(np.shape(x))]
         return weights(np.reshape(ans, kept), x, axis, **keywords)
 
-    def tangent(T: np.ndarray, ans: Any, x: Any, axis: Any = None, keepdims: Any = False, **keywords: Any) -> Any:
+    def tangent(
+        T: np.ndarray, ans: Any, x: Any, axis: Any = None, keepdims: Any = False, **keywords: Any
+    ) -> Any:
         if not set(keywords).issubset(known):
             return NotImplemented
         return real_like(reduce_batch(T * weigh(ans, x, axis, keywords), ans, axis), ans)
 
-    def adjoint(A: np.ndarray, ans: Any, x: Any, axis: Any = None, keepdims: Any = False, **keywords: Any) -> Any:
+    def adjoint(
+        A: np.ndarray, ans: Any, x: Any, axis: Any = None, keepdims: Any = False, **keywords: Any
+    ) -> Any:
         if not set(keywords).issubset(known):
             return NotImplemented
         return spread(A, x, axis) * weigh(ans, x, axis, keywords)
@@ -70,11 +74,15 @@ def _extremum_weights(ans: Any, x: Any, axis: Any) -> Any:
     return hit / np.sum(hit, axis=positive(axis, np.ndim(x)), keepdims=True)
 
 
-def _sum_tangent(T: np.ndarray, ans: Any, x: Any, axis: Any = None, keepdims: Any = False, **keywords: Any) -> Any:
+def _sum_tangent(
+    T: np.ndarray, ans: Any, x: Any, axis: Any = None, keepdims: Any = False, **keywords: Any
+) -> Any:
     return NotImplemented if keywords else reduce_batch(T, ans, axis)
 
 
-def _sum_adjoint(A: np.ndarray, ans: Any, x: Any, axis: Any = None, keepdims: Any = False, **keywords: Any) -> Any:
+def _sum_adjoint(
+    A: np.ndarray, ans: Any, x: Any, axis: Any = None, keepdims: Any = False, **keywords: Any
+) -> Any:
     return NotImplemented if keywords else spread(A, x, axis)
 
 
@@ -134,7 +142,9 @@ def _diff_adjoint(A: np.ndarray, ans: Any, x: Any, n: int = 1, axis: int = -1) -
 defvector(
     anp.diff,
     tangents=[lambda T, ans, x, n=1, axis=-1: np.diff(T, n, behind(axis))],
-    adjoints=[lambda A, ans, x, n=1, axis=-1: _diff_adjoint(A, ans, x, n, axis) if np.size(ans) else NotImplemented],
+    adjoints=[
+        lambda A, ans, x, n=1, axis=-1: _diff_adjoint(A, ans, x, n, axis) if np.size(ans) else NotImplemented
+    ],
     edges=lambda ans, args, argnums, kwargs: 2 * int(np.size(ans)),
 )
 

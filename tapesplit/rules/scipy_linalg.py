@@ -31,7 +31,9 @@ def _covers(a: np.ndarray, b: np.ndarray, keywords: dict[str, Any]) -> bool:
     return a.ndim == 2 and not keywords and not np.iscomplexobj(a) and not np.iscomplexobj(b)
 
 
-def _matrix_tangent(T: np.ndarray, ans: Any, a: Any, b: Any, trans: Any = 0, lower: bool = False, **keywords: Any) -> Any:
+def _matrix_tangent(
+    T: np.ndarray, ans: Any, a: Any, b: Any, trans: Any = 0, lower: bool = False, **keywords: Any
+) -> Any:
     if not _covers(a, b, keywords):
         return NotImplemented
     T = np.tril(T) if lower else np.triu(T)
@@ -40,17 +42,23 @@ def _matrix_tangent(T: np.ndarray, ans: Any, a: Any, b: Any, trans: Any = 0, low
     return _columns(a, -(T @ ans), trans, lower=lower)
 
 
-def _side_tangent(T: np.ndarray, ans: Any, a: Any, b: Any, trans: Any = 0, lower: bool = False, **keywords: Any) -> Any:
+def _side_tangent(
+    T: np.ndarray, ans: Any, a: Any, b: Any, trans: Any = 0, lower: bool = False, **keywords: Any
+) -> Any:
     return _columns(a, T, trans, lower=lower) if _covers(a, b, keywords) else NotImplemented
 
 
-def _side_adjoint(A: np.ndarray, ans: Any, a: Any, b: Any, trans: Any = 0, lower: bool = False, **keywords: Any) -> Any:
+def _side_adjoint(
+    A: np.ndarray, ans: Any, a: Any, b: Any, trans: Any = 0, lower: bool = False, **keywords: Any
+) -> Any:
     if not _covers(a, b, keywords):
         return NotImplemented
     return _columns(a, A, 0 if _is_transposed(trans) else 1, lower=lower)
 
 
-def _matrix_adjoint(A: np.ndarray, ans: Any, a: Any, b: Any, trans: Any = 0, lower: bool = False, **keywords: Any) -> Any:
+def _matrix_adjoint(
+    A: np.ndarray, ans: Any, a: Any, b: Any, trans: Any = 0, lower: bool = False, **keywords: Any
+) -> Any:
     if not _covers(a, b, keywords):
         return NotImplemented
     back = _columns(a, A, 0 if _is_transposed(trans) else 1, lower=lower)

@@ -21,14 +21,26 @@ def _behind(axes: list[int]) -> list[int]:
 
 
 def _left_tangent(
-    T: np.ndarray, ans: Any, A: np.ndarray, B: np.ndarray, axes: Any = None, dot_axes: Any = ((), ()), mode: str = "full"
+    T: np.ndarray,
+    ans: Any,
+    A: np.ndarray,
+    B: np.ndarray,
+    axes: Any = None,
+    dot_axes: Any = ((), ()),
+    mode: str = "full",
 ) -> np.ndarray:
     (conv_a, conv_b), (dot_a, dot_b) = _pairs(A, axes, dot_axes)
     return convolve(T, B, [_behind(conv_a), conv_b], [_behind(dot_a), dot_b], mode)
 
 
 def _right_tangent(
-    T: np.ndarray, ans: Any, A: np.ndarray, B: np.ndarray, axes: Any = None, dot_axes: Any = ((), ()), mode: str = "full"
+    T: np.ndarray,
+    ans: Any,
+    A: np.ndarray,
+    B: np.ndarray,
+    axes: Any = None,
+    dot_axes: Any = ((), ()),
+    mode: str = "full",
 ) -> np.ndarray:
     (conv_a, conv_b), (dot_a, dot_b) = _pairs(A, axes, dot_axes)
     rows = convolve(A, T, [conv_a, _behind(conv_b)], [dot_a, _behind(dot_b)], mode)
@@ -42,7 +54,11 @@ def _adjoint(
     other, Y = ("B", B) if of == "A" else ("A", A)
     parsed, shapes = parse_axes(A.shape, B.shape, axes, dot_axes, mode)
     result, mine, theirs = parsed["out"], parsed[of], parsed[other]
-    back = "full" if mode == "valid" and any(map(int.__gt__, shapes[of]["conv"], shapes[other]["conv"])) else "valid"
+    back = (
+        "full"
+        if mode == "valid" and any(map(int.__gt__, shapes[of]["conv"], shapes[other]["conv"]))
+        else "valid"
+    )
     if mode == "same":
         widths = [(0, 0)] * G.ndim
         for axis, n in zip(result["conv"], shapes["B"]["conv"], strict=True):
@@ -68,8 +84,12 @@ defvector(
     convolve,
     tangents=[_left_tangent, _right_tangent],
     adjoints=[
-        lambda G, ans, A, B, axes=None, dot_axes=((), ()), mode="full": _adjoint(G, A, B, axes, dot_axes, mode, "A"),
-        lambda G, ans, A, B, axes=None, dot_axes=((), ()), mode="full": _adjoint(G, A, B, axes, dot_axes, mode, "B"),
+        lambda G, ans, A, B, axes=None, dot_axes=((), ()), mode="full": _adjoint(
+            G, A, B, axes, dot_axes, mode, "A"
+        ),
+        lambda G, ans, A, B, axes=None, dot_axes=((), ()), mode="full": _adjoint(
+            G, A, B, axes, dot_axes, mode, "B"
+        ),
     ],
     edges=_edges,
 )

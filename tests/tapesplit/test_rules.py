@@ -3,10 +3,11 @@
 import numpy as np
 import pytest
 from autograd.extend import defvjp, primitive
-from rule_cases import CASES
+from rule_cases import BEYOND, CASES
 from rule_cases_scipy import CASES as SCIPY_CASES
 
 from tapesplit import check_vector_rule, defvector
+from tapesplit.check import _check_calls
 from tapesplit.rules import registered
 
 
@@ -14,14 +15,23 @@ def _name(primitive):
     return getattr(primitive, "__name__", "primitive").replace("_", "")
 
 
-TABLE = [
-    pytest.param(*line, id=f"{_name(line[0])}-{number}") for number, line in enumerate([*CASES, *SCIPY_CASES])
-]
+def _table(lines):
+    return [pytest.param(*line, id=f"{_name(line[0])}-{number}") for number, line in enumerate(lines)]
 
 
-@pytest.mark.parametrize(("primitive", "args", "kwargs"), TABLE)
+@pytest.mark.parametrize(("primitive", "args", "kwargs"), _table([*CASES, *SCIPY_CASES]))
 def test_rule_equals_the_loop_over_autograds_rule(primitive, args, kwargs):
     check_vector_rule(primitive, *args, **kwargs)
+
+
+@pytest.mark.parametrize(("primitive", "args", "kwargs"), _table(BEYOND))
+def test_rule_is_right_where_autograds_is_not(primitive, args, kwargs):
+    active = [
+        i
+        for i, x in enumerate(args)
+        if isinstance(x, (np.ndarray, np.floating)) and np.asarray(x).dtype.kind in "fc"
+    ]
+    _check_calls(primitive, args, kwargs, active, autograd_is_right=False)
 
 
 def test_every_registered_primitive_is_in_the_table():

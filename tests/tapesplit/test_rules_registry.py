@@ -1,0 +1,280 @@
+"""The registry: what is registered when, what users register themselves, what counts as an edge, and how checks fail."""
+
+import subprocess
+import sys
+
+import autograd
+import autograd.numpy as anp
+import numpy as np
+import pytest
+from autograd.extend import defjvp, defvjp, primitive
+from autograd.scipy import special
+from autograd.scipy.stats import t
+
+from tapesplit import check_jacobian, check_vector_rule, defvector, parallel_jacobian
+from tapesplit.errors import RuleError
+from tapesplit.rules import count_edges, find_rule, loop_adjoint, loop_tangent
+from tapesplit.tape import TapeEntry
+
+
+def test_scipys_rules_come_with_its_modules_and_not_before():
+    code = (
+        "import sys, tapesplit\n"
+        "from tapesplit.rules import registered\n"
+        "late = ('autograd.scipy', 'scipy.stats', 'scipy.signal')\n"
+        "assert not [m for m in sys.modules if m.startswith(late)]\n"
+        "before = len(registered())\n"
+        "from autograd.scipy import special\n"
+        "assert tapesplit.rules.find_rule(special.erf) is not None\n"
+        "assert len(registered()) > before\n"
+    )
+    subprocess.run([sys.executable, "-W", "error", "-c", code], check=True)
+
+
+@pytest.mark.parametrize(
+    ("primitive", "args", "argnums", "edges"),
+    [
+        (anp.sin, (np.ones((2, 3)),), (0,), 6),
+        (anp.multiply, (np.ones((2, 3)), np.ones(3)), (0, 1), 12),
+        (anp.multiply, (np.ones((2, 3)), 2.0), (0,), 6),
+        (anp.where, (np.ones(3, bool), np.ones(3), 0.0), (1,), 3),
+        (anp.dot, (np.ones((2, 3)), np.ones((3, 4))), (0, 1), 48),
+        (anp.dot, (np.ones((2, 3)), np.ones((3, 4))), (1,), 24),
+        (anp.matmul, (np.ones((5, 2, 3)), np.ones((3, 4))), (1,), 120),
+        (anp.matmul, (np.ones(3), np.ones(3)), (0,), 3),
+        (anp.tensordot, (np.ones((2, 3, 4)), np.ones((3, 4, 5))), (0,), 120),
+        (anp.einsum, ("ij,jk->ik", np.ones((2, 3)), np.ones((3, 4))), (1, 2), 48),
+        (anp.outer, (np.ones(2), np.ones(3)), (0, 1), 12),
+        (anp.kron, (np.ones((2, 2)), np.ones((3, 1))), (0,), 12),
+        (anp.cross, (np.ones(3), np.ones(3)), (0,), 6),
+        (anp.sum, (np.ones((2, 3)),), (0,), 6),
+        (anp.cumsum, (np.ones(5),), (0,), 5),
+        (anp.trace, (np.ones((3, 4)),), (0,), 3),
+        (anp.diff, (np.ones(5),), (0,), 8),
+        (anp.sort, (np.ones(5),), (0,), 0),
+        (anp.reshape, (np.ones((2, 3)), 6), (0,), 0),
+        (anp.pad, (np.ones(3), 1, "constant"), (0,), 0),
+        (anp.conj, (np.ones(3),), (0,), 0),
+        (anp.linalg.solve, (np.eye(3), np.ones((3, 2))), (1,), 18),
+        (anp.linalg.solve, (np.eye(3), np.ones((3, 2))), (0, 1), 54),
+        (anp.linalg.inv, (np.eye(3),), (0,), 54),
+        (anp.linalg.det, (np.eye(3),), (0,), 9),
+        (anp.linalg.eigh, (np.eye(3),), (0,), 108),
+        (anp.fft.fft, (np.ones(8),), (0,), 32),
+    ],
+)
+def test_edges(primitive, args, argnums, edges):
+    assert count_edges(primitive, primitive(*args), args, argnums, {}) == edges
+
+
+def test_svd_and_triangular_edges_grow_with_the_matrix():
+    from autograd.scipy.linalg import solve_triangular
+
+    wide = np.ones((2, 5))
+    assert count_edges(anp.linalg.svd, anp.linalg.svd(wide), (wide,), (0,), {}) == 8 * 10 * 2
+    args = (np.eye(4), np.ones(4))
+    assert count_edges(solve_triangular, args[1], args, (1,), {}) == 8
+
+
+def test_signal_edges_are_products_of_elements():
+    from autograd.scipy.signal import convolve
+
+    args = (np.ones(5), np.ones(3))
+    assert count_edges(convolve, convolve(*args), args, (0, 1), {}) == 30
+
+
+def test_unregistered_primitive_counts_every_pair():
+    assert count_edges(anp.linspace, np.ones(5), (0.0, 1.0, 5), (0, 1), {}) == 10
+
+
+@pytest.fixture
+def cube():
+    @primitive
+    def cube(x):
+        return x**3
+
+    defvjp(cube, lambda ans, x: lambda g: g * 3 * x**2)
+    return cube
+
+
+def test_user_primitive_takes_the_loop_until_it_has_a_rule(cube):
+    x = np.array([1.0, 2.0])
+    assert find_rule(cube) is None
+    before = parallel_jacobian(cube)(x)
+    defvector(cube, lambda ans, x: 3 * x**2)
+    assert find_rule(cube) is not None
+    check_vector_rule(cube, x)
+    np.testing.assert_array_equal(parallel_jacobian(cube)(x), before)
+
+
+def test_user_rule_with_bulk_functions(cube):
+    defvector(
+        cube,
+        tangents=[lambda T, ans, x: T * 3 * x**2],
+        adjoints=[lambda A, ans, x: A * 3 * x**2],
+    )
+    check_vector_rule(cube, np.ones((2, 3)))
+
+
+@pytest.mark.parametrize("kind", ["partial", "tangent", "adjoint", "shape"])
+def test_check_names_what_is_wrong(cube, kind):
+    right = {"tangents": [lambda T, ans, x: T * 3 * x**2], "adjoints": [lambda A, ans, x: A * 3 * x**2]}
+    if kind == "partial":
+        defvector(cube, lambda ans, x: 2 * x**2)
+        message = r"adjoint rule of cube\(<float64 \(3,\)>\) by argument 0 differs .* instead of"
+    elif kind == "tangent":
+        defvector(cube, **{**right, "tangents": [lambda T, ans, x: T]})
+        message = "the tangent rule of cube"
+    elif kind == "adjoint":
+        defvector(cube, **{**right, "adjoints": [lambda A, ans, x: A]})
+        message = "the adjoint rule of cube"
+    else:
+        defvector(cube, **{**right, "adjoints": [lambda A, ans, x: A.sum(axis=1)]})
+        message = r"its shape is \(\d+,\) instead of"
+    with pytest.raises(AssertionError, match=message):
+        check_vector_rule(cube, np.full(3, 2.0))
+
+
+def test_check_of_nothing_is_an_error(cube):
+    with pytest.raises(ValueError, match=r"nothing to check: cube has no vector rule"):
+        check_vector_rule(cube, np.ones(3))
+    with pytest.raises(ValueError, match=r"but for none of these arguments"):
+        check_vector_rule(anp.sin, np.array([1, 2]))
+
+
+def test_check_jacobian_finds_a_wrong_rule(cube):
+    check_jacobian(lambda x: cube(x) * x[0], np.array([1.0, 2.0]))
+    defvector(cube, lambda ans, x: x)
+    with pytest.raises(AssertionError, match="differs from autograd.jacobian"):
+        check_jacobian(cube, np.array([2.0]))
+
+
+def test_check_jacobian_finds_a_wrong_derivative():
+    @primitive
+    def liar(x):
+        return 2.0 * x
+
+    defvjp(liar, lambda ans, x: lambda g: g)
+    with pytest.raises(AssertionError, match="differs from central differences"):
+        check_jacobian(liar, np.ones(2))
+
+
+def test_defvector_needs_exactly_one_kind_of_rule(cube):
+    with pytest.raises(TypeError, match="got neither"):
+        defvector(cube)
+    with pytest.raises(TypeError, match="got both"):
+        defvector(cube, 1, tangents=[lambda T, ans, x: T])
+
+
+def test_argument_without_derivative():
+    order, x = np.array([1.5]), np.array([0.5])
+    with pytest.raises(RuleError, match="no derivative for this argument"):
+        parallel_jacobian(lambda n: special.gammainc(n, x))(order)
+    with pytest.raises(NotImplementedError):
+        autograd.jacobian(lambda df: t.cdf(x, df))(order)
+    with pytest.raises(RuleError):
+        parallel_jacobian(lambda df: t.cdf(x, df))(order)
+
+
+def test_primitive_without_any_rule():
+    @primitive
+    def opaque(x):
+        return x + 1.0
+
+    with pytest.raises(RuleError, match="autograd has no VJP for 'opaque'"):
+        parallel_jacobian(opaque)(np.ones(2))
+
+
+def _entry(primitive, *args):
+    return TapeEntry(primitive, (0,), (0,), args, {}, primitive(*args))
+
+
+def test_loop_prefers_the_vjp_to_a_failing_jvp(cube):
+    def broken(g, ans, x):
+        raise NameError
+
+    defjvp(cube, broken)
+    x = np.array([1.0, 2.0])
+    np.testing.assert_array_equal(loop_tangent(np.eye(2), _entry(cube, x), 0), np.diag(3 * x**2))
+
+
+def test_loop_carries_complex_directions():
+    """A VJP alone gives both parts of the derivative of a complex value."""
+    x = np.array([0.3, -0.2, 0.5, 0.1])
+    F = np.fft.fft(np.eye(4))
+    entry = _entry(anp.fft.fft, x)
+    np.testing.assert_allclose(loop_tangent(np.eye(4), entry, 0), F, atol=1e-14)
+    np.testing.assert_allclose(loop_adjoint(1j * np.eye(4), entry)[0], np.real(1j * F), atol=1e-14)
+    z = x + 1j
+    np.testing.assert_allclose(loop_tangent(1j * np.eye(4), _entry(anp.fft.fft, z), 0), 1j * F, atol=1e-14)
+
+
+@pytest.mark.parametrize(
+    "fun",
+    [
+        lambda x: anp.abs(anp.exp(1j * x) * x),
+        lambda x: anp.real(anp.exp(1j * anp.abs(x + 1j * x**2))),
+        lambda x: anp.imag(anp.exp(1j * anp.real(anp.exp(1j * x) * (1 + 2j)))),
+        lambda x: anp.imag(anp.fft.fft(x)),
+        lambda x: anp.real(anp.conj(x * 1j + x) * (x + 2j)),
+        lambda x: anp.angle(x + 1j * x**2),
+        lambda x: anp.abs(anp.fft.ifft(anp.fft.fft(x) * anp.array([1.0, 2j, 3.0]))),
+        lambda x: anp.real(anp.linalg.solve(anp.outer(x, x) + 1j * anp.eye(3), x + 0j)),
+    ],
+)
+def test_complex_intermediates_of_a_real_function(fun):
+    check_jacobian(fun, np.array([0.3, -1.2, 2.0]))
+
+
+@pytest.mark.parametrize(
+    ("fun", "x"),
+    [
+        (lambda x: 1.0 / x, np.array([0.0, 1.0])),
+        (anp.sqrt, np.array([0.0, 4.0])),
+        (anp.log, np.array([0.0, 1.0])),
+        (lambda x: x / 0.0, np.array([1.0, 2.0])),
+        (lambda x: anp.linalg.norm(x), np.zeros(3)),
+        (lambda x: 1.0 / x, 0.0),
+        (anp.log, 0.0),
+    ],
+)
+def test_singular_points_give_what_autograd_gives(fun, x):
+    with np.errstate(all="ignore"):
+        expected = autograd.jacobian(fun)(x)
+        for method in ("tangent", "adjoint"):
+            found = parallel_jacobian(fun, method=method)(x)
+            diagonal = np.eye(np.size(x), dtype=bool) if np.ndim(expected) == 2 else ...
+            np.testing.assert_array_equal(found[diagonal], expected[diagonal])
+
+
+def test_product_with_a_zero_gives_what_autograd_gives():
+    x = np.array([0.0, 2.0, 3.0])
+    with np.errstate(all="ignore"):
+        found = parallel_jacobian(anp.prod, method="adjoint")(x)
+        np.testing.assert_array_equal(found, autograd.jacobian(anp.prod)(x))
+
+
+def test_gradients_of_gradients():
+    """The tape of a gradient holds autograd's helpers: untake, sums of adjoints, adjoints of products."""
+    A = np.random.default_rng(0).normal(size=(4, 3))
+
+    def energy(x):
+        return (
+            anp.sum(anp.tanh(anp.dot(A, x)) ** 2) + anp.tensordot(x, x, 1) * x[0] + anp.sum(x[[0, 0, 2]] ** 3)
+        )
+
+    x = np.array([0.3, -0.2, 0.5])
+    for method in ("auto", "tangent", "adjoint"):
+        hessian = parallel_jacobian(autograd.grad(energy), method=method)(x)
+        np.testing.assert_allclose(hessian, autograd.hessian(energy)(x), atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "fun", [anp.exp, lambda x: 2.0 * x / 3.0, lambda x: x[::-1] * x, anp.abs, lambda x: anp.dot(x, x) * x]
+)
+def test_single_precision_stays(fun):
+    x = np.array([0.5, 2.0, -1.0], dtype=np.float32)
+    expected = autograd.jacobian(fun)(x)
+    assert expected.dtype == np.float32
+    for method in ("tangent", "adjoint"):
+        assert parallel_jacobian(fun, method=method)(x).dtype == np.float32
