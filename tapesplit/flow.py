@@ -21,8 +21,8 @@ from tapesplit.graph import BoolArray, IntArray, TapeGraph, frontier
 
 __all__ = ["FLOW_BUDGET", "MinimumCut", "minimum_cut"]
 
-FLOW_BUDGET: Final = 4_000_000
-"""Vertices times elements that one flow may take: up to 100 ns each."""
+FLOW_BUDGET: Final = 2_000_000
+"""Vertices times elements that one flow may take: up to 0.3 µs each."""
 _SUPPLY: Final = 0
 _SOURCE: Final = 1
 _SINK: Final = 2
