@@ -89,11 +89,13 @@ def write_plot(path: Path, results: Results, peers: Sequence[str]) -> None:
             y = position + offsets[peer]
             axes.plot([1, ratio], [y, y], color=COLORS[peer], linewidth=1.5)
             axes.plot(ratio, y, "o", color=COLORS[peer], label=peer if position == 0 else None)
+            side = {"xytext": (6, 0)} if ratio >= 1 else {"xytext": (-6, 0), "ha": "right"}
             axes.annotate(
-                f"{_ratio(ratio)}", (ratio, y), (6, 0), textcoords="offset points", va="center", fontsize=7
+                _ratio(ratio), (ratio, y), textcoords="offset points", va="center", fontsize=7, **side
             )
     axes.axvline(1, color="black", linewidth=1)
     axes.set_xscale("log")
+    axes.xaxis.set_major_formatter("{x:g}")
     axes.margins(x=0.12)
     axes.set_yticks(range(len(names)), names)
     axes.set_xlabel("time of a later call, in times of tapesplit (left of 1: faster than tapesplit)")
