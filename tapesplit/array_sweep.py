@@ -25,6 +25,7 @@ from tapesplit.rules import (
     loop_adjoint,
     loop_tangent,
 )
+from tapesplit.rules.axes import fold, real_like
 from tapesplit.tape import Tape
 
 __all__ = ["ArraySweep", "compile_array_sweep"]
@@ -362,11 +363,11 @@ def _scaled_up(batch: Batch, partial: Any, value: Any) -> Batch:
     shape = np.shape(value)
     if isinstance(batch, Diagonal):
         if batch.values.shape == shape:
-            return Diagonal(batch.start, _real_if(np.broadcast_to(batch.values * partial, shape), value))
+            return Diagonal(batch.start, real_like(np.broadcast_to(batch.values * partial, shape), value))
         batch = batch.dense()
     rows = _lift(batch.rows, len(shape))
     one = isinstance(partial, int) and partial == 1
-    rows = _real_if(rows if one else rows * partial, value)
+    rows = real_like(rows if one else rows * partial, value)
     if one or rows.shape[1:] != shape:
         return Rows(batch.start, np.broadcast_to(rows, (len(rows), *shape)))
     return Rows(batch.start, rows, owned=True)
@@ -377,26 +378,12 @@ def _scaled_down(batch: Batch, partial: Any, value: Any) -> Batch:
     shape = np.shape(value)
     if isinstance(batch, Diagonal):
         if batch.values.shape == shape:
-            return Diagonal(batch.start, _real_if(np.broadcast_to(batch.values * partial, shape), value))
+            return Diagonal(batch.start, real_like(np.broadcast_to(batch.values * partial, shape), value))
         batch = batch.dense()
     one = isinstance(partial, int) and partial == 1
     rows = batch.rows if one else batch.rows * partial
-    folded = _real_if(fold(rows, shape), value)
+    folded = real_like(fold(rows, shape), value)
     return Rows(batch.start, folded, owned=not one and folded is rows)
-
-
-def _real_if(rows: np.ndarray, value: Any) -> np.ndarray:
-    """Directions of a real value are real."""
-    return np.real(rows) if np.iscomplexobj(rows) and not np.iscomplexobj(value) else rows
-
-
-def fold(rows: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
-    """Sum directions ``(k, *broadcast)`` over the axes along which a value of this shape was broadcast."""
-    extra = rows.ndim - 1 - len(shape)
-    if extra:
-        rows = rows.sum(axis=tuple(range(1, 1 + extra)))
-    stretched = tuple(a + 1 for a, n in enumerate(shape) if n == 1 and rows.shape[a + 1] != 1)
-    return rows.sum(axis=stretched, keepdims=True) if stretched else rows
 
 
 def _flat(rows: np.ndarray) -> np.ndarray:
@@ -424,5 +411,5 @@ def _scattered(batch: Batch, moves: IndexMap, value: Any) -> Batch:
         if block is not None:
             return Diagonal(batch.start + block.start, batch.values.reshape(-1)[block].reshape(shape))
         batch = batch.dense()
-    rows = _real_if(moves.scatter(_flat(batch.rows)), value)
+    rows = real_like(moves.scatter(_flat(batch.rows)), value)
     return Rows(batch.start, rows.reshape(len(rows), *shape))

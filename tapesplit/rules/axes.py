@@ -4,6 +4,8 @@ from typing import Any
 
 import numpy as np
 
+from tapesplit.leaves import flatten
+
 __all__ = ["behind", "fold", "positive", "real_like", "reduce_batch", "spread"]
 
 
@@ -43,5 +45,5 @@ def fold(X: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
 
 
 def real_like(X: np.ndarray, value: Any) -> np.ndarray:
-    """Take the real part of directions of a real value."""
-    return np.real(X) if np.iscomplexobj(X) and not np.iscomplexobj(value) else X
+    """Take the real part of directions of a real value, which may be a container."""
+    return np.real(X) if np.iscomplexobj(X) and not np.iscomplexobj(flatten(value)) else X

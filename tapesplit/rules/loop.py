@@ -129,4 +129,4 @@ def _stacked(rows: list[np.ndarray], like: Any) -> np.ndarray:
         return np.zeros((0, *shape))
     stacked = np.stack(rows).reshape(len(rows), *shape)
     # Some rules leave an imaginary part in the directions of real values.
-    return real_like(stacked, flatten(like))
+    return real_like(stacked, like)
