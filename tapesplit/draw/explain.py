@@ -6,8 +6,16 @@ from itertools import groupby
 from typing import Final
 
 from jcdp_core import Mode
-from tapesplit.draw.numbers import count, ratio
-from tapesplit.draw.rows import LinkRow, StepRow, link_rows, operation_counts, primitive_name, step_rows
+from tapesplit.draw.numbers import count, seconds_text
+from tapesplit.draw.rows import (
+    LinkRow,
+    StepRow,
+    link_rows,
+    operation_counts,
+    predicted_times,
+    primitive_name,
+    step_rows,
+)
 from tapesplit.plan import JacobianPlan
 from tapesplit.rules import find_rule
 from tapesplit.separators import Separator
@@ -16,6 +24,8 @@ __all__ = ["advice", "decisions"]
 
 _MOST: Final = 6
 """So many cuts, or groups of links, get a sentence each."""
+_WORTH_THREADS: Final = 6.0e-4
+"""Seconds below which plans do not consider threads."""
 _CUT_REASONS: Final = {
     "minimal": "no cut of the whole tape is narrower",
     "cost": "the cheapest chain on one machine needs it",
@@ -44,7 +54,7 @@ def decisions(plan: JacobianPlan) -> tuple[str, ...]:
     >>> print(*decisions(plan), sep="\n")
     Not cut: no interface is narrow enough for a cut to pay.
     The only link is swept in tangent mode with 3 directions, 27 fma; adjoint mode would take 27.
-    One of 2 machines works: each step needs the one before.
+    One machine works: there is only one task.
     """
     return (*_cuts(plan), *_modes(plan), _machines(plan))
 
@@ -120,23 +130,27 @@ def _only_mode(plan: JacobianPlan, row: LinkRow) -> str:
 
 
 def _machines(plan: JacobianPlan) -> str:
-    """Say how many machines work and what that gains."""
-    used = len({task.machine for task in plan.tasks})
+    """Say how many machines work, and what that gains or why there is only one."""
+    seconds = sum(task.seconds for task in plan.tasks)
     if plan.machines == 1:
-        return "One machine was planned for."
-    if used == 1:
-        return f"One of {plan.machines} machines works: {_why_one(plan)}."
+        return f"One machine works: {_why_one(plan, seconds)}."
+    makespan = max(finish for _, finish in predicted_times(plan))
     return (
-        f"{used} of {plan.machines} machines work: together they take {count(plan.makespan)} instead of "
-        f"{count(plan.fma)} fma, {ratio(plan.fma / plan.makespan)} × less."
+        f"{plan.machines} machines work: together they are predicted to take {seconds_text(makespan)}, "
+        f"one would take {seconds_text(seconds)}."
     )
 
 
-def _why_one(plan: JacobianPlan) -> str:
+def _why_one(plan: JacobianPlan, seconds: float) -> str:
     """Why no second machine has anything to do."""
     if all(len(task.needs) < 2 for task in plan.tasks):
-        return "each step needs the one before"
-    return "no order of the steps in parallel is faster"
+        return "each task needs the one before" if len(plan.tasks) > 1 else "there is only one task"
+    if seconds < _WORTH_THREADS:
+        return f"all tasks are predicted to take {seconds_text(seconds)}, too little for threads to pay"
+    locked = sum(task.seconds for task in plan.tasks if not task.releases_lock)
+    if locked > seconds / 2:
+        return f"{locked / seconds:.0%} of the predicted time would hold Python's lock, one thread at a time"
+    return "no more were asked for, or threads were predicted to gain less than a tenth"
 
 
 def advice(plan: JacobianPlan) -> tuple[str, ...]:
@@ -161,7 +175,7 @@ def advice(plan: JacobianPlan) -> tuple[str, ...]:
     The function's values never pass through an interface much narrower than its 3 inputs or outputs. One
     that is narrower would be a place to cut.
     """
-    return tuple(filter(None, (_loops(plan), _interface(plan), _bottleneck(plan), _spare_machines(plan))))
+    return tuple(filter(None, (_loops(plan), _interface(plan), _bottleneck(plan))))
 
 
 def _loops(plan: JacobianPlan) -> str:
@@ -218,26 +232,6 @@ def _bottleneck(plan: JacobianPlan) -> str:
 def _covered(step: StepRow) -> str:
     """Name the links that a step's result covers."""
     return f"link {step.first}" if step.first == step.last else f"links {step.first} to {step.last}"
-
-
-def _spare_machines(plan: JacobianPlan) -> str:
-    """Say whether more machines would help."""
-    path = max(_finish_on_unlimited(plan))
-    if plan.machines == 1 and path < 0.8 * plan.makespan:
-        return (
-            f"More machines would help: with enough of them these steps take {count(path)} fma instead of "
-            f"{count(plan.fma)}."
-        )
-    return ""
-
-
-def _finish_on_unlimited(plan: JacobianPlan) -> list[int]:
-    """When each step would finish if machines were no limit."""
-    sequence = plan.solution.sequence
-    finish: list[int] = []
-    for cost, needs in zip(sequence.costs, sequence.predecessors, strict=True):
-        finish.append(cost + max((finish[need] for need in needs), default=0))
-    return finish
 
 
 def _plural(number: int, noun: str) -> str:

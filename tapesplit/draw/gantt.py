@@ -1,10 +1,11 @@
-"""The Gantt chart of a plan: what each machine does when, as planned and, below it, as measured."""
+"""The Gantt chart of a plan: what each machine does when, as predicted and, below it, as measured."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Final, Protocol
 
 from tapesplit.draw.numbers import count, seconds_text
-from tapesplit.draw.rows import StepRow, step_rows
+from tapesplit.draw.rows import predicted_times, step_rows
 from tapesplit.draw.scene import Box, Label, Line, Scene, Shape
 from tapesplit.plan import JacobianPlan
 
@@ -13,7 +14,18 @@ __all__ = ["Timed", "gantt_scene"]
 _LEFT: Final = 150.0
 _WIDTH: Final = 760.0
 _LANE: Final = 30.0
-_TOP: Final = 40.0
+_TOP: Final = 34.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Bar:
+    """A bar between two parts, 0 to 1, of the chart's width."""
+
+    start: float
+    finish: float
+    style: str
+    text: str
+    tip: str
 
 
 class Timed(Protocol):
@@ -37,7 +49,7 @@ class Timed(Protocol):
 
 
 def gantt_scene(plan: JacobianPlan, records: Sequence[Timed] | None = None) -> Scene:
-    """Draw the schedule, and the measured times below it if there are any.
+    """Draw the schedule in fma, or predicted and measured times in seconds where there are measured ones.
 
     Parameters
     ----------
@@ -49,71 +61,72 @@ def gantt_scene(plan: JacobianPlan, records: Sequence[Timed] | None = None) -> S
     Returns
     -------
     Scene
-        Planned and measured time fill the same width, so that their shares can be compared.
+        One lane a machine; with records two of them, on the same scale of time.
     """
     machines = sorted({task.machine for task in plan.tasks})
-    lanes = 2 if records else 1
-    shapes: list[Shape] = [_axis_label(f"planned: {count(plan.makespan)} fma", 0)]
-    for row, machine in enumerate(machines):
-        y = _TOP + row * (lanes * _LANE + 12)
-        shapes.append(_lane_label(f"machine {machine + 1}" + " planned" * (lanes == 2), y))
-        shapes += _planned(plan, machine, y)
-        if records:
-            shapes.append(_lane_label("measured", y + _LANE))
-            shapes += _measured(plan, records, machine, y + _LANE)
-    if records:
-        shapes.append(_axis_label(f"measured: {seconds_text(max(r.finish for r in records))}", 1))
-    height = _TOP + len(machines) * (lanes * _LANE + 12) + 8
-    shapes.append(Line(((_LEFT, _TOP - 6), (_LEFT, height - 12)), "axis"))
-    shapes.append(Line(((_LEFT + _WIDTH, _TOP - 6), (_LEFT + _WIDTH, height - 12)), "axis"))
-    description = "The table of steps has the same numbers."
-    return Scene(_LEFT + _WIDTH + 16, height, "Schedule of the machines", description, tuple(shapes))
+    if not records:
+        lanes = [(f"machine {machine + 1}", _planned(plan, machine)) for machine in machines]
+        return _scene(lanes, f"{count(plan.makespan)} fma")
+    predicted = predicted_times(plan)
+    end = max(*(finish for _, finish in predicted), *(record.finish for record in records))
+    lanes = []
+    for machine in machines:
+        tasks = [
+            (index, *times) for index, times in enumerate(predicted) if plan.tasks[index].machine == machine
+        ]
+        lanes.append((f"machine {machine + 1} predicted", _timed(plan, tasks, end, "predicted")))
+        tasks = [
+            (record.index, record.start, record.finish) for record in records if record.machine == machine
+        ]
+        lanes.append(("measured", _timed(plan, tasks, end, "measured")))
+    return _scene(lanes, seconds_text(end))
 
 
-def _axis_label(text: str, side: int) -> Label:
-    """Say what the width of the chart stands for."""
-    return Label(_LEFT + side * _WIDTH, 22, text, "muted", "end" if side else "start")
+def _scene(lanes: Sequence[tuple[str, Sequence[_Bar]]], end: str) -> Scene:
+    """Draw lanes below each other, over an axis from 0 to the end."""
+    right, bottom = _LEFT + _WIDTH, _TOP + len(lanes) * _LANE
+    shapes: list[Shape] = [
+        Label(_LEFT, 22, "0", "muted", "middle"),
+        Label(right, 22, end, "muted", "end"),
+        Line(((_LEFT, 28), (_LEFT, bottom)), "axis"),
+        Line(((right, 28), (right, bottom)), "axis"),
+    ]
+    for row, (name, bars) in enumerate(lanes):
+        y = _TOP + row * _LANE
+        shapes.append(Label(_LEFT - 10, y + _LANE / 2 + 2, name, anchor="end"))
+        for bar in bars:
+            width = max((bar.finish - bar.start) * _WIDTH, 1.5)
+            lines = (bar.text,) if width > 8 + 7 * len(bar.text) else ()
+            x = _LEFT + bar.start * _WIDTH
+            shapes.append(Box(x, y, width, _LANE - 6, bar.style, lines, bar.tip))
+    description = "The table of steps has the planned numbers."
+    return Scene(right + 16, bottom + 12, "Machines over time", description, tuple(shapes))
 
 
-def _lane_label(text: str, y: float) -> Label:
-    """Name a lane."""
-    return Label(_LEFT - 10, y + _LANE / 2 + 2, text, anchor="end")
-
-
-def _planned(plan: JacobianPlan, machine: int, y: float) -> list[Shape]:
-    """Place the bars of the planned steps of one machine."""
+def _planned(plan: JacobianPlan, machine: int) -> list[_Bar]:
+    """Bars of the planned steps of one machine."""
     end = plan.makespan
     return [
-        _bar((row.start / end, row.finish / end), y, row.mode.name.lower(), str(row.number), _tip(row))
+        _Bar(
+            row.start / end,
+            row.finish / end,
+            row.mode.name.lower(),
+            str(row.number),
+            f"step {row.number}: {row.operation}\n{count(row.cost)} fma from {count(row.start)} on",
+        )
         for row in step_rows(plan)
         if row.machine == machine + 1
     ]
 
 
-def _tip(row: StepRow) -> str:
-    """Say what a planned bar is."""
-    times = f"{count(row.cost)} fma, from {count(row.start)} to {count(row.finish)}"
-    return f"step {row.number}: {row.operation}\n{times}"
-
-
-def _measured(plan: JacobianPlan, records: Sequence[Timed], machine: int, y: float) -> list[Shape]:
-    """Place the bars of the measured tasks of one machine; a task may be several steps."""
-    end = max(record.finish for record in records)
-    bars: list[Shape] = []
-    for record in records:
-        if record.machine != machine:
-            continue
-        task = plan.tasks[record.index]
+def _timed(
+    plan: JacobianPlan, tasks: Sequence[tuple[int, float, float]], end: float, kind: str
+) -> list[_Bar]:
+    """Bars of tasks with their times in seconds; a task may be several steps."""
+    bars = []
+    for index, start, finish in tasks:
+        task = plan.tasks[index]
         steps = ", ".join(str(step + 1) for step in task.steps)
-        seconds = seconds_text(record.finish - record.start)
-        tip = f"measured, step {steps}: {seconds}\n{count(task.fma)} fma planned"
-        bars.append(_bar((record.start / end, record.finish / end), y, task.mode.name.lower(), steps, tip))
+        tip = f"{kind}, step {steps}: {seconds_text(finish - start)}\n{count(task.fma)} fma planned"
+        bars.append(_Bar(start / end, finish / end, task.mode.name.lower(), steps, tip))
     return bars
-
-
-def _bar(span: tuple[float, float], y: float, style: str, text: str, tip: str) -> Box:
-    """Place one bar; its text is left out where there is no room."""
-    start, finish = span
-    width = max((finish - start) * _WIDTH, 1.5)
-    lines = (text,) if width > 8 + 7 * len(text) else ()
-    return Box(_LEFT + start * _WIDTH, y, width, _LANE - 6, style, lines, tip)

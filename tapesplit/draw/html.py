@@ -12,7 +12,7 @@ from tapesplit.draw.bars import comparison_scene, profile_scene
 from tapesplit.draw.explain import advice, decisions
 from tapesplit.draw.gantt import Timed, gantt_scene
 from tapesplit.draw.numbers import bytes_text, count, ratio, seconds_text, shape_text, shorten
-from tapesplit.draw.rows import link_rows, step_rows
+from tapesplit.draw.rows import link_rows, predicted_times, step_rows
 from tapesplit.draw.scene import STYLES, Scene
 from tapesplit.draw.split import split_scene
 from tapesplit.draw.svg import scene_css, to_svg
@@ -35,8 +35,8 @@ _WIDTHS: Final = (
 )
 _PLANNED: Final = "Each bar is a step."
 _MEASURED: Final = (
-    "Planned bars are steps, scaled to the makespan; measured bars are tasks, which may be several steps "
-    "that are one sweep, scaled to the measured total."
+    "Predicted and measured tasks on the same scale of time. A task is a step, or several steps that are one "
+    "sweep. Gaps are time that the coordinator takes, or waits for the other machine."
 )
 _BRACKETS: Final = "Each step spans the links whose Jacobian it yields; the last one spans them all."
 _TREE: Final = (
@@ -156,6 +156,7 @@ def _summary(plan: JacobianPlan, records: Sequence[Timed] | None) -> str:
         ("peak memory of Jacobians", bytes_text(plan.peak_bytes)),
     ]
     if records:
+        facts.append(("predicted", seconds_text(max(finish for _, finish in predicted_times(plan)))))
         facts.append(("measured", seconds_text(max(record.finish for record in records))))
     cards = [f"<div><dt>{escape(name)}</dt><dd>{escape(value)}</dd></div>" for name, value in facts]
     return f"{_lead(sentence)}<dl>{''.join(cards)}</dl>"

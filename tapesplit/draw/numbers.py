@@ -39,14 +39,15 @@ def seconds_text(seconds: float) -> str:
 
     Examples
     --------
-    >>> seconds_text(0.00342), seconds_text(4.2e-5), seconds_text(2.5), seconds_text(0)
-    ('3.4 ms', '42 µs', '2.5 s', '0 s')
+    >>> seconds_text(0.00342), seconds_text(4.2e-5), seconds_text(2.5), seconds_text(6e-11), seconds_text(0)
+    ('3.4 ms', '42 µs', '2.5 s', '0.06 ns', '0 s')
     """
     if seconds == 0:
         return "0 s"
-    unit, size = ("s", 1.0) if seconds >= 1 else ("ms", 1e-3) if seconds >= 1e-3 else ("µs", 1e-6)
-    value = seconds / size
-    return f"{value:.1f} {unit}" if value < 10 else f"{value:.0f} {unit}"
+    units = {"s": 1.0, "ms": 1e-3, "µs": 1e-6, "ns": 1e-9}
+    unit = next((unit for unit, size in units.items() if seconds >= size), "ns")
+    value = seconds / units[unit]
+    return f"{value:.2g} {unit}" if value < 10 else f"{value:.0f} {unit}"
 
 
 def bytes_text(size: float) -> str:

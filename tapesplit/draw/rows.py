@@ -8,7 +8,15 @@ from jcdp_core import Mode
 from tapesplit.draw.numbers import count
 from tapesplit.plan import JacobianPlan
 
-__all__ = ["LinkRow", "StepRow", "link_rows", "operation_counts", "primitive_name", "step_rows"]
+__all__ = [
+    "LinkRow",
+    "StepRow",
+    "link_rows",
+    "operation_counts",
+    "predicted_times",
+    "primitive_name",
+    "step_rows",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +128,20 @@ def step_rows(plan: JacobianPlan) -> tuple[StepRow, ...]:
             sequence.operations, sequence.costs, sequence.predecessors, tasks, strict=True
         )
     )  # fmt: skip
+
+
+def predicted_times(plan: JacobianPlan) -> tuple[tuple[float, float], ...]:
+    """Return when each task is predicted to start and to finish, in seconds.
+
+    Each machine goes through its tasks in planned order and waits for nothing but the results that they need.
+    """
+    free: dict[int, float] = {}
+    times: list[tuple[float, float]] = []
+    for task in plan.tasks:
+        start = max([free.get(task.machine, 0.0), *(times[need][1] for need in task.needs)])
+        times.append((start, start + task.seconds))
+        free[task.machine] = times[-1][1]
+    return tuple(times)
 
 
 def primitive_name(plan: JacobianPlan, entry: int) -> str:

@@ -125,7 +125,7 @@ def _arcs(plan: JacobianPlan, folded: Folded, grid: _Grid) -> list[Shape]:
 
 
 def _through(centers: list[tuple[float, float]]) -> tuple[tuple[float, float], ...]:
-    """Lead from the first box's right side, straight past the columns between, to the last one's left side."""
+    """Lead from the right side of the first box straight past the columns between to the last box."""
     half = _BOX[0] / 2
     sides = [(x + side, y) for x, y in centers for side in (-half, half)]
     return tuple(sides[1:-1])

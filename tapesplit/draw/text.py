@@ -6,8 +6,8 @@ from math import prod
 from typing import Final, Literal
 
 from tapesplit.draw.explain import advice, decisions
-from tapesplit.draw.numbers import bytes_text, count, ratio, shape_text, shorten
-from tapesplit.draw.rows import LinkRow, StepRow, link_rows, step_rows
+from tapesplit.draw.numbers import bytes_text, count, ratio, seconds_text, shape_text, shorten
+from tapesplit.draw.rows import LinkRow, StepRow, link_rows, predicted_times, step_rows
 from tapesplit.plan import JacobianPlan
 
 __all__ = ["describe", "signature"]
@@ -159,6 +159,7 @@ def _totals(plan: JacobianPlan) -> list[str]:
         ("plan", f"{count(plan.fma)} fma", "work of all machines together"),
         ("makespan", f"{count(plan.makespan)} fma", f"on {_machines(plan)}, {_gain(plan)}"),
         ("lower bound", f"{count(plan.solution.lower_bound)} fma", proof),
+        ("run time", seconds_text(max(finish for _, finish in predicted_times(plan))), "predicted"),
         ("peak memory", bytes_text(plan.peak_bytes), "of Jacobians, without the values inside a sweep"),
     ]
     return _table(None, rows, "<><", None)

@@ -1,0 +1,123 @@
+"""One function's Jacobian timed against ``autograd.jacobian``, after a check that the two are equal."""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from statistics import median
+from typing import Any, Final
+
+import autograd
+import numpy as np
+
+from tapesplit.draw.numbers import ratio, seconds_text
+from tapesplit.errors import WrongJacobianError
+from tapesplit.jacobian import parallel_jacobian
+
+__all__ = ["Comparison", "compare"]
+
+_TOLERANCE: Final = 1e-8
+"""Largest difference that counts as rounding, relative to the largest entry."""
+_SPAN: Final = 0.5
+"""Seconds to repeat a call for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Times of one Jacobian in both packages.
+
+    Parameters
+    ----------
+    error
+        Largest difference of the two Jacobians, relative to the largest entry.
+    first
+        Seconds of the first call of tapesplit, with planning.
+    ours, theirs
+        Median seconds of later calls of tapesplit and of ``autograd.jacobian``.
+    """
+
+    error: float
+    first: float
+    ours: float
+    theirs: float
+
+    def __str__(self) -> str:
+        gain = self.theirs / self.ours
+        verdict = f"{ratio(gain)} times faster" if gain >= 1 else f"{ratio(1 / gain)} times slower"
+        return (
+            f"difference         {self.error:.1e} of the largest entry\n"
+            f"autograd.jacobian  {seconds_text(self.theirs)}\n"
+            f"tapesplit          {seconds_text(self.ours)}, {verdict}\n"
+            f"first call         {seconds_text(self.first)}, with planning"
+        )
+
+
+def compare(
+    fun: Callable[..., Any], args: Sequence[np.ndarray], *, machines: int | None = None
+) -> Comparison:
+    """Compare a Jacobian with that of autograd, first its entries, then its time.
+
+    Parameters
+    ----------
+    fun
+        The function.
+    args
+        Its arguments; the Jacobian is taken with respect to all of them.
+    machines
+        As in `tapesplit.parallel_jacobian`.
+
+    Returns
+    -------
+    Comparison
+        ``str()`` says the result in four lines.
+
+    Raises
+    ------
+    WrongJacobianError
+        If the Jacobians differ: there is nothing to time then.
+
+    Examples
+    --------
+    >>> import autograd.numpy as anp
+    >>> compare(anp.sin, [np.ones(3)]).error
+    0.0
+    """
+    ours = parallel_jacobian(fun, tuple(range(len(args))), machines=machines)
+    first, jacobians = _timed(lambda: ours(*args))
+    oracles = [autograd.jacobian(fun, position) for position in range(len(args))]
+    slowest, expected = _timed(lambda: [oracle(*args) for oracle in oracles])
+    error = max(_difference(a, b) for a, b in zip(jacobians, expected, strict=True))
+    if not error <= _TOLERANCE:
+        raise WrongJacobianError(
+            f"the Jacobian differs from autograd.jacobian by {error:.1e} of its largest entry, so there is "
+            "nothing to time; check the rules of your primitives with tapesplit.check_vector_rule"
+        )
+    theirs = slowest if slowest > _SPAN else _repeated(lambda: [oracle(*args) for oracle in oracles])
+    return Comparison(error, first, _repeated(lambda: ours(*args)), theirs)
+
+
+def _timed(call: Callable[[], Any]) -> tuple[float, Any]:
+    """Call once; return seconds and value."""
+    start = time.perf_counter()
+    value = call()
+    return time.perf_counter() - start, value
+
+
+def _repeated(call: Callable[[], Any]) -> float:
+    """Return the median time of calls for about half a second, at least three."""
+    spans: list[float] = []
+    while len(spans) < 3 or sum(spans) < _SPAN:
+        spans.append(_timed(call)[0])
+    return median(spans)
+
+
+def _difference(ours: np.ndarray, theirs: np.ndarray) -> float:
+    """Return the largest difference relative to the largest entry; NaN and infinity must agree."""
+    if ours.shape != theirs.shape:
+        return float("inf")
+    finite = np.isfinite(theirs)
+    if not np.array_equal(
+        np.where(finite, 0.0, theirs), np.where(np.isfinite(ours), 0.0, ours), equal_nan=True
+    ):
+        return float("inf")
+    scale = np.abs(theirs[finite]).max(initial=0.0)
+    return float(np.abs(ours[finite] - theirs[finite]).max(initial=0.0) / (scale or 1.0))

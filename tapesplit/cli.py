@@ -1,0 +1,196 @@
+"""The command ``tapesplit``: explain a function's Jacobian, time it, calibrate, show a demonstration."""
+
+import argparse
+import sys
+import traceback
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tapesplit.bench import compare
+from tapesplit.calibrate import calibrate
+from tapesplit.draw.numbers import seconds_text
+from tapesplit.errors import TapesplitError
+from tapesplit.execute import Callback
+from tapesplit.jacobian import parallel_jacobian
+from tapesplit.loading import load_function, load_inputs
+
+__all__ = ["main"]
+
+_EXAMPLES = """\
+examples:
+  tapesplit demo
+  tapesplit explain model.py:simulate --input 'np.ones(40)'
+  tapesplit explain model.py:simulate --input x0.npy --machines 2 --html report.html --draw split.svg
+  tapesplit bench model.py:simulate --input x0
+  tapesplit calibrate
+
+An input is an expression in which np is numpy and the names of the function's file are known, or a .npy
+file. Give --input once for each argument of the function.
+"""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line.
+
+    Parameters
+    ----------
+    arguments
+        Words after ``tapesplit``; by default those of this process.
+
+    Returns
+    -------
+    int
+        0, or 1 after an error, which is told in one line unless ``--traceback`` asks for more.
+    """
+    options = _parser().parse_args(arguments)
+    try:
+        options.run(options)
+    except Exception as error:  # noqa: BLE001 - the user's function may raise anything
+        if options.traceback:
+            traceback.print_exc()
+        else:
+            print(f"tapesplit: error: {_told(error)}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    """Declare the command line."""
+    parser = argparse.ArgumentParser(
+        prog="tapesplit",
+        description="Full Jacobians for autograd code by scheduled Jacobian chaining.",
+        epilog=_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
+    explain = _command(commands, "explain", _explain, "say how a Jacobian is computed, and why so")
+    _add_function(explain)
+    explain.add_argument(
+        "--level", choices=("line", "normal", "full"), default="full", help="how much to say"
+    )
+    _add_files(explain)
+    _add_function(_command(commands, "bench", _bench, "time a Jacobian against autograd.jacobian"))
+    _command(
+        commands, "calibrate", _calibrate, "measure the constants that predict run times on this machine"
+    )
+    _add_files(_command(commands, "demo", _demo, "explain and time the Jacobian of an autoencoder"))
+    return parser
+
+
+def _command(commands: Any, name: str, run: Callable[[argparse.Namespace], None], text: str) -> Any:
+    """Add a subcommand."""
+    parser = commands.add_parser(
+        name,
+        help=text,
+        description=f"{text[0].upper()}{text[1:]}.",
+        epilog=_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--traceback", action="store_true", help="show the traceback of an error")
+    parser.set_defaults(run=run)
+    return parser
+
+
+def _add_function(parser: argparse.ArgumentParser) -> None:
+    """Add the options that name a function and its inputs."""
+    parser.add_argument("function", metavar="FILE.py:FUNCTION", help="function of autograd.numpy operations")
+    parser.add_argument(
+        "--input",
+        action="append",
+        default=[],
+        metavar="EXPR",
+        help="expression or .npy file, once for each argument",
+    )
+    parser.add_argument(
+        "--machines", type=int, metavar="N", help="threads to plan for (default: all usable cores)"
+    )
+
+
+def _add_files(parser: argparse.ArgumentParser) -> None:
+    """Add the options that name files to write."""
+    parser.add_argument("--html", metavar="FILE", help="write a report")
+    parser.add_argument("--draw", metavar="FILE", help="draw the split tape: .svg, .dot, .png or .pdf")
+
+
+def _explain(options: argparse.Namespace) -> None:
+    """Run ``tapesplit explain``."""
+    fun, names = load_function(options.function)
+    _show(fun, load_inputs(options.input, names), options.machines, options)
+
+
+def _show(
+    fun: Callable[..., Any], args: Sequence[np.ndarray], machines: int | None, options: argparse.Namespace
+) -> None:
+    """Plan, run twice to measure the second time, print, write the files that were asked for."""
+    runs: list[Any] = []
+    observer = Callback(finish=lambda _plan, records: runs.append(records))
+    jacobian = parallel_jacobian(fun, tuple(range(len(args))), machines=machines, callback=observer)
+    plan = jacobian.plan(*args)
+    print(plan.describe(getattr(options, "level", "normal")))
+    if options.draw:
+        plan.draw(options.draw)
+        print(f"\nwrote {options.draw}")
+    if options.html:
+        jacobian(*args)
+        jacobian(*args)
+        plan.to_html(options.html, runs[-1])
+        print(f"\nwrote {options.html}")
+
+
+def _bench(options: argparse.Namespace) -> None:
+    """Run ``tapesplit bench``."""
+    fun, names = load_function(options.function)
+    print(compare(fun, load_inputs(options.input, names), machines=options.machines))
+
+
+def _calibrate(_options: argparse.Namespace) -> None:
+    """Run ``tapesplit calibrate``."""
+    for name, seconds in asdict(calibrate()).items():
+        print(f"{name:22} {seconds_text(seconds)}")
+
+
+def _demo(options: argparse.Namespace) -> None:
+    """Run ``tapesplit demo``."""
+    fun, x = _autoencoder()
+    _show(fun, [x], None, options)
+    print(f"\n{compare(fun, [x])}")
+
+
+def _autoencoder() -> tuple[Callable[..., Any], np.ndarray]:
+    """Make an autoencoder whose values pass through 8 elements, and an input of 256."""
+    import autograd.numpy as anp  # noqa: PLC0415 - only the demonstration needs it
+
+    random = np.random.default_rng(0)
+    widths = (256, 128, 8, 128, 256)
+    weights = [random.standard_normal((m, n)) / np.sqrt(n) for n, m in pairwise(widths)]
+
+    def autoencoder(x: Any) -> Any:
+        for weight in weights:
+            x = anp.tanh(weight @ x)
+        return x
+
+    autoencoder.__qualname__ = "autoencoder"
+    return autoencoder, random.standard_normal(widths[0])
+
+
+def _told(error: Exception) -> str:
+    """Tell an error in one line; an error in the user's code with its type and place."""
+    places = traceback.extract_tb(error.__traceback__)
+    frames = [frame for frame in places if not _is_installed(frame.filename)]
+    if isinstance(error, TapesplitError) or not frames:
+        return str(error)
+    notes = "".join(f"; {note}" for note in getattr(error, "__notes__", ()))
+    place = f"{frames[-1].filename}, line {frames[-1].lineno}"
+    return f"{type(error).__name__}: {error}{notes} ({place}; --traceback shows more)"
+
+
+def _is_installed(filename: str) -> bool:
+    """Whether a file belongs to a package, not to the user."""
+    path = Path(filename)
+    ours = path.is_relative_to(Path(__file__).parent)
+    return ours or "site-packages" in path.parts or filename.startswith("<")

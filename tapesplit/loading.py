@@ -1,0 +1,107 @@
+"""What the command line names: a function in a file, and inputs as expressions or .npy files."""
+
+import importlib.util
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from tapesplit.errors import CommandError
+
+__all__ = ["load_function", "load_inputs"]
+
+
+def load_function(target: str) -> tuple[Callable[..., Any], Mapping[str, Any]]:
+    """Load the function that a target such as ``model.py:simulate`` names.
+
+    Parameters
+    ----------
+    target
+        FILE.py:FUNCTION.
+
+    Returns
+    -------
+    function, names
+        The function, and all names of its file.
+
+    Raises
+    ------
+    CommandError
+        If the target has another form, or there is no such file or function.
+    """
+    file, colon, name = target.rpartition(":")
+    if not colon or not file or not name:
+        raise CommandError(
+            f"{target!r} does not name a function; write FILE.py:FUNCTION, for example model.py:simulate"
+        )
+    path = Path(file)
+    if not path.is_file():
+        raise CommandError(f"there is no file {file!r}; write FILE.py:FUNCTION with a path from {Path.cwd()}")
+    names = vars(_module(path))
+    if name not in names:
+        functions = [key for key, value in names.items() if callable(value) and not key.startswith("_")]
+        raise CommandError(f"{file} has no {name!r}; it has {', '.join(functions) or 'no functions'}")
+    if not callable(names[name]):
+        raise CommandError(f"{name!r} in {file} is no function but a {type(names[name]).__name__}")
+    return names[name], names
+
+
+def _module(path: Path) -> ModuleType:
+    """Run a file as a module; it may import its neighbors, as it could when run by Python."""
+    sys.path.insert(0, str(path.resolve().parent))
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    if spec is None or spec.loader is None:
+        raise CommandError(f"{path} is no Python file; its name must end in .py")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[path.stem] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def load_inputs(texts: Sequence[str], names: Mapping[str, Any]) -> tuple[np.ndarray, ...]:
+    """Load inputs.
+
+    Parameters
+    ----------
+    texts
+        Each the name of a .npy file, or a Python expression in which ``np`` is numpy.
+    names
+        Names that expressions may use besides.
+
+    Returns
+    -------
+    tuple of ndarray
+        Arrays of float.
+
+    Raises
+    ------
+    CommandError
+        If a file cannot be read, an expression cannot be evaluated, or the value is no array of numbers.
+
+    Examples
+    --------
+    >>> load_inputs(["np.ones(3)", "[1, 2]"], {})
+    (array([1., 1., 1.]), array([1., 2.]))
+    """
+    if not texts:
+        raise CommandError(
+            "no input is given; write --input 'np.ones(3)' or --input data.npy for each argument"
+        )
+    return tuple(_load_input(text, names) for text in texts)
+
+
+def _load_input(text: str, names: Mapping[str, Any]) -> np.ndarray:
+    """Load one input."""
+    try:
+        if text.endswith(".npy"):
+            return np.asarray(np.load(text), dtype=float)
+        # the user's own words on the user's own command line, like python -c
+        return np.asarray(eval(text, {**names, "np": np}), dtype=float)  # noqa: S307
+    except Exception as error:
+        raise CommandError(
+            f"--input {text!r} is no array: {type(error).__name__}: {error}; write an expression of numpy such "
+            "as 'np.ones(3)', a name in the function's file, or the name of a .npy file"
+        ) from error

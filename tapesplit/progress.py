@@ -1,0 +1,111 @@
+"""A progress bar over the tasks of a plan, where tqdm is installed; an example of a callback."""
+
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from tapesplit.execute import Callback, TaskRecord
+from tapesplit.plan import JacobianPlan
+
+__all__ = ["both", "progress_bar"]
+
+
+def progress_bar(delay: float = 0.5) -> Callback:
+    """Return a callback that shows how much of a Jacobian's planned work is done.
+
+    Parameters
+    ----------
+    delay
+        Seconds before the bar appears, so that short Jacobians show none.
+
+    Returns
+    -------
+    Callback
+        Its bar is on standard error if that is a terminal, counts fma, and vanishes at the end. Several
+        threads may use it at the same time.
+
+    Raises
+    ------
+    ImportError
+        If tqdm is not installed.
+
+    Examples
+    --------
+    >>> import autograd.numpy as np
+    >>> from tapesplit import parallel_jacobian
+    >>> parallel_jacobian(np.sin, callback=progress_bar())(np.zeros(2))
+    array([[1., 0.],
+           [0., 1.]])
+    """
+    try:
+        from tqdm import tqdm  # noqa: PLC0415 - optional package
+    except ImportError as error:
+        raise ImportError(
+            "a progress bar needs tqdm, which is not installed; install it with "
+            "pip install 'tapesplit[progress]'"
+        ) from error
+    of_thread = threading.local()  # a callback runs on the thread that called for the Jacobian
+
+    def start(plan: JacobianPlan) -> None:
+        of_thread.bar = tqdm(
+            total=plan.fma,
+            desc=plan.name,
+            unit="fma",
+            unit_scale=True,
+            delay=delay,
+            leave=False,
+            disable=None,
+        )
+
+    def posttask(plan: JacobianPlan, record: TaskRecord) -> None:
+        of_thread.bar.update(plan.tasks[record.index].fma)
+
+    def finish(_plan: JacobianPlan, _records: Sequence[TaskRecord]) -> None:
+        of_thread.bar.close()
+
+    return Callback(start=start, posttask=posttask, finish=finish)
+
+
+def both(first: Callback, second: Callback) -> Callback:
+    """Join two callbacks into one that calls the first, then the second.
+
+    Parameters
+    ----------
+    first, second
+        The callbacks.
+
+    Returns
+    -------
+    Callback
+        For each event the functions that are not None.
+
+    Examples
+    --------
+    >>> import autograd.numpy as np
+    >>> from tapesplit import Callback, parallel_jacobian
+    >>> seen = []
+    >>> one = Callback(finish=lambda plan, records: seen.append(len(records)))
+    >>> _ = parallel_jacobian(np.sin, callback=both(one, one))(np.zeros(2))
+    >>> seen
+    [1, 1]
+    """
+    return Callback(
+        _in_turn(first.start, second.start),
+        _in_turn(first.pretask, second.pretask),
+        _in_turn(first.posttask, second.posttask),
+        _in_turn(first.finish, second.finish),
+    )
+
+
+def _in_turn(
+    first: Callable[..., Any] | None, second: Callable[..., Any] | None
+) -> Callable[..., Any] | None:
+    """Call two functions, either of which may be missing."""
+    if first is None or second is None:
+        return first or second
+
+    def call(*args: Any) -> None:
+        first(*args)
+        second(*args)
+
+    return call

@@ -1,0 +1,125 @@
+"""The command line: what it prints, writes and refuses."""
+
+import numpy as np
+import pytest
+
+from tapesplit.cli import main
+from tapesplit.loading import load_inputs
+
+MODEL = """
+import autograd.numpy as np
+from neighbor import SCALE
+
+x0 = np.linspace(0.0, 1.0, 4)
+
+def f(x):
+    return SCALE * np.sin(x) * x
+
+def two(x, y):
+    return x * y
+
+def broken(x):
+    return x + np.ones(7)
+"""
+
+
+@pytest.fixture
+def model(tmp_path, monkeypatch):
+    (tmp_path / "neighbor.py").write_text("SCALE = 2.0\n")
+    (tmp_path / "model_of_test.py").write_text(MODEL)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    return "model_of_test.py"
+
+
+def test_explain_prints_the_plan(model, capsys):
+    assert main(["explain", f"{model}:f", "--input", "x0", "--machines", "1"]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith("f: (4,) -> (4,), a 4 × 4 Jacobian\n")
+    assert "Why this plan" in out
+
+
+def test_explain_in_one_line(model, capsys):
+    assert main(["explain", f"{model}:f", "--input", "x0", "--level", "line"]) == 0
+    assert len(capsys.readouterr().out.splitlines()) == 1
+
+
+def test_explain_writes_files(model, tmp_path, capsys):
+    assert main(["explain", f"{model}:f", "--input", "x0", "--html", "r.html", "--draw", "s.svg"]) == 0
+    assert "measured, step 1" in (tmp_path / "r.html").read_text(encoding="utf-8")
+    assert (tmp_path / "s.svg").read_text(encoding="utf-8").startswith("<svg")
+    assert "wrote r.html" in capsys.readouterr().out
+
+
+def test_inputs_are_files_expressions_and_names(model, tmp_path, capsys):
+    np.save(tmp_path / "y.npy", np.arange(4))
+    assert main(["explain", f"{model}:two", "--input", "x0", "--input", "y.npy", "--level", "line"]) == 0
+    assert capsys.readouterr().out.startswith("two: (4,), (4,) -> (4,)")
+    np.testing.assert_array_equal(load_inputs(["np.arange(2)"], {})[0], [0.0, 1.0])
+
+
+def test_bench_compares(model, capsys):
+    assert main(["bench", f"{model}:f", "--input", "x0"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines] == ["difference", "autograd.jacobian", "tapesplit", "first"]
+
+
+def test_bench_does_not_time_a_wrong_result(model, capsys, monkeypatch):
+    monkeypatch.setattr("autograd.jacobian", lambda *_: lambda *_: np.full((4, 4), 3.0))
+    assert main(["bench", f"{model}:f", "--input", "x0"]) == 1
+    captured = capsys.readouterr()
+    assert "so there is nothing to time" in captured.err
+    assert "faster" not in captured.out
+
+
+def test_demo(capsys, tmp_path):
+    assert main(["demo", "--draw", str(tmp_path / "demo.svg")]) == 0
+    out = capsys.readouterr().out
+    assert "autoencoder: (256,) -> (256,)" in out
+    assert "times" in out
+
+
+def test_calibrate_prints_constants(capsys, monkeypatch, tmp_path):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert main(["calibrate"]) == 0
+    assert capsys.readouterr().out.startswith("step ")
+    from tapesplit.cost import cost_model
+
+    cost_model.cache_clear()
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["explain", "model"], "'model' does not name a function; write FILE.py:FUNCTION"),
+        (["explain", "none.py:f"], "there is no file 'none.py'"),
+        (["explain", "MODEL:g", "--input", "x0"], "has no 'g'; it has f, two, broken"),
+        (["explain", "MODEL:SCALE", "--input", "x0"], "is no function but a float"),
+        (["explain", "MODEL:f"], "no input is given"),
+        (["explain", "MODEL:f", "--input", "x1"], "NameError: name 'x1' is not defined"),
+        (["explain", "MODEL:f", "--input", "no.npy"], "FileNotFoundError"),
+        (["explain", "MODEL:f", "--input", "'text'"], "could not convert string to float"),
+        (["explain", "MODEL:f", "--input", "x0", "--machines", "0"], "machines must be a positive integer"),
+        (["explain", "MODEL:f", "--input", "x0", "--draw", "s.gif"], "cannot draw 's.gif'"),
+        (["explain", "MODEL:broken", "--input", "x0"], "model_of_test.py, line 14; --traceback shows more)"),
+    ],
+)
+def test_errors_are_one_line(model, capsys, words, message):
+    assert main([word.replace("MODEL", model) for word in words]) == 1
+    err = capsys.readouterr().err
+    assert message in err
+    assert err.startswith("tapesplit: error: ")
+    assert len(err.splitlines()) == 1
+
+
+def test_tracebacks_are_there_when_asked_for(model, capsys):
+    assert main(["explain", f"{model}:broken", "--input", "x0", "--traceback"]) == 1
+    assert "Traceback (most recent call last)" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", [[], ["explain"], ["bench"], ["demo"], ["calibrate"]])
+def test_help_has_examples(command, capsys):
+    with pytest.raises(SystemExit) as stop:
+        main([*command, "--help"])
+    assert stop.value.code == 0
+    assert "tapesplit explain model.py:simulate --input" in capsys.readouterr().out

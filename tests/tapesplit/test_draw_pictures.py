@@ -1,0 +1,220 @@
+"""Pictures of plans: what they show, that large tapes are folded, that each format is well-formed."""
+
+import builtins
+import re
+from itertools import pairwise
+from xml.etree import ElementTree as ET
+
+import autograd.numpy as np
+import pytest
+from draw_plans import bottleneck, plan_of, records_of, scalars, two_links
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tapesplit import parallel_jacobian
+from tapesplit.draw.bars import comparison_scene, profile_scene
+from tapesplit.draw.dot import to_dot
+from tapesplit.draw.fold import fold
+from tapesplit.draw.gantt import gantt_scene
+from tapesplit.draw.layout import layout
+from tapesplit.draw.scene import STYLES, Area, Box, Line
+from tapesplit.draw.split import split_scene
+from tapesplit.draw.svg import scene_css, to_svg
+from tapesplit.draw.trees import bracketing_scene, precedence_scene
+
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def skips(x):
+    """Use the input again after each operation, so that arcs pass over columns."""
+    y = np.sin(x)
+    for _ in range(5):
+        y = y * x
+    return y
+
+
+def joined(x, y):
+    """Use two inputs."""
+    return np.concatenate([x, y * x[0]])
+
+
+PLANS = {
+    "two links": two_links,
+    "skips": lambda: plan_of(skips, 3),
+    "folded": lambda: plan_of(scalars, 4),
+    "identity": lambda: plan_of(lambda x: x, 3),
+    "two inputs": lambda: parallel_jacobian(joined, (0, 1), machines=1).plan(np.ones(2), np.ones(3)),
+}
+
+
+@pytest.fixture(params=PLANS)
+def plan(request):
+    return PLANS[request.param]()
+
+
+@pytest.fixture(
+    params=[split_scene, gantt_scene, bracketing_scene, precedence_scene, comparison_scene, profile_scene]
+)
+def scene(request, plan):
+    return request.param(plan)
+
+
+def test_everything_lies_inside_the_picture(scene):
+    for shape in scene.shapes:
+        match shape:
+            case Box():
+                assert 0 <= shape.x <= shape.x + shape.width <= scene.width, shape
+                assert 0 <= shape.y <= shape.y + shape.height <= scene.height, shape
+                assert shape.height > 0 or shape.style in {"chunk5", "tangent"}, shape
+            case Line() | Area():
+                assert all(0 <= x <= scene.width and 0 <= y <= scene.height for x, y in shape.points), shape
+
+
+def test_scenes_are_well_formed_svg_with_known_styles(scene):
+    root = ET.fromstring(to_svg(scene))  # noqa: S314 - our own text
+    assert root.tag == f"{SVG}svg"
+    assert root.attrib["aria-label"] == scene.title
+    styles = {element.attrib["class"] for element in root.iter() if "class" in element.attrib}
+    assert styles <= {*STYLES, "ts", "tip", "ink", "muted", "paper"}
+
+
+def test_boxes_of_the_split_tape_do_not_overlap(plan):
+    boxes = [shape for shape in split_scene(plan).shapes if isinstance(shape, Box)]
+    for i, a in enumerate(boxes):
+        for b in boxes[:i]:
+            apart_x = a.x + a.width <= b.x or b.x + b.width <= a.x
+            assert apart_x or a.y + a.height <= b.y or b.y + b.height <= a.y, (a, b)
+
+
+def test_arcs_lead_from_left_to_right_and_end_at_their_boxes(plan):
+    folded = fold(plan)
+    placed = layout(folded, len(plan.chunks))
+    for bundle, route in zip(folded.bundles, placed.routes, strict=True):
+        assert route[0] == placed.places[bundle.tail]
+        assert route[-1] == placed.places[bundle.head]
+        assert all(after[0] == before[0] + 1 for before, after in pairwise(route))
+
+
+def test_each_chunk_has_its_own_columns(plan):
+    folded = fold(plan)
+    placed = layout(folded, len(plan.chunks))
+    assert len(placed.bounds) == len(plan.chunks) + 1
+    for group, (column, _) in zip(folded.groups, placed.places, strict=True):
+        if group.chunk < 0:
+            assert column == 0
+        else:
+            assert placed.bounds[group.chunk] <= column < placed.bounds[group.chunk + 1]
+
+
+def test_folding_loses_no_entry(plan):
+    entries = sorted(entry for group in fold(plan).groups for entry in group.entries)
+    assert entries == plan.graph.entries.tolist()
+
+
+def test_small_tapes_are_not_folded():
+    assert fold(two_links()).complete
+    assert not fold(plan_of(scalars, 4)).complete
+
+
+@given(st.integers(1, 60), st.integers(2, 6))
+@settings(derandomize=True, deadline=None, max_examples=15)
+def test_folded_tapes_stay_small(steps, n):
+    def f(x):
+        for _ in range(steps):
+            x = np.array([np.sin(x[i]) * x[(i + 1) % n] for i in range(n)])
+        return x
+
+    plan = plan_of(f, n)
+    folded = fold(plan)
+    assert len(folded.groups) <= 60
+    assert len({(group.chunk, group.depth) for group in folded.groups}) <= 41
+
+
+def test_cuts_are_drawn_with_their_widths():
+    scene = split_scene(two_links())
+    cuts = [shape for shape in scene.shapes if isinstance(shape, Line) and shape.style == "cut"]
+    assert len(cuts) == 1
+    svg = to_svg(scene)
+    assert svg.count(">2</text>") == 2  # above the cut and below it
+    assert "entry 3: matmul\nvalue (2,)\n|E| 20\nchunk 1" in svg
+
+
+def test_dot_has_a_cluster_for_each_chunk():
+    dot = to_dot(two_links())
+    assert re.findall(r"subgraph cluster_(\d)", dot) == ["1", "2"]
+    assert '  3 -> 4 [label="2"];' in dot.splitlines()
+    assert dot.count("{") == dot.count("}")
+
+
+def test_bracketing_spans_the_links_of_each_step():
+    plan = two_links()
+    boxes = {box.lines[0]: box for box in bracketing_scene(plan).shapes}
+    assert boxes["3: multiply"].width == pytest.approx(boxes["F1"].width + boxes["F2"].width + 2)
+    assert boxes["3: multiply"].y < boxes["2: adjoint"].y < boxes["F1"].y
+
+
+def test_the_in_tree_has_an_arrow_for_each_need():
+    plan = two_links()
+    arrows = [shape for shape in precedence_scene(plan).shapes if isinstance(shape, Line)]
+    assert len(arrows) == sum(map(len, plan.solution.sequence.predecessors))
+
+
+def test_gantt_bars_are_proportional_to_cost():
+    plan = two_links()
+    widths = [shape.width for shape in gantt_scene(plan).shapes if isinstance(shape, Box)]
+    assert [width / sum(widths) for width in widths] == pytest.approx(
+        [cost / plan.fma for cost in plan.solution.sequence.costs]
+    )
+
+
+def test_gantt_of_measured_times_has_two_lanes():
+    plan, records = records_of(bottleneck, 12)
+    tips = [shape.tip for shape in gantt_scene(plan, records).shapes if isinstance(shape, Box)]
+    assert len(tips) == 2 * len(plan.tasks)
+    assert sum(tip.startswith("measured") for tip in tips) == len(plan.tasks)
+
+
+def test_every_style_has_a_dark_form():
+    css = scene_css()
+    light, dark = css.split("@media (prefers-color-scheme:dark)")
+    for name in STYLES:
+        assert f".ts .{name}{{" in light
+        assert f".ts .{name}{{" in dark
+
+
+@pytest.mark.parametrize(
+    ("suffix", "start"), [("svg", b"<svg"), ("dot", b"digraph"), ("png", b"\x89PNG"), ("pdf", b"%PDF")]
+)
+def test_the_ending_says_the_format(tmp_path, suffix, start):
+    if suffix in {"png", "pdf"}:
+        pytest.importorskip("matplotlib")
+    path = tmp_path / f"split.{suffix}"
+    two_links().draw(path)
+    assert path.read_bytes().startswith(start)
+
+
+@pytest.mark.parametrize("name", ["split.gif", "split"])
+def test_other_endings_are_refused(tmp_path, name):
+    with pytest.raises(ValueError, match=r"let it end in \.svg, \.dot, \.png or \.pdf"):
+        two_links().draw(tmp_path / name)
+
+
+def test_without_matplotlib_the_message_says_what_to_do(tmp_path, monkeypatch):
+    real = builtins.__import__
+
+    def without_matplotlib(name, *args, **kwargs):
+        if name.startswith("matplotlib"):
+            raise ImportError(name)
+        return real(name, *args, **kwargs)
+
+    monkeypatch.setattr(builtins, "__import__", without_matplotlib)
+    with pytest.raises(ImportError, match=r"pip install 'tapesplit\[plot\]', or draw an \.svg"):
+        two_links().draw(tmp_path / "split.png")
+
+
+def test_a_name_that_looks_like_markup_is_escaped(tmp_path):
+    plan = plan_of(lambda x: np.sin(2 * x), 2)  # its name is <lambda>
+    path = tmp_path / "split.svg"
+    plan.draw(path)
+    assert "&lt;lambda&gt;" in path.read_text(encoding="utf-8")
+    ET.parse(path)  # noqa: S314 - our own text
