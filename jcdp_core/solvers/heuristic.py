@@ -7,7 +7,7 @@ from jcdp_core.solvers.solution import Solution
 __all__ = ["solve_heuristic"]
 
 
-def solve_heuristic(problem: Problem, node_limit: int = 1000) -> Solution:
+def solve_heuristic(problem: Problem, node_limit: int = 1500) -> Solution:
     """Find a good sequence and schedule in polynomial time; the same ones each time.
 
     Parameters

@@ -36,7 +36,7 @@ _ALIKE = 150
 _STATES = 1_000_000
 """States remembered in all, about half a gigabyte; then the search forgets them and begins anew."""
 
-_DUAL_BOUNDS_AFTER = 600
+_DUAL_BOUNDS_AFTER = 1000
 """Nodes after which building the tables of the dual-feasible bounds pays."""
 
 _DUAL_BOUNDS_LAST = 2000
