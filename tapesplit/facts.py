@@ -4,16 +4,24 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from itertools import chain
 from math import prod
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tapesplit.graph import TapeGraph
 from tapesplit.leaves import element_count
-from tapesplit.rules import Elementwise, Movement, Rule, count_edges, find_rule
-from tapesplit.structure import Structure, real_constants
-from tapesplit.tape import Tape
+from tapesplit.rules import (
+    Elementwise,
+    Movement,
+    Rule,
+    count_edges,
+    find_rule,
+    has_local_structure,
+    local_structure,
+)
+from tapesplit.structure import Structure, call_key, real_constants
+from tapesplit.tape import Tape, TapeEntry
 
 __all__ = ["CallKind", "TapeFacts", "facts_of", "graph_of"]
 
@@ -34,6 +42,16 @@ class CallKind:
     def is_elementwise(self) -> bool:
         """Whether the partials of all active arguments are known."""
         return isinstance(self.rule, Elementwise) and all(i < len(self.rule.partials) for i in self.argnums)
+
+    @property
+    def has_scalar_form(self) -> bool:
+        """Whether its calls can be part of a scalar sweep, if their values are real."""
+        return self.is_elementwise or self.is_local or isinstance(self.rule, Movement)
+
+    @property
+    def is_local(self) -> bool:
+        """Whether its calls can have a local structure: sums and products."""
+        return self.primitive is not None and has_local_structure(self.primitive)
 
     @property
     def factor(self) -> int:
@@ -89,16 +107,28 @@ def facts_of(tape: Tape, structure: Structure) -> TapeFacts:
         primitive, argnums, _, args, kwargs, value = tape.entries[index]
         edges[index] = 0 if primitive is None else count_edges(primitive, value, args, argnums, kwargs)
 
-    elementwise = np.array([k.is_elementwise for k in kinds])[kind]
-    with_constants = elementwise & np.array([k.arity > len(k.argnums) for k in kinds])[kind]
+    scalar = doubles & np.array([k.has_scalar_form for k in kinds])[kind]
+    with_constants = scalar & np.array([k.is_elementwise and k.arity > len(k.argnums) for k in kinds])[kind]
     for index in np.flatnonzero(with_constants).tolist():
-        elementwise[index] = real_constants(structure.statics[index])
-    moves = np.array([isinstance(k.rule, Movement) for k in kinds])[kind]
+        scalar[index] = real_constants(structure.statics[index])
+    local = scalar & np.array([k.is_local for k in kinds])[kind]
+    scalar[local & (edges > _LOCAL_EDGES)] = False
+    local &= scalar
+    known: dict[Any, bool] = {}
+    for index in np.flatnonzero(local).tolist():
+        key = call_key(structure, index)
+        if key not in known:
+            known[key] = _has_local_form(tape[index])
+        scalar[index] = known[key]
 
     counts = np.fromiter(map(len, structure.parents), dtype=np.int64, count=len(kind))
     first_parent = np.concatenate([[0], np.cumsum(counts)])
     parents = np.fromiter(chain.from_iterable(structure.parents), dtype=np.int64, count=int(first_parent[-1]))
-    return TapeFacts(kinds, kind, sizes, edges, doubles & (moves | elementwise), first_parent, parents)
+    return TapeFacts(kinds, kind, sizes, edges, scalar, first_parent, parents)
+
+
+_LOCAL_EDGES: Final = 4096
+"""Sums and products with more scalar edges are better done as array operations."""
 
 
 def _coded(items: Iterable[Any]) -> tuple[list[Any], IntArray]:
@@ -106,6 +136,16 @@ def _coded(items: Iterable[Any]) -> tuple[list[Any], IntArray]:
     codes: dict[Any, int] = {}
     numbers = [codes.setdefault(item, len(codes)) for item in items]
     return list(codes), np.array(numbers, dtype=np.int64)
+
+
+def _has_local_form(entry: TapeEntry) -> bool:
+    """Whether a sum or product has real operands and a known local structure."""
+    real = all(
+        np.asarray(arg).dtype.kind in "fiub"
+        for arg in entry.args
+        if isinstance(arg, (np.ndarray, float, complex))
+    )
+    return real and all(local_structure(entry, argnum) is not None for argnum in entry.argnums)
 
 
 def _is_shape(form: Any) -> bool:

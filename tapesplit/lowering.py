@@ -6,7 +6,7 @@ Calls of one primitive with equal shapes are lowered together, in arrays of shap
 
 import dis
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from math import prod
 from typing import Any
@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 
 from tapesplit.chunks import Chunk
 from tapesplit.facts import CallKind, TapeFacts
-from tapesplit.rules import IndexMap, Movement, getitem, index_map
+from tapesplit.rules import IndexMap, Movement, getitem, index_map, local_structure
 from tapesplit.scalar_sweep import Constants, Recipe, ScalarSweep, ValueTable
-from tapesplit.structure import Structure, hashable
-from tapesplit.tape import Tape
+from tapesplit.structure import Structure, call_key
+from tapesplit.tape import Tape, TapeEntry
 
 __all__ = ["compile_scalar_sweep"]
 
@@ -42,22 +42,29 @@ class _Elements:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Calls:
-    """Calls of one kind and equal shapes: for the result and each argument the elements, shape (calls, elements) or (calls, 1)."""
+    """Calls of one kind with equal shapes and constants.
+
+    ``starts`` are the numbers of the first elements of the result and of each argument, ``shapes`` their shapes.
+    """
 
     kind: CallKind
-    operands: tuple[IntArray, ...]
+    example: TapeEntry
+    starts: tuple[IntArray, ...]
+    shapes: tuple[tuple[int, ...], ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Edges:
-    """Coefficients of one partial of many calls."""
+    """Coefficients of one argument of many calls; arrays broadcast to the shape of ``rows``, one line for each call."""
 
     rows: IntArray
     columns: IntArray
-    partial: Callable[..., Any] | int
+    partial: Callable[..., Any] | float
     operands: tuple[IntArray, ...]
     rank: IntArray | int
-    """How many coefficients of earlier partials stand in the same rows."""
+    """How many coefficients before them stand in the same rows."""
+    repeats: bool = False
+    """Whether a row may occur more than once."""
 
 
 def compile_scalar_sweep(
@@ -81,8 +88,7 @@ def compile_scalar_sweep(
     order = np.array([*chunk.sources, *chunk.entries], dtype=np.int64)
     elements = _number_elements(tape, structure, facts, order, len(chunk.sources))
     constants: list[Constants] = []
-    calls = list(_group_calls(tape, structure, facts, chunk, elements, constants))
-    edges = [edge for group in calls for edge in _edges_of(group, elements.unknown)]
+    edges = list(_collect_edges(tape, structure, facts, chunk, elements, constants))
     places, indptr, indices, template = _lay_out(elements.unknowns, edges, adjoint_mode=adjoint_mode)
     recipes = [
         _recipe(edge, here) for edge, here in zip(edges, places, strict=True) if callable(edge.partial)
@@ -142,22 +148,12 @@ def _index_maps(
     tape: Tape, structure: Structure, index: int, known: dict[Any, tuple[IndexMap, ...]]
 ) -> tuple[IndexMap, ...]:
     """Return the index maps of one call, those of an equal call if there was one."""
-    parents, static = structure.parents[index], structure.statics[index]
-    key = (
-        structure.primitives[index],
-        structure.argnums[index],
-        hashable(static) if type(static) in _UNHASHABLE else static,
-        structure.forms[index],
-        structure.forms[parents[0]] if len(parents) == 1 else tuple([structure.forms[p] for p in parents]),
-    )
+    key = call_key(structure, index)
     maps = known.get(key)
     if maps is None:
         entry = tape[index]
         maps = known[key] = tuple(index_map(entry, argnum) for argnum in entry.argnums)
     return maps
-
-
-_UNHASHABLE = (slice, tuple)
 
 
 def _ranges(starts: IntArray, sizes: IntArray) -> IntArray:
@@ -166,42 +162,43 @@ def _ranges(starts: IntArray, sizes: IntArray) -> IntArray:
     return np.repeat(starts - offsets, sizes) + np.arange(int(sizes.sum()))
 
 
-def _group_calls(
+def _collect_edges(
     tape: Tape,
     structure: Structure,
     facts: TapeFacts,
     chunk: Chunk,
     elements: _Elements,
     constants: list[Constants],
-) -> Iterator[_Calls]:
-    """Group the elementwise calls by kind and shapes; append the constants that they take, numbered behind all values."""
+) -> Iterator[_Edges]:
+    """Find all coefficients; append the constants that calls take, numbered behind all values."""
     entries = np.array(chunk.entries, dtype=np.int64)
     kinds = facts.kind[entries]
     behind = elements.origin.size
     for code in np.unique(kinds).tolist():
         kind = facts.kinds[code]
-        if not kind.is_elementwise:
+        if isinstance(kind.rule, Movement):
             continue
         members = entries[kinds == code]
         parents = facts.parents[facts.first_parent[members][:, None] + np.arange(len(kind.argnums))]
-        for here, shape, inner in _equal_shapes(tape, structure, kind, members, parents):
-            operands = [elements.first[members[here]][:, None] + np.arange(prod(shape))]
-            for position, argument in enumerate(inner):
+        for here, shapes in _equal_calls(tape, structure, kind, members, parents):
+            indices = members[here].tolist()
+            starts = [elements.first[indices]]
+            for position, shape in enumerate(shapes[1:]):
                 if position in kind.argnums:
-                    starts = elements.first[parents[here, kind.argnums.index(position)]]
+                    starts.append(elements.first[parents[here, kind.argnums.index(position)]])
                 else:
-                    indices = tuple(members[here].tolist())
-                    starts = behind + np.arange(len(indices)) * prod(argument)
-                    constants.append(Constants(position, indices, prod(argument), argument == ()))
-                    behind += len(indices) * prod(argument)
-                operands.append(starts[:, None] + _broadcast_positions(argument, shape))
-            yield _Calls(kind, tuple(operands))
+                    starts.append(behind + np.arange(len(indices)) * prod(shape))
+                    constants.append(Constants(position, tuple(indices), prod(shape), shape == ()))
+                    behind += len(indices) * prod(shape)
+            calls = _Calls(kind, tape[indices[0]], tuple(starts), shapes)
+            edges = _elementwise_edges if kind.is_elementwise else _local_edges
+            yield from edges(calls, elements.unknown)
 
 
-def _equal_shapes(
+def _equal_calls(
     tape: Tape, structure: Structure, kind: CallKind, members: IntArray, parents: IntArray
-) -> Iterator[tuple[Any, tuple[int, ...], tuple[tuple[int, ...], ...]]]:
-    """Split calls of one kind by the shapes of result and arguments; yield a selection of the calls, and the shapes."""
+) -> Iterator[tuple[Any, tuple[tuple[int, ...], ...]]]:
+    """Split calls of one kind by shapes and constants; yield a selection of them and the shapes of result and arguments."""
     forms = structure.forms
     columns = [[forms[i] for i in members.tolist()]]
     for position in range(kind.arity):
@@ -210,12 +207,35 @@ def _equal_shapes(
         else:
             arguments = [tape.entries[i][3][position] for i in members.tolist()]
             columns.append([a.shape if type(a) is np.ndarray else () for a in arguments])
-    rows = list(zip(*columns, strict=True))
+    keys = columns if kind.is_elementwise else [*columns, [call_key(structure, i) for i in members.tolist()]]
+    rows = list(zip(*keys, strict=True))
     distinct = dict.fromkeys(rows)
     for row in distinct:
-        shapes = [() if form == (float, ()) else form for form in row]
         here = slice(None) if len(distinct) == 1 else [i for i, other in enumerate(rows) if other == row]
-        yield here, shapes[0], tuple(shapes[1:])
+        yield here, tuple(() if form == (float, ()) else form for form in row[: len(columns)])
+
+
+def _elementwise_edges(calls: _Calls, unknown: IntArray) -> Iterator[_Edges]:
+    """Return the coefficients of elementwise calls: one for each element of the result and active argument."""
+    shape = calls.shapes[0]
+    operands = tuple(
+        start[:, None] + (np.arange(prod(shape)) if i == 0 else _broadcast_positions(inner, shape))
+        for i, (start, inner) in enumerate(zip(calls.starts, calls.shapes, strict=True))
+    )
+    rows = unknown[operands[0]]
+    rank: IntArray | int = 0
+    for argnum in calls.kind.argnums:
+        partial = calls.kind.rule.partials[argnum]  # type: ignore[union-attr]
+        if partial is None:
+            continue
+        columns = np.broadcast_to(unknown[operands[argnum + 1]], rows.shape)
+        used = columns >= 0
+        if used.all():
+            yield _Edges(rows, columns, partial, operands, rank)
+            rank = rank + 1
+        else:  # elements that turned out constant have no coefficient
+            yield _selected(_Edges(rows, columns, partial, operands, rank), used)
+            rank = rank + used
 
 
 def _broadcast_positions(inner: tuple[int, ...], shape: tuple[int, ...]) -> IntArray:
@@ -225,25 +245,59 @@ def _broadcast_positions(inner: tuple[int, ...], shape: tuple[int, ...]) -> IntA
     return np.broadcast_to(np.arange(prod(inner)).reshape(inner), shape).ravel()
 
 
-def _edges_of(calls: _Calls, unknown: IntArray) -> Iterator[_Edges]:
-    """Return the coefficients of all partials of a group of calls."""
-    rows = unknown[calls.operands[0]]
-    rank: IntArray | int = 0
+def _local_edges(calls: _Calls, unknown: IntArray) -> Iterator[_Edges]:
+    """Return the coefficients of sums and products."""
+    found: list[_Edges] = []
+    rank = 0
     for argnum in calls.kind.argnums:
-        partial = calls.kind.rule.partials[argnum]  # type: ignore[union-attr]
-        if partial is None:
-            continue
-        columns = np.broadcast_to(unknown[calls.operands[argnum + 1]], rows.shape)
-        used = columns >= 0
-        if used.all():
-            yield _Edges(rows, columns, partial, calls.operands, rank)
-            rank = rank + 1
-        else:  # elements that turned out constant have no coefficient
-            operands = tuple(np.broadcast_to(operand, rows.shape)[used] for operand in calls.operands)
-            yield _Edges(
-                rows[used], columns[used], partial, operands, np.broadcast_to(rank, rows.shape)[used]
-            )
-            rank = rank + used
+        local = local_structure(calls.example, argnum)
+        if local is None:
+            raise AssertionError(f"{calls.example.primitive} was taken for a local operation")
+        rows = unknown[calls.starts[0][:, None] + local.rows]
+        columns = unknown[calls.starts[argnum + 1][:, None] + local.columns]
+        if local.positions is None:
+            found.append(_Edges(rows, columns, local.factor, (), rank + local.rank, repeats=True))
+        else:
+            other = calls.starts[int(local.factor) + 1][:, None] + local.positions
+            found.append(_Edges(rows, columns, _itself, (other,), rank + local.rank, repeats=True))
+        rank += int(local.rank.max(initial=-1)) + 1
+    if all((edges.columns >= 0).all() for edges in found):
+        yield from found
+        return
+    kept = [_selected(edges, edges.columns >= 0) for edges in found]
+    ranks = _occurrences(np.concatenate([edges.rows for edges in kept]))
+    for edges, of_edges in zip(
+        kept, np.split(ranks, np.cumsum([e.rows.size for e in kept])[:-1]), strict=True
+    ):
+        yield replace(edges, rank=of_edges)
+
+
+def _itself(operand: Any) -> Any:
+    """The partial derivative of a product: the other factor."""
+    return operand
+
+
+def _selected(edges: _Edges, used: NDArray[np.bool_]) -> _Edges:
+    """Keep some coefficients."""
+    shape = edges.rows.shape
+    return replace(
+        edges,
+        rows=edges.rows[used],
+        columns=edges.columns[used],
+        operands=tuple(np.broadcast_to(operand, shape)[used] for operand in edges.operands),
+        rank=np.broadcast_to(edges.rank, shape)[used],
+    )
+
+
+def _occurrences(rows: IntArray) -> IntArray:
+    """For each item, how many equal ones stand before it."""
+    order = np.argsort(rows, kind="stable")
+    ordered = rows[order]
+    starts = np.flatnonzero(np.diff(ordered, prepend=-1))
+    counts = np.diff(np.append(starts, rows.size))
+    result = np.empty(rows.size, dtype=np.int64)
+    result[order] = np.arange(rows.size) - np.repeat(starts, counts)
+    return result
 
 
 def _lay_out(
@@ -252,8 +306,11 @@ def _lay_out(
     """Lay the coefficients out row by row; return their places, the sparsity pattern, and the constant ones."""
     last = count - 1
     counts = np.zeros(count, dtype=np.int64)
-    for edge in edges:  # within one partial every row occurs once
-        counts[edge.rows.reshape(-1)] += 1
+    for edge in edges:
+        if edge.repeats:
+            np.add.at(counts, edge.rows.reshape(-1), 1)
+        else:
+            counts[edge.rows.reshape(-1)] += 1
     indptr = np.zeros(count + 1, dtype=np.int64)
     np.cumsum(counts[::-1] if adjoint_mode else counts, out=indptr[1:])
     template = np.zeros(int(indptr[-1]))
@@ -262,7 +319,7 @@ def _lay_out(
     for edge in edges:
         here = indptr[last - edge.rows if adjoint_mode else edge.rows] + edge.rank
         indices[here] = last - edge.columns if adjoint_mode else edge.columns
-        if isinstance(edge.partial, int):
+        if not callable(edge.partial):
             template[here] = edge.partial
         places.append(here)
     return places, indptr.astype(np.int32), indices, template

@@ -14,7 +14,7 @@ from autograd.extend import VSpace
 
 from tapesplit.tape import Tape
 
-__all__ = ["Structure", "first_difference", "hashable", "real_constants", "structure_of"]
+__all__ = ["Structure", "call_key", "first_difference", "real_constants", "structure_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +139,19 @@ def hashable(key: Any) -> Any:
     if isinstance(key, tuple):
         return tuple(map(hashable, key))
     return (key.start, key.stop, key.step) if isinstance(key, slice) else key
+
+
+def call_key(structure: Structure, index: int) -> Any:
+    """Return a key that is equal for calls of the same primitive with equal shapes and constants."""
+    parents, static = structure.parents[index], structure.statics[index]
+    return (
+        structure.primitives[index],
+        structure.argnums[index],
+        hashable(static) if isinstance(static, (slice, tuple)) else static,
+        structure.static_types[index],
+        structure.forms[index],
+        structure.forms[parents[0]] if len(parents) == 1 else tuple([structure.forms[p] for p in parents]),
+    )
 
 
 def real_constants(static: Any) -> bool:

@@ -1,6 +1,7 @@
 """Vector rules: how primitives carry many directions at once."""
 
 from tapesplit.rules import einsum, elementwise, factorizations, fft, linalg, movement, products, reductions
+from tapesplit.rules.local import LocalStructure, has_local_structure, local_structure
 from tapesplit.rules.loop import loop_adjoint, loop_tangent
 from tapesplit.rules.moves import IndexMap, getitem, index_map
 from tapesplit.rules.registry import (
@@ -23,13 +24,16 @@ __all__ = [
     "Bulk",
     "Elementwise",
     "IndexMap",
+    "LocalStructure",
     "Movement",
     "Rule",
     "count_edges",
     "defvector",
     "find_rule",
     "getitem",
+    "has_local_structure",
     "index_map",
+    "local_structure",
     "loop_adjoint",
     "loop_tangent",
     "registered",

@@ -74,7 +74,7 @@ def contraction(primitive: Any, labels: Callable[..., tuple[Labels, Labels, Labe
     bilinear(primitive, [left_tangent, right_tangent], [left_adjoint, right_adjoint], edges)
 
 
-def _tensordot_labels(a_ndim: int, b_ndim: int, axes: Any) -> tuple[Labels, Labels, Labels]:
+def tensordot_labels(a_ndim: int, b_ndim: int, axes: Any) -> tuple[Labels, Labels, Labels]:
     """Label the axes of a, of b and of ``tensordot(a, b, axes)``."""
     if isinstance(axes, (int, np.integer)):
         axes = (range(a_ndim - axes, a_ndim), range(axes))
@@ -86,15 +86,15 @@ def _tensordot_labels(a_ndim: int, b_ndim: int, axes: Any) -> tuple[Labels, Labe
     return of_a, of_b, [i for i in of_a if i not in left] + [i for i in of_b if i >= a_ndim]
 
 
-def _dot_labels(a_ndim: int, b_ndim: int) -> tuple[Labels, Labels, Labels]:
+def dot_labels(a_ndim: int, b_ndim: int) -> tuple[Labels, Labels, Labels]:
     """Label a dot product: last axis of a, last but one of b; a plain product if one of them is a number."""
     axes = ([a_ndim - 1], [max(b_ndim - 2, 0)]) if a_ndim and b_ndim else 0
-    return _tensordot_labels(a_ndim, b_ndim, axes)
+    return tensordot_labels(a_ndim, b_ndim, axes)
 
 
-def _inner_labels(a: Any, b: Any) -> tuple[Labels, Labels, Labels]:
+def inner_labels(a: Any, b: Any) -> tuple[Labels, Labels, Labels]:
     """Label an inner product: last axes of both."""
-    return _tensordot_labels(np.ndim(a), np.ndim(b), ([-1], [-1]) if np.ndim(a) and np.ndim(b) else 0)
+    return tensordot_labels(np.ndim(a), np.ndim(b), ([-1], [-1]) if np.ndim(a) and np.ndim(b) else 0)
 
 
 def _of_left(labels: tuple[Labels, Labels, Labels]) -> tuple[Labels, Labels, Labels]:
@@ -109,14 +109,14 @@ def _of_right(labels: tuple[Labels, Labels, Labels]) -> tuple[Labels, Labels, La
     return of_a, of_result, of_b
 
 
-contraction(anp.tensordot, lambda a, b, axes=2: _tensordot_labels(np.ndim(a), np.ndim(b), axes))
-contraction(anp.dot, lambda a, b: _dot_labels(np.ndim(a), np.ndim(b)))
-contraction(anp.inner, _inner_labels)
+contraction(anp.tensordot, lambda a, b, axes=2: tensordot_labels(np.ndim(a), np.ndim(b), axes))
+contraction(anp.dot, lambda a, b: dot_labels(np.ndim(a), np.ndim(b)))
+contraction(anp.inner, inner_labels)
 # What autograd's rules for these are made of: they stand on the tape of a gradient.
-contraction(dot_adjoint_0, lambda b, g, of_a, of_b: _of_left(_dot_labels(of_a[1], of_b[1])))
-contraction(dot_adjoint_1, lambda a, g, of_a, of_b: _of_right(_dot_labels(of_a[1], of_b[1])))
-contraction(tensordot_adjoint_0, lambda b, g, axes, m, n: _of_left(_tensordot_labels(m, n, axes)))
-contraction(tensordot_adjoint_1, lambda a, g, axes, m, n: _of_right(_tensordot_labels(m, n, axes)))
+contraction(dot_adjoint_0, lambda b, g, of_a, of_b: _of_left(dot_labels(of_a[1], of_b[1])))
+contraction(dot_adjoint_1, lambda a, g, of_a, of_b: _of_right(dot_labels(of_a[1], of_b[1])))
+contraction(tensordot_adjoint_0, lambda b, g, axes, m, n: _of_left(tensordot_labels(m, n, axes)))
+contraction(tensordot_adjoint_1, lambda a, g, axes, m, n: _of_right(tensordot_labels(m, n, axes)))
 
 
 def _matmul_left_tangent(T: np.ndarray, ans: Any, a: Any, b: Any) -> np.ndarray:
