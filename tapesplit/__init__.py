@@ -5,6 +5,7 @@ from tapesplit.execute import Callback, TaskRecord, execute
 from tapesplit.jacobian import JacobianFunction, parallel_jacobian
 from tapesplit.plan import JacobianPlan
 from tapesplit.plan_cache import CacheInfo
+from tapesplit.progress import progress_bar
 from tapesplit.record import record
 from tapesplit.rules.registry import defvector
 from tapesplit.scipy_interface import fun_and_jac
@@ -27,5 +28,6 @@ __all__ = [
     "find_separators",
     "fun_and_jac",
     "parallel_jacobian",
+    "progress_bar",
     "record",
 ]

@@ -16,6 +16,7 @@ from tapesplit.errors import NestedTraceError, OutputTypeError
 from tapesplit.execute import Callback, carry_out
 from tapesplit.plan import JacobianPlan, make_plan
 from tapesplit.plan_cache import CacheInfo, PlanCache
+from tapesplit.progress import both, progress_bar
 from tapesplit.record import own_values, record
 from tapesplit.structure import structure_of
 from tapesplit.tape import Tape
@@ -209,6 +210,7 @@ def parallel_jacobian(
     memory_limit: int | None = None,
     executor: Executor | None = None,
     callback: Callback | None = None,
+    progress: bool = False,
 ) -> Any:
     """Return a function that computes the Jacobian of ``fun``: a drop-in for ``autograd.jacobian``.
 
@@ -240,6 +242,8 @@ def parallel_jacobian(
         pool that the process keeps.
     callback
         Observes the tasks, see `tapesplit.Callback`.
+    progress
+        Show a bar on a terminal while a long Jacobian is computed; needs tqdm.
 
     Returns
     -------
@@ -253,6 +257,8 @@ def parallel_jacobian(
         If ``fun`` is not callable, or an argument or the value has no real dense Jacobian.
     ValueError
         If an option is out of range.
+    ImportError
+        If ``progress`` is true and tqdm is not installed.
 
     Notes
     -----
@@ -279,6 +285,8 @@ def parallel_jacobian(
            [0., 1.]])
     """
     check_options(argnum, machines, method, memory_limit)
+    if progress:
+        callback = both(callback, progress_bar()) if callback else progress_bar()
     options = _Options(argnum, has_aux, machines, method, memory_limit, executor, callback)
     if fun is None:
         return functools.partial(_jacobian_function, options=options)

@@ -102,6 +102,6 @@ def _load_input(text: str, names: Mapping[str, Any]) -> np.ndarray:
         return np.asarray(eval(text, {**names, "np": np}), dtype=float)  # noqa: S307
     except Exception as error:
         raise CommandError(
-            f"--input {text!r} is no array: {type(error).__name__}: {error}; write an expression of numpy such "
-            "as 'np.ones(3)', a name in the function's file, or the name of a .npy file"
+            f"--input {text!r} is no array: {type(error).__name__}: {error}; write an expression of numpy "
+            "such as 'np.ones(3)', a name in the function's file, or the name of a .npy file"
         ) from error

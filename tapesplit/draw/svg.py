@@ -30,16 +30,15 @@ def to_svg(scene: Scene, *, standalone: bool = True) -> str:
     --------
     >>> box = Box(10, 10, 60, 20, "value", ("sin",), "sin, shape (3,)")
     >>> svg = to_svg(Scene(80, 40, "one box", "A box.", (box,)), standalone=False)
-    >>> print(svg.splitlines()[0])
-    <svg class="ts" viewBox="0 0 80 40" width="80" height="40" role="img" aria-label="one box">
+    >>> print(svg.splitlines()[1])
+    <desc>A box.</desc>
     """
     namespace = ' xmlns="http://www.w3.org/2000/svg"' if standalone else ""
     width, height = _number(scene.width), _number(scene.height)
+    size = f'width="{width}" height="{height}"' if standalone else f'style="{_elastic(scene.width)}"'
+    label = f'role="img" aria-label={quoteattr(scene.title)}'
     lines = [
-        (
-            f'<svg class="ts"{namespace} viewBox="0 0 {width} {height}" width="{width}" height="{height}" '
-            f'role="img" aria-label={quoteattr(scene.title)}>'
-        ),
+        f'<svg class="ts"{namespace} viewBox="0 0 {width} {height}" {size} {label}>',
         f"<desc>{escape(scene.description)}</desc>",
     ]
     if standalone:
@@ -47,6 +46,11 @@ def to_svg(scene: Scene, *, standalone: bool = True) -> str:
         lines.append(f'<rect class="paper" width="{width}" height="{height}"/>')
     lines += [_shape(shape) for shape in scene.shapes]
     return "\n".join([*lines, "</svg>"])
+
+
+def _elastic(width: float) -> str:
+    """Let a picture shrink to three quarters where the page is narrow; beyond that it is scrolled."""
+    return f"width:100%;min-width:{_number(0.75 * width)}px;max-width:{_number(width)}px"
 
 
 def scene_css() -> str:

@@ -46,6 +46,14 @@ def test_the_bar_counts_all_work_and_closes(bars):
     ]
 
 
+def test_progress_joins_the_callback(bars):
+    seen = []
+    callback = Callback(finish=lambda *_: seen.append("end"))
+    parallel_jacobian(bottleneck, callback=callback, progress=True)(X)
+    parallel_jacobian(progress=True)(bottleneck)(X)
+    assert (seen, len(bars)) == (["end"], 2)
+
+
 def test_threads_have_bars_of_their_own(bars):
     jacobian = parallel_jacobian(bottleneck, callback=progress_bar())
     threads = [threading.Thread(target=jacobian, args=(X,)) for _ in range(4)]
