@@ -1,7 +1,7 @@
-"""Elementwise primitives of autograd.numpy by their partial derivatives: the formulas of autograd's own rules.
+"""Elementwise primitives of autograd.numpy by their partial derivatives, the formulas of autograd's rules.
 
-A partial that is 1 or -1 everywhere is given as that number; the sweeps then do not multiply. A partial that selects elements is a
-float, never a bool: partials of several paths are added. Quotients go through
+A partial that is 1 or -1 everywhere is given as that number; the sweeps then do not multiply. A partial that
+selects elements is a float, never a bool: partials of several paths are added. Quotients go through
 `np.divide` where Python numbers would raise ZeroDivisionError and NumPy gives an infinity.
 """
 
@@ -73,7 +73,10 @@ elementwise(
 )
 elementwise(anp.hypot, lambda ans, x, y: x / ans, lambda ans, x, y: y / ans)
 elementwise(
-    anp.where, None, lambda ans, c, x, y: np.where(c, 1.0, 0.0), lambda ans, c, x, y: np.where(c, 0.0, 1.0)
+    getattr(anp, "_original_where", anp.where),  # anp.where itself is no primitive in autograd 1.9
+    None,
+    lambda ans, c, x, y: np.where(c, 1.0, 0.0),
+    lambda ans, c, x, y: np.where(c, 0.0, 1.0),
 )
 
 # One argument
