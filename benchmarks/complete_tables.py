@@ -70,7 +70,7 @@ def chains(q):
 
 
 def solve_all(q):
-    """Append to the file of one length what is missing: number, machines, optimum, bound, dynamic program, CPU seconds."""
+    """Append what is missing to the file of one length: see `load` for the columns, in CPU seconds."""
     OUT.mkdir(exist_ok=True)
     path = OUT / f"complete_{q}.csv"
     done = sum(1 for _ in path.open()) // (q - 1) if path.exists() else 0

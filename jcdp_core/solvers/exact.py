@@ -1,6 +1,8 @@
 """The exact solver: labels, a quick schedule, and a search that closes the gap between them."""
 
 from dataclasses import replace
+from functools import partial
+from math import inf
 from operator import itemgetter
 from time import perf_counter
 
@@ -93,54 +95,55 @@ def branch_and_bound(problem: Problem, method: str, node_limit: int | None = Non
     0
     """
     problem.check_feasible()
-    deadline = None if problem.time_limit is None else perf_counter() + problem.time_limit
-
-    def in_time() -> None:
-        if deadline is not None and perf_counter() > deadline:
-            raise _OutOfTimeError
-
-    def on_node(nodes: int) -> bool:
-        if node_limit is not None and nodes > node_limit:
-            return False
-        return deadline is None or nodes % 64 > 0 or perf_counter() <= deadline
-
+    deadline = inf if problem.time_limit is None else perf_counter() + problem.time_limit
     table = single_link_steps(problem)
     try:
-        labels = label_table(table, machines=table.machines, on_diagonal=in_time)
+        labels = label_table(table, machines=table.machines, on_diagonal=partial(_check_time, deadline))
     except _OutOfTimeError:
         return replace(solve_dynamic_programming(problem), method=method, nodes=0)
-    bound = labels.makespans[table.whole][0]
     makespan, placements = _first_schedule(table, labels)
     search = ReversedSearch(table, labels, makespan)
-    try:
-        proved = search.run(on_node)
-    except KeyboardInterrupt as interrupt:
-        interrupt.add_note(
-            f"while solving: the best makespan so far is {search.makespan}, the lower bound {bound}"
-        )
-        raise
+    proved = _run(search, deadline, node_limit)
+    bound = search.makespan if proved else search.bound
     if not proved:
-        fallback = solve_dynamic_programming(problem)
-        if fallback.makespan < search.makespan:
-            return replace(
-                fallback,
-                lower_bound=bound,
-                optimal=fallback.makespan == bound,
-                method=method,
-                nodes=search.nodes,
-            )
+        program = solve_dynamic_programming(problem)
+        if program.makespan < search.makespan:
+            optimal = program.makespan == bound
+            return replace(program, lower_bound=bound, optimal=optimal, method=method, nodes=search.nodes)
     sequence, schedule = write_down(problem, table, search.placements or placements)
     return Solution(
         problem.chain,
         sequence,
         schedule,
         search.makespan,
-        search.makespan if proved else bound,
-        proved or search.makespan == bound,
+        bound,
+        search.makespan == bound,
         method,
         nodes=search.nodes,
         machines=problem.machines,
     )
+
+
+def _check_time(deadline: float) -> None:
+    """Raise if the time is up."""
+    if perf_counter() > deadline:
+        raise _OutOfTimeError
+
+
+def _run(search: ReversedSearch, deadline: float, node_limit: int | None) -> bool:
+    """Search within the limits; tell whether it came to its end."""
+
+    def on_node(nodes: int) -> bool:
+        within = node_limit is None or nodes <= node_limit
+        return within and (nodes % 64 > 0 or perf_counter() <= deadline)
+
+    try:
+        return search.run(on_node)
+    except KeyboardInterrupt as interrupt:
+        interrupt.add_note(
+            f"while solving: the best makespan so far is {search.makespan}, the lower bound {search.bound}"
+        )
+        raise
 
 
 def _first_schedule(table: StepTable, labels: LabelTable) -> tuple[int, list[Placement]]:

@@ -34,13 +34,13 @@ _ALIKE = 150
 """States remembered for each set of sub-chains."""
 
 _STATES = 1_000_000
-"""States remembered in all, about half a gigabyte; then the search forgets them and begins anew."""
+"""States remembered in all, some hundred megabytes; then the search forgets them and begins anew."""
 
-_DUAL_BOUNDS_AFTER = 1000
-"""Nodes after which building the tables of the dual-feasible bounds pays."""
+_DUAL_BOUNDS_AFTER = 2
+"""Nodes after which building the tables of the dual-feasible bounds pays, in multiples of q³."""
 
-_DUAL_BOUNDS_LAST = 2000
-"""Nodes for which these tables are kept after the makespan has become smaller."""
+_DUAL_BOUNDS_LAST = 4
+"""Nodes for which these tables are kept although the makespan has become smaller, in multiples of q³."""
 
 _Running: TypeAlias = tuple[tuple[int, int, tuple[int, ...]], ...]
 """Steps that run, by ascending end: end, machines occupied, sub-chains released then."""
@@ -89,12 +89,12 @@ class ReversedSearch:
         "_dual",
         "_dual_until",
         "_labels",
-        "_lower",
         "_memory",
         "_remembered",
         "_table",
         "_trail",
         "_widest",
+        "bound",
         "makespan",
         "nodes",
     )
@@ -102,7 +102,7 @@ class ReversedSearch:
     def __init__(self, table: StepTable, labels: LabelTable, makespan: int) -> None:
         self._table = table
         self._labels = labels
-        self._lower = labels.makespans[table.whole][0]
+        self.bound = labels.makespans[table.whole][0]
         self._widest = [max((step[1] for step in steps), default=0) for steps in table.steps]
         self._memory: dict[int, list[list[int]]] = {}
         self._remembered = 0
@@ -137,7 +137,7 @@ class ReversedSearch:
         """
         table = self._table
         stack: list[_State | _Explored] = [(0, (), table.machines, ((table.whole, 0),), (), None)]
-        while stack and self.makespan > self._lower:
+        while stack and self.makespan > self.bound:
             state = stack.pop()
             if isinstance(state, _Explored):
                 self._remember(state)
@@ -207,7 +207,7 @@ class ReversedSearch:
         for other in known:
             if all(map(le, other, vector)):
                 return None
-        if self.nodes > _DUAL_BOUNDS_AFTER and self._refuted(time, available, parts):
+        if self.nodes > _DUAL_BOUNDS_AFTER * self._table.length**3 and self._refuted(time, available, parts):
             return None
         return _Explored(known, vector)
 
@@ -227,7 +227,7 @@ class ReversedSearch:
             return False
         if self._dual is None or (target < self._dual.makespan and self.nodes > self._dual_until):
             self._dual = DualBounds(self._table, target)
-            self._dual_until = self.nodes + _DUAL_BOUNDS_LAST
+            self._dual_until = self.nodes + _DUAL_BOUNDS_LAST * self._table.length**3
         return self._dual.refute(time, target, available, parts)
 
     def _children(self, state: _State) -> list[_State]:
