@@ -5,7 +5,7 @@ import pickle
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from itertools import accumulate
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, NamedTuple
 
 from jcdp_core import ElementalJacobian, JacobianChain, Mode, Schedule, Solution, solve
 from tapesplit.chunks import Chunk, chunk_chain, cut_into_chunks
@@ -212,37 +212,63 @@ def make_plan(
     facts = facts_of(tape, structure)
     graph = graph_of(tape, facts)
     plain = {"tangent": Mode.TANGENT, "adjoint": Mode.ADJOINT}.get(method)
-    separators = () if plain else find_separators(graph, max_links=max_links)
-    chunks = cut_into_chunks(graph, separators)
-    if plain:
-        chain = _one_mode_chain(chunks[0], plain)
-        reason = f"method {method!r} was asked for"
-    else:
-        chain = chunk_chain(chunks)
-        reason = (
-            "cut at narrow interfaces" if separators else "no interface is narrow enough for a cut to pay"
-        )
     solver = "dp" if plain or method == "auto" else method
-    solution = solve(chain, machines=1, method=solver)
-    tasks = _plan_tasks(solution, facts, chunks)
-    if machines > 1 and (force_machines or _may_pay(tasks)):
-        parallel = solve(chain, machines=machines, method=solver)
-        parallel_tasks = _plan_tasks(parallel, facts, chunks)
-        if force_machines or _pays(parallel_tasks, tasks):
-            solution, tasks = parallel, parallel_tasks
+    separators = () if plain else find_separators(graph, max_links=max_links)
+    draft = _draft(graph, facts, separators, plain, 1, solver)
+    if machines > 1 and (force_machines or _may_pay(draft.tasks)):
+        if not plain:
+            # Cuts that gain nothing on one machine let several work at the same time.
+            separators = find_separators(graph, max_links=max_links, stop_within=None)
+        parallel = _draft(graph, facts, separators, plain, machines, solver)
+        if force_machines or _pays(parallel.tasks, draft.tasks):
+            draft = parallel
     return JacobianPlan(
         name=tape.name,
         structure=structure,
         graph=graph,
-        separators=separators,
-        chunks=chunks,
-        chain=chain,
-        solution=solution,
-        tasks=tasks,
-        sweeps=tuple(_compile(tape, structure, facts, chunks, task) for task in tasks),
-        machines=1 + max(task.machine for task in tasks),
+        separators=draft.separators,
+        chunks=draft.chunks,
+        chain=draft.chain,
+        solution=draft.solution,
+        tasks=draft.tasks,
+        sweeps=tuple(_compile(tape, structure, facts, draft.chunks, task) for task in draft.tasks),
+        machines=1 + max(task.machine for task in draft.tasks),
         shapes=(tape.shape(tape.output or 0), *(tape.shape(i) for i in range(tape.inputs))),
-        reason=reason,
+        reason=_reason(draft, method if plain else None),
+    )
+
+
+class _Draft(NamedTuple):
+    """A chain and its solution, before anything is compiled."""
+
+    separators: tuple[Separator, ...]
+    chunks: tuple[Chunk, ...]
+    chain: JacobianChain
+    solution: Solution
+    tasks: tuple[PlanTask, ...]
+
+
+def _draft(
+    graph: TapeGraph,
+    facts: TapeFacts,
+    separators: tuple[Separator, ...],
+    plain: Mode | None,
+    machines: int,
+    solver: str,
+) -> _Draft:
+    """Cut, solve, and predict times."""
+    chunks = cut_into_chunks(graph, separators)
+    chain = _one_mode_chain(chunks[0], plain) if plain else chunk_chain(chunks)
+    solution = solve(chain, machines=machines, method=solver)
+    return _Draft(separators, chunks, chain, solution, _plan_tasks(solution, facts, chunks))
+
+
+def _reason(draft: _Draft, forced: str | None) -> str:
+    """Say in a few words why the plan has its form."""
+    if forced:
+        return f"method {forced!r} was asked for"
+    return (
+        "cut at narrow interfaces" if draft.separators else "no interface is narrow enough for a cut to pay"
     )
 
 
