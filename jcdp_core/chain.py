@@ -7,6 +7,7 @@ from itertools import pairwise
 from typing import SupportsIndex
 
 from jcdp_core.errors import InvalidChainError
+from jcdp_core.notebook import html_table
 
 __all__ = ["ElementalJacobian", "JacobianChain"]
 
@@ -216,6 +217,15 @@ class JacobianChain:
         90
         """
         return self.sizes[-1] * sum(self.adjoint_costs)
+
+    def _repr_html_(self) -> str:
+        """Show the links as a table in a notebook."""
+        rows = [
+            (number, link.n, link.m, link.edges, link.tangent_cost, link.adjoint_cost)
+            for number, link in enumerate(self.links, start=1)
+        ]
+        head = ("link", "inputs n", "outputs m", "|E|", "tangent fma", "adjoint fma")
+        return html_table(f"Jacobian chain of {self.length} links", head, rows)
 
 
 def _costs(costs: Iterable[SupportsIndex] | None, edges: Sequence[int], name: str) -> list[int]:

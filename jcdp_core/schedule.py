@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from jcdp_core.errors import InvalidScheduleError
+from jcdp_core.notebook import html_table
 from jcdp_core.sequence import EliminationSequence
 
 __all__ = ["Schedule", "Task"]
@@ -126,6 +127,14 @@ class Schedule:
                 row[left:right] = _bar(task.index, sequence, right - left)
             lines.append(f"{machine + 1:>{number_width}} |{''.join(row)}|")
         return "\n".join([*lines, f"{'':{number_width}}  0{end:>{width - 1}}"])
+
+    def _repr_html_(self) -> str:
+        """Show the tasks as a table in a notebook."""
+        rows = [(task.index + 1, task.machine + 1, task.start, task.finish) for task in self.tasks]
+        caption = (
+            f"Schedule on {self.machines} machine{'s' * (self.machines != 1)}, makespan {self.makespan} fma"
+        )
+        return html_table(caption, ("step", "machine", "start", "finish"), rows)
 
 
 def _bar(index: int, sequence: EliminationSequence, length: int) -> str:

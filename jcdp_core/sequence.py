@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from jcdp_core.chain import JacobianChain
 from jcdp_core.errors import InvalidSequenceError
+from jcdp_core.notebook import html_table
 from jcdp_core.operation import Mode, Operation
 
 __all__ = ["EliminationSequence", "operation_cost"]
@@ -183,3 +184,14 @@ class EliminationSequence:
                 earlier = " ".join(f"F̄{link + 1}" for link in swept)
             text[i, j] = f"({later} {earlier})"
         return text[self.operations[-1].i, self.operations[-1].j]
+
+    def _repr_html_(self) -> str:
+        """Show the steps as a table in a notebook."""
+        rows = [
+            (index + 1, operation, cost, " ".join(str(need + 1) for need in needs))
+            for index, (operation, cost, needs) in enumerate(
+                zip(self.operations, self.costs, self.predecessors, strict=True)
+            )
+        ]
+        caption = f"Elimination sequence {self.bracketing()}, {self.total} fma"
+        return html_table(caption, ("step", "operation", "fma", "needs"), rows)

@@ -5,6 +5,7 @@ A tape is data only. It knows nothing of autograd; a primitive is any callable w
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from html import escape
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -102,6 +103,10 @@ class Tape:
             arrow = f" <- {', '.join(map(str, parents))}" if parents else ""
             lines.append(f"{i:>3}  {labels[i]:<{wide}}  {shapes[i]:<{tall}}{arrow}".rstrip())
         return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        """Show the listing in a notebook."""
+        return f"<pre>{escape(str(self))}</pre>"
 
     def __repr__(self) -> str:
         return f"<Tape of {self.name}: {len(self)} entries, output {self.output}>"

@@ -162,3 +162,13 @@ def test_the_page_is_not_wider_than_a_narrow_window(page, tmp_path):
     document, console = browse(page, tmp_path, script=script)
     assert console == []
     assert 'data-result="true"' in document
+
+
+def test_notebooks_show_tapes_as_their_listing():
+    from tapesplit import record
+
+    tape = record(lambda x: np.sin(2 * x), np.ones(2))
+    checker = checked(tape._repr_html_())
+    assert checker.faults == []
+    assert "tape of" in tape._repr_html_()
+    assert "<lambda>" not in tape._repr_html_()
