@@ -1,4 +1,4 @@
-"""Checks that users can run on their own functions and rules, in the manner of ``autograd.test_util.check_grads``."""
+"""Checks that users can run on their own functions and rules, in the manner of autograd's `check_grads`."""
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
@@ -8,7 +8,7 @@ import numpy as np
 
 from tapesplit.array_sweep import compile_array_sweep
 from tapesplit.chunks import Chunk
-from tapesplit.directions import Diagonal, Rows
+from tapesplit.directions import Batch, Diagonal, Rows
 from tapesplit.facts import facts_of
 from tapesplit.jacobian import parallel_jacobian
 from tapesplit.leaves import batch_shape, element_count, flatten, unflatten
@@ -27,21 +27,23 @@ _TOLERANCE = {"f": 3e-4, "F": 3e-4, "e": 3e-2}
 def check_vector_rule(primitive: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
     """Check the vector rule of a primitive for one call against autograd's own rule.
 
-    Every argument that holds floating-point numbers and that the rule covers is made active, each alone and all together, and several directions
-    are carried through in both modes: random ones, the identity, none at all. An object that is passed twice is one operand that is used twice.
+    Every argument that holds floating-point numbers and that the rule covers is made active, each alone and
+    all together, and several directions are carried through in both modes: random ones, the identity, none at
+    all. An object that is passed twice is one operand that is used twice.
 
     Parameters
     ----------
     primitive
-        A function decorated with ``autograd.extend.primitive`` that has a vector rule (see `tapesplit.defvector`).
+        A function decorated with ``autograd.extend.primitive`` that has a vector rule (see
+        `tapesplit.defvector`).
     *args, **kwargs
         Arguments of the call.
 
     Raises
     ------
     AssertionError
-        If the rule differs from the loop over autograd's rule, or (where autograd has no rule) from central differences, or if
-        its two modes are not adjoint to each other: ``<A, tangent(T)> = <adjoint(A), T>``.
+        If the rule differs from the loop over autograd's rule, or (where autograd has no rule) from central
+        differences, or if its two modes are not adjoint to each other: ``<A, tangent(T)> = <adjoint(A), T>``.
     ValueError
         If the primitive has no vector rule, or no argument that the rule covers is of floating-point type.
 
@@ -97,13 +99,14 @@ def check_jacobian(fun: Callable[..., Any], *args: Any, argnum: int = 0, **kwarg
     Raises
     ------
     AssertionError
-        If the Jacobian differs from ``autograd.jacobian`` by more than 1e-9 of its largest element, if the plain tangent or adjoint sweep gives
-        another one, or if the product with one random direction differs from central differences by more than 1e-4.
+        If the Jacobian differs from ``autograd.jacobian`` by more than 1e-9 of its largest element, if the
+        plain tangent or adjoint sweep gives another one, or if the product with one random direction differs
+        from central differences by more than 1e-4.
 
     Notes
     -----
-    Costs four Jacobians and two calls of the function. At a point where the function is not differentiable, the
-    differences have no meaning and the check fails.
+    Costs four Jacobians and two calls of the function. At a point where the function is not differentiable,
+    the differences have no meaning and the check fails.
 
     Examples
     --------
@@ -141,7 +144,7 @@ class _Call(NamedTuple):
         parents = tuple(next(p for p, x in enumerate(inputs) if x is entry.args[i]) for i in entry.argnums)
         entry = entry._replace(parents=parents)
         last = len(inputs)
-        entries = [(None, (), (), (), {}, x) for x in inputs]
+        entries: list[tuple[Any, ...]] = [(None, (), (), (), {}, x) for x in inputs]
         tape = Tape([*entries, tuple(entry)], last, last, entry.value)
         n, m = sum(map(element_count, inputs)), element_count(entry.value)
         return cls(entry, tape, Chunk(tuple(range(last)), (last,), (last,), n, m, 1))
@@ -165,8 +168,8 @@ class _Call(NamedTuple):
         """Values of the active arguments."""
         return [entry[5] for entry in self.tape.entries[: self.tape.inputs]]
 
-    def directions(self) -> Iterator[tuple[list[Any], Any]]:
-        """Yield batches of tangents for the inputs and of adjoints for the result: random ones, none, identities."""
+    def directions(self) -> Iterator[tuple[list[Batch], Batch]]:
+        """Yield tangents for the inputs with adjoints for the result: random ones, none, identities."""
         random = np.random.default_rng(0)
         for count in (3, 1, 0):
             yield (
@@ -175,49 +178,39 @@ class _Call(NamedTuple):
             )
         if not any(isinstance(x, (tuple, list, dict)) for x in (*self.inputs, self.entry.value)):
             starts = np.cumsum([0, *(np.size(x) for x in self.inputs)]).tolist()
-            tangents = [_identity(x, start) for x, start in zip(self.inputs, starts, strict=False)]
+            tangents: list[Batch] = [
+                _identity(x, start) for x, start in zip(self.inputs, starts, strict=False)
+            ]
             yield tangents, _identity(self.entry.value, 0)
 
-    def check(self, tangents: Sequence[Any], adjoints: Any, *, autograd_is_right: bool) -> None:
+    def check(self, tangents: Sequence[Batch], adjoints: Batch, *, autograd_is_right: bool) -> None:
         """Compare one batch in both modes."""
         (step,) = compile_array_sweep(self.tape, self.chunk).steps
-        batch = step.tangent(self.tape, dict(enumerate(tangents)))
-        count = max(map(_stop, tangents))
-        T, A = (
-            [_dense(t, count, batch_shape(x)) for t, x in zip(tangents, self.inputs, strict=True)],
-            _dense(adjoints, _stop(adjoints), batch_shape(self.entry.value)),
-        )
-        found = _dense(batch, count, batch_shape(self.entry.value))
         back: dict[int, Any] = {}
         step.adjoint(self.tape, adjoints, back)
+        count, shape = max(map(_stop, tangents)), batch_shape(self.entry.value)
+        T = [_dense(t, count, batch_shape(x)) for t, x in zip(tangents, self.inputs, strict=True)]
+        A = _dense(adjoints, _stop(adjoints), shape)
+        pushed = _dense(step.tangent(self.tape, dict(enumerate(tangents))), count, shape)
         pulled = [_dense(back.get(i), len(A), batch_shape(x)) for i, x in enumerate(self.inputs)]
-        precision = self.precision
         try:
-            if not autograd_is_right:
-                raise NotImplementedError
-            expected = self._looped_tangent(T)
-            for got, wanted in zip(pulled, self._looped_adjoints(A), strict=True):
-                _compare(
-                    got, wanted, f"the adjoint rule of {self.label} differs from autograd's rule", precision
-                )
-            _compare(
-                found, expected, f"the tangent rule of {self.label} differs from autograd's rule", precision
-            )
-        except NotImplementedError:
+            expected = (self._looped_tangent(T), self._looped_adjoints(A)) if autograd_is_right else None
+        except NotImplementedError:  # autograd has no rule for this call
+            expected = None
+        if expected is None:
             differences = self._differences(T, count)
-            _compare(
-                found, differences, f"the tangent rule of {self.label} differs from central differences", 1e-6
-            )
-            left, right = self._inner_products(found, pulled, T, A)
-            _compare(
-                right,
-                left,
-                f"tangent and adjoint rule of {self.label} are not adjoint to each other",
-                precision,
-            )
+            _compare(pushed, differences, f"the tangent rule of {self.label} differs from differences", 1e-6)
+            left, right = self._inner_products(pushed, pulled, T, A)
+            _compare(right, left, f"the modes of the rule of {self.label} are not adjoint", self.precision)
+            return
+        _compare(
+            pushed, expected[0], f"the tangent rule of {self.label} differs from autograd's", self.precision
+        )
+        for got, wanted in zip(pulled, expected[1], strict=True):
+            _compare(got, wanted, f"the adjoint rule of {self.label} differs from autograd's", self.precision)
 
     def check_scalar_sweep(self) -> None:
-        """Compare the rule in its scalar form, for which all operands are flat vectors, if the call has one."""
+        """Compare the rule in its scalar form, where operands are flat vectors, if the call has one."""
         structure = structure_of(self.tape)
         facts = facts_of(self.tape, structure)
         if not facts.scalar.all() or self.entry.kwargs:
@@ -256,10 +249,10 @@ class _Call(NamedTuple):
 
     @staticmethod
     def _inner_products(
-        found: np.ndarray, pulled: Sequence[np.ndarray], T: Sequence[np.ndarray], A: np.ndarray
+        pushed: np.ndarray, pulled: Sequence[np.ndarray], T: Sequence[np.ndarray], A: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
         """Both sides of ``<A, tangent(T)> = <adjoint(A), T>``, for all pairs of directions."""
-        left = _flat(A) @ _flat(found).T
+        left = _flat(A) @ _flat(pushed).T
         right = sum(_flat(a) @ _flat(t).T for a, t in zip(pulled, T, strict=True))
         return np.real(left), np.real(right)
 
@@ -306,12 +299,12 @@ def _identity(value: Any, start: int) -> Diagonal:
     return Diagonal(start, np.ones(np.shape(value), np.result_type(np.asarray(value), np.float16)))
 
 
-def _stop(batch: Rows | Diagonal) -> int:
-    """Number of directions up to the last one of a batch."""
+def _stop(batch: Batch) -> int:
+    """Count the directions up to the last one of a batch."""
     return batch.start + (batch.values.size if isinstance(batch, Diagonal) else len(batch.rows))
 
 
-def _dense(batch: Rows | Diagonal | None, count: int, shape: tuple[int, ...]) -> np.ndarray:
+def _dense(batch: Batch | None, count: int, shape: tuple[int, ...]) -> np.ndarray:
     """Write all directions of a batch out."""
     if batch is None:
         return np.zeros((count, *shape))

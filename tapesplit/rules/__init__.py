@@ -1,6 +1,15 @@
 """Vector rules: how primitives carry many directions at once."""
 
-from tapesplit.rules import einsum, elementwise, factorizations, fft, linalg, movement, products, reductions
+from tapesplit.rules import (  # noqa: F401 (importing these modules registers their rules)
+    einsum,
+    elementwise,
+    factorizations,
+    fft,
+    linalg,
+    movement,
+    products,
+    reductions,
+)
 from tapesplit.rules.local import LocalStructure, has_local_structure, local_structure
 from tapesplit.rules.loop import loop_adjoint, loop_tangent
 from tapesplit.rules.moves import IndexMap, getitem, index_map

@@ -22,7 +22,7 @@ def behind(axis: int) -> int:
 
 
 def reduce_batch(T: np.ndarray, ans: Any, axis: Any) -> np.ndarray:
-    """Sum directions over axes of their value; the result has the shape of ``ans``, whether or not that keeps the axes."""
+    """Sum directions over axes of their value, to the shape of ``ans``, whether or not it keeps the axes."""
     axes = tuple(a + 1 for a in positive(axis, T.ndim - 1))
     return T.sum(axis=axes).reshape(len(T), *np.shape(ans))
 

@@ -1,4 +1,4 @@
-"""Sums over products of indexed arrays: each directional form is another such sum, with a letter more for the direction axis."""
+"""Sums over products of indexed arrays: a letter more, for the directions, turns one into its derivatives."""
 
 from collections.abc import Callable
 from math import prod
@@ -15,7 +15,7 @@ _MOST_ARGUMENTS = 12
 
 
 class _Call(NamedTuple):
-    """An einsum call without ellipsis: letters and operands, letters of the result, a free letter, which operand is active."""
+    """An einsum call without ellipsis; ``free`` is a letter that it does not use."""
 
     terms: list[str]
     operands: list[Any]
@@ -56,7 +56,7 @@ def _tangent(argnum: int) -> Callable[..., Any]:
 
 
 def _adjoint(argnum: int) -> Callable[..., Any]:
-    """Make the adjoint function of one argument: the adjoints take its place, and its letters become the result."""
+    """Make the adjoint function of one argument: adjoints take its place, its letters become the result."""
 
     def adjoint(A: np.ndarray, ans: Any, *args: Any, **kwargs: Any) -> Any:
         if not set(kwargs) <= {"optimize"}:

@@ -1,7 +1,7 @@
 """Eigenvalues and singular values: factors come as one tuple, so directions hold all factors in one axis.
 
-Formulas for eigenvectors: M. Giles (2008), Sec. 3.1; for singular vectors: J. Townsend, "Differentiating the singular value
-decomposition" (2016). Real matrices only; complex ones take the loop over autograd's rules.
+Formulas for eigenvectors: M. Giles (2008), Sec. 3.1; for singular vectors: J. Townsend, "Differentiating the
+singular value decomposition" (2016). Real matrices only; complex ones take the loop over autograd's rules.
 """
 
 from math import prod

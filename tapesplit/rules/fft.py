@@ -1,11 +1,12 @@
 """Discrete Fourier transforms: linear, with symmetric matrices, so that adjoints are transforms, too.
 
-A real transform keeps half of a complex one; its adjoint is the complex transform of that half, filled up with zeros. The formulas hold
-for odd lengths as well, where autograd has none. |E| is n log2 n, what a fast transform takes for each direction.
+A real transform keeps half of a complex one; its adjoint is the complex transform of that half, filled up
+with zeros. The formulas hold for odd lengths as well, where autograd has none. |E| is n log2 n, what a fast
+transform takes for each direction.
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from autograd.numpy import fft
@@ -13,7 +14,8 @@ from autograd.numpy import fft
 from tapesplit.rules.axes import behind, real_like
 from tapesplit.rules.registry import defvector
 
-Arguments = tuple[tuple[int, ...] | None, tuple[int, ...], str | None]
+Arguments: TypeAlias = tuple[Any, tuple[int, ...], Any]
+"""Lengths, axes and scaling of a transform."""
 
 
 def _of_one(x: np.ndarray, n: int | None = None, axis: int = -1, norm: str | None = None) -> Arguments:
@@ -55,7 +57,7 @@ def _complex_transform(
         return numeric(T, _lengths(x, s, axes), tuple(map(behind, axes)), norm)
 
     def adjoint(A: np.ndarray, ans: np.ndarray, x: np.ndarray, *args: Any, **kwargs: Any) -> Any:
-        s, axes, norm = parse(x, *args, **kwargs)
+        _, axes, norm = parse(x, *args, **kwargs)
         if len(set(axes)) < len(axes):
             return NotImplemented
         rows = numeric(A, _lengths(ans, None, axes), tuple(map(behind, axes)), norm)

@@ -1,19 +1,19 @@
 """Matrix functions of numpy.linalg: solutions, inverses, determinants, norms, factorizations.
 
-The formulas are those of M. Giles, "An extended collection of matrix derivative results for forward and reverse mode algorithmic
-differentiation" (2008), with all directions in one batch; cf. I. Murray, "Differentiation of the Cholesky decomposition" (2016). |E| counts
-the products with matrices that one direction takes. Complex factorizations take the loop over autograd's rules.
+The formulas are those of M. Giles, "An extended collection of matrix derivative results for forward and
+reverse mode algorithmic differentiation" (2008), with all directions in one batch; cf. I. Murray,
+"Differentiation of the Cholesky decomposition" (2016). |E| counts the products with matrices that one
+direction takes. Complex factorizations take the loop over autograd's rules.
 """
 
 from typing import Any
 
-import autograd.numpy as anp
 import numpy as np
 from autograd.numpy import linalg
 
 from tapesplit.rules.axes import fold, real_like, reduce_batch, spread
-from tapesplit.rules.registry import defvector
 from tapesplit.rules.reductions import input_size
+from tapesplit.rules.registry import defvector
 
 
 def _t(x: np.ndarray) -> np.ndarray:
@@ -22,7 +22,7 @@ def _t(x: np.ndarray) -> np.ndarray:
 
 
 def solve_columns(a: np.ndarray, B: np.ndarray) -> np.ndarray:
-    """Solve ``a x = b`` for each right-hand side of a batch ``(k, ..., n, r)`` with one factorization of a."""
+    """Solve ``a x = b`` for a batch ``(k, ..., n, r)`` of right-hand sides with one factorization of a."""
     if a.ndim > B.ndim - 1:
         B = B.reshape(B.shape[:1] + (1,) * (a.ndim - B.ndim + 1) + B.shape[1:])
     wide = np.moveaxis(B, 0, -1)
@@ -40,12 +40,12 @@ def _cubic(products: int) -> Any:
 
 
 def _solve_edges(ans: Any, args: tuple[Any, ...], argnums: tuple[int, ...], kwargs: Any) -> int:
-    """|E| of a solution: substitution takes n^2 fma for each column, the tangent of the matrix as many again."""
+    """|E| of a solution: n^2 fma for each column; the tangent of the matrix takes as many again."""
     return int(np.size(ans)) * np.shape(args[0])[-1] * (len(argnums) + (0 in argnums))
 
 
-def _as_column(x: np.ndarray, b: Any, extra: int = 0) -> np.ndarray:
-    """Give a vector solution its column axis; ``extra`` counts batch axes in front."""
+def _as_column(x: np.ndarray, b: Any) -> np.ndarray:
+    """Give solutions for a vector b their column axis."""
     return x[..., None] if np.ndim(b) == 1 else x
 
 

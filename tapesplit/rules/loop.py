@@ -1,7 +1,8 @@
 """Primitives without a vector rule: a loop over autograd's own rule, one direction at a time.
 
-It is right for every primitive that autograd can differentiate, user-defined ones included, and it is the oracle that vector rules
-are tested against. Rules may trace by themselves (`checkpoint`, `odeint`, `fixed_point`), so the loop holds the tracing lock.
+It is right for every primitive that autograd can differentiate, user-defined ones included, and it is the
+oracle that vector rules are tested against. Rules may trace by themselves (`checkpoint`, `odeint`,
+`fixed_point`), so the loop holds the tracing lock.
 """
 
 from collections.abc import Callable, Iterator
@@ -55,7 +56,8 @@ def loop_adjoint(A: np.ndarray, entry: TapeEntry) -> list[np.ndarray]:
 def loop_tangent(T: np.ndarray, entry: TapeEntry, argnum: int) -> np.ndarray:
     """Carry ``k`` tangents of one argument to those of the result.
 
-    Takes autograd's JVP where there is one, else the local Jacobian from the VJP (one call per element of the result).
+    Takes autograd's JVP where there is one, else the local Jacobian from the VJP (one call per element of the
+    result).
 
     Raises
     ------
@@ -73,8 +75,8 @@ def loop_tangent(T: np.ndarray, entry: TapeEntry, argnum: int) -> np.ndarray:
 def _jacobian_product(T: np.ndarray, entry: TapeEntry, argnum: int) -> np.ndarray:
     """Multiply tangents by the local Jacobian from the VJP.
 
-    For a complex result ``u + iv`` autograd's VJP gives the derivatives of u for the adjoint 1 and those of v for the adjoint -i;
-    for a complex argument, ``d/dx - i d/dy``.
+    For a complex result ``u + iv`` autograd's VJP gives the derivatives of u for the adjoint 1 and those of v
+    for the adjoint -i; for a complex argument, ``d/dx - i d/dy``.
     """
     size = element_count(entry.value)
     dtype = np.result_type(flatten(entry.value), np.float16)

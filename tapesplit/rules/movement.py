@@ -26,9 +26,8 @@ movement(anp.diag, anp.diagonal, anp.make_diagonal, anp.tril, anp.triu, fft.trun
 movement(concatenate_args, array_from_args, _array_from_scalar_or_array)
 movement(anp.split, anp.array_split, anp.vsplit, anp.hsplit, anp.dsplit)
 # Containers
-movement(
-    ab.container_take, ab.make_sequence, ab.sequence_extend_right, ab.sequence_extend_left, ab._make_dict
-)  # noqa: SLF001 (autograd has no public name for dict(...))
+movement(ab.container_take, ab.make_sequence, ab.sequence_extend_right, ab.sequence_extend_left)
+movement(ab._make_dict)  # noqa: SLF001 (autograd has no public name for the primitive behind its dict)
 
 
 def _pad_tangent(

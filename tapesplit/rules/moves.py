@@ -1,12 +1,12 @@
 """Index maps: what a primitive that only moves elements does to flat positions.
 
-A map lists, for each element of the result, the flat position in the argument that it comes from, -1 for a constant. It is found by
-running the primitive on position numbers, so that one line registers a primitive and every form of its arguments is covered.
+A map lists, for each element of the result, the flat position in the argument that it comes from, -1 for a
+constant. It is found by running the primitive on position numbers, so that one line registers a primitive and
+every form of its arguments is covered.
 """
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from autograd.numpy.numpy_boxes import ArrayBox
@@ -60,7 +60,7 @@ class IndexMap:
 
     @cached_property
     def block(self) -> slice | None:
-        """Where all elements of the argument stand, once each and in order, as one slice of the result; else None."""
+        """The slice of the result where all elements of the argument stand, once and in order, or None."""
         first = int(np.argmax(self.sources == 0)) if self.sources.size else 0
         here = slice(first, first + self.size)
         alone = self._targets.size == self.size and np.array_equal(self.sources[here], np.arange(self.size))
@@ -73,7 +73,7 @@ class IndexMap:
 
     @cached_property
     def _groups(self) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
-        """Result positions ordered by source, starts of equal sources, those sources; None if no source repeats."""
+        """Result positions by source, starts of equal sources, those sources; None if no source repeats."""
         sources = self.sources[self._targets]
         order = np.argsort(sources, kind="stable")
         ordered = sources[order]

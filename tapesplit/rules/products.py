@@ -1,7 +1,8 @@
 """Products of arrays: linear in each of their two operands.
 
-Most are contractions: every axis of the operands and of the result has a label, equal labels are one index, and an index that the result
-lacks is summed. Swapping the roles of the three arrays gives all four directional forms, so that one line registers a contraction.
+Most are contractions: every axis of the operands and of the result has a label, equal labels are one index,
+and an index that the result lacks is summed. Swapping the roles of the three arrays gives all four
+directional forms, so that one line registers a contraction.
 """
 
 from collections.abc import Callable, Sequence
@@ -47,7 +48,7 @@ def _contract(x: Any, of_x: Labels, y: Any, of_y: Labels, of_result: Labels) -> 
 
 
 def contraction(primitive: Any, labels: Callable[..., tuple[Labels, Labels, Labels]]) -> None:
-    """Register a contraction; ``labels(x, y, *rest, **kwargs)`` labels the axes of x, of y and of the result."""
+    """Register a contraction; ``labels(x, y, *rest, **kwargs)`` labels the axes of x, y and the result."""
 
     def left_tangent(T: np.ndarray, ans: Any, x: Any, y: Any, *rest: Any, **kwargs: Any) -> np.ndarray:
         of_x, of_y, of_ans = labels(x, y, *rest, **kwargs)

@@ -25,8 +25,8 @@ def input_size(ans: Any, args: tuple[Any, ...], argnums: tuple[int, ...], kwargs
 def weighted(primitive: Any, weights: Callable[..., Any]) -> None:
     """Register a reduction by the derivatives of each result by the elements that went into it.
 
-    ``weights(ans, x, axis, **kwargs)`` broadcasts to the shape of x; ``ans`` comes with the reduced axes as axes of length one. A
-    keyword that it does not name takes the loop over autograd's rule.
+    ``weights(ans, x, axis, **kwargs)`` broadcasts to the shape of x; ``ans`` comes with the reduced axes as
+    axes of length one. A keyword that it does not name takes the loop over autograd's rule.
     """
     known = weights.__code__.co_varnames[3 : weights.__code__.co_argcount]
 
@@ -117,7 +117,8 @@ def _trace_edges(ans: Any, args: tuple[Any, ...], argnums: tuple[int, ...], kwar
 
 def _trace_adjoint(A: np.ndarray, ans: Any, x: Any, offset: int = 0) -> np.ndarray:
     """Put adjoints on the diagonal."""
-    eye = np.eye(*np.shape(x)[:2], k=offset).reshape(*np.shape(x)[:2], *(1,) * np.ndim(ans))
+    m, n = np.shape(x)[:2]
+    eye = np.eye(m, n, k=offset).reshape(m, n, *(1,) * np.ndim(ans))
     return A[:, None, None] * eye
 
 

@@ -1,9 +1,9 @@
 """The registry of vector rules: how each primitive carries many directions at once.
 
-autograd's own rules carry one direction; stacked directions go through them wrongly, often silently. A vector rule
-takes directions stacked along a new first axis: tangents ``T`` of shape ``(k, *arg.shape)`` to ``(k, *ans.shape)``,
-adjoints ``A`` of shape ``(k, *ans.shape)`` to ``(k, *arg.shape)``. Values that are no arrays (tuples, dicts) have their
-elements in one axis, leaves in order.
+autograd's own rules carry one direction; stacked directions go through them wrongly, often silently. A vector
+rule takes directions stacked along a new first axis: tangents ``T`` of shape ``(k, *arg.shape)`` to ``(k,
+*ans.shape)``, adjoints ``A`` of shape ``(k, *ans.shape)`` to ``(k, *arg.shape)``. Values that are no arrays
+(tuples, dicts) have their elements in one axis, leaves in order.
 
 A rule is one of three kinds; everything without a rule is right through the loop of `tapesplit.rules.loop`.
 """
@@ -13,8 +13,6 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any, TypeAlias
-
-import numpy as np
 
 from tapesplit.errors import RuleError
 from tapesplit.leaves import element_count
@@ -30,8 +28,9 @@ VectorFunction: TypeAlias = Callable[..., Any]
 class Elementwise:
     """Each element of the result depends on one element of each (broadcast) argument.
 
-    ``partials[i](ans, *args, **kwargs)`` is the derivative by argument i, of a shape that broadcasts to that of the result;
-    the numbers 1 and -1 are taken as such and cost nothing. None means that the derivative is zero.
+    ``partials[i](ans, *args, **kwargs)`` is the derivative by argument i, of a shape that broadcasts to that
+    of the result; the numbers 1 and -1 are taken as such and cost nothing. None means that the derivative is
+    zero.
     """
 
     partials: tuple[Partial | int | None, ...]
@@ -39,17 +38,17 @@ class Elementwise:
 
 @dataclass(frozen=True, slots=True)
 class Movement:
-    """The result's elements are elements of the array arguments, or constants; the values play no part in which."""
+    """The result's elements are elements of the arguments, or constants, whatever the values are."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bulk:
     """Any other primitive, with functions that carry all directions at once.
 
-    ``tangents[i](T, ans, *args, **kwargs)`` and ``adjoints[i](A, ans, *args, **kwargs)`` belong to argument i. None means
-    that this argument takes the loop, and so does a function that returns NotImplemented for a form of its arguments that it
-    does not cover. ``edges(ans, args, argnums, kwargs)`` is the number of scalar edges |E|; by default each element
-    of the result depends on each element of the active arguments.
+    ``tangents[i](T, ans, *args, **kwargs)`` and ``adjoints[i](A, ans, *args, **kwargs)`` belong to argument
+    i. None means that this argument takes the loop, and so does a function that returns NotImplemented for a
+    form of its arguments that it does not cover. ``edges(ans, args, argnums, kwargs)`` is the number of
+    scalar edges |E|; by default each element of the result depends on each element of the active arguments.
     """
 
     tangents: Mapping[int, VectorFunction] = field(default_factory=dict)
@@ -72,7 +71,7 @@ def find_rule(primitive: Primitive) -> Rule | None:
 
 
 def rules_on_demand(host: str, module: str) -> None:
-    """Import a module of rules only once its host, whose primitives it registers, has been imported by somebody else."""
+    """Import a module of rules once its host, whose primitives it registers, has been imported by others."""
     _pending[host] = module
 
 
@@ -99,8 +98,9 @@ def elementwise(primitive: Primitive, *partials: Partial | int | None) -> None:
 def undefined(ans: Any, *args: Any, **kwargs: Any) -> Any:
     """Stand in for the partial derivative by an argument that autograd does not differentiate by."""
     raise RuleError(
-        "autograd has no derivative for this argument of the primitive (for instance the order of a gamma or Bessel function, or the "
-        "degrees of freedom of a cdf); keep it constant or define the derivative with autograd.extend.defvjp"
+        "autograd has no derivative for this argument of the primitive (such as the order of a Bessel "
+        "function or the degrees of freedom of a cdf); keep it constant, or define the derivative with "
+        "autograd.extend.defvjp"
     )
 
 
@@ -119,15 +119,16 @@ def defvector(
 ) -> None:
     """Register vector rules for a primitive, in the style of ``autograd.extend.defvjp``.
 
-    Give either the partial derivatives of an elementwise primitive, or functions that carry all directions through.
+    Give either the partial derivatives of an elementwise primitive, or functions that carry all directions
+    through.
 
     Parameters
     ----------
     primitive
         A function decorated with ``autograd.extend.primitive``.
     *partials
-        For an elementwise primitive: ``partial(ans, *args, **kwargs)`` for each argument, broadcasting to the shape of
-        ``ans``. None for an argument without influence.
+        For an elementwise primitive: ``partial(ans, *args, **kwargs)`` for each argument, broadcasting to the
+        shape of ``ans``. None for an argument without influence.
     tangents
         ``tangent(T, ans, *args, **kwargs)`` for each argument: ``(k, *arg.shape)`` to ``(k, *ans.shape)``.
     adjoints
@@ -142,8 +143,8 @@ def defvector(
 
     Notes
     -----
-    An argument that has only one of the two functions takes the loop over autograd's own rule in the other mode. Check a rule with
-    `tapesplit.check_vector_rule`.
+    An argument that has only one of the two functions takes the loop over autograd's own rule in the other
+    mode. Check a rule with `tapesplit.check_vector_rule`.
 
     Examples
     --------
@@ -163,8 +164,9 @@ def defvector(
     adjoint_map = {i: f for i, f in enumerate(adjoints) if f is not None}
     if bool(partials) == bool(tangent_map or adjoint_map):
         raise TypeError(
-            f"defvector({getattr(primitive, '__name__', primitive)}, …) needs either partial derivatives (an elementwise "
-            "primitive) or tangents= and adjoints= (any other); got " + ("both" if partials else "neither")
+            f"defvector({getattr(primitive, '__name__', primitive)}, …) needs either partial derivatives (an "
+            "elementwise primitive) or tangents= and adjoints= (any other); got "
+            + ("both" if partials else "neither")
         )
     _rules[primitive] = Elementwise(partials) if partials else Bulk(tangent_map, adjoint_map, edges)
 

@@ -1,7 +1,7 @@
 """Triangular systems of scipy.linalg, with one call for all directions.
 
-``sqrtm``, ``solve_sylvester`` and ``solve_banded`` take the loop: their cost is a factorization for each direction whatever
-the form of the call.
+``sqrtm``, ``solve_sylvester`` and ``solve_banded`` take the loop: their cost is a factorization for each
+direction whatever the form of the call.
 """
 
 from typing import Any

@@ -33,7 +33,7 @@ def _norm_value(ans: Any, x: Any, loc: Any = 0.0, scale: Any = 1.0) -> Any:
 
 
 def _distribution(primitive: Any, slope: Any) -> None:
-    """Register a function of the standardized value by its slope by the value, which is minus that by the location."""
+    """Register a distribution function by its derivative by the value; the other two follow."""
 
     def by_scale(ans: Any, x: Any, loc: Any = 0.0, scale: Any = 1.0) -> Any:
         return -slope(ans, x, loc, scale) * (x - loc) / scale

@@ -2,14 +2,12 @@
 
 import numpy as np
 import pytest
-from autograd.extend import defvjp, primitive
 from rule_cases import BEYOND, CASES
 from rule_cases_scipy import CASES as SCIPY_CASES
 
-from tapesplit import check_vector_rule, defvector
+from tapesplit import check_vector_rule
 from tapesplit.check import _check_calls
 from tapesplit.rules import registered
-
 
 REGISTERED = tuple(registered())  # before any test registers primitives of its own
 

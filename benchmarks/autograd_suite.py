@@ -1,16 +1,17 @@
 """Run autograd's own test suite with every function that it checks also given to `parallel_jacobian`.
 
-    python tests/autograd_suite.py                 # downloads the source distribution of the installed autograd with pip
-    python tests/autograd_suite.py --tests DIR     # takes a directory of tests that is there already
-    python tests/autograd_suite.py -k fft          # other options go to pytest
+    python benchmarks/autograd_suite.py                 # downloads the source distribution of the installed
+    autograd with pip python benchmarks/autograd_suite.py --tests DIR     # takes a directory of tests that is
+    there already python benchmarks/autograd_suite.py -k fft          # other options go to pytest
 
-autograd's suite checks derivatives through `autograd.test_util.check_vjp` and `check_jvp`, also those of derivatives (order 2). Each function and point
-that comes along is turned into a function of one real vector with one real vector as value: containers are flattened, complex numbers split into
-parts. Its Jacobian by `autograd.jacobian` is compared with those by `parallel_jacobian`, planned and in both plain modes.
+autograd's suite checks derivatives through `autograd.test_util.check_vjp` and `check_jvp`, also those of
+derivatives (order 2). Each function and point that comes along is turned into a function of one real vector
+with one real vector as value: containers are flattened, complex numbers split into parts. Its Jacobian by
+`autograd.jacobian` is compared with those by `parallel_jacobian`, planned and in both plain modes.
 
-Reported: functions checked; equal; wrong (differs by more than 1e-9 of the largest element); raised (an exception that autograd.jacobian does not
-raise); skipped (autograd.jacobian itself raises). The exit status is 1 if anything was wrong or raised.
-"""
+Reported: functions checked; equal; wrong (differs by more than 1e-9 of the largest element); raised (an
+exception that autograd.jacobian does not raise); skipped (autograd.jacobian itself raises). The exit status
+is 1 if anything was wrong or raised. """
 
 import argparse
 import collections
