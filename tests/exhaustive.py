@@ -78,10 +78,14 @@ def _trees(instance):
 
 
 def _best_order(tasks, machines, best):
-    """Place the tasks in all orders, each as early as its operands and enough machines allow."""
+    """Place the tasks in all orders, each as early as its operands and enough machines allow.
+
+    An optimal schedule in which no task can start earlier is met in the order of its start times, so orders
+    whose start times go back are left out.
+    """
     finish = [0] * len(tasks)
 
-    def place(begun, free, latest):
+    def place(begun, free, before, latest):
         nonlocal best
         if best is not None and latest >= best:
             return
@@ -92,17 +96,15 @@ def _best_order(tasks, machines, best):
             if begun >> index & 1 or any(not begun >> need & 1 for need in needs):
                 continue
             start = max([free[pool - 1], *(finish[need] for need in needs)])
+            if start < before:
+                continue
             finish[index] = start + cost
             # The `pool` machines that become idle last, but not after the start, are taken.
             idle = sum(since <= start for since in free)
-            taken = [start + cost] * pool
-            place(
-                begun | 1 << index,
-                sorted([*free[: idle - pool], *taken, *free[idle:]]),
-                max(latest, start + cost),
-            )
+            machines_after = sorted([*free[: idle - pool], *[start + cost] * pool, *free[idle:]])
+            place(begun | 1 << index, machines_after, start, max(latest, start + cost))
 
-    place(0, [0] * machines, 0)
+    place(0, [0] * machines, 0, 0)
     return best
 
 
