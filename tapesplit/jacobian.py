@@ -14,8 +14,9 @@ import numpy as np
 
 from tapesplit.errors import NestedTraceError, OutputTypeError
 from tapesplit.execute import Callback, carry_out
-from tapesplit.plan import JacobianPlan, make_plan
+from tapesplit.plan import JacobianPlan
 from tapesplit.plan_cache import CacheInfo, PlanCache
+from tapesplit.planning import make_plan
 from tapesplit.progress import both, progress_bar
 from tapesplit.record import own_values, record
 from tapesplit.structure import structure_of
@@ -34,6 +35,7 @@ class _Options:
     has_aux: bool
     machines: int | None
     method: str
+    cost: str
     memory_limit: int | None
     executor: Executor | None
     callback: Callback | None
@@ -172,6 +174,7 @@ class JacobianFunction:
                 machines=self._options.machines or _usable_cores(),
                 force_machines=self._options.executor is not None,
                 method=self._options.method,
+                cost=self._options.cost,
             )
             self._plans.store(plan)
         return plan
@@ -207,6 +210,7 @@ def parallel_jacobian(
     has_aux: bool = False,
     machines: int | None = None,
     method: str = "auto",
+    cost: str = "runtime",
     memory_limit: int | None = None,
     executor: Executor | None = None,
     callback: Callback | None = None,
@@ -233,6 +237,9 @@ def parallel_jacobian(
     method
         How the chain is planned: "auto" or "dp" (dynamic programming), "heuristic", "exact"; "tangent" or
         "adjoint" forces one plain sweep.
+    cost
+        What a plan should be cheap in: "runtime", the predicted time on this machine, or "fma", the paper's count of
+        multiply-adds.
     memory_limit
         Bytes that the derivatives inside one sweep may take at a time; a sweep that would need more goes
         through its directions in blocks. The Jacobians of the chain's parts and the tape come on top; see
@@ -284,10 +291,10 @@ def parallel_jacobian(
     array([[0., 2.],
            [0., 1.]])
     """
-    check_options(argnum, machines, method, memory_limit)
+    check_options(argnum, machines, method, cost, memory_limit)
     if progress:
         callback = both(callback, progress_bar()) if callback else progress_bar()
-    options = _Options(argnum, has_aux, machines, method, memory_limit, executor, callback)
+    options = _Options(argnum, has_aux, machines, method, cost, memory_limit, executor, callback)
     if fun is None:
         return functools.partial(_jacobian_function, options=options)
     return _jacobian_function(fun, options)

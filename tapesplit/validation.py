@@ -11,6 +11,7 @@ from tapesplit.tape import Tape
 __all__ = ["check_input", "check_options", "check_output", "positions"]
 
 _METHODS: Final = ("auto", "dp", "heuristic", "exact", "tangent", "adjoint")
+_COSTS: Final = ("runtime", "fma")
 
 
 def positions(argnum: int | Sequence[int]) -> tuple[int, ...]:
@@ -19,7 +20,7 @@ def positions(argnum: int | Sequence[int]) -> tuple[int, ...]:
 
 
 def check_options(
-    argnum: int | Sequence[int], machines: int | None, method: str, memory_limit: int | None
+    argnum: int | Sequence[int], machines: int | None, method: str, cost: str, memory_limit: int | None
 ) -> None:
     """Check everything that can be checked before a call."""
     if isinstance(argnum, (bool, str)) or not all(
@@ -30,6 +31,8 @@ def check_options(
         raise ValueError("argnum is empty; name at least one argument to differentiate by")
     if method not in _METHODS:
         raise ValueError(f"method must be one of {', '.join(map(repr, _METHODS))}, but got {method!r}")
+    if cost not in _COSTS:
+        raise ValueError(f"cost must be one of {', '.join(map(repr, _COSTS))}, but got {cost!r}")
     for name, limit in (("machines", machines), ("memory_limit", memory_limit)):
         if limit is not None and (
             isinstance(limit, bool) or not isinstance(limit, (int, np.integer)) or limit < 1

@@ -4,7 +4,7 @@ import autograd.numpy as np
 import numpy as onp  # noqa: ICN001 - np is autograd's, as in users' code
 
 from tapesplit import Callback, parallel_jacobian, record
-from tapesplit.plan import make_plan
+from tapesplit.planning import make_plan
 from tapesplit.structure import structure_of
 
 

@@ -1,0 +1,54 @@
+"""The same elimination sequence on the same machines, at other costs."""
+
+from jcdp_core import EliminationSequence, JacobianChain, Schedule, Solution, Task
+
+__all__ = ["recost"]
+
+
+def recost(solution: Solution, chain: JacobianChain, lower_bound: int) -> Solution:
+    """Return a solution's steps, order and machines with the costs of another chain.
+
+    Parameters
+    ----------
+    solution
+        Solution of a chain of the same length.
+    chain
+        The chain whose costs count.
+    lower_bound
+        Lower bound of the makespan on that chain.
+
+    Returns
+    -------
+    Solution
+        Each step starts as soon as its machine and its operands are free, in the order of the old starts.
+
+    Examples
+    --------
+    >>> from jcdp_core import JacobianChain, solve
+    >>> cheap, dear = JacobianChain.from_sizes([3, 2, 5], [7, 11]), JacobianChain.from_sizes([3, 2, 5], [70, 110])
+    >>> recost(solve(cheap), dear, lower_bound=1).makespan
+    470
+    """
+    sequence = EliminationSequence.from_operations(chain, solution.sequence.operations)
+    old = solution.schedule.tasks
+    free: dict[int, int] = {}
+    tasks: dict[int, Task] = {}
+    for step in sorted(range(len(old)), key=lambda step: (old[step].start, step)):
+        operands = [tasks[before].finish for before in sequence.predecessors[step]]
+        start = max([free.get(old[step].machine, 0), *operands])
+        finish = start + sequence.costs[step]
+        tasks[step] = Task(step, old[step].machine, start, finish, old[step].pool)
+        free[old[step].machine] = finish
+    schedule = Schedule(tuple(tasks[step] for step in range(len(old))), solution.schedule.machines)
+    return Solution(
+        chain=chain,
+        sequence=sequence,
+        schedule=schedule,
+        makespan=schedule.makespan,
+        lower_bound=lower_bound,
+        optimal=schedule.makespan == lower_bound,
+        method=solution.method,
+        seconds=solution.seconds,
+        nodes=solution.nodes,
+        machines=solution.machines,
+    )
