@@ -4,7 +4,9 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 from html.parser import HTMLParser
+from pathlib import Path
 
 import autograd.numpy as np
 import pytest
@@ -172,3 +174,12 @@ def test_notebooks_show_tapes_as_their_listing():
     assert checker.faults == []
     assert "tape of" in tape._repr_html_()
     assert "<lambda>" not in tape._repr_html_()
+
+
+def test_the_notebook_script_runs(tmp_path):
+    script = Path(__file__).parents[2] / "examples" / "reading_a_plan.py"
+    command = [sys.executable, "-W", "error", script]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)  # noqa: S603
+    assert done.returncode == 0, done.stderr
+    assert "the makespan would be" in done.stdout
+    assert checked((tmp_path / "out" / "reading_a_plan.html").read_text(encoding="utf-8")).faults == []
