@@ -223,8 +223,8 @@ def _narrower(plan: JacobianPlan, width: int) -> str:
     ]
     makespan = solve(JacobianChain(tuple(links)), machines=plan.machines).makespan
     return (
-        f"Were it half as wide, and the operations the same, the makespan would be {count(makespan)} instead of "
-        f"{count(plan.makespan)} fma."
+        f"Were it half as wide, and the operations the same, the makespan would be {count(makespan)} instead "
+        f"of {count(plan.makespan)} fma."
     )
 
 

@@ -19,6 +19,7 @@ function move(event, marks) {
   const next = marks[(marks.indexOf(document.activeElement) + step + marks.length) % marks.length];
   marks.forEach((mark) => mark.setAttribute("tabindex", mark === next ? "0" : "-1"));
   next.focus();
+  show(next);
 }
 
 for (const picture of document.querySelectorAll("svg.ts")) {
