@@ -120,17 +120,17 @@ def _merge_targets(graph: TapeGraph, share: IntArray) -> IntArray:
 
 def _only(size: int, at: IntArray, neighbor: IntArray) -> IntArray:
     """Return the only neighbor of each vertex; -1 if it has none or several."""
-    least, most = np.full(size, np.iinfo(np.int64).max), np.full(size, -1)
-    np.minimum.at(least, at, neighbor)
-    np.maximum.at(most, at, neighbor)
-    return np.where(least == most, most, -1)
+    only = np.full(size, -1)
+    only[at] = neighbor
+    only[np.bincount(at, minlength=size) > 1] = -1
+    return only
 
 
 def _distinct(child: IntArray, parent: IntArray, size: int) -> tuple[IntArray, IntArray]:
     """Drop repeated arcs, which would count the width of a parent twice."""
-    key = np.sort(child * size + parent)
+    key = np.sort(child * size + parent, kind="stable")  # fast, as tapes are nearly in this order
     key = key[np.diff(key, prepend=-1) > 0]
-    return key // size, key % size
+    return np.divmod(key, size)
 
 
 def _contract(graph: TapeGraph, kept: IntArray, step: IntArray) -> TapeGraph:

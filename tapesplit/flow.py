@@ -19,7 +19,7 @@ from scipy.sparse.csgraph import breadth_first_order, maximum_flow
 
 from tapesplit.graph import BoolArray, IntArray, TapeGraph, frontier
 
-__all__ = ["FLOW_BUDGET", "MinimumCut", "minimum_cut"]
+__all__ = ["FLOW_BUDGET", "MinimumCut", "carries_flow", "minimum_cut"]
 
 FLOW_BUDGET: Final = 2_000_000
 """Vertices times elements that one flow may take: up to 0.3 µs each."""
@@ -51,6 +51,51 @@ class _Network(NamedTuple):
     tails: IntArray
     heads: IntArray
     capacities: IntArray
+
+
+def carries_flow(graph: TapeGraph, width: int) -> bool:
+    """Return whether paths of some width each, in which no value is used beyond its own, add up to `width`.
+
+    Parameters
+    ----------
+    graph : TapeGraph
+        The graph, n vertices and e edges.
+    width : int
+        Flow asked for, in elements.
+
+    Returns
+    -------
+    bool
+        True proves that no frontier is narrower than `width`. False proves nothing: frontiers may be wider
+        than the flow, and a flow that would take long is not looked for.
+
+    Notes
+    -----
+    The flow runs from the outputs to the inputs, through both ends of every vertex: the search turns back
+    less often where values are read once than where they are computed from several.
+
+    Examples
+    --------
+    >>> strands = TapeGraph(
+    ...     entries=np.arange(6), widths=np.array([8, 2, 6, 6, 2, 8]), edges=np.array([0, 9, 9, 9, 9, 9]),
+    ...     child=np.array([1, 2, 3, 4, 5, 5]), parent=np.array([0, 0, 1, 2, 3, 4]),
+    ...     inputs=(0,), outputs=(5,))
+    >>> carries_flow(strands, 4), carries_flow(strands, 5)
+    (True, False)
+    """
+    size = graph.size
+    if width * size > FLOW_BUDGET:
+        return False
+    source, sink, vertices = 2 * size, 2 * size + 1, np.arange(size)
+    inputs, outputs = list(graph.inputs), list(graph.outputs)
+    tails = np.concatenate(
+        [vertices, size + graph.child, size + vertices[inputs], np.full(len(outputs), source)]
+    )
+    heads = np.concatenate([size + vertices, graph.parent, np.full(len(inputs), sink), outputs])
+    capacities = np.full(len(tails), width, dtype=np.int32)
+    capacities[:size] = np.minimum(graph.capacities, width)
+    network = csr_array((capacities, (tails, heads)), shape=(sink + 1, sink + 1))
+    return bool(maximum_flow(network, source, sink).flow_value >= width)
 
 
 def minimum_cut(

@@ -16,7 +16,7 @@ from tapesplit.candidates import (
     window_cuts,
 )
 from tapesplit.coarsen import coarsen
-from tapesplit.flow import FLOW_BUDGET, MinimumCut, minimum_cut
+from tapesplit.flow import FLOW_BUDGET, MinimumCut, carries_flow, minimum_cut
 from tapesplit.graph import BoolArray, IntArray, TapeGraph, frontier, frontier_widths, tape_ranks
 from tapesplit.nesting import CutFamily, choose_nested, cut_family, spread_nested
 
@@ -80,7 +80,8 @@ def find_separators(
     Notes
     -----
     A chain costs at least the width of the minimum cut times all edges, since every step sweeps an edge in as
-    many directions as some cut is wide; a path of wide values proves this without a flow.
+    many directions as some cut is wide; a path of wide values, or else a flow of as many elements, proves this before any
+    cut is looked for.
 
     Candidates are compared by the cost of the whole chain (`choose_nested`), not by width. On graphs of up to
     24 coarse vertices they are all narrow lower sets; on larger ones, prefixes of several orders and minimum
@@ -100,7 +101,7 @@ def find_separators(
     if max_links < 2 or not least or not graph.total_edges:
         return ()
     enough = np.inf if stop_within is None else least / (1 + stop_within)
-    if enough < 1 or _has_wide_path(graph, enough):
+    if enough < 1 or _is_wide(graph, enough):
         return ()
     coarsening = coarsen(graph)
     coarse = coarsening.graph
@@ -123,10 +124,19 @@ def _separator(graph: TapeGraph, lower: BoolArray, reason: Reason) -> Separator:
     return Separator(tuple(graph.entries[vertices].tolist()), int(graph.widths[vertices].sum()), reason)
 
 
+def _is_wide(graph: TapeGraph, width: float) -> bool:
+    """Return whether no cut of the graph is narrower than this, as far as it is cheap to tell."""
+    if frontier_widths(graph, tape_ranks(graph)).min() < width:
+        return False
+    return _has_wide_path(graph, width) or carries_flow(graph, int(np.ceil(width)))
+
+
 def _has_wide_path(graph: TapeGraph, width: float) -> bool:
     """Return whether some path leads from input to output through values of at least this width only."""
     wide = graph.capacities >= width
     arcs = wide[graph.parent] & wide[graph.child]
+    if not arcs.any():
+        return False
     ones = np.ones(np.count_nonzero(arcs), dtype=np.int8)
     matrix = csr_array((ones, (graph.parent[arcs], graph.child[arcs])), shape=(graph.size, graph.size))
     reached = np.zeros(graph.size, dtype=np.bool_)
@@ -157,7 +167,9 @@ def _global_cut(graph: TapeGraph, enough: float) -> MinimumCut:
 def _is_forced(graph: TapeGraph, ranks: IntArray) -> bool:
     """Return whether the graph has no other order than that of the tape."""
     follows = ranks[graph.child] - ranks[graph.parent] == 1
-    return len(np.unique(ranks[graph.child[follows]])) == int(ranks.max())
+    forced = np.zeros(int(ranks.max()) + 1, dtype=np.bool_)
+    forced[ranks[graph.child[follows]]] = True
+    return bool(forced[1:].all())
 
 
 def _cheapest_chain(graph: TapeGraph, cut: MinimumCut) -> tuple[CutFamily, list[int]]:

@@ -1,11 +1,12 @@
 """Minimum cuts: against brute force, and scipy against networkx."""
 
+import networkx as nx
 import numpy as np
 import pytest
 from hypothesis import given
 from tape_graphs import deterministic, lower_sets, random_graph, tape_graph, tape_graphs, width_of
 
-from tapesplit.flow import minimum_cut
+from tapesplit.flow import FLOW_BUDGET, carries_flow, minimum_cut
 from tapesplit.graph import tape_ranks
 
 BACKENDS = ["networkx", "scipy"]
@@ -79,3 +80,30 @@ def test_widths_beyond_32_bits():
     cut = global_cut(graph, "scipy")
     assert cut.earliest.tolist() == [True, True, True, False]
     assert cut.width == 3
+
+
+def flow_of(graph):
+    """Most elements that reach the outputs from the inputs without using any value twice."""
+    network = nx.DiGraph()
+    for vertex, width in enumerate(graph.capacities.tolist()):
+        network.add_edge(("in", vertex), ("out", vertex), capacity=width)
+    ends = [("source", ("in", v)) for v in graph.inputs] + [(("out", v), "sink") for v in graph.outputs]
+    arcs = zip(graph.parent.tolist(), graph.child.tolist(), strict=True)
+    network.add_edges_from(ends + [(("out", parent), ("in", child)) for parent, child in arcs])
+    return nx.maximum_flow_value(network, "source", "sink")
+
+
+@deterministic
+@given(graph=tape_graphs(max_size=11))
+def test_flows_are_carried_up_to_the_largest(graph):
+    flow = flow_of(graph)
+    assert flow <= min(width_of(graph, lower) for lower in lower_sets(graph))
+    assert flow == 0 or carries_flow(graph, flow)
+    assert not carries_flow(graph, flow + 1)
+
+
+def test_flows_beyond_the_budget_are_not_looked_for():
+    width = FLOW_BUDGET // 2
+    graph = tape_graph([2 * width, 2 * width], [[], [0]])
+    assert carries_flow(graph, width)
+    assert not carries_flow(graph, width + 1)
