@@ -4,6 +4,7 @@ __all__ = [
     "CommandError",
     "InputTypeError",
     "NestedTraceError",
+    "NothingToPlanError",
     "OutputTypeError",
     "PlanMismatchError",
     "RuleError",
@@ -27,6 +28,10 @@ class OutputTypeError(TapesplitError, TypeError):
 
 class NestedTraceError(TapesplitError, TypeError):
     """Values that autograd is differentiating at this moment, so that only autograd can go on."""
+
+
+class NothingToPlanError(TapesplitError, ValueError):
+    """A Jacobian that is empty or zero whatever is done."""
 
 
 class RuleError(TapesplitError, NotImplementedError):

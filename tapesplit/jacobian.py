@@ -12,7 +12,7 @@ from typing import Any
 import autograd
 import numpy as np
 
-from tapesplit.errors import NestedTraceError, OutputTypeError
+from tapesplit.errors import NestedTraceError, NothingToPlanError, OutputTypeError
 from tapesplit.execute import Callback, carry_out
 from tapesplit.plan import JacobianPlan
 from tapesplit.plan_cache import CacheInfo, PlanCache
@@ -104,8 +104,8 @@ class JacobianFunction:
 
     def of_tape(self, tape: Tape) -> Any:
         """Return the Jacobian of one recording of the function."""
-        columns = sum(int(np.size(tape.entries[i][5])) for i in range(tape.inputs))
-        if tape.output is None or not columns or not np.size(tape.value):
+        if _is_trivial(tape):
+            columns = sum(int(np.size(tape.entries[i][5])) for i in range(tape.inputs))
             matrix = np.zeros((np.size(tape.value), columns), np.asarray(tape.entries[0][5]).dtype)
         else:
             matrix = carry_out(
@@ -118,8 +118,20 @@ class JacobianFunction:
         return self._shaped(tape, matrix)
 
     def plan(self, *args: Any, **kwargs: Any) -> JacobianPlan:
-        """Return the plan for these arguments without computing the Jacobian."""
-        return self._plan_for(self.tape(*args, **kwargs))
+        """Return the plan for these arguments without computing the Jacobian.
+
+        Raises
+        ------
+        NothingToPlanError
+            If the Jacobian is empty, or zero because the value does not depend on the argument.
+        """
+        tape = self.tape(*args, **kwargs)
+        if _is_trivial(tape):
+            raise NothingToPlanError(
+                f"the Jacobian of {tape.name} needs no plan here: its value has shape {np.shape(tape.value)}, its input "
+                f"{tape.shape(0)}, and the value {'does not depend' if tape.output is None else 'depends'} on it"
+            )
+        return self._plan_for(tape)
 
     def explain_miss(self, *args: Any, **kwargs: Any) -> str | None:
         """Say why a call with these arguments would need a new plan; None if it would reuse one.
@@ -324,6 +336,12 @@ def _splitting_aux(fun: Callable[..., Any], extra: list[Any]) -> Callable[..., A
         return result[0]
 
     return value_only
+
+
+def _is_trivial(tape: Tape) -> bool:
+    """Tell whether a Jacobian has no elements, or only zeros since the value does not depend on the input."""
+    has_columns = any(np.size(tape.entries[i][5]) for i in range(tape.inputs))
+    return tape.output is None or not has_columns or not np.size(tape.value)
 
 
 def _usable_cores() -> int:

@@ -1,0 +1,425 @@
+"""Faults: whatever goes wrong in the user's code, nothing hangs, nothing is lost, and the next call is right."""
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import autograd.numpy as np
+import numpy as onp
+import pytest
+from autograd import grad, jacobian
+from autograd.extend import defvjp, primitive
+from executors import SerialExecutor, ShufflingExecutor
+from small_problems import PROBLEMS
+
+from tapesplit import Callback, defvector, execute, parallel_jacobian, record
+
+pytestmark = pytest.mark.timeout(60)
+
+X = onp.linspace(0.3, 0.9, 8)
+
+
+class Kept(ThreadPoolExecutor):
+    """Forces several machines; threads as in the kept pool."""
+
+
+def bottlenecks(x):
+    return PROBLEMS["bottlenecks_long"].fun(x)
+
+
+def jacobian_on_threads(fun, **options):
+    """Return a Jacobian function whose plan really runs on several threads."""
+    return parallel_jacobian(fun, machines=3, executor=Kept(3), **options)
+
+
+def failing_primitive(error):
+    """Make an identity whose VJP raises."""
+
+    @primitive
+    def broken(x):
+        return 1.0 * x
+
+    def vjp(_g):
+        raise error
+
+    defvjp(broken, lambda _ans, _x: vjp)
+    return broken
+
+
+def assert_pool_works():
+    jac = jacobian_on_threads(bottlenecks)
+    onp.testing.assert_allclose(jac(X), jacobian(bottlenecks)(X), rtol=1e-11, atol=1e-15)
+
+
+ERRORS = [
+    ValueError("mine"),
+    MemoryError("mine"),
+    KeyboardInterrupt("mine"),
+    SystemExit("mine"),
+    RuntimeError("mine"),
+]
+
+
+@pytest.mark.parametrize("error", ERRORS, ids=lambda e: type(e).__name__)
+def test_exception_in_the_function(error):
+    def fun(x):
+        y = np.sin(x)
+        raise error
+        return y
+
+    with pytest.raises(type(error)) as caught:
+        parallel_jacobian(fun)(X)
+    assert caught.value is error
+    assert any(
+        "while recording" in note and "after 1 operations, the last one sin" in note
+        for note in error.__notes__
+    )
+    error.__notes__.clear()
+    assert_pool_works()
+
+
+def test_exception_before_the_first_operation():
+    with pytest.raises(ZeroDivisionError) as caught:
+        parallel_jacobian(lambda _x: 1 / 0)(X)
+    assert "after 0 operations" in caught.value.__notes__[0]
+
+
+def test_exception_inside_a_nested_derivative():
+    def inner(_y):
+        raise ValueError("inner")
+
+    with pytest.raises(ValueError, match="inner"):
+        parallel_jacobian(lambda x: x * grad(inner)(1.0))(X)
+
+
+def test_caught_exception_inside_a_nested_derivative():
+    """autograd leaves its level raised when a derivative fails; the function may go on."""
+
+    def fun(x):
+        def inner(_y):
+            raise ValueError("inner")
+
+        with pytest.raises(ValueError, match="inner"):
+            grad(inner)(1.0)
+        return x * x
+
+    onp.testing.assert_array_equal(parallel_jacobian(fun)(X), onp.diag(2 * X))
+
+
+@pytest.mark.parametrize("error", ERRORS, ids=lambda e: type(e).__name__)
+@pytest.mark.parametrize("threads", [False, True])
+def test_exception_in_a_rule(error, threads):
+    broken = failing_primitive(error)
+
+    def fun(x):
+        return bottlenecks(broken(bottlenecks(np.concatenate([x] * 3)[:8])[[0, 1, 2, 0, 1, 2, 0, 1]]))
+
+    jac = (jacobian_on_threads if threads else parallel_jacobian)(fun)
+    with pytest.raises(type(error)) as caught:
+        jac(X)
+    assert caught.value is error
+    assert any("while computing the Jacobian of" in note and "ACC" in note for note in error.__notes__)
+    error.__notes__.clear()
+    assert_pool_works()
+
+
+def test_exceptions_on_workers_leave_no_running_task():
+    running, most = 0, 0
+    lock = threading.Lock()
+
+    @primitive
+    def slow(x):
+        return 1.0 * x
+
+    def vjp(g):
+        nonlocal running, most
+        with lock:
+            running += 1
+            most = max(most, running)
+        try:
+            raise ValueError("slow")
+        finally:
+            with lock:
+                running -= 1
+
+    defvjp(slow, lambda _ans, _x: vjp)
+    for _ in range(20):
+        with pytest.raises(ValueError, match="slow"):
+            jacobian_on_threads(lambda x: slow(bottlenecks(slow(x))))(X)
+        assert running == 0
+    assert most >= 1
+
+
+@pytest.mark.parametrize("hook", ["start", "pretask", "posttask", "finish"])
+@pytest.mark.parametrize("threads", [False, True])
+def test_exception_in_a_callback(hook, threads):
+    def fail(*_args):
+        raise ValueError(hook)
+
+    make = jacobian_on_threads if threads else parallel_jacobian
+    with pytest.raises(ValueError, match=hook):
+        make(bottlenecks, callback=Callback(**{hook: fail}))(X)
+    assert_pool_works()
+
+
+def test_broken_executor():
+    class Broken(SerialExecutor):
+        def submit(self, fn, /, *args, **kwargs):
+            raise OSError("no executor today")
+
+    with pytest.raises(OSError, match="no executor today"):
+        parallel_jacobian(bottlenecks, machines=3, executor=Broken())(X)
+    stopped = ThreadPoolExecutor(2)
+    stopped.shutdown()
+    with pytest.raises(RuntimeError, match="after shutdown"):
+        parallel_jacobian(bottlenecks, machines=3, executor=stopped)(X)
+
+
+def test_many_threads_at_once():
+    """Eight threads with different programs, shared and own Jacobian functions, nested derivatives among them."""
+    names = [
+        "bottlenecks_long",
+        "gradient_inside",
+        "linear_algebra",
+        "scalar_loop",
+        "jacobian_inside",
+        "boxed_list",
+    ]
+    want = {name: jacobian(PROBLEMS[name].fun)(*PROBLEMS[name].args) for name in names}
+    shared = {name: parallel_jacobian(PROBLEMS[name].fun, machines=2) for name in names}
+    threaded = {name: jacobian_on_threads(PROBLEMS[name].fun) for name in names}
+    barrier = threading.Barrier(8)
+
+    def work(seed):
+        rng = onp.random.default_rng(seed)
+        barrier.wait()
+        for _ in range(15):
+            name = names[rng.integers(len(names))]
+            jac = (shared[name], threaded[name], parallel_jacobian(PROBLEMS[name].fun))[rng.integers(3)]
+            got = jac(*PROBLEMS[name].args)
+            onp.testing.assert_allclose(got, want[name], rtol=1e-10, atol=1e-12 * onp.abs(want[name]).max())
+
+    with ThreadPoolExecutor(8) as pool:
+        for future in [pool.submit(work, seed) for seed in range(8)]:
+            future.result(timeout=50)
+
+
+def test_one_function_from_many_threads_with_changing_structures():
+    jac = parallel_jacobian(lambda x: np.sin(x) * np.sum(x))
+
+    def work(size):
+        x = onp.linspace(0.1, 1.0, size)
+        for _ in range(10):
+            onp.testing.assert_allclose(
+                jac(x), onp.diag(onp.cos(x) * x.sum()) + onp.sin(x)[:, None], rtol=1e-13
+            )
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(work, range(2, 18)))
+    info = jac.cache_info()
+    assert info.currsize == info.maxsize == 8
+    assert info.hits + info.misses == 160
+
+
+def test_jacobian_of_a_function_that_calls_jacobians():
+    inner = jacobian_on_threads(bottlenecks)
+
+    def fun(x):
+        return inner(X) @ x  # an inner Jacobian of constants, while the outer trace is active
+
+    onp.testing.assert_allclose(parallel_jacobian(fun)(X), inner(X), rtol=1e-13)
+
+
+@pytest.mark.parametrize("where", ["vjp", "vector rule"])
+@pytest.mark.parametrize("outer_machines", [1, 3])
+def test_rule_that_computes_a_jacobian(where, outer_machines):
+    """All threads of the pool run rules that need threads themselves, some while they hold the tracing lock."""
+
+    @primitive
+    def cube(x):
+        return x**3
+
+    inner = parallel_jacobian(lambda y: bottlenecks(y)[0] * 0.0 + y**3, machines=3, executor=KEPT)
+    local = inner(X)
+
+    def slope(x):
+        return onp.diagonal(inner(x))
+
+    defvjp(cube, lambda _ans, x: lambda g: g * slope(x))
+    if where == "vector rule":
+        defvector(cube, lambda _ans, x: slope(x))
+
+    def fun(x):
+        return np.tanh(cube(np.tanh(cube(x) @ onp.ones((8, 2))) @ onp.ones((2, 8))))
+
+    assert local.shape == (8, 8)
+    got = parallel_jacobian(fun, machines=outer_machines, executor=KEPT if outer_machines > 1 else None)(X)
+    onp.testing.assert_allclose(got, jacobian(fun)(X), rtol=1e-11)
+
+
+KEPT = Kept(2)
+
+
+def test_one_thread_serves_a_plan_for_three_machines():
+    executor = ThreadPoolExecutor(1)
+    jac = parallel_jacobian(bottlenecks, machines=3, executor=executor)
+    onp.testing.assert_allclose(jac(X), jacobian(bottlenecks)(X), rtol=1e-11, atol=1e-15)
+    executor.shutdown()
+
+
+def test_times_of_tasks_are_reported_in_order_of_the_plan():
+    records, started = [], []
+    callback = Callback(
+        start=lambda plan: started.append(len(plan.tasks)), finish=lambda _plan, done: records.extend(done)
+    )
+    executor = ShufflingExecutor(3, seed=1)
+    parallel_jacobian(bottlenecks, machines=3, executor=executor, callback=callback)(X)
+    executor.shutdown()
+    assert started == [len(records)]
+    assert sorted(record.index for record in records) == list(range(len(records)))
+    by_machine = {}
+    for entry in records:
+        by_machine.setdefault(entry.machine, []).append(entry)
+    for entries in by_machine.values():
+        assert all(a.finish <= b.start for a, b in zip(entries, entries[1:], strict=False))
+        assert [e.index for e in entries] == sorted(e.index for e in entries)
+
+
+def test_blas_threads_are_restored_after_concurrent_executions():
+    from threadpoolctl import ThreadpoolController
+
+    def threads():
+        return [lib["num_threads"] for lib in ThreadpoolController().info() if lib["user_api"] == "blas"]
+
+    before = threads()
+    jac = jacobian_on_threads(bottlenecks)
+    with ThreadPoolExecutor(6) as pool:
+        list(pool.map(lambda _: jac(X), range(60)))
+    assert threads() == before
+
+
+def run_script(text, **options):
+    """Run a script in its own interpreter; return the finished process."""
+    script = "import sys\n" + textwrap.dedent(PRELUDE) + textwrap.dedent(text)
+    return subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, timeout=50, check=False, **options
+    )
+
+
+PRELUDE = """
+import numpy as onp
+import autograd.numpy as np
+from concurrent.futures import ThreadPoolExecutor
+from tapesplit import parallel_jacobian, execute, record
+from tapesplit.threads import submit
+weights = [onp.cos(onp.arange(a * b)).reshape(a, b) for a, b in ((3, 8), (8, 3), (2, 8), (9, 2), (3, 9))]
+def fun(x):
+    for w in weights:
+        x = np.tanh(w @ x)
+    return x
+X = onp.linspace(0.3, 0.9, 8)
+class Kept(ThreadPoolExecutor):
+    def submit(self, *args):  # the pool that the process keeps
+        return submit(3, *args)
+jac = parallel_jacobian(fun, machines=3, executor=Kept(1))
+J = jac(X)
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_forked_child_computes_on_its_own_threads():
+    done = run_script(
+        """
+        import os, threading, warnings
+        from tapesplit import threads, tracing, plan_cache
+        warnings.simplefilter("ignore", DeprecationWarning)
+        assert len(jac.plan(X).tasks) > 1
+        # another thread holds every lock at the moment of the fork
+        locks, held, release = (tracing._state.lock, threads._process.lock, plan_cache._lock), threading.Event(), threading.Event()
+        def hold():
+            with tracing.tracing_lock(), locks[1], locks[2]:
+                held.set()
+                release.wait(20)
+        holder = threading.Thread(target=hold)
+        holder.start()
+        held.wait(10)
+        child = os.fork()
+        if child == 0:
+            os._exit(0 if (jac(X) == J).all() and (jac(X + 1) != J).any() else 7)
+        release.set()
+        holder.join()
+        print("child", os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), (jac(X) == J).all())
+        """
+    )
+    assert done.stdout.strip() == "child 0 True", done.stderr
+
+
+def test_jacobian_at_the_exit_of_the_interpreter():
+    done = run_script(
+        """
+        import atexit
+        @atexit.register
+        def late():
+            print("late", (jac(X) == J).all(), flush=True)
+        """
+    )
+    assert (done.returncode, done.stdout.strip()) == (0, "late True"), done.stderr
+
+
+def test_exit_while_a_thread_computes():
+    done = run_script(
+        """
+        import threading
+        def work():
+            for _ in range(200):
+                assert (jac(X) == J).all()
+            print("done", flush=True)
+        threading.Thread(target=work).start()
+        """
+    )
+    assert (done.returncode, done.stdout.strip()) == (0, "done"), done.stderr
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs signals")
+def test_keyboard_interrupt_during_the_execution():
+    done = run_script(
+        f"""
+        import os, signal, threading, time
+        from autograd.extend import primitive, defvjp
+        import autograd.tracer
+        @primitive
+        def slow(x):
+            return 1.0 * x
+        def vjp(g):
+            if not interrupted:
+                interrupted.append(True)
+                os.kill(os.getpid(), {int(signal.SIGINT)})
+                time.sleep(0.3)
+            return g
+        defvjp(slow, lambda ans, x: vjp)
+        interrupted = []
+        jac = parallel_jacobian(lambda x: slow(fun(slow(x))), machines=3, executor=Kept(1))
+        try:
+            jac(X)
+        except KeyboardInterrupt:
+            print("interrupted", autograd.tracer.trace_stack.top)
+        print(onp.abs(jac(X) - J).max() < 1e-14)
+        """
+    )
+    assert done.stdout.split() == ["interrupted", "-1", "True"], done.stderr
+
+
+def test_a_tape_of_another_program_is_refused():
+    tape, other = record(np.sin, X), record(np.cos, X)
+    plan = parallel_jacobian(np.sin).plan(X)
+    assert execute(plan, tape).shape == (8, 8)
+    with pytest.raises(
+        ValueError, match=r"does not fit this tape.*the operation of entry 1.*from sin to cos"
+    ):
+        execute(plan, other)
+    with pytest.raises(ValueError, match=r"shape or type of the value of entry 0"):
+        execute(plan, record(np.sin, X[:3]))
