@@ -19,7 +19,7 @@ cut below A, it is because of a state that was completed before. So each replace
 tree that was explored earlier, and the last of them is not cut.
 """
 
-from bisect import bisect_right
+from bisect import bisect_right, insort
 from collections.abc import Callable
 from operator import le
 from typing import Any, NamedTuple, TypeAlias
@@ -156,7 +156,7 @@ class ReversedSearch:
             self._memory.clear()
             self._remembered = 0
         if len(explored.known) < _ALIKE:
-            explored.known.append(explored.vector)
+            insort(explored.known, explored.vector)
             self._remembered += 1
 
     def _next_event(self, state: _State) -> list[_State | _Explored]:
@@ -199,12 +199,14 @@ class ReversedSearch:
             return None
         parts.sort()
         key = 0
-        vector = available.copy()
+        vector = [0, *available]
         for part, release in parts:
             key |= 1 << part
             vector.append(release)
+        vector[0] = sum(vector)
         known = self._memory.setdefault(key, [])
-        for other in known:
+        # Sorted with their sums in front: what is nowhere later can only be among the first ones.
+        for other in known[: bisect_right(known, vector)]:
             if all(map(le, other, vector)):
                 return None
         if self.nodes > _DUAL_BOUNDS_AFTER * self._table.length**3 and self._refuted(time, available, parts):
