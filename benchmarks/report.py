@@ -79,7 +79,7 @@ def write_plot(path: Path, results: Results, peers: Sequence[str]) -> None:
     mpl.use("Agg")
     import matplotlib.pyplot as plt
 
-    figure, axes = plt.subplots(figsize=(8, 1.4 + 0.42 * len(results)), layout="constrained")
+    figure, axes = plt.subplots(figsize=(8, 1.4 + 0.5 * len(results)), layout="constrained")
     names = list(results)[::-1]
     offsets = {peer: 0.2 * (len(peers) - 1) / 2 - 0.2 * i for i, peer in enumerate(peers)}
     for peer in peers:
