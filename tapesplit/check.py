@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 import autograd
 import numpy as np
+from autograd.extend import SparseObject
 
 from tapesplit.array_sweep import compile_array_sweep
 from tapesplit.chunks import Chunk
@@ -176,7 +177,9 @@ class _Call(NamedTuple):
                 [Rows(0, _random(random, count, x)) for x in self.inputs],
                 Rows(0, _random(random, count, self.entry.value)),
             )
-        if not any(isinstance(x, (tuple, list, dict)) for x in (*self.inputs, self.entry.value)):
+        if not any(
+            isinstance(x, (tuple, list, dict, SparseObject)) for x in (*self.inputs, self.entry.value)
+        ):
             starts = np.cumsum([0, *(np.size(x) for x in self.inputs)]).tolist()
             tangents: list[Batch] = [
                 _identity(x, start) for x, start in zip(self.inputs, starts, strict=False)
@@ -185,7 +188,7 @@ class _Call(NamedTuple):
 
     def check(self, tangents: Sequence[Batch], adjoints: Batch, *, autograd_is_right: bool) -> None:
         """Compare one batch in both modes."""
-        (step,) = compile_array_sweep(self.tape, self.chunk).steps
+        (step,) = compile_array_sweep(self.tape, structure_of(self.tape), self.chunk).steps
         back: dict[int, Any] = {}
         step.adjoint(self.tape, adjoints, back)
         count, shape = max(map(_stop, tangents)), batch_shape(self.entry.value)
@@ -215,7 +218,9 @@ class _Call(NamedTuple):
         facts = facts_of(self.tape, structure)
         if not facts.scalar.all() or self.entry.kwargs:
             return
-        expected = compile_array_sweep(self.tape, self.chunk).tangent(self.tape, None)
+        expected = compile_array_sweep(self.tape, structure_of(self.tape), self.chunk).tangent(
+            self.tape, None
+        )
         for adjoint_mode in (False, True):
             sweep = compile_scalar_sweep(self.tape, structure, facts, self.chunk, adjoint_mode=adjoint_mode)
             found = sweep.adjoint(self.tape, None) if adjoint_mode else sweep.tangent(self.tape, None)
@@ -263,6 +268,8 @@ def _is_floating(arg: Any) -> bool:
         return bool(arg) and all(map(_is_floating, arg))
     if isinstance(arg, dict):
         return bool(arg) and all(map(_is_floating, arg.values()))
+    if isinstance(arg, SparseObject):
+        arg = flatten(arg)
     return (
         isinstance(arg, (float, complex, np.ndarray, np.number))
         and np.result_type(np.asarray(arg)).kind in "fc"

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from autograd.extend import SparseObject
 
-__all__ = ["batch_shape", "element_count", "flatten", "renumber", "unflatten"]
+__all__ = ["batch_shape", "derivative_dtype", "element_count", "flatten", "renumber", "unflatten"]
 
 _CONTAINERS = (tuple, list, dict, SparseObject)
 
@@ -20,12 +20,20 @@ def element_count(value: Any) -> int:
         return sum(map(element_count, value))
     if isinstance(value, dict):
         return sum(map(element_count, value.values()))
-    return int(value.vs.size if isinstance(value, SparseObject) else np.size(value))
+    if isinstance(value, SparseObject):
+        return element_count(value.vs.zeros())  # its own count takes a complex number for two
+    return int(np.size(value))
 
 
 def batch_shape(value: Any) -> tuple[int, ...]:
     """Return the shape of one direction of a value: its own, or one axis for a container."""
     return (element_count(value),) if isinstance(value, _CONTAINERS) else np.shape(value)
+
+
+def derivative_dtype(value: Any) -> np.dtype:
+    """Return the type of derivatives of a value: its own if that is floating, else double precision."""
+    dtype = np.asarray(value).dtype
+    return dtype if dtype.kind in "fc" else np.dtype(np.float64)
 
 
 def flatten(value: Any) -> np.ndarray:

@@ -7,10 +7,18 @@
 import autograd.builtins as ab
 import autograd.numpy as anp
 import numpy as np
+from autograd.core import VSpace, sparse_add, vspace
 from autograd.numpy import fft, linalg
 from autograd.numpy.numpy_boxes import ArrayBox
-from autograd.numpy.numpy_vjps import dot_adjoint_0, dot_adjoint_1, tensordot_adjoint_0, tensordot_adjoint_1
+from autograd.numpy.numpy_vjps import (
+    dot_adjoint_0,
+    dot_adjoint_1,
+    tensordot_adjoint_0,
+    tensordot_adjoint_1,
+    untake,
+)
 from autograd.numpy.numpy_wrapper import _array_from_scalar_or_array, array_from_args, concatenate_args
+from autograd.util import func
 
 CASES = []
 BEYOND = []
@@ -60,6 +68,7 @@ def shared(primitive, *shape, complex_too=False):
 
 
 NUMBER = np.float64(0.7)
+WHERE = getattr(anp, "_original_where", anp.where)  # anp.where is no primitive in autograd 1.9
 
 # ---- elementwise, two operands
 
@@ -121,12 +130,12 @@ for primitive in (anp.maximum, anp.minimum, anp.fmax, anp.fmin):
     )
     shared(primitive, 3)
 cases(
-    anp.where,
+    WHERE,
     (np.array([True, False, True]), R(3), R(3)),
-    (np.array([[True], [False]]), R(3), NUMBER),
+    (np.array([True, False]), R(2), C(2)),
     (True, NUMBER, 2.0),
+    (np.zeros(0, bool), R(0), R(0)),
 )
-cases(anp.where, (np.array([True, False]), R(2, 2), C(2)), (np.zeros(0, bool), R(0), R(0)))
 
 # ---- elementwise, one operand
 
@@ -402,6 +411,33 @@ for call in (
     case(anp.einsum, *call)
 case(anp.einsum, "ij,jk,kl->il", R(2, 3), R(3, 2), R(2, 4), optimize=True)
 
+# ---- what stands on the tape of a gradient
+
+V, M = vspace(R(4)), vspace(R(2, 3))
+PAIR = vspace((R(2), R(3)))
+cases(
+    (func(VSpace.add), func(VSpace.mut_add)),
+    (V, R(4), R(4)),
+    (M, R(2, 3), R(2, 3)),
+    (PAIR, (R(2), R(3)), (R(2), R(3))),
+)
+cases(
+    untake,
+    (R(3), [0, 0, 2], V),
+    (NUMBER, 1, V),
+    (R(2), slice(0, 2), V),
+    (R(2), (slice(None), 1), M),
+    (R(0), slice(0, 0), V),
+)
+cases(ab.container_untake, (R(3), 1, PAIR), ((R(2),), slice(0, 1), PAIR))
+cases(
+    sparse_add,
+    (V, R(4), untake(R(2), [0, 0], V)),
+    (V, None, untake(NUMBER, 1, V)),
+    (PAIR, (R(2), R(3)), ab.container_untake(R(3), 1, PAIR)),
+)
+cases(anp.linspace, (NUMBER, NUMBER + 1, 5), (0.5, 2.0, 3), (NUMBER, NUMBER, 1))
+
 # ---- linear algebra
 
 
@@ -495,6 +531,8 @@ beyond(anp.transpose, X, (-1, 0, 1))  # wrong: sorts negative axes as they are
 beyond(ArrayBox.__getitem__, X, [True, True])  # wrong: takes the list for positions 1, 1
 beyond(anp.tile, R(2, 3), 2)  # wrong: aligns repetitions with the first axis
 beyond(anp.roll, R(2, 3), (1, 2), (0, 1))
+beyond(WHERE, np.array([[True], [False]]), R(3), NUMBER)
+beyond(WHERE, np.array([True, False]), R(2, 2), R(2))
 beyond(anp.broadcast_to, R(3), (2, 3))
 beyond(anp.broadcast_to, NUMBER, (2, 2))
 beyond(anp.broadcast_to, R(1), (0,))

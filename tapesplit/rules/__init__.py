@@ -5,6 +5,7 @@ from tapesplit.rules import (  # noqa: F401 (importing these modules registers t
     elementwise,
     factorizations,
     fft,
+    gradients,
     linalg,
     movement,
     products,

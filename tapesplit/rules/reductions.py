@@ -110,6 +110,28 @@ def _cumsum_adjoint(A: np.ndarray, ans: Any, x: Any, axis: int | None = None) ->
 defvector(anp.cumsum, tangents=[_cumsum], adjoints=[_cumsum_adjoint], edges=input_size)
 
 
+def _ramp(T: np.ndarray, ans: Any, first: float, last: float) -> Any:
+    """Spread tangents of one end of a range of numbers over it."""
+    return (
+        T[:, None] * np.linspace(first, last, len(ans))
+        if T.ndim == 1 and np.ndim(ans) == 1
+        else NotImplemented
+    )
+
+
+def _end(A: np.ndarray, first: float, last: float) -> Any:
+    """Collect adjoints of a range of numbers at one end of it."""
+    return A @ np.linspace(first, last, A.shape[1]) if A.ndim == 2 else NotImplemented
+
+
+defvector(
+    anp.linspace,
+    tangents=[lambda T, ans, *args: _ramp(T, ans, 1.0, 0.0), lambda T, ans, *args: _ramp(T, ans, 0.0, 1.0)],
+    adjoints=[lambda A, ans, *args: _end(A, 1.0, 0.0), lambda A, ans, *args: _end(A, 0.0, 1.0)],
+    edges=lambda ans, args, argnums, kwargs: int(np.size(ans)) * len(argnums),
+)
+
+
 def _trace_edges(ans: Any, args: tuple[Any, ...], argnums: tuple[int, ...], kwargs: Any) -> int:
     """|E| of a trace: one edge for each element on the diagonal."""
     return int(np.size(np.diagonal(*args[:2], **kwargs)))

@@ -38,3 +38,8 @@ def test_rule_is_right_where_autograds_is_not(primitive, args, kwargs):
 def test_every_registered_primitive_is_in_the_table():
     tested = {id(line[0]) for line in (*CASES, *SCIPY_CASES)}
     assert [_name(p) for p in REGISTERED if id(p) not in tested] == []
+
+
+def test_only_primitives_are_registered():
+    """A rule for a function that merely calls a primitive would never be found on a tape."""
+    assert [_name(p) for p in REGISTERED if not getattr(p, "_is_autograd_primitive", False)] == []

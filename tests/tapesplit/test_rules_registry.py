@@ -10,11 +10,13 @@ import pytest
 from autograd.extend import defjvp, defvjp, primitive
 from autograd.scipy import special
 from autograd.scipy.stats import t
+from rule_cases import WHERE
 
 from tapesplit import check_jacobian, check_vector_rule, defvector, parallel_jacobian
 from tapesplit.errors import RuleError
 from tapesplit.rules import count_edges, find_rule, loop_adjoint, loop_tangent
 from tapesplit.tape import TapeEntry
+from tapesplit.tracing import tracing_lock
 
 
 def test_scipys_rules_come_with_its_modules_and_not_before():
@@ -37,7 +39,7 @@ def test_scipys_rules_come_with_its_modules_and_not_before():
         (anp.sin, (np.ones((2, 3)),), (0,), 6),
         (anp.multiply, (np.ones((2, 3)), np.ones(3)), (0, 1), 12),
         (anp.multiply, (np.ones((2, 3)), 2.0), (0,), 6),
-        (anp.where, (np.ones(3, bool), np.ones(3), 0.0), (1,), 3),
+        (WHERE, (np.ones(3, bool), np.ones(3), 0.0), (1,), 3),
         (anp.dot, (np.ones((2, 3)), np.ones((3, 4))), (0, 1), 48),
         (anp.dot, (np.ones((2, 3)), np.ones((3, 4))), (1,), 24),
         (anp.matmul, (np.ones((5, 2, 3)), np.ones((3, 4))), (1,), 120),
@@ -84,7 +86,7 @@ def test_signal_edges_are_products_of_elements():
 
 
 def test_unregistered_primitive_counts_every_pair():
-    assert count_edges(anp.linspace, np.ones(5), (0.0, 1.0, 5), (0, 1), {}) == 10
+    assert count_edges(special.multigammaln, np.ones(5), (np.ones(5), 2), (0,), {}) == 25
 
 
 @pytest.fixture
@@ -121,7 +123,7 @@ def test_check_names_what_is_wrong(cube, kind):
     right = {"tangents": [lambda T, ans, x: T * 3 * x**2], "adjoints": [lambda A, ans, x: A * 3 * x**2]}
     if kind == "partial":
         defvector(cube, lambda ans, x: 2 * x**2)
-        message = r"adjoint rule of cube\(<float64 \(3,\)>\) by argument 0 differs .* instead of"
+        message = r"the tangent rule of cube\(<float64 \(3,\)>\) by argument 0 differs .* instead of"
     elif kind == "tangent":
         defvector(cube, **{**right, "tangents": [lambda T, ans, x: T]})
         message = "the tangent rule of cube"
@@ -170,7 +172,7 @@ def test_argument_without_derivative():
     order, x = np.array([1.5]), np.array([0.5])
     with pytest.raises(RuleError, match="no derivative for this argument"):
         parallel_jacobian(lambda n: special.gammainc(n, x))(order)
-    with pytest.raises(NotImplementedError):
+    with tracing_lock(), pytest.raises(NotImplementedError):  # autograd leaves its trace level raised
         autograd.jacobian(lambda df: t.cdf(x, df))(order)
     with pytest.raises(RuleError):
         parallel_jacobian(lambda df: t.cdf(x, df))(order)

@@ -1,0 +1,63 @@
+"""What stands on the tape of a gradient: sums of adjoints, and adjoints that are mostly zero.
+
+autograd keeps the adjoint of an indexed value as a `SparseObject`; its directions hold all elements in one
+axis. Everything here is linear, and most of it moves elements.
+"""
+
+from typing import Any
+
+import autograd.builtins as ab
+import numpy as np
+from autograd.core import VSpace, sparse_add
+from autograd.numpy.numpy_vjps import untake
+from autograd.util import func
+
+from tapesplit.leaves import batch_shape, element_count, flatten, renumber
+from tapesplit.rules.moves import IndexMap
+from tapesplit.rules.registry import defvector
+
+
+def _summand(T: np.ndarray, ans: Any, *args: Any) -> np.ndarray:
+    """Carry tangents of a summand."""
+    return T.reshape(len(T), *batch_shape(ans))
+
+
+def _adjoint_of(argnum: int) -> Any:
+    """Make the function that carries adjoints of a sum to a summand."""
+    return lambda A, ans, *args: A.reshape(len(A), *batch_shape(args[argnum]))
+
+
+for _add in (func(VSpace.add), func(VSpace.mut_add), sparse_add):
+    defvector(
+        _add,
+        tangents=[None, _summand, _summand],
+        adjoints=[None, _adjoint_of(1), _adjoint_of(2)],
+        edges=lambda ans, args, argnums, kwargs: element_count(ans) * len(argnums),
+    )
+
+
+def _places(index: Any, space: Any) -> IndexMap:
+    """Return which elements of a value an index chooses."""
+    positions = renumber(space.zeros(), 0.0)
+    return IndexMap(flatten(positions[index]).astype(np.intp), element_count(positions))
+
+
+def _put(T: np.ndarray, ans: Any, x: Any, index: Any, space: Any) -> np.ndarray:
+    """Put tangents where the index points; repeated places add up."""
+    return _places(index, space).scatter(T.reshape(len(T), element_count(x)))
+
+
+def _take(A: np.ndarray, ans: Any, x: Any, index: Any, space: Any) -> np.ndarray:
+    """Take adjoints from where the index points."""
+    return (
+        _places(index, space).gather(A.reshape(len(A), element_count(ans))).reshape(len(A), *batch_shape(x))
+    )
+
+
+for _untake in (untake, ab.container_untake):
+    defvector(
+        _untake,
+        tangents=[_put],
+        adjoints=[_take],
+        edges=lambda ans, args, argnums, kwargs: element_count(args[0]),
+    )
