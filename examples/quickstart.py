@@ -1,14 +1,16 @@
 """Five Jacobians, explained and timed.
 
-For each function this prints the size of its tape, the separators at which the tape is cut, the Jacobian chain that results, the
-planned elimination sequence with its machines, what the plan costs against plain tangent and adjoint mode, the measured
-time against ``autograd.jacobian``, and the difference of the two results. It ends with a picture of a tape split.
+For each function this prints the size of its tape, the separators at which the tape is cut, the Jacobian
+chain that results, the planned elimination sequence with its machines, what the plan costs against plain
+tangent and adjoint mode, the measured time against ``autograd.jacobian``, and the difference of the two
+results. It ends with a picture of a tape split.
 
 Run it with ``make run`` or ``python examples/quickstart.py [machines]``.
 """
 
 import sys
 import time
+from itertools import pairwise
 from pathlib import Path
 
 import autograd.numpy as np
@@ -23,9 +25,7 @@ OUT = Path("out")
 def dense_layers(widths, seed):
     """Weights and biases of layers of the given widths."""
     random = onp.random.default_rng(seed)
-    weights = [
-        random.standard_normal((b, a)) / onp.sqrt(a) for a, b in zip(widths[:-1], widths[1:], strict=True)
-    ]
+    weights = [random.standard_normal((b, a)) / onp.sqrt(a) for a, b in pairwise(widths)]
     return weights, [0.1 * random.standard_normal(b) for b in widths[1:]]
 
 
@@ -143,8 +143,8 @@ def show(title, f, x, machines) -> JacobianPlan:
     ours = seconds(lambda: jac(x))
     error = onp.abs(jac(x) - expected).max() / onp.abs(expected).max()
     print(
-        f"measured    {1e3 * ours:.2f} ms (first call {1e3 * first:.1f} ms), autograd.jacobian {1e3 * theirs:.1f} ms: "
-        f"{theirs / ours:.0f} times faster"
+        f"measured    {1e3 * ours:.2f} ms (first call {1e3 * first:.1f} ms), "
+        f"autograd.jacobian {1e3 * theirs:.1f} ms: {theirs / ours:.0f} times faster"
     )
     print(f"difference  {error:.1e} of the largest entry")
     assert error < 1e-10
@@ -153,9 +153,10 @@ def show(title, f, x, machines) -> JacobianPlan:
 
 def main():
     machines = int(sys.argv[1]) if len(sys.argv) > 1 else None
+    problems = (autoencoder, pipeline, lorenz96, robot_arm, curve_fit)
     plans = [
         show(f"({letter}) {build.__doc__}", *build(), machines)
-        for letter, build in zip("abcde", (autoencoder, pipeline, lorenz96, robot_arm, curve_fit), strict=True)
+        for letter, build in zip("abcde", problems, strict=True)
     ]
     OUT.mkdir(exist_ok=True)
     picture = OUT / "tape_split.svg"

@@ -39,12 +39,12 @@ def calibrate() -> CostModel:
     assumed = CostModel()
     with threadpool_limits(1):
         step = _array_sweep(_many_small, 8, 1) / 120
-        # Each of the three rounds evaluates two elementwise operations and carries every direction through three.
+        # Three rounds, each of two operations and one product with every direction, in the cache.
         narrow, wide = (
-            _array_sweep(_few_large, 20_000, 1) / 60_000,
-            _array_sweep(_few_large, 20_000, 17) / 60_000,
+            _array_sweep(_few_large, 4_000, 1) / 12_000,
+            _array_sweep(_few_large, 4_000, 9) / 12_000,
         )
-        element_direction = max((wide - narrow) / 16, 1e-11)
+        element_direction = max((wide - narrow) / 8, 1e-11)
         small, large = _product(2), _product(192)
         short, long = _scalar_sweep(50, 1, 1), _scalar_sweep(2_050, 1, 1)
         single, several = _scalar_sweep(50, 1_000, 1), _scalar_sweep(50, 1_000, 9)
@@ -81,7 +81,7 @@ def _few_large(x: Any) -> Any:
 
 
 def _recurrence(steps: int, size: int) -> Callable[[Any], Any]:
-    """Return a recurrence with three coefficients for each step and element; Python numbers if the size is one."""
+    """Return a recurrence of three coefficients for each step and element; of numbers if the size is one."""
 
     def function(x: Any) -> Any:
         a = x[0] if size == 1 else x
@@ -102,8 +102,8 @@ def _parts(function: Callable[[Any], Any], size: int) -> tuple[Tape, Structure, 
 
 def _array_sweep(function: Callable[[Any], Any], size: int, directions: int) -> float:
     """Time an array sweep."""
-    tape, _, _, chunk = _parts(function, size)
-    sweep, seeds = compile_array_sweep(tape, chunk), np.ones((directions, size)).T
+    tape, structure, _, chunk = _parts(function, size)
+    sweep, seeds = compile_array_sweep(tape, structure, chunk), np.ones((directions, size)).T
     return shortest(lambda: sweep.tangent(tape, seeds))
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -68,7 +69,7 @@ def cut_into_chunks(graph: TapeGraph, separators: Sequence[Separator]) -> tuple[
     edges += [0] * (len(separators) + 1 - len(edges))
     return tuple(
         Chunk(before[0], after[0], tuple(entries[bounds[i] : bounds[i + 1]]), before[1], after[1], edges[i])
-        for i, (before, after) in enumerate(zip(fronts[:-1], fronts[1:], strict=True))
+        for i, (before, after) in enumerate(pairwise(fronts))
     )
 
 

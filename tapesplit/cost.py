@@ -1,8 +1,8 @@
 """The runtime cost model: predicted seconds of sweeps and products on this machine.
 
-A fused multiply-add is not a unit of time: in a matrix product it takes a twentieth of a nanosecond, in a Python
-loop twenty microseconds. The model has a handful of constants, each the time of one kind of work;
-`tapesplit.calibrate` measures them and keeps them in the user's cache directory.
+A fused multiply-add is not a unit of time: in a matrix product it takes a twentieth of a nanosecond, in
+a Python loop twenty microseconds. The model has a handful of constants, each the time of one kind of
+work; `tapesplit.calibrate` measures them and keeps them in the user's cache directory.
 """
 
 import json
@@ -39,8 +39,8 @@ class CostModel:
     loop
         One direction through autograd's own rule.
     system, number, coefficient, coefficient_direction
-        One scalar sweep, whatever its size; one Python number that is gathered; one coefficient; one coefficient and one
-        direction.
+        One scalar sweep, whatever its size; one Python number that is gathered; one coefficient; one
+        coefficient and one direction.
     """
 
     step: float = 4.0e-6
@@ -98,7 +98,8 @@ def work_of(facts: TapeFacts, entries: np.ndarray) -> Work:
 def array_seconds(model: CostModel, work: Work, directions: int) -> float:
     """Predict an array sweep with k directions.
 
-    Merged elementwise operations cost each direction one multiplication for each input, about one for three operations.
+    Merged elementwise operations cost each direction one multiplication for each input, about one for
+    three operations.
     """
     each = (work.elements / 3 + work.moved) * model.element_direction + work.product_fma * model.product_fma
     return (

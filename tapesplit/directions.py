@@ -97,10 +97,14 @@ def _add_into(wide: Rows, narrow: Rows) -> Rows:
 
 
 def assemble(batches: list[Batch | None], sizes: list[int], count: int, dtype: np.dtype) -> np.ndarray:
-    """Join the directions of several values into one matrix ``(count, total elements)``."""
+    """Join the directions of several values into one matrix ``(count, total elements)``.
+
+    ``dtype`` is the least precise type of the result; directions may have a more precise one.
+    """
     if len(batches) == 1 and isinstance(batches[0], Rows) and len(batches[0].rows) == count:
         return batches[0].rows.reshape(count, -1)
-    matrix = np.zeros((count, sum(sizes)), dtype)
+    found = [batch.rows if isinstance(batch, Rows) else batch.values for batch in batches if batch is not None]
+    matrix = np.zeros((count, sum(sizes)), np.result_type(dtype, *found))
     column = 0
     for batch, size in zip(batches, sizes, strict=True):
         if isinstance(batch, Rows):

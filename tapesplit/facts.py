@@ -72,11 +72,13 @@ class TapeFacts:
     kinds, kind
         The different kinds of calls, and which of them each entry is.
     sizes
-        Elements of the value; -1 for a value that is no real floating-point array (complex, container, integer).
+        Elements of the value; -1 for a value that is no real floating-point array (complex, container,
+        integer).
     edges
         Scalar edges |E| from the active arguments: fma per direction.
     scalar
-        Whether the entry can be part of a scalar sweep: real elementwise operations and movements in double precision.
+        Whether the entry can be part of a scalar sweep: real elementwise operations and movements in
+        double precision.
     first_parent, parents
         The active arguments of entry i are ``parents[first_parent[i]:first_parent[i + 1]]``.
     """

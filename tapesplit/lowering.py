@@ -1,7 +1,8 @@
 """Lowering: from the operations of a chunk to the triangular sparse system of a scalar sweep.
 
-Every computed element is an unknown. Elements that only move are the same unknown under another name, so indexing and reshaping cost nothing.
-Calls of one primitive with equal shapes are lowered together, in arrays of shape (calls, elements of a result).
+Every computed element is an unknown. Elements that only move are the same unknown under another name, so
+indexing and reshaping cost nothing. Calls of one primitive with equal shapes are lowered together, in
+arrays of shape (calls, elements of a result).
 """
 
 import dis
@@ -23,15 +24,16 @@ from tapesplit.tape import Tape, TapeEntry
 
 __all__ = ["compile_scalar_sweep"]
 
-IntArray = NDArray[np.int64]
+IntArray = NDArray[Any]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Elements:
     """All elements of the values of a chunk.
 
-    ``first[i]`` is the number of entry i's first element. ``origin`` is the element that an element was moved from, itself if it was computed, -1
-    for a constant; ``unknown`` is the unknown behind it, -1 for a constant.
+    ``first[i]`` is the number of entry i's first element. ``origin`` is the element that an element was
+    moved from, itself if it was computed, -1 for a constant; ``unknown`` is the unknown behind it, -1
+    for a constant.
     """
 
     first: IntArray
@@ -44,7 +46,8 @@ class _Elements:
 class _Calls:
     """Calls of one kind with equal shapes and constants.
 
-    ``starts`` are the numbers of the first elements of the result and of each argument, ``shapes`` their shapes.
+    ``starts`` are the numbers of the first elements of the result and of each argument, ``shapes`` their
+    shapes.
     """
 
     kind: CallKind
@@ -55,7 +58,7 @@ class _Calls:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Edges:
-    """Coefficients of one argument of many calls; arrays broadcast to the shape of ``rows``, one line for each call."""
+    """Coefficients of one argument of many calls; arrays broadcast to ``rows``, a line a call."""
 
     rows: IntArray
     columns: IntArray
@@ -90,10 +93,8 @@ def compile_scalar_sweep(
     constants: list[Constants] = []
     edges = list(_collect_edges(tape, structure, facts, chunk, elements, constants))
     places, indptr, indices, template = _lay_out(elements.unknowns, edges, adjoint_mode=adjoint_mode)
-    recipes = [
-        _recipe(edge, here) for edge, here in zip(edges, places, strict=True) if callable(edge.partial)
-    ]
-    recipes, values = _gather_only_what_is_read(recipes, structure, facts, order, elements, constants)
+    made = [_recipe(edge, here) for edge, here in zip(edges, places, strict=True) if callable(edge.partial)]
+    recipes, values = _gather_only_what_is_read(made, structure, facts, order, elements, constants)
     ends = [
         elements.unknown[_ranges(elements.first[list(group)], facts.sizes[list(group)])]
         for group in (chunk.sources, chunk.targets)
@@ -109,7 +110,7 @@ def compile_scalar_sweep(
 def _number_elements(
     tape: Tape, structure: Structure, facts: TapeFacts, order: IntArray, sources: int
 ) -> _Elements:
-    """Number all elements in the order of the tape and follow the moves back to where elements were computed."""
+    """Give all elements numbers in the order of the tape and follow the moves back to their origins."""
     sizes = facts.sizes[order]
     first = np.zeros(len(tape), dtype=np.int64)
     first[order] = np.cumsum(sizes) - sizes
@@ -198,7 +199,7 @@ def _collect_edges(
 def _equal_calls(
     tape: Tape, structure: Structure, kind: CallKind, members: IntArray, parents: IntArray
 ) -> Iterator[tuple[Any, tuple[tuple[int, ...], ...]]]:
-    """Split calls of one kind by shapes and constants; yield a selection of them and the shapes of result and arguments."""
+    """Split calls of one kind by shapes and constants; yield selections and shapes."""
     forms = structure.forms
     columns = [[forms[i] for i in members.tolist()]]
     for position in range(kind.arity):
@@ -216,7 +217,7 @@ def _equal_calls(
 
 
 def _elementwise_edges(calls: _Calls, unknown: IntArray) -> Iterator[_Edges]:
-    """Return the coefficients of elementwise calls: one for each element of the result and active argument."""
+    """Return the coefficients of elementwise calls: one for each element and active argument."""
     shape = calls.shapes[0]
     operands = tuple(
         start[:, None] + (np.arange(prod(shape)) if i == 0 else _broadcast_positions(inner, shape))
@@ -239,7 +240,7 @@ def _elementwise_edges(calls: _Calls, unknown: IntArray) -> Iterator[_Edges]:
 
 
 def _broadcast_positions(inner: tuple[int, ...], shape: tuple[int, ...]) -> IntArray:
-    """Return the flat position in an operand for each element of the result; a single one if it is a number."""
+    """Return the flat position in an operand for each element of the result; just one for a number."""
     if prod(inner) == 1:
         return np.zeros(1, dtype=np.int64)
     return np.broadcast_to(np.arange(prod(inner)).reshape(inner), shape).ravel()
@@ -273,7 +274,7 @@ def _local_edges(calls: _Calls, unknown: IntArray) -> Iterator[_Edges]:
 
 
 def _itself(operand: Any) -> Any:
-    """The partial derivative of a product: the other factor."""
+    """Return the partial derivative of a product: the other factor."""
     return operand
 
 
@@ -303,7 +304,7 @@ def _occurrences(rows: IntArray) -> IntArray:
 def _lay_out(
     count: int, edges: list[_Edges], *, adjoint_mode: bool
 ) -> tuple[list[IntArray], IntArray, IntArray, np.ndarray]:
-    """Lay the coefficients out row by row; return their places, the sparsity pattern, and the constant ones."""
+    """Lay the coefficients out row by row; return their places, the pattern, and the constant ones."""
     last = count - 1
     counts = np.zeros(count, dtype=np.int64)
     for edge in edges:
@@ -330,7 +331,7 @@ def _recipe(edge: _Edges, places: IntArray) -> Recipe:
     copied = _copied_operand(edge.partial, len(edge.operands))  # type: ignore[arg-type]
     if copied is not None:
         return Recipe(None, places, (edge.operands[copied],))
-    read = _operands_read(edge.partial, len(edge.operands))  # type: ignore[arg-type]
+    read = _operands_read(edge.partial, len(edge.operands))
     operands = tuple(operand if i in read else None for i, operand in enumerate(edge.operands))
     return Recipe(edge.partial, places, operands)  # type: ignore[arg-type]
 
@@ -365,7 +366,7 @@ def _gather_only_what_is_read(
     elements: _Elements,
     constants: list[Constants],
 ) -> tuple[tuple[Recipe, ...], ValueTable]:
-    """Number the values that recipes read as they will be gathered: numbers, arrays, constants."""
+    """Find the values that recipes read, and let recipes refer to them as they will be gathered."""
     sizes = np.concatenate(
         [facts.sizes[order], [group.size * len(group.entries) for group in constants]]
     ).astype(int)

@@ -47,8 +47,8 @@ def make_plan(
     method
         "auto", "dp", "heuristic", "exact", or "tangent" or "adjoint" for one plain sweep.
     cost
-        "fma" for the sequence with the fewest multiply-adds (the paper's cost), "runtime" for the one that is predicted to be
-        faster where another is.
+        "fma" for the sequence with the fewest multiply-adds (the paper's cost), "runtime" for the one
+        that is predicted to be faster where another is.
     max_links
         Upper limit of the length q of the chain.
 
@@ -121,7 +121,7 @@ def _draft(
 
 
 def _priced(chain: JacobianChain, facts: TapeFacts, chunks: Sequence[Chunk]) -> JacobianChain:
-    """Price each link by the predicted time of one direction, in units of one multiply-add of a matrix product."""
+    """Price each link by the predicted time of one direction; the unit is a multiply-add of a product."""
     directions = min(chain.sizes)
     links = []
     for link, chunk in zip(chain.links, chunks, strict=True):
@@ -158,7 +158,7 @@ def _pays(parallel: Sequence[PlanTask], serial: Sequence[PlanTask]) -> bool:
 
 
 def _makespan(tasks: Sequence[PlanTask]) -> float:
-    """Predict when the last task ends. Work under the interpreter's lock runs one task at a time whatever the machine."""
+    """Predict when the last task ends; work under the interpreter's lock runs one task at a time."""
     free: dict[int, float] = {}
     done: list[float] = []
     for task in tasks:
@@ -177,7 +177,7 @@ def _one_mode_chain(chunk: Chunk, mode: Mode) -> JacobianChain:
 
 
 def _plan_tasks(solution: Solution, facts: TapeFacts, chunks: Sequence[Chunk]) -> tuple[PlanTask, ...]:
-    """Turn the steps of a solution into tasks: a sweep that goes on in the same mode and place is one task."""
+    """Turn steps into tasks: a sweep that goes on in the same mode and place is one task."""
     sequence, schedule = solution.sequence, solution.schedule
     tasks: list[PlanTask] = []
     owner: dict[int, int] = {}

@@ -25,7 +25,8 @@ def recost(solution: Solution, chain: JacobianChain, lower_bound: int) -> Soluti
     Examples
     --------
     >>> from jcdp_core import JacobianChain, solve
-    >>> cheap, dear = JacobianChain.from_sizes([3, 2, 5], [7, 11]), JacobianChain.from_sizes([3, 2, 5], [70, 110])
+    >>> cheap = JacobianChain.from_sizes([3, 2, 5], [7, 11])
+    >>> dear = JacobianChain.from_sizes([3, 2, 5], [70, 110])
     >>> recost(solve(cheap), dear, lower_bound=1).makespan
     470
     """

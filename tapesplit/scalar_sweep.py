@@ -1,8 +1,9 @@
 """Scalar sweeps: a chunk as one triangular sparse system over the elements of its values.
 
-Every element that the chunk computes is an unknown, every local partial derivative a coefficient (the extended Jacobian of Griewank & Walther 2008,
-Sec. 9). `tapesplit.lowering` finds once where the coefficients stand; a run gathers the recorded values, evaluates each
-primitive's partials for all its calls at once, and substitutes.
+Every element that the chunk computes is an unknown, every local partial derivative a coefficient (the
+extended Jacobian of Griewank & Walther 2008, Sec. 9). `tapesplit.lowering` finds once where the
+coefficients stand; a run gathers the recorded values, evaluates each primitive's partials for all its
+calls at once, and substitutes.
 """
 
 from collections.abc import Callable
@@ -18,16 +19,16 @@ from tapesplit.triangular import substitute, substitute_transposed
 
 __all__ = ["Constants", "Recipe", "ScalarSweep", "ValueTable"]
 
-IntArray = NDArray[np.int64]
+IntArray = NDArray[np.integer[Any]]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Recipe:
     """Coefficients of one partial of many calls: ``coefficients[places] = partial(ans, *args)``.
 
-    Places have the shape (calls, elements of a result); operands index the gathered values and broadcast to that shape, so that a partial by
-    numbers alone is evaluated once for each call. An operand that the formula does not read is None, and a partial of None copies the
-    only operand.
+    Places have the shape (calls, elements of a result); operands index the gathered values and broadcast
+    to that shape, so that a partial by numbers alone is evaluated once for each call. An operand that
+    the formula does not read is None, and a partial of None copies the only operand.
     """
 
     partial: Callable[..., Any] | None
@@ -52,7 +53,7 @@ class Constants:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ValueTable:
-    """Which numbers of a tape the coefficients are made of; they are gathered into one vector, in this order."""
+    """Which numbers of a tape the coefficients are made of; they are gathered in this order."""
 
     scalars: tuple[int, ...]
     arrays: tuple[int, ...]

@@ -1,7 +1,8 @@
 """The structure of a tape: all that graph, cuts, plan and compiled sweeps depend on, without the values.
 
-Two tapes of equal structure share a plan. Structures are compared, not hashed: comparing lists of the same objects is what Python does
-fastest, and the first difference tells the user why a plan was not reused.
+Two tapes of equal structure share a plan. Structures are compared, not hashed: comparing lists of the
+same objects is what Python does fastest, and the first difference tells the user why a plan was not
+reused.
 """
 
 import operator
@@ -26,9 +27,11 @@ class Structure:
     primitives, argnums, parents
         As on the tape.
     forms
-        Shape of each value for float64 arrays and numbers; dtype and shape, or the nested form of a container, for others.
+        Shape of each value for float64 arrays and numbers; dtype and shape, or the nested form of a
+        container, for others.
     statics
-        Constant arguments: () for none, None for one plain float, one integer or slice as it is, else keys, see `static_key`.
+        Constant arguments: () for none, None for one plain float, one integer or slice as it is, else
+        keys, see `static_key`.
     static_types
         Types of these: ``1 == True``, but they index differently.
     inputs, output
@@ -99,8 +102,9 @@ def _statics(args: tuple[Any, ...], argnums: tuple[int, ...], kwargs: Any) -> An
 def static_key(constant: Any) -> Any:
     """Describe a constant argument by what plans may depend on.
 
-    Floating-point numbers count by type, floating-point arrays by dtype and shape; everything else counts in full. A
-    mutable object of a type that is not known here equals nothing, so that a plan with it is never reused.
+    Floating-point numbers count by type, floating-point arrays by dtype and shape; everything else
+    counts in full. A mutable object of a type that is not known here equals nothing, so that a plan with
+    it is never reused.
     """
     kind = type(constant)
     if kind is float or kind is np.float64:
@@ -185,7 +189,8 @@ def first_difference(old: Structure, new: Structure, tape: Tape) -> str:
     for index in range(min(len(old.forms), len(new.forms))):
         for what, before, after in columns:
             if before[index] != after[index]:
-                return f"{what} of entry {index} ({tape.label(index)}) changed from {_say(before[index])} to {_say(after[index])}"
+                change = f"changed from {_say(before[index])} to {_say(after[index])}"
+                return f"{what} of entry {index} ({tape.label(index)}) {change}"
     if len(old.forms) != len(new.forms):
         return f"the number of entries changed from {len(old.forms)} to {len(new.forms)}"
     return f"the output moved from entry {old.output} to entry {new.output}"

@@ -1,9 +1,10 @@
-"""Substitution in a strictly triangular sparse system with many right-hand sides, in one call of compiled code.
+"""Substitution in a strictly triangular sparse system, many right-hand sides in one call of compiled code.
 
-A chunk of scalar operations is ``y = y₀ + L y`` with the local partial derivatives in a strictly lower triangular L
-(Griewank & Walther 2008, Sec. 2 and 9). Forward substitution row by row is the sparse product ``Y += L Y`` when it may read the rows that it has
-written. SciPy's CSR kernel does that if it is handed the same memory twice. Since this is no documented use of it, a small system with a known solution is
-checked once; if the check fails, SuperLU solves instead.
+A chunk of scalar operations is ``y = y₀ + L y`` with the local partial derivatives in a strictly lower
+triangular L (Griewank & Walther 2008, Sec. 2 and 9). Forward substitution row by row is the sparse
+product ``Y += L Y`` when it may read the rows that it has written. SciPy's CSR kernel does that if it is
+handed the same memory twice. Since this is no documented use of it, a small system with a known solution
+is checked once; if the check fails, SuperLU solves instead.
 """
 
 from functools import cache
@@ -13,9 +14,9 @@ from scipy.sparse import csr_array, eye_array
 from scipy.sparse.linalg import splu
 
 try:
-    from scipy.sparse._sparsetools import csc_matvecs, csr_matvecs
+    from scipy.sparse import _sparsetools as kernels
 except ImportError:  # pragma: no cover (another layout of SciPy's internals)
-    csc_matvecs = csr_matvecs = None
+    kernels = None  # type: ignore[assignment]
 
 __all__ = ["substitute", "substitute_transposed"]
 
@@ -32,7 +33,8 @@ def substitute(indptr: np.ndarray, indices: np.ndarray, data: np.ndarray, Y: np.
 
     Notes
     -----
-    Takes about ``nnz · (2 + 0.16 k)`` ns. The rows of Y are computed one after the other, so the result has the same bits every time.
+    Takes about ``nnz · (2 + 0.16 k)`` ns. The rows of Y are computed one after the other, so the result
+    has the same bits every time.
 
     Examples
     --------
@@ -44,7 +46,7 @@ def substitute(indptr: np.ndarray, indices: np.ndarray, data: np.ndarray, Y: np.
     """
     size, count = Y.shape
     if _kernels_work():
-        csr_matvecs(size, size, count, indptr, indices, data, Y.reshape(-1), Y.reshape(-1))
+        kernels.csr_matvecs(size, size, count, indptr, indices, data, Y.reshape(-1), Y.reshape(-1))
     else:
         Y[:] = _solve(indptr, indices, data, Y, transposed=False)
 
@@ -52,11 +54,12 @@ def substitute(indptr: np.ndarray, indices: np.ndarray, data: np.ndarray, Y: np.
 def substitute_transposed(indptr: np.ndarray, indices: np.ndarray, data: np.ndarray, Y: np.ndarray) -> None:
     """Solve ``(I - U) X = Y`` in place for strictly lower triangular U whose columns are given.
 
-    Column j of U is stored where a CSR matrix stores row j; every index is larger than the number of its column.
+    Column j of U is stored where a CSR matrix stores row j; every index is larger than the number of its
+    column.
     """
     size, count = Y.shape
     if _kernels_work():
-        csc_matvecs(size, size, count, indptr, indices, data, Y.reshape(-1), Y.reshape(-1))
+        kernels.csc_matvecs(size, size, count, indptr, indices, data, Y.reshape(-1), Y.reshape(-1))
     else:
         Y[:] = _solve(indptr, indices, data, Y, transposed=True)
 
@@ -74,20 +77,20 @@ def _solve(
 @cache
 def _kernels_work() -> bool:
     """Check SciPy's kernels on a chain of four unknowns with fan-out, two right-hand sides."""
-    if csr_matvecs is None:
+    if not (hasattr(kernels, "csr_matvecs") and hasattr(kernels, "csc_matvecs")):
         return False
     indptr, indices = np.array([0, 0, 1, 3, 5], np.int32), np.array([0, 0, 1, 1, 2], np.int32)
     data = np.array([2.0, 3.0, 5.0, 7.0, 11.0])
     forward = np.zeros((4, 2))
     forward[0] = 1.0, 2.0
-    csr_matvecs(4, 4, 2, indptr, indices, data, forward.reshape(-1), forward.reshape(-1))
+    kernels.csr_matvecs(4, 4, 2, indptr, indices, data, forward.reshape(-1), forward.reshape(-1))
     expected = np.array([1.0, 2.0, 13.0, 157.0])
     # The same matrix with columns stored, unknowns numbered from the end.
     backward = np.zeros((4, 2))
     backward[0] = 1.0, 2.0
     starts, targets = np.array([0, 2, 4, 5, 5], np.int32), np.array([2, 1, 3, 2, 3], np.int32)
     weights = np.array([7.0, 11.0, 3.0, 5.0, 2.0])
-    csc_matvecs(4, 4, 2, starts, targets, weights, backward.reshape(-1), backward.reshape(-1))
+    kernels.csc_matvecs(4, 4, 2, starts, targets, weights, backward.reshape(-1), backward.reshape(-1))
     right = np.array([1.0, 11.0, 62.0, 157.0])
     return bool(
         np.array_equal(forward, np.outer(expected, [1.0, 2.0]))

@@ -1,6 +1,7 @@
 """Local structure of linear and bilinear primitives: which element depends on which, by what factor.
 
-Sums and small products stand between the scalar operations of much user code. With their structure known they can be part of a scalar sweep.
+Sums and small products stand between the scalar operations of much user code. With their structure known
+they can be part of a scalar sweep.
 """
 
 from collections.abc import Callable
@@ -48,7 +49,7 @@ def has_local_structure(primitive: Any) -> bool:
 
 
 def local_structure(entry: TapeEntry, argnum: int) -> LocalStructure | None:
-    """Return the local structure of a call by one argument; None for forms of its arguments that have none here."""
+    """Return the local structure of a call by one argument; None for forms that have none here."""
     try:
         return _structures[entry.primitive](argnum, *entry.args, **entry.kwargs)
     except TypeError:  # a keyword that the structure does not know

@@ -1,0 +1,212 @@
+"""Steps of array sweeps: stacked directions go through one operation, or merged elementwise ones."""
+
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from tapesplit.directions import Batch, Diagonal, Rows, accumulate
+from tapesplit.leaves import batch_shape
+from tapesplit.rules import Bulk, IndexMap, find_rule, loop_adjoint, loop_tangent
+from tapesplit.rules.axes import fold, real_like
+from tapesplit.tape import Tape
+
+__all__ = ["BulkStep", "ClusterStep", "MapStep", "Seeds", "Step"]
+
+
+Seeds = dict[int, Batch]
+
+
+@dataclass(frozen=True, slots=True)
+class MapStep:
+    """Elements move: one index map for each active argument."""
+
+    entry: int
+    maps: tuple[tuple[int, IndexMap], ...]
+
+    def tangent(self, tape: Tape, seeds: Seeds) -> Batch | None:
+        """Gather tangents."""
+        out: Batch | None = None
+        for parent, moves in self.maps:
+            if parent in seeds:
+                out = accumulate(out, _gathered(seeds[parent], moves, tape[self.entry].value))
+        return out
+
+    def adjoint(self, tape: Tape, A: Batch, seeds: Seeds) -> None:
+        """Scatter adjoints."""
+        for parent, moves in self.maps:
+            seeds[parent] = accumulate(seeds.get(parent), _scattered(A, moves, tape[parent].value))
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterStep:
+    """Elementwise operations that end in one value; ``inputs`` are the values that they read from outside."""
+
+    entry: int
+    members: tuple[int, ...]
+    inputs: tuple[int, ...]
+
+    def partials(self, tape: Tape) -> dict[int, Any]:
+        """Return derivatives by each input, broadcasting to the shape of the result."""
+        weights: dict[int, Any] = {self.entry: 1}
+        for index in reversed(self.members):
+            weight = weights.pop(index, None)
+            if weight is None:
+                continue
+            primitive, argnums, parents, args, kwargs, value = tape.entries[index]
+            formulas = find_rule(primitive).partials  # type: ignore[union-attr]
+            for argnum, parent in zip(argnums, parents, strict=True):
+                formula = formulas[argnum]
+                if formula is None:
+                    continue
+                partial = formula if isinstance(formula, int) else formula(value, *args, **kwargs)
+                term = _product(weight, partial)
+                weights[parent] = weights[parent] + term if parent in weights else term
+        return weights
+
+    def tangent(self, tape: Tape, seeds: Seeds) -> Batch | None:
+        """Multiply tangents by the partials."""
+        out: Batch | None = None
+        value = tape.entries[self.entry][5]
+        for parent, partial in self.partials(tape).items():
+            if parent in seeds:
+                out = accumulate(out, _scaled_up(seeds[parent], partial, value))
+        return out
+
+    def adjoint(self, tape: Tape, A: Batch, seeds: Seeds) -> None:
+        """Multiply adjoints by the partials and sum them over broadcast axes."""
+        for parent, partial in self.partials(tape).items():
+            seeds[parent] = accumulate(seeds.get(parent), _scaled_down(A, partial, tape.entries[parent][5]))
+
+
+@dataclass(frozen=True, slots=True)
+class BulkStep:
+    """Any other primitive: its vector rule where there is one, else the loop over autograd's own rule."""
+
+    entry: int
+    rule: Bulk
+
+    def tangent(self, tape: Tape, seeds: Seeds) -> Batch | None:
+        """Carry tangents of each active argument."""
+        entry = tape[self.entry]
+        out: Batch | None = None
+        for argnum, parent in zip(entry.argnums, entry.parents, strict=True):
+            if parent not in seeds:
+                continue
+            T = _dense(seeds[parent])
+            function = self.rule.tangents.get(argnum)
+            rows = (
+                NotImplemented
+                if function is None
+                else function(T.rows, entry.value, *entry.args, **entry.kwargs)
+            )
+            if rows is NotImplemented:
+                rows = loop_tangent(T.rows, entry, argnum)
+            out = accumulate(out, Rows(T.start, rows))
+        return out
+
+    def adjoint(self, tape: Tape, A: Batch, seeds: Seeds) -> None:
+        """Carry adjoints to each active argument."""
+        entry = tape[self.entry]
+        A = _dense(A)
+        looped: list[int] = []
+        for position, argnum in enumerate(entry.argnums):
+            function = self.rule.adjoints.get(argnum)
+            rows = (
+                NotImplemented
+                if function is None
+                else function(A.rows, entry.value, *entry.args, **entry.kwargs)
+            )
+            if rows is NotImplemented:
+                looped.append(position)
+            else:
+                parent = entry.parents[position]
+                seeds[parent] = accumulate(seeds.get(parent), Rows(A.start, rows))
+        if looped:
+            partial = entry._replace(
+                argnums=tuple(entry.argnums[i] for i in looped),
+                parents=tuple(entry.parents[i] for i in looped),
+            )
+            for parent, rows in zip(partial.parents, loop_adjoint(A.rows, partial), strict=True):
+                seeds[parent] = accumulate(seeds.get(parent), Rows(A.start, rows))
+
+
+Step = MapStep | ClusterStep | BulkStep
+
+
+def _dense(batch: Batch) -> Rows:
+    """Write the zeros of a diagonal out."""
+    return batch.dense() if isinstance(batch, Diagonal) else batch
+
+
+def _product(weight: Any, partial: Any) -> Any:
+    """Multiply derivatives; the numbers 1 and -1 cost nothing."""
+    if isinstance(partial, int) and partial == 1:
+        return weight
+    if isinstance(weight, int) and weight == 1:
+        return partial
+    return weight * partial
+
+
+def _lift(rows: np.ndarray, ndim: int) -> np.ndarray:
+    """Put axes of length one behind the direction axis, so that values of fewer axes broadcast."""
+    missing = ndim + 1 - rows.ndim
+    return rows.reshape(rows.shape[:1] + (1,) * missing + rows.shape[1:]) if missing > 0 else rows
+
+
+def _scaled_up(batch: Batch, partial: Any, value: Any) -> Batch:
+    """Tangents times a partial, in the shape of the result."""
+    shape = np.shape(value)
+    if isinstance(batch, Diagonal):
+        if batch.values.shape == shape:
+            return Diagonal(batch.start, real_like(np.broadcast_to(batch.values * partial, shape), value))
+        batch = batch.dense()
+    rows = _lift(batch.rows, len(shape))
+    one = isinstance(partial, int) and partial == 1
+    rows = real_like(rows if one else rows * partial, value)
+    if one or rows.shape[1:] != shape:
+        return Rows(batch.start, np.broadcast_to(rows, (len(rows), *shape)))
+    return Rows(batch.start, rows, owned=True)
+
+
+def _scaled_down(batch: Batch, partial: Any, value: Any) -> Batch:
+    """Adjoints times a partial, summed to the shape of the argument."""
+    shape = np.shape(value)
+    if isinstance(batch, Diagonal):
+        if batch.values.shape == shape:
+            return Diagonal(batch.start, real_like(np.broadcast_to(batch.values * partial, shape), value))
+        batch = batch.dense()
+    one = isinstance(partial, int) and partial == 1
+    rows = batch.rows if one else batch.rows * partial
+    folded = real_like(fold(rows, shape), value)
+    return Rows(batch.start, folded, owned=not one and folded is rows)
+
+
+def _flat(rows: np.ndarray) -> np.ndarray:
+    """One row for each direction; there may be none."""
+    return rows.reshape(len(rows), prod(rows.shape[1:]))
+
+
+def _gathered(batch: Batch, moves: IndexMap, value: Any) -> Batch:
+    """Tangents of moved elements."""
+    shape = batch_shape(value)
+    if isinstance(batch, Diagonal):
+        run = moves.run
+        if run is not None and run.step == 1:
+            return Diagonal(batch.start + run.start, batch.values.reshape(-1)[run].reshape(shape))
+        batch = batch.dense()
+    rows = real_like(moves.gather(_flat(batch.rows)), value)
+    return Rows(batch.start, rows.reshape(len(rows), *shape))
+
+
+def _scattered(batch: Batch, moves: IndexMap, value: Any) -> Batch:
+    """Adjoints of elements before they moved."""
+    shape = batch_shape(value)
+    if isinstance(batch, Diagonal):
+        block = moves.block
+        if block is not None:
+            return Diagonal(batch.start + block.start, batch.values.reshape(-1)[block].reshape(shape))
+        batch = batch.dense()
+    rows = real_like(moves.scatter(_flat(batch.rows)), value)
+    return Rows(batch.start, rows.reshape(len(rows), *shape))
