@@ -1,27 +1,29 @@
 """The command ``tapesplit``: explain a function's Jacobian, time it, calibrate, show a demonstration."""
 
 import argparse
+import os
 import sys
 import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
 from tapesplit.bench import compare
 from tapesplit.calibrate import calibrate
 from tapesplit.draw.numbers import seconds_text
-from tapesplit.errors import TapesplitError
 from tapesplit.execute import Callback
 from tapesplit.jacobian import parallel_jacobian
 from tapesplit.loading import load_function, load_inputs
 
 __all__ = ["main"]
 
-_EXAMPLES = """\
+_RUNS: Final = 5
+"""Runs that are measured for a report."""
+_EXAMPLES: Final = """\
 examples:
   tapesplit demo
   tapesplit explain model.py:simulate --input 'np.ones(40)'
@@ -45,11 +47,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Returns
     -------
     int
-        0, or 1 after an error, which is told in one line unless ``--traceback`` asks for more.
+        0; 1 after an error, which is told in one line unless ``--traceback`` asks for more; 130 after Ctrl-C.
     """
     options = _parser().parse_args(arguments)
     try:
         options.run(options)
+    except BrokenPipeError:  # the reader, such as head, has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except KeyboardInterrupt:
+        print("tapesplit: interrupted", file=sys.stderr)
+        return 130
     except Exception as error:  # noqa: BLE001 - the user's function may raise anything
         if options.traceback:
             traceback.print_exc()
@@ -126,7 +134,7 @@ def _explain(options: argparse.Namespace) -> None:
 def _show(
     fun: Callable[..., Any], args: Sequence[np.ndarray], machines: int | None, options: argparse.Namespace
 ) -> None:
-    """Plan, run twice to measure the second time, print, write the files that were asked for."""
+    """Plan, print, write the files that were asked for; a report has the times of the fastest run."""
     runs: list[Any] = []
     observer = Callback(finish=lambda _plan, records: runs.append(records))
     jacobian = parallel_jacobian(fun, tuple(range(len(args))), machines=machines, callback=observer)
@@ -136,9 +144,9 @@ def _show(
         plan.draw(options.draw)
         print(f"\nwrote {options.draw}")
     if options.html:
-        jacobian(*args)
-        jacobian(*args)
-        plan.to_html(options.html, runs[-1])
+        for _ in range(_RUNS):
+            jacobian(*args)
+        plan.to_html(options.html, min(runs, key=lambda records: max(record.finish for record in records)))
         print(f"\nwrote {options.html}")
 
 
@@ -179,14 +187,14 @@ def _autoencoder() -> tuple[Callable[..., Any], np.ndarray]:
 
 
 def _told(error: Exception) -> str:
-    """Tell an error in one line; an error in the user's code with its type and place."""
+    """Tell an error in one line: one that we did not raise ourselves with its type and place."""
     places = traceback.extract_tb(error.__traceback__)
-    frames = [frame for frame in places if not _is_installed(frame.filename)]
-    if isinstance(error, TapesplitError) or not frames:
+    user = [place for place in places if not _is_installed(place.filename)]
+    if not user and Path(places[-1].filename).is_relative_to(Path(__file__).parent):
         return str(error)
     notes = "".join(f"; {note}" for note in getattr(error, "__notes__", ()))
-    place = f"{frames[-1].filename}, line {frames[-1].lineno}"
-    return f"{type(error).__name__}: {error}{notes} ({place}; --traceback shows more)"
+    where = f"{user[-1].filename}, line {user[-1].lineno}; " if user else ""
+    return f"{type(error).__name__}: {error}{notes} ({where}--traceback shows more)"
 
 
 def _is_installed(filename: str) -> bool:
@@ -194,3 +202,7 @@ def _is_installed(filename: str) -> bool:
     path = Path(filename)
     ours = path.is_relative_to(Path(__file__).parent)
     return ours or "site-packages" in path.parts or filename.startswith("<")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -49,8 +49,8 @@ def to_svg(scene: Scene, *, standalone: bool = True) -> str:
 
 
 def _elastic(width: float) -> str:
-    """Let a picture shrink to three quarters where the page is narrow; beyond that it is scrolled."""
-    return f"width:100%;min-width:{_number(0.75 * width)}px;max-width:{_number(width)}px"
+    """Let a picture shrink to seven tenths where the page is narrow; beyond that it is scrolled."""
+    return f"width:100%;min-width:{_number(0.7 * width)}px;max-width:{_number(width)}px"
 
 
 def scene_css() -> str:

@@ -69,6 +69,8 @@ def _line(plan: JacobianPlan) -> str:
 def _gain(plan: JacobianPlan) -> str:
     """Compare the makespan with that of the cheaper plain mode."""
     mode = min(plan.baselines, key=lambda mode: plan.baselines[mode])
+    if not plan.baselines[mode]:
+        return "the function only moves data"
     gain = plan.baselines[mode] / plan.makespan
     if 0.99 < gain < 1.01:
         return f"as much as all {mode}"

@@ -1,5 +1,8 @@
 """The command line: what it prints, writes and refuses."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -110,6 +113,21 @@ def test_errors_are_one_line(model, capsys, words, message):
     assert message in err
     assert err.startswith("tapesplit: error: ")
     assert len(err.splitlines()) == 1
+
+
+def test_ctrl_c_is_no_traceback(model, capsys, monkeypatch):
+    def interrupted(*_args, **_options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("tapesplit.cli.compare", interrupted)
+    assert main(["bench", f"{model}:f", "--input", "x0"]) == 130
+    assert capsys.readouterr().err == "tapesplit: interrupted\n"
+
+
+def test_a_reader_that_stops_is_no_error(model):
+    command = f"{sys.executable} -m tapesplit.cli explain {model}:f --input x0 | true"
+    done = subprocess.run(command, shell=True, capture_output=True, text=True, timeout=60, check=False)  # noqa: S602
+    assert done.stderr == ""
 
 
 def test_tracebacks_are_there_when_asked_for(model, capsys):

@@ -69,6 +69,12 @@ def test_no_line_is_wider_than_100_columns(level, fun, n):
     assert max(map(len, plan.describe(level).splitlines())) <= 100
 
 
+def test_a_function_that_only_moves_data():
+    plan = plan_of(lambda x: x[::-1], 3)
+    assert plan.describe("line").endswith("the function only moves data")
+    assert "all tangent  0 fma" in str(plan)
+
+
 def test_long_names_are_shortened():
     def f(x):
         return np.sin(x)
