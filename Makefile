@@ -2,13 +2,14 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: help run test lint types layers check bench clean
+.PHONY: help run test lint types layers check bench docs clean
 
 help:
 	@echo "make run    the quickstart: five Jacobians, explained and timed"
 	@echo "make test   the test suite"
 	@echo "make check  lint, types and layers"
 	@echo "make bench  the speed table (needs the bench extra)"
+	@echo "make docs   the documentation as web pages, in site/"
 
 .venv/installed: pyproject.toml
 	$(PYTHON) -m venv .venv
@@ -36,5 +37,9 @@ check: lint types layers
 bench: .venv/installed
 	$(BIN)/python -m benchmarks
 
+docs: .venv/installed
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[docs]"
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+
 clean:
-	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv site .pytest_cache .mypy_cache .ruff_cache .hypothesis

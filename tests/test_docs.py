@@ -1,0 +1,94 @@
+"""The pages of the documentation are true: their Python code runs and prints what they say.
+
+In each page, blocks marked ``python`` are executed in order, in one namespace. A block marked ``text`` right
+after one of them is what it prints. Lines that start with ``>>>`` are doctests. Times differ from run to run,
+so that only their presence is compared.
+"""
+
+import contextlib
+import doctest
+import io
+import re
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from tapesplit.cost import cost_model
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+FENCE = re.compile(r"^```(\w*)[^\n]*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+LINK = re.compile(r"\]\((?!https?:|#)([^)#\s]+)")
+TIME = re.compile(r"\b[\d.]+ (?=(?:ns|µs|ms|s)\b)")
+
+
+def name(page):
+    return str(page.relative_to(ROOT))
+
+
+def blocks(page):
+    return [(match[1], match[2]) for match in FENCE.finditer(page.read_text(encoding="utf-8"))]
+
+
+def comparable(text):
+    """Blank out times, and spaces, which depend on how long the times are."""
+    return [" ".join(TIME.sub("? ", line).split()) for line in text.strip().splitlines()]
+
+
+@pytest.fixture
+def assumed_costs(tmp_path, monkeypatch):
+    """Plan with the built-in cost constants, not with those of this machine."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    cost_model.cache_clear()
+    yield
+    cost_model.cache_clear()
+
+
+WITH_CODE = [page for page in PAGES if any(kind == "python" for kind, _ in blocks(page))]
+
+
+@pytest.mark.usefixtures("assumed_costs")
+@pytest.mark.parametrize("page", WITH_CODE, ids=name)
+def test_code_runs_and_prints_what_the_page_says(page, tmp_path, monkeypatch):
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
+    monkeypatch.chdir(tmp_path)
+    namespace = {"__name__": page.stem}
+    for (kind, code), (next_kind, expected) in pairwise([*blocks(page), ("", "")]):
+        if kind != "python":
+            continue
+        if code.startswith(">>>"):
+            check_doctest(code, namespace, page)
+        elif next_kind == "text":
+            assert comparable(run(code, namespace)) == comparable(expected)
+        else:
+            assert not run(code, namespace), "the page does not show what this block prints"
+
+
+def run(code, namespace):
+    """Execute a block and return what it prints."""
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        exec(code, namespace)  # noqa: S102 - the code of our own pages
+    return printed.getvalue()
+
+
+def check_doctest(code, namespace, page):
+    test = doctest.DocTestParser().get_doctest(code, namespace, name(page), str(page), 0)
+    runner = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS)
+    complaints = io.StringIO()
+    runner.run(test, out=complaints.write, clear_globs=False)
+    namespace.update(test.globs)
+    assert not runner.failures, complaints.getvalue()
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_links_lead_to_files(page):
+    text = FENCE.sub("", page.read_text(encoding="utf-8"))
+    assert [link for link in LINK.findall(text) if not (page.parent / link).exists()] == []
+
+
+def test_every_page_is_in_the_navigation():
+    navigation = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+    listed = re.findall(r": ([\w/]+\.md)$", navigation, re.MULTILINE)
+    assert sorted(listed) == [str(page.relative_to(ROOT / "docs")) for page in PAGES[1:]]
