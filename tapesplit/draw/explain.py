@@ -98,12 +98,14 @@ def _modes(plan: JacobianPlan) -> list[str]:
 
 def _swept_alike(rows: Sequence[LinkRow]) -> str:
     """Say how neighboring links are swept, and where the number of directions comes from."""
-    first, mode, directions = rows[0], rows[0].mode.name.lower(), count(rows[0].directions)
-    other = first.m if first.mode is Mode.TANGENT else first.n
-    text = f"{_links([row.number for row in rows])} swept in {mode} mode with {directions} directions"
-    if len(rows) == 1 and first.directions in {first.n, first.m}:
-        inputs, outputs = ("inputs", "outputs") if first.mode is Mode.TANGENT else ("outputs", "inputs")
-        return f"{text}, its {inputs}; it has {count(other)} {outputs}."
+    first, mode = rows[0], rows[0].mode
+    directions = _plural(first.directions, "direction")
+    text = f"{_links([row.number for row in rows])} swept in {mode.name.lower()} mode with {directions}"
+    inputs, outputs = _plural(first.n, "input"), _plural(first.m, "output")
+    if len(rows) == 1 and mode is Mode.TANGENT and first.directions == first.n:
+        return f"{text}, as it has {inputs}, and {outputs}."
+    if len(rows) == 1 and mode is Mode.ADJOINT and first.directions == first.m:
+        return f"{text}, as it has {outputs}, and {inputs}."
     return f"{text}, the width of the interface where the sweep began."
 
 

@@ -129,8 +129,8 @@ def test_numbers(text, expected):
 def test_decisions_name_cuts_modes_and_machines():
     text = " ".join(decisions(two_links()))
     assert "2 elements: no cut of the whole tape is narrower" in text
-    assert "Link 1 is swept in adjoint mode with 2 directions, its outputs; it has 12 inputs." in text
-    assert "Link 2 is swept in tangent mode with 2 directions, its inputs; it has 9 outputs." in text
+    assert "Link 1 is swept in adjoint mode with 2 directions, as it has 2 outputs, and 12 inputs." in text
+    assert "Link 2 is swept in tangent mode with 2 directions, as it has 2 inputs, and 9 outputs." in text
     assert "One machine works: all tasks are predicted to take" in text
 
 
