@@ -28,7 +28,17 @@ __all__ = ["Callback", "TaskRecord", "carry_out", "execute"]
 
 @dataclass(frozen=True, slots=True)
 class TaskRecord:
-    """When one task of a plan ran, in seconds since the execution began."""
+    """When one task of a plan ran.
+
+    Parameters
+    ----------
+    index
+        Position of the task in ``plan.tasks``.
+    machine
+        0-based.
+    start, finish
+        Seconds since the execution began.
+    """
 
     index: int
     machine: int
@@ -48,6 +58,15 @@ class Callback:
         ``pretask(plan, index)`` and ``posttask(plan, record)``, on the thread of the coordinator.
     finish
         ``finish(plan, records)`` after the last task, also when one has failed.
+
+    Examples
+    --------
+    >>> import autograd.numpy as np
+    >>> from tapesplit import parallel_jacobian
+    >>> callback = Callback(finish=lambda plan, records: print(len(records), "task"))
+    >>> parallel_jacobian(np.sin, callback=callback)(np.zeros(1))
+    1 task
+    array([[1.]])
     """
 
     start: Callable[[JacobianPlan], None] | None = None
@@ -91,6 +110,15 @@ def execute(
         If the tape has another structure than the one that the plan is for.
     Exception
         Whatever a derivative rule raises, with a note on the task; tasks that have not begun are dropped.
+
+    Examples
+    --------
+    >>> import autograd.numpy as np
+    >>> from tapesplit import parallel_jacobian, record
+    >>> plan = parallel_jacobian(np.sin).plan(np.ones(2))
+    >>> execute(plan, record(np.sin, np.zeros(2)))
+    array([[1., 0.],
+           [0., 1.]])
     """
     structure = structure_of(tape)
     if structure != plan.structure:

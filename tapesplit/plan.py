@@ -88,6 +88,14 @@ class JacobianPlan:
         Shape of the output and of each input.
     reason
         Why the plan has this form, in a few words.
+
+    Examples
+    --------
+    >>> import autograd.numpy as np
+    >>> from tapesplit import parallel_jacobian
+    >>> plan = parallel_jacobian(lambda x: np.sum(x) * np.ones(50), machines=1).plan(np.ones(40))
+    >>> plan.chain.sizes, plan.makespan, plan.baselines
+    ((40, 1, 50), 2040, {'tangent': 3600, 'adjoint': 4500})
     """
 
     name: str
@@ -137,15 +145,41 @@ class JacobianPlan:
         return max(accumulate(size for _, size in sorted(changes)))
 
     def describe(self, level: Literal["line", "normal", "full"] = "normal") -> str:
-        """Describe the plan in one line, in tables, or in full; see `tapesplit.draw.describe`."""
+        """Describe the plan in words and tables; see `tapesplit.draw.describe`.
+
+        Parameters
+        ----------
+        level
+            "line" for one line, "normal" for the tables of chain and steps, "full" for everything and
+            the reasons.
+
+        Returns
+        -------
+        str
+            Lines of at most 100 characters.
+        """
         return _views().describe(self, level)
 
     def draw(self, path: str | os.PathLike[str]) -> None:
-        """Draw the split tape into a file: .svg, .dot, .png or .pdf; see `tapesplit.draw.draw_split`."""
+        """Draw the split tape into a file; see `tapesplit.draw.draw_split`.
+
+        Parameters
+        ----------
+        path
+            Its ending decides: .svg and .dot need nothing further, .png and .pdf need matplotlib.
+        """
         _views().draw_split(self, path)
 
     def to_html(self, path: str | os.PathLike[str], records: Sequence[Any] | None = None) -> None:
-        """Write a report, with measured times if records are given; see `tapesplit.draw.write_report`."""
+        """Write a report, one HTML file that loads nothing else; see `tapesplit.draw.write_report`.
+
+        Parameters
+        ----------
+        path
+            The file.
+        records
+            Measured times of the tasks, as a `Callback` gets them at the finish.
+        """
         _views().write_report(self, path, records)
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -12,14 +12,25 @@ __all__ = ["CacheInfo", "PlanCache"]
 
 
 class CacheInfo(NamedTuple):
-    """Statistics of the plan cache of one function."""
+    """Statistics of the plan cache of one function.
+
+    Attributes
+    ----------
+    hits
+        Times that a plan was reused; asking for the plan counts.
+    misses
+        Times that a plan had to be made.
+    currsize, maxsize
+        Plans that are kept, and how many at most.
+    last_miss
+        Why the newest plan had to be made.
+    """
 
     hits: int
     misses: int
     currsize: int
     maxsize: int
     last_miss: str
-    """Why the newest plan had to be made."""
 
 
 class PlanCache:

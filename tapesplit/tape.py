@@ -78,11 +78,33 @@ class Tape:
         return TapeEntry(*self.entries[index])
 
     def shape(self, index: int) -> tuple[int, ...]:
-        """Shape of the value of one entry."""
+        """Return the shape of the value of one entry.
+
+        Parameters
+        ----------
+        index
+            Tape index.
+
+        Returns
+        -------
+        tuple of int
+            () for a number.
+        """
         return np.shape(self.entries[index][5])
 
     def label(self, index: int) -> str:
-        """Name of the primitive of one entry."""
+        """Return the name of the primitive of one entry.
+
+        Parameters
+        ----------
+        index
+            Tape index.
+
+        Returns
+        -------
+        str
+            "input" for an input.
+        """
         primitive = self.entries[index][0]
         return "input" if primitive is None else getattr(primitive, "__name__", str(primitive))
 
