@@ -14,6 +14,7 @@ import numpy as np
 
 from tapesplit.errors import NestedTraceError, NothingToPlanError, OutputTypeError
 from tapesplit.execute import Callback, carry_out
+from tapesplit.leaves import derivative_dtype
 from tapesplit.plan import JacobianPlan
 from tapesplit.plan_cache import CacheInfo, PlanCache
 from tapesplit.planning import make_plan
