@@ -153,7 +153,7 @@ def _summary(plan: JacobianPlan, records: Sequence[Timed] | None) -> str:
         ("links", str(len(plan.chain))),
         ("makespan", f"{count(plan.makespan)} fma"),
         (f"all {mode} ÷ makespan", ratio(plan.baselines[mode] / plan.makespan)),
-        ("peak memory of Jacobians", bytes_text(plan.peak_bytes)),
+        ("peak memory beyond the tape", bytes_text(plan.peak_bytes)),
     ]
     if records:
         facts.append(("predicted", seconds_text(max(finish for _, finish in predicted_times(plan)))))

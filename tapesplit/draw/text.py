@@ -162,7 +162,7 @@ def _totals(plan: JacobianPlan) -> list[str]:
         ("makespan", f"{count(plan.makespan)} fma", f"on {_machines(plan)}, {_gain(plan)}"),
         ("lower bound", f"{count(plan.solution.lower_bound)} fma", proof),
         ("run time", seconds_text(max(finish for _, finish in predicted_times(plan))), "predicted"),
-        ("peak memory", bytes_text(plan.peak_bytes), "of Jacobians, without the values inside a sweep"),
+        ("peak memory", bytes_text(plan.peak_bytes), "beyond the tape, predicted"),
     ]
     return _table(None, rows, "<><", None)
 

@@ -1,13 +1,17 @@
 """What a plan says in text: pinned, at most 100 columns wide, and true to the plan's numbers."""
 
+from dataclasses import replace
+
 import autograd.numpy as np
 import pytest
 from autograd.extend import defvjp, primitive
 from draw_plans import bottleneck, plan_of, scalars, two_links
 
+from jcdp_core import JacobianChain, solve
 from tapesplit.draw import advice, decisions
 from tapesplit.draw.numbers import bytes_text, count, seconds_text
 from tapesplit.draw.rows import link_rows, predicted_times, step_rows
+from tapesplit.recost import recost
 
 BOTTLENECK = """\
 bottleneck: (12,) -> (9,), a 9 × 12 Jacobian
@@ -132,6 +136,15 @@ def test_decisions_name_cuts_modes_and_machines():
     assert "Link 1 is swept in adjoint mode with 2 directions, as it has 2 outputs, and 12 inputs." in text
     assert "Link 2 is swept in tangent mode with 2 directions, as it has 2 inputs, and 9 outputs." in text
     assert "One machine works: all tasks are predicted to take" in text
+
+
+def test_decisions_say_that_time_counted_more_than_multiply_adds():
+    plan = two_links()
+    tangent_only = JacobianChain(tuple(replace(link, adjoint=False) for link in plan.chain.links))
+    slower = recost(solve(tangent_only), plan.chain, plan.solution.lower_bound)
+    text = " ".join(decisions(replace(plan, solution=slower)))
+    assert f"Another sequence has a makespan of 756 fma, this one has {slower.makespan}" in text
+    assert "Another sequence" not in " ".join(decisions(plan))
 
 
 def test_decisions_say_that_a_mode_was_asked_for():
