@@ -1,0 +1,236 @@
+"""The cache of plans: reused while the structure holds, and nothing that may change is baked into a plan."""
+
+import autograd.numpy as np
+import numpy as onp
+import pytest
+from autograd import checkpoint, grad, jacobian
+from autograd.extend import defvjp, primitive
+
+from tapesplit import parallel_jacobian
+
+X = onp.linspace(0.3, 0.9, 6)
+
+
+def assert_right(jac, fun, *args):
+    got, want = jac(*args), jacobian(fun)(*args)
+    assert got.shape == want.shape
+    assert onp.abs(got - want).max(initial=0.0) <= 1e-12 * onp.abs(want).max(initial=1e-300)
+
+
+def changing(fun):
+    """Return a function of ``x`` that reads a constant from a mutable place, and that place."""
+    place = {}
+    return (lambda x: fun(x, place["c"])), place
+
+
+# A function of x and a constant; two constants between which it is switched; whether one plan serves both.
+CASES = {
+    "closure array": (lambda x, c: c * np.sin(c @ x * c), [onp.arange(6.0), onp.cos(onp.arange(6.0))], True),
+    "closure matrix": (lambda x, c: np.tanh(c @ x), [onp.ones((3, 6)), onp.arange(18.0).reshape(3, 6)], True),
+    "closure shape": (lambda x, c: np.tanh(c @ x), [onp.ones((3, 6)), onp.ones((4, 6))], False),
+    "dtype of an array": (lambda x, c: x * c, [onp.arange(6.0), onp.arange(6)], False),
+    "values of an integer array": (lambda x, c: x * c, [onp.arange(6), onp.arange(6) + 1], False),
+    "float": (lambda x, c: c * x + x**c, [2.5, 3.5], True),
+    "numpy number": (lambda x, c: x * c, [onp.float64(2.0), onp.float64(3.0)], True),
+    "single precision": (lambda x, c: x * c, [onp.float32(2.0), onp.float32(3.0)], True),
+    "integer factor": (lambda x, c: np.sin(c * x), [2, 3], False),
+    "float exponent": (lambda x, c: x**c, [2.0, 3.0], True),
+    "exponent two and another": (lambda x, c: x**c, [2, 3], False),
+    "exponent zero": (lambda x, c: x**c, [0.0, 1.0], True),
+    "exponent of one type or the other": (lambda x, c: x**c, [2, 2.0], False),
+    "scalar exponents": (lambda x, c: np.array([v**c for v in x]), [2.0, 5.0], True),
+    "boolean mask": (lambda x, c: x[c] ** 2, [X > 0.5, X < 0.5], False),
+    "mask of where": (lambda x, c: np.where(c, x, x**2), [X > 0.5, X < 0.5], False),
+    "index array": (lambda x, c: x[c] ** 2, [onp.array([0, 1, 1]), onp.array([2, 1, 5])], False),
+    "index list": (lambda x, c: x[c] ** 2, [[0, 1, 1], [2, 1, 5]], False),
+    "index": (lambda x, c: x[c] ** 2 * x, [0, 3], False),
+    "numpy index": (lambda x, c: x[c] ** 2 * x, [onp.int64(0), onp.int64(3)], False),
+    "index or bool": (lambda x, c: np.sum(x[c]) * x, [1, True], False),
+    "slice": (lambda x, c: x[c] ** 2, [slice(0, 3), slice(3, 6)], False),
+    "tuple index": (lambda x, c: np.reshape(x, (2, 3))[c] ** 2, [(0, slice(None)), (slice(None), 0)], False),
+    "newaxis": (lambda x, c: np.reshape(x, (2, 3))[c] ** 2, [(None, 0), (..., None, 0)], False),
+    "shape": (lambda x, c: np.sum(np.reshape(x, c), axis=0), [(2, 3), (3, 2)], False),
+    "axis": (lambda x, c: np.cumsum(np.reshape(x, (2, 3)), axis=c), [0, 1], False),
+    "roll": (lambda x, c: np.roll(x, c) * x, [1, 2], False),
+    "subscripts": (
+        lambda x, c: np.einsum(c, np.reshape(x, (2, 3)), onp.ones((2, 3))),
+        ["ij,ij->i", "ij,ij->j"],
+        False,
+    ),
+    "clip limits": (lambda x, c: np.clip(x, c, 0.8), [0.4, 0.7], True),
+    "pad widths": (lambda x, c: np.pad(x, c, mode="constant") ** 2, [(1, 2), (2, 1)], False),
+    "sort": (lambda x, c: np.sort(x * c), [onp.arange(6.0), -onp.arange(6.0)], True),
+    "permutation by value": (lambda x, c: x[onp.argsort(c)] ** 2, [X, -X], False),
+    "maximum": (lambda x, c: np.maximum(x, c) ** 2, [0.5 * onp.ones(6), onp.linspace(0.9, 0.3, 6)], True),
+    "max": (lambda x, c: np.max(x * c) * x, [onp.arange(6.0), onp.arange(6.0)[::-1]], True),
+    "norm": (lambda x, c: np.linalg.norm(x * c) * x, [onp.ones(6), onp.arange(6.0)], True),
+    "linear system": (
+        lambda x, c: np.linalg.solve(c, x),
+        [onp.eye(6) * 2, onp.diag(onp.arange(1.0, 7.0))],
+        True,
+    ),
+    "primitive": (lambda x, c: c(x), [checkpoint(np.sin), checkpoint(np.cos)], False),
+    "nested derivative": (
+        lambda x, c: grad(lambda y: np.sum(y**3 * c))(x),
+        [onp.ones(6), onp.arange(6.0)],
+        True,
+    ),
+    "operation": (lambda x, c: c(x) * x, [np.sin, np.cos], False),
+    "number of steps": (lambda x, c: sum(np.sin(i * x) for i in range(c)), [2, 3], False),
+}
+
+
+@pytest.mark.parametrize("method", ["auto", "tangent", "adjoint"])
+@pytest.mark.parametrize("name", CASES)
+def test_constants_that_change_between_calls(name, method):
+    fun, constants, shared = CASES[name]
+    of_x, place = changing(fun)
+    jac = parallel_jacobian(of_x, method=method)
+    for turn in (0, 1, 0, 1):
+        place["c"] = constants[turn]
+        assert_right(jac, of_x, X)
+    assert jac.cache_info().misses == (1 if shared else 2)
+
+
+@pytest.mark.parametrize(
+    "fun", [lambda x, c: c * np.sin(x), lambda x, c: x[c.astype(int)] ** 2, lambda x, c: c @ x * x]
+)
+def test_constants_that_are_mutated_in_place(fun):
+    constant = onp.arange(6.0)
+    jac = parallel_jacobian(lambda x: fun(x, constant))
+    for shift in range(3):
+        constant[:] = (onp.arange(6) + shift) % 6
+        assert_right(jac, lambda x: fun(x, constant), X)
+
+
+def test_scalar_programs_read_their_constants_anew():
+    fun, place = changing(
+        lambda x, c: np.array([c * x[i] * x[i - 1] + x[i] / c + np.sin(c + x[i]) for i in range(6)])
+    )
+    jac = parallel_jacobian(fun)
+    for constant in (1.5, 2.5, -0.5):
+        place["c"] = constant
+        assert_right(jac, fun, X)
+    assert jac.cache_info().misses == 1
+
+
+def test_unknown_constants_are_never_taken_for_known():
+    class Choice:
+        __hash__ = None
+
+        def __init__(self, index):
+            self.index = index
+
+    @primitive
+    def pick(x, choice):
+        return x[choice.index :]
+
+    defvjp(pick, lambda _ans, x, choice: lambda g: onp.concatenate([onp.zeros(choice.index), g]))
+    fun, place = changing(pick)
+    jac = parallel_jacobian(fun)
+    for index in (1, 2, 1):
+        place["c"] = Choice(index)
+        assert_right(jac, fun, X)
+    assert jac.cache_info().misses == 3
+
+
+def test_index_objects_that_change():
+    class Index:
+        def __init__(self, value):
+            self.value = value
+
+        def __index__(self):
+            return self.value
+
+    index = Index(0)
+
+    def fun(x):
+        return x[index] * x
+
+    jac = parallel_jacobian(fun)
+    for value in (0, 3, 5):
+        index.value = value
+        assert_right(jac, fun, X)
+
+
+def test_control_flow_that_depends_on_values():
+    def fun(x):
+        y = np.sin(x) if x[0] > 0 else np.exp(x) * 2.0
+        steps = 0
+        while np.sum(y) > 1.0:
+            y = 0.5 * y
+            steps += 1
+        return y
+
+    jac = parallel_jacobian(fun)
+    assert_right(jac, fun, X)
+    assert jac.explain_miss(X) is None
+    assert jac.explain_miss(-X) == "the operation of entry 2 (exp) changed from sin to exp"
+    assert jac.cache_info()[:3] == (0, 1, 1)  # explaining counts as nothing
+    assert_right(jac, fun, -X)
+    assert "changed from sin to exp" in jac.cache_info().last_miss
+    assert_right(jac, fun, X)
+    assert jac.cache_info().hits == 1
+
+
+def test_reasons():
+    jac = parallel_jacobian(lambda x, n=2: np.sum(x[:n]) * x)
+    assert jac.explain_miss(X) == "first call"
+    jac(X)
+    assert jac.cache_info().last_miss == "first call"
+    assert "shape or type of the value of entry 0 (input) changed from (6,) to (4,)" in jac.explain_miss(
+        X[:4]
+    )
+    assert "changed" in jac.explain_miss(X.astype(onp.float32))
+    assert "entry 1 (__getitem__) changed" in jac.explain_miss(X, n=3)
+    jac.cache_clear()
+    assert jac.cache_info() == (0, 0, 0, 8, "the cache was cleared")
+    assert jac.explain_miss(X) == "first call"
+
+
+def test_structure_and_not_the_name_is_the_key():
+    def make(power):
+        def fun(x):
+            return np.sum(x**power) * x if power > 2.5 else x**power
+
+        return fun
+
+    jac = [parallel_jacobian(make(power)) for power in (2.0, 3.0)]
+    assert_right(jac[0], make(2.0), X)
+    assert_right(jac[1], make(3.0), X)
+
+
+def test_bounded_and_the_oldest_goes():
+    jac = parallel_jacobian(lambda x: np.sin(x) * x)
+    for size in range(1, 13):
+        jac(onp.ones(size))
+    assert jac.cache_info()[:4] == (0, 12, 8, 8)
+    assert jac.explain_miss(onp.ones(5)) is None
+    assert jac.explain_miss(onp.ones(4)) is not None
+    jac(onp.ones(5))  # now the youngest
+    for size in range(20, 27):
+        jac(onp.ones(size))
+    assert jac.explain_miss(onp.ones(5)) is None
+
+
+def test_views_and_memory_order_share_a_plan():
+    jac = parallel_jacobian(lambda x: np.sum(np.tanh(x), axis=0))
+    matrix = onp.arange(12.0).reshape(3, 4) / 10
+    want = jac(matrix)
+    onp.testing.assert_array_equal(jac(onp.asfortranarray(matrix)), want)
+    onp.testing.assert_array_equal(jac(onp.repeat(matrix, 2, axis=1)[:, ::2]), want)
+    assert jac.cache_info().misses == 1
+
+
+def test_plans_hold_no_values():
+    """A plan must not keep the arrays of the tape that it was made for alive."""
+    import gc
+    import weakref
+
+    jac = parallel_jacobian(lambda x: np.tanh(x * 2.0) * x)
+    x = onp.linspace(0.0, 1.0, 50)
+    reference = weakref.ref(x)
+    jac(x)
+    del x
+    gc.collect()
+    assert reference() is None

@@ -1,0 +1,496 @@
+"""The face of tapesplit: how `parallel_jacobian` is called, and what it says about bad input."""
+
+import functools
+import pickle
+import warnings
+
+import autograd.numpy as np
+import numpy as onp
+import pytest
+from autograd import jacobian
+from autograd.extend import defvjp, primitive
+from scipy import optimize
+
+import tapesplit
+from tapesplit import execute, find_separators, fun_and_jac, parallel_jacobian, record
+from tapesplit.errors import TapesplitError
+from tapesplit.names import find_primitive, primitive_name
+
+X = onp.linspace(0.3, 0.9, 4)
+Y = onp.linspace(-0.5, 0.5, 3)
+
+
+def two_arrays(x, y, *, scale=1.0):
+    return scale * np.sin(x)[:, None] * np.exp(y) + np.sum(x * x)
+
+
+# Calls
+
+
+def test_decorator_bare_and_with_options():
+    @parallel_jacobian
+    def bare(x):
+        return x * x
+
+    @parallel_jacobian(argnum=1, method="tangent", machines=2)
+    def with_options(_a, x):
+        return x * x
+
+    onp.testing.assert_array_equal(bare(X), onp.diag(2 * X))
+    onp.testing.assert_array_equal(with_options(0, X), onp.diag(2 * X))
+
+
+def test_keeps_name_and_documentation():
+    @parallel_jacobian
+    def residuals(x):
+        """Return residuals."""
+        return x
+
+    assert (residuals.__name__, residuals.__doc__) == ("residuals", "Return residuals.")
+    assert residuals.__wrapped__(3.0) == 3.0
+    assert "residuals with respect to argument 0" in repr(residuals)
+
+
+def test_one_argnum_and_several():
+    want = [jacobian(two_arrays, i)(X, Y, scale=2.0) for i in (0, 1)]
+    onp.testing.assert_allclose(parallel_jacobian(two_arrays, 1)(X, Y, scale=2.0), want[1], rtol=1e-14)
+    for argnum in ((0, 1), [0, 1], (0, -1)):
+        both = parallel_jacobian(two_arrays, argnum)(X, Y, scale=2.0)
+        assert isinstance(both, tuple)
+        for got, expected in zip(both, want, strict=True):
+            onp.testing.assert_allclose(got, expected, rtol=1e-14)
+    swapped = parallel_jacobian(two_arrays, (1, 0))(X, Y, scale=2.0)
+    onp.testing.assert_allclose(swapped[0], want[1], rtol=1e-14)
+    (single,) = parallel_jacobian(two_arrays, (-1,))(X, Y, scale=2.0)
+    onp.testing.assert_allclose(single, want[1], rtol=1e-14)
+    assert parallel_jacobian(two_arrays, onp.int64(1))(X, Y).shape == (4, 3, 3)
+
+
+def test_argument_that_is_not_used():
+    first, second = parallel_jacobian(lambda x, y: x * x, argnum=(0, 1))(X, Y)
+    onp.testing.assert_array_equal(first, onp.diag(2 * X))
+    onp.testing.assert_array_equal(second, onp.zeros((4, 3)))
+
+
+def test_the_same_array_as_two_arguments():
+    first, second = parallel_jacobian(lambda x, y: x * y * y, argnum=(0, 1))(X, X)
+    onp.testing.assert_allclose(first, onp.diag(X * X), rtol=1e-15)
+    onp.testing.assert_allclose(second, onp.diag(2 * X * X), rtol=1e-15)
+
+
+def test_value_and_jacobian():
+    calls = []
+
+    def fun(x):
+        calls.append(1)
+        return np.sin(x)
+
+    value, derivative = parallel_jacobian(fun).value_and_jacobian(X)
+    onp.testing.assert_array_equal(value, onp.sin(X))
+    onp.testing.assert_array_equal(derivative, onp.diag(onp.cos(X)))
+    assert calls == [1]
+
+
+def test_lambda_partial_callable_object_and_builtin():
+    class Model:
+        def __call__(self, x, power):
+            return x**power
+
+    onp.testing.assert_allclose(parallel_jacobian(Model())(X, 3), onp.diag(3 * X**2), rtol=1e-15)
+    cube = functools.partial(Model(), power=3)
+    onp.testing.assert_allclose(parallel_jacobian(cube)(X), onp.diag(3 * X**2), rtol=1e-15)
+    onp.testing.assert_array_equal(parallel_jacobian(np.sin)(X), onp.diag(onp.cos(X)))
+    assert parallel_jacobian(cube).plan(X).name
+
+
+class Material:
+    def __init__(self, stiffness):
+        self.stiffness = stiffness
+
+    @parallel_jacobian(argnum=1)
+    def tangent_modulus(self, x):
+        return self.stiffness * x**2
+
+    @staticmethod
+    @parallel_jacobian
+    def static(x):
+        return x**2
+
+    @classmethod
+    def made(cls):
+        return cls(5.0)
+
+
+def test_methods_count_self():
+    soft, hard = Material(1.0), Material(100.0)
+    onp.testing.assert_allclose(soft.tangent_modulus(X), onp.diag(2 * X), rtol=1e-15)
+    onp.testing.assert_allclose(hard.tangent_modulus(X), onp.diag(200 * X), rtol=1e-15)
+    onp.testing.assert_allclose(Material.tangent_modulus(soft, X), onp.diag(2 * X), rtol=1e-15)
+    onp.testing.assert_allclose(hard.tangent_modulus.value_and_jacobian(X)[0], 100 * X**2)
+    assert hard.tangent_modulus.plan(X).chain.length == 1
+    assert Material.static(X).shape == (4, 4)
+    info = Material.tangent_modulus.cache_info()
+    assert info.misses == 1
+    assert info.hits >= 4
+    assert soft.tangent_modulus.explain_miss(X) is None
+
+
+def test_bound_method_of_an_object():
+    class Model:
+        def residual(self, x):
+            return x * 3.0
+
+    onp.testing.assert_array_equal(parallel_jacobian(Model().residual)(X), 3.0 * onp.eye(4))
+
+
+def test_auxiliary_result():
+    def fun(x, y):
+        z = x * y
+        return np.sin(z), {"z": z, "parts": [x, (y, 2.0)], "name": "aux"}
+
+    derivative, aux = parallel_jacobian(fun, has_aux=True)(X, 2.0)
+    onp.testing.assert_allclose(derivative, onp.diag(2 * onp.cos(2 * X)), rtol=1e-15)
+    assert type(aux["z"]) is onp.ndarray
+    onp.testing.assert_array_equal(aux["z"], 2 * X)
+    assert type(aux["parts"][0]) is onp.ndarray
+    assert aux["parts"][1] == (2.0, 2.0)
+    assert aux["name"] == "aux"
+    (value, again), same = parallel_jacobian(fun, has_aux=True).value_and_jacobian(X, 2.0)
+    onp.testing.assert_array_equal(value, onp.sin(2 * X))
+    onp.testing.assert_array_equal(same, derivative)
+    onp.testing.assert_array_equal(again["z"], 2 * X)
+
+
+def test_auxiliary_result_under_another_derivative():
+    jac = parallel_jacobian(lambda x: (x**3, x * 2.0), has_aux=True)
+    got = jacobian(lambda x: np.sum(jac(x)[0]) + np.sum(jac(x)[1] ** 2))(X)
+    onp.testing.assert_allclose(got, 6 * X + 8 * X, rtol=1e-14)
+
+
+def test_function_is_called_once_per_jacobian():
+    calls = []
+
+    def fun(x):
+        calls.append(1)
+        return np.tanh(x)
+
+    jac = parallel_jacobian(fun)
+    jac(X)
+    jac.plan(X)
+    jac(X)
+    assert len(calls) == 3
+
+
+# Results
+
+
+@pytest.mark.parametrize("method", ["auto", "tangent", "adjoint"])
+@pytest.mark.parametrize("dtype", [onp.float64, onp.float32, onp.float16, onp.longdouble])
+def test_type_of_the_result_is_autograds(method, dtype):
+    x = onp.array([0.5, 1.0, 2.0], dtype)
+    matrix = onp.ones((2, 3))
+    single = onp.ones((2, 3), onp.float32)
+    for fun in (
+        np.sin,
+        lambda x: x * 2,
+        lambda x: x**2,
+        np.sum,
+        lambda x: matrix @ x,
+        lambda x: single @ x,
+        lambda x: np.concatenate([x, x]),
+        lambda x: np.array([x[0], x[1] * x[2]]),
+        lambda x: x[1:],
+        lambda x: np.sin(x) + onp.ones(3),
+        lambda x: np.tanh(np.sum(x) * onp.ones(3, onp.float32)),
+    ):
+        want = jacobian(fun)(x)
+        got = parallel_jacobian(fun, method=method)(x)
+        assert got.dtype == want.dtype
+        onp.testing.assert_allclose(got, want, rtol=20 * onp.finfo(dtype).eps)
+
+
+@pytest.mark.parametrize("fun", [np.mean, np.max, lambda x: np.std(x) * x])
+def test_single_precision_stays_single(fun):
+    """autograd divides by NumPy integers here, which makes its result double."""
+    x = onp.array([0.5, 1.0, 2.0], onp.float32)
+    for method in ("auto", "tangent", "adjoint"):
+        got = parallel_jacobian(fun, method=method)(x)
+        assert got.dtype == onp.float32
+        onp.testing.assert_allclose(got, jacobian(fun)(x), rtol=1e-6)
+
+
+def test_long_doubles_keep_their_digits():
+    x = onp.array([1, 2], onp.longdouble) / 3
+    got = parallel_jacobian(lambda x: np.exp(x) * x)(x)
+    want = onp.diag(onp.exp(x) * (x + 1))
+    assert onp.abs(got - want).max() <= 4 * onp.finfo(onp.longdouble).eps
+
+
+@pytest.mark.parametrize("dtype", [int, onp.int8, onp.uint16, bool])
+def test_integers_have_jacobians_in_double_precision(dtype):
+    x = onp.array([1, 0, 1], dtype)
+    for method in ("auto", "tangent", "adjoint"):
+        got = parallel_jacobian(lambda x: np.sin(x * 0.5) * 2.0, method=method)(x)
+        assert got.dtype == onp.float64
+        onp.testing.assert_allclose(got, onp.diag(onp.cos(x * 0.5)), rtol=1e-15)
+
+
+@pytest.mark.parametrize("fun", [lambda _x: onp.ones(2), lambda _x: 3.0, lambda x: x[:2] > 0.1])
+def test_output_independent_of_the_input(fun):
+    with pytest.warns(UserWarning, match="Output seems independent of input"):
+        got = parallel_jacobian(fun)(X)
+    onp.testing.assert_array_equal(got, onp.zeros((*onp.shape(fun(X)), 4)))
+
+
+@pytest.mark.parametrize("method", ["auto", "tangent", "adjoint"])
+def test_infinite_and_undefined_numbers(method):
+    """They reach exactly the entries that depend on them."""
+    x = onp.array([0.0, onp.nan, onp.inf, 1.0])
+    with onp.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        got = parallel_jacobian(np.sqrt, method=method)(x)
+        onp.testing.assert_array_equal(onp.diagonal(got), [onp.inf, onp.nan, 0.0, 0.5])
+        onp.testing.assert_array_equal(got[3], [0, 0, 0, 0.5])
+        got = parallel_jacobian(lambda x: np.exp(x[3:]) * x[0], method=method)(x)
+        onp.testing.assert_array_equal(got, [[onp.e, 0, 0, 0]])
+
+
+# Bad input
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"fun": 3}, TypeError, "needs a function, but got 3; write parallel_jacobian"),
+        ({"fun": X}, TypeError, "needs a function"),
+        ({"argnum": 1.0}, TypeError, "argnum must be an integer or a sequence of integers, but got 1.0"),
+        ({"argnum": "x"}, TypeError, "argnum must be an integer"),
+        ({"argnum": True}, TypeError, "argnum must be an integer"),
+        ({"argnum": None}, TypeError, "argnum must be an integer"),
+        ({"argnum": (0, "y")}, TypeError, "argnum must be an integer"),
+        ({"argnum": ()}, ValueError, "argnum is empty"),
+        ({"method": "forward"}, ValueError, "method must be one of 'auto', 'dp', .* but got 'forward'"),
+        ({"machines": 0}, ValueError, "machines must be a positive integer or None, but got 0"),
+        ({"machines": -1}, ValueError, "machines must be"),
+        ({"machines": 1.5}, ValueError, "machines must be"),
+        ({"machines": True}, ValueError, "machines must be"),
+        ({"memory_limit": 0}, ValueError, "memory_limit must be a positive integer"),
+        ({"memory_limit": "1G"}, ValueError, "memory_limit must be a positive integer"),
+    ],
+)
+def test_bad_options(options, error, message):
+    with pytest.raises(error, match=message):
+        parallel_jacobian(**({"fun": np.sin} | options))
+
+
+def test_bad_function_for_a_decorator_with_options():
+    with pytest.raises(TypeError, match="needs a function, but got 3"):
+        parallel_jacobian(machines=2)(3)
+
+
+@pytest.mark.parametrize(
+    ("argument", "message"),
+    [
+        ({"a": 1.0}, "argument 0 is a dict; .* pass an array, or several arrays"),
+        ((1.0, 2.0), "argument 0 is a tuple"),
+        ([1.0, 2.0], "argument 0 is a list"),
+        ("text", "argument 0 is a str"),
+        (X + 0j, "argument 0 is complex; .* pass real and imaginary part"),
+        (1j, "argument 0 is complex"),
+        (onp.array([1.0, None]), "argument 0 is an array of object values"),
+        (onp.array(["a"]), "argument 0 is an array of <U1 values"),
+        (onp.array([0], "datetime64[s]"), r"argument 0 is an array of datetime64\[s\] values"),
+        (None, "argument 0 is of type NoneType, which autograd cannot differentiate"),
+        (3, "argument 0 is of type int, which autograd cannot .* pass a float"),
+        (onp.ma.masked_array([1.0]), "argument 0 is of type MaskedArray"),
+    ],
+)
+def test_bad_argument(argument, message):
+    with pytest.raises(TypeError, match=message) as caught:
+        parallel_jacobian(lambda x: x)(argument)
+    assert isinstance(caught.value, TapesplitError)
+
+
+@pytest.mark.parametrize(("argnum", "count"), [(2, 2), (-3, 2), (0, 0)])
+def test_argnum_without_an_argument(argnum, count):
+    with pytest.raises(
+        IndexError, match=f"argnum is {argnum}, but .* called with {count} positional arguments"
+    ):
+        parallel_jacobian(lambda *args, **kwargs: args[0], argnum)(*[X] * count)
+
+
+def test_argnum_twice():
+    with pytest.raises(ValueError, match="names an argument of two_arrays twice"):
+        parallel_jacobian(two_arrays, (0, -2))(X, Y)
+
+
+@pytest.mark.parametrize(
+    ("fun", "message"),
+    [
+        (lambda x: (x, x), "returned a tuple; a Jacobian needs one array: join the parts"),
+        (lambda x: [x[0], x[1]], "returned a list"),
+        (lambda x: {"a": x}, "returned a dict"),
+        (lambda x: x * 1j, "returned complex values; return real and imaginary part"),
+        (
+            lambda x: onp.array([x[0], x[1]]),
+            "returned an array of objects, .* build it with np.array of autograd",
+        ),
+        (lambda _x: None, "returned NoneType, which has no derivative"),
+        (lambda _x: "text", "returned str, which has no derivative"),
+        (lambda _x: onp.array(["a"]), "returned ndarray, which has no derivative"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:Output seems independent")
+def test_bad_result(fun, message):
+    with pytest.raises(TypeError, match=message) as caught:
+        parallel_jacobian(fun)(X)
+    assert isinstance(caught.value, TapesplitError)
+
+
+def test_result_that_is_a_boxed_container():
+    from autograd.builtins import tuple as atuple
+
+    with pytest.raises(TypeError, match="returned tuple, which has no derivative"):
+        parallel_jacobian(lambda x: atuple((x, x)))(X)
+
+
+def test_auxiliary_result_that_is_missing():
+    with pytest.raises(TypeError, match=r"has_aux=True the function must return a pair .* but it returned"):
+        parallel_jacobian(lambda x: x * 2.0, has_aux=True)(X)
+
+
+def test_mutation_in_place_is_autograds_own_error():
+    def fun(x):
+        x[0] = 1.0
+        return x
+
+    with pytest.raises(TypeError, match="does not support item assignment"):
+        jacobian(fun)(X)
+    tapesplit.tracing.trace_stack.top = -1  # autograd leaves it raised
+    with pytest.raises(TypeError, match="does not support item assignment"):
+        parallel_jacobian(fun)(X)
+
+
+def test_primitive_without_any_rule():
+    @primitive
+    def unknown(x):
+        return x * 1.0
+
+    with pytest.raises(NotImplementedError, match="autograd has no VJP for 'unknown'"):
+        parallel_jacobian(lambda x: np.sin(unknown(x)))(X)
+
+
+def test_more_machines_than_there_is_work():
+    onp.testing.assert_array_equal(parallel_jacobian(lambda x: x * 2.0, machines=10**6)(X), 2 * onp.eye(4))
+
+
+def test_tiny_memory_limit():
+    weights = onp.cos(onp.arange(36.0)).reshape(6, 6)
+    x = onp.ones(6)
+
+    def fun(x):
+        return np.tanh(weights @ np.sin(weights @ x))
+
+    onp.testing.assert_allclose(parallel_jacobian(fun, memory_limit=1)(x), jacobian(fun)(x), rtol=1e-12)
+
+
+@pytest.mark.parametrize("fun", [lambda x: x[:0], lambda _x: 1.0])
+@pytest.mark.filterwarnings("ignore:Output seems independent")
+def test_nothing_to_plan(fun):
+    with pytest.raises(ValueError, match="needs no plan here"):
+        parallel_jacobian(fun).plan(X)
+
+
+# Plans, separators, optimizers
+
+
+def deep(x):
+    for width in (3, 9, 2, 8):
+        x = np.tanh(onp.cos(onp.arange(width * x.shape[0])).reshape(width, x.shape[0]) @ x)
+    y = np.concatenate([x, np.cumsum(x), np.linalg.solve(onp.eye(8) * 3.0, np.where(x > 0, x, 2.0 * x))])
+    return np.sum(y.reshape(3, 8), axis=0) * x[::-1]
+
+
+@primitive
+def doubled(x):
+    return 2.0 * x
+
+
+defvjp(doubled, lambda _ans, _x: lambda g: 2.0 * g)
+
+
+@pytest.mark.parametrize(
+    "fun", [deep, lambda x: doubled(x * x), lambda x: np.array([np.exp(v) * v for v in x])]
+)
+@pytest.mark.parametrize("method", ["auto", "tangent", "adjoint"])
+def test_plans_survive_pickling(fun, method):
+    plan = parallel_jacobian(fun, method=method).plan(X)
+    tape = record(fun, X)
+    restored = pickle.loads(pickle.dumps(plan))
+    assert restored.structure == plan.structure
+    assert restored.chain == plan.chain
+    assert str(restored) == str(plan)
+    onp.testing.assert_array_equal(execute(restored, tape), execute(plan, tape))
+
+
+def test_primitives_have_names():
+    assert primitive_name(np.dot) == "autograd.numpy:dot"
+    assert primitive_name(np.linalg.solve) == "autograd.numpy.linalg:solve"
+    assert primitive_name(doubled) == f"{__name__}:doubled"
+    tape = record(deep, X)
+    for index in range(1, len(tape)):
+        assert find_primitive(primitive_name(tape[index].primitive)) is tape[index].primitive
+
+
+def test_local_primitive_cannot_be_pickled():
+    @primitive
+    def local(x):
+        return x
+
+    defvjp(local, lambda _ans, _x: lambda g: g)
+    plan = parallel_jacobian(lambda x: local(x)).plan(X)
+    with pytest.raises(pickle.PicklingError, match="define it at the top level of a module"):
+        pickle.dumps(plan)
+
+
+def test_find_separators_of_a_tape():
+    tape = record(lambda x: np.sin(np.sum(x)) * onp.ones(50), onp.ones(50))
+    (separator,) = find_separators(tape, max_links=2)
+    assert separator.width == 1
+    assert tape.label(separator.vertices[0]) in {"sum", "sin"}
+    with pytest.warns(UserWarning, match="independent"):
+        assert find_separators(record(lambda _x: 1.0, X)) == ()
+
+
+def test_optimizer_shares_recordings():
+    calls = []
+
+    def residuals(p, t):
+        calls.append(p)
+        return np.concatenate([p[0] * np.exp(-p[1] * t) - onp.exp(-0.7 * t) * 2.0, p - p])
+
+    t = onp.linspace(0.0, 3.0, 20)
+    value, jac = fun_and_jac(residuals)
+    result = optimize.least_squares(value, [1.0, 1.0], jac=jac, args=(t,))
+    onp.testing.assert_allclose(result.x, [2.0, 0.7], rtol=1e-8)
+    assert len(calls) == result.nfev
+
+
+def test_optimizers_for_roots_and_minima():
+    value, jac = fun_and_jac(
+        parallel_jacobian(lambda x: np.array([x[0] ** 2 - 2.0, x[0] * x[1] - 2.0]), machines=2)
+    )
+    assert optimize.root(value, [1.0, 1.0], jac=jac).success
+    value, jac = fun_and_jac(lambda x: np.sum((x - onp.arange(3.0)) ** 4 + x**2))
+    found = optimize.minimize(value, onp.zeros(3), jac=jac, method="BFGS")
+    onp.testing.assert_allclose(jac(found.x), 0.0, atol=1e-4)
+
+
+def test_points_that_move_in_place_or_have_other_arguments():
+    value, jac = fun_and_jac(lambda x, a: a * x**2)
+    x = onp.array([1.0, 2.0])
+    assert value(x, 1.0).tolist() == [1.0, 4.0]
+    x[0] = 3.0
+    onp.testing.assert_array_equal(jac(x, 1.0), onp.diag([6.0, 4.0]))
+    onp.testing.assert_array_equal(jac(x, 10.0), onp.diag([60.0, 40.0]))
+    onp.testing.assert_array_equal(jac([1, 1], a=2.0), onp.diag([4.0, 4.0]))
