@@ -207,7 +207,9 @@ for primitive in SPREADS:
     case(primitive, R(3, 4), axis=0, ddof=1)
     case(primitive, R(3, 4), 1, ddof=1, keepdims=True)
     case(primitive, C(3, 4))
-case(anp.sum, R(3), dtype=np.float64)
+case(anp.sum, R(3), dtype=np.float64)  # keywords that no rule names take the loop
+case(anp.mean.__globals__["_primitive_mean"], R(3), dtype=np.float64)
+case(anp.einsum, "ij->i", R(2, 3), order="C")
 cases(
     anp.cumsum,
     (R(4),),
@@ -479,7 +481,7 @@ cases(
 )
 case(linalg._primitive_norm, R(3, 4), axis=-1)
 case(linalg._primitive_norm, R(3, 3), ord="nuc")
-cases(linalg.cholesky, (spd(3, 3),), (spd(2, 3, 3),), (spd(1, 1),))
+cases(linalg.cholesky, (spd(3, 3),), (spd(2, 3, 3),), (spd(1, 1),), (spd(3, 3) + 0j,))
 cases(linalg.pinv, (R(3, 3),), (R(4, 3),), (R(2, 4),), (R(2, 4, 3),))
 cases(linalg.eigh, (R(4, 4),), (R(4, 4), "U"), (R(2, 3, 3),), (spd(1, 1),), (spd(3, 3) + 0j,))
 case(linalg.eigh, R(4, 4), UPLO="U")

@@ -54,6 +54,7 @@ for trans in (0, 1, "N", "T"):
     for lower, a in ((True, LOWER), (False, LOWER.T.copy())):
         cases(linalg.solve_triangular, (a, R(4)), (a, R(4, 2)), trans=trans, lower=lower)
 cases(linalg.solve_triangular, (LOWER.T + 1.0, R(4)))
+cases(linalg.solve_triangular, (LOWER, R(4, 2)), lower=True, overwrite_b=False)  # takes the loop
 for mode in ("full", "valid", "same"):
     cases(signal.convolve, (R(6), R(3)), (R(5, 4), R(3, 2)), (R(4), R(4)), mode=mode)
     cases(signal.convolve, (R(2, 5), R(3, 4)), axes=([1], [1]), mode=mode)

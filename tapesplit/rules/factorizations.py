@@ -46,6 +46,11 @@ def _on_diagonal(x: np.ndarray) -> np.ndarray:
     return x[..., None] * np.eye(x.shape[-1])
 
 
+def _used(*vectors: np.ndarray) -> np.ndarray:
+    """Tell which directions use vectors at all; equal values do no harm to the others."""
+    return np.any([V.any(axis=tuple(range(1, V.ndim))) for V in vectors], axis=0)
+
+
 def _eigh_tangent(T: np.ndarray, ans: Any, x: np.ndarray, UPLO: str = "L") -> Any:
     if np.iscomplexobj(x):
         return NotImplemented
@@ -120,12 +125,11 @@ def _svd_adjoint(
         return u * A[..., None, :] @ _t(v)
     ug, sg, vtg = _part(A, u, s, _t(v))
     vg = _t(vtg)
-    gaps, of_u, of_v = _gaps(s**2), _t(u) @ ug, _t(v) @ vg
-    inner = (
-        _on_diagonal(sg)
-        + gaps * (of_u - _t(of_u)) * s[..., None, :]
-        + s[..., :, None] * gaps * (of_v - _t(of_v))
-    )
+    inner, of_u, of_v = _on_diagonal(sg), _t(u) @ ug, _t(v) @ vg
+    used = _used(ug, vg)
+    if used.any():
+        skew_u, skew_v = (x[used] - _t(x[used]) for x in (of_u, of_v))
+        inner[used] += _gaps(s**2) * (skew_u * s[..., None, :] + s[..., :, None] * skew_v)
     S = u @ inner @ _t(v)
     if x.shape[-2] > x.shape[-1]:
         S = S + (ug - u @ of_u) / s[..., None, :] @ _t(v)

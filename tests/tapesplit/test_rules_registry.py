@@ -280,3 +280,43 @@ def test_single_precision_stays(fun):
     assert expected.dtype == np.float32
     for method in ("tangent", "adjoint"):
         assert parallel_jacobian(fun, method=method)(x).dtype == np.float32
+
+
+@pytest.mark.parametrize(
+    ("fun", "error"),
+    [
+        (lambda x: anp.pad(x, 1, "edge"), AssertionError),
+        (lambda x: anp.pad(x, 1, "mean"), AssertionError),
+        (lambda x: anp.real(anp.fft.rfftn(anp.outer(x, x), None, (0, 0))), NotImplementedError),
+        (lambda x: anp.real(anp.fft.irfftn(anp.outer(x, x), None, (0, 0))), NotImplementedError),
+        (lambda x: anp.linalg.svd(anp.outer(x, x))[1], NotImplementedError),
+        (lambda x: anp.linalg.norm(anp.outer(x, x), 1), NotImplementedError),
+        (lambda x: anp.linalg.norm(x, 0.5), NotImplementedError),
+        (lambda x: anp.sort(anp.outer(x, x)), NotImplementedError),
+    ],
+)
+def test_forms_without_a_rule_raise_what_autograd_raises(fun, error):
+    with pytest.raises(error) as ours:
+        parallel_jacobian(fun, method="adjoint")(np.array([1.0, 2.0]))
+    with tracing_lock(), pytest.raises(error) as theirs:
+        autograd.jacobian(fun)(np.array([1.0, 2.0]))
+    assert str(ours.value) == str(theirs.value)
+
+
+@pytest.mark.parametrize("method", ["tangent", "adjoint"])
+def test_multiple_eigenvalues_have_derivatives_where_no_eigenvector_is_used(method):
+    def eigenvalues(x):
+        return anp.linalg.eigh(anp.eye(3) * x[0] + anp.diag(anp.array([0.0, 0.0, 1.0])) * x[1])[0]
+
+    x = np.array([2.0, 3.0])
+    jacobian = parallel_jacobian(eigenvalues, method=method)(x)
+    np.testing.assert_allclose(jacobian, [[1.0, 0.0], [1.0, 0.0], [1.0, 1.0]], atol=1e-14)
+    np.testing.assert_allclose(jacobian, autograd.jacobian(eigenvalues)(x), atol=1e-14)
+
+
+def test_singular_values_of_a_multiple_one():
+    def values(x):
+        return anp.linalg.svd(anp.eye(2) * x[0], full_matrices=False)[1]
+
+    for method in ("tangent", "adjoint"):
+        np.testing.assert_allclose(parallel_jacobian(values, method=method)(np.ones(1)), np.ones((2, 1)))
