@@ -37,12 +37,15 @@ class ArraySweep:
         For each step, the values that no later step reads: their tangents are dropped there.
     bytes_per_direction
         Memory that the derivatives of all values alive at a time take for each direction, at most.
+    fixed_bytes
+        Memory that partial derivatives take besides, at most.
     """
 
     chunk: Chunk
     steps: tuple[Step, ...]
     last_use: tuple[tuple[int, ...], ...]
     bytes_per_direction: int
+    fixed_bytes: int
 
     def tangent(self, tape: Tape, matrix: np.ndarray | None) -> np.ndarray:
         """Return ``F' X`` for the chunk's Jacobian F'.
@@ -117,7 +120,9 @@ def compile_array_sweep(tape: Tape, structure: Structure, chunk: Chunk) -> Array
         elif index not in covered:
             steps.append(_single_step(tape, structure, index, known))
     last_use = _last_uses(tape, chunk, steps)
-    return ArraySweep(chunk, tuple(steps), last_use, _peak_bytes(tape, chunk, steps, last_use))
+    partials = [8 * _size(tape, step.entry) * (1 + len(step.inputs)) for step in clusters.values()]
+    peak = _peak_bytes(tape, chunk, steps, last_use)
+    return ArraySweep(chunk, tuple(steps), last_use, peak, max(partials, default=0))
 
 
 def _clusters(tape: Tape, chunk: Chunk) -> dict[int, ClusterStep]:
@@ -203,13 +208,19 @@ def _peak_bytes(
     tape: Tape, chunk: Chunk, steps: Sequence[Step], last_use: tuple[tuple[int, ...], ...]
 ) -> int:
     """Most bytes of one direction of all live values; a step holds its result twice while it adds up."""
-    alive = peak = sum(element_count(tape.entries[i][5]) for i in chunk.sources)
+    alive = peak = sum(_size(tape, index) for index in chunk.sources)
     for step, dropped in zip(steps, last_use, strict=True):
-        size = element_count(tape.entries[step.entry][5])
+        size = _size(tape, step.entry)
         alive += size
-        peak = max(peak, alive + size)
-        alive -= sum(element_count(tape.entries[i][5]) for i in dropped)
+        terms = len(step.inputs) if isinstance(step, ClusterStep) else len(tape.entries[step.entry][2])
+        peak = max(peak, alive + (size if terms > 1 else 0))
+        alive -= sum(_size(tape, index) for index in dropped)
     return 8 * peak
+
+
+def _size(tape: Tape, index: int) -> int:
+    """Count the elements of a value."""
+    return element_count(tape.entries[index][5])
 
 
 def _seeds(tape: Tape, indices: Sequence[int], matrix: np.ndarray | None) -> Seeds:

@@ -4,7 +4,6 @@ import os
 import pickle
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from itertools import accumulate
 from typing import Any, Literal
 
 from jcdp_core import JacobianChain, Mode, Solution
@@ -129,20 +128,25 @@ class JacobianPlan:
 
     @property
     def peak_bytes(self) -> int:
-        """Most memory that Jacobians of parts of the chain take at the same time in the schedule, in bytes.
+        """Most memory that an execution takes beyond the tape, in bytes, if no memory limit is set.
 
-        Each is there from the start of its step to the end of the step that uses it. Values inside a sweep
-        are not counted.
+        That is the Jacobians of parts of the chain, each from its task to the task that uses it, and inside
+        the running sweep the derivatives of all values that are alive. Several machines add up.
         """
-        sequence, tasks, links = self.solution.sequence, self.solution.schedule.tasks, self.chain.links
-        changes = []
-        for step, task, successor in zip(sequence.operations, tasks, sequence.successors, strict=True):
-            size = 8 * links[step.j - 1].m * links[step.i].n
-            changes += [
-                (task.start, size),
-                (task.finish if successor is None else tasks[successor].finish, -size),
-            ]
-        return max(accumulate(size for _, size in sorted(changes)))
+        peaks = dict.fromkeys(range(self.machines), 0)
+        waiting: dict[int, int] = {}
+        held = 0
+        for index, (task, sweep) in enumerate(zip(self.tasks, self.sweeps, strict=True)):
+            result = 8 * self.chunks[task.first].n * self.chunks[task.last].m
+            working = 0
+            if sweep is not None:
+                columns, rows = self.chunks[task.first].n, self.chunks[task.last].m
+                directions = columns if task.mode is Mode.TANGENT else rows
+                working = sweep.fixed_bytes + sweep.bytes_per_direction * directions
+            peaks[task.machine] = max(peaks[task.machine], held + max(working, result))
+            held += result - sum(waiting.pop(need) for need in task.needs)
+            waiting[index] = result
+        return sum(peaks.values())
 
     def describe(self, level: Literal["line", "normal", "full"] = "normal") -> str:
         """Describe the plan in words and tables; see `tapesplit.draw.describe`.

@@ -113,6 +113,12 @@ class ScalarSweep:
         """Memory that all unknowns, the seeds and the results take for each direction."""
         return 8 * (len(self.indptr) + len(self.seeds) + len(self.results))
 
+    @property
+    def fixed_bytes(self) -> int:
+        """Memory that coefficients, gathered values and the largest formula take besides."""
+        largest = max((recipe.places.size for recipe in self.recipes), default=0)
+        return 8 * (len(self.template) + 3 * largest) + 40 * len(self.values.scalars)
+
     def tangent(self, tape: Tape, matrix: np.ndarray | None) -> np.ndarray:
         """Return ``F' X`` for X of shape ``(n, k)``; None stands for the identity."""
         return self._run(tape, matrix, self.chunk.n)

@@ -38,7 +38,7 @@ lower bound   756 fma  reached: the plan is optimal
 def test_the_normal_table_is_pinned():
     text, times = str(two_links()).split("run time")
     assert text == BOTTLENECK
-    assert times.splitlines()[1] == "peak memory    1.2 kB  of Jacobians, without the values inside a sweep"
+    assert times.splitlines()[1] == "peak memory    1.2 kB  beyond the tape, predicted"
 
 
 def test_the_line_is_pinned():

@@ -1,0 +1,74 @@
+"""Predicted memory against what tracemalloc sees, and limits that hold."""
+
+import tracemalloc
+
+import autograd.numpy as anp
+import numpy as np
+import pytest
+
+from tapesplit import execute, parallel_jacobian, record
+
+
+def layers(x):
+    for _ in range(4):
+        x = anp.tanh(MIX @ x)
+    return x
+
+
+def stencil(x):
+    for _ in range(60):
+        x = anp.sin(x + 0.1 * x * (anp.roll(x, 1) - anp.roll(x, -1)))
+    return x[:40]
+
+
+def fit(p):
+    return p[0] * anp.exp(-p[1] * TIMES) * anp.cos(p[2] * TIMES)
+
+
+MIX = np.random.default_rng(0).standard_normal((250, 250)) / 16
+TIMES = np.linspace(0.0, 3.0, 40_000)
+PROBLEMS = {
+    "layers": (layers, np.ones(250)),
+    "stencil": (stencil, np.linspace(-1.0, 1.0, 100)),
+    "fit": (fit, np.array([1.0, 0.5, 3.0])),
+}
+
+
+def traced_peak(call):
+    call()
+    tracemalloc.start()
+    try:
+        call()
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_predicted_peak_is_near_the_measured_one(name):
+    f, x = PROBLEMS[name]
+    plan, tape = parallel_jacobian(f, machines=1).plan(x), record(f, x)
+    measured = traced_peak(lambda: execute(plan, tape))
+    assert measured / 1.5 < plan.peak_bytes < 1.5 * measured
+
+
+@pytest.mark.parametrize("method", ["tangent", "adjoint"])
+@pytest.mark.parametrize("name", ["layers", "stencil"])
+def test_memory_limit_goes_through_directions_in_blocks(name, method):
+    f, x = PROBLEMS[name]
+    jac = parallel_jacobian(f, method=method)
+    plan, tape, expected = jac.plan(x), record(f, x), jac(x)
+    limit = plan.sweeps[0].bytes_per_direction * 5
+    limited = parallel_jacobian(f, method=method, memory_limit=limit)(x)
+    np.testing.assert_allclose(limited, expected, rtol=0, atol=1e-14 * np.abs(expected).max())
+    result = 3 * expected.nbytes  # the result, its blocks, and the identity that seeds them
+    peak = traced_peak(lambda: execute(plan, tape, memory_limit=limit))
+    assert peak < 1.5 * (limit + plan.sweeps[0].fixed_bytes) + result + 200_000
+    assert jac.plan(x).peak_bytes > limit
+
+
+def test_a_limit_below_one_direction_takes_one_at_a_time():
+    f, x = PROBLEMS["stencil"]
+    np.testing.assert_allclose(
+        parallel_jacobian(f, memory_limit=1)(x), parallel_jacobian(f)(x), rtol=0, atol=1e-14
+    )
