@@ -1,6 +1,6 @@
 """The tape graph folded until a person can take it in: vertices in groups, arcs in bundles."""
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
@@ -19,7 +19,7 @@ _BANDS: Final = 4
 """Each chunk of a large tape is drawn as at most so many groups."""
 
 
-_Place: TypeAlias = tuple[int, int, int | str]
+_Place: TypeAlias = tuple[int, int, Hashable]
 """Chunk, depth, and what tells groups of the same depth apart."""
 
 
@@ -113,10 +113,10 @@ def fold(plan: JacobianPlan) -> Folded:
     """
     graph = plan.graph
     chunks, depths = _places(plan)
-    names = [primitive_name(plan, entry) for entry in graph.entries.tolist()]
+    primitives = map(plan.structure.primitives.__getitem__, graph.entries.tolist())
     places: list[_Place] = list(zip(chunks, depths, range(graph.size), strict=True))
     if not _fits(places):
-        places = list(zip(chunks, depths, names, strict=True))
+        places = list(zip(chunks, depths, primitives, strict=True))
     if not _fits(places):
         bands = max(1, min(_BANDS, _MOST_COLUMNS // len(plan.chunks)))
         deepest = {chunk: depth for depth, chunk in sorted(zip(depths, chunks, strict=True))}

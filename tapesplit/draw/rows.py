@@ -1,8 +1,9 @@
 """What every view says about the links and steps of a plan, as plain rows."""
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import Any
 
 from jcdp_core import Mode
 from tapesplit.draw.numbers import count
@@ -146,11 +147,17 @@ def predicted_times(plan: JacobianPlan) -> tuple[tuple[float, float], ...]:
 
 def primitive_name(plan: JacobianPlan, entry: int) -> str:
     """Name the operation of a tape entry."""
-    primitive = plan.structure.primitives[entry]
+    return _name(plan.structure.primitives[entry])
+
+
+def _name(primitive: Callable[..., Any] | None) -> str:
+    """Name a primitive, or an input."""
     return "input" if primitive is None else getattr(primitive, "__name__", str(primitive)).strip("_")
 
 
 def operation_counts(plan: JacobianPlan, entries: Iterable[int]) -> str:
     """Name the operations of tape entries with their counts, the most frequent first."""
-    counts = Counter(primitive_name(plan, entry) for entry in entries)
+    counts: Counter[str] = Counter()
+    for primitive, times in Counter(map(plan.structure.primitives.__getitem__, entries)).items():
+        counts[_name(primitive)] += times
     return ", ".join(f"{times} {name}" if times > 1 else name for name, times in counts.most_common())
