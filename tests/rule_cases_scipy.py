@@ -3,62 +3,103 @@
 import numpy as np
 from autograd.scipy import linalg, signal, special
 from autograd.scipy.stats import beta, chi2, gamma, norm, poisson, t
-from rule_cases import NUMBER, P, R, S
+from rule_cases import NUMBER, positive, real, regular
 
 CASES = []
 
 
 def cases(primitives, *calls, **kwargs):
     for primitive in primitives if isinstance(primitives, tuple) else (primitives,):
-        for args in calls:
-            CASES.append((primitive, args, kwargs))
+        CASES.extend((primitive, args, kwargs) for args in calls)
 
 
 SMOOTH = (
-    special.gamma, special.gammaln, special.rgamma, special.psi, special.digamma, special.j0, special.y0, special.j1, special.y1,
-    special.i0, special.i1, special.erf, special.erfc, special.erfinv, special.erfcinv, special.logit, special.expit, special.gammasgn,
-)  # fmt: skip
-cases(SMOOTH, (P(2, 3),), (NUMBER,), (P(0),))
+    special.gamma,
+    special.gammaln,
+    special.rgamma,
+    special.psi,
+    special.digamma,
+    special.j0,
+    special.y0,
+    special.j1,
+    special.y1,
+    special.i0,
+    special.i1,
+    special.erf,
+    special.erfc,
+    special.erfinv,
+    special.erfcinv,
+    special.logit,
+    special.expit,
+    special.gammasgn,
+)
+cases(SMOOTH, (positive(2, 3),), (NUMBER,), (positive(0),))
 cases(
     (special.polygamma, special.jn, special.yn, special.iv, special.ive),
-    (1, P(2, 3)),
+    (1, positive(2, 3)),
     (2, NUMBER),
-    (np.array([1, 2, 3]), P(3)),
+    (np.array([1, 2, 3]), positive(3)),
 )
-cases((special.gammainc, special.gammaincc), (0.5, P(3)), (P(3), P(2, 3)))
-cases((special.beta, special.betaln), (P(3), P(2, 3)), (NUMBER, 2.0))
-cases(special.betainc, (P(3), 0.5, P(3)), (0.5, 1.5, NUMBER))
-cases(special.logsumexp, (R(3, 4),), (R(3, 4), 0), (R(3, 4), -1), (R(2, 3, 4), (0, 2)), (R(4),), (R(1, 3), 0))
-cases(special.logsumexp, (R(3, 4),), axis=1, keepdims=True)
-cases(special.logsumexp, (R(3, 4),), axis=0, b=2.0)
+cases((special.gammainc, special.gammaincc), (0.5, positive(3)), (positive(3), positive(2, 3)))
+cases((special.beta, special.betaln), (positive(3), positive(2, 3)), (NUMBER, 2.0))
+cases(special.betainc, (positive(3), 0.5, positive(3)), (0.5, 1.5, NUMBER))
+cases(
+    special.logsumexp,
+    (real(3, 4),),
+    (real(3, 4), 0),
+    (real(3, 4), -1),
+    (real(2, 3, 4), (0, 2)),
+    (real(4),),
+    (real(1, 3), 0),
+)
+cases(special.logsumexp, (real(3, 4),), axis=1, keepdims=True)
+cases(special.logsumexp, (real(3, 4),), axis=0, b=2.0)
 
 for primitive in (norm.pdf, norm.cdf, norm.sf, norm.logpdf, norm.logcdf, norm.logsf):
     cases(
-        primitive, (R(3),), (R(2, 3), R(3)), (R(3), R(3), P(3)), (NUMBER, 0.5, NUMBER), (R(3), R(2, 1), P(1))
+        primitive,
+        (real(3),),
+        (real(2, 3), real(3)),
+        (real(3), real(3), positive(3)),
+        (NUMBER, 0.5, NUMBER),
+        (real(3), real(2, 1), positive(1)),
     )
-    cases(primitive, (R(3),), loc=0.5, scale=2.0)
+    cases(primitive, (real(3),), loc=0.5, scale=2.0)
 for primitive in (t.pdf, t.logpdf, t.cdf, t.logcdf):
-    cases(primitive, (R(3), 4.0), (R(3), P(3) + 2, R(3), P(3)), (R(2, 3), 3.0, R(3), 0.5), (NUMBER, 2.0))
-    cases(primitive, (R(3), 4.0), loc=0.5, scale=2.0)
+    cases(
+        primitive,
+        (real(3), 4.0),
+        (real(3), positive(3) + 2, real(3), positive(3)),
+        (real(2, 3), 3.0, real(3), 0.5),
+        (NUMBER, 2.0),
+    )
+    cases(primitive, (real(3), 4.0), loc=0.5, scale=2.0)
 for primitive in (gamma.pdf, gamma.logpdf, gamma.cdf):
-    cases(primitive, (P(3), P(2, 3)), (NUMBER, 2.0))
+    cases(primitive, (positive(3), positive(2, 3)), (NUMBER, 2.0))
 for primitive in (beta.pdf, beta.logpdf, beta.cdf):
-    cases(primitive, (P(3), P(3) + 1, P(3) + 2), (P(2, 3), 2.0, P(3)), (NUMBER, 2.0, 3.0))
+    cases(
+        primitive,
+        (positive(3), positive(3) + 1, positive(3) + 2),
+        (positive(2, 3), 2.0, positive(3)),
+        (NUMBER, 2.0, 3.0),
+    )
 for primitive in (chi2.pdf, chi2.logpdf, chi2.cdf):
-    cases(primitive, (P(3), 4), (P(2, 3), np.array([1, 2, 3])), (NUMBER, 3.0), (P(2), 2.5))
+    cases(
+        primitive, (positive(3), 4), (positive(2, 3), np.array([1, 2, 3])), (NUMBER, 3.0), (positive(2), 2.5)
+    )
 for primitive in (poisson.pmf, poisson.logpmf, poisson.cdf):
-    cases(primitive, (2, P(3)), (np.array([1, 2, 3]), P(2, 3)), (3, NUMBER))
+    cases(primitive, (2, positive(3)), (np.array([1, 2, 3]), positive(2, 3)), (3, NUMBER))
 
-LOWER = np.tril(S(4, 4))
+LOWER = np.tril(regular(4, 4))
 for trans in (0, 1, "N", "T"):
     for lower, a in ((True, LOWER), (False, LOWER.T.copy())):
-        cases(linalg.solve_triangular, (a, R(4)), (a, R(4, 2)), trans=trans, lower=lower)
-cases(linalg.solve_triangular, (LOWER.T + 1.0, R(4)))
-cases(linalg.solve_triangular, (LOWER, R(4, 2)), lower=True, overwrite_b=False)  # takes the loop
+        cases(linalg.solve_triangular, (a, real(4)), (a, real(4, 2)), trans=trans, lower=lower)
+cases(linalg.solve_triangular, (LOWER.T + 1.0, real(4)))
+cases(linalg.solve_triangular, (LOWER, real(4, 2)), lower=True, overwrite_b=False)  # takes the loop
 for mode in ("full", "valid", "same"):
-    cases(signal.convolve, (R(6), R(3)), (R(5, 4), R(3, 2)), (R(4), R(4)), mode=mode)
-    cases(signal.convolve, (R(2, 5), R(3, 4)), axes=([1], [1]), mode=mode)
-    cases(signal.convolve, (R(2, 5), R(2, 3)), axes=([1], [1]), dot_axes=([0], [0]), mode=mode)
+    cases(signal.convolve, (real(6), real(3)), (real(5, 4), real(3, 2)), (real(4), real(4)), mode=mode)
+    cases(signal.convolve, (real(2, 5), real(3, 4)), axes=([1], [1]), mode=mode)
+    cases(signal.convolve, (real(2, 5), real(2, 3)), axes=([1], [1]), dot_axes=([0], [0]), mode=mode)
 for mode in ("full", "valid"):
-    cases(signal.convolve, (R(3), R(6)), (R(2, 3), R(4, 5)), mode=mode)
-    cases(signal.convolve, (R(3, 2, 5), R(2, 4, 7)), axes=([2], [2]), dot_axes=([1], [0]), mode=mode)
+    cases(signal.convolve, (real(3), real(6)), (real(2, 3), real(4, 5)), mode=mode)
+    cases(signal.convolve, (real(3, 2, 5), real(2, 4, 7)), axes=([2], [2]), dot_axes=([1], [0]), mode=mode)
