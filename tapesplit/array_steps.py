@@ -56,6 +56,7 @@ class ClusterStep:
                 continue
             primitive, argnums, parents, args, kwargs, value = tape.entries[index]
             formulas = find_rule(primitive).partials  # type: ignore[union-attr]
+            args = [_as_precise(arg, value) for arg in args]
             for argnum, parent in zip(argnums, parents, strict=True):
                 formula = formulas[argnum]
                 if formula is None:
@@ -138,6 +139,14 @@ Step = MapStep | ClusterStep | BulkStep
 def _dense(batch: Batch) -> Rows:
     """Write the zeros of a diagonal out."""
     return batch.dense() if isinstance(batch, Diagonal) else batch
+
+
+def _as_precise(arg: Any, value: Any) -> Any:
+    """Return an operand in the type of the result: a formula of less precise operands alone would lose digits."""
+    dtype, wanted = getattr(arg, "dtype", None), getattr(value, "dtype", None)
+    if dtype is wanted or dtype is None or wanted is None or dtype.kind not in "fiu" or wanted.kind != "f":
+        return arg
+    return arg.astype(wanted)
 
 
 def _product(weight: Any, partial: Any) -> Any:
