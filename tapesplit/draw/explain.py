@@ -74,7 +74,7 @@ def _cut(plan: JacobianPlan, separator: Separator) -> str:
     """Say where and why one cut is."""
     first, others = separator.vertices[0], len(separator.vertices) - 1
     where = f"entry {first} ({primitive_name(plan, first)})" + (f" and {others} more" if others else "")
-    return f"Cut at {where}, {count(separator.width)} elements: {_CUT_REASONS[separator.reason]}."
+    return f"Cut at {where}, {_plural(separator.width, 'element')}: {_CUT_REASONS[separator.reason]}."
 
 
 def _modes(plan: JacobianPlan) -> list[str]:
@@ -216,7 +216,7 @@ def _interface(plan: JacobianPlan) -> str:
     narrowest = min(chain.sizes[1:-1], default=ends)
     if narrowest < ends:
         return (
-            f"The narrowest interface has {count(narrowest)} elements, inputs or outputs {count(ends)}. "
+            f"The narrowest interface has {_plural(narrowest, 'element')}, inputs or outputs {count(ends)}. "
             f"{_narrower(plan, narrowest)}"
         )
     if ends <= 1:
@@ -230,6 +230,8 @@ def _interface(plan: JacobianPlan) -> str:
 
 def _narrower(plan: JacobianPlan, width: int) -> str:
     """Solve the chain again with the interfaces of one width half as wide, and say what that gains."""
+    if width == 1:
+        return "It cannot be narrower."
     last = len(plan.chain) - 1
     links = [
         replace(link, n=_halved(link.n, width, index > 0), m=_halved(link.m, width, index < last))
@@ -244,7 +246,7 @@ def _narrower(plan: JacobianPlan, width: int) -> str:
 
 def _halved(size: int, width: int, inside: bool) -> int:
     """Halve a size inside the chain that is a given width."""
-    return max(size // 2, 1) if inside and size == width else size
+    return size // 2 if inside and size == width else size
 
 
 def _bottleneck(plan: JacobianPlan) -> str:

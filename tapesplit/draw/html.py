@@ -103,7 +103,7 @@ def report_html(plan: JacobianPlan, records: Sequence[Timed] | None = None) -> s
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">\n'
         f"<title>Jacobian of {name}</title>\n"
-        f"<style>{scene_css()}\n{_resource('report.css')}</style>\n</head>\n"
+        f"<style>{scene_css()}{_legend_css()}\n{_resource('report.css')}</style>\n</head>\n"
         f'<body>\n<a class="skip" href="#main">Skip to the report</a>\n<header><h1>Jacobian of {name}</h1>'
         f'{_summary(plan, records)}</header>\n<nav aria-label="Sections"><ul>{links}</ul></nav>\n'
         f'<main id="main">\n{bodies}</main>\n<footer>Written by tapesplit. 1.2e7 is 12 million.</footer>\n'
@@ -204,11 +204,16 @@ def _scrolling(name: str, content: str) -> str:
 
 def _legend() -> str:
     """Name the colors of the modes."""
-    keys = [
-        f'<span class="key" style="background:{STYLES[name].fill};color:#1c2733">{name}</span>'
-        for name in (mode.name.lower() for mode in Mode)
-    ]
-    return f"<p>{''.join(keys)}</p>"
+    names = [mode.name.lower() for mode in Mode]
+    return f"<p>{''.join(f'<span class="key {name}">{name}</span>' for name in names)}</p>"
+
+
+def _legend_css() -> str:
+    """Give the names the colors that the pictures have, light and dark."""
+    modes = {mode.name.lower(): STYLES[mode.name.lower()] for mode in Mode}
+    light = "".join(f".key.{name}{{background:{style.fill}}}" for name, style in modes.items())
+    dark = "".join(f".key.{name}{{background:{style.dark_fill}}}" for name, style in modes.items())
+    return f"{light}@media (prefers-color-scheme:dark){{{dark}}}"
 
 
 def _chain_table(plan: JacobianPlan) -> str:

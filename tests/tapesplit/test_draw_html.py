@@ -88,7 +88,7 @@ def test_it_can_be_read_without_seeing_the_pictures(page):
 
 
 def test_it_follows_the_preference_for_dark(page):
-    assert page.count("prefers-color-scheme:dark") + page.count("prefers-color-scheme: dark") == 2
+    assert page.count("prefers-color-scheme:dark") + page.count("prefers-color-scheme: dark") == 3
     assert "color-scheme: light dark" in page
 
 

@@ -180,6 +180,11 @@ def test_advice_names_the_narrowest_interface_and_the_largest_step():
     assert "Step 2, ACC ADJ (0 1), is 40% of the work" in text
 
 
+def test_advice_for_an_interface_of_one_element():
+    text = " ".join(advice(plan_of(lambda x: np.sin(np.sum(x)) * np.ones(7), 5)))
+    assert "The narrowest interface has 1 element, inputs or outputs 5. It cannot be narrower." in text
+
+
 def test_advice_for_one_output():
     assert (
         "There is one output: a single sweep is the cheapest"
