@@ -205,7 +205,8 @@ def _scrolling(name: str, content: str) -> str:
 def _legend() -> str:
     """Name the colors of the modes."""
     names = [mode.name.lower() for mode in Mode]
-    return f"<p>{''.join(f'<span class="key {name}">{name}</span>' for name in names)}</p>"
+    keys = [f'<span class="key {name}">{name}</span>' for name in names]
+    return f"<p>{''.join(keys)}</p>"
 
 
 def _legend_css() -> str:

@@ -168,7 +168,7 @@ def test_advice_names_primitives_without_a_vector_rule():
     def bespoke(x):
         return x**2
 
-    defvjp(bespoke, lambda ans, x: lambda g: g * 2 * x)  # noqa: ARG005 - autograd's form of a rule
+    defvjp(bespoke, lambda ans, x: lambda g: g * 2 * x)
     text = advice(plan_of(lambda x: bespoke(bespoke(x)), 3))[0]
     assert text.startswith("No vector rule is registered for 2 bespoke: these carry one direction at a time.")
 
