@@ -32,7 +32,7 @@ class ShufflingExecutor(Executor):
         if future.set_running_or_notify_cancel():
             try:
                 future.set_result(fn(*args, **kwargs))
-            except BaseException as error:
+            except BaseException as error:  # noqa: BLE001 (a future carries whatever was raised)
                 future.set_exception(error)
 
     def shutdown(self, wait=True, *, cancel_futures=False):
@@ -50,6 +50,6 @@ class SerialExecutor(Executor):
         future = Future()
         try:
             future.set_result(fn(*args, **kwargs))
-        except BaseException as error:
+        except BaseException as error:  # noqa: BLE001 (a future carries whatever was raised)
             future.set_exception(error)
         return future
