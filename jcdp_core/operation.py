@@ -10,14 +10,26 @@ __all__ = ["Action", "Mode", "Operation"]
 
 
 class Action(Enum):
-    """What a step does: make an elemental Jacobian, or join two neighbors into one."""
+    """What a step does: make an elemental Jacobian, or join two neighbors into one.
+
+    Examples
+    --------
+    >>> Action("ACC")
+    <Action.ACCUMULATE: 'ACC'>
+    """
 
     ACCUMULATE = "ACC"
     ELIMINATE = "ELI"
 
 
 class Mode(Enum):
-    """How a step does it: by vector tangents, by vector adjoints, or by a matrix product."""
+    """How a step does it: by vector tangents, by vector adjoints, or by a matrix product.
+
+    Examples
+    --------
+    >>> [mode.value for mode in Mode]
+    ['TAN', 'ADJ', 'MUL']
+    """
 
     TANGENT = "TAN"
     ADJOINT = "ADJ"

@@ -57,26 +57,53 @@ class CostModel:
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """How much of each kind of work some entries of a tape are."""
+    """How much of each kind of work some entries of a tape are.
+
+    Parameters
+    ----------
+    steps
+        Entries.
+    elements
+        Elements of elementwise operations.
+    moved
+        Elements of movements.
+    product_fma
+        Scalar edges of other primitives with a vector rule.
+    looped
+        Calls of primitives without one.
+    coefficients
+        Scalar edges of all.
+    numbers
+        Elementwise operations on single numbers.
+    scalar
+        Whether all of it has a scalar form.
+    """
 
     steps: int
     elements: int
-    """Elements of elementwise operations."""
     moved: int
-    """Elements of movements."""
     product_fma: int
-    """Scalar edges of primitives with a vector rule."""
     looped: int
-    """Calls of primitives without one."""
     coefficients: int
     numbers: int
-    """Elementwise operations on single numbers."""
     scalar: bool
-    """Whether all of it has a scalar form."""
 
 
 def work_of(facts: TapeFacts, entries: np.ndarray) -> Work:
-    """Sum up the work of some entries."""
+    """Sum up the work of some entries.
+
+    Parameters
+    ----------
+    facts
+        What is known of tapes of the structure.
+    entries : (e,) array of int
+        Tape indices.
+
+    Returns
+    -------
+    Work
+        The sums.
+    """
     kinds = facts.kind[entries]
     sizes = np.maximum(facts.sizes[entries], 0)
     elementwise = np.array([kind.is_elementwise for kind in facts.kinds])[kinds]
@@ -96,10 +123,34 @@ def work_of(facts: TapeFacts, entries: np.ndarray) -> Work:
 
 
 def array_seconds(model: CostModel, work: Work, directions: int) -> float:
-    """Predict an array sweep with k directions.
+    """Predict an array sweep.
 
+    Parameters
+    ----------
+    model
+        Constants of the machine.
+    work
+        What is swept.
+    directions
+        Number of directions k.
+
+    Returns
+    -------
+    float
+        Seconds.
+
+    Notes
+    -----
     Merged elementwise operations cost each direction one multiplication for each input, about one for
     three operations.
+
+    Examples
+    --------
+    >>> product = Work(
+    ...     steps=1, elements=0, moved=0, product_fma=10**6, looped=0,
+    ...     coefficients=10**6, numbers=0, scalar=False)
+    >>> round(array_seconds(CostModel(), product, directions=100), 6)
+    0.006004
     """
     each = (work.elements / 3 + work.moved) * model.element_direction + work.product_fma * model.product_fma
     return (
@@ -110,7 +161,22 @@ def array_seconds(model: CostModel, work: Work, directions: int) -> float:
 
 
 def scalar_seconds(model: CostModel, work: Work, directions: int) -> float:
-    """Predict a scalar sweep with k directions; infinite if there is no scalar form."""
+    """Predict a scalar sweep.
+
+    Parameters
+    ----------
+    model
+        Constants of the machine.
+    work
+        What is swept.
+    directions
+        Number of directions k.
+
+    Returns
+    -------
+    float
+        Seconds; infinite if there is no scalar form.
+    """
     if not work.scalar:
         return float("inf")
     each = work.coefficients * model.coefficient_direction
@@ -120,13 +186,37 @@ def scalar_seconds(model: CostModel, work: Work, directions: int) -> float:
 
 
 def product_seconds(model: CostModel, fma: int) -> float:
-    """Predict a product of two dense matrices."""
+    """Predict a product of two dense matrices.
+
+    Parameters
+    ----------
+    model
+        Constants of the machine.
+    fma
+        Multiply-adds: the product of the three sizes.
+
+    Returns
+    -------
+    float
+        Seconds.
+
+    Examples
+    --------
+    >>> product_seconds(CostModel(product=1e-6, product_fma=1e-10), fma=10_000)
+    2e-06
+    """
     return model.product + fma * model.product_fma
 
 
 @cache
 def cost_model() -> CostModel:
-    """Return the constants of this machine: measured ones if there are, else those of a laptop of 2025."""
+    """Return the constants of this machine: measured ones if there are, else those of a laptop of 2025.
+
+    Returns
+    -------
+    CostModel
+        Read once for each process from the file that `tapesplit.calibrate.calibrate` writes.
+    """
     path = _path()
     try:
         stored = json.loads(path.read_text())

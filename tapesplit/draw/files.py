@@ -32,6 +32,16 @@ def draw_split(plan: JacobianPlan, path: str | os.PathLike[str]) -> None:
     Notes
     -----
     Large tapes are folded, so a tape of 1e5 entries takes about a second and 100 kB.
+
+    Examples
+    --------
+    >>> import autograd.numpy as np
+    >>> from tapesplit import parallel_jacobian
+    >>> plan = parallel_jacobian(np.sin).plan(np.ones(3))
+    >>> draw_split(plan, "split.jpg")
+    Traceback (most recent call last):
+        ...
+    ValueError: cannot draw 'split.jpg': the name ends in '.jpg'; let it end in .svg, .dot, .png or .pdf
     """
     path = Path(path)
     match path.suffix.lower():
