@@ -7,7 +7,8 @@ indexing directly and leaves everything else, and every mixed or nested case, to
 
 import functools
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import autograd.numpy as anp
@@ -17,7 +18,7 @@ from autograd.numpy.numpy_boxes import ArrayBox
 from autograd.numpy.numpy_wrapper import concatenate_args
 from autograd.tracer import Box, Node, box_type_mappings, notrace_primitives
 
-__all__ = ["BOXED_HERE", "DIRECT_FUNCTIONS", "TapeBox", "TapeNode"]
+__all__ = ["TapeBox", "TapeNode", "boxes_in_place"]
 
 
 class TapeNode(Node):
@@ -193,7 +194,7 @@ for _name, _primitive, _operate, _ufunc in (
 Box.types.add(TapeBox)
 Box.type_mappings[TapeBox] = TapeBox
 # A box of a Python number stays an ArrayBox: Python's and NumPy's arithmetic differ there (1.0 / 0.0).
-BOXED_HERE = tuple(
+_BOXED_HERE = tuple(
     kind
     for kind, box in box_type_mappings.items()
     if box is ArrayBox and kind not in {float, complex, ArrayBox}
@@ -250,8 +251,31 @@ def _concatenate(arr_list: Any, axis: Any = 0) -> Any:
 _general_roll = anp.roll
 _general_concatenate = anp.concatenate
 
-# While a tape is recorded, autograd.numpy holds these in place of its own wrappers: a third of the cost.
-DIRECT_FUNCTIONS = {
+_DIRECT_FUNCTIONS = {
     name: _unary(getattr(anp, name), getattr(np, name))
     for name in ("sin", "cos", "tan", "tanh", "exp", "log", "sqrt", "square", "sinh", "cosh", "arctan")
 } | {"roll": functools.wraps(anp.roll)(_roll), "concatenate": functools.wraps(anp.concatenate)(_concatenate)}
+_GENERAL_FUNCTIONS = {name: getattr(anp, name) for name in _DIRECT_FUNCTIONS}
+_OUR_BOXES = dict.fromkeys(_BOXED_HERE, TapeBox)
+_THEIR_BOXES = dict.fromkeys(_BOXED_HERE, ArrayBox)
+
+
+@contextmanager
+def boxes_in_place() -> Iterator[None]:
+    """Let autograd make our boxes, and let autograd.numpy hold the functions that record directly.
+
+    They cost a third of its own. A function that somebody else has replaced is left alone. The caller holds
+    the tracing lock; nested uses are free.
+    """
+    if box_type_mappings[np.ndarray] is TapeBox:
+        yield
+        return
+    namespace = vars(anp)
+    general = {name: function for name, function in _GENERAL_FUNCTIONS.items() if namespace[name] is function}
+    box_type_mappings.update(_OUR_BOXES)
+    namespace.update((name, _DIRECT_FUNCTIONS[name]) for name in general)
+    try:
+        yield
+    finally:
+        namespace.update(general)
+        box_type_mappings.update(_THEIR_BOXES)

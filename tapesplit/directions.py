@@ -7,6 +7,7 @@ them dense.
 """
 
 from dataclasses import dataclass
+from math import prod
 
 import numpy as np
 
@@ -53,7 +54,7 @@ def seed(matrix: np.ndarray | None, shapes: list[tuple[int, ...]], dtypes: list[
     batches: list[Batch] = []
     start = 0
     for shape, dtype in zip(shapes, dtypes, strict=True):
-        stop = start + int(np.prod(shape, dtype=int))
+        stop = start + prod(shape)
         if matrix is None:
             batches.append(Diagonal(start, np.ones(shape, dtype)))
         else:
@@ -103,7 +104,7 @@ def assemble(batches: list[Batch | None], sizes: list[int], count: int, dtype: n
     """
     if len(batches) == 1 and isinstance(batches[0], Rows) and len(batches[0].rows) == count:
         return batches[0].rows.reshape(count, -1)
-    found = [batch.rows if isinstance(batch, Rows) else batch.values for batch in batches if batch is not None]
+    found = [b.rows if isinstance(b, Rows) else b.values for b in batches if b is not None]
     matrix = np.zeros((count, sum(sizes)), np.result_type(dtype, *found))
     column = 0
     for batch, size in zip(batches, sizes, strict=True):

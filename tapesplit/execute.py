@@ -9,7 +9,7 @@ import queue
 import time
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import CancelledError, Executor, Future
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -139,7 +139,7 @@ def carry_out(
 ) -> np.ndarray:
     """Do what `execute` does for a tape that is known to fit."""
     run = _Run(plan, tape, memory_limit, callback or Callback())
-    with single_threaded_blas():
+    with single_threaded_blas() if plan.multiplies else nullcontext():
         if len({task.machine for task in plan.tasks}) == 1 or not may_use_threads():
             return run.inline()
         return run.on(executor.submit if executor else partial(submit, plan.machines))

@@ -87,6 +87,8 @@ class JacobianPlan:
         Shape of the output and of each input.
     reason
         Why the plan has this form, in a few words.
+    multiplies
+        Whether there are matrix products large enough for BLAS to use threads of its own.
 
     Examples
     --------
@@ -109,6 +111,7 @@ class JacobianPlan:
     machines: int
     shapes: tuple[tuple[int, ...], ...]
     reason: str
+    multiplies: bool = True
 
     @property
     def makespan(self) -> int:

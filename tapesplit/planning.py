@@ -7,9 +7,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final, NamedTuple
 
+import numpy as np
+
 from jcdp_core import ElementalJacobian, JacobianChain, Mode, Schedule, Solution, solve
 from tapesplit.chunks import Chunk, chunk_chain, cut_into_chunks
-from tapesplit.cost import cost_model, product_seconds
+from tapesplit.cost import cost_model, product_seconds, work_of
 from tapesplit.facts import TapeFacts, facts_of, graph_of
 from tapesplit.graph import TapeGraph
 from tapesplit.plan import JacobianPlan, PlanTask
@@ -70,6 +72,7 @@ def make_plan(
         parallel = _draft(graph, facts, separators, plain, machines, solver, cost)
         if force_machines or _pays(parallel.tasks, draft.tasks):
             draft = parallel
+    sweeps = tuple(_compile(tape, structure, facts, draft.chunks, task) for task in draft.tasks)
     return JacobianPlan(
         name=tape.name,
         structure=structure,
@@ -79,11 +82,29 @@ def make_plan(
         chain=draft.chain,
         solution=draft.solution,
         tasks=draft.tasks,
-        sweeps=tuple(_compile(tape, structure, facts, draft.chunks, task) for task in draft.tasks),
+        sweeps=sweeps,
         machines=1 + max(task.machine for task in draft.tasks),
         shapes=(tape.shape(tape.output or 0), *(tape.shape(i) for i in range(tape.inputs))),
         reason=_reason(draft, method if plain else None),
+        multiplies=_product_fma(facts, draft) > _BLAS_THREADS,
     )
+
+
+_BLAS_THREADS: Final = 10_000
+"""Multiply-adds in products below which no BLAS uses threads."""
+
+
+def _product_fma(facts: TapeFacts, draft: "_Draft") -> int:
+    """Multiply-adds of matrix products, between sweeps and inside them."""
+    fma = 0
+    for task in draft.tasks:
+        if task.mode is Mode.MULTIPLY:
+            fma += task.fma
+        else:
+            chunk = _joined(draft.chunks, task.swept)
+            work = work_of(facts, np.array(chunk.entries, dtype=np.int64))
+            fma += work.product_fma * _directions(task, draft.chunks)
+    return fma
 
 
 class _Draft(NamedTuple):
@@ -147,8 +168,8 @@ _HANDOVER: Final = 5.0e-5
 
 
 def _may_pay(tasks: Sequence[PlanTask]) -> bool:
-    """Whether there is enough work for two threads at all."""
-    return sum(task.seconds for task in tasks) > 2 * _WORTH_A_THREAD
+    """Whether two threads could share enough work that does not hold the interpreter's lock."""
+    return sum(task.seconds for task in tasks if task.releases_lock) > 2 * _WORTH_A_THREAD
 
 
 def _pays(parallel: Sequence[PlanTask], serial: Sequence[PlanTask]) -> bool:
