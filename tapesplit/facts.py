@@ -1,8 +1,9 @@
 """Facts about each entry of a tape that plans are made of, as arrays: sizes, operands, scalar edges."""
 
-from collections.abc import Callable, Iterable
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, count
 from math import prod
 from typing import Any, Final
 
@@ -23,7 +24,7 @@ from tapesplit.rules import (
 from tapesplit.structure import Structure, call_key, real_constants
 from tapesplit.tape import Tape, TapeEntry
 
-__all__ = ["CallKind", "TapeFacts", "facts_of", "graph_of"]
+__all__ = ["CallKind", "TapeFacts", "calls_by_kind", "coded", "equal_rows", "facts_of", "graph_of"]
 
 IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
@@ -71,6 +72,8 @@ class TapeFacts:
     ----------
     kinds, kind
         The different kinds of calls, and which of them each entry is.
+    forms, form
+        The different forms of values, see `Structure`, and which of them each value has.
     sizes
         Elements of the value; -1 for a value that is no real floating-point array (complex, container,
         integer).
@@ -85,6 +88,8 @@ class TapeFacts:
 
     kinds: tuple[CallKind, ...]
     kind: IntArray
+    forms: tuple[Any, ...]
+    form: IntArray
     sizes: IntArray
     edges: IntArray
     scalar: BoolArray
@@ -97,11 +102,11 @@ def facts_of(tape: Tape, structure: Structure) -> TapeFacts:
     calls = zip(
         structure.primitives, structure.argnums, [len(entry[3]) for entry in tape.entries], strict=True
     )
-    kinds_seen, kind = _coded(calls)
+    kinds_seen, kind = coded(calls)
     kinds = tuple(CallKind(p, a, n, None if p is None else find_rule(p)) for p, a, n in kinds_seen)
-    forms_seen, form = _coded(structure.forms)
-    sizes = np.array([_real_size(f) for f in forms_seen], dtype=np.int64)[form]
-    doubles = np.array([_is_double(f) for f in forms_seen])[form]
+    forms, form = coded(structure.forms)
+    sizes = np.array([_real_size(f) for f in forms], dtype=np.int64)[form]
+    doubles = np.array([_is_double(f) for f in forms])[form]
 
     factors = np.array([k.factor for k in kinds])[kind]
     edges = sizes * factors
@@ -123,21 +128,40 @@ def facts_of(tape: Tape, structure: Structure) -> TapeFacts:
             known[key] = _has_local_form(tape[index])
         scalar[index] = known[key]
 
-    counts = np.fromiter(map(len, structure.parents), dtype=np.int64, count=len(kind))
-    first_parent = np.concatenate([[0], np.cumsum(counts)])
+    first_parent = np.concatenate([[0], np.cumsum(np.array([len(k.argnums) for k in kinds])[kind])])
     parents = np.fromiter(chain.from_iterable(structure.parents), dtype=np.int64, count=int(first_parent[-1]))
-    return TapeFacts(kinds, kind, sizes, edges, scalar, first_parent, parents)
+    return TapeFacts(kinds, kind, tuple(forms), form, sizes, edges, scalar, first_parent, parents)
 
 
 _LOCAL_EDGES: Final = 4096
 """Sums and products with more scalar edges are better done as array operations."""
 
 
-def _coded(items: Iterable[Any]) -> tuple[list[Any], IntArray]:
+def coded(items: Iterable[Any]) -> tuple[list[Any], IntArray]:
     """Return the distinct items, and for each item which of them it is."""
-    codes: dict[Any, int] = {}
-    numbers = [codes.setdefault(item, len(codes)) for item in items]
-    return list(codes), np.array(numbers, dtype=np.int64)
+    codes: defaultdict[Any, int] = defaultdict(count().__next__)
+    numbers = np.fromiter(map(codes.__getitem__, items), dtype=np.int64)
+    return list(codes), numbers
+
+
+def equal_rows(*columns: IntArray) -> list[IntArray]:
+    """Split row numbers so that within each part the rows of a table are equal."""
+    table = np.stack(columns)
+    if (table == table[:, :1]).all():
+        return [np.arange(table.shape[1])]
+    order = np.lexsort(table)
+    steps = np.diff(table[:, order], axis=1).any(axis=0)
+    return np.split(order, 1 + np.flatnonzero(steps))
+
+
+def calls_by_kind(facts: TapeFacts, entries: IntArray) -> Iterator[tuple[CallKind, IntArray, IntArray]]:
+    """Sort entries by kind; yield each kind with its entries and their active arguments."""
+    kinds = facts.kind[entries]
+    for code in np.flatnonzero(np.bincount(kinds)).tolist():
+        kind = facts.kinds[code]
+        members = entries[kinds == code]
+        places = facts.first_parent[members][:, None] + np.arange(len(kind.argnums))
+        yield kind, members, facts.parents[places]
 
 
 def _has_local_form(entry: TapeEntry) -> bool:
@@ -171,7 +195,7 @@ def _real_size(form: Any) -> int:
 
 def graph_of(tape: Tape, facts: TapeFacts) -> TapeGraph:
     """Build the graph of the values on paths from the inputs to the output."""
-    needed = _ancestors(tape)
+    needed = _ancestors(tape, facts)
     entries = np.flatnonzero(needed)
     number = np.cumsum(needed) - 1
     child = np.repeat(np.arange(len(needed)), np.diff(facts.first_parent))
@@ -192,8 +216,15 @@ def graph_of(tape: Tape, facts: TapeFacts) -> TapeGraph:
     )
 
 
-def _ancestors(tape: Tape) -> BoolArray:
+def _ancestors(tape: Tape, facts: TapeFacts) -> BoolArray:
     """Mark the inputs and all entries that the output depends on."""
+    read = np.zeros(len(tape), dtype=np.bool_)
+    read[facts.parents] = True
+    read[: tape.inputs] = True
+    if tape.output is not None:
+        read[tape.output] = True
+        if read.all():  # then every value reaches the only one that no later one reads
+            return read
     needed = bytearray(len(tape))
     needed[: tape.inputs] = b"\x01" * tape.inputs
     if tape.output is not None:

@@ -16,8 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tapesplit.chunks import Chunk
-from tapesplit.facts import CallKind, TapeFacts
-from tapesplit.rules import IndexMap, Movement, getitem, index_map, local_structure
+from tapesplit.elements import Elements, number_elements
+from tapesplit.facts import CallKind, TapeFacts, calls_by_kind, coded, equal_rows
+from tapesplit.rules import Movement, local_structure
 from tapesplit.scalar_sweep import Constants, Recipe, ScalarSweep, ValueTable
 from tapesplit.structure import Structure, call_key
 from tapesplit.tape import Tape, TapeEntry
@@ -25,21 +26,6 @@ from tapesplit.tape import Tape, TapeEntry
 __all__ = ["compile_scalar_sweep"]
 
 IntArray = NDArray[Any]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Elements:
-    """All elements of the values of a chunk.
-
-    ``first[i]`` is the number of entry i's first element. ``origin`` is the element that an element was
-    moved from, itself if it was computed, -1 for a constant; ``unknown`` is the unknown behind it, -1
-    for a constant.
-    """
-
-    first: IntArray
-    origin: IntArray
-    unknown: IntArray
-    unknowns: int
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -66,8 +52,6 @@ class _Edges:
     operands: tuple[IntArray, ...]
     rank: IntArray | int
     """How many coefficients before them stand in the same rows."""
-    repeats: bool = False
-    """Whether a row may occur more than once."""
 
 
 def compile_scalar_sweep(
@@ -89,12 +73,12 @@ def compile_scalar_sweep(
     Takes about 1 µs for each entry and 20 ns for each coefficient.
     """
     order = np.array([*chunk.sources, *chunk.entries], dtype=np.int64)
-    elements = _number_elements(tape, structure, facts, order, len(chunk.sources))
+    elements = number_elements(tape, structure, facts, order, len(chunk.sources))
     constants: list[Constants] = []
     edges = list(_collect_edges(tape, structure, facts, chunk, elements, constants))
     places, indptr, indices, template = _lay_out(elements.unknowns, edges, adjoint_mode=adjoint_mode)
     made = [_recipe(edge, here) for edge, here in zip(edges, places, strict=True) if callable(edge.partial)]
-    recipes, values = _gather_only_what_is_read(made, structure, facts, order, elements, constants)
+    recipes, values = _gather_only_what_is_read(made, facts, order, elements, constants)
     ends = [
         elements.unknown[_ranges(elements.first[list(group)], facts.sizes[list(group)])]
         for group in (chunk.sources, chunk.targets)
@@ -105,56 +89,6 @@ def compile_scalar_sweep(
     return ScalarSweep(
         chunk, adjoint_mode, indptr, indices, template, recipes, values, seeds, results, distinct
     )
-
-
-def _number_elements(
-    tape: Tape, structure: Structure, facts: TapeFacts, order: IntArray, sources: int
-) -> _Elements:
-    """Give all elements numbers in the order of the tape and follow the moves back to their origins."""
-    sizes = facts.sizes[order]
-    first = np.zeros(len(tape), dtype=np.int64)
-    first[order] = np.cumsum(sizes) - sizes
-    origin = np.arange(int(sizes.sum()))
-    is_move = np.array([isinstance(kind.rule, Movement) for kind in facts.kinds])[facts.kind[order]]
-    is_move[:sources] = False
-    starts = dict(zip(order.tolist(), first[order].tolist(), strict=True))
-    known: dict[Any, tuple[IndexMap, ...]] = {}
-    for index in order[is_move].tolist():
-        parents = structure.parents[index]
-        if _is_number_of_vector(structure, index):  # the bread and butter of scalar code needs no map
-            position = structure.statics[index] % facts.sizes[parents[0]]
-            origin[starts[index]] = origin[starts[parents[0]] + position]
-            continue
-        maps = _index_maps(tape, structure, index, known)
-        moved = origin[starts[index] : starts[index] + maps[0].sources.size]
-        if len(maps) > 1 or not maps[0].complete:
-            moved[:] = -1
-        for parent, moves in zip(parents, maps, strict=True):
-            moves.copy(origin[starts[parent] : starts[parent] + moves.size], moved)
-    computed = origin == np.arange(origin.size)
-    rank = np.append(np.cumsum(computed, dtype=np.int32) - 1, np.int32(-1))
-    return _Elements(first, origin, rank[origin], int(computed.sum()))
-
-
-def _is_number_of_vector(structure: Structure, index: int) -> bool:
-    """Whether an entry is ``x[i]`` for a vector x and a number i."""
-    return (
-        structure.static_types[index] is int
-        and structure.primitives[index] is getitem
-        and len(structure.forms[structure.parents[index][0]]) == 1
-    )
-
-
-def _index_maps(
-    tape: Tape, structure: Structure, index: int, known: dict[Any, tuple[IndexMap, ...]]
-) -> tuple[IndexMap, ...]:
-    """Return the index maps of one call, those of an equal call if there was one."""
-    key = call_key(structure, index)
-    maps = known.get(key)
-    if maps is None:
-        entry = tape[index]
-        maps = known[key] = tuple(index_map(entry, argnum) for argnum in entry.argnums)
-    return maps
 
 
 def _ranges(starts: IntArray, sizes: IntArray) -> IntArray:
@@ -168,20 +102,15 @@ def _collect_edges(
     structure: Structure,
     facts: TapeFacts,
     chunk: Chunk,
-    elements: _Elements,
+    elements: Elements,
     constants: list[Constants],
 ) -> Iterator[_Edges]:
     """Find all coefficients; append the constants that calls take, numbered behind all values."""
-    entries = np.array(chunk.entries, dtype=np.int64)
-    kinds = facts.kind[entries]
     behind = elements.origin.size
-    for code in np.unique(kinds).tolist():
-        kind = facts.kinds[code]
+    for kind, members, parents in calls_by_kind(facts, np.array(chunk.entries, dtype=np.int64)):
         if isinstance(kind.rule, Movement):
             continue
-        members = entries[kinds == code]
-        parents = facts.parents[facts.first_parent[members][:, None] + np.arange(len(kind.argnums))]
-        for here, shapes in _equal_calls(tape, structure, kind, members, parents):
+        for here, shapes in _equal_calls(tape, structure, facts, kind, members, parents):
             indices = members[here].tolist()
             starts = [elements.first[indices]]
             for position, shape in enumerate(shapes[1:]):
@@ -197,23 +126,31 @@ def _collect_edges(
 
 
 def _equal_calls(
-    tape: Tape, structure: Structure, kind: CallKind, members: IntArray, parents: IntArray
-) -> Iterator[tuple[Any, tuple[tuple[int, ...], ...]]]:
+    tape: Tape, structure: Structure, facts: TapeFacts, kind: CallKind, members: IntArray, parents: IntArray
+) -> Iterator[tuple[IntArray, tuple[tuple[int, ...], ...]]]:
     """Split calls of one kind by shapes and constants; yield selections and shapes."""
-    forms = structure.forms
-    columns = [[forms[i] for i in members.tolist()]]
-    for position in range(kind.arity):
-        if position in kind.argnums:
-            columns.append([forms[p] for p in parents[:, kind.argnums.index(position)].tolist()])
-        else:
-            arguments = [tape.entries[i][3][position] for i in members.tolist()]
-            columns.append([a.shape if type(a) is np.ndarray else () for a in arguments])
-    keys = columns if kind.is_elementwise else [*columns, [call_key(structure, i) for i in members.tolist()]]
-    rows = list(zip(*keys, strict=True))
-    distinct = dict.fromkeys(rows)
-    for row in distinct:
-        here = slice(None) if len(distinct) == 1 else [i for i, other in enumerate(rows) if other == row]
-        yield here, tuple(() if form == (float, ()) else form for form in row[: len(columns)])
+    forms = [facts.form[members], *facts.form[parents].T]
+    positions = [position for position in range(kind.arity) if position not in kind.argnums]
+    constants = [[_shape(tape.entries[i][3][at]) for i in members.tolist()] for at in positions]
+    columns = forms + [coded(shapes)[1] for shapes in constants]
+    if not kind.is_elementwise:
+        columns.append(coded(call_key(structure, index) for index in members.tolist())[1])
+    for here in equal_rows(*columns):
+        first = here[0]
+        shapes = {-1: forms[0], **dict(zip(kind.argnums, forms[1:], strict=True))}
+        known = {at: _shape_of_form(facts.forms[form[first]]) for at, form in shapes.items()}
+        known.update((at, shape[first]) for at, shape in zip(positions, constants, strict=True))
+        yield here, tuple(known[at] for at in range(-1, kind.arity))
+
+
+def _shape(constant: Any) -> tuple[int, ...]:
+    """Return the shape of a constant argument."""
+    return constant.shape if type(constant) is np.ndarray else ()
+
+
+def _shape_of_form(form: Any) -> tuple[int, ...]:
+    """Return the shape of a value in double precision."""
+    return () if form == (float, ()) else form
 
 
 def _elementwise_edges(calls: _Calls, unknown: IntArray) -> Iterator[_Edges]:
@@ -257,10 +194,10 @@ def _local_edges(calls: _Calls, unknown: IntArray) -> Iterator[_Edges]:
         rows = unknown[calls.starts[0][:, None] + local.rows]
         columns = unknown[calls.starts[argnum + 1][:, None] + local.columns]
         if local.positions is None:
-            found.append(_Edges(rows, columns, local.factor, (), rank + local.rank, repeats=True))
+            found.append(_Edges(rows, columns, local.factor, (), rank + local.rank))
         else:
             other = calls.starts[int(local.factor) + 1][:, None] + local.positions
-            found.append(_Edges(rows, columns, _itself, (other,), rank + local.rank, repeats=True))
+            found.append(_Edges(rows, columns, _itself, (other,), rank + local.rank))
         rank += int(local.rank.max(initial=-1)) + 1
     if all((edges.columns >= 0).all() for edges in found):
         yield from found
@@ -305,24 +242,24 @@ def _lay_out(
     count: int, edges: list[_Edges], *, adjoint_mode: bool
 ) -> tuple[list[IntArray], IntArray, IntArray, np.ndarray]:
     """Lay the coefficients out row by row; return their places, the pattern, and the constant ones."""
-    last = count - 1
     counts = np.zeros(count, dtype=np.int64)
-    for edge in edges:
-        if edge.repeats:
-            np.add.at(counts, edge.rows.reshape(-1), 1)
-        else:
-            counts[edge.rows.reshape(-1)] += 1
+    for edge in edges:  # those of one row come in the order of their ranks
+        counts[edge.rows] = edge.rank + 1
     indptr = np.zeros(count + 1, dtype=np.int64)
     np.cumsum(counts[::-1] if adjoint_mode else counts, out=indptr[1:])
+    starts = indptr[-2::-1].copy() if adjoint_mode else indptr
     template = np.zeros(int(indptr[-1]))
     indices = np.zeros(template.size, dtype=np.int32)
     places = []
     for edge in edges:
-        here = indptr[last - edge.rows if adjoint_mode else edge.rows] + edge.rank
-        indices[here] = last - edge.columns if adjoint_mode else edge.columns
+        here = starts[edge.rows]
+        here += edge.rank
+        indices[here] = edge.columns
         if not callable(edge.partial):
             template[here] = edge.partial
         places.append(here)
+    if adjoint_mode:
+        np.subtract(count - 1, indices, out=indices)
     return places, indptr.astype(np.int32), indices, template
 
 
@@ -360,10 +297,9 @@ def _operands_read(partial: Callable[..., Any], count: int) -> frozenset[int]:
 
 def _gather_only_what_is_read(
     recipes: list[Recipe],
-    structure: Structure,
     facts: TapeFacts,
     order: IntArray,
-    elements: _Elements,
+    elements: Elements,
     constants: list[Constants],
 ) -> tuple[tuple[Recipe, ...], ValueTable]:
     """Find the values that recipes read, and let recipes refer to them as they will be gathered."""
@@ -371,23 +307,25 @@ def _gather_only_what_is_read(
         [facts.sizes[order], [group.size * len(group.entries) for group in constants]]
     ).astype(int)
     starts = np.cumsum(sizes) - sizes
-    # A moved element has the value of its origin.
-    source = np.concatenate([np.where(elements.origin < 0, np.arange(elements.origin.size), elements.origin),
-                             np.arange(elements.origin.size, int(sizes.sum()))])  # fmt: skip
-    read = np.zeros(source.size + 1, dtype=np.bool_)
+    source = np.arange(int(sizes.sum()))
+    source[: elements.origin.size] = elements.origin  # a moved element has the value of its origin
+    constant = np.flatnonzero(elements.origin < 0)
+    source[constant] = constant
+    recipes = [_readdressed(recipe, source) for recipe in recipes]
+    read = np.zeros(source.size, dtype=np.bool_)
     for recipe in recipes:
         for operand in recipe.operands:
             if operand is not None:
-                read[source[operand]] = True
-    sums = np.concatenate([[0], np.cumsum(read)])
+                read[operand] = True
+    sums = np.zeros(source.size + 1, dtype=np.int64)
+    np.cumsum(read, out=sums[1:])
     needed = sums[starts + sizes] > sums[starts]
-    is_array = np.array([structure.forms[i] not in _NUMBERS for i in order.tolist()])
+    is_array = np.array([form not in _NUMBERS for form in facts.forms])[facts.form[order]]
     values = np.flatnonzero(needed[: order.size])
     scalars, arrays = values[~is_array[values]], values[is_array[values]]
     kept = np.concatenate([scalars, arrays, order.size + np.flatnonzero(needed[order.size :])])
     address = np.zeros(source.size, dtype=np.int64)
     address[_ranges(starts[kept], sizes[kept])] = np.arange(int(sizes[kept].sum()))
-    address = address[source]
     table = ValueTable(
         tuple(order[scalars].tolist()),
         tuple(order[arrays].tolist()),
@@ -400,6 +338,6 @@ _NUMBERS = ((), (float, ()))
 
 
 def _readdressed(recipe: Recipe, address: IntArray) -> Recipe:
-    """Let a recipe refer to the gathered values."""
+    """Let a recipe refer to values by other numbers."""
     operands = tuple(None if operand is None else address[operand] for operand in recipe.operands)
     return Recipe(recipe.partial, recipe.places, operands)

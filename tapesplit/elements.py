@@ -1,0 +1,107 @@
+"""Elements: one number for each element of the values of a chunk, and where the moved ones were computed."""
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tapesplit.facts import TapeFacts, calls_by_kind, coded, equal_rows
+from tapesplit.rules import Movement, getitem, index_map
+from tapesplit.structure import Structure, hashable
+from tapesplit.tape import Tape
+
+__all__ = ["Elements", "number_elements"]
+
+IntArray = NDArray[Any]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Elements:
+    """All elements of the values of a chunk.
+
+    ``first[i]`` is the number of entry i's first element. ``origin`` is the element that an element was
+    moved from, itself if it was computed, -1 for a constant; ``unknown`` is the unknown behind it, -1
+    for a constant.
+    """
+
+    first: IntArray
+    origin: IntArray
+    unknown: IntArray
+    unknowns: int
+
+
+def number_elements(
+    tape: Tape, structure: Structure, facts: TapeFacts, order: IntArray, sources: int
+) -> Elements:
+    """Give all elements numbers in the order of the tape and follow the moves back to their origins.
+
+    Parameters
+    ----------
+    tape, structure, facts
+        A tape, and what is known of it.
+    order
+        Entries whose elements are numbered: the sources of a chunk, then what it computes.
+    sources
+        How many of them are sources.
+    """
+    sizes = facts.sizes[order]
+    first = np.zeros(len(tape), dtype=np.int64)
+    first[order] = np.cumsum(sizes) - sizes
+    origin = np.arange(int(sizes.sum()) + 1)
+    origin[-1] = -1  # where origins of -1 lead
+    is_move = np.array([isinstance(kind.rule, Movement) for kind in facts.kinds])[facts.kind[order]]
+    is_move[:sources] = False
+    _trace_moves(tape, structure, facts, first, order[is_move], origin)
+    _follow(origin)
+    computed = origin[:-1] == np.arange(origin.size - 1)
+    rank = np.append(np.cumsum(computed, dtype=np.int32) - 1, np.int32(-1))
+    return Elements(first, origin[:-1], rank[origin[:-1]], int(computed.sum()))
+
+
+def _trace_moves(
+    tape: Tape, structure: Structure, facts: TapeFacts, first: IntArray, moves: IntArray, origin: IntArray
+) -> None:
+    """Write where moved elements stood before, one step back, for equal calls at once."""
+    for _, members, parents in calls_by_kind(facts, moves):
+        indices = members.tolist()
+        statics = [
+            _ANY_NUMBER if _is_number_of_vector(structure, i) else hashable(structure.statics[i])
+            for i in indices
+        ]
+        types = coded(structure.static_types[i] for i in indices)[1]
+        for here in equal_rows(facts.form[members], *facts.form[parents].T, coded(statics)[1], types):
+            starts = first[parents[here]]
+            if statics[here[0]] is _ANY_NUMBER:  # the bread and butter of scalar code needs no map
+                positions = np.array([structure.statics[indices[i]] for i in here.tolist()])
+                origin[first[members[here]]] = starts[:, 0] + positions % facts.sizes[parents[here, 0]]
+                continue
+            found: Any = -1
+            entry = tape[indices[here[0]]]
+            for start, argnum in zip(starts.T, entry.argnums, strict=True):
+                sources = index_map(entry, argnum).sources
+                found = np.where(sources < 0, found, start[:, None] + sources)
+            origin[first[members[here]][:, None] + np.arange(sources.size)] = found
+
+
+_ANY_NUMBER: Final = object()
+"""Stands for the constants of calls that differ by a position only."""
+
+
+def _is_number_of_vector(structure: Structure, index: int) -> bool:
+    """Whether an entry is ``x[i]`` for a vector x and a number i."""
+    return (
+        structure.static_types[index] is int
+        and structure.primitives[index] is getitem
+        and len(structure.forms[structure.parents[index][0]]) == 1
+    )
+
+
+def _follow(origin: IntArray) -> None:
+    """Replace the origin of each moved element by the origin of that, until it was not moved."""
+    moved = np.flatnonzero(origin[:-1] != np.arange(origin.size - 1))
+    while moved.size:
+        before = origin[moved]
+        behind = origin[before]
+        origin[moved] = behind
+        moved = moved[behind != before]
