@@ -1,8 +1,8 @@
 """Execution of a plan on a tape: a coordinator hands ready tasks to machines.
 
-Each machine works in planned order. Workers never wait for other tasks, so nothing can deadlock; each task writes an array of its own, so the
-order of completion cannot change a bit of the result. An intermediate Jacobian is used exactly once and
-dropped there.
+Each machine works in planned order. Workers never wait for other tasks, so nothing can deadlock; each task
+writes an array of its own, so the order of completion cannot change a bit of the result. An intermediate
+Jacobian is used exactly once and dropped there.
 """
 
 import queue

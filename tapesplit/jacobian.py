@@ -48,8 +48,8 @@ def parallel_jacobian(
         How the chain is planned: "auto" or "dp" (dynamic programming), "heuristic", "exact"; "tangent" or
         "adjoint" forces one plain sweep.
     cost
-        What a plan should be cheap in: "runtime", the predicted time on this machine, or "fma", the paper's count of
-        multiply-adds.
+        What a plan should be cheap in: "runtime", the predicted time on this machine, or "fma", the
+        paper's count of multiply-adds.
     memory_limit
         Bytes that the derivatives inside one sweep may take at a time; a sweep that would need more goes
         through its directions in blocks. The Jacobians of the chain's parts and the tape come on top; see
@@ -65,9 +65,9 @@ def parallel_jacobian(
     Returns
     -------
     JacobianFunction
-        Called like ``fun``, it returns an array of shape ``out.shape + in.shape``, or a tuple of them for
-        several argnums. Its dtype is the common one of argument and value, double precision for integers; its memory
-        order is not specified.
+        Called like ``fun``, it returns an array of shape ``out.shape + in.shape``, or a tuple of them
+        for several argnums. Its dtype is the common one of argument and value, double precision for
+        integers; its memory order is not specified.
 
     Raises
     ------

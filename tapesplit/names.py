@@ -59,7 +59,8 @@ def primitive_name(primitive: Callable[..., Any]) -> str:
     if found is primitive:
         return name
     raise pickle.PicklingError(
-        f"the primitive {name} cannot be pickled: that name does not lead to it; define it at the top level of a module"
+        f"the primitive {name} cannot be pickled: that name does not lead to it; define it at the top level "
+        "of a module"
     )
 
 

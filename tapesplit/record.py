@@ -175,8 +175,8 @@ def _input_box(entries: list[tuple[Any, ...]], value: Any, level: int, position:
         box_type = box_type_mappings[type(value)]
     except KeyError:
         raise InputTypeError(
-            f"argument {position} is of type {type(value).__name__}, which autograd cannot differentiate with "
-            "respect to; pass a float or an array of floats (np.asarray(x, dtype=float))"
+            f"argument {position} is of type {type(value).__name__}, which autograd cannot differentiate "
+            "with respect to; pass a float or an array of floats (np.asarray(x, dtype=float))"
         ) from None
     entries.append((None, (), (), (), {}, value))
     return box_type(value, level, TapeNode.new_root(entries, len(entries) - 1))

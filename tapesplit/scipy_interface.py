@@ -27,7 +27,9 @@ def fun_and_jac(fun: Callable[..., Any]) -> tuple[Callable[..., Any], Callable[.
         ``jacobian(x, *args)`` sweeps the recording of ``value`` at the same point, or makes one. At points
         where an optimizer asks for no Jacobian, only the recording is paid.
 
-    Notes ----- The last recording is kept, with its memory. Calls count as the same point if ``x`` has equal
+    Notes
+    -----
+    The last recording is kept, with its memory. Calls count as the same point if ``x`` has equal
     elements and the other arguments are the same objects; arrays among these must not change their elements
     meanwhile. The two functions may be called from several threads.
 

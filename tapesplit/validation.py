@@ -44,16 +44,18 @@ def check_input(value: Any, position: int) -> None:
     """Refuse inputs without a real dense Jacobian."""
     if isinstance(value, (tuple, list, dict, str)):
         raise InputTypeError(
-            f"argument {position} is a {type(value).__name__}; a Jacobian is taken with respect to one array: pass an "
-            "array, or several arrays as several arguments with argnum=(0, 1, …)"
+            f"argument {position} is a {type(value).__name__}; a Jacobian is taken with respect to one "
+            "array: pass an array, or several arrays as several arguments with argnum=(0, 1, …)"
         )
     if np.iscomplexobj(value):
         raise InputTypeError(
-            f"argument {position} is complex; a dense real Jacobian needs real input: pass real and imaginary part"
+            f"argument {position} is complex; a dense real Jacobian needs real input: pass real and "
+            "imaginary part"
         )
     if isinstance(value, np.ndarray) and value.dtype.kind not in "fiub":
         raise InputTypeError(
-            f"argument {position} is an array of {value.dtype} values; pass an array of floats (np.asarray(x, dtype=float))"
+            f"argument {position} is an array of {value.dtype} values; pass an array of floats "
+            "(np.asarray(x, dtype=float))"
         )
 
 
@@ -67,6 +69,6 @@ def check_output(tape: Tape) -> None:
     is_number = isinstance(value, (np.ndarray, np.generic, float, int))
     if not is_number or np.asarray(value).dtype.kind not in "fiub":
         raise OutputTypeError(
-            f"{tape.name} returned {type(value).__name__}, which has no derivative; return an array of floats "
-            "(np.array([...]) of autograd.numpy joins traced numbers)"
+            f"{tape.name} returned {type(value).__name__}, which has no derivative; return an array of "
+            "floats (np.array([...]) of autograd.numpy joins traced numbers)"
         )

@@ -1,0 +1,341 @@
+"""A function that returns the Jacobian of another: record, plan or reuse a plan, execute, shape."""
+
+import functools
+import gc
+import os
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Executor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import autograd
+import numpy as np
+
+from tapesplit.errors import NestedTraceError, NothingToPlanError, OutputTypeError
+from tapesplit.execute import Callback, carry_out
+from tapesplit.leaves import derivative_dtype
+from tapesplit.plan import JacobianPlan
+from tapesplit.plan_cache import CacheInfo, PlanCache
+from tapesplit.planning import make_plan
+from tapesplit.record import own_values, record
+from tapesplit.structure import structure_of
+from tapesplit.tape import Tape
+from tapesplit.tracing import tracing_lock
+from tapesplit.validation import check_input, check_output, positions
+
+__all__ = ["JacobianFunction", "Options"]
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What `parallel_jacobian` was asked for; see there."""
+
+    argnum: int | Sequence[int]
+    has_aux: bool
+    machines: int | None
+    method: str
+    cost: str
+    memory_limit: int | None
+    executor: Executor | None
+    callback: Callback | None
+
+    def packed(self, jacobians: Sequence[Any]) -> Any:
+        """Return one Jacobian for an integer argnum, a tuple of them for a sequence."""
+        return tuple(jacobians) if isinstance(self.argnum, Sequence) else jacobians[0]
+
+
+class JacobianFunction:
+    """A function that returns the Jacobian of another; made by `parallel_jacobian`.
+
+    Safe to call from several threads; the recordings of all threads take turns, the rest runs at the same
+    time. Plans are kept for the last eight structures of the tape. As an attribute of a class it binds to
+    instances as functions do; then ``argnum`` counts ``self``.
+
+    Examples
+    --------
+    >>> import autograd.numpy as np
+    >>> from tapesplit import parallel_jacobian
+    >>> jac = parallel_jacobian(lambda x: np.sin(x) * x[0])
+    >>> jac(np.zeros(2))
+    array([[0., 0.],
+           [0., 0.]])
+    >>> jac.explain_miss(np.zeros(2)), jac.explain_miss(np.zeros(3))
+    (None, 'the shape or type of the value of entry 0 (input) changed from (2,) to (3,)')
+    """
+
+    def __init__(
+        self,
+        fun: Callable[..., Any],
+        options: Options,
+        plans: PlanCache | None = None,
+        bound: tuple[Any, ...] = (),
+    ) -> None:
+        # Not the attributes: those of a function that is a JacobianFunction itself would replace ours.
+        functools.update_wrapper(self, fun, updated=())
+        self._fun = fun
+        self._options = options
+        self._plans = plans or PlanCache()
+        self._bound = bound
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Return the Jacobian, shape ``out.shape + in.shape``; a tuple of them for several argnums.
+
+        With ``has_aux``, return the pair ``(jacobian, aux)``.
+        """
+        _, jacobian, aux = self._computed(args, kwargs)
+        return (jacobian, aux) if self._options.has_aux else jacobian
+
+    def value_and_jacobian(self, *args: Any, **kwargs: Any) -> tuple[Any, Any]:
+        """Return the function's value and its Jacobian from one recording.
+
+        Parameters
+        ----------
+        *args, **kwargs
+            Arguments of the function.
+
+        Returns
+        -------
+        value
+            What the function returned; with ``has_aux`` the pair ``(value, aux)``.
+        jacobian
+            What a call returns, without the auxiliary result.
+
+        Examples
+        --------
+        >>> import autograd.numpy as np
+        >>> from tapesplit import parallel_jacobian
+        >>> parallel_jacobian(lambda x: x * x).value_and_jacobian(np.array([3.0]))
+        (array([9.]), array([[6.]]))
+        """
+        value, jacobian, aux = self._computed(args, kwargs)
+        return ((value, aux) if self._options.has_aux else value), jacobian
+
+    def _computed(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any, Any]:
+        """Return value, Jacobian and auxiliary result."""
+        try:
+            with _without_garbage_collection():
+                tape, aux = self._recorded(args, kwargs)
+                return tape.value, self.of_tape(tape), aux
+        except NestedTraceError:
+            return self._by_autograd((*self._bound, *args), kwargs)
+
+    def tape(self, *args: Any, **kwargs: Any) -> Tape:
+        """Record one call, for `of_tape`.
+
+        Parameters
+        ----------
+        *args, **kwargs
+            Arguments of the function.
+
+        Returns
+        -------
+        Tape
+            The recording; it holds the values of all operations.
+
+        Raises
+        ------
+        NestedTraceError
+            If an argument, or a value that the function closes over, is being differentiated by autograd.
+        """
+        return self._recorded(args, kwargs)[0]
+
+    def of_tape(self, tape: Tape) -> Any:
+        """Return the Jacobian of one recording of the function.
+
+        Parameters
+        ----------
+        tape
+            From `tape`.
+
+        Returns
+        -------
+        ndarray or tuple of ndarray
+            As a call returns it, without an auxiliary result.
+        """
+        if _is_trivial(tape):
+            columns = sum(int(np.size(tape.entries[i][5])) for i in range(tape.inputs))
+            matrix = np.zeros((np.size(tape.value), columns))
+        else:
+            matrix = carry_out(
+                self._plan_for(tape),
+                tape,
+                memory_limit=self._options.memory_limit,
+                executor=self._options.executor,
+                callback=self._options.callback,
+            )
+        return self._shaped(tape, matrix)
+
+    def plan(self, *args: Any, **kwargs: Any) -> JacobianPlan:
+        """Return the plan for these arguments without computing the Jacobian.
+
+        Parameters
+        ----------
+        *args, **kwargs
+            Arguments of the function, which is recorded once.
+
+        Returns
+        -------
+        JacobianPlan
+            The plan that a call would use; it is kept for calls to come.
+
+        Raises
+        ------
+        NothingToPlanError
+            If the Jacobian is empty, or zero because the value does not depend on the argument.
+
+        Examples
+        --------
+        >>> import autograd.numpy as np
+        >>> from tapesplit import parallel_jacobian
+        >>> parallel_jacobian(lambda x: np.sin(x) * x[0]).plan(np.ones(3)).baselines
+        {'tangent': 27, 'adjoint': 27}
+        """
+        tape = self.tape(*args, **kwargs)
+        if _is_trivial(tape):
+            depends = "does not depend" if tape.output is None else "depends"
+            raise NothingToPlanError(
+                f"the Jacobian of {tape.name} needs no plan here: its value has shape "
+                f"{np.shape(tape.value)}, its input {tape.shape(0)}, and the value {depends} on it"
+            )
+        return self._plan_for(tape)
+
+    def explain_miss(self, *args: Any, **kwargs: Any) -> str | None:
+        """Say why a call with these arguments would need a new plan; None if it would reuse one.
+
+        Parameters
+        ----------
+        *args, **kwargs
+            Arguments of the function, which is recorded once.
+
+        Returns
+        -------
+        str or None
+            First difference from the plan that was used last.
+        """
+        tape = self.tape(*args, **kwargs)
+        return self._plans.explain_miss(structure_of(tape), tape)
+
+    def cache_info(self) -> CacheInfo:
+        """Return how often a plan was reused, and why not the last time.
+
+        Returns
+        -------
+        CacheInfo
+            Hits, misses, plans that are kept, how many at most, and the reason of the last miss.
+        """
+        return self._plans.info()
+
+    def cache_clear(self) -> None:
+        """Forget all plans."""
+        self._plans.clear()
+
+    def __get__(self, instance: Any, owner: type | None = None) -> "JacobianFunction":
+        """Bind to an instance as functions do; the plans are shared."""
+        if instance is None:
+            return self
+        return JacobianFunction(self._fun, self._options, self._plans, (*self._bound, instance))
+
+    def __repr__(self) -> str:
+        name = getattr(self, "__qualname__", self._fun)
+        return f"<Jacobian of {name} with respect to argument {self._options.argnum}>"
+
+    def _recorded(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Tape, Any]:
+        """Record one call; check that it has a dense real Jacobian."""
+        args = (*self._bound, *args)
+        for position in positions(self._options.argnum):
+            if -len(args) <= position < len(args):
+                check_input(args[position], position)
+        if not self._options.has_aux:
+            tape, aux = record(self._fun, *args, argnum=self._options.argnum, **kwargs), None
+        else:
+            extra: list[Any] = []
+            fun = _splitting_aux(self._fun, extra)
+            tape = record(fun, *args, argnum=self._options.argnum, **kwargs)
+            aux = own_values(extra[0], tape)
+        check_output(tape)
+        return tape, aux
+
+    def _plan_for(self, tape: Tape) -> JacobianPlan:
+        """Find the plan for the structure of a tape, or make one."""
+        structure = structure_of(tape)
+        plan = self._plans.find(structure, tape)
+        if plan is None:
+            plan = make_plan(
+                tape,
+                structure,
+                machines=self._options.machines or _usable_cores(),
+                force_machines=self._options.executor is not None,
+                method=self._options.method,
+                cost=self._options.cost,
+            )
+            self._plans.store(plan)
+        return plan
+
+    def _shaped(self, tape: Tape, matrix: np.ndarray) -> Any:
+        """Split the columns among the inputs and give each Jacobian its shape."""
+        out = np.shape(tape.value)
+        if tape.inputs == 1 and matrix.dtype == np.asarray(tape.entries[0][5]).dtype == np.float64:
+            return self._options.packed([matrix.reshape(out + np.shape(tape.entries[0][5]))])
+        jacobians, column = [], 0
+        for index in range(tape.inputs):
+            value = tape.entries[index][5]
+            block = matrix[:, column : column + np.size(value)].reshape(out + np.shape(value))
+            dtype = derivative_dtype(value)
+            if tape.output is not None:
+                dtype = np.result_type(dtype, derivative_dtype(tape.value))
+            jacobians.append(block.astype(dtype, copy=False))
+            column += np.size(value)
+        return self._options.packed(jacobians)
+
+    def _by_autograd(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any, Any]:
+        """Leave a derivative of a derivative to autograd, which traces all levels at once."""
+        with tracing_lock():
+            value, fun, aux = self._fun(*args, **kwargs), self._fun, None
+            if self._options.has_aux:
+                fun, (value, aux) = _splitting_aux(self._fun, []), value
+            jacobians = [
+                autograd.jacobian(fun, int(position))(*args, **kwargs)
+                for position in positions(self._options.argnum)
+            ]
+        return value, self._options.packed(jacobians), aux
+
+
+def _splitting_aux(fun: Callable[..., Any], extra: list[Any]) -> Callable[..., Any]:
+    """Return a function of the first result only; the second one is appended to a list."""
+
+    @functools.wraps(fun)
+    def value_only(*args: Any, **kwargs: Any) -> Any:
+        result = fun(*args, **kwargs)
+        if not isinstance(result, tuple) or len(result) != 2:
+            raise OutputTypeError(
+                "with has_aux=True the function must return a pair (value, aux), but it returned "
+                f"{type(result).__name__}"
+            )
+        extra.append(result[1])
+        return result[0]
+
+    return value_only
+
+
+def _is_trivial(tape: Tape) -> bool:
+    """Tell whether a Jacobian has no elements, or only zeros since the value does not depend on the input."""
+    has_columns = any(np.size(tape.entries[i][5]) for i in range(tape.inputs))
+    return tape.output is None or not has_columns or not np.size(tape.value)
+
+
+def _usable_cores() -> int:
+    """Return the cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+@contextmanager
+def _without_garbage_collection() -> Iterator[None]:
+    """Collect no garbage: each collection would walk the thousands of objects of a tape in vain."""
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collecting:
+            gc.enable()
