@@ -170,7 +170,7 @@ def _move(values, a, b, c):
         lambda x: np.swapaxes(x, 0, -1),
         lambda x: np.real(np.fft.fft(x, axis=axis)),
         lambda x: np.array([y * x[0] for y in x]),
-        lambda x: np.tile(x, 2),
+        lambda x: np.tile(x, (2,) + (1,) * (len(shape) - 1)),  # autograd is wrong for fewer repeats than axes
         lambda x: np.pad(x, 1, mode="constant"),
         np.atleast_2d,
         lambda x: x * onp.ones((2, *shape)),

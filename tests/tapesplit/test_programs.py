@@ -3,6 +3,7 @@
 import functools
 import warnings
 
+import autograd.numpy as anp
 import numpy as np
 import pytest
 from autograd import jacobian
@@ -143,6 +144,18 @@ def test_random_programs_of_numpy_integers():
             compared += 1
             assert largest_difference(*problem, machines=2) < 1e-10
     assert compared > 30
+
+
+def test_tile_where_autograd_is_wrong():
+    """autograd 1.9 takes the repeats for those of the first axes; NumPy means the last ones."""
+
+    def fun(x):
+        return anp.tile(anp.reshape(x, (2, 2)), 2)
+
+    x = np.arange(4.0)
+    differences = np.stack([fun(unit) for unit in np.eye(4)], axis=-1)  # the function is linear
+    for method in ("auto", "tangent", "adjoint"):
+        np.testing.assert_array_equal(parallel_jacobian(fun, method=method)(x), differences)
 
 
 def test_warnings_of_the_table_are_known():
