@@ -8,9 +8,9 @@ import numpy as np
 
 from tapesplit.directions import Batch, Diagonal, Rows, accumulate
 from tapesplit.leaves import batch_shape
-from tapesplit.rules import Bulk, IndexMap, find_rule, loop_adjoint, loop_tangent
+from tapesplit.rules import Bulk, IndexMap, find_rule, local_matrix, loop_adjoint, loop_tangent
 from tapesplit.rules.axes import fold, real_like
-from tapesplit.tape import Tape
+from tapesplit.tape import Tape, TapeEntry
 
 __all__ = ["BulkStep", "ClusterStep", "MapStep", "Seeds", "Step"]
 
@@ -93,38 +93,32 @@ class BulkStep:
         entry = tape[self.entry]
         out: Batch | None = None
         for argnum, parent in zip(entry.argnums, entry.parents, strict=True):
-            if parent not in seeds:
-                continue
-            T = _dense(seeds[parent])
-            function = self.rule.tangents.get(argnum)
-            rows = (
-                NotImplemented
-                if function is None
-                else function(T.rows, entry.value, *entry.args, **entry.kwargs)
-            )
-            if rows is NotImplemented:
-                rows = loop_tangent(T.rows, entry, argnum)
-            out = accumulate(out, Rows(T.start, rows))
+            if parent in seeds:
+                out = accumulate(out, self._tangent(entry, argnum, seeds[parent]))
         return out
+
+    def _tangent(self, entry: TapeEntry, argnum: int, T: Batch) -> Rows:
+        """Carry tangents of one argument."""
+        matrix = local_matrix(entry, argnum) if isinstance(T, Diagonal) else None
+        if matrix is not None:
+            return _scaled_rows(T, matrix.T)  # type: ignore[arg-type]
+        T = _dense(T)
+        rows = _called(self.rule.tangents.get(argnum), T.rows, entry)
+        return Rows(T.start, loop_tangent(T.rows, entry, argnum) if rows is NotImplemented else rows)
 
     def adjoint(self, tape: Tape, A: Batch, seeds: Seeds) -> None:
         """Carry adjoints to each active argument."""
         entry = tape[self.entry]
-        A = _dense(A)
         looped: list[int] = []
         for position, argnum in enumerate(entry.argnums):
-            function = self.rule.adjoints.get(argnum)
-            rows = (
-                NotImplemented
-                if function is None
-                else function(A.rows, entry.value, *entry.args, **entry.kwargs)
-            )
-            if rows is NotImplemented:
+            batch = self._adjoint(entry, argnum, A)
+            if batch is None:
                 looped.append(position)
             else:
                 parent = entry.parents[position]
-                seeds[parent] = accumulate(seeds.get(parent), Rows(A.start, rows))
-        if looped:
+                seeds[parent] = accumulate(seeds.get(parent), batch)
+        if looped:  # autograd's rule serves all arguments at once
+            A = _dense(A)
             partial = entry._replace(
                 argnums=tuple(entry.argnums[i] for i in looped),
                 parents=tuple(entry.parents[i] for i in looped),
@@ -132,8 +126,27 @@ class BulkStep:
             for parent, rows in zip(partial.parents, loop_adjoint(A.rows, partial), strict=True):
                 seeds[parent] = accumulate(seeds.get(parent), Rows(A.start, rows))
 
+    def _adjoint(self, entry: TapeEntry, argnum: int, A: Batch) -> Rows | None:
+        """Carry adjoints to one argument; None without a vector rule."""
+        matrix = local_matrix(entry, argnum) if isinstance(A, Diagonal) else None
+        if matrix is not None:
+            return _scaled_rows(A, matrix)  # type: ignore[arg-type]
+        A = _dense(A)
+        rows = _called(self.rule.adjoints.get(argnum), A.rows, entry)
+        return None if rows is NotImplemented else Rows(A.start, rows)
+
 
 Step = MapStep | ClusterStep | BulkStep
+
+
+def _called(function: Any, rows: np.ndarray, entry: TapeEntry) -> Any:
+    """Call a vector rule; NotImplemented if there is none, or none for this form of the arguments."""
+    return NotImplemented if function is None else function(rows, entry.value, *entry.args, **entry.kwargs)
+
+
+def _scaled_rows(batch: Diagonal, matrix: np.ndarray) -> Rows:
+    """Multiply a diagonal by a matrix: no product, just its rows times numbers."""
+    return Rows(batch.start, batch.values.reshape(-1, 1) * matrix, owned=True)
 
 
 def _dense(batch: Batch) -> Rows:

@@ -17,7 +17,7 @@ from tapesplit.rules.axes import positive
 from tapesplit.rules.products import Labels, dot_labels, inner_labels, tensordot_labels
 from tapesplit.tape import TapeEntry
 
-__all__ = ["LocalStructure", "has_local_structure", "local_structure"]
+__all__ = ["LocalStructure", "has_local_structure", "local_matrix", "local_structure"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -54,6 +54,16 @@ def local_structure(entry: TapeEntry, argnum: int) -> LocalStructure | None:
         return _structures[entry.primitive](argnum, *entry.args, **entry.kwargs)
     except TypeError:  # a keyword that the structure does not know
         return None
+
+
+def local_matrix(entry: TapeEntry, argnum: int) -> np.ndarray | None:
+    """Return the Jacobian of a matrix times a vector by the vector: the matrix; None for any other call."""
+    if entry.primitive not in {anp.matmul, anp.dot} or np.ndim(entry.args[argnum]) != 1:
+        return None
+    other = entry.args[1 - argnum]
+    if np.ndim(other) != 2:
+        return None
+    return other if argnum == 1 else np.transpose(other)
 
 
 def _reduction(factor: Callable[[int], float]) -> Callable[..., LocalStructure]:
