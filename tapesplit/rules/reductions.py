@@ -68,6 +68,16 @@ def _std_weights(ans: Any, x: Any, axis: Any, ddof: int = 0) -> Any:
     return np.zeros(np.shape(x)) if count <= 1 else _deviation(x, axis) / ((count - ddof) * ans)
 
 
+def _product_weights(ans: Any, x: Any, axis: Any) -> Any:
+    """Product of the other elements. autograd divides by each element, so that it has NaN where one is zero."""
+    zero = np.equal(x, 0)
+    if not zero.any():
+        return ans / x
+    axes, rest = positive(axis, np.ndim(x)), np.where(zero, 1.0, x)
+    zeros_among_others = zero.sum(axis=axes, keepdims=True) - zero
+    return np.where(zeros_among_others == 0, np.prod(rest, axis=axes, keepdims=True) / rest, 0.0)
+
+
 def _extremum_weights(ans: Any, x: Any, axis: Any) -> Any:
     """Share of each element in its maximum or minimum: ties are split evenly."""
     hit = x == ans
@@ -90,7 +100,7 @@ defvector(anp.sum, tangents=[_sum_tangent], adjoints=[_sum_adjoint], edges=input
 weighted(_primitive_mean, lambda ans, x, axis: 1.0 / max(_count(x, axis), 1))
 weighted(_primitive_var, lambda ans, x, axis, ddof=0: 2.0 * _deviation(x, axis) / (_count(x, axis) - ddof))
 weighted(_primitive_std, _std_weights)
-weighted(anp.prod, lambda ans, x, axis: ans / x)
+weighted(anp.prod, _product_weights)
 for _extremum in (anp.max, anp.min, anp.amax, anp.amin):
     weighted(_extremum, _extremum_weights)
 
