@@ -41,6 +41,14 @@ class _Calls:
     starts: tuple[IntArray, ...]
     shapes: tuple[tuple[int, ...], ...]
 
+    def elements(self, operand: int) -> IntArray:
+        """Return the element of an operand for each element of the result; just one for a number."""
+        shape, inner = self.shapes[0], self.shapes[operand]
+        if prod(inner) == 1:
+            return self.starts[operand][:, None]
+        positions = np.broadcast_to(np.arange(prod(inner)).reshape(inner), shape)
+        return self.starts[operand][:, None] + positions.reshape(-1)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Edges:
@@ -49,7 +57,7 @@ class _Edges:
     rows: IntArray
     columns: IntArray
     partial: Callable[..., Any] | float
-    operands: tuple[IntArray, ...]
+    operands: tuple[IntArray | None, ...]
     rank: IntArray | int
     """How many coefficients before them stand in the same rows."""
 
@@ -155,18 +163,15 @@ def _shape_of_form(form: Any) -> tuple[int, ...]:
 
 def _elementwise_edges(calls: _Calls, unknown: IntArray) -> Iterator[_Edges]:
     """Return the coefficients of elementwise calls: one for each element and active argument."""
-    shape = calls.shapes[0]
-    operands = tuple(
-        start[:, None] + (np.arange(prod(shape)) if i == 0 else _broadcast_positions(inner, shape))
-        for i, (start, inner) in enumerate(zip(calls.starts, calls.shapes, strict=True))
-    )
-    rows = unknown[operands[0]]
+    rows = unknown[calls.starts[0]][:, None] + np.arange(prod(calls.shapes[0]), dtype=unknown.dtype)
     rank: IntArray | int = 0
     for argnum in calls.kind.argnums:
         partial = calls.kind.rule.partials[argnum]  # type: ignore[union-attr]
         if partial is None:
             continue
-        columns = np.broadcast_to(unknown[operands[argnum + 1]], rows.shape)
+        columns = np.broadcast_to(unknown[calls.elements(argnum + 1)], rows.shape)
+        read = _operands_read(partial, len(calls.shapes)) if callable(partial) else ()
+        operands = tuple(calls.elements(i) if i in read else None for i in range(len(calls.shapes)))
         used = columns >= 0
         if used.all():
             yield _Edges(rows, columns, partial, operands, rank)
@@ -174,13 +179,6 @@ def _elementwise_edges(calls: _Calls, unknown: IntArray) -> Iterator[_Edges]:
         else:  # elements that turned out constant have no coefficient
             yield _selected(_Edges(rows, columns, partial, operands, rank), used)
             rank = rank + used
-
-
-def _broadcast_positions(inner: tuple[int, ...], shape: tuple[int, ...]) -> IntArray:
-    """Return the flat position in an operand for each element of the result; just one for a number."""
-    if prod(inner) == 1:
-        return np.zeros(1, dtype=np.int64)
-    return np.broadcast_to(np.arange(prod(inner)).reshape(inner), shape).ravel()
 
 
 def _local_edges(calls: _Calls, unknown: IntArray) -> Iterator[_Edges]:
@@ -222,7 +220,7 @@ def _selected(edges: _Edges, used: NDArray[np.bool_]) -> _Edges:
         edges,
         rows=edges.rows[used],
         columns=edges.columns[used],
-        operands=tuple(np.broadcast_to(operand, shape)[used] for operand in edges.operands),
+        operands=tuple(None if i is None else np.broadcast_to(i, shape)[used] for i in edges.operands),
         rank=np.broadcast_to(edges.rank, shape)[used],
     )
 
@@ -242,12 +240,12 @@ def _lay_out(
     count: int, edges: list[_Edges], *, adjoint_mode: bool
 ) -> tuple[list[IntArray], IntArray, IntArray, np.ndarray]:
     """Lay the coefficients out row by row; return their places, the pattern, and the constant ones."""
-    counts = np.zeros(count, dtype=np.int64)
+    counts = np.zeros(count, dtype=np.int32)
     for edge in edges:  # those of one row come in the order of their ranks
         counts[edge.rows] = edge.rank + 1
-    indptr = np.zeros(count + 1, dtype=np.int64)
-    np.cumsum(counts[::-1] if adjoint_mode else counts, out=indptr[1:])
-    starts = indptr[-2::-1].copy() if adjoint_mode else indptr
+    indptr = np.zeros(count + 1, dtype=np.int32)
+    np.cumsum(counts[::-1] if adjoint_mode else counts, dtype=np.int32, out=indptr[1:])
+    starts = (indptr[-2::-1] if adjoint_mode else indptr).astype(np.int64)
     template = np.zeros(int(indptr[-1]))
     indices = np.zeros(template.size, dtype=np.int32)
     places = []
@@ -260,7 +258,7 @@ def _lay_out(
         places.append(here)
     if adjoint_mode:
         np.subtract(count - 1, indices, out=indices)
-    return places, indptr.astype(np.int32), indices, template
+    return places, indptr, indices, template
 
 
 def _recipe(edge: _Edges, places: IntArray) -> Recipe:
@@ -268,9 +266,7 @@ def _recipe(edge: _Edges, places: IntArray) -> Recipe:
     copied = _copied_operand(edge.partial, len(edge.operands))  # type: ignore[arg-type]
     if copied is not None:
         return Recipe(None, places, (edge.operands[copied],))
-    read = _operands_read(edge.partial, len(edge.operands))
-    operands = tuple(operand if i in read else None for i, operand in enumerate(edge.operands))
-    return Recipe(edge.partial, places, operands)  # type: ignore[arg-type]
+    return Recipe(edge.partial, places, edge.operands)  # type: ignore[arg-type]
 
 
 def _copied_operand(partial: Callable[..., Any], count: int) -> int | None:
