@@ -8,7 +8,7 @@ from typing import Any
 from tapesplit.execute import Callback
 from tapesplit.jacobian_function import JacobianFunction, Options
 from tapesplit.progress import both, progress_bar
-from tapesplit.validation import check_options
+from tapesplit.validation import check_helpers, check_options
 
 __all__ = ["JacobianFunction", "parallel_jacobian"]
 
@@ -86,10 +86,11 @@ def parallel_jacobian(
     Where local derivatives are finite, so is the result, and it is the same for every method up to rounding.
     Infinite and undefined local derivatives (``sqrt`` at 0, ``log`` at 0, NaN in the input) propagate by IEEE
     arithmetic, in which ``0 * inf`` is NaN: which entries become NaN depends on the order of the products,
-    hence on the plan. autograd's order is that of ``method="adjoint"``, but zeros that are known from the
-    structure are never multiplied here.
+    hence on the plan. autograd's order is that of ``method="adjoint"``, but it multiplies by more zeros.
 
-    ``fun`` must do all its work on the calling thread, as the order of the tape is the order of execution.
+    Jacobians may be computed on several threads at once. But ``fun`` must do all its work on the thread that
+    calls it, since the order of the tape is the order of execution, and no other thread should use autograd
+    directly meanwhile, since autograd's trace level belongs to the process.
 
     Examples
     --------
@@ -103,6 +104,7 @@ def parallel_jacobian(
            [0., 1.]])
     """
     check_options(argnum, machines, method, cost, memory_limit)
+    check_helpers(executor, callback)
     if progress:
         callback = both(callback, progress_bar()) if callback else progress_bar()
     options = Options(argnum, has_aux, machines, method, cost, memory_limit, executor, callback)

@@ -6,9 +6,10 @@ from typing import Any, Final
 import numpy as np
 
 from tapesplit.errors import InputTypeError, OutputTypeError
+from tapesplit.execute import Callback
 from tapesplit.tape import Tape
 
-__all__ = ["check_input", "check_options", "check_output", "positions"]
+__all__ = ["check_helpers", "check_input", "check_options", "check_output", "positions"]
 
 _METHODS: Final = ("auto", "dp", "heuristic", "exact", "tangent", "adjoint")
 _COSTS: Final = ("runtime", "fma")
@@ -38,6 +39,18 @@ def check_options(
             isinstance(limit, bool) or not isinstance(limit, (int, np.integer)) or limit < 1
         ):
             raise ValueError(f"{name} must be a positive integer or None, but got {limit!r}")
+
+
+def check_helpers(executor: Any, callback: Any) -> None:
+    """Check the objects that take part in an execution."""
+    kinds = [kind.__name__ for kind in type(executor).__mro__]
+    if executor is not None and (not hasattr(executor, "submit") or "ProcessPoolExecutor" in kinds):
+        raise TypeError(
+            f"executor must be a concurrent.futures executor of threads, but got {kinds[0]}: tapes cannot "
+            "leave their process"
+        )
+    if callback is not None and not isinstance(callback, Callback):
+        raise TypeError(f"callback must be a tapesplit.Callback, but got {type(callback).__name__}")
 
 
 def check_input(value: Any, position: int) -> None:

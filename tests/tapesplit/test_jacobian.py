@@ -3,6 +3,7 @@
 import functools
 import pickle
 import warnings
+from concurrent.futures import ProcessPoolExecutor
 
 import autograd.numpy as np
 import numpy as onp
@@ -270,6 +271,14 @@ def test_infinite_and_undefined_numbers(method):
         ({"argnum": (0, "y")}, TypeError, "argnum must be an integer"),
         ({"argnum": ()}, ValueError, "argnum is empty"),
         ({"method": "forward"}, ValueError, "method must be one of 'auto', 'dp', .* but got 'forward'"),
+        ({"cost": "time"}, ValueError, "cost must be one of .* but got 'time'"),
+        (
+            {"executor": 4},
+            TypeError,
+            "executor must be a concurrent.futures executor of threads, but got int",
+        ),
+        ({"executor": ProcessPoolExecutor()}, TypeError, "got ProcessPoolExecutor: tapes cannot leave"),
+        ({"callback": print}, TypeError, "callback must be a tapesplit.Callback, but got builtin"),
         ({"machines": 0}, ValueError, "machines must be a positive integer or None, but got 0"),
         ({"machines": -1}, ValueError, "machines must be"),
         ({"machines": 1.5}, ValueError, "machines must be"),
