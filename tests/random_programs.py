@@ -107,7 +107,7 @@ def _unary(values, a, b, _c):
 
 def _constant(values, a, b, c):
     shape = values[a % len(values)].shape
-    constant = onp.cos(onp.arange(b, b + max(onp.prod(shape, dtype=int), 1))).reshape(shape or ())
+    constant = onp.cos(onp.arange(b, b + onp.prod(shape, dtype=int))).reshape(shape)
     fun = (lambda x: constant * x, lambda x: x + constant, lambda x: constant - 0.5 * x)[c % 3]
     return (a % len(values),), fun
 
