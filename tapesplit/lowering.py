@@ -84,8 +84,7 @@ def compile_scalar_sweep(
     elements = number_elements(tape, structure, facts, order, len(chunk.sources))
     constants: list[Constants] = []
     edges = list(_collect_edges(tape, structure, facts, chunk, elements, constants))
-    places, indptr, indices, template = _lay_out(elements.unknowns, edges, adjoint_mode=adjoint_mode)
-    made = [_recipe(edge, here) for edge, here in zip(edges, places, strict=True) if callable(edge.partial)]
+    made, indptr, indices, template = _lay_out(elements.unknowns, edges, adjoint_mode=adjoint_mode)
     recipes, values = _gather_only_what_is_read(made, facts, order, elements, constants)
     ends = [
         elements.unknown[_ranges(elements.first[list(group)], facts.sizes[list(group)])]
@@ -238,8 +237,8 @@ def _occurrences(rows: IntArray) -> IntArray:
 
 def _lay_out(
     count: int, edges: list[_Edges], *, adjoint_mode: bool
-) -> tuple[list[IntArray], IntArray, IntArray, np.ndarray]:
-    """Lay the coefficients out row by row; return their places, the pattern, and the constant ones."""
+) -> tuple[list[Recipe], IntArray, IntArray, np.ndarray]:
+    """Lay the coefficients out row by row; return their recipes, the pattern, and the constant ones."""
     counts = np.zeros(count, dtype=np.int32)
     for edge in edges:  # those of one row come in the order of their ranks
         counts[edge.rows] = edge.rank + 1
@@ -248,17 +247,18 @@ def _lay_out(
     starts = (indptr[-2::-1] if adjoint_mode else indptr).astype(np.int64)
     template = np.zeros(int(indptr[-1]))
     indices = np.zeros(template.size, dtype=np.int32)
-    places = []
+    recipes = []
     for edge in edges:
         here = starts[edge.rows]
         here += edge.rank
         indices[here] = edge.columns
-        if not callable(edge.partial):
+        if callable(edge.partial):
+            recipes.append(_recipe(edge, here))
+        else:
             template[here] = edge.partial
-        places.append(here)
     if adjoint_mode:
         np.subtract(count - 1, indices, out=indices)
-    return places, indptr, indices, template
+    return recipes, indptr, indices, template
 
 
 def _recipe(edge: _Edges, places: IntArray) -> Recipe:
@@ -303,25 +303,25 @@ def _gather_only_what_is_read(
         [facts.sizes[order], [group.size * len(group.entries) for group in constants]]
     ).astype(int)
     starts = np.cumsum(sizes) - sizes
-    source = np.arange(int(sizes.sum()))
-    source[: elements.origin.size] = elements.origin  # a moved element has the value of its origin
-    constant = np.flatnonzero(elements.origin < 0)
-    source[constant] = constant
+    total = int(sizes.sum())
+    # a moved element has the value of its origin
+    source = np.append(elements.origin, np.arange(elements.origin.size, total, dtype=np.int32))
     recipes = [_readdressed(recipe, source) for recipe in recipes]
-    read = np.zeros(source.size, dtype=np.bool_)
+    read = np.zeros(total, dtype=np.bool_)
     for recipe in recipes:
         for operand in recipe.operands:
             if operand is not None:
                 read[operand] = True
-    sums = np.zeros(source.size + 1, dtype=np.int64)
-    np.cumsum(read, out=sums[1:])
-    needed = sums[starts + sizes] > sums[starts]
+    needed = sizes > 0
+    needed[needed] = np.logical_or.reduceat(read, starts[needed])
     is_array = np.array([form not in _NUMBERS for form in facts.forms])[facts.form[order]]
     values = np.flatnonzero(needed[: order.size])
     scalars, arrays = values[~is_array[values]], values[is_array[values]]
     kept = np.concatenate([scalars, arrays, order.size + np.flatnonzero(needed[order.size :])])
-    address = np.zeros(source.size, dtype=np.int64)
-    address[_ranges(starts[kept], sizes[kept])] = np.arange(int(sizes[kept].sum()))
+    shift = np.zeros(sizes.size, dtype=np.int64)
+    shift[kept] = np.cumsum(sizes[kept]) - sizes[kept] - starts[kept]
+    address = np.repeat(shift, sizes)
+    address += np.arange(total, dtype=np.int32)
     table = ValueTable(
         tuple(order[scalars].tolist()),
         tuple(order[arrays].tolist()),
