@@ -18,7 +18,7 @@ from tapesplit.leaves import derivative_dtype
 from tapesplit.plan import JacobianPlan
 from tapesplit.plan_cache import CacheInfo, PlanCache
 from tapesplit.planning import make_plan
-from tapesplit.record import own_values, record
+from tapesplit.record import own_values, record, record_with_lines
 from tapesplit.structure import structure_of
 from tapesplit.tape import Tape
 from tapesplit.tracing import tracing_lock
@@ -83,7 +83,7 @@ class JacobianFunction:
 
         With ``has_aux``, return the pair ``(jacobian, aux)``.
         """
-        _, jacobian, aux = self._computed(args, kwargs)
+        _, jacobian, aux = self._computed(args, kwargs, with_value=self._options.has_aux)
         return (jacobian, aux) if self._options.has_aux else jacobian
 
     def value_and_jacobian(self, *args: Any, **kwargs: Any) -> tuple[Any, Any]:
@@ -108,17 +108,21 @@ class JacobianFunction:
         >>> parallel_jacobian(lambda x: x * x).value_and_jacobian(np.array([3.0]))
         (array([9.]), array([[6.]]))
         """
-        value, jacobian, aux = self._computed(args, kwargs)
+        value, jacobian, aux = self._computed(args, kwargs, with_value=True)
         return ((value, aux) if self._options.has_aux else value), jacobian
 
-    def _computed(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any, Any]:
-        """Return value, Jacobian and auxiliary result."""
+    def _computed(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any], *, with_value: bool
+    ) -> tuple[Any, Any, Any]:
+        """Return value, Jacobian and auxiliary result; the value only if it is asked for or free."""
         try:
             with _without_garbage_collection():
                 tape, aux = self._recorded(args, kwargs)
                 return tape.value, self.of_tape(tape), aux
         except NestedTraceError:
-            return self._by_autograd((*self._bound, *args), kwargs)
+            with tracing_lock():
+                value, aux = self._value((*self._bound, *args), kwargs) if with_value else (None, None)
+                return value, self._by_autograd((*self._bound, *args), kwargs), aux
 
     def tape(self, *args: Any, **kwargs: Any) -> Tape:
         """Record one call, for `of_tape`.
@@ -191,14 +195,14 @@ class JacobianFunction:
         >>> parallel_jacobian(lambda x: np.sin(x) * x[0]).plan(np.ones(3)).baselines
         {'tangent': 27, 'adjoint': 27}
         """
-        tape = self.tape(*args, **kwargs)
+        tape, _ = self._recorded(args, kwargs, record_with_lines)
         if _is_trivial(tape):
             depends = "does not depend" if tape.output is None else "depends"
             raise NothingToPlanError(
                 f"the Jacobian of {tape.name} needs no plan here: its value has shape "
                 f"{np.shape(tape.value)}, its input {tape.shape(0)}, and the value {depends} on it"
             )
-        return self._plan_for(tape)
+        return replace(self._plan_for(tape), lines=tape.lines)
 
     def explain_miss(self, *args: Any, **kwargs: Any) -> str | None:
         """Say why a call with these arguments would need a new plan; None if it would reuse one.
@@ -240,18 +244,20 @@ class JacobianFunction:
         name = getattr(self, "__qualname__", self._fun)
         return f"<Jacobian of {name} with respect to argument {self._options.argnum}>"
 
-    def _recorded(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Tape, Any]:
+    def _recorded(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any], recorder: Callable[..., Tape] = record
+    ) -> tuple[Tape, Any]:
         """Record one call; check that it has a dense real Jacobian."""
         args = (*self._bound, *args)
         for position in positions(self._options.argnum):
             if -len(args) <= position < len(args):
                 check_input(args[position], position)
         if not self._options.has_aux:
-            tape, aux = record(self._fun, *args, argnum=self._options.argnum, **kwargs), None
+            tape, aux = recorder(self._fun, *args, argnum=self._options.argnum, **kwargs), None
         else:
             extra: list[Any] = []
             fun = _splitting_aux(self._fun, extra)
-            tape = record(fun, *args, argnum=self._options.argnum, **kwargs)
+            tape = recorder(fun, *args, argnum=self._options.argnum, **kwargs)
             aux = own_values(extra[0], tape)
         check_output(tape)
         return tape, aux
@@ -288,17 +294,20 @@ class JacobianFunction:
             column += np.size(value)
         return self._options.packed(jacobians)
 
-    def _by_autograd(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any, Any]:
+    def _value(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any]:
+        """Return the function's value and its auxiliary result."""
+        result = self._fun(*args, **kwargs)
+        return result if self._options.has_aux else (result, None)
+
+    def _by_autograd(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Leave a derivative of a derivative to autograd, which traces all levels at once."""
-        with tracing_lock():
-            value, fun, aux = self._fun(*args, **kwargs), self._fun, None
-            if self._options.has_aux:
-                fun, (value, aux) = _splitting_aux(self._fun, []), value
-            jacobians = [
+        fun = _splitting_aux(self._fun, []) if self._options.has_aux else self._fun
+        return self._options.packed(
+            [
                 autograd.jacobian(fun, int(position))(*args, **kwargs)
                 for position in positions(self._options.argnum)
             ]
-        return value, self._options.packed(jacobians), aux
+        )
 
 
 def _splitting_aux(fun: Callable[..., Any], extra: list[Any]) -> Callable[..., Any]:
