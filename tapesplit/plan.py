@@ -89,6 +89,8 @@ class JacobianPlan:
         Why the plan has this form, in a few words.
     multiplies
         Whether there are matrix products large enough for BLAS to use threads of its own.
+    lines
+        For each tape entry the user's line of code, "file.py:12"; noted by `JacobianFunction.plan` only.
 
     Examples
     --------
@@ -112,6 +114,7 @@ class JacobianPlan:
     shapes: tuple[tuple[int, ...], ...]
     reason: str
     multiplies: bool = True
+    lines: tuple[str, ...] = ()
 
     @property
     def makespan(self) -> int:

@@ -8,6 +8,7 @@ import gc
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,10 +16,11 @@ from autograd.tracer import Box, box_type_mappings, isbox, trace_stack
 
 from tapesplit.boxes import TapeNode, boxes_in_place
 from tapesplit.errors import InputTypeError, NestedTraceError, OutputTypeError
+from tapesplit.source_lines import LinedEntries
 from tapesplit.tape import Tape
 from tapesplit.tracing import tracing_lock
 
-__all__ = ["own_values", "record"]
+__all__ = ["own_values", "record", "record_with_lines"]
 
 
 @contextmanager
@@ -77,11 +79,30 @@ def record(fun: Callable[..., Any], *args: Any, argnum: int | Sequence[int] = 0,
     >>> len(tape), tape.output, tape.label(1)
     (3, 2, 'sin')
     """
+    return _recorded([], fun, args, kwargs, argnum)
+
+
+def record_with_lines(
+    fun: Callable[..., Any], *args: Any, argnum: int | Sequence[int] = 0, **kwargs: Any
+) -> Tape:
+    """Do what `record` does, and note the user's line of code for each entry in ``lines`` of the tape."""
+    entries = LinedEntries()
+    tape = _recorded(entries, fun, args, kwargs, argnum)
+    return replace(tape, lines=tuple(entries.lines))
+
+
+def _recorded(
+    entries: list[tuple[Any, ...]],
+    fun: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    argnum: int | Sequence[int],
+) -> Tape:
+    """Record into a list of entries."""
     name = getattr(fun, "__qualname__", None) or getattr(fun, "__name__", None) or type(fun).__name__
     argnums = _positions(argnum, len(args), name)
     if any(map(isbox, (*args, *kwargs.values()))):
         raise NestedTraceError(_NESTED.format(name))
-    entries: list[tuple[Any, ...]] = []
     boxed = list(args)
     with _tracing() as level:
         for position in argnums:
@@ -101,7 +122,7 @@ def record(fun: Callable[..., Any], *args: Any, argnum: int | Sequence[int] = 0,
     if isinstance(node, TapeNode) and node.entries is entries:
         return Tape(entries, len(argnums), node.index, result._value, name)
     _check_constant_result(result, name)
-    warnings.warn("Output seems independent of input.", UserWarning, stacklevel=2)
+    warnings.warn("Output seems independent of input.", UserWarning, stacklevel=3)
     return Tape(entries, len(argnums), None, result, name)
 
 

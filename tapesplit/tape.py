@@ -49,6 +49,8 @@ class Tape:
         The function's value.
     name
         Name of the function, for messages and reports.
+    lines
+        For each entry the user's line of code that made it, as "file.py:12"; empty if they were not noted.
 
     Examples
     --------
@@ -69,6 +71,7 @@ class Tape:
     output: int | None
     value: Any
     name: str = "function"
+    lines: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         return len(self.entries)

@@ -177,7 +177,7 @@ def _group(plan: JacobianPlan, vertices: Sequence[int], chunk: int, depth: int) 
         int(graph.edges[list(vertices)].sum()),
         int(np.maximum(graph.widths[list(vertices)], 0).sum()),
     )
-    where = "" if chunk < 0 else f"|E| {count(edges)}\nchunk {chunk + 1}"
+    where = "" if chunk < 0 else f"|E| {count(edges)}\nchunk {chunk + 1}{_source(plan, entries)}"
     if len(entries) == 1:
         name, shape = primitive_name(plan, entries[0]), _form_text(plan.structure.forms[entries[0]])
         tip = f"entry {entries[0]}: {name}\nvalue {shape}\n{where}".rstrip()
@@ -187,6 +187,13 @@ def _group(plan: JacobianPlan, vertices: Sequence[int], chunk: int, depth: int) 
     kinds = names.split(", ")
     first = kinds[0] if len(kinds) == 1 else f"{count(len(entries))} operations"
     return Group(entries, chunk, depth, (shorten(first, 15), f"{count(width)} elements"), tip)
+
+
+def _source(plan: JacobianPlan, entries: Sequence[int]) -> str:
+    """Name the user's lines of code, if the plan has them."""
+    lines = list(dict.fromkeys(plan.lines[entry] for entry in entries)) if plan.lines else []
+    shown = ", ".join(lines[:3]) + (", …" if len(lines) > 3 else "")
+    return f"\n{shown}" if shown else ""
 
 
 def _form_text(form: object) -> str:
