@@ -69,7 +69,7 @@ def _std_weights(ans: Any, x: Any, axis: Any, ddof: int = 0) -> Any:
 
 
 def _product_weights(ans: Any, x: Any, axis: Any) -> Any:
-    """Product of the other elements. autograd divides by each element, so that it has NaN where one is zero."""
+    """Product of the other elements; autograd divides by each one and has NaN where it is zero."""
     zero = np.equal(x, 0)
     if not zero.any():
         return ans / x

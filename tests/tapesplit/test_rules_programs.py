@@ -1,7 +1,7 @@
 """Random programs of many primitives, heavy in fan-out and fan-in: their Jacobians equal those of autograd.
 
-A program is a list of steps; each takes operands from the values so far, so that values are read several times, also by one operation.
-All values have one of three shapes that broadcast together.
+A program is a list of steps; each takes operands from the values so far, so that values are read several
+times, also by one operation. All values have one of three shapes that broadcast together.
 """
 
 import autograd

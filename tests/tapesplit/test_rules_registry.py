@@ -235,7 +235,7 @@ def test_complex_intermediates_of_a_real_function(fun):
         (anp.sqrt, np.array([0.0, 4.0])),
         (anp.log, np.array([0.0, 1.0])),
         (lambda x: x / 0.0, np.array([1.0, 2.0])),
-        (lambda x: anp.linalg.norm(x), np.zeros(3)),
+        (anp.linalg.norm, np.zeros(3)),
         (lambda x: 1.0 / x, 0.0),
         (anp.log, 0.0),
     ],
