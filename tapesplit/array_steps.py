@@ -104,7 +104,9 @@ class BulkStep:
             return _scaled_rows(T, matrix.T)  # type: ignore[arg-type]
         T = _dense(T)
         rows = _called(self.rule.tangents.get(argnum), T.rows, entry)
-        return Rows(T.start, loop_tangent(T.rows, entry, argnum) if rows is NotImplemented else rows)
+        if rows is NotImplemented:
+            rows = loop_tangent(T.rows, entry, argnum)
+        return Rows(T.start, real_like(rows, entry.value))
 
     def adjoint(self, tape: Tape, A: Batch, seeds: Seeds) -> None:
         """Carry adjoints to each active argument."""
@@ -133,7 +135,7 @@ class BulkStep:
             return _scaled_rows(A, matrix)  # type: ignore[arg-type]
         A = _dense(A)
         rows = _called(self.rule.adjoints.get(argnum), A.rows, entry)
-        return None if rows is NotImplemented else Rows(A.start, rows)
+        return None if rows is NotImplemented else Rows(A.start, real_like(rows, entry.args[argnum]))
 
 
 Step = MapStep | ClusterStep | BulkStep

@@ -272,6 +272,34 @@ def nested_array_of_scalars(x):
     return np.array([[x[0, 0], x[1, 1] * 2.0], [x[2, 2], x[0, 1] * x[1, 0]]])
 
 
+@program(numbers(4))
+def python_builtins(x):
+    a, b, *_ = x
+    lowest = np.array(sorted(x))
+    return lowest * max(a, b) * sum(x) * len(x) + np.array([y % 0.3 for y in reversed(x)])
+
+
+@program(numbers(4))
+def methods_of_arrays(x):
+    y = x.sum() * x.mean() * x.max() * x.cumsum() * x.prod() * x.var() * x.std() * x.min()
+    return (y.reshape(2, 2).T @ x.reshape(2, 2)).flatten() * x.shape[0] * x.ndim
+
+
+@program(numbers(4))
+def comparisons_as_numbers(x):
+    return (x > 0.5) * x + (x < 0.5) * 2.0 * x + np.select([x > 0.8, x < 0.4], [x * 2.0, x**2])
+
+
+@program(numbers(4))
+def powers(x):
+    return x**-1 + x**-2.5 + 2**x + x**x + (x * 0.0) ** 2 + np.abs(x - 0.3)
+
+
+@program(numbers(4))
+def numpys_own_functions(x):
+    return onp.sin(x) + onp.exp(-x) * onp.arange(4) / onp.full(4, 100, onp.int8)
+
+
 # Indexing and movement
 
 
@@ -411,6 +439,30 @@ def complex_intermediates(x):
 def complex_numbers_inside(x):
     z = x + 1j * x[::-1]
     return np.concatenate([np.real(z * z), np.imag(np.exp(z)), np.angle(z)])
+
+
+@program(numbers(4))
+def complex_products_of_real_values(x):
+    weights = onp.ones((3, 4)) * (1 + 1j)
+    z = np.dot(np.conj(x + 1j * x[::-1]), x * 1j + 1)
+    return np.concatenate([np.real(weights @ (x * (2 - 1j))), np.imag(weights @ x), np.real(z) * x])
+
+
+@program(numbers(4))
+def complex_movements(x):
+    z = np.where(x > 0.5, x * 1j, x + 0j) * (2 - 1j)
+    return np.concatenate([np.abs(z[1:3]), np.imag(np.concatenate([z, x + 0j]) ** 2), np.real(np.roll(z, 1))])
+
+
+@program(numbers(4))
+def complex_reductions(x):
+    z = x + 1j * x**2
+    return np.array([np.var(z), np.real(np.sum(z * z)), np.abs(z[0] * z[1]), np.imag(np.mean(z))])
+
+
+@program(numbers(4))
+def real_complex_real(x):
+    return np.real(np.sin(x) * 1j * 1j) + np.cos(x) * np.abs(np.exp(1j * x) * x + np.sum(x))
 
 
 @program(numbers(4))
