@@ -14,7 +14,7 @@ from typing import Final
 
 import numpy as np
 
-from tapesplit.graph import IntArray, TapeGraph
+from tapesplit.graph import IntArray, TapeGraph, follow
 
 __all__ = ["Coarsening", "coarsen"]
 
@@ -110,12 +110,7 @@ def _merge_targets(graph: TapeGraph, share: IntArray) -> IntArray:
     mergeable[list(graph.outputs)] = False
     delay = parents_width <= capacities
     haste = (source[reader] == vertices) & (capacities > capacities[reader])
-    target = np.where(mergeable & (delay | haste), reader, vertices)
-    while True:
-        further = target[target]
-        if np.array_equal(further, target):
-            return target
-        target = further
+    return follow(np.where(mergeable & (delay | haste), reader, vertices))
 
 
 def _only(size: int, at: IntArray, neighbor: IntArray) -> IntArray:

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tapesplit.facts import TapeFacts, calls_by_kind, coded, equal_rows
+from tapesplit.graph import follow
 from tapesplit.rules import Movement, getitem, index_map
 from tapesplit.structure import Structure, hashable
 from tapesplit.tape import Tape
@@ -54,7 +55,7 @@ def number_elements(
     is_move = np.array([isinstance(kind.rule, Movement) for kind in facts.kinds])[facts.kind[order]]
     is_move[:sources] = False
     _trace_moves(tape, structure, facts, first, order[is_move], origin)
-    _follow(origin)
+    origin = follow(origin)
     elements = np.arange(count, dtype=np.int32)
     computed = origin[:-1] == elements
     rank = np.append(np.cumsum(computed, dtype=np.int32) - 1, np.int32(-1))
@@ -98,13 +99,3 @@ def _is_number_of_vector(structure: Structure, index: int) -> bool:
         and structure.primitives[index] is getitem
         and len(structure.forms[structure.parents[index][0]]) == 1
     )
-
-
-def _follow(origin: IntArray) -> None:
-    """Replace the origin of each moved element by the origin of that, until it was not moved."""
-    moved = np.flatnonzero(origin[:-1] != np.arange(origin.size - 1, dtype=np.int32))
-    while moved.size:
-        before = origin[moved]
-        behind = origin[before]
-        origin[moved] = behind
-        moved = moved[behind != before]

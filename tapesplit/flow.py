@@ -206,7 +206,8 @@ def _scipy_flow(network: _Network) -> tuple[int, BoolArray, BoolArray]:
     capacity.sum_duplicates()
     capacity.data = np.minimum(capacity.data, most).astype(np.int32)
     result = maximum_flow(capacity, _SUPPLY, _SINK)
-    residual = csr_array(csr_array(capacity - result.flow) > 0)
+    residual = csr_array(capacity - result.flow)
+    residual.eliminate_zeros()
     from_source, to_sink = np.zeros((2, network.nodes), dtype=np.bool_)
     from_source[breadth_first_order(residual, _SOURCE, return_predecessors=False)] = True
     to_sink[breadth_first_order(csr_array(residual.T), _SINK, return_predecessors=False)] = True

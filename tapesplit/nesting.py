@@ -119,15 +119,16 @@ def spread_nested(family: CutFamily, needed: list[int], most: int) -> list[int]:
     """
     last = len(family.widths) - 1
     width, spent = _width_and_spent(family)
-    comparable = np.isfinite(np.minimum(spent, spent.T))
+    spent = np.minimum(spent, spent.T)
     chosen = [0, *needed, last]
+    nearest = spent[chosen].min(axis=0)
+    nearest[np.isinf(spent[chosen]).any(axis=0)] = 0
     while len(chosen) <= most:
-        nearest = np.minimum(spent[chosen].min(axis=0), spent[:, chosen].min(axis=1))
-        score = np.where(comparable[chosen].all(axis=0), nearest / width, 0)
-        best = int(np.argmax(score))
-        if score[best] <= 0:
+        best = int(np.argmax(nearest / width))
+        if nearest[best] <= 0:
             break
         chosen.append(best)
+        nearest = np.where(np.isinf(spent[best]), 0, np.minimum(nearest, spent[best]))
     return sorted(chosen[1 : len(needed) + 1] + chosen[len(needed) + 2 :])
 
 

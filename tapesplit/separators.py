@@ -6,7 +6,7 @@ from typing import Final, Literal
 
 import numpy as np
 from scipy.sparse import csr_array
-from scipy.sparse.csgraph import breadth_first_order, connected_components
+from scipy.sparse.csgraph import breadth_first_order
 
 from tapesplit.candidates import (
     candidate_prefixes,
@@ -17,7 +17,7 @@ from tapesplit.candidates import (
 )
 from tapesplit.coarsen import coarsen
 from tapesplit.flow import FLOW_BUDGET, MinimumCut, carries_flow, minimum_cut
-from tapesplit.graph import BoolArray, IntArray, TapeGraph, frontier, frontier_widths, tape_ranks
+from tapesplit.graph import BoolArray, IntArray, TapeGraph, follow, frontier, frontier_widths, tape_ranks
 from tapesplit.nesting import CutFamily, choose_nested, cut_family, spread_nested
 
 __all__ = ["Separator", "assign_chunks", "chunk_edges", "find_separators"]
@@ -241,8 +241,8 @@ def assign_chunks(graph: TapeGraph, separators: tuple[Separator, ...]) -> IntArr
 
     Notes
     -----
-    Without the vertices of the separators the graph falls into components that each lie within one chunk: an
-    edge between two chunks would bypass the separator between them. Takes O(n + e).
+    A vertex outside the separators is in the chunk of any child: an edge between two chunks would bypass
+    the separator between them. Takes O(e + n log d) for chunks of depth d.
 
     Examples
     --------
@@ -260,15 +260,11 @@ def assign_chunks(graph: TapeGraph, separators: tuple[Separator, ...]) -> IntArr
     chunks[list(graph.inputs)] = 0
     if not last:
         return chunks
-    cut = chunks < last
-    inner = ~cut[graph.child] & ~cut[graph.parent]
-    arcs = (graph.parent[inner], graph.child[inner])
-    matrix = csr_array((np.ones(len(arcs[0]), dtype=np.int8), arcs), shape=(graph.size, graph.size))
-    count, component = connected_components(matrix, directed=True, connection="weak")
-    leaving = cut[graph.child] & ~cut[graph.parent]
-    chunk_of = np.full(count, last, dtype=np.int64)
-    chunk_of[component[graph.parent[leaving]]] = chunks[graph.child[leaving]]
-    return np.where(cut, chunks, chunk_of[component])
+    known = np.flatnonzero(chunks < last)
+    step = np.arange(graph.size)
+    step[graph.parent] = graph.child
+    step[known] = known
+    return chunks[follow(step)]
 
 
 def chunk_edges(graph: TapeGraph, chunks: IntArray) -> IntArray:
