@@ -587,6 +587,7 @@ cases(
     (real(2, 3, 4),),
 )
 case(linalg._primitive_norm, real(3, 4), axis=-1)
+case(linalg._primitive_norm, real(3, 4), keepdims=True)
 case(linalg._primitive_norm, real(3, 3), ord="nuc")
 cases(linalg.cholesky, (spd(3, 3),), (spd(2, 3, 3),), (spd(1, 1),), (spd(3, 3) + 0j,))
 cases(linalg.pinv, (real(3, 3),), (real(4, 3),), (real(2, 4),), (real(2, 4, 3),))
@@ -667,6 +668,7 @@ beyond(anp.einsum, "iij->j", real(2, 2, 3))
 beyond(anp.einsum, "i,i", complexes(3), real(3))
 beyond(anp.einsum, real(3, 3), [0, 0], [0])
 beyond(linalg._primitive_norm, real(2, 3, 4), None, (-2, -1))
+beyond(linalg._primitive_norm, real(3, 4), axis=1, keepdims=True)
 beyond(linalg.solve, regular(4, 3, 3), real(3))
 for primitive in (fft.rfft, fft.irfft):
     beyond(primitive, real(6, 4), n=4, axis=0, norm="forward")  # wrong: scaled as if norm were None

@@ -26,7 +26,7 @@ def solve_columns(a: np.ndarray, B: np.ndarray) -> np.ndarray:
     if a.ndim > B.ndim - 1:
         B = B.reshape(B.shape[:1] + (1,) * (a.ndim - B.ndim + 1) + B.shape[1:])
     wide = np.moveaxis(B, 0, -1)
-    X = np.linalg.solve(a, wide.reshape(*wide.shape[:-2], -1))
+    X = np.linalg.solve(a, wide.reshape(*wide.shape[:-2], wide.shape[-2] * wide.shape[-1]))
     return np.moveaxis(X.reshape(*X.shape[:-1], *wide.shape[-2:]), -1, 0)
 
 
@@ -124,12 +124,26 @@ def _norm_weights(ans: Any, x: np.ndarray, order: Any, axis: Any) -> Any:
     return np.conj(x) * np.abs(x) ** (order - 2) / wide ** (order - 1)
 
 
-def _norm_tangent(T: np.ndarray, ans: Any, x: np.ndarray, ord: Any = None, axis: Any = None) -> Any:  # noqa: A002 (NumPy's name)
+def _norm_tangent(
+    T: np.ndarray,
+    ans: Any,
+    x: np.ndarray,
+    ord: Any = None,  # noqa: A002 (NumPy's name)
+    axis: Any = None,
+    keepdims: bool = False,
+) -> Any:
     weights = _norm_weights(ans, x, ord, axis)
     return NotImplemented if weights is None else real_like(reduce_batch(T * weights, ans, axis), ans)
 
 
-def _norm_adjoint(A: np.ndarray, ans: Any, x: np.ndarray, ord: Any = None, axis: Any = None) -> Any:  # noqa: A002 (NumPy's name)
+def _norm_adjoint(
+    A: np.ndarray,
+    ans: Any,
+    x: np.ndarray,
+    ord: Any = None,  # noqa: A002 (NumPy's name)
+    axis: Any = None,
+    keepdims: bool = False,
+) -> Any:
     weights = _norm_weights(ans, x, ord, axis)
     return NotImplemented if weights is None else spread(A, x, axis) * weights
 
