@@ -1,6 +1,6 @@
 """Steps of array sweeps: stacked directions go through one operation, or merged elementwise ones."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 from typing import Any
 
@@ -132,7 +132,8 @@ class BulkStep:
         """Carry adjoints to one argument; None without a vector rule."""
         matrix = local_matrix(entry, argnum) if isinstance(A, Diagonal) else None
         if matrix is not None:
-            return _scaled_rows(A, matrix)  # type: ignore[arg-type]
+            scaled = _scaled_rows(A, matrix)  # type: ignore[arg-type]
+            return replace(scaled, rows=real_like(scaled.rows, entry.args[argnum]))
         A = _dense(A)
         rows = _called(self.rule.adjoints.get(argnum), A.rows, entry)
         return None if rows is NotImplemented else Rows(A.start, real_like(rows, entry.args[argnum]))
@@ -157,7 +158,7 @@ def _dense(batch: Batch) -> Rows:
 
 
 def _as_precise(arg: Any, value: Any) -> Any:
-    """Return an operand in the type of the result: a formula of less precise operands alone would lose digits."""
+    """Return an operand in the type of the result: formulas of less precise ones alone lose digits."""
     dtype, wanted = getattr(arg, "dtype", None), getattr(value, "dtype", None)
     if dtype is wanted or dtype is None or wanted is None or dtype.kind not in "fiu" or wanted.kind != "f":
         return arg
