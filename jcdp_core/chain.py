@@ -85,7 +85,8 @@ class JacobianChain:
     Raises
     ------
     InvalidChainError
-        If there is no link, or the outputs of one are not the inputs of the next.
+        If there is no link, if one is something else, or if the outputs of one are not the inputs of the
+        next.
 
     References
     ----------
@@ -105,6 +106,9 @@ class JacobianChain:
         object.__setattr__(self, "links", tuple(self.links))
         if not self.links:
             raise InvalidChainError("the chain has no links; give at least one ElementalJacobian")
+        for number, link in enumerate(self.links, start=1):
+            if not isinstance(link, ElementalJacobian):
+                raise InvalidChainError(f"link {number} is {link!r}; give an ElementalJacobian(n, m, edges)")
         for number, (link, following) in enumerate(pairwise(self.links), start=1):
             if link.m != following.n:
                 raise InvalidChainError(

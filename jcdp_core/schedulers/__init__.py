@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 from jcdp_core.errors import SolverError
+from jcdp_core.limits import seconds_or_none
 from jcdp_core.schedulers.branch_and_bound import branch_and_bound
 from jcdp_core.schedulers.list_scheduling import highest_level_first, hu
 from jcdp_core.schedulers.scheduling import Scheduling
@@ -49,7 +50,7 @@ def schedule_sequence(
     Raises
     ------
     SolverError
-        If the method is unknown or the number of machines is out of range.
+        If the method is unknown, or the number of machines or the time limit is out of range.
 
     References
     ----------
@@ -65,4 +66,4 @@ def schedule_sequence(
     if method not in SCHEDULERS:
         names = ", ".join(map(repr, sorted(SCHEDULERS)))
         raise SolverError(f"there is no scheduler {method!r}; choose one of {names}")
-    return SCHEDULERS[method](sequence, machines, time_limit)
+    return SCHEDULERS[method](sequence, machines, seconds_or_none(time_limit, "time_limit"))

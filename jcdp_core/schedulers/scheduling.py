@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from jcdp_core.errors import SolverError
+from jcdp_core.limits import positive_or_none
 from jcdp_core.schedule import Schedule, Task
 from jcdp_core.sequence import EliminationSequence
 
@@ -55,7 +55,7 @@ def machine_count(sequence: EliminationSequence, machines: int | None) -> int:
     Raises
     ------
     SolverError
-        If the number is below 1.
+        If it is no integer or below 1.
 
     Examples
     --------
@@ -65,11 +65,7 @@ def machine_count(sequence: EliminationSequence, machines: int | None) -> int:
     >>> machine_count(sequence, None)
     1
     """
-    if machines is None:
-        return sum(not needed for needed in sequence.predecessors)
-    if machines < 1:
-        raise SolverError(f"machines is {machines!r}; give an int ≥ 1, or None for unlimited")
-    return machines
+    return positive_or_none(machines, "machines") or sum(not needed for needed in sequence.predecessors)
 
 
 def tails(sequence: EliminationSequence) -> tuple[int, ...]:

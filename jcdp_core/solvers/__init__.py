@@ -43,8 +43,8 @@ def solve(
     machines : int or None, optional
         Number of machines; None for as many as can be used.
     method : str, optional
-        Name of the solver: `"dp"` is the dynamic program of the paper, `"brute_force"` tries everything (at
-        most 5 links); `sorted(SOLVERS)` lists them all.
+        Name of the solver: `"dp"` is the dynamic program of the paper, `"heuristic"` is never worse and
+        mostly optimal, `"exact"` proves the optimum, `"brute_force"` tries everything (at most 5 links).
     matrix_free : bool, optional
         Whether tangent and adjoint eliminations are allowed; else only accumulations and products.
     memory_limit : int, optional

@@ -5,6 +5,7 @@ types.
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import TypeAlias
 
 from jcdp_core.errors import SolverError
@@ -60,21 +61,30 @@ def solve_brute_force(problem: Problem) -> Solution:
     if problem.shared_memory and problem.memory_limit is not None and problem.machines != 1:
         raise SolverError("brute force gives each step one machine; use method='dp' for shared memory")
     problem.check_feasible()
-    machines = problem.machines or len(chain)
     best: tuple[EliminationSequence, Schedule] | None = None
     nodes = 0
+    useful = min(problem.machines or len(chain), len(chain))
     for steps in _sequences(problem, 0, len(chain)):
         sequence = EliminationSequence.from_operations(chain, steps)
         predecessors = sequence.predecessors
         for order in _orders(predecessors, ()):
             nodes += 1
-            schedule = _place_in_order(sequence.costs, predecessors, order, machines)
+            schedule = _place_in_order(sequence.costs, predecessors, order, useful)
             if best is None or schedule.makespan < best[1].makespan:
                 best = sequence, schedule
     assert best is not None  # noqa: S101 - feasible problems have a sequence; tells the type checker
-    makespan = best[1].makespan
+    sequence, schedule = best[0], replace(best[1], machines=problem.machines or useful)
+    makespan = schedule.makespan
     return Solution(
-        chain, *best, makespan, makespan, True, "brute_force", nodes=nodes, machines=problem.machines
+        chain,
+        sequence,
+        schedule,
+        makespan,
+        makespan,
+        True,
+        "brute_force",
+        nodes=nodes,
+        machines=problem.machines,
     )
 
 

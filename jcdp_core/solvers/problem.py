@@ -1,10 +1,10 @@
 """What a solver is asked: a chain, its machines, and the constraints that decide which steps are allowed."""
 
-import operator
 from dataclasses import dataclass
 
 from jcdp_core.chain import JacobianChain
 from jcdp_core.errors import InfeasibleError, SolverError
+from jcdp_core.limits import positive_or_none, seconds_or_none
 
 __all__ = ["Problem"]
 
@@ -54,9 +54,8 @@ class Problem:
     def __post_init__(self) -> None:
         """Check the settings."""
         for name in ("machines", "memory_limit"):
-            object.__setattr__(self, name, _positive_or_none(getattr(self, name), name))
-        if self.time_limit is not None and not self.time_limit > 0:
-            raise SolverError(f"time_limit is {self.time_limit!r}; give seconds > 0, or None for no limit")
+            object.__setattr__(self, name, positive_or_none(getattr(self, name), name))
+        object.__setattr__(self, "time_limit", seconds_or_none(self.time_limit, "time_limit"))
         if self.shared_memory and self.machines is None:
             raise SolverError(
                 "shared_memory=True with machines=None leaves memory unlimited; give a number of machines"
@@ -170,16 +169,3 @@ class Problem:
                 f"link {index + 1} has no tangent mode, and its adjoint tapes {link.edges} edges where "
                 f"{self.edge_limit(pool_size)} are allowed; raise memory_limit or provide a tangent mode"
             )
-
-
-def _positive_or_none(value: object, name: str) -> int | None:
-    """Return the value as a Python integer or None, or say what is wrong with it."""
-    if value is None:
-        return None
-    try:
-        number = operator.index(value)  # type: ignore[arg-type]  # the exception is the check
-    except TypeError:
-        number = 0
-    if number < 1 or isinstance(value, bool):
-        raise SolverError(f"{name} is {value!r}; give an int ≥ 1, or None for no limit")
-    return number

@@ -58,6 +58,11 @@ def test_neighbors_must_fit():
         JacobianChain((ElementalJacobian(3, 2, 7), ElementalJacobian(4, 5, 11)))
 
 
+def test_links_are_elemental_jacobians():
+    with pytest.raises(InvalidChainError, match=r"link 1 is \(3, 2, 7\); give an ElementalJacobian"):
+        JacobianChain(((3, 2, 7),))
+
+
 def test_a_chain_has_links():
     with pytest.raises(InvalidChainError, match="no links"):
         JacobianChain(())

@@ -152,5 +152,8 @@ def test_unknown_schedulers_and_numbers_of_machines():
         SolverError, match="no scheduler 'list'; choose one of 'branch_and_bound', 'highest_level_first'"
     ):
         schedule_sequence(sequence, method="list")
-    with pytest.raises(SolverError, match="machines is 0"):
-        schedule_sequence(sequence, machines=0)
+    for machines in (0, 2.5, True):
+        with pytest.raises(SolverError, match=f"machines is {machines}; give an int ≥ 1"):
+            schedule_sequence(sequence, machines=machines)
+    with pytest.raises(SolverError, match="time_limit is -1; give seconds > 0"):
+        schedule_sequence(sequence, machines=2, time_limit=-1)

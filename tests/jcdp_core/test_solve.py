@@ -24,9 +24,10 @@ def test_memory_limits_are_positive():
         solve(CHAIN_A, memory_limit=0)
 
 
-def test_time_limits_are_positive():
-    with pytest.raises(SolverError, match=r"time_limit is 0; give seconds > 0"):
-        solve(CHAIN_A, time_limit=0)
+@pytest.mark.parametrize("limit", [0, -1.5, float("nan"), "3"])
+def test_time_limits_are_positive(limit):
+    with pytest.raises(SolverError, match=r"time_limit is .*; give seconds > 0"):
+        solve(CHAIN_A, time_limit=limit)
 
 
 def test_unlimited_machines_cannot_share_memory():
@@ -57,6 +58,15 @@ def test_allowed_modes():
     assert [problem.tangent_allowed(link) for link in range(3)] == [True, True, True]
     assert [problem.adjoint_allowed(link, link) for link in range(3)] == [True, False, True]
     assert not problem.adjoint_allowed(0, 2)
+
+
+@pytest.mark.parametrize("method", sorted(SOLVERS))
+@pytest.mark.parametrize("machines", [1, 10**12, None])
+def test_one_link_is_one_step_however_many_machines(method, machines):
+    solution = solve(JacobianChain.from_sizes([3, 2], [7]), machines=machines, method=method)
+    assert [str(step) for step in solution.sequence.operations] == ["ACC ADJ (0 1)"]
+    assert (solution.makespan, solution.lower_bound, solution.optimal) == (14, 14, True)
+    assert solution.schedule.machines == (machines or 1)
 
 
 def test_brute_force_knows_its_limits():
