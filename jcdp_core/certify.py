@@ -102,7 +102,7 @@ def check_schedule(sequence: EliminationSequence, schedule: Schedule, machines: 
     Raises
     ------
     InvalidScheduleError
-        The message names the task, the pair of tasks, or the precedence edge.
+        The message names the task, the pair of tasks, or the precedence edge, all counted from 1.
 
     Notes
     -----
@@ -136,17 +136,17 @@ def check_schedule(sequence: EliminationSequence, schedule: Schedule, machines: 
             )
         if task.machine not in task.pool:
             raise InvalidScheduleError(
-                f"step {number} runs on machine {task.machine}, not in its pool {task.pool}"
+                f"step {number} runs on machine {task.machine + 1}, not in its pool {task.pool_text()}"
             )
         if any(not 0 <= machine < machines for machine in task.pool):
             raise InvalidScheduleError(
-                f"step {number} has the pool {task.pool}, but there are {machines} machines"
+                f"step {number} has the pool {task.pool_text()}, but there are {machines} machines"
             )
     _check_precedence(sequence, schedule)
     for first, second in combinations(schedule.tasks, 2):
         overlap = max(first.start, second.start) < min(first.finish, second.finish)
         if overlap and not set(first.pool).isdisjoint(second.pool):
-            shared = min(set(first.pool) & set(second.pool))
+            shared = 1 + min(set(first.pool) & set(second.pool))
             raise InvalidScheduleError(
                 f"steps {first.index + 1} and {second.index + 1} overlap in time and share machine {shared}"
             )

@@ -36,6 +36,26 @@ class Task:
     finish: int
     pool: tuple[int, ...]
 
+    def pool_text(self) -> str:
+        """Write the pool with machines counted from 1: as the paper does, or as a set if it has gaps.
+
+        Returns
+        -------
+        str
+            `[2]` for one machine, `[1,3]` for the machines 1 to 3, `{1,3}` for those two alone.
+
+        Examples
+        --------
+        >>> Task(0, 0, 0, 21, (0, 1, 2)).pool_text(), Task(0, 0, 0, 21, (0, 2)).pool_text()
+        ('[1,3]', '{1,3}')
+        """
+        numbers = [machine + 1 for machine in self.pool]
+        if len(numbers) == 1:
+            return f"[{numbers[0]}]"
+        if numbers == list(range(numbers[0], numbers[-1] + 1)):
+            return f"[{numbers[0]},{numbers[-1]}]"
+        return f"{{{','.join(map(str, numbers))}}}"
+
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
@@ -93,7 +113,7 @@ class Schedule:
         """Draw the schedule as text, one line a machine.
 
         Each task is a bar `[3 ELI ADJ==]` with its number (1-based) and step as far as there is room; dots
-        are idle time.
+        are idle time. Machines after the last one that runs a task share a line.
 
         Parameters
         ----------
@@ -118,15 +138,19 @@ class Schedule:
         1 |[1 ACC TAN][2 ELI TAN========]|
            0                           54
         """
-        end, number_width = self.makespan, len(str(self.machines))
+        end, used = self.makespan, 1 + max(task.machine for task in self.tasks)
+        labels = [str(machine + 1) for machine in range(used)]
+        if self.machines > used:
+            labels.append(str(self.machines) if self.machines == used + 1 else f"{used + 1}-{self.machines}")
+        label_width = max(map(len, labels))
         lines = []
-        for machine in range(self.machines):
+        for machine, label in enumerate(labels):
             row = ["."] * width
             for task in (task for task in self.tasks if task.machine == machine):
                 left, right = task.start * width // end, task.finish * width // end
                 row[left:right] = _bar(task.index, sequence, right - left)
-            lines.append(f"{machine + 1:>{number_width}} |{''.join(row)}|")
-        return "\n".join([*lines, f"{'':{number_width}}  0{end:>{width - 1}}"])
+            lines.append(f"{label:>{label_width}} |{''.join(row)}|")
+        return "\n".join([*lines, f"{'':{label_width}}  0{end:>{width - 1}}"])
 
     def _repr_html_(self) -> str:
         """Show the tasks as a table in a notebook."""

@@ -67,7 +67,7 @@ class Solution:
                 f"{task.index + 1}:",
                 str(operation),
                 str(cost),
-                _pool(task.pool),
+                task.pool_text(),
                 f"from {task.start} to {task.finish}",
             )
             for operation, cost, task in steps
@@ -78,8 +78,3 @@ class Solution:
             for number, step, cost, pool, times in rows
         ]
         return "\n".join([f"{head}: makespan {self.makespan} fma ({proof})", *lines])
-
-
-def _pool(pool: tuple[int, ...]) -> str:
-    """Write a pool as the paper does: `[2]`, or `[1,3]` for machines 1 to 3."""
-    return f"[{pool[0] + 1}]" if len(pool) == 1 else f"[{pool[0] + 1},{pool[-1] + 1}]"

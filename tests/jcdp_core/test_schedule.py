@@ -35,8 +35,26 @@ def test_gantt_of_the_paper_example():
 
 @pytest.mark.parametrize("width", [1, 7, 200])
 def test_gantt_keeps_its_width(width):
-    solution = solve(CHAIN_A, machines=12)
+    solution = solve(CHAIN_A, machines=3)
     *rows, axis = solution.schedule.gantt(solution.sequence, width).splitlines()
-    assert len(rows) == 12
-    assert {len(row) for row in rows} == {width + 5}
+    assert len(rows) == 3
+    assert {len(row) for row in rows} == {width + 4}
     assert axis.endswith(str(solution.makespan))
+
+
+@pytest.mark.parametrize(("machines", "label"), [(4, "4"), (5, "4-5"), (10**12, "4-1000000000000")])
+def test_gantt_gives_the_machines_that_stay_idle_one_line(machines, label):
+    schedule = solve(CHAIN_A, machines=3).schedule
+    schedule = Schedule(schedule.tasks, machines)
+    *rows, idle, _ = schedule.gantt(solve(CHAIN_A, machines=3).sequence, width=20).splitlines()
+    assert [row.split(" |")[0].strip() for row in rows] == ["1", "2", "3"]
+    assert idle == f"{label} |{'.' * 20}|"
+    assert len({len(row) for row in (*rows, idle)}) == 1
+
+
+@pytest.mark.parametrize(
+    ("pool", "text"),
+    [((3,), "[4]"), ((0, 1), "[1,2]"), ((1, 2, 3), "[2,4]"), ((0, 2), "{1,3}"), ((0, 1, 3), "{1,2,4}")],
+)
+def test_pools_with_gaps_are_not_printed_as_ranges(pool, text):
+    assert Task(0, pool[0], 0, 21, pool).pool_text() == text
