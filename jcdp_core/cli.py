@@ -7,7 +7,7 @@ import signal
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from jcdp_core.batch import run_batch
 from jcdp_core.comparison import compare
@@ -59,7 +59,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Returns
     -------
     int
-        Exit status: 0, 1 after an error, 130 after Ctrl-C.
+        Exit status: 0, 1 after an error, 130 after Ctrl-C (the chains so far are printed).
     """
     parser = _parser("jcdp", "Solve the random chains of a configuration with every solver.", _KEYS)
     _add_config(parser)
@@ -175,8 +175,9 @@ def _guarded(program: str, run: Callable[[], None], interrupted: str = "interrup
     try:
         run()
         sys.stdout.flush()
-    except KeyboardInterrupt:
-        print(f"{program}: {interrupted}", file=sys.stderr)  # noqa: T201 - a command prints
+    except KeyboardInterrupt as interrupt:
+        notes = (interrupted, *getattr(interrupt, "__notes__", ()))
+        print(f"{program}: {'; '.join(notes)}", file=sys.stderr)  # noqa: T201 - a command prints
         return 130
     except (
         BrokenPipeError
@@ -201,19 +202,21 @@ def _solve(options: argparse.Namespace) -> None:
             f"{options.config}: --dot and --gantt draw one chain, but there are {len(chains)}; "
             "set amount to 1 and length to one number"
         )
-    reports = []
+    reports: list[dict[str, Any]] = []
     if not options.json:
         print(settings_text(config, options.flavour))  # noqa: T201 - a command prints
-    for chain in chains:
-        solutions = compare(chain, config, config.machines)
+    try:
+        for chain in chains:
+            solutions = compare(chain, config, config.machines)
+            if options.json:
+                reports.append(chain_json(chain, solutions))
+            else:
+                print(f"\n{chain_text(chain, solutions)}", flush=True)  # noqa: T201 - a command prints
+            _draw(min(solutions.values(), key=lambda solution: solution.makespan), options)
+    finally:  # an interrupt leaves a document, too: of the chains so far
         if options.json:
-            reports.append(chain_json(chain, solutions))
-        else:
-            print(f"\n{chain_text(chain, solutions)}")  # noqa: T201 - a command prints
-        _draw(min(solutions.values(), key=lambda solution: solution.makespan), options)
-    if options.json:
-        document = {"settings": settings_json(config, options.flavour), "chains": reports}
-        print(json.dumps(document, indent=2))  # noqa: T201 - a command prints
+            document = {"settings": settings_json(config, options.flavour), "chains": reports}
+            print(json.dumps(document, indent=2))  # noqa: T201 - a command prints
 
 
 def _draw(best: Solution, options: argparse.Namespace) -> None:

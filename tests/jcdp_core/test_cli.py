@@ -10,7 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from jcdp_core import cli
 from jcdp_core.cli import main, main_batch, main_stats
+from jcdp_core.comparison import compare
 from jcdp_core.config import Config
 from jcdp_core.operation import Operation
 
@@ -95,6 +97,30 @@ def test_json_steps_of_the_worked_example(config, capsys):
     assert {(step["machine"], *step["pool"]) for step in solution["steps"]} == {(1, 1)}
     assert solution["steps"][-1]["finish"] == 50977476
     assert all(str(Operation.parse(step["operation"])) == step["operation"] for step in solution["steps"])
+
+
+@pytest.mark.parametrize("option", ["--json", None])
+def test_an_interrupt_leaves_the_chains_so_far(config, capsys, monkeypatch, option):
+    solved = []
+
+    def interrupted(chain, *settings):
+        if len(solved) == 2:
+            interrupt = KeyboardInterrupt()
+            interrupt.add_note("while solving: the best makespan so far is 7")
+            raise interrupt
+        solved.append(chain)
+        return compare(chain, *settings)
+
+    monkeypatch.setattr(cli, "compare", interrupted)
+    assert main([config("amount 5\n"), *filter(None, [option])]) == 130
+    out, err = capsys.readouterr()
+    assert err == "jcdp: interrupted; while solving: the best makespan so far is 7\n"
+    if option:
+        assert [chain["sizes"] for chain in json.loads(out)["chains"]] == [
+            list(chain.sizes) for chain in solved
+        ]
+    else:
+        assert out.count("BnB_BnB (") == 2
 
 
 def test_unlimited_machines(config, capsys):
