@@ -50,28 +50,6 @@ class LabelTable:
     works: list[list[int]]
     recipes: list[list[tuple[Step, tuple[int, ...]]]]
 
-    def least_work(self, part: int, time: int) -> int:
-        """Bound the work that a sub-chain takes if it is done in a given time.
-
-        Parameters
-        ----------
-        part : int
-            Number of the sub-chain.
-        time : int
-            Time from the end of whatever needs it to the makespan (fma).
-
-        Returns
-        -------
-        int
-            Work (fma); more than the machines can do if the time is too short.
-
-        Examples
-        --------
-        >>> LabelTable([[5, 9]], [[99, 12, 10]], []).least_work(0, 8)
-        12
-        """
-        return self.works[part][bisect_right(self.makespans[part], time)]
-
     def tree(self, part: int, label: int) -> Tree:
         """Return a tree of steps that has a label.
 
