@@ -6,7 +6,7 @@ separator of the two sides, and nested lower sets have nested separators.
 """
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import networkx as nx
 import numpy as np
@@ -204,7 +204,7 @@ def frontier(graph: TapeGraph, lower: BoolArray) -> IntArray:
     return np.flatnonzero(alive & lower)
 
 
-def follow(step: IntArray) -> IntArray:
+def follow(step: NDArray[Any]) -> NDArray[Any]:
     """Return where repeated steps end.
 
     Parameters
