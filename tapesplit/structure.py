@@ -125,6 +125,8 @@ def static_key(constant: Any) -> Any:
 
 def _content(constant: Any) -> Any:
     """Return what tells a constant of an uncommon type from others; a new object where nothing does."""
+    if isinstance(constant, type):  # its attributes are those of its instances
+        return constant
     if isinstance(constant, VSpace):
         return repr(constant)
     if hasattr(constant, "__array__"):

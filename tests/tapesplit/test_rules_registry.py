@@ -324,3 +324,12 @@ def test_singular_values_of_a_multiple_one():
 
     for method in ("tangent", "adjoint"):
         np.testing.assert_allclose(parallel_jacobian(values, method=method)(np.ones(1)), np.ones((2, 1)))
+
+
+@pytest.mark.parametrize("kind", [int, np.float32, np.dtype(np.int64), "float32"])
+def test_types_are_constant_arguments(kind):
+    x = np.array([0.5, 1.75])
+    jacobian = parallel_jacobian(lambda x: (x * 3.0).astype(kind) * x)
+    np.testing.assert_array_equal(jacobian(x), autograd.jacobian(lambda x: (x * 3.0).astype(kind) * x)(x))
+    jacobian(x)
+    assert jacobian.cache_info().hits == 1
