@@ -182,8 +182,9 @@ def _cheapest_chain(graph: TapeGraph, cut: MinimumCut) -> tuple[CutFamily, list[
     if graph.size <= _SMALL:
         return _chosen(graph, members + narrow_lower_sets(graph))
     behind = candidate_prefixes(graph, ranks_after(cut.earliest, ranks), _SHARES)
-    family, chosen = _chosen(graph, members + behind)
-    if _cost(family, chosen) <= _NEAR_BOUND * cut.width * graph.total_edges:
+    family = cut_family(graph, members + behind)
+    cost, chosen = choose_nested(family)
+    if cost <= _NEAR_BOUND * cut.width * graph.total_edges:
         return family, chosen
     depth = depth_ranks(graph)
     members += [*family.members[chosen], *candidate_prefixes(graph, depth, _SHARES)]
