@@ -185,6 +185,7 @@ def first_difference(old: Structure, new: Structure, tape: Tape) -> str:
         ("the operation", old.primitives, new.primitives),
         ("the shape or type of the value", old.forms, new.forms),
         ("a constant argument", old.statics, new.statics),
+        ("the type of a constant argument", old.static_types, new.static_types),
         ("the operand", old.parents, new.parents),
         ("the set of active arguments", old.argnums, new.argnums),
     )
@@ -199,6 +200,8 @@ def first_difference(old: Structure, new: Structure, tape: Tape) -> str:
 
 
 def _say(what: Any) -> str:
-    """Name a primitive, show anything else briefly."""
+    """Name a primitive or a type, show anything else briefly; None stands for any plain float."""
+    if what is None:
+        return "a float"
     text = getattr(what, "__name__", None) or repr(what)
     return text if len(text) <= 60 else text[:57] + "…"

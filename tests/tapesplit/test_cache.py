@@ -188,6 +188,23 @@ def test_reasons():
     assert jac.explain_miss(X) == "first call"
 
 
+@pytest.mark.parametrize(
+    ("before", "after", "reason"),
+    [
+        (2, 3, "a constant argument of entry 1 (power) changed from 2 to 3"),
+        (2, 2.5, "a constant argument of entry 1 (power) changed from 2 to a float"),
+        (1, True, "the type of a constant argument of entry 1 (power) changed from int to bool"),
+    ],
+)
+def test_reasons_that_are_constants(before, after, reason):
+    fun, place = changing(lambda x, c: x**c)
+    jac = parallel_jacobian(fun)
+    place["c"] = before
+    jac(X)
+    place["c"] = after
+    assert jac.explain_miss(X) == reason
+
+
 def test_structure_and_not_the_name_is_the_key():
     def make(power):
         def fun(x):
