@@ -292,6 +292,27 @@ def test_a_jacobian_that_no_memory_can_hold():
     assert_pool_works()
 
 
+def test_the_kept_pool_runs_plans_for_several_machines():
+    plan = parallel_jacobian(bottlenecks, machines=3, executor=SerialExecutor()).plan(X)
+    tape = record(bottlenecks, X)
+    threads = set()
+    tapes = [execute(plan, tape, executor=SerialExecutor())]
+
+    @primitive
+    def watched(x):
+        return 1.0 * x
+
+    defvjp(watched, lambda _ans, _x: lambda g: threads.add(threading.current_thread().name) or g)
+    tapes += [execute(plan, tape) for _ in range(3)]
+    assert all((result == tapes[0]).all() for result in tapes)
+    watching = parallel_jacobian(
+        lambda x: watched(bottlenecks(watched(x))), machines=3, executor=SerialExecutor()
+    )
+    execute(watching.plan(X), watching.tape(X))
+    assert threads
+    assert all(name.startswith("tapesplit") for name in threads)
+
+
 def test_one_thread_serves_a_plan_for_three_machines():
     executor = ThreadPoolExecutor(1)
     jac = parallel_jacobian(bottlenecks, machines=3, executor=executor)
