@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from tapesplit.facts import TapeFacts, calls_by_kind, coded, equal_rows
 from tapesplit.graph import follow
-from tapesplit.rules import Movement, getitem, index_map
+from tapesplit.rules import Movement, getitem, joint_index_map
 from tapesplit.structure import Structure, hashable
 from tapesplit.tape import Tape
 
@@ -80,12 +80,9 @@ def _trace_moves(
                 positions = np.array([structure.statics[indices[i]] for i in here.tolist()])
                 origin[first[members[here]]] = starts[:, 0] + positions % facts.sizes[parents[here, 0]]
                 continue
-            found: Any = -1
-            entry = tape[indices[here[0]]]
-            for start, argnum in zip(starts.T, entry.argnums, strict=True):
-                sources = index_map(entry, argnum).sources
-                found = np.where(sources < 0, found, start[:, None] + sources)
-            origin[first[members[here]][:, None] + np.arange(sources.size)] = found
+            argument, source = joint_index_map(tape[indices[here[0]]])
+            found = np.where(argument < 0, -1, starts[:, argument] + source)
+            origin[first[members[here]][:, None] + np.arange(source.size)] = found
 
 
 _ANY_NUMBER: Final = object()

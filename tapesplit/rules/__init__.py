@@ -13,7 +13,7 @@ from tapesplit.rules import (  # noqa: F401 (importing these modules registers t
 )
 from tapesplit.rules.local import LocalStructure, has_local_structure, local_matrix, local_structure
 from tapesplit.rules.loop import loop_adjoint, loop_tangent
-from tapesplit.rules.moves import IndexMap, getitem, index_map
+from tapesplit.rules.moves import IndexMap, getitem, index_map, joint_index_map
 from tapesplit.rules.registry import (
     Bulk,
     Elementwise,
@@ -43,6 +43,7 @@ __all__ = [
     "getitem",
     "has_local_structure",
     "index_map",
+    "joint_index_map",
     "local_matrix",
     "local_structure",
     "loop_adjoint",

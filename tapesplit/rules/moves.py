@@ -5,16 +5,17 @@ constant. It is found by running the primitive on position numbers, so that one 
 every form of its arguments is covered.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 from autograd.numpy.numpy_boxes import ArrayBox
 
-from tapesplit.leaves import flatten, renumber
+from tapesplit.leaves import element_count, flatten, renumber
 from tapesplit.tape import TapeEntry
 
-__all__ = ["IndexMap", "getitem", "index_map"]
+__all__ = ["IndexMap", "getitem", "index_map", "joint_index_map"]
 
 getitem = ArrayBox.__getitem__
 """autograd's primitive behind ``x[index]``."""
@@ -120,17 +121,39 @@ def index_map(entry: TapeEntry, argnum: int) -> IndexMap:
     if entry.primitive is getitem:  # brings no constants in: one run will do
         positions = np.arange(np.size(original)).reshape(np.shape(original))
         return IndexMap(np.ravel(positions[entry.args[1]]), positions.size)
-    size = flatten(original).size
-    shift = size + 1
+    return IndexMap(_sources(entry, (argnum,), [0]), element_count(original))
 
-    def moved(start: float) -> np.ndarray:
+
+def joint_index_map(entry: TapeEntry) -> tuple[np.ndarray, np.ndarray]:
+    """Find where all elements of a result come from, whatever the number of arguments, by two runs.
+
+    Returns
+    -------
+    argument
+        Which of the active arguments each element of the result comes from, -1 for none.
+    source
+        Its flat position in that argument.
+    """
+    if len(entry.argnums) == 1:
+        sources = index_map(entry, entry.argnums[0]).sources
+        return np.where(sources < 0, -1, 0), sources
+    starts = np.cumsum([0, *(element_count(entry.args[argnum]) for argnum in entry.argnums)])
+    sources = _sources(entry, entry.argnums, starts[:-1].tolist())
+    argument = np.searchsorted(starts, sources, side="right") - 1
+    return argument, sources - starts[argument]
+
+
+def _sources(entry: TapeEntry, argnums: Sequence[int], starts: Sequence[int]) -> np.ndarray:
+    """Number the elements of some arguments through; return the number in each element, -1 for none."""
+    shift = 1 + starts[-1] + element_count(entry.args[argnums[-1]])
+
+    def moved(by: int) -> np.ndarray:
         args = list(entry.args)
-        args[argnum] = renumber(original, start)
+        for argnum, start in zip(argnums, starts, strict=True):
+            args[argnum] = renumber(args[argnum], float(start + by))
         return flatten(entry.primitive(*args, **entry.kwargs))  # type: ignore[misc]
 
     with np.errstate(all="ignore"):
-        low, high = moved(0.0), moved(float(shift))
+        low, high = moved(0), moved(shift)
         # A constant does not follow when the numbers are shifted.
-        follows = (high - low) == shift
-        sources = np.where(follows, low.real, -1.0).astype(np.intp)
-    return IndexMap(sources, size)
+        return np.where(high - low == shift, low.real, -1.0).astype(np.intp)

@@ -1,0 +1,45 @@
+"""Elements of a chunk and where they come from."""
+
+import autograd.numpy as anp
+import numpy as np
+import pytest
+
+from tapesplit.elements import number_elements
+from tapesplit.facts import facts_of
+from tapesplit.record import record
+from tapesplit.rules import index_map, joint_index_map
+from tapesplit.structure import structure_of
+
+MOVES = {
+    "numbers": lambda x: anp.array([x[0], 7.0, x[3], x[0]]),
+    "parts with constants": lambda x: anp.concatenate([x[1:], np.ones(2), x[::-1]]),
+    "parts without elements": lambda x: anp.concatenate([x[:0], x[2:], x[4:], x[:1], x[:0]]),
+    "the same part twice": lambda x: anp.concatenate([x, x]),
+    "one argument": lambda x: anp.roll(x, 1),
+}
+INPUT = np.arange(4) + 0.5
+
+
+@pytest.mark.parametrize("move", MOVES.values(), ids=MOVES)
+def test_joint_maps_agree_with_those_of_each_argument(move):
+    tape = record(move, INPUT)
+    entry = tape[len(tape) - 1]
+    argument, source = joint_index_map(entry)
+    for number, argnum in enumerate(entry.argnums):
+        expected = index_map(entry, argnum).sources
+        assert np.where(argument == number, source, -1).tolist() == expected.tolist()
+
+
+@pytest.mark.parametrize("move", MOVES.values(), ids=MOVES)
+def test_moved_elements_lead_to_where_they_were_computed(move):
+    tape = record(lambda x: move(move(anp.sin(x))[:4]), INPUT)
+    structure = structure_of(tape)
+    facts = facts_of(tape, structure)
+    elements = number_elements(tape, structure, facts, np.arange(len(tape)), 1)
+    values = np.concatenate([np.ravel(entry.value) for entry in tape])
+    assert values[elements.origin].tolist() == values.tolist()
+    assert elements.unknowns == 2 * INPUT.size  # the input and its sine; the moves compute nothing
+    moved = elements.unknown >= 0
+    assert elements.origin[moved].max() < elements.unknowns
+    assert elements.unknown[moved].tolist() == elements.origin[moved].tolist()
+    assert (elements.unknown[~moved] == -1).all()
