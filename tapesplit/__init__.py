@@ -11,7 +11,7 @@ from tapesplit.rules.registry import defvector
 from tapesplit.scipy_interface import fun_and_jac
 from tapesplit.separators import Separator
 from tapesplit.tape import Tape
-from tapesplit.tape_cuts import find_separators
+from tapesplit.tape_cuts import check_separators, find_separators, profile_widths
 
 __all__ = [
     "CacheInfo",
@@ -22,12 +22,14 @@ __all__ = [
     "Tape",
     "TaskRecord",
     "check_jacobian",
+    "check_separators",
     "check_vector_rule",
     "defvector",
     "execute",
     "find_separators",
     "fun_and_jac",
     "parallel_jacobian",
+    "profile_widths",
     "progress_bar",
     "record",
 ]

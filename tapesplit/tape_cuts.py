@@ -1,12 +1,16 @@
-"""Separators of a recorded tape, for users who look for the narrow places of their own program."""
+"""Separators and widths of a recorded tape, for users who look for the narrow places of their own program."""
 
-from tapesplit import separators
+from collections.abc import Sequence
+
+from tapesplit import certify, separators, width_profile
 from tapesplit.facts import facts_of, graph_of
+from tapesplit.graph import TapeGraph
 from tapesplit.separators import Separator
 from tapesplit.structure import structure_of
 from tapesplit.tape import Tape
+from tapesplit.width_profile import WidthProfile
 
-__all__ = ["find_separators"]
+__all__ = ["check_separators", "find_separators", "profile_widths"]
 
 
 def find_separators(tape: Tape, *, max_links: int = 40) -> tuple[Separator, ...]:
@@ -35,4 +39,65 @@ def find_separators(tape: Tape, *, max_links: int = 40) -> tuple[Separator, ...]
     """
     if tape.output is None:
         return ()
-    return separators.find_separators(graph_of(tape, facts_of(tape, structure_of(tape))), max_links=max_links)
+    return separators.find_separators(_graph(tape), max_links=max_links)
+
+
+def check_separators(tape: Tape, nested: Sequence[Separator]) -> None:
+    """Check that separators cut a tape into a Jacobian chain, independently of whoever found them.
+
+    Parameters
+    ----------
+    tape
+        The tape.
+    nested
+        Separators from the input to the output.
+
+    Raises
+    ------
+    SeparatorError
+        If a path from input to output bypasses one, if one is not computed from the one before it alone, or
+        if a width is wrong.
+
+    Notes
+    -----
+    Takes O(q (n + e)) Python steps for q separators on a tape of n entries.
+
+    Examples
+    --------
+    >>> import autograd.numpy as np
+    >>> from tapesplit import record
+    >>> tape = record(lambda x: np.sin(np.sum(x)) * np.ones(100), np.ones(100))
+    >>> check_separators(tape, find_separators(tape))
+    """
+    certify.check_separators(_graph(tape), nested)
+
+
+def profile_widths(tape: Tape, *, shares: int = 20) -> WidthProfile:
+    """Compare the live width along a tape with the minimal width of a cut there.
+
+    Parameters
+    ----------
+    tape
+        From `tapesplit.record`; its output must depend on an input.
+    shares
+        Number of places along the tape.
+
+    Returns
+    -------
+    WidthProfile
+        Elements; printing it draws bars.
+
+    Examples
+    --------
+    >>> import autograd.numpy as np
+    >>> from tapesplit import record
+    >>> tape = record(lambda x: np.sin(np.sum(x)) * np.ones(100), np.ones(100))
+    >>> profile_widths(tape, shares=3).live.tolist()
+    [1, 1]
+    """
+    return width_profile.width_profile(_graph(tape), shares=shares)
+
+
+def _graph(tape: Tape) -> TapeGraph:
+    """Build the graph of a tape."""
+    return graph_of(tape, facts_of(tape, structure_of(tape)))
