@@ -1,7 +1,7 @@
 """Plans of functions that the tests of the views share."""
 
 import autograd.numpy as np
-import numpy as onp  # noqa: ICN001 - np is autograd's, as in users' code
+import numpy as onp
 
 from tapesplit import Callback, parallel_jacobian, record
 from tapesplit.planning import make_plan

@@ -13,7 +13,7 @@ from tapesplit.structure import structure_of
 
 A, B, V, W = (np.random.default_rng(i).standard_normal(s) for i, s in enumerate([(3, 4), (4, 2), (4,), (3,)]))
 CALLS = {
-    "sum": lambda x: anp.sum(x),
+    "sum": anp.sum,
     "sum axis": lambda x: anp.sum(x, axis=1),
     "sum keepdims": lambda x: anp.sum(x, axis=-2, keepdims=True),
     "sum axes": lambda x: anp.sum(x, axis=(0, 1)),
