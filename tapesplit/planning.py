@@ -131,7 +131,7 @@ def _draft(
     chain = _one_mode_chain(chunks[0], plain) if plain else chunk_chain(chunks)
     solution = solve(chain, machines=machines, method=solver)
     draft = _Draft(separators, chunks, chain, solution, _plan_tasks(solution, facts, chunks))
-    if cost == "fma" or len(chunks) == 1:
+    if cost == "fma" or len(chunks) == 1 or _makespan(draft.tasks) < _WORTH_PRICING:
         return draft
     by_time = solve(_priced(chain, facts, chunks), machines=machines, method=solver)
     if by_time.sequence.operations == solution.sequence.operations:
@@ -163,13 +163,15 @@ def _reason(draft: _Draft, forced: str | None) -> str:
 
 _WORTH_A_THREAD: Final = 3.0e-4
 """Seconds that a task must take before another thread can be worth its while."""
+_WORTH_PRICING: Final = 5.0e-4
+"""Seconds below which looking for a faster sequence would cost more than it can save in one call."""
 _HANDOVER: Final = 5.0e-5
 """Seconds to hand a task to another thread and its result back."""
 
 
 def _may_pay(tasks: Sequence[PlanTask]) -> bool:
     """Whether two threads could share enough work that does not hold the interpreter's lock."""
-    return sum(task.seconds for task in tasks if task.releases_lock) > 2 * _WORTH_A_THREAD
+    return sum(task.seconds for task in tasks if task.releases_lock) > 4 * _WORTH_A_THREAD
 
 
 def _pays(parallel: Sequence[PlanTask], serial: Sequence[PlanTask]) -> bool:
