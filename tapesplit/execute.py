@@ -21,7 +21,7 @@ from tapesplit.plan import JacobianPlan
 from tapesplit.structure import first_difference, structure_of
 from tapesplit.sweep import run_sweep
 from tapesplit.tape import Tape
-from tapesplit.threads import may_use_threads, on_worker, single_threaded_blas, submit
+from tapesplit.threads import may_use_threads, on_worker, prompt_switches, single_threaded_blas, submit
 
 __all__ = ["Callback", "TaskRecord", "carry_out", "execute"]
 
@@ -142,7 +142,8 @@ def carry_out(
     with single_threaded_blas() if plan.multiplies else nullcontext():
         if len({task.machine for task in plan.tasks}) == 1 or not may_use_threads():
             return run.inline()
-        return run.on(executor.submit if executor else partial(submit, plan.machines))
+        with prompt_switches():
+            return run.on(executor.submit if executor else partial(submit, plan.machines))
 
 
 class _Run:

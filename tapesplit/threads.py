@@ -1,19 +1,20 @@
 """What an execution takes from its process: kept threads, and a BLAS that runs on one thread."""
 
 import os
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from threadpoolctl import ThreadpoolController
 
 from tapesplit.tracing import holds_tracing_lock
 
-__all__ = ["may_use_threads", "on_worker", "single_threaded_blas", "submit"]
+__all__ = ["may_use_threads", "on_worker", "prompt_switches", "single_threaded_blas", "submit"]
 
 Result = TypeVar("Result")
 
@@ -26,6 +27,8 @@ class _ProcessState:
     pools: dict[int, ThreadPoolExecutor] = field(default_factory=dict)
     blas_users: int = 0
     blas_limit: Any = None
+    threaded: int = 0
+    switch_interval: float = 0.0
 
 
 _process = _ProcessState()
@@ -108,3 +111,25 @@ def single_threaded_blas() -> Iterator[None]:
             state.blas_users -= 1
             if not state.blas_users:
                 state.blas_limit.restore_original_limits()
+
+
+_PROMPT: Final = 1e-4
+"""Seconds after which a waiting thread gets the interpreter's lock; Python's own 5 ms are a whole task here."""
+
+
+@contextmanager
+def prompt_switches() -> Iterator[None]:
+    """Let threads change over promptly; the interval belongs to the process, like the limit of BLAS."""
+    state = _process
+    with state.lock:
+        if not state.threaded:
+            state.switch_interval = sys.getswitchinterval()
+            sys.setswitchinterval(min(_PROMPT, state.switch_interval))
+        state.threaded += 1
+    try:
+        yield
+    finally:
+        with state.lock:
+            state.threaded -= 1
+            if not state.threaded:
+                sys.setswitchinterval(state.switch_interval)

@@ -18,6 +18,7 @@ from executors import SerialExecutor, ShufflingExecutor
 from small_problems import PROBLEMS
 
 from tapesplit import Callback, defvector, execute, parallel_jacobian, record
+from tapesplit.threads import prompt_switches
 
 pytestmark = pytest.mark.timeout(60)
 
@@ -473,3 +474,13 @@ def test_a_tape_of_another_program_is_refused():
         execute(plan, other)
     with pytest.raises(ValueError, match=r"shape or type of the value of entry 0"):
         execute(plan, record(np.sin, X[:3]))
+
+
+def test_the_switch_interval_is_restored_after_threads_have_run():
+    before = sys.getswitchinterval()
+    with prompt_switches():
+        assert sys.getswitchinterval() == pytest.approx(1e-4)
+        with prompt_switches():
+            pass
+        assert sys.getswitchinterval() == pytest.approx(1e-4)
+    assert sys.getswitchinterval() == before
