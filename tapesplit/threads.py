@@ -114,7 +114,7 @@ def single_threaded_blas() -> Iterator[None]:
 
 
 _PROMPT: Final = 1e-4
-"""Seconds after which a waiting thread gets the interpreter's lock; Python's own 5 ms are a whole task here."""
+"""Seconds after which a waiting thread gets the interpreter's lock; Python's 5 ms are a whole task here."""
 
 
 @contextmanager
