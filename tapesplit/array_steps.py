@@ -190,9 +190,9 @@ def _scaled_up(batch: Batch, partial: Any, value: Any) -> Batch:
     rows = _lift(batch.rows, len(shape))
     one = isinstance(partial, int) and partial == 1
     rows = real_like(rows if one else rows * partial, value)
-    if one or rows.shape[1:] != shape:
+    if rows.shape[1:] != shape:
         return Rows(batch.start, np.broadcast_to(rows, (len(rows), *shape)))
-    return Rows(batch.start, rows, owned=True)
+    return Rows(batch.start, rows, owned=not one)
 
 
 def _scaled_down(batch: Batch, partial: Any, value: Any) -> Batch:

@@ -103,7 +103,8 @@ def assemble(batches: list[Batch | None], sizes: list[int], count: int, dtype: n
     ``dtype`` is the least precise type of the result; directions may have a more precise one.
     """
     if len(batches) == 1 and isinstance(batches[0], Rows) and len(batches[0].rows) == count:
-        return batches[0].rows.reshape(count, -1)
+        rows = batches[0].rows.reshape(count, -1)
+        return rows if rows.flags.writeable else rows.copy()  # users may write into their Jacobian
     found = [b.rows if isinstance(b, Rows) else b.values for b in batches if b is not None]
     matrix = np.zeros((count, sum(sizes)), np.result_type(dtype, *found))
     column = 0

@@ -227,6 +227,26 @@ def test_long_doubles_keep_their_digits():
     assert onp.abs(got - want).max() <= 4 * onp.finfo(onp.longdouble).eps
 
 
+@pytest.mark.parametrize("method", ["auto", "tangent", "adjoint"])
+@pytest.mark.parametrize(
+    "fun",
+    [
+        np.sum,
+        lambda x: x + 1,
+        lambda x: x[::-1] + 1,
+        lambda x: onp.ones((3, 4)) @ x + 1,
+        lambda x: x + onp.zeros((2, 4)),
+        lambda x: x[:1] + onp.zeros(2),
+    ],
+)
+def test_jacobians_can_be_written_to(fun, method):
+    """Spread derivatives are views with one number for many elements inside, but not for the user."""
+    got = parallel_jacobian(fun, method=method)(X)
+    want = jacobian(fun)(X)
+    got += 1.0
+    onp.testing.assert_array_equal(got, want + 1.0)
+
+
 @pytest.mark.parametrize("dtype", [int, onp.int8, onp.uint16, bool])
 def test_integers_have_jacobians_in_double_precision(dtype):
     x = onp.array([1, 0, 1], dtype)
