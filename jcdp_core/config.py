@@ -181,7 +181,7 @@ def read_config(path: str | Path) -> Config:
     ConfigError
         If the file cannot be read, or if a line has an unknown key (the nearest valid one is named), a key
         that was given before, or a malformed, reversed or out-of-range value. The message starts with
-        ``file:line:``.
+        ``file:line:``, or with ``file:`` where two lines do not go together.
 
     Examples
     --------
@@ -193,7 +193,7 @@ def read_config(path: str | Path) -> Config:
     (2, 3)
     """
     try:
-        lines = Path(path).read_text(encoding="utf-8").splitlines()
+        lines = Path(path).read_text(encoding="utf-8-sig").splitlines()
     except OSError as error:
         raise ConfigError(f"{path}: cannot read the configuration file: {error.strerror}") from None
     except UnicodeDecodeError:
@@ -207,4 +207,7 @@ def read_config(path: str | Path) -> Config:
             _read_line(words, values)
         except ValueError as error:
             raise ConfigError(f"{path}:{number}: {error}") from None
-    return Config(**values)
+    try:
+        return Config(**values)
+    except ConfigError as error:  # two keys that do not go together: no line alone is to blame
+        raise ConfigError(f"{path}: {error}") from None

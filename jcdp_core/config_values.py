@@ -103,7 +103,9 @@ def _parse_pair(number: Callable[[str], Any]) -> Callable[[str], Any]:
 
 
 def _check_order(value: tuple[Any, Any]) -> None:
-    """Raise ValueError if the range *value* is reversed."""
+    """Raise ValueError unless the range *value* has two ends in order."""
+    if len(value) != 2:
+        raise ValueError(f"{value!r} is not a range: give two numbers, as in (5, 50)")
     if value[0] > value[1]:
         raise ValueError(f"the range {value[0]} {value[1]} is reversed: write {value[1]} {value[0]}")
 

@@ -142,6 +142,8 @@ def test_missing_and_binary_files(tmp_path):
         ({"amount": True}, "amount: True is not an integer"),
         ({"amount": 1.0}, "amount: 1.0 is not an integer"),
         ({"size_range": (9, 8)}, "size_range: the range 9 8 is reversed"),
+        ({"size_range": (9,)}, r"size_range: \(9,\) is not a range: give two numbers"),
+        ({"density_range": (0, 0.5, 1)}, r"density_range: .* is not a range"),
         ({"matrix_free": 1}, "matrix_free: 1 is not a flag"),
         ({"tangent_factor_range": (0.4, 1.0)}, "tangent_factor_range: .* rounds to a cost of 0 fma"),
     ],
@@ -149,3 +151,14 @@ def test_missing_and_binary_files(tmp_path):
 def test_values_are_checked_without_a_file_too(values, message):
     with pytest.raises(ConfigError, match=message):
         Config(**values)
+
+
+def test_lines_that_do_not_go_together_name_the_file(write):
+    with pytest.raises(ConfigError, match=r"config\.in: tangent_factor_range: .* rounds to a cost of 0 fma"):
+        read_config(write("tangent_factor_range 0.4 1\n"))
+
+
+def test_a_byte_order_mark_is_no_part_of_the_first_key(tmp_path):
+    path = tmp_path / "config.in"
+    path.write_text("length 3\n", encoding="utf-8-sig")
+    assert read_config(path).length == (3,)
