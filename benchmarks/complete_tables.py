@@ -189,10 +189,13 @@ def write():
 
 
 if __name__ == "__main__":
-    if sys.argv[1] == "solve":
-        for length in map(int, sys.argv[2:]):
-            begin = perf_counter()
-            solve_all(length)
-            print(f"q = {length}: {perf_counter() - begin:.1f} s", flush=True)
-    else:
-        write()
+    match sys.argv[1:]:
+        case ["solve", *lengths]:
+            for length in map(int, lengths):
+                begin = perf_counter()
+                solve_all(length)
+                print(f"q = {length}: {perf_counter() - begin:.1f} s", flush=True)
+        case ["write"]:
+            write()
+        case _:
+            sys.exit(__doc__)
