@@ -317,9 +317,9 @@ def _splitting_aux(fun: Callable[..., Any], extra: list[Any]) -> Callable[..., A
     def value_only(*args: Any, **kwargs: Any) -> Any:
         result = fun(*args, **kwargs)
         if not isinstance(result, tuple) or len(result) != 2:
+            given = f"{len(result)} results" if isinstance(result, tuple) else "one result"
             raise OutputTypeError(
-                "with has_aux=True the function must return a pair (value, aux), but it returned "
-                f"{type(result).__name__}"
+                f"with has_aux=True the function must return a pair (value, aux), but it returned {given}"
             )
         extra.append(result[1])
         return result[0]

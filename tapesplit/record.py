@@ -16,7 +16,7 @@ from autograd.tracer import Box, box_type_mappings, isbox, trace_stack
 
 from tapesplit.boxes import TapeNode, boxes_in_place
 from tapesplit.errors import InputTypeError, NestedTraceError, OutputTypeError
-from tapesplit.source_lines import LinedEntries
+from tapesplit.source_lines import LinedEntries, users_stack_level
 from tapesplit.tape import Tape
 from tapesplit.tracing import tracing_lock
 
@@ -122,7 +122,7 @@ def _recorded(
     if isinstance(node, TapeNode) and node.entries is entries:
         return Tape(entries, len(argnums), node.index, result._value, name)
     _check_constant_result(result, name)
-    warnings.warn("Output seems independent of input.", UserWarning, stacklevel=3)
+    warnings.warn("Output seems independent of input.", UserWarning, stacklevel=users_stack_level())
     return Tape(entries, len(argnums), None, result, name)
 
 

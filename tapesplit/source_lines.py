@@ -2,9 +2,10 @@
 
 import sys
 from pathlib import Path
+from types import FrameType
 from typing import Any, Final
 
-__all__ = ["LinedEntries"]
+__all__ = ["LinedEntries", "users_stack_level"]
 
 _NOT_THE_USERS: Final = {"tapesplit", "autograd", "numpy"}
 
@@ -22,14 +23,23 @@ class LinedEntries(list[tuple[Any, ...]]):
     def append(self, entry: tuple[Any, ...]) -> None:
         """Append an entry and the line that it comes from."""
         super().append(entry)
-        self.lines.append(_users_line())
+        frame, _ = _users_frame()
+        self.lines.append(f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno}" if frame else "")
 
 
-def _users_line() -> str:
-    """Return file and number of the innermost running line outside the libraries; empty if there is none."""
-    frame = sys._getframe(2)  # noqa: SLF001 (documented, and the only way without building a traceback)
-    while frame.f_globals.get("__name__", "").partition(".")[0] in _NOT_THE_USERS:
-        if frame.f_back is None:
-            return ""
+def users_stack_level() -> int:
+    """Return the ``stacklevel`` at which a warning of the caller points to the user's code."""
+    return _users_frame()[1]
+
+
+def _users_frame() -> tuple[FrameType | None, int]:
+    """Return the innermost frame outside the libraries, None if there is none, and how far above it is.
+
+    The function that called the caller is one frame above.
+    """
+    frame: FrameType | None = sys._getframe(2)  # noqa: SLF001 (documented, and the only way without building a traceback)
+    level = 1
+    while frame and frame.f_globals.get("__name__", "").partition(".")[0] in _NOT_THE_USERS:
         frame = frame.f_back
-    return f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno}"
+        level += 1
+    return frame, level
