@@ -55,6 +55,10 @@ def check_sequence(
         ...
     jcdp_core.errors.InvalidSequenceError: step 2, ELI MUL (0 1 2), needs the Jacobian (1 2), ...
     """
+    if pool_sizes is not None and len(pool_sizes) != len(sequence.operations):
+        raise InvalidSequenceError(
+            f"{len(pool_sizes)} pool sizes for {len(sequence.operations)} steps; give one each"
+        )
     available: dict[tuple[int, int], str] = {}
     for index, (operation, cost) in enumerate(zip(sequence.operations, sequence.costs, strict=True)):
         name = f"step {index + 1}, {operation},"

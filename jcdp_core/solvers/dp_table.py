@@ -24,8 +24,8 @@ class Table:
     """Hold the optimal makespan of the recurrence for each sub-chain and each number of machines.
 
     Row t holds f[·, ·, t] for t machines, row 0 the values for unlimited machines (left out for one machine,
-    where it is of no use). The numbers are 64-bit
-    integers where a bound known in advance shows that they suffice, else Python integers.
+    where it is of no use). The numbers are 64-bit integers where a bound known in advance shows that they
+    suffice, else Python integers.
 
     Parameters
     ----------

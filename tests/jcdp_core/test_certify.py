@@ -80,6 +80,8 @@ def test_constraints():
     check_sequence(chain, adjoints, memory_limit=9, pool_sizes=[2, 2])
     with pytest.raises(InvalidSequenceError, match=r"step 1, .* tapes 13 edges"):
         check_sequence(chain, adjoints, memory_limit=9, pool_sizes=[1, 2])
+    with pytest.raises(InvalidSequenceError, match="1 pool sizes for 2 steps; give one each"):
+        check_sequence(chain, adjoints, memory_limit=9, pool_sizes=[2])
     with pytest.raises(InvalidSequenceError, match=r"step 2, .* is matrix-free"):
         check_sequence(chain, adjoints, matrix_free=False)
     with pytest.raises(InvalidSequenceError, match=r"step 2, .* runs link 2 in a mode that is not available"):
