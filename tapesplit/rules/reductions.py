@@ -87,13 +87,21 @@ def _extremum_weights(ans: Any, x: Any, axis: Any) -> Any:
 def _sum_tangent(
     T: np.ndarray, ans: Any, x: Any, axis: Any = None, keepdims: Any = False, **keywords: Any
 ) -> Any:
-    return NotImplemented if keywords else reduce_batch(T, ans, axis)
+    chosen = _summands(T, **keywords)
+    return chosen if chosen is NotImplemented else reduce_batch(chosen, ans, axis)
 
 
 def _sum_adjoint(
     A: np.ndarray, ans: Any, x: Any, axis: Any = None, keepdims: Any = False, **keywords: Any
 ) -> Any:
-    return NotImplemented if keywords else spread(A, x, axis)
+    return _summands(spread(A, x, axis), **keywords)
+
+
+def _summands(X: np.ndarray, *, initial: float = 0.0, where: Any = True, **keywords: Any) -> Any:
+    """Return directions of what a sum adds up; autograd's rules mistake ``initial`` and ``where``."""
+    if keywords:
+        return NotImplemented
+    return X if where is True else np.where(where, X, 0.0)
 
 
 defvector(anp.sum, tangents=[_sum_tangent], adjoints=[_sum_adjoint], edges=input_size)

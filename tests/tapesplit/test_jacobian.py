@@ -10,6 +10,7 @@ import numpy as onp
 import pytest
 from autograd import jacobian
 from autograd.extend import defvjp, primitive
+from autograd.scipy.stats import norm, t
 from scipy import optimize
 
 import tapesplit
@@ -225,6 +226,51 @@ def test_long_doubles_keep_their_digits():
     got = parallel_jacobian(lambda x: np.exp(x) * x)(x)
     want = onp.diag(onp.exp(x) * (x + 1))
     assert onp.abs(got - want).max() <= 4 * onp.finfo(onp.longdouble).eps
+
+
+@pytest.mark.parametrize("method", ["auto", "tangent", "adjoint"])
+@pytest.mark.parametrize(
+    "step",
+    [
+        lambda a, b: _power_times(a, b, n=3),
+        lambda a, b: _power_times(a, b) + a,
+        lambda a, b: _power_times(a, 2.0, n=3) + b,
+        lambda a, b: np.clip(a, a_min=-0.2, a_max=0.6) * b,
+        lambda a, b: norm.logpdf(a, loc=0.3, scale=2.0) * b,
+        lambda a, b: t.logpdf(a, df=3.0) * b,
+        lambda a, b: np.sum(np.array([a, b]), initial=2.0),
+    ],
+)
+def test_keyword_arguments_in_scalar_code(step, method):
+    def fun(x):
+        a = [x[i] for i in range(4)]
+        for _ in range(10):
+            a = [np.tanh(step(a[i - 1], a[i])) + 0.1 * a[i] for i in range(4)]
+        return np.array(a)
+
+    want = jacobian(fun)(X)
+    got = parallel_jacobian(fun, method=method)(X)
+    onp.testing.assert_allclose(got, want, rtol=0, atol=1e-12 * onp.abs(want).max())
+
+
+@primitive
+def _power_times(x, y, n=2):
+    return x**n * y
+
+
+defvjp(
+    _power_times,
+    lambda _ans, x, y, n=2: lambda g: g * n * x ** (n - 1) * y,
+    lambda _ans, x, _y, n=2: lambda g: g * x**n,
+)
+tapesplit.defvector(_power_times, lambda _ans, x, y, n=2: n * x ** (n - 1) * y, lambda _ans, x, _y, n=2: x**n)
+
+
+@pytest.mark.parametrize("method", ["tangent", "adjoint"])
+def test_sum_over_some_elements(method):
+    """autograd's own adjoint ignores which ones."""
+    got = parallel_jacobian(lambda x: np.sum(x * x, where=onp.array([1, 0, 1, 1], bool)), method=method)(X)
+    onp.testing.assert_allclose(got, [2 * X[0], 0.0, 2 * X[2], 2 * X[3]], rtol=1e-15)
 
 
 @pytest.mark.parametrize("method", ["auto", "tangent", "adjoint"])
