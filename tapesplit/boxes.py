@@ -15,7 +15,7 @@ import autograd.numpy as anp
 import numpy as np
 from autograd.core import VJPNode
 from autograd.numpy.numpy_boxes import ArrayBox
-from autograd.numpy.numpy_wrapper import concatenate_args
+from autograd.numpy.numpy_wrapper import array_from_args, concatenate_args
 from autograd.tracer import Box, Node, box_type_mappings, notrace_primitives
 
 __all__ = ["TapeBox", "TapeNode", "boxes_in_place"]
@@ -248,13 +248,42 @@ def _concatenate(arr_list: Any, axis: Any = 0) -> Any:
     return _recorded(tape, concatenate_args, tuple(argnums), tuple(parents), tuple(args), value)
 
 
+def _array(A: Any, *args: Any, **kwargs: Any) -> Any:
+    """Record an array made of a flat list of numbers, boxes of one tape among them, in one entry."""
+    if args or kwargs or type(A) not in (tuple, list):
+        return _general_array(A, *args, **kwargs)
+    tape = next((item for item in A if type(item) is TapeBox and item._entries is not None), None)
+    if tape is None:
+        return _general_array(A)
+    entries = tape._entries
+    values: list[Any] = [(), {}]
+    argnums: list[int] = []
+    parents: list[int] = []
+    for position, item in enumerate(A, 2):
+        if type(item) is TapeBox and item._entries is entries and type(item._value) is np.float64:
+            argnums.append(position)
+            parents.append(item._index)
+            values.append(item._value)
+        elif type(item) is float or type(item) is np.float64:
+            values.append(item)
+        else:
+            return _general_array(A)
+    value = np.array(values[2:])
+    return _recorded(tape, array_from_args, tuple(argnums), tuple(parents), tuple(values), value)
+
+
+_general_array = anp.array
 _general_roll = anp.roll
 _general_concatenate = anp.concatenate
 
 _DIRECT_FUNCTIONS = {
     name: _unary(getattr(anp, name), getattr(np, name))
     for name in ("sin", "cos", "tan", "tanh", "exp", "log", "sqrt", "square", "sinh", "cosh", "arctan")
-} | {"roll": functools.wraps(anp.roll)(_roll), "concatenate": functools.wraps(anp.concatenate)(_concatenate)}
+} | {
+    "roll": functools.wraps(anp.roll)(_roll),
+    "concatenate": functools.wraps(anp.concatenate)(_concatenate),
+    "array": functools.wraps(anp.array)(_array),
+}
 _GENERAL_FUNCTIONS = {name: getattr(anp, name) for name in _DIRECT_FUNCTIONS}
 _OUR_BOXES = dict.fromkeys(_BOXED_HERE, TapeBox)
 _THEIR_BOXES = dict.fromkeys(_BOXED_HERE, ArrayBox)
