@@ -152,8 +152,9 @@ def _positions(argnum: int | Sequence[int], count: int, name: str) -> tuple[int,
     for position in given:
         if not -count <= position < count:
             raise IndexError(
-                f"argnum is {position}, but {name} was called with {count} positional arguments; pass the "
-                "argument to differentiate by by position, and count self in a method"
+                f"argnum is {position}, but {name} was called with {count} positional "
+                f"argument{'s' * (count != 1)}; pass the argument to differentiate by by position, and count "
+                "self in a method"
             )
     positions = tuple(int(position) % count for position in given)
     if len(set(positions)) < len(positions):

@@ -86,7 +86,7 @@ def _titles(plan: JacobianPlan, folded: Folded) -> list[Shape]:
     """Title, and how to read the picture."""
     output, *inputs = plan.shapes
     shapes = f"{', '.join(map(shape_text, inputs))} -> {shape_text(output)}"
-    one = "each box is one operation" if folded.complete else "a box stands for many operations"
+    one = "each box is one operation" if folded.complete else "a box can stand for several operations"
     return [
         Label(_MARGIN, 26, shorten(f"{plan.name}: {shapes}", 70), size=15, strong=True),
         Label(_MARGIN, 44, f"Tinted: chunks. Dashed: cuts with their width. Here {one}.", "muted"),
