@@ -8,15 +8,18 @@ is checked once; if the check fails, SuperLU solves instead.
 """
 
 from functools import cache
+from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array, eye_array
 from scipy.sparse.linalg import splu
 
 try:
-    from scipy.sparse import _sparsetools as kernels
+    from scipy.sparse import _sparsetools
 except ImportError:  # pragma: no cover (another layout of SciPy's internals)
-    kernels = None  # type: ignore[assignment]
+    kernels: Any = None
+else:
+    kernels = _sparsetools
 
 __all__ = ["substitute", "substitute_transposed"]
 
