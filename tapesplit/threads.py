@@ -3,7 +3,7 @@
 import os
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -26,7 +26,7 @@ class _ProcessState:
     lock: threading.Lock = field(default_factory=threading.Lock)
     pools: dict[int, ThreadPoolExecutor] = field(default_factory=dict)
     blas_users: int = 0
-    blas_limit: Any = None
+    blas_threads: Sequence[tuple[Any, int]] = ()
     threaded: int = 0
     switch_interval: float = 0.0
 
@@ -87,9 +87,9 @@ def may_use_threads() -> bool:
 
 
 @cache
-def _blas() -> ThreadpoolController:
+def _blas() -> Sequence[Any]:
     """Find the BLAS libraries once: the search takes most of a millisecond."""
-    return ThreadpoolController()
+    return ThreadpoolController().select(user_api="blas").lib_controllers
 
 
 @contextmanager
@@ -102,7 +102,9 @@ def single_threaded_blas() -> Iterator[None]:
     state = _process
     with state.lock:
         if not state.blas_users:
-            state.blas_limit = _blas().limit(limits=1, user_api="blas")
+            state.blas_threads = [(lib, count) for lib in _blas() if (count := lib.num_threads) > 1]
+            for lib, _ in state.blas_threads:
+                lib.set_num_threads(1)
         state.blas_users += 1
     try:
         yield
@@ -110,7 +112,8 @@ def single_threaded_blas() -> Iterator[None]:
         with state.lock:
             state.blas_users -= 1
             if not state.blas_users:
-                state.blas_limit.restore_original_limits()
+                for lib, count in state.blas_threads:
+                    lib.set_num_threads(count)
 
 
 _PROMPT: Final = 1e-4
