@@ -8,7 +8,7 @@ import numpy as np
 
 from tapesplit.directions import Batch, Diagonal, Rows, accumulate
 from tapesplit.leaves import batch_shape
-from tapesplit.rules import Bulk, IndexMap, find_rule, local_matrix, loop_adjoint, loop_tangent
+from tapesplit.rules import Bulk, IndexMap, local_matrix, loop_adjoint, loop_tangent
 from tapesplit.rules.axes import fold, real_like
 from tapesplit.tape import Tape, TapeEntry
 
@@ -41,27 +41,30 @@ class MapStep:
 
 @dataclass(frozen=True, slots=True)
 class ClusterStep:
-    """Elementwise operations that end in one value; ``inputs`` are the values that they read from outside."""
+    """Elementwise operations that end in one value.
+
+    ``members`` are the operations, the last one first, each with its operands and their partial derivatives,
+    a number or a formula; ``inputs`` are the values that they read from outside.
+    """
 
     entry: int
-    members: tuple[int, ...]
+    members: tuple[tuple[int, tuple[tuple[int, Any], ...]], ...]
     inputs: tuple[int, ...]
 
     def partials(self, tape: Tape) -> dict[int, Any]:
         """Return derivatives by each input, broadcasting to the shape of the result."""
         weights: dict[int, Any] = {self.entry: 1}
-        for index in reversed(self.members):
+        for index, operands in self.members:
             weight = weights.pop(index, None)
             if weight is None:
                 continue
-            primitive, argnums, parents, args, kwargs, value = tape.entries[index]
-            formulas = find_rule(primitive).partials  # type: ignore[union-attr]
-            args = [_as_precise(arg, value) for arg in args]
-            for argnum, parent in zip(argnums, parents, strict=True):
-                formula = formulas[argnum]
-                if formula is None:
-                    continue
-                partial = formula if isinstance(formula, int) else formula(value, *args, **kwargs)
+            _, _, _, args, kwargs, value = tape.entries[index]
+            precise: list[Any] | None = None
+            for parent, formula in operands:
+                partial: Any = formula
+                if not isinstance(formula, int):
+                    precise = precise or [_as_precise(arg, value) for arg in args]
+                    partial = formula(value, *precise, **kwargs)
                 term = _product(weight, partial)
                 weights[parent] = weights[parent] + term if parent in weights else term
         return weights

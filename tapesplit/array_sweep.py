@@ -111,7 +111,7 @@ def compile_array_sweep(tape: Tape, structure: Structure, chunk: Chunk) -> Array
     Takes a few µs for each entry.
     """
     clusters = _clusters(tape, chunk)
-    covered = {member for step in clusters.values() for member in step.members}
+    covered = {member for step in clusters.values() for member, _ in step.members}
     known: dict[Any, tuple[IndexMap, ...]] = {}
     steps: list[Step] = []
     for index in chunk.entries:
@@ -149,9 +149,21 @@ def _clusters(tape: Tape, chunk: Chunk) -> dict[int, ClusterStep]:
         members.append(index)
         open_clusters[index] = (members, inputs)
     return {
-        index: ClusterStep(index, tuple(sorted(members)), tuple(inputs))
+        index: ClusterStep(
+            index,
+            tuple((member, _partials(tape, member)) for member in sorted(members, reverse=True)),
+            tuple(inputs),
+        )
         for index, (members, inputs) in open_clusters.items()
     }
+
+
+def _partials(tape: Tape, index: int) -> tuple[tuple[int, Any], ...]:
+    """Return the operands of an elementwise operation with its partial derivatives by them."""
+    primitive, argnums, parents, _, _, _ = tape.entries[index]
+    formulas = find_rule(primitive).partials  # type: ignore[union-attr]
+    found = ((parent, formulas[argnum]) for argnum, parent in zip(argnums, parents, strict=True))
+    return tuple((parent, formula) for parent, formula in found if formula is not None)
 
 
 def _is_elementwise(rule: Any, argnums: tuple[int, ...]) -> bool:

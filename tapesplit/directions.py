@@ -86,7 +86,9 @@ def accumulate(left: Batch | None, right: Batch) -> Batch:
 
 def _add_into(wide: Rows, narrow: Rows) -> Rows:
     """Add a batch whose window lies within that of the other."""
-    dtype = np.result_type(wide.rows, narrow.rows)
+    dtype = wide.rows.dtype
+    if narrow.rows.dtype != dtype:
+        dtype = np.result_type(dtype, narrow.rows.dtype)
     if len(wide.rows) == len(narrow.rows):
         if wide.owned and wide.rows.dtype == dtype:
             np.add(wide.rows, narrow.rows, out=wide.rows)

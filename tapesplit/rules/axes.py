@@ -37,6 +37,8 @@ def spread(A: np.ndarray, x: Any, axis: Any) -> np.ndarray:
 
 def fold(X: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
     """Sum directions ``(k, *broadcast)`` over the axes along which a value of this shape was broadcast."""
+    if X.shape[1:] == shape:
+        return X
     extra = X.ndim - 1 - len(shape)
     if extra:
         X = X.sum(axis=tuple(range(1, 1 + extra)))
@@ -46,4 +48,4 @@ def fold(X: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
 
 def real_like(X: np.ndarray, value: Any) -> np.ndarray:
     """Take the real part of directions of a real value, which may be a container."""
-    return np.real(X) if np.iscomplexobj(X) and not np.iscomplexobj(flatten(value)) else X
+    return np.real(X) if X.dtype.kind == "c" and not np.iscomplexobj(flatten(value)) else X
