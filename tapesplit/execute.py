@@ -255,6 +255,8 @@ class _Observation(AbstractContextManager[None]):
             self.run.callback.start(self.run.plan)
 
     def __exit__(self, *exception: object) -> None:
+        if exception[0] is None:
+            self.run.plan.last_run.records = tuple(self.run.records)
         if self.run.callback.finish:
             self.run.callback.finish(self.run.plan, tuple(self.run.records))
 

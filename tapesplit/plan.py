@@ -3,7 +3,7 @@
 import os
 import pickle
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import Any, Literal
 
 from jcdp_core import JacobianChain, Mode, Solution
@@ -14,7 +14,7 @@ from tapesplit.separators import Separator
 from tapesplit.structure import Structure
 from tapesplit.sweep import Sweep
 
-__all__ = ["JacobianPlan", "PlanTask"]
+__all__ = ["JacobianPlan", "LastRun", "PlanTask"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +57,26 @@ class PlanTask:
     releases_lock: bool = False
 
 
+@dataclass(slots=True, eq=False)
+class LastRun:
+    """Measured times of the tasks in the last run of a plan that ended well.
+
+    All copies of a plan with other source lines share one. It is replaced as a whole, so that a reader in
+    another thread sees the times of one run; a pickled one is restored empty.
+
+    Parameters
+    ----------
+    records
+        A `tapesplit.TaskRecord` for each task, in the order in which they ended; empty before the first run.
+    """
+
+    records: tuple[Any, ...] = ()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle nothing: times belong to the process that measured them."""
+        return LastRun, ()
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class JacobianPlan:
     """The plan for tapes of one structure.
@@ -91,6 +111,8 @@ class JacobianPlan:
         Whether there are matrix products large enough for BLAS to use threads of its own.
     lines
         For each tape entry the user's line of code, "file.py:12"; noted by `JacobianFunction.plan` only.
+    last_run
+        Measured times of the last run that used this plan.
 
     Examples
     --------
@@ -115,6 +137,7 @@ class JacobianPlan:
     reason: str
     multiplies: bool = True
     lines: tuple[str, ...] = ()
+    last_run: LastRun = field(default_factory=LastRun)
 
     @property
     def makespan(self) -> int:
@@ -160,8 +183,8 @@ class JacobianPlan:
         Parameters
         ----------
         level
-            "line" for one line, "normal" for the tables of chain and steps, "full" for everything and
-            the reasons.
+            "line" for one line, "normal" for the tables of chain and steps, "full" for everything,
+            the reasons, and after a run its measured times.
 
         Returns
         -------
@@ -188,7 +211,8 @@ class JacobianPlan:
         path
             The file.
         records
-            Measured times of the tasks, as a `Callback` gets them at the finish.
+            Measured times of the tasks, as a `Callback` gets them at the finish; by default those of the
+            last run that used this plan.
         """
         _views().write_report(self, path, records)
 

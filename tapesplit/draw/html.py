@@ -58,7 +58,7 @@ def write_report(
         HTML file to write.
     records
         Measured tasks, as `tapesplit.Callback` hands them to ``finish``; the Gantt chart shows them below the
-        planned ones.
+        planned ones. By default those of the last run that used this plan, if there was one.
 
     Notes
     -----
@@ -76,7 +76,7 @@ def report_html(plan: JacobianPlan, records: Sequence[Timed] | None = None) -> s
     plan
         The plan.
     records
-        Measured tasks.
+        Measured tasks; by default those of the last run that used this plan.
 
     Returns
     -------
@@ -91,6 +91,7 @@ def report_html(plan: JacobianPlan, records: Sequence[Timed] | None = None) -> s
     >>> page.startswith("<!DOCTYPE html>"), len(page) < 100_000
     (True, True)
     """
+    records = plan.last_run.records if records is None else records
     sections = _sections(plan, records)
     links = "".join(f'<li><a href="#{name}">{title}</a></li>' for name, title, _ in sections)
     bodies = "".join(

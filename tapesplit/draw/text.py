@@ -26,7 +26,8 @@ def describe(plan: JacobianPlan, level: Literal["line", "normal", "full"] = "nor
         The plan.
     level
         "line" for one line; "normal" for the chain, the steps and the totals; "full" adds the schedule as a
-        picture, the reasons for the plan's choices, and what would make the Jacobian cheaper.
+        picture, after a run its predicted and measured times, the reasons for the plan's choices, and what
+        would make the Jacobian cheaper.
 
     Returns
     -------
@@ -96,6 +97,8 @@ def _full(plan: JacobianPlan) -> str:
     parts = [*_head(plan), "", *_links(plan, None), "", *_steps(plan, None), "", *_totals(plan)]
     parts += ["", f"bracketing  {shorten(sequence.bracketing(), _WIDTH - 12)}"]
     parts += ["", "machines over time (fma)", schedule.gantt(sequence, width=_WIDTH - 8)]
+    if plan.last_run.records:
+        parts += ["", *_last_run(plan)]
     parts += ["", "Why this plan", *_sentences(decisions(plan))]
     parts += ["", "What would make it faster", *_sentences(advice(plan))]
     return "\n".join(parts)
@@ -165,6 +168,28 @@ def _totals(plan: JacobianPlan) -> list[str]:
         ("peak memory", bytes_text(plan.peak_bytes), "beyond the tape, predicted"),
     ]
     return _table(None, rows, "<><", None)
+
+
+def _last_run(plan: JacobianPlan) -> list[str]:
+    """Table of the tasks with their predicted and measured times, and their sums."""
+    records = sorted(plan.last_run.records, key=lambda record: record.index)
+    operations = plan.solution.sequence.operations
+
+    def cells(number: str, machine: str, predicted: float, measured: float, steps: str) -> tuple[str, ...]:
+        against = f"{ratio(measured / predicted)} ×" if predicted else "-"
+        times = (seconds_text(predicted) if predicted else "-", seconds_text(measured), against)
+        return (number, machine, *times, steps)
+
+    rows, predicted, measured = [], 0.0, 0.0
+    for record in records:
+        task, seconds = plan.tasks[record.index], record.finish - record.start
+        steps = ", ".join(f"{step + 1} {operations[step]}" for step in task.steps)
+        rows.append(cells(str(record.index + 1), str(task.machine + 1), task.seconds, seconds, steps))
+        predicted, measured = predicted + task.seconds, measured + seconds
+    rows.append(cells("sum", "", predicted, measured, ""))
+    head = ("task", "machine", "predicted", "measured", "ratio", "steps")
+    elapsed = seconds_text(max(record.finish for record in records))
+    return [f"last run: {elapsed} from start to end", *_table(head, rows, ">>>>><", None)]
 
 
 def _table(

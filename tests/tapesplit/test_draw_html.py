@@ -97,6 +97,15 @@ def test_measured_times_are_there_only_with_records(page):
     assert "measured" not in report_html(two_links()).split("<script>")[0].replace("measured_", "")
 
 
+def test_a_report_shows_the_last_run(tmp_path):
+    plan, records = records_of(bottleneck, 12)
+    assert plan.last_run.records == tuple(records)
+    plan.to_html(tmp_path / "report.html")
+    assert (tmp_path / "report.html").read_text(encoding="utf-8") == report_html(plan, records)
+    assert "measured, step" in report_html(plan)
+    assert "measured, step" not in report_html(plan, ())
+
+
 def test_names_are_escaped(tmp_path):
     path = tmp_path / "report.html"
     plan_of(lambda x: np.sin(2 * x), 2).to_html(path)  # its name is <lambda>

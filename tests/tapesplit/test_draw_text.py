@@ -1,5 +1,6 @@
 """What a plan says in text: pinned, at most 100 columns wide, and true to the plan's numbers."""
 
+import pickle
 from dataclasses import replace
 
 import autograd.numpy as np
@@ -8,6 +9,7 @@ from autograd.extend import defvjp, primitive
 from draw_plans import bottleneck, plan_of, scalars, two_links
 
 from jcdp_core import JacobianChain, solve
+from tapesplit import Callback, TaskRecord, execute, parallel_jacobian, record
 from tapesplit.draw import advice, decisions
 from tapesplit.draw.numbers import bytes_text, count, seconds_text
 from tapesplit.draw.rows import link_rows, predicted_times, step_rows
@@ -59,6 +61,81 @@ def test_the_full_text_adds_schedule_reasons_and_advice():
         "What would make it faster",
     ):
         assert heading in text
+
+
+LAST_RUN = """\
+last run: 500 µs from start to end
+task  machine  predicted  measured  ratio  steps
+   1        1      10 µs    100 µs   10 ×  1 ACC TAN (1 2)
+   2        1      20 µs     10 µs  0.5 ×  2 ACC ADJ (0 1)
+   3        1          -    250 µs      -  3 ELI MUL (0 1 2)
+ sum               30 µs    360 µs   12 ×
+
+Why this plan
+"""
+
+
+def test_the_table_of_the_last_run_is_pinned():
+    plan = two_links()
+    predicted = (1e-5, 2e-5, 0.0)
+    plan = replace(
+        plan, tasks=tuple(replace(t, seconds=s) for t, s in zip(plan.tasks, predicted, strict=True))
+    )
+    before = plan.describe("full")
+    assert "last run" not in before
+    spans = ((1, 1e-4, 1.1e-4), (0, 0.0, 1e-4), (2, 2.5e-4, 5e-4))  # in order of their ends
+    plan.last_run.records = tuple(TaskRecord(index, 0, start, finish) for index, start, finish in spans)
+    after = plan.describe("full")
+    assert LAST_RUN in after
+    assert after.replace(LAST_RUN, "Why this plan\n") == before
+
+
+def test_a_run_leaves_its_times_in_all_copies_of_its_plan():
+    runs = []
+    jac = parallel_jacobian(
+        bottleneck, machines=1, callback=Callback(finish=lambda plan, records: runs.append(records))
+    )
+    x = np.linspace(0.1, 1.0, 12)
+    earlier = jac.plan(x)
+    assert earlier.last_run.records == ()
+    jac(x)
+    assert earlier.last_run.records == jac.plan(2 * x).last_run.records == runs[-1]
+    assert len(runs[-1]) == len(earlier.tasks)
+    table = earlier.describe("full").split("last run: ")[1].split("\n\n")[0].splitlines()
+    assert [line.split()[0] for line in table[2:]] == [*map(str, range(1, len(earlier.tasks) + 1)), "sum"]
+    jac(x)
+    assert earlier.last_run.records == runs[-1] != runs[0]
+    assert str(earlier) == str(jac.plan(x))  # the normal table is about the plan only
+
+
+def test_execute_leaves_its_times_and_a_run_that_fails_does_not():
+    plan, tape = two_links(), record(bottleneck, np.linspace(0.1, 1.0, 12))
+    execute(plan, tape)
+    records = plan.last_run.records
+    assert [r.index for r in records] == [0, 1, 2]
+
+    def stop(_plan, record):
+        if record.index == 1:
+            raise RuntimeError("stopped")
+
+    with pytest.raises(RuntimeError, match="stopped"):
+        execute(plan, tape, callback=Callback(posttask=stop))
+    assert plan.last_run.records is records
+
+
+def test_two_machines_leave_the_times_of_all_tasks(two_machines_run):
+    plan = two_machines_run
+    assert sorted(r.index for r in plan.last_run.records) == list(range(len(plan.tasks)))
+    assert {r.machine for r in plan.last_run.records} == {0, 1}
+    assert max(map(len, plan.describe("full").splitlines())) <= 100
+
+
+def test_a_pickled_plan_has_not_run():
+    plan = two_links()
+    execute(plan, record(bottleneck, np.linspace(0.1, 1.0, 12)))
+    restored = pickle.loads(pickle.dumps(plan))  # noqa: S301 - our own bytes
+    assert plan.last_run.records
+    assert restored.last_run.records == ()
 
 
 def test_an_unknown_level_is_named():
@@ -161,6 +238,17 @@ def two_machines():
 
     with ThreadPoolExecutor(2) as executor:
         yield plan_of(bottleneck, 12, machines=2, executor=executor)
+
+
+@pytest.fixture
+def two_machines_run():
+    from concurrent.futures import ThreadPoolExecutor
+
+    x = np.linspace(0.1, 1.0, 12)
+    with ThreadPoolExecutor(2) as executor:
+        jac = parallel_jacobian(bottleneck, machines=2, executor=executor)
+        jac(x)
+        yield jac.plan(x)
 
 
 def test_advice_names_primitives_without_a_vector_rule():
