@@ -19,7 +19,7 @@ from tapesplit.draw.rows import (
 )
 from tapesplit.plan import JacobianPlan
 from tapesplit.rules import find_rule
-from tapesplit.separators import Separator
+from tapesplit.separators import Reason, Separator
 
 __all__ = ["advice", "decisions"]
 
@@ -30,8 +30,13 @@ _WORTH_THREADS: Final = 6.0e-4
 _CUT_REASONS: Final = {
     "minimal": "no cut of the whole tape is narrower",
     "cost": "the cheapest chain on one machine needs it",
-    "spread": "narrowest near an equal share of the work, so that several machines can have some",
+    "spread": "narrow, with much work on either side, so that several machines can have some",
 }
+_SPARE_CUT: Final = (
+    "narrow, with much work on either side; the cheapest chain on one machine does without it, and sweeps "
+    "pass it for free"
+)
+"""A spread cut where only one machine works."""
 
 
 def decisions(plan: JacobianPlan) -> tuple[str, ...]:
@@ -67,14 +72,22 @@ def _cuts(plan: JacobianPlan) -> list[str]:
     ranked = sorted(plan.separators, key=lambda separator: list(_CUT_REASONS).index(separator.reason))
     shown = [_cut(plan, separator) for separator in ranked[:_MOST]]
     rest = Counter(separator.reason for separator in ranked[_MOST:])
-    return shown + [f"{times} more cuts: {_CUT_REASONS[reason]}." for reason, times in rest.items()]
+    return shown + [
+        f"{times} more cut{'s' * (times != 1)}: {_cut_reason(plan, reason)}."
+        for reason, times in rest.items()
+    ]
 
 
 def _cut(plan: JacobianPlan, separator: Separator) -> str:
     """Say where and why one cut is."""
     first, others = separator.vertices[0], len(separator.vertices) - 1
     where = f"entry {first} ({primitive_name(plan, first)})" + (f" and {others} more" if others else "")
-    return f"Cut at {where}, {_plural(separator.width, 'element')}: {_CUT_REASONS[separator.reason]}."
+    return f"Cut at {where}, {_plural(separator.width, 'element')}: {_cut_reason(plan, separator.reason)}."
+
+
+def _cut_reason(plan: JacobianPlan, reason: Reason) -> str:
+    """Say why a cut is there; what is spread for several machines has no use on one."""
+    return _SPARE_CUT if reason == "spread" and plan.machines == 1 else _CUT_REASONS[reason]
 
 
 def _modes(plan: JacobianPlan) -> list[str]:

@@ -4,6 +4,7 @@ import pickle
 from dataclasses import replace
 
 import autograd.numpy as np
+import numpy as onp
 import pytest
 from autograd.extend import defvjp, primitive
 from draw_plans import bottleneck, plan_of, scalars, two_links
@@ -226,6 +227,23 @@ def test_decisions_say_that_time_counted_more_than_multiply_adds():
 
 def test_decisions_say_that_a_mode_was_asked_for():
     assert "Not cut: method 'tangent' was asked for." in decisions(plan_of(bottleneck, 12, method="tangent"))
+
+
+def widening(x):
+    """Pass 2 values, then 10: one machine gains nothing from a cut at the second interface."""
+    first, second, third = (onp.cos(onp.arange(m * n)).reshape(m, n) for m, n in ((2, 40), (10, 2), (40, 10)))
+    return third @ np.tanh(second @ np.tanh(first @ x))
+
+
+def test_the_reason_of_a_spread_cut_says_what_it_is_good_for():
+    plan = plan_of(widening, 40)
+    assert any(separator.reason == "spread" for separator in plan.separators)
+    text = " ".join(decisions(plan))
+    assert "the cheapest chain on one machine does without it, and sweeps pass it for free" in text
+    assert "several machines" not in text
+    text = " ".join(decisions(replace(plan, machines=2)))
+    assert "narrow, with much work on either side, so that several machines can have some" in text
+    assert "does without it" not in text
 
 
 def test_decisions_of_two_machines_give_the_gain(two_machines):
