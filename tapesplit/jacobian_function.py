@@ -12,9 +12,9 @@ from typing import Any
 import autograd
 import numpy as np
 
+from tapesplit.dtypes import in_dtype, result_dtypes
 from tapesplit.errors import NestedTraceError, NothingToPlanError, OutputTypeError
 from tapesplit.execute import Callback, carry_out
-from tapesplit.leaves import derivative_dtype
 from tapesplit.plan import JacobianPlan
 from tapesplit.plan_cache import CacheInfo, PlanCache
 from tapesplit.planning import make_plan
@@ -159,16 +159,18 @@ class JacobianFunction:
         """
         if _is_trivial(tape):
             columns = sum(int(np.size(tape.entries[i][5])) for i in range(tape.inputs))
-            matrix = np.zeros((np.size(tape.value), columns))
+            matrix, dtypes = np.zeros((np.size(tape.value), columns)), None
         else:
+            plan = self._plan_for(tape)
+            dtypes = plan.dtypes
             matrix = carry_out(
-                self._plan_for(tape),
+                plan,
                 tape,
                 memory_limit=self._options.memory_limit,
                 executor=self._options.executor,
                 callback=self._options.callback,
             )
-        return self._shaped(tape, matrix)
+        return self._shaped(tape, matrix, dtypes or result_dtypes(tape, structure_of(tape)))
 
     def plan(self, *args: Any, **kwargs: Any) -> JacobianPlan:
         """Return the plan for these arguments without computing the Jacobian.
@@ -278,19 +280,16 @@ class JacobianFunction:
             self._plans.store(plan)
         return plan
 
-    def _shaped(self, tape: Tape, matrix: np.ndarray) -> Any:
-        """Split the columns among the inputs and give each Jacobian its shape."""
+    def _shaped(self, tape: Tape, matrix: np.ndarray, dtypes: tuple[np.dtype, ...]) -> Any:
+        """Split the columns among the inputs and give each Jacobian its shape and type."""
         out = np.shape(tape.value)
-        if tape.inputs == 1 and matrix.dtype == np.asarray(tape.entries[0][5]).dtype == np.float64:
+        if tape.inputs == 1 and matrix.dtype == dtypes[0]:
             return self._options.packed([matrix.reshape(out + np.shape(tape.entries[0][5]))])
         jacobians, column = [], 0
-        for index in range(tape.inputs):
+        for index, dtype in enumerate(dtypes):
             value = tape.entries[index][5]
             block = matrix[:, column : column + np.size(value)].reshape(out + np.shape(value))
-            dtype = derivative_dtype(value)
-            if tape.output is not None:
-                dtype = np.result_type(dtype, derivative_dtype(tape.value))
-            jacobians.append(block.astype(dtype, copy=False))
+            jacobians.append(in_dtype(block, dtype, tape, index))
             column += np.size(value)
         return self._options.packed(jacobians)
 

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, Literal
 
+import numpy as np
+
 from jcdp_core import JacobianChain, Mode, Solution
 from tapesplit.chunks import Chunk
 from tapesplit.graph import TapeGraph
@@ -107,6 +109,8 @@ class JacobianPlan:
         Shape of the output and of each input.
     reason
         Why the plan has this form, in a few words.
+    dtypes
+        Type of the Jacobian by each input; None if tapes of this structure differ in it.
     multiplies
         Whether there are matrix products large enough for BLAS to use threads of its own.
     lines
@@ -135,6 +139,7 @@ class JacobianPlan:
     machines: int
     shapes: tuple[tuple[int, ...], ...]
     reason: str
+    dtypes: tuple[np.dtype, ...] | None
     multiplies: bool = True
     lines: tuple[str, ...] = ()
     last_run: LastRun = field(default_factory=LastRun)

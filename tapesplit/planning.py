@@ -12,6 +12,7 @@ import numpy as np
 from jcdp_core import ElementalJacobian, JacobianChain, Mode, Schedule, Solution, solve
 from tapesplit.chunks import Chunk, chunk_chain, cut_into_chunks
 from tapesplit.cost import cost_model, product_seconds, work_of
+from tapesplit.dtypes import shared_dtypes
 from tapesplit.facts import TapeFacts, facts_of, graph_of
 from tapesplit.graph import TapeGraph
 from tapesplit.plan import JacobianPlan, PlanTask
@@ -86,6 +87,7 @@ def make_plan(
         machines=1 + max(task.machine for task in draft.tasks),
         shapes=(tape.shape(tape.output or 0), *(tape.shape(i) for i in range(tape.inputs))),
         reason=_reason(draft, method if plain else None),
+        dtypes=shared_dtypes(tape, structure),
         multiplies=_product_fma(facts, draft) > _BLAS_THREADS,
     )
 

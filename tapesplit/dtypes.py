@@ -1,0 +1,138 @@
+"""Result types: the dtype that ``autograd.jacobian`` returns, which depends on the structure of a tape only.
+
+autograd's Jacobian has the type of its stacked gradients, which follows from its rules: integers stay
+integers through products, some rules divide float32 by float64. Where not all values are in double precision,
+one backward pass with those rules tells.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Any, Final
+
+import numpy as np
+from autograd.core import add_outgrads, primitive_vjps
+from autograd.extend import vspace
+from autograd.util import toposort
+
+from tapesplit.leaves import derivative_dtype
+from tapesplit.structure import Structure
+from tapesplit.tape import Tape, TapeEntry
+from tapesplit.tracing import tracing_lock
+
+__all__ = ["in_dtype", "result_dtypes", "shared_dtypes"]
+
+_DOUBLE: Final = np.dtype(np.float64)
+_EXACT: Final = 2.0**53
+"""Integers below are exact in double precision."""
+
+
+def result_dtypes(tape: Tape, structure: Structure) -> tuple[np.dtype, ...]:
+    """Return the dtype of the Jacobian by each input, autograd's own wherever autograd has a real one."""
+    if _is_double(structure):
+        return (_DOUBLE,) * tape.inputs
+    return tuple(_autograds_dtype(tape, index) or _common_dtype(tape, index) for index in range(tape.inputs))
+
+
+def shared_dtypes(tape: Tape, structure: Structure) -> tuple[np.dtype, ...] | None:
+    """Return the result dtypes of all tapes of a structure; None if each tape has its own.
+
+    Structures do not always tell Python's floats from NumPy's, which promote float32.
+    """
+    if _is_double(structure):
+        return (_DOUBLE,) * tape.inputs
+    weak, strong = (_with_floats(tape, kind) for kind in (float, np.float64))
+    dtypes = result_dtypes(weak, structure)
+    return dtypes if dtypes == result_dtypes(strong, structure) else None
+
+
+def in_dtype(block: np.ndarray, dtype: np.dtype, tape: Tape, index: int) -> np.ndarray:
+    """Return a Jacobian by one input in the type of the result.
+
+    Integers that double precision may have rounded come from autograd's own arithmetic instead.
+    """
+    if dtype.kind == "f":
+        return block.astype(dtype, copy=False)
+    if np.abs(block).max(initial=0.0) < _EXACT:
+        return np.rint(block).astype(np.int64).astype(dtype)
+    with tracing_lock():
+        rows = [_gradient(tape, index, adjoint) for adjoint in _basis(tape)]
+    return np.stack(rows).reshape(block.shape)
+
+
+def _is_double(structure: Structure) -> bool:
+    """Tell whether all values on a tape are in double precision: then so are all derivatives."""
+    return all(map(_is_double_form, set(structure.forms)))
+
+
+def _is_double_form(form: Any) -> bool:
+    """Tell whether the form of a value is that of numbers in double precision, or of a container of them."""
+    kind = form[0] if form else None
+    if kind is dict:
+        return all(_is_double_form(item) for _, item in form[1])
+    if isinstance(kind, type) and issubclass(kind, (tuple, list)):
+        return all(map(_is_double_form, form[1]))
+    return kind in {None, float, np.float64} or type(kind) is int
+
+
+def _with_floats(tape: Tape, kind: Callable[[float], float]) -> Tape:
+    """Return a tape whose constants have one kind of floats, except where structures tell both apart."""
+
+    def converted(entry: TapeEntry) -> TapeEntry:
+        if len(entry.args) == 2 and not entry.kwargs:
+            return entry
+        args = [a if i in entry.argnums else _as_kind(a, kind) for i, a in enumerate(entry.args)]
+        kwargs = {name: _as_kind(value, kind) for name, value in entry.kwargs.items()}
+        return entry._replace(args=tuple(args), kwargs=kwargs)
+
+    entries = [converted(TapeEntry(*entry)) for entry in tape.entries]
+    return Tape(entries, tape.inputs, tape.output, tape.value, tape.name)
+
+
+def _as_kind(constant: Any, kind: Callable[[float], float]) -> Any:
+    """Convert a floating-point number; leave anything else."""
+    return kind(constant) if type(constant) in {float, np.float64} else constant
+
+
+def _autograds_dtype(tape: Tape, index: int) -> np.dtype | None:
+    """Return the dtype of autograd's Jacobian by one input; None where autograd has no real one."""
+    try:
+        with tracing_lock(), np.errstate(all="ignore"):
+            dtype = np.asarray(_gradient(tape, index, next(_basis(tape)))).dtype
+    except Exception:  # noqa: BLE001 (a rule, or an array without elements: autograd.jacobian raises, too)
+        return None
+    return dtype if dtype.kind in "fiub" else None
+
+
+def _common_dtype(tape: Tape, index: int) -> np.dtype:
+    """Return the common type of an input and the value, double precision for integers."""
+    dtype = derivative_dtype(tape.entries[index][5])
+    return dtype if tape.output is None else np.result_type(dtype, derivative_dtype(tape.value))
+
+
+def _basis(tape: Tape) -> Iterator[Any]:
+    """Yield the adjoints of the value that autograd stacks gradients of."""
+    return iter(vspace(tape.value).standard_basis())
+
+
+def _gradient(tape: Tape, index: int, adjoint: Any) -> Any:
+    """Pull an adjoint of the value back to one input, with autograd's rules in autograd's order."""
+    reached = {index}
+    for number, entry in enumerate(tape.entries):
+        if not reached.isdisjoint(entry[2]):
+            reached.add(number)
+    if tape.output not in reached:
+        return vspace(tape.entries[index][5]).zeros()
+
+    def parents(number: int) -> list[int]:
+        return [parent for parent in tape.entries[number][2] if parent in reached]
+
+    outgrads = {tape.output: (adjoint, False)}
+    for number in toposort(tape.output, parents):
+        gradient, _ = outgrads.pop(number)
+        if number == index:
+            break
+        primitive, argnums, operands, args, kwargs, value = tape.entries[number]
+        active = tuple(a for a, parent in zip(argnums, operands, strict=True) if parent in reached)
+        vjp = primitive_vjps[primitive](active, value, args, dict(kwargs))
+        for parent, ingrad in zip(parents(number), vjp(gradient), strict=True):
+            outgrads[parent] = add_outgrads(outgrads.get(parent), ingrad)
+    return gradient
