@@ -266,19 +266,17 @@ class JacobianFunction:
 
     def _plan_for(self, tape: Tape) -> JacobianPlan:
         """Find the plan for the structure of a tape, or make one."""
-        structure = structure_of(tape)
-        plan = self._plans.find(structure, tape)
-        if plan is None:
-            plan = make_plan(
+        return self._plans.plan_for(
+            tape,
+            lambda structure: make_plan(
                 tape,
                 structure,
                 machines=self._options.machines or _usable_cores(),
                 force_machines=self._options.executor is not None,
                 method=self._options.method,
                 cost=self._options.cost,
-            )
-            self._plans.store(plan)
-        return plan
+            ),
+        )
 
     def _shaped(self, tape: Tape, matrix: np.ndarray, dtypes: tuple[np.dtype, ...]) -> Any:
         """Split the columns among the inputs and give each Jacobian its shape and type."""

@@ -2,10 +2,12 @@
 
 import os
 import threading
+from collections.abc import Callable
 from typing import NamedTuple
 
 from tapesplit.plan import JacobianPlan
-from tapesplit.structure import Structure, first_difference
+from tapesplit.recognize import Recognizer, recognizer
+from tapesplit.structure import Structure, first_difference, structure_of
 from tapesplit.tape import Tape
 
 __all__ = ["CacheInfo", "PlanCache"]
@@ -33,6 +35,13 @@ class CacheInfo(NamedTuple):
     last_miss: str
 
 
+class _Kept(NamedTuple):
+    """A plan, and what recognizes its tapes; None until the plan is used a second time."""
+
+    plan: JacobianPlan
+    recognizer: Recognizer | None
+
+
 class PlanCache:
     """Plans for the structures seen last, newest use first.
 
@@ -46,31 +55,43 @@ class PlanCache:
 
     def __init__(self, maxsize: int = 8) -> None:
         self._maxsize = maxsize
-        self._plans: tuple[JacobianPlan, ...] = ()
+        self._kept: tuple[_Kept, ...] = ()
         self._hits = 0
         self._misses = 0
         self._last_miss = "no plan yet"
 
-    def find(self, structure: Structure, tape: Tape) -> JacobianPlan | None:
-        """Return the plan for a structure; None if there is none, whose reason is then kept."""
-        plan = self._match(structure)
-        reason = None if plan else self._difference(structure, tape)
+    def plan_for(self, tape: Tape, make: Callable[[Structure], JacobianPlan]) -> JacobianPlan:
+        """Return the plan for the structure of a tape; make it if there is none, and keep the reason why."""
+        kept = next((k for k in self._kept if k.recognizer and k.recognizer.accepts(tape)), None)
+        if kept is None:
+            structure = structure_of(tape)
+            kept = self._match(structure)
+            if kept is None:
+                return self._made(structure, tape, make)
+            kept = kept._replace(recognizer=recognizer(structure, tape))
         with _lock:
-            if plan is None:
-                self._misses += 1
-                self._last_miss = str(reason)
-            else:
-                self._hits += 1
-                if self._plans[:1] != (plan,):
-                    self._plans = (plan, *(other for other in self._plans if other is not plan))[
-                        : self._maxsize
-                    ]
+            self._hits += 1
+            if self._kept[:1] != (kept,):
+                self._keep(kept)
+        return kept.plan
+
+    def _made(
+        self, structure: Structure, tape: Tape, make: Callable[[Structure], JacobianPlan]
+    ) -> JacobianPlan:
+        """Make a plan; the one that was not used for the longest time may go."""
+        reason = self._difference(structure, tape)
+        with _lock:
+            self._misses += 1
+            self._last_miss = reason
+        plan = make(structure)
+        with _lock:
+            self._keep(_Kept(plan, None))
         return plan
 
-    def store(self, plan: JacobianPlan) -> None:
-        """Keep a plan; the one that was not used for the longest time may go."""
-        with _lock:
-            self._plans = (plan, *self._plans)[: self._maxsize]
+    def _keep(self, kept: _Kept) -> None:
+        """Put a plan in front."""
+        others = [other for other in self._kept if other.plan is not kept.plan]
+        self._kept = (kept, *others)[: self._maxsize]
 
     def explain_miss(self, structure: Structure, tape: Tape) -> str | None:
         """Say why no plan fits a structure; None if one does."""
@@ -79,23 +100,23 @@ class PlanCache:
     def info(self) -> CacheInfo:
         """Return how often a plan was reused, and why not the last time."""
         with _lock:
-            return CacheInfo(self._hits, self._misses, len(self._plans), self._maxsize, self._last_miss)
+            return CacheInfo(self._hits, self._misses, len(self._kept), self._maxsize, self._last_miss)
 
     def clear(self) -> None:
         """Forget all plans."""
         with _lock:
-            self._plans = ()
+            self._kept = ()
             self._hits = self._misses = 0
             self._last_miss = "the cache was cleared"
 
-    def _match(self, structure: Structure) -> JacobianPlan | None:
+    def _match(self, structure: Structure) -> _Kept | None:
         """Look a plan up without counting."""
-        return next((plan for plan in self._plans if plan.structure == structure), None)
+        return next((kept for kept in self._kept if kept.plan.structure == structure), None)
 
     def _difference(self, structure: Structure, tape: Tape) -> str:
         """Compare with the plan that was used last."""
-        plans = self._plans
-        return first_difference(plans[0].structure, structure, tape) if plans else "first call"
+        kept = self._kept
+        return first_difference(kept[0].plan.structure, structure, tape) if kept else "first call"
 
 
 # One lock for all caches, since a forked child must get a new one: nobody there could release it.

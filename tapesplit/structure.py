@@ -15,7 +15,15 @@ from autograd.extend import VSpace
 
 from tapesplit.tape import Tape
 
-__all__ = ["Structure", "call_key", "first_difference", "real_constants", "structure_of"]
+__all__ = [
+    "Structure",
+    "call_key",
+    "first_difference",
+    "form_of",
+    "real_constants",
+    "statics_of",
+    "structure_of",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,19 +62,11 @@ def structure_of(tape: Tape) -> Structure:
     forms = [
         value.shape
         if type(value) is _FLOAT64 or (type(value) is np.ndarray and value.dtype is _FLOAT64_DTYPE)
-        else _form(value)
+        else form_of(value)
         for value in values
     ]
     statics = [
-        _NO_CONSTANTS
-        if len(a) == len(g) and not k
-        else _statics(a, g, k)
-        if len(a) != 2 or k
-        else constant
-        if (kind := type(constant := a[1 - g[0]])) in _EXACT
-        else None
-        if kind is float
-        else (static_key(constant),)
+        _NO_CONSTANTS if len(a) == len(g) and not k else statics_of(a, g, k)
         for a, g, k in zip(args, argnums, kwargs, strict=True)
     ]
     types = list(map(type, statics))
@@ -80,19 +80,23 @@ _EXACT = frozenset({int, bool, str, slice, type(None), type(Ellipsis)})
 """Constants that count in full, and that compare by value."""
 
 
-def _form(value: Any) -> Any:
+def form_of(value: Any) -> Any:
     """Describe a value: shape of float64, dtype and shape of other arrays, nested form of containers."""
     if type(value) is np.ndarray:
         return value.shape if value.dtype is _FLOAT64_DTYPE else (value.dtype, value.shape)
     if isinstance(value, (tuple, list)):
-        return (type(value), tuple(map(_form, value)))
+        return (type(value), tuple(map(form_of, value)))
     if isinstance(value, dict):
-        return (dict, tuple((key, _form(value[key])) for key in sorted(value, key=repr)))
+        return (dict, tuple((key, form_of(value[key])) for key in sorted(value, key=repr)))
     return (type(value), np.shape(value))
 
 
-def _statics(args: tuple[Any, ...], argnums: tuple[int, ...], kwargs: Any) -> Any:
-    """Describe the constant arguments of a call that has not just one of them."""
+def statics_of(args: tuple[Any, ...], argnums: tuple[int, ...], kwargs: Any) -> Any:
+    """Describe the constant arguments of a call that has some, see `Structure`."""
+    if len(args) == 2 and not kwargs:
+        constant = args[1 - argnums[0]]
+        kind = type(constant)
+        return None if kind is float else constant if kind in _EXACT else (static_key(constant),)
     return (
         tuple([static_key(a) for i, a in enumerate(args) if i not in argnums]),
         tuple([(name, static_key(kwargs[name])) for name in sorted(kwargs)]),

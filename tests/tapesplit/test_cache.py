@@ -6,7 +6,9 @@ import pytest
 from autograd import checkpoint, grad, jacobian
 from autograd.extend import defvjp, primitive
 
-from tapesplit import parallel_jacobian
+from tapesplit import parallel_jacobian, record
+from tapesplit.recognize import recognizer
+from tapesplit.structure import structure_of
 
 X = onp.linspace(0.3, 0.9, 6)
 
@@ -86,10 +88,54 @@ def test_constants_that_change_between_calls(name, method):
     fun, constants, shared = CASES[name]
     of_x, place = changing(fun)
     jac = parallel_jacobian(of_x, method=method)
-    for turn in (0, 1, 0, 1):
+    for turn in (0, 1, 0, 1, 1, 0):
         place["c"] = constants[turn]
         assert_right(jac, of_x, X)
     assert jac.cache_info().misses == (1 if shared else 2)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_recognition_agrees_with_comparison(name):
+    fun, constants, shared = CASES[name]
+    of_x, place = changing(fun)
+    place["c"] = constants[0]
+    tape = record(of_x, X)
+    known = recognizer(structure_of(tape), tape)
+    assert known.accepts(record(of_x, X + 0.01))
+    place["c"] = constants[1]
+    assert known.accepts(record(of_x, X)) == shared
+
+
+@pytest.mark.parametrize(
+    ("fun", "x"),
+    [
+        (lambda x: x * np.sin(x), onp.ones(4)),
+        (lambda x: x * np.sin(x), onp.ones(3, onp.float32)),
+        (lambda x: x * np.sin(x), onp.ones((3, 1))),
+        (lambda x: x * np.cos(x), onp.ones(3)),
+        (lambda x: np.sin(x) * x, onp.ones(3)),
+        (lambda x: np.sin(x) * np.sin(x), onp.ones(3)),
+        (lambda x: 2.0 * np.sin(x), onp.ones(3)),
+        (lambda x: x * np.sin(x) + x, onp.ones(3)),
+        (lambda x: (x * np.sin(x), x)[1], onp.ones(3)),
+    ],
+)
+def test_recognition_sees_every_difference(fun, x):
+    tape = record(lambda x: x * np.sin(x), onp.ones(3))
+    known = recognizer(structure_of(tape), tape)
+    assert known.accepts(record(lambda x: x * np.sin(x), onp.zeros(3)))
+    other = record(fun, x)
+    assert not known.accepts(other)
+    assert structure_of(other) != structure_of(tape)
+
+
+def test_recognition_sees_shapes_that_depend_on_values():
+    positive = primitive(lambda x: x[x > 0])
+    defvjp(positive, lambda ans, x: lambda g: np.where(x > 0, 1.0, 0.0) * np.sum(g))
+    jac = parallel_jacobian(lambda x: np.sum(positive(x)) * x)
+    for x in ([1.0, -1.0, 2.0], [1.0, -1.0, 3.0], [1.0, -1.0, 4.0], [-1.0, -1.0, 2.0], [1.0, 1.0, 2.0]):
+        jac(onp.array(x))
+    assert jac.cache_info().misses == 3
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,125 @@
+"""Recognition: see in a fraction of the time whether a tape has a structure that is known.
+
+`structure_of` describes every entry from nothing. Where a tape of the structure is at hand, most of that is
+known: elementwise operations and moves in double precision have a form that follows from their operands, and
+only calls that take constants have some to compare. What is left are comparisons of whole columns.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tapesplit.rules import Elementwise, Movement, find_rule
+from tapesplit.structure import Structure, form_of, statics_of
+from tapesplit.tape import Tape
+
+__all__ = ["Recognizer", "recognizer"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Recognizer:
+    """What a tape of a known structure looks like.
+
+    Parameters
+    ----------
+    primitives, argnums, parents
+        As on the tape.
+    types, arities, keywords
+        Type of each value, number of positional and of keyword arguments of each call.
+    described, forms
+        Entries whose form does not follow from the rest, and these forms, see `Structure`.
+    taking, statics, static_types
+        Entries that take constants, these constants and their types, see `Structure`.
+    inputs, output
+        As on the tape.
+    """
+
+    primitives: tuple[Callable[..., Any] | None, ...]
+    argnums: tuple[tuple[int, ...], ...]
+    parents: tuple[tuple[int, ...], ...]
+    types: list[type]
+    arities: list[int]
+    keywords: list[int]
+    described: list[int]
+    forms: list[Any]
+    taking: list[int]
+    statics: list[Any]
+    static_types: list[type]
+    inputs: int
+    output: int | None
+
+    def accepts(self, tape: Tape) -> bool:
+        """Tell whether a tape has the structure for sure.
+
+        Few tapes that have it are not accepted, as one that holds an array of no axes instead of a number.
+        """
+        if len(tape) != len(self.types) or tape.inputs != self.inputs or tape.output != self.output:
+            return False
+        primitives, argnums, parents, args, kwargs, values = zip(*tape.entries, strict=True)
+        if not (
+            primitives == self.primitives
+            and argnums == self.argnums
+            and parents == self.parents
+            and list(map(type, values)) == self.types
+            and list(map(len, args)) == self.arities
+            and list(map(len, kwargs)) == self.keywords
+            and [form_of(values[i]) for i in self.described] == self.forms
+        ):
+            return False
+        statics = [statics_of(args[i], argnums[i], kwargs[i]) for i in self.taking]
+        return statics == self.statics and list(map(type, statics)) == self.static_types
+
+
+def recognizer(structure: Structure, tape: Tape) -> Recognizer:
+    """Return what recognizes tapes of a structure, by a tape that has it.
+
+    Parameters
+    ----------
+    structure
+        The structure.
+    tape
+        A tape of this structure.
+    """
+    _, argnums, _, args, kwargs, values = zip(*tape.entries, strict=True)
+    types = list(map(type, values))
+    described = _described(structure, types)
+    taking = [
+        i for i, (a, g, k) in enumerate(zip(args, argnums, kwargs, strict=True)) if k or len(a) != len(g)
+    ]
+    return Recognizer(
+        structure.primitives,
+        structure.argnums,
+        structure.parents,
+        types,
+        list(map(len, args)),
+        list(map(len, kwargs)),
+        described,
+        [structure.forms[i] for i in described],
+        taking,
+        [structure.statics[i] for i in taking],
+        [structure.static_types[i] for i in taking],
+        structure.inputs,
+        structure.output,
+    )
+
+
+def _described(structure: Structure, types: list[type]) -> list[int]:
+    """List the entries whose form follows neither from the type nor from operands in double precision."""
+    double = [not form or type(form[0]) is int for form in structure.forms]
+    follow = {
+        primitive: primitive is not None and isinstance(find_rule(primitive), (Elementwise, Movement))
+        for primitive in set(structure.primitives)
+    }
+    return [
+        index
+        for index, (kind, primitive, parents) in enumerate(
+            zip(types, structure.primitives, structure.parents, strict=True)
+        )
+        if kind is not np.float64
+        and kind is not float
+        and not (
+            kind is np.ndarray and double[index] and follow[primitive] and all(double[p] for p in parents)
+        )
+    ]
