@@ -161,11 +161,19 @@ def _dense(batch: Batch) -> Rows:
 
 
 def _as_precise(arg: Any, value: Any) -> Any:
-    """Return an operand in the type of the result: formulas of less precise ones alone lose digits."""
+    """Return an operand in the type of the result: formulas of less precise ones alone lose digits.
+
+    Products of integers would wrap around; their derivatives are in double precision.
+    """
     dtype, wanted = getattr(arg, "dtype", None), getattr(value, "dtype", None)
-    if dtype is wanted or dtype is None or wanted is None or dtype.kind not in "fiu" or wanted.kind != "f":
+    if dtype is wanted is _DOUBLE or dtype is None or wanted is None or dtype.kind not in "fiu":
         return arg
-    return arg.astype(wanted)
+    if wanted.kind in "iu":
+        wanted = _DOUBLE
+    return arg if dtype is wanted or wanted.kind != "f" else arg.astype(wanted)
+
+
+_DOUBLE = np.dtype(np.float64)
 
 
 def _product(weight: Any, partial: Any) -> Any:
