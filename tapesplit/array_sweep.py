@@ -16,7 +16,7 @@ from tapesplit.array_steps import BulkStep, ClusterStep, MapStep, Seeds, Step
 from tapesplit.chunks import Chunk
 from tapesplit.directions import Batch, accumulate, assemble, seed
 from tapesplit.leaves import derivative_dtype, element_count
-from tapesplit.rules import Bulk, Elementwise, IndexMap, Movement, find_rule, index_map
+from tapesplit.rules import Bulk, IndexMap, Movement, find_rule, index_map, is_elementwise_call
 from tapesplit.structure import Structure, call_key
 from tapesplit.tape import Tape
 
@@ -130,8 +130,8 @@ def _clusters(tape: Tape, chunk: Chunk) -> dict[int, ClusterStep]:
     readers = _reader_counts(tape, chunk)
     open_clusters: dict[int, tuple[list[int], dict[int, None]]] = {}
     for index in chunk.entries:
-        primitive, argnums, parents, _, _, value = tape.entries[index]
-        if not _is_elementwise(find_rule(primitive), argnums):
+        primitive, argnums, parents, _, kwargs, value = tape.entries[index]
+        if not is_elementwise_call(find_rule(primitive), argnums, kwargs):
             continue
         members: list[int] = []
         inputs: dict[int, None] = {}
@@ -164,11 +164,6 @@ def _partials(tape: Tape, index: int) -> tuple[tuple[int, Any], ...]:
     formulas = find_rule(primitive).partials  # type: ignore[union-attr]
     found = ((parent, formulas[argnum]) for argnum, parent in zip(argnums, parents, strict=True))
     return tuple((parent, formula) for parent, formula in found if formula is not None)
-
-
-def _is_elementwise(rule: Any, argnums: tuple[int, ...]) -> bool:
-    """Whether the partials of all active arguments are known."""
-    return isinstance(rule, Elementwise) and all(argnum < len(rule.partials) for argnum in argnums)
 
 
 def _becomes_complex(tape: Tape, parent: int, value: Any) -> bool:

@@ -243,6 +243,27 @@ for primitive in SPREADS:
     case(primitive, real(3, 4), axis=0, ddof=1)
     case(primitive, real(3, 4), 1, ddof=1, keepdims=True)
     case(primitive, complexes(3, 4))
+SOME = np.array([[True, False, True, True], [False, True, True, False], [True, True, False, True]])
+for primitive in (*REDUCTIONS[:3], *SPREADS):  # autograd's rules ignore these keywords
+    beyond(primitive, real(3, 4), where=SOME)
+    beyond(primitive, real(3, 4), axis=1, keepdims=True, where=SOME)
+    beyond(primitive, real(2, 3, 4), axis=(0, 2), where=SOME)
+    beyond(primitive, real(3, 4), axis=0, where=SOME[:, :1])
+    beyond(primitive, real(3, 4), where=True)
+beyond(REDUCTIONS[1], real(3, 4), axis=1, where=np.array([[True], [True], [True]]))
+for primitive in (anp.sum, anp.prod):
+    beyond(primitive, real(3, 4), axis=1, initial=2.0)
+    beyond(primitive, real(3, 4), axis=0, initial=-0.5, where=SOME)
+beyond(anp.prod, np.array([0.0, 2.0, 0.0, 3.0]), initial=2.0, where=np.array([True, True, False, True]))
+for primitive in REDUCTIONS[3:]:
+    beyond(primitive, real(3, 4), axis=1, initial=0.2)
+    beyond(primitive, real(3, 4), axis=0, initial=5.0 if "max" in primitive.__name__ else -5.0)
+    beyond(primitive, real(3, 4), axis=1, where=SOME, initial=-0.3)
+for primitive in SPREADS:
+    beyond(primitive, real(3, 4), axis=1, ddof=1, where=SOME)
+    beyond(primitive, real(3, 4), axis=1, correction=0.5)
+    beyond(primitive, real(3, 4), axis=0, mean=np.array([[0.1, 0.2, 0.3, 0.4]]))
+    beyond(primitive, real(1, 2), axis=0, mean=np.array([[2.0, -2.0]]))
 case(anp.sum, real(3), dtype=np.float64)  # keywords that no rule names take the loop
 case(anp.mean.__globals__["_primitive_mean"], real(3), dtype=np.float64)
 case(anp.einsum, "ij->i", real(2, 3), order="C")

@@ -22,6 +22,7 @@ from tapesplit.rules.registry import (
     count_edges,
     defvector,
     find_rule,
+    is_elementwise_call,
     registered,
     rules_on_demand,
 )
@@ -43,6 +44,7 @@ __all__ = [
     "getitem",
     "has_local_structure",
     "index_map",
+    "is_elementwise_call",
     "joint_index_map",
     "local_matrix",
     "local_structure",

@@ -57,14 +57,14 @@ def loop_tangent(T: np.ndarray, entry: TapeEntry, argnum: int) -> np.ndarray:
     """Carry ``k`` tangents of one argument to those of the result.
 
     Takes autograd's JVP where there is one, else the local Jacobian from the VJP (one call per element of the
-    result).
+    result). Calls with keywords go by the VJP, too: a JVP "same" passes keywords on that the VJP refuses.
 
     Raises
     ------
     RuleError
         If autograd has neither rule for the primitive.
     """
-    if entry.primitive in primitive_jvps:
+    if entry.primitive in primitive_jvps and not entry.kwargs:
         try:
             return _jvp_loop(T, entry, argnum)
         except Exception:  # noqa: BLE001, S110 (a JVP that lacks this argument, or fails: the VJP is what autograd.jacobian goes by)

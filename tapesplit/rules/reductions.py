@@ -52,36 +52,67 @@ def weighted(primitive: Any, weights: Callable[..., Any]) -> None:
     defvector(primitive, tangents=[tangent], adjoints=[adjoint], edges=input_size)
 
 
-def _count(x: Any, axis: Any) -> int:
-    """Count the elements that go into one result."""
-    return prod(np.shape(x)[a] for a in positive(axis, np.ndim(x)))
+def _chosen(X: Any, where: Any) -> Any:
+    """Set what a reduction leaves out to zero."""
+    return X if where is True else np.where(where, X, 0.0)
 
 
-def _deviation(x: Any, axis: Any) -> Any:
+def _count(x: Any, axis: Any, where: Any) -> Any:
+    """Count the elements that go into each result."""
+    reduced = positive(axis, np.ndim(x))
+    if where is True:
+        return prod(np.shape(x)[a] for a in reduced)
+    return np.sum(np.broadcast_to(where, np.shape(x)), axis=reduced, keepdims=True)
+
+
+def _mean_weights(ans: Any, x: Any, axis: Any, where: Any = True) -> Any:
+    """Equal shares; autograd's own rule ignores ``where``, here and below."""
+    return _chosen(1.0 / np.maximum(_count(x, axis, where), 1), where)
+
+
+def _deviation(x: Any, axis: Any, where: Any, mean: Any) -> Any:
     """Conjugate deviation from the mean."""
-    return np.conj(x - np.mean(x, axis=positive(axis, np.ndim(x)), keepdims=True))
+    if mean is None:
+        mean = np.mean(x, axis=positive(axis, np.ndim(x)), keepdims=True, where=where)
+    return _chosen(np.conj(x - mean), where)
 
 
-def _std_weights(ans: Any, x: Any, axis: Any, ddof: int = 0) -> Any:
-    """Derivative of a standard deviation; that of a single number is zero."""
-    count = _count(x, axis)
-    return np.zeros(np.shape(x)) if count <= 1 else _deviation(x, axis) / ((count - ddof) * ans)
+def _var_weights(
+    ans: Any, x: Any, axis: Any, ddof: float = 0, where: Any = True, mean: Any = None, correction: Any = None
+) -> Any:
+    """Derivative of a variance; ``correction`` is another name for ``ddof``."""
+    freedom = _count(x, axis, where) - (ddof if correction is None else correction)
+    return 2.0 * _deviation(x, axis, where, mean) / freedom
 
 
-def _product_weights(ans: Any, x: Any, axis: Any) -> Any:
+def _std_weights(
+    ans: Any, x: Any, axis: Any, ddof: float = 0, where: Any = True, mean: Any = None, correction: Any = None
+) -> Any:
+    """Derivative of a standard deviation; that of a single number from itself is zero."""
+    count = _count(x, axis, where)
+    freedom = count - (ddof if correction is None else correction)
+    scale = np.where((count <= 1) & (mean is None), np.inf, freedom * ans)
+    return _deviation(x, axis, where, mean) / scale
+
+
+def _product_weights(ans: Any, x: Any, axis: Any, where: Any = True, initial: float = 1.0) -> Any:
     """Product of the other elements; autograd divides by each one and has NaN where it is zero."""
+    if where is not True:
+        x = np.where(where, x, 1.0)
     zero = np.equal(x, 0)
     if not zero.any():
-        return ans / x
+        return _chosen(ans / x, where)
     axes, rest = positive(axis, np.ndim(x)), np.where(zero, 1.0, x)
     zeros_among_others = zero.sum(axis=axes, keepdims=True) - zero
-    return np.where(zeros_among_others == 0, np.prod(rest, axis=axes, keepdims=True) / rest, 0.0)
+    others = np.prod(rest, axis=axes, keepdims=True, initial=initial) / rest
+    return _chosen(np.where(zeros_among_others == 0, others, 0.0), where)
 
 
-def _extremum_weights(ans: Any, x: Any, axis: Any) -> Any:
-    """Share of each element in its maximum or minimum: ties are split evenly."""
-    hit = x == ans
-    return hit / np.sum(hit, axis=positive(axis, np.ndim(x)), keepdims=True)
+def _extremum_weights(ans: Any, x: Any, axis: Any, where: Any = True, initial: Any = None) -> Any:
+    """Share of each element in its maximum or minimum: ties are split evenly, ``initial`` leaves none."""
+    hit = (x == ans) & where
+    hits = np.sum(hit, axis=positive(axis, np.ndim(x)), keepdims=True)
+    return hit / (hits if initial is None else np.maximum(hits, 1))
 
 
 def _sum_tangent(
@@ -101,12 +132,12 @@ def _summands(X: np.ndarray, *, initial: float = 0.0, where: Any = True, **keywo
     """Return directions of what a sum adds up; autograd's rules mistake ``initial`` and ``where``."""
     if keywords:
         return NotImplemented
-    return X if where is True else np.where(where, X, 0.0)
+    return _chosen(X, where)
 
 
 defvector(anp.sum, tangents=[_sum_tangent], adjoints=[_sum_adjoint], edges=input_size)
-weighted(_primitive_mean, lambda ans, x, axis: 1.0 / max(_count(x, axis), 1))
-weighted(_primitive_var, lambda ans, x, axis, ddof=0: 2.0 * _deviation(x, axis) / (_count(x, axis) - ddof))
+weighted(_primitive_mean, _mean_weights)
+weighted(_primitive_var, _var_weights)
 weighted(_primitive_std, _std_weights)
 weighted(anp.prod, _product_weights)
 for _extremum in (anp.max, anp.min, anp.amax, anp.amin):
@@ -190,12 +221,12 @@ defvector(
 )
 
 
-def _chosen(T: np.ndarray, order: np.ndarray) -> Any:
+def _arranged(T: np.ndarray, order: np.ndarray) -> Any:
     """Carry tangents of a vector to the places of its elements."""
     return T[:, order] if T.ndim == 2 else NotImplemented
 
 
-def _unchosen(A: np.ndarray, order: np.ndarray) -> Any:
+def _rearranged(A: np.ndarray, order: np.ndarray) -> Any:
     """Carry adjoints of a vector back to where its elements were."""
     return A[:, np.argsort(order)] if A.ndim == 2 else NotImplemented
 
@@ -209,7 +240,7 @@ def _no_edges(ans: Any, args: tuple[Any, ...], argnums: tuple[int, ...], kwargs:
 for _order, _arrange in ((np.argsort, anp.sort), (np.argpartition, anp.partition)):
     defvector(
         _arrange,
-        tangents=[lambda T, ans, x, *args, order=_order, **kwargs: _chosen(T, order(x, *args, **kwargs))],
-        adjoints=[lambda A, ans, x, *args, order=_order, **kwargs: _unchosen(A, order(x, *args, **kwargs))],
+        tangents=[lambda T, ans, x, *args, order=_order, **kwargs: _arranged(T, order(x, *args, **kwargs))],
+        adjoints=[lambda A, ans, x, *args, order=_order, **kwargs: _rearranged(A, order(x, *args, **kwargs))],
         edges=_no_edges,
     )

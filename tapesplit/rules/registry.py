@@ -12,12 +12,23 @@ import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
-from typing import Any, TypeAlias
+from inspect import Parameter, signature
+from typing import Any, Final, TypeAlias
 
 from tapesplit.errors import RuleError
 from tapesplit.leaves import element_count
 
-__all__ = ["Bulk", "Elementwise", "Movement", "Rule", "defvector", "elementwise", "find_rule", "movement"]
+__all__ = [
+    "Bulk",
+    "Elementwise",
+    "Movement",
+    "Rule",
+    "defvector",
+    "elementwise",
+    "find_rule",
+    "is_elementwise_call",
+    "movement",
+]
 
 Primitive: TypeAlias = Callable[..., Any]
 Partial: TypeAlias = Callable[..., Any]
@@ -93,6 +104,30 @@ def registered() -> Mapping[Primitive, Rule]:
 def elementwise(primitive: Primitive, *partials: Partial | int | None) -> None:
     """Register an elementwise primitive by its partial derivatives, one for each argument."""
     _rules[primitive] = Elementwise(partials)
+
+
+def is_elementwise_call(rule: Rule | None, argnums: tuple[int, ...], kwargs: Mapping[str, Any]) -> bool:
+    """Tell whether the partials of all active arguments are known, and know the keywords of a call.
+
+    A keyword that a formula does not know may change the result (``where``, ``dtype``).
+    """
+    if not isinstance(rule, Elementwise) or max(argnums, default=0) >= len(rule.partials):
+        return False
+    return not kwargs or all(_knows(rule.partials[argnum], kwargs) for argnum in argnums)
+
+
+_HARMLESS: Final = frozenset({"casting", "order", "subok"})
+"""Keywords that change no number."""
+
+
+def _knows(partial: Partial | int | None, kwargs: Mapping[str, Any]) -> bool:
+    """Tell whether a partial takes all keywords of a call into account."""
+    if not callable(partial):
+        return partial is None or _HARMLESS.issuperset(kwargs)
+    parameters = signature(partial).parameters
+    return set(parameters).issuperset(kwargs) or Parameter.VAR_KEYWORD in {
+        p.kind for p in parameters.values()
+    }
 
 
 def undefined(ans: Any, *args: Any, **kwargs: Any) -> Any:
