@@ -73,7 +73,7 @@ def check_separators(tape: Tape, nested: Sequence[Separator]) -> None:
 
 
 def profile_widths(tape: Tape, *, shares: int = 20) -> WidthProfile:
-    """Compare the live width along a tape with the minimal width of a cut there.
+    """Compare the live width along a tape with the minimal width of a cut there, and mark the chosen cuts.
 
     Parameters
     ----------
@@ -85,17 +85,20 @@ def profile_widths(tape: Tape, *, shares: int = 20) -> WidthProfile:
     Returns
     -------
     WidthProfile
-        Elements; printing it draws bars.
+        Elements, and the separators that `find_separators` chooses. Printing it draws bars, its method
+        ``draw`` makes a picture.
 
     Examples
     --------
     >>> import autograd.numpy as np
     >>> from tapesplit import record
     >>> tape = record(lambda x: np.sin(np.sum(x)) * np.ones(100), np.ones(100))
-    >>> profile_widths(tape, shares=3).live.tolist()
-    [1, 1]
+    >>> profile = profile_widths(tape, shares=3)
+    >>> profile.live.tolist(), [separator.width for separator in profile.separators]
+    ([1, 1], [1, 1])
     """
-    return width_profile.width_profile(_graph(tape), shares=shares)
+    graph = _graph(tape)
+    return width_profile.width_profile(graph, separators.find_separators(graph), shares=shares)
 
 
 def _graph(tape: Tape) -> TapeGraph:

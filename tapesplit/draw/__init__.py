@@ -1,7 +1,7 @@
-"""Views of a plan: text, pictures and a report, all derived from the plan's public numbers on demand."""
+"""Views of plans and width profiles: text, pictures and a report, derived from public numbers on demand."""
 
 from tapesplit.draw.explain import advice, decisions
-from tapesplit.draw.files import draw_split
+from tapesplit.draw.files import draw_profile, draw_split
 from tapesplit.draw.html import notebook_html, report_html, write_report
 from tapesplit.draw.text import describe
 
@@ -9,6 +9,7 @@ __all__ = [
     "advice",
     "decisions",
     "describe",
+    "draw_profile",
     "draw_split",
     "notebook_html",
     "report_html",

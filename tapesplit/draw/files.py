@@ -1,15 +1,20 @@
 """Pictures into files: the ending of the name says the format."""
 
 import os
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from tapesplit.draw.dot import to_dot
 from tapesplit.draw.figure import save_figure
+from tapesplit.draw.profile import profile_scene
+from tapesplit.draw.scene import Scene
 from tapesplit.draw.split import split_scene
 from tapesplit.draw.svg import to_svg
 from tapesplit.plan import JacobianPlan
+from tapesplit.width_profile import WidthProfile
 
-__all__ = ["draw_split"]
+__all__ = ["draw_profile", "draw_split"]
 
 
 def draw_split(plan: JacobianPlan, path: str | os.PathLike[str]) -> None:
@@ -44,15 +49,50 @@ def draw_split(plan: JacobianPlan, path: str | os.PathLike[str]) -> None:
     ValueError: cannot draw 'split.jpg': the name ends in '.jpg'; let it end in .svg, .dot, .png or .pdf
     """
     path = Path(path)
+    if path.suffix.lower() in {".dot", ".gv"}:
+        path.write_text(to_dot(plan), encoding="utf-8")
+    else:
+        _write(partial(split_scene, plan), path, ".svg, .dot, .png or .pdf")
+
+
+def draw_profile(profile: WidthProfile, path: str | os.PathLike[str]) -> None:
+    """Draw a width profile into a file: live widths, minimal widths, and the chosen separators.
+
+    Parameters
+    ----------
+    profile
+        From `tapesplit.profile_widths`.
+    path
+        File to write: .svg needs nothing else, .png and .pdf need matplotlib.
+
+    Raises
+    ------
+    ValueError
+        If the ending is none of these.
+    ImportError
+        If matplotlib is needed and not installed.
+
+    Examples
+    --------
+    >>> import autograd.numpy as np
+    >>> from tapesplit import profile_widths, record
+    >>> profile = profile_widths(record(lambda x: np.sin(np.sum(x)) * np.ones(9), np.ones(9)))
+    >>> draw_profile(profile, "widths.jpg")
+    Traceback (most recent call last):
+        ...
+    ValueError: cannot draw 'widths.jpg': the name ends in '.jpg'; let it end in .svg, .png or .pdf
+    """
+    _write(partial(profile_scene, profile), Path(path), ".svg, .png or .pdf")
+
+
+def _write(scene: Callable[[], Scene], path: Path, known: str) -> None:
+    """Draw a scene in the format that the ending of the name says; refuse others with the known ones."""
     match path.suffix.lower():
         case ".svg":
-            path.write_text(to_svg(split_scene(plan)), encoding="utf-8")
-        case ".dot" | ".gv":
-            path.write_text(to_dot(plan), encoding="utf-8")
+            path.write_text(to_svg(scene()), encoding="utf-8")
         case ".png" | ".pdf":
-            save_figure(split_scene(plan), path)
+            save_figure(scene(), path)
         case suffix:
             raise ValueError(
-                f"cannot draw {os.fspath(path)!r}: the name ends in {suffix!r}; let it end in .svg, .dot, "
-                ".png or .pdf"
+                f"cannot draw {os.fspath(path)!r}: the name ends in {suffix!r}; let it end in {known}"
             )

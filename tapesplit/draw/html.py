@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Final
 
 from jcdp_core import Mode
-from tapesplit.draw.bars import comparison_scene, profile_scene
+from tapesplit.draw.bars import comparison_scene
 from tapesplit.draw.explain import advice, decisions
 from tapesplit.draw.gantt import Timed, gantt_scene
 from tapesplit.draw.numbers import bytes_text, count, ratio, seconds_text, shape_text, shorten
+from tapesplit.draw.profile import profile_scene
 from tapesplit.draw.rows import link_rows, predicted_times, step_rows
 from tapesplit.draw.scene import STYLES, Scene
 from tapesplit.draw.split import split_scene
@@ -19,6 +20,7 @@ from tapesplit.draw.svg import scene_css, to_svg
 from tapesplit.draw.text import describe
 from tapesplit.draw.trees import bracketing_scene, precedence_scene
 from tapesplit.plan import JacobianPlan
+from tapesplit.width_profile import width_profile
 
 __all__ = ["notebook_html", "report_html", "write_report"]
 
@@ -30,8 +32,8 @@ _SPLIT: Final = (
     "through the picture with the arrow keys."
 )
 _WIDTHS: Final = (
-    "The tape in equal shares of its edges, from inputs to outputs. Pale: the narrowest set of live values "
-    "in each share. Blue, and the number: the narrowest separator there."
+    "The tape in equal shares of its edges, from inputs to outputs. A pale bar far above its blue one is a "
+    "place where another order of the operations would be narrower."
 )
 _PLANNED: Final = "Each bar is a step."
 _MEASURED: Final = (
@@ -165,9 +167,10 @@ def _summary(plan: JacobianPlan, records: Sequence[Timed] | None) -> str:
 
 def _sections(plan: JacobianPlan, records: Sequence[Timed] | None) -> list[tuple[str, str, str]]:
     """Return name, title and body of each section."""
+    profile = width_profile(plan.graph, plan.separators)
     return [
         ("split", "Split tape", _lead(_SPLIT) + _picture(split_scene(plan))),
-        ("widths", "Width profile", _lead(_WIDTHS) + _picture(profile_scene(plan))),
+        ("widths", "Width profile", _lead(_WIDTHS) + _picture(profile_scene(profile))),
         ("comparison", "Plan and plain modes", _picture(comparison_scene(plan))),
         ("chain", "Chain", _chain_table(plan)),
         ("steps", "Steps", _steps_table(plan)),

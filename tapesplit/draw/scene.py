@@ -44,6 +44,7 @@ STYLES: Final = {
     "end": Style("#1c2733", "#1c2733", "#e6edf3", "#e6edf3"),
     "arc": Style("none", "#6b7884", "none", "#8b98a5"),
     "cut": Style("none", "#c02626", "none", "#ff8080", (6, 4), 2.0),
+    "separator": Style("#c02626", "#ffffff", "#ff8080", "#10161d"),
     "axis": Style("none", "#a7b1bb", "none", "#5c6a77"),
     "tangent": Style("#8ec1ee", "#2b6ca3", "#1f5180", "#7db8ea"),
     "adjoint": Style("#f7b267", "#a8611a", "#7d4a14", "#f2b06b"),

@@ -6,21 +6,25 @@ from itertools import pairwise
 from xml.etree import ElementTree as ET
 
 import autograd.numpy as np
+import numpy as onp
 import pytest
 from draw_plans import bottleneck, plan_of, records_of, scalars, two_links
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tapesplit import parallel_jacobian
-from tapesplit.draw.bars import comparison_scene, profile_scene
+from tapesplit.draw.bars import comparison_scene
 from tapesplit.draw.dot import to_dot
 from tapesplit.draw.fold import fold
 from tapesplit.draw.gantt import gantt_scene
 from tapesplit.draw.layout import layout
-from tapesplit.draw.scene import STYLES, Area, Box, Line
+from tapesplit.draw.profile import profile_scene
+from tapesplit.draw.scene import STYLES, Area, Box, Label, Line
 from tapesplit.draw.split import split_scene
 from tapesplit.draw.svg import scene_css, to_svg
 from tapesplit.draw.trees import bracketing_scene, precedence_scene
+from tapesplit.separators import Separator
+from tapesplit.width_profile import WidthProfile, width_profile
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -52,8 +56,12 @@ def plan(request):
     return PLANS[request.param]()
 
 
+def widths_scene(plan):
+    return profile_scene(width_profile(plan.graph, plan.separators))
+
+
 @pytest.fixture(
-    params=[split_scene, gantt_scene, bracketing_scene, precedence_scene, comparison_scene, profile_scene]
+    params=[split_scene, gantt_scene, bracketing_scene, precedence_scene, comparison_scene, widths_scene]
 )
 def scene(request, plan):
     return request.param(plan)
@@ -172,6 +180,63 @@ def test_gantt_of_measured_times_has_two_lanes():
     tips = [shape.tip for shape in gantt_scene(plan, records).shapes if isinstance(shape, Box)]
     assert len(tips) == 2 * len(plan.tasks)
     assert sum(tip.startswith("measured") for tip in tips) == len(plan.tasks)
+
+
+def profile_of(live, minimal, cuts=(), places=()):
+    separators = tuple(Separator((i,), width, "cost") for i, width in enumerate(cuts))
+    return WidthProfile(
+        *map(onp.array, (range(len(live)), live, minimal)), separators, onp.array(places, dtype=float)
+    )
+
+
+def test_bars_of_a_profile_have_the_heights_of_their_widths():
+    for live, minimal, scale in (([10, 40], [10, 20], "Elements."), ([10, 640], [10, 20], "Elements, log")):
+        profile = profile_of(live, minimal)
+        scene = profile_scene(profile)
+        heights = [shape.height for shape in scene.shapes if isinstance(shape, Box)]
+        pairs = [width for pair in zip(live, minimal, strict=True) for width in pair]
+        assert heights == pytest.approx([180 * profile.height(width) for width in pairs])
+        texts = [shape.text for shape in scene.shapes if isinstance(shape, Label)]
+        assert any(text.startswith(scale) for text in texts)
+    assert heights[2] == pytest.approx(180)
+    assert heights[3] / heights[2] == pytest.approx(2 / 7)  # 5, 10, 20, ..., 640: 20 is two steps of seven
+
+
+def test_separators_hang_in_a_profile_at_their_place_and_width():
+    profile = profile_of([10, 40, 40, 40], [10, 20, 20, 20], cuts=[10, 20, 30], places=[0.5, 0.52, 3.0])
+    scene = profile_scene(profile)
+    bars = [shape for shape in scene.shapes if isinstance(shape, Box) and shape.style == "tangent"]
+    dots = [shape for shape in scene.shapes if isinstance(shape, Box) and shape.style == "separator"]
+    cuts = [shape for shape in scene.shapes if isinstance(shape, Line) and shape.style == "cut"]
+    assert len(dots) == len(cuts) == 3
+    centers = [dot.x + dot.width / 2 for dot in dots]
+    assert centers[0] == pytest.approx(bars[0].x + bars[0].width / 2)
+    assert centers[2] == pytest.approx((bars[2].x + bars[2].width + bars[3].x) / 2)
+    assert [cut.points[1] for cut in cuts] == [
+        (x, pytest.approx(dot.y + dot.height / 2)) for x, dot in zip(centers, dots, strict=True)
+    ]
+    assert dots[1].y + dots[1].height / 2 == pytest.approx(bars[1].y)  # 20 elements both
+    named = [shape.text for shape in scene.shapes if isinstance(shape, Label) and shape.strong][1:]
+    assert named == ["10", "30"]  # of two that are near each other the narrower one
+
+
+@pytest.mark.parametrize(
+    ("live", "ticks"),
+    [
+        ([3, 12], [0, 5, 10]),
+        ([1, 1], [0, 1]),
+        ([2, 90], [2, 5, 10, 20, 50]),
+        ([8, 20_000], [10, 100, 1000, 10_000]),
+    ],
+)
+def test_lines_across_a_profile_are_at_round_numbers(live, ticks):
+    labels = [shape for shape in profile_scene(profile_of(live, live)).shapes if isinstance(shape, Label)]
+    assert [int(label.text) for label in labels if label.anchor == "end" and label.text != "end"] == ticks
+
+
+def test_a_profile_without_any_cut_is_drawn():
+    scene = profile_scene(profile_of([-1], [-1]))
+    assert scene.description.startswith("Narrowest minimum cut: no cut possible.")
 
 
 def test_every_style_has_a_dark_form():

@@ -9,6 +9,9 @@ import pytest
 
 from tapesplit import check_separators, find_separators, profile_widths, record
 from tapesplit.errors import SeparatorError
+from tapesplit.graph import TapeGraph
+from tapesplit.separators import Separator
+from tapesplit.width_profile import WidthProfile, width_profile
 
 WIDTHS = [50, 3, 40, 2, 30]
 LAYERS = [np.cos(np.arange(m * n)).reshape(m, n) for n, m in pairwise(WIDTHS)]
@@ -35,7 +38,71 @@ def test_the_profile_shows_the_narrow_places():
     profile = profile_widths(record(layers, np.ones(50)))
     assert min(profile.minimal) == 2
     assert np.all(profile.minimal <= profile.live)
-    assert str(profile)
+
+
+PROFILE = """\
+   entry      live   minimal  elements
+       1         3         3  ###                                       cut at 3
+       3         3         3  ###                                       cut at 40
+       5         2         2  ##                                        cut at 40, 2
+       8         2         2  ##                                        cut at 2, 30"""
+
+
+def test_the_profile_as_text_is_pinned():
+    assert str(profile_widths(record(layers, np.ones(50)), shares=4)) == PROFILE
+
+
+def test_the_profile_marks_the_separators_that_are_chosen():
+    tape = record(layers, np.ones(50))
+    profile = profile_widths(tape)
+    assert profile.separators == find_separators(tape)
+    assert np.all(np.diff(profile.places) >= 0)
+    assert 0 < profile.places[0] <= profile.places[-1] <= len(profile.entries)
+
+
+def test_a_separator_is_placed_by_the_edges_before_it():
+    graph = TapeGraph(
+        entries=np.arange(5), widths=np.array([9, 9, 1, 9, 9]), edges=np.array([0, 30, 10, 20, 40]),
+        child=np.array([1, 2, 3, 4]), parent=np.array([0, 1, 2, 3]), inputs=(0,), outputs=(4,),
+    )  # fmt: skip
+    profile = width_profile(graph, (Separator((2,), 1, "minimal"),), shares=2)
+    assert profile.entries.tolist() == [3, 4]  # 60 and 100 of 100 edges
+    assert profile.places.tolist() == [pytest.approx(40 / 60)]
+    assert str(profile).splitlines()[1].endswith("cut at 1")
+
+
+@pytest.mark.parametrize(
+    ("widths", "is_logarithmic", "heights"),
+    [((5, 100), False, (0.05, 1.0)), ((4, 128), True, (1 / 6, 1.0)), ((-1, 7), False, (0.0, 1.0))],
+)
+def test_widths_that_differ_by_more_than_20_have_a_logarithmic_scale(widths, is_logarithmic, heights):
+    columns = np.array(widths)
+    profile = WidthProfile(np.arange(2), columns, columns)
+    assert profile.is_logarithmic is is_logarithmic
+    assert [profile.height(width) for width in widths] == pytest.approx(heights)
+    assert str(profile).splitlines()[0].endswith("(logarithmic)") is is_logarithmic
+
+
+def test_many_cuts_in_one_share_are_counted():
+    columns, cuts = np.array([7]), tuple(Separator((i,), 2 + i, "cost") for i in range(4))
+    profile = WidthProfile(columns, columns, columns, cuts, np.linspace(0.1, 1.0, 4))
+    assert str(profile).endswith("  4 cuts of 2 to 5")
+    assert str(replace(profile, separators=cuts[:3], places=profile.places[:3])).endswith("  cut at 2, 3, 4")
+
+
+@pytest.mark.parametrize(("suffix", "start"), [("svg", b"<svg"), ("png", b"\x89PNG"), ("pdf", b"%PDF")])
+def test_a_profile_is_drawn_in_the_format_of_the_ending(tmp_path, suffix, start):
+    if suffix != "svg":
+        pytest.importorskip("matplotlib")
+    path = tmp_path / f"widths.{suffix}"
+    profile_widths(record(layers, np.ones(50))).draw(path)
+    assert path.read_bytes().startswith(start)
+
+
+@pytest.mark.parametrize("name", ["widths.dot", "widths"])
+def test_other_endings_are_refused(tmp_path, name):
+    with pytest.raises(ValueError, match=r"let it end in \.svg, \.png or \.pdf"):
+        profile_widths(record(layers, np.ones(50))).draw(tmp_path / name)
 
 
 def test_an_output_that_does_not_depend_on_the_input_has_no_separators():
