@@ -1,4 +1,7 @@
-"""Places for the groups of a folded tape: columns by chunk and depth, rows by where the arcs come from."""
+"""Places for the groups of a folded tape: columns by chunk and depth, rows by where the arcs come from.
+
+Columns that do not fit side by side are broken into bands, as text is broken into lines.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -6,7 +9,7 @@ from typing import Final, TypeAlias
 
 from tapesplit.draw.fold import Folded
 
-__all__ = ["Layout", "Point", "layout"]
+__all__ = ["Layout", "Point", "bands", "layout"]
 
 Point: TypeAlias = tuple[float, float]
 """Column and row; row 0 is the middle of the picture."""
@@ -27,14 +30,14 @@ class Layout:
         Place of each group.
     routes
         Points of each bundle from tail to head; between them the places where it passes other columns.
-    height
-        Rows of the tallest column.
+    heights
+        Rows of each column.
     """
 
     bounds: tuple[int, ...]
     places: tuple[Point, ...]
     routes: tuple[tuple[Point, ...], ...]
-    height: float
+    heights: tuple[float, ...]
 
 
 def layout(folded: Folded, chunks: int) -> Layout:
@@ -77,9 +80,10 @@ def layout(folded: Folded, chunks: int) -> Layout:
         for place in range(column[tail] + 1, last):
             items[place].append((tail, place))
     rows: dict[tuple[int, int], float] = {}
-    height = 1.0
-    for members in items.values():
-        height = max(height, _stack(_by_sources(members, folded, column, rows), column, rows))
+    heights = tuple(
+        max(1.0, _stack(_by_sources(members, folded, column, rows), column, rows))
+        for members in items.values()
+    )
     routes = tuple(
         (
             *((place, rows[b.tail, place]) for place in range(column[b.tail], column[b.head])),
@@ -88,7 +92,39 @@ def layout(folded: Folded, chunks: int) -> Layout:
         for b in folded.bundles
     )
     places = tuple((column[group], rows[group, column[group]]) for group in range(len(folded.groups)))
-    return Layout(bounds, places, routes, height)
+    return Layout(bounds, places, routes, heights)
+
+
+def bands(bounds: tuple[int, ...], most: int) -> tuple[int, ...]:
+    """Break columns into bands of about equal length, between chunks where that leaves no band half empty.
+
+    Parameters
+    ----------
+    bounds
+        First column of each chunk, and that of the output, which is the last one.
+    most
+        Most columns of a band, at least 3.
+
+    Returns
+    -------
+    tuple of int
+        First column of each band, and the number of columns. The output has company.
+
+    Examples
+    --------
+    >>> bands((1, 4, 7, 8), most=10)
+    (0, 9)
+    >>> bands((1, 4, 7, 8, 11), most=10), bands((1, 13), most=10)
+    ((0, 4, 8, 12), (0, 7, 14))
+    """
+    columns = bounds[-1] + 1
+    width = -(-columns // -(-columns // most))
+    starts = [0]
+    while columns - starts[-1] > width:
+        latest = min(starts[-1] + width, columns - 2)
+        between = [bound for bound in bounds[:-1] if starts[-1] + width / 2 < bound <= latest]
+        starts.append(between[-1] if between else latest)
+    return (*starts, columns)
 
 
 def _columns(folded: Folded, chunks: int) -> tuple[list[int], tuple[int, ...]]:

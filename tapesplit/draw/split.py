@@ -1,12 +1,17 @@
-"""The picture of a split tape: chunks side by side, cuts between them, inputs left, outputs right."""
+"""The picture of a split tape: chunks side by side, cuts between them, inputs left, outputs right.
 
+Long chains are broken into bands below each other.
+"""
+
+from bisect import bisect_right
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from math import log
 from typing import Final
 
 from tapesplit.draw.fold import Folded, fold
-from tapesplit.draw.layout import Layout, Point, layout
+from tapesplit.draw.layout import Layout, Point, bands, layout
 from tapesplit.draw.numbers import count, shape_text, shorten
 from tapesplit.draw.rows import LinkRow, link_rows
 from tapesplit.draw.scene import Area, Box, Label, Line, Scene, Shape, chunk_style
@@ -19,38 +24,123 @@ _PITCH: Final = (122.0, 48.0)
 """Distance of columns and of rows."""
 _MARGIN: Final = 16.0
 _ASIDE: Final = 8.0
-_HEAD: Final = 110.0
-"""Height of the titles above the graph."""
+_EDGE: Final = 0.4
+"""Rows that the middle of an arc keeps away from both ends of its band together."""
+_TITLE: Final = 44.0
+"""Height of the title above everything."""
+_HEAD: Final = 66.0
+"""Height of the headings above the chunks of a band."""
 _STRIP: Final = 84.0
 """Height of the strip of widths below it."""
+_FOOT: Final = 34.0
+"""Height of the numbers below the strip."""
+_PAGE: Final = 10
+"""Most columns side by side: a page with text as large as this shows so many."""
+_STUB: Final = 36.0
+"""Room at the ends of a band for arrows that come from another one, or lead there."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Grid:
-    """A layout in pixels."""
+    """A layout in pixels.
+
+    Parameters
+    ----------
+    layout
+        Places in columns and rows.
+    starts
+        First column of each band, and the number of columns.
+    tops
+        Upper end of each band's graph, and of that of a band that would follow.
+    margin
+        Left of the first column of each band.
+    """
 
     layout: Layout
+    starts: tuple[int, ...]
+    tops: tuple[float, ...]
+    margin: float
+
+    def band(self, column: int) -> int:
+        """Band of a column."""
+        return bisect_right(self.starts, column) - 1
+
+    def bottom(self, band: int) -> float:
+        """Lower end of a band's graph."""
+        return self.tops[band] + _PITCH[1] * _rows(self.layout, self.starts, band)
+
+    def x(self, column: int, band: int) -> float:
+        """Left end of a column in its band, or right end of the band's last one."""
+        return self.margin + _PITCH[0] * (column - self.starts[band])
+
+    def ends(self, column: int) -> list[tuple[int, float]]:
+        """Bands and places where a column begins: also at the right end of the band before its own."""
+        before, after = self.band(column - 1), self.band(column)
+        return [(band, self.x(column, band)) for band in dict.fromkeys((before, after))]
 
     @property
-    def bottom(self) -> float:
-        """Lower end of the graph."""
-        return _HEAD + self.layout.height * _PITCH[1]
+    def output(self) -> Point:
+        """Place of the output."""
+        return self.layout.bounds[-1], 0.0
 
-    @property
-    def left(self) -> tuple[float, ...]:
-        """Left end of each chunk, and the right end of the last."""
-        return tuple(_MARGIN + _PITCH[0] * bound for bound in self.layout.bounds)
-
-    @property
-    def output(self) -> tuple[float, float]:
-        """Center of the output's box."""
-        return self.center((self.layout.bounds[-1], 0.0))
+    def y(self, row: float, band: int) -> float:
+        """Height of a row, or of the outermost row that the band has."""
+        room = (_rows(self.layout, self.starts, band) - _EDGE) / 2
+        middle = (self.tops[band] + self.bottom(band)) / 2
+        return middle + _PITCH[1] * min(max(row, -room), room)
 
     def center(self, point: Point) -> tuple[float, float]:
         """Center of a place; inputs and output keep a little away from the chunks."""
-        column, row = point
+        column, row = int(point[0]), point[1]
+        band = self.band(column)
         aside = _ASIDE * ((column == self.layout.bounds[-1]) - (column == 0))
-        return _MARGIN + _PITCH[0] * (column + 0.5) + aside, (_HEAD + self.bottom) / 2 + _PITCH[1] * row
+        return self.x(column, band) + _PITCH[0] / 2 + aside, self.y(row, band)
+
+
+def _rows(placed: Layout, starts: Sequence[int], band: int) -> float:
+    """Rows of the tallest column of a band."""
+    return max(placed.heights[starts[band] : starts[band + 1]], default=1.0)
+
+
+def _grid(placed: Layout) -> _Grid:
+    """Put the bands of a layout below each other."""
+    starts = bands(placed.bounds, _PAGE)
+    tops = [_TITLE + _HEAD]
+    for band in range(len(starts) - 1):
+        tops.append(tops[-1] + _PITCH[1] * _rows(placed, starts, band) + _STRIP + _FOOT + _HEAD)
+    return _Grid(placed, starts, tuple(tops), _MARGIN + (_STUB if len(starts) > 2 else 0))
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """The part of a chunk that is in one band.
+
+    Parameters
+    ----------
+    band
+        Number of the band.
+    left, right
+        Its ends in the picture.
+    start, end
+        Its ends within the chunk, 0 to 1.
+    """
+
+    band: int
+    left: float
+    right: float
+    start: float
+    end: float
+
+
+def _parts(grid: _Grid, chunk: int) -> list[_Part]:
+    """Parts of a chunk, one in each band that it has columns in."""
+    first, last = grid.layout.bounds[chunk : chunk + 2]
+    parts = []
+    for band in range(grid.band(first), grid.band(last - 1) + 1):
+        start, end = max(first, grid.starts[band]), min(last, grid.starts[band + 1])
+        within = [(column - first) / (last - first) for column in (start, end)]
+        parts.append(_Part(band, grid.x(start, band), grid.x(end, band), within[0], within[1]))
+    return parts
 
 
 def split_scene(plan: JacobianPlan) -> Scene:
@@ -64,11 +154,11 @@ def split_scene(plan: JacobianPlan) -> Scene:
     Returns
     -------
     Scene
-        Large tapes are folded, see `tapesplit.draw.fold`.
+        Large tapes are folded, see `tapesplit.draw.fold`; long ones are broken into bands.
     """
     folded, rows = fold(plan), link_rows(plan)
-    grid = _Grid(layout(folded, len(rows)))
-    right = grid.left[-1] + _PITCH[0] + _MARGIN
+    grid = _grid(layout(folded, len(rows)))
+    longest = max(end - start for start, end in pairwise(grid.starts))
     shapes: list[Shape] = [*_titles(plan, folded)]
     for row in rows:
         shapes += _chunk(row, grid)
@@ -76,9 +166,10 @@ def split_scene(plan: JacobianPlan) -> Scene:
     shapes += _boxes(plan, folded, grid)
     shapes += _cuts(plan, grid)
     shapes += _widths(plan, grid)
-    height = grid.bottom + _STRIP + 3 * _MARGIN
+    height = grid.tops[-1] - _HEAD - _FOOT + 3 * _MARGIN
     widths = ", ".join(map(count, plan.chain.sizes))
     description = f"The tape of {plan.name} in {len(rows)} parts; interfaces of {widths} elements."
+    right = 2 * grid.margin + _PITCH[0] * longest
     return Scene(max(right, 560), height, f"Split tape of {plan.name}", description, tuple(shapes))
 
 
@@ -94,52 +185,65 @@ def _titles(plan: JacobianPlan, folded: Folded) -> list[Shape]:
 
 
 def _chunk(row: LinkRow, grid: _Grid) -> list[Shape]:
-    """Background and heading of one chunk."""
-    left, right = grid.left[row.number - 1], grid.left[row.number]
-    center = (left + right) / 2
+    """Background and heading of one chunk, in each band that it is in."""
     maps = f"{row.n} to {row.m} elements"
     tip = f"chunk {row.number}: {row.operations}\n{maps}\n|E| {count(row.edges)}\n{row.sweep} directions"
-    area = Area(
-        ((left, _HEAD), (right, _HEAD), (right, grid.bottom), (left, grid.bottom)),
-        chunk_style(row.number - 1),
-        tip,
-    )
-    return [
-        area,
-        Label(center, _HEAD - 36, f"F{row.number}", anchor="middle", size=13, strong=True),
-        Label(center, _HEAD - 21, f"|E| {count(row.edges)}", "muted", "middle"),
-        Label(center, _HEAD - 7, row.sweep, "muted", "middle"),
-    ]
+    style = chunk_style(row.number - 1)
+    shapes: list[Shape] = []
+    for part in _parts(grid, row.number - 1):
+        top, bottom, center = grid.tops[part.band], grid.bottom(part.band), (part.left + part.right) / 2
+        corners = ((part.left, top), (part.right, top), (part.right, bottom), (part.left, bottom))
+        name = f"F{row.number}" if part.start == 0 else f"F{row.number}, continued"
+        shapes += [
+            Area(corners, style, tip),
+            Label(center, top - 36, name, anchor="middle", size=13, strong=True),
+        ]
+        if part.start == 0:
+            shapes.append(Label(center, top - 21, f"|E| {count(row.edges)}", "muted", "middle"))
+            shapes.append(Label(center, top - 7, row.sweep, "muted", "middle"))
+    return shapes
 
 
 def _arcs(plan: JacobianPlan, folded: Folded, grid: _Grid) -> list[Shape]:
     """Arrows between groups, and from the function's value to the output; thicker ones carry more."""
-    arcs: list[Shape] = []
-    for bundle, route in zip(folded.bundles, grid.layout.routes, strict=True):
-        width = 1 + log(max(bundle.elements, 1)) / 5
-        arcs.append(Line(_through([grid.center(point) for point in route]), "arc", arrow=True, width=width))
-    last = grid.center(grid.layout.places[folded.output])
-    width = 1 + log(max(plan.graph.output_width, 1)) / 5
-    arcs.append(Line(_through([last, grid.output]), "arc", arrow=True, width=width))
-    return arcs
+    routes = [*grid.layout.routes, (grid.layout.places[folded.output], grid.output)]
+    loads = [*(bundle.elements for bundle in folded.bundles), plan.graph.output_width]
+    return [
+        Line(points, "arc", arrow=True, width=1 + log(max(elements, 1)) / 5)
+        for route, elements in zip(routes, loads, strict=True)
+        for points in _stretches(route, grid)
+    ]
 
 
-def _through(centers: list[tuple[float, float]]) -> tuple[tuple[float, float], ...]:
-    """Lead from the right side of the first box straight past the columns between to the last box."""
+def _stretches(route: Sequence[Point], grid: _Grid) -> list[tuple[tuple[float, float], ...]]:
+    """Lead from the right side of the first box straight past the columns between to the last box.
+
+    At the end of a band an arc leaves it, and enters the next one at the same row.
+    """
     half = _BOX[0] / 2
-    sides = [(x + side, y) for x, y in centers for side in (-half, half)]
-    return tuple(sides[1:-1])
+    stretches: list[list[tuple[float, float]]] = [[]]
+    for before, after in pairwise(route):
+        (x, y), row = grid.center(before), before[1]
+        stretches[-1].append((x + half, y))
+        here, there = grid.band(int(before[0])), grid.band(int(after[0]))
+        if here != there:
+            stretches[-1].append((grid.x(grid.starts[here + 1], here) + _STUB, y))
+            stretches.append([(grid.margin - _STUB, grid.y(row, there))])
+        x, y = grid.center(after)
+        stretches[-1].append((x - half, y))
+    return [tuple(points) for points in stretches]
 
 
 def _boxes(plan: JacobianPlan, folded: Folded, grid: _Grid) -> list[Shape]:
     """Boxes of all groups and of the output."""
     width, height = _BOX
 
-    def box(center: tuple[float, float], style: str, lines: tuple[str, ...], tip: str) -> Box:
-        return Box(center[0] - width / 2, center[1] - height / 2, width, height, style, lines, tip)
+    def box(place: Point, style: str, lines: tuple[str, ...], tip: str) -> Box:
+        x, y = grid.center(place)
+        return Box(x - width / 2, y - height / 2, width, height, style, lines, tip)
 
     boxes: list[Shape] = [
-        box(grid.center(place), "end" if group.chunk < 0 else "value", group.lines, group.tip)
+        box(place, "end" if group.chunk < 0 else "value", group.lines, group.tip)
         for group, place in zip(folded.groups, grid.layout.places, strict=True)
     ]
     shape = shape_text(plan.shapes[0])
@@ -148,11 +252,13 @@ def _boxes(plan: JacobianPlan, folded: Folded, grid: _Grid) -> list[Shape]:
 
 
 def _cuts(plan: JacobianPlan, grid: _Grid) -> list[Shape]:
-    """Draw each separator as a dashed line with its width."""
+    """Draw each separator as a dashed line with its width; twice where a band ends at it."""
     shapes: list[Shape] = []
-    for separator, x in zip(plan.separators, grid.left[1:-1], strict=True):
-        shapes.append(Line(((x, _HEAD - 44), (x, grid.bottom + _STRIP + 6)), "cut"))
-        shapes.append(Label(x, _HEAD - 49, count(separator.width), anchor="middle", strong=True))
+    for separator, column in zip(plan.separators, grid.layout.bounds[1:-1], strict=True):
+        for band, x in grid.ends(column):
+            top, bottom = grid.tops[band], grid.bottom(band)
+            shapes.append(Line(((x, top - 44), (x, bottom + _STRIP + 6)), "cut"))
+            shapes.append(Label(x, top - 49, count(separator.width), anchor="middle", strong=True))
     return shapes
 
 
@@ -160,19 +266,21 @@ def _widths(plan: JacobianPlan, grid: _Grid) -> list[Shape]:
     """Draw the chain's interfaces as a silhouette, on a logarithmic scale."""
     sizes = plan.chain.sizes
     scale = (_STRIP / 2 - 12) / log(1 + max(sizes))
-    middle = grid.bottom + _STRIP / 2 + 6
     halves = [max(scale * log(1 + size), 1) for size in sizes]
     shapes: list[Shape] = []
     for number, (n, m) in enumerate(pairwise(halves)):
-        left, right = grid.left[number], grid.left[number + 1]
-        points = ((left, middle - n), (right, middle - m), (right, middle + m), (left, middle + n))
         tip = f"F{number + 1} maps {sizes[number]} to {sizes[number + 1]} elements"
-        shapes.append(Area(points, chunk_style(number), tip))
-    bottom = grid.bottom + _STRIP + 20
-    shapes += [
-        Label(x, bottom, count(size), anchor="middle") for x, size in zip(grid.left, sizes, strict=True)
-    ]
-    shapes.append(
-        Label(_MARGIN, bottom + 14, "Elements at each interface (silhouette: logarithmic).", "muted")
-    )
+        for part in _parts(grid, number):
+            middle = grid.bottom(part.band) + _STRIP / 2 + 6
+            left, right = (n + (m - n) * within for within in (part.start, part.end))
+            points = (
+                (part.left, middle - left), (part.right, middle - right),
+                (part.right, middle + right), (part.left, middle + left),
+            )  # fmt: skip
+            shapes.append(Area(points, chunk_style(number), tip))
+    for column, size in zip(grid.layout.bounds, sizes, strict=True):
+        for band, x in grid.ends(column):
+            shapes.append(Label(x, grid.bottom(band) + _STRIP + 20, count(size), anchor="middle"))
+    end = grid.bottom(len(grid.starts) - 2) + _STRIP + _FOOT
+    shapes.append(Label(_MARGIN, end, "Elements at each interface (silhouette: logarithmic).", "muted"))
     return shapes

@@ -2,7 +2,7 @@
 
 import builtins
 import re
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from xml.etree import ElementTree as ET
 
 import autograd.numpy as np
@@ -17,7 +17,7 @@ from tapesplit.draw.bars import comparison_scene
 from tapesplit.draw.dot import to_dot
 from tapesplit.draw.fold import fold
 from tapesplit.draw.gantt import gantt_scene
-from tapesplit.draw.layout import layout
+from tapesplit.draw.layout import bands, layout
 from tapesplit.draw.profile import profile_scene
 from tapesplit.draw.scene import STYLES, Area, Box, Label, Line
 from tapesplit.draw.split import split_scene
@@ -37,6 +37,23 @@ def skips(x):
     return y
 
 
+def stages(x):
+    """Pass many stages of two strands, alternately wide and narrow."""
+    a, b = x[:12], x[12:]
+    for step in range(40):
+        weight = onp.cos(onp.arange(144.0)).reshape(12, 12)[: 3 if step % 3 == 1 else 12] / 6
+        a = np.tanh(weight[:, : a.shape[0]] @ a)
+        b = np.sin(weight[:, : b.shape[0]] @ b) * a[0]
+    return np.concatenate([a, b])
+
+
+def deep(x):
+    """Take one link of many columns."""
+    for _ in range(17):
+        x = np.sin(x)
+    return x
+
+
 def joined(x, y):
     """Use two inputs."""
     return np.concatenate([x, y * x[0]])
@@ -45,6 +62,8 @@ def joined(x, y):
 PLANS = {
     "two links": two_links,
     "skips": lambda: plan_of(skips, 3),
+    "long chain": lambda: plan_of(stages, 24),
+    "long link": lambda: plan_of(deep, 3),
     "folded": lambda: plan_of(scalars, 4),
     "identity": lambda: plan_of(lambda x: x, 3),
     "two inputs": lambda: parallel_jacobian(joined, (0, 1), machines=1).plan(np.ones(2), np.ones(3)),
@@ -112,6 +131,60 @@ def test_each_chunk_has_its_own_columns(plan):
             assert column == 0
         else:
             assert placed.bounds[group.chunk] <= column < placed.bounds[group.chunk + 1]
+
+
+@given(st.lists(st.integers(1, 15), min_size=1, max_size=40), st.integers(3, 12))
+@settings(derandomize=True, deadline=None, max_examples=200)
+def test_bands_take_all_columns_and_none_is_too_long(widths, most):
+    bounds = tuple(accumulate(widths, initial=1))
+    starts = bands(bounds, most)
+    lengths = [after - before for before, after in pairwise(starts)]
+    assert (starts[0], starts[-1]) == (0, bounds[-1] + 1)
+    assert all(1 <= length <= most for length in lengths)
+    assert lengths[-1] >= 2 or starts[-1] <= most  # the output has company
+    assert len(lengths) == 1 or bounds[-1] + 1 > most
+    for before, start in pairwise(starts[:-1]):  # between chunks, unless that left the band half empty
+        assert start in bounds or not any(before + most / 2 < bound < start for bound in bounds)
+
+
+def test_a_long_chain_is_drawn_in_bands_that_fit_on_a_page():
+    plan = plan_of(stages, 24)
+    assert len(plan.chain) == 40
+    scene = split_scene(plan)
+    assert scene.width < 1330
+    names = [
+        shape.text for shape in scene.shapes if isinstance(shape, Label) and re.fullmatch(r"F\d+", shape.text)
+    ]
+    assert names == [f"F{number}" for number in range(1, 41)]
+    folded = fold(plan)
+    placed = layout(folded, 40)
+    starts = bands(placed.bounds, 10)
+    crossing = sum(
+        band_of(starts, before[0]) != band_of(starts, after[0])
+        for route in placed.routes
+        for before, after in pairwise(route)
+    )
+    arrows = [shape for shape in scene.shapes if isinstance(shape, Line) and shape.arrow]
+    assert crossing >= len(starts) - 2 > 2
+    assert len(arrows) == len(placed.routes) + 1 + crossing  # one leads to the output
+    assert all(x < y for arrow in arrows for (x, _), (y, _) in pairwise(arrow.points))
+    cuts = [shape for shape in scene.shapes if isinstance(shape, Line) and shape.style == "cut"]
+    assert len(cuts) == len(plan.separators) + len(starts) - 2  # twice where a band ends
+
+
+def band_of(starts, column):
+    return sum(start <= column for start in starts) - 1
+
+
+def test_a_link_that_is_longer_than_a_page_goes_on_in_the_next_band():
+    scene = split_scene(plan_of(deep, 3))
+    names = [shape.text for shape in scene.shapes if isinstance(shape, Label) and shape.size == 13]
+    assert names == ["F1", "F1, continued"]
+    assert scene.width < 1330
+
+
+def test_what_fits_on_a_page_is_one_band():
+    assert bands(layout(fold(two_links()), 2).bounds, 10) == (0, 8)
 
 
 def test_folding_loses_no_entry(plan):
