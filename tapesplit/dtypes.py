@@ -21,8 +21,6 @@ from tapesplit.tracing import tracing_lock
 __all__ = ["in_dtype", "result_dtypes", "shared_dtypes"]
 
 _DOUBLE: Final = np.dtype(np.float64)
-_EXACT: Final = 2.0**53
-"""Integers below are exact in double precision."""
 
 
 def result_dtypes(tape: Tape, structure: Structure) -> tuple[np.dtype, ...]:
@@ -47,12 +45,15 @@ def shared_dtypes(tape: Tape, structure: Structure) -> tuple[np.dtype, ...] | No
 def in_dtype(block: np.ndarray, dtype: np.dtype, tape: Tape, index: int) -> np.ndarray:
     """Return a Jacobian by one input in the type of the result.
 
-    Integers that double precision may have rounded come from autograd's own arithmetic instead.
+    Integers too large to be exact in floating point come from autograd's own arithmetic instead. Derivatives
+    that are no integers stay what they are; autograd cuts their fractions off where it casts adjoints.
     """
     if dtype.kind == "f":
         return block.astype(dtype, copy=False)
-    if np.abs(block).max(initial=0.0) < _EXACT:
-        return np.rint(block).astype(np.int64).astype(dtype)
+    if not (np.isfinite(block) & (block == np.rint(block))).all():
+        return block.astype(_common_dtype(tape, index), copy=False)
+    if float(np.abs(block).max(initial=0)) < 2.0 ** min(np.finfo(block.dtype).nmant, 52):
+        return block.astype(np.int64).astype(dtype)
     with tracing_lock():
         rows = [_gradient(tape, index, adjoint) for adjoint in _basis(tape)]
     return np.stack(rows).reshape(block.shape)

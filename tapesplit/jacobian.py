@@ -66,8 +66,8 @@ def parallel_jacobian(
     -------
     JacobianFunction
         Called like ``fun``, it returns an array of shape ``out.shape + in.shape``, or a tuple of them
-        for several argnums. Its dtype is the common one of argument and value, double precision for
-        integers; its memory order is not specified.
+        for several argnums. Its dtype is that of ``autograd.jacobian``, except that derivatives of integers
+        which are no integers come in double precision, not cut off. Its memory order is not specified.
 
     Raises
     ------

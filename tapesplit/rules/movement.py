@@ -10,6 +10,7 @@ from autograd.numpy import fft
 from autograd.numpy.numpy_boxes import ArrayBox
 from autograd.numpy.numpy_wrapper import _array_from_scalar_or_array, array_from_args, concatenate_args
 
+from tapesplit.leaves import derivative_dtype
 from tapesplit.rules.axes import real_like
 from tapesplit.rules.registry import defvector, movement
 
@@ -59,7 +60,7 @@ defvector(
 defvector(
     anp.astype,
     tangents=[lambda T, ans, x, dtype, **keywords: real_like(T, ans).astype(np.result_type(ans, np.float16))],
-    adjoints=[lambda A, ans, x, dtype, **keywords: real_like(A, x).astype(np.result_type(x))],
+    adjoints=[lambda A, ans, x, dtype, **keywords: real_like(A, x).astype(derivative_dtype(x))],
     edges=lambda ans, args, argnums, kwargs: 0,
 )
 for _conjugate in (anp.conj, anp.conjugate):

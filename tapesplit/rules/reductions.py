@@ -67,7 +67,8 @@ def _count(x: Any, axis: Any, where: Any) -> Any:
 
 def _mean_weights(ans: Any, x: Any, axis: Any, where: Any = True) -> Any:
     """Equal shares; autograd's own rule ignores ``where``, here and below."""
-    return _chosen(1.0 / np.maximum(_count(x, axis, where), 1), where)
+    count = _count(x, axis, where)
+    return _chosen(np.ones_like(ans) / (max(count, 1) if where is True else np.maximum(count, 1)), where)
 
 
 def _deviation(x: Any, axis: Any, where: Any, mean: Any) -> Any:
