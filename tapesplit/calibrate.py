@@ -110,7 +110,7 @@ def _array_sweep(function: Callable[[Any], Any], size: int, directions: int) -> 
 def _scalar_sweep(steps: int, size: int, directions: int) -> float:
     """Time a scalar sweep."""
     tape, structure, facts, chunk = _parts(_recurrence(steps, size), size)
-    sweep = compile_scalar_sweep(tape, structure, facts, chunk, adjoint_mode=False)
+    sweep = compile_scalar_sweep(tape, structure, facts, chunk, directions, adjoint_mode=False)
     seeds = np.ones((size, directions))
     return shortest(lambda: sweep.tangent(tape, seeds))
 

@@ -222,7 +222,10 @@ class _Call(NamedTuple):
             self.tape, None
         )
         for adjoint_mode in (False, True):
-            sweep = compile_scalar_sweep(self.tape, structure, facts, self.chunk, adjoint_mode=adjoint_mode)
+            directions = self.chunk.m if adjoint_mode else self.chunk.n
+            sweep = compile_scalar_sweep(
+                self.tape, structure, facts, self.chunk, directions, adjoint_mode=adjoint_mode
+            )
             found = sweep.adjoint(self.tape, None) if adjoint_mode else sweep.tangent(self.tape, None)
             _compare(found, expected, f"the scalar form of the rule of {self.label} differs", self.precision)
 

@@ -24,7 +24,7 @@ from tapesplit.rules import (
 from tapesplit.structure import Structure, call_key, real_constants
 from tapesplit.tape import Tape, TapeEntry
 
-__all__ = ["CallKind", "TapeFacts", "calls_by_kind", "coded", "equal_rows", "facts_of", "graph_of"]
+__all__ = ["CallKind", "TapeFacts", "calls_by_kind", "coded", "equal_rows", "facts_of", "graph_of", "ranges"]
 
 IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
@@ -142,6 +142,12 @@ def coded(items: Iterable[Any]) -> tuple[list[Any], IntArray]:
     codes: defaultdict[Any, int] = defaultdict(count().__next__)
     numbers = np.fromiter(map(codes.__getitem__, items), dtype=np.int64)
     return list(codes), numbers
+
+
+def ranges(starts: IntArray, sizes: IntArray) -> IntArray:
+    """Concatenate ``arange(start, start + size)`` for all pairs."""
+    offsets = np.cumsum(sizes) - sizes
+    return np.repeat(starts - offsets, sizes) + np.arange(int(sizes.sum()))
 
 
 def equal_rows(*columns: IntArray) -> list[IntArray]:

@@ -1,13 +1,13 @@
 """Lowering: from the operations of a chunk to the triangular sparse system of a scalar sweep.
 
-Every computed element is an unknown. Elements that only move are the same unknown under another name, so
-indexing and reshaping cost nothing. Calls of one primitive with equal shapes are lowered together, in
-arrays of shape (calls, elements of a result).
+Every element that a merged operation, a sum or a product computes is an unknown. Elements that only move are
+the same unknown under another name, so indexing and reshaping cost nothing. Like calls are lowered together,
+in arrays of shape (calls, elements of a result).
 """
 
 import dis
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 from math import prod
 from typing import Any
@@ -17,11 +17,20 @@ from numpy.typing import NDArray
 
 from tapesplit.chunks import Chunk
 from tapesplit.elements import Elements, number_elements
-from tapesplit.facts import CallKind, TapeFacts, calls_by_kind, coded, equal_rows
-from tapesplit.rules import Movement, local_structure
-from tapesplit.scalar_sweep import Constants, Recipe, ScalarSweep, ValueTable
+from tapesplit.facts import TapeFacts, calls_by_kind, coded, equal_rows, ranges
+from tapesplit.merging import MergedCalls, merge_calls, shape_of
+from tapesplit.rules import local_structure
+from tapesplit.scalar_sweep import (
+    Coefficients,
+    Constants,
+    Recipe,
+    ScalarSweep,
+    Term,
+    ValueTable,
+    derivatives_of,
+)
 from tapesplit.structure import Structure, call_key
-from tapesplit.tape import Tape, TapeEntry
+from tapesplit.tape import Tape
 
 __all__ = ["compile_scalar_sweep"]
 
@@ -29,41 +38,30 @@ IntArray = NDArray[Any]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Calls:
-    """Calls of one kind with equal shapes and constants.
+class _Edges:
+    """Coefficients by one input of many calls; ``used`` marks those that there are, None if all."""
 
-    ``starts`` are the numbers of the first elements of the result and of each argument, ``shapes`` their
-    shapes.
-    """
-
-    kind: CallKind
-    example: TapeEntry
-    starts: tuple[IntArray, ...]
-    shapes: tuple[tuple[int, ...], ...]
-
-    def elements(self, operand: int) -> IntArray:
-        """Return the element of an operand for each element of the result; just one for a number."""
-        shape, inner = self.shapes[0], self.shapes[operand]
-        if prod(inner) == 1:
-            return self.starts[operand][:, None]
-        positions = np.broadcast_to(np.arange(prod(inner)).reshape(inner), shape)
-        return self.starts[operand][:, None] + positions.reshape(-1)
+    target: int
+    rows: IntArray
+    columns: IntArray
+    rank: IntArray | int
+    """How many coefficients before them stand in the same rows."""
+    used: NDArray[np.bool_] | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Edges:
-    """Coefficients of one argument of many calls; arrays broadcast to ``rows``, a line a call."""
+class _Calls:
+    """Like calls: how their coefficients come about and where they stand; ``numbers`` are those that are fixed."""
 
-    rows: IntArray
-    columns: IntArray
-    partial: Callable[..., Any] | float
-    operands: tuple[IntArray | None, ...]
-    rank: IntArray | int
-    """How many coefficients before them stand in the same rows."""
+    edges: tuple[_Edges, ...]
+    numbers: dict[int, float]
+    terms: tuple[Term, ...] = ()
+    result: int = 0
+    reads: tuple[IntArray, ...] = ()
 
 
 def compile_scalar_sweep(
-    tape: Tape, structure: Structure, facts: TapeFacts, chunk: Chunk, *, adjoint_mode: bool
+    tape: Tape, structure: Structure, facts: TapeFacts, chunk: Chunk, directions: int, *, adjoint_mode: bool
 ) -> ScalarSweep:
     """Compile a chunk that has a scalar form for one mode.
 
@@ -73,6 +71,8 @@ def compile_scalar_sweep(
         A tape of the structure that the sweep is for, and what is known of it.
     chunk
         Its entries all have ``facts.scalar``.
+    directions
+        Number of directions k that will be propagated.
     adjoint_mode
         Whether the sweep carries adjoints.
 
@@ -81,13 +81,19 @@ def compile_scalar_sweep(
     Takes about 1 µs for each entry and 20 ns for each coefficient.
     """
     order = np.array([*chunk.sources, *chunk.entries], dtype=np.int64)
-    elements = number_elements(tape, structure, facts, order, len(chunk.sources))
-    constants: list[Constants] = []
-    edges = list(_collect_edges(tape, structure, facts, chunk, elements, constants))
-    made, indptr, indices, template = _lay_out(elements.unknowns, edges, adjoint_mode=adjoint_mode)
-    recipes, values = _gather_only_what_is_read(made, facts, order, elements, constants)
+    merged = merge_calls(tape, facts, chunk, directions)
+    inner = np.concatenate(
+        [np.zeros(0, dtype=np.int64), *(calls.members[:, :-1].ravel() for calls in merged)]
+    )
+    elements = number_elements(tape, structure, facts, order, len(chunk.sources), inner)
+    lowering = _Lowering(tape, structure, facts, elements)
+    calls = [*map(lowering.merged, merged), *lowering.sums_and_products(chunk)]
+    made, indptr, indices, template = _lay_out(elements.unknowns, calls, adjoint_mode=adjoint_mode)
+    recipes, values = _gather_only_what_is_read(
+        made, facts, np.append(order, inner), elements, lowering.constants
+    )
     ends = [
-        elements.unknown[_ranges(elements.first[list(group)], facts.sizes[list(group)])]
+        elements.unknown[ranges(elements.first[list(group)], facts.sizes[list(group)])]
         for group in (chunk.sources, chunk.targets)
     ]
     last = elements.unknowns - 1
@@ -98,113 +104,145 @@ def compile_scalar_sweep(
     )
 
 
-def _ranges(starts: IntArray, sizes: IntArray) -> IntArray:
-    """Concatenate ``arange(start, start + size)`` for all pairs."""
-    offsets = np.cumsum(sizes) - sizes
-    return np.repeat(starts - offsets, sizes) + np.arange(int(sizes.sum()))
+@dataclass(slots=True)
+class _Lowering:
+    """One chunk whose elements are numbered; collects the constants that calls take, numbered behind them."""
 
+    tape: Tape
+    structure: Structure
+    facts: TapeFacts
+    elements: Elements
+    constants: list[Constants] = field(default_factory=list)
+    behind: int = 0
 
-def _collect_edges(
-    tape: Tape,
-    structure: Structure,
-    facts: TapeFacts,
-    chunk: Chunk,
-    elements: Elements,
-    constants: list[Constants],
-) -> Iterator[_Edges]:
-    """Find all coefficients; append the constants that calls take, numbered behind all values."""
-    behind = elements.origin.size
-    for kind, members, parents in calls_by_kind(facts, np.array(chunk.entries, dtype=np.int64)):
-        if isinstance(kind.rule, Movement):
-            continue
-        for here, shapes in _equal_calls(tape, structure, facts, kind, members, parents):
-            indices = members[here].tolist()
-            starts = [elements.first[indices]]
-            for position, shape in enumerate(shapes[1:]):
-                if position in kind.argnums:
-                    starts.append(elements.first[parents[here, kind.argnums.index(position)]])
+    def __post_init__(self) -> None:
+        self.behind = self.elements.count
+
+    def merged(self, calls: MergedCalls) -> _Calls:
+        """Lower merged elementwise operations that are alike."""
+        shape, size = self._shape(calls.members[0, -1]), int(self.facts.sizes[calls.members[0, -1]])
+        reads: dict[Any, int] = {}
+        indices: list[IntArray] = []
+        inputs = [
+            _broadcast(self.elements.first[entries], self._shape(entries[0]), shape)
+            for entries in calls.inputs.T
+        ]
+
+        def read(member: int, argument: int) -> int:
+            """Number one operand of a member among those that are read; -1 is its result."""
+            kind = self.facts.kinds[self.facts.kind[calls.members[0, member]]]
+            key: Any = member
+            if argument in kind.argnums:
+                key = calls.operands[member][kind.argnums.index(argument)]
+            elif argument >= 0:
+                key = (member, argument)
+            if key not in reads:
+                reads[key] = len(indices)
+                if isinstance(key, tuple):
+                    indices.append(_broadcast(*self._constant(calls.members[:, member], argument), shape))
+                elif key < 0:
+                    indices.append(inputs[-1 - key])
                 else:
-                    starts.append(behind + np.arange(len(indices)) * prod(shape))
-                    constants.append(Constants(position, tuple(indices), prod(shape), shape == ()))
-                    behind += len(indices) * prod(shape)
-            calls = _Calls(kind, tape[indices[0]], tuple(starts), shapes)
-            edges = _elementwise_edges if kind.is_elementwise else _local_edges
-            yield from edges(calls, elements.unknown)
+                    starts = self.elements.first[calls.members[:, key]]
+                    indices.append(starts[:, None] + np.arange(size))
+            return reads[key]
+
+        terms = tuple(self._terms(calls, read))
+        derivatives = derivatives_of(calls.members.shape[1] - 1, terms, lambda _: np.nan)
+        numbers = {target: value for target, value in derivatives.items() if value == value}
+        unknown = self.elements.unknown
+        rows = unknown[self.elements.first[calls.members[:, -1]]][:, None] + np.arange(
+            size, dtype=unknown.dtype
+        )
+        edges: list[_Edges] = []
+        rank: IntArray | int = 0
+        for number, elements in enumerate(inputs):
+            if -1 - number not in derivatives:
+                continue
+            columns = np.broadcast_to(unknown[elements], rows.shape)
+            used = columns >= 0
+            if used.all():
+                edges.append(_Edges(-1 - number, rows, columns, rank))
+                rank = rank + 1
+            else:  # elements that turned out constant have no coefficient
+                ranks = np.broadcast_to(rank, rows.shape)[used]
+                edges.append(_Edges(-1 - number, rows[used], columns[used], ranks, used))
+                rank = rank + used
+        return _Calls(tuple(edges), numbers, terms, calls.members.shape[1] - 1, tuple(indices))
+
+    def _terms(self, calls: MergedCalls, read: Callable[[int, int], int]) -> Iterator[Term]:
+        """List the partial derivatives of merged operations, those of the last member first."""
+        for member in reversed(range(calls.members.shape[1])):
+            kind = self.facts.kinds[self.facts.kind[calls.members[0, member]]]
+            for argnum, target in zip(kind.argnums, calls.operands[member], strict=True):
+                partial = kind.rule.partials[argnum]
+                if partial is None:
+                    continue
+                if not callable(partial):
+                    yield Term(member, target, float(partial), ())
+                    continue
+                named = _operands_read(partial, kind.arity + 1)
+                operands = (read(member, i - 1) if i in named else None for i in range(kind.arity + 1))
+                yield Term(member, target, partial, tuple(operands))
+
+    def _constant(self, entries: IntArray, argument: int) -> tuple[IntArray, tuple[int, ...]]:
+        """Number the elements of one constant argument of many calls; return the first ones, and its shape."""
+        shape = shape_of(self.tape.entries[entries[0]][3][argument])
+        starts = self.behind + np.arange(entries.size) * prod(shape)
+        self.behind += entries.size * prod(shape)
+        self.constants.append(Constants(argument, tuple(entries.tolist()), prod(shape), shape == ()))
+        return starts, shape
+
+    def _shape(self, entry: int) -> tuple[int, ...]:
+        """Return the shape of a value in double precision."""
+        form = self.facts.forms[self.facts.form[entry]]
+        return () if form == (float, ()) else form
+
+    def sums_and_products(self, chunk: Chunk) -> Iterator[_Calls]:
+        """Lower the other operations of a chunk."""
+        for kind, members, parents in calls_by_kind(self.facts, np.array(chunk.entries, dtype=np.int64)):
+            if not kind.is_local:
+                continue
+            keys = coded(call_key(self.structure, index) for index in members.tolist())[1]
+            for here in equal_rows(keys):
+                yield self._local(members[here], parents[here], kind.argnums)
+
+    def _local(self, members: IntArray, parents: IntArray, argnums: tuple[int, ...]) -> _Calls:
+        """Lower sums and products of equal shapes and constants."""
+        unknown, entry = self.elements.unknown, self.tape[members[0]]
+        starts = dict(zip(argnums, self.elements.first[parents.T], strict=True))
+        found: list[_Edges] = []
+        numbers: dict[int, float] = {}
+        terms: list[Term] = []
+        reads: list[IntArray] = []
+        rank = 0
+        for position, argnum in enumerate(argnums):
+            local, target = local_structure(entry, argnum), -1 - position
+            if local is None:
+                raise AssertionError(f"{entry.primitive} was taken for a local operation")
+            rows = unknown[self.elements.first[members][:, None] + local.rows]
+            columns = unknown[starts[argnum][:, None] + local.columns]
+            found.append(_Edges(target, rows, columns, rank + local.rank))
+            rank += int(local.rank.max(initial=-1)) + 1
+            if local.positions is None:
+                numbers[target] = float(local.factor)
+                continue
+            other = int(local.factor)
+            if other not in starts:
+                starts[other], _ = self._constant(members, other)
+            terms.append(Term(0, target, _itself, (len(reads),)))
+            reads.append(starts[other][:, None] + local.positions)
+        if not all((edges.columns >= 0).all() for edges in found):
+            found = _without_constants(found)
+        return _Calls(tuple(found), numbers, tuple(terms), 0, tuple(reads))
 
 
-def _equal_calls(
-    tape: Tape, structure: Structure, facts: TapeFacts, kind: CallKind, members: IntArray, parents: IntArray
-) -> Iterator[tuple[IntArray, tuple[tuple[int, ...], ...]]]:
-    """Split calls of one kind by shapes and constants; yield selections and shapes."""
-    forms = [facts.form[members], *facts.form[parents].T]
-    positions = [position for position in range(kind.arity) if position not in kind.argnums]
-    constants = [[_shape(tape.entries[i][3][at]) for i in members.tolist()] for at in positions]
-    columns = forms + [coded(shapes)[1] for shapes in constants]
-    if not kind.is_elementwise:
-        columns.append(coded(call_key(structure, index) for index in members.tolist())[1])
-    for here in equal_rows(*columns):
-        first = here[0]
-        shapes = {-1: forms[0], **dict(zip(kind.argnums, forms[1:], strict=True))}
-        known = {at: _shape_of_form(facts.forms[form[first]]) for at, form in shapes.items()}
-        known.update((at, shape[first]) for at, shape in zip(positions, constants, strict=True))
-        yield here, tuple(known[at] for at in range(-1, kind.arity))
-
-
-def _shape(constant: Any) -> tuple[int, ...]:
-    """Return the shape of a constant argument."""
-    return constant.shape if type(constant) is np.ndarray else ()
-
-
-def _shape_of_form(form: Any) -> tuple[int, ...]:
-    """Return the shape of a value in double precision."""
-    return () if form == (float, ()) else form
-
-
-def _elementwise_edges(calls: _Calls, unknown: IntArray) -> Iterator[_Edges]:
-    """Return the coefficients of elementwise calls: one for each element and active argument."""
-    rows = unknown[calls.starts[0]][:, None] + np.arange(prod(calls.shapes[0]), dtype=unknown.dtype)
-    rank: IntArray | int = 0
-    for argnum in calls.kind.argnums:
-        partial = calls.kind.rule.partials[argnum]  # type: ignore[union-attr]
-        if partial is None:
-            continue
-        columns = np.broadcast_to(unknown[calls.elements(argnum + 1)], rows.shape)
-        read = _operands_read(partial, len(calls.shapes)) if callable(partial) else ()
-        operands = tuple(calls.elements(i) if i in read else None for i in range(len(calls.shapes)))
-        used = columns >= 0
-        if used.all():
-            yield _Edges(rows, columns, partial, operands, rank)
-            rank = rank + 1
-        else:  # elements that turned out constant have no coefficient
-            yield _selected(_Edges(rows, columns, partial, operands, rank), used)
-            rank = rank + used
-
-
-def _local_edges(calls: _Calls, unknown: IntArray) -> Iterator[_Edges]:
-    """Return the coefficients of sums and products."""
-    found: list[_Edges] = []
-    rank = 0
-    for argnum in calls.kind.argnums:
-        local = local_structure(calls.example, argnum)
-        if local is None:
-            raise AssertionError(f"{calls.example.primitive} was taken for a local operation")
-        rows = unknown[calls.starts[0][:, None] + local.rows]
-        columns = unknown[calls.starts[argnum + 1][:, None] + local.columns]
-        if local.positions is None:
-            found.append(_Edges(rows, columns, local.factor, (), rank + local.rank))
-        else:
-            other = calls.starts[int(local.factor) + 1][:, None] + local.positions
-            found.append(_Edges(rows, columns, _itself, (other,), rank + local.rank))
-        rank += int(local.rank.max(initial=-1)) + 1
-    if all((edges.columns >= 0).all() for edges in found):
-        yield from found
-        return
-    kept = [_selected(edges, edges.columns >= 0) for edges in found]
-    ranks = _occurrences(np.concatenate([edges.rows for edges in kept]))
-    for edges, of_edges in zip(
-        kept, np.split(ranks, np.cumsum([e.rows.size for e in kept])[:-1]), strict=True
-    ):
-        yield replace(edges, rank=of_edges)
+def _broadcast(starts: IntArray, inner: tuple[int, ...], shape: tuple[int, ...]) -> IntArray:
+    """Return the element of an operand for each element of the result; just one for a number."""
+    if prod(inner) == 1:
+        return starts[:, None]
+    positions = np.broadcast_to(np.arange(prod(inner)).reshape(inner), shape)
+    return starts[:, None] + positions.reshape(-1)
 
 
 def _itself(operand: Any) -> Any:
@@ -212,16 +250,15 @@ def _itself(operand: Any) -> Any:
     return operand
 
 
-def _selected(edges: _Edges, used: NDArray[np.bool_]) -> _Edges:
-    """Keep some coefficients."""
-    shape = edges.rows.shape
-    return replace(
-        edges,
-        rows=edges.rows[used],
-        columns=edges.columns[used],
-        operands=tuple(None if i is None else np.broadcast_to(i, shape)[used] for i in edges.operands),
-        rank=np.broadcast_to(edges.rank, shape)[used],
-    )
+def _without_constants(edges: list[_Edges]) -> list[_Edges]:
+    """Keep the coefficients by elements that are not constant; count anew how they stand in their rows."""
+    used = [edge.columns >= 0 for edge in edges]
+    rows = [edge.rows[of_edge] for edge, of_edge in zip(edges, used, strict=True)]
+    ranks = np.split(_occurrences(np.concatenate(rows)), np.cumsum([r.size for r in rows])[:-1])
+    return [
+        _Edges(edge.target, of_rows, edge.columns[of_edge], rank, of_edge)
+        for edge, of_rows, of_edge, rank in zip(edges, rows, used, ranks, strict=True)
+    ]
 
 
 def _occurrences(rows: IntArray) -> IntArray:
@@ -236,47 +273,33 @@ def _occurrences(rows: IntArray) -> IntArray:
 
 
 def _lay_out(
-    count: int, edges: list[_Edges], *, adjoint_mode: bool
+    count: int, calls: list[_Calls], *, adjoint_mode: bool
 ) -> tuple[list[Recipe], IntArray, IntArray, np.ndarray]:
     """Lay the coefficients out row by row; return their recipes, the pattern, and the constant ones."""
     counts = np.zeros(count, dtype=np.int32)
-    for edge in edges:  # those of one row come in the order of their ranks
-        counts[edge.rows] = edge.rank + 1
+    for edge in (edge for like in calls for edge in like.edges):
+        counts[edge.rows] = edge.rank + 1  # those of one row come in the order of their ranks
     indptr = np.zeros(count + 1, dtype=np.int32)
     np.cumsum(counts[::-1] if adjoint_mode else counts, dtype=np.int32, out=indptr[1:])
     starts = (indptr[-2::-1] if adjoint_mode else indptr).astype(np.int64)
     template = np.zeros(int(indptr[-1]))
     indices = np.zeros(template.size, dtype=np.int32)
     recipes = []
-    for edge in edges:
-        here = starts[edge.rows]
-        here += edge.rank
-        indices[here] = edge.columns
-        if callable(edge.partial):
-            recipes.append(_recipe(edge, here))
-        else:
-            template[here] = edge.partial
+    for like in calls:
+        coefficients = []
+        for edge in like.edges:
+            here = starts[edge.rows]
+            here += edge.rank
+            indices[here] = edge.columns
+            if edge.target in like.numbers:
+                template[here] = like.numbers[edge.target]
+            else:
+                coefficients.append(Coefficients(edge.target, here, edge.used))
+        if coefficients:
+            recipes.append(Recipe(like.terms, like.result, like.reads, tuple(coefficients)))
     if adjoint_mode:
         np.subtract(count - 1, indices, out=indices)
     return recipes, indptr, indices, template
-
-
-def _recipe(edge: _Edges, places: IntArray) -> Recipe:
-    """Say how the coefficients of a partial come about."""
-    copied = _copied_operand(edge.partial, len(edge.operands))  # type: ignore[arg-type]
-    if copied is not None:
-        return Recipe(None, places, (edge.operands[copied],))
-    return Recipe(edge.partial, places, edge.operands)  # type: ignore[arg-type]
-
-
-def _copied_operand(partial: Callable[..., Any], count: int) -> int | None:
-    """Return which operand a partial returns unchanged, if it does (products, exponentials)."""
-    probes = [object() for _ in range(count)]
-    try:
-        result = partial(*probes)
-    except Exception:  # noqa: BLE001 (a formula on objects may fail in any way: then it is no copy)
-        return None
-    return next((i for i, probe in enumerate(probes) if result is probe), None)
 
 
 @cache
@@ -308,10 +331,8 @@ def _gather_only_what_is_read(
     source = np.append(elements.origin, np.arange(elements.origin.size, total, dtype=np.int32))
     recipes = [_readdressed(recipe, source) for recipe in recipes]
     read = np.zeros(total, dtype=np.bool_)
-    for recipe in recipes:
-        for operand in recipe.operands:
-            if operand is not None:
-                read[operand] = True
+    for index in (index for recipe in recipes for index in recipe.reads):
+        read[index] = True
     needed = sizes > 0
     needed[needed] = np.logical_or.reduceat(read, starts[needed])
     is_array = np.array([form not in _NUMBERS for form in facts.forms])[facts.form[order]]
@@ -335,5 +356,4 @@ _NUMBERS = ((), (float, ()))
 
 def _readdressed(recipe: Recipe, address: IntArray) -> Recipe:
     """Let a recipe refer to values by other numbers."""
-    operands = tuple(None if operand is None else address[operand] for operand in recipe.operands)
-    return Recipe(recipe.partial, recipe.places, operands)
+    return replace(recipe, reads=tuple(address[index] for index in recipe.reads))

@@ -1,14 +1,14 @@
 """Scalar sweeps: a chunk as one triangular sparse system over the elements of its values.
 
-Every element that the chunk computes is an unknown, every local partial derivative a coefficient (the
-extended Jacobian of Griewank & Walther 2008, Sec. 9). `tapesplit.lowering` finds once where the
-coefficients stand; a run gathers the recorded values, evaluates each primitive's partials for all its
-calls at once, and substitutes.
+Every element that the chunk's operations compute is an unknown, every local partial derivative a coefficient
+(the extended Jacobian of Griewank & Walther 2008, Sec. 9). `tapesplit.merging` merges operations, and
+`tapesplit.lowering` finds once where the coefficients stand; a run gathers the recorded values, evaluates the
+partials of all like calls at once, and substitutes.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,28 +17,95 @@ from tapesplit.chunks import Chunk
 from tapesplit.tape import Tape
 from tapesplit.triangular import substitute, substitute_transposed
 
-__all__ = ["Constants", "Recipe", "ScalarSweep", "ValueTable"]
+__all__ = ["Coefficients", "Constants", "Recipe", "ScalarSweep", "Term", "ValueTable", "derivatives_of"]
 
 IntArray = NDArray[np.integer[Any]]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Recipe:
-    """Coefficients of one partial of many calls: ``coefficients[places] = partial(ans, *args)``.
+class Term(NamedTuple):
+    """One partial derivative of a merged operation: by which member or input, of which member.
 
-    Places have the shape (calls, elements of a result); operands index the gathered values and broadcast
-    to that shape, so that a partial by numbers alone is evaluated once for each call. An operand that
-    the formula does not read is None, and a partial of None copies the only operand.
+    ``operands`` say which of the numbers that are read the formula ``partial(ans, *args)`` takes; one that it
+    does not name is None.
     """
 
-    partial: Callable[..., Any] | None
+    member: int
+    target: int
+    partial: Callable[..., Any] | float
+    operands: tuple[int | None, ...]
+
+
+class Coefficients(NamedTuple):
+    """Where the derivatives by one input stand; ``used`` marks those that there are, None if all."""
+
+    target: int
     places: IntArray
-    operands: tuple[IntArray | None, ...]
+    used: NDArray[np.bool_] | None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Recipe:
+    """Coefficients of many like calls of merged operations.
+
+    Parameters
+    ----------
+    terms
+        Partial derivatives, those of the last member first.
+    result
+        Number of the last member.
+    reads
+        Places among the gathered values, of shape (calls, elements of a result) or (calls, 1).
+    coefficients
+        Where the products of the partial derivatives are stored.
+    """
+
+    terms: tuple[Term, ...]
+    result: int
+    reads: tuple[IntArray, ...]
+    coefficients: tuple[Coefficients, ...]
 
     def write(self, values: np.ndarray, coefficients: np.ndarray) -> None:
-        """Evaluate the partial where the values of one tape are gathered."""
-        operands = [None if operand is None else values[operand] for operand in self.operands]
-        coefficients[self.places] = operands[0] if self.partial is None else self.partial(*operands)
+        """Evaluate the coefficients where the values of one tape are gathered."""
+        read = [values[index] for index in self.reads]
+
+        def evaluate(term: Term) -> Any:
+            return term.partial(*[None if i is None else read[i] for i in term.operands])  # type: ignore[operator]
+
+        derivatives = derivatives_of(self.result, self.terms, evaluate)
+        for target, places, used in self.coefficients:
+            derivative = derivatives[target]
+            coefficients[places] = (
+                derivative if used is None else np.broadcast_to(derivative, used.shape)[used]
+            )
+
+
+def derivatives_of(result: int, terms: Sequence[Term], evaluate: Callable[[Term], Any]) -> dict[int, Any]:
+    """Multiply partial derivatives out from the result of a merged operation to its inputs.
+
+    Parameters
+    ----------
+    result
+        Number of the last member.
+    terms
+        Partial derivatives, those of the last member first.
+    evaluate
+        Returns the value of a term whose partial derivative is a formula.
+
+    Returns
+    -------
+    dict
+        Derivative by each input, under its number.
+    """
+    derivatives: dict[int, Any] = {result: 1.0}
+    for term in terms:
+        weight = derivatives.get(term.member)
+        if weight is None:  # the result does not depend on this member
+            continue
+        partial = evaluate(term) if callable(term.partial) else term.partial
+        product = partial if isinstance(weight, float) and weight == 1.0 else weight * partial
+        known = derivatives.get(term.target)
+        derivatives[term.target] = product if known is None else known + product
+    return derivatives
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -116,8 +183,9 @@ class ScalarSweep:
     @property
     def fixed_bytes(self) -> int:
         """Memory that coefficients, gathered values and the largest formula take besides."""
-        largest = max((recipe.places.size for recipe in self.recipes), default=0)
-        return 8 * (len(self.template) + 3 * largest) + 40 * len(self.values.scalars)
+        largest = max((sum(c.places.size for c in r.coefficients) for r in self.recipes), default=0)
+        read = max((sum(index.size for index in recipe.reads) for recipe in self.recipes), default=0)
+        return 8 * (len(self.template) + read + 3 * largest) + 40 * len(self.values.scalars)
 
     def tangent(self, tape: Tape, matrix: np.ndarray | None) -> np.ndarray:
         """Return ``F' X`` for X of shape ``(n, k)``; None stands for the identity."""

@@ -52,7 +52,9 @@ def compile_sweep(
     """
     model, work = cost_model(), work_of(facts, np.array(chunk.entries, dtype=np.int64))
     if scalar_seconds(model, work, directions) < array_seconds(model, work, directions):
-        return compile_scalar_sweep(tape, structure, facts, chunk, adjoint_mode=mode is Mode.ADJOINT)
+        return compile_scalar_sweep(
+            tape, structure, facts, chunk, directions, adjoint_mode=mode is Mode.ADJOINT
+        )
     return compile_array_sweep(tape, structure, chunk)
 
 

@@ -1,0 +1,191 @@
+"""Merging: an elementwise operation is one with the only operation that reads its result, alike ones at once.
+
+A merged operation has one coefficient for each value that it reads from outside, whatever happens inside: its
+partial derivatives are multiplied out with a single direction (local preaccumulation, Griewank & Walther 2008,
+Sec. 10.2), so that the many directions of a sweep pay for its ends only. Programs with loops have the same
+operation hundreds of times; those are found here, so that they can be done in arrays.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tapesplit.chunks import Chunk
+from tapesplit.facts import TapeFacts, calls_by_kind, coded, equal_rows, ranges
+from tapesplit.graph import follow
+from tapesplit.tape import Tape
+
+__all__ = ["MergedCalls", "merge_calls", "shape_of"]
+
+IntArray = NDArray[Any]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MergedCalls:
+    """Merged elementwise operations that are alike: a line each.
+
+    Parameters
+    ----------
+    members : (calls, s) array of int
+        Tape entries that are merged; the last one is the result. All have as many elements as the result.
+    inputs : (calls, q) array of int
+        Tape entries that they read from outside.
+    operands
+        For each member its active arguments: the number of a member, or ``-1 - number`` of an input.
+    """
+
+    members: IntArray
+    inputs: IntArray
+    operands: tuple[tuple[int, ...], ...]
+
+
+def merge_calls(tape: Tape, facts: TapeFacts, chunk: Chunk, directions: int) -> list[MergedCalls]:
+    """Merge the elementwise operations of a chunk that has a scalar form, where it pays.
+
+    Parameters
+    ----------
+    tape, facts
+        A tape, and what is known of it.
+    chunk
+        Its entries all have ``facts.scalar``.
+    directions
+        Number of directions that the coefficients will serve.
+
+    Returns
+    -------
+    list of MergedCalls
+        Each elementwise operation is a member of just one of them.
+    """
+    entries = np.array(chunk.entries, dtype=np.int64)
+    elementwise = entries[np.array([kind.is_elementwise for kind in facts.kinds])[facts.kind[entries]]]
+    reader = _only_readers(facts, chunk, entries, elementwise)
+    done: list[MergedCalls] = []
+    alone: list[IntArray] = []
+    for calls in _alike(tape, facts, elementwise, follow(reader)):
+        size = calls.members.shape[0] * facts.sizes[calls.members[0, -1]]
+        if calls.members.shape[1] == 1 or size * (directions + _COEFFICIENT) >= _WORTH:
+            done.append(calls)
+        else:
+            alone.append(calls.members.ravel())
+    if alone:
+        rest = np.sort(np.concatenate(alone))
+        done += _alike(tape, facts, rest, np.arange(len(tape)))
+    return done
+
+
+_COEFFICIENT: Final = 8
+"""Directions whose time a coefficient takes to be evaluated and stored."""
+_WORTH: Final = 4000
+"""Elements times directions that pay for the Python calls of merged operations of their own."""
+
+
+def _only_readers(facts: TapeFacts, chunk: Chunk, entries: IntArray, elementwise: IntArray) -> IntArray:
+    """For each tape entry the elementwise operation that alone reads it, of equal size; else itself."""
+    counts = np.diff(facts.first_parent)
+    places = ranges(facts.first_parent[entries], counts[entries])
+    parents, children = facts.parents[places], np.repeat(entries, counts[entries])
+    first, last = np.full((2, len(counts)), -1)
+    last[parents] = children
+    first[parents[::-1]] = children[::-1]
+    may = np.zeros(len(counts), dtype=np.bool_)
+    may[elementwise] = True
+    inner = elementwise[
+        (first[elementwise] == last[elementwise])
+        & may[last[elementwise]]
+        & (last[elementwise] >= 0)
+        & (facts.sizes[last[elementwise]] == facts.sizes[elementwise])
+    ]
+    reader = np.arange(len(counts))
+    reader[inner] = last[inner]
+    reader[list(chunk.targets)] = chunk.targets  # they are read from outside as well
+    return reader
+
+
+def _alike(tape: Tape, facts: TapeFacts, entries: IntArray, result: IntArray) -> Iterator[MergedCalls]:
+    """Sort operations that are merged into ``result[entry]`` by what they do."""
+    if not entries.size:
+        return
+    members = entries[np.argsort(result[entries], kind="stable")]
+    _, starts, merged = np.unique(result[members], return_index=True, return_inverse=True)
+    position = np.arange(members.size) - starts[merged]
+    parents = _active_arguments(facts, members)
+    operands, inputs, first_input = _wiring(members, parents, result, merged, position)
+    code = _codes(tape, facts, members, operands)
+    lengths = np.diff(starts, append=members.size)
+    for length in np.flatnonzero(np.bincount(lengths)).tolist():
+        rows = starts[lengths == length]
+        for here in equal_rows(*code[rows[:, None] + np.arange(length)].T):
+            of_first = slice(rows[here[0]], rows[here[0]] + length)
+            number = merged[rows[here]]
+            count = int(-operands[of_first].min(initial=0))
+            yield MergedCalls(
+                members[rows[here][:, None] + np.arange(length)],
+                inputs[first_input[number][:, None] + np.arange(count)],
+                tuple(
+                    tuple(line[: len(facts.kinds[kind].argnums)])
+                    for line, kind in zip(
+                        operands[of_first].tolist(), facts.kind[members[of_first]], strict=True
+                    )
+                ),
+            )
+
+
+def _active_arguments(facts: TapeFacts, members: IntArray) -> IntArray:
+    """Return a line of tape entries for each operation, filled up with -1."""
+    counts = np.diff(facts.first_parent)[members]
+    columns = np.arange(int(counts.max()))
+    places = facts.first_parent[members][:, None] + columns
+    given = columns < counts[:, None]
+    return np.where(given, facts.parents[np.where(given, places, 0)], -1)
+
+
+def _wiring(
+    members: IntArray, parents: IntArray, result: IntArray, merged: IntArray, position: IntArray
+) -> tuple[IntArray, IntArray, IntArray]:
+    """Say which argument is which member or input, inputs numbered as they appear.
+
+    Returns
+    -------
+    operands
+        For each argument the position of a member, ``-1 - number`` of an input, 0 where there is none.
+    inputs, first_input
+        All inputs, and where those of each merged operation begin.
+    """
+    place = np.full(len(result), -1)
+    place[members] = position
+    inside = (parents >= 0) & (place[parents] >= 0) & (result[parents] == result[members][:, None])
+    outside = (parents >= 0) & ~inside
+    keys = (merged[:, None] * len(result) + parents)[outside]
+    distinct, first, which = np.unique(keys, return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    owner = distinct[order] // len(result)
+    first_input = np.searchsorted(owner, np.arange(merged[-1] + 2))
+    number = np.empty(distinct.size, dtype=np.int64)
+    number[order] = np.arange(distinct.size) - first_input[owner]
+    operands = np.where(inside, place[parents], 0)
+    operands[outside] = -1 - number[which]
+    return operands, distinct[order] % len(result), first_input
+
+
+def _codes(tape: Tape, facts: TapeFacts, members: IntArray, operands: IntArray) -> IntArray:
+    """Give operations of equal primitive, shapes and arguments the same number."""
+    code = np.empty(members.size, dtype=np.int64)
+    place = np.empty(len(facts.kind), dtype=np.int64)
+    place[members] = np.arange(members.size)
+    count = 0
+    for kind, calls, parents in calls_by_kind(facts, members):
+        constant = [at for at in range(kind.arity) if at not in kind.argnums]
+        shapes = [coded(shape_of(tape.entries[i][3][at]) for i in calls.tolist())[1] for at in constant]
+        columns = [facts.form[calls], *facts.form[parents].T, *shapes, *operands[place[calls]].T]
+        for here in equal_rows(*columns):
+            code[place[calls[here]]] = count
+            count += 1
+    return code
+
+
+def shape_of(constant: Any) -> tuple[int, ...]:
+    """Return the shape of a constant argument."""
+    return constant.shape if type(constant) is np.ndarray else ()
