@@ -78,8 +78,8 @@ class TapeFacts:
     forms, form
         The different forms of values, see `Structure`, and which of them each value has.
     sizes
-        Elements of the value; -1 for a value that is no real floating-point array (complex, container,
-        integer).
+        Elements of the value; -1 for a computed value that is no real floating-point array (complex,
+        container, integer).
     edges
         Scalar edges |E| from the active arguments: fma per direction.
     scalar
@@ -106,6 +106,7 @@ def facts_of(tape: Tape, structure: Structure) -> TapeFacts:
     kinds = tuple(CallKind(p, a, n, k, None if p is None else find_rule(p)) for p, a, n, k in kinds_seen)
     forms, form = coded(structure.forms)
     sizes = np.array([_real_size(f) for f in forms], dtype=np.int64)[form]
+    sizes[: tape.inputs] = [element_count(entry[5]) for entry in tape.entries[: tape.inputs]]
     doubles = np.array([_is_double(f) for f in forms])[form]
 
     factors = np.array([k.factor for k in kinds])[kind]
@@ -130,6 +131,8 @@ def facts_of(tape: Tape, structure: Structure) -> TapeFacts:
 
     first_parent = np.concatenate([[0], np.cumsum(np.array([len(k.argnums) for k in kinds])[kind])])
     parents = np.fromiter(chain.from_iterable(structure.parents), dtype=np.int64, count=int(first_parent[-1]))
+    if not doubles.all():  # scalar sweeps read nothing else
+        scalar[np.repeat(np.arange(kind.size), np.diff(first_parent))[~doubles[parents]]] = False
     return TapeFacts(kinds, kind, tuple(forms), form, sizes, edges, scalar, first_parent, parents)
 
 

@@ -168,6 +168,25 @@ def test_value_and_jacobian():
     onp.testing.assert_array_equal(got, [[6, 0], [0, 8]])
 
 
+def many_small_steps(x, y):
+    z = x * 0.5
+    for _ in range(30):
+        z = np.sin(z) * 0.5 + x * 0.25
+    return z + y if y.dtype.kind == "f" else z
+
+
+@pytest.mark.parametrize("second", ANY)
+@pytest.mark.parametrize("first", ANY)
+def test_many_small_steps(first, second):
+    """They would be a scalar sweep if all numbers were in double precision."""
+    x, y = onp.array([1, 2, 3]).astype(first), onp.array([3, 2, 1]).astype(second)
+    wants = [by_autograd(many_small_steps, x, y, argnum=i) for i in (0, 1)]
+    for method in METHODS:
+        gots = parallel_jacobian(many_small_steps, (0, 1), method=method)(x, y)
+        for got, want in zip(gots, wants, strict=True):
+            same(got, want, (first, second))
+
+
 # Integers
 
 
