@@ -21,6 +21,8 @@ from tapesplit.tracing import tracing_lock
 __all__ = ["in_dtype", "result_dtypes", "shared_dtypes"]
 
 _DOUBLE: Final = np.dtype(np.float64)
+_ROUNDING: Final = 1e-12
+"""How far integers may be off by rounding, relative to the largest entry."""
 
 
 def result_dtypes(tape: Tape, structure: Structure) -> tuple[np.dtype, ...]:
@@ -50,10 +52,11 @@ def in_dtype(block: np.ndarray, dtype: np.dtype, tape: Tape, index: int) -> np.n
     """
     if dtype.kind == "f":
         return block.astype(dtype, copy=False)
-    if not (np.isfinite(block) & (block == np.rint(block))).all():
+    rounded, largest = np.rint(block), float(np.abs(block).max(initial=0))
+    if not (np.isfinite(largest) and np.allclose(block, rounded, rtol=0, atol=_ROUNDING * largest)):
         return block.astype(_common_dtype(tape, index), copy=False)
-    if float(np.abs(block).max(initial=0)) < 2.0 ** min(np.finfo(block.dtype).nmant, 52):
-        return block.astype(np.int64).astype(dtype)
+    if largest < 2.0 ** min(np.finfo(block.dtype).nmant, 52):
+        return rounded.astype(np.int64).astype(dtype)
     with tracing_lock():
         rows = [_gradient(tape, index, adjoint) for adjoint in _basis(tape)]
     return np.stack(rows).reshape(block.shape)
