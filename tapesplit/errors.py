@@ -3,6 +3,7 @@
 __all__ = [
     "CommandError",
     "InputTypeError",
+    "MemoryLimitError",
     "NestedTraceError",
     "NothingToPlanError",
     "OutputTypeError",
@@ -36,6 +37,10 @@ class NothingToPlanError(TapesplitError, ValueError):
 
 class RuleError(TapesplitError, NotImplementedError):
     """A primitive without a usable derivative rule."""
+
+
+class MemoryLimitError(TapesplitError, ValueError):
+    """A memory limit that not even one direction of a sweep can keep."""
 
 
 class PlanMismatchError(TapesplitError, ValueError):

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from tapesplit.errors import PlanMismatchError
+from tapesplit.errors import MemoryLimitError, PlanMismatchError
 from tapesplit.plan import JacobianPlan
 from tapesplit.structure import first_difference, structure_of
 from tapesplit.sweep import run_sweep
@@ -92,7 +92,7 @@ def execute(
     tape
         From `tapesplit.record`, of the same structure.
     memory_limit
-        Bytes that the derivatives inside one sweep may take at a time.
+        Bytes that the derivatives inside one sweep may take at a time, see `tapesplit.parallel_jacobian`.
     executor
         Runs the tasks of plans for several machines; by default a pool of threads that this process keeps.
     callback
@@ -108,6 +108,8 @@ def execute(
     ------
     PlanMismatchError
         If the tape has another structure than the one that the plan is for.
+    MemoryLimitError
+        If one direction of a sweep needs more than the memory limit.
     Exception
         Whatever a derivative rule raises, with a note on the task; tasks that have not begun are dropped.
 
@@ -138,12 +140,25 @@ def carry_out(
     callback: Callback | None = None,
 ) -> np.ndarray:
     """Do what `execute` does for a tape that is known to fit."""
+    if memory_limit is not None:
+        _check_memory_limit(plan, memory_limit)
     run = _Run(plan, tape, memory_limit, callback or Callback())
     with single_threaded_blas() if plan.multiplies else nullcontext():
         if len({task.machine for task in plan.tasks}) == 1 or not may_use_threads():
             return run.inline()
         with prompt_switches():
             return run.on(executor.submit if executor else partial(submit, plan.machines))
+
+
+def _check_memory_limit(plan: JacobianPlan, memory_limit: int) -> None:
+    """Refuse a limit that a sweep exceeds even if it takes one direction at a time."""
+    needed = max((sweep.bytes_per_direction for sweep in plan.sweeps if sweep is not None), default=0)
+    if memory_limit < needed:
+        raise MemoryLimitError(
+            f"memory_limit is {memory_limit} bytes, but in the Jacobian of {plan.name} one direction alone "
+            f"of its largest sweep takes {needed}; set memory_limit to {needed} at least, better to some "
+            "times as much, since few directions at a time are slow"
+        )
 
 
 class _Run:

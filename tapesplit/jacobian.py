@@ -52,8 +52,8 @@ def parallel_jacobian(
         paper's count of multiply-adds.
     memory_limit
         Bytes that the derivatives inside one sweep may take at a time; a sweep that would need more goes
-        through its directions in blocks. The Jacobians of the chain's parts and the tape come on top; see
-        `JacobianPlan.peak_bytes`.
+        through its directions in blocks, down to one at a time. Partial derivatives, the Jacobians of the
+        chain's parts, and the tape come on top; see `JacobianPlan.peak_bytes`.
     executor
         A concurrent.futures executor of threads, used for all machines whether they pay or not; by default a
         pool that the process keeps.
@@ -74,7 +74,7 @@ def parallel_jacobian(
     TypeError
         If ``fun`` is not callable, or an argument or the value has no real dense Jacobian.
     ValueError
-        If an option is out of range.
+        If an option is out of range, or one direction alone needs more than the memory limit.
     ImportError
         If ``progress`` is true and tqdm is not installed.
 

@@ -508,7 +508,12 @@ def test_tiny_memory_limit():
     def fun(x):
         return np.tanh(weights @ np.sin(weights @ x))
 
-    onp.testing.assert_allclose(parallel_jacobian(fun, memory_limit=1)(x), jacobian(fun)(x), rtol=1e-12)
+    limit = max(sweep.bytes_per_direction for sweep in parallel_jacobian(fun).plan(x).sweeps if sweep)
+    onp.testing.assert_allclose(parallel_jacobian(fun, memory_limit=limit)(x), jacobian(fun)(x), rtol=1e-12)
+    with pytest.raises(
+        ValueError, match=f"memory_limit is 1 bytes, but .* takes {limit}; set memory_limit to"
+    ):
+        parallel_jacobian(fun, memory_limit=1)(x)
 
 
 @pytest.mark.parametrize("fun", [lambda x: x[:0], lambda _x: 1.0])

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from tapesplit import execute, parallel_jacobian, record
+from tapesplit.errors import MemoryLimitError
 
 
 def layers(x):
@@ -67,8 +68,26 @@ def test_memory_limit_goes_through_directions_in_blocks(name, method):
     assert jac.plan(x).peak_bytes > limit
 
 
-def test_a_limit_below_one_direction_takes_one_at_a_time():
-    f, x = PROBLEMS["stencil"]
-    np.testing.assert_allclose(
-        parallel_jacobian(f, memory_limit=1)(x), parallel_jacobian(f)(x), rtol=0, atol=1e-14
+@pytest.mark.parametrize("method", ["auto", "tangent", "adjoint"])
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_a_limit_of_one_direction_takes_one_at_a_time_and_less_is_refused(name, method):
+    f, x = PROBLEMS[name]
+    if name == "fit":
+        x, f = np.array([1.0, 0.5, 3.0]), lambda p: fit(p)[::1000]
+    jac = parallel_jacobian(f, method=method, machines=1)
+    plan, expected = jac.plan(x), jac(x)
+    needed = max(sweep.bytes_per_direction for sweep in plan.sweeps if sweep)
+    limited = parallel_jacobian(f, method=method, machines=1, memory_limit=needed)(x)
+    np.testing.assert_allclose(limited, expected, rtol=0, atol=1e-14 * np.abs(expected).max())
+    message = (
+        f"memory_limit is {needed - 1} bytes, but in the Jacobian of .* one direction alone of its largest "
+        f"sweep takes {needed}; set memory_limit to {needed} at least"
     )
+    with pytest.raises(MemoryLimitError, match=message):
+        parallel_jacobian(f, method=method, machines=1, memory_limit=needed - 1)(x)
+    with pytest.raises(ValueError, match=message):
+        execute(plan, record(f, x), memory_limit=needed - 1)
+
+
+def test_a_jacobian_without_a_sweep_keeps_any_limit():
+    assert parallel_jacobian(lambda x: x[:0], memory_limit=1)(np.ones(3)).shape == (0, 3)
