@@ -5,7 +5,8 @@ integers through products, some rules divide float32 by float64. Where not all v
 one backward pass with those rules tells.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
@@ -15,7 +16,7 @@ from autograd.util import toposort
 
 from tapesplit.leaves import derivative_dtype
 from tapesplit.structure import Structure
-from tapesplit.tape import Tape, TapeEntry
+from tapesplit.tape import Tape
 from tapesplit.tracing import tracing_lock
 
 __all__ = ["in_dtype", "result_dtypes", "shared_dtypes"]
@@ -37,11 +38,12 @@ def shared_dtypes(tape: Tape, structure: Structure) -> tuple[np.dtype, ...] | No
 
     Structures do not always tell Python's floats from NumPy's, which promote float32.
     """
+    dtypes = result_dtypes(tape, structure)
     if _is_double(structure):
-        return (_DOUBLE,) * tape.inputs
-    weak, strong = (_with_floats(tape, kind) for kind in (float, np.float64))
-    dtypes = result_dtypes(weak, structure)
-    return dtypes if dtypes == result_dtypes(strong, structure) else None
+        return dtypes
+    others = [_with_floats(tape, float, np.float64), _with_floats(tape, np.float64, float)]
+    shared = all(other is None or result_dtypes(other, structure) == dtypes for other in others)
+    return dtypes if shared else None
 
 
 def in_dtype(block: np.ndarray, dtype: np.dtype, tape: Tape, index: int) -> np.ndarray:
@@ -77,23 +79,22 @@ def _is_double_form(form: Any) -> bool:
     return kind in {None, float, np.float64} or type(kind) is int
 
 
-def _with_floats(tape: Tape, kind: Callable[[float], float]) -> Tape:
-    """Return a tape whose constants have one kind of floats, except where structures tell both apart."""
+def _with_floats(tape: Tape, old: type[float], new: type[float]) -> Tape | None:
+    """Return a tape with another type of constants, where structures do not tell; None if there are none."""
 
-    def converted(entry: TapeEntry) -> TapeEntry:
-        if len(entry.args) == 2 and not entry.kwargs:
-            return entry
-        args = [a if i in entry.argnums else _as_kind(a, kind) for i, a in enumerate(entry.args)]
-        kwargs = {name: _as_kind(value, kind) for name, value in entry.kwargs.items()}
-        return entry._replace(args=tuple(args), kwargs=kwargs)
+    def converted(constant: Any) -> Any:
+        return new(constant) if type(constant) is old else constant
 
-    entries = [converted(TapeEntry(*entry)) for entry in tape.entries]
-    return Tape(entries, tape.inputs, tape.output, tape.value, tape.name)
-
-
-def _as_kind(constant: Any, kind: Callable[[float], float]) -> Any:
-    """Convert a floating-point number; leave anything else."""
-    return kind(constant) if type(constant) in {float, np.float64} else constant
+    entries = list(tape.entries)
+    changed = False
+    for number, (primitive, argnums, parents, args, kwargs, value) in enumerate(tape.entries):
+        constants = [a for i, a in enumerate(args) if i not in argnums] + list(kwargs.values())
+        if (len(args) != 2 or kwargs) and old in map(type, constants):
+            others = tuple(a if i in argnums else converted(a) for i, a in enumerate(args))
+            keywords = {name: converted(constant) for name, constant in kwargs.items()}
+            entries[number] = (primitive, argnums, parents, others, keywords, value)
+            changed = True
+    return replace(tape, entries=entries) if changed else None
 
 
 def _autograds_dtype(tape: Tape, index: int) -> np.dtype | None:
