@@ -47,9 +47,10 @@ def calibrate() -> CostModel:
         element_direction = max((wide - narrow) / 8, 1e-11)
         small, large = _product(2), _product(192)
         short, long = _scalar_sweep(50, 1, 1), _scalar_sweep(2_050, 1, 1)
+        arrays = _scalar_sweep(2_050, 2, 1)
         single, several = _scalar_sweep(50, 1_000, 1), _scalar_sweep(50, 1_000, 9)
-        per_direction = max((several - single) / 8 / 150_000, 1e-11)
-        coefficient = max((single - short) / 150_000 - per_direction, 1e-10)
+        per_direction = max((several - single) / 8 / 100_000, 1e-11)
+        coefficient = max((single - short) / 150_000 - per_direction * 2 / 3, 1e-10)
         model = CostModel(
             step=step,
             element=max(narrow - element_direction, 1e-10) / 2,
@@ -59,6 +60,7 @@ def calibrate() -> CostModel:
             loop=assumed.loop * step / assumed.step,
             system=max(short - 150 * coefficient, 1e-6),
             number=max((long - short) / 2_000 - 3 * coefficient, 1e-9) / 2,
+            array=max((arrays - short) / 2_000 - 6 * coefficient, 1e-9) / 2,
             coefficient=coefficient,
             coefficient_direction=per_direction,
         )
@@ -81,7 +83,7 @@ def _few_large(x: Any) -> Any:
 
 
 def _recurrence(steps: int, size: int) -> Callable[[Any], Any]:
-    """Return a recurrence of three coefficients for each step and element; of numbers if the size is one."""
+    """Return a recurrence of numbers if the size is one: a step has three coefficients, two when merged."""
 
     def function(x: Any) -> Any:
         a = x[0] if size == 1 else x

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, fields
 from functools import cache
 from pathlib import Path
+from typing import Final
 
 import numpy as np
 
@@ -38,21 +39,22 @@ class CostModel:
         One matrix product, whatever its size, and one multiply-add in it.
     loop
         One direction through autograd's own rule.
-    system, number, coefficient, coefficient_direction
-        One scalar sweep, whatever its size; one Python number that is gathered; one coefficient; one
+    system, number, array, coefficient, coefficient_direction
+        One scalar sweep, whatever its size; one number and one array that are gathered; one coefficient; one
         coefficient and one direction.
     """
 
-    step: float = 4.0e-6
-    element: float = 3.0e-9
-    element_direction: float = 0.5e-9
+    step: float = 3.5e-6
+    element: float = 1.6e-9
+    element_direction: float = 0.45e-9
     product: float = 1.5e-6
-    product_fma: float = 0.06e-9
+    product_fma: float = 0.045e-9
     loop: float = 2.0e-5
-    system: float = 4.0e-5
-    number: float = 4.0e-8
-    coefficient: float = 5.0e-9
-    coefficient_direction: float = 0.6e-9
+    system: float = 2.0e-5
+    number: float = 2.0e-8
+    array: float = 1.4e-7
+    coefficient: float = 2.5e-9
+    coefficient_direction: float = 0.35e-9
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +75,10 @@ class Work:
         Calls of primitives without one.
     coefficients
         Scalar edges of all.
-    numbers
-        Elementwise operations on single numbers.
+    merged
+        Scalar edges that are left once elementwise operations are merged.
+    numbers, arrays
+        Elementwise operations on single numbers, and on arrays.
     scalar
         Whether all of it has a scalar form.
     """
@@ -85,7 +89,9 @@ class Work:
     product_fma: int
     looped: int
     coefficients: int
+    merged: int
     numbers: int
+    arrays: int
     scalar: bool
 
 
@@ -117,9 +123,15 @@ def work_of(facts: TapeFacts, entries: np.ndarray) -> Work:
         product_fma=int(edges[bulk].sum()),
         looped=int((~(elementwise | moves | bulk)).sum()),
         coefficients=int(edges.sum()),
+        merged=int(edges.sum() - sizes[facts.reader[entries] != entries].sum()),
         numbers=int((sizes[elementwise] == 1).sum()),
+        arrays=int((sizes[elementwise] > 1).sum()),
         scalar=bool(facts.scalar[entries].all()),
     )
+
+
+_ENDS: Final = 3
+"""Steps that take as long as seeding and collecting the directions."""
 
 
 def array_seconds(model: CostModel, work: Work, directions: int) -> float:
@@ -148,13 +160,13 @@ def array_seconds(model: CostModel, work: Work, directions: int) -> float:
     --------
     >>> product = Work(
     ...     steps=1, elements=0, moved=0, product_fma=10**6, looped=0,
-    ...     coefficients=10**6, numbers=0, scalar=False)
+    ...     coefficients=10**6, merged=10**6, numbers=0, arrays=0, scalar=False)
     >>> round(array_seconds(CostModel(), product, directions=100), 6)
-    0.006004
+    0.004514
     """
     each = (work.elements / 3 + work.moved) * model.element_direction + work.product_fma * model.product_fma
     return (
-        work.steps * model.step
+        (work.steps + _ENDS) * model.step
         + work.elements * model.element
         + directions * (each + work.looped * model.loop)
     )
@@ -179,9 +191,12 @@ def scalar_seconds(model: CostModel, work: Work, directions: int) -> float:
     """
     if not work.scalar:
         return float("inf")
-    each = work.coefficients * model.coefficient_direction
     return (
-        model.system + work.numbers * model.number + work.coefficients * model.coefficient + directions * each
+        model.system
+        + work.numbers * model.number
+        + work.arrays * model.array
+        + work.coefficients * model.coefficient
+        + directions * work.merged * model.coefficient_direction
     )
 
 

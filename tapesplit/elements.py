@@ -24,18 +24,16 @@ class Elements:
     ``first[i]`` is the number of entry i's first element. ``origin`` is the element that an element was
     moved from, itself if it was computed or is a constant; ``unknown`` is the unknown behind it, -1 for
     a constant. They take 32 bits a number, as the time to compile is mostly that of touching new memory.
-    Elements inside of merged operations have the numbers behind those, up to ``count``.
     """
 
     first: IntArray
     origin: IntArray
     unknown: IntArray
     unknowns: int
-    count: int
 
 
 def number_elements(
-    tape: Tape, structure: Structure, facts: TapeFacts, order: IntArray, sources: int, inner: IntArray
+    tape: Tape, structure: Structure, facts: TapeFacts, order: IntArray, sources: int
 ) -> Elements:
     """Give all elements numbers in the order of the tape and follow the moves back to their origins.
 
@@ -44,17 +42,15 @@ def number_elements(
     tape, structure, facts
         A tape, and what is known of it.
     order
-        Entries whose elements are numbered: the sources of a chunk, then what it computes.
+        Entries whose elements are numbered: the sources of a chunk, then what it computes, but not what is
+        inside of merged operations.
     sources
         How many of them are sources.
-    inner
-        Entries inside of merged operations, numbered last: nobody else reads them.
     """
     sizes = facts.sizes[order]
     first = np.zeros(len(tape), dtype=np.int64)
     first[order] = np.cumsum(sizes) - sizes
     count = int(sizes.sum())
-    first[inner] = count + np.cumsum(facts.sizes[inner]) - facts.sizes[inner]
     origin = np.arange(count + 1, dtype=np.int32)
     origin[-1] = -1  # where origins of -1 lead
     is_move = np.array([isinstance(kind.rule, Movement) for kind in facts.kinds])[facts.kind[order]]
@@ -66,7 +62,7 @@ def number_elements(
     rank = np.append(np.cumsum(computed, dtype=np.int32) - 1, np.int32(-1))
     unknown = rank[origin[:-1]]
     origin = np.where(unknown < 0, elements, origin[:-1])
-    return Elements(first, origin, unknown, int(computed.sum()), count + int(facts.sizes[inner].sum()))
+    return Elements(first, origin, unknown, int(computed.sum()))
 
 
 def _trace_moves(

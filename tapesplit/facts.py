@@ -87,6 +87,9 @@ class TapeFacts:
         double precision.
     first_parent, parents
         The active arguments of entry i are ``parents[first_parent[i]:first_parent[i + 1]]``.
+    reader
+        For each entry the elementwise operation of equal size that alone reads it, so that the two can be
+        merged; else itself.
     """
 
     kinds: tuple[CallKind, ...]
@@ -98,6 +101,7 @@ class TapeFacts:
     scalar: BoolArray
     first_parent: IntArray
     parents: IntArray
+    reader: IntArray
 
 
 def facts_of(tape: Tape, structure: Structure) -> TapeFacts:
@@ -129,11 +133,23 @@ def facts_of(tape: Tape, structure: Structure) -> TapeFacts:
             known[key] = _has_local_form(tape[index])
         scalar[index] = known[key]
 
-    first_parent = np.concatenate([[0], np.cumsum(np.array([len(k.argnums) for k in kinds])[kind])])
+    counts = np.array([len(k.argnums) for k in kinds])[kind]
+    first_parent = np.concatenate([[0], np.cumsum(counts)])
     parents = np.fromiter(chain.from_iterable(structure.parents), dtype=np.int64, count=int(first_parent[-1]))
     if not doubles.all():  # scalar sweeps read nothing else
         scalar[np.repeat(np.arange(kind.size), np.diff(first_parent))[~doubles[parents]]] = False
-    return TapeFacts(kinds, kind, tuple(forms), form, sizes, edges, scalar, first_parent, parents)
+    elementwise = scalar & np.array([k.is_elementwise for k in kinds])[kind]
+    reader = _only_readers(parents, np.repeat(np.arange(kind.size), counts), elementwise, sizes)
+    return TapeFacts(kinds, kind, tuple(forms), form, sizes, edges, scalar, first_parent, parents, reader)
+
+
+def _only_readers(parents: IntArray, children: IntArray, elementwise: BoolArray, sizes: IntArray) -> IntArray:
+    """Find the elementwise operation that each one can be merged with, itself if there is none."""
+    first, last = np.full((2, sizes.size), -1)
+    last[parents] = children
+    first[parents[::-1]] = children[::-1]
+    can = elementwise & (first == last) & (last >= 0) & elementwise[last] & (sizes[last] == sizes)
+    return np.where(can, last, np.arange(sizes.size))
 
 
 _LOCAL_EDGES: Final = 4096

@@ -7,7 +7,7 @@ in arrays of shape (calls, elements of a result).
 
 import dis
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cache
 from math import prod
 from typing import Any
@@ -18,15 +18,15 @@ from numpy.typing import NDArray
 from tapesplit.chunks import Chunk
 from tapesplit.elements import Elements, number_elements
 from tapesplit.facts import TapeFacts, calls_by_kind, coded, equal_rows, ranges
+from tapesplit.gathering import gather_only_what_is_read
 from tapesplit.merging import MergedCalls, merge_calls, shape_of
 from tapesplit.rules import local_structure
 from tapesplit.scalar_sweep import (
     Coefficients,
-    Constants,
+    Operand,
     Recipe,
     ScalarSweep,
     Term,
-    ValueTable,
     derivatives_of,
 )
 from tapesplit.structure import Structure, call_key
@@ -51,7 +51,10 @@ class _Edges:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Calls:
-    """Like calls: how their coefficients come about and where they stand; ``numbers`` are those that are fixed."""
+    """Like calls: how their coefficients come about, and where they stand.
+
+    ``numbers`` are the coefficients that are the same for all values, by target.
+    """
 
     edges: tuple[_Edges, ...]
     numbers: dict[int, float]
@@ -80,18 +83,17 @@ def compile_scalar_sweep(
     -----
     Takes about 1 µs for each entry and 20 ns for each coefficient.
     """
-    order = np.array([*chunk.sources, *chunk.entries], dtype=np.int64)
     merged = merge_calls(tape, facts, chunk, directions)
-    inner = np.concatenate(
-        [np.zeros(0, dtype=np.int64), *(calls.members[:, :-1].ravel() for calls in merged)]
-    )
-    elements = number_elements(tape, structure, facts, order, len(chunk.sources), inner)
+    is_inner = np.zeros(len(tape), dtype=np.bool_)
+    for calls in merged:
+        is_inner[calls.members[:, :-1]] = True
+    order = np.array([*chunk.sources, *chunk.entries], dtype=np.int64)
+    order = order[~is_inner[order]]
+    elements = number_elements(tape, structure, facts, order, len(chunk.sources))
     lowering = _Lowering(tape, structure, facts, elements)
-    calls = [*map(lowering.merged, merged), *lowering.sums_and_products(chunk)]
-    made, indptr, indices, template = _lay_out(elements.unknowns, calls, adjoint_mode=adjoint_mode)
-    recipes, values = _gather_only_what_is_read(
-        made, facts, np.append(order, inner), elements, lowering.constants
-    )
+    lowered = [*map(lowering.merged, merged), *lowering.sums_and_products(chunk)]
+    made, indptr, indices, template = _lay_out(elements.unknowns, lowered, adjoint_mode=adjoint_mode)
+    recipes, values = gather_only_what_is_read(made, facts, order, elements, lowering.others)
     ends = [
         elements.unknown[ranges(elements.first[list(group)], facts.sizes[list(group)])]
         for group in (chunk.sources, chunk.targets)
@@ -106,60 +108,38 @@ def compile_scalar_sweep(
 
 @dataclass(slots=True)
 class _Lowering:
-    """One chunk whose elements are numbered; collects the constants that calls take, numbered behind them."""
+    """One chunk whose elements are numbered; collects what else is read, numbered behind them."""
 
     tape: Tape
     structure: Structure
     facts: TapeFacts
     elements: Elements
-    constants: list[Constants] = field(default_factory=list)
+    others: list[Operand] = field(default_factory=list)
     behind: int = 0
 
     def __post_init__(self) -> None:
-        self.behind = self.elements.count
+        self.behind = self.elements.origin.size
 
     def merged(self, calls: MergedCalls) -> _Calls:
         """Lower merged elementwise operations that are alike."""
-        shape, size = self._shape(calls.members[0, -1]), int(self.facts.sizes[calls.members[0, -1]])
-        reads: dict[Any, int] = {}
-        indices: list[IntArray] = []
+        result = calls.members.shape[1] - 1
+        shape = self.shape(calls.members[0, result])
         inputs = [
-            _broadcast(self.elements.first[entries], self._shape(entries[0]), shape)
+            _broadcast(self.elements.first[entries], self.shape(entries[0]), shape)
             for entries in calls.inputs.T
         ]
-
-        def read(member: int, argument: int) -> int:
-            """Number one operand of a member among those that are read; -1 is its result."""
-            kind = self.facts.kinds[self.facts.kind[calls.members[0, member]]]
-            key: Any = member
-            if argument in kind.argnums:
-                key = calls.operands[member][kind.argnums.index(argument)]
-            elif argument >= 0:
-                key = (member, argument)
-            if key not in reads:
-                reads[key] = len(indices)
-                if isinstance(key, tuple):
-                    indices.append(_broadcast(*self._constant(calls.members[:, member], argument), shape))
-                elif key < 0:
-                    indices.append(inputs[-1 - key])
-                else:
-                    starts = self.elements.first[calls.members[:, key]]
-                    indices.append(starts[:, None] + np.arange(size))
-            return reads[key]
-
-        terms = tuple(self._terms(calls, read))
-        derivatives = derivatives_of(calls.members.shape[1] - 1, terms, lambda _: np.nan)
-        numbers = {target: value for target, value in derivatives.items() if value == value}
+        reads = _Reads(self, calls, inputs, shape)
+        terms = tuple(self._terms(calls, reads.number))
+        derivatives = derivatives_of(result, terms, lambda _: np.nan)
+        numbers = {target: value for target, value in derivatives.items() if not np.isnan(value)}
+        given = [number for number in range(len(inputs)) if -1 - number in derivatives]
         unknown = self.elements.unknown
-        rows = unknown[self.elements.first[calls.members[:, -1]]][:, None] + np.arange(
-            size, dtype=unknown.dtype
-        )
+        starts = unknown[self.elements.first[calls.members[:, result]]]
+        rows = starts[:, None] + np.arange(prod(shape), dtype=unknown.dtype)
         edges: list[_Edges] = []
         rank: IntArray | int = 0
-        for number, elements in enumerate(inputs):
-            if -1 - number not in derivatives:
-                continue
-            columns = np.broadcast_to(unknown[elements], rows.shape)
+        for number in given:
+            columns = np.broadcast_to(unknown[inputs[number]], rows.shape)
             used = columns >= 0
             if used.all():
                 edges.append(_Edges(-1 - number, rows, columns, rank))
@@ -168,7 +148,7 @@ class _Lowering:
                 ranks = np.broadcast_to(rank, rows.shape)[used]
                 edges.append(_Edges(-1 - number, rows[used], columns[used], ranks, used))
                 rank = rank + used
-        return _Calls(tuple(edges), numbers, terms, calls.members.shape[1] - 1, tuple(indices))
+        return _Calls(tuple(edges), numbers, terms, result, tuple(reads.indices))
 
     def _terms(self, calls: MergedCalls, read: Callable[[int, int], int]) -> Iterator[Term]:
         """List the partial derivatives of merged operations, those of the last member first."""
@@ -185,15 +165,16 @@ class _Lowering:
                 operands = (read(member, i - 1) if i in named else None for i in range(kind.arity + 1))
                 yield Term(member, target, partial, tuple(operands))
 
-    def _constant(self, entries: IntArray, argument: int) -> tuple[IntArray, tuple[int, ...]]:
-        """Number the elements of one constant argument of many calls; return the first ones, and its shape."""
-        shape = shape_of(self.tape.entries[entries[0]][3][argument])
+    def other(self, entries: IntArray, position: int | None) -> tuple[IntArray, tuple[int, ...]]:
+        """Give numbers to a constant argument of many calls, or to a result inside of them."""
+        example = self.tape.entries[entries[0]]
+        shape = self.shape(entries[0]) if position is None else shape_of(example[3][position])
         starts = self.behind + np.arange(entries.size) * prod(shape)
         self.behind += entries.size * prod(shape)
-        self.constants.append(Constants(argument, tuple(entries.tolist()), prod(shape), shape == ()))
+        self.others.append(Operand(position, tuple(entries.tolist()), are_numbers=shape == ()))
         return starts, shape
 
-    def _shape(self, entry: int) -> tuple[int, ...]:
+    def shape(self, entry: int) -> tuple[int, ...]:
         """Return the shape of a value in double precision."""
         form = self.facts.forms[self.facts.form[entry]]
         return () if form == (float, ()) else form
@@ -229,12 +210,49 @@ class _Lowering:
                 continue
             other = int(local.factor)
             if other not in starts:
-                starts[other], _ = self._constant(members, other)
+                starts[other], _ = self.other(members, other)
             terms.append(Term(0, target, _itself, (len(reads),)))
             reads.append(starts[other][:, None] + local.positions)
         if not all((edges.columns >= 0).all() for edges in found):
             found = _without_constants(found)
         return _Calls(tuple(found), numbers, tuple(terms), 0, tuple(reads))
+
+
+@dataclass(slots=True)
+class _Reads:
+    """What the formulas of merged operations read, each operand once."""
+
+    lowering: _Lowering
+    calls: MergedCalls
+    inputs: list[IntArray]
+    shape: tuple[int, ...]
+    numbers: dict[Any, int] = field(default_factory=dict)
+    indices: list[IntArray] = field(default_factory=list)
+
+    def number(self, member: int, argument: int) -> int:
+        """Return the number of an operand of a member, under which it is read; -1 is the member's result."""
+        facts, members = self.lowering.facts, self.calls.members
+        active = facts.kinds[facts.kind[members[0, member]]].argnums
+        key: Any = (member, argument)
+        if argument < 0:
+            key = member
+        elif argument in active:
+            key = self.calls.operands[member][active.index(argument)]
+        if key not in self.numbers:
+            self.numbers[key] = len(self.indices)
+            self.indices.append(self._index(key))
+        return self.numbers[key]
+
+    def _index(self, key: Any) -> IntArray:
+        """Say where an operand stands: an input, a member's result or one of its constant arguments."""
+        members = self.calls.members
+        if isinstance(key, tuple):
+            return _broadcast(*self.lowering.other(members[:, key[0]], key[1]), self.shape)
+        if key < 0:
+            return self.inputs[-1 - key]
+        if key < members.shape[1] - 1:
+            return _broadcast(*self.lowering.other(members[:, key], None), self.shape)
+        return _broadcast(self.lowering.elements.first[members[:, key]], self.shape, self.shape)
 
 
 def _broadcast(starts: IntArray, inner: tuple[int, ...], shape: tuple[int, ...]) -> IntArray:
@@ -312,48 +330,3 @@ def _operands_read(partial: Callable[..., Any], count: int) -> frozenset[int]:
     for instruction in dis.get_instructions(code):
         named.update(instruction.argval if isinstance(instruction.argval, tuple) else [instruction.argval])
     return frozenset(i for i, name in enumerate(code.co_varnames[:count]) if name in named)
-
-
-def _gather_only_what_is_read(
-    recipes: list[Recipe],
-    facts: TapeFacts,
-    order: IntArray,
-    elements: Elements,
-    constants: list[Constants],
-) -> tuple[tuple[Recipe, ...], ValueTable]:
-    """Find the values that recipes read, and let recipes refer to them as they will be gathered."""
-    sizes = np.concatenate(
-        [facts.sizes[order], [group.size * len(group.entries) for group in constants]]
-    ).astype(int)
-    starts = np.cumsum(sizes) - sizes
-    total = int(sizes.sum())
-    # a moved element has the value of its origin
-    source = np.append(elements.origin, np.arange(elements.origin.size, total, dtype=np.int32))
-    recipes = [_readdressed(recipe, source) for recipe in recipes]
-    read = np.zeros(total, dtype=np.bool_)
-    for index in (index for recipe in recipes for index in recipe.reads):
-        read[index] = True
-    needed = sizes > 0
-    needed[needed] = np.logical_or.reduceat(read, starts[needed])
-    is_array = np.array([form not in _NUMBERS for form in facts.forms])[facts.form[order]]
-    values = np.flatnonzero(needed[: order.size])
-    scalars, arrays = values[~is_array[values]], values[is_array[values]]
-    kept = np.concatenate([scalars, arrays, order.size + np.flatnonzero(needed[order.size :])])
-    shift = np.zeros(sizes.size, dtype=np.int64)
-    shift[kept] = np.cumsum(sizes[kept]) - sizes[kept] - starts[kept]
-    address = np.repeat(shift, sizes)
-    address += np.arange(total, dtype=np.int32)
-    table = ValueTable(
-        tuple(order[scalars].tolist()),
-        tuple(order[arrays].tolist()),
-        tuple(group for group, used in zip(constants, needed[order.size :], strict=True) if used),
-    )
-    return tuple(_readdressed(recipe, address) for recipe in recipes), table
-
-
-_NUMBERS = ((), (float, ()))
-
-
-def _readdressed(recipe: Recipe, address: IntArray) -> Recipe:
-    """Let a recipe refer to values by other numbers."""
-    return replace(recipe, reads=tuple(address[index] for index in recipe.reads))

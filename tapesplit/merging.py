@@ -1,8 +1,8 @@
 """Merging: an elementwise operation is one with the only operation that reads its result, alike ones at once.
 
-A merged operation has one coefficient for each value that it reads from outside, whatever happens inside: its
-partial derivatives are multiplied out with a single direction (local preaccumulation, Griewank & Walther 2008,
-Sec. 10.2), so that the many directions of a sweep pay for its ends only. Programs with loops have the same
+A merged operation has one coefficient for each value that it reads from outside, whatever happens inside:
+its partial derivatives are multiplied out with a single direction (local preaccumulation, Griewank & Walther
+2008, Ch. 10), so that the many directions of a sweep pay for its ends only. Programs with loops have the same
 operation hundreds of times; those are found here, so that they can be done in arrays.
 """
 
@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tapesplit.chunks import Chunk
-from tapesplit.facts import TapeFacts, calls_by_kind, coded, equal_rows, ranges
+from tapesplit.facts import TapeFacts, calls_by_kind, coded, equal_rows
 from tapesplit.graph import follow
 from tapesplit.tape import Tape
 
@@ -61,7 +61,8 @@ def merge_calls(tape: Tape, facts: TapeFacts, chunk: Chunk, directions: int) -> 
     """
     entries = np.array(chunk.entries, dtype=np.int64)
     elementwise = entries[np.array([kind.is_elementwise for kind in facts.kinds])[facts.kind[entries]]]
-    reader = _only_readers(facts, chunk, entries, elementwise)
+    reader = facts.reader.copy()
+    reader[list(chunk.targets)] = chunk.targets  # they are read from outside as well
     done: list[MergedCalls] = []
     alone: list[IntArray] = []
     for calls in _alike(tape, facts, elementwise, follow(reader)):
@@ -80,28 +81,6 @@ _COEFFICIENT: Final = 8
 """Directions whose time a coefficient takes to be evaluated and stored."""
 _WORTH: Final = 4000
 """Elements times directions that pay for the Python calls of merged operations of their own."""
-
-
-def _only_readers(facts: TapeFacts, chunk: Chunk, entries: IntArray, elementwise: IntArray) -> IntArray:
-    """For each tape entry the elementwise operation that alone reads it, of equal size; else itself."""
-    counts = np.diff(facts.first_parent)
-    places = ranges(facts.first_parent[entries], counts[entries])
-    parents, children = facts.parents[places], np.repeat(entries, counts[entries])
-    first, last = np.full((2, len(counts)), -1)
-    last[parents] = children
-    first[parents[::-1]] = children[::-1]
-    may = np.zeros(len(counts), dtype=np.bool_)
-    may[elementwise] = True
-    inner = elementwise[
-        (first[elementwise] == last[elementwise])
-        & may[last[elementwise]]
-        & (last[elementwise] >= 0)
-        & (facts.sizes[last[elementwise]] == facts.sizes[elementwise])
-    ]
-    reader = np.arange(len(counts))
-    reader[inner] = last[inner]
-    reader[list(chunk.targets)] = chunk.targets  # they are read from outside as well
-    return reader
 
 
 def _alike(tape: Tape, facts: TapeFacts, entries: IntArray, result: IntArray) -> Iterator[MergedCalls]:

@@ -17,7 +17,7 @@ from tapesplit.chunks import Chunk
 from tapesplit.tape import Tape
 from tapesplit.triangular import substitute, substitute_transposed
 
-__all__ = ["Coefficients", "Constants", "Recipe", "ScalarSweep", "Term", "ValueTable", "derivatives_of"]
+__all__ = ["Coefficients", "Operand", "Recipe", "ScalarSweep", "Term", "ValueTable", "derivatives_of"]
 
 IntArray = NDArray[np.integer[Any]]
 
@@ -109,34 +109,40 @@ def derivatives_of(result: int, terms: Sequence[Term], evaluate: Callable[[Term]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Constants:
-    """One constant argument of many calls: ``args[position]`` of each entry."""
+class Operand:
+    """One argument of many calls, ``args[position]`` of each entry, or their results if position is None."""
 
-    position: int
+    position: int | None
     entries: tuple[int, ...]
-    size: int
     are_numbers: bool
+
+    def values(self, entries: Sequence[tuple[Any, ...]]) -> list[Any]:
+        """Return it for each call on one tape."""
+        if self.position is None:
+            return [entries[i][5] for i in self.entries]
+        return [entries[i][3][self.position] for i in self.entries]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ValueTable:
     """Which numbers of a tape the coefficients are made of; they are gathered in this order."""
 
-    scalars: tuple[int, ...]
-    arrays: tuple[int, ...]
-    constants: tuple[Constants, ...]
+    operands: tuple[Operand, ...]
+
+    @property
+    def numbers(self) -> int:
+        """How many Python numbers are gathered."""
+        return sum(len(operand.entries) for operand in self.operands if operand.are_numbers)
 
     def gather(self, tape: Tape) -> np.ndarray:
         """Return the numbers of one tape."""
-        entries = tape.entries
-        parts = [np.array([entries[i][5] for i in self.scalars], dtype=np.float64)]
-        parts += [entries[i][5].ravel() for i in self.arrays]
-        for group in self.constants:
-            arguments = [entries[i][3][group.position] for i in group.entries]
-            if group.are_numbers:
-                parts.append(np.array(arguments, dtype=np.float64))
+        parts: list[np.ndarray] = [np.zeros(0)]
+        for operand in self.operands:
+            values = operand.values(tape.entries)
+            if operand.are_numbers:
+                parts.append(np.array(values, dtype=np.float64))
             else:
-                parts += [np.ravel(argument) for argument in arguments]
+                parts += [np.ravel(value) for value in values]
         return np.concatenate(parts)
 
 
@@ -185,7 +191,7 @@ class ScalarSweep:
         """Memory that coefficients, gathered values and the largest formula take besides."""
         largest = max((sum(c.places.size for c in r.coefficients) for r in self.recipes), default=0)
         read = max((sum(index.size for index in recipe.reads) for recipe in self.recipes), default=0)
-        return 8 * (len(self.template) + read + 3 * largest) + 40 * len(self.values.scalars)
+        return 8 * (len(self.template) + read + 3 * largest) + 40 * self.values.numbers
 
     def tangent(self, tape: Tape, matrix: np.ndarray | None) -> np.ndarray:
         """Return ``F' X`` for X of shape ``(n, k)``; None stands for the identity."""

@@ -146,9 +146,10 @@ def _content(constant: Any) -> Any:
 
 def hashable(key: Any) -> Any:
     """Return a key that can be put into a dict: slices as tuples."""
-    if isinstance(key, tuple):
-        return tuple(map(hashable, key))
-    return (key.start, key.stop, key.step) if isinstance(key, slice) else key
+    kind = type(key)
+    if kind is slice:
+        return (key.start, key.stop, key.step)
+    return tuple(map(hashable, key)) if kind is tuple else key
 
 
 def call_key(structure: Structure, index: int) -> Any:

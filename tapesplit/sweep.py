@@ -30,7 +30,7 @@ def predicted_seconds(facts: TapeFacts, chunk: Chunk, directions: int) -> tuple[
     model, work = cost_model(), work_of(facts, np.array(chunk.entries, dtype=np.int64))
     scalar, array = scalar_seconds(model, work, directions), array_seconds(model, work, directions)
     if scalar < array:
-        return scalar, work.coefficients * model.coefficient_direction * directions > 0.5 * scalar
+        return scalar, work.merged * model.coefficient_direction * directions > 0.5 * scalar
     return array, work.looped == 0 and array > 8 * work.steps * model.step
 
 

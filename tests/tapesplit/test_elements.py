@@ -35,7 +35,7 @@ def test_moved_elements_lead_to_where_they_were_computed(move):
     tape = record(lambda x: move(move(anp.sin(x))[:4]), INPUT)
     structure = structure_of(tape)
     facts = facts_of(tape, structure)
-    elements = number_elements(tape, structure, facts, np.arange(len(tape)), 1, np.zeros(0, int))
+    elements = number_elements(tape, structure, facts, np.arange(len(tape)), 1)
     values = np.concatenate([np.ravel(entry.value) for entry in tape])
     assert values[elements.origin].tolist() == values.tolist()
     assert elements.unknowns == 2 * INPUT.size  # the input and its sine; the moves compute nothing

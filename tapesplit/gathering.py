@@ -1,0 +1,65 @@
+"""Gathering: which numbers of a tape the coefficients of a scalar sweep are made of, and in what order."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tapesplit.elements import Elements
+from tapesplit.facts import TapeFacts
+from tapesplit.scalar_sweep import Operand, Recipe, ValueTable
+
+__all__ = ["gather_only_what_is_read"]
+
+IntArray = NDArray[Any]
+
+
+def gather_only_what_is_read(
+    recipes: list[Recipe], facts: TapeFacts, order: IntArray, elements: Elements, others: list[Operand]
+) -> tuple[tuple[Recipe, ...], ValueTable]:
+    """Find the values that recipes read, and let recipes refer to them as they will be gathered.
+
+    Parameters
+    ----------
+    recipes
+        They refer to elements by number.
+    facts
+        What is known of the tape.
+    order, elements
+        Entries whose elements are numbered, in this order, and these numbers.
+    others
+        What is read besides, numbered behind those.
+    """
+    numbered = elements.origin.size
+    read = np.zeros(numbered, dtype=np.bool_)
+    for index in (index for recipe in recipes for index in recipe.reads):
+        if index.size and index.flat[0] < numbered:
+            read[elements.origin[index]] = True  # a moved element has the value of its origin
+    sizes = facts.sizes[order]
+    starts = np.cumsum(sizes) - sizes
+    needed = sizes > 0
+    needed[needed] = np.logical_or.reduceat(read, starts[needed])
+    is_array = np.array([form not in _NUMBERS for form in facts.forms])[facts.form[order]]
+    scalars, arrays = np.flatnonzero(needed & ~is_array), np.flatnonzero(needed & is_array)
+    kept = np.append(scalars, arrays)
+    shift = np.zeros(sizes.size, dtype=np.int64)
+    shift[kept] = np.cumsum(sizes[kept]) - sizes[kept] - starts[kept]
+    address = np.repeat(shift, sizes)
+    address += np.arange(numbered)
+    beyond = int(sizes[kept].sum()) - numbered
+
+    def moved(index: IntArray) -> IntArray:
+        """Return the places of elements among the gathered values."""
+        known = not index.size or index.flat[0] < numbered
+        return address[elements.origin[index]] if known else index + beyond
+
+    found = [
+        Operand(None, tuple(order[scalars].tolist()), are_numbers=True),
+        Operand(None, tuple(order[arrays].tolist()), are_numbers=False),
+    ]
+    table = ValueTable(tuple(operand for operand in (*found, *others) if operand.entries))
+    return tuple(replace(recipe, reads=tuple(map(moved, recipe.reads))) for recipe in recipes), table
+
+
+_NUMBERS = ((), (float, ()))
