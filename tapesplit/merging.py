@@ -63,6 +63,9 @@ def merge_calls(tape: Tape, facts: TapeFacts, chunk: Chunk, directions: int) -> 
     elementwise = entries[np.array([kind.is_elementwise for kind in facts.kinds])[facts.kind[entries]]]
     reader = facts.reader.copy()
     reader[list(chunk.targets)] = chunk.targets  # they are read from outside as well
+    inner = elementwise[reader[elementwise] != elementwise]
+    if facts.sizes[inner].sum() * (directions + _COEFFICIENT) < _WORTH_A_LOOK:
+        reader = np.arange(len(tape))
     done: list[MergedCalls] = []
     alone: list[IntArray] = []
     for calls in _alike(tape, facts, elementwise, follow(reader)):
@@ -81,6 +84,8 @@ _COEFFICIENT: Final = 8
 """Directions whose time a coefficient takes to be evaluated and stored."""
 _WORTH: Final = 4000
 """Elements times directions that pay for the Python calls of merged operations of their own."""
+_WORTH_A_LOOK: Final = 50_000
+"""Elements times directions that pay for finding the merged operations that are alike."""
 
 
 def _alike(tape: Tape, facts: TapeFacts, entries: IntArray, result: IntArray) -> Iterator[MergedCalls]:

@@ -1,0 +1,156 @@
+"""Merged elementwise operations: each found once, alike ones together, and the derivative is the same."""
+
+import autograd.numpy as anp
+import numpy as np
+import pytest
+from autograd import jacobian
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tapesplit import merging, record
+from tapesplit.chunks import cut_into_chunks
+from tapesplit.facts import facts_of, graph_of
+from tapesplit.lowering import compile_scalar_sweep
+from tapesplit.merging import merge_calls
+from tapesplit.structure import structure_of
+
+
+@pytest.fixture(autouse=True)
+def always_merge(monkeypatch):
+    monkeypatch.setattr(merging, "_WORTH", 0)
+    monkeypatch.setattr(merging, "_WORTH_A_LOOK", 0)
+
+
+def parts(fun, x):
+    """Return what sweeps of a whole recording are compiled from."""
+    tape = record(fun, x)
+    structure = structure_of(tape)
+    facts = facts_of(tape, structure)
+    (chunk,) = cut_into_chunks(graph_of(tape, facts), ())
+    assert facts.scalar[list(chunk.entries)].all()
+    return tape, structure, facts, chunk
+
+
+def check(fun, x, other=None):
+    """Compare scalar sweeps with autograd, for the recording and for other values of its structure."""
+    tape, structure, facts, chunk = parts(fun, x)
+    for values in (x, x * 1.1 if other is None else other):
+        want = jacobian(fun)(values).reshape(chunk.m, chunk.n)
+        replay = record(fun, values)
+        for adjoint_mode in (False, True):
+            sweep = compile_scalar_sweep(tape, structure, facts, chunk, 5, adjoint_mode=adjoint_mode)
+            got = sweep.adjoint(replay, None) if adjoint_mode else sweep.tangent(replay, None)
+            np.testing.assert_allclose(
+                got, want, rtol=0, atol=1e-13 * max(np.abs(want).max(initial=0.0), 1.0)
+            )
+    return sweep
+
+
+def stencil(x):
+    for _ in range(30):
+        left, center, right = x[:-2], x[1:-1], x[2:]
+        x = anp.concatenate(
+            [x[:1], center + 0.1 * (right - 2.0 * center + left) - center * (right - left), x[-1:]]
+        )
+    return x[1:4]
+
+
+def inside_and_outside(x):
+    y = anp.tanh(x) * 3.0
+    return anp.concatenate([y, anp.sin(y) * 2.0])
+
+
+X = np.linspace(0.2, 0.9, 12)
+CASES = {
+    "stencil": stencil,
+    "chain": lambda x: anp.sin(anp.exp(-(anp.tanh(x) ** 2))),
+    "repeated operand": lambda x: (x * x) * (x * x) + anp.sin(x) * anp.sin(x),
+    "both ways": lambda x: x / (1.0 - x) - (2.0 - x) / x,
+    "only constants differ": lambda x: anp.concatenate([c * anp.sin(x + c) for c in (1.0, 2.0, 3.0)]),
+    "array constants": lambda x: anp.concatenate([X * anp.sin(x * c) for c in (X, 2 * X)]),
+    "integer powers": lambda x: anp.concatenate([(x**2) ** 3, (x**3) ** 2]),
+    "column and row": lambda x: anp.sin(anp.reshape(x[:3], (3, 1)) * 2.0) * anp.cos(x[3:7] ** 2),
+    "number in array": lambda x: anp.exp(x[0] * 2.0) * anp.sin(x),
+    "kept axis": lambda x: anp.ravel(anp.sin(anp.reshape(x, (1, 12))) + x) * 2.0,
+    "where": lambda x: anp.where(x > 0.5, anp.sin(x) * 2.0, anp.exp(x)),
+    "constant elements": lambda x: (
+        anp.sin(anp.concatenate([x[:2], np.ones(2), x[4:]])) * anp.cos(anp.concatenate([np.ones(4), x[:8]]))
+    ),
+    "constant by rule": lambda x: anp.floor(x * 3.0) * x + anp.sign(x - 0.5) * 2.0,
+    "sums and products": lambda x: anp.sum(anp.sin(x) * x) * anp.exp(x) + anp.dot(x, anp.cos(x) * 2.0),
+    "negatives": lambda x: -(-(x + 1.0) - (x - 2.0)),
+    "scalars": lambda x: anp.array([x[i] * anp.sin(x[i - 1] + x[i - 2]) ** 2 for i in range(12)]),
+    "result inside": inside_and_outside,
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_equals_autograd(name):
+    check(CASES[name], X, X + 0.04 if name in {"where", "constant by rule"} else None)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_every_elementwise_operation_is_found_once(name):
+    tape, _, facts, chunk = parts(CASES[name], X)
+    found = [i for calls in merge_calls(tape, facts, chunk, 1) for i in calls.members.ravel().tolist()]
+    elementwise = [i for i in chunk.entries if facts.kinds[facts.kind[i]].is_elementwise]
+    assert sorted(found) == elementwise
+
+
+def test_a_stencil_has_one_merged_operation_with_three_inputs():
+    tape, _, facts, chunk = parts(stencil, X)
+    (calls,) = merge_calls(tape, facts, chunk, 1)
+    assert calls.members.shape == (30, 8)
+    assert calls.inputs.shape == (30, 3)
+    sweep = check(stencil, X)
+    assert len(sweep.indptr) - 1 == 30 * 10 + 12
+    assert len(sweep.indices) == 3 * 30 * 10
+    assert len(sweep.recipes) == 1
+
+
+def test_values_that_others_read_stay():
+    def fun(x):
+        y = anp.sin(x) * 2.0
+        return anp.concatenate([y * x, anp.cos(y)])
+
+    tape, _, facts, chunk = parts(fun, X)
+    merged = {tuple(tape.label(i) for i in calls.members[0]) for calls in merge_calls(tape, facts, chunk, 1)}
+    assert merged == {("sin", "multiply"), ("multiply",), ("cos",)}
+
+
+def test_few_elements_are_not_worth_it(monkeypatch):
+    monkeypatch.setattr(merging, "_WORTH", 10**9)
+    tape, _, facts, chunk = parts(stencil, X)
+    assert {calls.members.shape[1] for calls in merge_calls(tape, facts, chunk, 1)} == {1}
+    check(stencil, X)
+
+
+UNARY = [anp.sin, anp.tanh, anp.exp, anp.negative, lambda v: v**2, lambda v: 0.5 * v, lambda v: 1.0 - v]
+BINARY = [anp.add, anp.multiply, anp.subtract, lambda a, b: a / (2.5 + anp.sin(b)), anp.maximum]
+
+
+@settings(derandomize=True, deadline=None, max_examples=150)
+@given(
+    steps=st.lists(st.tuples(*[st.integers(0, 30)] * 4), min_size=1, max_size=12),
+    rounds=st.integers(1, 4),
+    size=st.integers(1, 3),
+)
+def test_random_loops(steps, rounds, size):
+    def fun(x):
+        values = [x, x[::-1] * 0.5]
+        for _ in range(rounds):
+            for operation, a, b, cut in steps:
+                left, right = values[-1 - a % len(values)], values[-1 - b % len(values)]
+                if operation % 3 == 0:
+                    value = UNARY[operation // 3 % len(UNARY)](left)
+                else:
+                    value = BINARY[operation // 3 % len(BINARY)](left, right)
+                if cut == 0 and size > 1:
+                    value = anp.concatenate([value[1:], value[:1]])
+                elif cut == 1:
+                    value = value[0] + right
+                values.append(anp.tanh(value))
+            values = values[-4:]
+        return anp.concatenate(values[-2:])
+
+    check(fun, np.linspace(0.3, 0.8, size))
