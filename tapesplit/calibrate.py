@@ -34,7 +34,7 @@ def calibrate() -> CostModel:
 
     Notes
     -----
-    Takes about a quarter of a second. Plans made without it assume the constants of a laptop.
+    Takes about a quarter of a second. Plans made without it assume the constants of a server core of 2025.
     """
     assumed = CostModel()
     with threadpool_limits(1):

@@ -225,7 +225,7 @@ def product_seconds(model: CostModel, fma: int) -> float:
 
 @cache
 def cost_model() -> CostModel:
-    """Return the constants of this machine: measured ones if there are, else those of a laptop of 2025.
+    """Return the constants of this machine: measured ones if there are, else those of a server core of 2025.
 
     Returns
     -------

@@ -43,8 +43,12 @@ class PlanTask:
         Planned cost.
     seconds
         Predicted time.
+    scalar
+        Whether the links are swept as one system over their elements.
     releases_lock
         Whether other threads can run meanwhile.
+    product_fma
+        Multiply-adds of matrix products.
     """
 
     mode: Mode
@@ -56,7 +60,9 @@ class PlanTask:
     machine: int
     fma: int
     seconds: float = 0.0
+    scalar: bool = False
     releases_lock: bool = False
+    product_fma: int = 0
 
 
 @dataclass(slots=True, eq=False)

@@ -7,11 +7,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final, NamedTuple
 
-import numpy as np
-
 from jcdp_core import ElementalJacobian, JacobianChain, Mode, Schedule, Solution, solve
 from tapesplit.chunks import Chunk, chunk_chain, cut_into_chunks
-from tapesplit.cost import cost_model, product_seconds, work_of
+from tapesplit.cost import cost_model, product_seconds
 from tapesplit.dtypes import shared_dtypes
 from tapesplit.facts import TapeFacts, facts_of, graph_of
 from tapesplit.graph import TapeGraph
@@ -19,7 +17,7 @@ from tapesplit.plan import JacobianPlan, PlanTask
 from tapesplit.recost import recost
 from tapesplit.separators import Separator, find_separators
 from tapesplit.structure import Structure
-from tapesplit.sweep import Sweep, compile_sweep, predicted_seconds
+from tapesplit.sweep import Sweep, compile_sweep, predict
 from tapesplit.tape import Tape
 
 __all__ = ["make_plan"]
@@ -88,25 +86,12 @@ def make_plan(
         shapes=(tape.shape(tape.output or 0), *(tape.shape(i) for i in range(tape.inputs))),
         reason=_reason(draft, method if plain else None),
         dtypes=shared_dtypes(tape, structure),
-        multiplies=_product_fma(facts, draft) > _BLAS_THREADS,
+        multiplies=sum(task.product_fma for task in draft.tasks) > _BLAS_THREADS,
     )
 
 
 _BLAS_THREADS: Final = 10_000
 """Multiply-adds in products below which no BLAS uses threads."""
-
-
-def _product_fma(facts: TapeFacts, draft: "_Draft") -> int:
-    """Multiply-adds of matrix products, between sweeps and inside them."""
-    fma = 0
-    for task in draft.tasks:
-        if task.mode is Mode.MULTIPLY:
-            fma += task.fma
-        else:
-            chunk = _joined(draft.chunks, task.swept)
-            work = work_of(facts, np.array(chunk.entries, dtype=np.int64))
-            fma += work.product_fma * _directions(task, draft.chunks)
-    return fma
 
 
 class _Draft(NamedTuple):
@@ -148,7 +133,7 @@ def _priced(chain: JacobianChain, facts: TapeFacts, chunks: Sequence[Chunk]) -> 
     directions = min(chain.sizes)
     links = []
     for link, chunk in zip(chain.links, chunks, strict=True):
-        seconds, _ = predicted_seconds(facts, chunk, directions)
+        seconds = predict(facts, chunk, directions).seconds
         price = max(round(seconds / directions / cost_model().product_fma), 1)
         links.append(replace(link, tangent_cost=price, adjoint_cost=price))
     return JacobianChain(tuple(links))
@@ -238,9 +223,10 @@ def _continues(task: PlanTask, earlier: PlanTask, schedule: Schedule) -> bool:
 def _timed(task: PlanTask, facts: TapeFacts, chunks: Sequence[Chunk]) -> PlanTask:
     """Add the predicted time to a task."""
     if task.mode is Mode.MULTIPLY:
-        return replace(task, seconds=product_seconds(cost_model(), task.fma), releases_lock=True)
-    seconds, releases_lock = predicted_seconds(facts, _joined(chunks, task.swept), _directions(task, chunks))
-    return replace(task, seconds=seconds, releases_lock=releases_lock)
+        seconds = product_seconds(cost_model(), task.fma)
+        return replace(task, seconds=seconds, releases_lock=True, product_fma=task.fma)
+    expected = predict(facts, _joined(chunks, task.swept), _directions(task, chunks))
+    return replace(task, **expected._asdict())
 
 
 def _directions(task: PlanTask, chunks: Sequence[Chunk]) -> int:
@@ -271,4 +257,5 @@ def _compile(
     if task.mode is Mode.MULTIPLY:
         return None
     chunk = _joined(chunks, task.swept)
-    return compile_sweep(tape, structure, facts, chunk, task.mode, _directions(task, chunks))
+    directions = _directions(task, chunks)
+    return compile_sweep(tape, structure, facts, chunk, task.mode, directions, scalar=task.scalar)

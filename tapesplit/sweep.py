@@ -1,5 +1,7 @@
 """Vector sweeps of one chunk: choose between array steps and a scalar system, compile, run."""
 
+from typing import NamedTuple
+
 import numpy as np
 
 from jcdp_core import Mode
@@ -12,32 +14,47 @@ from tapesplit.scalar_sweep import ScalarSweep
 from tapesplit.structure import Structure
 from tapesplit.tape import Tape
 
-__all__ = ["Sweep", "compile_sweep", "predicted_seconds", "run_sweep"]
+__all__ = ["Prediction", "Sweep", "compile_sweep", "predict", "run_sweep"]
 
 Sweep = ArraySweep | ScalarSweep
 
 
-def predicted_seconds(facts: TapeFacts, chunk: Chunk, directions: int) -> tuple[float, bool]:
-    """Predict a sweep of a chunk in its faster form.
+class Prediction(NamedTuple):
+    """What is known of a sweep before it is compiled.
 
-    Returns
-    -------
-    seconds
-        Predicted time of one run with this number of directions.
-    releases_lock
-        Whether most of that time is spent in compiled code that lets other threads run.
+    ``seconds`` is the predicted time of one run in the faster form, ``scalar`` whether that is a scalar
+    sweep, ``releases_lock`` whether most of the time is spent in compiled code that lets other threads run,
+    and ``product_fma`` the multiply-adds of matrix products inside.
     """
+
+    seconds: float
+    scalar: bool
+    releases_lock: bool
+    product_fma: int
+
+
+def predict(facts: TapeFacts, chunk: Chunk, directions: int) -> Prediction:
+    """Predict a sweep of a chunk with this number of directions."""
     model, work = cost_model(), work_of(facts, np.array(chunk.entries, dtype=np.int64))
     scalar, array = scalar_seconds(model, work, directions), array_seconds(model, work, directions)
     if scalar < array:
-        return scalar, work.merged * model.coefficient_direction * directions > 0.5 * scalar
-    return array, work.looped == 0 and array > 8 * work.steps * model.step
+        compiled = work.merged * model.coefficient_direction * directions
+        return Prediction(scalar, scalar=True, releases_lock=compiled > 0.5 * scalar, product_fma=0)
+    busy = work.looped == 0 and array > 8 * work.steps * model.step
+    return Prediction(array, scalar=False, releases_lock=busy, product_fma=work.product_fma * directions)
 
 
 def compile_sweep(
-    tape: Tape, structure: Structure, facts: TapeFacts, chunk: Chunk, mode: Mode, directions: int
+    tape: Tape,
+    structure: Structure,
+    facts: TapeFacts,
+    chunk: Chunk,
+    mode: Mode,
+    directions: int,
+    *,
+    scalar: bool,
 ) -> Sweep:
-    """Compile a chunk for one mode into the form that is predicted to be faster.
+    """Compile a chunk for one mode.
 
     Parameters
     ----------
@@ -49,9 +66,10 @@ def compile_sweep(
         Tangent or adjoint.
     directions
         Number of directions k that will be propagated.
+    scalar
+        Whether it becomes a scalar sweep.
     """
-    model, work = cost_model(), work_of(facts, np.array(chunk.entries, dtype=np.int64))
-    if scalar_seconds(model, work, directions) < array_seconds(model, work, directions):
+    if scalar:
         return compile_scalar_sweep(
             tape, structure, facts, chunk, directions, adjoint_mode=mode is Mode.ADJOINT
         )
