@@ -172,4 +172,6 @@ def _codes(tape: Tape, facts: TapeFacts, members: IntArray, operands: IntArray) 
 
 def shape_of(constant: Any) -> tuple[int, ...]:
     """Return the shape of a constant argument."""
-    return constant.shape if type(constant) is np.ndarray else ()
+    if type(constant) is np.ndarray:
+        return constant.shape
+    return () if type(constant) is float else np.shape(constant)

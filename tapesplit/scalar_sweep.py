@@ -142,7 +142,7 @@ class ValueTable:
             if operand.are_numbers:
                 parts.append(np.array(values, dtype=np.float64))
             else:
-                parts += [np.ravel(value) for value in values]
+                parts += [np.asarray(value).reshape(-1) for value in values]
         return np.concatenate(parts)
 
 

@@ -23,6 +23,8 @@ CALLS = {
     "dot left": lambda x: anp.dot(W, x),
     "dot itself": lambda x: anp.dot(x, x.T),
     "dot number": lambda x: anp.dot(x, 2.0),
+    "matmul list": lambda x: x @ [1.0, -2.0, 0.5, 3.0],
+    "dot integers": lambda x: anp.dot(x, np.arange(4)),
     "matmul": lambda x: x @ B,
     "matmul vector": lambda x: W @ x,
     "inner": lambda x: anp.inner(x, A),
