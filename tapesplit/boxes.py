@@ -244,48 +244,54 @@ def _concatenate(arr_list: Any, axis: Any = 0) -> Any:
     """Record the concatenation of boxes of one tape and plain arrays directly."""
     if type(arr_list) not in (tuple, list) or type(axis) is not int:  # an iterator can be read only once
         return _general_concatenate(arr_list, axis)
-    tape = next((item for item in arr_list if type(item) is TapeBox and item._entries is not None), None)
-    if tape is None:
+    found = _operands(arr_list, _ARRAYS, 1)
+    if found is None:
         return _general_concatenate(arr_list, axis)
-    entries = tape._entries
-    args: list[Any] = [axis]
-    argnums: list[int] = []
-    parents: list[int] = []
-    for position, item in enumerate(arr_list, 1):
-        if type(item) is TapeBox and item._entries is entries:
-            argnums.append(position)
-            parents.append(item._index)
-            args.append(item._value)
-        elif type(item) is np.ndarray:
-            args.append(item)
-        else:
-            return _general_concatenate(arr_list, axis)
-    value = np.concatenate(args[1:], axis)
-    return _recorded(tape, concatenate_args, tuple(argnums), tuple(parents), tuple(args), value)
+    tape, argnums, parents, values = found
+    joined = np.concatenate(values, axis)
+    return _recorded(tape, concatenate_args, argnums, parents, (axis, *values), joined)
 
 
 def _array(A: Any, *args: Any, **kwargs: Any) -> Any:
     """Record an array made of a flat list of numbers, boxes of one tape among them, in one entry."""
     if args or kwargs or type(A) not in (tuple, list):
         return _general_array(A, *args, **kwargs)
-    tape = next((item for item in A if type(item) is TapeBox and item._entries is not None), None)
-    if tape is None:
+    found = _operands(A, _NUMBERS, 2)
+    if found is None:
         return _general_array(A)
-    entries = tape._entries
-    values: list[Any] = [(), {}]
+    tape, argnums, parents, values = found
+    return _recorded(tape, array_from_args, argnums, parents, ((), {}, *values), np.array(values))
+
+
+_ARRAYS = frozenset({np.ndarray})
+_NUMBERS = frozenset({float, np.float64})
+
+
+def _operands(
+    items: Any, kinds: frozenset[type], first: int
+) -> tuple[Any, tuple[int, ...], tuple[int, ...], list[Any]] | None:
+    """Open the boxes of one tape among values of some types; None if there is no box, or anything else.
+
+    Returns one of the boxes, the argument numbers of all (from ``first``), their indices, and all values.
+    """
+    tape: Any = None
+    values: list[Any] = []
     argnums: list[int] = []
     parents: list[int] = []
-    for position, item in enumerate(A, 2):
-        if type(item) is TapeBox and item._entries is entries and type(item._value) is np.float64:
+    for position, item in enumerate(items, first):
+        value = item
+        if type(item) is TapeBox:
+            if tape is None:
+                tape = item
+            if item._entries is None or item._entries is not tape._entries:
+                return None
             argnums.append(position)
             parents.append(item._index)
-            values.append(item._value)
-        elif type(item) is float or type(item) is np.float64:
-            values.append(item)
-        else:
-            return _general_array(A)
-    value = np.array(values[2:])
-    return _recorded(tape, array_from_args, tuple(argnums), tuple(parents), tuple(values), value)
+            value = item._value
+        if type(value) not in kinds:
+            return None
+        values.append(value)
+    return None if tape is None else (tape, tuple(argnums), tuple(parents), values)
 
 
 _general_array = anp.array
