@@ -48,9 +48,11 @@ def calibrate() -> CostModel:
         small, large = _product(2), _product(192)
         short, long = _scalar_sweep(50, 1, 1), _scalar_sweep(2_050, 1, 1)
         arrays = _scalar_sweep(2_050, 2, 1)
-        single, several = _scalar_sweep(50, 1_000, 1), _scalar_sweep(50, 1_000, 9)
-        per_direction = max((several - single) / 8 / 100_000, 1e-11)
-        coefficient = max((single - short) / 150_000 - per_direction * 2 / 3, 1e-10)
+        cached = _scalar_sweep(50, 1_000, 1)
+        # More directions than the caches hold, as in large sweeps.
+        single, several = _scalar_sweep(50, 4_000, 1), _scalar_sweep(50, 4_000, 33)
+        per_direction = max((several - single) / 32 / 400_000, 1e-11)
+        coefficient = max((cached - short) / 100_000 - per_direction, 1e-10)
         model = CostModel(
             step=step,
             element=max(narrow - element_direction, 1e-10) / 2,
@@ -58,9 +60,10 @@ def calibrate() -> CostModel:
             product=small,
             product_fma=(large - small) / 192**3,
             loop=assumed.loop * step / assumed.step,
-            system=max(short - 150 * coefficient, 1e-6),
-            number=max((long - short) / 2_000 - 3 * coefficient, 1e-9) / 2,
-            array=max((arrays - short) / 2_000 - 6 * coefficient, 1e-9) / 2,
+            system=max(short - 100 * coefficient, 1e-6),
+            number=max((long - short) / 2_000 - 2 * coefficient, 1e-9) / 2,
+            array=max((arrays - short) / 2_000 - 4 * coefficient, 1e-9),
+            inner=assumed.inner * coefficient / assumed.coefficient,
             coefficient=coefficient,
             coefficient_direction=per_direction,
         )
@@ -78,7 +81,7 @@ def _many_small(x: Any) -> Any:
 def _few_large(x: Any) -> Any:
     """Do three rounds of elementwise operations on many elements; a movement keeps them apart."""
     for _ in range(3):
-        x = anp.reshape(anp.sin(x) * 2.0, (-1,))
+        x = anp.reshape(anp.tanh(x) * 2.0, (-1,))
     return x
 
 
@@ -88,7 +91,7 @@ def _recurrence(steps: int, size: int) -> Callable[[Any], Any]:
     def function(x: Any) -> Any:
         a = x[0] if size == 1 else x
         for _ in range(steps):
-            a = anp.sin(a) * a
+            a = (a * 0.5) * a
         return anp.reshape(a, (-1,))
 
     return function

@@ -39,22 +39,23 @@ class CostModel:
         One matrix product, whatever its size, and one multiply-add in it.
     loop
         One direction through autograd's own rule.
-    system, number, array, coefficient, coefficient_direction
-        One scalar sweep, whatever its size; one number and one array that are gathered; one coefficient; one
-        coefficient and one direction.
+    system, number, array, inner, coefficient, coefficient_direction
+        One scalar sweep, whatever its size; one number and one array that are gathered; one partial
+        derivative inside of a merged operation; one coefficient; one coefficient and one direction.
     """
 
     step: float = 3.5e-6
     element: float = 1.6e-9
-    element_direction: float = 0.45e-9
+    element_direction: float = 0.4e-9
     product: float = 1.5e-6
     product_fma: float = 0.045e-9
     loop: float = 2.0e-5
-    system: float = 2.0e-5
-    number: float = 2.0e-8
-    array: float = 1.4e-7
-    coefficient: float = 2.5e-9
-    coefficient_direction: float = 0.35e-9
+    system: float = 2.5e-5
+    number: float = 2.2e-8
+    array: float = 2.5e-7
+    inner: float = 1.0e-9
+    coefficient: float = 3.5e-9
+    coefficient_direction: float = 0.25e-9
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,12 +74,10 @@ class Work:
         Scalar edges of other primitives with a vector rule.
     looped
         Calls of primitives without one.
-    coefficients
-        Scalar edges of all.
-    merged
-        Scalar edges that are left once elementwise operations are merged.
+    inner, coefficients
+        Scalar edges inside of merged elementwise operations, and all that are left.
     numbers, arrays
-        Elementwise operations on single numbers, and on arrays.
+        Elementwise operations on single numbers, and those on arrays that are left once they are merged.
     scalar
         Whether all of it has a scalar form.
     """
@@ -88,8 +87,8 @@ class Work:
     moved: int
     product_fma: int
     looped: int
+    inner: int
     coefficients: int
-    merged: int
     numbers: int
     arrays: int
     scalar: bool
@@ -116,16 +115,18 @@ def work_of(facts: TapeFacts, entries: np.ndarray) -> Work:
     moves = np.array([isinstance(kind.rule, Movement) for kind in facts.kinds])[kinds]
     bulk = np.array([isinstance(kind.rule, Bulk) for kind in facts.kinds])[kinds]
     edges = facts.edges[entries]
+    is_inner = facts.reader[entries] != entries
+    inner = int(sizes[is_inner].sum())
     return Work(
         steps=len(entries),
         elements=int(sizes[elementwise].sum()),
         moved=int(sizes[moves].sum()),
         product_fma=int(edges[bulk].sum()),
         looped=int((~(elementwise | moves | bulk)).sum()),
-        coefficients=int(edges.sum()),
-        merged=int(edges.sum() - sizes[facts.reader[entries] != entries].sum()),
+        inner=inner,
+        coefficients=int(edges.sum()) - inner,
         numbers=int((sizes[elementwise] == 1).sum()),
-        arrays=int((sizes[elementwise] > 1).sum()),
+        arrays=int((sizes[elementwise & ~is_inner] > 1).sum()),
         scalar=bool(facts.scalar[entries].all()),
     )
 
@@ -160,7 +161,7 @@ def array_seconds(model: CostModel, work: Work, directions: int) -> float:
     --------
     >>> product = Work(
     ...     steps=1, elements=0, moved=0, product_fma=10**6, looped=0,
-    ...     coefficients=10**6, merged=10**6, numbers=0, arrays=0, scalar=False)
+    ...     inner=0, coefficients=10**6, numbers=0, arrays=0, scalar=False)
     >>> round(array_seconds(CostModel(), product, directions=100), 6)
     0.004514
     """
@@ -195,8 +196,8 @@ def scalar_seconds(model: CostModel, work: Work, directions: int) -> float:
         model.system
         + work.numbers * model.number
         + work.arrays * model.array
-        + work.coefficients * model.coefficient
-        + directions * work.merged * model.coefficient_direction
+        + work.inner * model.inner
+        + work.coefficients * (model.coefficient + directions * model.coefficient_direction)
     )
 
 

@@ -38,7 +38,7 @@ def predict(facts: TapeFacts, chunk: Chunk, directions: int) -> Prediction:
     model, work = cost_model(), work_of(facts, np.array(chunk.entries, dtype=np.int64))
     scalar, array = scalar_seconds(model, work, directions), array_seconds(model, work, directions)
     if scalar < array:
-        compiled = work.merged * model.coefficient_direction * directions
+        compiled = work.coefficients * model.coefficient_direction * directions
         return Prediction(scalar, scalar=True, releases_lock=compiled > 0.5 * scalar, product_fma=0)
     busy = work.looped == 0 and array > 8 * work.steps * model.step
     return Prediction(array, scalar=False, releases_lock=busy, product_fma=work.product_fma * directions)
