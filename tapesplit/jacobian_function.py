@@ -117,12 +117,16 @@ class JacobianFunction:
         """Return value, Jacobian and auxiliary result; the value only if it is asked for or free."""
         try:
             with _without_garbage_collection():
-                tape, aux = self._recorded(args, kwargs)
-                return tape.value, self.of_tape(tape), aux
+                return self._from_tape(args, kwargs)
         except NestedTraceError:
             with tracing_lock():
                 value, aux = self._value((*self._bound, *args), kwargs) if with_value else (None, None)
                 return value, self._by_autograd((*self._bound, *args), kwargs), aux
+
+    def _from_tape(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any, Any]:
+        """Record and compute; the tape is gone at the end, before garbage is collected again."""
+        tape, aux = self._recorded(args, kwargs)
+        return tape.value, self.of_tape(tape), aux
 
     def tape(self, *args: Any, **kwargs: Any) -> Tape:
         """Record one call, for `of_tape`.
