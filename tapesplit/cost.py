@@ -9,18 +9,29 @@ import json
 import os
 import platform
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, fields
 from functools import cache
 from pathlib import Path
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tapesplit.facts import TapeFacts
 from tapesplit.rules import Bulk, Movement
 
-__all__ = ["CostModel", "Work", "array_seconds", "cost_model", "product_seconds", "scalar_seconds", "work_of"]
+__all__ = [
+    "CostModel",
+    "Work",
+    "WorkTable",
+    "array_seconds",
+    "cost_model",
+    "product_seconds",
+    "scalar_seconds",
+    "total_work",
+    "work_table",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,8 +89,8 @@ class Work:
         Scalar edges inside of merged elementwise operations, and all that are left.
     numbers, arrays
         Elementwise operations on single numbers, and those on arrays that are left once they are merged.
-    scalar
-        Whether all of it has a scalar form.
+    formless
+        Entries that have no scalar form.
     """
 
     steps: int
@@ -91,44 +102,58 @@ class Work:
     coefficients: int
     numbers: int
     arrays: int
-    scalar: bool
+    formless: int
 
 
-def work_of(facts: TapeFacts, entries: np.ndarray) -> Work:
-    """Sum up the work of some entries.
+WorkTable = NDArray[np.int64]
+
+
+def work_table(facts: TapeFacts) -> WorkTable:
+    """Return how much of each kind of work every entry of a tape is.
 
     Parameters
     ----------
     facts
         What is known of tapes of the structure.
-    entries : (e,) array of int
-        Tape indices.
 
     Returns
     -------
-    Work
-        The sums.
+    (n, 10) array of int
+        A line for each entry, a column for each field of `Work`.
     """
-    kinds = facts.kind[entries]
-    sizes = np.maximum(facts.sizes[entries], 0)
-    elementwise = np.array([kind.is_elementwise for kind in facts.kinds])[kinds]
-    moves = np.array([isinstance(kind.rule, Movement) for kind in facts.kinds])[kinds]
-    bulk = np.array([isinstance(kind.rule, Bulk) for kind in facts.kinds])[kinds]
-    edges = facts.edges[entries]
-    is_inner = facts.reader[entries] != entries
-    inner = int(sizes[is_inner].sum())
-    return Work(
-        steps=len(entries),
-        elements=int(sizes[elementwise].sum()),
-        moved=int(sizes[moves].sum()),
-        product_fma=int(edges[bulk].sum()),
-        looped=int((~(elementwise | moves | bulk)).sum()),
-        inner=inner,
-        coefficients=int(edges.sum()) - inner,
-        numbers=int((sizes[elementwise] == 1).sum()),
-        arrays=int((sizes[elementwise & ~is_inner] > 1).sum()),
-        scalar=bool(facts.scalar[entries].all()),
+    elementwise = np.array([kind.is_elementwise for kind in facts.kinds])[facts.kind]
+    moves = np.array([isinstance(kind.rule, Movement) for kind in facts.kinds])[facts.kind]
+    bulk = np.array([isinstance(kind.rule, Bulk) for kind in facts.kinds])[facts.kind]
+    sizes = np.maximum(facts.sizes, 0)
+    is_inner = facts.reader != np.arange(facts.reader.size)
+    return np.stack(
+        [
+            np.ones_like(sizes),
+            sizes * elementwise,
+            sizes * moves,
+            facts.edges * bulk,
+            ~(elementwise | moves | bulk),
+            sizes * is_inner,
+            facts.edges - sizes * is_inner,
+            elementwise & (sizes == 1),
+            elementwise & (sizes > 1) & ~is_inner,
+            ~facts.scalar,
+        ],
+        axis=1,
     )
+
+
+def total_work(table: WorkTable, entries: Sequence[int]) -> Work:
+    """Sum up the work of some entries.
+
+    Parameters
+    ----------
+    table
+        From `work_table`.
+    entries
+        Tape indices.
+    """
+    return Work(*table[np.array(entries, dtype=np.int64)].sum(axis=0).tolist())
 
 
 _ENDS: Final = 3
@@ -161,7 +186,7 @@ def array_seconds(model: CostModel, work: Work, directions: int) -> float:
     --------
     >>> product = Work(
     ...     steps=1, elements=0, moved=0, product_fma=10**6, looped=0,
-    ...     inner=0, coefficients=10**6, numbers=0, arrays=0, scalar=False)
+    ...     inner=0, coefficients=10**6, numbers=0, arrays=0, formless=1)
     >>> round(array_seconds(CostModel(), product, directions=100), 6)
     0.004514
     """
@@ -190,7 +215,7 @@ def scalar_seconds(model: CostModel, work: Work, directions: int) -> float:
     float
         Seconds; infinite if there is no scalar form.
     """
-    if not work.scalar:
+    if work.formless:
         return float("inf")
     return (
         model.system

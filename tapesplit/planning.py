@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 
 from jcdp_core import ElementalJacobian, JacobianChain, Mode, Schedule, Solution, solve
 from tapesplit.chunks import Chunk, chunk_chain, cut_into_chunks
-from tapesplit.cost import cost_model, product_seconds
+from tapesplit.cost import WorkTable, cost_model, product_seconds, work_table
 from tapesplit.dtypes import shared_dtypes
 from tapesplit.facts import TapeFacts, facts_of, graph_of
 from tapesplit.graph import TapeGraph
@@ -59,16 +59,16 @@ def make_plan(
         If there is no such method.
     """
     facts = facts_of(tape, structure)
-    graph = graph_of(tape, facts)
+    graph, work = graph_of(tape, facts), work_table(facts)
     plain = {"tangent": Mode.TANGENT, "adjoint": Mode.ADJOINT}.get(method)
     solver = "dp" if plain or method == "auto" else method
     separators = () if plain else find_separators(graph, max_links=max_links)
-    draft = _draft(graph, facts, separators, plain, 1, solver, cost)
+    draft = _draft(graph, work, separators, plain, 1, solver, cost)
     if machines > 1 and (force_machines or _may_pay(draft.tasks)):
         if not plain:
             # Cuts that gain nothing on one machine let several work at the same time.
             separators = find_separators(graph, max_links=max_links, stop_within=None)
-        parallel = _draft(graph, facts, separators, plain, machines, solver, cost)
+        parallel = _draft(graph, work, separators, plain, machines, solver, cost)
         if force_machines or _pays(parallel.tasks, draft.tasks):
             draft = parallel
     sweeps = tuple(_compile(tape, structure, facts, draft.chunks, task) for task in draft.tasks)
@@ -106,7 +106,7 @@ class _Draft(NamedTuple):
 
 def _draft(
     graph: TapeGraph,
-    facts: TapeFacts,
+    work: WorkTable,
     separators: tuple[Separator, ...],
     plain: Mode | None,
     machines: int,
@@ -117,23 +117,23 @@ def _draft(
     chunks = cut_into_chunks(graph, separators)
     chain = _one_mode_chain(chunks[0], plain) if plain else chunk_chain(chunks)
     solution = solve(chain, machines=machines, method=solver)
-    draft = _Draft(separators, chunks, chain, solution, _plan_tasks(solution, facts, chunks))
-    if cost == "fma" or len(chunks) == 1 or _makespan(draft.tasks) < _WORTH_PRICING:
+    draft = _Draft(separators, chunks, chain, solution, _plan_tasks(solution, work, chunks))
+    if cost == "fma" or len(chunks) == 1 or _makespan(draft.tasks) < _WORTH_PRICING * len(chunks):
         return draft
-    by_time = solve(_priced(chain, facts, chunks), machines=machines, method=solver)
+    by_time = solve(_priced(chain, work, chunks), machines=machines, method=solver)
     if by_time.sequence.operations == solution.sequence.operations:
         return draft
     timed = recost(by_time, chain, solution.lower_bound)
-    faster = draft._replace(solution=timed, tasks=_plan_tasks(timed, facts, chunks))
+    faster = draft._replace(solution=timed, tasks=_plan_tasks(timed, work, chunks))
     return min(draft, faster, key=lambda candidate: _makespan(candidate.tasks))
 
 
-def _priced(chain: JacobianChain, facts: TapeFacts, chunks: Sequence[Chunk]) -> JacobianChain:
+def _priced(chain: JacobianChain, work: WorkTable, chunks: Sequence[Chunk]) -> JacobianChain:
     """Price each link by the predicted time of one direction; the unit is a multiply-add of a product."""
     directions = min(chain.sizes)
     links = []
     for link, chunk in zip(chain.links, chunks, strict=True):
-        seconds = predict(facts, chunk, directions).seconds
+        seconds = predict(work, chunk, directions).seconds
         price = max(round(seconds / directions / cost_model().product_fma), 1)
         links.append(replace(link, tangent_cost=price, adjoint_cost=price))
     return JacobianChain(tuple(links))
@@ -150,8 +150,8 @@ def _reason(draft: _Draft, forced: str | None) -> str:
 
 _WORTH_A_THREAD: Final = 3.0e-4
 """Seconds that a task must take before another thread can be worth its while."""
-_WORTH_PRICING: Final = 5.0e-4
-"""Seconds below which looking for a faster sequence would cost more than it can save in one call."""
+_WORTH_PRICING: Final = 2.0e-4
+"""Seconds a link below which looking for a faster sequence would cost more than it can save in some calls."""
 _HANDOVER: Final = 5.0e-5
 """Seconds to hand a task to another thread and its result back."""
 
@@ -186,7 +186,7 @@ def _one_mode_chain(chunk: Chunk, mode: Mode) -> JacobianChain:
     return JacobianChain((link,))
 
 
-def _plan_tasks(solution: Solution, facts: TapeFacts, chunks: Sequence[Chunk]) -> tuple[PlanTask, ...]:
+def _plan_tasks(solution: Solution, work: WorkTable, chunks: Sequence[Chunk]) -> tuple[PlanTask, ...]:
     """Turn steps into tasks: a sweep that goes on in the same mode and place is one task."""
     sequence, schedule = solution.sequence, solution.schedule
     tasks: list[PlanTask] = []
@@ -211,7 +211,7 @@ def _plan_tasks(solution: Solution, facts: TapeFacts, chunks: Sequence[Chunk]) -
         else:
             owner[step] = len(tasks)
             tasks.append(task)
-    return tuple(_timed(task, facts, chunks) for task in tasks)
+    return tuple(_timed(task, work, chunks) for task in tasks)
 
 
 def _continues(task: PlanTask, earlier: PlanTask, schedule: Schedule) -> bool:
@@ -220,12 +220,12 @@ def _continues(task: PlanTask, earlier: PlanTask, schedule: Schedule) -> bool:
     return (earlier.mode, earlier.machine, 0) == (task.mode, task.machine, pause)
 
 
-def _timed(task: PlanTask, facts: TapeFacts, chunks: Sequence[Chunk]) -> PlanTask:
+def _timed(task: PlanTask, work: WorkTable, chunks: Sequence[Chunk]) -> PlanTask:
     """Add the predicted time to a task."""
     if task.mode is Mode.MULTIPLY:
         seconds = product_seconds(cost_model(), task.fma)
         return replace(task, seconds=seconds, releases_lock=True, product_fma=task.fma)
-    expected = predict(facts, _joined(chunks, task.swept), _directions(task, chunks))
+    expected = predict(work, _joined(chunks, task.swept), _directions(task, chunks))
     return replace(task, **expected._asdict())
 
 

@@ -7,7 +7,7 @@ import numpy as np
 from jcdp_core import Mode
 from tapesplit.array_sweep import ArraySweep, compile_array_sweep
 from tapesplit.chunks import Chunk
-from tapesplit.cost import array_seconds, cost_model, scalar_seconds, work_of
+from tapesplit.cost import WorkTable, array_seconds, cost_model, scalar_seconds, total_work
 from tapesplit.facts import TapeFacts
 from tapesplit.lowering import compile_scalar_sweep
 from tapesplit.scalar_sweep import ScalarSweep
@@ -33,9 +33,9 @@ class Prediction(NamedTuple):
     product_fma: int
 
 
-def predict(facts: TapeFacts, chunk: Chunk, directions: int) -> Prediction:
-    """Predict a sweep of a chunk with this number of directions."""
-    model, work = cost_model(), work_of(facts, np.array(chunk.entries, dtype=np.int64))
+def predict(table: WorkTable, chunk: Chunk, directions: int) -> Prediction:
+    """Predict a sweep of a chunk with this number of directions, from `tapesplit.cost.work_table`."""
+    model, work = cost_model(), total_work(table, chunk.entries)
     scalar, array = scalar_seconds(model, work, directions), array_seconds(model, work, directions)
     if scalar < array:
         compiled = work.coefficients * model.coefficient_direction * directions
