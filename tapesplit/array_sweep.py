@@ -47,6 +47,10 @@ class ArraySweep:
     bytes_per_direction: int
     fixed_bytes: int
 
+    def working_bytes(self, directions: int) -> int:
+        """Memory that a run with so many directions takes, at most."""
+        return self.fixed_bytes + self.bytes_per_direction * directions
+
     def tangent(self, tape: Tape, matrix: np.ndarray | None) -> np.ndarray:
         """Return ``F' X`` for the chunk's Jacobian F'.
 

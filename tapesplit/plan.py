@@ -182,7 +182,7 @@ class JacobianPlan:
             if sweep is not None:
                 columns, rows = self.chunks[task.first].n, self.chunks[task.last].m
                 directions = columns if task.mode is Mode.TANGENT else rows
-                working = sweep.fixed_bytes + sweep.bytes_per_direction * directions
+                working = sweep.working_bytes(directions)
             peaks[task.machine] = max(peaks[task.machine], held + max(working, result))
             held += result - sum(waiting.pop(need) for need in task.needs)
             waiting[index] = result

@@ -7,8 +7,8 @@ partials of all like calls at once, and substitutes.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from dataclasses import dataclass, field
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from tapesplit.chunks import Chunk
 from tapesplit.tape import Tape
 from tapesplit.triangular import substitute, substitute_transposed
+from tapesplit.workspace import Workspace
 
 __all__ = ["Coefficients", "Operand", "Recipe", "ScalarSweep", "Term", "ValueTable", "derivatives_of"]
 
@@ -146,6 +147,12 @@ class ValueTable:
         return np.concatenate(parts)
 
 
+_CACHED: Final = 2**19
+"""Numbers (4 MB) of the system that are worked on at a time."""
+_FEWEST: Final = 8
+"""Directions below which a smaller block would cost more than it saves."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class ScalarSweep:
     """A chunk compiled for one mode.
@@ -168,6 +175,8 @@ class ScalarSweep:
         Unknown of each element of the values that are seeded, and of those that are read; -1 for constants.
     distinct_seeds
         Whether no unknown is seeded twice and none is a constant.
+    workspace
+        Memory of its runs.
     """
 
     chunk: Chunk
@@ -180,18 +189,20 @@ class ScalarSweep:
     seeds: IntArray
     results: IntArray
     distinct_seeds: bool
+    workspace: Workspace = field(default_factory=Workspace)
 
     @property
     def bytes_per_direction(self) -> int:
         """Memory that all unknowns, the seeds and the results take for each direction."""
         return 8 * (len(self.indptr) + len(self.seeds) + len(self.results))
 
-    @property
-    def fixed_bytes(self) -> int:
-        """Memory that coefficients, gathered values and the largest formula take besides."""
+    def working_bytes(self, directions: int) -> int:
+        """Memory that a run takes: a block of the system, coefficients, and the largest formula."""
         largest = max((sum(c.places.size for c in r.coefficients) for r in self.recipes), default=0)
         read = max((sum(index.size for index in recipe.reads) for recipe in self.recipes), default=0)
-        return 8 * (len(self.template) + read + 3 * largest) + 40 * self.values.numbers
+        system = len(self.indptr) * self._block(directions)
+        ends = (len(self.seeds) + len(self.results)) * directions
+        return 8 * (system + ends + len(self.template) + read + 3 * largest) + 40 * self.values.numbers
 
     def tangent(self, tape: Tape, matrix: np.ndarray | None) -> np.ndarray:
         """Return ``F' X`` for X of shape ``(n, k)``; None stands for the identity."""
@@ -202,27 +213,44 @@ class ScalarSweep:
         return self._run(tape, None if matrix is None else matrix.T, self.chunk.m).T
 
     def _run(self, tape: Tape, columns: np.ndarray | None, seeded: int) -> np.ndarray:
-        """Seed, substitute, read: ``(seeded, k)`` to ``(read, k)``."""
+        """Seed, substitute, read: ``(seeded, k)`` to ``(read, k)``, in blocks that fit into a cache."""
         count = seeded if columns is None else columns.shape[1]
-        Y = np.zeros((len(self.indptr) - 1, count))
-        if self.distinct_seeds:
-            Y[self.seeds, np.arange(seeded) if columns is None else slice(None)] = (
-                1.0 if columns is None else columns
-            )
-        else:
-            used = self.seeds >= 0
-            np.add.at(Y, self.seeds[used], (np.eye(seeded) if columns is None else columns)[used])
+        unknowns, block = len(self.indptr) - 1, self._block(count)
         solve = substitute_transposed if self.adjoint_mode else substitute
-        solve(self.indptr, self.indices, self.fill(tape), Y)
-        result = Y[self.results]
+        result = np.empty((self.results.size, count))
+        with self.workspace.lent(unknowns * block + self.template.size) as memory:
+            system, coefficients = np.split(memory, [unknowns * block])
+            self.fill(tape, coefficients)
+            for start in range(0, count, max(block, 1)):
+                stop = min(start + block, count)
+                Y = system[: unknowns * (stop - start)].reshape(unknowns, stop - start)
+                Y[:] = 0.0
+                self._seed(Y, columns, start, stop)
+                solve(self.indptr, self.indices, coefficients, Y)
+                result[:, start:stop] = Y[self.results]
         if self.results.size and self.results.min() < 0:
             result[self.results < 0] = 0.0
         return result
 
-    def fill(self, tape: Tape) -> np.ndarray:
+    def _block(self, count: int) -> int:
+        """Return how many of so many directions are carried at a time: blocks of about equal size."""
+        blocks = max(1, min(-(-count * len(self.indptr) // _CACHED), count // _FEWEST))
+        return -(-count // blocks)
+
+    def _seed(self, Y: np.ndarray, columns: np.ndarray | None, start: int, stop: int) -> None:
+        """Write a block of directions into the zeros of the system."""
+        if not self.distinct_seeds:
+            used = self.seeds >= 0
+            given = np.eye(len(self.seeds)) if columns is None else columns
+            np.add.at(Y, self.seeds[used], given[used, start:stop])
+        elif columns is None:
+            Y[self.seeds[start:stop], np.arange(stop - start)] = 1.0
+        else:
+            Y[self.seeds] = columns[:, start:stop]
+
+    def fill(self, tape: Tape, coefficients: np.ndarray) -> None:
         """Evaluate the coefficients for the values of one tape."""
         values = self.values.gather(tape)
-        coefficients = self.template.copy()
+        coefficients[:] = self.template
         for recipe in self.recipes:
             recipe.write(values, coefficients)
-        return coefficients
