@@ -152,8 +152,10 @@ _WORTH_A_THREAD: Final = 3.0e-4
 """Seconds that a task must take before another thread can be worth its while."""
 _WORTH_PRICING: Final = 2.0e-4
 """Seconds a link below which looking for a faster sequence would cost more than it can save in some calls."""
-_HANDOVER: Final = 5.0e-5
+_HANDOVER: Final = 1.0e-4
 """Seconds to hand a task to another thread and its result back."""
+_CONTENTION: Final = 1.5
+"""How much longer a scalar sweep takes while another one works on the same memory."""
 
 
 def _may_pay(tasks: Sequence[PlanTask]) -> bool:
@@ -162,18 +164,20 @@ def _may_pay(tasks: Sequence[PlanTask]) -> bool:
 
 
 def _pays(parallel: Sequence[PlanTask], serial: Sequence[PlanTask]) -> bool:
-    """Whether several threads are predicted to gain a tenth at least."""
+    """Whether several threads are predicted to gain a fifth at least."""
     heavy = [task for task in parallel if task.releases_lock and task.seconds >= _WORTH_A_THREAD]
-    return len({task.machine for task in heavy}) > 1 and _makespan(parallel) < 0.9 * _makespan(serial)
+    return len({task.machine for task in heavy}) > 1 and _makespan(parallel) < 0.8 * _makespan(serial)
 
 
 def _makespan(tasks: Sequence[PlanTask]) -> float:
     """Predict when the last task ends; work under the interpreter's lock runs one task at a time."""
     free: dict[int, float] = {}
     done: list[float] = []
+    contend = len({task.machine for task in tasks if task.scalar}) > 1
     for task in tasks:
         start = max([free.get(task.machine, 0.0), *(done[need] for need in task.needs)])
-        done.append(start + task.seconds + (_HANDOVER if task.machine else 0.0))
+        seconds = task.seconds * (_CONTENTION if contend and task.scalar else 1.0)
+        done.append(start + seconds + (_HANDOVER if task.machine else 0.0))
         free[task.machine] = done[-1]
     return max(*done, sum(task.seconds for task in tasks if not task.releases_lock))
 

@@ -178,7 +178,7 @@ def _why_one(plan: JacobianPlan, seconds: float) -> str:
     locked = sum(task.seconds for task in plan.tasks if not task.releases_lock)
     if locked > seconds / 2:
         return f"{locked / seconds:.0%} of the predicted time would hold Python's lock, one thread at a time"
-    return "no more were asked for, or threads were predicted to gain less than a tenth"
+    return "no more were asked for, or threads were predicted to gain less than a fifth"
 
 
 def advice(plan: JacobianPlan) -> tuple[str, ...]:
