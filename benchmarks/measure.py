@@ -68,7 +68,12 @@ class Timing:
 
 
 def measure(
-    variants: Sequence[Variant], *, repeat: int = 7, budget: float = 3.0, tolerance: float = TOLERANCE
+    variants: Sequence[Variant],
+    *,
+    repeat: int = 7,
+    turn: float = 0.02,
+    budget: float = 3.0,
+    tolerance: float = TOLERANCE,
 ) -> list[Timing]:
     """Time every variant.
 
@@ -78,6 +83,8 @@ def measure(
         The first one is the reference of correctness.
     repeat
         Rounds in which every variant has a turn.
+    turn
+        Seconds that the later calls of a turn take at least, together.
     budget
         Seconds after which a variant has no more turns; each has at least one.
     tolerance
@@ -102,7 +109,7 @@ def measure(
     for _ in range(repeat):
         for variant, call, timing in zip(variants, calls, timings, strict=True):
             if sum(timing.laters) < budget:
-                timing.laters += _turn(call)
+                timing.laters += _turn(call, turn)
             if sum(timing.firsts) < budget / 3:
                 timing.firsts += _turn(lambda make=variant.make: make()(), at_least=0.0)
     return timings
@@ -129,7 +136,7 @@ def machine() -> dict[str, str]:
     return facts
 
 
-def _turn(call: Call, at_least: float = 0.02) -> list[float]:
+def _turn(call: Call, at_least: float) -> list[float]:
     """Time a call, and again until the turn is long enough to forget what ran before it."""
     gc.collect()
     spans: list[float] = []

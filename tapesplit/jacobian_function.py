@@ -5,7 +5,7 @@ import gc
 import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -21,6 +21,7 @@ from tapesplit.planning import make_plan
 from tapesplit.record import own_values, record, record_with_lines
 from tapesplit.structure import structure_of
 from tapesplit.tape import Tape
+from tapesplit.threads import single_threaded_blas
 from tapesplit.tracing import tracing_lock
 from tapesplit.validation import check_input, check_output, positions
 
@@ -125,7 +126,10 @@ class JacobianFunction:
 
     def _from_tape(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any, Any]:
         """Record and compute; the tape is gone at the end, before garbage is collected again."""
-        tape, aux = self._recorded(args, kwargs)
+        latest = self._plans.latest
+        # Threads of BLAS go on spinning after a product, on the cores that our own threads will need.
+        with single_threaded_blas() if latest and latest.machines > 1 else nullcontext():
+            tape, aux = self._recorded(args, kwargs)
         return tape.value, self.of_tape(tape), aux
 
     def tape(self, *args: Any, **kwargs: Any) -> Tape:

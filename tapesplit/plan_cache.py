@@ -60,6 +60,12 @@ class PlanCache:
         self._misses = 0
         self._last_miss = "no plan yet"
 
+    @property
+    def latest(self) -> JacobianPlan | None:
+        """The plan that was used last."""
+        kept = self._kept
+        return kept[0].plan if kept else None
+
     def plan_for(self, tape: Tape, make: Callable[[Structure], JacobianPlan]) -> JacobianPlan:
         """Return the plan for the structure of a tape; make it if there is none, and keep the reason why."""
         kept = next((k for k in self._kept if k.recognizer and k.recognizer.accepts(tape)), None)
@@ -115,8 +121,8 @@ class PlanCache:
 
     def _difference(self, structure: Structure, tape: Tape) -> str:
         """Compare with the plan that was used last."""
-        kept = self._kept
-        return first_difference(kept[0].plan.structure, structure, tape) if kept else "first call"
+        latest = self.latest
+        return first_difference(latest.structure, structure, tape) if latest else "first call"
 
 
 # One lock for all caches, since a forked child must get a new one: nobody there could release it.
