@@ -115,23 +115,17 @@ def facts_of(tape: Tape, structure: Structure) -> TapeFacts:
 
     factors = np.array([k.factor for k in kinds])[kind]
     edges = sizes * factors
-    for index in np.flatnonzero((factors < 0) | (sizes < 0)).tolist():
-        primitive, argnums, _, args, kwargs, value = tape.entries[index]
-        edges[index] = 0 if primitive is None else count_edges(primitive, value, args, argnums, kwargs)
-
     scalar = doubles & np.array([k.has_scalar_form for k in kinds])[kind]
+    known: dict[Any, tuple[int, bool]] = {}
+    for index in np.flatnonzero((factors < 0) | (sizes < 0)).tolist():
+        key = call_key(structure, index)
+        if key not in known:
+            known[key] = _edges_and_form(tape[index])
+        edges[index], has_form = known[key]
+        scalar[index] &= has_form
     with_constants = scalar & np.array([k.is_elementwise and k.arity > len(k.argnums) for k in kinds])[kind]
     for index in np.flatnonzero(with_constants).tolist():
         scalar[index] = real_constants(structure.statics[index])
-    local = scalar & np.array([k.is_local for k in kinds])[kind]
-    scalar[local & (edges > _LOCAL_EDGES)] = False
-    local &= scalar
-    known: dict[Any, bool] = {}
-    for index in np.flatnonzero(local).tolist():
-        key = call_key(structure, index)
-        if key not in known:
-            known[key] = _has_local_form(tape[index])
-        scalar[index] = known[key]
 
     counts = np.array([len(k.argnums) for k in kinds])[kind]
     first_parent = np.concatenate([[0], np.cumsum(counts)])
@@ -189,14 +183,19 @@ def calls_by_kind(facts: TapeFacts, entries: IntArray) -> Iterator[tuple[CallKin
         yield kind, members, facts.parents[places]
 
 
-def _has_local_form(entry: TapeEntry) -> bool:
-    """Whether a sum or product has real operands and a known local structure."""
+def _edges_and_form(entry: TapeEntry) -> tuple[int, bool]:
+    """Count the scalar edges of a call by its rule; tell whether it is a small real sum or product."""
+    if entry.primitive is None:
+        return 0, False
+    edges = count_edges(entry.primitive, entry.value, entry.args, entry.argnums, entry.kwargs)
+    if edges > _LOCAL_EDGES or not has_local_structure(entry.primitive):
+        return edges, False
     real = all(
         np.asarray(arg).dtype.kind in "fiub"
         for arg in entry.args
         if isinstance(arg, (np.ndarray, float, complex))
     )
-    return real and all(local_structure(entry, argnum) is not None for argnum in entry.argnums)
+    return edges, real and all(local_structure(entry, argnum) is not None for argnum in entry.argnums)
 
 
 def _is_shape(form: Any) -> bool:

@@ -146,10 +146,13 @@ def _content(constant: Any) -> Any:
 
 def hashable(key: Any) -> Any:
     """Return a key that can be put into a dict: slices as tuples."""
-    kind = type(key)
-    if kind is slice:
+    if type(key) is slice:
         return (key.start, key.stop, key.step)
-    return tuple(map(hashable, key)) if kind is tuple else key
+    try:
+        hash(key)
+    except TypeError:  # slices inside
+        return tuple(map(hashable, key))
+    return key
 
 
 def call_key(structure: Structure, index: int) -> Any:
