@@ -61,7 +61,7 @@ class CostModel:
     product: float = 1.5e-6
     product_fma: float = 0.045e-9
     loop: float = 2.0e-5
-    system: float = 2.5e-5
+    system: float = 1.5e-5
     number: float = 2.2e-8
     array: float = 2.5e-7
     inner: float = 1.0e-9

@@ -219,7 +219,7 @@ class ScalarSweep:
         solve = substitute_transposed if self.adjoint_mode else substitute
         result = np.empty((self.results.size, count))
         with self.workspace.lent(unknowns * block + self.template.size) as memory:
-            system, coefficients = np.split(memory, [unknowns * block])
+            system, coefficients = memory[: unknowns * block], memory[unknowns * block :]
             self.fill(tape, coefficients)
             for start in range(0, count, max(block, 1)):
                 stop = min(start + block, count)
