@@ -1,8 +1,9 @@
 """Recognition: see in a fraction of the time whether a tape has a structure that is known.
 
 `structure_of` describes every entry from nothing. Where a tape of the structure is at hand, most of that is
-known: elementwise operations and moves in double precision have a form that follows from their operands, and
-only calls that take constants have some to compare. What is left are comparisons of whole columns.
+known: elementwise operations of autograd's and moves in double precision have a form that follows from their
+operands, and only calls that take constants have some to compare. What is left are comparisons of whole
+columns.
 """
 
 from collections.abc import Callable
@@ -11,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from tapesplit.rules import Elementwise, Movement, find_rule
+from tapesplit.rules import Elementwise, Movement, Rule, find_rule
 from tapesplit.structure import Structure, form_of, statics_of
 from tapesplit.tape import Tape
 
@@ -109,7 +110,7 @@ def _described(structure: Structure, types: list[type]) -> list[int]:
     """List the entries whose form follows neither from the type nor from operands in double precision."""
     double = [not form or type(form[0]) is int for form in structure.forms]
     follow = {
-        primitive: primitive is not None and isinstance(find_rule(primitive), (Elementwise, Movement))
+        primitive: primitive is not None and _keeps_double(find_rule(primitive))
         for primitive in set(structure.primitives)
     }
     return [
@@ -123,3 +124,8 @@ def _described(structure: Structure, types: list[type]) -> list[int]:
             kind is np.ndarray and double[index] and follow[primitive] and all(double[p] for p in parents)
         )
     ]
+
+
+def _keeps_double(rule: Rule | None) -> bool:
+    """Whether results have a form that follows from operands in double precision."""
+    return isinstance(rule, Movement) or (isinstance(rule, Elementwise) and rule.keeps_double)

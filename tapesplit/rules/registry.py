@@ -41,10 +41,12 @@ class Elementwise:
 
     ``partials[i](ans, *args, **kwargs)`` is the derivative by argument i, of a shape that broadcasts to that
     of the result; the numbers 1 and -1 are taken as such and cost nothing. None means that the derivative is
-    zero.
+    zero. ``keeps_double`` says that double precision in is double precision out, whatever the values; a
+    primitive of the user's may return complex numbers for some of them.
     """
 
     partials: tuple[Partial | int | None, ...]
+    keeps_double: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +105,7 @@ def registered() -> Mapping[Primitive, Rule]:
 
 def elementwise(primitive: Primitive, *partials: Partial | int | None) -> None:
     """Register an elementwise primitive by its partial derivatives, one for each argument."""
-    _rules[primitive] = Elementwise(partials)
+    _rules[primitive] = Elementwise(partials, keeps_double=True)
 
 
 def is_elementwise_call(rule: Rule | None, argnums: tuple[int, ...], kwargs: Mapping[str, Any]) -> bool:

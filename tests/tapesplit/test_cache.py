@@ -6,7 +6,7 @@ import pytest
 from autograd import checkpoint, grad, jacobian
 from autograd.extend import defvjp, primitive
 
-from tapesplit import parallel_jacobian, record
+from tapesplit import defvector, parallel_jacobian, record
 from tapesplit.recognize import recognizer
 from tapesplit.structure import structure_of
 
@@ -127,6 +127,17 @@ def test_recognition_sees_every_difference(fun, x):
     other = record(fun, x)
     assert not known.accepts(other)
     assert structure_of(other) != structure_of(tape)
+
+
+@pytest.mark.parametrize("method", ["auto", "tangent", "adjoint"])
+def test_recognition_sees_types_that_depend_on_values(method):
+    root = primitive(onp.emath.sqrt)
+    defvjp(root, lambda ans, x: lambda g: g * 0.5 / ans)
+    defvector(root, lambda ans, x: 0.5 / ans)
+    jac = parallel_jacobian(lambda x: np.abs(root(x)) ** 2 * x, method=method)  # abs(x) * x
+    for x in ([1.0, 2.0, 3.0], [2.0, 2.0, 3.0], [3.0, 2.0, 3.0], [-1.0, 2.0, -3.0], [1.0, 2.0, 3.0]):
+        onp.testing.assert_allclose(jac(onp.array(x)), onp.diag(2.0 * onp.abs(x)), rtol=1e-12, atol=1e-12)
+    assert jac.cache_info().misses == 2
 
 
 def test_recognition_sees_shapes_that_depend_on_values():
