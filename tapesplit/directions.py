@@ -112,7 +112,8 @@ def assemble(batches: list[Batch | None], sizes: list[int], count: int, dtype: n
     column = 0
     for batch, size in zip(batches, sizes, strict=True):
         if isinstance(batch, Rows):
-            matrix[batch.start : batch.stop, column : column + size] = batch.rows.reshape(-1, size)
+            rows = batch.rows.reshape(len(batch.rows), size)
+            matrix[batch.start : batch.stop, column : column + size] = rows
         elif batch is not None:
             index = np.arange(size)
             matrix[batch.start + index, column + index] = batch.values.reshape(-1)

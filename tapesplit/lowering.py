@@ -124,6 +124,8 @@ class _Lowering:
         """Lower merged elementwise operations that are alike."""
         result = calls.members.shape[1] - 1
         shape = self.shape(calls.members[0, result])
+        if 0 in shape:  # then its first element may be one behind the last
+            return _Calls((), {})
         inputs = [
             _broadcast(self.elements.first[entries], self.shape(entries[0]), shape)
             for entries in calls.inputs.T

@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tapesplit import merging, record
-from tapesplit.chunks import cut_into_chunks
+from tapesplit.array_sweep import compile_array_sweep
+from tapesplit.chunks import Chunk, cut_into_chunks
 from tapesplit.facts import facts_of, graph_of
 from tapesplit.lowering import compile_scalar_sweep
 from tapesplit.merging import merge_calls
@@ -123,6 +124,29 @@ def test_few_elements_are_not_worth_it(monkeypatch):
     tape, _, facts, chunk = parts(stencil, X)
     assert {calls.members.shape[1] for calls in merge_calls(tape, facts, chunk, 1)} == {1}
     check(stencil, X)
+
+
+def test_chunks_that_end_without_elements():
+    tape = record(lambda x: anp.concatenate([anp.sin(x) * 2.0, anp.tanh(x[:0])]), X)
+    assert [tape.label(i) for i in range(6)] == [
+        "input", "sin", "multiply", "__getitem__", "tanh", "concatenate_args",
+    ]  # fmt: skip
+    structure = structure_of(tape)
+    facts = facts_of(tape, structure)
+    chunk = Chunk((0,), (2, 4), (1, 2, 3, 4), 12, 12, 24)
+    for matrix in (None, np.eye(12)[:, :5]):
+        want = np.diag(2.0 * np.cos(X)) @ (np.eye(12) if matrix is None else matrix)
+        for sweep in (
+            compile_scalar_sweep(tape, structure, facts, chunk, 12, adjoint_mode=False),
+            compile_array_sweep(tape, structure, chunk),
+        ):
+            np.testing.assert_allclose(sweep.tangent(tape, matrix), want, rtol=1e-13)
+        for sweep in (
+            compile_scalar_sweep(tape, structure, facts, chunk, 12, adjoint_mode=True),
+            compile_array_sweep(tape, structure, chunk),
+        ):
+            transposed = None if matrix is None else matrix.T
+            np.testing.assert_allclose(sweep.adjoint(tape, transposed), want.T, rtol=1e-13)
 
 
 UNARY = [anp.sin, anp.tanh, anp.exp, anp.negative, lambda v: v**2, lambda v: 0.5 * v, lambda v: 1.0 - v]
