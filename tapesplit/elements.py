@@ -69,10 +69,12 @@ def _trace_moves(
     tape: Tape, structure: Structure, facts: TapeFacts, first: IntArray, moves: IntArray, origin: IntArray
 ) -> None:
     """Write where moved elements stood before, one step back, for equal calls at once."""
-    for _, members, parents in calls_by_kind(facts, moves):
+    for kind, members, parents in calls_by_kind(facts, moves):
         indices = members.tolist()
         statics = [
-            _ANY_NUMBER if _is_number_of_vector(structure, i) else hashable(structure.statics[i])
+            _ANY_NUMBER
+            if kind.primitive is getitem and _is_number_of_vector(structure, i)
+            else hashable(structure.statics[i])
             for i in indices
         ]
         types = coded(structure.static_types[i] for i in indices)[1]
@@ -92,9 +94,5 @@ _ANY_NUMBER: Final = object()
 
 
 def _is_number_of_vector(structure: Structure, index: int) -> bool:
-    """Whether an entry is ``x[i]`` for a vector x and a number i."""
-    return (
-        structure.static_types[index] is int
-        and structure.primitives[index] is getitem
-        and len(structure.forms[structure.parents[index][0]]) == 1
-    )
+    """Whether an indexing operation is ``x[i]`` for a vector x and a number i."""
+    return structure.static_types[index] is int and len(structure.forms[structure.parents[index][0]]) == 1
