@@ -9,7 +9,6 @@ import functools
 import operator
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import lru_cache
 from typing import Any, Final
 
 import autograd.numpy as anp
@@ -234,7 +233,7 @@ _SHORT: Final = 1024
 """Elements up to which a look-up takes less time than copying two slices."""
 
 
-@lru_cache(maxsize=256)
+@functools.lru_cache(maxsize=256)
 def _rolled(size: int, shift: int) -> np.ndarray:
     """Return the places that the elements of a rolled vector come from."""
     return np.roll(np.arange(size), shift)

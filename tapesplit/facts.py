@@ -21,10 +21,10 @@ from tapesplit.rules import (
     has_local_structure,
     local_structure,
 )
-from tapesplit.structure import Structure, call_key, real_constants
+from tapesplit.structure import Structure, call_key, is_shape, real_constants
 from tapesplit.tape import Tape, TapeEntry
 
-__all__ = ["CallKind", "TapeFacts", "calls_by_kind", "coded", "equal_rows", "facts_of", "graph_of", "ranges"]
+__all__ = ["CallKind", "TapeFacts", "calls_by_kind", "coded", "equal_rows", "facts_of", "graph_of"]
 
 IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
@@ -157,12 +157,6 @@ def coded(items: Iterable[Any]) -> tuple[list[Any], IntArray]:
     return list(codes), numbers
 
 
-def ranges(starts: IntArray, sizes: IntArray) -> IntArray:
-    """Concatenate ``arange(start, start + size)`` for all pairs."""
-    offsets = np.cumsum(sizes) - sizes
-    return np.repeat(starts - offsets, sizes) + np.arange(int(sizes.sum()))
-
-
 def equal_rows(*columns: IntArray) -> list[IntArray]:
     """Split row numbers so that within each part the rows of a table are equal."""
     table = np.stack(columns)
@@ -198,19 +192,14 @@ def _edges_and_form(entry: TapeEntry) -> tuple[int, bool]:
     return edges, real and all(local_structure(entry, argnum) is not None for argnum in entry.argnums)
 
 
-def _is_shape(form: Any) -> bool:
-    """Whether a form is that of a float64 array or number: just its shape."""
-    return all(type(n) is int for n in form)
-
-
 def _is_double(form: Any) -> bool:
     """Whether a form is that of numbers in double precision."""
-    return _is_shape(form) or form == (float, ())
+    return is_shape(form) or form == (float, ())
 
 
 def _real_size(form: Any) -> int:
     """Return elements of a real floating-point value, -1 for anything else."""
-    if _is_shape(form):
+    if is_shape(form):
         return prod(form)
     kind, shape = form
     is_float = kind is float or (isinstance(kind, type) and issubclass(kind, np.floating))

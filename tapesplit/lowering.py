@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from tapesplit.chunks import Chunk
 from tapesplit.elements import Elements, number_elements
-from tapesplit.facts import TapeFacts, calls_by_kind, coded, equal_rows, ranges
+from tapesplit.facts import TapeFacts, calls_by_kind, coded, equal_rows
 from tapesplit.gathering import gather_only_what_is_read
 from tapesplit.merging import MergedCalls, merge_calls, shape_of
 from tapesplit.rules import local_structure
@@ -95,7 +95,7 @@ def compile_scalar_sweep(
     made, indptr, indices, template = _lay_out(elements.unknowns, lowered, adjoint_mode=adjoint_mode)
     recipes, values = gather_only_what_is_read(made, facts, order, elements, lowering.others)
     ends = [
-        elements.unknown[ranges(elements.first[list(group)], facts.sizes[list(group)])]
+        elements.unknown[_ranges(elements.first[list(group)], facts.sizes[list(group)])]
         for group in (chunk.sources, chunk.targets)
     ]
     last = elements.unknowns - 1
@@ -104,6 +104,12 @@ def compile_scalar_sweep(
     return ScalarSweep(
         chunk, adjoint_mode, indptr, indices, template, recipes, values, seeds, results, distinct
     )
+
+
+def _ranges(starts: IntArray, sizes: IntArray) -> IntArray:
+    """Concatenate ``arange(start, start + size)`` for all pairs."""
+    offsets = np.cumsum(sizes) - sizes
+    return np.repeat(starts - offsets, sizes) + np.arange(int(sizes.sum()))
 
 
 @dataclass(slots=True)

@@ -6,14 +6,13 @@ operands, and only calls that take constants have some to compare. What is left 
 columns.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from tapesplit.rules import Elementwise, Movement, Rule, find_rule
-from tapesplit.structure import Structure, form_of, statics_of
+from tapesplit.structure import Structure, form_of, is_shape, statics_of
 from tapesplit.tape import Tape
 
 __all__ = ["Recognizer", "recognizer"]
@@ -25,21 +24,17 @@ class Recognizer:
 
     Parameters
     ----------
-    primitives, argnums, parents
-        As on the tape.
+    structure
+        The structure.
     types, arities, keywords
         Type of each value, number of positional and of keyword arguments of each call.
     described, forms
         Entries whose form does not follow from the rest, and these forms, see `Structure`.
     taking, statics, static_types
         Entries that take constants, these constants and their types, see `Structure`.
-    inputs, output
-        As on the tape.
     """
 
-    primitives: tuple[Callable[..., Any] | None, ...]
-    argnums: tuple[tuple[int, ...], ...]
-    parents: tuple[tuple[int, ...], ...]
+    structure: Structure
     types: list[type]
     arities: list[int]
     keywords: list[int]
@@ -48,21 +43,20 @@ class Recognizer:
     taking: list[int]
     statics: list[Any]
     static_types: list[type]
-    inputs: int
-    output: int | None
 
     def accepts(self, tape: Tape) -> bool:
         """Tell whether a tape has the structure for sure.
 
         Few tapes that have it are not accepted, as one that holds an array of no axes instead of a number.
         """
-        if len(tape) != len(self.types) or tape.inputs != self.inputs or tape.output != self.output:
+        known = self.structure
+        if (len(tape), tape.inputs, tape.output) != (len(self.types), known.inputs, known.output):
             return False
         primitives, argnums, parents, args, kwargs, values = zip(*tape.entries, strict=True)
         if not (
-            primitives == self.primitives
-            and argnums == self.argnums
-            and parents == self.parents
+            primitives == known.primitives
+            and argnums == known.argnums
+            and parents == known.parents
             and list(map(type, values)) == self.types
             and list(map(len, args)) == self.arities
             and list(map(len, kwargs)) == self.keywords
@@ -90,9 +84,7 @@ def recognizer(structure: Structure, tape: Tape) -> Recognizer:
         i for i, (a, g, k) in enumerate(zip(args, argnums, kwargs, strict=True)) if k or len(a) != len(g)
     ]
     return Recognizer(
-        structure.primitives,
-        structure.argnums,
-        structure.parents,
+        structure,
         types,
         list(map(len, args)),
         list(map(len, kwargs)),
@@ -101,14 +93,12 @@ def recognizer(structure: Structure, tape: Tape) -> Recognizer:
         taking,
         [structure.statics[i] for i in taking],
         [structure.static_types[i] for i in taking],
-        structure.inputs,
-        structure.output,
     )
 
 
 def _described(structure: Structure, types: list[type]) -> list[int]:
     """List the entries whose form follows neither from the type nor from operands in double precision."""
-    double = [not form or type(form[0]) is int for form in structure.forms]
+    double = list(map(is_shape, structure.forms))
     follow = {
         primitive: primitive is not None and _keeps_double(find_rule(primitive))
         for primitive in set(structure.primitives)

@@ -241,8 +241,8 @@ class ScalarSweep:
         """Write a block of directions into the zeros of the system."""
         if not self.distinct_seeds:
             used = self.seeds >= 0
-            given = np.eye(len(self.seeds)) if columns is None else columns
-            np.add.at(Y, self.seeds[used], given[used, start:stop])
+            given = np.eye(used.size, stop - start, -start) if columns is None else columns[:, start:stop]
+            np.add.at(Y, self.seeds[used], given[used])
         elif columns is None:
             Y[self.seeds[start:stop], np.arange(stop - start)] = 1.0
         else:

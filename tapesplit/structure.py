@@ -20,6 +20,7 @@ __all__ = [
     "call_key",
     "first_difference",
     "form_of",
+    "is_shape",
     "real_constants",
     "statics_of",
     "structure_of",
@@ -89,6 +90,11 @@ def form_of(value: Any) -> Any:
     if isinstance(value, dict):
         return (dict, tuple((key, form_of(value[key])) for key in sorted(value, key=repr)))
     return (type(value), np.shape(value))
+
+
+def is_shape(form: Any) -> bool:
+    """Tell whether a form is that of a float64 array or number: just its shape."""
+    return not form or type(form[0]) is int
 
 
 def statics_of(args: tuple[Any, ...], argnums: tuple[int, ...], kwargs: Any) -> Any:
