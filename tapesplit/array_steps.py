@@ -8,6 +8,7 @@ import numpy as np
 
 from tapesplit.directions import Batch, Diagonal, Rows, accumulate
 from tapesplit.leaves import batch_shape
+from tapesplit.preaccumulation import Member, Term, preaccumulate
 from tapesplit.rules import Bulk, IndexMap, local_matrix, loop_adjoint, loop_tangent
 from tapesplit.rules.axes import fold, real_like
 from tapesplit.tape import Tape, TapeEntry
@@ -43,31 +44,21 @@ class MapStep:
 class ClusterStep:
     """Elementwise operations that end in one value.
 
-    ``members`` are the operations, the last one first, each with its operands and their partial derivatives,
-    a number or a formula; ``inputs`` are the values that they read from outside.
+    ``members`` are the operations, the last one first; ``inputs`` are the values that they read from outside.
     """
 
     entry: int
-    members: tuple[tuple[int, tuple[tuple[int, Any], ...]], ...]
+    members: tuple[Member, ...]
     inputs: tuple[int, ...]
 
     def partials(self, tape: Tape) -> dict[int, Any]:
         """Return derivatives by each input, broadcasting to the shape of the result."""
-        weights: dict[int, Any] = {self.entry: 1}
-        for index, operands in self.members:
-            weight = weights.pop(index, None)
-            if weight is None:
-                continue
+
+        def evaluate(index: int, term: Term) -> Any:
             _, _, _, args, kwargs, value = tape.entries[index]
-            precise: list[Any] | None = None
-            for parent, formula in operands:
-                partial: Any = formula
-                if not isinstance(formula, int):
-                    precise = precise or [_as_precise(arg, value) for arg in args]
-                    partial = formula(value, *precise, **kwargs)
-                term = _product(weight, partial)
-                weights[parent] = weights[parent] + term if parent in weights else term
-        return weights
+            return term.partial(value, *[_as_precise(arg, value) for arg in args], **kwargs)  # type: ignore[operator]
+
+        return preaccumulate(self.entry, self.members, evaluate)
 
     def tangent(self, tape: Tape, seeds: Seeds) -> Batch | None:
         """Multiply tangents by the partials."""
@@ -174,15 +165,6 @@ def _as_precise(arg: Any, value: Any) -> Any:
 
 
 _DOUBLE = np.dtype(np.float64)
-
-
-def _product(weight: Any, partial: Any) -> Any:
-    """Multiply derivatives; the numbers 1 and -1 cost nothing."""
-    if isinstance(partial, int) and partial == 1:
-        return weight
-    if isinstance(weight, int) and weight == 1:
-        return partial
-    return weight * partial
 
 
 def _lift(rows: np.ndarray, ndim: int) -> np.ndarray:

@@ -16,6 +16,7 @@ from tapesplit.array_steps import BulkStep, ClusterStep, MapStep, Seeds, Step
 from tapesplit.chunks import Chunk
 from tapesplit.directions import Batch, accumulate, assemble, seed
 from tapesplit.leaves import derivative_dtype, element_count
+from tapesplit.preaccumulation import Member, Term
 from tapesplit.rules import Bulk, IndexMap, Movement, find_rule, index_map, is_elementwise_call
 from tapesplit.structure import Structure, call_key
 from tapesplit.tape import Tape
@@ -155,19 +156,19 @@ def _clusters(tape: Tape, chunk: Chunk) -> dict[int, ClusterStep]:
     return {
         index: ClusterStep(
             index,
-            tuple((member, _partials(tape, member)) for member in sorted(members, reverse=True)),
+            tuple(Member(member, _terms(tape, member)) for member in sorted(members, reverse=True)),
             tuple(inputs),
         )
         for index, (members, inputs) in open_clusters.items()
     }
 
 
-def _partials(tape: Tape, index: int) -> tuple[tuple[int, Any], ...]:
-    """Return the operands of an elementwise operation with its partial derivatives by them."""
+def _terms(tape: Tape, index: int) -> tuple[Term, ...]:
+    """Return the partial derivatives of an elementwise operation."""
     primitive, argnums, parents, _, _, _ = tape.entries[index]
     formulas = find_rule(primitive).partials  # type: ignore[union-attr]
     found = ((parent, formulas[argnum]) for argnum, parent in zip(argnums, parents, strict=True))
-    return tuple((parent, formula) for parent, formula in found if formula is not None)
+    return tuple(Term(parent, formula) for parent, formula in found if formula is not None)
 
 
 def _becomes_complex(tape: Tape, parent: int, value: Any) -> bool:

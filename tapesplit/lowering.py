@@ -20,14 +20,13 @@ from tapesplit.elements import Elements, number_elements
 from tapesplit.facts import TapeFacts, calls_by_kind, coded, equal_rows
 from tapesplit.gathering import gather_only_what_is_read
 from tapesplit.merging import MergedCalls, merge_calls, shape_of
+from tapesplit.preaccumulation import Member, Term, preaccumulate
 from tapesplit.rules import local_structure
 from tapesplit.scalar_sweep import (
     Coefficients,
     Operand,
     Recipe,
     ScalarSweep,
-    Term,
-    derivatives_of,
 )
 from tapesplit.structure import Structure, call_key
 from tapesplit.tape import Tape
@@ -58,7 +57,7 @@ class _Calls:
 
     edges: tuple[_Edges, ...]
     numbers: dict[int, float]
-    terms: tuple[Term, ...] = ()
+    members: tuple[Member, ...] = ()
     result: int = 0
     reads: tuple[IntArray, ...] = ()
 
@@ -137,8 +136,11 @@ class _Lowering:
             for entries in calls.inputs.T
         ]
         reads = _Reads(self, calls, inputs, shape)
-        terms = tuple(self._terms(calls, reads.number))
-        derivatives = derivatives_of(result, terms, lambda _: np.nan)
+        members = tuple(
+            Member(number, tuple(self._terms(calls, number, reads.number)))
+            for number in range(result, -1, -1)
+        )
+        derivatives = preaccumulate(result, members, lambda *_: np.nan)
         numbers = {target: value for target, value in derivatives.items() if not np.isnan(value)}
         given = [number for number in range(len(inputs)) if -1 - number in derivatives]
         unknown = self.elements.unknown
@@ -156,22 +158,19 @@ class _Lowering:
                 ranks = np.broadcast_to(rank, rows.shape)[used]
                 edges.append(_Edges(-1 - number, rows[used], columns[used], ranks, used))
                 rank = rank + used
-        return _Calls(tuple(edges), numbers, terms, result, tuple(reads.indices))
+        return _Calls(tuple(edges), numbers, members, result, tuple(reads.indices))
 
-    def _terms(self, calls: MergedCalls, read: Callable[[int, int], int]) -> Iterator[Term]:
-        """List the partial derivatives of merged operations, those of the last member first."""
-        for member in reversed(range(calls.members.shape[1])):
-            kind = self.facts.kinds[self.facts.kind[calls.members[0, member]]]
-            for argnum, target in zip(kind.argnums, calls.operands[member], strict=True):
-                partial = kind.rule.partials[argnum]
-                if partial is None:
-                    continue
-                if not callable(partial):
-                    yield Term(member, target, float(partial), ())
-                    continue
+    def _terms(self, calls: MergedCalls, member: int, read: Callable[[int, int], int]) -> Iterator[Term]:
+        """List the partial derivatives of a member, with what their formulas read."""
+        kind = self.facts.kinds[self.facts.kind[calls.members[0, member]]]
+        for argnum, target in zip(kind.argnums, calls.operands[member], strict=True):
+            partial = kind.rule.partials[argnum]
+            if callable(partial):
                 named = _operands_read(partial, kind.arity + 1)
                 operands = (read(member, i - 1) if i in named else None for i in range(kind.arity + 1))
-                yield Term(member, target, partial, tuple(operands))
+                yield Term(target, partial, tuple(operands))
+            elif partial is not None:
+                yield Term(target, partial)
 
     def other(self, entries: IntArray, position: int | None) -> tuple[IntArray, tuple[int, ...]]:
         """Give numbers to a constant argument of many calls, or to a result inside of them."""
@@ -219,11 +218,11 @@ class _Lowering:
             other = int(local.factor)
             if other not in starts:
                 starts[other], _ = self.other(members, other)
-            terms.append(Term(0, target, _itself, (len(reads),)))
+            terms.append(Term(target, _itself, (len(reads),)))
             reads.append(starts[other][:, None] + local.positions)
         if not all((edges.columns >= 0).all() for edges in found):
             found = _without_constants(found)
-        return _Calls(tuple(found), numbers, tuple(terms), 0, tuple(reads))
+        return _Calls(tuple(found), numbers, (Member(0, tuple(terms)),), 0, tuple(reads))
 
 
 @dataclass(slots=True)
@@ -322,7 +321,7 @@ def _lay_out(
             else:
                 coefficients.append(Coefficients(edge.target, here, edge.used))
         if coefficients:
-            recipes.append(Recipe(like.terms, like.result, like.reads, tuple(coefficients)))
+            recipes.append(Recipe(like.members, like.result, like.reads, tuple(coefficients)))
     if adjoint_mode:
         np.subtract(count - 1, indices, out=indices)
     return recipes, indptr, indices, template

@@ -6,7 +6,7 @@ Every element that the chunk's operations compute is an unknown, every local par
 partials of all like calls at once, and substitutes.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
@@ -14,26 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tapesplit.chunks import Chunk
+from tapesplit.preaccumulation import Member, Term, preaccumulate
 from tapesplit.tape import Tape
 from tapesplit.triangular import substitute, substitute_transposed
 from tapesplit.workspace import Workspace
 
-__all__ = ["Coefficients", "Operand", "Recipe", "ScalarSweep", "Term", "ValueTable", "derivatives_of"]
+__all__ = ["Coefficients", "Operand", "Recipe", "ScalarSweep", "ValueTable"]
 
 IntArray = NDArray[np.integer[Any]]
-
-
-class Term(NamedTuple):
-    """One partial derivative of a merged operation: by which member or input, of which member.
-
-    ``operands`` say which of the numbers that are read the formula ``partial(ans, *args)`` takes; one that it
-    does not name is None.
-    """
-
-    member: int
-    target: int
-    partial: Callable[..., Any] | float
-    operands: tuple[int | None, ...]
 
 
 class Coefficients(NamedTuple):
@@ -50,8 +38,8 @@ class Recipe:
 
     Parameters
     ----------
-    terms
-        Partial derivatives, those of the last member first.
+    members
+        What is merged, the last operation first; the operands of their terms number what is read.
     result
         Number of the last member.
     reads
@@ -60,7 +48,7 @@ class Recipe:
         Where the products of the partial derivatives are stored.
     """
 
-    terms: tuple[Term, ...]
+    members: tuple[Member, ...]
     result: int
     reads: tuple[IntArray, ...]
     coefficients: tuple[Coefficients, ...]
@@ -69,44 +57,15 @@ class Recipe:
         """Evaluate the coefficients where the values of one tape are gathered."""
         read = [values[index] for index in self.reads]
 
-        def evaluate(term: Term) -> Any:
+        def evaluate(_: int, term: Term) -> Any:
             return term.partial(*[None if i is None else read[i] for i in term.operands])  # type: ignore[operator]
 
-        derivatives = derivatives_of(self.result, self.terms, evaluate)
+        derivatives = preaccumulate(self.result, self.members, evaluate)
         for target, places, used in self.coefficients:
             derivative = derivatives[target]
             coefficients[places] = (
                 derivative if used is None else np.broadcast_to(derivative, used.shape)[used]
             )
-
-
-def derivatives_of(result: int, terms: Sequence[Term], evaluate: Callable[[Term], Any]) -> dict[int, Any]:
-    """Multiply partial derivatives out from the result of a merged operation to its inputs.
-
-    Parameters
-    ----------
-    result
-        Number of the last member.
-    terms
-        Partial derivatives, those of the last member first.
-    evaluate
-        Returns the value of a term whose partial derivative is a formula.
-
-    Returns
-    -------
-    dict
-        Derivative by each input, under its number.
-    """
-    derivatives: dict[int, Any] = {result: 1.0}
-    for term in terms:
-        weight = derivatives.get(term.member)
-        if weight is None:  # the result does not depend on this member
-            continue
-        partial = evaluate(term) if callable(term.partial) else term.partial
-        product = partial if isinstance(weight, float) and weight == 1.0 else weight * partial
-        known = derivatives.get(term.target)
-        derivatives[term.target] = product if known is None else known + product
-    return derivatives
 
 
 @dataclass(frozen=True, slots=True, eq=False)

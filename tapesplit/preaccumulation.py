@@ -1,0 +1,69 @@
+"""Local preaccumulation: the derivatives of merged elementwise operations by what they read from outside.
+
+The partial derivatives are multiplied out backwards with one direction (Griewank & Walther 2008, Ch. 10).
+"""
+
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
+
+__all__ = ["Member", "Term", "preaccumulate"]
+
+
+class Term(NamedTuple):
+    """One partial derivative of an operation, by another member or an input of the merged operation.
+
+    It is a number or a formula ``partial(ans, *args)``. ``operands`` say where the formula finds what it
+    takes, unless that is on the tape; one that it does not name is None.
+    """
+
+    target: int
+    partial: Callable[..., Any] | int
+    operands: tuple[int | None, ...] = ()
+
+
+class Member(NamedTuple):
+    """One of the operations that are merged, with its partial derivatives."""
+
+    number: int
+    terms: tuple[Term, ...]
+
+
+def preaccumulate(
+    result: int, members: Iterable[Member], evaluate: Callable[[int, Term], Any]
+) -> dict[int, Any]:
+    """Return the derivatives of the result of a merged operation by each of its inputs.
+
+    Parameters
+    ----------
+    result
+        Number of the last member.
+    members
+        All members, the last one first.
+    evaluate
+        ``evaluate(number, term)`` returns the value of a formula of a member.
+
+    Returns
+    -------
+    dict
+        Derivative by each input, under its number.
+    """
+    weights: dict[int, Any] = {result: 1}
+    for number, terms in members:
+        weight = weights.pop(number, None)
+        if weight is None:  # the result does not depend on this member
+            continue
+        for term in terms:
+            partial = evaluate(number, term) if callable(term.partial) else term.partial
+            product = _product(weight, partial)
+            known = weights.get(term.target)
+            weights[term.target] = product if known is None else known + product
+    return weights
+
+
+def _product(weight: Any, partial: Any) -> Any:
+    """Multiply derivatives; the number 1 costs nothing."""
+    if isinstance(partial, int) and partial == 1:
+        return weight
+    if isinstance(weight, int) and weight == 1:
+        return partial
+    return weight * partial
