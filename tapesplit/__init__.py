@@ -3,6 +3,7 @@
 from tapesplit.check import check_jacobian, check_vector_rule
 from tapesplit.execute import Callback, TaskRecord, execute
 from tapesplit.jacobian import JacobianFunction, parallel_jacobian
+from tapesplit.memory import keep_freed_memory
 from tapesplit.plan import JacobianPlan
 from tapesplit.plan_cache import CacheInfo
 from tapesplit.progress import progress_bar
@@ -33,3 +34,5 @@ __all__ = [
     "progress_bar",
     "record",
 ]
+
+keep_freed_memory()

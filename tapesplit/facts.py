@@ -19,7 +19,7 @@ from tapesplit.rules import (
     count_edges,
     find_rule,
     has_local_structure,
-    local_structure,
+    is_local,
 )
 from tapesplit.structure import Structure, call_key, is_shape, real_constants
 from tapesplit.tape import Tape, TapeEntry
@@ -182,14 +182,14 @@ def _edges_and_form(entry: TapeEntry) -> tuple[int, bool]:
     if entry.primitive is None:
         return 0, False
     edges = count_edges(entry.primitive, entry.value, entry.args, entry.argnums, entry.kwargs)
-    if edges > _LOCAL_EDGES or not has_local_structure(entry.primitive):
+    if edges > _LOCAL_EDGES or not is_local(entry):
         return edges, False
     real = all(
         np.asarray(arg).dtype.kind in "fiub"
         for arg in entry.args
         if isinstance(arg, (np.ndarray, float, complex))
     )
-    return edges, real and all(local_structure(entry, argnum) is not None for argnum in entry.argnums)
+    return edges, real
 
 
 def _is_double(form: Any) -> bool:

@@ -12,7 +12,16 @@ import networkx as nx
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["UNBOUNDED", "TapeGraph", "follow", "frontier", "frontier_widths", "tape_ranks", "to_networkx"]
+__all__ = [
+    "UNBOUNDED",
+    "TapeGraph",
+    "follow",
+    "frontier",
+    "frontier_widths",
+    "on_frontier",
+    "tape_ranks",
+    "to_networkx",
+]
 
 IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
@@ -198,10 +207,15 @@ def frontier(graph: TapeGraph, lower: BoolArray) -> IntArray:
     array of int
         Vertex numbers, increasing: members with a child outside the set, and outputs in the set.
     """
-    alive = np.zeros(graph.size, dtype=np.bool_)
-    alive[graph.parent[~lower[graph.child]]] = True
-    alive[list(graph.outputs)] = True
-    return np.flatnonzero(alive & lower)
+    return np.flatnonzero(on_frontier(graph, lower))
+
+
+def on_frontier(graph: TapeGraph, lower: BoolArray) -> BoolArray:
+    """Return for each vertex whether it is on the frontier of a lower set, see `frontier`."""
+    read = np.zeros(graph.size, dtype=np.bool_)
+    read[graph.parent[~lower[graph.child]]] = True
+    read[list(graph.outputs)] = True
+    return read & lower
 
 
 def follow(step: NDArray[Any]) -> NDArray[Any]:

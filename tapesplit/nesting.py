@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from tapesplit.graph import UNBOUNDED, BoolArray, IntArray, TapeGraph, frontier
+from tapesplit.graph import UNBOUNDED, BoolArray, IntArray, TapeGraph, on_frontier
 
 __all__ = ["CutFamily", "choose_nested", "cut_family", "spread_nested"]
 
@@ -63,11 +63,11 @@ def cut_family(graph: TapeGraph, members: Iterable[BoolArray]) -> CutFamily:
     distinct = list({lower.tobytes(): lower for lower in members}.values())
     distinct.sort(key=np.count_nonzero)
     capacities = graph.capacities
-    widths = np.array([capacities[frontier(graph, lower)].sum() for lower in distinct])
+    widths = np.array([on_frontier(graph, lower) @ capacities for lower in distinct])
     widths[[0, -1]] = graph.input_width, graph.output_width
     fit = np.flatnonzero((widths > 0) & (widths < UNBOUNDED))
     kept = np.array(distinct)[fit]
-    edges = np.array([graph.edges[lower].sum() for lower in kept])
+    edges = np.array([lower @ graph.edges for lower in kept])
     return CutFamily(kept, widths[fit], edges, _nested(kept))
 
 
@@ -158,16 +158,16 @@ class _Recurrence:
         cost, spent, width = self.cost, self.spent, self.width
         pairs, between = len(width) - step, step - 1
         row, item = cost.strides
-        shape, diagonal, crossing = (pairs, between), (row + item, item), (row + item, row)
-        left, before = (np.ndarray(shape, float, t, item, diagonal) for t in (cost, spent))
+        shape, along, crossing = (pairs, between), (row + item, item), (row + item, row)
+        left, before = (np.ndarray(shape, float, t, item, along) for t in (cost, spent))
         right, after = (np.ndarray(shape, float, t, row + step * item, crossing) for t in (cost, spent))
         middle = np.ndarray(shape, float, width, item, (item, item))
         n, m = width[:pairs, None], width[step:, None]
         multiplied = left + right + n * m * middle
         eliminated = np.minimum(left + n * after, right + m * before)
-        best = np.minimum(multiplied, eliminated).min(axis=1)
-        first = np.arange(pairs)
-        cost[first, first + step] = np.minimum(cost[first, first + step], best)
+        best = np.minimum.reduce(np.minimum(multiplied, eliminated), axis=1)
+        diagonal = np.ndarray(pairs, float, cost, step * item, row + item)
+        np.minimum(diagonal, best, out=diagonal)
 
     def splits(self, i: int, j: int) -> list[int]:
         """Return the candidates that the best chain from i to j is cut at."""
@@ -203,9 +203,9 @@ class _Recurrence:
 
 def _nested(members: BoolArray) -> BoolArray:
     """Return which candidates are proper subsets of which later ones."""
-    size = len(members)
-    packed = np.packbits(members, axis=1)
-    packed = np.pad(packed, ((0, 0), (0, -packed.shape[1] % 8))).view(np.uint64)
+    size, vertices = members.shape
+    packed = np.zeros((size, -(-vertices // 64)), dtype=np.uint64)
+    packed.view(np.uint8)[:, : -(-vertices // 8)] = np.packbits(members, axis=1)
     result = np.zeros((size, size), dtype=np.bool_)
     for i in range(size):
         result[i, i + 1 :] = ~(packed[i] & ~packed[i + 1 :]).any(axis=1)

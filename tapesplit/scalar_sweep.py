@@ -7,7 +7,7 @@ partials of all like calls at once, and substitutes.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -17,7 +17,6 @@ from tapesplit.chunks import Chunk
 from tapesplit.preaccumulation import Member, Term, preaccumulate
 from tapesplit.tape import Tape
 from tapesplit.triangular import substitute, substitute_transposed
-from tapesplit.workspace import Workspace
 
 __all__ = ["Coefficients", "Operand", "Recipe", "ScalarSweep", "ValueTable"]
 
@@ -134,8 +133,6 @@ class ScalarSweep:
         Unknown of each element of the values that are seeded, and of those that are read; -1 for constants.
     distinct_seeds
         Whether no unknown is seeded twice and none is a constant.
-    workspace
-        Memory of its runs.
     """
 
     chunk: Chunk
@@ -148,7 +145,6 @@ class ScalarSweep:
     seeds: IntArray
     results: IntArray
     distinct_seeds: bool
-    workspace: Workspace = field(default_factory=Workspace)
 
     @property
     def bytes_per_direction(self) -> int:
@@ -177,16 +173,15 @@ class ScalarSweep:
         unknowns, block = len(self.indptr) - 1, self._block(count)
         solve = substitute_transposed if self.adjoint_mode else substitute
         result = np.empty((self.results.size, count))
-        with self.workspace.lent(unknowns * block + self.template.size) as memory:
-            system, coefficients = memory[: unknowns * block], memory[unknowns * block :]
-            self.fill(tape, coefficients)
-            for start in range(0, count, max(block, 1)):
-                stop = min(start + block, count)
-                Y = system[: unknowns * (stop - start)].reshape(unknowns, stop - start)
-                Y[:] = 0.0
-                self._seed(Y, columns, start, stop)
-                solve(self.indptr, self.indices, coefficients, Y)
-                result[:, start:stop] = Y[self.results]
+        coefficients = self.coefficients(tape)
+        system = np.empty(unknowns * block)
+        for start in range(0, count, max(block, 1)):
+            stop = min(start + block, count)
+            Y = system[: unknowns * (stop - start)].reshape(unknowns, stop - start)
+            Y[:] = 0.0
+            self._seed(Y, columns, start, stop)
+            solve(self.indptr, self.indices, coefficients, Y)
+            result[:, start:stop] = Y[self.results]
         if self.results.size and self.results.min() < 0:
             result[self.results < 0] = 0.0
         return result
@@ -207,9 +202,10 @@ class ScalarSweep:
         else:
             Y[self.seeds] = columns[:, start:stop]
 
-    def fill(self, tape: Tape, coefficients: np.ndarray) -> None:
+    def coefficients(self, tape: Tape) -> np.ndarray:
         """Evaluate the coefficients for the values of one tape."""
         values = self.values.gather(tape)
-        coefficients[:] = self.template
+        coefficients = self.template.copy()
         for recipe in self.recipes:
             recipe.write(values, coefficients)
+        return coefficients

@@ -5,8 +5,6 @@ from functools import partial
 from typing import Final, Literal
 
 import numpy as np
-from scipy.sparse import csr_array
-from scipy.sparse.csgraph import breadth_first_order
 
 from tapesplit.candidates import (
     candidate_prefixes,
@@ -134,16 +132,14 @@ def _is_wide(graph: TapeGraph, width: float) -> bool:
 def _has_wide_path(graph: TapeGraph, width: float) -> bool:
     """Return whether some path leads from input to output through values of at least this width only."""
     wide = graph.capacities >= width
+    if wide.all():
+        return True
     arcs = wide[graph.parent] & wide[graph.child]
-    if not arcs.any():
-        return False
-    ones = np.ones(np.count_nonzero(arcs), dtype=np.int8)
-    matrix = csr_array((ones, (graph.parent[arcs], graph.child[arcs])), shape=(graph.size, graph.size))
-    reached = np.zeros(graph.size, dtype=np.bool_)
-    for vertex in graph.inputs:
-        if wide[vertex]:
-            reached[breadth_first_order(matrix, vertex, return_predecessors=False)] = True
-    return bool(reached[list(graph.outputs)].any())
+    reached = set(graph.inputs)
+    for child, parent in zip(graph.child[arcs].tolist(), graph.parent[arcs].tolist(), strict=True):
+        if parent in reached:  # arcs stand in the order of their ends
+            reached.add(child)
+    return any(wide[vertex] and vertex in reached for vertex in graph.outputs)
 
 
 def _global_cut(graph: TapeGraph, enough: float) -> MinimumCut:

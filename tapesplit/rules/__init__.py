@@ -11,7 +11,7 @@ from tapesplit.rules import (  # noqa: F401 (importing these modules registers t
     products,
     reductions,
 )
-from tapesplit.rules.local import LocalStructure, has_local_structure, local_matrix, local_structure
+from tapesplit.rules.local import LocalStructure, has_local_structure, is_local, local_matrix, local_structure
 from tapesplit.rules.loop import loop_adjoint, loop_tangent
 from tapesplit.rules.moves import IndexMap, getitem, index_map, joint_index_map
 from tapesplit.rules.registry import (
@@ -45,6 +45,7 @@ __all__ = [
     "has_local_structure",
     "index_map",
     "is_elementwise_call",
+    "is_local",
     "joint_index_map",
     "local_matrix",
     "local_structure",

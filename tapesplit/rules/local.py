@@ -7,7 +7,7 @@ they can be part of a scalar sweep.
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import prod
-from typing import Any
+from typing import Any, NamedTuple
 
 import autograd.numpy as anp
 import numpy as np
@@ -17,7 +17,7 @@ from tapesplit.rules.axes import positive
 from tapesplit.rules.products import Labels, dot_labels, inner_labels, tensordot_labels
 from tapesplit.tape import TapeEntry
 
-__all__ = ["LocalStructure", "has_local_structure", "local_matrix", "local_structure"]
+__all__ = ["LocalStructure", "has_local_structure", "is_local", "local_matrix", "local_structure"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -48,10 +48,21 @@ def has_local_structure(primitive: Any) -> bool:
     return primitive in _structures
 
 
+def is_local(entry: TapeEntry) -> bool:
+    """Tell whether a call has a local structure; much cheaper than that structure."""
+    return has_local_structure(entry.primitive) and _described(entry) is not None
+
+
 def local_structure(entry: TapeEntry, argnum: int) -> LocalStructure | None:
     """Return the local structure of a call by one argument; None for forms that have none here."""
+    description = _described(entry)
+    return None if description is None else _structures[entry.primitive].build(argnum, *description)
+
+
+def _described(entry: TapeEntry) -> tuple[Any, ...] | None:
+    """Return what a local structure is built from; None for forms that have none."""
     try:
-        return _structures[entry.primitive](argnum, *entry.args, **entry.kwargs)
+        return _structures[entry.primitive].describe(*entry.args, **entry.kwargs)
     except TypeError:  # a keyword that the structure does not know
         return None
 
@@ -66,12 +77,20 @@ def local_matrix(entry: TapeEntry, argnum: int) -> np.ndarray | None:
     return other if argnum == 1 else np.transpose(other)
 
 
-def _reduction(factor: Callable[[int], float]) -> Callable[..., LocalStructure]:
+class _Structure(NamedTuple):
+    """How local structures of a primitive come about: a description of the call, and the structure of it."""
+
+    describe: Callable[..., tuple[Any, ...]]
+    build: Callable[..., LocalStructure]
+
+
+def _reduction(factor: Callable[[int], float]) -> _Structure:
     """Make the structure of a sum with equal weights."""
 
-    def structure(argnum: int, x: Any, axis: Any = None, *, keepdims: Any = False) -> LocalStructure:
-        shape = np.shape(x)
-        reduced = positive(axis, len(shape))
+    def describe(x: Any, axis: Any = None, *, keepdims: Any = False) -> tuple[Any, ...]:
+        return np.shape(x), positive(axis, np.ndim(x))
+
+    def build(argnum: int, shape: tuple[int, ...], reduced: tuple[int, ...]) -> LocalStructure:
         results = np.arange(prod(n for a, n in enumerate(shape) if a not in reduced))
         columns = np.arange(prod(shape))
         rows = np.broadcast_to(
@@ -83,22 +102,27 @@ def _reduction(factor: Callable[[int], float]) -> Callable[..., LocalStructure]:
         rank[order] = np.arange(rows.size) % max(count, 1)
         return LocalStructure(rows, columns, rank, factor(count))
 
-    return structure
+    return _Structure(describe, build)
 
 
-def _contraction(labels: Callable[..., tuple[Labels, Labels, Labels]]) -> Callable[..., LocalStructure]:
+def _contraction(labels: Callable[..., tuple[Labels, Labels, Labels]]) -> _Structure:
     """Make the structure of a contraction: one edge for each product of two elements."""
 
-    def structure(argnum: int, x: Any, y: Any, *rest: Any, **kwargs: Any) -> LocalStructure:
+    def describe(x: Any, y: Any, *rest: Any, **kwargs: Any) -> tuple[Any, ...]:
         of_x, of_y, of_ans = labels(x, y, *rest, **kwargs)
         sizes = dict(zip((*of_x, *of_y), (*np.shape(x), *np.shape(y)), strict=True))
+        return of_x, of_y, of_ans, sizes
+
+    def build(
+        argnum: int, of_x: Labels, of_y: Labels, of_ans: Labels, sizes: dict[int, int]
+    ) -> LocalStructure:
         grid = [*of_ans, *(label for label in sizes if label not in of_ans)]
         rows, left, right = (_positions(axes, grid, sizes) for axes in (of_ans, of_x, of_y))
         rank = np.arange(rows.size) % prod(sizes[label] for label in grid[len(of_ans) :])
         columns, others = (left, right) if argnum == 0 else (right, left)
         return LocalStructure(rows, columns, rank, 1 - argnum, others)
 
-    return structure
+    return _Structure(describe, build)
 
 
 def _positions(axes: Labels, grid: Labels, sizes: dict[int, int]) -> np.ndarray:
@@ -118,7 +142,7 @@ def _matmul_labels(a: Any, b: Any) -> tuple[Labels, Labels, Labels]:
     return dot_labels(np.ndim(a), np.ndim(b))
 
 
-_structures: dict[Any, Callable[..., LocalStructure]] = {
+_structures: dict[Any, _Structure] = {
     anp.sum: _reduction(lambda count: 1.0),
     _primitive_mean: _reduction(lambda count: 1.0 / count),
     anp.matmul: _contraction(_matmul_labels),
