@@ -162,12 +162,19 @@ def _codes(tape: Tape, facts: TapeFacts, members: IntArray, operands: IntArray) 
     count = 0
     for kind, calls, parents in calls_by_kind(facts, members):
         constant = [at for at in range(kind.arity) if at not in kind.argnums]
-        shapes = [coded(shape_of(tape.entries[i][3][at]) for i in calls.tolist())[1] for at in constant]
+        shapes = [_shape_codes([tape.entries[i][3][at] for i in calls.tolist()]) for at in constant]
         columns = [facts.form[calls], *facts.form[parents].T, *shapes, *operands[place[calls]].T]
         for here in equal_rows(*columns):
             code[place[calls[here]]] = count
             count += 1
     return code
+
+
+def _shape_codes(constants: list[Any]) -> IntArray:
+    """Give constant arguments of equal shape the same number."""
+    if set(map(type, constants)) == {float}:
+        return np.zeros(len(constants), dtype=np.int64)
+    return coded(map(shape_of, constants))[1]
 
 
 def shape_of(constant: Any) -> tuple[int, ...]:
