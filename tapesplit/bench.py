@@ -82,6 +82,7 @@ def compare(
     0.0
     """
     ours = parallel_jacobian(fun, tuple(range(len(args))), machines=machines)
+    ours.cache_clear()  # the first call shall plan
     first, jacobians = _timed(lambda: ours(*args))
     oracles = [autograd.jacobian(fun, position) for position in range(len(args))]
     slowest, expected = _timed(lambda: [oracle(*args) for oracle in oracles])

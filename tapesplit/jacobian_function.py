@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import autograd
 import numpy as np
@@ -15,17 +15,27 @@ import numpy as np
 from tapesplit.dtypes import in_dtype, result_dtypes
 from tapesplit.errors import NestedTraceError, NothingToPlanError, OutputTypeError
 from tapesplit.execute import Callback, carry_out
-from tapesplit.plan import JacobianPlan
+from tapesplit.plan import JacobianPlan, LastRun
 from tapesplit.plan_cache import CacheInfo, PlanCache
 from tapesplit.planning import make_plan
 from tapesplit.record import own_values, record, record_with_lines
-from tapesplit.structure import structure_of
+from tapesplit.shared_plans import forget_shared_plans, share_plan, shared_plan
+from tapesplit.structure import Structure, structure_of
 from tapesplit.tape import Tape
 from tapesplit.threads import single_threaded_blas
 from tapesplit.tracing import tracing_lock
 from tapesplit.validation import check_input, check_output, positions
 
 __all__ = ["JacobianFunction", "Options"]
+
+
+class _PlanOptions(NamedTuple):
+    """What `make_plan` is asked for."""
+
+    machines: int
+    force_machines: bool
+    method: str
+    cost: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +51,12 @@ class Options:
     executor: Executor | None
     callback: Callback | None
 
+    @property
+    def for_plans(self) -> "_PlanOptions":
+        """What of them a plan depends on."""
+        forced = self.executor is not None
+        return _PlanOptions(self.machines or _usable_cores(), forced, self.method, self.cost)
+
     def packed(self, jacobians: Sequence[Any]) -> Any:
         """Return one Jacobian for an integer argnum, a tuple of them for a sequence."""
         return tuple(jacobians) if isinstance(self.argnum, Sequence) else jacobians[0]
@@ -50,8 +66,9 @@ class JacobianFunction:
     """A function that returns the Jacobian of another; made by `parallel_jacobian`.
 
     Safe to call from several threads; the recordings of all threads take turns, the rest runs at the same
-    time. Plans are kept for the last eight structures of the tape. As an attribute of a class it binds to
-    instances as functions do; then ``argnum`` counts ``self``.
+    time. Plans are kept for the last eight structures of the tape, and functions made anew from the same code
+    take them over. As an attribute of a class it binds to instances as functions do; then ``argnum`` counts
+    ``self``.
 
     Examples
     --------
@@ -241,8 +258,9 @@ class JacobianFunction:
         return self._plans.info()
 
     def cache_clear(self) -> None:
-        """Forget all plans."""
+        """Forget all plans, also those of functions with the same code."""
         self._plans.clear()
+        forget_shared_plans(self._fun)
 
     def __get__(self, instance: Any, owner: type | None = None) -> "JacobianFunction":
         """Bind to an instance as functions do; the plans are shared."""
@@ -274,17 +292,17 @@ class JacobianFunction:
 
     def _plan_for(self, tape: Tape) -> JacobianPlan:
         """Find the plan for the structure of a tape, or make one."""
-        return self._plans.plan_for(
-            tape,
-            lambda structure: make_plan(
-                tape,
-                structure,
-                machines=self._options.machines or _usable_cores(),
-                force_machines=self._options.executor is not None,
-                method=self._options.method,
-                cost=self._options.cost,
-            ),
-        )
+        return self._plans.plan_for(tape, functools.partial(self._made, tape))
+
+    def _made(self, tape: Tape, structure: Structure) -> JacobianPlan:
+        """Make a plan, or take over that of a function with the same code."""
+        asked = self._options.for_plans
+        known = shared_plan(self._fun, asked, structure)
+        if known is not None:
+            return replace(known, name=tape.name, last_run=LastRun())
+        plan = make_plan(tape, structure, **asked._asdict())
+        share_plan(self._fun, asked, plan)
+        return plan
 
     def _shaped(self, tape: Tape, matrix: np.ndarray, dtypes: tuple[np.dtype, ...]) -> Any:
         """Split the columns among the inputs and give each Jacobian its shape and type."""

@@ -21,7 +21,7 @@ class CacheInfo(NamedTuple):
     hits
         Times that a plan was reused; asking for the plan counts.
     misses
-        Times that a plan had to be made.
+        Times that a plan had to be made, or taken over from another function with the same code.
     currsize, maxsize
         Plans that are kept, and how many at most.
     last_miss

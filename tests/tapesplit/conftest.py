@@ -7,7 +7,13 @@ import pytest
 from autograd.numpy.numpy_boxes import ArrayBox
 from autograd.tracer import box_type_mappings, trace_stack
 
+from tapesplit import shared_plans
 from tapesplit.tracing import holds_tracing_lock
+
+
+@pytest.fixture(autouse=True)
+def _no_plans_of_other_tests(monkeypatch):
+    monkeypatch.setattr(shared_plans, "_shared", ())
 
 
 @pytest.fixture(autouse=True)

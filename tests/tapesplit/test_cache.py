@@ -308,3 +308,72 @@ def test_plans_hold_no_values():
     del x
     gc.collect()
     assert reference() is None
+
+
+def made_anew(power=2.0, **options):
+    """Return a Jacobian function whose code is always the same."""
+    return parallel_jacobian(lambda x: np.sin(x**power) * np.sum(x), **options)
+
+
+def test_a_function_made_anew_from_the_same_code_takes_over_the_plan():
+    first = made_anew()
+    plan = first.plan(X)
+    first(X)
+    again = made_anew(3.0)
+    assert again.plan(X).sweeps is plan.sweeps
+    assert_right(again, lambda x: np.sin(x**3.0) * np.sum(x), X)
+    assert again.cache_info()[:2] == (1, 1)
+    assert again.cache_info().last_miss == "first call"
+
+
+@pytest.mark.parametrize("options", [{"method": "tangent"}, {"cost": "fma"}, {"machines": 3}])
+def test_plans_for_other_options_are_not_taken_over(options):
+    plan = made_anew(machines=2).plan(X)
+    assert made_anew(**{"machines": 2} | options).plan(X).sweeps is not plan.sweeps
+
+
+def test_neither_are_those_of_other_code_shapes_or_functions_that_forgot_them():
+    plan = made_anew().plan(X)
+    assert parallel_jacobian(lambda x: np.sin(x**2.0) * np.sum(x)).plan(X).sweeps is not plan.sweeps
+    assert made_anew().plan(X[:3]).sweeps is not plan.sweeps
+    made_anew().cache_clear()
+    assert made_anew().plan(X).sweeps is not plan.sweeps
+
+
+def test_a_plan_that_is_taken_over_has_its_own_times():
+    first = made_anew()
+    first(X)
+    again = made_anew()
+    assert not again.plan(X).last_run.records
+    assert first.plan(X).last_run.records
+
+
+def test_a_new_rule_makes_a_new_plan():
+    @primitive
+    def cube(x):
+        return x**3
+
+    defvjp(cube, lambda ans, x: lambda g: g * 3 * x**2)
+
+    def jac():
+        return parallel_jacobian(cube)
+
+    plan = jac().plan(X)
+    defvector(cube, lambda ans, x: 3 * x**2)
+    assert jac().plan(X).sweeps is not plan.sweeps
+    assert_right(jac(), cube, X)
+
+
+def test_few_plans_are_shared():
+    plans = [made_anew().plan(onp.ones(size)) for size in range(1, 21)]
+    kept = [made_anew().plan(onp.ones(size)).sweeps is plans[size - 1].sweeps for size in range(20, 4, -1)]
+    assert all(kept)
+    assert made_anew().plan(onp.ones(1)).sweeps is not plans[0].sweeps
+
+
+def test_functions_without_code_of_their_own_share_nothing():
+    class Twice:
+        def __call__(self, x):
+            return 2.0 * x
+
+    assert parallel_jacobian(Twice()).plan(X).sweeps is not parallel_jacobian(Twice()).plan(X).sweeps
