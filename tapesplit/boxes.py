@@ -7,8 +7,7 @@ indexing directly and leaves everything else, and every mixed or nested case, to
 
 import functools
 import operator
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any, Final
 
 import autograd.numpy as anp
@@ -18,7 +17,7 @@ from autograd.numpy.numpy_boxes import ArrayBox
 from autograd.numpy.numpy_wrapper import array_from_args, concatenate_args
 from autograd.tracer import Box, Node, box_type_mappings, notrace_primitives
 
-__all__ = ["TapeBox", "TapeNode", "boxes_in_place"]
+__all__ = ["BoxesInPlace", "TapeBox", "TapeNode"]
 
 
 class TapeNode(Node):
@@ -124,6 +123,7 @@ def _recorded(
     parents: tuple[int, ...],
     args: tuple[Any, ...],
     value: Any,
+    kwargs: dict[str, Any] = _NO_KEYWORDS,
 ) -> Any:
     """Append one operation to the tape of a box and return the box of its result."""
     entries = box._entries
@@ -132,7 +132,7 @@ def _recorded(
     result._trace = box._trace
     result._entries = entries
     result._index = len(entries)
-    entries.append((primitive, argnums, parents, args, _NO_KEYWORDS, value))
+    entries.append((primitive, argnums, parents, args, kwargs, value))
     return result
 
 
@@ -219,6 +219,19 @@ def _unary(primitive: Any, ufunc: Any) -> Callable[..., Any]:
     return functools.wraps(primitive)(function)
 
 
+def _of_first(primitive: Any, function: Any) -> Callable[..., Any]:
+    """Make a function that records calls directly whose first argument alone is one of our boxes."""
+
+    def direct(x: Any, *args: Any, **kwargs: Any) -> Any:
+        if type(x) is TapeBox and x._entries is not None and Box.types.isdisjoint(map(type, args)):
+            value = function(x._value, *args, **kwargs)
+            if type(value) in _OUR_BOXES:
+                return _recorded(x, primitive, _FIRST, (x._index,), (x._value, *args), value, kwargs)
+        return primitive(x, *args, **kwargs)
+
+    return functools.wraps(primitive)(direct)
+
+
 def _roll(x: Any, shift: Any, axis: Any = None) -> Any:
     """Record ``np.roll`` of a short vector; one look-up is many times cheaper than NumPy's general roll."""
     if type(x) is TapeBox and x._entries is not None and axis is None and type(shift) is int:
@@ -301,31 +314,45 @@ _DIRECT_FUNCTIONS = {
     name: _unary(getattr(anp, name), getattr(np, name))
     for name in ("sin", "cos", "tan", "tanh", "exp", "log", "sqrt", "square", "sinh", "cosh", "arctan")
 } | {
+    name: _of_first(getattr(anp, name), getattr(np, name))
+    for name in ("sum", "reshape", "ravel", "transpose", "cumsum", "max", "min", "prod")
+} | {
     "roll": functools.wraps(anp.roll)(_roll),
     "concatenate": functools.wraps(anp.concatenate)(_concatenate),
     "array": functools.wraps(anp.array)(_array),
 }
 _GENERAL_FUNCTIONS = {name: getattr(anp, name) for name in _DIRECT_FUNCTIONS}
+_namespace = vars(anp)
 _OUR_BOXES = dict.fromkeys(_BOXED_HERE, _box)
 _THEIR_BOXES = dict.fromkeys(_BOXED_HERE, ArrayBox)
 
 
-@contextmanager
-def boxes_in_place() -> Iterator[None]:
-    """Let autograd make our boxes, and let autograd.numpy hold the functions that record directly.
+class BoxesInPlace:
+    """While entered, autograd makes our boxes, and autograd.numpy holds the functions that record directly.
 
     They cost a third of its own. A function that somebody else has replaced is left alone. The caller holds
     the tracing lock; nested uses are free.
     """
-    if box_type_mappings[np.ndarray] is _box:
-        yield
-        return
-    namespace = vars(anp)
-    general = {name: function for name, function in _GENERAL_FUNCTIONS.items() if namespace[name] is function}
-    box_type_mappings.update(_OUR_BOXES)
-    namespace.update((name, _DIRECT_FUNCTIONS[name]) for name in general)
-    try:
-        yield
-    finally:
-        namespace.update(general)
-        box_type_mappings.update(_THEIR_BOXES)
+
+    __slots__ = ("_general",)
+
+    def __enter__(self) -> None:
+        self._general: dict[str, Any] | None = None
+        if box_type_mappings[np.ndarray] is _box:
+            return
+        general, direct = _GENERAL_FUNCTIONS, _DIRECT_FUNCTIONS
+        if list(map(_namespace.__getitem__, general)) != list(general.values()):
+            general = {name: function for name, function in general.items() if _namespace[name] is function}
+            direct = {name: direct[name] for name in general}
+        self._general = general
+        try:
+            box_type_mappings.update(_OUR_BOXES)
+            _namespace.update(direct)
+        except BaseException:  # Ctrl-C
+            self.__exit__()
+            raise
+
+    def __exit__(self, *exception: object) -> None:
+        if self._general is not None:
+            _namespace.update(self._general)
+            box_type_mappings.update(_THEIR_BOXES)

@@ -144,7 +144,7 @@ def carry_out(
         _check_memory_limit(plan, memory_limit)
     run = _Run(plan, tape, memory_limit, callback or Callback())
     with single_threaded_blas() if plan.multiplies else nullcontext():
-        if len({task.machine for task in plan.tasks}) == 1 or not may_use_threads():
+        if plan.machines == 1 or not may_use_threads():
             return run.inline()
         with prompt_switches():
             return run.on(executor.submit if executor else partial(submit, plan.machines))

@@ -1,11 +1,10 @@
 """A function that returns the Jacobian of another: record, plan or reuse a plan, execute, shape."""
 
 import functools
-import gc
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -15,6 +14,7 @@ import numpy as np
 from tapesplit.dtypes import in_dtype, result_dtypes
 from tapesplit.errors import NestedTraceError, NothingToPlanError, OutputTypeError
 from tapesplit.execute import Callback, carry_out
+from tapesplit.memory import NoGarbageCollection
 from tapesplit.plan import JacobianPlan, LastRun
 from tapesplit.plan_cache import CacheInfo, PlanCache
 from tapesplit.planning import make_plan
@@ -134,7 +134,7 @@ class JacobianFunction:
     ) -> tuple[Any, Any, Any]:
         """Return value, Jacobian and auxiliary result; the value only if it is asked for or free."""
         try:
-            with _without_garbage_collection():
+            with NoGarbageCollection():
                 return self._from_tape(args, kwargs)
         except NestedTraceError:
             with tracing_lock():
@@ -359,15 +359,3 @@ def _is_trivial(tape: Tape) -> bool:
 def _usable_cores() -> int:
     """Return the cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-@contextmanager
-def _without_garbage_collection() -> Iterator[None]:
-    """Collect no garbage: each collection would walk the thousands of objects of a tape in vain."""
-    collecting = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if collecting:
-            gc.enable()

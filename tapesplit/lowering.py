@@ -100,8 +100,9 @@ def compile_scalar_sweep(
     last = elements.unknowns - 1
     seeds, results = (np.where(u < 0, -1, last - u) for u in reversed(ends)) if adjoint_mode else ends
     distinct = bool((seeds >= 0).all()) and np.unique(seeds).size == seeds.size
+    constant = np.flatnonzero(results < 0)
     return ScalarSweep(
-        chunk, adjoint_mode, indptr, indices, template, recipes, values, seeds, results, distinct
+        chunk, adjoint_mode, indptr, indices, template, recipes, values, seeds, results, distinct, constant
     )
 
 

@@ -1,14 +1,11 @@
-"""Memory: let the C library keep what a call frees for the next one.
+"""Memory: what Python and the C library do about it behind our back costs as much as the work itself."""
 
-Memory that was returned to the operating system comes back page by page, which can take as long as the work
-on it.
-"""
-
+import gc
 from typing import Final
 
 import numpy as np
 
-__all__ = ["keep_freed_memory"]
+__all__ = ["NoGarbageCollection", "keep_freed_memory"]
 
 _LARGEST: Final = 2**25 - 2**16
 """Bytes of the largest block that glibc learns from, a little less than 32 MB."""
@@ -16,6 +13,8 @@ _LARGEST: Final = 2**25 - 2**16
 
 def keep_freed_memory() -> None:
     """Make the C library reuse freed blocks of up to 32 MB, instead of returning them to the system.
+
+    Memory that was returned comes back page by page, which can take as long as the work on it.
 
     Notes
     -----
@@ -29,3 +28,17 @@ def keep_freed_memory() -> None:
     >>> keep_freed_memory()
     """
     np.empty(_LARGEST, dtype=np.uint8)
+
+
+class NoGarbageCollection:
+    """While entered, no garbage is collected: that would walk the thousands of objects of a tape in vain."""
+
+    __slots__ = ("_collecting",)
+
+    def __enter__(self) -> None:
+        self._collecting = gc.isenabled()
+        gc.disable()
+
+    def __exit__(self, *exception: object) -> None:
+        if self._collecting:
+            gc.enable()

@@ -68,16 +68,18 @@ class PlanCache:
 
     def plan_for(self, tape: Tape, make: Callable[[Structure], JacobianPlan]) -> JacobianPlan:
         """Return the plan for the structure of a tape; make it if there is none, and keep the reason why."""
-        kept = next((k for k in self._kept if k.recognizer and k.recognizer.accepts(tape)), None)
-        if kept is None:
+        for kept in self._kept:
+            if kept.recognizer and kept.recognizer.accepts(tape):
+                break
+        else:
             structure = structure_of(tape)
-            kept = self._match(structure)
-            if kept is None:
+            match = self._match(structure)
+            if match is None:
                 return self._made(structure, tape, make)
-            kept = kept._replace(recognizer=recognizer(structure, tape))
+            kept = match._replace(recognizer=recognizer(structure, tape))
         with _lock:
             self._hits += 1
-            if self._kept[:1] != (kept,):
+            if not self._kept or self._kept[0] is not kept:
                 self._keep(kept)
         return kept.plan
 

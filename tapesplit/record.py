@@ -4,37 +4,22 @@ This is the only module that traces. autograd's trace level is one number for th
 holds a process-wide lock, and the level is put back however the function ends.
 """
 
-import gc
 import warnings
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from autograd.tracer import Box, box_type_mappings, isbox, trace_stack
 
-from tapesplit.boxes import TapeNode, boxes_in_place
+from tapesplit.boxes import BoxesInPlace, TapeNode
 from tapesplit.errors import InputTypeError, NestedTraceError, OutputTypeError
+from tapesplit.memory import NoGarbageCollection
 from tapesplit.source_lines import LinedEntries, users_stack_level
 from tapesplit.tape import Tape
 from tapesplit.tracing import tracing_lock
 
 __all__ = ["own_values", "record", "record_with_lines"]
-
-
-@contextmanager
-def _tracing() -> Iterator[int]:
-    """Enter one trace level with our boxes and without garbage collection; leave no trace of it."""
-    with tracing_lock() as level, boxes_in_place():
-        collecting = gc.isenabled()
-        gc.disable()
-        trace_stack.top = level + 1
-        try:
-            yield level + 1
-        finally:
-            if collecting:
-                gc.enable()
 
 
 def record(fun: Callable[..., Any], *args: Any, argnum: int | Sequence[int] = 0, **kwargs: Any) -> Tape:
@@ -104,7 +89,8 @@ def _recorded(
     if any(map(isbox, (*args, *kwargs.values()))):
         raise NestedTraceError(_NESTED.format(name))
     boxed = list(args)
-    with _tracing() as level:
+    with tracing_lock() as outer, BoxesInPlace(), NoGarbageCollection():
+        level = trace_stack.top = outer + 1
         for position in argnums:
             boxed[position] = _input_box(entries, args[position], level, position)
         try:

@@ -133,6 +133,8 @@ class ScalarSweep:
         Unknown of each element of the values that are seeded, and of those that are read; -1 for constants.
     distinct_seeds
         Whether no unknown is seeded twice and none is a constant.
+    constant_results
+        Which elements of the values that are read are constants.
     """
 
     chunk: Chunk
@@ -145,6 +147,7 @@ class ScalarSweep:
     seeds: IntArray
     results: IntArray
     distinct_seeds: bool
+    constant_results: IntArray
 
     @property
     def bytes_per_direction(self) -> int:
@@ -182,8 +185,8 @@ class ScalarSweep:
             self._seed(Y, columns, start, stop)
             solve(self.indptr, self.indices, coefficients, Y)
             result[:, start:stop] = Y[self.results]
-        if self.results.size and self.results.min() < 0:
-            result[self.results < 0] = 0.0
+        if self.constant_results.size:
+            result[self.constant_results] = 0.0
         return result
 
     def _block(self, count: int) -> int:
