@@ -310,17 +310,21 @@ _general_array = anp.array
 _general_roll = anp.roll
 _general_concatenate = anp.concatenate
 
-_DIRECT_FUNCTIONS = {
-    name: _unary(getattr(anp, name), getattr(np, name))
-    for name in ("sin", "cos", "tan", "tanh", "exp", "log", "sqrt", "square", "sinh", "cosh", "arctan")
-} | {
-    name: _of_first(getattr(anp, name), getattr(np, name))
-    for name in ("sum", "reshape", "ravel", "transpose", "cumsum", "max", "min", "prod")
-} | {
-    "roll": functools.wraps(anp.roll)(_roll),
-    "concatenate": functools.wraps(anp.concatenate)(_concatenate),
-    "array": functools.wraps(anp.array)(_array),
-}
+_DIRECT_FUNCTIONS = (
+    {
+        name: _unary(getattr(anp, name), getattr(np, name))
+        for name in ("sin", "cos", "tan", "tanh", "exp", "log", "sqrt", "square", "sinh", "cosh", "arctan")
+    }
+    | {
+        name: _of_first(getattr(anp, name), getattr(np, name))
+        for name in ("sum", "reshape", "ravel", "transpose", "cumsum", "max", "min", "prod")
+    }
+    | {
+        "roll": functools.wraps(anp.roll)(_roll),
+        "concatenate": functools.wraps(anp.concatenate)(_concatenate),
+        "array": functools.wraps(anp.array)(_array),
+    }
+)
 _GENERAL_FUNCTIONS = {name: getattr(anp, name) for name in _DIRECT_FUNCTIONS}
 _namespace = vars(anp)
 _OUR_BOXES = dict.fromkeys(_BOXED_HERE, _box)

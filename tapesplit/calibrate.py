@@ -1,22 +1,33 @@
-"""Calibration: measure the constants of the cost model by timing real sweeps of small synthetic functions."""
+"""Calibration: scale the constants of the cost model to the times of some sweeps on this machine."""
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from dataclasses import fields
+from typing import Any, Final, NamedTuple
 
 import autograd.numpy as anp
 import numpy as np
 from threadpoolctl import threadpool_limits
 
 from tapesplit.array_sweep import compile_array_sweep
-from tapesplit.chunks import Chunk, cut_into_chunks
-from tapesplit.cost import CostModel, shortest, store
-from tapesplit.facts import TapeFacts, facts_of, graph_of
+from tapesplit.chunks import cut_into_chunks
+from tapesplit.cost import CostModel, array_seconds, scalar_seconds, shortest, store, total_work, work_table
+from tapesplit.facts import facts_of, graph_of
 from tapesplit.lowering import compile_scalar_sweep
 from tapesplit.record import record
-from tapesplit.structure import Structure, structure_of
-from tapesplit.tape import Tape
+from tapesplit.structure import structure_of
 
 __all__ = ["calibrate"]
+
+_GROUPS: Final = (
+    ("step", "loop", "product"),
+    ("element", "element_direction"),
+    ("product_fma",),
+    ("system", "number", "array"),
+    ("coefficient", "coefficient_direction", "inner"),
+)
+"""Constants that get a factor together: what bounds them in a machine is the same."""
+_TRUST: Final = 0.1
+"""Weight of the assumption that all factors are equal, against one sweep."""
 
 
 def calibrate() -> CostModel:
@@ -34,93 +45,116 @@ def calibrate() -> CostModel:
 
     Notes
     -----
-    Takes about a quarter of a second. Plans made without it assume the constants of a server core of 2025.
+    Takes a quarter of a second. The assumed constants were fitted to many programs on one server core of
+    2025. Some sweeps, whose times there are known, tell how much slower or faster this machine is at what
+    each group of constants stands for: linear least squares of relative errors.
     """
     assumed = CostModel()
     with threadpool_limits(1):
-        step = _array_sweep(_many_small, 8, 1) / 120
-        # Three rounds, each of two operations and one product with every direction, in the cache.
-        narrow, wide = (
-            _array_sweep(_few_large, 4_000, 1) / 12_000,
-            _array_sweep(_few_large, 4_000, 9) / 12_000,
-        )
-        element_direction = max((wide - narrow) / 8, 1e-11)
-        small, large = _product(2), _product(192)
-        short, long = _scalar_sweep(50, 1, 1), _scalar_sweep(2_050, 1, 1)
-        arrays = _scalar_sweep(2_050, 2, 1)
-        cached = _scalar_sweep(50, 1_000, 1)
-        # More directions than the caches hold, as in large sweeps.
-        single, several = _scalar_sweep(50, 4_000, 1), _scalar_sweep(50, 4_000, 33)
-        per_direction = max((several - single) / 32 / 400_000, 1e-11)
-        coefficient = max((cached - short) / 100_000 - per_direction, 1e-10)
-        model = CostModel(
-            step=step,
-            element=max(narrow - element_direction, 1e-10) / 2,
-            element_direction=element_direction,
-            product=small,
-            product_fma=(large - small) / 192**3,
-            loop=assumed.loop * step / assumed.step,
-            system=max(short - 100 * coefficient, 1e-6),
-            number=max((long - short) / 2_000 - 2 * coefficient, 1e-9) / 2,
-            array=max((arrays - short) / 2_000 - 4 * coefficient, 1e-9),
-            inner=assumed.inner * coefficient / assumed.coefficient,
-            coefficient=coefficient,
-            coefficient_direction=per_direction,
-        )
+        shares = np.array([_shares(assumed, sweep) for sweep in _SWEEPS])
+    common = 1.0 / float(np.median(shares.sum(axis=1)))
+    prior = _TRUST * np.eye(len(_GROUPS)) / common
+    system = np.concatenate([shares, prior])
+    wanted = np.append(np.ones(len(shares)), np.full(len(_GROUPS), _TRUST))
+    factors = np.maximum(np.linalg.lstsq(system, wanted)[0], common / 10)
+    scaled = {
+        name: getattr(assumed, name) * factor
+        for group, factor in zip(_GROUPS, factors.tolist(), strict=True)
+        for name in group
+    }
+    model = CostModel(**scaled)
     store(model)
     return model
 
 
-def _many_small(x: Any) -> Any:
-    """Do 120 operations on few elements, none of which can be merged with the next."""
+class _Sweep(NamedTuple):
+    """A function of a vector to be swept in one of the two forms, and the seconds that this took there."""
+
+    function: Callable[[Any], Any]
+    size: int
+    directions: int
+    scalar: bool
+    seconds: float
+
+
+def _shares(assumed: CostModel, sweep: _Sweep) -> list[float]:
+    """Return the share of each group of constants in the predicted time, over how much slower it was here."""
+    tape = record(sweep.function, np.linspace(0.3, 0.7, sweep.size))
+    structure = structure_of(tape)
+    facts = facts_of(tape, structure)
+    chunk = cut_into_chunks(graph_of(tape, facts), ())[0]
+    work = total_work(work_table(facts), chunk.entries)
+    seeds = np.ones((sweep.size, sweep.directions))
+    if sweep.scalar:
+        compiled: Any = compile_scalar_sweep(
+            tape, structure, facts, chunk, sweep.directions, adjoint_mode=False
+        )
+    else:
+        compiled = compile_array_sweep(tape, structure, chunk)
+    slower = shortest(lambda: compiled.tangent(tape, seeds)) / sweep.seconds
+    predict = scalar_seconds if sweep.scalar else array_seconds
+    predicted = predict(assumed, work, sweep.directions)
+    return [predict(_only(assumed, group), work, sweep.directions) / predicted / slower for group in _GROUPS]
+
+
+def _only(model: CostModel, group: Sequence[str]) -> CostModel:
+    """Return a model in which other constants are zero; times are linear in them."""
+    return CostModel(
+        **{field.name: getattr(model, field.name) if field.name in group else 0.0 for field in fields(model)}
+    )
+
+
+def _small(x: Any) -> Any:
+    """Do operations on few elements, none of which can be merged with the next."""
     for _ in range(60):
         x = anp.reshape(anp.sin(x), (-1,))
     return x
 
 
-def _few_large(x: Any) -> Any:
-    """Do three rounds of elementwise operations on many elements; a movement keeps them apart."""
+def _large(x: Any) -> Any:
+    """Do elementwise operations on many elements; a movement keeps them apart."""
     for _ in range(3):
-        x = anp.reshape(anp.tanh(x) * 2.0, (-1,))
+        x = anp.reshape(anp.sin(x) * anp.exp(-0.5 * x * x), (-1,))
     return x
 
 
-def _recurrence(steps: int, size: int) -> Callable[[Any], Any]:
-    """Return a recurrence of numbers if the size is one: a step has three coefficients, two when merged."""
-
-    def function(x: Any) -> Any:
-        a = x[0] if size == 1 else x
-        for _ in range(steps):
-            a = (a * 0.5) * a
-        return anp.reshape(a, (-1,))
-
-    return function
+def _layers(x: Any) -> Any:
+    """Multiply by matrices."""
+    for _ in range(3):
+        x = anp.tanh(_matrix(x.size) @ x)
+    return x
 
 
-def _parts(function: Callable[[Any], Any], size: int) -> tuple[Tape, Structure, TapeFacts, Chunk]:
-    """Record a function and make one chunk of it."""
-    tape = record(function, np.full(size, 0.5))
-    structure = structure_of(tape)
-    facts = facts_of(tape, structure)
-    return tape, structure, facts, cut_into_chunks(graph_of(tape, facts), ())[0]
+def _matrix(size: int) -> np.ndarray:
+    """Return a square matrix."""
+    return np.cos(np.arange(size * size)).reshape(size, size) / size
 
 
-def _array_sweep(function: Callable[[Any], Any], size: int, directions: int) -> float:
-    """Time an array sweep."""
-    tape, structure, _, chunk = _parts(function, size)
-    sweep, seeds = compile_array_sweep(tape, structure, chunk), np.ones((directions, size)).T
-    return shortest(lambda: sweep.tangent(tape, seeds))
+def _loop(x: Any) -> Any:
+    """Compute with single numbers."""
+    a, b = x[0], x[1]
+    for _ in range(300):
+        a, b = a + 0.01 * b, b - 0.01 * anp.sin(a) * a
+    return anp.array([a, b])
 
 
-def _scalar_sweep(steps: int, size: int, directions: int) -> float:
-    """Time a scalar sweep."""
-    tape, structure, facts, chunk = _parts(_recurrence(steps, size), size)
-    sweep = compile_scalar_sweep(tape, structure, facts, chunk, directions, adjoint_mode=False)
-    seeds = np.ones((size, directions))
-    return shortest(lambda: sweep.tangent(tape, seeds))
+def _stencil(x: Any) -> Any:
+    """Take steps on neighbors."""
+    for _ in range(40):
+        x = x + 0.1 * x * (anp.roll(x, 1) - anp.roll(x, -1)) - 0.01 * x * x
+    return x
 
 
-def _product(size: int) -> float:
-    """Time the product of two square matrices."""
-    matrix = np.ones((size, size))
-    return shortest(lambda: matrix @ matrix)
+_SWEEPS: Final = (
+    _Sweep(_small, 8, 4, scalar=False, seconds=3.4e-4),
+    _Sweep(_large, 10_000, 5, scalar=False, seconds=3.9e-4),
+    _Sweep(_large, 20_000, 20, scalar=False, seconds=1.0e-3),
+    _Sweep(_layers, 200, 100, scalar=False, seconds=4.7e-4),
+    _Sweep(_small, 8, 4, scalar=True, seconds=2.9e-5),
+    _Sweep(_loop, 2, 2, scalar=True, seconds=5.5e-5),
+    _Sweep(_loop, 2, 30, scalar=True, seconds=7.9e-5),
+    _Sweep(_stencil, 40, 4, scalar=True, seconds=8.5e-5),
+    _Sweep(_stencil, 400, 80, scalar=True, seconds=1.2e-3),
+    _Sweep(_stencil, 1_000, 200, scalar=True, seconds=8.6e-3),
+    _Sweep(_large, 20_000, 6, scalar=True, seconds=1.3e-3),
+)
