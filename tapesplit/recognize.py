@@ -7,6 +7,7 @@ columns.
 """
 
 from dataclasses import dataclass
+from types import NoneType
 from typing import Any
 
 import numpy as np
@@ -30,8 +31,12 @@ class Recognizer:
         Type of each value, number of positional and of keyword arguments of each call.
     described, forms
         Entries whose form does not follow from the rest, and these forms, see `Structure`.
-    taking, statics, static_types
-        Entries that take constants, these constants and their types, see `Structure`.
+    taking, constant_types
+        Entry and position of constants that count by their type, or by value as well, and these types.
+    exact, constants
+        Which of those count by value, and the values.
+    keyed, statics
+        Other entries that take constants, and these, see `Structure`.
     """
 
     structure: Structure
@@ -40,9 +45,12 @@ class Recognizer:
     keywords: list[int]
     described: list[int]
     forms: list[Any]
-    taking: list[int]
+    taking: list[tuple[int, int]]
+    constant_types: list[type]
+    exact: list[int]
+    constants: list[Any]
+    keyed: list[int]
     statics: list[Any]
-    static_types: list[type]
 
     def accepts(self, tape: Tape) -> bool:
         """Tell whether a tape has the structure for sure.
@@ -63,8 +71,12 @@ class Recognizer:
             and [form_of(values[i]) for i in self.described] == self.forms
         ):
             return False
-        statics = [statics_of(args[i], argnums[i], kwargs[i]) for i in self.taking]
-        return statics == self.statics and list(map(type, statics)) == self.static_types
+        constants = [args[i][position] for i, position in self.taking]
+        return (
+            list(map(type, constants)) == self.constant_types
+            and [constants[i] for i in self.exact] == self.constants
+            and [statics_of(args[i], argnums[i], kwargs[i]) for i in self.keyed] == self.statics
+        )
 
 
 def recognizer(structure: Structure, tape: Tape) -> Recognizer:
@@ -80,9 +92,13 @@ def recognizer(structure: Structure, tape: Tape) -> Recognizer:
     _, argnums, _, args, kwargs, values = zip(*tape.entries, strict=True)
     types = list(map(type, values))
     described = _described(structure, types)
-    taking = [
+    calls = [
         i for i, (a, g, k) in enumerate(zip(args, argnums, kwargs, strict=True)) if k or len(a) != len(g)
     ]
+    simple = [i for i in calls if not isinstance(structure.statics[i], tuple)]
+    taking = [(i, 1 - argnums[i][0]) for i in simple]
+    exact = [number for number, i in enumerate(simple) if structure.static_types[i] is not NoneType]
+    keyed = [i for i in calls if isinstance(structure.statics[i], tuple)]
     return Recognizer(
         structure,
         types,
@@ -91,8 +107,11 @@ def recognizer(structure: Structure, tape: Tape) -> Recognizer:
         described,
         [structure.forms[i] for i in described],
         taking,
-        [structure.statics[i] for i in taking],
-        [structure.static_types[i] for i in taking],
+        [type(args[i][position]) for i, position in taking],
+        exact,
+        [structure.statics[simple[number]] for number in exact],
+        keyed,
+        [structure.statics[i] for i in keyed],
     )
 
 
