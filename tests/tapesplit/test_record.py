@@ -12,7 +12,8 @@ from autograd.numpy.numpy_boxes import ArrayBox
 from autograd.test_util import check_grads
 from autograd.tracer import box_type_mappings, trace_stack
 
-from tapesplit import parallel_jacobian, record
+from tapesplit import direct_functions, parallel_jacobian, record
+from tapesplit.boxes import TapeBox
 
 X = onp.linspace(0.3, 0.9, 4)
 OPERATORS = [
@@ -87,20 +88,55 @@ def test_operands_of_other_types_go_autograds_way():
     check(lambda x: x[onp.array([0, 1])] @ x[2:], X)
 
 
-def test_recorded_directly_and_through_the_primitive_alike():
-    direct = record(lambda x: np.roll(np.concatenate([np.tanh(x) + 1.0, X]), 3) * 2.0, X)
-    roll, concatenate, tanh = (
-        np.roll,
-        np.concatenate,
-        np.tanh,
-    )  # the functions that autograd has outside a recording
-    general = record(lambda x: np.multiply(roll(concatenate([np.add(tanh(x), 1.0), X]), 3), 2.0), X)
+COMPARISONS = ["__eq__", "__ne__", "__gt__", "__ge__", "__lt__", "__le__"]
+
+
+def square(x):
+    return np.reshape(x, (2, 2))
+
+
+@pytest.mark.parametrize(
+    "fun",
+    [
+        lambda x: np.roll(np.concatenate([np.tanh(x) + 1.0, X]), 3) * 2.0,
+        lambda x: np.add(x, 1.0) * np.subtract(2.0, x) + np.multiply(x, X) - np.divide(X, x),
+        lambda x: np.power(np.abs(x), 1.5) + np.log1p(x * x) + np.arctan2(x, 2),
+        lambda x: np.maximum(x, 0.1) + np.minimum(X[::-1], x) + abs(x),
+        lambda x: np.dot(square(x), square(x)) + np.matmul(square(X), square(x)) + np.outer(x[:2], X[:2]),
+        lambda x: np.einsum("ij,jk", square(x), square(X)) + np.tensordot(square(x), square(x), axes=1),
+        lambda x: np.sum(square(x), axis=1, keepdims=True) + np.cumsum(x)[:2] + x.sum(0),
+        lambda x: np.prod(x) + np.max(x) + x.min() * np.mean(x) + np.var(x) * x.std(ddof=1),
+        lambda x: np.mean((x, X), axis=0) + np.mean([x, 2.0 * x], 0) + np.std((x[:2], x[2:]), axis=0).sum(),
+        lambda x: np.transpose(square(x)) + square(x).T + x.reshape(2, 2).swapaxes(0, 1) + x.reshape((2, -1)),
+        lambda x: np.ravel(square(x)) + square(x).flatten() + np.squeeze(np.expand_dims(x, 0)) + x.repeat(1),
+        lambda x: np.diag(square(x)) + np.clip(x, 0.0, 0.5)[:2] + x.clip(None, 0.4)[2:],
+        lambda x: (
+            np.where(x > 0.5, x, 0.0) + np.where(X < 0.4, x=x, y=2.0) + np.where([1, 0, 1, 0], x, x * x)
+        ),
+        lambda x: x * (x > 0.2) + (x <= X) + (x <= 0.4) * x + (x == X) + (x != 1) * (x < x[0]),
+        lambda x: np.sum(x[0]) + np.abs(x[1]) * np.reshape(x[2], (1,)) + x.max() * x[3].sum(),
+    ],
+)
+def test_recorded_directly_and_by_autograd_alike(fun, monkeypatch):
+    direct = record(fun, X)
+    monkeypatch.setattr(direct_functions, "_DIRECT_FUNCTIONS", direct_functions._GENERAL_FUNCTIONS)
+    for name in (*direct_functions._METHODS, *COMPARISONS):
+        monkeypatch.setattr(TapeBox, name, getattr(ArrayBox, name))
+    general = record(fun, X)
     assert labels(direct) == labels(general)
-    for i in range(len(direct)):
-        assert direct[i].primitive is general[i].primitive
-        assert direct[i].argnums == general[i].argnums
-        assert direct[i].parents == general[i].parents
-        onp.testing.assert_array_equal(direct[i].value, general[i].value)
+    for ours, theirs in zip(direct.entries, general.entries, strict=True):
+        assert ours[0] is theirs[0]
+        assert ours[1:3] == theirs[1:3]
+        assert type(ours[5]) is type(theirs[5])
+        onp.testing.assert_equal((ours[3], ours[4], ours[5]), (theirs[3], theirs[4], theirs[5]))
+    check(fun, X)
+
+
+def test_errors_of_functions_are_numpys_own():
+    with pytest.raises(ValueError, match="either both or neither"):
+        record(lambda x: np.where(X > 0, x), X)
+    with pytest.raises(ValueError, match="cannot reshape"):
+        record(lambda x: x.reshape(3, 3), X)
 
 
 @pytest.mark.parametrize(
