@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from tapesplit.rules import Elementwise, Movement, Rule, find_rule
+from tapesplit.rules import Elementwise, Movement, Rule, find_rule, getitem
 from tapesplit.structure import Structure, form_of, is_shape, statics_of
 from tapesplit.tape import Tape
 
@@ -27,8 +27,12 @@ class Recognizer:
     ----------
     structure
         The structure.
-    types, arities, keywords
-        Type of each value, number of positional and of keyword arguments of each call.
+    types
+        Type of each value.
+    without_keywords
+        Number of calls without keyword arguments; those with some are among the keyed ones.
+    varying, arities
+        Calls that may have any number of positional arguments, and these numbers.
     described, forms
         Entries whose form does not follow from the rest, and these forms, see `Structure`.
     taking, constant_types
@@ -41,8 +45,9 @@ class Recognizer:
 
     structure: Structure
     types: list[type]
+    without_keywords: int
+    varying: list[int]
     arities: list[int]
-    keywords: list[int]
     described: list[int]
     forms: list[Any]
     taking: list[tuple[int, int]]
@@ -66,8 +71,8 @@ class Recognizer:
             and argnums == known.argnums
             and parents == known.parents
             and list(map(type, values)) == self.types
-            and list(map(len, args)) == self.arities
-            and list(map(len, kwargs)) == self.keywords
+            and kwargs.count(_NO_KEYWORDS) == self.without_keywords
+            and [len(args[i]) for i in self.varying] == self.arities
             and [form_of(values[i]) for i in self.described] == self.forms
         ):
             return False
@@ -89,9 +94,11 @@ def recognizer(structure: Structure, tape: Tape) -> Recognizer:
     tape
         A tape of this structure.
     """
-    _, argnums, _, args, kwargs, values = zip(*tape.entries, strict=True)
+    primitives, argnums, _, args, kwargs, values = zip(*tape.entries, strict=True)
     types = list(map(type, values))
     described = _described(structure, types)
+    fixed = {primitive: _has_fixed_arity(primitive) for primitive in set(primitives)}
+    varying = [i for i, primitive in enumerate(primitives) if not fixed[primitive]]
     calls = [
         i for i, (a, g, k) in enumerate(zip(args, argnums, kwargs, strict=True)) if k or len(a) != len(g)
     ]
@@ -102,8 +109,9 @@ def recognizer(structure: Structure, tape: Tape) -> Recognizer:
     return Recognizer(
         structure,
         types,
-        list(map(len, args)),
-        list(map(len, kwargs)),
+        kwargs.count(_NO_KEYWORDS),
+        varying,
+        [len(args[i]) for i in varying],
         described,
         [structure.forms[i] for i in described],
         taking,
@@ -113,6 +121,14 @@ def recognizer(structure: Structure, tape: Tape) -> Recognizer:
         keyed,
         [structure.statics[i] for i in keyed],
     )
+
+
+_NO_KEYWORDS: dict[str, Any] = {}
+
+
+def _has_fixed_arity(primitive: Any) -> bool:
+    """Whether calls always have the same number of positional arguments: inputs, look-ups and ufuncs."""
+    return primitive in {None, getitem} or isinstance(getattr(primitive, "fun", None), np.ufunc)
 
 
 def _described(structure: Structure, types: list[type]) -> list[int]:
