@@ -76,38 +76,76 @@ def _rolled(size: int, shift: int) -> np.ndarray:
 
 def _concatenate(arr_list: Any, axis: Any = 0) -> Any:
     """Record the concatenation of boxes of one tape and plain arrays directly."""
-    if type(arr_list) not in (tuple, list) or type(axis) is not int:  # an iterator can be read only once
-        return _general_concatenate(arr_list, axis)
-    found = _operands(arr_list, _ARRAYS, 1)
-    if found is None:
-        return _general_concatenate(arr_list, axis)
-    tape, argnums, parents, values = found
+    # An iterator can be read only once.
+    found = _operands(arr_list, _ARRAYS, 1) if type(arr_list) in _LISTS and type(axis) is int else None
+    return _general_concatenate(arr_list, axis) if found is None else _concatenated(found, axis)
+
+
+def _concatenated(operands: "_Operands", axis: int) -> Any:
+    """Record a concatenation."""
+    tape, argnums, parents, values = operands
     joined = np.concatenate(values, axis)
     return recorded(tape, concatenate_args, argnums, parents, (axis, *values), joined)
 
 
+def _hstack(tup: Any) -> Any:
+    """Record arrays side by side."""
+    found = _operands(tup, _ARRAYS, 1) if type(tup) in _LISTS else None
+    if found is None or not found[3][0].ndim:
+        return _general_hstack(tup)
+    return _concatenated(found, 0 if found[3][0].ndim == 1 else 1)
+
+
 def _array(A: Any, *args: Any, **kwargs: Any) -> Any:
-    """Record an array made of a flat list of numbers, boxes of one tape among them, in one entry."""
-    if args or kwargs or type(A) not in (tuple, list):
-        return _general_array(A, *args, **kwargs)
-    found = _operands(A, _NUMBERS, 2)
-    if found is None:
-        return _general_array(A)
-    tape, argnums, parents, values = found
+    """Record an array made of numbers or of arrays, boxes of one tape among them, in one entry."""
+    found = None if args or kwargs else _alike(A)
+    return _general_array(A, *args, **kwargs) if found is None else _stacked(found)
+
+
+def _stack(arrays: Any, axis: Any = 0) -> Any:
+    """Record a stack along a new first axis."""
+    found = _alike(arrays) if type(axis) is int and axis == 0 else None
+    return _general_stack(arrays, axis) if found is None else _stacked(found)
+
+
+def _vstack(tup: Any) -> Any:
+    """Record vectors as the rows of a matrix."""
+    found = _alike(tup)
+    return _general_vstack(tup) if found is None or np.ndim(found[3][0]) != 1 else _stacked(found)
+
+
+def _stacked(operands: "_Operands") -> Any:
+    """Record an array of operands that are alike."""
+    tape, argnums, parents, values = operands
     return recorded(tape, array_from_args, argnums, parents, ((), {}, *values), np.array(values))
 
 
+def _alike(items: Any) -> "_Operands | None":
+    """Open the boxes of one tape in a list of numbers, or of arrays of one shape; None for any other list."""
+    if type(items) not in _LISTS:
+        return None
+    found = _operands(items, _NUMBERS, 2)
+    if found is None:
+        found = _operands(items, _ARRAYS, 2)
+        if found is not None and len({value.shape for value in found[3]}) > 1:
+            return None
+    return found
+
+
+_LISTS = frozenset({tuple, list})
 _ARRAYS = frozenset({np.ndarray})
 _NUMBERS = frozenset({float, np.float64})
 _PLAIN_ARGUMENTS: frozenset[type] = PLAIN_NUMBERS | {bool, str, tuple, type(None)}
 
 
-def _operands(
-    items: Any, kinds: frozenset[type], first: int
-) -> tuple[Any, tuple[int, ...], tuple[int, ...], list[Any]] | None:
+_Operands = tuple[Any, tuple[int, ...], tuple[int, ...], list[Any]]
+"""One of the boxes of a call, the argument numbers of all, their indices on the tape, and all values."""
+
+
+def _operands(items: Any, kinds: frozenset[type], first: int) -> _Operands | None:
     """Open the boxes of one tape among values of some types; None if there is no box, or anything else.
 
-    Returns one of the boxes, the argument numbers of all (from ``first``), their indices, and all values.
+    Arguments are numbered from ``first``.
     """
     tape: Any = None
     values: list[Any] = []
@@ -134,6 +172,9 @@ _general_roll = anp.roll
 _general_where = anp.where
 _direct_where = _direct("where")
 _general_concatenate = anp.concatenate
+_general_hstack = anp.hstack
+_general_stack = anp.stack
+_general_vstack = anp.vstack
 
 _UNARY = ("sin", "cos", "tan", "tanh", "exp", "log", "sqrt", "square", "sinh", "cosh", "arctan")
 _OTHERS = (
@@ -148,7 +189,10 @@ _DIRECT_FUNCTIONS: dict[str, Callable[..., Any]] = {
     "where": functools.wraps(anp.where)(_where),
     "roll": functools.wraps(anp.roll)(_roll),
     "concatenate": functools.wraps(anp.concatenate)(_concatenate),
+    "hstack": functools.wraps(anp.hstack)(_hstack),
     "array": functools.wraps(anp.array)(_array),
+    "stack": functools.wraps(anp.stack)(_stack),
+    "vstack": functools.wraps(anp.vstack)(_vstack),
 }
 _GENERAL_FUNCTIONS = {name: getattr(anp, name) for name in _DIRECT_FUNCTIONS}
 _namespace = vars(anp)

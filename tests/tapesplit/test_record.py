@@ -158,6 +158,46 @@ def test_concatenate_and_roll_in_all_forms(fun):
     check(fun, X)
 
 
+@pytest.mark.parametrize(
+    ("fun", "entries"),
+    [
+        (lambda x: np.array([x, 2.0 * x, X]), 3),
+        (lambda x: np.array([square(x), square(x)]), 4),
+        (lambda x: np.array([[x[0], x[1]], [x[2], 1.0]]), None),
+        (lambda x: np.array([[x, x], [x, X]]), None),
+        (lambda x: np.array([x[0], np.sum(x), 1, 2.0]), None),
+        (lambda x: np.array((x, X), dtype=float), None),
+        (np.array, None),
+        (lambda x: np.array([np.array(x[0]), x[1]]), None),
+        (lambda x: np.array([x[:1], [1.0]]), None),
+        (lambda x: np.stack([x, X, x * x]), 3),
+        (lambda x: np.stack((x[0], x[1], 2.0)), 4),
+        (lambda x: np.stack([square(x), square(X)]), 3),
+        (lambda x: np.stack([x, X], axis=1), None),
+        (lambda x: np.stack([square(x), square(x)], -1), None),
+        (lambda x: np.stack([x, [1.0, 2.0, 3.0, 4.0]]), None),
+        (lambda x: np.stack(np.array([x, x])), None),
+        (lambda x: np.stack(v for v in (x, x)), None),
+        (lambda x: np.vstack([x, X]), 2),
+        (lambda x: np.vstack((square(x), x[:2])), None),
+        (lambda x: np.vstack([x[0], x[1]]), None),
+        (lambda x: np.hstack([x, X, 2.0 * x]), 3),
+        (lambda x: np.hstack([square(x), square(X)]), 3),
+        (lambda x: np.hstack((x[0], 1.0, x)), None),
+    ],
+)
+def test_arrays_of_arrays_in_all_forms(fun, entries):
+    check(fun, X)
+    if entries is not None:
+        assert len(record(fun, X)) == entries
+
+
+def test_arrays_of_different_shapes_are_refused_as_by_autograd():
+    for fun in (lambda x: np.stack([x, x[:2]]), lambda x: np.vstack([x, x[:2]])):
+        with pytest.raises(ValueError, match=r"same shape|must match"):
+            record(fun, X)
+
+
 def test_numpys_own_functions_find_the_boxes():
     check(lambda x: onp.sin(x) * onp.multiply(2.0, x) + X * x, X)
     check(lambda x: X @ onp.reshape(onp.ones(16), (4, 4)) * x, X)
