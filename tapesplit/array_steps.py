@@ -28,16 +28,20 @@ class MapStep:
 
     def tangent(self, tape: Tape, seeds: Seeds) -> Batch | None:
         """Gather tangents."""
-        out: Batch | None = None
-        for parent, moves in self.maps:
-            if parent in seeds:
-                out = accumulate(out, _gathered(seeds[parent], moves, tape[self.entry].value))
-        return out
+        value = tape.entries[self.entry][5]
+        moved = [(seeds[parent], moves) for parent, moves in self.maps if parent in seeds]
+        if len(moved) > 1:
+            return _gathered_together(moved, value)
+        return _gathered(*moved[0], value) if moved else None
 
     def adjoint(self, tape: Tape, A: Batch, seeds: Seeds) -> None:
         """Scatter adjoints."""
+        if isinstance(A, Diagonal) and any(moves.block is None for _, moves in self.maps):
+            A = A.dense()
         for parent, moves in self.maps:
-            seeds[parent] = accumulate(seeds.get(parent), _scattered(A, moves, tape[parent].value))
+            known, value = seeds.get(parent), tape.entries[parent][5]
+            if known is None or not _added(A, moves, known, value):
+                seeds[parent] = accumulate(known, _scattered(A, moves, value))
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,11 +215,40 @@ def _gathered(batch: Batch, moves: IndexMap, value: Any) -> Batch:
     shape = batch_shape(value)
     if isinstance(batch, Diagonal):
         run = moves.run
-        if run is not None and run.step == 1:
+        if run is not None and run.step == 1 and moves.complete:
             return Diagonal(batch.start + run.start, batch.values.reshape(-1)[run].reshape(shape))
         batch = batch.dense()
     rows = real_like(moves.gather(_flat(batch.rows)), value)
     return Rows(batch.start, rows.reshape(len(rows), *shape))
+
+
+def _gathered_together(moved: list[tuple[Batch, IndexMap]], value: Any) -> Rows:
+    """Tangents of the moved elements of several values, written into one array."""
+    start = min(batch.start for batch, _ in moved)
+    stop = max(batch.stop for batch, _ in moved)
+    dtype = np.result_type(*{batch.dtype for batch, _ in moved})
+    rows = np.zeros((stop - start, moved[0][1].length), dtype)
+    for batch, moves in moved:
+        if isinstance(batch, Diagonal):
+            rows[batch.start - start + moves.sources, moves.targets] = batch.values.reshape(-1)[moves.sources]
+        else:
+            moves.put(_flat(batch.rows), rows[batch.start - start : batch.stop - start])
+    return Rows(start, real_like(rows, value).reshape(len(rows), *batch_shape(value)), owned=True)
+
+
+def _added(batch: Batch, moves: IndexMap, known: Batch, value: Any) -> bool:
+    """Add adjoints of moved elements to those that there are, if that can be done in place.
+
+    A value of which many parts are read would else be added up as a whole for each of them.
+    """
+    if not isinstance(batch, Rows) or not isinstance(known, Rows) or not known.owned:
+        return False
+    adjoints = real_like(_flat(batch.rows), value)
+    fits = known.start <= batch.start and batch.stop <= known.stop and known.rows.flags.c_contiguous
+    if not fits or not np.can_cast(adjoints.dtype, known.dtype):
+        return False
+    moves.add(adjoints, _flat(known.rows)[batch.start - known.start : batch.stop - known.start])
+    return True
 
 
 def _scattered(batch: Batch, moves: IndexMap, value: Any) -> Batch:
@@ -227,4 +260,4 @@ def _scattered(batch: Batch, moves: IndexMap, value: Any) -> Batch:
             return Diagonal(batch.start + block.start, batch.values.reshape(-1)[block].reshape(shape))
         batch = batch.dense()
     rows = real_like(moves.scatter(_flat(batch.rows)), value)
-    return Rows(batch.start, rows.reshape(len(rows), *shape))
+    return Rows(batch.start, rows.reshape(len(rows), *shape), owned=moves.block is None)

@@ -17,7 +17,7 @@ from tapesplit.chunks import Chunk
 from tapesplit.directions import Batch, accumulate, assemble, seed
 from tapesplit.leaves import derivative_dtype, element_count
 from tapesplit.preaccumulation import Member, Term
-from tapesplit.rules import Bulk, IndexMap, Movement, find_rule, index_map, is_elementwise_call
+from tapesplit.rules import Bulk, IndexMap, Movement, find_rule, index_maps, is_elementwise_call
 from tapesplit.structure import Structure, call_key
 from tapesplit.tape import Tape
 
@@ -186,7 +186,7 @@ def _single_step(
         return BulkStep(index, rule if isinstance(rule, Bulk) else Bulk())
     key = call_key(structure, index)
     if key not in known:
-        known[key] = tuple(index_map(entry, argnum) for argnum in entry.argnums)
+        known[key] = index_maps(entry)
     return MapStep(index, tuple(zip(entry.parents, known[key], strict=True)))
 
 
@@ -219,13 +219,14 @@ def _last_uses(tape: Tape, chunk: Chunk, steps: Sequence[Step]) -> tuple[tuple[i
 def _peak_bytes(
     tape: Tape, chunk: Chunk, steps: Sequence[Step], last_use: tuple[tuple[int, ...], ...]
 ) -> int:
-    """Most bytes of one direction of all live values; a step holds its result twice while it adds up."""
+    """Most bytes of one direction of all live values; a step that adds up holds its result twice."""
     alive = peak = sum(_size(tape, index) for index in chunk.sources)
     for step, dropped in zip(steps, last_use, strict=True):
         size = _size(tape, step.entry)
         alive += size
-        terms = len(step.inputs) if isinstance(step, ClusterStep) else len(tape.entries[step.entry][2])
-        peak = max(peak, alive + (size if terms > 1 else 0))
+        terms = step.inputs if isinstance(step, ClusterStep) else tape.entries[step.entry][2]
+        adds_up = len(terms) > 1 and not isinstance(step, MapStep)
+        peak = max(peak, alive + (size if adds_up else 0))
         alive -= sum(_size(tape, index) for index in dropped)
     return 8 * peak
 

@@ -30,6 +30,11 @@ class Rows:
         """First direction behind the window."""
         return self.start + len(self.rows)
 
+    @property
+    def dtype(self) -> np.dtype:
+        """Type of the numbers."""
+        return self.rows.dtype
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Diagonal:
@@ -37,6 +42,16 @@ class Diagonal:
 
     start: int
     values: np.ndarray
+
+    @property
+    def stop(self) -> int:
+        """First direction behind the window."""
+        return self.start + self.values.size
+
+    @property
+    def dtype(self) -> np.dtype:
+        """Type of the numbers."""
+        return self.values.dtype
 
     def dense(self) -> Rows:
         """Write the zeros out."""

@@ -13,7 +13,7 @@ from tapesplit.rules import (  # noqa: F401 (importing these modules registers t
 )
 from tapesplit.rules.local import LocalStructure, has_local_structure, is_local, local_matrix, local_structure
 from tapesplit.rules.loop import loop_adjoint, loop_tangent
-from tapesplit.rules.moves import IndexMap, getitem, index_map, joint_index_map
+from tapesplit.rules.moves import IndexMap, getitem, index_maps, joint_index_map
 from tapesplit.rules.registry import (
     Bulk,
     Elementwise,
@@ -43,7 +43,7 @@ __all__ = [
     "find_rule",
     "getitem",
     "has_local_structure",
-    "index_map",
+    "index_maps",
     "is_elementwise_call",
     "is_local",
     "joint_index_map",

@@ -39,7 +39,7 @@ for _add in (func(VSpace.add), func(VSpace.mut_add), sparse_add):
 def _places(index: Any, space: Any) -> IndexMap:
     """Return which elements of a value an index chooses."""
     positions = renumber(space.zeros(), 0.0)
-    return IndexMap(flatten(positions[index]).astype(np.intp), element_count(positions))
+    return IndexMap.of_sources(flatten(positions[index]).astype(np.intp), element_count(positions))
 
 
 def _put(T: np.ndarray, ans: Any, x: Any, index: Any, space: Any) -> np.ndarray:

@@ -1,8 +1,8 @@
 """Index maps: what a primitive that only moves elements does to flat positions.
 
-A map lists, for each element of the result, the flat position in the argument that it comes from, -1 for a
-constant. It is found by running the primitive on position numbers, so that one line registers a primitive and
-every form of its arguments is covered.
+A map lists the elements of the result that come from an argument, and where they stood there. It is found by
+running the primitive on position numbers, so that one line registers a primitive and every form of its
+arguments is covered.
 """
 
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ from autograd.numpy.numpy_boxes import ArrayBox
 from tapesplit.leaves import element_count, flatten, renumber
 from tapesplit.tape import TapeEntry
 
-__all__ = ["IndexMap", "getitem", "index_map", "joint_index_map"]
+__all__ = ["IndexMap", "getitem", "index_maps", "joint_index_map"]
 
 getitem = ArrayBox.__getitem__
 """autograd's primitive behind ``x[index]``."""
@@ -27,101 +27,116 @@ class IndexMap:
 
     Parameters
     ----------
-    sources
-        Flat position in the argument for each element of the result, -1 for none.
+    targets, sources
+        Flat positions in the result, increasing, and the flat positions in the argument that they come from.
+    length
+        Number of elements of the result.
     size
         Number of elements of the argument.
     """
 
+    targets: np.ndarray
     sources: np.ndarray
+    length: int
     size: int
 
-    @cached_property
+    @classmethod
+    def of_sources(cls, sources: np.ndarray, size: int) -> "IndexMap":
+        """Return the map for a flat position in the argument for each element of the result, -1 for none."""
+        targets = np.flatnonzero(sources >= 0)
+        return cls(targets, sources[targets], sources.size, size)
+
+    @property
     def complete(self) -> bool:
         """Whether every element of the result comes from the argument."""
-        return bool((self.sources >= 0).all())
+        return self.targets.size == self.length
 
     @cached_property
     def run(self) -> slice | None:
-        """The positions as a slice with a positive step, if they are one."""
-        s = self.sources
-        if s.size == 0 or s[0] < 0:
-            return None
-        if s.size == 1:
-            return slice(int(s[0]), int(s[0]) + 1, 1)
-        step = int(s[1] - s[0])
-        if step <= 0 or not np.array_equal(s, np.arange(s[0], s[0] + step * s.size, step)):
-            return None
-        return slice(int(s[0]), int(s[-1]) + 1, step)
+        """The sources as a slice with a positive step, if they are one."""
+        return _as_slice(self.sources)
 
     @cached_property
-    def is_identity(self) -> bool:
-        """Whether every element keeps its flat position."""
-        return self.run == slice(0, self.size, 1) and self.sources.size == self.size
+    def span(self) -> slice | None:
+        """The targets as a slice, if they are one."""
+        return _as_slice(self.targets)
+
+    @cached_property
+    def keeps_order(self) -> bool:
+        """Whether the result holds all elements of the argument, once and in order."""
+        return self.run == slice(0, self.size, 1) and self.targets.size == self.size
 
     @cached_property
     def block(self) -> slice | None:
         """The slice of the result where all elements of the argument stand, once and in order, or None."""
-        first = int(np.argmax(self.sources == 0)) if self.sources.size else 0
-        here = slice(first, first + self.size)
-        alone = self._targets.size == self.size and np.array_equal(self.sources[here], np.arange(self.size))
-        return here if alone else None
-
-    @cached_property
-    def _targets(self) -> np.ndarray:
-        """Positions in the result that come from the argument at all."""
-        return np.flatnonzero(self.sources >= 0)
+        span = self.span
+        return span if self.keeps_order and span is not None and span.step == 1 else None
 
     @cached_property
     def _groups(self) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
         """Result positions by source, starts of equal sources, those sources; None if no source repeats."""
-        sources = self.sources[self._targets]
-        order = np.argsort(sources, kind="stable")
-        ordered = sources[order]
+        order = np.argsort(self.sources, kind="stable")
+        ordered = self.sources[order]
         starts = np.flatnonzero(np.diff(ordered, prepend=-1))
-        return None if starts.size == ordered.size else (self._targets[order], starts, ordered[starts])
-
-    def copy(self, source: np.ndarray, target: np.ndarray) -> None:
-        """Write the elements of a flat argument to where they stand in the flat result."""
-        if self.run is not None:
-            target[:] = source[self.run]
-        elif self.complete:
-            target[:] = source[self.sources]
-        else:
-            target[self._targets] = source[self.sources[self._targets]]
+        return None if starts.size == ordered.size else (self.targets[order], starts, ordered[starts])
 
     def gather(self, X: np.ndarray) -> np.ndarray:
-        """Carry tangents ``(k, size)`` to ``(k, sources.size)``."""
-        if self.run is not None:
-            return X[:, self.run]
+        """Carry tangents ``(k, size)`` to ``(k, length)``."""
         if self.complete:
-            return X.take(self.sources, axis=1)
-        Y = np.zeros((len(X), self.sources.size), X.dtype)
-        Y[:, self._targets] = X[:, self.sources[self._targets]]
+            return self._taken(X)
+        Y = np.zeros((len(X), self.length), X.dtype)
+        self.put(X, Y)
         return Y
 
+    def put(self, X: np.ndarray, Y: np.ndarray) -> None:
+        """Write tangents ``(k, size)`` to where they stand in those of the result ``(k, length)``."""
+        Y[:, self.targets if self.span is None else self.span] = self._taken(X)
+
+    def _taken(self, X: np.ndarray) -> np.ndarray:
+        """Return tangents of the elements that the result has of the argument."""
+        return X.take(self.sources, axis=1) if self.run is None else X[:, self.run]
+
     def scatter(self, Y: np.ndarray) -> np.ndarray:
-        """Carry adjoints ``(k, sources.size)`` to ``(k, size)``; repeated sources add up."""
-        if self.is_identity:
-            return Y
+        """Carry adjoints ``(k, length)`` to ``(k, size)``; repeated sources add up. May return a view."""
+        if self.block is not None:
+            return Y if self.complete else Y[:, self.block]
         X = np.zeros((len(Y), self.size), Y.dtype)
-        if self.run is not None:
-            X[:, self.run] = Y
-        elif self._groups is None:
-            X[:, self.sources[self._targets]] = Y[:, self._targets]
-        else:
-            order, starts, sources = self._groups
-            X[:, sources] = np.add.reduceat(Y[:, order], starts, axis=1)
+        self.add(Y, X)
         return X
 
+    def add(self, Y: np.ndarray, X: np.ndarray) -> None:
+        """Add adjoints ``(k, length)`` to those of the argument ``(k, size)``."""
+        if self.run is not None:
+            X[:, self.run] += Y[:, self.targets if self.span is None else self.span]
+        elif self._groups is None:
+            X[:, self.sources] += Y[:, self.targets]
+        else:
+            order, starts, sources = self._groups
+            X[:, sources] += np.add.reduceat(Y[:, order], starts, axis=1)
 
-def index_map(entry: TapeEntry, argnum: int) -> IndexMap:
-    """Find the index map of one active argument by two runs of the primitive on position numbers."""
-    original = entry.args[argnum]
-    if entry.primitive is getitem:  # brings no constants in: one run will do
-        positions = np.arange(np.size(original)).reshape(np.shape(original))
-        return IndexMap(np.ravel(positions[entry.args[1]]), positions.size)
-    return IndexMap(_sources(entry, (argnum,), [0]), element_count(original))
+
+def _as_slice(positions: np.ndarray) -> slice | None:
+    """Return positions as a slice with a positive step, None if they are none or there are none."""
+    if positions.size == 0:
+        return None
+    first = int(positions[0])
+    step = int(positions[1]) - first if positions.size > 1 else 1
+    if step <= 0 or not np.array_equal(positions, np.arange(first, first + step * positions.size, step)):
+        return None
+    return slice(first, int(positions[-1]) + 1, step)
+
+
+def index_maps(entry: TapeEntry) -> tuple[IndexMap, ...]:
+    """Find the index map of each active argument."""
+    argument, source = joint_index_map(entry)
+    order = np.argsort(argument, kind="stable")
+    starts = np.searchsorted(argument[order], np.arange(len(entry.argnums) + 1))
+    found = []
+    for number, argnum in enumerate(entry.argnums):
+        targets = order[starts[number] : starts[number + 1]]
+        size = element_count(entry.args[argnum])
+        found.append(IndexMap(targets, source[targets], source.size, size))
+    return tuple(found)
 
 
 def joint_index_map(entry: TapeEntry) -> tuple[np.ndarray, np.ndarray]:
@@ -134,8 +149,12 @@ def joint_index_map(entry: TapeEntry) -> tuple[np.ndarray, np.ndarray]:
     source
         Its flat position in that argument.
     """
+    if entry.primitive is getitem:  # brings no constants in: one run will do
+        positions = np.arange(np.size(entry.args[0])).reshape(np.shape(entry.args[0]))
+        sources = np.ravel(positions[entry.args[1]])
+        return np.zeros(sources.size, dtype=np.intp), sources
     if len(entry.argnums) == 1:
-        sources = index_map(entry, entry.argnums[0]).sources
+        sources = _sources(entry, entry.argnums, [0])
         return np.where(sources < 0, -1, 0), sources
     starts = np.cumsum([0, *(element_count(entry.args[argnum]) for argnum in entry.argnums)])
     sources = _sources(entry, entry.argnums, starts[:-1].tolist())

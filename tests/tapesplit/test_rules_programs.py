@@ -144,3 +144,35 @@ def test_jacobians_of_random_programs(steps):
 
 def test_programs_mix_many_primitives():
     assert sum(map(len, (ANY, VECTORS, MATRICES, PAIRS, VECTOR_PAIRS))) >= 60
+
+
+PARTS = st.one_of(
+    st.slices(7),
+    st.integers(-7, 6),
+    st.lists(st.integers(-7, 6), max_size=9).map(lambda places: np.array(places, dtype=int)),
+)
+
+
+@settings(max_examples=150, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@given(
+    parts=st.lists(st.tuples(st.integers(0, 2), PARTS), min_size=1, max_size=8),
+    join=st.sampled_from(["concatenate", "hstack"]),
+    dense=st.booleans(),
+    is_complex=st.booleans(),
+)
+def test_many_parts_of_a_few_values_are_taken_and_joined(parts, join, dense, is_complex):
+    def fun(x):
+        y = np.arange(1.0, 50.0).reshape(7, 7) / 50 @ x if dense else x * 2.0
+        values = [x, y, anp.tanh(y)]
+        if is_complex:
+            values = [1j * value for value in values]
+        taken = [anp.atleast_1d(values[number][part]) for number, part in parts]
+        joined = getattr(anp, join)(taken)
+        return anp.real(joined * (1 - 1j)) * anp.linalg.norm(x)  # the norm has no scalar form
+
+    x = np.linspace(0.2, 0.8, 7)
+    assume(fun(x).size)
+    expected = autograd.jacobian(fun)(x)
+    for method in ("tangent", "adjoint"):
+        jacobian = parallel_jacobian(fun, method=method)(x)
+        np.testing.assert_allclose(jacobian, expected, rtol=1e-13, atol=1e-13)
