@@ -1,7 +1,7 @@
 """Local structure of linear and bilinear primitives: which element depends on which, by what factor.
 
-Sums and small products stand between the scalar operations of much user code. With their structure known
-they can be part of a scalar sweep.
+Sums, small products and padding stand between the scalar operations of much user code. With their structure
+known they can be part of a scalar sweep.
 """
 
 from collections.abc import Callable
@@ -125,6 +125,21 @@ def _contraction(labels: Callable[..., tuple[Labels, Labels, Labels]]) -> _Struc
     return _Structure(describe, build)
 
 
+def _describe_padding(
+    x: Any, width: Any, mode: Any = "constant", *, constant_values: Any = 0
+) -> tuple[Any, ...]:
+    if mode != "constant":
+        raise TypeError("other modes of np.pad compute elements")
+    return np.shape(x), width
+
+
+def _build_padding(argnum: int, shape: tuple[int, ...], width: Any) -> LocalStructure:
+    """Build the structure of an array in a frame of constants."""
+    padded = np.pad(np.arange(1, prod(shape) + 1).reshape(shape), width).ravel()
+    rows = np.flatnonzero(padded)
+    return LocalStructure(rows, padded[rows] - 1, np.zeros_like(rows), 1.0)
+
+
 def _positions(axes: Labels, grid: Labels, sizes: dict[int, int]) -> np.ndarray:
     """Flat positions of the elements of an operand, for each point of the grid of all labels."""
     positions = np.arange(prod(sizes[label] for label in axes)).reshape([sizes[label] for label in axes])
@@ -145,6 +160,7 @@ def _matmul_labels(a: Any, b: Any) -> tuple[Labels, Labels, Labels]:
 _structures: dict[Any, _Structure] = {
     anp.sum: _reduction(lambda count: 1.0),
     _primitive_mean: _reduction(lambda count: 1.0 / count),
+    anp.pad: _Structure(_describe_padding, _build_padding),
     anp.matmul: _contraction(_matmul_labels),
     anp.dot: _contraction(lambda a, b: dot_labels(np.ndim(a), np.ndim(b))),
     anp.inner: _contraction(inner_labels),
