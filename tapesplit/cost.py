@@ -89,6 +89,9 @@ class Work:
         Scalar edges inside of merged elementwise operations, and all that are left.
     numbers, arrays
         Elementwise operations on single numbers, and those on arrays that are left once they are merged.
+    blocks, block_loops
+        Entries that scalar sweeps know by all their derivatives, and elements of the results of those that
+        have no vector rule.
     formless
         Entries that have no scalar form.
     """
@@ -102,6 +105,8 @@ class Work:
     coefficients: int
     numbers: int
     arrays: int
+    blocks: int
+    block_loops: int
     formless: int
 
 
@@ -118,7 +123,7 @@ def work_table(facts: TapeFacts) -> WorkTable:
 
     Returns
     -------
-    (n, 10) array of int
+    (n, 12) array of int
         A line for each entry, a column for each field of `Work`.
     """
     elementwise = np.array([kind.is_elementwise for kind in facts.kinds])[facts.kind]
@@ -126,17 +131,21 @@ def work_table(facts: TapeFacts) -> WorkTable:
     bulk = np.array([isinstance(kind.rule, Bulk) for kind in facts.kinds])[facts.kind]
     sizes = np.maximum(facts.sizes, 0)
     is_inner = facts.reader != np.arange(facts.reader.size)
+    looped = ~(elementwise | moves | bulk)
+    is_block = facts.blocks > 0
     return np.stack(
         [
             np.ones_like(sizes),
             sizes * elementwise,
             sizes * moves,
             facts.edges * bulk,
-            ~(elementwise | moves | bulk),
+            looped,
             sizes * is_inner,
-            facts.edges - sizes * is_inner,
+            np.where(is_block, facts.blocks, facts.edges - sizes * is_inner),
             elementwise & (sizes == 1),
             elementwise & (sizes > 1) & ~is_inner,
+            is_block,
+            sizes * (is_block & looped),
             ~facts.scalar,
         ],
         axis=1,
@@ -158,6 +167,8 @@ def total_work(table: WorkTable, entries: Sequence[int]) -> Work:
 
 _ENDS: Final = 3
 """Steps that take as long as seeding and collecting the directions."""
+_BLOCK_STEPS: Final = 4
+"""Steps that take as long as finding the derivatives of a block."""
 
 
 def array_seconds(model: CostModel, work: Work, directions: int) -> float:
@@ -186,7 +197,7 @@ def array_seconds(model: CostModel, work: Work, directions: int) -> float:
     --------
     >>> product = Work(
     ...     steps=1, elements=0, moved=0, product_fma=10**6, looped=0,
-    ...     inner=0, coefficients=10**6, numbers=0, arrays=0, formless=1)
+    ...     inner=0, coefficients=10**6, numbers=0, arrays=0, blocks=0, block_loops=0, formless=1)
     >>> round(array_seconds(CostModel(), product, directions=100), 6)
     0.004514
     """
@@ -223,6 +234,8 @@ def scalar_seconds(model: CostModel, work: Work, directions: int) -> float:
         + work.arrays * model.array
         + work.inner * model.inner
         + work.coefficients * (model.coefficient + directions * model.coefficient_direction)
+        + work.blocks * _BLOCK_STEPS * model.step
+        + work.block_loops * model.loop
     )
 
 

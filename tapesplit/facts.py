@@ -8,11 +8,13 @@ from math import prod
 from typing import Any, Final
 
 import numpy as np
+from autograd.core import primitive_vjps
 from numpy.typing import NDArray
 
 from tapesplit.graph import TapeGraph
 from tapesplit.leaves import element_count
 from tapesplit.rules import (
+    Bulk,
     Elementwise,
     Movement,
     Rule,
@@ -50,12 +52,17 @@ class CallKind:
         """Whether its calls can be part of a scalar sweep, if their values are real."""
         if self.is_elementwise:
             return not self.keywords  # coefficients are formulas of positional arguments
-        return self.is_local or isinstance(self.rule, Movement)
+        return self.is_local or self.can_be_block or isinstance(self.rule, Movement)
 
     @property
     def is_local(self) -> bool:
         """Whether its calls can have a local structure: sums and products."""
         return self.primitive is not None and has_local_structure(self.primitive)
+
+    @property
+    def can_be_block(self) -> bool:
+        """Whether its calls can be part of a scalar sweep with all derivatives of the result: by any rule."""
+        return (self.rule is None or isinstance(self.rule, Bulk)) and self.primitive in primitive_vjps
 
     @property
     def factor(self) -> int:
@@ -83,8 +90,11 @@ class TapeFacts:
     edges
         Scalar edges |E| from the active arguments: fma per direction.
     scalar
-        Whether the entry can be part of a scalar sweep: real elementwise operations and movements in
-        double precision.
+        Whether the entry can be part of a scalar sweep: real elementwise operations, movements, sums and
+        small products in double precision, and blocks.
+    blocks
+        Elements of the derivatives of the result by all active arguments, if these are what a scalar sweep
+        knows of the entry: small calls of other primitives; else 0.
     first_parent, parents
         The active arguments of entry i are ``parents[first_parent[i]:first_parent[i + 1]]``.
     reader
@@ -99,6 +109,7 @@ class TapeFacts:
     sizes: IntArray
     edges: IntArray
     scalar: BoolArray
+    blocks: IntArray
     first_parent: IntArray
     parents: IntArray
     reader: IntArray
@@ -116,13 +127,14 @@ def facts_of(tape: Tape, structure: Structure) -> TapeFacts:
     factors = np.array([k.factor for k in kinds])[kind]
     edges = sizes * factors
     scalar = doubles & np.array([k.has_scalar_form for k in kinds])[kind]
-    known: dict[Any, tuple[int, bool]] = {}
+    blocks = np.zeros(kind.size, dtype=np.int64)
+    known: dict[Any, tuple[int, bool, int]] = {}
     for index in np.flatnonzero((factors < 0) | (sizes < 0)).tolist():
         key = call_key(structure, index)
         if key not in known:
             known[key] = _edges_and_form(tape[index])
-        edges[index], has_form = known[key]
-        scalar[index] &= has_form
+        edges[index], is_local_call, blocks[index] = known[key]
+        scalar[index] &= is_local_call or blocks[index] > 0
     with_constants = scalar & np.array([k.is_elementwise and k.arity > len(k.argnums) for k in kinds])[kind]
     for index in np.flatnonzero(with_constants).tolist():
         scalar[index] = real_constants(structure.statics[index])
@@ -134,7 +146,9 @@ def facts_of(tape: Tape, structure: Structure) -> TapeFacts:
         scalar[np.repeat(np.arange(kind.size), np.diff(first_parent))[~doubles[parents]]] = False
     elementwise = scalar & np.array([k.is_elementwise for k in kinds])[kind]
     reader = _only_readers(parents, np.repeat(np.arange(kind.size), counts), elementwise, sizes)
-    return TapeFacts(kinds, kind, tuple(forms), form, sizes, edges, scalar, first_parent, parents, reader)
+    return TapeFacts(
+        kinds, kind, tuple(forms), form, sizes, edges, scalar, blocks, first_parent, parents, reader
+    )
 
 
 def _only_readers(parents: IntArray, children: IntArray, elementwise: BoolArray, sizes: IntArray) -> IntArray:
@@ -148,6 +162,8 @@ def _only_readers(parents: IntArray, children: IntArray, elementwise: BoolArray,
 
 _LOCAL_EDGES: Final = 4096
 """Sums and products with more scalar edges are better done as array operations."""
+_BLOCK_ELEMENTS: Final = 1024
+"""So are blocks with more elements."""
 
 
 def coded(items: Iterable[Any]) -> tuple[list[Any], IntArray]:
@@ -177,19 +193,23 @@ def calls_by_kind(facts: TapeFacts, entries: IntArray) -> Iterator[tuple[CallKin
         yield kind, members, facts.parents[places]
 
 
-def _edges_and_form(entry: TapeEntry) -> tuple[int, bool]:
-    """Count the scalar edges of a call by its rule; tell whether it is a small real sum or product."""
+def _edges_and_form(entry: TapeEntry) -> tuple[int, bool, int]:
+    """Count the scalar edges of a call by its rule; tell whether it is a small real sum or product.
+
+    If it is not, count the elements of a block for it; 0 if they are too many, or not real.
+    """
     if entry.primitive is None:
-        return 0, False
+        return 0, False, 0
     edges = count_edges(entry.primitive, entry.value, entry.args, entry.argnums, entry.kwargs)
-    if edges > _LOCAL_EDGES or not is_local(entry):
-        return edges, False
     real = all(
         np.asarray(arg).dtype.kind in "fiub"
         for arg in entry.args
         if isinstance(arg, (np.ndarray, float, complex))
     )
-    return edges, real
+    if real and edges <= _LOCAL_EDGES and is_local(entry):
+        return edges, True, 0
+    elements = element_count(entry.value) * sum(element_count(entry.args[i]) for i in entry.argnums)
+    return edges, False, elements if real and elements <= _BLOCK_ELEMENTS else 0
 
 
 def _is_double(form: Any) -> bool:

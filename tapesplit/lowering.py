@@ -15,14 +15,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tapesplit.array_steps import BulkStep
 from tapesplit.chunks import Chunk
 from tapesplit.elements import Elements, number_elements
 from tapesplit.facts import TapeFacts, calls_by_kind, coded, equal_rows
 from tapesplit.gathering import gather_only_what_is_read
 from tapesplit.merging import MergedCalls, merge_calls, shape_of
 from tapesplit.preaccumulation import Member, Term, preaccumulate
-from tapesplit.rules import local_structure
+from tapesplit.rules import Bulk, local_structure
 from tapesplit.scalar_sweep import (
+    Block,
     Coefficients,
     Operand,
     Recipe,
@@ -52,7 +54,8 @@ class _Edges:
 class _Calls:
     """Like calls: how their coefficients come about, and where they stand.
 
-    ``numbers`` are the coefficients that are the same for all values, by target.
+    ``numbers`` are the coefficients that are the same for all values, by target. A call that has a ``block``
+    step is alone, and ``parents`` are what it reads.
     """
 
     edges: tuple[_Edges, ...]
@@ -60,6 +63,8 @@ class _Calls:
     members: tuple[Member, ...] = ()
     result: int = 0
     reads: tuple[IntArray, ...] = ()
+    block: BulkStep | None = None
+    parents: tuple[int, ...] = ()
 
 
 def compile_scalar_sweep(
@@ -90,8 +95,8 @@ def compile_scalar_sweep(
     order = order[~is_inner[order]]
     elements = number_elements(tape, structure, facts, order, len(chunk.sources))
     lowering = _Lowering(tape, structure, facts, elements)
-    lowered = [*map(lowering.merged, merged), *lowering.sums_and_products(chunk)]
-    made, indptr, indices, template = _lay_out(elements.unknowns, lowered, adjoint_mode=adjoint_mode)
+    lowered = [*map(lowering.merged, merged), *lowering.sums_and_products(chunk), *lowering.blocks(chunk)]
+    made, blocks, indptr, indices, template = _lay_out(elements.unknowns, lowered, adjoint_mode=adjoint_mode)
     recipes, values = gather_only_what_is_read(made, facts, order, elements, lowering.others)
     ends = [
         elements.unknown[_ranges(elements.first[list(group)], facts.sizes[list(group)])]
@@ -102,7 +107,18 @@ def compile_scalar_sweep(
     distinct = bool((seeds >= 0).all()) and np.unique(seeds).size == seeds.size
     constant = np.flatnonzero(results < 0)
     return ScalarSweep(
-        chunk, adjoint_mode, indptr, indices, template, recipes, values, seeds, results, distinct, constant
+        chunk,
+        adjoint_mode,
+        indptr,
+        indices,
+        template,
+        recipes,
+        tuple(blocks),
+        values,
+        seeds,
+        results,
+        distinct,
+        constant,
     )
 
 
@@ -189,12 +205,36 @@ class _Lowering:
 
     def sums_and_products(self, chunk: Chunk) -> Iterator[_Calls]:
         """Lower the other operations of a chunk."""
-        for kind, members, parents in calls_by_kind(self.facts, np.array(chunk.entries, dtype=np.int64)):
+        entries = np.array(chunk.entries, dtype=np.int64)
+        for kind, members, parents in calls_by_kind(self.facts, entries[self.facts.blocks[entries] == 0]):
             if not kind.is_local:
                 continue
             keys = coded(call_key(self.structure, index) for index in members.tolist())[1]
             for here in equal_rows(keys):
                 yield self._local(members[here], parents[here], kind.argnums)
+
+    def blocks(self, chunk: Chunk) -> Iterator[_Calls]:
+        """Lower the calls that are known by all their derivatives only."""
+        entries = np.array(chunk.entries, dtype=np.int64)
+        for entry in entries[self.facts.blocks[entries] > 0].tolist():
+            yield self._block(entry)
+
+    def _block(self, entry: int) -> _Calls:
+        """Lower one call: each element of the result depends on each element of what is read."""
+        unknown, first, sizes = self.elements.unknown, self.elements.first, self.facts.sizes
+        parents = tuple(dict.fromkeys(self.tape.entries[entry][2]))
+        results = unknown[first[entry] : first[entry] + sizes[entry]]
+        edges: list[_Edges] = []
+        for number, parent in enumerate(parents):
+            size = sizes[parent]
+            columns = np.tile(unknown[first[parent] : first[parent] + size], results.size)
+            ranks = np.tile(np.arange(size), results.size) + sum(sizes[before] for before in parents[:number])
+            edges.append(_Edges(-1 - number, np.repeat(results, size), columns, ranks))
+        if not all((edge.columns >= 0).all() for edge in edges):
+            edges = _without_constants(edges)
+        rule = self.facts.kinds[self.facts.kind[entry]].rule
+        step = BulkStep(entry, rule if isinstance(rule, Bulk) else Bulk())
+        return _Calls(tuple(edges), {}, block=step, parents=parents)
 
     def _local(self, members: IntArray, parents: IntArray, argnums: tuple[int, ...]) -> _Calls:
         """Lower sums and products of equal shapes and constants."""
@@ -300,8 +340,8 @@ def _occurrences(rows: IntArray) -> IntArray:
 
 def _lay_out(
     count: int, calls: list[_Calls], *, adjoint_mode: bool
-) -> tuple[list[Recipe], IntArray, IntArray, np.ndarray]:
-    """Lay the coefficients out row by row; return their recipes, the pattern, and the constant ones."""
+) -> tuple[list[Recipe], list[Block], IntArray, IntArray, np.ndarray]:
+    """Lay the coefficients out row by row; return how they come about, the pattern, and the constant ones."""
     counts = np.zeros(count, dtype=np.int32)
     for edge in (edge for like in calls for edge in like.edges):
         counts[edge.rows] = edge.rank + 1  # those of one row come in the order of their ranks
@@ -310,7 +350,8 @@ def _lay_out(
     starts = (indptr[-2::-1] if adjoint_mode else indptr).astype(np.int64)
     template = np.zeros(int(indptr[-1]))
     indices = np.zeros(template.size, dtype=np.int32)
-    recipes = []
+    recipes: list[Recipe] = []
+    blocks: list[Block] = []
     for like in calls:
         coefficients = []
         for edge in like.edges:
@@ -321,11 +362,13 @@ def _lay_out(
                 template[here] = like.numbers[edge.target]
             else:
                 coefficients.append(Coefficients(edge.target, here, edge.used))
-        if coefficients:
+        if like.block is not None:
+            blocks.append(Block(like.block, like.parents, tuple(coefficients)))
+        elif coefficients:
             recipes.append(Recipe(like.members, like.result, like.reads, tuple(coefficients)))
     if adjoint_mode:
         np.subtract(count - 1, indices, out=indices)
-    return recipes, indptr, indices, template
+    return recipes, blocks, indptr, indices, template
 
 
 @cache

@@ -13,12 +13,14 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from tapesplit.array_steps import BulkStep
 from tapesplit.chunks import Chunk
+from tapesplit.directions import Batch, Diagonal
 from tapesplit.preaccumulation import Member, Term, preaccumulate
 from tapesplit.tape import Tape
 from tapesplit.triangular import substitute, substitute_transposed
 
-__all__ = ["Coefficients", "Operand", "Recipe", "ScalarSweep", "ValueTable"]
+__all__ = ["Block", "Coefficients", "Operand", "Recipe", "ScalarSweep", "ValueTable"]
 
 IntArray = NDArray[np.integer[Any]]
 
@@ -65,6 +67,28 @@ class Recipe:
             coefficients[places] = (
                 derivative if used is None else np.broadcast_to(derivative, used.shape)[used]
             )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Block:
+    """All derivatives of one call: coefficients that the step for array sweeps finds.
+
+    ``coefficients`` are those by each of the ``parents``, row by row; their targets are ``-1 - number``.
+    """
+
+    step: BulkStep
+    parents: tuple[int, ...]
+    coefficients: tuple[Coefficients, ...]
+
+    def write(self, tape: Tape, coefficients: np.ndarray) -> None:
+        """Evaluate the derivatives for the values of one tape."""
+        value = tape.entries[self.step.entry][5]
+        seeds: dict[int, Batch] = {}
+        self.step.adjoint(tape, Diagonal(0, np.ones(np.shape(value))), seeds)
+        for target, places, used in self.coefficients:
+            batch = seeds[self.parents[-1 - target]]
+            derivative = (batch.dense() if isinstance(batch, Diagonal) else batch).rows.reshape(-1)
+            coefficients[places] = derivative if used is None else derivative[used]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -125,7 +149,7 @@ class ScalarSweep:
         Sparsity pattern of the system.
     template
         Coefficients that are 1 or -1; zeros elsewhere.
-    recipes
+    recipes, blocks
         How the other coefficients come about.
     values
         The numbers that they are made of.
@@ -143,6 +167,7 @@ class ScalarSweep:
     indices: IntArray
     template: np.ndarray
     recipes: tuple[Recipe, ...]
+    blocks: tuple[Block, ...]
     values: ValueTable
     seeds: IntArray
     results: IntArray
@@ -211,4 +236,6 @@ class ScalarSweep:
         coefficients = self.template.copy()
         for recipe in self.recipes:
             recipe.write(values, coefficients)
+        for block in self.blocks:
+            block.write(tape, coefficients)
         return coefficients
