@@ -97,9 +97,13 @@ def _hstack(tup: Any) -> Any:
 
 
 def _array(A: Any, *args: Any, **kwargs: Any) -> Any:
-    """Record an array made of numbers or of arrays, boxes of one tape among them, in one entry."""
-    found = None if args or kwargs else _alike(A)
-    return _general_array(A, *args, **kwargs) if found is None else _stacked(found)
+    """Record an array made of numbers or of arrays, boxes of one tape among them, in one entry each level."""
+    if args or kwargs or type(A) not in _LISTS:
+        return _general_array(A, *args, **kwargs)
+    if not _LISTS.isdisjoint(map(type, A)):
+        A = [_array(item) if type(item) in _LISTS else item for item in A]
+    found = _alike(A)
+    return _general_array(A) if found is None else _stacked(found)
 
 
 def _stack(arrays: Any, axis: Any = 0) -> Any:
@@ -134,7 +138,7 @@ def _alike(items: Any) -> "_Operands | None":
 
 _LISTS = frozenset({tuple, list})
 _ARRAYS = frozenset({np.ndarray})
-_NUMBERS = frozenset({float, np.float64})
+_NUMBERS = frozenset({float, int, np.float64})
 _PLAIN_ARGUMENTS: frozenset[type] = PLAIN_NUMBERS | {bool, str, tuple, type(None)}
 
 
