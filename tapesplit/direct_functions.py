@@ -32,9 +32,11 @@ def _unary(primitive: Any, ufunc: Any) -> Callable[..., Any]:
     return functools.wraps(primitive)(function)
 
 
-def _direct(name: str) -> Callable[..., Any]:
-    """Make a function that records calls with boxes of one tape and plain arguments directly."""
-    general, function = getattr(anp, name), getattr(np, name)
+def _direct(general: Callable[..., Any], function: Callable[..., Any]) -> Callable[..., Any]:
+    """Make a function that records calls with boxes of one tape and plain arguments directly.
+
+    ``function`` is NumPy's, ``general`` autograd's of the same name.
+    """
     primitive = trace_primitives_map[function]
 
     def direct(*args: Any, **kwargs: Any) -> Any:
@@ -174,7 +176,7 @@ def _operands(items: Any, kinds: frozenset[type], first: int) -> _Operands | Non
 _general_array = anp.array
 _general_roll = anp.roll
 _general_where = anp.where
-_direct_where = _direct("where")
+_direct_where = _direct(anp.where, np.where)
 _general_concatenate = anp.concatenate
 _general_hstack = anp.hstack
 _general_stack = anp.stack
@@ -189,7 +191,7 @@ _OTHERS = (
 )
 _DIRECT_FUNCTIONS: dict[str, Callable[..., Any]] = {
     **{name: _unary(getattr(anp, name), getattr(np, name)) for name in _UNARY},
-    **{name: _direct(name) for name in _OTHERS},
+    **{name: _direct(getattr(anp, name), getattr(np, name)) for name in _OTHERS},
     "where": functools.wraps(anp.where)(_where),
     "roll": functools.wraps(anp.roll)(_roll),
     "concatenate": functools.wraps(anp.concatenate)(_concatenate),
@@ -198,10 +200,10 @@ _DIRECT_FUNCTIONS: dict[str, Callable[..., Any]] = {
     "stack": functools.wraps(anp.stack)(_stack),
     "vstack": functools.wraps(anp.vstack)(_vstack),
 }
-_GENERAL_FUNCTIONS = {name: getattr(anp, name) for name in _DIRECT_FUNCTIONS}
-_namespace = vars(anp)
-_in_place = operator.itemgetter(*_GENERAL_FUNCTIONS)
-_GENERAL = _in_place(_namespace)
+_DIRECT_LINALG = {
+    name: _direct(getattr(anp.linalg, name), getattr(np.linalg, name))
+    for name in ("norm", "solve", "inv", "det", "cholesky")
+}
 
 
 def _reshape(box: Any, *args: Any, **kwargs: Any) -> Any:
@@ -213,8 +215,8 @@ def _reshape(box: Any, *args: Any, **kwargs: Any) -> Any:
 _METHODS = {
     method: _DIRECT_FUNCTIONS[name]
     for method, function in vars(ArrayBox).items()
-    for name, general in _GENERAL_FUNCTIONS.items()
-    if function is general
+    for name in _DIRECT_FUNCTIONS
+    if function is getattr(anp, name)
 } | {"reshape": _reshape, "T": property(_DIRECT_FUNCTIONS["transpose"])}
 for _name, _method in _METHODS.items():
     setattr(TapeBox, _name, _method)
@@ -229,32 +231,51 @@ _OUR_BOXES = dict.fromkeys(_BOXED_HERE, make_box)
 _THEIR_BOXES = dict.fromkeys(_BOXED_HERE, ArrayBox)
 
 
-class BoxesInPlace:
-    """While entered, autograd makes our boxes, and autograd.numpy holds the functions that record directly.
+class _Namespace:
+    """A module of autograd with the functions that stand in for its own."""
 
-    They cost a third of its own. A function that somebody else has replaced is left alone. The caller holds
-    the tracing lock; nested uses are free.
+    def __init__(self, module: Any, direct: dict[str, Callable[..., Any]]) -> None:
+        self.names = vars(module)
+        self.direct = direct
+        self.general = {name: self.names[name] for name in direct}
+        self.found = operator.itemgetter(*direct)
+        self.expected = self.found(self.names)
+
+    def own(self) -> dict[str, Callable[..., Any]]:
+        """Return the functions that are autograd's own; those of somebody else are left alone."""
+        if self.found(self.names) == self.expected:
+            return self.general
+        return {name: function for name, function in self.general.items() if self.names[name] is function}
+
+
+_NAMESPACES = (_Namespace(anp, _DIRECT_FUNCTIONS), _Namespace(anp.linalg, _DIRECT_LINALG))
+
+
+class BoxesInPlace:
+    """While entered, autograd makes our boxes, and its modules hold the functions that record directly.
+
+    They cost a third of its own. The caller holds the tracing lock; nested uses are free.
     """
 
-    __slots__ = ("_general",)
+    __slots__ = ("_replaced",)
 
     def __enter__(self) -> None:
-        self._general: dict[str, Any] | None = None
+        self._replaced: list[tuple[dict[str, Any], dict[str, Any]]] = []
         if box_type_mappings[np.ndarray] is make_box:
             return
-        general, direct = _GENERAL_FUNCTIONS, _DIRECT_FUNCTIONS
-        if _in_place(_namespace) != _GENERAL:
-            general = {name: function for name, function in general.items() if _namespace[name] is function}
-            direct = {name: direct[name] for name in general}
-        self._general = general
         try:
+            for namespace in _NAMESPACES:
+                own, direct = namespace.own(), namespace.direct
+                self._replaced.append((namespace.names, own))
+                complete = len(own) == len(direct)
+                namespace.names.update(direct if complete else {name: direct[name] for name in own})
             box_type_mappings.update(_OUR_BOXES)
-            _namespace.update(direct)
         except BaseException:  # Ctrl-C
             self.__exit__()
             raise
 
     def __exit__(self, *exception: object) -> None:
-        if self._general is not None:
-            _namespace.update(self._general)
+        if self._replaced:
+            for names, general in self._replaced:
+                names.update(general)
             box_type_mappings.update(_THEIR_BOXES)
