@@ -11,13 +11,16 @@ from typing import Any, Final
 
 import autograd.numpy as anp
 import numpy as np
+from autograd.extend import defjvp, defvjp, primitive
+from autograd.numpy import numpy_vjps
 from autograd.numpy.numpy_boxes import ArrayBox
+from autograd.numpy.numpy_vspaces import ArrayVSpace
 from autograd.numpy.numpy_wrapper import array_from_args, concatenate_args
 from autograd.tracer import box_type_mappings, trace_primitives_map
 
 from tapesplit.boxes import FIRST, PLAIN_NUMBERS, TapeBox, make_box, recorded
 
-__all__ = ["BoxesInPlace"]
+__all__ = ["BoxesInPlace", "dense_untake"]
 
 
 def _unary(primitive: Any, ufunc: Any) -> Callable[..., Any]:
@@ -139,6 +142,39 @@ def _alike(items: Any) -> "_Operands | None":
 
 
 _LISTS = frozenset({tuple, list})
+
+
+@primitive  # type: ignore[untyped-decorator]
+def dense_untake(x: Any, index: Any, space: ArrayVSpace) -> np.ndarray:
+    """Return zeros with x where an index without repetition points: autograd's ``untake``, not sparse."""
+    result = np.zeros(space.shape)
+    result[index] = x
+    return result
+
+
+defvjp(dense_untake, lambda _ans, _x, index, _space: lambda g: g[index])
+defjvp(dense_untake, "same")
+
+
+def _untake(x: Any, idx: Any, vs: Any) -> Any:
+    """Record the adjoint of a look-up; a sparse one of a small value would keep scalar sweeps out."""
+    small = type(vs) is ArrayVSpace and vs.dtype == np.float64 and vs.size <= _SMALL
+    if small and type(x) is TapeBox and x._entries is not None and _repeats_nothing(idx):
+        value = x._value
+        if type(value) in (np.ndarray, np.float64) and value.dtype == np.float64:
+            result = dense_untake.fun(value, idx, vs)
+            return recorded(x, dense_untake, FIRST, (x._index,), (value, idx, vs), result)
+    return _general_untake(x, idx, vs)
+
+
+def _repeats_nothing(index: Any) -> bool:
+    """Whether an index consists of numbers and slices."""
+    items = index if type(index) is tuple else (index,)
+    return all(type(item) in {int, slice, type(None), type(Ellipsis)} for item in items)
+
+
+_SMALL: Final = 64
+"""Elements up to which adding zeros costs nothing."""
 _ARRAYS = frozenset({np.ndarray})
 _NUMBERS = frozenset({float, int, np.float64})
 _PLAIN_ARGUMENTS: frozenset[type] = PLAIN_NUMBERS | {bool, str, tuple, type(None)}
@@ -173,6 +209,7 @@ def _operands(items: Any, kinds: frozenset[type], first: int) -> _Operands | Non
     return None if tape is None else (tape, tuple(argnums), tuple(parents), values)
 
 
+_general_untake = numpy_vjps.untake
 _general_array = anp.array
 _general_roll = anp.roll
 _general_where = anp.where
@@ -238,7 +275,7 @@ class _Namespace:
         self.names = vars(module)
         self.direct = direct
         self.general = {name: self.names[name] for name in direct}
-        self.found = operator.itemgetter(*direct)
+        self.found = operator.itemgetter(*direct, *direct)  # a tuple even for one name
         self.expected = self.found(self.names)
 
     def own(self) -> dict[str, Callable[..., Any]]:
@@ -248,7 +285,11 @@ class _Namespace:
         return {name: function for name, function in self.general.items() if self.names[name] is function}
 
 
-_NAMESPACES = (_Namespace(anp, _DIRECT_FUNCTIONS), _Namespace(anp.linalg, _DIRECT_LINALG))
+_NAMESPACES = (
+    _Namespace(anp, _DIRECT_FUNCTIONS),
+    _Namespace(anp.linalg, _DIRECT_LINALG),
+    _Namespace(numpy_vjps, {"untake": functools.wraps(numpy_vjps.untake)(_untake)}),
+)
 
 
 class BoxesInPlace:

@@ -11,7 +11,10 @@ from typing import Any, NamedTuple
 
 import autograd.numpy as anp
 import numpy as np
+from autograd.core import VSpace
+from autograd.numpy.numpy_vspaces import ArrayVSpace
 from autograd.numpy.numpy_wrapper import _primitive_mean
+from autograd.util import func
 
 from tapesplit.rules.axes import positive
 from tapesplit.rules.products import Labels, dot_labels, inner_labels, tensordot_labels
@@ -140,6 +143,18 @@ def _build_padding(argnum: int, shape: tuple[int, ...], width: Any) -> LocalStru
     return LocalStructure(rows, padded[rows] - 1, np.zeros_like(rows), 1.0)
 
 
+def _describe_sum(space: Any, x: Any, y: Any) -> tuple[Any, ...]:
+    if not isinstance(space, ArrayVSpace):
+        raise TypeError("sums of containers have no elements here")
+    return (prod(space.shape),)
+
+
+def _build_sum(argnum: int, size: int) -> LocalStructure:
+    """Build the structure of a sum of two adjoints."""
+    elements = np.arange(size)
+    return LocalStructure(elements, elements, np.zeros_like(elements), 1.0)
+
+
 def _positions(axes: Labels, grid: Labels, sizes: dict[int, int]) -> np.ndarray:
     """Flat positions of the elements of an operand, for each point of the grid of all labels."""
     positions = np.arange(prod(sizes[label] for label in axes)).reshape([sizes[label] for label in axes])
@@ -160,6 +175,8 @@ def _matmul_labels(a: Any, b: Any) -> tuple[Labels, Labels, Labels]:
 _structures: dict[Any, _Structure] = {
     anp.sum: _reduction(lambda count: 1.0),
     _primitive_mean: _reduction(lambda count: 1.0 / count),
+    func(VSpace.add): _Structure(_describe_sum, _build_sum),
+    func(VSpace.mut_add): _Structure(_describe_sum, _build_sum),
     anp.pad: _Structure(_describe_padding, _build_padding),
     anp.matmul: _contraction(_matmul_labels),
     anp.dot: _contraction(lambda a, b: dot_labels(np.ndim(a), np.ndim(b))),

@@ -10,6 +10,7 @@ from autograd.numpy import fft
 from autograd.numpy.numpy_boxes import ArrayBox
 from autograd.numpy.numpy_wrapper import _array_from_scalar_or_array, array_from_args, concatenate_args
 
+from tapesplit.direct_functions import dense_untake
 from tapesplit.leaves import derivative_dtype
 from tapesplit.rules.axes import real_like
 from tapesplit.rules.registry import defvector, movement
@@ -22,7 +23,7 @@ movement(anp.transpose, anp.swapaxes, anp.moveaxis, anp.rollaxis)
 movement(anp.roll, anp.flip, anp.flipud, anp.fliplr, anp.rot90, fft.fftshift, fft.ifftshift)
 # Choice and repetition
 movement(ArrayBox.__getitem__, anp.take, anp.repeat, anp.tile, anp.full)
-movement(anp.diag, anp.diagonal, anp.make_diagonal, anp.tril, anp.triu, fft.truncate_pad)
+movement(dense_untake, anp.diag, anp.diagonal, anp.make_diagonal, anp.tril, anp.triu, fft.truncate_pad)
 # Joining and splitting
 movement(concatenate_args, array_from_args, _array_from_scalar_or_array)
 movement(anp.split, anp.array_split, anp.vsplit, anp.hsplit, anp.dsplit)
