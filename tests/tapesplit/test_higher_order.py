@@ -150,3 +150,42 @@ def test_recording_alone_cannot_see_the_outer_derivative():
         return np.sum(y)
 
     assert_close(grad(outer)(X), onp.ones(4))
+
+
+READS = {
+    "numbers": lambda x: np.array([x[0], x[-1], x[2] * x[0]]),
+    "numpy number": lambda x: x[onp.int64(1)] * x,
+    "slices": lambda x: x[1:] * x[:-1] + x[::-1][:3],
+    "axes": lambda x: x[None, 1:] * np.reshape(x, (2, 2))[:, 1][..., None] * x[0],
+    "rows and columns": lambda x: np.reshape(x, (2, 2))[1, 0] * np.reshape(x, (2, 2))[0],
+    "repeated places": lambda x: x[[0, 1, 1]] * x[onp.array([3, 3, 0])],
+    "mask": lambda x: x[onp.array([True, False, True, True])] * x[0],
+    "nothing": lambda x: np.concatenate([x[:0], x[2:1], x]),
+    "many": lambda x: np.concatenate([x] * 20)[3:7] * np.concatenate([x] * 20)[70],
+    "a number": lambda x: np.sum(x)[()] * x[1],
+    "complex": lambda x: np.real((x[0] + 1j * x[1]) * (1j * x)[2:] ** 2),
+    "columns of a loop": lambda x: sum(np.sin(x[i] * x[i - 1]) * x[i] ** 2 for i in range(4)),
+}
+
+
+@pytest.mark.parametrize("method", ["auto", "tangent", "adjoint"])
+@pytest.mark.parametrize("name", READS)
+def test_hessians_of_programs_that_read_parts(name, method):
+    gradient = grad(lambda x: np.sum(np.sin(READS[name](x)) * 2.0))
+    assert_close(parallel_jacobian(gradient, method=method)(X), jacobian(gradient)(X))
+
+
+def test_hessians_of_loops_are_scalar_sweeps():
+    def chain(x):
+        return sum(100.0 * (x[i + 1] - x[i] ** 2) ** 2 + (1.0 - x[i]) ** 2 for i in range(x.size - 1))
+
+    x = onp.linspace(0.5, 1.5, 20)
+    jac = parallel_jacobian(grad(chain))
+    assert_close(jac(x), hessian(chain)(x))
+    assert [type(sweep).__name__ for sweep in jac.plan(x).sweeps] == ["ScalarSweep"]
+
+
+def test_inputs_in_single_precision_keep_it_in_hessians():
+    x = X.astype(onp.float32)
+    gradient = grad(lambda x: np.sum(x[1:] ** 2 * x[0]))
+    assert parallel_jacobian(gradient)(x).dtype == jacobian(gradient)(x).dtype
