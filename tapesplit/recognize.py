@@ -27,14 +27,15 @@ class Recognizer:
     ----------
     structure
         The structure.
-    types
-        Type of each value.
     without_keywords
         Number of calls without keyword arguments; those with some are among the keyed ones.
     varying, arities
         Calls that may have any number of positional arguments, and these numbers.
+    numbers, types
+        Entries in double precision whose form does not follow from their operands, but from their type alone,
+        and these types.
     described, forms
-        Entries whose form does not follow from the rest, and these forms, see `Structure`.
+        Other entries whose form does not follow from their operands, and these forms, see `Structure`.
     taking, constant_types
         Entry and position of constants that count by their type, or by value as well, and these types.
     exact, constants
@@ -44,10 +45,11 @@ class Recognizer:
     """
 
     structure: Structure
-    types: list[type]
     without_keywords: int
     varying: list[int]
     arities: list[int]
+    numbers: list[int]
+    types: list[type]
     described: list[int]
     forms: list[Any]
     taking: list[tuple[int, int]]
@@ -63,16 +65,16 @@ class Recognizer:
         Few tapes that have it are not accepted, as one that holds an array of no axes instead of a number.
         """
         known = self.structure
-        if (len(tape), tape.inputs, tape.output) != (len(self.types), known.inputs, known.output):
+        if (len(tape), tape.inputs, tape.output) != (len(known.forms), known.inputs, known.output):
             return False
         primitives, argnums, parents, args, kwargs, values = zip(*tape.entries, strict=True)
         if not (
             primitives == known.primitives
             and argnums == known.argnums
             and parents == known.parents
-            and list(map(type, values)) == self.types
             and kwargs.count(_NO_KEYWORDS) == self.without_keywords
             and [len(args[i]) for i in self.varying] == self.arities
+            and [type(values[i]) for i in self.numbers] == self.types
             and [form_of(values[i]) for i in self.described] == self.forms
         ):
             return False
@@ -95,8 +97,9 @@ def recognizer(structure: Structure, tape: Tape) -> Recognizer:
         A tape of this structure.
     """
     primitives, argnums, _, args, kwargs, values = zip(*tape.entries, strict=True)
-    types = list(map(type, values))
-    described = _described(structure, types)
+    leading = _leading(structure)
+    numbers = [i for i in leading if type(values[i]) in {float, np.float64}]
+    described = [i for i in leading if type(values[i]) not in {float, np.float64}]
     fixed = {primitive: _has_fixed_arity(primitive) for primitive in set(primitives)}
     varying = [i for i, primitive in enumerate(primitives) if not fixed[primitive]]
     calls = [
@@ -108,10 +111,11 @@ def recognizer(structure: Structure, tape: Tape) -> Recognizer:
     keyed = [i for i in calls if isinstance(structure.statics[i], tuple)]
     return Recognizer(
         structure,
-        types,
         kwargs.count(_NO_KEYWORDS),
         varying,
         [len(args[i]) for i in varying],
+        numbers,
+        [type(values[i]) for i in numbers],
         described,
         [structure.forms[i] for i in described],
         taking,
@@ -131,8 +135,8 @@ def _has_fixed_arity(primitive: Any) -> bool:
     return primitive in {None, getitem} or isinstance(getattr(primitive, "fun", None), np.ufunc)
 
 
-def _described(structure: Structure, types: list[type]) -> list[int]:
-    """List the entries whose form follows neither from the type nor from operands in double precision."""
+def _leading(structure: Structure) -> list[int]:
+    """List the entries whose form does not follow from operands in double precision."""
     double = list(map(is_shape, structure.forms))
     follow = {
         primitive: primitive is not None and _keeps_double(find_rule(primitive))
@@ -140,14 +144,10 @@ def _described(structure: Structure, types: list[type]) -> list[int]:
     }
     return [
         index
-        for index, (kind, primitive, parents) in enumerate(
-            zip(types, structure.primitives, structure.parents, strict=True)
+        for index, (primitive, parents) in enumerate(
+            zip(structure.primitives, structure.parents, strict=True)
         )
-        if kind is not np.float64
-        and kind is not float
-        and not (
-            kind is np.ndarray and double[index] and follow[primitive] and all(double[p] for p in parents)
-        )
+        if not (double[index] and follow[primitive] and all(double[p] for p in parents))
     ]
 
 
