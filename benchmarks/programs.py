@@ -1,0 +1,387 @@
+"""Ordinary programs, as users write them: ``python -m benchmarks.programs``.
+
+The problems of ``python -m benchmarks`` have bars. These here must only be faster than with autograd: loops,
+linear algebra, slices, special functions, and Hessians as Jacobians of gradients, in sizes that take a moment.
+Every result is checked before it is timed.
+"""
+
+import argparse
+import sys
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import autograd
+import autograd.numpy as anp
+import numpy as np
+from autograd.scipy.special import digamma, erf, gammaln, logsumexp
+from autograd.scipy.stats import norm
+from threadpoolctl import threadpool_limits
+
+from benchmarks.measure import Variant, measure
+from benchmarks.report import milliseconds
+from tapesplit import parallel_jacobian
+
+RANDOM = np.random.default_rng(0)
+
+
+class Program(NamedTuple):
+    """A function and the point where its Jacobian is taken."""
+
+    function: Callable[[Any], Any]
+    point: np.ndarray
+
+
+PROGRAMS: dict[str, Program] = {}
+
+
+def program(point: np.ndarray) -> Callable[[Callable[[Any], Any]], Callable[[Any], Any]]:
+    """Register a function under its name."""
+
+    def register(function):
+        PROGRAMS[function.__name__] = Program(function, point)
+        return function
+
+    return register
+
+
+def hessian_of(name: str, point: np.ndarray) -> Callable[[Callable[[Any], Any]], Callable[[Any], Any]]:
+    """Register the gradient of a function, so that its Jacobian is a Hessian."""
+
+    def register(function):
+        PROGRAMS[name] = Program(autograd.grad(function), point)
+        return function
+
+    return register
+
+
+# Time steppers
+
+
+@program(np.array([1.1, 0.4, 0.1, 0.4]))
+def lotka_volterra(p):
+    """Take 40 Runge-Kutta steps; all states by the parameters."""
+
+    def rate(y):
+        return anp.array([p[0] * y[0] - p[1] * y[0] * y[1], p[2] * y[0] * y[1] - p[3] * y[1]])
+
+    y, states = np.array([10.0, 5.0]), []
+    for _ in range(40):
+        k1 = rate(y)
+        k2 = rate(y + 0.05 * k1)
+        k3 = rate(y + 0.05 * k2)
+        k4 = rate(y + 0.1 * k3)
+        y = y + 0.1 / 6 * (k1 + 2 * k2 + 2 * k3 + k4)
+        states.append(y)
+    return anp.concatenate(states)
+
+
+@program(np.array([1.0, 0.5, 0.2]))
+def decay_chain(p):
+    """Take 60 Euler steps on a list of numbers."""
+    y, states = [1.0, 0.0, 0.0], []
+    for _ in range(60):
+        rate = [-p[0] * y[0], p[0] * y[0] - p[1] * y[1], p[1] * y[1] - p[2] * y[2]]
+        y = [a + 0.01 * b for a, b in zip(y, rate, strict=True)]
+        states += y
+    return anp.array(states)
+
+
+@program(RANDOM.random(400))
+def heat_with_roll(u):
+    """Take 20 steps on a torus."""
+    u = anp.reshape(u, (20, 20))
+    for _ in range(20):
+        neighbors = anp.roll(u, 1, 0) + anp.roll(u, -1, 0) + anp.roll(u, 1, 1) + anp.roll(u, -1, 1)
+        u = u + 0.1 * (neighbors - 4 * u) + 0.01 * u * (1 - u)
+    return anp.ravel(u)[::8]
+
+
+@program(RANDOM.random(256))
+def heat_with_slices(u):
+    """Take 20 steps on a square with cold walls."""
+    u = anp.reshape(u, (16, 16))
+    for _ in range(20):
+        inner = u[1:-1, 1:-1]
+        neighbors = u[2:, 1:-1] + u[:-2, 1:-1] + u[1:-1, 2:] + u[1:-1, :-2]
+        u = anp.pad(inner + 0.1 * (neighbors - 4 * inner), 1, mode="constant")
+    return anp.ravel(u)
+
+
+@program(RANDOM.random(64) + 0.5)
+def implicit_steps(u):
+    """Take 15 steps with a linear solve each."""
+    matrix = 3 * np.eye(64) - np.eye(64, k=1) - np.eye(64, k=-1)
+    for _ in range(15):
+        u = anp.linalg.solve(matrix, u + 0.1 * u * (1 - u))
+    return u
+
+
+@program(RANDOM.standard_normal(30))
+def bodies(state):
+    """Move 5 bodies that attract each other 20 steps."""
+    places = [state[3 * i : 3 * i + 3] for i in range(5)]
+    speeds = [state[15 + 3 * i : 18 + 3 * i] for i in range(5)]
+    for _ in range(20):
+        pulls = []
+        for here in places:
+            distances = [there - here for there in places if there is not here]
+            pulls.append(sum(d / (anp.linalg.norm(d) + 0.3) ** 3 for d in distances))
+        speeds = [v + 0.01 * pull for v, pull in zip(speeds, pulls, strict=True)]
+        places = [q + 0.01 * v for q, v in zip(places, speeds, strict=True)]
+    return anp.concatenate(places + speeds)
+
+
+@program(np.array([0.5, 0.3, 0.2, 0.1, 0.4, 0.6]))
+def kalman_filter(p):
+    """Filter 60 measurements; innovations by the noise parameters."""
+    step, observe = np.eye(4) + 0.1 * KALMAN[:4], KALMAN[4:]
+    noise, error = anp.diag(p[:4] ** 2), anp.diag(p[4:] ** 2) + 0.1 * np.eye(2)
+    mean, cov, innovations = np.zeros(4), np.eye(4), []
+    for y in MEASURED:
+        mean, cov = step @ mean, step @ cov @ step.T + noise
+        gain = anp.linalg.solve(observe @ cov @ observe.T + error, observe @ cov).T
+        innovation = y - observe @ mean
+        mean, cov = mean + gain @ innovation, cov - gain @ observe @ cov
+        innovations.append(innovation)
+    return anp.concatenate(innovations)
+
+
+KALMAN, MEASURED = RANDOM.standard_normal((6, 4)), RANDOM.standard_normal((60, 2))
+
+
+# Robots and geometry
+
+
+@program(RANDOM.standard_normal(24))
+def rotations(angles):
+    """Chain rotations by Rodrigues' formula."""
+    frame, ends = np.eye(3), []
+    for w in anp.reshape(angles, (8, 3)):
+        K = anp.array([[0.0, -w[2], w[1]], [w[2], 0.0, -w[0]], [-w[1], w[0], 0.0]])
+        angle = anp.sqrt(anp.sum(w**2) + 1e-12)
+        frame = frame @ (np.eye(3) + anp.sin(angle) / angle * K + (1 - anp.cos(angle)) / angle**2 * K @ K)
+        ends.append(frame @ np.ones(3))
+    return anp.concatenate(ends)
+
+
+@program(RANDOM.standard_normal(12))
+def homogeneous_transforms(q):
+    """Place the joints of an arm by products of 4 x 4 matrices."""
+    frame, joints = np.eye(4), []
+    for i in range(12):
+        c, s = anp.cos(q[i]), anp.sin(q[i])
+        frame = anp.dot(frame, anp.array([[c, -s, 0, 0.3], [s, c, 0, 0], [0, 0, 1, 0.1 * i], [0, 0, 0, 1]]))
+        joints.append(frame[:3, 3])
+    return anp.concatenate(joints)
+
+
+@program(RANDOM.standard_normal(90))
+def distances(x):
+    """Measure all distances between 30 points."""
+    points = anp.reshape(x, (30, 3))
+    return anp.ravel(anp.sqrt(anp.sum((points[:, None] - points[None]) ** 2, axis=-1) + 0.01))
+
+
+# Statistics and learning
+
+
+@program(RANDOM.standard_normal(745) * 0.1)
+def network(theta):
+    """Evaluate a small network; all outputs by its flat parameters."""
+    layers, start = [], 0
+    for n, m in ((10, 20), (20, 20), (20, 5)):
+        weights = anp.reshape(theta[start : start + n * m], (n, m))
+        layers.append((weights, theta[start + n * m : start + (n + 1) * m]))
+        start += (n + 1) * m
+    values = SAMPLES
+    for weights, bias in layers:
+        values = anp.tanh(anp.dot(values, weights) + bias)
+    return anp.ravel(values)
+
+
+SAMPLES = RANDOM.standard_normal((40, 10))
+
+
+@program(RANDOM.standard_normal(15))
+def softmax_residuals(w):
+    """Give the log probabilities of 200 labels."""
+    scores = FEATURES @ anp.reshape(w, (5, 3))
+    return (scores - logsumexp(scores, axis=1, keepdims=True))[np.arange(200), LABELS]
+
+
+FEATURES, LABELS = RANDOM.standard_normal((200, 5)), RANDOM.integers(0, 3, 200)
+
+
+@program(RANDOM.standard_normal(30))
+def mixture_densities(t):
+    """Evaluate the log density of ten Gaussians at 200 points."""
+    mean, log_width, weight = t[:10], t[10:20], t[20:]
+    points = np.linspace(-2, 2, 200)[:, None]
+    parts = -0.5 * ((points - mean) / anp.exp(log_width)) ** 2 - log_width + weight - logsumexp(weight)
+    return logsumexp(parts, axis=1)
+
+
+@program(np.array([1.0, 2.0, 3.0, 0.5]))
+def damped_oscillation(p):
+    """Give the residuals of a fit to 5000 measurements."""
+    t = np.linspace(0, 1, 5000)
+    return p[0] * anp.exp(-p[1] * t) + p[2] * anp.cos(p[3] * t) - np.sin(t)
+
+
+@program(RANDOM.random(42) + 0.1)
+def markov_chain(x):
+    """Take 40 steps of a chain whose matrix is normalized."""
+    matrix = anp.reshape(x[:36], (6, 6))
+    matrix = matrix / anp.sum(matrix, axis=1, keepdims=True)
+    row, rows = x[36:] / anp.sum(x[36:]), []
+    for _ in range(40):
+        row = row @ matrix
+        rows.append(row)
+    return anp.ravel(anp.vstack(rows))
+
+
+@program(RANDOM.standard_normal(60))
+def attention(x):
+    """Weigh values by the softmax of scores."""
+    tokens = anp.reshape(x, (10, 6))
+    scores = anp.einsum("id,jd->ij", tokens @ MIX, tokens @ MIX.T) / 6**0.5
+    scores = anp.exp(scores - anp.max(scores, axis=1, keepdims=True))
+    return anp.ravel(
+        anp.einsum("ij,jd->id", scores / anp.sum(scores, axis=1, keepdims=True), anp.tanh(tokens))
+    )
+
+
+MIX = np.linspace(-1, 1, 36).reshape(6, 6)
+
+
+@program(RANDOM.random(80) + 0.2)
+def black_scholes(spot):
+    """Price 80 options."""
+    strike = np.linspace(0.5, 1.5, 80)
+    d = (anp.log(spot / strike) + 0.02) / 0.2
+    return spot * norm.cdf(d) - strike * norm.cdf(d - 0.2)
+
+
+# Linear algebra, signals, numbers
+
+
+@program(RANDOM.standard_normal(20) * 0.1)
+def newton_steps(p):
+    """Take eight Newton steps for 20 equations."""
+    u = np.zeros(20)
+    for _ in range(8):
+        residual, matrix = NEWTON @ u + anp.sin(u) - p, NEWTON + anp.diag(anp.cos(u))
+        u = u - anp.linalg.solve(matrix, residual)
+    return u
+
+
+NEWTON = 5 * np.eye(20) + RANDOM.standard_normal((20, 20))
+
+
+@program(RANDOM.standard_normal(30))
+def projection(x):
+    """Build the matrix that projects onto the columns of another."""
+    A = anp.reshape(x, (10, 3))
+    return anp.ravel(A @ anp.linalg.inv(A.T @ A + np.eye(3)) @ A.T)
+
+
+@program(RANDOM.standard_normal(20))
+def eigenvalues(x):
+    """Find the eigenvalues of a symmetric matrix."""
+    return anp.linalg.eigh(anp.outer(x, x) + anp.diag(x**2 + np.arange(20.0)))[0]
+
+
+@program(RANDOM.standard_normal(128))
+def filtered_signal(x):
+    """Filter in the frequency domain."""
+    return anp.real(anp.fft.ifft(anp.fft.fft(x) * np.exp(-np.arange(128) / 20.0))) ** 2
+
+
+@program(RANDOM.random(100) + 1.0)
+def special_functions(x):
+    """Evaluate functions of scipy.special."""
+    return gammaln(x) + erf(x) * digamma(x)
+
+
+@program(RANDOM.standard_normal(50))
+def sorted_and_chosen(x):
+    """Sort, clip and choose."""
+    return anp.sort(x) * np.arange(50.0) + anp.maximum(x, 0) + anp.where(x > 0, x**2, -x)
+
+
+@program(RANDOM.standard_normal(12))
+def double_loop(x):
+    """Sum over pairs of numbers."""
+    total, sums = 0.0, []
+    for i in range(12):
+        for j in range(i):
+            total = total + x[i] * x[j] * anp.sin(x[i] - x[j])
+        sums.append(anp.tanh(x[i]) + total)
+    return anp.array(sums)
+
+
+# Hessians
+
+
+@hessian_of("hessian_of_a_loop", RANDOM.standard_normal(20))
+def rosenbrock_loop(x):
+    """Add up Rosenbrock's function term by term."""
+    return sum(100 * (x[i + 1] - x[i] ** 2) ** 2 + (1 - x[i]) ** 2 for i in range(x.size - 1))
+
+
+@hessian_of("hessian_of_arrays", RANDOM.standard_normal(50))
+def rosenbrock(x):
+    """Evaluate Rosenbrock's function in arrays."""
+    return anp.sum(100 * (x[1:] - x[:-1] ** 2) ** 2 + (1 - x[:-1]) ** 2)
+
+
+@hessian_of("hessian_of_a_likelihood", RANDOM.standard_normal(15))
+def likelihood(w):
+    """Give the negative log likelihood of a multinomial regression."""
+    return -anp.sum(softmax_residuals(w))
+
+
+def variants(name: str) -> list[Variant]:
+    """Return autograd's Jacobian and ours."""
+    function, point = PROGRAMS[name]
+
+    def ours():
+        jac = parallel_jacobian(function, machines=1)
+        jac.cache_clear()  # a first call takes no plan over from an earlier round
+        return lambda: jac(point)
+
+    return [
+        Variant("autograd", "adjoint", lambda: lambda: autograd.jacobian(function)(point)),
+        Variant("tapesplit", "planned", ours),
+    ]
+
+
+def main() -> int:
+    """Measure and report; 1 if a later call takes longer than autograd's."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.programs", description=__doc__)
+    parser.add_argument("names", nargs="*", metavar="program", help="all programs if none is named")
+    parser.add_argument("--repeat", type=int, default=5, help="rounds of interleaved measurements (5)")
+    options = parser.parse_args()
+    if unknown := set(options.names) - set(PROGRAMS):
+        parser.error(f"{', '.join(sorted(unknown))}: unknown; choose from {', '.join(PROGRAMS)}")
+    print(
+        f"{'program':26}{'Jacobian':>12}{'autograd':>12}{'tapesplit':>12}{'ratio':>9}{'first':>12}{'ratio':>9}"
+    )
+    missed = 0
+    with threadpool_limits(1):
+        for name in options.names or PROGRAMS:
+            function, point = PROGRAMS[name]
+            theirs, ours = measure(variants(name), repeat=options.repeat, budget=2.0)
+            missed += ours.later > theirs.later
+            print(
+                f"{name:26}{f'{np.size(function(point))} x {point.size}':>12}"
+                f"{milliseconds(theirs.later):>9} ms{milliseconds(ours.later):>9} ms"
+                f"{theirs.later / ours.later:9.3g}"
+                f"{milliseconds(ours.first):>9} ms{theirs.later / ours.first:9.3g}",
+                flush=True,
+            )
+    return int(missed > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
