@@ -1,7 +1,7 @@
 """Ordinary programs, as users write them: ``python -m benchmarks.programs``.
 
-The problems of ``python -m benchmarks`` have bars. These here must only be faster than with autograd: loops,
-linear algebra, slices, special functions, and Hessians as Jacobians of gradients, in sizes that take a moment.
+Loops, linear algebra, slices, special functions, and Hessians as Jacobians of gradients, in sizes that take a
+moment. The problems of ``python -m benchmarks`` have bars; these must only be faster than with autograd.
 Every result is checked before it is timed.
 """
 
