@@ -15,6 +15,8 @@ from autograd.core import VJPNode
 from autograd.numpy.numpy_boxes import ArrayBox
 from autograd.tracer import Box, Node, notrace_primitives
 
+from tapesplit.errors import StaleValueError
+
 __all__ = ["FIRST", "PLAIN_NUMBERS", "TapeBox", "TapeNode", "make_box", "recorded"]
 
 
@@ -33,6 +35,11 @@ class TapeNode(Node):
         parents: tuple["TapeNode", ...],
     ) -> None:
         entries = self.entries = parents[0].entries
+        if any(parent.entries is not entries for parent in parents):
+            raise StaleValueError(
+                f"{getattr(fun, '__name__', fun)} combines traced values of two calls; what is kept from one "
+                "call for the next must be a plain value (autograd.tracer.getval)"
+            )
         self.index = len(entries)
         indices = tuple([parent.index for parent in parents])
         entries.append((fun, parent_argnums, indices, tuple(args), kwargs, value))
@@ -69,6 +76,12 @@ class TapeBox(ArrayBox):
         return self._foreign_node if self._entries is None else TapeNode.new_root(self._entries, self._index)
 
     __hash__ = ArrayBox.__hash__
+
+    def __copy__(self) -> "TapeBox":
+        return self
+
+    def __deepcopy__(self, memo: Any) -> "TapeBox":
+        return self
 
     def __getitem__(self, index: Any) -> Any:
         """Record an indexing operation."""

@@ -59,14 +59,14 @@ def _where(condition: Any, *args: Any, **kwargs: Any) -> Any:
     return _general_where(condition, *args, **kwargs) if kwargs else _direct_where(condition, *args)
 
 
-def _roll(x: Any, shift: Any, axis: Any = None) -> Any:
+def _roll(a: Any, shift: Any, axis: Any = None) -> Any:
     """Record ``np.roll`` of a short vector; one look-up is many times cheaper than NumPy's general roll."""
-    if type(x) is TapeBox and x._entries is not None and axis is None and type(shift) is int:
-        value = x._value
+    if type(a) is TapeBox and a._entries is not None and axis is None and type(shift) is int:
+        value = a._value
         if type(value) is np.ndarray and value.ndim == 1 and value.size <= _SHORT:
             rolled = value[_rolled(value.size, shift)]
-            return recorded(x, _general_roll, FIRST, (x._index,), (value, shift), rolled)
-    return _general_roll(x, shift, axis)
+            return recorded(a, _general_roll, FIRST, (a._index,), (value, shift), rolled)
+    return _general_roll(a, shift, axis)
 
 
 _SHORT: Final = 1024
@@ -96,7 +96,7 @@ def _concatenated(operands: "_Operands", axis: int) -> Any:
 def _hstack(tup: Any) -> Any:
     """Record arrays side by side."""
     found = _operands(tup, _ARRAYS, 1) if type(tup) in _LISTS else None
-    if found is None or not found[3][0].ndim:
+    if found is None or not all(value.ndim for value in found[3]):
         return _general_hstack(tup)
     return _concatenated(found, 0 if found[3][0].ndim == 1 else 1)
 
@@ -277,12 +277,19 @@ class _Namespace:
         self.general = {name: self.names[name] for name in direct}
         self.found = operator.itemgetter(*direct, *direct)  # a tuple even for one name
         self.expected = self.found(self.names)
+        self.stand_ins = (*direct.values(), *direct.values())
 
     def own(self) -> dict[str, Callable[..., Any]]:
         """Return the functions that are autograd's own; those of somebody else are left alone."""
         if self.found(self.names) == self.expected:
             return self.general
         return {name: function for name, function in self.general.items() if self.names[name] is function}
+
+    def restore(self, own: dict[str, Callable[..., Any]]) -> None:
+        """Put autograd's own functions back, but where the user has assigned another one meanwhile."""
+        if self.found(self.names) != self.stand_ins:
+            own = {name: own[name] for name in own if self.names[name] is self.direct[name]}
+        self.names.update(own)
 
 
 _NAMESPACES = (
@@ -301,13 +308,13 @@ class BoxesInPlace:
     __slots__ = ("_replaced",)
 
     def __enter__(self) -> None:
-        self._replaced: list[tuple[dict[str, Any], dict[str, Any]]] = []
+        self._replaced: list[tuple[_Namespace, dict[str, Any]]] = []
         if box_type_mappings[np.ndarray] is make_box:
             return
         try:
             for namespace in _NAMESPACES:
                 own, direct = namespace.own(), namespace.direct
-                self._replaced.append((namespace.names, own))
+                self._replaced.append((namespace, own))
                 complete = len(own) == len(direct)
                 namespace.names.update(direct if complete else {name: direct[name] for name in own})
             box_type_mappings.update(_OUR_BOXES)
@@ -317,6 +324,6 @@ class BoxesInPlace:
 
     def __exit__(self, *exception: object) -> None:
         if self._replaced:
-            for names, general in self._replaced:
-                names.update(general)
+            for namespace, own in self._replaced:
+                namespace.restore(own)
             box_type_mappings.update(_THEIR_BOXES)

@@ -10,6 +10,7 @@ __all__ = [
     "PlanMismatchError",
     "RuleError",
     "SeparatorError",
+    "StaleValueError",
     "TapesplitError",
     "WrongJacobianError",
 ]
@@ -29,6 +30,10 @@ class OutputTypeError(TapesplitError, TypeError):
 
 class NestedTraceError(TapesplitError, TypeError):
     """Values that autograd is differentiating at this moment, so that only autograd can go on."""
+
+
+class StaleValueError(TapesplitError, TypeError):
+    """A traced value that was kept from an earlier call of a function."""
 
 
 class NothingToPlanError(TapesplitError, ValueError):

@@ -82,7 +82,8 @@ class Recognizer:
         return (
             list(map(type, constants)) == self.constant_types
             and [constants[i] for i in self.exact] == self.constants
-            and [statics_of(args[i], argnums[i], kwargs[i]) for i in self.keyed] == self.statics
+            and [statics_of(primitives[i], args[i], argnums[i], kwargs[i]) for i in self.keyed]
+            == self.statics
         )
 
 

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from autograd.extend import VSpace
 
+from tapesplit.rules.moves import CONTROLLED
 from tapesplit.tape import Tape
 
 __all__ = [
@@ -67,8 +68,8 @@ def structure_of(tape: Tape) -> Structure:
         for value in values
     ]
     statics = [
-        _NO_CONSTANTS if len(a) == len(g) and not k else statics_of(a, g, k)
-        for a, g, k in zip(args, argnums, kwargs, strict=True)
+        _NO_CONSTANTS if len(a) == len(g) and not k else statics_of(p, a, g, k)
+        for p, a, g, k in zip(primitives, args, argnums, kwargs, strict=True)
     ]
     types = list(map(type, statics))
     return Structure(primitives, argnums, parents, forms, statics, types, tape.inputs, tape.output)
@@ -97,16 +98,27 @@ def is_shape(form: Any) -> bool:
     return not form or type(form[0]) is int
 
 
-def statics_of(args: tuple[Any, ...], argnums: tuple[int, ...], kwargs: Any) -> Any:
+def statics_of(primitive: Any, args: tuple[Any, ...], argnums: tuple[int, ...], kwargs: Any) -> Any:
     """Describe the constant arguments of a call that has some, see `Structure`."""
+    key = _whole_key if primitive in CONTROLLED else static_key
     if len(args) == 2 and not kwargs:
         constant = args[1 - argnums[0]]
         kind = type(constant)
-        return None if kind is float else constant if kind in _EXACT else (static_key(constant),)
+        if kind in _EXACT:
+            return constant
+        return None if kind is float and key is static_key else (key(constant),)
     return (
-        tuple([static_key(a) for i, a in enumerate(args) if i not in argnums]),
-        tuple([(name, static_key(kwargs[name])) for name in sorted(kwargs)]),
+        tuple([key(a) for i, a in enumerate(args) if i not in argnums]),
+        tuple([(name, key(kwargs[name])) for name in sorted(kwargs)]),
     )
+
+
+def _whole_key(constant: Any) -> Any:
+    """Describe a constant argument that says how elements move: in full."""
+    if isinstance(constant, (float, np.floating, np.ndarray)):
+        array = np.asarray(constant)
+        return (type(constant), array.dtype, array.shape, array.tobytes())
+    return static_key(constant)
 
 
 def static_key(constant: Any) -> Any:

@@ -5,14 +5,16 @@ running the primitive on position numbers, so that one line registers a primitiv
 arguments is covered.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Final
 
+import autograd.numpy as anp
 import numpy as np
 from autograd.numpy.numpy_boxes import ArrayBox
 
-from tapesplit.leaves import element_count, flatten, renumber
+from tapesplit.leaves import element_count, flatten, unflatten
 from tapesplit.tape import TapeEntry
 
 __all__ = ["IndexMap", "getitem", "index_maps", "joint_index_map"]
@@ -139,6 +141,13 @@ def index_maps(entry: TapeEntry) -> tuple[IndexMap, ...]:
     return tuple(found)
 
 
+CONTROLLED: Final = frozenset(
+    {anp.roll, anp.rollaxis, anp.rot90, anp.triu, anp.tril}
+    | {anp.diag, anp.diagonal, anp.repeat, anp.tile, anp.take}
+)
+"""Movements whose first argument moves, as all others say."""
+
+
 def joint_index_map(entry: TapeEntry) -> tuple[np.ndarray, np.ndarray]:
     """Find where all elements of a result come from, whatever the number of arguments, by two runs.
 
@@ -149,6 +158,11 @@ def joint_index_map(entry: TapeEntry) -> tuple[np.ndarray, np.ndarray]:
     source
         Its flat position in that argument.
     """
+    if entry.primitive in CONTROLLED and entry.argnums != (0,):
+        raise NotImplementedError(
+            f"{entry.primitive.__name__} has no derivative by the arguments {entry.argnums}, "  # type: ignore[union-attr]
+            "which say how elements move"
+        )
     if entry.primitive is getitem:  # brings no constants in: one run will do
         positions = np.arange(np.size(entry.args[0])).reshape(np.shape(entry.args[0]))
         sources = np.ravel(positions[entry.args[1]])
@@ -164,15 +178,35 @@ def joint_index_map(entry: TapeEntry) -> tuple[np.ndarray, np.ndarray]:
 
 def _sources(entry: TapeEntry, argnums: Sequence[int], starts: Sequence[int]) -> np.ndarray:
     """Number the elements of some arguments through; return the number in each element, -1 for none."""
-    shift = 1 + starts[-1] + element_count(entry.args[argnums[-1]])
+    count = starts[-1] + element_count(entry.args[argnums[-1]])
 
-    def moved(by: int) -> np.ndarray:
+    def moved(numbers: np.ndarray) -> np.ndarray:
         args = list(entry.args)
         for argnum, start in zip(argnums, starts, strict=True):
-            args[argnum] = renumber(args[argnum], float(start + by))
+            stop = start + element_count(args[argnum])
+            args[argnum] = unflatten(numbers[start:stop], args[argnum])
         return flatten(entry.primitive(*args, **entry.kwargs))  # type: ignore[misc]
 
+    numbers = np.arange(float(count))
     with np.errstate(all="ignore"):
-        low, high = moved(0), moved(shift)
+        low, high = moved(numbers), moved(numbers + (1 + count))
+        if low.dtype.itemsize < numbers.itemsize:  # large numbers are not exact there
+            low, high = _moved_by_digits(moved, numbers)
         # A constant does not follow when the numbers are shifted.
-        return np.where(high - low == shift, low.real, -1.0).astype(np.intp)
+        return np.where(high - low == 1 + count, low.real, -1.0).astype(np.intp)
+
+
+def _moved_by_digits(
+    moved: Callable[[np.ndarray], np.ndarray], numbers: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Move numbers, and the same shifted, in digits that every type holds."""
+    low = np.zeros(moved(numbers).shape)
+    base = 1
+    while base < max(numbers.size, 2):
+        low += base * moved(numbers // base % _DIGIT).real.astype(float)
+        base *= _DIGIT
+    follows = moved(numbers * 0 + 1).real.astype(float) - moved(numbers * 0).real.astype(float)
+    return low, low + (1 + numbers.size) * follows
+
+
+_DIGIT: Final = 64

@@ -54,6 +54,10 @@ CASES = {
     "shape": (lambda x, c: np.sum(np.reshape(x, c), axis=0), [(2, 3), (3, 2)], False),
     "axis": (lambda x, c: np.cumsum(np.reshape(x, (2, 3)), axis=c), [0, 1], False),
     "roll": (lambda x, c: np.roll(x, c) * x, [1, 2], False),
+    "roll by floats": (lambda x, c: np.roll(x, c) * x, [1.0, 2.0], False),
+    "roll by keyword": (lambda x, c: np.roll(x, shift=c, axis=0) * x, [1.0, 2.0], False),
+    "roll by arrays": (lambda x, c: np.roll(x, c) * x, [onp.array(1.0), onp.array(2.0)], False),
+    "triangle": (lambda x, c: np.triu(np.reshape(x, (2, 3)), c), [0.0, 1.0], False),
     "subscripts": (
         lambda x, c: np.einsum(c, np.reshape(x, (2, 3)), onp.ones((2, 3))),
         ["ij,ij->i", "ij,ij->j"],

@@ -45,3 +45,13 @@ def test_moved_elements_lead_to_where_they_were_computed(move):
     assert elements.origin[moved].max() < elements.unknowns
     assert elements.unknown[moved].tolist() == elements.origin[moved].tolist()
     assert (elements.unknown[~moved] == -1).all()
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32])
+@pytest.mark.parametrize("size", [1, 63, 64, 65, 5000])
+def test_casts_to_less_precise_types_move_every_element(dtype, size):
+    tape = record(lambda x: anp.array([x, 2.0 * x], dtype=dtype)[1, ::-1], np.linspace(0.1, 1.0, size))
+    (joined,) = (entry for entry in tape if entry.value.shape == (2, size))
+    argument, source = joint_index_map(joined)
+    assert argument.tolist() == [0] * size + [1] * size
+    assert source.tolist() == [*range(size)] * 2

@@ -1,5 +1,6 @@
 """Recording: the tape says what the function did, and autograd is left as it was."""
 
+import copy
 import gc
 import operator
 import threading
@@ -14,6 +15,8 @@ from autograd.tracer import box_type_mappings, trace_stack
 
 from tapesplit import direct_functions, parallel_jacobian, record
 from tapesplit.boxes import TapeBox
+from tapesplit.errors import StaleValueError
+from tapesplit.tracing import tracing_lock
 
 X = onp.linspace(0.3, 0.9, 4)
 OPERATORS = [
@@ -191,6 +194,11 @@ def test_concatenate_and_roll_in_all_forms(fun):
         (lambda x: np.hstack([x, X, 2.0 * x]), 3),
         (lambda x: np.hstack([square(x), square(X)]), 3),
         (lambda x: np.hstack((x[0], 1.0, x)), None),
+        (lambda x: np.hstack([x, np.array(1.0)]), None),
+        (lambda x: np.hstack([x, x[0, ...]]), None),
+        (lambda x: x * np.roll(a=onp.arange(4.0), shift=1), None),
+        (lambda x: copy.copy(x) * 2.0, None),
+        (lambda x: copy.deepcopy(x) * 2.0, None),
     ],
 )
 def test_arrays_of_arrays_in_all_forms(fun, entries):
@@ -324,3 +332,49 @@ def test_keyword_arguments_and_several_inputs():
         record(lambda x: x, X, argnum=())
     with pytest.raises(IndexError, match="count self in a method"):
         record(lambda x: x, X, argnum=1)
+
+
+def test_a_traced_value_of_an_earlier_call_is_refused():
+    kept = []
+
+    def fun(x):
+        y = np.sin(x)
+        kept.append(y)
+        return y * kept[0]
+
+    jac = parallel_jacobian(fun)
+    jac(X)
+    with pytest.raises(StaleValueError, match="getval"):
+        jac(X + 1.0)
+
+
+@pytest.mark.parametrize(
+    "fun",
+    [
+        lambda x: np.roll(x, x[0]),
+        lambda x: np.roll(onp.arange(4.0), x[0]),
+        lambda x: np.triu(onp.ones((4, 4)), x[0]),
+    ],
+)
+def test_what_says_how_elements_move_has_no_derivative(fun):
+    with tracing_lock(), pytest.raises(NotImplementedError):  # autograd leaves its trace level raised
+        jacobian(fun)(X)
+    with pytest.raises(NotImplementedError, match="how elements move"):
+        parallel_jacobian(fun)(X)
+
+
+def test_functions_that_are_assigned_while_recording_stay():
+    cosine = np.cos
+
+    def fun(x):
+        np.cos = doubled
+        return np.sin(x)
+
+    def doubled(x):
+        return 2.0 * x
+
+    try:
+        record(fun, X)
+        assert np.cos is doubled
+    finally:
+        np.cos = cosine
