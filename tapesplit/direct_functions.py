@@ -275,9 +275,8 @@ class _Namespace:
         self.names = vars(module)
         self.direct = direct
         self.general = {name: self.names[name] for name in direct}
-        self.found = operator.itemgetter(*direct, *direct)  # a tuple even for one name
-        self.expected = self.found(self.names)
-        self.stand_ins = (*direct.values(), *direct.values())
+        self.found = operator.itemgetter(*direct)
+        self.expected, self.stand_ins = self.found(self.names), self.found(direct)
 
     def own(self) -> dict[str, Callable[..., Any]]:
         """Return the functions that are autograd's own; those of somebody else are left alone."""
