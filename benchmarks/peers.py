@@ -1,8 +1,9 @@
 """The libraries that are compared, each as a few variants of one problem's Jacobian."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib.util import find_spec
+from typing import Any
 
 import autograd
 
@@ -27,7 +28,7 @@ def missing(peers: Sequence[str]) -> list[str]:
 def variants(name: str, peers: Sequence[str]) -> list[Variant]:
     """Return all variants of a problem; autograd, the reference of correctness, is always the first."""
     modes = _modes(name)
-    found = [_autograd(name), _tapesplit(name)]
+    found = against_autograd(*problems.get(name, "autograd"))
     if "torch" in peers:
         found += [_torch(name, mode) for mode in modes]
     if "jax" in peers:
@@ -44,20 +45,18 @@ def _modes(name: str) -> tuple[str, ...]:
     return ("tangent",) if rows > _HOPELESS * columns else ("tangent", "adjoint")
 
 
-def _autograd(name: str) -> Variant:
-    f, x = problems.get(name, "autograd")
-    return Variant("autograd", "adjoint", lambda: lambda: autograd.jacobian(f)(x))
+def against_autograd(f: Callable[[Any], Any], x: Any) -> list[Variant]:
+    """Return the Jacobian of a function of autograd.numpy by autograd and by tapesplit."""
 
-
-def _tapesplit(name: str) -> Variant:
-    f, x = problems.get(name, "autograd")
-
-    def make():
+    def ours():
         jac = parallel_jacobian(f, machines=1)
         jac.cache_clear()  # a first call takes no plan over from an earlier round
         return lambda: jac(x)
 
-    return Variant("tapesplit", "planned", make)
+    return [
+        Variant("autograd", "adjoint", lambda: lambda: autograd.jacobian(f)(x)),
+        Variant("tapesplit", "planned", ours),
+    ]
 
 
 def _torch(name: str, mode: str) -> Variant:

@@ -17,9 +17,9 @@ from autograd.scipy.special import digamma, erf, gammaln, logsumexp
 from autograd.scipy.stats import norm
 from threadpoolctl import threadpool_limits
 
-from benchmarks.measure import Variant, measure
+from benchmarks.measure import measure
+from benchmarks.peers import against_autograd
 from benchmarks.report import milliseconds
-from tapesplit import parallel_jacobian
 
 RANDOM = np.random.default_rng(0)
 
@@ -341,21 +341,6 @@ def likelihood(w):
     return -anp.sum(softmax_residuals(w))
 
 
-def variants(name: str) -> list[Variant]:
-    """Return autograd's Jacobian and ours."""
-    function, point = PROGRAMS[name]
-
-    def ours():
-        jac = parallel_jacobian(function, machines=1)
-        jac.cache_clear()  # a first call takes no plan over from an earlier round
-        return lambda: jac(point)
-
-    return [
-        Variant("autograd", "adjoint", lambda: lambda: autograd.jacobian(function)(point)),
-        Variant("tapesplit", "planned", ours),
-    ]
-
-
 def main() -> int:
     """Measure and report; 1 if a later call takes longer than autograd's."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.programs", description=__doc__)
@@ -371,7 +356,7 @@ def main() -> int:
     with threadpool_limits(1):
         for name in options.names or PROGRAMS:
             function, point = PROGRAMS[name]
-            theirs, ours = measure(variants(name), repeat=options.repeat, budget=2.0)
+            theirs, ours = measure(against_autograd(function, point), repeat=options.repeat, budget=2.0)
             missed += ours.later > theirs.later
             print(
                 f"{name:26}{f'{np.size(function(point))} x {point.size}':>12}"

@@ -9,11 +9,11 @@ import numpy as np
 from tapesplit.directions import Batch, Diagonal, Rows, accumulate
 from tapesplit.leaves import batch_shape
 from tapesplit.preaccumulation import Member, Term, preaccumulate
-from tapesplit.rules import Bulk, IndexMap, local_matrix, loop_adjoint, loop_tangent
+from tapesplit.rules import Bulk, IndexMap, Rule, local_matrix, loop_adjoint, loop_tangent
 from tapesplit.rules.axes import fold, real_like
 from tapesplit.tape import Tape, TapeEntry
 
-__all__ = ["BulkStep", "ClusterStep", "MapStep", "Seeds", "Step"]
+__all__ = ["BulkStep", "ClusterStep", "MapStep", "Seeds", "Step", "bulk_step"]
 
 
 Seeds = dict[int, Batch]
@@ -36,7 +36,7 @@ class MapStep:
 
     def adjoint(self, tape: Tape, A: Batch, seeds: Seeds) -> None:
         """Scatter adjoints."""
-        if isinstance(A, Diagonal) and any(moves.block is None for _, moves in self.maps):
+        if any(moves.block is None for _, moves in self.maps):
             A = A.dense()
         for parent, moves in self.maps:
             known, value = seeds.get(parent), tape.entries[parent][5]
@@ -100,7 +100,7 @@ class BulkStep:
         matrix = local_matrix(entry, argnum) if isinstance(T, Diagonal) else None
         if matrix is not None:
             return _scaled_rows(T, matrix.T)  # type: ignore[arg-type]
-        T = _dense(T)
+        T = T.dense()
         rows = _called(self.rule.tangents.get(argnum), T.rows, entry)
         if rows is NotImplemented:
             rows = loop_tangent(T.rows, entry, argnum)
@@ -118,7 +118,7 @@ class BulkStep:
                 parent = entry.parents[position]
                 seeds[parent] = accumulate(seeds.get(parent), batch)
         if looped:  # autograd's rule serves all arguments at once
-            A = _dense(A)
+            A = A.dense()
             partial = entry._replace(
                 argnums=tuple(entry.argnums[i] for i in looped),
                 parents=tuple(entry.parents[i] for i in looped),
@@ -132,12 +132,17 @@ class BulkStep:
         if matrix is not None:
             scaled = _scaled_rows(A, matrix)  # type: ignore[arg-type]
             return replace(scaled, rows=real_like(scaled.rows, entry.args[argnum]))
-        A = _dense(A)
+        A = A.dense()
         rows = _called(self.rule.adjoints.get(argnum), A.rows, entry)
         return None if rows is NotImplemented else Rows(A.start, real_like(rows, entry.args[argnum]))
 
 
 Step = MapStep | ClusterStep | BulkStep
+
+
+def bulk_step(entry: int, rule: Rule | None) -> BulkStep:
+    """Return the step of an entry that is neither elementwise nor a movement; the rule may be missing."""
+    return BulkStep(entry, rule if isinstance(rule, Bulk) else Bulk())
 
 
 def _called(function: Any, rows: np.ndarray, entry: TapeEntry) -> Any:
@@ -148,11 +153,6 @@ def _called(function: Any, rows: np.ndarray, entry: TapeEntry) -> Any:
 def _scaled_rows(batch: Diagonal, matrix: np.ndarray) -> Rows:
     """Multiply a diagonal by a matrix: no product, just its rows times numbers."""
     return Rows(batch.start, batch.values.reshape(-1, 1) * matrix, owned=True)
-
-
-def _dense(batch: Batch) -> Rows:
-    """Write the zeros of a diagonal out."""
-    return batch.dense() if isinstance(batch, Diagonal) else batch
 
 
 def _as_precise(arg: Any, value: Any) -> Any:

@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from tapesplit.array_steps import BulkStep, ClusterStep, MapStep, Seeds, Step
+from tapesplit.array_steps import ClusterStep, MapStep, Seeds, Step, bulk_step
 from tapesplit.chunks import Chunk
 from tapesplit.directions import Batch, accumulate, assemble, seed
 from tapesplit.leaves import derivative_dtype, element_count
 from tapesplit.preaccumulation import Member, Term
-from tapesplit.rules import Bulk, IndexMap, Movement, find_rule, index_maps, is_elementwise_call
+from tapesplit.rules import IndexMap, Movement, find_rule, index_maps, is_elementwise_call
 from tapesplit.structure import Structure, call_key
 from tapesplit.tape import Tape
 
@@ -183,7 +183,7 @@ def _single_step(
     entry = tape[index]
     rule = find_rule(entry.primitive)  # type: ignore[arg-type]
     if not isinstance(rule, Movement):
-        return BulkStep(index, rule if isinstance(rule, Bulk) else Bulk())
+        return bulk_step(index, rule)
     key = call_key(structure, index)
     if key not in known:
         known[key] = index_maps(entry)

@@ -35,7 +35,7 @@ class TapeNode(Node):
         parents: tuple["TapeNode", ...],
     ) -> None:
         entries = self.entries = parents[0].entries
-        if any(parent.entries is not entries for parent in parents):
+        if len(parents) > 1 and any(parent.entries is not entries for parent in parents):
             raise StaleValueError(
                 f"{getattr(fun, '__name__', fun)} combines traced values of two calls; what is kept from one "
                 "call for the next must be a plain value (autograd.tracer.getval)"

@@ -35,6 +35,10 @@ class Rows:
         """Type of the numbers."""
         return self.rows.dtype
 
+    def dense(self) -> "Rows":
+        """Return itself."""
+        return self
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Diagonal:
@@ -82,12 +86,9 @@ def accumulate(left: Batch | None, right: Batch) -> Batch:
     """Add two batches of the same value."""
     if left is None:
         return right
-    if isinstance(left, Diagonal):
-        if isinstance(right, Diagonal) and left.start == right.start:
-            return Diagonal(left.start, left.values + right.values)
-        left = left.dense()
-    if isinstance(right, Diagonal):
-        right = right.dense()
+    if isinstance(left, Diagonal) and isinstance(right, Diagonal) and left.start == right.start:
+        return Diagonal(left.start, left.values + right.values)
+    left, right = left.dense(), right.dense()
     if left.start <= right.start and right.stop <= left.stop:
         return _add_into(left, right)
     if right.start <= left.start and left.stop <= right.stop:

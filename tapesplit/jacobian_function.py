@@ -52,7 +52,7 @@ class Options:
     callback: Callback | None
 
     @property
-    def for_plans(self) -> "_PlanOptions":
+    def for_plans(self) -> _PlanOptions:
         """What of them a plan depends on."""
         forced = self.executor is not None
         return _PlanOptions(self.machines or _usable_cores(), forced, self.method, self.cost)

@@ -15,14 +15,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tapesplit.array_steps import BulkStep
+from tapesplit.array_steps import BulkStep, bulk_step
 from tapesplit.chunks import Chunk
 from tapesplit.elements import Elements, number_elements
 from tapesplit.facts import TapeFacts, calls_by_kind, coded, equal_rows
 from tapesplit.gathering import gather_only_what_is_read
 from tapesplit.merging import MergedCalls, merge_calls, shape_of
 from tapesplit.preaccumulation import Member, Term, preaccumulate
-from tapesplit.rules import Bulk, local_structure
+from tapesplit.rules import local_structure
 from tapesplit.scalar_sweep import (
     Block,
     Coefficients,
@@ -232,8 +232,7 @@ class _Lowering:
             edges.append(_Edges(-1 - number, np.repeat(results, size), columns, ranks))
         if not all((edge.columns >= 0).all() for edge in edges):
             edges = _without_constants(edges)
-        rule = self.facts.kinds[self.facts.kind[entry]].rule
-        step = BulkStep(entry, rule if isinstance(rule, Bulk) else Bulk())
+        step = bulk_step(entry, self.facts.kinds[self.facts.kind[entry]].rule)
         return _Calls(tuple(edges), {}, block=step, parents=parents)
 
     def _local(self, members: IntArray, parents: IntArray, argnums: tuple[int, ...]) -> _Calls:

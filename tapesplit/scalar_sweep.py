@@ -86,8 +86,7 @@ class Block:
         seeds: dict[int, Batch] = {}
         self.step.adjoint(tape, Diagonal(0, np.ones(np.shape(value))), seeds)
         for target, places, used in self.coefficients:
-            batch = seeds[self.parents[-1 - target]]
-            derivative = (batch.dense() if isinstance(batch, Diagonal) else batch).rows.reshape(-1)
+            derivative = seeds[self.parents[-1 - target]].dense().rows.reshape(-1)
             coefficients[places] = derivative if used is None else derivative[used]
 
 

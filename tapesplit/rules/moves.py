@@ -59,20 +59,16 @@ class IndexMap:
         return _as_slice(self.sources)
 
     @cached_property
-    def span(self) -> slice | None:
-        """The targets as a slice, if they are one."""
-        return _as_slice(self.targets)
-
-    @cached_property
-    def keeps_order(self) -> bool:
-        """Whether the result holds all elements of the argument, once and in order."""
-        return self.run == slice(0, self.size, 1) and self.targets.size == self.size
+    def span(self) -> slice | np.ndarray:
+        """The targets, as a slice with a positive step if they are one."""
+        span = _as_slice(self.targets)
+        return self.targets if span is None else span
 
     @cached_property
     def block(self) -> slice | None:
         """The slice of the result where all elements of the argument stand, once and in order, or None."""
-        span = self.span
-        return span if self.keeps_order and span is not None and span.step == 1 else None
+        in_order = self.run == slice(0, self.size, 1) and self.targets.size == self.size
+        return self.span if in_order and isinstance(self.span, slice) and self.span.step == 1 else None
 
     @cached_property
     def _groups(self) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
@@ -92,7 +88,7 @@ class IndexMap:
 
     def put(self, X: np.ndarray, Y: np.ndarray) -> None:
         """Write tangents ``(k, size)`` to where they stand in those of the result ``(k, length)``."""
-        Y[:, self.targets if self.span is None else self.span] = self._taken(X)
+        Y[:, self.span] = self._taken(X)
 
     def _taken(self, X: np.ndarray) -> np.ndarray:
         """Return tangents of the elements that the result has of the argument."""
@@ -109,7 +105,7 @@ class IndexMap:
     def add(self, Y: np.ndarray, X: np.ndarray) -> None:
         """Add adjoints ``(k, length)`` to those of the argument ``(k, size)``."""
         if self.run is not None:
-            X[:, self.run] += Y[:, self.targets if self.span is None else self.span]
+            X[:, self.run] += Y[:, self.span]
         elif self._groups is None:
             X[:, self.sources] += Y[:, self.targets]
         else:
@@ -167,9 +163,6 @@ def joint_index_map(entry: TapeEntry) -> tuple[np.ndarray, np.ndarray]:
         positions = np.arange(np.size(entry.args[0])).reshape(np.shape(entry.args[0]))
         sources = np.ravel(positions[entry.args[1]])
         return np.zeros(sources.size, dtype=np.intp), sources
-    if len(entry.argnums) == 1:
-        sources = _sources(entry, entry.argnums, [0])
-        return np.where(sources < 0, -1, 0), sources
     starts = np.cumsum([0, *(element_count(entry.args[argnum]) for argnum in entry.argnums)])
     sources = _sources(entry, entry.argnums, starts[:-1].tolist())
     argument = np.searchsorted(starts, sources, side="right") - 1
