@@ -5,7 +5,8 @@ selects elements is a float, never a bool: partials of several paths are added. 
 `np.divide` where Python numbers would raise ZeroDivisionError and NumPy gives an infinity.
 """
 
-from typing import Any
+from functools import cache
+from typing import Any, Final
 
 import autograd.numpy as anp
 import numpy as np
@@ -57,6 +58,37 @@ def _sinc(ans: Any, x: Any) -> Any:
     return (np.cos(np.pi * x) * np.pi * x - np.sin(np.pi * x)) / (np.pi * x**2)
 
 
+_LONG: Final = 200
+"""Elements from which on it pays to compute a cosine or sine from the other one."""
+
+
+@cache
+def _has_vector_tangent() -> bool:
+    """Whether NumPy computes several tangents at a time on this processor, as it does not with sines."""
+    introspect = getattr(np.lib, "introspect", None)  # since NumPy 2.0
+    found = introspect.opt_func_info("^tan$", "float64") if introspect else {}
+    targets = [loop["current"] for loops in found.values() for loop in loops.values()]
+    return any(not target.startswith("baseline") for target in targets)
+
+
+def _has_fast_tangent(x: Any) -> bool:
+    """Whether the tangent of an array takes a fraction of the time of its sine."""
+    return type(x) is np.ndarray and x.size >= _LONG and x.dtype == np.float64 and _has_vector_tangent()
+
+
+def _cos(ans: Any, x: Any) -> Any:
+    """Derivative of the sine; the quotient, too, is within two units in the last place everywhere."""
+    if not _has_fast_tangent(x):
+        return np.cos(x)
+    tangent = np.tan(x)
+    return np.divide(ans, tangent, out=np.ones_like(tangent), where=tangent != 0)
+
+
+def _negative_sin(ans: Any, x: Any) -> Any:
+    """Derivative of the cosine."""
+    return -np.tan(x) * ans if _has_fast_tangent(x) else -np.sin(x)
+
+
 # Two arguments
 elementwise(anp.add, 1, 1)
 elementwise(anp.subtract, 1, -1)
@@ -99,9 +131,9 @@ elementwise(anp.log10, lambda ans, x: np.divide(1.0, x) / _LN10)
 elementwise(anp.log1p, lambda ans, x: np.divide(1.0, x + 1))
 
 # Trigonometric and hyperbolic functions
-elementwise(anp.sin, lambda ans, x: np.cos(x))
-elementwise(anp.cos, lambda ans, x: -np.sin(x))
-elementwise(anp.tan, lambda ans, x: 1.0 / np.cos(x) ** 2)
+elementwise(anp.sin, _cos)
+elementwise(anp.cos, _negative_sin)
+elementwise(anp.tan, lambda ans, x: 1.0 + ans**2)
 elementwise(anp.arcsin, lambda ans, x: 1.0 / np.sqrt(1 - x**2))
 elementwise(anp.arccos, lambda ans, x: -1.0 / np.sqrt(1 - x**2))
 elementwise(anp.arctan, lambda ans, x: 1.0 / (1 + x**2))

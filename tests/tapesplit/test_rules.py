@@ -1,13 +1,15 @@
 """Every vector rule equals the loop over autograd's own rule, on every line of the table."""
 
+import autograd.numpy as anp
 import numpy as np
 import pytest
 from rule_cases import BEYOND, CASES
 from rule_cases_scipy import CASES as SCIPY_CASES
 
+import tapesplit.rules.elementwise
 from tapesplit import check_vector_rule
 from tapesplit.check import _check_calls
-from tapesplit.rules import registered
+from tapesplit.rules import find_rule, registered
 
 
 def _name(primitive):
@@ -50,3 +52,22 @@ def test_every_registered_primitive_is_in_the_table():
 def test_only_primitives_are_registered():
     """A rule for a function that merely calls a primitive would never be found on a tape."""
     assert [_name(p) for p in REGISTERED if not getattr(p, "_is_autograd_primitive", False)] == []
+
+
+_LONG_ANGLES = {
+    "usual": np.linspace(-9.0, 9.0, 999),
+    "zero_and_tiny": np.array([0.0, -0.0, 5e-324, -1e-300, 1e-9] * 100),
+    "at_zeros_of_the_cosine": np.pi / 2 * np.arange(-301.0, 301.0, 2.0),
+    "large": np.logspace(3, 15, 400),
+}
+
+
+@pytest.mark.parametrize("tangents", [True, False])
+@pytest.mark.parametrize("name", _LONG_ANGLES)
+def test_derivatives_of_sines_and_cosines_of_long_arrays_are_precise(monkeypatch, name, tangents):
+    monkeypatch.setattr(tapesplit.rules.elementwise, "_has_vector_tangent", lambda: tangents)
+    x = _LONG_ANGLES[name]
+    for primitive, numpys, slope in ((anp.sin, np.sin, np.cos), (anp.cos, np.cos, lambda x: -np.sin(x))):
+        partial = find_rule(primitive).partials[0](numpys(x), x)
+        expected = slope(x)
+        assert np.all(np.abs(partial - expected) <= 3 * np.spacing(np.abs(expected)))
