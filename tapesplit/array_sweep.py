@@ -6,8 +6,11 @@ derivatives are formed with a single direction, and every seeded direction then 
 for each input of the step.
 """
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -125,24 +128,31 @@ def compile_array_sweep(tape: Tape, structure: Structure, chunk: Chunk) -> Array
         elif index not in covered:
             steps.append(_single_step(tape, structure, index, known))
     last_use = _last_uses(tape, chunk, steps)
-    partials = [8 * _size(tape, step.entry) * (1 + len(step.inputs)) for step in clusters.values()]
-    peak = _peak_bytes(tape, chunk, steps, last_use)
+    sizes = {index: element_count(tape.entries[index][5]) for index in (*chunk.sources, *chunk.entries)}
+    partials = [8 * sizes[step.entry] * (1 + len(step.inputs)) for step in clusters.values()]
+    peak = _peak_bytes(tape, chunk, steps, last_use, sizes)
     return ArraySweep(chunk, tuple(steps), last_use, peak, max(partials, default=0))
 
 
 def _clusters(tape: Tape, chunk: Chunk) -> dict[int, ClusterStep]:
     """Merge elementwise operations with those whose results only they read; by last entry."""
-    readers = _reader_counts(tape, chunk)
-    open_clusters: dict[int, tuple[list[int], dict[int, None]]] = {}
+    entries = tape.entries
+    readers = Counter(chain(chunk.targets, *[entries[index][2] for index in chunk.entries]))
+    formulas: dict[Any, _Formulas | None] = {}
+    open_clusters: dict[int, tuple[list[Member], dict[int, None]]] = {}
     for index in chunk.entries:
-        primitive, argnums, parents, _, kwargs, value = tape.entries[index]
-        if not is_elementwise_call(find_rule(primitive), argnums, kwargs):
+        primitive, argnums, parents, _, kwargs, value = entries[index]
+        call = (primitive, argnums, *kwargs)
+        if call not in formulas:
+            formulas[call] = _formulas(primitive, argnums, kwargs)
+        found = formulas[call]
+        if found is None:
             continue
-        members: list[int] = []
+        members: list[Member] = []
         inputs: dict[int, None] = {}
         for parent in dict.fromkeys(parents):
-            alone = readers[parent] == parents.count(parent) and not _becomes_complex(tape, parent, value)
-            if parent in open_clusters and alone:
+            alone = parent in open_clusters and readers[parent] == parents.count(parent)
+            if alone and not _becomes_complex(tape, parent, value):
                 absorbed, read = open_clusters.pop(parent)
                 # The longer list takes the shorter one in, so that merging a long run stays linear.
                 long, short = (absorbed, members) if len(absorbed) > len(members) else (members, absorbed)
@@ -151,24 +161,29 @@ def _clusters(tape: Tape, chunk: Chunk) -> dict[int, ClusterStep]:
                 inputs.update(read)
             else:
                 inputs[parent] = None
-        members.append(index)
+        terms = [
+            Term(parent, formula)
+            for parent, formula in zip(parents, found, strict=True)
+            if formula is not None
+        ]
+        members.append(Member(index, tuple(terms)))
         open_clusters[index] = (members, inputs)
     return {
-        index: ClusterStep(
-            index,
-            tuple(Member(member, _terms(tape, member)) for member in sorted(members, reverse=True)),
-            tuple(inputs),
-        )
+        index: ClusterStep(index, tuple(sorted(members, key=_number, reverse=True)), tuple(inputs))
         for index, (members, inputs) in open_clusters.items()
     }
 
 
-def _terms(tape: Tape, index: int) -> tuple[Term, ...]:
-    """Return the partial derivatives of an elementwise operation."""
-    primitive, argnums, parents, _, _, _ = tape.entries[index]
-    formulas = find_rule(primitive).partials  # type: ignore[union-attr]
-    found = ((parent, formulas[argnum]) for argnum, parent in zip(argnums, parents, strict=True))
-    return tuple(Term(parent, formula) for parent, formula in found if formula is not None)
+_Formulas = tuple[Callable[..., Any] | int | None, ...]
+_number = attrgetter("number")
+
+
+def _formulas(primitive: Any, argnums: tuple[int, ...], kwargs: Mapping[str, Any]) -> _Formulas | None:
+    """Return the partial derivatives of an elementwise call by its active arguments; else None."""
+    rule = find_rule(primitive)
+    if not is_elementwise_call(rule, argnums, kwargs):
+        return None
+    return tuple([rule.partials[argnum] for argnum in argnums])  # type: ignore[union-attr]
 
 
 def _becomes_complex(tape: Tape, parent: int, value: Any) -> bool:
@@ -190,17 +205,6 @@ def _single_step(
     return MapStep(index, tuple(zip(entry.parents, known[key], strict=True)))
 
 
-def _reader_counts(tape: Tape, chunk: Chunk) -> dict[int, int]:
-    """Count the reads of each value by the chunk; the targets are read from outside as well."""
-    readers = dict.fromkeys((*chunk.sources, *chunk.entries), 0)
-    for index in chunk.entries:
-        for parent in tape.entries[index][2]:
-            readers[parent] += 1
-    for index in chunk.targets:
-        readers[index] += 1
-    return readers
-
-
 def _last_uses(tape: Tape, chunk: Chunk, steps: Sequence[Step]) -> tuple[tuple[int, ...], ...]:
     """List after each step the values that nothing later reads."""
     last: dict[int, int] = {}
@@ -217,23 +221,22 @@ def _last_uses(tape: Tape, chunk: Chunk, steps: Sequence[Step]) -> tuple[tuple[i
 
 
 def _peak_bytes(
-    tape: Tape, chunk: Chunk, steps: Sequence[Step], last_use: tuple[tuple[int, ...], ...]
+    tape: Tape,
+    chunk: Chunk,
+    steps: Sequence[Step],
+    last_use: tuple[tuple[int, ...], ...],
+    sizes: Mapping[int, int],
 ) -> int:
     """Most bytes of one direction of all live values; a step that adds up holds its result twice."""
-    alive = peak = sum(_size(tape, index) for index in chunk.sources)
+    alive = peak = sum(sizes[index] for index in chunk.sources)
     for step, dropped in zip(steps, last_use, strict=True):
-        size = _size(tape, step.entry)
+        size = sizes[step.entry]
         alive += size
         terms = step.inputs if isinstance(step, ClusterStep) else tape.entries[step.entry][2]
         adds_up = len(terms) > 1 and not isinstance(step, MapStep)
         peak = max(peak, alive + (size if adds_up else 0))
-        alive -= sum(_size(tape, index) for index in dropped)
+        alive -= sum(sizes[index] for index in dropped)
     return 8 * peak
-
-
-def _size(tape: Tape, index: int) -> int:
-    """Count the elements of a value."""
-    return element_count(tape.entries[index][5])
 
 
 def _seeds(tape: Tape, indices: Sequence[int], matrix: np.ndarray | None) -> Seeds:

@@ -204,6 +204,8 @@ class _Recurrence:
 def _nested(members: BoolArray) -> BoolArray:
     """Return which candidates are proper subsets of which later ones."""
     size, vertices = members.shape
+    if not (members[:-1] & ~members[1:]).any():
+        return np.triu(np.ones((size, size), dtype=np.bool_), 1)
     packed = np.zeros((size, -(-vertices // 64)), dtype=np.uint64)
     packed.view(np.uint8)[:, : -(-vertices // 8)] = np.packbits(members, axis=1)
     result = np.zeros((size, size), dtype=np.bool_)
