@@ -2,11 +2,12 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: help run test lint types layers check bench docs clean
+.PHONY: help run test oldest lint types layers check bench docs clean
 
 help:
 	@echo "make run    the quickstart: five Jacobians, explained and timed"
 	@echo "make test   the test suite"
+	@echo "make oldest the test suite with the oldest NumPy, SciPy and networkx that are allowed"
 	@echo "make check  lint, types and layers"
 	@echo "make bench  the speed table (needs the bench extra)"
 	@echo "make docs   the documentation as web pages, in site/"
@@ -21,6 +22,12 @@ run: .venv/installed
 
 test: .venv/installed
 	$(BIN)/python -m pytest
+
+oldest: pyproject.toml
+	$(PYTHON) -m venv .venv-oldest
+	.venv-oldest/bin/python -m pip install --quiet --disable-pip-version-check --editable ".[test]" \
+		"numpy==2.0.*" "scipy==1.13.*" "networkx==3.2.*" "threadpoolctl==3.1.*"
+	.venv-oldest/bin/python -m pytest
 
 lint: .venv/installed
 	$(BIN)/ruff check .
@@ -42,4 +49,4 @@ docs: .venv/installed
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 clean:
-	rm -rf .venv site .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-oldest site .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import SupportsIndex
 
+import numpy as np
+
 from jcdp_core.errors import InvalidChainError
 from jcdp_core.notebook import html_table
 
@@ -15,10 +17,10 @@ __all__ = ["ElementalJacobian", "JacobianChain"]
 def _positive(value: SupportsIndex, what: str) -> int:
     """Return the value as a Python integer, or say what is wrong with it."""
     try:
-        number = operator.index(value)
+        number = 0 if isinstance(value, (bool, np.bool_)) else operator.index(value)
     except TypeError:
         number = 0
-    if number < 1 or isinstance(value, bool):
+    if number < 1:
         raise InvalidChainError(f"{what} is {value!r}, which is not a positive integer; give an int ≥ 1")
     return number
 

@@ -10,10 +10,11 @@ v if nothing outside the set reads it. Arcs of the network and what cutting them
 The cuts of finite capacity are exactly the lower sets, and their capacity is the width of the frontier.
 """
 
-from typing import Final, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
 import networkx as nx
 import numpy as np
+from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import breadth_first_order, maximum_flow
 
@@ -94,8 +95,14 @@ def carries_flow(graph: TapeGraph, width: int) -> bool:
     heads = np.concatenate([size + vertices, graph.parent, np.full(len(inputs), sink), outputs])
     capacities = np.full(len(tails), width, dtype=np.int32)
     capacities[:size] = np.minimum(graph.capacities, width)
-    network = csr_array((capacities, (tails, heads)), shape=(sink + 1, sink + 1))
+    network = _matrix(sink + 1, tails, heads, capacities)
     return bool(maximum_flow(network, source, sink).flow_value >= width)
+
+
+def _matrix(nodes: int, tails: IntArray, heads: IntArray, capacities: NDArray[Any]) -> csr_array:
+    """Return the capacities of a network as a matrix; not every SciPy computes flows with 64-bit indices."""
+    arcs = (tails.astype(np.int32), heads.astype(np.int32))
+    return csr_array((capacities, arcs), shape=(nodes, nodes))
 
 
 def minimum_cut(
@@ -200,9 +207,8 @@ def _network(graph: TapeGraph, lower: BoolArray, region: BoolArray, bound: int, 
 
 def _scipy_flow(network: _Network) -> tuple[int, BoolArray, BoolArray]:
     """Return flow value, nodes that the source still reaches and nodes that still reach the sink."""
-    shape = (network.nodes, network.nodes)
     most = int(network.capacities.max(initial=0))
-    capacity = csr_array((network.capacities, (network.tails, network.heads)), shape=shape)
+    capacity = _matrix(network.nodes, network.tails, network.heads, network.capacities)
     capacity.sum_duplicates()
     capacity.data = np.minimum(capacity.data, most).astype(np.int32)
     result = maximum_flow(capacity, _SUPPLY, _SINK)

@@ -65,8 +65,7 @@ _LONG: Final = 200
 @cache
 def _has_vector_tangent() -> bool:
     """Whether NumPy computes several tangents at a time on this processor, as it does not with sines."""
-    introspect = getattr(np.lib, "introspect", None)  # since NumPy 2.0
-    found = introspect.opt_func_info("^tan$", "float64") if introspect else {}
+    found = np.lib.introspect.opt_func_info("^tan$", "float64")
     targets = [loop["current"] for loops in found.values() for loop in loops.values()]
     return any(not target.startswith("baseline") for target in targets)
 

@@ -8,7 +8,12 @@ import autograd.numpy as anp
 import numpy as np
 from autograd.numpy import fft
 from autograd.numpy.numpy_boxes import ArrayBox
-from autograd.numpy.numpy_wrapper import _array_from_scalar_or_array, array_from_args, concatenate_args
+from autograd.numpy.numpy_wrapper import (
+    _array_from_scalar_or_array,
+    _astype,
+    array_from_args,
+    concatenate_args,
+)
 
 from tapesplit.direct_functions import dense_untake
 from tapesplit.leaves import derivative_dtype
@@ -59,7 +64,7 @@ defvector(
 
 # One element to one element, but the dtype or the imaginary part changes.
 defvector(
-    anp.astype,
+    _astype,
     tangents=[lambda T, ans, x, dtype, **keywords: real_like(T, ans).astype(np.result_type(ans, np.float16))],
     adjoints=[lambda A, ans, x, dtype, **keywords: real_like(A, x).astype(derivative_dtype(x))],
     edges=lambda ans, args, argnums, kwargs: 0,

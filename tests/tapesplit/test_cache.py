@@ -85,6 +85,11 @@ CASES = {
     "number of steps": (lambda x, c: sum(np.sin(i * x) for i in range(c)), [2, 3], False),
 }
 
+try:
+    onp.roll(X, 1.0)
+except TypeError:  # NumPy 2.0
+    CASES = {name: case for name, case in CASES.items() if not name.startswith("roll by")}
+
 
 @pytest.mark.parametrize("method", ["auto", "tangent", "adjoint"])
 @pytest.mark.parametrize("name", CASES)
