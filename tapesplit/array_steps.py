@@ -158,12 +158,13 @@ def _scaled_rows(batch: Diagonal, matrix: np.ndarray) -> Rows:
 def _as_precise(arg: Any, value: Any) -> Any:
     """Return an operand in the type of the result: formulas of less precise ones alone lose digits.
 
-    Products of integers would wrap around; their derivatives are in double precision.
+    Derivatives of integers and truth values, whose sums and products would wrap around, are in double
+    precision.
     """
     dtype, wanted = getattr(arg, "dtype", None), getattr(value, "dtype", None)
-    if dtype is wanted is _DOUBLE or dtype is None or wanted is None or dtype.kind not in "fiu":
+    if dtype is wanted is _DOUBLE or dtype is None or wanted is None or dtype.kind not in "fiub":
         return arg
-    if wanted.kind in "iu":
+    if wanted.kind in "iub" or (wanted.kind == "c" and dtype.kind != "f"):
         wanted = _DOUBLE
     return arg if dtype is wanted or wanted.kind != "f" else arg.astype(wanted)
 

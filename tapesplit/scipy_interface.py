@@ -1,6 +1,7 @@
 """Functions for ``scipy.optimize``: value and Jacobian that share one recording for each point."""
 
 from collections.abc import Callable
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -53,8 +54,8 @@ class _LastRecording:
         self._last: tuple[np.ndarray, tuple[Any, ...], dict[str, Any], Tape] | None = None
 
     def value(self, x: Any, *args: Any, **kwargs: Any) -> Any:
-        """Return the function's value."""
-        return self._tape(x, args, kwargs).value
+        """Return the function's value, a copy: what the caller writes into it must not reach the tape."""
+        return copy(self._tape(x, args, kwargs).value)
 
     def jacobian(self, x: Any, *args: Any, **kwargs: Any) -> Any:
         """Return the Jacobian."""

@@ -90,8 +90,10 @@ def _on_diagonal(rows: np.ndarray, distinct: str, target: str, shape: tuple[int,
 
 
 def _einsum(terms: list[str], operands: list[Any], output: str) -> np.ndarray:
-    """Sum the product of some operands, pairwise if there are several."""
-    return np.einsum(",".join(terms) + "->" + output, *operands, optimize=len(operands) > 1)
+    """Sum the product of some operands, pairwise if there are several; none of them in less precision."""
+    precision = np.finfo(np.result_type(np.float16, *operands)).dtype
+    precise = [np.asarray(operand, np.result_type(operand, precision)) for operand in operands]
+    return np.einsum(",".join(terms) + "->" + output, *precise, optimize=len(operands) > 1)
 
 
 def _edges(ans: Any, args: tuple[Any, ...], argnums: tuple[int, ...], kwargs: Any) -> int:

@@ -1,0 +1,80 @@
+"""Truth values and narrow integers are numbers in derivatives: their sums and products do not wrap around."""
+
+import autograd.numpy as np
+import numpy as onp
+import pytest
+from autograd import jacobian
+from autograd.extend import defvjp, primitive
+
+from tapesplit import defvector, parallel_jacobian
+
+
+@primitive
+def _relu(x):
+    return onp.maximum(x, 0.0)
+
+
+defvjp(_relu, lambda _ans, x: lambda g: g * (x > 0))
+defvector(_relu, lambda _ans, x: x > 0)
+
+TRUE = onp.ones(3, bool)
+BYTES = onp.full(3, 200, onp.uint8)
+LARGE = onp.full(3, 2**20, onp.int32)
+SHORT = onp.array([1.0, 2.0, 3.0])
+LONG = onp.linspace(1.0, 2.0, 400)
+FUNCTIONS = [
+    lambda x: (x > 0) * x + (x < 9) * x + (x > -1) * x,
+    lambda x: (x > 0) * ((x > 0) * x) + (x > 0) * x,
+    lambda x: onp.uint8(200) * x + onp.uint8(200) * x,
+    lambda x: (x > 0) / x,
+    lambda x: _relu(x) + _relu(x) + _relu(x),
+    lambda x: np.real((x > 0) * (x + 1j) + (x > 0) * (x + 2j)),
+]
+POINTS = {
+    "number": 1.5,
+    "short": SHORT,
+    "long": LONG,
+    "single": onp.float32(SHORT),
+    "integers": onp.arange(1, 4),
+}
+    "number": 1.5,
+    "short": SHORT,
+    "long": LONG,
+    "single": onp.float32(SHORT),
+    "integers": onp.arange(1, 4),
+}
+
+
+def _agrees(fun, x, method):
+    got, want = parallel_jacobian(fun, method=method)(x), jacobian(fun)(x)
+    onp.testing.assert_allclose(got, want, rtol=1e-6 if x is POINTS["single"] else 1e-13)
+
+
+@pytest.mark.parametrize("method", ["auto", "tangent", "adjoint"])
+@pytest.mark.parametrize("point", POINTS)
+@pytest.mark.parametrize("fun", FUNCTIONS)
+def test_factors_that_are_added_up(fun, point, method):
+    _agrees(fun, POINTS[point], method)
+
+
+@pytest.mark.parametrize("method", ["auto", "tangent", "adjoint"])
+@pytest.mark.parametrize(
+    "fun",
+    [
+        lambda x: (x[0] > 0) * x + (x[1] > 0) * x + (x[2] > 0) * x,
+        lambda x: (x[0] > 0) / x[1],
+        lambda x: np.einsum("i,i,j->j", TRUE, TRUE, x),
+        lambda x: np.einsum("i,i,j->j", BYTES, BYTES, x),
+        lambda x: np.einsum("i,i,j->j", LARGE, LARGE, x),
+        lambda x: np.einsum("ij,jk,k->i", onp.ones((3, 3), bool), onp.ones((3, 3), bool), x),
+    ],
+)
+def test_factors_of_vectors(fun, method):
+    _agrees(fun, SHORT, method)
+
+
+@pytest.mark.parametrize("method", ["auto", "tangent", "adjoint"])
+def test_contractions_keep_their_digits(method):
+    a, b = onp.float32(SHORT / 3.0), onp.float32(SHORT / 7.0)
+    got = parallel_jacobian(lambda x: np.einsum("i,i,j->j", a, b, x), method=method)(SHORT)
+    onp.testing.assert_allclose(got, onp.float64(a) @ onp.float64(b) * onp.eye(3), rtol=1e-15)
