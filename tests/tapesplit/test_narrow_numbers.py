@@ -37,12 +37,6 @@ POINTS = {
     "single": onp.float32(SHORT),
     "integers": onp.arange(1, 4),
 }
-    "number": 1.5,
-    "short": SHORT,
-    "long": LONG,
-    "single": onp.float32(SHORT),
-    "integers": onp.arange(1, 4),
-}
 
 
 def _agrees(fun, x, method):
