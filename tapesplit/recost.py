@@ -38,7 +38,8 @@ def recost(solution: Solution, chain: JacobianChain, lower_bound: int) -> Soluti
         operands = [tasks[before].finish for before in sequence.predecessors[step]]
         start = max([free.get(old[step].machine, 0), *operands])
         finish = start + sequence.costs[step]
-        tasks[step] = Task(step, old[step].machine, start, finish, old[step].pool)
+        # Only its own machine is kept free for a step: at other costs, steps with a common pool can overlap.
+        tasks[step] = Task(step, old[step].machine, start, finish, (old[step].machine,))
         free[old[step].machine] = finish
     schedule = Schedule(tuple(tasks[step] for step in range(len(old))), solution.schedule.machines)
     return Solution(
