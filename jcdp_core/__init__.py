@@ -52,3 +52,20 @@ __all__ = [
     "solve",
     "worst_case_bound",
 ]
+
+
+def __getattr__(name: str) -> str:
+    """Look the version up when it is asked for: that takes milliseconds."""
+    if name != "__version__":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib.metadata import PackageNotFoundError, version  # noqa: PLC0415 - takes longer still
+
+    try:
+        return version("tapesplit")
+    except PackageNotFoundError:  # the folder of a checkout is on the path, and nothing is installed
+        return "unknown"
+
+
+def __dir__() -> list[str]:
+    """List what is public, for completion."""
+    return [*__all__, "__version__"]

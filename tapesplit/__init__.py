@@ -1,6 +1,21 @@
 """Full Jacobians for autograd code by scheduled Jacobian chaining."""
 
+import jcdp_core
 from tapesplit.check import check_jacobian, check_vector_rule
+from tapesplit.errors import (
+    CommandError,
+    InputTypeError,
+    MemoryLimitError,
+    NestedTraceError,
+    NothingToPlanError,
+    OutputTypeError,
+    PlanMismatchError,
+    RuleError,
+    SeparatorError,
+    StaleValueError,
+    TapesplitError,
+    WrongJacobianError,
+)
 from tapesplit.execute import Callback, TaskRecord, execute
 from tapesplit.jacobian import JacobianFunction, parallel_jacobian
 from tapesplit.memory import keep_freed_memory
@@ -17,11 +32,23 @@ from tapesplit.tape_cuts import check_separators, find_separators, profile_width
 __all__ = [
     "CacheInfo",
     "Callback",
+    "CommandError",
+    "InputTypeError",
     "JacobianFunction",
     "JacobianPlan",
+    "MemoryLimitError",
+    "NestedTraceError",
+    "NothingToPlanError",
+    "OutputTypeError",
+    "PlanMismatchError",
+    "RuleError",
     "Separator",
+    "SeparatorError",
+    "StaleValueError",
     "Tape",
+    "TapesplitError",
     "TaskRecord",
+    "WrongJacobianError",
     "check_jacobian",
     "check_separators",
     "check_vector_rule",
@@ -36,3 +63,15 @@ __all__ = [
 ]
 
 keep_freed_memory()
+
+
+def __getattr__(name: str) -> str:
+    """Look the version up when it is asked for: that takes milliseconds."""
+    if name != "__version__":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return jcdp_core.__version__
+
+
+def __dir__() -> list[str]:
+    """List what is public, for completion."""
+    return [*__all__, "__version__"]

@@ -1,0 +1,42 @@
+"""What the two packages export, and their version."""
+
+import importlib.metadata
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import jcdp_core
+import tapesplit
+
+ROOT = Path(__file__).parents[1]
+
+
+@pytest.mark.parametrize("package", [jcdp_core, tapesplit])
+def test_the_version_is_that_of_the_distribution(package):
+    assert package.__version__ == importlib.metadata.version("tapesplit")
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert package.__version__ == project["version"]
+
+
+def test_without_an_installation_the_version_is_unknown(monkeypatch):
+    def absent(name):
+        raise importlib.metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr(importlib.metadata, "version", absent)
+    assert tapesplit.__version__ == "unknown"
+
+
+@pytest.mark.parametrize("package", [jcdp_core, tapesplit])
+def test_completion_offers_what_is_public(package):
+    assert dir(package) == sorted([*package.__all__, "__version__"])
+    assert len(set(package.__all__)) == len(package.__all__)
+    with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
+        _ = package.nothing
+
+
+@pytest.mark.parametrize("package", [jcdp_core, tapesplit])
+def test_every_exception_is_exported(package):
+    errors = importlib.import_module(f"{package.__name__}.errors")
+    assert set(errors.__all__) <= set(package.__all__)
+    assert all(getattr(package, name) is getattr(errors, name) for name in errors.__all__)
