@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
+import jcdp_core
 from jcdp_core.batch import run_batch
 from jcdp_core.comparison import compare
 from jcdp_core.config import key_table, read_config
@@ -33,6 +34,8 @@ _FORMATS: Final[dict[str, Callable[[Table], str]]] = {
     "latex": Table.to_latex,
 }
 _PICTURES: Final = (".pdf", ".png", ".svg")
+_TREES: Final = (".dot", ".gv", *_PICTURES)
+_CHARTS: Final = (".txt", *_PICTURES)
 
 _BATCH_NOTES: Final = """\
 columns per machine count t:
@@ -64,11 +67,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = _parser("jcdp", "Solve the random chains of a configuration with every solver.", _KEYS)
     _add_config(parser)
     parser.add_argument("--json", action="store_true", help="print JSON instead of text")
-    drawn = f"FILE is a picture if its name ends in {', '.join(_PICTURES)}, else text"
     parser.add_argument(
-        "--dot", metavar="FILE", help=f"draw the task in-tree of the best solution; {drawn} (DOT)"
+        "--dot",
+        metavar="FILE",
+        help=f"draw the task in-tree of the best solution; the name ends in {_choice(_TREES)}",
     )
-    parser.add_argument("--gantt", metavar="FILE", help=f"draw the schedule of the best solution; {drawn}")
+    parser.add_argument(
+        "--gantt",
+        metavar="FILE",
+        help=f"draw the schedule of the best solution; the name ends in {_choice(_CHARTS)}",
+    )
     return _guarded("jcdp", lambda: _solve(parser.parse_args(arguments)))
 
 
@@ -103,13 +111,17 @@ def main_batch(arguments: Sequence[str] | None = None) -> int:
     def run() -> None:
         options = parser.parse_args(arguments)
         config = read_config(options.config)
+        _check_folder(options.output)
+        before = {length: _size(f"{options.output}{length}.csv") for length in config.length}
         # A polite kill is an interrupt, too: workers end, rows stay.
         previous = signal.signal(signal.SIGTERM, signal.default_int_handler)
         try:
             paths = run_batch(config, options.output, flavour=options.flavour, jobs=options.jobs)
         finally:
             signal.signal(signal.SIGTERM, previous)
-        print(*paths, sep="\n")  # noqa: T201 - a command prints
+        for path, size in zip(paths, before.values(), strict=True):
+            note = ": complete already" if _size(path) == size else ""
+            print(f"{path}{note}")  # noqa: T201 - a command prints
 
     return _guarded(
         "jcdp-batch", run, "interrupted; the rows so far are kept, the same command goes on after them"
@@ -141,7 +153,7 @@ def main_stats(arguments: Sequence[str] | None = None) -> int:
         "-o",
         "--output",
         metavar="FIG",
-        help=f"draw box plots of all chains; the name ends in {', '.join(_PICTURES)}",
+        help=f"draw box plots of all chains; the name ends in {_choice(_PICTURES)}",
     )
     parser.add_argument(
         "--format", choices=sorted(_FORMATS), default="text", help="of the tables [%(default)s]"
@@ -154,9 +166,11 @@ def main_stats(arguments: Sequence[str] | None = None) -> int:
 
 def _parser(program: str, description: str, epilog: str) -> argparse.ArgumentParser:
     """Return a parser whose help keeps the line breaks of *epilog*."""
-    return argparse.ArgumentParser(
+    parser = argparse.ArgumentParser(
         program, description=description, epilog=epilog, formatter_class=argparse.RawDescriptionHelpFormatter
     )
+    parser.add_argument("--version", action="version", version=f"{program} {jcdp_core.__version__}")
+    return parser
 
 
 def _add_config(parser: argparse.ArgumentParser) -> None:
@@ -168,6 +182,39 @@ def _add_config(parser: argparse.ArgumentParser) -> None:
         default="libstdc++",
         help="C++ library whose random chains to draw [%(default)s]",
     )
+
+
+def _choice(endings: Sequence[str]) -> str:
+    """Write the endings that a file name may have."""
+    return f"{', '.join(endings[:-1])} or {endings[-1]}"
+
+
+def _check_file(name: str | None, endings: Sequence[str]) -> None:
+    """Refuse a file that cannot be written before there is work to lose."""
+    if name is None:
+        return
+    file = Path(name)
+    if file.suffix.lower() not in endings:
+        raise ConfigError(
+            f"cannot write {name!r}: the name ends in {file.suffix!r}; let it end in {_choice(endings)}"
+        )
+    _check_folder(name)
+    if file.is_dir() or (file.exists() and not os.access(file, os.W_OK)):
+        raise ConfigError(f"cannot write {name!r}: it is a folder, or you have no permission")
+
+
+def _check_folder(start: str) -> None:
+    """Refuse the start of a file name whose folder is not there or not open to us."""
+    folder = Path(f"{start}_").parent
+    if not folder.is_dir():
+        raise ConfigError(f"cannot write {start!r}: there is no folder {str(folder)!r}")
+    if not os.access(folder, os.W_OK):
+        raise ConfigError(f"cannot write {start!r}: you have no permission in the folder {str(folder)!r}")
+
+
+def _size(path: str | Path) -> int | None:
+    """Return the size of a file, None if there is none."""
+    return Path(path).stat().st_size if Path(path).exists() else None
 
 
 def _guarded(program: str, run: Callable[[], None], interrupted: str = "interrupted") -> int:
@@ -195,6 +242,8 @@ def _guarded(program: str, run: Callable[[], None], interrupted: str = "interrup
 
 def _solve(options: argparse.Namespace) -> None:
     """Carry out ``jcdp``."""
+    _check_file(options.dot, _TREES)
+    _check_file(options.gantt, _CHARTS)
     config = read_config(options.config)
     chains = ChainGenerator(config, options.flavour)
     if (options.dot or options.gantt) and len(chains) > 1:
@@ -223,12 +272,12 @@ def _draw(best: Solution, options: argparse.Namespace) -> None:
     """Write the files that ``--dot`` and ``--gantt`` ask for."""
     drawing = (best.sequence, best.schedule)
     if options.dot:
-        if Path(options.dot).suffix in _PICTURES:
+        if Path(options.dot).suffix.lower() in _PICTURES:
             draw_task_tree(*drawing).savefig(options.dot)
         else:
             Path(options.dot).write_text(task_tree_dot(*drawing), encoding="utf-8")
     if options.gantt:
-        if Path(options.gantt).suffix in _PICTURES:
+        if Path(options.gantt).suffix.lower() in _PICTURES:
             draw_gantt(*drawing).savefig(options.gantt)
         else:
             Path(options.gantt).write_text(best.schedule.gantt(best.sequence) + "\n", encoding="utf-8")
@@ -236,8 +285,7 @@ def _draw(best: Solution, options: argparse.Namespace) -> None:
 
 def _summarize(options: argparse.Namespace) -> None:
     """Carry out ``jcdp-stats``."""
-    if options.output and Path(options.output).suffix not in _PICTURES:
-        raise ConfigError(f"{options.output}: unknown kind of picture; choose from {', '.join(_PICTURES)}")
+    _check_file(options.output, _PICTURES)
     results = [read_results(path) for path in options.files]
     proved = all(all(flags) for result in results for flags in result.finished.values())
     tables = [] if proved else summarize(results, options.solver, finished_only=True)

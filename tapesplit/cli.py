@@ -3,6 +3,7 @@
 import argparse
 import os
 import sys
+import sysconfig
 import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
@@ -12,9 +13,11 @@ from typing import Any, Final
 
 import numpy as np
 
+import tapesplit
 from tapesplit.bench import compare
 from tapesplit.calibrate import calibrate
 from tapesplit.draw.numbers import seconds_text
+from tapesplit.errors import CommandError
 from tapesplit.execute import Callback
 from tapesplit.jacobian import parallel_jacobian
 from tapesplit.loading import load_function, load_inputs
@@ -23,6 +26,8 @@ __all__ = ["main"]
 
 _RUNS: Final = 5
 """Runs that are measured for a report."""
+_REPORTS: Final = (".html", ".htm")
+_PICTURES: Final = (".svg", ".dot", ".gv", ".png", ".pdf")
 _EXAMPLES: Final = """\
 examples:
   tapesplit demo
@@ -75,9 +80,20 @@ def _parser() -> argparse.ArgumentParser:
         epilog=_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
+    parser.add_argument("--version", action="version", version=f"tapesplit {tapesplit.__version__}")
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
     explain = _command(commands, "explain", _explain, "say how a Jacobian is computed, and why so")
     _add_function(explain)
+    explain.add_argument(
+        "--argnum",
+        type=int,
+        action="append",
+        metavar="N",
+        help="position of an argument to differentiate by, from 0, once for each (default: all)",
+    )
+    explain.add_argument(
+        "--method", default="auto", help="auto, dp, heuristic, exact, tangent or adjoint (default: auto)"
+    )
     explain.add_argument(
         "--level", choices=("line", "normal", "full"), default="full", help="how much to say"
     )
@@ -127,17 +143,20 @@ def _add_files(parser: argparse.ArgumentParser) -> None:
 
 def _explain(options: argparse.Namespace) -> None:
     """Run ``tapesplit explain``."""
+    _check_files(options)
     fun, names = load_function(options.function)
-    _show(fun, load_inputs(options.input, names), options.machines, options)
+    args = load_inputs(options.input, names)
+    argnum = options.argnum or range(len(args))
+    _show(fun, args, options, argnum=tuple(argnum), machines=_machines(options), method=options.method)
 
 
 def _show(
-    fun: Callable[..., Any], args: Sequence[np.ndarray], machines: int | None, options: argparse.Namespace
+    fun: Callable[..., Any], args: Sequence[np.ndarray], options: argparse.Namespace, **settings: Any
 ) -> None:
     """Plan, print, write the files that were asked for; a report has the times of the fastest run."""
     runs: list[Any] = []
     observer = Callback(finish=lambda _plan, records: runs.append(records))
-    jacobian = parallel_jacobian(fun, tuple(range(len(args))), machines=machines, callback=observer)
+    jacobian = parallel_jacobian(fun, callback=observer, **settings)
     plan = jacobian.plan(*args)
     print(plan.describe(getattr(options, "level", "normal")))
     if options.draw:
@@ -150,10 +169,37 @@ def _show(
         print(f"\nwrote {options.html}")
 
 
+def _machines(options: argparse.Namespace) -> int | None:
+    """Return the number of threads that was asked for."""
+    if options.machines is not None and options.machines < 1:
+        raise CommandError(
+            f"--machines is {options.machines}; give a number of threads, at least 1, or leave it out for "
+            "all usable cores"
+        )
+    return options.machines
+
+
+def _check_files(options: argparse.Namespace) -> None:
+    """Refuse files that cannot be written before there is work to lose."""
+    for name, endings in ((options.html, _REPORTS), (options.draw, _PICTURES)):
+        if name is None:
+            continue
+        file = Path(name)
+        if file.suffix.lower() not in endings:
+            known = f"{', '.join(endings[:-1])} or {endings[-1]}"
+            raise CommandError(
+                f"cannot write {name!r}: the name ends in {file.suffix!r}; let it end in {known}"
+            )
+        if not file.parent.is_dir():
+            raise CommandError(f"cannot write {name!r}: there is no folder {str(file.parent)!r}")
+        if file.is_dir() or not os.access(file if file.exists() else file.parent, os.W_OK):
+            raise CommandError(f"cannot write {name!r}: it is a folder, or you have no permission")
+
+
 def _bench(options: argparse.Namespace) -> None:
     """Run ``tapesplit bench``."""
     fun, names = load_function(options.function)
-    print(compare(fun, load_inputs(options.input, names), machines=options.machines))
+    print(compare(fun, load_inputs(options.input, names), machines=_machines(options)))
 
 
 def _calibrate(_options: argparse.Namespace) -> None:
@@ -164,8 +210,9 @@ def _calibrate(_options: argparse.Namespace) -> None:
 
 def _demo(options: argparse.Namespace) -> None:
     """Run ``tapesplit demo``."""
+    _check_files(options)
     fun, x = _autoencoder()
-    _show(fun, [x], None, options)
+    _show(fun, [x], options)
     print(f"\n{compare(fun, [x])}")
 
 
@@ -198,10 +245,11 @@ def _told(error: Exception) -> str:
 
 
 def _is_installed(filename: str) -> bool:
-    """Whether a file belongs to a package, not to the user."""
+    """Whether a file belongs to Python or to a package, not to the user."""
     path = Path(filename)
-    ours = path.is_relative_to(Path(__file__).parent)
-    return ours or "site-packages" in path.parts or filename.startswith("<")
+    homes = (Path(__file__).parent, sysconfig.get_path("stdlib"))
+    installed = any(path.is_relative_to(home) for home in homes)
+    return installed or "site-packages" in path.parts or filename.startswith("<")
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+import jcdp_core
 from jcdp_core import cli
 from jcdp_core.cli import main, main_batch, main_stats
 from jcdp_core.comparison import compare
@@ -163,13 +164,38 @@ def test_help_lists_every_key(command, capsys):
         ),
         (main, ["wrong.in"], "jcdp: wrong.in:2: unknown key 'sead'; did you mean 'seed'?"),
         (main, ["many.in", "--dot", "tree.dot"], "jcdp: many.in: --dot and --gantt draw one chain"),
-        (main, ["one.in", "--gantt", "no/gantt.txt"], "jcdp: no/gantt.txt: No such file or directory"),
+        (main, ["one.in", "--gantt", "no/g.txt"], "jcdp: cannot write 'no/g.txt': there is no folder 'no'\n"),
+        (main, ["one.in", "--dot", "no/t.svg"], "jcdp: cannot write 'no/t.svg': there is no folder 'no'\n"),
+        (
+            main,
+            ["one.in", "--dot", "t.txt"],
+            "jcdp: cannot write 't.txt': the name ends in '.txt'; let it end in .dot, .gv, .pdf, .png or .svg\n",
+        ),
+        (
+            main,
+            ["one.in", "--gantt", "chart"],
+            "jcdp: cannot write 'chart': the name ends in ''; let it end in .txt, .pdf, .png or .svg\n",
+        ),
+        (
+            main,
+            ["one.in", "--dot", "folder.dot"],
+            "jcdp: cannot write 'folder.dot': it is a folder, or you have",
+        ),
         (main_batch, ["wrong.in"], "jcdp-batch: wrong.in:2: unknown key 'sead'; did you mean 'seed'?"),
-        (main_batch, ["one.in", "-o", "no/r"], "jcdp-batch: no/rsettings.in: No such file or directory"),
+        (main_batch, ["one.in", "-o", "no/r"], "jcdp-batch: cannot write 'no/r': there is no folder 'no'\n"),
         (main_batch, ["one.in", "--jobs", "0"], "jcdp-batch: jobs is 0; give the number of worker processes"),
         (main_stats, ["one.in"], "jcdp-stats: one.in:1: the header is not that of a results file"),
         (main_stats, ["absent.csv"], "jcdp-stats: absent.csv: cannot read the results file"),
-        (main_stats, ["absent.csv", "-o", "boxes.txt"], "jcdp-stats: boxes.txt: unknown kind of picture"),
+        (
+            main_stats,
+            ["absent.csv", "-o", "b.txt"],
+            "jcdp-stats: cannot write 'b.txt': the name ends in '.txt'; let it end in .pdf, .png or .svg\n",
+        ),
+        (
+            main_stats,
+            ["absent.csv", "-o", "no/b.png"],
+            "jcdp-stats: cannot write 'no/b.png': there is no folder",
+        ),
     ],
 )
 @pytest.mark.usefixtures("folder")
@@ -177,8 +203,10 @@ def test_errors_are_one_line(capsys, command, arguments, message):
     Path("one.in").write_text("length 2\n", encoding="utf-8")
     Path("many.in").write_text("length 2,3\n", encoding="utf-8")
     Path("wrong.in").write_text("length 2\nsead 4\n", encoding="utf-8")
+    Path("folder.dot").mkdir()
     assert command(arguments) == 1
-    errors = capsys.readouterr().err
+    out, errors = capsys.readouterr()
+    assert out == ""  # nothing is lost
     assert errors.startswith(message)
     assert errors.count("\n") == 1
 
@@ -189,6 +217,11 @@ def test_batch_then_stats(capsys):
     Path("batch.in").write_text(str(config), encoding="utf-8")
     assert main_batch(["batch.in"]) == 0
     assert capsys.readouterr().out.split() == ["results_length_2.csv", "results_length_3.csv"]
+    assert main_batch(["batch.in"]) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        "results_length_2.csv: complete already",
+        "results_length_3.csv: complete already",
+    ]
     assert main_stats(["results_length_2.csv", "results_length_3.csv"]) == 0
     text = capsys.readouterr().out
     assert text.startswith("Average of C = optimum/DP (all chains, every optimum proved)\n")
@@ -219,6 +252,40 @@ def test_a_reader_that_leaves_early_is_no_error(config):
     with subprocess.Popen(command, **pipes) as process:  # noqa: S603 - our own command
         process.stdout.close()
         assert process.stderr.read() == b""
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_batch_that_goes_on_says_which_files_were_complete(capsys):
+    config = Config(length=(2, 3), amount=4, size_range=(5, 50), dag_size_range=(1000, 10000), seed=4711)
+    Path("batch.in").write_text(str(config), encoding="utf-8")
+    Path("folder").mkdir()
+    assert main_batch(["batch.in", "-o", "folder/"]) == 0
+    rows = Path("folder/3.csv").read_text(encoding="utf-8")
+    Path("folder/3.csv").write_text(rows[:-2], encoding="utf-8")
+    capsys.readouterr()
+    assert main_batch(["batch.in", "-o", "folder/"]) == 0
+    assert capsys.readouterr().out.splitlines() == ["folder/2.csv: complete already", "folder/3.csv"]
+    assert Path("folder/3.csv").read_text(encoding="utf-8") == rows
+
+
+@pytest.mark.parametrize(
+    ("command", "name"), [(main, "jcdp"), (main_batch, "jcdp-batch"), (main_stats, "jcdp-stats")]
+)
+def test_version(command, name, capsys):
+    with pytest.raises(SystemExit, match="0"):
+        command(["--version"])
+    assert capsys.readouterr().out == f"{name} {jcdp_core.__version__}\n"
+
+
+def test_runs_as_a_module(config):
+    done = subprocess.run(  # noqa: S603 - our own command
+        [sys.executable, "-m", "jcdp_core", config(), "--flavour", "libc++"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    assert "Tangent cost: 103854824\n" in done.stdout
 
 
 def test_entry_points_exist():

@@ -2,10 +2,12 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+import tapesplit
 from tapesplit.cli import main
 from tapesplit.loading import load_inputs
 
@@ -61,6 +63,41 @@ def test_inputs_are_files_expressions_and_names(model, tmp_path, capsys):
     np.testing.assert_array_equal(load_inputs(["np.arange(2)"], {})[0], [0.0, 1.0])
 
 
+def test_explain_takes_arguments_and_a_method(model, capsys):
+    words = ["explain", f"{model}:two", "--input", "x0", "--input", "2 * x0"]
+    assert main([*words, "--argnum", "1", "--method", "adjoint"]) == 0
+    (
+        head,
+        *_,
+    ) = out = capsys.readouterr().out.splitlines()
+    assert head == "two: (4,) -> (4,), a 4 × 4 Jacobian"
+    assert any("adjoint × 4" in line for line in out)
+    assert main([*words, "--argnum", "1", "--argnum", "0"]) == 0
+    assert capsys.readouterr().out.startswith("two: (4,), (4,) -> (4,), a 4 × 8 Jacobian\n")
+
+
+def test_an_error_of_python_itself_has_no_place_in_user_code(model, capsys, monkeypatch):
+    def full(*_args):
+        Path("gone/x").write_text("")
+
+    monkeypatch.setattr("tapesplit.plan.JacobianPlan.draw", full)
+    assert main(["explain", f"{model}:f", "--input", "x0", "--draw", "s.svg"]) == 1
+    err = capsys.readouterr().err
+    assert "pathlib" not in err
+
+
+def test_version(capsys):
+    with pytest.raises(SystemExit, match="0"):
+        main(["--version"])
+    assert capsys.readouterr().out == f"tapesplit {tapesplit.__version__}\n"
+
+
+def test_runs_as_a_module(model):
+    command = [sys.executable, "-m", "tapesplit", "explain", f"{model}:f", "--input", "x0", "--level", "line"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)  # noqa: S603
+    assert done.stdout.startswith("f: (4,) -> (4,)")
+
+
 def test_bench_compares(model, capsys):
     assert main(["bench", f"{model}:f", "--input", "x0"]) == 0
     lines = capsys.readouterr().out.splitlines()
@@ -102,14 +139,34 @@ def test_calibrate_prints_constants(capsys, monkeypatch, tmp_path):
         (["explain", "MODEL:f", "--input", "x1"], "NameError: name 'x1' is not defined"),
         (["explain", "MODEL:f", "--input", "no.npy"], "FileNotFoundError"),
         (["explain", "MODEL:f", "--input", "'text'"], "could not convert string to float"),
-        (["explain", "MODEL:f", "--input", "x0", "--machines", "0"], "machines must be a positive integer"),
-        (["explain", "MODEL:f", "--input", "x0", "--draw", "s.gif"], "cannot draw 's.gif'"),
+        (
+            ["explain", "MODEL:f", "--input", "x0", "--machines", "0"],
+            "--machines is 0; give a number of threads, at least 1, or leave it out for all usable cores",
+        ),
+        (["bench", "MODEL:f", "--input", "x0", "--machines", "-1"], "--machines is -1; give"),
+        (["explain", "MODEL:f", "--input", "x0", "--method", "magic"], "method must be one of 'auto', 'dp'"),
+        (
+            ["explain", "MODEL:f", "--input", "x0", "--draw", "s.gif"],
+            "cannot write 's.gif': the name ends in '.gif'; let it end in .svg, .dot, .gv, .png or .pdf\n",
+        ),
+        (
+            ["explain", "MODEL:f", "--input", "x0", "--html", "s.svg"],
+            "cannot write 's.svg': the name ends in '.svg'; let it end in .html or .htm\n",
+        ),
+        (["explain", "MODEL:f", "--input", "x0", "--html", "no/a.html"], "there is no folder 'no'\n"),
+        (["demo", "--draw", "no/a.svg"], "cannot write 'no/a.svg': there is no folder 'no'\n"),
+        (
+            ["demo", "--draw", "folder.svg"],
+            "cannot write 'folder.svg': it is a folder, or you have no permission",
+        ),
         (["explain", "MODEL:broken", "--input", "x0"], "model_of_test.py, line 14; --traceback shows more)"),
     ],
 )
 def test_errors_are_one_line(model, capsys, words, message):
+    Path("folder.svg").mkdir()
     assert main([word.replace("MODEL", model) for word in words]) == 1
-    err = capsys.readouterr().err
+    out, err = capsys.readouterr()
+    assert out == ""  # nothing is lost
     assert message in err
     assert err.startswith("tapesplit: error: ")
     assert len(err.splitlines()) == 1
