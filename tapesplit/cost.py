@@ -6,6 +6,7 @@ work; `tapesplit.calibrate` measures them and keeps them in the user's cache dir
 """
 
 import json
+import math
 import os
 import platform
 import time
@@ -269,14 +270,15 @@ def cost_model() -> CostModel:
     Returns
     -------
     CostModel
-        Read once for each process from the file that `tapesplit.calibrate.calibrate` writes.
+        Read once for each process from the file that `tapesplit.calibrate.calibrate` writes. A file that
+        cannot be read, or that holds anything but positive numbers, counts for nothing.
     """
-    path = _path()
     try:
-        stored = json.loads(path.read_text())
-        return CostModel(**{field.name: float(stored[field.name]) for field in fields(CostModel)})
-    except (OSError, ValueError, KeyError, TypeError):
+        stored = json.loads(_path().read_text())
+        constants = {field.name: float(stored[field.name]) for field in fields(CostModel)}
+    except (OSError, ValueError, KeyError, TypeError, OverflowError):
         return CostModel()
+    return CostModel(**constants) if all(0.0 < c < math.inf for c in constants.values()) else CostModel()
 
 
 def store(model: CostModel) -> Path:
@@ -289,8 +291,14 @@ def store(model: CostModel) -> Path:
 
 
 def _path() -> Path:
-    """Name of the file with this machine's constants."""
-    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    """Name of the file with this machine's constants; OSError if there is no place for it."""
+    try:
+        base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    except RuntimeError as error:  # as in a container, for a user that its system does not know
+        raise FileNotFoundError(
+            "measured cost constants have no place: this user has no home directory; set XDG_CACHE_HOME to a "
+            "directory that can be written"
+        ) from error
     machine = f"{platform.node()}-{platform.machine()}-numpy{np.__version__}"
     return Path(base) / "tapesplit" / f"cost-{machine}.json"
 

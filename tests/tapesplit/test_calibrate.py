@@ -1,11 +1,15 @@
 """Calibration: constants follow the machine, without timing anything here."""
 
+import json
+import math
 from dataclasses import asdict
+from pathlib import Path
 
+import numpy as np
 import pytest
 
-from tapesplit import calibrate
-from tapesplit.cost import CostModel
+from tapesplit import calibrate, parallel_jacobian
+from tapesplit.cost import CostModel, cost_model, store
 
 
 @pytest.fixture
@@ -42,3 +46,65 @@ def test_slow_memory_is_told_from_a_slow_interpreter(machine):
     factors = machine(lambda sweep: 3.0 if sweep.directions * sweep.size > 30_000 else 1.0)
     assert factors["coefficient_direction"] > 1.5 * factors["number"]
     assert factors["element"] > 1.5 * factors["step"]
+
+
+@pytest.fixture
+def stored(monkeypatch, tmp_path):
+    """Return a function that writes constants to the file where they are looked for."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    path = store(CostModel())
+
+    def write(text):
+        path.write_text(text)
+        cost_model.cache_clear()
+
+    yield write
+    cost_model.cache_clear()
+
+
+def test_stored_constants_are_read(stored):
+    measured = CostModel(step=1e-6, product_fma=2e-11)
+    stored(json.dumps(asdict(measured)))
+    assert cost_model() == measured
+
+
+@pytest.mark.parametrize(
+    "value", [0, 0.0, -1e-9, math.nan, math.inf, pytest.param(10**400, id="huge"), "fast", None]
+)
+@pytest.mark.parametrize("name", ["product_fma", "step"])
+def test_constants_that_are_no_positive_numbers_count_for_nothing(stored, name, value):
+    stored(json.dumps(asdict(CostModel(loop=1.0)) | {name: value}))
+    assert cost_model() == CostModel()
+    np.testing.assert_array_equal(parallel_jacobian(lambda x: x @ np.eye(3))(np.ones(3)), np.eye(3))
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", "3", '{"step": 1e-6}'])
+def test_a_broken_file_counts_for_nothing(stored, text):
+    stored(text)
+    assert cost_model() == CostModel()
+
+
+@pytest.fixture
+def homeless(monkeypatch):
+    """Take the home directory away, as in a container for a user without an entry in its list of users."""
+
+    def no_home():
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.setattr(Path, "home", no_home)
+    cost_model.cache_clear()
+    yield
+    cost_model.cache_clear()
+
+
+@pytest.mark.usefixtures("homeless")
+def test_without_a_home_the_assumed_constants_count():
+    assert cost_model() == CostModel()
+    np.testing.assert_array_equal(parallel_jacobian(lambda x: 2.0 * x)(np.ones(2)), 2.0 * np.eye(2))
+
+
+@pytest.mark.usefixtures("homeless")
+def test_without_a_home_calibration_says_what_is_missing():
+    with pytest.raises(OSError, match="no home directory; set XDG_CACHE_HOME"):
+        store(CostModel())
