@@ -78,8 +78,9 @@ _pending: dict[str, str] = {}
 def find_rule(primitive: Primitive) -> Rule | None:
     """Return the vector rule of a primitive, None if it takes the loop over autograd's own rule."""
     rule = _rules.get(primitive)
-    if rule is None and _load_pending():
-        rule = _rules.get(primitive)
+    if rule is None:
+        _load_pending()
+        rule = _rules.get(primitive)  # even if nothing was pending: another thread may just have loaded it
     return rule
 
 
@@ -88,13 +89,12 @@ def rules_on_demand(host: str, module: str) -> None:
     _pending[host] = module
 
 
-def _load_pending() -> bool:
-    """Import the rules of hosts that have been imported since; tell whether there were any."""
-    ready = [host for host in tuple(_pending) if host in sys.modules]
-    for host in ready:
-        import_module(_pending[host])
-        _pending.pop(host, None)
-    return bool(ready)
+def _load_pending() -> None:
+    """Import the rules of hosts that have been imported since; other threads may do the same."""
+    for host, module in tuple(_pending.items()):
+        if host in sys.modules:
+            import_module(module)
+            _pending.pop(host, None)
 
 
 def registered() -> Mapping[Primitive, Rule]:

@@ -14,7 +14,7 @@ from rule_cases import WHERE
 
 from tapesplit import check_jacobian, check_vector_rule, defvector, parallel_jacobian
 from tapesplit.errors import RuleError
-from tapesplit.rules import count_edges, find_rule, loop_adjoint, loop_tangent
+from tapesplit.rules import count_edges, find_rule, loop_adjoint, loop_tangent, registry
 from tapesplit.tape import TapeEntry
 from tapesplit.tracing import tracing_lock
 
@@ -31,6 +31,30 @@ def test_scipys_rules_come_with_its_modules_and_not_before():
         "assert len(registered()) > before\n"
     )
     subprocess.run([sys.executable, "-W", "error", "-c", code], check=True)  # noqa: S603 (our own code)
+
+
+def test_another_thread_loads_rules_at_the_same_time(monkeypatch, cube):
+    """It imports and forgets what this thread has yet to import."""
+    imported = []
+
+    def import_and_lose_the_race(module):
+        imported.append(module)
+        registry._pending.clear()
+
+    monkeypatch.setattr(registry, "_pending", {"sys": "rules of sys", "os": "rules of os"})
+    monkeypatch.setattr(registry, "import_module", import_and_lose_the_race)
+    assert find_rule(cube) is None
+    assert imported[0] == "rules of sys"
+
+
+def test_another_thread_has_loaded_rules_a_moment_ago(monkeypatch, cube):
+    class JustLoaded(dict):
+        def items(self):
+            defvector(cube, lambda ans, x: 3 * x**2)
+            return ()
+
+    monkeypatch.setattr(registry, "_pending", JustLoaded())
+    assert find_rule(cube) is not None
 
 
 @pytest.mark.parametrize(
