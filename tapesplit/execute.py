@@ -17,33 +17,13 @@ from typing import Any
 import numpy as np
 
 from tapesplit.errors import MemoryLimitError, PlanMismatchError
-from tapesplit.plan import JacobianPlan
+from tapesplit.plan import JacobianPlan, TaskRecord
 from tapesplit.structure import first_difference, structure_of
 from tapesplit.sweep import run_sweep
 from tapesplit.tape import Tape
 from tapesplit.threads import may_use_threads, on_worker, prompt_switches, single_threaded_blas, submit
 
 __all__ = ["Callback", "TaskRecord", "carry_out", "execute"]
-
-
-@dataclass(frozen=True, slots=True)
-class TaskRecord:
-    """When one task of a plan ran.
-
-    Parameters
-    ----------
-    index
-        Position of the task in ``plan.tasks``.
-    machine
-        0-based.
-    start, finish
-        Seconds since the execution began.
-    """
-
-    index: int
-    machine: int
-    start: float
-    finish: float
 
 
 @dataclass(frozen=True, slots=True)

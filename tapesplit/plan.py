@@ -4,19 +4,27 @@ import os
 import pickle
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
-from typing import Any, Literal
+from importlib.metadata import version
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
 from jcdp_core import JacobianChain, Mode, Solution
 from tapesplit.chunks import Chunk
+from tapesplit.errors import PlanMismatchError
 from tapesplit.graph import TapeGraph
 from tapesplit.pickling import dumps
 from tapesplit.separators import Separator
 from tapesplit.structure import Structure
 from tapesplit.sweep import Sweep
 
-__all__ = ["JacobianPlan", "LastRun", "PlanTask"]
+__all__ = ["JacobianPlan", "LastRun", "MachinesReason", "PlanTask", "TaskRecord"]
+
+
+MachinesReason: TypeAlias = Literal["single", "light", "serial", "uneven", "little", "gain", "forced"]
+"""Why so many machines work: only one was asked for; work that releases the interpreter's lock is too little
+for threads; the steps form a single row; one machine would have all heavy tasks; the gain would be less than
+a fifth; it is at least that; or all were to be used in any case."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +50,10 @@ class PlanTask:
     fma
         Planned cost.
     seconds
-        Predicted time.
+        Predicted time, if nothing else runs.
+    start, finish
+        When it is predicted to run, in seconds since the execution begins: the hand-over to another thread
+        comes before the start, and what other machines do meanwhile can make it longer than ``seconds``.
     scalar
         Whether the links are swept as one system over their elements.
     releases_lock
@@ -60,9 +71,31 @@ class PlanTask:
     machine: int
     fma: int
     seconds: float = 0.0
+    start: float = 0.0
+    finish: float = 0.0
     scalar: bool = False
     releases_lock: bool = False
     product_fma: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class TaskRecord:
+    """When one task of a plan ran.
+
+    Parameters
+    ----------
+    index
+        Position of the task in ``plan.tasks``.
+    machine
+        0-based.
+    start, finish
+        Seconds since the execution began.
+    """
+
+    index: int
+    machine: int
+    start: float
+    finish: float
 
 
 @dataclass(slots=True, eq=False)
@@ -78,7 +111,7 @@ class LastRun:
         A `tapesplit.TaskRecord` for each task, in the order in which they ended; empty before the first run.
     """
 
-    records: tuple[Any, ...] = ()
+    records: tuple[TaskRecord, ...] = ()
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle nothing: times belong to the process that measured them."""
@@ -115,6 +148,11 @@ class JacobianPlan:
         Shape of the output and of each input.
     reason
         Why the plan has this form, in a few words.
+    machines_reason
+        Why so many machines work.
+    fewest
+        Makespan in fma of the sequence that is cheapest in fma, where another one is predicted to be faster;
+        else None.
     dtypes
         Type of the Jacobian by each input; None if tapes of this structure differ in it.
     multiplies
@@ -145,6 +183,8 @@ class JacobianPlan:
     machines: int
     shapes: tuple[tuple[int, ...], ...]
     reason: str
+    machines_reason: MachinesReason
+    fewest: int | None
     dtypes: tuple[np.dtype, ...] | None
     multiplies: bool = True
     lines: tuple[str, ...] = ()
@@ -154,6 +194,11 @@ class JacobianPlan:
     def makespan(self) -> int:
         """Planned time of the slowest machine in fma."""
         return self.solution.makespan
+
+    @property
+    def seconds(self) -> float:
+        """Predicted run time: when the last task is predicted to finish."""
+        return max(task.finish for task in self.tasks)
 
     @property
     def fma(self) -> int:
@@ -214,7 +259,7 @@ class JacobianPlan:
         """
         _views().draw_split(self, path)
 
-    def to_html(self, path: str | os.PathLike[str], records: Sequence[Any] | None = None) -> None:
+    def to_html(self, path: str | os.PathLike[str], records: Sequence[TaskRecord] | None = None) -> None:
         """Write a report, one HTML file that loads nothing else; see `tapesplit.draw.write_report`.
 
         Parameters
@@ -228,8 +273,9 @@ class JacobianPlan:
         _views().write_report(self, path, records)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle primitives and their rules by name, see `tapesplit.names`."""
-        return _restored, (dumps(tuple(getattr(self, field.name) for field in fields(self))),)
+        """Pickle by name: fields, and primitives and their rules, see `tapesplit.names`."""
+        state = {field.name: getattr(self, field.name) for field in fields(self)}
+        return _restored, (version("tapesplit"), dumps(state))
 
     def __str__(self) -> str:
         return self.describe("normal")
@@ -249,6 +295,12 @@ def _views() -> Any:
     return views
 
 
-def _restored(data: bytes) -> JacobianPlan:
+def _restored(made_by: str, data: bytes) -> JacobianPlan:
     """Restore a plan from what `JacobianPlan.__reduce__` has pickled."""
-    return JacobianPlan(*pickle.loads(data))  # noqa: S301 (part of a pickle that is being loaded already)
+    here = version("tapesplit")
+    if made_by != here:
+        raise PlanMismatchError(
+            f"this plan was pickled by tapesplit {made_by}, but here is tapesplit {here}, whose plans may "
+            "have another form; make it anew with parallel_jacobian(...).plan(...)"
+        )
+    return JacobianPlan(**pickle.loads(data))  # noqa: S301 (part of a pickle that is being loaded already)

@@ -13,7 +13,7 @@ from tapesplit.cost import WorkTable, cost_model, product_seconds, work_table
 from tapesplit.dtypes import shared_dtypes
 from tapesplit.facts import TapeFacts, facts_of, graph_of
 from tapesplit.graph import TapeGraph
-from tapesplit.plan import JacobianPlan, PlanTask
+from tapesplit.plan import JacobianPlan, MachinesReason, PlanTask
 from tapesplit.recost import recost
 from tapesplit.separators import Separator, find_separators
 from tapesplit.structure import Structure
@@ -64,12 +64,14 @@ def make_plan(
     solver = "dp" if plain or method == "auto" else method
     separators = () if plain else find_separators(graph, max_links=max_links)
     draft = _draft(graph, work, separators, plain, 1, solver, cost)
+    machines_reason: MachinesReason = "single" if machines == 1 else "light"
     if machines > 1 and (force_machines or _may_pay(draft.tasks)):
         if not plain:
             # Cuts that gain nothing on one machine let several work at the same time.
             separators = find_separators(graph, max_links=max_links, stop_within=None)
         parallel = _draft(graph, work, separators, plain, machines, solver, cost)
-        if force_machines or _pays(parallel.tasks, draft.tasks):
+        machines_reason = "forced" if force_machines else _worth_of_machines(parallel.tasks, draft.tasks)
+        if machines_reason in {"forced", "gain"}:
             draft = parallel
     sweeps = tuple(_compile(tape, structure, facts, draft.chunks, task) for task in draft.tasks)
     return JacobianPlan(
@@ -85,6 +87,8 @@ def make_plan(
         machines=1 + max(task.machine for task in draft.tasks),
         shapes=(tape.shape(tape.output or 0), *(tape.shape(i) for i in range(tape.inputs))),
         reason=_reason(draft, method if plain else None),
+        machines_reason=machines_reason,
+        fewest=draft.fewest,
         dtypes=shared_dtypes(tape, structure),
         multiplies=sum(task.product_fma for task in draft.tasks) > _BLAS_THREADS,
     )
@@ -102,6 +106,7 @@ class _Draft(NamedTuple):
     chain: JacobianChain
     solution: Solution
     tasks: tuple[PlanTask, ...]
+    fewest: int | None = None
 
 
 def _draft(
@@ -124,7 +129,7 @@ def _draft(
     if by_time.sequence.operations == solution.sequence.operations:
         return draft
     timed = recost(by_time, chain, solution.lower_bound)
-    faster = draft._replace(solution=timed, tasks=_plan_tasks(timed, work, chunks))
+    faster = draft._replace(solution=timed, tasks=_plan_tasks(timed, work, chunks), fewest=solution.makespan)
     return min(draft, faster, key=lambda candidate: _makespan(candidate.tasks))
 
 
@@ -163,23 +168,47 @@ def _may_pay(tasks: Sequence[PlanTask]) -> bool:
     return sum(task.seconds for task in tasks if task.releases_lock) > 4 * _WORTH_A_THREAD
 
 
-def _pays(parallel: Sequence[PlanTask], serial: Sequence[PlanTask]) -> bool:
-    """Whether several threads are predicted to gain a fifth at least."""
+def _worth_of_machines(parallel: Sequence[PlanTask], serial: Sequence[PlanTask]) -> MachinesReason:
+    """Tell what several machines are predicted to gain: they work only if that is a fifth at least."""
+    if len({task.machine for task in parallel}) == 1:
+        return "serial"
     heavy = [task for task in parallel if task.releases_lock and task.seconds >= _WORTH_A_THREAD]
-    return len({task.machine for task in heavy}) > 1 and _makespan(parallel) < 0.8 * _makespan(serial)
+    if len({task.machine for task in heavy}) < 2:
+        return "uneven"
+    return "gain" if _makespan(parallel) < 0.8 * _makespan(serial) else "little"
 
 
 def _makespan(tasks: Sequence[PlanTask]) -> float:
-    """Predict when the last task ends; work under the interpreter's lock runs one task at a time."""
-    free: dict[int, float] = {}
-    done: list[float] = []
+    """Return when the last task is predicted to finish."""
+    return max(task.finish for task in tasks)
+
+
+def _scheduled(tasks: Sequence[PlanTask]) -> tuple[PlanTask, ...]:
+    """Predict when tasks run: each machine's in planned order, those under the interpreter's lock in turn."""
     contend = len({task.machine for task in tasks if task.scalar}) > 1
-    for task in tasks:
-        start = max([free.get(task.machine, 0.0), *(done[need] for need in task.needs)])
-        seconds = task.seconds * (_CONTENTION if contend and task.scalar else 1.0)
-        done.append(start + seconds + (_HANDOVER if task.machine else 0.0))
-        free[task.machine] = done[-1]
-    return max(*done, sum(task.seconds for task in tasks if not task.releases_lock))
+    waiting: dict[int, list[int]] = {}
+    for index, task in enumerate(tasks):
+        waiting.setdefault(task.machine, []).append(index)
+    free = dict.fromkeys(waiting, 0.0)
+    unlocked = 0.0
+    done: dict[int, PlanTask] = {}
+
+    def start(index: int) -> float:
+        task = tasks[index]
+        ready = max([free[task.machine], *(done[need].finish for need in task.needs)])
+        begins = ready + (_HANDOVER if task.machine else 0.0)
+        return begins if task.releases_lock else max(begins, unlocked)
+
+    while len(done) < len(tasks):
+        heads = [lane[0] for lane in waiting.values() if lane and done.keys() >= set(tasks[lane[0]].needs)]
+        index = min(heads, key=start)
+        task, begins = tasks[index], start(index)
+        finish = begins + task.seconds * (_CONTENTION if contend and task.scalar else 1.0)
+        done[index] = replace(task, start=begins, finish=finish)
+        free[task.machine] = finish
+        unlocked = unlocked if task.releases_lock else finish
+        waiting[task.machine].remove(index)
+    return tuple(done[index] for index in range(len(tasks)))
 
 
 def _one_mode_chain(chunk: Chunk, mode: Mode) -> JacobianChain:
@@ -215,7 +244,7 @@ def _plan_tasks(solution: Solution, work: WorkTable, chunks: Sequence[Chunk]) ->
         else:
             owner[step] = len(tasks)
             tasks.append(task)
-    return tuple(_timed(task, work, chunks) for task in tasks)
+    return _scheduled([_timed(task, work, chunks) for task in tasks])
 
 
 def _continues(task: PlanTask, earlier: PlanTask, schedule: Schedule) -> bool:

@@ -13,7 +13,6 @@ from tapesplit.draw.rows import (
     StepRow,
     link_rows,
     operation_counts,
-    predicted_times,
     primitive_name,
     step_rows,
 )
@@ -25,8 +24,6 @@ __all__ = ["advice", "decisions"]
 
 _MOST: Final = 6
 """So many cuts, or groups of links, get a sentence each."""
-_WORTH_THREADS: Final = 6.0e-4
-"""Seconds below which plans do not consider threads."""
 _CUT_REASONS: Final = {
     "minimal": "no cut of the whole tape is narrower",
     "cost": "the cheapest chain on one machine needs it",
@@ -60,7 +57,8 @@ def decisions(plan: JacobianPlan) -> tuple[str, ...]:
     >>> print(*decisions(plan), sep="\n")
     Not cut: no interface is narrow enough for a cut to pay.
     The only link is swept in tangent mode with 3 directions, 27 fma; adjoint mode would take 27.
-    One machine works: there is only one task.
+    One machine works: tasks that release Python's lock are predicted to take 0 s in all, too little for
+    threads to pay.
     """
     return (*_cuts(plan), *_modes(plan), *_sequence(plan), _machines(plan))
 
@@ -147,38 +145,44 @@ def _only_mode(plan: JacobianPlan, row: LinkRow) -> str:
 
 def _sequence(plan: JacobianPlan) -> list[str]:
     """Say so where the sequence was chosen for its predicted time, not for its multiply-adds."""
-    fewest = solve(plan.chain, machines=plan.machines).makespan
-    if fewest >= plan.makespan:
+    if plan.fewest is None:
         return []
     sentence = (
-        f"Another sequence has a makespan of {count(fewest)} fma, this one has {count(plan.makespan)}: it is "
-        "predicted to take less time, as not all multiply-adds take the same time."
+        f"Another sequence has a makespan of {count(plan.fewest)} fma, this one has {count(plan.makespan)}: "
+        "it is predicted to take less time, as not all multiply-adds take the same time."
     )
     return [sentence]
 
 
 def _machines(plan: JacobianPlan) -> str:
     """Say how many machines work, and what that gains or why there is only one."""
-    seconds = sum(task.seconds for task in plan.tasks)
     if plan.machines == 1:
-        return f"One machine works: {_why_one(plan, seconds)}."
-    makespan = max(finish for _, finish in predicted_times(plan))
+        return f"One machine works: {_why_one(plan)}."
+    forced = ", as all of them were to be used" if plan.machines_reason == "forced" else ""
+    alone = sum(task.seconds for task in plan.tasks)
     return (
-        f"{plan.machines} machines work: together they are predicted to take {seconds_text(makespan)}, "
-        f"one would take {seconds_text(seconds)}."
+        f"{plan.machines} machines work{forced}: together they are predicted to take "
+        f"{seconds_text(plan.seconds)}, one would take {seconds_text(alone)} for the same tasks."
     )
 
 
-def _why_one(plan: JacobianPlan, seconds: float) -> str:
-    """Why no second machine has anything to do."""
-    if all(len(task.needs) < 2 for task in plan.tasks):
-        return "each task needs the one before" if len(plan.tasks) > 1 else "there is only one task"
-    if seconds < _WORTH_THREADS:
-        return f"all tasks are predicted to take {seconds_text(seconds)}, too little for threads to pay"
-    locked = sum(task.seconds for task in plan.tasks if not task.releases_lock)
-    if locked > seconds / 2:
-        return f"{locked / seconds:.0%} of the predicted time would hold Python's lock, one thread at a time"
-    return "no more were asked for, or threads were predicted to gain less than a fifth"
+def _why_one(plan: JacobianPlan) -> str:
+    """Say why the planner left all work to one machine."""
+    match plan.machines_reason:
+        case "single":
+            return "no more were asked for"
+        case "light":
+            unlocked = sum(task.seconds for task in plan.tasks if task.releases_lock)
+            return (
+                f"tasks that release Python's lock are predicted to take {seconds_text(unlocked)} in all, "
+                "too little for threads to pay"
+            )
+        case "uneven":
+            return "no two of them would each have a task that is heavy enough for a thread"
+        case "little":
+            return "threads were predicted to gain less than a fifth"
+        case _:
+            return "the best schedule for several gives all work to one"
 
 
 def advice(plan: JacobianPlan) -> tuple[str, ...]:

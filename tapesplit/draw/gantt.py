@@ -2,14 +2,14 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Final
 
 from tapesplit.draw.numbers import count, seconds_text
-from tapesplit.draw.rows import predicted_times, step_rows
+from tapesplit.draw.rows import step_rows
 from tapesplit.draw.scene import Box, Label, Line, Scene, Shape
-from tapesplit.plan import JacobianPlan
+from tapesplit.plan import JacobianPlan, TaskRecord
 
-__all__ = ["Timed", "gantt_scene"]
+__all__ = ["gantt_scene"]
 
 _LEFT: Final = 150.0
 _WIDTH: Final = 760.0
@@ -28,27 +28,7 @@ class _Bar:
     tip: str
 
 
-class Timed(Protocol):
-    """A measured task, such as `tapesplit.TaskRecord`."""
-
-    @property
-    def index(self) -> int:
-        """Number of the task in the plan, 0-based."""
-
-    @property
-    def machine(self) -> int:
-        """0-based."""
-
-    @property
-    def start(self) -> float:
-        """Seconds since the execution began."""
-
-    @property
-    def finish(self) -> float:
-        """Seconds since the execution began."""
-
-
-def gantt_scene(plan: JacobianPlan, records: Sequence[Timed] | None = None) -> Scene:
+def gantt_scene(plan: JacobianPlan, records: Sequence[TaskRecord] | None = None) -> Scene:
     """Draw the schedule in fma, or predicted and measured times in seconds where there are measured ones.
 
     Parameters
@@ -67,12 +47,13 @@ def gantt_scene(plan: JacobianPlan, records: Sequence[Timed] | None = None) -> S
     if not records:
         lanes = [(f"machine {machine + 1}", _planned(plan, machine)) for machine in machines]
         return _scene(lanes, f"{count(plan.makespan)} fma")
-    predicted = predicted_times(plan)
-    end = max(*(finish for _, finish in predicted), *(record.finish for record in records))
+    end = max(plan.seconds, *(record.finish for record in records))
     lanes = []
     for machine in machines:
         tasks = [
-            (index, *times) for index, times in enumerate(predicted) if plan.tasks[index].machine == machine
+            (index, task.start, task.finish)
+            for index, task in enumerate(plan.tasks)
+            if task.machine == machine
         ]
         lanes.append((f"machine {machine + 1} predicted", _timed(plan, tasks, end, "predicted")))
         tasks = [

@@ -10,16 +10,16 @@ from typing import Final
 from jcdp_core import Mode
 from tapesplit.draw.bars import comparison_scene
 from tapesplit.draw.explain import advice, decisions
-from tapesplit.draw.gantt import Timed, gantt_scene
+from tapesplit.draw.gantt import gantt_scene
 from tapesplit.draw.numbers import bytes_text, count, ratio, seconds_text, shape_text, shorten
 from tapesplit.draw.profile import profile_scene
-from tapesplit.draw.rows import link_rows, predicted_times, step_rows
+from tapesplit.draw.rows import link_rows, step_rows
 from tapesplit.draw.scene import STYLES, Scene
 from tapesplit.draw.split import split_scene
 from tapesplit.draw.svg import scene_css, to_svg
 from tapesplit.draw.text import describe
 from tapesplit.draw.trees import bracketing_scene, precedence_scene
-from tapesplit.plan import JacobianPlan
+from tapesplit.plan import JacobianPlan, TaskRecord
 from tapesplit.width_profile import width_profile
 
 __all__ = ["notebook_html", "report_html", "write_report"]
@@ -48,7 +48,7 @@ _TREE: Final = (
 
 
 def write_report(
-    plan: JacobianPlan, path: str | os.PathLike[str], records: Sequence[Timed] | None = None
+    plan: JacobianPlan, path: str | os.PathLike[str], records: Sequence[TaskRecord] | None = None
 ) -> None:
     """Write a report on a plan to a file.
 
@@ -70,7 +70,7 @@ def write_report(
     Path(path).write_text(report_html(plan, records), encoding="utf-8")
 
 
-def report_html(plan: JacobianPlan, records: Sequence[Timed] | None = None) -> str:
+def report_html(plan: JacobianPlan, records: Sequence[TaskRecord] | None = None) -> str:
     """Return the report on a plan as HTML.
 
     Parameters
@@ -141,7 +141,7 @@ def _resource(name: str) -> str:
     return files("tapesplit.draw").joinpath(name).read_text(encoding="utf-8")
 
 
-def _summary(plan: JacobianPlan, records: Sequence[Timed] | None) -> str:
+def _summary(plan: JacobianPlan, records: Sequence[TaskRecord] | None) -> str:
     """Say the most important in a sentence and some numbers."""
     output, *inputs = plan.shapes
     mode = min(plan.baselines, key=lambda mode: plan.baselines[mode])
@@ -159,13 +159,13 @@ def _summary(plan: JacobianPlan, records: Sequence[Timed] | None) -> str:
         ("peak memory beyond the tape", bytes_text(plan.peak_bytes)),
     ]
     if records:
-        facts.append(("predicted", seconds_text(max(finish for _, finish in predicted_times(plan)))))
+        facts.append(("predicted", seconds_text(plan.seconds)))
         facts.append(("measured", seconds_text(max(record.finish for record in records))))
     cards = [f"<div><dt>{escape(name)}</dt><dd>{escape(value)}</dd></div>" for name, value in facts]
     return f"{_lead(sentence)}<dl>{''.join(cards)}</dl>"
 
 
-def _sections(plan: JacobianPlan, records: Sequence[Timed] | None) -> list[tuple[str, str, str]]:
+def _sections(plan: JacobianPlan, records: Sequence[TaskRecord] | None) -> list[tuple[str, str, str]]:
     """Return name, title and body of each section."""
     profile = width_profile(plan.graph, plan.separators)
     return [

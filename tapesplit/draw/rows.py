@@ -14,7 +14,6 @@ __all__ = [
     "StepRow",
     "link_rows",
     "operation_counts",
-    "predicted_times",
     "primitive_name",
     "step_rows",
 ]
@@ -129,20 +128,6 @@ def step_rows(plan: JacobianPlan) -> tuple[StepRow, ...]:
             sequence.operations, sequence.costs, sequence.predecessors, tasks, strict=True
         )
     )  # fmt: skip
-
-
-def predicted_times(plan: JacobianPlan) -> tuple[tuple[float, float], ...]:
-    """Return when each task is predicted to start and to finish, in seconds.
-
-    Each machine goes through its tasks in planned order and waits for nothing but the results that they need.
-    """
-    free: dict[int, float] = {}
-    times: list[tuple[float, float]] = []
-    for task in plan.tasks:
-        start = max([free.get(task.machine, 0.0), *(times[need][1] for need in task.needs)])
-        times.append((start, start + task.seconds))
-        free[task.machine] = times[-1][1]
-    return tuple(times)
 
 
 def primitive_name(plan: JacobianPlan, entry: int) -> str:

@@ -7,7 +7,7 @@ from typing import Final, Literal
 
 from tapesplit.draw.explain import advice, decisions
 from tapesplit.draw.numbers import bytes_text, count, ratio, seconds_text, shape_text, shorten
-from tapesplit.draw.rows import LinkRow, StepRow, link_rows, predicted_times, step_rows
+from tapesplit.draw.rows import LinkRow, StepRow, link_rows, step_rows
 from tapesplit.plan import JacobianPlan
 
 __all__ = ["describe", "signature"]
@@ -164,7 +164,7 @@ def _totals(plan: JacobianPlan) -> list[str]:
         ("plan", f"{count(plan.fma)} fma", "work of all machines together"),
         ("makespan", f"{count(plan.makespan)} fma", f"on {_machines(plan)}, {_gain(plan)}"),
         ("lower bound", f"{count(plan.solution.lower_bound)} fma", proof),
-        ("run time", seconds_text(max(finish for _, finish in predicted_times(plan))), "predicted"),
+        ("run time", seconds_text(plan.seconds), "predicted"),
         ("peak memory", bytes_text(plan.peak_bytes), "beyond the tape, predicted"),
     ]
     return _table(None, rows, "<><", None)
@@ -183,9 +183,10 @@ def _last_run(plan: JacobianPlan) -> list[str]:
     rows, predicted, measured = [], 0.0, 0.0
     for record in records:
         task, seconds = plan.tasks[record.index], record.finish - record.start
+        expected = task.finish - task.start
         steps = ", ".join(f"{step + 1} {operations[step]}" for step in task.steps)
-        rows.append(cells(str(record.index + 1), str(task.machine + 1), task.seconds, seconds, steps))
-        predicted, measured = predicted + task.seconds, measured + seconds
+        rows.append(cells(str(record.index + 1), str(task.machine + 1), expected, seconds, steps))
+        predicted, measured = predicted + expected, measured + seconds
     rows.append(cells("sum", "", predicted, measured, ""))
     head = ("task", "machine", "predicted", "measured", "ratio", "steps")
     elapsed = seconds_text(max(record.finish for record in records))

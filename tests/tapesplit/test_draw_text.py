@@ -9,12 +9,10 @@ import pytest
 from autograd.extend import defvjp, primitive
 from draw_plans import bottleneck, plan_of, scalars, two_links
 
-from jcdp_core import JacobianChain, solve
 from tapesplit import Callback, TaskRecord, execute, parallel_jacobian, record
 from tapesplit.draw import advice, decisions
 from tapesplit.draw.numbers import bytes_text, count, seconds_text
-from tapesplit.draw.rows import link_rows, predicted_times, step_rows
-from tapesplit.recost import recost
+from tapesplit.draw.rows import link_rows, step_rows
 
 BOTTLENECK = """\
 bottleneck: (12,) -> (9,), a 9 × 12 Jacobian
@@ -78,9 +76,12 @@ Why this plan
 
 def test_the_table_of_the_last_run_is_pinned():
     plan = two_links()
-    predicted = (1e-5, 2e-5, 0.0)
+    predicted = (1e-5, 2e-5, 0.0)  # however long they would take alone
     plan = replace(
-        plan, tasks=tuple(replace(t, seconds=s) for t, s in zip(plan.tasks, predicted, strict=True))
+        plan,
+        tasks=tuple(
+            replace(t, start=1.0, finish=1.0 + s) for t, s in zip(plan.tasks, predicted, strict=True)
+        ),
     )
     before = plan.describe("full")
     assert "last run" not in before
@@ -184,12 +185,11 @@ def test_rows_agree_with_the_plan():
     assert swept == sum(row.cost for row in step_rows(plan) if row.mode.value != "MUL")
 
 
-def test_predicted_times_keep_machines_and_needs_in_order():
-    plan = plan_of(bottleneck, 12)
-    times = predicted_times(plan)
-    for task, (start, finish) in zip(plan.tasks, times, strict=True):
-        assert finish - start == pytest.approx(task.seconds)
-        assert all(times[need][1] <= start for need in task.needs)
+def test_the_predicted_run_time_is_the_one_that_the_planner_compared():
+    plan = two_links()
+    late = replace(plan, tasks=(*plan.tasks[:-1], replace(plan.tasks[-1], start=0.5, finish=1.5)))
+    assert "run time        1.5 s  predicted" in str(late)
+    assert late.seconds == 1.5
 
 
 @pytest.mark.parametrize(
@@ -213,15 +213,37 @@ def test_decisions_name_cuts_modes_and_machines():
     assert "2 elements: no cut of the whole tape is narrower" in text
     assert "Link 1 is swept in adjoint mode with 2 directions, as it has 2 outputs, and 12 inputs." in text
     assert "Link 2 is swept in tangent mode with 2 directions, as it has 2 inputs, and 9 outputs." in text
-    assert "One machine works: all tasks are predicted to take" in text
+    assert "One machine works: no more were asked for." in text
+
+
+@pytest.mark.parametrize(
+    ("reason", "text"),
+    [
+        ("single", "One machine works: no more were asked for."),
+        (
+            "light",
+            "tasks that release Python's lock are predicted to take 2 ms in all, too little for threads",
+        ),
+        ("serial", "One machine works: the best schedule for several gives all work to one."),
+        ("uneven", "One machine works: no two of them would each have a task that is heavy enough"),
+        ("little", "One machine works: threads were predicted to gain less than a fifth."),
+    ],
+)
+def test_decisions_give_the_reason_of_the_planner(reason, text):
+    plan = two_links()
+    tasks = [
+        replace(task, seconds=1e-3, releases_lock=lock)
+        for task, lock in zip(plan.tasks, (True, False, True), strict=True)
+    ]
+    assert text in decisions(replace(plan, tasks=tuple(tasks), machines_reason=reason))[-1]
 
 
 def test_decisions_say_that_time_counted_more_than_multiply_adds():
     plan = two_links()
-    tangent_only = JacobianChain(tuple(replace(link, adjoint=False) for link in plan.chain.links))
-    slower = recost(solve(tangent_only), plan.chain, plan.solution.lower_bound)
-    text = " ".join(decisions(replace(plan, solution=slower)))
-    assert f"Another sequence has a makespan of 756 fma, this one has {slower.makespan}" in text
+    text = " ".join(decisions(replace(plan, fewest=700)))
+    assert (
+        "Another sequence has a makespan of 700 fma, this one has 756: it is predicted to take less" in text
+    )
     assert "Another sequence" not in " ".join(decisions(plan))
 
 
@@ -247,7 +269,15 @@ def test_the_reason_of_a_spread_cut_says_what_it_is_good_for():
 
 
 def test_decisions_of_two_machines_give_the_gain(two_machines):
-    assert decisions(two_machines)[-1].startswith("2 machines work: together they are predicted to take")
+    plan = replace(
+        two_machines,
+        machines_reason="gain",
+        tasks=tuple(replace(task, seconds=2e-3, start=0.0, finish=5e-3) for task in two_machines.tasks),
+    )
+    work = 2 * len(plan.tasks)
+    text = f"together they are predicted to take 5 ms, one would take {work} ms for the same tasks."
+    assert decisions(plan)[-1] == f"2 machines work: {text}"
+    assert decisions(two_machines)[-1].startswith("2 machines work, as all of them were to be used: together")
 
 
 @pytest.fixture
