@@ -239,6 +239,8 @@ def _told(error: Exception) -> str:
     user = [place for place in places if not _is_installed(place.filename)]
     if not user and Path(places[-1].filename).is_relative_to(Path(__file__).parent):
         return str(error)
+    if not user and isinstance(error, OSError) and error.filename:
+        return f"{error.filename}: {error.strerror}"
     notes = "".join(f"; {note}" for note in getattr(error, "__notes__", ()))
     where = f"{user[-1].filename}, line {user[-1].lineno}; " if user else ""
     return f"{type(error).__name__}: {error}{notes} ({where}--traceback shows more)"

@@ -168,8 +168,8 @@ def test_help_lists_every_key(command, capsys):
         (main, ["one.in", "--dot", "no/t.svg"], "jcdp: cannot write 'no/t.svg': there is no folder 'no'\n"),
         (
             main,
-            ["one.in", "--dot", "t.txt"],
-            "jcdp: cannot write 't.txt': the name ends in '.txt'; let it end in .dot, .gv, .pdf, .png or .svg\n",
+            ["one.in", "--dot", "t.t"],
+            "jcdp: cannot write 't.t': the name ends in '.t'; let it end in .dot, .gv, .pdf, .png or .svg",
         ),
         (
             main,
