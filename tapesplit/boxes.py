@@ -110,6 +110,10 @@ class TapeBox(ArrayBox):
         return ArrayBox.__array_ufunc__(self, ufunc, method, *inputs, **kwargs)
 
 
+# Messages of Python and NumPy name the type of a box; users can look up what they read about an ArrayBox.
+TapeBox.__name__ = TapeBox.__qualname__ = ArrayBox.__name__
+
+
 def make_box(value: Any, trace: int, node: Any) -> TapeBox:
     """Make a box as autograd does, which calls it by the type of the value."""
     box = TapeBox()

@@ -298,31 +298,48 @@ _NAMESPACES = (
 )
 
 
+_replaced: list[tuple[_Namespace, dict[str, Any]]] = []
+"""Modules whose functions are replaced at the moment, with autograd's own functions."""
+
+
 class BoxesInPlace:
     """While entered, autograd makes our boxes, and its modules hold the functions that record directly.
 
-    They cost a third of its own. The caller holds the tracing lock; nested uses are free.
+    They cost a third of its own. The caller holds the tracing lock; nested uses are free. ``inside_trace``
+    says that a trace is active, so that this use may be a nested one.
     """
 
-    __slots__ = ("_replaced",)
+    __slots__ = ("_inside_trace", "_outermost")
+
+    def __init__(self, *, inside_trace: bool) -> None:
+        self._inside_trace = inside_trace
 
     def __enter__(self) -> None:
-        self._replaced: list[tuple[_Namespace, dict[str, Any]]] = []
-        if box_type_mappings[np.ndarray] is make_box:
+        if _replaced and not self._inside_trace:
+            _put_back()  # a Ctrl-C has kept an earlier exit from it
+        self._outermost = not _replaced
+        if not self._outermost:
             return
         try:
             for namespace in _NAMESPACES:
                 own, direct = namespace.own(), namespace.direct
-                self._replaced.append((namespace, own))
+                _replaced.append((namespace, own))
                 complete = len(own) == len(direct)
                 namespace.names.update(direct if complete else {name: direct[name] for name in own})
             box_type_mappings.update(_OUR_BOXES)
         except BaseException:  # Ctrl-C
-            self.__exit__()
+            _put_back()
             raise
 
     def __exit__(self, *exception: object) -> None:
-        if self._replaced:
-            for namespace, own in self._replaced:
-                namespace.restore(own)
-            box_type_mappings.update(_THEIR_BOXES)
+        if self._outermost:
+            _put_back()
+
+
+def _put_back() -> None:
+    """Give autograd its own boxes and functions back."""
+    box_type_mappings.update(_THEIR_BOXES)
+    while _replaced:
+        namespace, own = _replaced[-1]
+        namespace.restore(own)
+        _replaced.pop()

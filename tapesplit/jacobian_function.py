@@ -2,6 +2,7 @@
 
 import functools
 import os
+import sys
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from contextlib import nullcontext
@@ -15,6 +16,7 @@ from tapesplit.dtypes import in_dtype, result_dtypes
 from tapesplit.errors import NestedTraceError, NothingToPlanError, OutputTypeError
 from tapesplit.execute import Callback, carry_out
 from tapesplit.memory import NoGarbageCollection
+from tapesplit.names import display_name
 from tapesplit.plan import JacobianPlan, LastRun
 from tapesplit.plan_cache import CacheInfo, PlanCache
 from tapesplit.planning import make_plan
@@ -262,6 +264,18 @@ class JacobianFunction:
         self._plans.clear()
         forget_shared_plans(self._fun)
 
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        """Pickle decorated functions and methods by name, as functions are; any other by its parts."""
+        name = getattr(self, "__qualname__", "")
+        found: Any = sys.modules.get(self.__module__)
+        for attribute in name.split("."):
+            found = getattr(found, attribute, None)
+        if found is self:
+            return name
+        if self._bound and isinstance(found, JacobianFunction):
+            return getattr, (self._bound[-1], name.rpartition(".")[2])
+        return super().__reduce_ex__(protocol)
+
     def __get__(self, instance: Any, owner: type | None = None) -> "JacobianFunction":
         """Bind to an instance as functions do; the plans are shared."""
         if instance is None:
@@ -269,8 +283,7 @@ class JacobianFunction:
         return JacobianFunction(self._fun, self._options, self._plans, (*self._bound, instance))
 
     def __repr__(self) -> str:
-        name = getattr(self, "__qualname__", self._fun)
-        return f"<Jacobian of {name} with respect to argument {self._options.argnum}>"
+        return f"<Jacobian of {display_name(self._fun)} with respect to argument {self._options.argnum}>"
 
     def _recorded(
         self, args: tuple[Any, ...], kwargs: dict[str, Any], recorder: Callable[..., Tape] = record

@@ -1,4 +1,4 @@
-"""Stable names of primitives: "autograd.numpy:dot" finds the same object in every process.
+"""Names of functions for readers, and stable ones of primitives, which find the same object in every process.
 
 A primitive wraps a function of another module, so Python's own pickling by reference does not find it; a copy
 of it would have no derivative rules.
@@ -10,10 +10,17 @@ import sys
 from collections.abc import Callable
 from typing import Any, Final
 
-__all__ = ["find_primitive", "is_primitive", "primitive_name"]
+__all__ = ["display_name", "find_primitive", "is_primitive", "primitive_name"]
 
 _PUBLIC: Final = ("autograd.numpy", "autograd.numpy.linalg", "autograd.numpy.fft", "autograd.builtins")
 """Modules whose names come first, since users know them."""
+
+
+def display_name(function: Any) -> str:
+    """Return the name of a function for messages and reports, without the functions that it is defined in."""
+    simple: str = getattr(function, "__name__", type(function).__name__)
+    qualified = getattr(function, "__qualname__", simple)
+    return simple if "<locals>" in qualified else qualified
 
 
 def is_primitive(function: Any) -> bool:

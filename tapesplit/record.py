@@ -16,6 +16,7 @@ from tapesplit.boxes import TapeNode
 from tapesplit.direct_functions import BoxesInPlace
 from tapesplit.errors import InputTypeError, NestedTraceError, OutputTypeError
 from tapesplit.memory import NoGarbageCollection
+from tapesplit.names import display_name
 from tapesplit.source_lines import LinedEntries, users_stack_level
 from tapesplit.tape import Tape
 from tapesplit.tracing import tracing_lock
@@ -85,12 +86,12 @@ def _recorded(
     argnum: int | Sequence[int],
 ) -> Tape:
     """Record into a list of entries."""
-    name = getattr(fun, "__qualname__", None) or getattr(fun, "__name__", None) or type(fun).__name__
+    name = display_name(fun)
     argnums = _positions(argnum, len(args), name)
     if any(map(isbox, (*args, *kwargs.values()))):
         raise NestedTraceError(_NESTED.format(name))
     boxed = list(args)
-    with tracing_lock() as outer, BoxesInPlace(), NoGarbageCollection():
+    with tracing_lock() as outer, BoxesInPlace(inside_trace=outer >= 0), NoGarbageCollection():
         level = trace_stack.top = outer + 1
         for position in argnums:
             boxed[position] = _input_box(entries, args[position], level, position)
@@ -135,13 +136,13 @@ def _positions(argnum: int | Sequence[int], count: int, name: str) -> tuple[int,
     """Return the positions of the inputs among so many arguments, none of them negative."""
     given = (argnum,) if isinstance(argnum, (int, np.integer)) else tuple(argnum)
     if not given:
-        raise ValueError("argnum is empty; name at least one argument to differentiate by")
+        raise ValueError("argnum is empty; give the position of at least one argument")
     for position in given:
         if not -count <= position < count:
             raise IndexError(
                 f"argnum is {position}, but {name} was called with {count} positional "
-                f"argument{'s' * (count != 1)}; pass the argument to differentiate by by position, and count "
-                "self in a method"
+                f"argument{'s' * (count != 1)}; pass the argument that argnum means without its keyword, and "
+                "count self in a method"
             )
     positions = tuple(int(position) % count for position in given)
     if len(set(positions)) < len(positions):
@@ -174,7 +175,7 @@ def _check_constant_result(result: Any, name: str) -> None:
     if isinstance(result, np.ndarray) and result.dtype == object:
         raise OutputTypeError(
             f"{name} returned an array of objects, which hides them from autograd; build it with np.array of "
-            "autograd.numpy"
+            "autograd.numpy, call its functions instead of NumPy's, and write A @ x instead of A.dot(x)"
         )
 
 

@@ -53,6 +53,10 @@ class _LastRecording:
         self._function = jacobian_function
         self._last: tuple[np.ndarray, tuple[Any, ...], dict[str, Any], Tape] | None = None
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Pickle without the tape."""
+        return {"_function": self._function, "_last": None}
+
     def value(self, x: Any, *args: Any, **kwargs: Any) -> Any:
         """Return the function's value, a copy: what the caller writes into it must not reach the tape."""
         return copy(self._tape(x, args, kwargs).value)

@@ -64,7 +64,7 @@ def test_entries_follow_the_execution():
     onp.testing.assert_array_equal(entry.args[0], onp.sin(X))
     assert tape[4].args[1] == 2.0
     assert (tape.inputs, tape.output) == (1, 5)
-    assert tape.name == "test_entries_follow_the_execution.<locals>.<lambda>"
+    assert tape.name == "<lambda>"
 
 
 @pytest.mark.parametrize("other", CONSTANTS, ids=lambda other: f"{type(other).__name__}")
@@ -365,6 +365,34 @@ def test_what_says_how_elements_move_has_no_derivative(fun):
         jacobian(fun)(X)
     with pytest.raises(NotImplementedError, match="how elements move"):
         parallel_jacobian(fun)(X)
+
+
+def test_an_exit_that_ctrl_c_interrupts_is_made_up_for(monkeypatch):
+    boxes, tanh, norm = box_type_mappings[onp.ndarray], np.tanh, np.linalg.norm
+    restore = direct_functions._Namespace.restore
+
+    def interrupted(self, own):
+        monkeypatch.setattr(direct_functions._Namespace, "restore", restore)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(direct_functions._Namespace, "restore", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        record(np.sin, X)
+    assert np.tanh is not tanh
+    record(np.sin, X)
+    assert (box_type_mappings[onp.ndarray], np.tanh, np.linalg.norm) == (boxes, tanh, norm)
+
+
+@pytest.mark.parametrize(
+    ("fun", "name"), [(np.sin, "sin"), (operator.itemgetter(0), "itemgetter"), (lambda x: x, "<lambda>")]
+)
+def test_names_leave_out_where_a_function_is_defined(fun, name):
+    assert record(fun, X).name == name
+
+
+def test_errors_speak_of_autograds_boxes():
+    with pytest.raises(TypeError, match="'ArrayBox' object does not support item assignment"):
+        record(lambda x: operator.setitem(x, 0, 1.0), X)
 
 
 def test_functions_that_are_assigned_while_recording_stay():

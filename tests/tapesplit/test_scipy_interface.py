@@ -1,9 +1,22 @@
 """Value and Jacobian for optimizers: what these write into their arrays does no harm."""
 
+import pickle
+
 import autograd.numpy as np
 import numpy as onp
 
 from tapesplit import fun_and_jac
+
+
+def _pickled(what):
+    return pickle.loads(pickle.dumps(what))  # noqa: S301 (written here)
+
+
+X = onp.array([1.0, 3.0])
+
+
+def _squares(x):
+    return x * x
 
 
 def test_values_can_be_written_to():
@@ -14,3 +27,16 @@ def test_values_can_be_written_to():
         onp.testing.assert_array_equal(found, onp.exp(x))
         found *= 0.0
         onp.testing.assert_array_equal(jacobian(x), onp.diag(onp.exp(x)))
+
+
+def test_both_functions_survive_pickling():
+    value, jacobian = _pickled(_called_before())
+    onp.testing.assert_array_equal(value(X), _squares(X))
+    onp.testing.assert_array_equal(jacobian(X), onp.diag(2.0 * X))
+
+
+def _called_before():
+    both = fun_and_jac(_squares)
+    for function in both:
+        function(X)
+    return both
