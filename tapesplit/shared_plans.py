@@ -72,7 +72,7 @@ def forget_shared_plans(fun: Callable[..., Any]) -> None:
     """Forget the plans that were made for the code of a function."""
     global _shared  # noqa: PLW0603 (see there)
     code = getattr(fun, "__code__", None)
-    _shared = tuple(shared for shared in _shared if shared.code is not code)
+    _shared = tuple(shared for shared in _shared if shared.code != code)
 
 
 def _put_in_front(used: _Shared) -> None:
