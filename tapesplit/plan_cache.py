@@ -3,7 +3,7 @@
 import os
 import threading
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from tapesplit.plan import JacobianPlan
 from tapesplit.recognize import Recognizer, recognizer
@@ -45,7 +45,8 @@ class _Kept(NamedTuple):
 class PlanCache:
     """Plans for the structures seen last, newest use first.
 
-    Safe for several threads: the plans stand in a tuple, which is replaced and never changed.
+    Safe for several threads: the plans stand in a tuple, which is replaced and never changed. Threads that
+    plan for one structure at the same time get one plan.
 
     Parameters
     ----------
@@ -59,6 +60,11 @@ class PlanCache:
         self._hits = 0
         self._misses = 0
         self._last_miss = "no plan yet"
+        self._clears = 0
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out what recognizes tapes: primitives do not pickle, and the next use makes it again."""
+        return vars(self) | {"_kept": tuple(kept._replace(recognizer=None) for kept in self._kept)}
 
     @property
     def latest(self) -> JacobianPlan | None:
@@ -68,6 +74,7 @@ class PlanCache:
 
     def plan_for(self, tape: Tape, make: Callable[[Structure], JacobianPlan]) -> JacobianPlan:
         """Return the plan for the structure of a tape; make it if there is none, and keep the reason why."""
+        clears = self._clears
         for kept in self._kept:
             if kept.recognizer and kept.recognizer.accepts(tape):
                 break
@@ -75,29 +82,32 @@ class PlanCache:
             structure = structure_of(tape)
             match = self._match(structure)
             if match is None:
-                return self._made(structure, tape, make)
+                return self._made(structure, tape, make, clears)
             kept = match._replace(recognizer=recognizer(structure, tape))
         with _lock:
             self._hits += 1
             if not self._kept or self._kept[0] is not kept:
-                self._keep(kept)
+                self._keep(kept, clears)
         return kept.plan
 
     def _made(
-        self, structure: Structure, tape: Tape, make: Callable[[Structure], JacobianPlan]
+        self, structure: Structure, tape: Tape, make: Callable[[Structure], JacobianPlan], clears: int
     ) -> JacobianPlan:
-        """Make a plan; the one that was not used for the longest time may go."""
+        """Make a plan, unless another thread is faster; the one that was not used for the longest may go."""
         reason = self._difference(structure, tape)
         with _lock:
             self._misses += 1
             self._last_miss = reason
         plan = make(structure)
         with _lock:
-            self._keep(_Kept(plan, None))
-        return plan
+            kept = self._match(structure) or _Kept(plan, None)
+            self._keep(kept, clears)
+        return kept.plan
 
-    def _keep(self, kept: _Kept) -> None:
-        """Put a plan in front."""
+    def _keep(self, kept: _Kept, clears: int) -> None:
+        """Put a plan in front, unless all plans have been forgotten since it was asked for."""
+        if self._clears != clears:
+            return
         others = [other for other in self._kept if other.plan is not kept.plan]
         self._kept = (kept, *others)[: self._maxsize]
 
@@ -116,6 +126,7 @@ class PlanCache:
             self._kept = ()
             self._hits = self._misses = 0
             self._last_miss = "the cache was cleared"
+            self._clears += 1
 
     def _match(self, structure: Structure) -> _Kept | None:
         """Look a plan up without counting."""
@@ -127,14 +138,15 @@ class PlanCache:
         return first_difference(latest.structure, structure, tape) if latest else "first call"
 
 
-# One lock for all caches, since a forked child must get a new one: nobody there could release it.
-_lock = threading.Lock()
+# One lock for all caches, since a forked child must get a new one: nobody there could release it. Comparing
+# structures may run the user's code, which may come back here.
+_lock = threading.RLock()
 
 
 def _renew_lock_after_fork() -> None:
     """Replace the lock in a forked child."""
-    global _lock  # noqa: PLW0603 (held for a few assignments only)
-    _lock = threading.Lock()
+    global _lock  # noqa: PLW0603 (held for assignments and comparisons only)
+    _lock = threading.RLock()
 
 
 os.register_at_fork(after_in_child=_renew_lock_after_fork)

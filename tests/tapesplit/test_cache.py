@@ -1,13 +1,17 @@
 """The cache of plans: reused while the structure holds, and nothing that may change is baked into a plan."""
 
+import pickle
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
 import autograd.numpy as np
 import numpy as onp
 import pytest
 from autograd import checkpoint, grad, jacobian
 from autograd.extend import defvjp, primitive
 
-from tapesplit import defvector, parallel_jacobian, record
-from tapesplit.recognize import recognizer
+from tapesplit import defvector, jacobian_function, parallel_jacobian, record
+from tapesplit.recognize import Recognizer, recognizer
 from tapesplit.structure import structure_of
 
 X = onp.linspace(0.3, 0.9, 6)
@@ -386,3 +390,109 @@ def test_functions_without_code_of_their_own_share_nothing():
             return 2.0 * x
 
     assert parallel_jacobian(Twice()).plan(X).sweeps is not parallel_jacobian(Twice()).plan(X).sweeps
+
+
+def test_clearing_reaches_functions_that_were_defined_again():
+    """A notebook cell that is run again makes code that is equal, but another object."""
+
+    def again():
+        return parallel_jacobian(eval("lambda x: np.cos(x) * np.sum(x)"))  # noqa: S307 (our own text)
+
+    first = again()
+    plan = first.plan(X)
+    assert again().plan(X).sweeps is plan.sweeps
+    again().cache_clear()
+    assert again().plan(X).sweeps is not plan.sweeps
+
+
+def planning_first(monkeypatch, act):
+    """Let something happen each time that a plan is under way."""
+    make_plan = jacobian_function.make_plan
+
+    def make(*args, **options):
+        act()
+        return make_plan(*args, **options)
+
+    monkeypatch.setattr(jacobian_function, "make_plan", make)
+
+
+def test_threads_that_plan_for_one_structure_get_one_plan(monkeypatch):
+    everyone_plans = threading.Barrier(8)
+    planning_first(monkeypatch, lambda: everyone_plans.wait(timeout=30))
+    jac = parallel_jacobian(lambda x: np.sin(x) * np.sum(x))
+    with ThreadPoolExecutor(8) as pool:
+        plans = list(pool.map(lambda _: jac.plan(X), range(8)))
+    assert all(plan.sweeps is plans[0].sweeps for plan in plans)
+    assert jac.cache_info()[:3] == (0, 8, 1)
+    assert_right(jac, jac.__wrapped__, X)
+    assert jac.cache_info()[:3] == (1, 8, 1)
+
+
+def test_a_plan_under_way_does_not_survive_clearing(monkeypatch):
+    jac = parallel_jacobian(lambda x: np.sin(x) * np.sum(x))
+    planning_first(monkeypatch, jac.cache_clear)
+    assert_right(jac, jac.__wrapped__, X)
+    assert jac.cache_info() == (0, 0, 0, 8, "the cache was cleared")
+
+
+def test_neither_does_a_plan_that_is_being_looked_up(monkeypatch):
+    jac = parallel_jacobian(lambda x: np.sin(x) * np.sum(x))
+    for _ in range(2):
+        jac(X)
+    accepts = Recognizer.accepts
+
+    def clear_and_accept(self, tape):
+        jac.cache_clear()
+        return accepts(self, tape)
+
+    monkeypatch.setattr(Recognizer, "accepts", clear_and_accept)
+    assert_right(jac, jac.__wrapped__, X)
+    assert jac.cache_info().currsize == 0
+
+
+@pytest.mark.timeout(20)
+def test_comparing_structures_may_compute_jacobians():
+    inner = parallel_jacobian(np.sin)
+
+    class Scale:
+        def __eq__(self, other):
+            inner(X)
+            return self is other
+
+        def __hash__(self):
+            return 1
+
+    @primitive
+    def scaled(x, _scale):
+        return 2.0 * x
+
+    defvjp(scaled, lambda _ans, _x, _scale: lambda g: 2.0 * g, None)
+    fun, place = changing(scaled)
+    jac = parallel_jacobian(fun)
+    for _ in range(3):
+        place["c"] = Scale()
+        assert_right(jac, fun, X)
+    assert jac.cache_info().misses == 3
+    assert inner.cache_info().hits > 0
+
+
+def bumps(x):
+    return np.tanh(2.0 * x) * np.sum(x)
+
+
+@pytest.mark.parametrize("calls", [0, 1, 2, 3])
+@pytest.mark.parametrize("plan", [False, True])
+def test_pickling_at_any_time_keeps_the_plans(calls, plan):
+    jac = parallel_jacobian(bumps, method="adjoint")
+    for _ in range(calls):
+        jac(X)
+    if plan:
+        jac.plan(X)
+    restored = pickle.loads(pickle.dumps(jac))  # noqa: S301 (written here)
+    info = restored.cache_info()
+    assert info == jac.cache_info()
+    onp.testing.assert_array_equal(restored(X), jac(X))
+    assert restored.cache_info().misses == max(info.misses, 1)
+    for _ in range(2):
+        assert_right(restored, bumps, X + 0.5)
+    assert restored.cache_info().hits == jac.cache_info().hits + 2
