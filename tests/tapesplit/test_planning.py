@@ -4,16 +4,29 @@ import pickle
 import random
 from dataclasses import fields
 
+import autograd.numpy as np
+import numpy as onp
 import pytest
 from draw_plans import two_links
 
 from jcdp_core import JacobianChain, Mode, check_schedule, check_sequence, solve
+from tapesplit import parallel_jacobian
 from tapesplit import plan as plans
+from tapesplit.cost import cost_model
 from tapesplit.errors import PlanMismatchError
 from tapesplit.pickling import dumps
 from tapesplit.plan import JacobianPlan, PlanTask
 from tapesplit.planning import _CONTENTION, _HANDOVER, _makespan, _may_pay, _scheduled, _worth_of_machines
 from tapesplit.recost import recost
+
+
+@pytest.fixture(autouse=True)
+def _assumed_constants(tmp_path, monkeypatch):
+    """Predict with the assumed constants, whatever has been measured on this machine."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    cost_model.cache_clear()
+    yield
+    cost_model.cache_clear()
 
 
 def random_chain(seed, length):
@@ -110,6 +123,71 @@ def test_threads_are_considered_for_enough_work_that_releases_the_lock():
 )
 def test_several_machines_must_gain_a_fifth(parallel, serial, reason):
     assert _worth_of_machines(_scheduled(parallel), _scheduled(serial)) == reason
+
+
+def matrix(rows, columns):
+    return onp.cos(onp.arange(rows * columns, dtype=float)).reshape(rows, columns) / columns**0.5
+
+
+def halves(width, narrow):
+    """Map through two halves of four layers each, with a narrow interface between them."""
+
+    def fun(x):
+        for _ in range(4):
+            x = np.tanh(matrix(width, width) @ x)
+        x = np.tanh(matrix(width, narrow) @ (matrix(narrow, width) @ x))
+        for _ in range(4):
+            x = np.tanh(matrix(width, width) @ x)
+        return x
+
+    return fun, onp.linspace(-1.0, 1.0, width)
+
+
+def test_two_heavy_halves_get_two_machines():
+    fun, x = halves(600, 100)
+    one, two = (parallel_jacobian(fun, machines=machines).plan(x) for machines in (1, 2))
+    assert (one.machines, one.machines_reason) == (1, "single")
+    assert (two.machines, two.machines_reason) == (2, "gain")
+    assert one.seconds == pytest.approx(sum(t.seconds for t in one.tasks))
+    assert two.seconds < 0.8 * one.seconds
+    heavy = [sum(t.seconds for t in two.tasks if t.machine == machine) for machine in (0, 1)]
+    assert min(heavy) > 0.3 * one.seconds
+    assert two.seconds == max(t.finish for t in two.tasks) > max(heavy)
+
+
+def test_two_light_halves_get_one_machine():
+    fun, x = halves(60, 10)
+    plan = parallel_jacobian(fun, machines=2).plan(x)
+    assert (plan.machines, plan.machines_reason) == (1, "light")
+    assert plan.seconds < 1 * MS
+
+
+def test_what_cannot_be_parted_gets_one_machine():
+    fun, x = halves(600, 100)
+    plan = parallel_jacobian(fun, machines=2, method="adjoint").plan(x)
+    assert (plan.machines, plan.machines_reason) == (1, "serial")
+
+
+def sensors(u):
+    """Step a Burgers equation, and map the values at 30 places to 1000 features."""
+    for _ in range(2):
+        left = np.roll(u, 1)
+        u = u - 0.05 * u * (u - left) + 0.01 * (left - 2 * u + np.roll(u, -1))
+    return np.tanh(matrix(1000, 30) @ u[:: len(u) // 30][:30])
+
+
+def test_the_sequence_that_is_predicted_to_be_faster_is_taken():
+    """A multiply-add of a stencil takes five times as long as one of a matrix product."""
+    u = onp.sin(onp.linspace(0.0, 6.0, 2000))
+    cheap, fast = (parallel_jacobian(sensors, machines=1, cost=cost) for cost in ("fma", "runtime"))
+    cheapest, fastest = cheap.plan(u), fast.plan(u)
+    assert cheapest.fewest is None
+    assert fastest.fewest == cheapest.makespan < fastest.makespan
+    assert fastest.seconds < 0.6 * cheapest.seconds
+    assert Mode.MULTIPLY not in {t.mode for t in cheapest.tasks}
+    assert fastest.tasks[-1].mode is Mode.MULTIPLY
+    check_schedule(fastest.solution.sequence, fastest.solution.schedule, 1)
+    onp.testing.assert_allclose(fast(u), cheap(u), rtol=1e-12, atol=1e-15)
 
 
 def test_plans_are_pickled_by_the_names_of_their_fields():
