@@ -184,7 +184,7 @@ def window_cuts(graph: TapeGraph, ranks: IntArray, least: int) -> Iterator[BoolA
 
 
 class _Window(NamedTuple):
-    """Ranks between which a cut is sought, and the width up to which it is."""
+    """Ranks between which a cut is sought, and its largest width."""
 
     lower: int
     upper: int

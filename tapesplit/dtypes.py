@@ -104,7 +104,8 @@ def _autograds_dtype(tape: Tape, index: int) -> np.dtype | None:
             dtype = np.asarray(_gradient(tape, index, next(_basis(tape)))).dtype
     except Exception:  # noqa: BLE001 (a rule, or an array without elements: autograd.jacobian raises, too)
         return None
-    return dtype if dtype.kind in "fiub" else None
+    # Stacking brings the bytes of numbers into the order of the machine.
+    return dtype.newbyteorder("=") if dtype.kind in "fiub" else None
 
 
 def _common_dtype(tape: Tape, index: int) -> np.dtype:

@@ -68,8 +68,8 @@ class JacobianFunction:
     """A function that returns the Jacobian of another; made by `parallel_jacobian`.
 
     Safe to call from several threads; the recordings of all threads take turns, the rest runs at the same
-    time. Plans are kept for the last eight structures of the tape, and functions made anew from the same code
-    take them over. As an attribute of a class it binds to instances as functions do; then ``argnum`` counts
+    time. Plans are kept for the last eight structures of the tape; new function objects with the same code
+    reuse them. As an attribute of a class it binds to instances as functions do; then ``argnum`` counts
     ``self``.
 
     Examples

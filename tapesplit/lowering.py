@@ -40,7 +40,7 @@ IntArray = NDArray[Any]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Edges:
-    """Coefficients by one input of many calls; ``used`` marks those that there are, None if all."""
+    """Coefficients by one input of many calls; ``used`` marks those that exist, None if all do."""
 
     target: int
     rows: IntArray

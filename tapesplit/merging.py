@@ -1,4 +1,4 @@
-"""Merging: an elementwise operation is one with the only operation that reads its result, alike ones at once.
+"""Merging: fuse each elementwise operation into the only one that reads it, and evaluate like ones together.
 
 A merged operation has one coefficient for each value that it reads from outside, whatever happens inside:
 its partial derivatives are multiplied out with a single direction (local preaccumulation, Griewank & Walther

@@ -60,9 +60,9 @@ class Recognizer:
     statics: list[Any]
 
     def accepts(self, tape: Tape) -> bool:
-        """Tell whether a tape has the structure for sure.
+        """Return True only if a tape certainly has the structure.
 
-        Few tapes that have it are not accepted, as one that holds an array of no axes instead of a number.
+        A few tapes that have it are rejected, such as one with a 0-d array in the place of a number.
         """
         known = self.structure
         if (len(tape), tape.inputs, tape.output) != (len(known.forms), known.inputs, known.output):

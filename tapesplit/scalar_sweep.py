@@ -26,7 +26,7 @@ IntArray = NDArray[np.integer[Any]]
 
 
 class Coefficients(NamedTuple):
-    """Where the derivatives by one input stand; ``used`` marks those that there are, None if all."""
+    """Where the derivatives by one input stand; ``used`` marks those that exist, None if all do."""
 
     target: int
     places: IntArray

@@ -1,4 +1,4 @@
-"""Sums over products of indexed arrays: a letter more, for the directions, turns one into its derivatives."""
+"""Sums over products of indexed arrays: an extra index for the directions turns one into its derivatives."""
 
 from collections.abc import Callable
 from math import prod

@@ -9,7 +9,7 @@ A rule is one of three kinds; everything without a rule is right through the loo
 """
 
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
 from inspect import Parameter, signature
@@ -108,7 +108,7 @@ def elementwise(primitive: Primitive, *partials: Partial | int | None) -> None:
     _rules[primitive] = Elementwise(partials, keeps_double=True)
 
 
-def is_elementwise_call(rule: Rule | None, argnums: tuple[int, ...], kwargs: Mapping[str, Any]) -> bool:
+def is_elementwise_call(rule: Rule | None, argnums: tuple[int, ...], kwargs: Collection[str]) -> bool:
     """Tell whether the partials of all active arguments are known, and know the keywords of a call.
 
     A keyword that a formula does not know may change the result (``where``, ``dtype``).
@@ -122,7 +122,7 @@ _HARMLESS: Final = frozenset({"casting", "order", "subok"})
 """Keywords that change no number."""
 
 
-def _knows(partial: Partial | int | None, kwargs: Mapping[str, Any]) -> bool:
+def _knows(partial: Partial | int | None, kwargs: Collection[str]) -> bool:
     """Tell whether a partial takes all keywords of a call into account."""
     if not callable(partial):
         return partial is None or _HARMLESS.issuperset(kwargs)

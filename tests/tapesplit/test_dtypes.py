@@ -18,6 +18,7 @@ METHODS = ("auto", "tangent", "adjoint")
 FLOATS = (onp.float16, onp.float32, onp.float64, onp.longdouble)
 INTEGERS = (onp.int8, onp.int32, onp.int64, onp.uint16, bool)
 ANY = (*FLOATS, *INTEGERS)
+FOREIGN = onp.dtype(float).newbyteorder()
 MATRIX = onp.arange(6).reshape(2, 3)
 
 
@@ -364,3 +365,11 @@ def test_random_programs(first, second, instructions, method):
                 onp.testing.assert_allclose(got, right, rtol=0, atol=1e-5 * onp.abs(right).max())
             else:
                 same(got, right.astype(want.dtype), [onp.float32])
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("fun", [lambda x: x * x[0], lambda x: x[:2], lambda x: np.exp(x) * x[0]])
+def test_numbers_in_the_byte_order_of_other_machines(fun, method):
+    agrees(fun, onp.array([3.0, 1.0, 2.0], FOREIGN))
+    got = parallel_jacobian(fun, method=method)(onp.array([3.0, 1.0, 2.0], FOREIGN))
+    assert got.dtype.isnative

@@ -1,0 +1,24 @@
+"""Facts of tapes: what kind of call each entry is, and what it costs."""
+
+import autograd.numpy as np
+import numpy as onp
+import pytest
+
+from tapesplit.cost import total_work, work_table
+from tapesplit.facts import facts_of
+from tapesplit.record import record
+from tapesplit.structure import structure_of
+
+
+@pytest.mark.parametrize(
+    ("fun", "looped"),
+    [
+        (lambda x: np.add(x, x), 0),
+        (lambda x: np.clip(x, a_min=0.1, a_max=2.0), 0),
+        (lambda x: np.sin(x, where=onp.array([True, False, True]), out=None), 1),
+    ],
+)
+def test_a_keyword_that_no_formula_knows_makes_a_call_a_loop(fun, looped):
+    tape = record(fun, onp.ones(3))
+    work = total_work(work_table(facts_of(tape, structure_of(tape))), [1])
+    assert (work.looped, work.elements) == (looped, 3 * (1 - looped))
