@@ -63,13 +63,24 @@ def loop_tangent(T: np.ndarray, entry: TapeEntry, argnum: int) -> np.ndarray:
     ------
     RuleError
         If autograd has neither rule for the primitive.
+    Exception
+        Whatever the rule raises, except where it says that there is none for this argument.
     """
+    missing: Exception | None = None
     if entry.primitive in primitive_jvps and not entry.kwargs:
         try:
             return _jvp_loop(T, entry, argnum)
-        except Exception:  # noqa: BLE001, S110 (a JVP that lacks this argument, or fails: the VJP is what autograd.jacobian goes by)
-            pass
-    return _jacobian_product(T, entry, argnum).reshape(len(T), *batch_shape(entry.value))
+        except (KeyError, NotImplementedError) as error:
+            if isinstance(error, KeyError) and error.args != (
+                argnum,
+            ):  # not that of autograd's table of JVPs
+                raise
+            missing = error
+    try:
+        product = _jacobian_product(T, entry, argnum)
+    except RuleError as error:
+        raise error from missing
+    return product.reshape(len(T), *batch_shape(entry.value))
 
 
 def _jacobian_product(T: np.ndarray, entry: TapeEntry, argnum: int) -> np.ndarray:

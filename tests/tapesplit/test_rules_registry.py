@@ -215,13 +215,37 @@ def _entry(primitive, *args):
     return TapeEntry(primitive, (0,), (0,), args, {}, primitive(*args))
 
 
-def test_loop_prefers_the_vjp_to_a_failing_jvp(cube):
-    def broken(g, ans, x):
-        raise NameError
+def _not_implemented(g, ans, x):
+    raise NotImplementedError("not for this form")
 
-    defjvp(cube, broken)
+
+@pytest.mark.parametrize("jvp", [None, _not_implemented])
+def test_loop_takes_the_vjp_where_there_is_no_jvp_for_an_argument(cube, jvp):
+    defjvp(cube, jvp, argnums=[1 if jvp is None else 0])
     x = np.array([1.0, 2.0])
     np.testing.assert_array_equal(loop_tangent(np.eye(2), _entry(cube, x), 0), np.diag(3 * x**2))
+
+
+@pytest.mark.parametrize("error", [NameError("mine"), KeyError("mine"), TypeError("mine")])
+def test_loop_hides_no_mistake_in_a_jvp(cube, error):
+    def broken(g, ans, x):
+        raise error
+
+    defjvp(cube, broken)
+    with pytest.raises(type(error)) as caught:
+        parallel_jacobian(cube, method="tangent")(np.array([1.0, 2.0]))
+    assert caught.value is error
+
+
+def test_the_lack_of_both_rules_tells_of_both():
+    @primitive
+    def opaque(x):
+        return x + 1.0
+
+    defjvp(opaque, _not_implemented)
+    with pytest.raises(RuleError, match="no VJP for 'opaque'") as caught:
+        loop_tangent(np.eye(2), _entry(opaque, np.ones(2)), 0)
+    assert "not for this form" in str(caught.value.__cause__)
 
 
 def test_loop_carries_complex_directions():
