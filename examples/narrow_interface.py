@@ -8,7 +8,9 @@ between the stages, and the plan cuts there.
 
     python examples/narrow_interface.py [cells]
 
-Look at the widths of the chain, at the planned fma, and at the measured times before and after.
+Look at the widths of the chain, at the planned fma, and at the measured times before and after. "… times less
+than all tangent" in the tables compares a plan with plain tangents of the same form of the function; the
+ratios at the end compare the two forms.
 """
 
 import sys
@@ -19,6 +21,7 @@ import numpy as onp
 from pictures import picture
 
 from tapesplit import parallel_jacobian
+from tapesplit.draw.numbers import count
 
 SENSORS, STEPS = 6, 10
 
@@ -68,8 +71,9 @@ def draw(plans):
         for k, (name, plan) in enumerate(plans.items()):
             costs = [plan.baselines["tangent"], plan.baselines["adjoint"], plan.fma]
             bars = axes.bar(onp.arange(3) + 0.4 * k - 0.2, costs, 0.38, label=name)
-            axes.bar_label(bars, [f"{cost:.1e}" for cost in costs], fontsize=8)
+            axes.bar_label(bars, [count(cost) for cost in costs], fontsize=8)
         axes.set_xticks(range(3), labels)
+        axes.yaxis.set_major_formatter(lambda cost, _: count(cost))
         axes.set(ylabel="fma", title="work for the same Jacobian", xlim=(-0.5, 3))
         axes.legend(frameon=False, loc="center right", bbox_to_anchor=(1, 0.7))
 
@@ -89,8 +93,11 @@ def main(cells=200):
         print()
     difference = float(onp.abs(results[0] - results[1]).max() / onp.abs(results[0]).max())
     gain = plans["wide"].fma / plans["narrow"].fma
-    faster = times[0] / times[1]
-    print(f"narrower     {gain:.1f} times less work, {faster:.1f} times faster, {difference:.0e} apart")
+    print(f"work         narrow takes {gain:.1f} times fewer fma than the plan of wide")
+    print(
+        f"time         narrow takes {times[0] / times[1]:.1f} times less; recording and overhead count, too"
+    )
+    print(f"difference   {difference:.0e} of the largest entry")
     assert difference < 1e-13
     assert min(separator.width for separator in plans["narrow"].separators) == SENSORS + 1
     assert gain > 3

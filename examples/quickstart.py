@@ -136,8 +136,10 @@ def show(title, f, x, machines) -> JacobianPlan:
     plan = jac.plan(x)
     print(f"\n=== {title}")
     print(f"tape        {len(record(f, x))} entries")
-    widths = ", ".join(str(separator.width) for separator in plan.separators)
-    print(f"separators  {len(plan.separators)}" + (f", widths {widths} elements" if widths else ""))
+    widths = [separator.width for separator in plan.separators]
+    print(
+        f"separators  {len(widths)}" + (f", {min(widths)} to {max(widths)} elements wide" if widths else "")
+    )
     print(plan.describe("normal"))
     start = time.perf_counter()
     expected = jacobian(f)(x)

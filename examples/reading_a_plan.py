@@ -6,6 +6,7 @@ notebook (its cells are marked with ``# %%``), where the plans draw themselves.
 """
 
 # %%
+import textwrap
 from pathlib import Path
 
 import autograd.numpy as np
@@ -48,8 +49,17 @@ plan  # noqa: B018 - in a notebook this cell shows the picture
 # The interface of 240 elements is little narrower than the 300 inputs, so cutting there gains little. This is
 # what the plan says about itself:
 
+
 # %%
-print(*decisions(plan), *advice(plan), sep="\n")
+def show(heading, sentences):
+    """Print sentences as a list below a heading."""
+    print(f"\n{heading}")
+    for sentence in sentences:
+        print(textwrap.fill(sentence, 100, initial_indent="- ", subsequent_indent="  "))
+
+
+show("Why this plan", decisions(plan))
+show("What would make it cheaper", advice(plan))
 
 # %% [markdown]
 # ## The second version: most of the summary is noise, and six values do
@@ -60,7 +70,7 @@ print(*decisions(plan), *advice(plan), sep="\n")
 narrow = wide[:6]
 jac = parallel_jacobian(reconstruct, machines=1)
 better = jac.plan(x, narrow)
-print(better)
+print(f"\n{better}")
 better  # noqa: B018 - in a notebook this cell shows the picture
 
 # %%
@@ -75,7 +85,7 @@ assert gain > 10
 # %%
 jac(x, wide[:6])
 jac(x, wide[:7])
-print(jac.cache_info().last_miss)
+print(f"\na new plan for seven values:\n{jac.cache_info().last_miss}")
 assert jac.cache_info().misses == 2
 
 # %% [markdown]

@@ -1,10 +1,12 @@
 """The worst case of the dynamic program: a family of chains whose ratio optimum/DP tends to 1/m.
 
-Run: python examples/worst_case.py
-Prints the ratios and draws them into out/worst_case.png (ten seconds: the numbers have hundreds of
-digits).
+    python examples/worst_case.py [longest]
+
+Look at the ratios, which come down to 1/m on m machines as chains get longer. Chains of up to 96 links take
+ten seconds: the numbers have hundreds of digits.
 """
 
+import sys
 from pathlib import Path
 
 from jcdp_core import Problem, check_schedule, check_sequence, schedule_sequence
@@ -14,7 +16,7 @@ from jcdp_core.solvers.worst_case import comb_sequence, worst_case_bound, worst_
 LENGTHS = (4, 6, 8, 12, 16, 24, 32, 48, 64, 96)
 MACHINES = (2, 3, 4, 8)
 GROWTH = 256
-FIGURE = Path(__file__).resolve().parents[1] / "out" / "worst_case.png"
+FIGURE = Path("out") / "worst_case.png"
 
 
 def ratios(length):
@@ -32,17 +34,17 @@ def ratios(length):
     return found
 
 
-def draw(by_machines, path):
+def draw(lengths, by_machines, path):
     """Draw the approach to the bound."""
     import matplotlib.pyplot as plt
 
     figure, axes = plt.subplots(figsize=(6.4, 4.2), layout="constrained")
     for machines, values in by_machines.items():
-        (line,) = axes.plot(LENGTHS, values, marker="o", markersize=4)
+        (line,) = axes.plot(lengths, values, marker="o", markersize=4)
         axes.axhline(1 / machines, color=line.get_color(), linestyle=":", linewidth=1)
         axes.annotate(
             f"m = {machines}",
-            (LENGTHS[-1], values[-1]),
+            (lengths[-1], values[-1]),
             (8, 0),
             textcoords="offset points",
             va="center",
@@ -54,10 +56,10 @@ def draw(by_machines, path):
         xlabel="length of the chain q",
         ylabel="optimum / dynamic program",
         title="Worst case: the ratio tends to 1/m (dotted)",
-        xticks=LENGTHS,
-        xticklabels=LENGTHS,
+        xticks=lengths,
+        xticklabels=lengths,
         ylim=(0, 1.05),
-        xlim=(LENGTHS[0] * 0.93, LENGTHS[-1] * 1.35),
+        xlim=(lengths[0] * 0.93, lengths[-1] * 1.35),
     )
     axes.minorticks_off()
     axes.spines[["top", "right"]].set_visible(False)
@@ -66,14 +68,15 @@ def draw(by_machines, path):
     plt.close(figure)
 
 
-def main():
-    by_machines = dict(zip(MACHINES, zip(*map(ratios, LENGTHS), strict=True), strict=True))
-    print("optimum / DP, at most      q =", *(f"{length:6}" for length in LENGTHS))
+def main(longest=LENGTHS[-1]):
+    lengths = [length for length in LENGTHS if length <= longest]
+    by_machines = dict(zip(MACHINES, zip(*map(ratios, lengths), strict=True), strict=True))
+    print("optimum / DP, at most      q =", *(f"{length:6}" for length in lengths))
     for machines, values in by_machines.items():
         print(f"m = {machines}, bound 1/m = {1 / machines:.3f}      ", *(f"{value:6.3f}" for value in values))
-    draw(by_machines, FIGURE)
-    print(f"picture: {FIGURE}")
+    draw(lengths, by_machines, FIGURE)
+    print(f"picture      {FIGURE.resolve()}")
 
 
 if __name__ == "__main__":
-    main()
+    main(*map(int, sys.argv[1:]))

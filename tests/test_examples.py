@@ -1,5 +1,6 @@
 """Every example runs at a small size and passes its own checks; the benchmarks refuse wrong results."""
 
+import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -16,6 +17,7 @@ SIZES = {
     "uncertainty_pipeline": (60,),
     "hessian": (8, 400),
     "narrow_interface": (100,),
+    "worst_case": (8,),
 }
 
 
@@ -32,10 +34,32 @@ def test_example(name, tmp_path):
     done = run(ROOT / "examples" / f"{name}.py", *SIZES[name], cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "out" / f"{name}.png").stat().st_size > 10_000
+    assert done.stdout.endswith(f"\npicture      {tmp_path / 'out' / name}.png\n")
 
 
 def test_no_example_is_left_out():
     scripts = {
         path.stem for path in (ROOT / "examples").glob("*.py") if "__main__" in path.read_text("utf-8")
     }
-    assert scripts - {"quickstart", "worst_case"} == set(SIZES)
+    assert scripts - {"quickstart"} == set(SIZES)
+
+
+def test_reading_a_plan_has_headings_and_short_lines(tmp_path):
+    done = run(ROOT / "examples" / "reading_a_plan.py", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert lines.count("Why this plan") == lines.count("What would make it cheaper") == 1
+    assert max(map(len, lines)) <= 100
+    assert (tmp_path / "out" / "reading_a_plan.svg").exists()
+
+
+def test_narrow_interface_says_what_its_ratios_compare(tmp_path):
+    done = run(ROOT / "examples" / "narrow_interface.py", 100, cwd=tmp_path)
+    assert "times fewer fma than the plan of wide\n" in done.stdout
+
+
+def test_quickstart_sums_the_widths_up(capsys):
+    example = runpy.run_path(str(ROOT / "examples" / "quickstart.py"))
+    plan = example["show"]("pipeline", *example["pipeline"](), 1)
+    (line,) = [line for line in capsys.readouterr().out.splitlines() if line.startswith("separators")]
+    assert line == f"separators  {len(plan.separators)}, 8 to 200 elements wide"
