@@ -28,7 +28,7 @@ _SUPPLY: Final = 0
 _SOURCE: Final = 1
 _SINK: Final = 2
 _FIRST: Final = 3
-_NETWORKX_SIZE: Final = 12
+_NETWORKX_SIZE: Final = 8
 """Vertices up to which networkx cuts a network in less time than scipy takes to prepare."""
 _LARGEST_BOUND: Final = (1 << 30) - 2
 """scipy computes with 32-bit capacities, and a residual capacity may be twice the capacity."""
