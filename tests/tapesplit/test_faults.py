@@ -6,6 +6,7 @@ import subprocess
 import sys
 import textwrap
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 
@@ -144,31 +145,44 @@ def test_exception_in_a_rule(error, threads):
     assert_pool_works()
 
 
-def test_exceptions_on_workers_leave_no_running_task():
-    running, most = 0, 0
-    lock = threading.Lock()
+def watched_identity(during):
+    """Make an identity whose vector rules call a function each time."""
 
     @primitive
-    def slow(x):
+    def identity(x):
         return 1.0 * x
 
-    def vjp(_g):
-        nonlocal running, most
-        with lock:
-            running += 1
-            most = max(most, running)
-        try:
-            raise ValueError("slow")
-        finally:
-            with lock:
-                running -= 1
+    def rule(directions, _ans, _x):
+        during()
+        return directions
 
-    defvjp(slow, lambda _ans, _x: vjp)
-    for _ in range(20):
-        with pytest.raises(ValueError, match="slow"):
-            jacobian_on_threads(lambda x: slow(bottlenecks(slow(x))))(X)
-        assert running == 0
-    assert most >= 1
+    defvjp(identity, lambda _ans, _x: lambda g: g)
+    defvector(identity, tangents=[rule], adjoints=[rule])
+    return identity
+
+
+def test_an_exception_waits_for_the_task_on_the_other_machine():
+    began, failed = threading.Event(), threading.Event()
+    log = []
+
+    def nap():
+        log.append("nap begins")
+        began.set()
+        assert failed.wait(timeout=30)
+        time.sleep(0.05)
+        log.append("nap ends")
+
+    def fail():
+        assert began.wait(timeout=30)
+        log.append("failure")
+        failed.set()
+        raise ValueError("mine")
+
+    naps, fails = watched_identity(nap), watched_identity(fail)
+    jac = parallel_jacobian(lambda x: fails(bottlenecks(naps(x))), machines=2, executor=Kept(2))
+    with pytest.raises(ValueError, match="mine"):
+        jac(X)
+    assert log == ["nap begins", "failure", "nap ends"]
 
 
 @pytest.mark.parametrize("hook", ["start", "pretask", "posttask", "finish"])
