@@ -103,11 +103,14 @@ def check_jacobian(fun: Callable[..., Any], *args: Any, argnum: int = 0, **kwarg
         If the Jacobian differs from ``autograd.jacobian`` by more than 1e-9 of its largest element, if the
         plain tangent or adjoint sweep gives another one, or if the product with one random direction differs
         from central differences by more than 1e-4.
+    IndexError
+        If there is no argument at ``argnum``.
 
     Notes
     -----
-    Costs four Jacobians and two calls of the function. At a point where the function is not differentiable,
-    the differences have no meaning and the check fails.
+    Costs four Jacobians and two calls of the function. Integers are compared with what autograd and
+    differences give for them in double precision. At a point where the function is not differentiable, the
+    differences have no meaning and the check fails.
 
     Examples
     --------
@@ -115,20 +118,33 @@ def check_jacobian(fun: Callable[..., Any], *args: Any, argnum: int = 0, **kwarg
     >>> check_jacobian(lambda x: np.sin(x) * x[0], np.array([1.0, 2.0]))
     """
     name = getattr(fun, "__name__", str(fun))
-    expected = autograd.jacobian(fun, argnum)(*args, **kwargs)
+    if not -len(args) <= argnum < len(args):
+        raise IndexError(
+            f"argnum is {argnum}, but check_jacobian was given {len(args)} arguments for {name}; pass them "
+            f"behind the function: check_jacobian({name}, x)"
+        )
+    argnum, precise = argnum % len(args), list(args)
+    precise[argnum] = _in_floating_point(args[argnum])
+    expected = autograd.jacobian(fun, argnum)(*precise, **kwargs)
     for method in ("auto", "tangent", "adjoint"):
         found = parallel_jacobian(fun, argnum, method=method)(*args, **kwargs)
         _compare(found, expected, f"{name}: the Jacobian (method {method!r}) differs from autograd.jacobian")
-    x = np.asarray(args[argnum])
+    x = np.asarray(precise[argnum])
     direction = np.random.default_rng(0).uniform(0.5, 1.0, x.shape)
-    step = np.cbrt(np.finfo(np.result_type(x, np.float16)).eps) * max(1.0, float(np.abs(x).max(initial=0.0)))
-    moved = [
-        fun(*args[:argnum], (x + h * direction).astype(x.dtype), *args[argnum + 1 :], **kwargs)
-        for h in (step, -step)
-    ]
-    difference = (np.asarray(moved[0]) - np.asarray(moved[1])) / (2 * step)
+    step = np.cbrt(np.finfo(x.dtype).eps) * max(1.0, float(np.abs(x).max(initial=0.0)))
+    values = []
+    for h in (step, -step):
+        precise[argnum] = (x + h * direction).astype(x.dtype)
+        values.append(np.asarray(fun(*precise, **kwargs)))
+    difference = (values[0] - values[1]) / (2 * step)
     product = np.tensordot(expected, direction, axes=x.ndim)
     _compare(product, difference, f"{name}: J·v differs from central differences of step {step:.1e}", 1e-4)
+
+
+def _in_floating_point(x: Any) -> Any:
+    """Return an argument itself, or integers in double precision, where steps are possible."""
+    kind = getattr(getattr(x, "dtype", None), "kind", "")
+    return x.astype(np.float64) if kind in {"i", "u", "b"} else x
 
 
 class _Call(NamedTuple):

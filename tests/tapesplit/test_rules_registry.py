@@ -185,6 +185,39 @@ def test_check_jacobian_finds_a_wrong_derivative():
         check_jacobian(liar, np.ones(2))
 
 
+@pytest.mark.parametrize("argnum", [0, 1, 2, -1, -2, -3])
+def test_check_jacobian_by_any_argument(argnum):
+    def fun(x, y, z):
+        return x * y[0] + anp.sin(z) * y[1] * x[0]
+
+    check_jacobian(fun, np.array([0.5, 2.0]), np.array([3.0, -1.0]), np.array([0.1, 0.2]), argnum=argnum)
+
+
+@pytest.mark.parametrize("dtype", [np.int32, np.int64, np.float32])
+@pytest.mark.parametrize("fun", [anp.sin, lambda x: 0.5 * x * anp.sum(x / 3), lambda x: x * x])
+def test_check_jacobian_of_integers(fun, dtype):
+    check_jacobian(fun, np.array([1, 0, 1], dtype))
+
+
+def test_check_jacobian_takes_no_step_of_zero():
+    """Differences of integers cut off would be zero, like this derivative."""
+
+    @primitive
+    def liar(x):
+        return 2.0 * x
+
+    defvjp(liar, lambda ans, x: lambda g: 0.0 * g)
+    with pytest.raises(AssertionError, match="differs from central differences"):
+        check_jacobian(liar, np.array([1, 2]))
+
+
+@pytest.mark.parametrize(("args", "argnum"), [((), 0), ((1.0,), 1), ((1.0,), -2)])
+def test_check_jacobian_says_which_argument_is_missing(args, argnum):
+    message = rf"argnum is {argnum}, but .* given {len(args)} arguments for sin; .*: check_jacobian\(sin, x\)"
+    with pytest.raises(IndexError, match=message):
+        check_jacobian(anp.sin, *args, argnum=argnum)
+
+
 def test_defvector_needs_exactly_one_kind_of_rule(cube):
     with pytest.raises(TypeError, match="got neither"):
         defvector(cube)
