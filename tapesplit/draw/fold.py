@@ -2,13 +2,14 @@
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 
 from tapesplit.draw.numbers import count, shape_text, shorten
 from tapesplit.draw.rows import operation_counts, primitive_name
 from tapesplit.plan import JacobianPlan
+from tapesplit.structure import is_shape
 
 __all__ = ["Bundle", "Folded", "Group", "fold"]
 
@@ -196,12 +197,14 @@ def _source(plan: JacobianPlan, entries: Sequence[int]) -> str:
     return f"\n{shown}" if shown else ""
 
 
-def _form_text(form: object) -> str:
-    """Write the form of a value: a shape, or a type name."""
-    if isinstance(form, tuple) and all(type(n) is int for n in form):
-        return "a number" if not form else f"{shape_text(form)}"
-    kind = form[0] if isinstance(form, tuple) and form else form
-    return getattr(kind, "__name__", str(kind))
+def _form_text(form: Any) -> str:
+    """Write a value's shape, after its type if that is not float64; of containers just the type."""
+    if is_shape(form):
+        return shape_text(form) if form else "a number"
+    kind, parts = form
+    name = getattr(kind, "__name__", str(kind))
+    is_array = all(type(n) is int for n in parts)
+    return f"{name} {shape_text(parts)}" if parts and is_array else name
 
 
 def _bundles(plan: JacobianPlan, number: np.ndarray) -> tuple[Bundle, ...]:

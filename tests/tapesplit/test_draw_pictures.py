@@ -197,6 +197,25 @@ def test_small_tapes_are_not_folded():
     assert not fold(plan_of(scalars, 4)).complete
 
 
+def test_boxes_give_the_type_of_values_that_are_not_float64():
+    x = onp.ones((2, 3), dtype=onp.float32)
+    groups = fold(parallel_jacobian(lambda x: np.sum(np.sin(x), axis=1), machines=1).plan(x)).groups
+    assert [group.lines[1] for group in groups] == ["float32 (2,3)", "float32 (2,3)", "float32 (2,)"]
+    assert groups[0].tip == "entry 0: input\nvalue float32 (2,3)"
+
+
+def test_boxes_of_numbers_and_containers_give_their_type():
+    def f(x):
+        _, s, _ = np.linalg.svd(np.real(np.fft.fft(x)).reshape(2, 2))
+        return np.sum(s) * s
+
+    groups = fold(parallel_jacobian(f, machines=1).plan(onp.arange(4.0))).groups
+    lines = [group.lines for group in groups]
+    assert ("fft", "complex128 (4,)") in lines
+    assert ("svd", "SVDResult") in lines
+    assert ("sum", "a number") in lines
+
+
 @given(st.integers(1, 60), st.integers(2, 6))
 @settings(derandomize=True, deadline=None, max_examples=15)
 def test_folded_tapes_stay_small(steps, n):
