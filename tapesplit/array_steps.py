@@ -11,7 +11,7 @@ from tapesplit.leaves import batch_shape
 from tapesplit.preaccumulation import Member, Term, preaccumulate
 from tapesplit.rules import Bulk, IndexMap, Rule, local_matrix, loop_adjoint, loop_tangent
 from tapesplit.rules.axes import fold, real_like
-from tapesplit.tape import Tape, TapeEntry
+from tapesplit.tape import VALUE, Tape, TapeEntry
 
 __all__ = ["BulkStep", "ClusterStep", "MapStep", "Seeds", "Step", "bulk_step"]
 
@@ -28,7 +28,7 @@ class MapStep:
 
     def tangent(self, tape: Tape, seeds: Seeds) -> Batch | None:
         """Gather tangents."""
-        value = tape.entries[self.entry][5]
+        value = tape.entries[self.entry][VALUE]
         moved = [(seeds[parent], moves) for parent, moves in self.maps if parent in seeds]
         if len(moved) > 1:
             return _gathered_together(moved, value)
@@ -39,7 +39,7 @@ class MapStep:
         if any(moves.block is None for _, moves in self.maps):
             A = A.dense()
         for parent, moves in self.maps:
-            known, value = seeds.get(parent), tape.entries[parent][5]
+            known, value = seeds.get(parent), tape.entries[parent][VALUE]
             if known is None or not _added(A, moves, known, value):
                 seeds[parent] = accumulate(known, _scattered(A, moves, value))
 
@@ -67,7 +67,7 @@ class ClusterStep:
     def tangent(self, tape: Tape, seeds: Seeds) -> Batch | None:
         """Multiply tangents by the partials."""
         out: Batch | None = None
-        value = tape.entries[self.entry][5]
+        value = tape.entries[self.entry][VALUE]
         for parent, partial in self.partials(tape).items():
             if parent in seeds:
                 out = accumulate(out, _scaled_up(seeds[parent], partial, value))
@@ -76,7 +76,9 @@ class ClusterStep:
     def adjoint(self, tape: Tape, A: Batch, seeds: Seeds) -> None:
         """Multiply adjoints by the partials and sum them over broadcast axes."""
         for parent, partial in self.partials(tape).items():
-            seeds[parent] = accumulate(seeds.get(parent), _scaled_down(A, partial, tape.entries[parent][5]))
+            seeds[parent] = accumulate(
+                seeds.get(parent), _scaled_down(A, partial, tape.entries[parent][VALUE])
+            )
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ from tapesplit.leaves import derivative_dtype, element_count
 from tapesplit.preaccumulation import Member, Term
 from tapesplit.rules import IndexMap, Movement, find_rule, index_maps, is_elementwise_call
 from tapesplit.structure import Structure, call_key
-from tapesplit.tape import Tape
+from tapesplit.tape import PARENTS, VALUE, Tape
 
 __all__ = ["ArraySweep", "compile_array_sweep"]
 
@@ -128,7 +128,7 @@ def compile_array_sweep(tape: Tape, structure: Structure, chunk: Chunk) -> Array
         elif index not in covered:
             steps.append(_single_step(tape, structure, index, known))
     last_use = _last_uses(tape, chunk, steps)
-    sizes = {index: element_count(tape.entries[index][5]) for index in (*chunk.sources, *chunk.entries)}
+    sizes = {index: element_count(tape.entries[index][VALUE]) for index in (*chunk.sources, *chunk.entries)}
     partials = [8 * sizes[step.entry] * (1 + len(step.inputs)) for step in clusters.values()]
     peak = _peak_bytes(tape, chunk, steps, last_use, sizes)
     return ArraySweep(chunk, tuple(steps), last_use, peak, max(partials, default=0))
@@ -137,7 +137,7 @@ def compile_array_sweep(tape: Tape, structure: Structure, chunk: Chunk) -> Array
 def _clusters(tape: Tape, chunk: Chunk) -> dict[int, ClusterStep]:
     """Merge elementwise operations with those whose results only they read; by last entry."""
     entries = tape.entries
-    readers = Counter(chain(chunk.targets, *[entries[index][2] for index in chunk.entries]))
+    readers = Counter(chain(chunk.targets, *[entries[index][PARENTS] for index in chunk.entries]))
     formulas: dict[Any, _Formulas | None] = {}
     open_clusters: dict[int, tuple[list[Member], dict[int, None]]] = {}
     for index in chunk.entries:
@@ -188,7 +188,7 @@ def _formulas(primitive: Any, argnums: tuple[int, ...], kwargs: Mapping[str, Any
 
 def _becomes_complex(tape: Tape, parent: int, value: Any) -> bool:
     """Whether a complex value is computed from a real one: directions lose their imaginary part there."""
-    return np.iscomplexobj(value) and not np.iscomplexobj(tape.entries[parent][5])
+    return np.iscomplexobj(value) and not np.iscomplexobj(tape.entries[parent][VALUE])
 
 
 def _single_step(
@@ -209,7 +209,7 @@ def _last_uses(tape: Tape, chunk: Chunk, steps: Sequence[Step]) -> tuple[tuple[i
     """List after each step the values that nothing later reads."""
     last: dict[int, int] = {}
     for position, step in enumerate(steps):
-        reads = step.inputs if isinstance(step, ClusterStep) else tape.entries[step.entry][2]
+        reads = step.inputs if isinstance(step, ClusterStep) else tape.entries[step.entry][PARENTS]
         for index in reads:
             last[index] = position
     for index in chunk.targets:
@@ -232,7 +232,7 @@ def _peak_bytes(
     for step, dropped in zip(steps, last_use, strict=True):
         size = sizes[step.entry]
         alive += size
-        terms = step.inputs if isinstance(step, ClusterStep) else tape.entries[step.entry][2]
+        terms = step.inputs if isinstance(step, ClusterStep) else tape.entries[step.entry][PARENTS]
         adds_up = len(terms) > 1 and not isinstance(step, MapStep)
         peak = max(peak, alive + (size if adds_up else 0))
         alive -= sum(sizes[index] for index in dropped)
@@ -241,7 +241,7 @@ def _peak_bytes(
 
 def _seeds(tape: Tape, indices: Sequence[int], matrix: np.ndarray | None) -> Seeds:
     """Seed the values of a separator."""
-    values = [tape.entries[index][5] for index in indices]
+    values = [tape.entries[index][VALUE] for index in indices]
     batches = seed(matrix, [np.shape(v) for v in values], [derivative_dtype(v) for v in values])
     seeds: Seeds = {}
     for index, batch in zip(indices, batches, strict=True):
@@ -251,6 +251,6 @@ def _seeds(tape: Tape, indices: Sequence[int], matrix: np.ndarray | None) -> See
 
 def _collect(tape: Tape, indices: Sequence[int], seeds: Mapping[int, Batch], count: int) -> np.ndarray:
     """Join the directions of the values of a separator."""
-    values = [tape.entries[index][5] for index in indices]
+    values = [tape.entries[index][VALUE] for index in indices]
     dtype = np.result_type(*map(derivative_dtype, values))
     return assemble([seeds.get(index) for index in indices], [element_count(v) for v in values], count, dtype)

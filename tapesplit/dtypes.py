@@ -16,7 +16,7 @@ from autograd.util import toposort
 
 from tapesplit.leaves import derivative_dtype
 from tapesplit.structure import Structure
-from tapesplit.tape import Tape
+from tapesplit.tape import PARENTS, VALUE, Tape
 from tapesplit.tracing import tracing_lock
 
 __all__ = ["in_dtype", "result_dtypes", "shared_dtypes"]
@@ -110,7 +110,7 @@ def _autograds_dtype(tape: Tape, index: int) -> np.dtype | None:
 
 def _common_dtype(tape: Tape, index: int) -> np.dtype:
     """Return the common type of an input and the value, double precision for integers."""
-    dtype = derivative_dtype(tape.entries[index][5])
+    dtype = derivative_dtype(tape.entries[index][VALUE])
     return dtype if tape.output is None else np.result_type(dtype, derivative_dtype(tape.value))
 
 
@@ -126,10 +126,10 @@ def _gradient(tape: Tape, index: int, adjoint: Any) -> Any:
         if not reached.isdisjoint(entry[2]):
             reached.add(number)
     if tape.output not in reached:
-        return vspace(tape.entries[index][5]).zeros()
+        return vspace(tape.entries[index][VALUE]).zeros()
 
     def parents(number: int) -> list[int]:
-        return [parent for parent in tape.entries[number][2] if parent in reached]
+        return [parent for parent in tape.entries[number][PARENTS] if parent in reached]
 
     outgrads = {tape.output: (adjoint, False)}
     for number in toposort(tape.output, parents):

@@ -1,20 +1,17 @@
 """Elements: one number for each element of the values of a chunk, and where the moved ones were computed."""
 
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tapesplit.facts import TapeFacts, calls_by_kind, coded, equal_rows
-from tapesplit.graph import follow
+from tapesplit.graph import IntArray, follow
 from tapesplit.rules import Movement, getitem, joint_index_map
 from tapesplit.structure import Structure, hashable
 from tapesplit.tape import Tape
 
 __all__ = ["Elements", "number_elements"]
-
-IntArray = NDArray[Any]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

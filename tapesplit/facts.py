@@ -9,9 +9,8 @@ from typing import Any, Final
 
 import numpy as np
 from autograd.core import primitive_vjps
-from numpy.typing import NDArray
 
-from tapesplit.graph import TapeGraph
+from tapesplit.graph import BoolArray, IntArray, TapeGraph
 from tapesplit.leaves import element_count
 from tapesplit.rules import (
     Bulk,
@@ -24,12 +23,9 @@ from tapesplit.rules import (
     is_local,
 )
 from tapesplit.structure import Structure, call_key, is_shape, real_constants
-from tapesplit.tape import Tape, TapeEntry
+from tapesplit.tape import PARENTS, VALUE, Tape, TapeEntry
 
 __all__ = ["CallKind", "TapeFacts", "calls_by_kind", "coded", "equal_rows", "facts_of", "graph_of"]
-
-IntArray = NDArray[np.int64]
-BoolArray = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,7 +233,7 @@ def graph_of(tape: Tape, facts: TapeFacts) -> TapeGraph:
     outputs = () if tape.output is None else (int(number[tape.output]),)
     widths = facts.sizes[entries]
     for vertex in (*inputs, *outputs):  # the ends of the chain, whatever their type
-        widths[vertex] = element_count(tape.entries[int(entries[vertex])][5])
+        widths[vertex] = element_count(tape.entries[int(entries[vertex])][VALUE])
     return TapeGraph(
         entries=entries,
         widths=widths,
@@ -265,6 +261,6 @@ def _ancestors(tape: Tape, facts: TapeFacts) -> BoolArray:
         entries = tape.entries
         for index in range(tape.output, tape.inputs - 1, -1):
             if needed[index]:
-                for parent in entries[index][2]:
+                for parent in entries[index][PARENTS]:
                     needed[parent] = 1
     return np.frombuffer(needed, dtype=np.bool_)

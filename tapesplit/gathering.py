@@ -1,18 +1,15 @@
 """Gathering: which numbers of a tape the coefficients of a scalar sweep are made of, and in what order."""
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tapesplit.elements import Elements
 from tapesplit.facts import TapeFacts
+from tapesplit.graph import IntArray
 from tapesplit.scalar_sweep import Operand, Recipe, ValueTable
 
 __all__ = ["gather_only_what_is_read"]
-
-IntArray = NDArray[Any]
 
 
 def gather_only_what_is_read(

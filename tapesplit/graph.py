@@ -14,6 +14,8 @@ from numpy.typing import NDArray
 
 __all__ = [
     "UNBOUNDED",
+    "BoolArray",
+    "IntArray",
     "TapeGraph",
     "follow",
     "frontier",
@@ -23,7 +25,7 @@ __all__ = [
     "to_networkx",
 ]
 
-IntArray = NDArray[np.int64]
+IntArray = NDArray[np.integer[Any]]
 BoolArray = NDArray[np.bool_]
 
 UNBOUNDED: Final = 1 << 40

@@ -23,7 +23,7 @@ from tapesplit.planning import make_plan
 from tapesplit.record import own_values, record, record_with_lines
 from tapesplit.shared_plans import forget_shared_plans, share_plan, shared_plan
 from tapesplit.structure import Structure, structure_of
-from tapesplit.tape import Tape
+from tapesplit.tape import VALUE, Tape
 from tapesplit.threads import single_threaded_blas
 from tapesplit.tracing import tracing_lock
 from tapesplit.validation import check_input, check_output, positions
@@ -185,7 +185,7 @@ class JacobianFunction:
             As a call returns it, without an auxiliary result.
         """
         if _is_trivial(tape):
-            columns = sum(int(np.size(tape.entries[i][5])) for i in range(tape.inputs))
+            columns = sum(int(np.size(tape.entries[i][VALUE])) for i in range(tape.inputs))
             matrix, dtypes = np.zeros((np.size(tape.value), columns)), None
         else:
             plan = self._plan_for(tape)
@@ -321,10 +321,10 @@ class JacobianFunction:
         """Split the columns among the inputs and give each Jacobian its shape and type."""
         out = np.shape(tape.value)
         if tape.inputs == 1 and matrix.dtype == dtypes[0]:
-            return self._options.packed([matrix.reshape(out + np.shape(tape.entries[0][5]))])
+            return self._options.packed([matrix.reshape(out + np.shape(tape.entries[0][VALUE]))])
         jacobians, column = [], 0
         for index, dtype in enumerate(dtypes):
-            value = tape.entries[index][5]
+            value = tape.entries[index][VALUE]
             block = matrix[:, column : column + np.size(value)].reshape(out + np.shape(value))
             jacobians.append(in_dtype(block, dtype, tape, index))
             column += np.size(value)
@@ -365,7 +365,7 @@ def _splitting_aux(fun: Callable[..., Any], extra: list[Any]) -> Callable[..., A
 
 def _is_trivial(tape: Tape) -> bool:
     """Tell whether a Jacobian has no elements, or only zeros since the value does not depend on the input."""
-    has_columns = any(np.size(tape.entries[i][5]) for i in range(tape.inputs))
+    has_columns = any(np.size(tape.entries[i][VALUE]) for i in range(tape.inputs))
     return tape.output is None or not has_columns or not np.size(tape.value)
 
 

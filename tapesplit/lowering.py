@@ -13,13 +13,13 @@ from math import prod
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tapesplit.array_steps import BulkStep, bulk_step
 from tapesplit.chunks import Chunk
 from tapesplit.elements import Elements, number_elements
 from tapesplit.facts import TapeFacts, calls_by_kind, coded, equal_rows
 from tapesplit.gathering import gather_only_what_is_read
+from tapesplit.graph import BoolArray, IntArray
 from tapesplit.merging import MergedCalls, merge_calls, shape_of
 from tapesplit.preaccumulation import Member, Term, preaccumulate
 from tapesplit.rules import local_structure
@@ -31,11 +31,9 @@ from tapesplit.scalar_sweep import (
     ScalarSweep,
 )
 from tapesplit.structure import Structure, call_key
-from tapesplit.tape import Tape
+from tapesplit.tape import PARENTS, Tape
 
 __all__ = ["compile_scalar_sweep"]
-
-IntArray = NDArray[Any]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -47,7 +45,7 @@ class _Edges:
     columns: IntArray
     rank: IntArray | int
     """How many coefficients before them stand in the same rows."""
-    used: NDArray[np.bool_] | None = None
+    used: BoolArray | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -162,7 +160,7 @@ class _Lowering:
         given = [number for number in range(len(inputs)) if -1 - number in derivatives]
         unknown = self.elements.unknown
         starts = unknown[self.elements.first[calls.members[:, result]]]
-        rows = starts[:, None] + np.arange(prod(shape), dtype=unknown.dtype)
+        rows: IntArray = np.arange(prod(shape), dtype=unknown.dtype) + starts[:, None]
         edges: list[_Edges] = []
         rank: IntArray | int = 0
         for number in given:
@@ -222,7 +220,7 @@ class _Lowering:
     def _block(self, entry: int) -> _Calls:
         """Lower one call: each element of the result depends on each element of what is read."""
         unknown, first, sizes = self.elements.unknown, self.elements.first, self.facts.sizes
-        parents = tuple(dict.fromkeys(self.tape.entries[entry][2]))
+        parents = tuple(dict.fromkeys(self.tape.entries[entry][PARENTS]))
         results = unknown[first[entry] : first[entry] + sizes[entry]]
         edges: list[_Edges] = []
         for number, parent in enumerate(parents):

@@ -11,16 +11,13 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tapesplit.chunks import Chunk
 from tapesplit.facts import TapeFacts, calls_by_kind, coded, equal_rows
-from tapesplit.graph import follow
-from tapesplit.tape import Tape
+from tapesplit.graph import IntArray, follow
+from tapesplit.tape import ARGS, Tape
 
 __all__ = ["MergedCalls", "merge_calls", "shape_of"]
-
-IntArray = NDArray[Any]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -162,7 +159,7 @@ def _codes(tape: Tape, facts: TapeFacts, members: IntArray, operands: IntArray) 
     count = 0
     for kind, calls, parents in calls_by_kind(facts, members):
         constant = [at for at in range(kind.arity) if at not in kind.argnums]
-        shapes = [_shape_codes([tape.entries[i][3][at] for i in calls.tolist()]) for at in constant]
+        shapes = [_shape_codes([tape.entries[i][ARGS][at] for i in calls.tolist()]) for at in constant]
         columns = [facts.form[calls], *facts.form[parents].T, *shapes, *operands[place[calls]].T]
         for here in equal_rows(*columns):
             code[place[calls[here]]] = count

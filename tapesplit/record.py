@@ -18,7 +18,7 @@ from tapesplit.errors import InputTypeError, NestedTraceError, OutputTypeError
 from tapesplit.memory import NoGarbageCollection
 from tapesplit.names import display_name
 from tapesplit.source_lines import LinedEntries, users_stack_level
-from tapesplit.tape import Tape
+from tapesplit.tape import PRIMITIVE, Tape
 from tapesplit.tracing import tracing_lock
 
 __all__ = ["own_values", "record", "record_with_lines"]
@@ -98,7 +98,7 @@ def _recorded(
         try:
             result = fun(*boxed, **kwargs)
         except BaseException as error:
-            last = entries[-1][0]
+            last = entries[-1][PRIMITIVE]
             error.add_note(
                 f"while recording {name} for its Jacobian, after {len(entries) - len(argnums)} operations"
                 + (f", the last one {getattr(last, '__name__', last)}" if last else "")

@@ -11,18 +11,16 @@ from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tapesplit.array_steps import BulkStep
 from tapesplit.chunks import Chunk
 from tapesplit.directions import Batch, Diagonal
+from tapesplit.graph import BoolArray, IntArray
 from tapesplit.preaccumulation import Member, Term, preaccumulate
-from tapesplit.tape import Tape
+from tapesplit.tape import ARGS, VALUE, Tape
 from tapesplit.triangular import substitute, substitute_transposed
 
 __all__ = ["Block", "Coefficients", "Operand", "Recipe", "ScalarSweep", "ValueTable"]
-
-IntArray = NDArray[np.integer[Any]]
 
 
 class Coefficients(NamedTuple):
@@ -30,7 +28,7 @@ class Coefficients(NamedTuple):
 
     target: int
     places: IntArray
-    used: NDArray[np.bool_] | None
+    used: BoolArray | None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -82,7 +80,7 @@ class Block:
 
     def write(self, tape: Tape, coefficients: np.ndarray) -> None:
         """Evaluate the derivatives for the values of one tape."""
-        value = tape.entries[self.step.entry][5]
+        value = tape.entries[self.step.entry][VALUE]
         seeds: dict[int, Batch] = {}
         self.step.adjoint(tape, Diagonal(0, np.ones(np.shape(value))), seeds)
         for target, places, used in self.coefficients:
@@ -101,8 +99,8 @@ class Operand:
     def values(self, entries: Sequence[tuple[Any, ...]]) -> list[Any]:
         """Return it for each call on one tape."""
         if self.position is None:
-            return [entries[i][5] for i in self.entries]
-        return [entries[i][3][self.position] for i in self.entries]
+            return [entries[i][VALUE] for i in self.entries]
+        return [entries[i][ARGS][self.position] for i in self.entries]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-__all__ = ["Tape", "TapeEntry"]
+__all__ = ["ARGS", "PARENTS", "PRIMITIVE", "VALUE", "Tape", "TapeEntry"]
 
 
 class TapeEntry(NamedTuple):
@@ -31,6 +31,10 @@ class TapeEntry(NamedTuple):
     """Keyword arguments."""
     value: Any
     """What the primitive returned."""
+
+
+PRIMITIVE, PARENTS, ARGS, VALUE = 0, 2, 3, 5
+"""Where the plain tuple of an entry has the fields that are read one at a time."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -93,7 +97,7 @@ class Tape:
         tuple of int
             () for a number.
         """
-        return np.shape(self.entries[index][5])
+        return np.shape(self.entries[index][VALUE])
 
     def label(self, index: int) -> str:
         """Return the name of the primitive of one entry.
@@ -108,7 +112,7 @@ class Tape:
         str
             "input" for an input.
         """
-        primitive = self.entries[index][0]
+        primitive = self.entries[index][PRIMITIVE]
         return "input" if primitive is None else getattr(primitive, "__name__", str(primitive))
 
     def __str__(self) -> str:
@@ -118,13 +122,13 @@ class Tape:
         )
         shown = range(len(self)) if len(self) <= 40 else [*range(20), *range(len(self) - 20, len(self))]
         labels = {i: self.label(i) for i in shown}
-        shapes = {i: _shape_text(self.entries[i][5]) for i in shown}
+        shapes = {i: _shape_text(self.entries[i][VALUE]) for i in shown}
         wide, tall = max(map(len, labels.values())), max(map(len, shapes.values()))
         lines = [head]
         for i in shown:
             if len(self) > 40 and i == len(self) - 20:
                 lines.append(f"  ... {len(self) - 40} entries ...")
-            parents = self.entries[i][2]
+            parents = self.entries[i][PARENTS]
             arrow = f" <- {', '.join(map(str, parents))}" if parents else ""
             lines.append(f"{i:>3}  {labels[i]:<{wide}}  {shapes[i]:<{tall}}{arrow}".rstrip())
         return "\n".join(lines)

@@ -25,10 +25,10 @@ class _ProcessState:
 
     lock: threading.Lock = field(default_factory=threading.Lock)
     pools: dict[int, ThreadPoolExecutor] = field(default_factory=dict)
-    blas_users: int = 0
+    blas_users: set[object] = field(default_factory=set)
     blas_threads: Sequence[tuple[Any, int]] = ()
-    threaded: int = 0
-    switch_interval: float = 0.0
+    threaded: set[object] = field(default_factory=set)
+    switch_interval: float | None = None
 
 
 _process = _ProcessState()
@@ -99,21 +99,22 @@ def single_threaded_blas() -> Iterator[None]:
     The limit belongs to the process: the first execution sets it, the last one that runs at the same time
     lifts it.
     """
-    state = _process
-    with state.lock:
-        if not state.blas_users:
-            state.blas_threads = [(lib, count) for lib in _blas() if (count := lib.num_threads) > 1]
-            for lib, _ in state.blas_threads:
-                lib.set_num_threads(1)
-        state.blas_users += 1
-    try:
+    state, user = _process, object()
+    try:  # before anything changes: Ctrl-C may come between any two lines
+        with state.lock:
+            state.blas_users.add(user)
+            if len(state.blas_users) == 1:
+                state.blas_threads = [(lib, count) for lib in _blas() if (count := lib.num_threads) > 1]
+                for lib, _ in state.blas_threads:
+                    lib.set_num_threads(1)
         yield
     finally:
         with state.lock:
-            state.blas_users -= 1
+            state.blas_users.discard(user)
             if not state.blas_users:
                 for lib, count in state.blas_threads:
                     lib.set_num_threads(count)
+                state.blas_threads = ()
 
 
 _PROMPT: Final = 1e-4
@@ -123,16 +124,17 @@ _PROMPT: Final = 1e-4
 @contextmanager
 def prompt_switches() -> Iterator[None]:
     """Let threads change over promptly; the interval belongs to the process, like the limit of BLAS."""
-    state = _process
-    with state.lock:
-        if not state.threaded:
-            state.switch_interval = sys.getswitchinterval()
-            sys.setswitchinterval(min(_PROMPT, state.switch_interval))
-        state.threaded += 1
+    state, user = _process, object()
     try:
+        with state.lock:
+            state.threaded.add(user)
+            if len(state.threaded) == 1:
+                state.switch_interval = sys.getswitchinterval()
+                sys.setswitchinterval(min(_PROMPT, state.switch_interval))
         yield
     finally:
         with state.lock:
-            state.threaded -= 1
-            if not state.threaded:
+            state.threaded.discard(user)
+            if not state.threaded and state.switch_interval is not None:
                 sys.setswitchinterval(state.switch_interval)
+                state.switch_interval = None

@@ -24,11 +24,16 @@ _state = _TracingState()
 
 
 def _renew_after_fork() -> None:
-    """Replace a lock that another thread held at the fork: nobody in the child would release it."""
+    """Replace a lock that another thread held at the fork: nobody in the child would release it.
+
+    A lock without a holder may have been taken at this moment; the level is then still as this thread left it.
+    """
     global _state  # noqa: PLW0603 (the lock belongs to the process, like the level that it guards)
-    if _state.holder not in {None, threading.get_ident()}:
+    if _state.holder == threading.get_ident():
+        return
+    if _state.holder is not None:
         trace_stack.top = -1
-        _state = _TracingState()
+    _state = _TracingState()
 
 
 @contextmanager
