@@ -26,7 +26,7 @@ _state = _TracingState()
 def _renew_after_fork() -> None:
     """Replace a lock that another thread held at the fork: nobody in the child would release it.
 
-    A lock without a holder may have been taken at this moment; the level is then still as this thread left it.
+    One without a holder may have been taken a moment before; the level is then as this thread has left it.
     """
     global _state  # noqa: PLW0603 (the lock belongs to the process, like the level that it guards)
     if _state.holder == threading.get_ident():

@@ -15,11 +15,12 @@ import numpy as onp
 import pytest
 from autograd import grad, jacobian
 from autograd.extend import defvjp, primitive
+from autograd.tracer import trace_stack
 from executors import SerialExecutor, ShufflingExecutor
 from small_problems import PROBLEMS
 
-from tapesplit import Callback, defvector, execute, parallel_jacobian, record
-from tapesplit.threads import prompt_switches
+from tapesplit import Callback, defvector, execute, parallel_jacobian, record, threads, tracing
+from tapesplit.threads import prompt_switches, single_threaded_blas
 
 pytestmark = pytest.mark.timeout(60)
 
@@ -498,3 +499,91 @@ def test_the_switch_interval_is_restored_after_threads_have_run():
             pass
         assert sys.getswitchinterval() == pytest.approx(1e-4)
     assert sys.getswitchinterval() == before
+
+
+class _Interrupted:
+    """A lock at whose first release the user presses Ctrl-C."""
+
+    def __init__(self):
+        self.lock, self.pressed = threading.Lock(), False
+
+    def __enter__(self):
+        self.lock.acquire()
+
+    def __exit__(self, *_details):
+        self.lock.release()
+        if not self.pressed:
+            self.pressed = True
+            raise KeyboardInterrupt
+
+
+class _Library:
+    """A BLAS in whose first change of threads the user may press Ctrl-C."""
+
+    def __init__(self, *, interrupts):
+        self.num_threads, self.interrupts = 4, interrupts
+
+    def set_num_threads(self, count):
+        self.num_threads = count
+        if self.interrupts:
+            self.interrupts = False
+            raise KeyboardInterrupt
+
+
+@pytest.fixture
+def process(monkeypatch):
+    monkeypatch.setattr(threads, "_process", threads._ProcessState())
+    return threads._process
+
+
+@pytest.mark.parametrize("where", ["lock", "library"])
+def test_an_interrupt_while_blas_is_limited_lifts_the_limit(process, monkeypatch, where):
+    library = _Library(interrupts=where == "library")
+    monkeypatch.setattr(threads, "_blas", lambda: [library])
+    if where == "lock":
+        process.lock = _Interrupted()
+    with pytest.raises(KeyboardInterrupt), single_threaded_blas():
+        pass
+    assert library.num_threads == 4
+    with single_threaded_blas():
+        assert library.num_threads == 1
+        with single_threaded_blas():
+            pass
+        assert library.num_threads == 1
+    assert library.num_threads == 4
+
+
+def test_an_interrupt_while_switches_become_prompt_restores_the_interval(process):
+    before = sys.getswitchinterval()
+    process.lock = _Interrupted()
+    with pytest.raises(KeyboardInterrupt), prompt_switches():
+        pass
+    assert sys.getswitchinterval() == before
+    with prompt_switches():
+        assert sys.getswitchinterval() == pytest.approx(1e-4)
+    assert sys.getswitchinterval() == before
+
+
+@pytest.mark.parametrize("noted", [False, True])
+def test_a_child_gets_a_new_tracing_lock_whenever_another_thread_had_it(monkeypatch, noted):
+    """Also if the fork came before the other thread had noted itself as the holder."""
+    state = tracing._TracingState()
+    monkeypatch.setattr(tracing, "_state", state)
+
+    def hold():
+        state.lock.acquire()
+        state.holder = threading.get_ident() if noted else None
+
+    with ThreadPoolExecutor(1) as pool, monkeypatch.context() as patch:
+        patch.setattr(trace_stack, "top", 5)
+        pool.submit(hold).result()
+        tracing._renew_after_fork()
+        assert trace_stack.top == (-1 if noted else 5)
+        assert tracing._state.lock.acquire(blocking=False)
+
+
+def test_a_child_that_is_forked_while_it_traces_keeps_its_lock():
+    with tracing.tracing_lock():
+        before = tracing._state
+        tracing._renew_after_fork()
+        assert tracing._state is before
