@@ -12,6 +12,7 @@ Results = Mapping[str, Sequence[Timing]]
 
 COLORS = {"autograd": "#0072b2", "torch": "#d55e00", "jax": "#009e73"}
 """Color-blind safe, one for each peer."""
+_BARS = "bars: ratios of times to reach on a quiet machine; MISSED: slower here"
 
 
 def milliseconds(seconds: float) -> str:
@@ -55,7 +56,7 @@ def bar_table(bars: Sequence[Bar]) -> str:
         f"{_ratio(bar.ratio):>8}  of {_ratio(bar.least)}"
         for bar in sorted(bars, key=lambda bar: bar.holds)
     ]
-    return "\n".join([*lines, f"{sum(bar.holds for bar in bars)} of {len(bars)} bars hold"])
+    return "\n".join([_BARS, *lines, f"{sum(bar.holds for bar in bars)} of {len(bars)} bars hold"])
 
 
 def write_json(path: Path, facts: Mapping[str, str], results: Results, bars: Sequence[Bar]) -> None:

@@ -1,5 +1,6 @@
 """Every example runs at a small size and passes its own checks; the benchmarks refuse wrong results."""
 
+import re
 import runpy
 import subprocess
 import sys
@@ -19,6 +20,28 @@ SIZES = {
     "narrow_interface": (100,),
     "worst_case": (8,),
 }
+
+
+def test_the_benchmarks_name_the_rows_of_the_readme():
+    table = (
+        (ROOT / "README.md").read_text("utf-8").partition("| function | Jacobian |")[2].partition("\n\n")[0]
+    )
+    rows = [line.split("|")[1].strip() for line in table.splitlines()[2:]]
+    names = (ROOT / "benchmarks" / "README.md").read_text("utf-8")
+    listed = dict(re.findall(r"^\| `(\w+)` \| (.*) \|$", names, re.MULTILINE))
+    assert list(listed.values()) == rows
+    problems = (ROOT / "benchmarks" / "bars.py").read_text("utf-8")
+    assert list(listed) == re.findall(r'"(\w+)": \d+\.0,', problems.partition("TORCH_BARS")[0])
+
+
+def test_the_benchmarks_say_what_bars_are(monkeypatch):
+    monkeypatch.syspath_prepend(ROOT)
+    from benchmarks.bars import Bar
+    from benchmarks.report import bar_table
+
+    head, missed, *_ = bar_table([Bar("f_wide", "autograd / ours", 2.0, 3.0)]).splitlines()
+    assert head == "bars: ratios of times to reach on a quiet machine; MISSED: slower here"
+    assert missed.split() == ["MISSED", "f_wide", "autograd", "/", "ours", "2.0", "of", "3.0"]
 
 
 def run(*arguments, cwd):
