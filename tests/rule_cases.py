@@ -669,6 +669,11 @@ for primitive in (
     cases(primitive, (complexes(4, 6),), (complexes(2, 4, 4),))
 cases((fft.rfft, fft.irfft), (real(5),), (real(6), 5))
 
+cases(anp.gradient, (real(7),))
+for axis in (0, 1, -1):
+    case(anp.gradient, real(6, 7), axis=axis)
+case(anp.gradient, real(7), axis=(0,))  # takes the loop
+
 # ---- autograd's rule is wrong, refuses, or does not exist
 
 beyond(anp.transpose, X, (-1, 0, 1))  # wrong: sorts negative axes as they are
@@ -702,3 +707,5 @@ for primitive in (fft.rfft, fft.irfft):
     beyond(primitive, real(5))
 beyond(fft.rfftn, real(4, 5))
 beyond(fft.irfftn, complexes(4, 4), (4, 5), (0, 1))
+for length in (2, 3, 4):
+    beyond(anp.gradient, real(length))  # refuses, or takes one side for both

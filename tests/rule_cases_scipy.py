@@ -95,6 +95,9 @@ for trans in (0, 1, "N", "T"):
     for lower, a in ((True, LOWER), (False, LOWER.T.copy())):
         cases(linalg.solve_triangular, (a, real(4)), (a, real(4, 2)), trans=trans, lower=lower)
 cases(linalg.solve_triangular, (LOWER.T + 1.0, real(4)))
+for lower, upper in ((1, 1), (0, 2), (2, 0), (2, 1), (0, 0)):
+    BANDS = real(lower + upper + 1, 5) + 4.0 * (np.arange(lower + upper + 1) == upper)[:, None]
+    cases(linalg.solve_banded, (np.array([lower, upper]), BANDS, real(5)))
 cases(linalg.solve_triangular, (LOWER, real(4, 2)), lower=True, overwrite_b=False)  # takes the loop
 for mode in ("full", "valid", "same"):
     cases(signal.convolve, (real(6), real(3)), (real(5, 4), real(3, 2)), (real(4), real(4)), mode=mode)

@@ -160,6 +160,44 @@ def _cumsum_adjoint(A: np.ndarray, ans: Any, x: Any, axis: int | None = None) ->
 defvector(anp.cumsum, tangents=[_cumsum], adjoints=[_cumsum_adjoint], edges=input_size)
 
 
+def _difference_axis(x: np.ndarray, spacing: Any, axis: Any, keywords: Any) -> int | None:
+    """Return the axis of a call of ``gradient`` that has one only and unit spacing, else None."""
+    if axis is None and x.ndim == 1:
+        axis = 0
+    return axis % x.ndim if type(axis) is int and not spacing and not keywords else None
+
+
+def _differences(T: np.ndarray, ans: Any, x: Any, *spacing: Any, axis: Any = None, **keywords: Any) -> Any:
+    along = _difference_axis(x, spacing, axis, keywords)
+    return NotImplemented if along is None else np.gradient(T, axis=along + 1)
+
+
+def _differences_adjoint(
+    A: np.ndarray, ans: Any, x: Any, *spacing: Any, axis: Any = None, **keywords: Any
+) -> Any:
+    """Spread central differences inside and one-sided ones at both ends."""
+    along = _difference_axis(x, spacing, axis, keywords)
+    if along is None:
+        return NotImplemented
+    rows = np.zeros_like(A)
+    of, to = np.moveaxis(A, along + 1, -1), np.moveaxis(rows, along + 1, -1)
+    to[..., 2:] += 0.5 * of[..., 1:-1]
+    to[..., :-2] -= 0.5 * of[..., 1:-1]
+    to[..., 1] += of[..., 0]
+    to[..., 0] -= of[..., 0]
+    to[..., -1] += of[..., -1]
+    to[..., -2] -= of[..., -1]
+    return rows
+
+
+defvector(
+    anp.gradient,
+    tangents=[_differences],
+    adjoints=[_differences_adjoint],
+    edges=lambda ans, args, argnums, kwargs: 2 * int(np.size(ans)),
+)
+
+
 def _ramp(T: np.ndarray, ans: Any, first: float, last: float) -> Any:
     """Spread tangents of one end of a range of numbers over it."""
     return (

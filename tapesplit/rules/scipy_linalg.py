@@ -1,14 +1,15 @@
-"""Triangular systems of scipy.linalg, with one call for all directions.
+"""Triangular and banded systems of scipy.linalg, with one call for all directions.
 
-``sqrtm``, ``solve_sylvester`` and ``solve_banded`` take the loop: their cost is a factorization for each
-direction whatever the form of the call.
+``sqrtm`` and ``solve_sylvester`` take the loop: their cost is a factorization for each direction whatever the
+form of the call.
 """
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 from autograd.scipy import linalg
-from scipy.linalg import solve_triangular
+from scipy.linalg import solve_banded, solve_triangular
 
 from tapesplit.rules.registry import defvector
 
@@ -79,4 +80,75 @@ defvector(
     tangents=[_matrix_tangent, _side_tangent],
     adjoints=[_matrix_adjoint, _side_adjoint],
     edges=_edges,
+)
+
+
+# Bands: diagonal d of a matrix stands in line ``upper - d``; its element in column j belongs to row j - d.
+
+
+def _diagonals(bands: tuple[int, int], n: int) -> Iterator[tuple[int, slice, slice]]:
+    """Yield the line, the rows and the columns of each diagonal of a banded matrix."""
+    lower, upper = bands
+    for d in range(-lower, upper + 1):
+        yield upper - d, slice(max(0, -d), n - max(0, d)), slice(max(0, d), n - max(0, -d))
+
+
+def _transposed(bands: tuple[int, int], a: np.ndarray) -> tuple[tuple[int, int], np.ndarray]:
+    """Transpose a banded matrix."""
+    result = np.zeros_like(a)
+    for line, rows, columns in _diagonals(bands, a.shape[1]):
+        result[len(a) - 1 - line, rows] = a[line, columns]
+    return (bands[1], bands[0]), result
+
+
+def _is_banded(bands: Any, a: np.ndarray, b: np.ndarray, keywords: dict[str, Any]) -> bool:
+    """Whether a call is real and has no keyword that autograd's rule does not take."""
+    return a.ndim == 2 and not keywords and not np.iscomplexobj(a) and not np.iscomplexobj(b)
+
+
+def _banded_columns(bands: tuple[int, int], a: np.ndarray, B: np.ndarray) -> np.ndarray:
+    """Solve for each right-hand side of a batch ``(k, n)`` or ``(k, n, r)``."""
+    wide = np.moveaxis(B, 0, -1)
+    if not wide.size:
+        return B
+    return np.moveaxis(solve_banded(bands, a, wide.reshape(a.shape[1], -1)).reshape(wide.shape), -1, 0)
+
+
+def _banded_side_tangent(T: np.ndarray, ans: Any, bands: Any, a: Any, b: Any, **keywords: Any) -> Any:
+    return _banded_columns(bands, a, T) if _is_banded(bands, a, b, keywords) else NotImplemented
+
+
+def _banded_side_adjoint(A: np.ndarray, ans: Any, bands: Any, a: Any, b: Any, **keywords: Any) -> Any:
+    return _banded_columns(*_transposed(bands, a), A) if _is_banded(bands, a, b, keywords) else NotImplemented
+
+
+def _banded_matrix_tangent(T: np.ndarray, ans: Any, bands: Any, a: Any, b: Any, **keywords: Any) -> Any:
+    if not _is_banded(bands, a, b, keywords) or ans.ndim != 1:
+        return NotImplemented
+    right = np.zeros((len(T), ans.size))
+    for line, rows, columns in _diagonals(bands, ans.size):
+        right[:, rows] -= T[:, line, columns] * ans[columns]
+    return _banded_columns(bands, a, right)
+
+
+def _banded_matrix_adjoint(A: np.ndarray, ans: Any, bands: Any, a: Any, b: Any, **keywords: Any) -> Any:
+    if not _is_banded(bands, a, b, keywords) or ans.ndim != 1:
+        return NotImplemented
+    back = _banded_columns(*_transposed(bands, a), A)
+    result = np.zeros((len(A), *a.shape))
+    for line, rows, columns in _diagonals(bands, ans.size):
+        result[:, line, columns] = -back[:, rows] * ans[columns]
+    return result
+
+
+def _banded_edges(ans: Any, args: tuple[Any, ...], argnums: tuple[int, ...], kwargs: Any) -> int:
+    """|E|: the bands of both factors for each column, and of the matrix for its tangent."""
+    return int(np.size(ans)) * len(args[1]) * (2 * len(argnums) + (1 in argnums))
+
+
+defvector(
+    linalg.solve_banded,
+    tangents=[None, _banded_matrix_tangent, _banded_side_tangent],
+    adjoints=[None, _banded_matrix_adjoint, _banded_side_adjoint],
+    edges=_banded_edges,
 )

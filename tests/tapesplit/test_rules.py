@@ -3,11 +3,12 @@
 import autograd.numpy as anp
 import numpy as np
 import pytest
+from autograd.scipy.linalg import solve_banded
 from rule_cases import BEYOND, CASES
 from rule_cases_scipy import CASES as SCIPY_CASES
 
 import tapesplit.rules.elementwise
-from tapesplit import check_vector_rule
+from tapesplit import check_vector_rule, parallel_jacobian
 from tapesplit.check import _check_calls
 from tapesplit.rules import find_rule, registered
 
@@ -71,3 +72,11 @@ def test_derivatives_of_sines_and_cosines_of_long_arrays_are_precise(monkeypatch
         partial = find_rule(primitive).partials[0](numpys(x), x)
         expected = slope(x)
         assert np.all(np.abs(partial - expected) <= 3 * np.spacing(np.abs(expected)))
+
+
+@pytest.mark.parametrize("method", ["tangent", "adjoint"])
+def test_banded_systems_with_several_right_sides(method):
+    bands, right = np.array([[0.0, 1.0, 2.0], [5.0, 6.0, 7.0], [1.0, 2.0, 0.0]]), np.arange(6.0).reshape(3, 2)
+    matrix = np.diag(bands[0, 1:], 1) + np.diag(bands[1]) + np.diag(bands[2, :-1], -1)
+    got = parallel_jacobian(lambda b: solve_banded((1, 1), bands, b), method=method)(right)
+    np.testing.assert_allclose(got, np.einsum("ij,kl->ikjl", np.linalg.inv(matrix), np.eye(2)), atol=1e-15)
