@@ -1,4 +1,4 @@
-"""The split tape as DOT text, for Graphviz: one cluster a chunk."""
+"""The split tape as DOT text, for Graphviz: one cluster a link."""
 
 from tapesplit.draw.fold import Group, fold
 from tapesplit.draw.numbers import count, shape_text

@@ -4,7 +4,7 @@ import os
 from itertools import pairwise
 from typing import Any, Final
 
-from tapesplit.draw.scene import INK, STYLES, Area, Box, Label, Line, Scene
+from tapesplit.draw.scene import INK, STYLES, Area, Box, Label, Line, Scene, box_ink
 
 __all__ = ["save_figure"]
 
@@ -69,10 +69,9 @@ def _box(axes: Any, box: Box, order: int) -> None:
     right, bottom = box.x + box.width, box.y + box.height
     corners = ((box.x, box.y), (right, box.y), (right, bottom), (box.x, bottom))
     axes.fill(*zip(*corners, strict=True), fc=style.fill, ec=style.stroke, lw=_POINTS, zorder=order)
-    color = INK["paper"][0] if box.style == "end" else INK["ink"][0]
     top = box.y + box.height / 2 + 4 - 6.5 * (len(box.lines) - 1)
     for i, text in enumerate(box.lines):
-        _text(axes, Label(box.x + box.width / 2, top + 13 * i, text, anchor="middle"), order, color)
+        _label(axes, Label(box.x + box.width / 2, top + 13 * i, text, box_ink(box), "middle"), order)
 
 
 def _line(axes: Any, line: Line, order: int) -> None:
@@ -98,14 +97,9 @@ def _line(axes: Any, line: Line, order: int) -> None:
 
 
 def _label(axes: Any, label: Label, order: int) -> None:
-    """Draw a line of text."""
-    _text(axes, label, order, INK[label.ink][0])
-
-
-def _text(axes: Any, label: Label, order: int, color: str) -> None:
-    """Draw a line of text in a color; what looks like TeX stays as it is."""
+    """Draw a line of text; what looks like TeX stays as it is."""
     side = {"start": "left", "middle": "center", "end": "right"}[label.anchor]
     axes.text(
-        label.x, label.y, label.text, fontsize=label.size * _POINTS, color=color, ha=side, va="baseline",
-        weight="bold" if label.strong else "normal", zorder=order, parse_math=False,
+        label.x, label.y, label.text, fontsize=label.size * _POINTS, color=INK[label.ink][0], ha=side,
+        va="baseline", weight="bold" if label.strong else "normal", zorder=order, parse_math=False,
     )  # fmt: skip

@@ -178,7 +178,7 @@ def _group(plan: JacobianPlan, vertices: Sequence[int], chunk: int, depth: int) 
         int(graph.edges[list(vertices)].sum()),
         int(np.maximum(graph.widths[list(vertices)], 0).sum()),
     )
-    where = "" if chunk < 0 else f"|E| {count(edges)}\nchunk {chunk + 1}{_source(plan, entries)}"
+    where = "" if chunk < 0 else f"|E| {count(edges)}\nlink {chunk + 1}{_source(plan, entries)}"
     if len(entries) == 1:
         name, shape = primitive_name(plan, entries[0]), _form_text(plan.structure.forms[entries[0]])
         tip = f"entry {entries[0]}: {name}\nvalue {shape}\n{where}".rstrip()

@@ -14,7 +14,7 @@ from tapesplit.draw.gantt import gantt_scene
 from tapesplit.draw.numbers import bytes_text, count, ratio, seconds_text, shape_text, shorten
 from tapesplit.draw.profile import profile_scene
 from tapesplit.draw.rows import link_rows, step_rows
-from tapesplit.draw.scene import STYLES, Scene
+from tapesplit.draw.scene import INK, STYLES, Scene
 from tapesplit.draw.split import split_scene
 from tapesplit.draw.svg import scene_css, to_svg
 from tapesplit.draw.text import describe
@@ -28,8 +28,8 @@ _POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'; script-src 'uns
 """The page may load nothing at all."""
 
 _SPLIT: Final = (
-    "The tape is cut where few values cross; each chunk is one link of the chain. Point at a box, or move "
-    "through the picture with the arrow keys."
+    "The tape is cut where few values cross; what lies between two cuts is a link of the chain. Point at a "
+    "box, or move through the picture with the arrow keys."
 )
 _WIDTHS: Final = (
     "The tape in equal shares of its edges, from inputs to outputs. A pale bar far above its blue one is a "
@@ -106,7 +106,7 @@ def report_html(plan: JacobianPlan, records: Sequence[TaskRecord] | None = None)
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">\n'
         f"<title>Jacobian of {name}</title>\n"
-        f"<style>{scene_css()}{_legend_css()}\n{_resource('report.css')}</style>\n</head>\n"
+        f"<style>{scene_css()}{_page_css()}\n{_resource('report.css')}</style>\n</head>\n"
         f'<body>\n<a class="skip" href="#main">Skip to the report</a>\n<header><h1>Jacobian of {name}</h1>'
         f'{_summary(plan, records)}</header>\n<nav aria-label="Sections"><ul>{links}</ul></nav>\n'
         f'<main id="main">\n{bodies}</main>\n<footer>Written by tapesplit. 1.2e7 is 12 million.</footer>\n'
@@ -145,9 +145,9 @@ def _summary(plan: JacobianPlan, records: Sequence[TaskRecord] | None) -> str:
     """Say the most important in a sentence and some numbers."""
     output, *inputs = plan.shapes
     mode = min(plan.baselines, key=lambda mode: plan.baselines[mode])
-    parts = "was not cut" if len(plan.chain) == 1 else f"was cut into {len(plan.chain)} parts"
+    links = "was not cut" if len(plan.chain) == 1 else f"was cut into {len(plan.chain)} links"
     sentence = (
-        f"The tape of {plan.name} {parts}. Its Jacobian takes {count(plan.makespan)} multiply-adds (fma) on "
+        f"The tape of {plan.name} {links}. Its Jacobian takes {count(plan.makespan)} multiply-adds (fma) on "
         f"the busiest machine; plain {mode} mode takes {count(plan.baselines[mode])}."
     )
     facts = [
@@ -213,12 +213,13 @@ def _legend() -> str:
     return f"<p>{''.join(keys)}</p>"
 
 
-def _legend_css() -> str:
-    """Give the names the colors that the pictures have, light and dark."""
+def _page_css() -> str:
+    """Give the page and its legends the colors that the pictures have, light and dark."""
     modes = {mode.name.lower(): STYLES[mode.name.lower()] for mode in Mode}
+    inks = [";".join(f"--{name}:{colors[i]}" for name, colors in INK.items()) for i in (0, 1)]
     light = "".join(f".key.{name}{{background:{style.fill}}}" for name, style in modes.items())
     dark = "".join(f".key.{name}{{background:{style.dark_fill}}}" for name, style in modes.items())
-    return f"{light}@media (prefers-color-scheme:dark){{{dark}}}"
+    return f":root{{{inks[0]}}}{light}@media (prefers-color-scheme:dark){{:root{{{inks[1]}}}{dark}}}"
 
 
 def _chain_table(plan: JacobianPlan) -> str:

@@ -21,6 +21,8 @@ _TICKS: Final = 6
 _DOT: Final = 7.0
 _APART: Final = 30.0
 """Labels, and bars with labels, are no nearer than this."""
+_SPACED: Final = "Red: chosen separators with their widths."
+_CROWDED: Final = "Red: chosen separators; of close ones the narrowest has its width."
 
 
 def profile_scene(profile: WidthProfile) -> Scene:
@@ -39,10 +41,11 @@ def profile_scene(profile: WidthProfile) -> Scene:
     shares = len(profile.entries)
     pitch = min(_WIDTH / shares, _WIDEST)
     right, bottom = _LEFT + max(pitch * shares, 450.0), _TOP + _HEIGHT
-    shapes: list[Shape] = [*_titles(profile), *_scale(profile, _LEFT + pitch * shares)]
+    cuts, crowded = _separators(profile, pitch)
+    shapes = [*_titles(profile, crowded=crowded), *_scale(profile, _LEFT + pitch * shares)]
     for share in range(shares):
         shapes += _bars(profile, share, _LEFT + pitch * share, pitch)
-    shapes += _separators(profile, pitch)
+    shapes += cuts
     shapes.append(Label(_LEFT, bottom + 34, "start of the tape", "muted"))
     shapes.append(Label(_LEFT + pitch * shares, bottom + 34, "end", "muted", "end"))
     live, minimal = profile.live.tolist(), profile.minimal.tolist()
@@ -54,10 +57,10 @@ def profile_scene(profile: WidthProfile) -> Scene:
     return Scene(right + _MARGIN, bottom + 46, "Width profile of the tape", description, tuple(shapes))
 
 
-def _titles(profile: WidthProfile) -> list[Shape]:
+def _titles(profile: WidthProfile, *, crowded: bool) -> list[Shape]:
     """Title, and how to read the picture."""
     scale = "Elements, logarithmic." if profile.is_logarithmic else "Elements."
-    cuts = " Red: chosen separators with their widths." if profile.separators else ""
+    cuts = f" {_CROWDED if crowded else _SPACED}" if profile.separators else ""
     return [
         Label(_MARGIN, 26, "Width profile of the tape", size=15, strong=True),
         Label(
@@ -108,8 +111,11 @@ def _bars(profile: WidthProfile, share: int, x: float, pitch: float) -> list[Sha
     return shapes
 
 
-def _separators(profile: WidthProfile, pitch: float) -> list[Shape]:
-    """Hang a dot at its width on a dashed line for each separator; where it is crowded name the narrowest."""
+def _separators(profile: WidthProfile, pitch: float) -> tuple[list[Shape], bool]:
+    """Hang a dot at its width on a dashed line for each separator, and give it a number if there is room.
+
+    The narrowest come first. Tell also whether some have no number.
+    """
     shapes: list[Shape] = []
     tops: list[tuple[int, float]] = []
     for separator, place in zip(profile.separators, profile.places.tolist(), strict=True):
@@ -123,7 +129,7 @@ def _separators(profile: WidthProfile, pitch: float) -> list[Shape]:
         if all(abs(x - other) >= _APART for other in named):
             named.append(x)
             shapes.append(Label(x, _TOP - 13, count(width), anchor="middle", strong=True))
-    return shapes
+    return shapes, len(named) < len(tops)
 
 
 def _y(profile: WidthProfile, width: int) -> float:

@@ -1,9 +1,22 @@
 """A picture as data: boxes, lines, areas and labels with named styles; each file format renders them."""
 
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Final, Literal, TypeAlias
 
-__all__ = ["INK", "STYLES", "Area", "Box", "Label", "Line", "Scene", "Shape", "Style", "chunk_style"]
+__all__ = [
+    "INK",
+    "STYLES",
+    "Area",
+    "Box",
+    "Ink",
+    "Label",
+    "Line",
+    "Scene",
+    "Shape",
+    "Style",
+    "box_ink",
+    "chunk_style",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +43,13 @@ class Style:
     width: float = 1.0
 
 
-INK: Final = {"ink": ("#1c2733", "#e6edf3"), "muted": ("#55626f", "#a3b0bd"), "paper": ("#ffffff", "#10161d")}
+Ink: TypeAlias = Literal["ink", "muted", "paper"]
+
+INK: Final[dict[Ink, tuple[str, str]]] = {
+    "ink": ("#1c2733", "#e6edf3"),
+    "muted": ("#55626f", "#a3b0bd"),
+    "paper": ("#ffffff", "#10161d"),
+}
 """Color of text and background, light and dark."""
 
 STYLES: Final = {
@@ -71,6 +90,11 @@ class Box:
     tip: str = ""
 
 
+def box_ink(box: Box) -> Ink:
+    """Color of the text in a box."""
+    return "paper" if box.style == "end" else "ink"
+
+
 @dataclass(frozen=True, slots=True)
 class Line:
     """A line through points; with an arrow it goes from point to point in S-curves."""
@@ -97,7 +121,7 @@ class Label:
     x: float
     y: float
     text: str
-    ink: Literal["ink", "muted"] = "ink"
+    ink: Ink = "ink"
     anchor: Literal["start", "middle", "end"] = "start"
     size: int = 11
     strong: bool = False

@@ -168,7 +168,8 @@ def split_scene(plan: JacobianPlan) -> Scene:
     shapes += _widths(plan, grid)
     height = grid.tops[-1] - _HEAD - _FOOT + 3 * _MARGIN
     widths = ", ".join(map(count, plan.chain.sizes))
-    description = f"The tape of {plan.name} in {len(rows)} parts; interfaces of {widths} elements."
+    links = "one link" if len(rows) == 1 else f"{len(rows)} links"
+    description = f"The tape of {plan.name} in {links}; interfaces of {widths} elements."
     right = 2 * grid.margin + _PITCH[0] * longest
     return Scene(max(right, 560), height, f"Split tape of {plan.name}", description, tuple(shapes))
 
@@ -180,14 +181,14 @@ def _titles(plan: JacobianPlan, folded: Folded) -> list[Shape]:
     one = "each box is one operation" if folded.complete else "a box can stand for several operations"
     return [
         Label(_MARGIN, 26, shorten(f"{plan.name}: {shapes}", 70), size=15, strong=True),
-        Label(_MARGIN, 44, f"Tinted: chunks. Dashed: cuts with their width. Here {one}.", "muted"),
+        Label(_MARGIN, 44, f"Tinted: links. Dashed: cuts with their width. Here {one}.", "muted"),
     ]
 
 
 def _chunk(row: LinkRow, grid: _Grid) -> list[Shape]:
     """Background and heading of one chunk, in each band that it is in."""
     maps = f"{row.n} to {row.m} elements"
-    tip = f"chunk {row.number}: {row.operations}\n{maps}\n|E| {count(row.edges)}\n{row.sweep} directions"
+    tip = f"link {row.number}: {row.operations}\n{maps}\n|E| {count(row.edges)}\n{row.sweep} directions"
     style = chunk_style(row.number - 1)
     shapes: list[Shape] = []
     for part in _parts(grid, row.number - 1):

@@ -4,7 +4,7 @@ from itertools import pairwise
 from typing import Final
 from xml.sax.saxutils import escape, quoteattr
 
-from tapesplit.draw.scene import INK, STYLES, Area, Box, Label, Line, Scene, Shape, Style
+from tapesplit.draw.scene import INK, STYLES, Area, Box, Label, Line, Scene, Shape, Style, box_ink
 
 __all__ = ["scene_css", "to_svg"]
 
@@ -54,21 +54,18 @@ def _elastic(width: float) -> str:
 
 
 def scene_css() -> str:
-    """Write the style sheet of all scenes, for light and dark."""
+    """Write the style sheet of all scenes in literal colors, as many renderers know no variables."""
     light = [
         f".ts{{font-family:{_FONT};font-size:11px}}",
         ".ts text{stroke:none}",
-        ".ts .end+text,.ts .end+text+text{fill:var(--paper)}",
         *(f".ts .{name}{{{_rule(style)}}}" for name, style in STYLES.items()),
-        *(f".ts .{name}{{fill:var(--{name})}}" for name in INK),
+        *(f".ts .{name}{{fill:{color}}}" for name, (color, _) in INK.items()),
     ]
-    dark = [f".ts .{name}{{{_colors(style.dark_fill, style.dark_stroke)}}}" for name, style in STYLES.items()]
-    inks = ";".join(f"--{name}:{color}" for name, (color, _) in INK.items())
-    dark_inks = ";".join(f"--{name}:{color}" for name, (_, color) in INK.items())
-    return (
-        f":root{{{inks}}}{''.join(light)}"
-        f"@media (prefers-color-scheme:dark){{:root{{{dark_inks}}}{''.join(dark)}}}"
-    )
+    dark = [
+        *(f".ts .{name}{{{_colors(style.dark_fill, style.dark_stroke)}}}" for name, style in STYLES.items()),
+        *(f".ts .{name}{{fill:{color}}}" for name, (_, color) in INK.items()),
+    ]
+    return f"{''.join(light)}@media (prefers-color-scheme:dark){{{''.join(dark)}}}"
 
 
 def _colors(fill: str, stroke: str) -> str:
@@ -102,7 +99,8 @@ def _box(box: Box) -> str:
     rect = f'<rect class="{box.style}" x="{x}" y="{y}" width="{width}" height="{height}" rx="3"/>'
     middle = box.x + box.width / 2
     top = box.y + box.height / 2 + 4 - 6.5 * (len(box.lines) - 1)
-    labels = [Label(middle, top + 13 * i, text, anchor="middle") for i, text in enumerate(box.lines)]
+    ink = box_ink(box)
+    labels = [Label(middle, top + 13 * i, text, ink, "middle") for i, text in enumerate(box.lines)]
     return _explained(rect + "".join(map(_label, labels)), box.tip)
 
 

@@ -19,7 +19,7 @@ from tapesplit.draw.fold import fold
 from tapesplit.draw.gantt import gantt_scene
 from tapesplit.draw.layout import bands, layout
 from tapesplit.draw.profile import profile_scene
-from tapesplit.draw.scene import STYLES, Area, Box, Label, Line
+from tapesplit.draw.scene import INK, STYLES, Area, Box, Label, Line
 from tapesplit.draw.split import split_scene
 from tapesplit.draw.svg import scene_css, to_svg
 from tapesplit.draw.trees import bracketing_scene, precedence_scene
@@ -236,7 +236,7 @@ def test_cuts_are_drawn_with_their_widths():
     assert len(cuts) == 1
     svg = to_svg(scene)
     assert svg.count(">2</text>") == 2  # above the cut and below it
-    assert "entry 3: matmul\nvalue (2,)\n|E| 20\nchunk 1" in svg
+    assert "entry 3: matmul\nvalue (2,)\n|E| 20\nlink 1" in svg
 
 
 def test_dot_has_a_cluster_for_each_chunk():
@@ -310,6 +310,11 @@ def test_separators_hang_in_a_profile_at_their_place_and_width():
     assert dots[1].y + dots[1].height / 2 == pytest.approx(bars[1].y)  # 20 elements both
     named = [shape.text for shape in scene.shapes if isinstance(shape, Label) and shape.strong][1:]
     assert named == ["10", "30"]  # of two that are near each other the narrower one
+    texts = [shape.text for shape in scene.shapes if isinstance(shape, Label)]
+    assert "Elements. Red: chosen separators; of close ones the narrowest has its width." in texts
+    spaced = profile_scene(profile_of([10, 40], [10, 20], cuts=[10, 20], places=[0.5, 1.5]))
+    texts = [shape.text for shape in spaced.shapes if isinstance(shape, Label)]
+    assert "Elements. Red: chosen separators with their widths." in texts
 
 
 @pytest.mark.parametrize(
@@ -334,9 +339,28 @@ def test_a_profile_without_any_cut_is_drawn():
 def test_every_style_has_a_dark_form():
     css = scene_css()
     light, dark = css.split("@media (prefers-color-scheme:dark)")
-    for name in STYLES:
+    for name in [*STYLES, *INK]:
         assert f".ts .{name}{{" in light
         assert f".ts .{name}{{" in dark
+
+
+def test_files_are_right_without_variables_and_dark_rules(scene):
+    """Inkscape, librsvg and cairosvg know classes and literal colors only."""
+    svg = to_svg(scene)
+    assert "var(" not in svg
+    rules = dict(re.findall(r"\.ts \.(\w+)\{fill:(#\w{6}|none)", svg.split("@media")[0]))
+    inks = {name: light for name, (light, _) in INK.items()}
+    assert rules == inks | {name: style.fill for name, style in STYLES.items()}
+    for group in ET.fromstring(svg).iter(f"{SVG}g"):  # noqa: S314 - our own text
+        rect, *texts = [child for child in group if child.tag in {f"{SVG}rect", f"{SVG}text"}] or [None]
+        if rect is not None and rect.attrib["class"] == "end":
+            assert {text.attrib["class"] for text in texts} == {"paper"}  # pale on dark
+
+
+def test_pictures_speak_of_links_only(plan):
+    for scene in (split_scene(plan), widths_scene(plan), bracketing_scene(plan)):
+        texts = [scene.description, *re.findall(r">([^<]+)<", to_svg(scene).split("</style>")[1])]
+        assert not re.search(r"\b(chunk|part)s?\b", " ".join(texts))
 
 
 @pytest.mark.parametrize(
