@@ -165,7 +165,7 @@ def main():
     OUT.mkdir(exist_ok=True)
     picture = OUT / "tape_split.svg"
     plans[0].draw(picture)
-    print(f"\nThe split of tape (a) is drawn in {picture.resolve()}")
+    print(f"\npicture     {picture.resolve()}: the split of tape (a)")
 
 
 if __name__ == "__main__":

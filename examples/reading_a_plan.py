@@ -95,6 +95,8 @@ assert jac.cache_info().misses == 2
 expected = jacobian(reconstruct)(x, narrow)
 assert onp.abs(jac(x, narrow) - expected).max() <= 1e-12 * onp.abs(expected).max()
 OUT.mkdir(exist_ok=True)
-better.to_html(OUT / "reading_a_plan.html")
-better.draw(OUT / "reading_a_plan.svg")
-print(f"\nwrote {OUT / 'reading_a_plan.html'} and {OUT / 'reading_a_plan.svg'}")
+report, picture = OUT / "reading_a_plan.html", OUT / "reading_a_plan.svg"
+better.to_html(report)
+better.draw(picture)
+print(f"\nreport       {report.resolve()}")
+print(f"picture      {picture.resolve()}")

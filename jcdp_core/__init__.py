@@ -1,5 +1,7 @@
 """Jacobian chain dynamic programming: plan the cheapest way to a chain of Jacobians."""
 
+from typing import TYPE_CHECKING
+
 from jcdp_core.certify import check_schedule, check_sequence
 from jcdp_core.chain import ElementalJacobian, JacobianChain
 from jcdp_core.config import Config, read_config
@@ -53,17 +55,20 @@ __all__ = [
     "worst_case_bound",
 ]
 
+if TYPE_CHECKING:  # else type checkers would take any name for one of ours
+    __version__: str
+else:
 
-def __getattr__(name: str) -> str:
-    """Look the version up when it is asked for: that takes milliseconds."""
-    if name != "__version__":
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from importlib.metadata import PackageNotFoundError, version  # noqa: PLC0415 - takes longer still
+    def __getattr__(name: str) -> str:
+        """Look the version up when it is asked for: that takes milliseconds."""
+        if name != "__version__":
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        from importlib.metadata import PackageNotFoundError, version  # noqa: PLC0415 - takes longer still
 
-    try:
-        return version("tapesplit")
-    except PackageNotFoundError:  # the folder of a checkout is on the path, and nothing is installed
-        return "unknown"
+        try:
+            return version("tapesplit")
+        except PackageNotFoundError:  # the folder of a checkout is on the path, and nothing is installed
+            return "unknown"
 
 
 def __dir__() -> list[str]:

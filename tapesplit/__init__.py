@@ -1,5 +1,7 @@
 """Full Jacobians for autograd code by scheduled Jacobian chaining."""
 
+from typing import TYPE_CHECKING
+
 import jcdp_core
 from tapesplit.check import check_jacobian, check_vector_rule
 from tapesplit.errors import (
@@ -64,12 +66,15 @@ __all__ = [
 
 keep_freed_memory()
 
+if TYPE_CHECKING:  # else type checkers would take any name for one of ours
+    __version__: str
+else:
 
-def __getattr__(name: str) -> str:
-    """Look the version up when it is asked for: that takes milliseconds."""
-    if name != "__version__":
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return jcdp_core.__version__
+    def __getattr__(name: str) -> str:
+        """Look the version up when it is asked for: that takes milliseconds."""
+        if name != "__version__":
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        return jcdp_core.__version__
 
 
 def __dir__() -> list[str]:
