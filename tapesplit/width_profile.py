@@ -114,6 +114,12 @@ class WidthProfile:
 
         draw_profile(self, path)
 
+    def _repr_html_(self) -> str:
+        """Show the profile in a notebook."""
+        from tapesplit.draw import profile_html  # noqa: PLC0415 - views stand above what they show
+
+        return profile_html(self)
+
 
 def width_profile(
     graph: TapeGraph, separators: Sequence[Separator] = (), *, shares: int = 20

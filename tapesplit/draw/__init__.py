@@ -2,7 +2,7 @@
 
 from tapesplit.draw.explain import advice, decisions
 from tapesplit.draw.files import draw_profile, draw_split
-from tapesplit.draw.html import notebook_html, report_html, write_report
+from tapesplit.draw.html import notebook_html, profile_html, report_html, write_report
 from tapesplit.draw.text import describe
 
 __all__ = [
@@ -12,6 +12,7 @@ __all__ = [
     "draw_profile",
     "draw_split",
     "notebook_html",
+    "profile_html",
     "report_html",
     "write_report",
 ]

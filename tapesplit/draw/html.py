@@ -20,9 +20,9 @@ from tapesplit.draw.svg import scene_css, to_svg
 from tapesplit.draw.text import describe
 from tapesplit.draw.trees import bracketing_scene, precedence_scene
 from tapesplit.plan import JacobianPlan, TaskRecord
-from tapesplit.width_profile import width_profile
+from tapesplit.width_profile import WidthProfile, width_profile
 
-__all__ = ["notebook_html", "report_html", "write_report"]
+__all__ = ["notebook_html", "profile_html", "report_html", "write_report"]
 
 _POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'"
 """The page may load nothing at all."""
@@ -128,11 +128,31 @@ def notebook_html(plan: JacobianPlan) -> str:
     str
         HTML.
     """
+    line = f"<p>{escape(describe(plan, 'line'))}</p>"
+    return _cell(line, split_scene(plan), "Chain, steps and totals", describe(plan))
+
+
+def profile_html(profile: WidthProfile) -> str:
+    """Return a width profile for a notebook cell: the picture, the numbers on demand.
+
+    Parameters
+    ----------
+    profile
+        From `tapesplit.profile_widths`.
+
+    Returns
+    -------
+    str
+        HTML.
+    """
+    return _cell("", profile_scene(profile), "Numbers", str(profile))
+
+
+def _cell(head: str, scene: Scene, title: str, text: str) -> str:
+    """Write a picture and a text that is folded away."""
     return (
-        f"<div><p>{escape(describe(plan, 'line'))}</p>"
-        f'<div style="overflow-x:auto">{to_svg(split_scene(plan))}</div>'
-        "<details><summary>Chain, steps and totals</summary>"
-        f"<pre>{escape(describe(plan))}</pre></details></div>"
+        f'<div>{head}<div style="overflow-x:auto">{to_svg(scene)}</div>'
+        f"<details><summary>{title}</summary><pre>{escape(text)}</pre></details></div>"
     )
 
 

@@ -9,9 +9,11 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import autograd.numpy as np
+import numpy as onp
 import pytest
 from draw_plans import bottleneck, plan_of, records_of, scalars, two_links
 
+from tapesplit import profile_widths, record
 from tapesplit.draw import report_html
 
 VOID = {"meta", "br", "hr", "img", "input", "link"}
@@ -120,6 +122,16 @@ def test_notebooks_show_picture_and_tables():
     assert {"svg", "details", "pre"} <= {tag for tag, _ in checker.elements}
 
 
+def test_notebooks_show_width_profiles():
+    profile = profile_widths(record(bottleneck, onp.linspace(0.1, 1.0, 12)))
+    page = profile._repr_html_()
+    checker = checked(page)
+    assert checker.faults == checker.open == []
+    pictures = [attrs["aria-label"] for tag, attrs in checker.elements if tag == "svg"]
+    assert pictures == ["Width profile of the tape"]
+    assert f"<pre>{profile}</pre>" in page
+
+
 def test_the_report_of_a_large_tape_is_small():
     plan = plan_of(lambda x: scalars(x, 3000), 4)
     assert len(plan.structure.forms) > 60_000
@@ -178,8 +190,6 @@ def test_the_page_is_not_wider_than_a_narrow_window(page, tmp_path):
 
 
 def test_notebooks_show_tapes_as_their_listing():
-    from tapesplit import record
-
     tape = record(lambda x: np.sin(2 * x), np.ones(2))
     checker = checked(tape._repr_html_())
     assert checker.faults == []
