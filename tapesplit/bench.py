@@ -52,7 +52,12 @@ class Comparison:
 
 
 def compare(
-    fun: Callable[..., Any], args: Sequence[np.ndarray], *, machines: int | None = None
+    fun: Callable[..., Any],
+    args: Sequence[np.ndarray],
+    *,
+    argnum: Sequence[int] | None = None,
+    machines: int | None = None,
+    method: str = "auto",
 ) -> Comparison:
     """Compare a Jacobian with that of autograd, first its entries, then its time.
 
@@ -61,8 +66,10 @@ def compare(
     fun
         The function.
     args
-        Its arguments; the Jacobian is taken with respect to all of them.
-    machines
+        Its arguments.
+    argnum
+        Positions of those that the Jacobian is taken with respect to; by default all.
+    machines, method
         As in `tapesplit.parallel_jacobian`.
 
     Returns
@@ -81,10 +88,11 @@ def compare(
     >>> compare(anp.sin, [np.ones(3)]).error
     0.0
     """
-    ours = parallel_jacobian(fun, tuple(range(len(args))), machines=machines)
+    positions = tuple(range(len(args)) if argnum is None else argnum)
+    ours = parallel_jacobian(fun, positions, machines=machines, method=method)
     ours.cache_clear()  # the first call shall plan
     first, jacobians = _timed(lambda: ours(*args))
-    oracles = [autograd.jacobian(fun, position) for position in range(len(args))]
+    oracles = [autograd.jacobian(fun, position) for position in positions]
     slowest, expected = _timed(lambda: [oracle(*args) for oracle in oracles])
     error = max(_difference(a, b) for a, b in zip(jacobians, expected, strict=True))
     if not error <= _TOLERANCE:

@@ -16,7 +16,7 @@ from tapesplit.lowering import compile_scalar_sweep
 from tapesplit.record import record
 from tapesplit.structure import structure_of
 
-__all__ = ["calibrate"]
+__all__ = ["calibrate", "measured_costs"]
 
 _GROUPS: Final = (
     ("step", "loop", "product"),
@@ -36,12 +36,25 @@ def calibrate() -> CostModel:
     Returns
     -------
     CostModel
-        Seconds for each kind of work.
+        Those of `measured_costs`.
 
     Raises
     ------
     OSError
         If the user's cache directory (``XDG_CACHE_HOME``) cannot be written.
+    """
+    model = measured_costs()
+    store(model)
+    return model
+
+
+def measured_costs() -> CostModel:
+    """Measure this machine's cost constants.
+
+    Returns
+    -------
+    CostModel
+        Seconds for each kind of work.
 
     Notes
     -----
@@ -62,9 +75,7 @@ def calibrate() -> CostModel:
         for group, factor in zip(_GROUPS, factors.tolist(), strict=True)
         for name in group
     }
-    model = CostModel(**scaled)
-    store(model)
-    return model
+    return CostModel(**scaled)
 
 
 class _Sweep(NamedTuple):

@@ -15,7 +15,8 @@ import numpy as np
 
 import tapesplit
 from tapesplit.bench import compare
-from tapesplit.calibrate import calibrate
+from tapesplit.calibrate import measured_costs
+from tapesplit.cost import store
 from tapesplit.draw.numbers import seconds_text
 from tapesplit.errors import CommandError
 from tapesplit.execute import Callback
@@ -85,16 +86,6 @@ def _parser() -> argparse.ArgumentParser:
     explain = _command(commands, "explain", _explain, "say how a Jacobian is computed, and why so")
     _add_function(explain)
     explain.add_argument(
-        "--argnum",
-        type=int,
-        action="append",
-        metavar="N",
-        help="position of an argument to differentiate by, from 0, once for each (default: all)",
-    )
-    explain.add_argument(
-        "--method", default="auto", help="auto, dp, heuristic, exact, tangent or adjoint (default: auto)"
-    )
-    explain.add_argument(
         "--level", choices=("line", "normal", "full"), default="full", help="how much to say"
     )
     _add_files(explain)
@@ -131,6 +122,16 @@ def _add_function(parser: argparse.ArgumentParser) -> None:
         help="expression or .npy file, once for each argument",
     )
     parser.add_argument(
+        "--argnum",
+        type=int,
+        action="append",
+        metavar="N",
+        help="position of an argument to differentiate by, from 0, once for each (default: all)",
+    )
+    parser.add_argument(
+        "--method", default="auto", help="auto, dp, heuristic, exact, tangent or adjoint (default: auto)"
+    )
+    parser.add_argument(
         "--machines", type=int, metavar="N", help="threads to plan for (default: all usable cores)"
     )
 
@@ -146,8 +147,7 @@ def _explain(options: argparse.Namespace) -> None:
     _check_files(options)
     fun, names = load_function(options.function)
     args = load_inputs(options.input, names)
-    argnum = options.argnum or range(len(args))
-    _show(fun, args, options, argnum=tuple(argnum), machines=_machines(options), method=options.method)
+    _show(fun, args, options, **_settings(options, args))
 
 
 def _show(
@@ -169,14 +169,15 @@ def _show(
         print(f"\nwrote {options.html}")
 
 
-def _machines(options: argparse.Namespace) -> int | None:
-    """Return the number of threads that was asked for."""
+def _settings(options: argparse.Namespace, args: Sequence[np.ndarray]) -> dict[str, Any]:
+    """Return the options of `parallel_jacobian` that were asked for."""
     if options.machines is not None and options.machines < 1:
         raise CommandError(
             f"--machines is {options.machines}; give a number of threads, at least 1, or leave it out for "
             "all usable cores"
         )
-    return options.machines
+    argnum = tuple(options.argnum or range(len(args)))
+    return {"argnum": argnum, "machines": options.machines, "method": options.method}
 
 
 def _check_files(options: argparse.Namespace) -> None:
@@ -199,13 +200,16 @@ def _check_files(options: argparse.Namespace) -> None:
 def _bench(options: argparse.Namespace) -> None:
     """Run ``tapesplit bench``."""
     fun, names = load_function(options.function)
-    print(compare(fun, load_inputs(options.input, names), machines=_machines(options)))
+    args = load_inputs(options.input, names)
+    print(compare(fun, args, **_settings(options, args)))
 
 
 def _calibrate(_options: argparse.Namespace) -> None:
     """Run ``tapesplit calibrate``."""
-    for name, seconds in asdict(calibrate()).items():
+    model = measured_costs()
+    for name, seconds in asdict(model).items():
         print(f"{name:22} {seconds_text(seconds)}")
+    print(f"\nkept in {store(model)}")
 
 
 def _demo(options: argparse.Namespace) -> None:

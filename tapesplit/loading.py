@@ -5,13 +5,15 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
 from tapesplit.errors import CommandError
 
 __all__ = ["load_function", "load_inputs"]
+
+_OTHER_FILES: Final = (".npz", ".csv", ".txt")
 
 
 def load_function(target: str) -> tuple[Callable[..., Any], Mapping[str, Any]]:
@@ -45,7 +47,7 @@ def load_function(target: str) -> tuple[Callable[..., Any], Mapping[str, Any]]:
         functions = [key for key, value in names.items() if callable(value) and not key.startswith("_")]
         raise CommandError(f"{file} has no {name!r}; it has {', '.join(functions) or 'no functions'}")
     if not callable(names[name]):
-        raise CommandError(f"{name!r} in {file} is no function but a {type(names[name]).__name__}")
+        raise CommandError(f"{name!r} in {file} is no function: its type is {type(names[name]).__name__}")
     return names[name], names
 
 
@@ -95,6 +97,11 @@ def load_inputs(texts: Sequence[str], names: Mapping[str, Any]) -> tuple[np.ndar
 
 def _load_input(text: str, names: Mapping[str, Any]) -> np.ndarray:
     """Load one input."""
+    if text.endswith(_OTHER_FILES):
+        raise CommandError(
+            f"--input {text!r} is no .npy file; load it in an expression, as in \"np.load('x.npz')['a']\" or "
+            "\"np.loadtxt('x.csv', delimiter=',')\""
+        )
     try:
         if text.endswith(".npy"):
             return np.asarray(np.load(text), dtype=float)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import tapesplit
+from tapesplit import parallel_jacobian
 from tapesplit.cli import main
 from tapesplit.loading import load_inputs
 
@@ -94,6 +95,20 @@ def test_bench_compares(model, capsys):
     assert [line.split()[0] for line in lines] == ["difference", "autograd.jacobian", "tapesplit", "first"]
 
 
+def test_bench_takes_arguments_and_a_method(model, capsys, monkeypatch):
+    seen = []
+
+    def recorded(fun, argnum, **options):
+        seen.append((argnum, options))
+        return parallel_jacobian(fun, argnum, **options)
+
+    monkeypatch.setattr("tapesplit.bench.parallel_jacobian", recorded)
+    words = ["bench", f"{model}:two", "--input", "x0", "--input", "2 * x0"]
+    assert main([*words, "--argnum", "1", "--method", "adjoint", "--machines", "1"]) == 0
+    assert seen == [((1,), {"machines": 1, "method": "adjoint"})]
+    assert "difference         0.0e+00" in capsys.readouterr().out
+
+
 def test_bench_does_not_time_a_wrong_result(model, capsys, monkeypatch):
     monkeypatch.setattr("autograd.jacobian", lambda *_: lambda *_: np.full((4, 4), 3.0))
     assert main(["bench", f"{model}:f", "--input", "x0"]) == 1
@@ -112,10 +127,22 @@ def test_demo(capsys, tmp_path):
 def test_calibrate_prints_constants(capsys, monkeypatch, tmp_path):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     assert main(["calibrate"]) == 0
-    assert capsys.readouterr().out.startswith("step ")
+    out = capsys.readouterr().out
+    (kept,) = tmp_path.glob("tapesplit/cost-*.json")
+    assert out.startswith("step ")
+    assert out.endswith(f"\n\nkept in {kept}\n")
     from tapesplit.cost import cost_model
 
     cost_model.cache_clear()
+
+
+def test_calibrate_prints_constants_that_it_cannot_keep(capsys, monkeypatch, tmp_path):
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    assert main(["calibrate"]) == 1
+    out, err = capsys.readouterr()
+    assert out.startswith("step ")
+    assert err == f"tapesplit: error: {tmp_path / 'file' / 'tapesplit'}: Not a directory\n"
 
 
 @pytest.mark.parametrize(
@@ -124,10 +151,14 @@ def test_calibrate_prints_constants(capsys, monkeypatch, tmp_path):
         (["explain", "model"], "'model' does not name a function; write FILE.py:FUNCTION"),
         (["explain", "none.py:f"], "there is no file 'none.py'"),
         (["explain", "MODEL:g", "--input", "x0"], "has no 'g'; it has f, two, broken"),
-        (["explain", "MODEL:SCALE", "--input", "x0"], "is no function but a float"),
+        (["explain", "MODEL:SCALE", "--input", "x0"], "is no function: its type is float"),
         (["explain", "MODEL:f"], "no input is given"),
         (["explain", "MODEL:f", "--input", "x1"], "NameError: name 'x1' is not defined"),
         (["explain", "MODEL:f", "--input", "no.npy"], "FileNotFoundError"),
+        (
+            ["explain", "MODEL:f", "--input", "x.npz"],
+            "--input 'x.npz' is no .npy file; load it in an expression, as in \"np.load('x.npz')['a']\" or ",
+        ),
         (["explain", "MODEL:f", "--input", "'text'"], "could not convert string to float"),
         (
             ["explain", "MODEL:f", "--input", "x0", "--machines", "0"],
