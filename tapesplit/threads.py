@@ -3,14 +3,14 @@
 import os
 import sys
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, Final, TypeVar
 
-from threadpoolctl import ThreadpoolController
+from threadpoolctl import OpenBLASController, ThreadpoolController
 
 from tapesplit.tracing import holds_tracing_lock
 
@@ -92,6 +92,20 @@ def _blas() -> Sequence[Any]:
     return ThreadpoolController().select(user_api="blas").lib_controllers
 
 
+def _set_blas_threads(counts: Iterable[tuple[Any, int]]) -> None:
+    """Set the threads of BLAS libraries.
+
+    threadpoolctl 3.8 heeds only the thread that set them first, as long as that one lives. Here the first and
+    the last execution may be on different threads, so each gives that right back.
+    """
+    for library, count in counts:
+        library.set_num_threads(count)
+    _give_control_back()
+
+
+_give_control_back: Final = getattr(OpenBLASController, "clear_controlling_thread", lambda: None)
+
+
 @contextmanager
 def single_threaded_blas() -> Iterator[None]:
     """Limit BLAS to one thread: the machines of a plan are the threads, and sums then have one order.
@@ -105,15 +119,13 @@ def single_threaded_blas() -> Iterator[None]:
             state.blas_users.add(user)
             if len(state.blas_users) == 1:
                 state.blas_threads = [(lib, count) for lib in _blas() if (count := lib.num_threads) > 1]
-                for lib, _ in state.blas_threads:
-                    lib.set_num_threads(1)
+                _set_blas_threads((lib, 1) for lib, _ in state.blas_threads)
         yield
     finally:
         with state.lock:
             state.blas_users.discard(user)
             if not state.blas_users:
-                for lib, count in state.blas_threads:
-                    lib.set_num_threads(count)
+                _set_blas_threads(state.blas_threads)
                 state.blas_threads = ()
 
 

@@ -18,6 +18,7 @@ from autograd.extend import defvjp, primitive
 from autograd.tracer import trace_stack
 from executors import SerialExecutor, ShufflingExecutor
 from small_problems import PROBLEMS
+from threadpoolctl import threadpool_limits
 
 from tapesplit import Callback, defvector, execute, parallel_jacobian, record, threads, tracing
 from tapesplit.threads import prompt_switches, single_threaded_blas
@@ -365,6 +366,25 @@ def test_blas_threads_are_restored_after_concurrent_executions():
     with ThreadPoolExecutor(6) as pool:
         list(pool.map(lambda _: jac(X), range(60)))
     assert threads() == before
+
+
+def test_the_limit_of_blas_is_lifted_by_another_thread_than_set_it():
+    libraries = threads._blas()
+    before = [library.num_threads for library in libraries]
+    threads._set_blas_threads((library, 2) for library in libraries)
+    wanted = [library.num_threads for library in libraries]
+    with ThreadPoolExecutor(1) as one, ThreadPoolExecutor(1) as another:  # both stay alive
+        first, last = single_threaded_blas(), single_threaded_blas()
+        one.submit(first.__enter__).result()
+        another.submit(last.__enter__).result()
+        assert [library.num_threads for library in libraries] == [1] * len(libraries)
+        one.submit(first.__exit__, None, None, None).result()
+        assert [library.num_threads for library in libraries] == [1] * len(libraries)
+        another.submit(last.__exit__, None, None, None).result()
+        assert [library.num_threads for library in libraries] == wanted
+        with threadpool_limits(1):  # nor does it keep users from setting limits elsewhere
+            assert [library.num_threads for library in libraries] == [1] * len(libraries)
+    threads._set_blas_threads(zip(libraries, before, strict=True))
 
 
 def run_script(text, **options):
