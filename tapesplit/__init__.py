@@ -18,10 +18,9 @@ from tapesplit.errors import (
     TapesplitError,
     WrongJacobianError,
 )
-from tapesplit.execute import Callback, TaskRecord, execute
+from tapesplit.execute import Callback, execute
 from tapesplit.jacobian import JacobianFunction, parallel_jacobian
-from tapesplit.memory import keep_freed_memory
-from tapesplit.plan import JacobianPlan
+from tapesplit.plan import JacobianPlan, TaskRecord
 from tapesplit.plan_cache import CacheInfo
 from tapesplit.progress import progress_bar
 from tapesplit.record import record
@@ -63,8 +62,6 @@ __all__ = [
     "progress_bar",
     "record",
 ]
-
-keep_freed_memory()
 
 if TYPE_CHECKING:  # else type checkers would take any name for one of ours
     __version__: str

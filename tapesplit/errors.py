@@ -49,7 +49,7 @@ class MemoryLimitError(TapesplitError, ValueError):
 
 
 class PlanMismatchError(TapesplitError, ValueError):
-    """A plan that was made for a tape of another structure."""
+    """A plan that was made for a tape of another structure, or by another version of tapesplit."""
 
 
 class CommandError(TapesplitError, ValueError):

@@ -23,7 +23,7 @@ from tapesplit.sweep import run_sweep
 from tapesplit.tape import Tape
 from tapesplit.threads import may_use_threads, on_worker, prompt_switches, single_threaded_blas, submit
 
-__all__ = ["Callback", "TaskRecord", "carry_out", "execute"]
+__all__ = ["Callback", "carry_out", "execute"]
 
 
 @dataclass(frozen=True, slots=True)

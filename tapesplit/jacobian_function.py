@@ -15,7 +15,7 @@ import numpy as np
 from tapesplit.dtypes import in_dtype, result_dtypes
 from tapesplit.errors import NestedTraceError, NothingToPlanError, OutputTypeError
 from tapesplit.execute import Callback, carry_out
-from tapesplit.memory import NoGarbageCollection
+from tapesplit.memory import NoGarbageCollection, keep_freed_memory
 from tapesplit.names import display_name
 from tapesplit.plan import JacobianPlan, LastRun
 from tapesplit.plan_cache import CacheInfo, PlanCache
@@ -135,6 +135,7 @@ class JacobianFunction:
         self, args: tuple[Any, ...], kwargs: dict[str, Any], *, with_value: bool
     ) -> tuple[Any, Any, Any]:
         """Return value, Jacobian and auxiliary result; the value only if it is asked for or free."""
+        keep_freed_memory()
         try:
             with NoGarbageCollection():
                 return self._from_tape(args, kwargs)

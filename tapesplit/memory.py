@@ -1,6 +1,7 @@
 """Memory: what Python and the C library do about it behind our back costs as much as the work itself."""
 
 import gc
+from functools import cache
 from typing import Final
 
 import numpy as np
@@ -11,6 +12,7 @@ _LARGEST: Final = 2**25 - 2**16
 """Bytes of the largest block that glibc learns from, a little less than 32 MB."""
 
 
+@cache
 def keep_freed_memory() -> None:
     """Make the C library reuse freed blocks of up to 32 MB, instead of returning them to the system.
 
@@ -19,9 +21,9 @@ def keep_freed_memory() -> None:
     Notes
     -----
     glibc adapts to the largest block that was freed: smaller ones then come from memory that it keeps, up to
-    twice as much of it (mallopt(3), M_MMAP_THRESHOLD). One block that nobody touches teaches it for the whole
-    process in a few µs. Limits that the user has set, as by ``MALLOC_TRIM_THRESHOLD_``, stay; other C
-    libraries do nothing.
+    twice as much of it (mallopt(3), M_MMAP_THRESHOLD). The first call frees one block that nobody touched,
+    which teaches it for the whole process in a few µs. Limits that the user has set, as by
+    ``MALLOC_TRIM_THRESHOLD_``, stay; other C libraries do nothing.
 
     Examples
     --------

@@ -4,11 +4,11 @@ import os
 import pickle
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
-from importlib.metadata import version
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
+import jcdp_core
 from jcdp_core import JacobianChain, Mode, Solution
 from tapesplit.chunks import Chunk
 from tapesplit.errors import PlanMismatchError
@@ -275,7 +275,7 @@ class JacobianPlan:
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle by name: fields, and primitives and their rules, see `tapesplit.names`."""
         state = {field.name: getattr(self, field.name) for field in fields(self)}
-        return _restored, (version("tapesplit"), dumps(state))
+        return _restored, (jcdp_core.__version__, dumps(state))
 
     def __str__(self) -> str:
         return self.describe("normal")
@@ -297,7 +297,7 @@ def _views() -> Any:
 
 def _restored(made_by: str, data: bytes) -> JacobianPlan:
     """Restore a plan from what `JacobianPlan.__reduce__` has pickled."""
-    here = version("tapesplit")
+    here = jcdp_core.__version__
     if made_by != here:
         raise PlanMismatchError(
             f"this plan was pickled by tapesplit {made_by}, but here is tapesplit {here}, whose plans may "

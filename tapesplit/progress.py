@@ -4,8 +4,8 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tapesplit.execute import Callback, TaskRecord
-from tapesplit.plan import JacobianPlan
+from tapesplit.execute import Callback
+from tapesplit.plan import JacobianPlan, TaskRecord
 
 __all__ = ["both", "progress_bar"]
 
