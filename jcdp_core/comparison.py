@@ -77,14 +77,11 @@ def _reschedule(found: Solution, scheduler: str, time_limit: float | None) -> So
         found.sequence, machines=found.machines, method=scheduler, time_limit=time_limit
     )
     seconds = found.seconds + perf_counter() - begin
-    makespan = scheduling.schedule.makespan
     return Solution(
         found.chain,
         found.sequence,
         scheduling.schedule,
-        makespan,
         found.lower_bound,
-        makespan == found.lower_bound,
         f"{found.method}, {scheduler}",
         seconds=seconds,
         nodes=scheduling.nodes,

@@ -19,6 +19,9 @@ from jcdp_core.sequence import EliminationSequence
 
 __all__ = ["branch_and_bound"]
 
+_STATES = 1_000_000
+"""States remembered, some hundred megabytes; then the search forgets them and begins anew."""
+
 
 class _Node(NamedTuple):
     """Describe the search at one event: nothing has been decided about the ready steps."""
@@ -69,13 +72,13 @@ def branch_and_bound(
     best = min((hu(sequence, count).schedule, highest_level_first(sequence, count).schedule), key=_makespan)
     bound = simple_bound(sequence, count)
     if best.makespan == bound:
-        return Scheduling(best, bound, optimal=True, nodes=0)
+        return Scheduling(best, bound, nodes=0)
     deadline = None if time_limit is None else perf_counter() + time_limit
     search = _Search(sequence, count, best.makespan)
     finished = search.run(bound, deadline)
     if search.best_starts is not None:
         best = place(sequence, search.best_starts, count)
-    return Scheduling(best, best.makespan if finished else bound, finished, search.nodes)
+    return Scheduling(best, best.makespan if finished else bound, search.nodes)
 
 
 def _makespan(schedule: Schedule) -> int:
@@ -95,6 +98,7 @@ class _Search:
         self.best_starts: list[int] | None = None
         self.nodes = 0
         self.seen: dict[tuple[int, tuple[int, ...]], list[tuple[int, ...]]] = {}
+        self.remembered = 0
 
     def run(self, bound: int, deadline: float | None) -> bool:
         """Search until the bound is met or nothing is left; return False if the time is up before."""
@@ -175,8 +179,12 @@ class _Search:
         key = node.unfinished, tuple(sorted(step for _, step in node.running))
         finishes = {step: finish for finish, step in node.running}
         times = (node.time, *(finishes[step] for step in key[1]))
+        if self.remembered >= _STATES:
+            self.seen.clear()
+            self.remembered = 0
         known = self.seen.setdefault(key, [])
         if any(all(a <= b for a, b in zip(other, times, strict=True)) for other in known):
             return True
         known.append(times)
+        self.remembered += 1
         return False

@@ -148,5 +148,4 @@ def list_schedule(sequence: EliminationSequence, machines: int, priorities: Sequ
 def _scheduling(sequence: EliminationSequence, machines: int | None, priorities: Sequence[Any]) -> Scheduling:
     """Run the list schedule and compare it with the simple lower bound."""
     count = machine_count(sequence, machines)
-    schedule, bound = list_schedule(sequence, count, priorities), simple_bound(sequence, count)
-    return Scheduling(schedule, bound, schedule.makespan == bound)
+    return Scheduling(list_schedule(sequence, count, priorities), simple_bound(sequence, count))

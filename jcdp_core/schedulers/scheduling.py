@@ -19,22 +19,24 @@ class Scheduling:
         The schedule.
     lower_bound : int
         No schedule of this sequence has a smaller makespan (fma). Other sequences may.
-    optimal : bool
-        Whether the makespan is proved to be the smallest for this sequence.
     nodes : int or None, optional
         Nodes of the search, if there was one.
 
     Examples
     --------
     >>> schedule = Schedule((Task(0, 0, 0, 21, (0,)),), machines=1)
-    >>> Scheduling(schedule, lower_bound=21, optimal=True).schedule.makespan
-    21
+    >>> Scheduling(schedule, lower_bound=21).optimal
+    True
     """
 
     schedule: Schedule
     lower_bound: int
-    optimal: bool
     nodes: int | None = None
+
+    @property
+    def optimal(self) -> bool:
+        """Whether the makespan is proved to be the smallest for this sequence."""
+        return self.schedule.makespan == self.lower_bound
 
 
 def machine_count(sequence: EliminationSequence, machines: int | None) -> int:

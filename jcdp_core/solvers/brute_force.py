@@ -74,17 +74,8 @@ def solve_brute_force(problem: Problem) -> Solution:
                 best = sequence, schedule
     assert best is not None  # noqa: S101 - feasible problems have a sequence; tells the type checker
     sequence, schedule = best[0], replace(best[1], machines=problem.machines or useful)
-    makespan = schedule.makespan
     return Solution(
-        chain,
-        sequence,
-        schedule,
-        makespan,
-        makespan,
-        True,
-        "brute_force",
-        nodes=nodes,
-        machines=problem.machines,
+        chain, sequence, schedule, schedule.makespan, "brute_force", nodes=nodes, machines=problem.machines
     )
 
 

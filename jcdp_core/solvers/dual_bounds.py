@@ -8,7 +8,7 @@ do not pack well: the total work does not see that, the rounded work does.
 """
 
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from jcdp_core.solvers.labels import LabelTable, label_table
 from jcdp_core.solvers.steps import StepTable
@@ -31,6 +31,8 @@ class DualBounds:
         The steps.
     makespan : int
         A makespan (fma) that all later questions are at most.
+    on_part : callable, optional
+        Called before each sub-chain while a table is built; may raise to give up.
 
     References
     ----------
@@ -49,9 +51,10 @@ class DualBounds:
     True
     """
 
-    __slots__ = ("_table", "_tables", "makespan")
+    __slots__ = ("_on_part", "_table", "_tables", "makespan")
 
-    def __init__(self, table: StepTable, makespan: int) -> None:
+    def __init__(self, table: StepTable, makespan: int, on_part: Callable[[], None] | None = None) -> None:
+        self._on_part = on_part
         self._table = table
         self._tables: dict[tuple[int, int], tuple[int, LabelTable]] = {}
         self.makespan = makespan
@@ -102,5 +105,8 @@ class DualBounds:
         def rounded(item: int) -> int:
             return room if item > room - small else item if item >= small else 0
 
-        entry = self._tables[slot, share] = small, label_table(self._table, weight=rounded)
+        entry = self._tables[slot, share] = (
+            small,
+            label_table(self._table, weight=rounded, on_part=self._on_part),
+        )
         return entry

@@ -67,10 +67,8 @@ def solve_dynamic_programming(problem: Problem) -> Solution:
     sequence = EliminationSequence.from_operations(problem.chain, steps)
     tasks = _tasks(sequence, _pools(steps, splits, useful))
     schedule = Schedule(tuple(tasks), problem.machines or useful)
-    makespan, bound = schedule.makespan, _lower_bound(problem, table)
-    return Solution(
-        problem.chain, sequence, schedule, makespan, bound, makespan == bound, "dp", machines=problem.machines
-    )
+    bound = _lower_bound(problem, table)
+    return Solution(problem.chain, sequence, schedule, bound, "dp", machines=problem.machines)
 
 
 def makespans(problem: Problem) -> tuple[int, ...]:

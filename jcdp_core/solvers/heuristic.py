@@ -1,6 +1,6 @@
 """The heuristic: the exact solver's search, cut off after a number of nodes."""
 
-from jcdp_core.solvers.exact import branch_and_bound
+from jcdp_core.solvers.exact import search_sequences
 from jcdp_core.solvers.problem import Problem
 from jcdp_core.solvers.solution import Solution
 
@@ -39,4 +39,4 @@ def solve_heuristic(problem: Problem, node_limit: int = 1000) -> Solution:
     >>> solve_heuristic(Problem(chain, machines=2), node_limit=50).makespan
     18
     """
-    return branch_and_bound(problem, "heuristic", node_limit)
+    return search_sequences(problem, "heuristic", node_limit)

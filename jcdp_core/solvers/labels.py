@@ -10,10 +10,7 @@ from dataclasses import dataclass
 
 from jcdp_core.solvers.steps import Step, StepTable
 
-__all__ = ["MOST_LABELS", "LabelTable", "Tree", "label_table"]
-
-MOST_LABELS = 64
-"""Labels kept per sub-chain by default: a bound on the time for long chains, rarely reached below q = 16."""
+__all__ = ["LabelTable", "Tree", "label_table"]
 
 Tree = list[tuple[int, Step, int]]
 """Steps as (sub-chain, step, index of the step that needs its result), the last step first, with index -1."""
@@ -86,7 +83,8 @@ def label_table(
     machines: int | None = None,
     weight: Callable[[int], int] | None = None,
     on_part: Callable[[], None] | None = None,
-    most: int = MOST_LABELS,
+    most: int = 64,
+    bounding: bool = True,
 ) -> LabelTable:
     """Build the labels of all sub-chains, the short ones first.
 
@@ -105,17 +103,20 @@ def label_table(
     on_part : callable, optional
         Called before each sub-chain; may raise to give up.
     most : int, optional
-        Labels kept per sub-chain.
+        Labels kept per sub-chain: a bound on the time for long chains, rarely reached below q = 16.
+    bounding : bool, optional
+        Whether the labels must stay lower bounds; else W stays the work of the label's tree, which makes
+        better trees where there are many labels.
 
     Returns
     -------
     LabelTable
         Where a sub-chain has more than `most` labels, some are joined to (least L, least W), which is
-        still a bound, but W may then be less than the work of the label's tree.
+        still a bound, but W may then be less than the work of the label's tree; or some are left out.
 
     Notes
     -----
-    O(q³) mergers of two sorted lists at most; mostly far fewer, since few steps are near the best.
+    O(q³) mergers of two sorted lists.
 
     Examples
     --------
@@ -135,86 +136,68 @@ def label_table(
         for part in range(length, (q - length) * q, q + 1):
             if on_part is not None:
                 on_part()
-            front: list[_Candidate] = []
-            makespans, works = labels.makespans[part], labels.works[part]
-            for corner in sorted(_corners(table.steps[part], labels, machines, weight)):
-                soonest, least, step, work = corner
-                if works[bisect_right(makespans, soonest)] >= least:
-                    front = _front(front + _candidates(labels, step, work, machines))
-                    makespans[:] = [candidate[0] for candidate in front]
-                    works[1:] = [candidate[1] for candidate in front]
-            labels.recipes[part][:] = [candidate[2:] for candidate in front]
-            if len(front) > most:
-                _thin(labels, part, most)
+            candidates: list[_Candidate] = []
+            for step in table.steps[part]:
+                duration, occupied, needs = step
+                work = occupied * (duration if weight is None else weight(duration))
+                if not needs:
+                    candidates.append((duration, work, step, ()))
+                elif len(needs) == 1:
+                    makespans, works = labels.makespans[needs[0]], labels.works[needs[0]]
+                    candidates += [
+                        (duration + makespans[label], work + works[label + 1], step, (label,))
+                        for label in range(len(makespans))
+                    ]
+                else:
+                    _join(candidates, labels, step, work, machines)
+            _keep_best(candidates, labels, part)
+            if len(labels.recipes[part]) > most:
+                _thin(labels, part, most, bounding)
     return labels
 
 
-def _corners(
-    steps: tuple[Step, ...],
-    labels: LabelTable,
-    machines: int | None,
-    weight: Callable[[int], int] | None,
-) -> list[tuple[int, int, Step, int]]:
-    """Return the least makespan and the least work with which each step can end, and its own work.
+def _join(
+    candidates: list[_Candidate], labels: LabelTable, step: Step, work: int, machines: int | None
+) -> None:
+    """Append the candidates of a product.
 
-    No label has both in general. But a step is of no use if other labels beat even that.
+    For each time the operands take their least work within it: other pairs of labels cannot be better.
     """
-    corners = []
-    for step in steps:
-        duration, occupied, needs = step
-        work = occupied * (duration if weight is None else weight(duration))
-        soonest = least = 0
-        for need in needs:
-            soonest = max(soonest, labels.makespans[need][0])
-            least += labels.works[need][-1]
-        if machines is not None and len(needs) > 1:
-            soonest = max(soonest, -(-least // machines))
-        corners.append((duration + soonest, work + least, step, work))
-    return corners
-
-
-def _candidates(labels: LabelTable, step: Step, work: int, machines: int | None) -> list[_Candidate]:
-    """Return the labels that a step gives, from those of its operands.
-
-    For each time two operands take their least work within it: other pairs of labels cannot be better.
-    """
-    duration, _, needs = step
-    if not needs:
-        return [(duration, work, step, ())]
-    if len(needs) == 1:
-        makespans, works = labels.makespans[needs[0]], labels.works[needs[0]]
-        return [
-            (duration + makespans[label], work + works[label + 1], step, (label,))
-            for label in range(len(makespans))
-        ]
-    later_makespans, later_works = labels.makespans[needs[0]], labels.works[needs[0]]
-    earlier_makespans, earlier_works = labels.makespans[needs[1]], labels.works[needs[1]]
+    duration, _, (later, earlier) = step
+    later_makespans, later_works = labels.makespans[later], labels.works[later]
+    earlier_makespans, earlier_works = labels.makespans[earlier], labels.works[earlier]
     soonest = max(later_makespans[0], earlier_makespans[0])
-    candidates = []
     for time in sorted({*later_makespans, *earlier_makespans}):
         if time >= soonest:
             a, b = bisect_right(later_makespans, time), bisect_right(earlier_makespans, time)
             rest = later_works[a] + earlier_works[b]
             bound = time if machines is None else max(time, -(-rest // machines))
             candidates.append((duration + bound, work + rest, step, (a - 1, b - 1)))
-    return candidates
 
 
-def _front(candidates: list[_Candidate]) -> list[_Candidate]:
-    """Return the candidates that no other one beats in makespan and work, by ascending makespan."""
+def _keep_best(candidates: list[_Candidate], labels: LabelTable, part: int) -> None:
+    """Store the candidates that no other one beats in makespan and work."""
     candidates.sort()
-    front: list[_Candidate] = []
-    for candidate in candidates:
-        if not front or candidate[1] < front[-1][1]:
-            front.append(candidate)
-    return front
-
-
-def _thin(labels: LabelTable, part: int, most: int) -> None:
-    """Join neighboring labels until few are left."""
     makespans, works, recipes = labels.makespans[part], labels.works[part], labels.recipes[part]
-    kept = [index * len(recipes) // most for index in range(most)]
-    ends = [*kept[1:], len(recipes)]
+    least = works[0]
+    for makespan, work, step, choices in candidates:
+        if work < least:
+            least = work
+            makespans.append(makespan)
+            works.append(work)
+            recipes.append((step, choices))
+
+
+def _thin(labels: LabelTable, part: int, most: int, bounding: bool) -> None:
+    """Keep labels at about equal distances; those between are joined to the one before, or left out."""
+    makespans, works, recipes = labels.makespans[part], labels.works[part], labels.recipes[part]
+    count = len(recipes)
+    if bounding:
+        kept = [index * count // most for index in range(most)]
+        ends = [*kept[1:], count]
+    else:
+        kept = [index * (count - 1) // (most - 1) for index in range(most)]
+        ends = [index + 1 for index in kept]
     works[1:] = [works[end] for end in ends]  # works are shifted by one: the last of each group
     makespans[:] = [makespans[index] for index in kept]
     recipes[:] = [recipes[index] for index in kept]

@@ -5,10 +5,10 @@ from heapq import heapify, heappop, heappush
 from jcdp_core.solvers.labels import Tree
 from jcdp_core.solvers.steps import Placement
 
-__all__ = ["depth_first", "highest_level_first"]
+__all__ = ["depth_first", "schedule_tree"]
 
 
-def highest_level_first(tree: Tree, machines: int) -> tuple[int, list[Placement]]:
+def schedule_tree(tree: Tree, machines: int) -> tuple[int, list[Placement]]:
     """Whenever a machine is free, start the ready step from which the way to the end takes longest.
 
     Parameters
@@ -36,7 +36,7 @@ def highest_level_first(tree: Tree, machines: int) -> tuple[int, list[Placement]
     Examples
     --------
     >>> tree = [(1, (9, 1, (2, 0)), -1), (2, (5, 1, ()), 0), (0, (4, 1, ()), 0)]
-    >>> highest_level_first(tree, machines=1)[0], highest_level_first(tree, machines=2)[0]
+    >>> schedule_tree(tree, machines=1)[0], schedule_tree(tree, machines=2)[0]
     (18, 14)
     """
     levels = _levels(tree)

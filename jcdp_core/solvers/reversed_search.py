@@ -46,7 +46,7 @@ _Running: TypeAlias = tuple[tuple[int, int, tuple[int, ...]], ...]
 """Steps that run, by ascending end: end, machines occupied, sub-chains released then."""
 
 _Waiting: TypeAlias = tuple[tuple[int, int], ...]
-"""Sub-chains to decide on, and how many machines a step must occupy more than to be allowed by rule (1)."""
+"""Sub-chains to decide on, each with a number of machines: rule (1) allows only steps that occupy more."""
 
 _Trail: TypeAlias = tuple[int, int, Step, Any] | None
 """Time, sub-chain, step, and the trail of the steps before."""
@@ -73,6 +73,8 @@ class ReversedSearch:
         Their labels for the same machines.
     makespan : int
         Makespan to improve on (fma), at most the horizon of the steps.
+    on_part : callable, optional
+        Called before each sub-chain while tables of bounds are built; may raise to give up.
 
     Examples
     --------
@@ -90,6 +92,7 @@ class ReversedSearch:
         "_dual_until",
         "_labels",
         "_memory",
+        "_on_part",
         "_remembered",
         "_table",
         "_trail",
@@ -99,9 +102,16 @@ class ReversedSearch:
         "nodes",
     )
 
-    def __init__(self, table: StepTable, labels: LabelTable, makespan: int) -> None:
+    def __init__(
+        self,
+        table: StepTable,
+        labels: LabelTable,
+        makespan: int,
+        on_part: Callable[[], None] | None = None,
+    ) -> None:
         self._table = table
         self._labels = labels
+        self._on_part = on_part
         self.bound = labels.makespans[table.whole][0]
         self._widest = [max((step[1] for step in steps), default=0) for steps in table.steps]
         self._memory: dict[int, list[list[int]]] = {}
@@ -228,7 +238,7 @@ class ReversedSearch:
         if time >= target:
             return False
         if self._dual is None or (target < self._dual.makespan and self.nodes > self._dual_until):
-            self._dual = DualBounds(self._table, target)
+            self._dual = DualBounds(self._table, target, self._on_part)
             self._dual_until = self.nodes + _DUAL_BOUNDS_LAST * self._table.length**3
         return self._dual.refute(time, target, available, parts)
 

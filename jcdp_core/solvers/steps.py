@@ -5,6 +5,7 @@ same total cost, and the run may stop on the way and change machines. Neighbors 
 solution is written down.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -98,7 +99,7 @@ class StepTable:
         return Operation(Action.ELIMINATE, mode, first, middle, last + 1)
 
 
-def single_link_steps(problem: Problem) -> StepTable:
+def single_link_steps(problem: Problem, on_part: Callable[[], None] | None = None) -> StepTable:
     """List the steps that a problem allows.
 
     With shared memory an adjoint step occupies as many machines as it takes to hold its tape: these form
@@ -108,6 +109,8 @@ def single_link_steps(problem: Problem) -> StepTable:
     ----------
     problem : Problem
         Chain, machines and constraints; each link must have a mode that is allowed.
+    on_part : callable, optional
+        Called before each sub-chain of several links; may raise to give up.
 
     Returns
     -------
@@ -136,6 +139,8 @@ def single_link_steps(problem: Problem) -> StepTable:
             (link.n * tangents[i], 1, ()), (link.m * link.adjoint_cost, pools[i], ())
         )
         for j in range(i + 1, q):
+            if on_part is not None:
+                on_part()
             n, m = sizes[i], sizes[j + 1]
             swept: list[Step] = []
             if problem.matrix_free and tangents[j]:

@@ -1,6 +1,8 @@
 """The exact solver and the heuristic: against exhaustive search, by symmetry, and by certificates."""
 
 import random
+from functools import partial
+from time import perf_counter
 
 import pytest
 from exhaustive import best_makespan, random_instance
@@ -15,7 +17,8 @@ from jcdp_core import (
     check_sequence,
     solve,
 )
-from jcdp_core.solvers import dual_bounds, labels, reversed_search
+from jcdp_core.solvers import dual_bounds, exact, reversed_search
+from jcdp_core.solvers.deadline import OutOfTimeError
 from jcdp_core.solvers.exact import solve_exact
 from jcdp_core.solvers.heuristic import solve_heuristic
 from jcdp_core.solvers.labels import label_table
@@ -115,7 +118,6 @@ def test_the_search_alone_finds_the_optimum(monkeypatch, ties):
 @pytest.mark.parametrize(
     ("module", "name", "value"),
     [
-        (labels, "_MOST", 2),
         (reversed_search, "_STATES", 5),
         (reversed_search, "_ALIKE", 0),
         (reversed_search, "_DUAL_BOUNDS_AFTER", -1),
@@ -129,6 +131,33 @@ def test_no_tuning_changes_the_optimum(monkeypatch, module, name, value):
     expected = [solve_exact(problem).makespan for problem in problems]
     monkeypatch.setattr(module, name, value)
     assert [solve_exact(problem).makespan for problem in problems] == expected
+
+
+@pytest.mark.parametrize("most", [1, 2, 5])
+def test_joined_labels_stay_bounds(monkeypatch, most):
+    rng = random.Random(1)
+    problems = [Problem(random_chain(rng, 7), machines) for machines in (2, 3, 4, 5) for _ in range(10)]
+    expected = [solve_exact(problem).makespan for problem in problems]
+    joined = partial(label_table, most=most)
+    monkeypatch.setattr(exact, "label_table", joined)
+    assert [solve_exact(problem).makespan for problem in problems] == expected
+    for problem, makespan in zip(problems, expected, strict=True):
+        table = single_link_steps(problem)
+        labels = joined(table, machines=table.machines)
+        assert max(map(len, labels.makespans)) <= most
+        assert labels.makespans[table.whole][0] <= makespan
+
+
+@pytest.mark.parametrize("most", [2, 3, 6])
+def test_labels_that_are_no_bounds_have_the_work_of_their_trees(most):
+    rng = random.Random(2)
+    for _ in range(5):
+        table = single_link_steps(Problem(random_chain(rng, 12), 3))
+        labels = label_table(table, machines=3, most=most, bounding=False)
+        whole = table.whole
+        assert max(map(len, labels.makespans)) == most
+        for label, work in enumerate(labels.works[whole][1:]):
+            assert work == sum(step[0] for _, step, _ in labels.tree(whole, label))
 
 
 def test_bounds_certificates_and_monotony_of_longer_chains():
@@ -238,6 +267,61 @@ def test_a_time_limit_gives_the_best_so_far():
     assert solution.lower_bound <= solution.makespan <= solve(chain, machines=5).makespan
     assert solution.optimal == (solution.lower_bound == solution.makespan)
     certify(Problem(chain, 5), solution.sequence, solution.schedule)
+
+
+def test_what_is_written_down_is_what_is_promised():
+    """Unproved schedules may become shorter when they are written down; makespan and proof follow."""
+    for seed in range(25):
+        rng = random.Random(seed)
+        problem = Problem(random_chain(rng, rng.randint(16, 30)), 4)
+        program = solve(problem.chain, machines=4)
+        solution = solve_heuristic(problem, node_limit=rng.choice([0, 50, 300]))
+        certify(problem, solution.sequence, solution.schedule)
+        assert solution.makespan == solution.schedule.makespan <= program.makespan
+        assert program.lower_bound <= solution.lower_bound <= solution.makespan
+        assert solution.optimal == (solution.lower_bound == solution.makespan)
+
+
+def test_a_schedule_that_becomes_shorter_when_it_is_written_down():
+    sizes = [29, 11, 38, 10, 44, 18, 8, 34, 35, 32, 33, 44, 33, 8, 35, 43, 45]
+    edges = [3239, 5250, 8136, 6937, 7331, 3136, 8291, 1499, 9016, 8113, 1710, 7413, 8313, 8850, 1370, 9343]
+    problem = Problem(JacobianChain.from_sizes(sizes, edges), 4)
+    solution = solve_heuristic(problem, node_limit=1000)
+    assert solution.makespan == solution.schedule.makespan == 223912
+
+
+@pytest.mark.parametrize(("q", "limit"), [(40, 0.1), (60, 0.3), (90, 0.05), (140, 0.05)])
+def test_time_limits_hold_on_long_chains(q, limit):
+    problem = Problem(random_chain(random.Random(6), q), 4, time_limit=limit)
+    begin = perf_counter()
+    solution = solve_exact(problem)
+    assert perf_counter() - begin < limit + 0.2
+    certify(problem, solution.sequence, solution.schedule)
+    program = solve(problem.chain, machines=4)
+    assert program.lower_bound <= solution.lower_bound <= solution.makespan <= program.makespan
+    assert not solution.optimal
+
+
+def test_few_labels_are_better_than_none():
+    """The time does not suffice for all labels, but for some; without any, the dynamic program remains."""
+    chain = random_chain(random.Random(1), 60)
+    problem = Problem(chain, 4, time_limit=1)
+    assert solve_exact(problem).makespan < 0.96 * solve(chain, machines=4).makespan
+
+
+def test_the_time_may_end_while_bounds_are_tabulated(monkeypatch):
+    monkeypatch.setattr(reversed_search, "_DUAL_BOUNDS_AFTER", -1)
+    chain = random_chain(random.Random(6), 24)
+
+    def tabulate(table, *, weight=None, on_part=None, **settings):
+        if weight is not None:
+            raise OutOfTimeError
+        return label_table(table, weight=weight, on_part=on_part, **settings)
+
+    monkeypatch.setattr(dual_bounds, "label_table", tabulate)
+    solution = solve_exact(Problem(chain, 4))
+    assert not solution.optimal
+    certify(Problem(chain, 4), solution.sequence, solution.schedule)
 
 
 def test_no_time_at_all_gives_the_dynamic_program():

@@ -1,5 +1,6 @@
 """Schedulers of a given sequence against every schedule there is."""
 
+import sys
 from functools import cache
 
 import numpy as np
@@ -144,6 +145,23 @@ def test_a_time_limit_still_gives_a_schedule():
         assert scheduling.lower_bound <= scheduling.schedule.makespan
         interrupted += not scheduling.optimal
     assert interrupted > 0
+
+
+def test_a_full_memory_begins_anew(monkeypatch):
+    module = sys.modules["jcdp_core.schedulers.branch_and_bound"]  # the package's name is the function
+    chain = JacobianChain.from_sizes(
+        [13, 40, 27, 8, 35, 19, 44, 22, 31], [900, 400, 700, 300, 800, 500, 600, 350]
+    )
+    steps = [Operation.parse(f"ACC TAN ({i} {i + 1})") for i in range(8)]
+    steps += [Operation.parse(f"ELI MUL (0 {j} {j + 1})") for j in range(1, 8)]
+    sequence = EliminationSequence.from_operations(chain, steps)
+    expected = schedule_sequence(sequence, machines=3)
+    monkeypatch.setattr(module, "_STATES", 5)
+    search = module._Search(sequence, 3, 2 * expected.schedule.makespan)
+    assert search.run(0, None)
+    assert search.best == expected.schedule.makespan
+    assert search.nodes > 20
+    assert sum(map(len, search.seen.values())) <= 5
 
 
 def test_unknown_schedulers_and_numbers_of_machines():

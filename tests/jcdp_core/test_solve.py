@@ -1,5 +1,7 @@
 """`solve` and the constraints of a problem: names, ranges, messages."""
 
+from dataclasses import replace
+
 import pytest
 from jcdp_strategies import CHAIN_A
 
@@ -84,6 +86,14 @@ def test_solutions_carry_what_was_asked_and_how_long_it_took():
     assert solution.machines == 3
     assert solution.seconds > 0
     assert solution.nodes is None
+
+
+def test_makespan_and_proof_follow_from_schedule_and_bound():
+    solution = solve(CHAIN_A, machines=2)
+    assert not solution.optimal
+    assert replace(solution, lower_bound=solution.makespan).optimal
+    other = replace(solution, schedule=solve(CHAIN_A).schedule, makespan=1, optimal=True)
+    assert (other.makespan, other.optimal) == (50977476, False)
 
 
 def test_text_says_what_is_not_proved():
