@@ -117,7 +117,11 @@ def random_instance(rng, longest, *, ties):
     modes = [(True, True)] * q
     if rng.random() < 0.3:
         modes = [rng.choice([(True, True), (True, False), (False, True)]) for _ in range(q)]
-    limited = rng.random() < 0.4
+    memory_limit = rng.randint(1, max(edges) + 2) if rng.random() < 0.4 else None
+    shared = memory_limit is not None and rng.random() < 0.5
+    machines = rng.randint(1, q + 1)
+    if shared and rng.random() < 0.5:  # more machines than links are of use for their memory
+        machines = rng.randint(1, max(2, min(12, sum(edges) // memory_limit + q)))
     return Instance(
         sizes=tuple(rng.randint(1, largest_size) for _ in range(q + 1)),
         edges=edges,
@@ -125,8 +129,8 @@ def random_instance(rng, longest, *, ties):
         adjoint_costs=adjoint_costs,
         tangent=tuple(tangent for tangent, _ in modes),
         adjoint=tuple(adjoint for _, adjoint in modes),
-        machines=rng.randint(1, q + 1),
+        machines=machines,
         matrix_free=rng.random() < 0.75,
-        memory_limit=rng.randint(1, max(edges) + 2) if limited else None,
-        shared_memory=limited and rng.random() < 0.5,
+        memory_limit=memory_limit,
+        shared_memory=shared,
     )

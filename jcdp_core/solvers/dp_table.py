@@ -13,11 +13,15 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from jcdp_core.errors import SolverError
 from jcdp_core.solvers.problem import Problem
 
 __all__ = ["Table"]
 
 Numbers: TypeAlias = np.ndarray[Any, Any]
+
+_MOST_CELLS = 1 << 27
+"""Cells of the largest table that is built: 2 GB, as each is stored twice."""
 
 
 class Table:
@@ -32,10 +36,16 @@ class Table:
     problem : Problem
         A feasible problem.
 
+    Raises
+    ------
+    SolverError
+        If the table would take more than 2 GB: machines are very many, each of use for its memory.
+
     Notes
     -----
     O(q³ m log m) array-element operations and O(q² m) numbers for q links and m machines; q³/6 splits are
-    looked at.
+    looked at. Machines beyond q count only with shared memory, up to as many as hold the tapes of all links
+    at once.
 
     References
     ----------
@@ -54,6 +64,14 @@ class Table:
         chain = problem.chain
         self.length = q = len(chain)
         self.machines = _useful_machines(problem)
+        # Rows beyond the last number of machines stay zero: they only pad the merge to a power of two.
+        rows = 1 + max(self.machines, _power_of_two(self.machines - 1))
+        if rows * q * q > _MOST_CELLS:
+            raise SolverError(
+                f"the table of the dynamic program for {q} links and {self.machines} machines of use would "
+                f"take {16 * rows * q * q >> 30} GB; give fewer machines, or a larger memory_limit if they "
+                "share memory"
+            )
         # Infeasible values are one more than any feasible one; adding two of them and a step must not
         # overflow.
         self.rows = slice(1 if problem.machines == 1 else 0, self.machines + 1)
@@ -63,8 +81,6 @@ class Table:
         self.tangent_costs = np.array(chain.tangent_costs, self.dtype)
         self.adjoint_costs = np.array(chain.adjoint_costs, self.dtype)
         self.tangent_allowed = np.array([link.tangent for link in chain.links])
-        # Rows beyond the last number of machines stay zero: they only pad the merge to a power of two.
-        rows = 1 + max(self.machines, _power_of_two(self.machines - 1))
         # starts[t, i, p] is the sub-chain of p links that starts at link i; ends[t, j, q-p] the one that ends
         # at j.
         self.starts = np.zeros((rows, q, q + 1), self.dtype)
@@ -175,10 +191,14 @@ class Table:
 
 
 def _useful_machines(problem: Problem) -> int:
-    """Return the number of rows that differ: more than q machines are of use only if they bring memory."""
-    useful = len(problem.chain)
-    if problem.shared_memory and problem.memory_limit is not None:
-        useful = max(useful, -(-max(problem.chain.edges) // problem.memory_limit))
+    """Return the number of rows that differ: more than q machines are of use only if they bring memory.
+
+    With as many machines as all links need for their tapes at once, each factor of each product can have as
+    many as it can use.
+    """
+    useful, limit = len(problem.chain), problem.memory_limit
+    if problem.shared_memory and limit is not None:
+        useful = sum(-(-link.edges // limit) if link.adjoint else 1 for link in problem.chain.links)
     return min(problem.machines or 0, useful)
 
 

@@ -3,6 +3,7 @@
 from dataclasses import replace
 from operator import attrgetter, itemgetter
 
+from jcdp_core.errors import SolverError
 from jcdp_core.solvers.deadline import Deadline, OutOfTimeError
 from jcdp_core.solvers.dynamic_programming import solve_dynamic_programming
 from jcdp_core.solvers.labels import LabelTable, label_table
@@ -75,7 +76,7 @@ def search_sequences(problem: Problem, method: str, node_limit: int | None = Non
     Returns
     -------
     Solution
-        Never worse than that of the dynamic program.
+        Never worse than that of the dynamic program, unless the dynamic program is too large to run.
 
     Raises
     ------
@@ -111,11 +112,15 @@ def search_sequences(problem: Problem, method: str, node_limit: int | None = Non
         nodes=search.nodes,
         machines=problem.machines,
     )
-    return found if found.optimal else _better(found, solve_dynamic_programming(problem))
+    return found if found.optimal else _better(found, problem)
 
 
-def _better(found: Solution, program: Solution) -> Solution:
-    """Return the shorter solution, named as the first one, with what both have proved."""
+def _better(found: Solution, problem: Problem) -> Solution:
+    """Return the solution, or that of the dynamic program if it is shorter, with what both have proved."""
+    try:
+        program = solve_dynamic_programming(problem)
+    except SolverError:  # its table would be too large
+        return found
     best = min(found, program, key=attrgetter("makespan"))
     bound = max(found.lower_bound, program.lower_bound)
     return replace(best, lower_bound=bound, method=found.method, nodes=found.nodes)

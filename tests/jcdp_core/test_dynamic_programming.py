@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from jcdp_strategies import CHAIN_A, chains, deterministic
 
@@ -116,6 +116,26 @@ def test_equals_the_literal_recurrences(problem):
     check(problem, solution)
 
 
+@st.composite
+def problems_with_wide_steps(draw):
+    """Draw a problem in which several steps at a time use the memory of many machines."""
+    return Problem(
+        draw(chains(max_length=4, max_size=5, own_costs=draw(st.booleans()), modes=draw(st.booleans()))),
+        machines=draw(st.integers(2, 24)),
+        matrix_free=draw(st.booleans()),
+        memory_limit=draw(st.integers(2, 20)),
+        shared_memory=True,
+    )
+
+
+@settings(deterministic, max_examples=400)
+@example(Problem(JacobianChain.from_sizes([3, 1, 3], [16, 12]), 4, memory_limit=8, shared_memory=True))
+@example(Problem(JacobianChain.from_sizes([3, 1, 3], [16, 12]), 3, memory_limit=8, shared_memory=True))
+@given(problems_with_wide_steps())
+def test_equals_the_literal_recurrences_where_machines_bring_memory(problem):
+    test_equals_the_literal_recurrences.hypothesis.inner_test(problem)
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_equals_the_literal_recurrences_on_longer_chains(seed):
     rng = np.random.default_rng(seed)
@@ -211,6 +231,21 @@ def test_more_machines_than_links_are_of_use_only_for_their_memory():
         modes = {step.mode for step in solution.sequence.operations}
         assert (Mode.ADJOINT in modes) == (machines >= 6)
     assert solve(chain, machines=10**9).makespan == solve(chain, machines=2).makespan
+
+
+def test_two_wide_adjoints_run_side_by_side():
+    solution = solve(
+        JacobianChain.from_sizes([3, 1, 3], [16, 12]), machines=3, memory_limit=8, shared_memory=True
+    )
+    assert solution.makespan == 25
+
+
+def test_tables_that_are_too_large_are_refused():
+    chain = JacobianChain.from_sizes([4] * 41, [20000] * 40)
+    # Without shared memory further machines are of no use.
+    assert solve(chain, machines=10**5, memory_limit=1).schedule.machines == 10**5
+    with pytest.raises(SolverError, match=r"40 links and 100000 machines of use would take 3 GB; give fewer"):
+        solve(chain, machines=10**5, memory_limit=1, shared_memory=True)
 
 
 def test_memory_limit_counts_all_links_of_one_elimination():

@@ -13,12 +13,14 @@ from jcdp_core import (
     InfeasibleError,
     JacobianChain,
     Problem,
+    SolverError,
     check_schedule,
     check_sequence,
     solve,
 )
-from jcdp_core.solvers import dual_bounds, exact, reversed_search
+from jcdp_core.solvers import dp_table, dual_bounds, exact, reversed_search
 from jcdp_core.solvers.deadline import OutOfTimeError
+from jcdp_core.solvers.dynamic_programming import solve_dynamic_programming
 from jcdp_core.solvers.exact import solve_exact
 from jcdp_core.solvers.heuristic import solve_heuristic
 from jcdp_core.solvers.labels import label_table
@@ -76,6 +78,14 @@ def check_against_exhaustive_search(instance):
     assert (solution.makespan, solution.lower_bound, solution.optimal) == (best, best, True), instance
     assert solution.schedule.makespan == best
     certify(problem, solution.sequence, solution.schedule)
+    program = solve(
+        problem.chain,
+        machines=problem.machines,
+        matrix_free=problem.matrix_free,
+        memory_limit=problem.memory_limit,
+        shared_memory=problem.shared_memory,
+    )
+    assert program.lower_bound <= best <= program.makespan
     for limit in (0, 3):
         quick = solve_heuristic(problem, node_limit=limit)
         assert quick.lower_bound <= best <= quick.makespan == quick.schedule.makespan
@@ -307,6 +317,19 @@ def test_few_labels_are_better_than_none():
     chain = random_chain(random.Random(1), 60)
     problem = Problem(chain, 4, time_limit=1)
     assert solve_exact(problem).makespan < 0.96 * solve(chain, machines=4).makespan
+
+
+def test_the_search_does_without_a_dynamic_program_that_is_too_large():
+    chain = JacobianChain.from_sizes([4, 9, 7, 5, 8, 6, 9, 4, 7], [200, 300, 400, 350, 250, 150, 450, 320])
+    problem = Problem(chain, 5000, memory_limit=1, shared_memory=True)
+    expected = solve_heuristic(problem, node_limit=0)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(dp_table, "_MOST_CELLS", 1000)
+        with pytest.raises(SolverError, match=r"8 links and 2420 machines of use"):
+            solve_dynamic_programming(problem)
+        solution = solve_heuristic(problem, node_limit=0)
+    assert solution.makespan >= expected.makespan
+    certify(problem, solution.sequence, solution.schedule)
 
 
 def test_the_time_may_end_while_bounds_are_tabulated(monkeypatch):
