@@ -2,7 +2,7 @@
 
 Run: python -m benchmarks.planner_bars
 Each time is the best of several runs; the solution is proved by its certificates before it is timed. The exit
-status is 1 if a bar is missed by more than a factor of two, which a busy machine does not explain.
+status is 1 if a bar is missed. Bars are for a quiet machine.
 """
 
 import sys
@@ -18,9 +18,9 @@ BARS = [
     (8, 2, None, 50),
     (8, 8, None, 50),
     (40, 2, 2, 20),
-    (50, 8, 15, 10),
-    (200, 16, 400, 3),
-    (1000, 1, 500, 2),
+    (50, 8, 7.3, 10),
+    (200, 16, 190, 3),
+    (1000, 1, 250, 2),
 ]
 
 
@@ -48,8 +48,11 @@ def main():
     missed = False
     for length, machines, bar, runs in BARS:
         milliseconds = 1000 * seconds(random_chain(length), machines, runs)
-        missed |= bar is not None and milliseconds > 2 * bar
-        print(f"{length:6} {machines:8} {milliseconds:9.2f} {bar or '':>6}")
+        late = bar is not None and milliseconds > bar
+        missed |= late
+        print(
+            f"{length:6} {machines:8} {milliseconds:9.2f} {bar or '':>6} {'missed' if late else ''}".rstrip()
+        )
     return int(missed)
 
 

@@ -2,8 +2,8 @@
 
 Run: python -m benchmarks.solver_bars [CHAINS]
 CHAINS (default 1000) published chains of length 8; a fifth, a tenth and a fiftieth as many fresh ones of
-length 10, 12 and 16. All limits are 10 s a solve. The exit status is 1 if a proof or a quality is missed, or
-a time by more than a factor of two, which a busy machine does not explain.
+length 10, 12 and 16. All limits are 10 s a solve. Each figure is printed beside its bar; the exit status is 1
+if one is missed. Times are for a quiet machine.
 """
 
 import statistics
@@ -19,11 +19,14 @@ TIME_LIMIT = 10.0
 
 # links, machines, share of CHAINS, least share proved, bars for median and mean and longest (ms)
 EXACT = [
-    (8, range(2, 9), 1, 1, 0.6, 10, 3000),
-    (10, range(2, 7), 5, 1, None, None, 10000),
-    (12, range(2, 7), 10, 0.995, None, None, None),
-    (16, range(2, 7), 50, 0.97, None, None, None),
+    (8, range(2, 9), 1, 1, 0.3, 6, 1300),
+    (10, range(2, 7), 5, 1, None, None, 3300),
+    (12, range(2, 7), 10, 0.998, 6, None, None),
+    (16, range(2, 7), 50, 0.98, None, None, None),
 ]
+
+# of the heuristic at length 8, by machines: bars for 1 - average C, the share that is not optimal, mean (ms)
+HEURISTIC = {2: (0, 0.001, 0.9), 3: (0.0001, 0.008, 0.9), 4: (0.0002, 0.01, 0.9)}
 
 
 def chains(q, amount):
@@ -34,13 +37,13 @@ def chains(q, amount):
     return list(ChainGenerator(config))
 
 
-def missed(text, value, bar, slack=1):
+def missed(text, value, bar):
     """Print one figure beside its bar; tell whether it is missed."""
     if bar is None:
         print(f"    {text:<28}{value:>10.4g}")
         return False
-    print(f"    {text:<28}{value:>10.4g}   bar {bar:g}")
-    return value > bar * slack
+    print(f"    {text:<28}{value:>10.4g}   bar {bar:<8g}{'missed' if value > bar else ''}".rstrip())
+    return value > bar
 
 
 def exact(q, machines, amount, bars):
@@ -57,9 +60,9 @@ def exact(q, machines, amount, bars):
     print(f"exact, q = {q}, m = {machines[0]} … {machines[-1]}, {amount} chains each")
     misses = [
         missed("not proved (share)", 1 - statistics.fmean(proofs), round(1 - least_proved, 6)),
-        missed("median (ms)", statistics.median(times), median, 2),
-        missed("mean (ms)", statistics.fmean(times), mean, 2),
-        missed("longest (ms)", max(times), longest, 2),
+        missed("median (ms)", statistics.median(times), median),
+        missed("mean (ms)", statistics.fmean(times), mean),
+        missed("longest (ms)", max(times), longest),
     ]
     return solutions, any(misses)
 
@@ -67,7 +70,7 @@ def exact(q, machines, amount, bars):
 def heuristic(optima):
     """Compare the heuristic with the optima of length 8; return whether a bar is missed."""
     misses = []
-    for machines in (2, 3, 4):
+    for machines, (loss, share, mean) in HEURISTIC.items():
         ratios, times, worse = [], [], 0
         for best in optima[machines]:
             begin = perf_counter()
@@ -77,10 +80,10 @@ def heuristic(optima):
             worse += found.makespan > solve(best.chain, machines=machines).makespan
         print(f"heuristic, q = 8, m = {machines}, {len(ratios)} chains")
         misses += [
-            missed("1 - average C", 1 - statistics.fmean(ratios), 0.001),
-            missed("not optimal (share)", statistics.fmean(ratio < 1 for ratio in ratios), 0.04),
+            missed("1 - average C", 1 - statistics.fmean(ratios), loss),
+            missed("not optimal (share)", statistics.fmean(ratio < 1 for ratio in ratios), share),
             missed("worse than the DP (chains)", worse, 0),
-            missed("mean (ms)", statistics.fmean(times), 2, 2),
+            missed("mean (ms)", statistics.fmean(times), mean),
         ]
     return any(misses)
 
