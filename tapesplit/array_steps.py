@@ -7,7 +7,9 @@ from typing import Any
 import numpy as np
 
 from tapesplit.directions import Batch, Diagonal, Rows, accumulate
+from tapesplit.errors import RuleError
 from tapesplit.leaves import batch_shape
+from tapesplit.names import display_name
 from tapesplit.preaccumulation import Member, Term, preaccumulate
 from tapesplit.rules import Bulk, IndexMap, Rule, local_matrix, loop_adjoint, loop_tangent
 from tapesplit.rules.axes import fold, real_like
@@ -103,7 +105,7 @@ class BulkStep:
         if matrix is not None:
             return _scaled_rows(T, matrix.T)  # type: ignore[arg-type]
         T = T.dense()
-        rows = _called(self.rule.tangents.get(argnum), T.rows, entry)
+        rows = _called(self.rule.tangents.get(argnum), T.rows, entry, argnum, "tangent")
         if rows is NotImplemented:
             rows = loop_tangent(T.rows, entry, argnum)
         return Rows(T.start, real_like(rows, entry.value))
@@ -135,7 +137,7 @@ class BulkStep:
             scaled = _scaled_rows(A, matrix)  # type: ignore[arg-type]
             return replace(scaled, rows=real_like(scaled.rows, entry.args[argnum]))
         A = A.dense()
-        rows = _called(self.rule.adjoints.get(argnum), A.rows, entry)
+        rows = _called(self.rule.adjoints.get(argnum), A.rows, entry, argnum, "adjoint")
         return None if rows is NotImplemented else Rows(A.start, real_like(rows, entry.args[argnum]))
 
 
@@ -147,9 +149,23 @@ def bulk_step(entry: int, rule: Rule | None) -> BulkStep:
     return BulkStep(entry, rule if isinstance(rule, Bulk) else Bulk())
 
 
-def _called(function: Any, rows: np.ndarray, entry: TapeEntry) -> Any:
+def _called(function: Any, rows: np.ndarray, entry: TapeEntry, argnum: int, mode: str) -> Any:
     """Call a vector rule; NotImplemented if there is none, or none for this form of the arguments."""
-    return NotImplemented if function is None else function(rows, entry.value, *entry.args, **entry.kwargs)
+    if function is None:
+        return NotImplemented
+    found = function(rows, entry.value, *entry.args, **entry.kwargs)
+    if found is NotImplemented:
+        return found
+    target = entry.value if mode == "tangent" else entry.args[argnum]
+    expected = rows.shape[:1] + (target.shape if hasattr(target, "shape") else batch_shape(target))
+    if getattr(found, "shape", None) != expected:
+        returned = f"its shape is {found.shape}" if isinstance(found, np.ndarray) else f"it is {found!r:.60}"
+        raise RuleError(
+            f"the {mode} rule of {display_name(entry.primitive)} by argument {argnum} is wrong: "
+            f"for {len(rows)} directions {returned} instead of {expected}; correct the function that "
+            "tapesplit.defvector was given"
+        )
+    return found
 
 
 def _scaled_rows(batch: Diagonal, matrix: np.ndarray) -> Rows:

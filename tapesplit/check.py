@@ -10,12 +10,13 @@ from autograd.extend import SparseObject
 from tapesplit.array_sweep import compile_array_sweep
 from tapesplit.chunks import Chunk
 from tapesplit.directions import Batch, Diagonal, Rows
+from tapesplit.errors import RuleError
 from tapesplit.facts import facts_of
 from tapesplit.jacobian import parallel_jacobian
 from tapesplit.leaves import batch_shape, element_count, flatten, unflatten
 from tapesplit.lowering import compile_scalar_sweep
 from tapesplit.rules import Bulk, Elementwise, Movement, find_rule, loop_adjoint, loop_tangent
-from tapesplit.rules.registry import undefined
+from tapesplit.rules.registry import is_elementwise_call, undefined
 from tapesplit.structure import structure_of
 from tapesplit.tape import Tape, TapeEntry
 
@@ -80,6 +81,7 @@ def _check_calls(
     value = primitive(*args, **kwargs)
     for argnums in dict.fromkeys([*((i,) for i in active), tuple(active)]):
         call = _Call.of(TapeEntry(primitive, argnums, (), args, kwargs, value))
+        call.check_partials()
         for tangents, adjoints in call.directions():
             call.check(tangents, adjoints, autograd_is_right=autograd_is_right)
         call.check_scalar_sweep()
@@ -202,15 +204,35 @@ class _Call(NamedTuple):
             ]
             yield tangents, _identity(self.entry.value, 0)
 
+    def check_partials(self) -> None:
+        """Check that the partial derivatives of an elementwise primitive broadcast to the result."""
+        primitive, argnums, _, args, kwargs, value = self.entry
+        rule = find_rule(primitive)  # type: ignore[arg-type]
+        if not is_elementwise_call(rule, argnums, kwargs):
+            return
+        for partial in (rule.partials[i] for i in argnums):  # type: ignore[union-attr]
+            found = partial(value, *args, **kwargs) if callable(partial) else 0
+            try:
+                np.broadcast_to(found, np.shape(value))
+            except ValueError as error:
+                raise AssertionError(
+                    f"a partial derivative of {self.label} has shape {np.shape(found)}, which does not "
+                    f"broadcast to that of the result, {np.shape(value)}"
+                ) from error
+
     def check(self, tangents: Sequence[Batch], adjoints: Batch, *, autograd_is_right: bool) -> None:
         """Compare one batch in both modes."""
         (step,) = compile_array_sweep(self.tape, structure_of(self.tape), self.chunk).steps
         back: dict[int, Any] = {}
-        step.adjoint(self.tape, adjoints, back)
+        try:
+            step.adjoint(self.tape, adjoints, back)
+            forward = step.tangent(self.tape, dict(enumerate(tangents)))
+        except RuleError as error:
+            raise AssertionError(f"{error}; found by the call {self.label}") from error
         count, shape = max(map(_stop, tangents)), batch_shape(self.entry.value)
         T = [_dense(t, count, batch_shape(x)) for t, x in zip(tangents, self.inputs, strict=True)]
         A = _dense(adjoints, _stop(adjoints), shape)
-        pushed = _dense(step.tangent(self.tape, dict(enumerate(tangents))), count, shape)
+        pushed = _dense(forward, count, shape)
         pulled = [_dense(back.get(i), len(A), batch_shape(x)) for i, x in enumerate(self.inputs)]
         try:
             expected = (self._looped_tangent(T), self._looped_adjoints(A)) if autograd_is_right else None

@@ -1,5 +1,6 @@
 """The registry: what is registered when, what users register, what counts as an edge, how checks fail."""
 
+import re
 import subprocess
 import sys
 
@@ -159,6 +160,39 @@ def test_check_names_what_is_wrong(cube, kind):
         message = r"its shape is \(\d+,\) instead of"
     with pytest.raises(AssertionError, match=message):
         check_vector_rule(cube, np.full(3, 2.0))
+
+
+@pytest.mark.parametrize("mode", ["tangent", "adjoint"])
+def test_a_rule_that_returns_a_wrong_shape_is_named(cube, mode):
+    defvector(cube, **{f"{mode}s": (lambda D, ans, x: D[0],)})
+    message = (
+        rf"the {mode} rule of cube by argument 0 is wrong: for 2 directions its shape is \(2,\) instead of "
+        r"\(2, 2\)"
+    )
+    with pytest.raises(RuleError, match=message):
+        parallel_jacobian(lambda x: cube(cube(x)), method=mode)(np.array([1.0, 2.0]))
+    message = rf"the {mode} rule of cube by argument 0 .* its shape is .*cube\(<float64 \(2,\)>\)"
+    with pytest.raises(AssertionError, match=message):
+        check_vector_rule(cube, np.array([1.0, 2.0]))
+
+
+def test_a_rule_that_returns_no_array_is_named(cube):
+    defvector(cube, adjoints=[lambda A, ans, x: [1.0, 2.0]])
+    with pytest.raises(RuleError, match=r"adjoint rule of cube .* it is \[1.0, 2.0\] instead of \(2, 2\)"):
+        parallel_jacobian(cube, method="adjoint")(np.array([1.0, 2.0]))
+
+
+@pytest.mark.parametrize("shape", [(3,), (2, 2), (1, 1), (0,)])
+def test_a_partial_derivative_of_a_wrong_shape_is_named(cube, shape):
+    defvector(cube, lambda ans, x: np.ones(shape))
+    message = rf"a partial derivative of cube\(.*\) by argument 0 has shape {re.escape(str(shape))}"
+    with pytest.raises(AssertionError, match=message):
+        check_vector_rule(cube, np.array([1.0, 2.0]))
+
+
+def test_partial_derivatives_may_broadcast(cube):
+    defvector(cube, lambda ans, x: 3 * x[:1] ** 2)
+    check_vector_rule(cube, np.full((2, 2), 3.0))
 
 
 def test_check_of_nothing_is_an_error(cube):
