@@ -13,10 +13,12 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
 from inspect import Parameter, signature
+from numbers import Number
 from typing import Any, Final, TypeAlias
 
 from tapesplit.errors import RuleError
 from tapesplit.leaves import element_count
+from tapesplit.names import display_name, is_primitive
 
 __all__ = [
     "Bulk",
@@ -149,7 +151,7 @@ def movement(*primitives: Primitive) -> None:
 
 def defvector(
     primitive: Primitive,
-    *partials: Partial | int | None,
+    *partials: Partial | float | None,
     tangents: Iterable[VectorFunction | None] = (),
     adjoints: Iterable[VectorFunction | None] = (),
     edges: Callable[..., int] | None = None,
@@ -165,7 +167,8 @@ def defvector(
         A function decorated with ``autograd.extend.primitive``.
     *partials
         For an elementwise primitive: ``partial(ans, *args, **kwargs)`` for each argument, broadcasting to the
-        shape of ``ans``. None for an argument without influence.
+        shape of ``ans``; or a number, if the derivative is the same everywhere. None for an argument without
+        influence.
     tangents
         ``tangent(T, ans, *args, **kwargs)`` for each argument: ``(k, *arg.shape)`` to ``(k, *ans.shape)``.
     adjoints
@@ -176,7 +179,8 @@ def defvector(
     Raises
     ------
     TypeError
-        If neither or both kinds of rule are given.
+        If neither or both kinds of rule are given, or something that can be no rule, or if the function is no
+        primitive of autograd's.
 
     Notes
     -----
@@ -197,15 +201,50 @@ def defvector(
     array([[ 3.,  0.],
            [ 0., 12.]])
     """
-    tangent_map = {i: f for i, f in enumerate(tangents) if f is not None}
-    adjoint_map = {i: f for i, f in enumerate(adjoints) if f is not None}
+    if not is_primitive(primitive):
+        raise TypeError(
+            f"defvector needs an autograd primitive, but got {primitive!r:.60}, whose rule would never be "
+            "used; decorate it with autograd.extend.primitive, or give the function of autograd.numpy"
+        )
+    name = display_name(primitive)
+    tangent_map = _numbered(tangents, f"defvector({name}, tangents=…)")
+    adjoint_map = _numbered(adjoints, f"defvector({name}, adjoints=…)")
     if bool(partials) == bool(tangent_map or adjoint_map):
         raise TypeError(
-            f"defvector({getattr(primitive, '__name__', primitive)}, …) needs either partial derivatives (an "
-            "elementwise primitive) or tangents= and adjoints= (any other); got "
-            + ("both" if partials else "neither")
+            f"defvector({name}, …) needs either partial derivatives (an elementwise primitive) or tangents= "
+            "and adjoints= (any other); got " + ("both" if partials else "neither")
         )
-    _rules[primitive] = Elementwise(partials) if partials else Bulk(tangent_map, adjoint_map, edges)
+    for partial in partials:
+        if not (partial is None or callable(partial) or isinstance(partial, Number)):
+            raise TypeError(
+                f"defvector({name}, …) takes a function, a number or None for each argument, but got "
+                f"{partial!r:.60}; write lambda ans, *args: …"
+            )
+    if edges is not None and not callable(edges):
+        raise TypeError(
+            f"defvector({name}, edges=…) needs a function, but got {edges!r:.60}; write "
+            "lambda ans, args, argnums, kwargs: …"
+        )
+    # Numbers of other types behave as integers do.
+    rule = Elementwise(partials) if partials else Bulk(tangent_map, adjoint_map, edges)  # type: ignore[arg-type]
+    _rules[primitive] = rule
+
+
+def _numbered(functions: Iterable[VectorFunction | None], what: str) -> dict[int, VectorFunction]:
+    """Return the functions that are not None by the argument that they belong to."""
+    if callable(functions) or not isinstance(functions, Iterable):
+        raise TypeError(
+            f"{what} needs a sequence with a function or None for each argument, but got {functions!r:.60}; "
+            "write [f] for one argument"
+        )
+    numbered = {i: f for i, f in enumerate(functions) if f is not None}
+    for argnum, function in numbered.items():
+        if not callable(function):
+            raise TypeError(
+                f"{what} needs a function or None for each argument, but got {function!r:.60} for argument "
+                f"{argnum}"
+            )
+    return numbered
 
 
 def count_edges(

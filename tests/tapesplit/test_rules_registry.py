@@ -259,6 +259,48 @@ def test_defvector_needs_exactly_one_kind_of_rule(cube):
         defvector(cube, 1, tangents=[lambda T, ans, x: T])
 
 
+@pytest.mark.parametrize(
+    ("partials", "options", "message"),
+    [
+        (
+            (),
+            {"tangents": len},
+            r"defvector\(cube, tangents=…\) needs a sequence .* got <built-in function len>",
+        ),
+        ((), {"adjoints": len}, r"adjoints=…\) needs a sequence .*; write \[f\] for one argument"),
+        ((), {"adjoints": 3}, r"adjoints=…\) needs a sequence .* got 3; write"),
+        ((), {"tangents": [None, 3]}, r"tangents=…\) needs a function or None .* got 3 for argument 1"),
+        (("x",), {}, r"takes a function, a number or None for each argument, but got 'x'"),
+        (([len],), {}, r"a number or None for each argument, but got \[<built-in function len>\]"),
+        ((), {"tangents": [len], "edges": 5}, r"edges=…\) needs a function, but got 5"),
+    ],
+)
+def test_defvector_refuses_what_can_be_no_rule(cube, partials, options, message):
+    with pytest.raises(TypeError, match=message):
+        defvector(cube, *partials, **options)
+    assert find_rule(cube) is None
+
+
+@pytest.mark.parametrize("function", [np.sin, lambda x: x, 3, "sin"])
+def test_defvector_refuses_what_is_no_primitive(function):
+    with pytest.raises(TypeError, match=r"needs an autograd primitive, .* decorate it with autograd.extend"):
+        defvector(function, 1)
+
+
+@pytest.mark.parametrize("factor", [0, 1, -1, 2, 2.5, np.float32(0.5), np.int64(3)])
+def test_partial_derivatives_may_be_numbers(factor):
+    @primitive
+    def scaled(x, y):
+        return factor * x + y
+
+    defvjp(scaled, lambda ans, x, y: lambda g: factor * g, lambda ans, x, y: lambda g: g)
+    defvector(scaled, factor, 1)
+    x = np.array([0.3, 0.5])
+    check_vector_rule(scaled, x, x + 1.0)
+    check_jacobian(lambda x: scaled(anp.sin(scaled(x, x)), x) * x[0], x)
+    check_jacobian(lambda x: anp.array([scaled(x[0], x[1]) * x[1], scaled(x[1], 2.0)]), x)
+
+
 def test_argument_without_derivative():
     order, x = np.array([1.5]), np.array([0.5])
     with pytest.raises(RuleError, match="no derivative for this argument"):
