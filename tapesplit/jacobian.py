@@ -3,14 +3,46 @@
 import functools
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
-from typing import Any
+from typing import Any, overload
 
 from tapesplit.execute import Callback
 from tapesplit.jacobian_function import JacobianFunction, Options
 from tapesplit.progress import both, progress_bar
-from tapesplit.validation import check_helpers, check_options
+from tapesplit.validation import check_helpers, check_options, checked_argnum
 
 __all__ = ["JacobianFunction", "parallel_jacobian"]
+
+
+@overload
+def parallel_jacobian(
+    fun: Callable[..., Any],
+    argnum: int | Sequence[int] = ...,
+    *,
+    has_aux: bool = ...,
+    machines: int | None = ...,
+    method: str = ...,
+    cost: str = ...,
+    memory_limit: int | None = ...,
+    executor: Executor | None = ...,
+    callback: Callback | None = ...,
+    progress: bool = ...,
+) -> JacobianFunction: ...
+
+
+@overload
+def parallel_jacobian(
+    fun: None = None,
+    argnum: int | Sequence[int] = ...,
+    *,
+    has_aux: bool = ...,
+    machines: int | None = ...,
+    method: str = ...,
+    cost: str = ...,
+    memory_limit: int | None = ...,
+    executor: Executor | None = ...,
+    callback: Callback | None = ...,
+    progress: bool = ...,
+) -> Callable[[Callable[..., Any]], JacobianFunction]: ...
 
 
 def parallel_jacobian(
@@ -25,7 +57,7 @@ def parallel_jacobian(
     executor: Executor | None = None,
     callback: Callback | None = None,
     progress: bool = False,
-) -> Any:
+) -> JacobianFunction | Callable[[Callable[..., Any]], JacobianFunction]:
     """Return a function that computes the Jacobian of ``fun``: a drop-in for ``autograd.jacobian``.
 
     Each call records the function once, cuts the tape where its interface is narrow, plans the cheapest way
@@ -105,11 +137,19 @@ def parallel_jacobian(
     array([[0., 2.],
            [0., 1.]])
     """
-    check_options(argnum, machines, method, cost, memory_limit)
+    kept_argnum = checked_argnum(argnum)
+    check_options(
+        machines=machines,
+        method=method,
+        cost=cost,
+        memory_limit=memory_limit,
+        has_aux=has_aux,
+        progress=progress,
+    )
     check_helpers(executor, callback)
     if progress:
         callback = both(callback, progress_bar()) if callback else progress_bar()
-    options = Options(argnum, has_aux, machines, method, cost, memory_limit, executor, callback)
+    options = Options(kept_argnum, has_aux, machines, method, cost, memory_limit, executor, callback)
     if fun is None:
         return functools.partial(_jacobian_function, options=options)
     return _jacobian_function(fun, options)
@@ -117,6 +157,12 @@ def parallel_jacobian(
 
 def _jacobian_function(fun: Callable[..., Any], options: Options) -> JacobianFunction:
     """Check and wrap a function."""
+    if isinstance(fun, (classmethod, staticmethod)):
+        kind = type(fun).__name__
+        raise TypeError(
+            f"parallel_jacobian needs a function, but got a {kind}; put @{kind} outside, in the line above "
+            "@parallel_jacobian" + ("(argnum=1): cls is position 0" if kind == "classmethod" else "")
+        )
     if not callable(fun):
         raise TypeError(
             f"parallel_jacobian needs a function, but got {fun!r}; write parallel_jacobian(f)(x), with the "

@@ -1,6 +1,7 @@
 """Checks of options, arguments and values, whose messages say what to do instead."""
 
 from collections.abc import Sequence
+from dataclasses import fields
 from typing import Any, Final
 
 import numpy as np
@@ -9,7 +10,7 @@ from tapesplit.errors import InputTypeError, OutputTypeError
 from tapesplit.execute import Callback
 from tapesplit.tape import Tape
 
-__all__ = ["check_helpers", "check_input", "check_options", "check_output", "positions"]
+__all__ = ["check_helpers", "check_input", "check_options", "check_output", "checked_argnum", "positions"]
 
 _METHODS: Final = ("auto", "dp", "heuristic", "exact", "tangent", "adjoint")
 _COSTS: Final = ("runtime", "fma")
@@ -20,25 +21,33 @@ def positions(argnum: int | Sequence[int]) -> tuple[int, ...]:
     return tuple(argnum) if isinstance(argnum, Sequence) else (argnum,)
 
 
+def checked_argnum(argnum: Any) -> int | tuple[int, ...]:
+    """Check argnum and return it in a form that nobody can change later."""
+    given = argnum.tolist() if isinstance(argnum, np.ndarray) else argnum
+    several = isinstance(given, Sequence) and not isinstance(given, (str, bytes))
+    numbers = tuple(given) if several else (given,)
+    if not all(isinstance(i, (int, np.integer)) and not isinstance(i, bool) for i in numbers):
+        raise TypeError(f"argnum must be an integer or a sequence of integers, but got {argnum!r}")
+    if not numbers:
+        raise ValueError("argnum is empty; name at least one argument to differentiate by")
+    return tuple(map(int, numbers)) if several else int(given)
+
+
 def check_options(
-    argnum: int | Sequence[int], machines: int | None, method: str, cost: str, memory_limit: int | None
+    *, machines: Any, method: Any, cost: Any, memory_limit: Any, has_aux: Any, progress: Any
 ) -> None:
     """Check everything that can be checked before a call."""
-    if isinstance(argnum, (bool, str)) or not all(
-        isinstance(i, (int, np.integer)) for i in positions(argnum)
-    ):
-        raise TypeError(f"argnum must be an integer or a sequence of integers, but got {argnum!r}")
-    if isinstance(argnum, Sequence) and not argnum:
-        raise ValueError("argnum is empty; name at least one argument to differentiate by")
-    if method not in _METHODS:
-        raise ValueError(f"method must be one of {', '.join(map(repr, _METHODS))}, but got {method!r}")
-    if cost not in _COSTS:
-        raise ValueError(f"cost must be one of {', '.join(map(repr, _COSTS))}, but got {cost!r}")
+    for name, choice, choices in (("method", method, _METHODS), ("cost", cost, _COSTS)):
+        if choice not in choices:
+            raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}, but got {choice!r}")
     for name, limit in (("machines", machines), ("memory_limit", memory_limit)):
         if limit is not None and (
             isinstance(limit, bool) or not isinstance(limit, (int, np.integer)) or limit < 1
         ):
             raise ValueError(f"{name} must be a positive integer or None, but got {limit!r}")
+    for name, flag in (("has_aux", has_aux), ("progress", progress)):
+        if not isinstance(flag, (bool, np.bool_)):
+            raise TypeError(f"{name} must be True or False, but got {flag!r}")
 
 
 def check_helpers(executor: Any, callback: Any) -> None:
@@ -51,6 +60,12 @@ def check_helpers(executor: Any, callback: Any) -> None:
         )
     if callback is not None and not isinstance(callback, Callback):
         raise TypeError(f"callback must be a tapesplit.Callback, but got {type(callback).__name__}")
+    for event in fields(Callback) if callback is not None else ():
+        function = getattr(callback, event.name)
+        if function is not None and not callable(function):
+            raise TypeError(
+                f"{event.name} of a tapesplit.Callback must be a function or None, but got {function!r}"
+            )
 
 
 def check_input(value: Any, position: int) -> None:
@@ -79,7 +94,7 @@ def check_output(tape: Tape) -> None:
     value = tape.value
     if type(value) is np.ndarray and value.dtype.kind == "f":
         return
-    if np.iscomplexobj(value):
+    if not isinstance(value, (tuple, list, dict)) and np.iscomplexobj(value):
         raise OutputTypeError(
             f"{tape.name} returned complex values; return real and imaginary part as real arrays"
         )

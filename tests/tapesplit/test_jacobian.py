@@ -3,7 +3,11 @@
 import functools
 import pickle
 import warnings
+from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
+from inspect import signature
+from types import NoneType
+from typing import Any, get_overloads, get_type_hints
 
 import autograd.numpy as np
 import numpy as onp
@@ -14,7 +18,15 @@ from autograd.scipy.stats import norm, t
 from scipy import optimize
 
 import tapesplit
-from tapesplit import execute, find_separators, fun_and_jac, parallel_jacobian, record
+from tapesplit import (
+    Callback,
+    JacobianFunction,
+    execute,
+    find_separators,
+    fun_and_jac,
+    parallel_jacobian,
+    record,
+)
 from tapesplit.errors import TapesplitError
 from tapesplit.names import find_primitive, primitive_name
 from tapesplit.tracing import tracing_lock
@@ -67,6 +79,37 @@ def test_one_argnum_and_several():
     (single,) = parallel_jacobian(two_arrays, (-1,))(X, Y, scale=2.0)
     onp.testing.assert_allclose(single, want[1], rtol=1e-14)
     assert parallel_jacobian(two_arrays, onp.int64(1))(X, Y).shape == (4, 3, 3)
+
+
+@pytest.mark.parametrize("argnum", [onp.array([1, 0]), onp.array([1, 0], onp.uint8), [onp.int64(1), 0]])
+def test_arrays_of_positions_are_sequences(argnum):
+    found = parallel_jacobian(two_arrays, argnum)(X, Y)
+    for got, position in zip(found, (1, 0), strict=True):
+        onp.testing.assert_array_equal(got, parallel_jacobian(two_arrays, position)(X, Y))
+    assert isinstance(parallel_jacobian(two_arrays, onp.array(1))(X, Y), onp.ndarray)
+
+
+@pytest.mark.parametrize("argnum", [[0], onp.array([0])])
+def test_positions_that_are_changed_later_change_nothing(argnum):
+    jac = parallel_jacobian(two_arrays, argnum)
+    argnum[0] = 1
+    (found,) = jac(X, Y)
+    onp.testing.assert_array_equal(found, parallel_jacobian(two_arrays, 0)(X, Y))
+    assert repr(jac) == "<Jacobian of two_arrays with respect to argument (0,)>"
+
+
+def test_types_of_the_two_ways_to_call():
+    decorating, wrapping = sorted(
+        (get_type_hints(overload) for overload in get_overloads(parallel_jacobian)),
+        key=lambda hints: hints["return"] is JacobianFunction,
+    )
+    assert wrapping.pop("return") is JacobianFunction
+    assert decorating.pop("return") == Callable[[Callable[..., Any]], JacobianFunction]
+    assert decorating.pop("fun") is NoneType
+    assert wrapping.pop("fun") == Callable[..., Any]
+    real = get_type_hints(parallel_jacobian)
+    assert wrapping == decorating == {name: real[name] for name in wrapping}
+    assert set(wrapping) == {*signature(parallel_jacobian).parameters} - {"fun"}
 
 
 def test_argument_that_is_not_used():
@@ -377,7 +420,15 @@ def test_infinite_and_undefined_numbers(method):
         ({"argnum": True}, TypeError, "argnum must be an integer"),
         ({"argnum": None}, TypeError, "argnum must be an integer"),
         ({"argnum": (0, "y")}, TypeError, "argnum must be an integer"),
+        ({"argnum": (0, True)}, TypeError, "argnum must be an integer"),
+        ({"argnum": b"0"}, TypeError, "argnum must be an integer"),
+        ({"argnum": {0, 1}}, TypeError, "argnum must be an integer"),
+        ({"argnum": onp.array([0.0])}, TypeError, "argnum must be an integer"),
+        ({"argnum": onp.array([[0, 1]])}, TypeError, "argnum must be an integer"),
         ({"argnum": ()}, ValueError, "argnum is empty"),
+        ({"argnum": onp.array([], int)}, ValueError, "argnum is empty"),
+        ({"has_aux": 3}, TypeError, "has_aux must be True or False, but got 3"),
+        ({"progress": "yes"}, TypeError, "progress must be True or False, but got 'yes'"),
         ({"method": "forward"}, ValueError, "method must be one of 'auto', 'dp', .* but got 'forward'"),
         ({"cost": "time"}, ValueError, "cost must be one of .* but got 'time'"),
         (
@@ -387,6 +438,8 @@ def test_infinite_and_undefined_numbers(method):
         ),
         ({"executor": ProcessPoolExecutor()}, TypeError, "got ProcessPoolExecutor: tapes cannot leave"),
         ({"callback": print}, TypeError, "callback must be a tapesplit.Callback, but got builtin"),
+        ({"callback": Callback(start=3)}, TypeError, "start of a .*Callback must be a function .* but got 3"),
+        ({"callback": Callback(finish="f")}, TypeError, "finish of a .*Callback must be .* but got 'f'"),
         ({"machines": 0}, ValueError, "machines must be a positive integer or None, but got 0"),
         ({"machines": -1}, ValueError, "machines must be"),
         ({"machines": 1.5}, ValueError, "machines must be"),
@@ -403,6 +456,26 @@ def test_bad_options(options, error, message):
 def test_bad_function_for_a_decorator_with_options():
     with pytest.raises(TypeError, match="needs a function, but got 3"):
         parallel_jacobian(machines=2)(3)
+
+
+def test_class_methods_and_static_methods_are_decorated_outside():
+    def fun(*args):
+        return args[-1] ** 2
+
+    with pytest.raises(TypeError, match=r"got a classmethod; put @classmethod outside, .*\(argnum=1\)"):
+        parallel_jacobian(classmethod(fun))
+    with pytest.raises(
+        TypeError, match=r"got a staticmethod; put @staticmethod outside, .* above @parallel_"
+    ):
+        parallel_jacobian(argnum=1)(staticmethod(fun))
+
+    class Model:
+        of_class = classmethod(parallel_jacobian(fun, argnum=1))
+        static = staticmethod(parallel_jacobian(fun))
+
+    for model in (Model, Model()):
+        for jac in (model.of_class, model.static):
+            onp.testing.assert_array_equal(jac(X), onp.diag(2.0 * X))
 
 
 @pytest.mark.parametrize(
@@ -453,6 +526,7 @@ def test_argnum_twice():
             "returned an array of objects, .* build it with np.array of autograd",
         ),
         (lambda _x: None, "returned NoneType, which has no derivative"),
+        (np.histogram, "returned tuple, which has no derivative; return an array of floats"),
         (lambda _x: "text", "returned str, which has no derivative"),
         (lambda _x: onp.array(["a"]), "returned an array of <U1 values, which has no derivative"),
     ],
