@@ -37,12 +37,17 @@ class Kind:
     write: Callable[[Any], str]
 
 
+def _hint(text: str) -> str:
+    """Return the advice for a value with a comment behind it."""
+    return "; write comments on lines of their own" if "//" in text else ""
+
+
 def _integer(text: str) -> int:
     """Parse one integer."""
     try:
         return int(text)
     except ValueError:
-        raise ValueError(f"{text!r} is not an integer") from None
+        raise ValueError(f"{text!r} is not an integer{_hint(text)}") from None
 
 
 def _real(text: str) -> float:
@@ -50,7 +55,7 @@ def _real(text: str) -> float:
     try:
         return float(text)
     except ValueError:
-        raise ValueError(f"{text!r} is not a number") from None
+        raise ValueError(f"{text!r} is not a number{_hint(text)}") from None
 
 
 def _check_integer(value: int, lowest: int) -> None:
@@ -84,6 +89,8 @@ def count(lowest: int) -> Kind:
 
 def _check_lengths(value: tuple[int, ...]) -> None:
     """Raise unless *value* is a non-empty sequence of positive integers."""
+    if not isinstance(value, (tuple, list)):
+        raise TypeError(f"{value!r} is not a tuple of lengths: give one or more integers, as in (4, 5, 6)")
     if not value:
         raise ValueError("no length given: give one or more positive integers, as in 4,5,6")
     for length in value:
@@ -96,22 +103,27 @@ def _parse_pair(number: Callable[[str], Any]) -> Callable[[str], Any]:
     def parse(text: str) -> tuple[Any, Any]:
         words = text.split()
         if len(words) != 2:
-            raise ValueError(f"{text!r} is not a range: give two numbers, as in 5 50")
+            raise ValueError(f"{text!r} is not a range: give two numbers, as in 5 50{_hint(text)}")
         return number(words[0]), number(words[1])
 
     return parse
 
 
+def _check_pair(value: tuple[Any, Any]) -> None:
+    """Raise TypeError unless *value* has two ends."""
+    if not isinstance(value, (tuple, list)) or len(value) != 2:
+        raise TypeError(f"{value!r} is not a range: give two numbers, as in (5, 50)")
+
+
 def _check_order(value: tuple[Any, Any]) -> None:
-    """Raise ValueError unless the range *value* has two ends in order."""
-    if len(value) != 2:
-        raise ValueError(f"{value!r} is not a range: give two numbers, as in (5, 50)")
+    """Raise ValueError unless the two ends of the range *value* are in order."""
     if value[0] > value[1]:
         raise ValueError(f"the range {value[0]} {value[1]} is reversed: write {value[1]} {value[0]}")
 
 
 def _check_integers(value: tuple[int, int]) -> None:
     """Raise unless *value* is an ordered pair of positive integers."""
+    _check_pair(value)
     for bound in value:
         _check_integer(bound, 1)
     _check_order(value)
@@ -119,6 +131,7 @@ def _check_integers(value: tuple[int, int]) -> None:
 
 def _check_reals(value: tuple[float, float]) -> None:
     """Raise unless *value* is an ordered pair of finite numbers >= 0."""
+    _check_pair(value)
     for bound in value:
         if not (math.isfinite(bound) and bound >= 0):
             raise ValueError(f"{bound} is out of range: give a finite number that is not negative")
@@ -134,7 +147,7 @@ def _check_flag(value: bool) -> None:
 def _flag(text: str) -> bool:
     """Parse 0 or 1."""
     if text not in {"0", "1"}:
-        raise ValueError(f"{text!r} is not a flag: give 0 or 1")
+        raise ValueError(f"{text!r} is not a flag: give 0 or 1{_hint(text)}")
     return text == "1"
 
 

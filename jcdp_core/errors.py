@@ -38,7 +38,7 @@ class InfeasibleError(JcdpError, ValueError):
 
 
 class ConfigError(JcdpError, ValueError):
-    """A configuration file is malformed; the message starts with `file:line:`."""
+    """A setting is malformed; the message names it, after `file:line:` if it was read from a file."""
 
 
 class ResultsError(JcdpError, ValueError):
@@ -46,4 +46,4 @@ class ResultsError(JcdpError, ValueError):
 
 
 class SolverError(JcdpError, ValueError):
-    """A solver or scheduler was asked for something that it does not offer."""
+    """A solver or scheduler was asked for something that it does not offer, or a process of a batch died."""

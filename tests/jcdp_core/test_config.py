@@ -119,6 +119,10 @@ def test_table_lists_every_key_with_its_default():
         ("seed -1", r"seed: -1 is out of range: give an integer from 0"),
         ("seed 18446744073709551616", r"seed: 18446744073709551616 is out of range"),
         ("available_threads 7", r"available_threads: given twice"),
+        ("length 6 // six", r"length: '6 // six' is not an integer; write comments on lines of their own"),
+        ("size_range 5 50 // wide", r"size_range: .* as in 5 50; write comments on lines of their own"),
+        ("density_range 0 //1", r"density_range: '//1' is not a number; write comments on lines of"),
+        ("matrix_free 1 // yes", r"matrix_free: .* give 0 or 1; write comments on lines of their own"),
     ],
 )
 def test_errors_name_file_line_and_key(write, line, message):
@@ -143,6 +147,9 @@ def test_missing_and_binary_files(tmp_path):
         ({"amount": 1.0}, "amount: 1.0 is not an integer"),
         ({"size_range": (9, 8)}, "size_range: the range 9 8 is reversed"),
         ({"size_range": (9,)}, r"size_range: \(9,\) is not a range: give two numbers"),
+        ({"length": 3}, r"length: 3 is not a tuple of lengths: give one or more integers, as in \(4, 5, 6\)"),
+        ({"size_range": 9}, r"size_range: 9 is not a range: give two numbers"),
+        ({"density_range": 0.5}, r"density_range: 0.5 is not a range: give two numbers"),
         ({"density_range": (0, 0.5, 1)}, r"density_range: .* is not a range"),
         ({"matrix_free": 1}, "matrix_free: 1 is not a flag"),
         ({"tangent_factor_range": (0.4, 1.0)}, "tangent_factor_range: .* rounds to a cost of 0 fma"),
