@@ -5,6 +5,7 @@ from itertools import combinations
 
 from jcdp_core.chain import JacobianChain
 from jcdp_core.errors import InvalidScheduleError, InvalidSequenceError
+from jcdp_core.limits import expect
 from jcdp_core.operation import Action, Mode, Operation
 from jcdp_core.schedule import Schedule
 from jcdp_core.sequence import EliminationSequence
@@ -55,6 +56,8 @@ def check_sequence(
         ...
     jcdp_core.errors.InvalidSequenceError: step 2, ELI MUL (0 1 2), needs the Jacobian (1 2), ...
     """
+    expect(chain, JacobianChain, "chain", "give the chain first, then the sequence", InvalidSequenceError)
+    expect(sequence, EliminationSequence, "sequence", "give that of a solution", InvalidSequenceError)
     if pool_sizes is not None and len(pool_sizes) != len(sequence.operations):
         raise InvalidSequenceError(
             f"{len(pool_sizes)} pool sizes for {len(sequence.operations)} steps; give one each"
@@ -128,6 +131,8 @@ def check_schedule(sequence: EliminationSequence, schedule: Schedule, machines: 
         ...
     jcdp_core.errors.InvalidScheduleError: step 2 starts at 20, before step 1, which it needs, finishes at 21
     """
+    expect(sequence, EliminationSequence, "sequence", "give that of a solution", InvalidScheduleError)
+    expect(schedule, Schedule, "schedule", "give the sequence first, then the schedule", InvalidScheduleError)
     machines = schedule.machines if machines is None else machines
     if len(schedule.tasks) != len(sequence.operations):
         raise InvalidScheduleError(

@@ -1,26 +1,26 @@
 """The problem: a chain of elemental Jacobians with their sizes and the costs of their models."""
 
-import operator
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import SupportsIndex
-
-import numpy as np
+from typing import SupportsIndex, overload
 
 from jcdp_core.errors import InvalidChainError
-from jcdp_core.notebook import html_table
+from jcdp_core.limits import expect, positive_integer
+from jcdp_core.notebook import html_table, text_table
 
-__all__ = ["ElementalJacobian", "JacobianChain"]
+__all__ = ["CHAIN_ADVICE", "ElementalJacobian", "JacobianChain"]
+
+CHAIN_ADVICE = "build one by JacobianChain.from_sizes(sizes, edges)"
+"""What functions say that were given something else than a chain."""
+
+_HEAD = ("link", "inputs n", "outputs m", "|E|", "tangent fma", "adjoint fma")
 
 
 def _positive(value: SupportsIndex, what: str) -> int:
     """Return the value as a Python integer, or say what is wrong with it."""
-    try:
-        number = 0 if isinstance(value, (bool, np.bool_)) else operator.index(value)
-    except TypeError:
-        number = 0
-    if number < 1:
+    number = positive_integer(value)
+    if not number:
         raise InvalidChainError(f"{what} is {value!r}, which is not a positive integer; give an int ≥ 1")
     return number
 
@@ -77,7 +77,7 @@ class ElementalJacobian:
 
 @dataclass(frozen=True, slots=True)
 class JacobianChain:
-    """Hold the chain F' = F'_q · … · F'_1 of elemental Jacobians.
+    """Hold the chain F' = F'_q · … · F'_1 of elemental Jacobians: a sequence of links.
 
     Parameters
     ----------
@@ -99,12 +99,18 @@ class JacobianChain:
     >>> chain = JacobianChain((ElementalJacobian(3, 2, 7), ElementalJacobian(2, 5, 11)))
     >>> chain.sizes, chain.edges
     ((3, 2, 5), (7, 11))
+    >>> print(chain)
+    Jacobian chain of 2 links
+    link  inputs n  outputs m  |E|  tangent fma  adjoint fma
+       1         3          2    7            7            7
+       2         2          5   11           11           11
     """
 
     links: tuple[ElementalJacobian, ...]
 
     def __post_init__(self) -> None:
         """Check that neighbors fit."""
+        expect(self.links, Iterable, "links", "give a list of ElementalJacobian", InvalidChainError)
         object.__setattr__(self, "links", tuple(self.links))
         if not self.links:
             raise InvalidChainError("the chain has no links; give at least one ElementalJacobian")
@@ -153,8 +159,7 @@ class JacobianChain:
         >>> len(JacobianChain.from_sizes([3, 2, 5], [7, 11]))
         2
         """
-        elements = [_positive(size, f"sizes[{index}]") for index, size in enumerate(sizes)]
-        counts = [_positive(count, f"edges[{index}]") for index, count in enumerate(edges)]
+        elements, counts = _numbers(sizes, "sizes"), _numbers(edges, "edges")
         if len(elements) != len(counts) + 1:
             raise InvalidChainError(
                 f"{len(elements)} sizes and {len(counts)} edge counts given; a chain of q links needs q edge "
@@ -168,6 +173,22 @@ class JacobianChain:
     def __len__(self) -> int:
         """Return the number of links q."""
         return len(self.links)
+
+    def __iter__(self) -> Iterator[ElementalJacobian]:
+        """Iterate over the links, F_1 first."""
+        return iter(self.links)
+
+    @overload
+    def __getitem__(self, index: SupportsIndex) -> ElementalJacobian: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> "JacobianChain": ...
+
+    def __getitem__(self, index: SupportsIndex | slice) -> "ElementalJacobian | JacobianChain":
+        """Return a link by its index (0-based), or a slice of the chain as a chain."""
+        if isinstance(index, slice):
+            return JacobianChain(self.links[index])
+        return self.links[index]
 
     @property
     def length(self) -> int:
@@ -224,21 +245,45 @@ class JacobianChain:
         """
         return self.sizes[-1] * sum(self.adjoint_costs)
 
+    def __str__(self) -> str:
+        """Return a table of the links."""
+        return text_table(self._title, _HEAD, self._rows())
+
     def _repr_html_(self) -> str:
         """Show the links as a table in a notebook."""
-        rows = [
-            (number, link.n, link.m, link.edges, link.tangent_cost, link.adjoint_cost)
+        return html_table(self._title, _HEAD, self._rows())
+
+    @property
+    def _title(self) -> str:
+        """What the tables show."""
+        return f"Jacobian chain of {len(self)} link{'s' * (len(self) > 1)}"
+
+    def _rows(self) -> list[tuple[object, ...]]:
+        """Return the cells of the tables; modes that are not available have no cost."""
+        return [
+            (
+                number,
+                link.n,
+                link.m,
+                link.edges,
+                link.tangent_cost if link.tangent else "-",
+                link.adjoint_cost if link.adjoint else "-",
+            )
             for number, link in enumerate(self.links, start=1)
         ]
-        head = ("link", "inputs n", "outputs m", "|E|", "tangent fma", "adjoint fma")
-        return html_table(f"Jacobian chain of {self.length} links", head, rows)
+
+
+def _numbers(values: Iterable[SupportsIndex], name: str) -> list[int]:
+    """Return a list of positive integers, checked."""
+    expect(values, Iterable, name, "give a list of integers", InvalidChainError)
+    return [_positive(value, f"{name}[{index}]") for index, value in enumerate(values)]
 
 
 def _costs(costs: Iterable[SupportsIndex] | None, edges: Sequence[int], name: str) -> list[int]:
     """Return the given costs, checked, or one fma per edge."""
     if costs is None:
         return list(edges)
-    checked = [_positive(cost, f"{name}[{index}]") for index, cost in enumerate(costs)]
+    checked = _numbers(costs, name)
     if len(checked) != len(edges):
         raise InvalidChainError(
             f"{len(checked)} {name} given for {len(edges)} links; give one per link, or None"

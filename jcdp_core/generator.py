@@ -15,6 +15,7 @@ import numpy as np
 from jcdp_core.chain import ElementalJacobian, JacobianChain
 from jcdp_core.config import Config
 from jcdp_core.errors import ConfigError
+from jcdp_core.limits import expect
 
 __all__ = ["ChainGenerator", "Flavour", "mt19937_64"]
 
@@ -138,7 +139,7 @@ class ChainGenerator:
     Raises
     ------
     ConfigError
-        If *flavour* is none of the two.
+        If *config* is something else, or *flavour* is none of the two.
 
     Notes
     -----
@@ -157,6 +158,7 @@ class ChainGenerator:
     __slots__ = ("_uniform", "config", "flavour")
 
     def __init__(self, config: Config, flavour: Flavour = "libstdc++") -> None:
+        expect(config, Config, "config", "build one, or read one with read_config(path)", ConfigError)
         if flavour not in _UNIFORM:
             raise ConfigError(f"flavour {flavour!r} is unknown; choose from {', '.join(_UNIFORM)}")
         self.config = config

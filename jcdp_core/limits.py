@@ -1,10 +1,76 @@
-"""The numbers by which callers limit a solver or scheduler: machines, memory, seconds."""
+"""What callers give: its kind, and the numbers that limit a solver (machines, memory, seconds)."""
 
 import operator
+import reprlib
 
-from jcdp_core.errors import SolverError
+import numpy as np
 
-__all__ = ["positive_or_none", "seconds_or_none"]
+from jcdp_core.errors import JcdpError, SolverError
+
+__all__ = ["expect", "positive_integer", "positive_or_none", "seconds_or_none"]
+
+
+def expect(
+    value: object, kind: type | tuple[type, ...], name: str, advice: str, error: type[JcdpError]
+) -> None:
+    """Raise unless a value is of the kind that is expected.
+
+    Parameters
+    ----------
+    value : object
+        What the caller gave.
+    kind : type or tuple of type
+        What it must be; the first one is named.
+    name : str
+        Name of the parameter, for the message.
+    advice : str
+        What to do, for the message.
+    error : type
+        Class of the exception.
+
+    Raises
+    ------
+    JcdpError
+        An exception of the given class.
+
+    Examples
+    --------
+    >>> expect([3, 2], str, "flavour", "give its name", SolverError)
+    Traceback (most recent call last):
+        ...
+    jcdp_core.errors.SolverError: flavour is the list [3, 2], where a str is expected; give its name
+    """
+    if not isinstance(value, kind):
+        expected = kind if isinstance(kind, type) else kind[0]
+        article = "an" if expected.__name__[0] in "AEIOUaeiou" else "a"
+        given = f"the {type(value).__name__} {reprlib.repr(value)}"
+        raise error(f"{name} is {given}, where {article} {expected.__name__} is expected; {advice}")
+
+
+def positive_integer(value: object) -> int:
+    """Return a positive integer as a Python integer, and 0 for anything else.
+
+    Parameters
+    ----------
+    value : object
+        What the caller gave. NumPy integers are welcome, booleans and floats are not.
+
+    Returns
+    -------
+    int
+        The number, or 0.
+
+    Examples
+    --------
+    >>> positive_integer(3), positive_integer(True), positive_integer(-1), positive_integer(2.0)
+    (3, 0, 0, 0)
+    """
+    if isinstance(value, (bool, np.bool_)):
+        return 0
+    try:
+        return max(operator.index(value), 0)  # type: ignore[arg-type]  # the exception is the check
+    except TypeError:
+        return 0
 
 
 def positive_or_none(value: object, name: str) -> int | None:
@@ -34,11 +100,8 @@ def positive_or_none(value: object, name: str) -> int | None:
     """
     if value is None:
         return None
-    try:
-        number = operator.index(value)  # type: ignore[arg-type]  # the exception is the check
-    except TypeError:
-        number = 0
-    if number < 1 or isinstance(value, bool):
+    number = positive_integer(value)
+    if not number:
         raise SolverError(f"{name} is {value!r}; give an int ≥ 1, or None for no limit")
     return number
 

@@ -1,9 +1,12 @@
-"""Tables for notebooks: chains, sequences and schedules show themselves as HTML there."""
+"""Tables: chains, sequences and schedules show themselves as text, and in notebooks as HTML."""
 
 from collections.abc import Iterable, Sequence
 from html import escape
 
-__all__ = ["html_table"]
+__all__ = ["html_table", "text_table"]
+
+_WIDTH = 100
+_MOST_ROWS = 24
 
 
 def html_table(caption: str, head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
@@ -38,3 +41,43 @@ def html_table(caption: str, head: Sequence[str], rows: Iterable[Sequence[object
         f"<table><caption>{escape(caption)}</caption><thead><tr>{titles}</tr></thead>\n"
         f"<tbody>{''.join(lines)}</tbody></table>"
     )
+
+
+def text_table(title: str, head: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
+    """Write a table as text, at most 100 characters wide and 24 rows long.
+
+    Parameters
+    ----------
+    title : str
+        What the table shows.
+    head : sequence of str
+        Titles of the columns.
+    rows : sequence of sequences
+        Cells; their ``str`` is shown, numbers at the right. Of a long table the rows in the middle are left
+        out.
+
+    Returns
+    -------
+    str
+        The lines; where a line is too long it ends with "…".
+
+    Examples
+    --------
+    >>> print(text_table("sizes", ["link", "of"], [[1, "F1"], [2, "F2"]]))
+    sizes
+    link  of
+       1  F1
+       2  F2
+    """
+    left_out = len(rows) - _MOST_ROWS if len(rows) > _MOST_ROWS + 1 else 0
+    shown = [*rows[: _MOST_ROWS // 2], *rows[_MOST_ROWS // 2 + left_out :]]
+    columns = []
+    for name, *cells in zip(head, *shown, strict=True):
+        texts = [name, *map(str, cells)]
+        width = max(map(len, texts))
+        right = any(isinstance(cell, int) for cell in cells)
+        columns.append([f"{text:>{width}}" if right else f"{text:<{width}}" for text in texts])
+    lines = [title, *("  ".join(cells).rstrip() for cells in zip(*columns, strict=True))]
+    if left_out:
+        lines.insert(2 + _MOST_ROWS // 2, f"… {left_out} more …")
+    return "\n".join(line if len(line) <= _WIDTH else line[: _WIDTH - 1] + "…" for line in lines)

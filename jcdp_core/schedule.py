@@ -3,10 +3,12 @@
 from dataclasses import dataclass
 
 from jcdp_core.errors import InvalidScheduleError
-from jcdp_core.notebook import html_table
+from jcdp_core.notebook import html_table, text_table
 from jcdp_core.sequence import EliminationSequence
 
 __all__ = ["Schedule", "Task"]
+
+_HEAD = ("step", "machine", "start", "finish")
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +85,12 @@ class Schedule:
     >>> schedule = Schedule(tasks, machines=2)
     >>> schedule.makespan, schedule.idle
     (60, 39)
+    >>> print(schedule)
+    Schedule on 2 machines, makespan 60 fma
+    step  machine  start  finish
+       1        1      0      21
+       2        2      0      30
+       3        2     30      60
     """
 
     tasks: tuple[Task, ...]
@@ -152,13 +160,24 @@ class Schedule:
             lines.append(f"{label:>{label_width}} |{''.join(row)}|")
         return "\n".join([*lines, f"{'':{label_width}}  0{end:>{width - 1}}"])
 
+    def __str__(self) -> str:
+        """Return a table of the tasks."""
+        return text_table(self._title, _HEAD, self._rows())
+
     def _repr_html_(self) -> str:
         """Show the tasks as a table in a notebook."""
-        rows = [(task.index + 1, task.machine + 1, task.start, task.finish) for task in self.tasks]
-        caption = (
+        return html_table(self._title, _HEAD, self._rows())
+
+    @property
+    def _title(self) -> str:
+        """What the tables show."""
+        return (
             f"Schedule on {self.machines} machine{'s' * (self.machines != 1)}, makespan {self.makespan} fma"
         )
-        return html_table(caption, ("step", "machine", "start", "finish"), rows)
+
+    def _rows(self) -> list[tuple[int, ...]]:
+        """Return the cells of the tables, steps and machines counted from 1."""
+        return [(task.index + 1, task.machine + 1, task.start, task.finish) for task in self.tasks]
 
 
 def _bar(index: int, sequence: EliminationSequence, length: int) -> str:

@@ -3,12 +3,15 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from jcdp_core.chain import JacobianChain
-from jcdp_core.errors import InvalidSequenceError
-from jcdp_core.notebook import html_table
+from jcdp_core.chain import CHAIN_ADVICE, JacobianChain
+from jcdp_core.errors import InvalidChainError, InvalidSequenceError
+from jcdp_core.limits import expect
+from jcdp_core.notebook import html_table, text_table
 from jcdp_core.operation import Mode, Operation
 
 __all__ = ["EliminationSequence", "operation_cost"]
+
+_HEAD = ("step", "operation", "fma", "needs")
 
 
 def operation_cost(chain: JacobianChain, operation: Operation) -> int:
@@ -42,8 +45,8 @@ def operation_cost(chain: JacobianChain, operation: Operation) -> int:
     >>> operation_cost(chain, Operation.parse("ELI MUL (0 1 2)"))
     30
     """
-    if operation.j > chain.length:
-        raise InvalidSequenceError(f"{operation} reaches beyond the chain's last position {chain.length}")
+    if operation.j > len(chain):
+        raise InvalidSequenceError(f"{operation} reaches beyond the chain's last position {len(chain)}")
     links = chain.links
     n, m = links[operation.i].n, links[operation.j - 1].m
     if operation.mode is Mode.TANGENT:
@@ -76,9 +79,14 @@ class EliminationSequence:
     --------
     >>> chain = JacobianChain.from_sizes([3, 2, 5], [7, 11])
     >>> steps = ["ACC TAN (0 1)", "ELI TAN (0 1 2)"]
-    >>> sequence = EliminationSequence.from_operations(chain, map(Operation.parse, steps))
+    >>> sequence = EliminationSequence.from_operations(chain, steps)
     >>> sequence.costs, sequence.total, sequence.successors
     ((21, 33), 54, (1, None))
+    >>> print(sequence)
+    Elimination sequence, 54 fma: (Ḟ2 F1)
+    step  operation        fma  needs
+       1  ACC TAN (0 1)     21
+       2  ELI TAN (0 1 2)   33  1
     """
 
     operations: tuple[Operation, ...]
@@ -95,15 +103,17 @@ class EliminationSequence:
             )
 
     @classmethod
-    def from_operations(cls, chain: JacobianChain, operations: Iterable[Operation]) -> "EliminationSequence":
+    def from_operations(
+        cls, chain: JacobianChain, operations: Iterable[Operation | str]
+    ) -> "EliminationSequence":
         """Build a sequence and compute what its steps cost on a chain.
 
         Parameters
         ----------
         chain : JacobianChain
             The chain.
-        operations : iterable of Operation
-            The steps, each after those that it needs.
+        operations : iterable of Operation or str
+            The steps, each after those that it needs; text is in the paper's notation.
 
         Returns
         -------
@@ -113,16 +123,24 @@ class EliminationSequence:
         Raises
         ------
         InvalidSequenceError
-            If a step reaches beyond the chain, or there is none.
+            If a step reaches beyond the chain, is something else, or there is none.
+        InvalidOperationError
+            If a text is not in the notation.
 
         Examples
         --------
         >>> chain = JacobianChain.from_sizes([3, 2], [7])
-        >>> EliminationSequence.from_operations(chain, [Operation.parse("ACC ADJ (0 1)")]).total
+        >>> EliminationSequence.from_operations(chain, ["ACC ADJ (0 1)"]).total
         14
         """
-        operations = tuple(operations)
-        return cls(operations, tuple(operation_cost(chain, operation) for operation in operations))
+        expect(chain, JacobianChain, "chain", CHAIN_ADVICE, InvalidChainError)
+        expect(operations, Iterable, "operations", "give a list of steps", InvalidSequenceError)
+        steps = []
+        for number, given in enumerate(operations, start=1):
+            step = Operation.parse(given) if isinstance(given, str) else given
+            expect(step, Operation, f"step {number}", "give it like 'ELI MUL (1 4 6)'", InvalidSequenceError)
+            steps.append(step)
+        return cls(tuple(steps), tuple(operation_cost(chain, step) for step in steps))
 
     def __len__(self) -> int:
         """Return the number of steps."""
@@ -185,13 +203,24 @@ class EliminationSequence:
             text[i, j] = f"({later} {earlier})"
         return text[self.operations[-1].i, self.operations[-1].j]
 
+    def __str__(self) -> str:
+        """Return a table of the steps."""
+        return text_table(self._title, _HEAD, self._rows())
+
     def _repr_html_(self) -> str:
         """Show the steps as a table in a notebook."""
-        rows = [
+        return html_table(self._title, _HEAD, self._rows())
+
+    @property
+    def _title(self) -> str:
+        """What the tables show."""
+        return f"Elimination sequence, {self.total} fma: {self.bracketing()}"
+
+    def _rows(self) -> list[tuple[object, ...]]:
+        """Return the cells of the tables, steps counted from 1."""
+        return [
             (index + 1, operation, cost, " ".join(str(need + 1) for need in needs))
             for index, (operation, cost, needs) in enumerate(
                 zip(self.operations, self.costs, self.predecessors, strict=True)
             )
         ]
-        caption = f"Elimination sequence {self.bracketing()}, {self.total} fma"
-        return html_table(caption, ("step", "operation", "fma", "needs"), rows)

@@ -2,8 +2,8 @@
 
 from collections.abc import Callable
 
-from jcdp_core.errors import SolverError
-from jcdp_core.limits import seconds_or_none
+from jcdp_core.errors import InvalidSequenceError, SolverError
+from jcdp_core.limits import expect, seconds_or_none
 from jcdp_core.schedulers.branch_and_bound import branch_and_bound
 from jcdp_core.schedulers.list_scheduling import highest_level_first, hu
 from jcdp_core.schedulers.scheduling import Scheduling
@@ -49,6 +49,8 @@ def schedule_sequence(
 
     Raises
     ------
+    InvalidSequenceError
+        If the sequence is something else.
     SolverError
         If the method is unknown, or the number of machines or the time limit is out of range.
 
@@ -63,7 +65,8 @@ def schedule_sequence(
     >>> schedule_sequence(solution.sequence, machines=2).schedule.makespan
     47
     """
-    if method not in SCHEDULERS:
+    expect(sequence, EliminationSequence, "sequence", "give that of a solution", InvalidSequenceError)
+    if not isinstance(method, str) or method not in SCHEDULERS:
         names = ", ".join(map(repr, sorted(SCHEDULERS)))
         raise SolverError(f"there is no scheduler {method!r}; choose one of {names}")
     return SCHEDULERS[method](sequence, machines, seconds_or_none(time_limit, "time_limit"))

@@ -61,6 +61,8 @@ def solve(
 
     Raises
     ------
+    InvalidChainError
+        If the chain is something else.
     SolverError
         If the method is unknown or a setting is out of range.
     InfeasibleError
@@ -77,7 +79,7 @@ def solve(
     >>> solution.makespan, solution.optimal
     (47, True)
     """
-    if method not in SOLVERS:
+    if not isinstance(method, str) or method not in SOLVERS:
         raise SolverError(
             f"there is no solver {method!r}; choose one of {', '.join(map(repr, sorted(SOLVERS)))}"
         )

@@ -2,9 +2,11 @@
 
 from dataclasses import dataclass
 
-from jcdp_core.chain import JacobianChain
-from jcdp_core.errors import InfeasibleError, SolverError
-from jcdp_core.limits import positive_or_none, seconds_or_none
+import numpy as np
+
+from jcdp_core.chain import CHAIN_ADVICE, JacobianChain
+from jcdp_core.errors import InfeasibleError, InvalidChainError, SolverError
+from jcdp_core.limits import expect, positive_or_none, seconds_or_none
 
 __all__ = ["Problem"]
 
@@ -30,8 +32,10 @@ class Problem:
 
     Raises
     ------
+    InvalidChainError
+        If the chain is something else.
     SolverError
-        If a number is out of range, or memory is to be shared among unlimited machines.
+        If a number is out of range, a flag is no bool, or memory is to be shared among unlimited machines.
 
     References
     ----------
@@ -53,6 +57,9 @@ class Problem:
 
     def __post_init__(self) -> None:
         """Check the settings."""
+        expect(self.chain, JacobianChain, "chain", CHAIN_ADVICE, InvalidChainError)
+        for name in ("matrix_free", "shared_memory"):
+            expect(getattr(self, name), (bool, np.bool_), name, "give True or False", SolverError)
         for name in ("machines", "memory_limit"):
             object.__setattr__(self, name, positive_or_none(getattr(self, name), name))
         object.__setattr__(self, "time_limit", seconds_or_none(self.time_limit, "time_limit"))

@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 
 from jcdp_core.chain import JacobianChain
+from jcdp_core.notebook import html_table
+from jcdp_core.operation import Operation
 from jcdp_core.schedule import Schedule
 from jcdp_core.sequence import EliminationSequence
 
@@ -64,23 +66,35 @@ class Solution:
 
     def __str__(self) -> str:
         """Return the makespan and the steps with their machine pools (1-based)."""
-        machines = "unlimited machines" if self.machines is None else f"{self.machines} machines"
-        proof = "optimal" if self.optimal else f"at least {self.lower_bound}"
-        head = f"{self.method} on {'1 machine' if self.machines == 1 else machines}"
-        steps = zip(self.sequence.operations, self.sequence.costs, self.schedule.tasks, strict=True)
         rows = [
-            (
-                f"{task.index + 1}:",
-                str(operation),
-                str(cost),
-                task.pool_text(),
-                f"from {task.start} to {task.finish}",
-            )
-            for operation, cost, task in steps
+            (f"{number}:", str(operation), str(cost), pool, f"from {start} to {finish}")
+            for number, operation, cost, pool, start, finish in self._rows()
         ]
         w = [max(map(len, column)) for column in zip(*rows, strict=True)]
         lines = [
             f"{number:>{w[0]}} {step:<{w[1]}}  {cost:>{w[2]}} fma  {pool:<{w[3]}}  {times}"
             for number, step, cost, pool, times in rows
         ]
-        return "\n".join([f"{head}: makespan {self.makespan} fma ({proof})", *lines])
+        return "\n".join([self._title, *lines])
+
+    def _repr_html_(self) -> str:
+        """Show the steps as a table in a notebook."""
+        return html_table(
+            self._title, ("step", "operation", "fma", "machines", "start", "finish"), self._rows()
+        )
+
+    @property
+    def _title(self) -> str:
+        """Solver, machines, makespan and what is proved about it."""
+        machines = "unlimited machines" if self.machines is None else f"{self.machines} machines"
+        proof = "optimal" if self.optimal else f"at least {self.lower_bound}"
+        head = f"{self.method} on {'1 machine' if self.machines == 1 else machines}"
+        return f"{head}: makespan {self.makespan} fma ({proof})"
+
+    def _rows(self) -> list[tuple[int, Operation, int, str, int, int]]:
+        """Return for each step number, operation, cost, machine pool, start and finish."""
+        steps = zip(self.sequence.operations, self.sequence.costs, self.schedule.tasks, strict=True)
+        return [
+            (task.index + 1, operation, cost, task.pool_text(), task.start, task.finish)
+            for operation, cost, task in steps
+        ]

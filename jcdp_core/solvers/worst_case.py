@@ -4,6 +4,8 @@ from dataclasses import replace
 from itertools import pairwise
 
 from jcdp_core.chain import ElementalJacobian, JacobianChain
+from jcdp_core.errors import SolverError
+from jcdp_core.limits import expect
 from jcdp_core.operation import Action, Mode, Operation
 from jcdp_core.sequence import EliminationSequence
 from jcdp_core.solvers.dynamic_programming import solve_dynamic_programming
@@ -44,6 +46,7 @@ def worst_case_bound(problem: Problem) -> float:
     >>> worst_case_bound(Problem(JacobianChain.from_sizes([9, 2, 9], [50, 50]), machines=8))
     0.5
     """
+    expect(problem, Problem, "problem", "give Problem(chain, machines=…)", SolverError)
     if problem.shared_memory and problem.memory_limit is not None:
         # Pools have less memory than the unlimited solution may need: its number of machines proves nothing.
         return 1 / (problem.machines or 1)

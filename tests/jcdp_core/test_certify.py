@@ -167,3 +167,16 @@ def test_schedules_of_broken_sequences():
     sequence = sequence_of(chain, "ELI TAN (0 1 2)")
     with pytest.raises(InvalidScheduleError, match=r"step 1 needs \(0 1\), which no earlier step makes"):
         check_schedule(sequence, with_task(Schedule(SOLUTION.schedule.tasks[:1], 1), 0, start=0, finish=33))
+
+
+def test_arguments_in_the_wrong_order_are_named():
+    with pytest.raises(
+        InvalidSequenceError, match=r"chain is the EliminationSequence .*; give the chain first"
+    ):
+        check_sequence(SOLUTION.sequence, SOLUTION.chain)
+    with pytest.raises(InvalidSequenceError, match=r"sequence is the Solution .*; give that of a solution"):
+        check_sequence(SOLUTION.chain, SOLUTION)
+    with pytest.raises(InvalidScheduleError, match=r"sequence is the Schedule .*; give that of a solution"):
+        check_schedule(SOLUTION.schedule, SOLUTION.sequence)
+    with pytest.raises(InvalidScheduleError, match=r"schedule is the int 3, where a Schedule is expected"):
+        check_schedule(SOLUTION.sequence, 3)

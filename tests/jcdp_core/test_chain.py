@@ -75,6 +75,34 @@ def test_lengths_must_fit():
         JacobianChain.from_sizes([3, 2, 5], [7, 11], tangent_costs=[1])
 
 
+def test_a_chain_is_a_sequence_of_links():
+    assert CHAIN_A[0] == CHAIN_A.links[0]
+    assert CHAIN_A[-1] is CHAIN_A.links[-1]
+    assert tuple(CHAIN_A) == CHAIN_A.links
+    assert [link.m for link in reversed(CHAIN_A)] == [318, 264, 108, 416, 190, 173]
+    assert CHAIN_A.links[2] in CHAIN_A
+    assert CHAIN_A[1:3] == JacobianChain(CHAIN_A.links[1:3])
+    with pytest.raises(IndexError):
+        _ = CHAIN_A[6]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((3, 4), r"sizes is the int 3, where an Iterable is expected; give a list of integers"),
+        (([3, 4], 5), r"edges is the int 5, where an Iterable is expected"),
+        ((None, [5]), r"sizes is the NoneType None, where"),
+    ],
+)
+def test_sizes_and_edges_are_lists(arguments, message):
+    with pytest.raises(InvalidChainError, match=message):
+        JacobianChain.from_sizes(*arguments)
+    with pytest.raises(InvalidChainError, match="tangent_costs is the int 7"):
+        JacobianChain.from_sizes([3, 2], [7], tangent_costs=7)
+    with pytest.raises(InvalidChainError, match="links is the int 7"):
+        JacobianChain(7)
+
+
 def test_chains_are_frozen_and_hashable():
     with pytest.raises(dataclasses.FrozenInstanceError):
         CHAIN_A.links = ()

@@ -195,3 +195,10 @@ def test_unknown_flavour_lists_the_known_ones():
 
 def test_repr_names_configuration_and_flavour():
     assert repr(ChainGenerator(Config(), "libc++")) == f"ChainGenerator({Config()!r}, 'libc++')"
+
+
+def test_the_settings_are_a_config():
+    with pytest.raises(
+        ConfigError, match=r"config is the str 'x', where a Config is expected; build one, or"
+    ):
+        ChainGenerator("x")

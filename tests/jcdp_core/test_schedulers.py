@@ -11,6 +11,7 @@ from jcdp_strategies import CHAIN_A, chains, deterministic
 
 from jcdp_core import (
     EliminationSequence,
+    InvalidSequenceError,
     JacobianChain,
     Operation,
     SolverError,
@@ -162,6 +163,11 @@ def test_a_full_memory_begins_anew(monkeypatch):
     assert search.best == expected.schedule.makespan
     assert search.nodes > 20
     assert sum(map(len, search.seen.values())) <= 5
+
+
+def test_a_solution_is_not_its_sequence():
+    with pytest.raises(InvalidSequenceError, match=r"sequence is the Solution .*; give that of a solution"):
+        schedule_sequence(solve(CHAIN_A), machines=2)
 
 
 def test_unknown_schedulers_and_numbers_of_machines():

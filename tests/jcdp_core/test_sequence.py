@@ -3,7 +3,14 @@
 import pytest
 from jcdp_strategies import CHAIN_A
 
-from jcdp_core import EliminationSequence, InvalidSequenceError, JacobianChain, Operation
+from jcdp_core import (
+    EliminationSequence,
+    InvalidChainError,
+    InvalidOperationError,
+    InvalidSequenceError,
+    JacobianChain,
+    Operation,
+)
 
 THREE_MACHINES = (
     "ACC TAN (4 5), ELI TAN (4 5 6), ACC ADJ (3 4), ELI ADJ (2 3 4), ACC TAN (1 2), ELI MUL (1 2 4), "
@@ -51,6 +58,28 @@ def test_steps_beyond_the_chain_are_refused():
         InvalidSequenceError, match=r"ACC TAN \(6 7\) reaches beyond the chain's last position 6"
     ):
         EliminationSequence.from_operations(CHAIN_A, steps("ACC TAN (6 7)"))
+
+
+def test_steps_may_be_text_in_the_notation_of_the_paper():
+    text = THREE_MACHINES.split(", ")
+    assert EliminationSequence.from_operations(CHAIN_A, text) == EliminationSequence.from_operations(
+        CHAIN_A, steps(THREE_MACHINES)
+    )
+    with pytest.raises(
+        InvalidOperationError, match=r"cannot read 'ACC MOD \(0 1\)' as a step; write it like"
+    ):
+        EliminationSequence.from_operations(CHAIN_A, ["ACC MOD (0 1)"])
+
+
+def test_wrong_kinds_of_arguments_are_named():
+    with pytest.raises(
+        InvalidSequenceError, match=r"step 2 is the tuple \(0, 1\), where an Operation is exp"
+    ):
+        EliminationSequence.from_operations(CHAIN_A, ["ACC TAN (0 1)", (0, 1)])
+    with pytest.raises(InvalidSequenceError, match=r"operations is the int 5, where an Iterable is expected"):
+        EliminationSequence.from_operations(CHAIN_A, 5)
+    with pytest.raises(InvalidChainError, match=r"chain is the list \[\], where a JacobianChain is expected"):
+        EliminationSequence.from_operations([], CHAIN_A)
 
 
 def test_empty_sequences_and_missing_costs_are_refused():

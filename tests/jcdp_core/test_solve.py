@@ -2,10 +2,19 @@
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from jcdp_strategies import CHAIN_A
 
-from jcdp_core import ElementalJacobian, InfeasibleError, JacobianChain, Problem, SolverError, solve
+from jcdp_core import (
+    ElementalJacobian,
+    InfeasibleError,
+    InvalidChainError,
+    JacobianChain,
+    Problem,
+    SolverError,
+    solve,
+)
 from jcdp_core.solvers import SOLVERS
 
 
@@ -30,6 +39,23 @@ def test_memory_limits_are_positive():
 def test_time_limits_are_positive(limit):
     with pytest.raises(SolverError, match=r"time_limit is .*; give seconds > 0"):
         solve(CHAIN_A, time_limit=limit)
+
+
+def test_wrong_kinds_of_arguments_are_named():
+    with pytest.raises(InvalidChainError) as caught:
+        solve([3, 2, 4])
+    assert str(caught.value) == (
+        "chain is the list [3, 2, 4], where a JacobianChain is expected; "
+        "build one by JacobianChain.from_sizes(sizes, edges)"
+    )
+    for name in ("matrix_free", "shared_memory"):
+        with pytest.raises(
+            SolverError, match=f"{name} is the str 'no', where a bool is expected; give True or"
+        ):
+            solve(CHAIN_A, **{name: "no"})
+    assert solve(CHAIN_A, matrix_free=np.bool_(False)).makespan == solve(CHAIN_A, matrix_free=False).makespan
+    with pytest.raises(SolverError, match=r"no solver \['dp'\]"):
+        solve(CHAIN_A, method=["dp"])
 
 
 def test_unlimited_machines_cannot_share_memory():

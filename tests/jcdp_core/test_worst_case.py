@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jcdp_strategies import CHAIN_A, chains, deterministic
 
-from jcdp_core import Problem, check_sequence, schedule_sequence, solve
+from jcdp_core import Problem, SolverError, check_sequence, schedule_sequence, solve
 from jcdp_core.solvers.worst_case import comb_sequence, worst_case_bound, worst_case_chain
 
 
@@ -55,3 +55,10 @@ def test_the_example_draws_the_approach(tmp_path, capsys):
     example["main"]()
     assert settings["FIGURE"].read_bytes().startswith(b"\x89PNG")
     assert "m = 3, bound 1/m = 0.333" in capsys.readouterr().out
+
+
+def test_the_bound_is_that_of_a_problem():
+    with pytest.raises(
+        SolverError, match=r"problem is the JacobianChain .*; give Problem\(chain, machines=…\)"
+    ):
+        worst_case_bound(worst_case_chain(3))
