@@ -164,4 +164,6 @@ class Operation:
         if self.k is None:
             return ()
         later, earlier = (self.k, self.j), (self.i, self.k)
-        return {Mode.MULTIPLY: (later, earlier), Mode.TANGENT: (earlier,), Mode.ADJOINT: (later,)}[self.mode]
+        if self.mode is Mode.MULTIPLY:
+            return later, earlier
+        return (earlier,) if self.mode is Mode.TANGENT else (later,)

@@ -43,5 +43,5 @@ class Deadline:
         OutOfTimeError
             If it is.
         """
-        if self.passed:
+        if perf_counter() > self._end:
             raise OutOfTimeError

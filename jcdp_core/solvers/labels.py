@@ -144,10 +144,8 @@ def label_table(
                     candidates.append((duration, work, step, ()))
                 elif len(needs) == 1:
                     makespans, works = labels.makespans[needs[0]], labels.works[needs[0]]
-                    candidates += [
-                        (duration + makespans[label], work + works[label + 1], step, (label,))
-                        for label in range(len(makespans))
-                    ]
+                    for label, makespan in enumerate(makespans):
+                        candidates.append((duration + makespan, work + works[label + 1], step, (label,)))
                 else:
                     _join(candidates, labels, step, work, machines)
             _keep_best(candidates, labels, part)
@@ -166,13 +164,25 @@ def _join(
     duration, _, (later, earlier) = step
     later_makespans, later_works = labels.makespans[later], labels.works[later]
     earlier_makespans, earlier_works = labels.makespans[earlier], labels.works[earlier]
-    soonest = max(later_makespans[0], earlier_makespans[0])
-    for time in sorted({*later_makespans, *earlier_makespans}):
-        if time >= soonest:
-            a, b = bisect_right(later_makespans, time), bisect_right(earlier_makespans, time)
-            rest = later_works[a] + earlier_works[b]
-            bound = time if machines is None else max(time, -(-rest // machines))
-            candidates.append((duration + bound, work + rest, step, (a - 1, b - 1)))
+    time = max(later_makespans[0], earlier_makespans[0])
+    a, b = bisect_right(later_makespans, time), bisect_right(earlier_makespans, time)
+    last_a, last_b = len(later_makespans), len(earlier_makespans)
+    while True:
+        rest = later_works[a] + earlier_works[b]
+        bound = time
+        if machines is not None and rest > time * machines:
+            bound = -(-rest // machines)
+        candidates.append((duration + bound, work + rest, step, (a - 1, b - 1)))
+        if a < last_a and (b == last_b or later_makespans[a] <= earlier_makespans[b]):
+            time = later_makespans[a]
+        elif b < last_b:
+            time = earlier_makespans[b]
+        else:
+            return
+        if a < last_a and later_makespans[a] == time:
+            a += 1
+        if b < last_b and earlier_makespans[b] == time:
+            b += 1
 
 
 def _keep_best(candidates: list[_Candidate], labels: LabelTable, part: int) -> None:

@@ -113,7 +113,7 @@ class ReversedSearch:
         self._labels = labels
         self._on_part = on_part
         self.bound = labels.makespans[table.whole][0]
-        self._widest = [max((step[1] for step in steps), default=0) for steps in table.steps]
+        self._widest: list[int] = []
         self._memory: dict[int, list[list[int]]] = {}
         self._remembered = 0
         self._dual: DualBounds | None = None
@@ -145,7 +145,10 @@ class ReversedSearch:
         bool
             Whether it is proved that `makespan` cannot be improved.
         """
+        if self.makespan <= self.bound:
+            return True
         table = self._table
+        self._widest = [max((step[1] for step in steps), default=0) for steps in table.steps]
         stack: list[_State | _Explored] = [(0, (), table.machines, ((table.whole, 0),), (), None)]
         while stack and self.makespan > self.bound:
             state = stack.pop()

@@ -61,7 +61,7 @@ class StepTable:
     @property
     def horizon(self) -> int:
         """Time (fma) in which any tree's steps, 2q-1 at most, can run one after the other."""
-        return 2 * self.length * max(step[0] for steps in self.steps for step in steps)
+        return 2 * self.length * max(max(steps)[0] for steps in self.steps if steps)
 
     def operation(self, part: int, step: Step) -> Operation:
         """Name a step as the paper does.
@@ -110,7 +110,7 @@ def single_link_steps(problem: Problem, on_part: Callable[[], None] | None = Non
     problem : Problem
         Chain, machines and constraints; each link must have a mode that is allowed.
     on_part : callable, optional
-        Called before each sub-chain of several links; may raise to give up.
+        Called before the sub-chains that start at each link; may raise to give up.
 
     Returns
     -------
@@ -138,9 +138,9 @@ def single_link_steps(problem: Problem, on_part: Callable[[], None] | None = Non
         steps[i * q + i] = _accumulations(
             (link.n * tangents[i], 1, ()), (link.m * link.adjoint_cost, pools[i], ())
         )
+        if on_part is not None:
+            on_part()
         for j in range(i + 1, q):
-            if on_part is not None:
-                on_part()
             n, m = sizes[i], sizes[j + 1]
             swept: list[Step] = []
             if problem.matrix_free and tangents[j]:
