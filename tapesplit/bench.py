@@ -12,6 +12,7 @@ import numpy as np
 from tapesplit.draw.numbers import ratio, seconds_text
 from tapesplit.errors import WrongJacobianError
 from tapesplit.jacobian import parallel_jacobian
+from tapesplit.validation import Method
 
 __all__ = ["Comparison", "compare"]
 
@@ -57,7 +58,7 @@ def compare(
     *,
     argnum: Sequence[int] | None = None,
     machines: int | None = None,
-    method: str = "auto",
+    method: Method = "auto",
 ) -> Comparison:
     """Compare a Jacobian with that of autograd, first its entries, then its time.
 

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import CancelledError, Executor, Future
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import partial
 from typing import Any
 
@@ -53,6 +53,14 @@ class Callback:
     pretask: Callable[[JacobianPlan, int], None] | None = None
     posttask: Callable[[JacobianPlan, TaskRecord], None] | None = None
     finish: Callable[[JacobianPlan, Sequence[TaskRecord]], None] | None = None
+
+    def __post_init__(self) -> None:
+        for event in fields(self):
+            function = getattr(self, event.name)
+            if function is not None and not callable(function):
+                raise TypeError(
+                    f"{event.name} of a tapesplit.Callback must be a function or None, but got {function!r}"
+                )
 
 
 def execute(

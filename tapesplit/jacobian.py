@@ -8,7 +8,7 @@ from typing import Any, overload
 from tapesplit.execute import Callback
 from tapesplit.jacobian_function import JacobianFunction, Options
 from tapesplit.progress import both, progress_bar
-from tapesplit.validation import check_helpers, check_options, checked_argnum
+from tapesplit.validation import Cost, Method, check_helpers, check_options, checked_argnum
 
 __all__ = ["JacobianFunction", "parallel_jacobian"]
 
@@ -20,8 +20,8 @@ def parallel_jacobian(
     *,
     has_aux: bool = ...,
     machines: int | None = ...,
-    method: str = ...,
-    cost: str = ...,
+    method: Method = ...,
+    cost: Cost = ...,
     memory_limit: int | None = ...,
     executor: Executor | None = ...,
     callback: Callback | None = ...,
@@ -36,8 +36,8 @@ def parallel_jacobian(
     *,
     has_aux: bool = ...,
     machines: int | None = ...,
-    method: str = ...,
-    cost: str = ...,
+    method: Method = ...,
+    cost: Cost = ...,
     memory_limit: int | None = ...,
     executor: Executor | None = ...,
     callback: Callback | None = ...,
@@ -51,8 +51,8 @@ def parallel_jacobian(
     *,
     has_aux: bool = False,
     machines: int | None = None,
-    method: str = "auto",
-    cost: str = "runtime",
+    method: Method = "auto",
+    cost: Cost = "runtime",
     memory_limit: int | None = None,
     executor: Executor | None = None,
     callback: Callback | None = None,

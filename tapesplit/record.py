@@ -187,6 +187,7 @@ def _input_box(entries: list[tuple[Any, ...]], value: Any, level: int, position:
         raise InputTypeError(
             f"argument {position} is of type {type(value).__name__}, which autograd cannot differentiate "
             "with respect to; pass a float or an array of floats (np.asarray(x, dtype=float))"
+            + ("; for a method, whose argument 0 is self, give argnum=1" if position == 0 else "")
         ) from None
     entries.append((None, (), (), (), {}, value))
     return box_type(value, level, TapeNode.new_root(entries, len(entries) - 1))

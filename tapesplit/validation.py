@@ -1,8 +1,7 @@
 """Checks of options, arguments and values, whose messages say what to do instead."""
 
 from collections.abc import Sequence
-from dataclasses import fields
-from typing import Any, Final
+from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 
@@ -10,10 +9,19 @@ from tapesplit.errors import InputTypeError, OutputTypeError
 from tapesplit.execute import Callback
 from tapesplit.tape import Tape
 
-__all__ = ["check_helpers", "check_input", "check_options", "check_output", "checked_argnum", "positions"]
+__all__ = [
+    "Cost",
+    "Method",
+    "check_helpers",
+    "check_input",
+    "check_options",
+    "check_output",
+    "checked_argnum",
+    "positions",
+]
 
-_METHODS: Final = ("auto", "dp", "heuristic", "exact", "tangent", "adjoint")
-_COSTS: Final = ("runtime", "fma")
+Method: TypeAlias = Literal["auto", "dp", "heuristic", "exact", "tangent", "adjoint"]
+Cost: TypeAlias = Literal["runtime", "fma"]
 
 
 def positions(argnum: int | Sequence[int]) -> tuple[int, ...]:
@@ -29,7 +37,7 @@ def checked_argnum(argnum: Any) -> int | tuple[int, ...]:
     if not all(isinstance(i, (int, np.integer)) and not isinstance(i, bool) for i in numbers):
         raise TypeError(f"argnum must be an integer or a sequence of integers, but got {argnum!r}")
     if not numbers:
-        raise ValueError("argnum is empty; name at least one argument to differentiate by")
+        raise ValueError("argnum is empty; give the position of at least one argument")
     return tuple(map(int, numbers)) if several else int(given)
 
 
@@ -37,9 +45,10 @@ def check_options(
     *, machines: Any, method: Any, cost: Any, memory_limit: Any, has_aux: Any, progress: Any
 ) -> None:
     """Check everything that can be checked before a call."""
-    for name, choice, choices in (("method", method, _METHODS), ("cost", cost, _COSTS)):
-        if choice not in choices:
-            raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}, but got {choice!r}")
+    for name, choice, choices in (("method", method, Method), ("cost", cost, Cost)):
+        if choice not in get_args(choices):
+            names = ", ".join(map(repr, get_args(choices)))
+            raise ValueError(f"{name} must be one of {names}, but got {choice!r}")
     for name, limit in (("machines", machines), ("memory_limit", memory_limit)):
         if limit is not None and (
             isinstance(limit, bool) or not isinstance(limit, (int, np.integer)) or limit < 1
@@ -60,12 +69,6 @@ def check_helpers(executor: Any, callback: Any) -> None:
         )
     if callback is not None and not isinstance(callback, Callback):
         raise TypeError(f"callback must be a tapesplit.Callback, but got {type(callback).__name__}")
-    for event in fields(Callback) if callback is not None else ():
-        function = getattr(callback, event.name)
-        if function is not None and not callable(function):
-            raise TypeError(
-                f"{event.name} of a tapesplit.Callback must be a function or None, but got {function!r}"
-            )
 
 
 def check_input(value: Any, position: int) -> None:

@@ -438,8 +438,6 @@ def test_infinite_and_undefined_numbers(method):
         ),
         ({"executor": ProcessPoolExecutor()}, TypeError, "got ProcessPoolExecutor: tapes cannot leave"),
         ({"callback": print}, TypeError, "callback must be a tapesplit.Callback, but got builtin"),
-        ({"callback": Callback(start=3)}, TypeError, "start of a .*Callback must be a function .* but got 3"),
-        ({"callback": Callback(finish="f")}, TypeError, "finish of a .*Callback must be .* but got 'f'"),
         ({"machines": 0}, ValueError, "machines must be a positive integer or None, but got 0"),
         ({"machines": -1}, ValueError, "machines must be"),
         ({"machines": 1.5}, ValueError, "machines must be"),
@@ -451,6 +449,22 @@ def test_infinite_and_undefined_numbers(method):
 def test_bad_options(options, error, message):
     with pytest.raises(error, match=message):
         parallel_jacobian(**({"fun": np.sin} | options))
+
+
+@pytest.mark.parametrize("event", ["start", "pretask", "posttask", "finish"])
+def test_bad_callback(event):
+    with pytest.raises(TypeError, match=f"{event} of a .*Callback must be a function or None, but got 3"):
+        Callback(**{event: 3})
+
+
+def test_a_method_hears_of_self():
+    class Model:
+        @parallel_jacobian
+        def scaled(self, x):
+            return 2.0 * x
+
+    with pytest.raises(TypeError, match=r"argument 0 is of type Model, .* for a method, .* give argnum=1"):
+        Model().scaled(X)
 
 
 def test_bad_function_for_a_decorator_with_options():
