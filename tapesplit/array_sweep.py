@@ -174,7 +174,7 @@ def _clusters(tape: Tape, chunk: Chunk) -> dict[int, ClusterStep]:
     }
 
 
-_Formulas = tuple[Callable[..., Any] | int | None, ...]
+_Formulas = tuple[Callable[..., Any] | float | None, ...]
 _number = attrgetter("number")
 
 

@@ -19,7 +19,7 @@ class Term(NamedTuple):
     """
 
     target: int
-    partial: Callable[..., Any] | int
+    partial: Callable[..., Any] | float
     operands: tuple[int | None, ...] = ()
 
 

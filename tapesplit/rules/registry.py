@@ -47,7 +47,7 @@ class Elementwise:
     primitive of the user's may return complex numbers for some of them.
     """
 
-    partials: tuple[Partial | int | None, ...]
+    partials: tuple[Partial | float | None, ...]
     keeps_double: bool = False
 
 
@@ -105,7 +105,7 @@ def registered() -> Mapping[Primitive, Rule]:
     return dict(_rules)
 
 
-def elementwise(primitive: Primitive, *partials: Partial | int | None) -> None:
+def elementwise(primitive: Primitive, *partials: Partial | float | None) -> None:
     """Register an elementwise primitive by its partial derivatives, one for each argument."""
     _rules[primitive] = Elementwise(partials, keeps_double=True)
 
@@ -124,7 +124,7 @@ _HARMLESS: Final = frozenset({"casting", "order", "subok"})
 """Keywords that change no number."""
 
 
-def _knows(partial: Partial | int | None, kwargs: Collection[str]) -> bool:
+def _knows(partial: Partial | float | None, kwargs: Collection[str]) -> bool:
     """Tell whether a partial takes all keywords of a call into account."""
     if not callable(partial):
         return partial is None or _HARMLESS.issuperset(kwargs)
@@ -226,7 +226,7 @@ def defvector(
             "lambda ans, args, argnums, kwargs: …"
         )
     # Numbers of other types behave as integers do.
-    rule = Elementwise(partials) if partials else Bulk(tangent_map, adjoint_map, edges)  # type: ignore[arg-type]
+    rule = Elementwise(partials) if partials else Bulk(tangent_map, adjoint_map, edges)
     _rules[primitive] = rule
 
 
