@@ -1,5 +1,6 @@
 """The exact solver: labels, a quick schedule, and a search that closes the gap between them."""
 
+from contextlib import suppress
 from dataclasses import replace
 from operator import attrgetter, itemgetter
 
@@ -15,6 +16,9 @@ from jcdp_core.solvers.steps import Placement, StepTable, single_link_steps
 from jcdp_core.solvers.write_down import write_down
 
 __all__ = ["search_sequences", "solve_exact"]
+
+_JOINED = 48
+"""Links beyond which so many labels are joined that their trees suffer."""
 
 
 def solve_exact(problem: Problem) -> Solution:
@@ -97,6 +101,10 @@ def search_sequences(problem: Problem, method: str, node_limit: int | None = Non
     except OutOfTimeError:
         return replace(solve_dynamic_programming(problem), method=method, nodes=0)
     makespan, placements = _first_schedule(table, labels, deadline)
+    if bounding and table.length > _JOINED and makespan > labels.makespans[table.whole][0]:
+        with suppress(OutOfTimeError):
+            other = _first_schedule(table, _sample(table, deadline, 16), deadline)
+            makespan, placements = min((makespan, placements), other, key=itemgetter(0))
     search = ReversedSearch(table, labels, makespan, deadline.check)
     if not bounding:
         search.bound = 0
@@ -135,10 +143,12 @@ def _labels(table: StepTable, deadline: Deadline) -> tuple[LabelTable, bool]:
     q, half = table.length, deadline.seconds / 2
     if half >= 7e-8 * q**4:
         return label_table(table, machines=table.machines, on_part=deadline.check), True
-    affordable = int(8e6 * half / q**3)
-    most = max(4, min(affordable, 24))
-    labels = label_table(table, machines=table.machines, on_part=deadline.check, most=most, bounding=False)
-    return labels, False
+    return _sample(table, deadline, max(4, min(int(8e6 * half / q**3), 24))), False
+
+
+def _sample(table: StepTable, deadline: Deadline, most: int) -> LabelTable:
+    """Build a few labels, which are no bounds."""
+    return label_table(table, machines=table.machines, on_part=deadline.check, most=most, bounding=False)
 
 
 def _run(search: ReversedSearch, deadline: Deadline, node_limit: int | None) -> bool:

@@ -312,6 +312,24 @@ def test_time_limits_hold_on_long_chains(q, limit):
     assert not solution.optimal
 
 
+def test_trees_of_long_chains_come_from_labels_that_are_not_joined(monkeypatch):
+    problem = Problem(random_chain(random.Random(1), 50), 4)
+    solution = solve_heuristic(problem, node_limit=0)
+    certify(problem, solution.sequence, solution.schedule)
+    monkeypatch.setattr(exact, "_JOINED", 50)
+    joined = solve_heuristic(problem, node_limit=0)
+    assert solution.makespan < joined.makespan
+    assert solution.lower_bound == joined.lower_bound > solve(problem.chain, machines=4).lower_bound
+
+
+@pytest.mark.parametrize("machines", [1, None])
+def test_a_short_time_suffices_where_the_dynamic_program_is_optimal(machines):
+    chain = random_chain(random.Random(2), 60)
+    solution = solve(chain, machines=machines, method="exact", time_limit=0.02)
+    assert solution.optimal
+    assert solution.makespan == solve(chain, machines=machines).makespan
+
+
 def test_few_labels_are_better_than_none():
     """The time does not suffice for all labels, but for some; without any, the dynamic program remains."""
     chain = random_chain(random.Random(1), 60)
