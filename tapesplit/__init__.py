@@ -3,7 +3,8 @@
 from typing import TYPE_CHECKING
 
 import jcdp_core
-from tapesplit.check import check_jacobian, check_vector_rule
+from tapesplit.check import check_jacobian
+from tapesplit.check_rule import check_vector_rule
 from tapesplit.errors import (
     CommandError,
     InputTypeError,

@@ -6,7 +6,8 @@ from concurrent.futures import Executor
 from typing import Any, overload
 
 from tapesplit.execute import Callback
-from tapesplit.jacobian_function import JacobianFunction, Options
+from tapesplit.jacobian_function import JacobianFunction
+from tapesplit.options import Options
 from tapesplit.progress import both, progress_bar
 from tapesplit.validation import Cost, Method, check_helpers, check_options, checked_argnum
 

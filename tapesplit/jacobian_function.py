@@ -1,22 +1,21 @@
 """A function that returns the Jacobian of another: record, plan or reuse a plan, execute, shape."""
 
 import functools
-import os
 import sys
-from collections.abc import Callable, Sequence
-from concurrent.futures import Executor
+from collections.abc import Callable
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from dataclasses import replace
+from typing import Any
 
 import autograd
 import numpy as np
 
 from tapesplit.dtypes import in_dtype, result_dtypes
 from tapesplit.errors import NestedTraceError, NothingToPlanError, OutputTypeError
-from tapesplit.execute import Callback, carry_out
+from tapesplit.execute import carry_out
 from tapesplit.memory import NoGarbageCollection, keep_freed_memory
 from tapesplit.names import display_name
+from tapesplit.options import Options
 from tapesplit.plan import JacobianPlan, LastRun
 from tapesplit.plan_cache import CacheInfo, PlanCache
 from tapesplit.planning import make_plan
@@ -28,40 +27,7 @@ from tapesplit.threads import single_threaded_blas
 from tapesplit.tracing import tracing_lock
 from tapesplit.validation import check_input, check_output, positions
 
-__all__ = ["JacobianFunction", "Options"]
-
-
-class _PlanOptions(NamedTuple):
-    """What `make_plan` is asked for."""
-
-    machines: int
-    force_machines: bool
-    method: str
-    cost: str
-
-
-@dataclass(frozen=True, slots=True)
-class Options:
-    """What `parallel_jacobian` was asked for; see there."""
-
-    argnum: int | Sequence[int]
-    has_aux: bool
-    machines: int | None
-    method: str
-    cost: str
-    memory_limit: int | None
-    executor: Executor | None
-    callback: Callback | None
-
-    @property
-    def for_plans(self) -> _PlanOptions:
-        """What of them a plan depends on."""
-        forced = self.executor is not None
-        return _PlanOptions(self.machines or _usable_cores(), forced, self.method, self.cost)
-
-    def packed(self, jacobians: Sequence[Any]) -> Any:
-        """Return one Jacobian for an integer argnum, a tuple of them for a sequence."""
-        return tuple(jacobians) if isinstance(self.argnum, Sequence) else jacobians[0]
+__all__ = ["JacobianFunction"]
 
 
 class JacobianFunction:
@@ -368,8 +334,3 @@ def _is_trivial(tape: Tape) -> bool:
     """Tell whether a Jacobian has no elements, or only zeros since the value does not depend on the input."""
     has_columns = any(np.size(tape.entries[i][VALUE]) for i in range(tape.inputs))
     return tape.output is None or not has_columns or not np.size(tape.value)
-
-
-def _usable_cores() -> int:
-    """Return the cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

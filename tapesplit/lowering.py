@@ -14,55 +14,24 @@ from typing import Any
 
 import numpy as np
 
-from tapesplit.array_steps import BulkStep, bulk_step
+from tapesplit.array_steps import bulk_step
 from tapesplit.chunks import Chunk
 from tapesplit.elements import Elements, number_elements
 from tapesplit.facts import TapeFacts, calls_by_kind, coded, equal_rows
 from tapesplit.gathering import gather_only_what_is_read
-from tapesplit.graph import BoolArray, IntArray
+from tapesplit.graph import IntArray
 from tapesplit.merging import MergedCalls, merge_calls, shape_of
+from tapesplit.pattern import Calls, Edges, lay_out, without_constants
 from tapesplit.preaccumulation import Member, Term, preaccumulate
 from tapesplit.rules import local_structure
 from tapesplit.scalar_sweep import (
-    Block,
-    Coefficients,
     Operand,
-    Recipe,
     ScalarSweep,
 )
 from tapesplit.structure import Structure, call_key
 from tapesplit.tape import PARENTS, Tape
 
 __all__ = ["compile_scalar_sweep"]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Edges:
-    """Coefficients by one input of many calls; ``used`` marks those that exist, None if all do."""
-
-    target: int
-    rows: IntArray
-    columns: IntArray
-    rank: IntArray | int
-    """How many coefficients before them stand in the same rows."""
-    used: BoolArray | None = None
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Calls:
-    """Like calls: how their coefficients come about, and where they stand.
-
-    ``numbers`` are the coefficients that are the same for all values, by target. A call that has a ``block``
-    step is alone, and ``parents`` are what it reads.
-    """
-
-    edges: tuple[_Edges, ...]
-    numbers: dict[int, float]
-    members: tuple[Member, ...] = ()
-    result: int = 0
-    reads: tuple[IntArray, ...] = ()
-    block: BulkStep | None = None
-    parents: tuple[int, ...] = ()
 
 
 def compile_scalar_sweep(
@@ -94,7 +63,7 @@ def compile_scalar_sweep(
     elements = number_elements(tape, structure, facts, order, len(chunk.sources))
     lowering = _Lowering(tape, structure, facts, elements)
     lowered = [*map(lowering.merged, merged), *lowering.sums_and_products(chunk), *lowering.blocks(chunk)]
-    made, blocks, indptr, indices, template = _lay_out(elements.unknowns, lowered, adjoint_mode=adjoint_mode)
+    made, blocks, indptr, indices, template = lay_out(elements.unknowns, lowered, adjoint_mode=adjoint_mode)
     recipes, values = gather_only_what_is_read(made, facts, order, elements, lowering.others)
     ends = [
         elements.unknown[_ranges(elements.first[list(group)], facts.sizes[list(group)])]
@@ -140,12 +109,12 @@ class _Lowering:
     def __post_init__(self) -> None:
         self.behind = self.elements.origin.size
 
-    def merged(self, calls: MergedCalls) -> _Calls:
+    def merged(self, calls: MergedCalls) -> Calls:
         """Lower merged elementwise operations that are alike."""
         result = calls.members.shape[1] - 1
         shape = self.shape(calls.members[0, result])
         if 0 in shape:  # then its first element may be one behind the last
-            return _Calls((), {})
+            return Calls((), {})
         inputs = [
             _broadcast(self.elements.first[entries], self.shape(entries[0]), shape)
             for entries in calls.inputs.T
@@ -161,19 +130,19 @@ class _Lowering:
         unknown = self.elements.unknown
         starts = unknown[self.elements.first[calls.members[:, result]]]
         rows: IntArray = np.arange(prod(shape), dtype=unknown.dtype) + starts[:, None]
-        edges: list[_Edges] = []
+        edges: list[Edges] = []
         rank: IntArray | int = 0
         for number in given:
             columns = np.broadcast_to(unknown[inputs[number]], rows.shape)
             used = columns >= 0
             if used.all():
-                edges.append(_Edges(-1 - number, rows, columns, rank))
+                edges.append(Edges(-1 - number, rows, columns, rank))
                 rank = rank + 1
             else:  # elements that turned out constant have no coefficient
                 ranks = np.broadcast_to(rank, rows.shape)[used]
-                edges.append(_Edges(-1 - number, rows[used], columns[used], ranks, used))
+                edges.append(Edges(-1 - number, rows[used], columns[used], ranks, used))
                 rank = rank + used
-        return _Calls(tuple(edges), numbers, members, result, tuple(reads.indices))
+        return Calls(tuple(edges), numbers, members, result, tuple(reads.indices))
 
     def _terms(self, calls: MergedCalls, member: int, read: Callable[[int, int], int]) -> Iterator[Term]:
         """List the partial derivatives of a member, with what their formulas read."""
@@ -201,7 +170,7 @@ class _Lowering:
         form = self.facts.forms[self.facts.form[entry]]
         return () if form == (float, ()) else form
 
-    def sums_and_products(self, chunk: Chunk) -> Iterator[_Calls]:
+    def sums_and_products(self, chunk: Chunk) -> Iterator[Calls]:
         """Lower the other operations of a chunk."""
         entries = np.array(chunk.entries, dtype=np.int64)
         for kind, members, parents in calls_by_kind(self.facts, entries[self.facts.blocks[entries] == 0]):
@@ -211,33 +180,33 @@ class _Lowering:
             for here in equal_rows(keys):
                 yield self._local(members[here], parents[here], kind.argnums)
 
-    def blocks(self, chunk: Chunk) -> Iterator[_Calls]:
+    def blocks(self, chunk: Chunk) -> Iterator[Calls]:
         """Lower the calls that are known by all their derivatives only."""
         entries = np.array(chunk.entries, dtype=np.int64)
         for entry in entries[self.facts.blocks[entries] > 0].tolist():
             yield self._block(entry)
 
-    def _block(self, entry: int) -> _Calls:
+    def _block(self, entry: int) -> Calls:
         """Lower one call: each element of the result depends on each element of what is read."""
         unknown, first, sizes = self.elements.unknown, self.elements.first, self.facts.sizes
         parents = tuple(dict.fromkeys(self.tape.entries[entry][PARENTS]))
         results = unknown[first[entry] : first[entry] + sizes[entry]]
-        edges: list[_Edges] = []
+        edges: list[Edges] = []
         for number, parent in enumerate(parents):
             size = sizes[parent]
             columns = np.tile(unknown[first[parent] : first[parent] + size], results.size)
             ranks = np.tile(np.arange(size), results.size) + sum(sizes[before] for before in parents[:number])
-            edges.append(_Edges(-1 - number, np.repeat(results, size), columns, ranks))
+            edges.append(Edges(-1 - number, np.repeat(results, size), columns, ranks))
         if not all((edge.columns >= 0).all() for edge in edges):
-            edges = _without_constants(edges)
+            edges = without_constants(edges)
         step = bulk_step(entry, self.facts.kinds[self.facts.kind[entry]].rule)
-        return _Calls(tuple(edges), {}, block=step, parents=parents)
+        return Calls(tuple(edges), {}, block=step, parents=parents)
 
-    def _local(self, members: IntArray, parents: IntArray, argnums: tuple[int, ...]) -> _Calls:
+    def _local(self, members: IntArray, parents: IntArray, argnums: tuple[int, ...]) -> Calls:
         """Lower sums and products of equal shapes and constants."""
         unknown, entry = self.elements.unknown, self.tape[members[0]]
         starts = dict(zip(argnums, self.elements.first[parents.T], strict=True))
-        found: list[_Edges] = []
+        found: list[Edges] = []
         numbers: dict[int, float] = {}
         terms: list[Term] = []
         reads: list[IntArray] = []
@@ -248,7 +217,7 @@ class _Lowering:
                 raise AssertionError(f"{entry.primitive} was taken for a local operation")
             rows = unknown[self.elements.first[members][:, None] + local.rows]
             columns = unknown[starts[argnum][:, None] + local.columns]
-            found.append(_Edges(target, rows, columns, rank + local.rank))
+            found.append(Edges(target, rows, columns, rank + local.rank))
             rank += int(local.rank.max(initial=-1)) + 1
             if local.positions is None:
                 numbers[target] = float(local.factor)
@@ -259,8 +228,8 @@ class _Lowering:
             terms.append(Term(target, _itself, (len(reads),)))
             reads.append(starts[other][:, None] + local.positions)
         if not all((edges.columns >= 0).all() for edges in found):
-            found = _without_constants(found)
-        return _Calls(tuple(found), numbers, (Member(0, tuple(terms)),), 0, tuple(reads))
+            found = without_constants(found)
+        return Calls(tuple(found), numbers, (Member(0, tuple(terms)),), 0, tuple(reads))
 
 
 @dataclass(slots=True)
@@ -311,61 +280,6 @@ def _broadcast(starts: IntArray, inner: tuple[int, ...], shape: tuple[int, ...])
 def _itself(operand: Any) -> Any:
     """Return the partial derivative of a product: the other factor."""
     return operand
-
-
-def _without_constants(edges: list[_Edges]) -> list[_Edges]:
-    """Keep the coefficients by elements that are not constant; count anew how they stand in their rows."""
-    used = [edge.columns >= 0 for edge in edges]
-    rows = [edge.rows[of_edge] for edge, of_edge in zip(edges, used, strict=True)]
-    ranks = np.split(_occurrences(np.concatenate(rows)), np.cumsum([r.size for r in rows])[:-1])
-    return [
-        _Edges(edge.target, of_rows, edge.columns[of_edge], rank, of_edge)
-        for edge, of_rows, of_edge, rank in zip(edges, rows, used, ranks, strict=True)
-    ]
-
-
-def _occurrences(rows: IntArray) -> IntArray:
-    """For each item, how many equal ones stand before it."""
-    order = np.argsort(rows, kind="stable")
-    ordered = rows[order]
-    starts = np.flatnonzero(np.diff(ordered, prepend=-1))
-    counts = np.diff(np.append(starts, rows.size))
-    result = np.empty(rows.size, dtype=np.int64)
-    result[order] = np.arange(rows.size) - np.repeat(starts, counts)
-    return result
-
-
-def _lay_out(
-    count: int, calls: list[_Calls], *, adjoint_mode: bool
-) -> tuple[list[Recipe], list[Block], IntArray, IntArray, np.ndarray]:
-    """Lay the coefficients out row by row; return how they come about, the pattern, and the constant ones."""
-    counts = np.zeros(count, dtype=np.int32)
-    for edge in (edge for like in calls for edge in like.edges):
-        counts[edge.rows] = edge.rank + 1  # those of one row come in the order of their ranks
-    indptr = np.zeros(count + 1, dtype=np.int32)
-    np.cumsum(counts[::-1] if adjoint_mode else counts, dtype=np.int32, out=indptr[1:])
-    starts = (indptr[-2::-1] if adjoint_mode else indptr).astype(np.int64)
-    template = np.zeros(int(indptr[-1]))
-    indices = np.zeros(template.size, dtype=np.int32)
-    recipes: list[Recipe] = []
-    blocks: list[Block] = []
-    for like in calls:
-        coefficients = []
-        for edge in like.edges:
-            here = starts[edge.rows]
-            here += edge.rank
-            indices[here] = edge.columns
-            if edge.target in like.numbers:
-                template[here] = like.numbers[edge.target]
-            else:
-                coefficients.append(Coefficients(edge.target, here, edge.used))
-        if like.block is not None:
-            blocks.append(Block(like.block, like.parents, tuple(coefficients)))
-        elif coefficients:
-            recipes.append(Recipe(like.members, like.result, like.reads, tuple(coefficients)))
-    if adjoint_mode:
-        np.subtract(count - 1, indices, out=indices)
-    return recipes, blocks, indptr, indices, template
 
 
 @cache

@@ -9,7 +9,7 @@ from rule_cases_scipy import CASES as SCIPY_CASES
 
 import tapesplit.rules.elementwise
 from tapesplit import check_vector_rule, parallel_jacobian
-from tapesplit.check import _check_calls
+from tapesplit.check_rule import _check_calls
 from tapesplit.rules import find_rule, registered
 
 

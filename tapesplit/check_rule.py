@@ -1,0 +1,299 @@
+"""A check of vector rules, for users' own ones as well, against autograd's rules and differences."""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from autograd.extend import SparseObject
+
+from tapesplit.array_sweep import compile_array_sweep
+from tapesplit.check import compare
+from tapesplit.chunks import Chunk
+from tapesplit.directions import Batch, Diagonal, Rows
+from tapesplit.errors import RuleError
+from tapesplit.facts import facts_of
+from tapesplit.leaves import batch_shape, element_count, flatten, unflatten
+from tapesplit.lowering import compile_scalar_sweep
+from tapesplit.rules import Bulk, Elementwise, Movement, find_rule, loop_adjoint, loop_tangent
+from tapesplit.rules.registry import is_elementwise_call, undefined
+from tapesplit.structure import structure_of
+from tapesplit.tape import Tape, TapeEntry
+
+__all__ = ["check_vector_rule"]
+
+_TOLERANCE = {"f": 3e-4, "F": 3e-4, "e": 3e-2}
+"""Largest difference by type code, relative to the largest element; 1e-9 for all others."""
+
+
+def check_vector_rule(primitive: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
+    """Check the vector rule of a primitive for one call against autograd's own rule.
+
+    Every argument that holds floating-point numbers and that the rule covers is made active, each alone and
+    all together, and several directions are carried through in both modes: random ones, the identity, none at
+    all. An object that is passed twice is one operand that is used twice.
+
+    Parameters
+    ----------
+    primitive
+        A function decorated with ``autograd.extend.primitive`` that has a vector rule (see
+        `tapesplit.defvector`).
+    *args, **kwargs
+        Arguments of the call.
+
+    Raises
+    ------
+    AssertionError
+        If the rule differs from the loop over autograd's rule, or (where autograd has no rule) from central
+        differences, or if its two modes are not adjoint to each other: ``<A, tangent(T)> = <adjoint(A), T>``.
+    ValueError
+        If the primitive has no vector rule, or no argument that the rule covers is of floating-point type.
+
+    Examples
+    --------
+    >>> import autograd.numpy as np
+    >>> check_vector_rule(np.multiply, np.ones((2, 3)), np.array([1.0, 2.0, 3.0]))
+    """
+    name = getattr(primitive, "__name__", str(primitive))
+    active = [i for i, arg in enumerate(args) if _is_floating(arg) and _covers(primitive, i)]
+    if not active:
+        raise ValueError(
+            f"nothing to check: {name} has "
+            + (
+                "no vector rule"
+                if find_rule(primitive) is None
+                else "a vector rule, but for none of these arguments"
+            )
+            + "; register one with tapesplit.defvector, and pass arguments of floating-point type"
+        )
+    _check_calls(primitive, args, kwargs, active, autograd_is_right=True)
+
+
+def _check_calls(
+    primitive: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    active: list[int],
+    *,
+    autograd_is_right: bool,
+) -> None:
+    """Check one call for each set of active arguments."""
+    value = primitive(*args, **kwargs)
+    for argnums in dict.fromkeys([*((i,) for i in active), tuple(active)]):
+        call = _Call.of(TapeEntry(primitive, argnums, (), args, kwargs, value))
+        call.check_partials()
+        for tangents, adjoints in call.directions():
+            call.check(tangents, adjoints, autograd_is_right=autograd_is_right)
+        call.check_scalar_sweep()
+
+
+class _Call(NamedTuple):
+    """One call of a primitive as a tape of its own."""
+
+    entry: TapeEntry
+    tape: Tape
+    chunk: Chunk
+
+    @classmethod
+    def of(cls, entry: TapeEntry) -> "_Call":
+        """Put the active arguments and the call on a tape; arguments that are one object are one input."""
+        inputs = list({id(entry.args[i]): entry.args[i] for i in entry.argnums}.values())
+        parents = tuple(next(p for p, x in enumerate(inputs) if x is entry.args[i]) for i in entry.argnums)
+        entry = entry._replace(parents=parents)
+        last = len(inputs)
+        entries: list[tuple[Any, ...]] = [(None, (), (), (), {}, x) for x in inputs]
+        tape = Tape([*entries, tuple(entry)], last, last, entry.value)
+        n, m = sum(map(element_count, inputs)), element_count(entry.value)
+        return cls(entry, tape, Chunk(tuple(range(last)), (last,), (last,), n, m, 1))
+
+    @property
+    def label(self) -> str:
+        """The call in words."""
+        shapes = ", ".join(_shown(arg) for arg in self.entry.args)
+        keywords = "".join(f", {key}={value!r}" for key, value in self.entry.kwargs.items())
+        name = getattr(self.entry.primitive, "__name__", self.entry.primitive)
+        return f"{name}({shapes}{keywords}) by argument {', '.join(map(str, self.entry.argnums))}"
+
+    @property
+    def precision(self) -> float:
+        """Tolerance of comparisons, by the least precise operand."""
+        values = [*self.inputs, self.entry.value, *(x for x in self.entry.args if isinstance(x, np.ndarray))]
+        return max(_TOLERANCE.get(np.result_type(flatten(x)).char, 1e-9) for x in values)
+
+    @property
+    def inputs(self) -> list[Any]:
+        """Values of the active arguments."""
+        return [entry[5] for entry in self.tape.entries[: self.tape.inputs]]
+
+    def directions(self) -> Iterator[tuple[list[Batch], Batch]]:
+        """Yield tangents for the inputs with adjoints for the result: random ones, none, identities."""
+        random = np.random.default_rng(0)
+        for count in (3, 1, 0):
+            yield (
+                [Rows(0, _random(random, count, x)) for x in self.inputs],
+                Rows(0, _random(random, count, self.entry.value)),
+            )
+        if not any(
+            isinstance(x, (tuple, list, dict, SparseObject)) for x in (*self.inputs, self.entry.value)
+        ):
+            starts = np.cumsum([0, *(np.size(x) for x in self.inputs)]).tolist()
+            tangents: list[Batch] = [
+                _identity(x, start) for x, start in zip(self.inputs, starts, strict=False)
+            ]
+            yield tangents, _identity(self.entry.value, 0)
+
+    def check_partials(self) -> None:
+        """Check that the partial derivatives of an elementwise primitive broadcast to the result."""
+        primitive, argnums, _, args, kwargs, value = self.entry
+        rule = find_rule(primitive)  # type: ignore[arg-type]
+        if not is_elementwise_call(rule, argnums, kwargs):
+            return
+        for partial in (rule.partials[i] for i in argnums):  # type: ignore[union-attr]
+            found = partial(value, *args, **kwargs) if callable(partial) else 0
+            try:
+                np.broadcast_to(found, np.shape(value))
+            except ValueError as error:
+                raise AssertionError(
+                    f"a partial derivative of {self.label} has shape {np.shape(found)}, which does not "
+                    f"broadcast to that of the result, {np.shape(value)}"
+                ) from error
+
+    def check(self, tangents: Sequence[Batch], adjoints: Batch, *, autograd_is_right: bool) -> None:
+        """Compare one batch in both modes."""
+        (step,) = compile_array_sweep(self.tape, structure_of(self.tape), self.chunk).steps
+        back: dict[int, Any] = {}
+        try:
+            step.adjoint(self.tape, adjoints, back)
+            forward = step.tangent(self.tape, dict(enumerate(tangents)))
+        except RuleError as error:
+            raise AssertionError(f"{error}; found by the call {self.label}") from error
+        count, shape = max(t.stop for t in tangents), batch_shape(self.entry.value)
+        T = [_dense(t, count, batch_shape(x)) for t, x in zip(tangents, self.inputs, strict=True)]
+        A = _dense(adjoints, adjoints.stop, shape)
+        pushed = _dense(forward, count, shape)
+        pulled = [_dense(back.get(i), len(A), batch_shape(x)) for i, x in enumerate(self.inputs)]
+        try:
+            expected = (self._looped_tangent(T), self._looped_adjoints(A)) if autograd_is_right else None
+        except NotImplementedError:  # autograd has no rule for this call
+            expected = None
+        if expected is None:
+            differences = self._differences(T, count)
+            compare(pushed, differences, f"the tangent rule of {self.label} differs from differences", 1e-6)
+            left, right = self._inner_products(pushed, pulled, T, A)
+            compare(right, left, f"the modes of the rule of {self.label} are not adjoint", self.precision)
+            return
+        compare(
+            pushed, expected[0], f"the tangent rule of {self.label} differs from autograd's", self.precision
+        )
+        for got, wanted in zip(pulled, expected[1], strict=True):
+            compare(got, wanted, f"the adjoint rule of {self.label} differs from autograd's", self.precision)
+
+    def check_scalar_sweep(self) -> None:
+        """Compare the rule in its scalar form, where operands are flat vectors, if the call has one."""
+        structure = structure_of(self.tape)
+        facts = facts_of(self.tape, structure)
+        if not facts.scalar.all() or self.entry.kwargs:
+            return
+        expected = compile_array_sweep(self.tape, structure_of(self.tape), self.chunk).tangent(
+            self.tape, None
+        )
+        for adjoint_mode in (False, True):
+            directions = self.chunk.m if adjoint_mode else self.chunk.n
+            sweep = compile_scalar_sweep(
+                self.tape, structure, facts, self.chunk, directions, adjoint_mode=adjoint_mode
+            )
+            found = sweep.adjoint(self.tape, None) if adjoint_mode else sweep.tangent(self.tape, None)
+            compare(found, expected, f"the scalar form of the rule of {self.label} differs", self.precision)
+
+    def _looped_tangent(self, T: Sequence[np.ndarray]) -> np.ndarray:
+        """Carry tangents by autograd's rule."""
+        pairs = zip(self.entry.argnums, self.entry.parents, strict=True)
+        return sum(loop_tangent(T[parent], self.entry, argnum) for argnum, parent in pairs)  # type: ignore[return-value]
+
+    def _looped_adjoints(self, A: np.ndarray) -> list[np.ndarray]:
+        """Carry adjoints by autograd's rule."""
+        sums = [np.zeros((len(A), *batch_shape(x))) for x in self.inputs]
+        for parent, rows in zip(self.entry.parents, loop_adjoint(A, self.entry), strict=True):
+            sums[parent] = sums[parent] + rows
+        return sums
+
+    def _differences(self, T: Sequence[np.ndarray], count: int) -> np.ndarray:
+        """Return central differences of the primitive along tangents."""
+        rows = [
+            self._moved([t[i] for t in T], 1e-5) - self._moved([t[i] for t in T], -1e-5) for i in range(count)
+        ]
+        return np.array(rows).reshape(count, *batch_shape(self.entry.value)) / 2e-5
+
+    def _moved(self, tangents: Sequence[np.ndarray], step: float) -> np.ndarray:
+        """Evaluate the primitive a step away."""
+        args = list(self.entry.args)
+        for argnum, parent in zip(self.entry.argnums, self.entry.parents, strict=True):
+            args[argnum] = unflatten(flatten(args[argnum]) + step * tangents[parent].ravel(), args[argnum])
+        return flatten(self.entry.primitive(*args, **self.entry.kwargs))  # type: ignore[misc]
+
+    @staticmethod
+    def _inner_products(
+        pushed: np.ndarray, pulled: Sequence[np.ndarray], T: Sequence[np.ndarray], A: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Both sides of ``<A, tangent(T)> = <adjoint(A), T>``, for all pairs of directions."""
+        left = _flat(A) @ _flat(pushed).T
+        right = sum(_flat(a) @ _flat(t).T for a, t in zip(pulled, T, strict=True))
+        return np.real(left), np.real(right)
+
+
+def _is_floating(arg: Any) -> bool:
+    """Whether all elements of an argument are real or complex floating-point numbers."""
+    if isinstance(arg, (tuple, list)):
+        return bool(arg) and all(map(_is_floating, arg))
+    if isinstance(arg, dict):
+        return bool(arg) and all(map(_is_floating, arg.values()))
+    if isinstance(arg, SparseObject):
+        arg = flatten(arg)
+    return (
+        isinstance(arg, (float, complex, np.ndarray, np.number))
+        and np.result_type(np.asarray(arg)).kind in "fc"
+    )
+
+
+def _covers(primitive: Callable[..., Any], argnum: int) -> bool:
+    """Whether the vector rule has a form for an argument."""
+    rule = find_rule(primitive)
+    if isinstance(rule, Elementwise):
+        return argnum < len(rule.partials) and rule.partials[argnum] is not undefined
+    return isinstance(rule, Movement) or (
+        isinstance(rule, Bulk) and argnum in {*rule.tangents, *rule.adjoints}
+    )
+
+
+def _flat(X: np.ndarray) -> np.ndarray:
+    """One row for each direction."""
+    return X.reshape(len(X), int(np.prod(X.shape[1:], dtype=int)))
+
+
+def _random(random: np.random.Generator, count: int, value: Any) -> np.ndarray:
+    """Random directions of a value, in its own precision."""
+    leaves = flatten(value)
+    dtype = np.result_type(leaves, np.float16)
+    rows = random.normal(size=(count, leaves.size)).astype(np.real(np.ones((), dtype)).dtype)
+    if dtype.kind == "c":
+        rows = rows + 1j * random.normal(size=rows.shape).astype(rows.dtype)
+    return rows.reshape(count, *batch_shape(value))
+
+
+def _identity(value: Any, start: int) -> Diagonal:
+    """One direction for each element."""
+    return Diagonal(start, np.ones(np.shape(value), np.result_type(np.asarray(value), np.float16)))
+
+
+def _dense(batch: Batch | None, count: int, shape: tuple[int, ...]) -> np.ndarray:
+    """Write all directions of a batch out."""
+    if batch is None:
+        return np.zeros((count, *shape))
+    window = batch.dense()
+    rows = np.zeros((count, *window.rows.shape[1:]), window.rows.dtype)
+    rows[window.start : window.stop] = window.rows
+    return rows
+
+
+def _shown(arg: Any) -> str:
+    """Shape of an array, anything else as it is."""
+    return f"<{arg.dtype} {arg.shape}>" if isinstance(arg, np.ndarray) else repr(arg)

@@ -1,0 +1,50 @@
+"""The options of a Jacobian function, and what of them its plans depend on."""
+
+import os
+from collections.abc import Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from tapesplit.execute import Callback
+from tapesplit.validation import Cost, Method
+
+__all__ = ["Options", "PlanOptions"]
+
+
+class PlanOptions(NamedTuple):
+    """What `make_plan` is asked for."""
+
+    machines: int
+    force_machines: bool
+    method: Method
+    cost: Cost
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What `parallel_jacobian` was asked for; see there."""
+
+    argnum: int | Sequence[int]
+    has_aux: bool
+    machines: int | None
+    method: Method
+    cost: Cost
+    memory_limit: int | None
+    executor: Executor | None
+    callback: Callback | None
+
+    @property
+    def for_plans(self) -> PlanOptions:
+        """What of them a plan depends on."""
+        forced = self.executor is not None
+        return PlanOptions(self.machines or _usable_cores(), forced, self.method, self.cost)
+
+    def packed(self, jacobians: Sequence[Any]) -> Any:
+        """Return one Jacobian for an integer argnum, a tuple of them for a sequence."""
+        return tuple(jacobians) if isinstance(self.argnum, Sequence) else jacobians[0]
+
+
+def _usable_cores() -> int:
+    """Return the cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
