@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import SupportsIndex, overload
 
+import numpy as np
+
 from jcdp_core.errors import InvalidChainError
 from jcdp_core.limits import expect, positive_integer
 from jcdp_core.notebook import html_table, text_table
@@ -43,7 +45,8 @@ class ElementalJacobian:
     Raises
     ------
     InvalidChainError
-        If a number is not a positive integer. NumPy integers are welcome, booleans and floats are not.
+        If a number is not a positive integer, or a flag no bool. NumPy integers are welcome, booleans and
+        floats are not.
 
     References
     ----------
@@ -73,6 +76,8 @@ class ElementalJacobian:
                 else _positive(value, f"{name} of a link")
             )
             object.__setattr__(self, name, number)
+        for name in ("tangent", "adjoint"):
+            expect(getattr(self, name), (bool, np.bool_), name, "give True or False", InvalidChainError)
 
 
 @dataclass(frozen=True, slots=True)

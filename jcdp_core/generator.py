@@ -159,7 +159,7 @@ class ChainGenerator:
 
     def __init__(self, config: Config, flavour: Flavour = "libstdc++") -> None:
         expect(config, Config, "config", "build one, or read one with read_config(path)", ConfigError)
-        if flavour not in _UNIFORM:
+        if not isinstance(flavour, str) or flavour not in _UNIFORM:
             raise ConfigError(f"flavour {flavour!r} is unknown; choose from {', '.join(_UNIFORM)}")
         self.config = config
         self.flavour = flavour

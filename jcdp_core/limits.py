@@ -42,9 +42,14 @@ def expect(
     """
     if not isinstance(value, kind):
         expected = kind if isinstance(kind, type) else kind[0]
-        article = "an" if expected.__name__[0] in "AEIOUaeiou" else "a"
-        given = f"the {type(value).__name__} {reprlib.repr(value)}"
-        raise error(f"{name} is {given}, where {article} {expected.__name__} is expected; {advice}")
+        given, text = type(value).__name__, repr(value)
+        shown = _with_article(given) if text.startswith(given) else f"the {given} {reprlib.repr(value)}"
+        raise error(f"{name} is {shown}, where {_with_article(expected.__name__)} is expected; {advice}")
+
+
+def _with_article(noun: str) -> str:
+    """Put the indefinite article before the name of a class."""
+    return f"{'an' if noun[0] in 'AEIOUaeiou' else 'a'} {noun}"
 
 
 def positive_integer(value: object) -> int:
@@ -134,7 +139,7 @@ def seconds_or_none(value: object, name: str) -> float | None:
     if value is None:
         return None
     try:
-        if value > 0:  # type: ignore[operator]  # the exception is the check
+        if not isinstance(value, bool) and value > 0:  # type: ignore[operator]  # the exception is the check
             return float(value)  # type: ignore[arg-type]
     except (TypeError, ValueError):
         pass

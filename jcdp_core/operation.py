@@ -61,7 +61,7 @@ class Operation:
     Raises
     ------
     InvalidOperationError
-        If the positions are out of order, or do not suit the action.
+        If the positions are out of order, or do not suit the action; or action or mode is something else.
 
     References
     ----------
@@ -83,6 +83,11 @@ class Operation:
 
     def __post_init__(self) -> None:
         """Check the positions against the action."""
+        if not isinstance(self.action, Action) or not isinstance(self.mode, Mode):
+            raise InvalidOperationError(
+                f"{self.action!r}, {self.mode!r}: these must be an Action and a Mode; "
+                "or give the step as text to Operation.parse"
+            )
         if self.action is Action.ACCUMULATE:
             if self.mode is Mode.MULTIPLY:
                 raise InvalidOperationError(
@@ -121,7 +126,7 @@ class Operation:
         >>> Operation.parse("ELI ADJ (1 3 4)").mode
         <Mode.ADJOINT: 'ADJ'>
         """
-        match = _NOTATION.fullmatch(text)
+        match = _NOTATION.fullmatch(text) if isinstance(text, str) else None
         positions = [int(word) for word in match[3].split()] if match else []
         if match is None or len(positions) not in (2, 3):
             raise InvalidOperationError(

@@ -1,8 +1,10 @@
 """A schedule: when and where each step of an elimination sequence runs."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from jcdp_core.errors import InvalidScheduleError
+from jcdp_core.limits import expect
 from jcdp_core.notebook import html_table, text_table
 from jcdp_core.sequence import EliminationSequence
 
@@ -98,10 +100,12 @@ class Schedule:
 
     def __post_init__(self) -> None:
         """Freeze the tasks and check their order."""
+        expect(self.tasks, Iterable, "tasks", "give a list of Task", InvalidScheduleError)
         object.__setattr__(self, "tasks", tuple(self.tasks))
         if not self.tasks:
             raise InvalidScheduleError("the schedule has no tasks; give one per step of the sequence")
         for position, task in enumerate(self.tasks):
+            expect(task, Task, f"tasks[{position}]", "give one Task per step", InvalidScheduleError)
             if task.index != position:
                 raise InvalidScheduleError(
                     f"tasks[{position}] has index {task.index}; give the tasks in the order of the steps"
@@ -146,6 +150,7 @@ class Schedule:
         1 |[1 ACC TAN][2 ELI TAN========]|
            0                           54
         """
+        expect(sequence, EliminationSequence, "sequence", "give that of the schedule", InvalidScheduleError)
         end, used = self.makespan, 1 + max(task.machine for task in self.tasks)
         labels = [str(machine + 1) for machine in range(used)]
         if self.machines > used:

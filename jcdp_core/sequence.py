@@ -11,6 +11,8 @@ from jcdp_core.operation import Mode, Operation
 
 __all__ = ["EliminationSequence", "operation_cost"]
 
+_STEP_ADVICE = "give an Operation, or text like 'ELI MUL (1 4 6)' to from_operations"
+
 _HEAD = ("step", "operation", "fma", "needs")
 
 
@@ -101,6 +103,8 @@ class EliminationSequence:
                 f"{len(self.operations)} steps and {len(self.costs)} costs given; give one cost per step, "
                 "and at least one step"
             )
+        for number, step in enumerate(self.operations, start=1):
+            expect(step, Operation, f"step {number}", _STEP_ADVICE, InvalidSequenceError)
 
     @classmethod
     def from_operations(
@@ -138,7 +142,7 @@ class EliminationSequence:
         steps = []
         for number, given in enumerate(operations, start=1):
             step = Operation.parse(given) if isinstance(given, str) else given
-            expect(step, Operation, f"step {number}", "give it like 'ELI MUL (1 4 6)'", InvalidSequenceError)
+            expect(step, Operation, f"step {number}", _STEP_ADVICE, InvalidSequenceError)
             steps.append(step)
         return cls(tuple(steps), tuple(operation_cost(chain, step) for step in steps))
 

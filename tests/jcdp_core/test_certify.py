@@ -171,12 +171,16 @@ def test_schedules_of_broken_sequences():
 
 def test_arguments_in_the_wrong_order_are_named():
     with pytest.raises(
-        InvalidSequenceError, match=r"chain is the EliminationSequence .*; give the chain first"
+        InvalidSequenceError, match=r"chain is an EliminationSequence, where .*; give the chain first"
     ):
         check_sequence(SOLUTION.sequence, SOLUTION.chain)
-    with pytest.raises(InvalidSequenceError, match=r"sequence is the Solution .*; give that of a solution"):
+    with pytest.raises(
+        InvalidSequenceError, match=r"sequence is a Solution, where .*; give that of a solution"
+    ):
         check_sequence(SOLUTION.chain, SOLUTION)
-    with pytest.raises(InvalidScheduleError, match=r"sequence is the Schedule .*; give that of a solution"):
+    with pytest.raises(
+        InvalidScheduleError, match=r"sequence is a Schedule, where .*; give that of a solution"
+    ):
         check_schedule(SOLUTION.schedule, SOLUTION.sequence)
     with pytest.raises(InvalidScheduleError, match=r"schedule is the int 3, where a Schedule is expected"):
         check_schedule(SOLUTION.sequence, 3)

@@ -53,6 +53,12 @@ def test_each_number_of_a_link_is_checked(name):
         ElementalJacobian(**{"n": 3, "m": 2, "edges": 7, name: -4})
 
 
+@pytest.mark.parametrize("name", ["tangent", "adjoint"])
+def test_modes_are_available_or_not(name):
+    with pytest.raises(InvalidChainError, match=f"{name} is the str 'no', where a bool is expected"):
+        ElementalJacobian(3, 2, 7, **{name: "no"})
+
+
 def test_neighbors_must_fit():
     with pytest.raises(InvalidChainError, match="link 1 has 2 outputs but link 2 has 4 inputs"):
         JacobianChain((ElementalJacobian(3, 2, 7), ElementalJacobian(4, 5, 11)))

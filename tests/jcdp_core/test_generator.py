@@ -202,3 +202,5 @@ def test_the_settings_are_a_config():
         ConfigError, match=r"config is the str 'x', where a Config is expected; build one, or"
     ):
         ChainGenerator("x")
+    with pytest.raises(ConfigError, match=r"flavour \['libc\+\+'\] is unknown; choose from"):
+        ChainGenerator(Config(), ["libc++"])

@@ -71,3 +71,10 @@ def test_what_a_step_sweeps_and_consumes(text, swept, operands):
     operation = Operation.parse(text)
     assert list(operation.swept) == swept
     assert operation.operands == operands
+
+
+def test_action_and_mode_are_not_text():
+    with pytest.raises(InvalidOperationError, match=r"'ACC', 'TAN': these must be an Action and a Mode"):
+        Operation("ACC", "TAN", 0, None, 1)
+    with pytest.raises(InvalidOperationError, match="cannot read 3 as a step"):
+        Operation.parse(3)

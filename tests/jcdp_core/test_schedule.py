@@ -18,6 +18,15 @@ def test_tasks_follow_the_steps():
         Schedule((Task(1, 0, 0, 21, (0,)),), machines=1)
 
 
+def test_wrong_kinds_of_arguments_are_named():
+    with pytest.raises(InvalidScheduleError, match=r"tasks is the int 3, where an Iterable is expected"):
+        Schedule(3, machines=1)
+    with pytest.raises(InvalidScheduleError, match=r"tasks\[1\] is the tuple \(1, 0\), where a Task is exp"):
+        Schedule((Task(0, 0, 0, 21, (0,)), (1, 0)), machines=1)
+    with pytest.raises(InvalidScheduleError, match=r"sequence is a JacobianChain, where"):
+        solve(CHAIN_A).schedule.gantt(CHAIN_A)
+
+
 def test_a_schedule_has_tasks():
     with pytest.raises(InvalidScheduleError, match="no tasks"):
         Schedule((), machines=1)

@@ -166,7 +166,9 @@ def test_a_full_memory_begins_anew(monkeypatch):
 
 
 def test_a_solution_is_not_its_sequence():
-    with pytest.raises(InvalidSequenceError, match=r"sequence is the Solution .*; give that of a solution"):
+    with pytest.raises(
+        InvalidSequenceError, match=r"sequence is a Solution, where .*; give that of a solution"
+    ):
         schedule_sequence(solve(CHAIN_A), machines=2)
 
 

@@ -80,6 +80,10 @@ def test_wrong_kinds_of_arguments_are_named():
         EliminationSequence.from_operations(CHAIN_A, 5)
     with pytest.raises(InvalidChainError, match=r"chain is the list \[\], where a JacobianChain is expected"):
         EliminationSequence.from_operations([], CHAIN_A)
+    with pytest.raises(
+        InvalidSequenceError, match=r"step 1 is the str 'ACC TAN \(0 1\)', where an Operation"
+    ):
+        EliminationSequence(("ACC TAN (0 1)",), (1,))
 
 
 def test_empty_sequences_and_missing_costs_are_refused():

@@ -35,7 +35,7 @@ def test_memory_limits_are_positive():
         solve(CHAIN_A, memory_limit=0)
 
 
-@pytest.mark.parametrize("limit", [0, -1.5, float("nan"), "3"])
+@pytest.mark.parametrize("limit", [0, -1.5, float("nan"), "3", True])
 def test_time_limits_are_positive(limit):
     with pytest.raises(SolverError, match=r"time_limit is .*; give seconds > 0"):
         solve(CHAIN_A, time_limit=limit)

@@ -59,6 +59,7 @@ def test_the_example_draws_the_approach(tmp_path, capsys):
 
 def test_the_bound_is_that_of_a_problem():
     with pytest.raises(
-        SolverError, match=r"problem is the JacobianChain .*; give Problem\(chain, machines=…\)"
+        SolverError,
+        match=r"problem is a JacobianChain, where a Problem is expected; give Problem\(chain, machines=…\)",
     ):
         worst_case_bound(worst_case_chain(3))
