@@ -137,11 +137,11 @@ def _better(found: Solution, problem: Problem) -> Solution:
 def _labels(table: StepTable, deadline: Deadline) -> tuple[LabelTable, bool]:
     """Build the labels, and tell whether they are bounds.
 
-    All labels take some 0.07 q⁴ µs. Where that is more than half of the time, as few labels as can be made in
+    All labels take some 0.05 q⁴ µs. Where that is more than half of the time, as few labels as can be made in
     it, without bounds, give better trees than labels that are joined until they fit.
     """
     q, half = table.length, deadline.seconds / 2
-    if half >= 7e-8 * q**4:
+    if half >= 5e-8 * q**4:
         return label_table(table, machines=table.machines, on_part=deadline.check), True
     return _sample(table, deadline, max(4, min(int(8e6 * half / q**3), 24))), False
 
