@@ -12,7 +12,7 @@ from concurrent.futures import CancelledError, Executor, Future
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, fields
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -61,6 +61,10 @@ class Callback:
                 raise TypeError(
                     f"{event.name} of a tapesplit.Callback must be a function or None, but got {function!r}"
                 )
+
+
+_NOBODY: Final = Callback()
+"""Observes nothing."""
 
 
 def execute(
@@ -130,7 +134,7 @@ def carry_out(
     """Do what `execute` does for a tape that is known to fit."""
     if memory_limit is not None:
         _check_memory_limit(plan, memory_limit)
-    run = _Run(plan, tape, memory_limit, callback or Callback())
+    run = _Run(plan, tape, memory_limit, callback or _NOBODY)
     with single_threaded_blas() if plan.multiplies else nullcontext():
         if plan.machines == 1 or not may_use_threads():
             return run.inline()

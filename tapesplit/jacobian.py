@@ -125,8 +125,8 @@ def parallel_jacobian(
     calls it, since the order of the tape is the order of execution, and no other thread should use autograd
     directly meanwhile, since autograd's trace level belongs to the process. While ``fun`` is recorded, common
     functions of autograd.numpy are stand-ins that record faster: inside of ``fun``, ``f is np.tanh`` is false
-    for an ``f`` that was ``np.tanh`` before. Compare functions outside, or by name. Python's search for cyclic
-    garbage pauses during a call.
+    for an ``f`` that was ``np.tanh`` before. Compare functions outside, or by name. Python's search for
+    cyclic garbage pauses during a call.
 
     Examples
     --------

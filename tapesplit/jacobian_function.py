@@ -5,7 +5,7 @@ import sys
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
 import autograd
 import numpy as np
@@ -25,9 +25,12 @@ from tapesplit.structure import Structure, structure_of
 from tapesplit.tape import VALUE, Tape
 from tapesplit.threads import single_threaded_blas
 from tapesplit.tracing import tracing_lock
-from tapesplit.validation import check_input, check_output, positions
+from tapesplit.validation import check_input, check_output
 
 __all__ = ["JacobianFunction"]
+
+
+_NO_LIMIT: Final = nullcontext()
 
 
 class JacobianFunction:
@@ -114,7 +117,7 @@ class JacobianFunction:
         """Record and compute; the tape is gone at the end, before garbage is collected again."""
         latest = self._plans.latest
         # Threads of BLAS go on spinning after a product, on the cores that our own threads will need.
-        with single_threaded_blas() if latest and latest.machines > 1 else nullcontext():
+        with single_threaded_blas() if latest and latest.machines > 1 else _NO_LIMIT:
             tape, aux = self._recorded(args, kwargs)
         return tape.value, self.of_tape(tape), aux
 
@@ -257,7 +260,7 @@ class JacobianFunction:
     ) -> tuple[Tape, Any]:
         """Record one call; check that it has a dense real Jacobian."""
         args = (*self._bound, *args)
-        for position in positions(self._options.argnum):
+        for position in self._options.positions:
             if -len(args) <= position < len(args):
                 check_input(args[position], position)
         if not self._options.has_aux:
@@ -306,10 +309,7 @@ class JacobianFunction:
         """Leave a derivative of a derivative to autograd, which traces all levels at once."""
         fun = _splitting_aux(self._fun, []) if self._options.has_aux else self._fun
         return self._options.packed(
-            [
-                autograd.jacobian(fun, int(position))(*args, **kwargs)
-                for position in positions(self._options.argnum)
-            ]
+            [autograd.jacobian(fun, int(position))(*args, **kwargs) for position in self._options.positions]
         )
 
 
@@ -332,5 +332,6 @@ def _splitting_aux(fun: Callable[..., Any], extra: list[Any]) -> Callable[..., A
 
 def _is_trivial(tape: Tape) -> bool:
     """Tell whether a Jacobian has no elements, or only zeros since the value does not depend on the input."""
-    has_columns = any(np.size(tape.entries[i][VALUE]) for i in range(tape.inputs))
-    return tape.output is None or not has_columns or not np.size(tape.value)
+    if tape.output is None or not np.size(tape.value):
+        return True
+    return not any(np.size(entry[VALUE]) for entry in tape.entries[: tape.inputs])

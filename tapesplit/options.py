@@ -25,7 +25,7 @@ class PlanOptions(NamedTuple):
 class Options:
     """What `parallel_jacobian` was asked for; see there."""
 
-    argnum: int | Sequence[int]
+    argnum: int | tuple[int, ...]
     has_aux: bool
     machines: int | None
     method: Method
@@ -35,6 +35,11 @@ class Options:
     callback: Callback | None
 
     @property
+    def positions(self) -> tuple[int, ...]:
+        """Return argnum as a tuple."""
+        return (self.argnum,) if isinstance(self.argnum, int) else self.argnum
+
+    @property
     def for_plans(self) -> PlanOptions:
         """What of them a plan depends on."""
         forced = self.executor is not None
@@ -42,7 +47,7 @@ class Options:
 
     def packed(self, jacobians: Sequence[Any]) -> Any:
         """Return one Jacobian for an integer argnum, a tuple of them for a sequence."""
-        return tuple(jacobians) if isinstance(self.argnum, Sequence) else jacobians[0]
+        return jacobians[0] if isinstance(self.argnum, int) else tuple(jacobians)
 
 
 def _usable_cores() -> int:

@@ -17,16 +17,10 @@ __all__ = [
     "check_options",
     "check_output",
     "checked_argnum",
-    "positions",
 ]
 
 Method: TypeAlias = Literal["auto", "dp", "heuristic", "exact", "tangent", "adjoint"]
 Cost: TypeAlias = Literal["runtime", "fma"]
-
-
-def positions(argnum: int | Sequence[int]) -> tuple[int, ...]:
-    """Return argnum as a tuple."""
-    return tuple(argnum) if isinstance(argnum, Sequence) else (argnum,)
 
 
 def checked_argnum(argnum: Any) -> int | tuple[int, ...]:

@@ -33,11 +33,6 @@ class Solution:
         Nodes of the search, if there was one.
     machines : int or None, optional
         Number of machines asked for; None for unlimited.
-    makespan : int
-        Time at which the last step of the schedule finishes (fma); what the constructor is given is ignored.
-    optimal : bool
-        Whether the makespan is proved to be the smallest over all sequences and schedules: whether it is the
-        lower bound; what the constructor is given is ignored.
 
     Examples
     --------
@@ -56,13 +51,16 @@ class Solution:
     seconds: float = 0.0
     nodes: int | None = None
     machines: int | None = None
-    makespan: int = None  # type: ignore[assignment]  # set by __post_init__
-    optimal: bool = None  # type: ignore[assignment]
 
-    def __post_init__(self) -> None:
-        """Read off the schedule what follows from it."""
-        object.__setattr__(self, "makespan", self.schedule.makespan)
-        object.__setattr__(self, "optimal", self.makespan == self.lower_bound)
+    @property
+    def makespan(self) -> int:
+        """Time at which the last step finishes (fma)."""
+        return self.schedule.makespan
+
+    @property
+    def optimal(self) -> bool:
+        """Whether the makespan is proved to be the smallest over all sequences and schedules."""
+        return self.makespan == self.lower_bound
 
     def __str__(self) -> str:
         """Return the makespan and the steps with their machine pools (1-based)."""
