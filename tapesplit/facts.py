@@ -126,16 +126,15 @@ def facts_of(tape: Tape, structure: Structure) -> TapeFacts:
     edges = sizes * factors
     scalar = doubles & np.array([k.has_scalar_form for k in kinds])[kind]
     blocks = np.zeros(kind.size, dtype=np.int64)
-    known: dict[Any, tuple[int, bool, int]] = {}
-    for index in np.flatnonzero((factors < 0) | (sizes < 0)).tolist():
-        key = call_key(structure, index)
-        if key not in known:
-            known[key] = _edges_and_form(tape[index])
-        edges[index], is_local_call, blocks[index] = known[key]
-        scalar[index] &= is_local_call or blocks[index] > 0
+    others = np.flatnonzero((factors < 0) | (sizes < 0))
+    call = coded([call_key(structure, index) for index in others.tolist()])[1]
+    examples = others[np.unique(call, return_index=True)[1]].tolist()
+    known = np.array([_edges_and_form(tape[index]) for index in examples], dtype=np.int64).reshape(-1, 3)
+    edges[others], is_local_call, blocks[others] = known[call].T
+    scalar[others] &= (is_local_call > 0) | (blocks[others] > 0)
     with_constants = scalar & np.array([k.is_elementwise and k.arity > len(k.argnums) for k in kinds])[kind]
-    for index in np.flatnonzero(with_constants).tolist():
-        scalar[index] = real_constants(structure.statics[index])
+    constant = np.flatnonzero(with_constants)
+    scalar[constant] = [real_constants(structure.statics[index]) for index in constant.tolist()]
 
     counts = np.array([len(k.argnums) for k in kinds])[kind]
     first_parent = np.concatenate([[0], np.cumsum(counts)])
