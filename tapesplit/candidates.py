@@ -14,11 +14,13 @@ from tapesplit.flow import FLOW_BUDGET, MinimumCut, minimum_cut
 from tapesplit.graph import UNBOUNDED, BoolArray, IntArray, TapeGraph, frontier_widths
 
 __all__ = [
+    "Order",
     "candidate_prefixes",
     "dense_ranks",
     "depth_ranks",
     "narrow_lower_sets",
     "narrow_prefixes",
+    "order_by",
     "prefixes",
     "ranks_after",
     "record_prefixes",
@@ -39,14 +41,29 @@ _NO_BETTER: Final = 1.05
 """A prefix this close to the minimal width is not worth a flow."""
 
 
-def prefixes(ranks: IntArray, chosen: list[int]) -> list[BoolArray]:
+class Order(NamedTuple):
+    """An order of the vertices of a graph: their ranks, and the frontier width of each of its prefixes.
+
+    See `frontier_widths`; the prefixes are the lower sets ``ranks <= t``.
+    """
+
+    ranks: IntArray
+    widths: IntArray
+
+
+def order_by(graph: TapeGraph, ranks: IntArray) -> Order:
+    """Return the order of some ranks."""
+    return Order(ranks, frontier_widths(graph, ranks))
+
+
+def prefixes(order: Order, chosen: list[int]) -> list[BoolArray]:
     """Return the lower sets ``ranks <= t`` for the chosen t."""
-    return [ranks <= t for t in chosen]
+    return [order.ranks <= t for t in chosen]
 
 
-def candidate_prefixes(graph: TapeGraph, ranks: IntArray, amount: int) -> list[BoolArray]:
+def candidate_prefixes(graph: TapeGraph, order: Order, amount: int) -> list[BoolArray]:
     """Return the narrow and the record prefixes of an order, as lower sets."""
-    return prefixes(ranks, narrow_prefixes(graph, ranks, amount) + record_prefixes(graph, ranks))
+    return prefixes(order, narrow_prefixes(graph, order, amount) + record_prefixes(order))
 
 
 def dense_ranks(ranks: IntArray) -> IntArray:
@@ -54,15 +71,15 @@ def dense_ranks(ranks: IntArray) -> IntArray:
     return (np.cumsum(np.bincount(ranks) > 0) - 1)[ranks]
 
 
-def narrow_prefixes(graph: TapeGraph, ranks: IntArray, amount: int) -> list[int]:
+def narrow_prefixes(graph: TapeGraph, order: Order, amount: int) -> list[int]:
     """Choose the narrowest prefix of an order within each of several equal shares of the edges.
 
     Parameters
     ----------
     graph : TapeGraph
         The graph, n vertices.
-    ranks : (n,) array of int
-        The order, see `frontier_widths`.
+    order : Order
+        The order.
     amount : int
         Number of shares.
 
@@ -72,7 +89,7 @@ def narrow_prefixes(graph: TapeGraph, ranks: IntArray, amount: int) -> list[int]
         Ranks t, increasing, without the first and the last one, at most `amount`; the lower sets
         ``ranks <= t`` can all be separators.
     """
-    widths = frontier_widths(graph, ranks)
+    ranks, widths = order
     edges = np.cumsum(np.bincount(ranks, weights=graph.edges))
     usable = 1 + np.flatnonzero(widths[1:-1] < UNBOUNDED)
     if not usable.size:
@@ -84,15 +101,13 @@ def narrow_prefixes(graph: TapeGraph, ranks: IntArray, amount: int) -> list[int]
     return usable[narrow[np.flatnonzero(np.diff(share[narrow], prepend=-1))]].tolist()
 
 
-def record_prefixes(graph: TapeGraph, ranks: IntArray) -> list[int]:
+def record_prefixes(order: Order) -> list[int]:
     """Choose the prefixes of an order that are narrower than all before them, or than all behind them.
 
     Parameters
     ----------
-    graph : TapeGraph
-        The graph, n vertices.
-    ranks : (n,) array of int
-        The order, see `frontier_widths`.
+    order : Order
+        The order.
 
     Returns
     -------
@@ -104,7 +119,7 @@ def record_prefixes(graph: TapeGraph, ranks: IntArray) -> list[int]:
     A cut close to the input or output pays when products are dear and edges are few: everything beyond it
     is then eliminated with the few directions of the cut.
     """
-    widths = frontier_widths(graph, ranks)
+    widths = order.widths
     level = np.log(np.maximum(widths, 1)) // np.log(1.2)
     falling, rising = np.minimum.accumulate(level), np.minimum.accumulate(level[::-1])[::-1]
     chosen = (np.diff(falling, prepend=falling[0]) < 0) | (np.diff(rising, append=rising[-1]) > 0)
@@ -148,14 +163,14 @@ def ranks_after(lower: BoolArray, ranks: IntArray) -> IntArray:
     return dense_ranks(np.where(lower, ranks, ranks + int(ranks.max()) + 1))
 
 
-def window_cuts(graph: TapeGraph, ranks: IntArray, least: int) -> Iterator[BoolArray]:
+def window_cuts(graph: TapeGraph, order: Order, least: int) -> Iterator[BoolArray]:
     """Find minimum cuts near the narrow prefixes of an order, and near the input and output.
 
     Parameters
     ----------
     graph : TapeGraph
         The graph, n vertices.
-    ranks : (n,) array of int
+    order : Order
         The order.
     least : int
         A width that no cut goes below, in elements.
@@ -171,15 +186,14 @@ def window_cuts(graph: TapeGraph, ranks: IntArray, least: int) -> Iterator[BoolA
     expensive; the search ends when four in a row bring nothing narrower. Further ones hold the first and the
     last half, quarter, eighth ... of the edges.
     """
-    widths = frontier_widths(graph, ranks)
     idle = 0
-    for window in _inner_windows(graph, ranks, widths):
+    for window in _inner_windows(graph, order):
         if window.bound > _NO_BETTER * least and idle < _PATIENCE:
-            cut = window.cut(graph, ranks)
+            cut = window.cut(graph, order.ranks)
             yield from (cut.earliest, cut.latest) if cut else ()
             idle = 0 if cut and cut.width < window.bound else idle + 1
-    for window in _outer_windows(graph, ranks, widths):
-        cut = window.cut(graph, ranks) if window.bound > _NO_BETTER * least else None
+    for window in _outer_windows(graph, order):
+        cut = window.cut(graph, order.ranks) if window.bound > _NO_BETTER * least else None
         yield from (cut.earliest, cut.latest) if cut else ()
 
 
@@ -196,12 +210,13 @@ class _Window(NamedTuple):
         return minimum_cut(graph, lower, upper, self.bound, backend="scipy")
 
 
-def _inner_windows(graph: TapeGraph, ranks: IntArray, widths: IntArray) -> Iterator[_Window]:
+def _inner_windows(graph: TapeGraph, order: Order) -> Iterator[_Window]:
     """Return windows around narrow prefixes, the narrowest first."""
-    counts = np.cumsum(np.bincount(ranks))
+    widths = order.widths
+    counts = np.cumsum(np.bincount(order.ranks))
     windows = min(_WINDOWS, 4 + graph.size // 100)
     budget = 6 * FLOW_BUDGET
-    for t in sorted(narrow_prefixes(graph, ranks, windows), key=widths.__getitem__):
+    for t in sorted(narrow_prefixes(graph, order, windows), key=widths.__getitem__):
         bound = int(widths[t])
         reach = min(graph.size // windows, FLOW_BUDGET // (bound + 1))
         budget -= 2 * reach * bound
@@ -212,8 +227,9 @@ def _inner_windows(graph: TapeGraph, ranks: IntArray, widths: IntArray) -> Itera
         yield _Window(lower, upper, bound)
 
 
-def _outer_windows(graph: TapeGraph, ranks: IntArray, widths: IntArray) -> Iterator[_Window]:
+def _outer_windows(graph: TapeGraph, order: Order) -> Iterator[_Window]:
     """Return windows at both ends that hold one half, one quarter ... of the edges."""
+    ranks, widths = order
     edges = np.cumsum(np.bincount(ranks, weights=graph.edges))
     shares = edges[-1] / 2.0 ** np.arange(1, _OCTAVES + 1)
     heads = [(0, upper) for upper in np.searchsorted(edges, shares).tolist()]

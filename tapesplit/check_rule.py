@@ -17,7 +17,7 @@ from tapesplit.lowering import compile_scalar_sweep
 from tapesplit.rules import Bulk, Elementwise, Movement, find_rule, loop_adjoint, loop_tangent
 from tapesplit.rules.registry import is_elementwise_call, undefined
 from tapesplit.structure import structure_of
-from tapesplit.tape import Tape, TapeEntry
+from tapesplit.tape import VALUE, Tape, TapeEntry
 
 __all__ = ["check_vector_rule"]
 
@@ -122,7 +122,7 @@ class _Call(NamedTuple):
     @property
     def inputs(self) -> list[Any]:
         """Values of the active arguments."""
-        return [entry[5] for entry in self.tape.entries[: self.tape.inputs]]
+        return [entry[VALUE] for entry in self.tape.entries[: self.tape.inputs]]
 
     def directions(self) -> Iterator[tuple[list[Batch], Batch]]:
         """Yield tangents for the inputs with adjoints for the result: random ones, none, identities."""

@@ -7,9 +7,11 @@ from typing import Final, Literal
 import numpy as np
 
 from tapesplit.candidates import (
+    Order,
     candidate_prefixes,
     depth_ranks,
     narrow_lower_sets,
+    order_by,
     ranks_after,
     window_cuts,
 )
@@ -103,10 +105,12 @@ def find_separators(
         return ()
     coarsening = coarsen(graph)
     coarse = coarsening.graph
-    cut = _global_cut(coarse, enough)
+    order = order_by(coarse, tape_ranks(coarse))
+    forced = _is_forced(coarse, order.ranks)
+    cut = _global_cut(coarse, order, enough, forced=forced)
     if cut.width >= enough:
         return ()
-    family, chosen = _cheapest_chain(coarse, cut)
+    family, chosen = _cheapest_chain(coarse, order, cut, forced=forced)
     needed = _limited(family, chosen, max_links - 1)
     cuts = spread_nested(family, needed, max_links)
     lowers = family.members[cuts][:, coarsening.group]
@@ -142,18 +146,17 @@ def _has_wide_path(graph: TapeGraph, width: float) -> bool:
     return any(wide[vertex] and vertex in reached for vertex in graph.outputs)
 
 
-def _global_cut(graph: TapeGraph, enough: float) -> MinimumCut:
-    """Cut the whole graph at its minimal width.
+def _global_cut(graph: TapeGraph, order: Order, enough: float, *, forced: bool) -> MinimumCut:
+    """Cut the whole graph at its minimal width; its tape order may be the only one.
 
     If that is at least `enough`, or would take too long to find, return a lower bound and the narrowest live
     sets instead.
     """
-    ranks = tape_ranks(graph)
-    widths = frontier_widths(graph, ranks)
+    ranks, widths = order
     live = int(widths.min())
     narrowest = np.flatnonzero(widths == live)
     earliest, latest = ranks <= narrowest[0], ranks <= narrowest[-1]
-    if _is_forced(graph, ranks):
+    if forced:
         return MinimumCut(live, earliest, latest)
     bound = int(min(live, enough, FLOW_BUDGET // graph.size))
     cut = minimum_cut(graph, ranks == 0, np.ones(graph.size, dtype=np.bool_), bound)
@@ -168,21 +171,23 @@ def _is_forced(graph: TapeGraph, ranks: IntArray) -> bool:
     return bool(forced[1:].all())
 
 
-def _cheapest_chain(graph: TapeGraph, cut: MinimumCut) -> tuple[CutFamily, list[int]]:
+def _cheapest_chain(
+    graph: TapeGraph, order: Order, cut: MinimumCut, *, forced: bool
+) -> tuple[CutFamily, list[int]]:
     """Collect candidates, more where that may pay, and return them with the cuts of the cheapest chain."""
-    ranks = tape_ranks(graph)
+    ranks = order.ranks
     members = [ranks == 0, np.ones(graph.size, dtype=np.bool_), cut.earliest, cut.latest]
-    members += candidate_prefixes(graph, ranks, _SHARES)
-    if _is_forced(graph, ranks):
+    members += candidate_prefixes(graph, order, _SHARES)
+    if forced:
         return _chosen(graph, members)
     if graph.size <= _SMALL:
         return _chosen(graph, members + narrow_lower_sets(graph))
-    behind = candidate_prefixes(graph, ranks_after(cut.earliest, ranks), _SHARES)
+    behind = candidate_prefixes(graph, order_by(graph, ranks_after(cut.earliest, ranks)), _SHARES)
     family = cut_family(graph, members + behind)
     cost, chosen = choose_nested(family)
     if cost <= _NEAR_BOUND * cut.width * graph.total_edges:
         return family, chosen
-    depth = depth_ranks(graph)
+    depth = order_by(graph, depth_ranks(graph))
     members += [*family.members[chosen], *candidate_prefixes(graph, depth, _SHARES)]
     members += window_cuts(graph, depth, cut.width)
     return _chosen(graph, members)
