@@ -242,9 +242,17 @@ class JacobianFunction:
             found = getattr(found, attribute, None)
         if found is self:
             return name
-        if self._bound and isinstance(found, JacobianFunction):
-            return getattr, (self._bound[-1], name.rpartition(".")[2])
+        if len(self._bound) == 1:
+            by_name = (self._bound[0], name.rpartition(".")[2])
+            if self._equals(getattr(*by_name, None)):
+                return getattr, by_name
         return super().__reduce_ex__(protocol)
+
+    def _equals(self, other: Any) -> bool:
+        """Tell whether another object differentiates the same function with the same options."""
+        if not isinstance(other, JacobianFunction):
+            return False
+        return (self._fun, self._options) == (other._fun, other._options)  # noqa: SLF001 (of our own class)
 
     def __get__(self, instance: Any, owner: type | None = None) -> "JacobianFunction":
         """Bind to an instance as functions do; the plans are shared."""

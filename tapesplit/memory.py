@@ -3,6 +3,7 @@
 import gc
 from functools import cache
 from typing import Final
+from weakref import ref
 
 import numpy as np
 
@@ -33,14 +34,26 @@ def keep_freed_memory() -> None:
 
 
 class NoGarbageCollection:
-    """While entered, no garbage is collected: that would walk the thousands of objects of a tape in vain."""
+    """While entered, no garbage is collected: that would walk the thousands of objects of a tape in vain.
 
-    __slots__ = ("_collecting",)
+    If Ctrl-C keeps one from its exit, the next one makes up for it.
+    """
+
+    __slots__ = ("__weakref__", "_pauses")
 
     def __enter__(self) -> None:
-        self._collecting = gc.isenabled()
-        gc.disable()
+        global _pausing  # noqa: PLW0603 (the collector belongs to the process)
+        self._pauses = gc.isenabled() or (_pausing is not None and _pausing() is None)
+        if self._pauses:
+            _pausing = ref(self)
+            gc.disable()
 
     def __exit__(self, *exception: object) -> None:
-        if self._collecting:
+        global _pausing  # noqa: PLW0603 (see above)
+        if self._pauses:
             gc.enable()
+            _pausing = None
+
+
+_pausing: "ref[NoGarbageCollection] | None" = None
+"""Who has paused the collector, and has not gone on yet."""

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, Final, TypeVar
+from weakref import ref
 
 from threadpoolctl import OpenBLASController, ThreadpoolController
 
@@ -19,15 +20,29 @@ __all__ = ["may_use_threads", "on_worker", "prompt_switches", "single_threaded_b
 Result = TypeVar("Result")
 
 
+class _User:
+    """One who relies on a setting of the process; he is gone with his execution, also if Ctrl-C ends that."""
+
+    __slots__ = ("__weakref__",)
+
+
+_Users = list["ref[_User]"]
+
+
+def _others(users: _Users, user: _User) -> _Users:
+    """Return the users that are still there, but for one."""
+    return [other for other in users if other() is not None and other() is not user]
+
+
 @dataclass(slots=True)
 class _ProcessState:
     """Everything that belongs to one process; a forked child starts with a new one."""
 
     lock: threading.Lock = field(default_factory=threading.Lock)
     pools: dict[int, ThreadPoolExecutor] = field(default_factory=dict)
-    blas_users: set[object] = field(default_factory=set)
+    blas_users: _Users = field(default_factory=list)
     blas_threads: Sequence[tuple[Any, int]] = ()
-    threaded: set[object] = field(default_factory=set)
+    threaded: _Users = field(default_factory=list)
     switch_interval: float | None = None
 
 
@@ -62,6 +77,10 @@ def submit(machines: int, function: Callable[..., Result], *args: Any) -> "Futur
         except BaseException as error:  # noqa: BLE001 (a future carries whatever was raised)
             future.set_exception(error)
         return future
+    except BaseException:  # Ctrl-C may leave a lock of the pool taken for good
+        with _process.lock:
+            _process.pools.pop(machines, None)
+        raise
 
 
 _here = threading.local()
@@ -113,17 +132,18 @@ def single_threaded_blas() -> Iterator[None]:
     The limit belongs to the process: the first execution sets it, the last one that runs at the same time
     lifts it.
     """
-    state, user = _process, object()
+    state, user = _process, _User()
     try:  # before anything changes: Ctrl-C may come between any two lines
         with state.lock:
-            state.blas_users.add(user)
+            state.blas_users = [*_others(state.blas_users, user), ref(user)]
             if len(state.blas_users) == 1:
-                state.blas_threads = [(lib, count) for lib in _blas() if (count := lib.num_threads) > 1]
+                if not state.blas_threads:  # else an exit was interrupted, and its limit still holds
+                    state.blas_threads = [(lib, count) for lib in _blas() if (count := lib.num_threads) > 1]
                 _set_blas_threads((lib, 1) for lib, _ in state.blas_threads)
         yield
     finally:
         with state.lock:
-            state.blas_users.discard(user)
+            state.blas_users = _others(state.blas_users, user)
             if not state.blas_users:
                 _set_blas_threads(state.blas_threads)
                 state.blas_threads = ()
@@ -136,17 +156,18 @@ _PROMPT: Final = 1e-4
 @contextmanager
 def prompt_switches() -> Iterator[None]:
     """Let threads change over promptly; the interval belongs to the process, like the limit of BLAS."""
-    state, user = _process, object()
+    state, user = _process, _User()
     try:
         with state.lock:
-            state.threaded.add(user)
+            state.threaded = [*_others(state.threaded, user), ref(user)]
             if len(state.threaded) == 1:
-                state.switch_interval = sys.getswitchinterval()
+                if state.switch_interval is None:
+                    state.switch_interval = sys.getswitchinterval()
                 sys.setswitchinterval(min(_PROMPT, state.switch_interval))
         yield
     finally:
         with state.lock:
-            state.threaded.discard(user)
+            state.threaded = _others(state.threaded, user)
             if not state.threaded and state.switch_interval is not None:
                 sys.setswitchinterval(state.switch_interval)
                 state.switch_interval = None

@@ -76,7 +76,7 @@ def _has_fast_tangent(x: Any) -> bool:
 
 
 def _cos(ans: Any, x: Any) -> Any:
-    """Derivative of the sine; the quotient, too, is within two units in the last place everywhere."""
+    """Derivative of the sine; the quotient, too, is within a few units in the last place everywhere."""
     if not _has_fast_tangent(x):
         return np.cos(x)
     tangent = np.tan(x)

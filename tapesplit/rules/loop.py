@@ -64,22 +64,18 @@ def loop_tangent(T: np.ndarray, entry: TapeEntry, argnum: int) -> np.ndarray:
     RuleError
         If autograd has neither rule for the primitive.
     Exception
-        Whatever the rule raises, except where it says that there is none for this argument.
+        Whatever autograd's VJP raises; what its JVP raises is the cause of a `RuleError`.
     """
-    missing: Exception | None = None
+    failure: Exception | None = None
     if entry.primitive in primitive_jvps and not entry.kwargs:
         try:
             return _jvp_loop(T, entry, argnum)
-        except (KeyError, NotImplementedError) as error:
-            if isinstance(error, KeyError) and error.args != (
-                argnum,
-            ):  # not that of autograd's table of JVPs
-                raise
-            missing = error
+        except Exception as error:  # noqa: BLE001 (autograd.jacobian would not have called it)
+            failure = error
     try:
         product = _jacobian_product(T, entry, argnum)
     except RuleError as error:
-        raise error from missing
+        raise error from failure
     return product.reshape(len(T), *batch_shape(entry.value))
 
 

@@ -16,6 +16,8 @@ from inspect import Parameter, signature
 from numbers import Number
 from typing import Any, Final, TypeAlias
 
+import numpy as np
+
 from tapesplit.errors import RuleError
 from tapesplit.leaves import element_count
 from tapesplit.names import display_name, is_primitive
@@ -225,9 +227,20 @@ def defvector(
             f"defvector({name}, edges=…) needs a function, but got {edges!r:.60}; write "
             "lambda ans, args, argnums, kwargs: …"
         )
-    # Numbers of other types behave as integers do.
-    rule = Elementwise(partials) if partials else Bulk(tangent_map, adjoint_map, edges)
-    _rules[primitive] = rule
+    if partials:
+        _rules[primitive] = Elementwise(tuple(map(_inexact, partials)))
+    else:
+        _rules[primitive] = Bulk(tangent_map, adjoint_map, edges)
+
+
+def _inexact(partial: Any) -> Any:
+    """Return a constant partial in floating point, where no product wraps around; 1 and -1 stay integers."""
+    if not isinstance(partial, Number):
+        return partial
+    number: Any = partial
+    if isinstance(number, (complex, np.complexfloating)):
+        return complex(number)
+    return int(number) if number in {1, -1} else float(number)
 
 
 def _numbered(functions: Iterable[VectorFunction | None], what: str) -> dict[int, VectorFunction]:

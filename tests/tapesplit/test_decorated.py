@@ -26,6 +26,17 @@ class Model:
     def scaled(self, x):
         return 3.0 * np.sin(x)
 
+    both = parallel_jacobian(scaled.__wrapped__, argnum=(1,))
+
+
+class Other(Model):
+    @parallel_jacobian(argnum=1)
+    def scaled(self, x):
+        return 7.0 * np.cos(x)
+
+    def of_model(self):
+        return super().scaled
+
 
 def test_a_decorated_function_is_pickled_by_name():
     for _ in range(3):
@@ -45,3 +56,12 @@ def test_another_function_of_the_same_name_is_pickled_by_its_parts():
     assert hidden.__qualname__ == "Model.scaled"
     assert type(hidden) is type(Model.scaled)
     assert hidden.__reduce_ex__(2) != "Model.scaled"
+
+
+def test_a_method_of_the_base_class_stays_one():
+    onp.testing.assert_array_equal(copy.copy(Other().of_model())(X), onp.diag(3.0 * onp.cos(X)))
+
+
+def test_a_method_with_other_options_keeps_them():
+    (jacobian,) = copy.copy(Model().both)(X)
+    onp.testing.assert_array_equal(jacobian, onp.diag(3.0 * onp.cos(X)))

@@ -1,5 +1,6 @@
 """Faults: whatever goes wrong in the user's code, nothing hangs and the next call is right."""
 
+import gc
 import os
 import signal
 import subprocess
@@ -7,6 +8,7 @@ import sys
 import textwrap
 import threading
 import time
+import weakref
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 
@@ -21,6 +23,7 @@ from small_problems import PROBLEMS
 from threadpoolctl import threadpool_limits
 
 from tapesplit import Callback, defvector, execute, parallel_jacobian, record, threads, tracing
+from tapesplit.memory import NoGarbageCollection
 from tapesplit.threads import prompt_switches, single_threaded_blas
 
 pytestmark = pytest.mark.timeout(60)
@@ -538,15 +541,17 @@ class _Interrupted:
 
 
 class _Library:
-    """A BLAS in whose first change of threads the user may press Ctrl-C."""
+    """A BLAS in whose first or second change of threads the user may press Ctrl-C."""
 
-    def __init__(self, *, interrupts):
-        self.num_threads, self.interrupts = 4, interrupts
+    def __init__(self, *, interrupted):
+        self.num_threads, self.changes, self.interrupted = 4, 0, interrupted
 
     def set_num_threads(self, count):
+        self.changes += 1
+        if self.changes == self.interrupted == 2:  # before it has any effect
+            raise KeyboardInterrupt
         self.num_threads = count
-        if self.interrupts:
-            self.interrupts = False
+        if self.changes == self.interrupted:
             raise KeyboardInterrupt
 
 
@@ -558,7 +563,7 @@ def process(monkeypatch):
 
 @pytest.mark.parametrize("where", ["lock", "library"])
 def test_an_interrupt_while_blas_is_limited_lifts_the_limit(process, monkeypatch, where):
-    library = _Library(interrupts=where == "library")
+    library = _Library(interrupted=int(where == "library"))
     monkeypatch.setattr(threads, "_blas", lambda: [library])
     if where == "lock":
         process.lock = _Interrupted()
@@ -571,6 +576,56 @@ def test_an_interrupt_while_blas_is_limited_lifts_the_limit(process, monkeypatch
             pass
         assert library.num_threads == 1
     assert library.num_threads == 4
+
+
+def test_an_interrupt_while_the_limit_of_blas_is_lifted_is_made_up_for(process, monkeypatch):
+    library = _Library(interrupted=2)
+    monkeypatch.setattr(threads, "_blas", lambda: [library])
+    with pytest.raises(KeyboardInterrupt), single_threaded_blas():
+        pass
+    assert library.num_threads == 1
+    with single_threaded_blas():
+        pass
+    assert library.num_threads == 4
+
+
+def test_somebody_whose_execution_is_gone_limits_nothing(process, monkeypatch):
+    """As when Ctrl-C keeps him from saying so."""
+    library = _Library(interrupted=0)
+    monkeypatch.setattr(threads, "_blas", lambda: [library])
+    process.blas_users.append(weakref.ref(threads._User()))
+    with single_threaded_blas():
+        assert library.num_threads == 1
+    assert library.num_threads == 4
+
+
+def test_a_pool_whose_submission_is_interrupted_is_not_used_again(process, monkeypatch):
+    def interrupted(*_args):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(ThreadPoolExecutor, "submit", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            threads.submit(2, int)
+    assert process.pools == {}
+    assert threads.submit(2, int).result() == 0
+
+
+def test_garbage_is_collected_again_when_an_exit_was_interrupted():
+    pause = NoGarbageCollection()
+    pause.__enter__()
+    with NoGarbageCollection():
+        pass
+    assert not gc.isenabled()
+    del pause
+    with NoGarbageCollection():
+        pass
+    assert gc.isenabled()
+    gc.disable()
+    with NoGarbageCollection():
+        pass
+    assert not gc.isenabled()
+    gc.enable()
 
 
 def test_an_interrupt_while_switches_become_prompt_restores_the_interval(process):

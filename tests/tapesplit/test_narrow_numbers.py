@@ -72,3 +72,16 @@ def test_contractions_keep_their_digits(method):
     a, b = onp.float32(SHORT / 3.0), onp.float32(SHORT / 7.0)
     got = parallel_jacobian(lambda x: np.einsum("i,i,j->j", a, b, x), method=method)(SHORT)
     onp.testing.assert_allclose(got, onp.float64(a) @ onp.float64(b) * onp.eye(3), rtol=1e-15)
+
+
+@pytest.mark.parametrize("size", [3, 300])
+@pytest.mark.parametrize("slope", [onp.uint8(200), onp.int8(100), onp.int64(2**62), onp.float16(0.1), 2**70])
+def test_constant_partials_of_narrow_types(slope, size):
+    @primitive
+    def scaled(x):
+        return x * float(slope)
+
+    defvector(scaled, slope)
+    for fun, factor in ((lambda x: scaled(x) + scaled(x), 2.0), (lambda x: scaled(scaled(x)), float(slope))):
+        got = parallel_jacobian(fun)(onp.ones(size))
+        onp.testing.assert_array_equal(got, factor * float(slope) * onp.eye(size))

@@ -335,26 +335,22 @@ def test_loop_takes_the_vjp_where_there_is_no_jvp_for_an_argument(cube, jvp):
     np.testing.assert_array_equal(loop_tangent(np.eye(2), _entry(cube, x), 0), np.diag(3 * x**2))
 
 
-@pytest.mark.parametrize("error", [NameError("mine"), KeyError("mine"), TypeError("mine")])
-def test_loop_hides_no_mistake_in_a_jvp(cube, error):
+@pytest.mark.parametrize("error", [NameError("mine"), KeyError("mine"), NotImplementedError("mine")])
+def test_a_broken_jvp_matters_only_without_a_vjp(cube, error):
     def broken(g, ans, x):
         raise error
 
-    defjvp(cube, broken)
-    with pytest.raises(type(error)) as caught:
-        parallel_jacobian(cube, method="tangent")(np.array([1.0, 2.0]))
-    assert caught.value is error
-
-
-def test_the_lack_of_both_rules_tells_of_both():
     @primitive
     def opaque(x):
         return x + 1.0
 
-    defjvp(opaque, _not_implemented)
+    x = np.array([1.0, 2.0])
+    for function in (cube, opaque):
+        defjvp(function, broken)
+    np.testing.assert_array_equal(loop_tangent(np.eye(2), _entry(cube, x), 0), np.diag(3 * x**2))
     with pytest.raises(RuleError, match="no VJP for 'opaque'") as caught:
-        loop_tangent(np.eye(2), _entry(opaque, np.ones(2)), 0)
-    assert "not for this form" in str(caught.value.__cause__)
+        loop_tangent(np.eye(2), _entry(opaque, x), 0)
+    assert caught.value.__cause__ is error
 
 
 def test_loop_carries_complex_directions():
