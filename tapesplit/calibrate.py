@@ -13,6 +13,7 @@ from tapesplit.chunks import cut_into_chunks
 from tapesplit.cost import CostModel, array_seconds, scalar_seconds, shortest, store, total_work, work_table
 from tapesplit.facts import facts_of, graph_of
 from tapesplit.lowering import compile_scalar_sweep
+from tapesplit.memory import keep_freed_memory
 from tapesplit.record import record
 from tapesplit.structure import structure_of
 
@@ -63,6 +64,7 @@ def measured_costs() -> CostModel:
     each group of constants stands for: linear least squares of relative errors.
     """
     assumed = CostModel()
+    keep_freed_memory()  # as Jacobians do
     with threadpool_limits(1):
         shares = np.array([_shares(assumed, sweep) for sweep in _SWEEPS])
     common = 1.0 / float(np.median(shares.sum(axis=1)))
@@ -158,14 +160,14 @@ def _stencil(x: Any) -> Any:
 
 _SWEEPS: Final = (
     _Sweep(_small, 8, 4, scalar=False, seconds=3.4e-4),
-    _Sweep(_large, 10_000, 5, scalar=False, seconds=3.9e-4),
-    _Sweep(_large, 20_000, 20, scalar=False, seconds=1.0e-3),
+    _Sweep(_large, 10_000, 5, scalar=False, seconds=2.25e-4),
+    _Sweep(_large, 20_000, 20, scalar=False, seconds=6.8e-4),
     _Sweep(_layers, 200, 100, scalar=False, seconds=4.7e-4),
     _Sweep(_small, 8, 4, scalar=True, seconds=2.9e-5),
-    _Sweep(_loop, 2, 2, scalar=True, seconds=5.5e-5),
-    _Sweep(_loop, 2, 30, scalar=True, seconds=7.9e-5),
+    _Sweep(_loop, 2, 2, scalar=True, seconds=6.4e-5),
+    _Sweep(_loop, 2, 30, scalar=True, seconds=8.6e-5),
     _Sweep(_stencil, 40, 4, scalar=True, seconds=8.5e-5),
     _Sweep(_stencil, 400, 80, scalar=True, seconds=1.2e-3),
     _Sweep(_stencil, 1_000, 200, scalar=True, seconds=8.6e-3),
-    _Sweep(_large, 20_000, 6, scalar=True, seconds=1.3e-3),
+    _Sweep(_large, 20_000, 6, scalar=True, seconds=9.7e-4),
 )

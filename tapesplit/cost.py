@@ -57,7 +57,7 @@ class CostModel:
     """
 
     step: float = 3.5e-6
-    element: float = 1.6e-9
+    element: float = 0.7e-9
     element_direction: float = 0.4e-9
     product: float = 1.5e-6
     product_fma: float = 0.045e-9

@@ -13,7 +13,7 @@ import numpy as np
 from tapesplit.dtypes import in_dtype, result_dtypes
 from tapesplit.errors import NestedTraceError, NothingToPlanError, OutputTypeError
 from tapesplit.execute import carry_out
-from tapesplit.memory import NoGarbageCollection, keep_freed_memory
+from tapesplit.memory import NoGarbageCollection
 from tapesplit.names import display_name
 from tapesplit.options import Options
 from tapesplit.plan import JacobianPlan, LastRun
@@ -104,7 +104,6 @@ class JacobianFunction:
         self, args: tuple[Any, ...], kwargs: dict[str, Any], *, with_value: bool
     ) -> tuple[Any, Any, Any]:
         """Return value, Jacobian and auxiliary result; the value only if it is asked for or free."""
-        keep_freed_memory()
         try:
             with NoGarbageCollection():
                 return self._from_tape(args, kwargs)
