@@ -23,6 +23,9 @@ Numbers: TypeAlias = np.ndarray[Any, Any]
 _MOST_CELLS = 1 << 27
 """Cells of the largest table that is built: 2 GB, as each is stored twice."""
 
+_CELLS_OF_AN_OBJECT = 3
+"""Cells whose memory a Python integer takes with its place in the table, measured."""
+
 
 class Table:
     """Hold the optimal makespan of the recurrence for each sub-chain and each number of machines.
@@ -63,20 +66,23 @@ class Table:
         self.problem = problem
         chain = problem.chain
         self.length = q = len(chain)
-        self.machines = _useful_machines(problem)
+        # With as many machines as all links need for their tapes at once, each factor of each product can
+        # have as many as it can use: rows beyond would not differ.
+        self.machines = problem.useful_machines if problem.machines else 0
         # Rows beyond the last number of machines stay zero: they only pad the merge to a power of two.
         rows = 1 + max(self.machines, _power_of_two(self.machines - 1))
-        if rows * q * q > _MOST_CELLS:
-            raise SolverError(
-                f"the table of the dynamic program for {q} links and {self.machines} machines of use would "
-                f"take {16 * rows * q * q >> 30} GB; give fewer machines, or a larger memory_limit if they "
-                "share memory"
-            )
         # Infeasible values are one more than any feasible one; adding two of them and a step must not
         # overflow.
-        self.rows = slice(1 if problem.machines == 1 else 0, self.machines + 1)
         self.infeasible = _largest_makespan(problem) + 1
         self.dtype = np.dtype(np.int64 if 3 * self.infeasible < 2**63 else object)
+        cells = rows * q * q * (1 if self.dtype == np.int64 else _CELLS_OF_AN_OBJECT)
+        if cells > _MOST_CELLS:
+            raise SolverError(
+                f"the table of the dynamic program for {q} links and {self.machines} machines of use would "
+                f"take {16 * cells >> 30} GB; give fewer machines, or a larger memory_limit if they "
+                "share memory"
+            )
+        self.rows = slice(1 if problem.machines == 1 else 0, self.machines + 1)
         self.sizes = np.array(chain.sizes, self.dtype)
         self.tangent_costs = np.array(chain.tangent_costs, self.dtype)
         self.adjoint_costs = np.array(chain.adjoint_costs, self.dtype)
@@ -188,18 +194,6 @@ class Table:
         adjoint = self.sizes[length:] * self.adjoint_costs[first]
         adjoint = np.where(self.adjoint_allowed[:, first], adjoint, self.infeasible)
         np.minimum(best, self.ends[rows, last, q - length + 1] + adjoint, out=best)
-
-
-def _useful_machines(problem: Problem) -> int:
-    """Return the number of rows that differ: more than q machines are of use only if they bring memory.
-
-    With as many machines as all links need for their tapes at once, each factor of each product can have as
-    many as it can use.
-    """
-    useful, limit = len(problem.chain), problem.memory_limit
-    if problem.shared_memory and limit is not None:
-        useful = sum(-(-link.edges // limit) if link.adjoint else 1 for link in problem.chain.links)
-    return min(problem.machines or 0, useful)
 
 
 def _largest_makespan(problem: Problem) -> int:

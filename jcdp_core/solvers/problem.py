@@ -10,6 +10,9 @@ from jcdp_core.limits import expect, positive_or_none, seconds_or_none
 
 __all__ = ["Problem"]
 
+_MOST_SHARING = 100_000
+"""Machines that may be of use for their memory: solvers keep lists as long as there are machines."""
+
 
 @dataclass(frozen=True, slots=True)
 class Problem:
@@ -35,7 +38,8 @@ class Problem:
     InvalidChainError
         If the chain is something else.
     SolverError
-        If a number is out of range, a flag is no bool, or memory is to be shared among unlimited machines.
+        If a number is out of range, a flag is no bool, or memory is to be shared among unlimited machines or
+        among more than 100 000 that are of use.
 
     References
     ----------
@@ -60,6 +64,7 @@ class Problem:
         expect(self.chain, JacobianChain, "chain", CHAIN_ADVICE, InvalidChainError)
         for name in ("matrix_free", "shared_memory"):
             expect(getattr(self, name), (bool, np.bool_), name, "give True or False", SolverError)
+            object.__setattr__(self, name, bool(getattr(self, name)))
         for name in ("machines", "memory_limit"):
             object.__setattr__(self, name, positive_or_none(getattr(self, name), name))
         object.__setattr__(self, "time_limit", seconds_or_none(self.time_limit, "time_limit"))
@@ -67,6 +72,28 @@ class Problem:
             raise SolverError(
                 "shared_memory=True with machines=None leaves memory unlimited; give a number of machines"
             )
+        if self.shared_memory and self.memory_limit is not None and self.useful_machines > _MOST_SHARING:
+            raise SolverError(
+                f"{self.useful_machines} machines are of use with memory for {self.memory_limit} edges each, "
+                f"and at most {_MOST_SHARING} can share it; give fewer machines, or a larger memory_limit"
+            )
+
+    @property
+    def useful_machines(self) -> int:
+        """Machines that can be of use: one a link, or as many as hold all tapes at once if they share memory.
+
+        Examples
+        --------
+        >>> chain = JacobianChain.from_sizes([3, 2, 5], [7, 11])
+        >>> Problem(chain, machines=9).useful_machines
+        2
+        >>> Problem(chain, machines=9, memory_limit=4, shared_memory=True).useful_machines
+        5
+        """
+        useful, limit = len(self.chain), self.memory_limit
+        if self.shared_memory and limit is not None:
+            useful = sum(-(-link.edges // limit) if link.adjoint else 1 for link in self.chain.links)
+        return min(self.machines or useful, useful)
 
     def edge_limit(self, pool_size: int = 1) -> int | None:
         """Return how many edges a step may tape.

@@ -36,6 +36,9 @@ _ALIKE = 150
 _STATES = 1_000_000
 """States remembered in all, some hundred megabytes; then the search forgets them and begins anew."""
 
+_USUAL = 32
+"""Numbers that a state may have to count once: with very many machines it counts as several."""
+
 _DUAL_BOUNDS_AFTER = 2
 """Nodes after which building the tables of the dual-feasible bounds pays, in multiples of q³."""
 
@@ -170,7 +173,7 @@ class ReversedSearch:
             self._remembered = 0
         if len(explored.known) < _ALIKE:
             insort(explored.known, explored.vector)
-            self._remembered += 1
+            self._remembered += 1 + len(explored.vector) // _USUAL
 
     def _next_event(self, state: _State) -> list[_State | _Explored]:
         """Advance to the next time at which steps end; return that state, and what will remember it.

@@ -22,6 +22,7 @@ from jcdp_core import (
     check_sequence,
     solve,
 )
+from jcdp_core.solvers import dp_table
 from jcdp_core.solvers.dp_table import Table
 from jcdp_core.solvers.dynamic_programming import makespans, solve_dynamic_programming
 
@@ -328,3 +329,15 @@ def test_lists_of_makespans_say_which_link_needs_more_memory():
     chain = JacobianChain((ElementalJacobian(5, 4, 60, tangent=False),))
     with pytest.raises(InfeasibleError, match="link 1"):
         makespans(Problem(chain, 2, memory_limit=30, shared_memory=True))
+
+
+@pytest.mark.parametrize(("scale", "fits"), [(1, True), (10**30, False)])
+def test_tables_of_huge_numbers_count_three_times(monkeypatch, scale, fits):
+    chain = JacobianChain.from_sizes([3 * scale, 2, 5], [7, 11])
+    monkeypatch.setattr(dp_table, "_MOST_CELLS", 2 * 3 * 4)
+    problem = Problem(chain, 2)
+    if fits:
+        assert solve_dynamic_programming(problem).makespan == 47
+        return
+    with pytest.raises(SolverError, match="the table of the dynamic program for 2 links and 2 machines"):
+        solve_dynamic_programming(problem)
