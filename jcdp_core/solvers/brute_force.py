@@ -75,7 +75,13 @@ def solve_brute_force(problem: Problem) -> Solution:
     assert best is not None  # noqa: S101 - feasible problems have a sequence; tells the type checker
     sequence, schedule = best[0], replace(best[1], machines=problem.machines or useful)
     return Solution(
-        chain, sequence, schedule, schedule.makespan, "brute_force", nodes=nodes, machines=problem.machines
+        chain,
+        sequence,
+        schedule,
+        lower_bound=schedule.makespan,
+        method="brute_force",
+        nodes=nodes,
+        machines=problem.machines,
     )
 
 

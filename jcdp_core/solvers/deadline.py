@@ -30,6 +30,26 @@ class Deadline:
         self.seconds = inf if seconds is None else seconds
         self._end = perf_counter() + self.seconds
 
+    def within(self, seconds: float) -> "Deadline":
+        """Return a deadline after some time from now on, and not after this one.
+
+        Parameters
+        ----------
+        seconds : float
+            Time (s).
+
+        Returns
+        -------
+        Deadline
+            The earlier one.
+
+        Examples
+        --------
+        >>> Deadline(1e-9).within(60).passed
+        True
+        """
+        return Deadline(min(seconds, self._end - perf_counter()))
+
     @property
     def passed(self) -> bool:
         """Whether the time is up."""

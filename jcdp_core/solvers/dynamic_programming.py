@@ -68,7 +68,9 @@ def solve_dynamic_programming(problem: Problem) -> Solution:
     tasks = _tasks(sequence, _pools(steps, splits, useful))
     schedule = Schedule(tuple(tasks), problem.machines or useful)
     bound = _lower_bound(problem, table)
-    return Solution(problem.chain, sequence, schedule, bound, "dp", machines=problem.machines)
+    return Solution(
+        problem.chain, sequence, schedule, lower_bound=bound, method="dp", machines=problem.machines
+    )
 
 
 def makespans(problem: Problem) -> tuple[int, ...]:

@@ -1,15 +1,16 @@
 """The exact solver: labels, a quick schedule, and a search that closes the gap between them."""
 
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from math import inf
 from operator import attrgetter, itemgetter
+from time import perf_counter
 
-from jcdp_core.errors import SolverError
 from jcdp_core.solvers.deadline import Deadline, OutOfTimeError
-from jcdp_core.solvers.dynamic_programming import solve_dynamic_programming
 from jcdp_core.solvers.labels import LabelTable, label_table
 from jcdp_core.solvers.level_order import depth_first, schedule_tree
 from jcdp_core.solvers.problem import Problem
+from jcdp_core.solvers.rescheduled import rescheduled_program
 from jcdp_core.solvers.reversed_search import ReversedSearch
 from jcdp_core.solvers.solution import Solution
 from jcdp_core.solvers.steps import Placement, StepTable, single_link_steps
@@ -80,7 +81,8 @@ def search_sequences(problem: Problem, method: str, node_limit: int | None = Non
     Returns
     -------
     Solution
-        Never worse than that of the dynamic program, unless the dynamic program is too large to run.
+        Never worse than that of the dynamic program, unless the dynamic program is too large to run; nor than
+        its steps scheduled highest level first, unless steps share memory.
 
     Raises
     ------
@@ -97,53 +99,90 @@ def search_sequences(problem: Problem, method: str, node_limit: int | None = Non
     deadline = Deadline(problem.time_limit)
     try:
         table = single_link_steps(problem, deadline.check)
-        labels, bounding = _labels(table, deadline)
     except OutOfTimeError:
-        return replace(solve_dynamic_programming(problem), method=method, nodes=0)
-    makespan, placements = _first_schedule(table, labels, deadline)
-    if bounding and table.length > _JOINED and makespan > labels.makespans[table.whole][0]:
-        with suppress(OutOfTimeError):
-            other = _first_schedule(table, _sample(table, deadline, 16), deadline)
-            makespan, placements = min((makespan, placements), other, key=itemgetter(0))
-    search = ReversedSearch(table, labels, makespan, deadline.check)
-    if not bounding:
-        search.bound = 0
-    proved = _run(search, deadline, node_limit) and bounding
-    sequence, schedule = write_down(problem, table, search.placements or placements)
+        return replace(rescheduled_program(problem), method=method, nodes=0)
+    found = _Found(table.horizon + 1)
+    with suppress(OutOfTimeError):
+        for most in _few_labels(table, deadline, node_limit):
+            found = _glance(table, found, deadline, most, node_limit)
+        found = _examine(table, found, deadline, node_limit)
+    program = rescheduled_program(problem) if not found.proved else None
+    if program is not None and not found.placements:
+        return replace(program, method=method, nodes=0)
+    sequence, schedule = write_down(problem, table, found.placements)
     # What is written down may be shorter than what was found, if that was not proved to be the best.
-    found = Solution(
+    solution = Solution(
         problem.chain,
         sequence,
         schedule,
-        schedule.makespan if proved else search.bound,
-        method,
-        nodes=search.nodes,
+        lower_bound=schedule.makespan if found.proved else found.bound,
+        method=method,
+        nodes=found.nodes,
         machines=problem.machines,
     )
-    return found if found.optimal else _better(found, problem)
+    return solution if program is None else _better(solution, program)
 
 
-def _better(found: Solution, problem: Problem) -> Solution:
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """Hold what is known after a search: the best schedule, the lower bound, whether they meet, and nodes."""
+
+    makespan: int
+    placements: list[Placement] = field(default_factory=list)
+    bound: int = 0
+    proved: bool = False
+    nodes: int = 0
+
+    def with_schedule(self, makespan: int, placements: list[Placement]) -> "_Found":
+        """Keep the shorter schedule."""
+        return replace(self, makespan=makespan, placements=placements) if makespan < self.makespan else self
+
+
+def _better(found: Solution, program: Solution) -> Solution:
     """Return the solution, or that of the dynamic program if it is shorter, with what both have proved."""
-    try:
-        program = solve_dynamic_programming(problem)
-    except SolverError:  # its table would be too large
-        return found
     best = min(found, program, key=attrgetter("makespan"))
     bound = max(found.lower_bound, program.lower_bound)
     return replace(best, lower_bound=bound, method=found.method, nodes=found.nodes)
 
 
-def _labels(table: StepTable, deadline: Deadline) -> tuple[LabelTable, bool]:
-    """Build the labels, and tell whether they are bounds.
+def _few_labels(table: StepTable, deadline: Deadline, node_limit: int | None) -> tuple[int, ...]:
+    """Return how many labels to begin with: none where there is no hurry.
 
-    All labels take some 0.05 q⁴ µs. Where that is more than half of the time, as few labels as can be made in
-    it, without bounds, give better trees than labels that are joined until they fit.
+    All labels take some 0.05 q⁴ µs. The numbers do not depend on the time: more of it goes on where less of
+    it ended. With a limit of nodes they are not begun with as long as there is time: what follows is up to
+    the clock.
     """
-    q, half = table.length, deadline.seconds / 2
-    if half >= 5e-8 * q**4:
-        return label_table(table, machines=table.machines, on_part=deadline.check), True
-    return _sample(table, deadline, max(4, min(int(8e6 * half / q**3), 24))), False
+    tight = 5e-8 * table.length**4 > deadline.seconds / 2
+    long = table.length > _JOINED and deadline.seconds < inf and node_limit is None
+    return (4, 8, 16, 32) if tight or long else ()
+
+
+def _glance(table: StepTable, found: _Found, deadline: Deadline, most: int, node_limit: int | None) -> _Found:
+    """Improve the schedule by a few labels: they are no bounds, so that the search may miss the best.
+
+    The search takes no longer than the labels.
+    """
+    begin = perf_counter()
+    labels = _sample(table, deadline, most)
+    found = found.with_schedule(*_first_schedule(table, labels, deadline))
+    search = ReversedSearch(table, labels, found.makespan, deadline.check)
+    search.bound = 0
+    found, _ = _search(search, found, deadline.within(perf_counter() - begin), node_limit)
+    return found
+
+
+def _examine(table: StepTable, found: _Found, deadline: Deadline, node_limit: int | None) -> _Found:
+    """Improve the schedule by labels that are bounds, until it is proved to be the best."""
+    labels = label_table(table, machines=table.machines, on_part=deadline.check)
+    fresh = not found.placements
+    found = found.with_schedule(*_first_schedule(table, labels, deadline))
+    bound = labels.makespans[table.whole][0]
+    if fresh and table.length > _JOINED and found.makespan > bound:
+        with suppress(OutOfTimeError):
+            found = found.with_schedule(*_first_schedule(table, _sample(table, deadline, 16), deadline))
+    search = ReversedSearch(table, labels, found.makespan, deadline.check)
+    found, ended = _search(search, found, deadline, node_limit)
+    return replace(found, bound=search.bound, proved=ended)
 
 
 def _sample(table: StepTable, deadline: Deadline, most: int) -> LabelTable:
@@ -151,22 +190,26 @@ def _sample(table: StepTable, deadline: Deadline, most: int) -> LabelTable:
     return label_table(table, machines=table.machines, on_part=deadline.check, most=most, bounding=False)
 
 
-def _run(search: ReversedSearch, deadline: Deadline, node_limit: int | None) -> bool:
-    """Search within the limits; tell whether it came to its end."""
+def _search(
+    search: ReversedSearch, found: _Found, deadline: Deadline, node_limit: int | None
+) -> tuple[_Found, bool]:
+    """Search within the limits; return what is known then, and whether the search came to its end."""
 
     def on_node(nodes: int) -> bool:
-        within = node_limit is None or nodes <= node_limit
+        within = node_limit is None or found.nodes + nodes <= node_limit
         return within and (nodes % 64 > 0 or not deadline.passed)
 
+    ended = False
     try:
-        return search.run(on_node)
-    except OutOfTimeError:
-        return False
+        with suppress(OutOfTimeError):
+            ended = search.run(on_node)
     except KeyboardInterrupt as interrupt:
         interrupt.add_note(
             f"while solving: the best makespan so far is {search.makespan}, the lower bound {search.bound}"
         )
         raise
+    better = replace(found, nodes=found.nodes + search.nodes)
+    return better.with_schedule(search.makespan, search.placements), ended
 
 
 def _first_schedule(table: StepTable, labels: LabelTable, deadline: Deadline) -> tuple[int, list[Placement]]:

@@ -1,6 +1,6 @@
 """What a solver answers: steps, schedule, and how good they are proved to be."""
 
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 
 from jcdp_core.chain import JacobianChain
 from jcdp_core.notebook import html_table
@@ -13,7 +13,7 @@ __all__ = ["Solution"]
 
 @dataclass(frozen=True, slots=True)
 class Solution:
-    """Hold an elimination sequence with its schedule.
+    """Hold an elimination sequence with its schedule; numbers after the schedule are given by name.
 
     Parameters
     ----------
@@ -46,6 +46,7 @@ class Solution:
     chain: JacobianChain
     sequence: EliminationSequence
     schedule: Schedule
+    _: KW_ONLY
     lower_bound: int
     method: str
     seconds: float = 0.0

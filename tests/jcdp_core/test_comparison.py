@@ -2,10 +2,12 @@
 
 import pytest
 
+from jcdp_core import comparison
 from jcdp_core.certify import check_schedule, check_sequence
 from jcdp_core.comparison import TITLES, compare
 from jcdp_core.config import Config
 from jcdp_core.generator import ChainGenerator
+from jcdp_core.solvers import solve
 
 RANGES = {"length": (5,), "amount": 12, "size_range": (2, 30), "dag_size_range": (50, 900)}
 VARIANTS = {
@@ -42,3 +44,18 @@ def test_rescheduling_improves_where_it_can():
     improved = [found for found in solutions if found["DP_BnB"].makespan < found["DP"].makespan]
     assert improved
     assert all(found["DP_BnB"].sequence == found["DP"].sequence for found in improved)
+
+
+def test_the_exact_solver_is_never_shown_worse_than_the_rescheduled_program(monkeypatch):
+    """Its time may end before the proof: here it knows no more than the dynamic program."""
+
+    def solve_by_the_program(chain, *, method, **settings):
+        return solve(chain, **settings)
+
+    monkeypatch.setattr(comparison, "solve", solve_by_the_program)
+    config = Config(length=(6,), amount=30, size_range=(5, 50), dag_size_range=(1000, 10000))
+    solutions = [compare(chain, config, 2) for chain in ChainGenerator(config)]
+    assert any(found["DP_BnB"].makespan < found["DP"].makespan for found in solutions)
+    for found in solutions:
+        assert found["BnB_BnB"].makespan == found["DP_BnB"].makespan
+        check_schedule(found["BnB_BnB"].sequence, found["BnB_BnB"].schedule, 2)

@@ -1,6 +1,7 @@
 """The exact solver and the heuristic: against exhaustive search, by symmetry, and by certificates."""
 
 import random
+from dataclasses import replace
 from functools import partial
 from time import perf_counter
 
@@ -18,6 +19,7 @@ from jcdp_core import (
     check_sequence,
     solve,
 )
+from jcdp_core.schedulers import schedule_sequence
 from jcdp_core.solvers import dp_table, dual_bounds, exact, reversed_search
 from jcdp_core.solvers.deadline import OutOfTimeError
 from jcdp_core.solvers.dynamic_programming import solve_dynamic_programming
@@ -363,6 +365,120 @@ def test_the_time_may_end_while_bounds_are_tabulated(monkeypatch):
     solution = solve_exact(Problem(chain, 4))
     assert not solution.optimal
     certify(Problem(chain, 4), solution.sequence, solution.schedule)
+
+
+def long_chain(q):
+    """Draw a chain like the large ones of the publication."""
+    rng = random.Random(q)
+    return JacobianChain.from_sizes(
+        [rng.randint(5, 500) for _ in range(q + 1)], [rng.randint(1000, 100000) for _ in range(q)]
+    )
+
+
+@pytest.mark.parametrize(("q", "machines", "limit"), [(60, 4, 0.4), (100, 2, 0.8)])
+def test_the_time_is_used_up_unless_the_optimum_is_proved(q, machines, limit):
+    """Few labels come first, whose search may soon be at its end; it goes on with more of them."""
+    problem = Problem(long_chain(q), machines, time_limit=limit)
+    begin = perf_counter()
+    solution = solve_exact(problem)
+    assert solution.optimal or perf_counter() - begin >= limit
+    certify(problem, solution.sequence, solution.schedule)
+
+
+def test_more_time_goes_on_where_less_of_it_ended(monkeypatch):
+    """The clock stands still: how many tables of labels are reached tells long limits from short ones."""
+    problem = Problem(long_chain(50), 4, time_limit=3600)
+    tables = []
+
+    def tabulate(reached, table, *, most=64, **settings):
+        tables.append(most)
+        if len(tables) > reached:
+            raise OutOfTimeError
+        return label_table(table, most=most, **settings)
+
+    monkeypatch.setattr(exact, "perf_counter", lambda: 0.0)
+    makespans = []
+    for reached in range(5):
+        tables.clear()
+        monkeypatch.setattr(exact, "label_table", partial(tabulate, reached))
+        solution = solve_exact(problem)
+        certify(problem, solution.sequence, solution.schedule)
+        makespans.append(solution.makespan)
+    assert tables == [4, 8, 16, 32, 64]
+    assert makespans == sorted(makespans, reverse=True)
+    assert makespans[-1] < makespans[0]
+
+
+def test_a_long_limit_does_not_change_the_heuristic():
+    problem = Problem(random_chain(random.Random(1), 50), 4)
+    without, within = (solve_heuristic(replace(problem, time_limit=limit), 300) for limit in (None, 3600))
+    assert (without.sequence, without.schedule, without.nodes) == (
+        within.sequence,
+        within.schedule,
+        within.nodes,
+    )
+
+
+def test_a_proof_may_come_after_few_labels(monkeypatch):
+    problem = Problem(random_chain(random.Random(4), 14), 3, time_limit=60)
+    expected = solve_exact(problem)
+    monkeypatch.setattr(exact, "_JOINED", 0)
+    solution = solve_exact(problem)
+    assert (solution.makespan, solution.lower_bound, solution.optimal) == (
+        expected.makespan,
+        expected.makespan,
+        True,
+    )
+    certify(problem, solution.sequence, solution.schedule)
+
+
+@pytest.mark.parametrize("q", [20, 40, 60])
+def test_without_time_the_steps_of_the_dynamic_program_are_rescheduled(q):
+    improved = 0
+    for machines in (2, 3, 4):
+        problem = Problem(random_chain(random.Random(0), q), machines, time_limit=1e-9)
+        program = solve(problem.chain, machines=machines)
+        scheduling = schedule_sequence(program.sequence, machines=machines, method="highest_level_first")
+        solution = solve_exact(problem)
+        assert solution.makespan == min(program.makespan, scheduling.schedule.makespan)
+        assert solution.lower_bound == program.lower_bound
+        certify(problem, solution.sequence, solution.schedule)
+        improved += solution.makespan < program.makespan
+    assert improved
+
+
+@pytest.mark.parametrize(("machines", "shared_memory"), [(5, False), (500, True)])
+def test_an_answer_without_time_and_without_a_dynamic_program(monkeypatch, machines, shared_memory):
+    problem = Problem(
+        random_chain(random.Random(3), 12),
+        machines,
+        memory_limit=3000,
+        shared_memory=shared_memory,
+        time_limit=1e-9,
+    )
+    best = solve_dynamic_programming(problem).makespan
+    monkeypatch.setattr(dp_table, "_MOST_CELLS", 2 * 12 * 12)  # enough for one machine
+    solution = solve_exact(problem)
+    assert solution.lower_bound <= best <= solution.makespan
+    assert (solution.method, solution.machines, solution.nodes) == ("exact", machines, 0)
+    certify(problem, solution.sequence, solution.schedule)
+
+
+def test_very_many_machines_that_share_memory_are_no_excuse_to_exhaust_it(monkeypatch):
+    """States with a number for each of 5000 machines count as 156 usual ones."""
+    monkeypatch.setattr(reversed_search, "_STATES", 1000)
+    chain = JacobianChain.from_sizes([4, 9, 7, 5, 8, 6, 9, 4, 7], [700, 600, 650, 600, 650, 600, 650, 620])
+    table = single_link_steps(Problem(chain, 5000, memory_limit=1, shared_memory=True))
+    search = ReversedSearch(table, label_table(table, machines=table.machines), table.horizon)
+    most = 0
+
+    def watch(nodes):
+        nonlocal most
+        most = max(most, sum(len(known) for known in search._memory.values()))
+        return nodes < 300
+
+    search.run(watch)
+    assert 0 < most <= 8
 
 
 def test_no_time_at_all_gives_the_dynamic_program():

@@ -1,0 +1,61 @@
+"""The dynamic program as the other solvers fall back on it: rescheduled, and never refused for its size."""
+
+from dataclasses import replace
+
+from jcdp_core.errors import SolverError
+from jcdp_core.schedule import Schedule
+from jcdp_core.schedulers import schedule_sequence
+from jcdp_core.solvers.dynamic_programming import solve_dynamic_programming
+from jcdp_core.solvers.problem import Problem
+from jcdp_core.solvers.solution import Solution
+
+__all__ = ["rescheduled_program"]
+
+
+def rescheduled_program(problem: Problem) -> Solution:
+    """Return the solution of the dynamic program, its steps rescheduled where that makes it shorter.
+
+    Parameters
+    ----------
+    problem : Problem
+        A feasible problem; its time limit does not count.
+
+    Returns
+    -------
+    Solution
+        Where the table would be too large, the steps of least work, which one machine at a time runs, with a
+        bound of their work per machine.
+
+    Examples
+    --------
+    >>> from jcdp_core import JacobianChain
+    >>> rescheduled_program(Problem(JacobianChain.from_sizes([3, 2, 5], [7, 11]), machines=2)).makespan
+    47
+    """
+    try:
+        program = solve_dynamic_programming(problem)
+    except SolverError:
+        program = _least_work(problem)
+    if problem.shared_memory and problem.memory_limit is not None:
+        return program  # steps need their pools
+    schedule = schedule_sequence(
+        program.sequence, machines=problem.machines, method="highest_level_first"
+    ).schedule
+    return replace(program, schedule=schedule) if schedule.makespan < program.makespan else program
+
+
+def _least_work(problem: Problem) -> Solution:
+    """Run the steps of least work one after the other, each with all memory that machines share."""
+    memory_limit = problem.edge_limit(problem.machines or 1)
+    program = solve_dynamic_programming(
+        replace(problem, machines=1, memory_limit=memory_limit, shared_memory=False)
+    )
+    useful = problem.useful_machines
+    pool = tuple(range(useful if problem.shared_memory else 1))
+    tasks = tuple(replace(task, pool=pool) for task in program.schedule.tasks)
+    return replace(
+        program,
+        schedule=Schedule(tasks, problem.machines or useful),
+        lower_bound=-(-program.makespan // useful),
+        machines=problem.machines,
+    )
