@@ -78,11 +78,14 @@ class ElementalJacobian:
             object.__setattr__(self, name, number)
         for name in ("tangent", "adjoint"):
             expect(getattr(self, name), (bool, np.bool_), name, "give True or False", InvalidChainError)
+            object.__setattr__(self, name, bool(getattr(self, name)))
 
 
 @dataclass(frozen=True, slots=True)
 class JacobianChain:
-    """Hold the chain F' = F'_q · … · F'_1 of elemental Jacobians: a sequence of links.
+    """Hold the chain F' = F'_q · … · F'_1 of elemental Jacobians.
+
+    It has a length, iterates over its links, and has indices (0-based) and slices, which are chains.
 
     Parameters
     ----------

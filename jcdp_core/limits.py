@@ -1,5 +1,6 @@
 """What callers give: its kind, and the numbers that limit a solver (machines, memory, seconds)."""
 
+import math
 import operator
 import reprlib
 
@@ -124,7 +125,7 @@ def seconds_or_none(value: object, name: str) -> float | None:
     Returns
     -------
     float or None
-        The time, more than 0; may be infinite.
+        The time, more than 0; infinite if it is beyond all floats.
 
     Raises
     ------
@@ -139,8 +140,10 @@ def seconds_or_none(value: object, name: str) -> float | None:
     if value is None:
         return None
     try:
-        if not isinstance(value, bool) and value > 0:  # type: ignore[operator]  # the exception is the check
+        if not isinstance(value, (bool, np.bool_)) and value > 0:  # type: ignore[operator]  # the exception is the check
             return float(value)  # type: ignore[arg-type]
+    except OverflowError:
+        return math.inf
     except (TypeError, ValueError):
         pass
     raise SolverError(f"{name} is {value!r}; give seconds > 0, or None for no limit")

@@ -12,6 +12,7 @@ from jcdp_core import (
     InvalidChainError,
     JacobianChain,
     Problem,
+    Solution,
     SolverError,
     solve,
 )
@@ -35,7 +36,7 @@ def test_memory_limits_are_positive():
         solve(CHAIN_A, memory_limit=0)
 
 
-@pytest.mark.parametrize("limit", [0, -1.5, float("nan"), "3", True])
+@pytest.mark.parametrize("limit", [0, -1.5, float("nan"), "3", True, np.bool_(True)])
 def test_time_limits_are_positive(limit):
     with pytest.raises(SolverError, match=r"time_limit is .*; give seconds > 0"):
         solve(CHAIN_A, time_limit=limit)
@@ -128,3 +129,34 @@ def test_text_says_what_is_not_proved():
     assert str(solve(CHAIN_A, machines=None)).startswith(
         "dp on unlimited machines: makespan 29797092 fma (optimal)"
     )
+
+
+@pytest.mark.parametrize("method", sorted(SOLVERS))
+def test_very_many_machines_that_share_memory_are_refused(method):
+    chain = JacobianChain.from_sizes([5, 6, 7], [10**9, 10**9])
+    with pytest.raises(
+        SolverError, match=r"2000000000 machines are of use with memory for 1 edges each, and at most 100000"
+    ):
+        solve(chain, machines=10**10, method=method, memory_limit=1, shared_memory=True)
+    assert Problem(chain, 10**5, memory_limit=1, shared_memory=True).useful_machines == 10**5
+    assert Problem(chain, 10**10, memory_limit=1).useful_machines == 2
+
+
+def test_a_limit_beyond_all_floats_is_none():
+    assert Problem(CHAIN_A, time_limit=10**400).time_limit == float("inf")
+    assert solve(CHAIN_A, machines=2, method="exact", time_limit=10**400).optimal
+    with pytest.raises(SolverError, match=r"give seconds > 0"):
+        solve(CHAIN_A, time_limit=-(10**400))
+
+
+def test_flags_of_numpy_become_python_flags():
+    problem = Problem(CHAIN_A, matrix_free=np.bool_(False), shared_memory=np.bool_(True))
+    assert (problem.matrix_free, problem.shared_memory) == (False, True)
+    link = ElementalJacobian(3, 2, 7, adjoint=np.bool_(False))
+    assert all(type(flag) is bool for flag in (problem.matrix_free, problem.shared_memory, link.adjoint))
+
+
+def test_numbers_of_a_solution_are_given_by_name():
+    found = solve(CHAIN_A)
+    with pytest.raises(TypeError, match="positional"):
+        Solution(CHAIN_A, found.sequence, found.schedule, found.makespan, 0, False, "dp")
