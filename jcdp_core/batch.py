@@ -22,6 +22,7 @@ from jcdp_core.comparison import compare
 from jcdp_core.config import Config
 from jcdp_core.errors import ConfigError, ResultsError, SolverError
 from jcdp_core.generator import ChainGenerator, Flavour
+from jcdp_core.limits import expect, positive_integer
 from jcdp_core.progress import progress_bar
 from jcdp_core.results import columns
 
@@ -97,8 +98,9 @@ def run_batch(
     Ctrl-C included, ends the workers and passes through; the rows so far are kept, and the same call goes on
     after them.
     """
-    if jobs < 1:
-        raise SolverError(f"jobs is {jobs}; give the number of worker processes, at least 1")
+    expect(config, Config, "config", "build one, or read one with read_config(path)", ConfigError)
+    if not positive_integer(jobs):
+        raise SolverError(f"jobs is {jobs!r}; give the number of worker processes, at least 1")
     if len(set(config.length)) < len(config.length):
         raise ConfigError("length: a length is given twice; its rows would go to one file")
     generator = ChainGenerator(config, flavour)
@@ -121,9 +123,9 @@ def _claim_prefix(prefix: str, config: Config, flavour: str) -> None:
     settings = f"// written by jcdp-batch --flavour {flavour}\n{config}"
     path = Path(f"{prefix}settings.in")
     if path.exists():
-        earlier = path.read_text(encoding="utf-8")
-        if earlier != settings:
-            changed = sorted(set(earlier.splitlines()) - set(settings.splitlines()))
+        earlier = _read(path).splitlines()
+        if earlier != settings.splitlines():
+            changed = sorted(set(earlier) - set(settings.splitlines()))
             raise ResultsError(
                 f"{path}: the files of this prefix belong to other settings (there: {'; '.join(changed)}); "
                 "choose another prefix, or remove the files"
@@ -138,10 +140,20 @@ def _claim_prefix(prefix: str, config: Config, flavour: str) -> None:
     path.write_text(settings, encoding="utf-8")
 
 
+def _read(path: Path) -> str:
+    """Return the text of a file with its line ends as they are."""
+    try:
+        return path.read_bytes().decode()
+    except UnicodeDecodeError:
+        raise ResultsError(
+            f"{path}: not a text file in UTF-8; choose another prefix, or remove the file"
+        ) from None
+
+
 def _complete_rows(path: Path, length: int) -> int:
     """Return the number of complete rows in a file; cut off an incomplete last one; start a new file."""
     header = ",".join(columns(length))
-    text = path.read_text(encoding="utf-8") if path.exists() else ""
+    text = _read(path) if path.exists() else ""
     complete = text[: text.rfind("\n") + 1]
     lines = complete.splitlines()
     if not lines:

@@ -166,3 +166,30 @@ def test_bad_arguments(tmp_path):
     with pytest.raises(SolverError, match="jobs is 0"):
         run_batch(Config(), f"{tmp_path}/r", jobs=0)
     assert not list(tmp_path.iterdir())
+
+
+def test_line_ends_of_other_systems_are_kept(tmp_path, reference):
+    paths = run_batch(CONFIG, f"{tmp_path}/r")
+    lines = paths[0].read_bytes().split(b"\n")
+    paths[0].write_bytes(b"\r\n".join(lines[:4]) + b"\r\ntrue,1")
+    settings = tmp_path / "rsettings.in"
+    settings.write_bytes(settings.read_bytes().replace(b"\n", b"\r\n"))
+    run_batch(CONFIG, f"{tmp_path}/r")
+    assert paths[0].read_bytes() == b"\r\n".join(lines[:4]) + b"\r\n" + b"\n".join(lines[4:])
+    assert _lines(paths) == reference
+
+
+@pytest.mark.parametrize("name", ["r2.csv", "rsettings.in"])
+def test_bytes_that_are_no_text_name_the_file(tmp_path, name):
+    run_batch(CONFIG, f"{tmp_path}/r")
+    (tmp_path / name).write_bytes((tmp_path / name).read_bytes() + b"\xff")
+    with pytest.raises(ResultsError, match=rf"{name}: not a text file in UTF-8; choose another prefix"):
+        run_batch(CONFIG, f"{tmp_path}/r")
+
+
+def test_wrong_kinds_of_arguments_are_named(tmp_path):
+    with pytest.raises(ConfigError, match=r"config is the str 'x\.in', where a Config is expected"):
+        run_batch("x.in", f"{tmp_path}/r")
+    with pytest.raises(SolverError, match="jobs is '2'; give the number of worker processes"):
+        run_batch(Config(), f"{tmp_path}/r", jobs="2")
+    assert not list(tmp_path.iterdir())
