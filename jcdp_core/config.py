@@ -9,7 +9,7 @@ from dataclasses import Field, dataclass, field, fields
 from pathlib import Path
 from typing import Any, final
 
-from jcdp_core.config_values import FLAG, INTEGERS, LENGTHS, REALS, SECONDS, Kind, count
+from jcdp_core.config_values import FLAG, INTEGERS, LENGTHS, REALS, SECONDS, Kind, count, plain
 from jcdp_core.errors import ConfigError
 
 __all__ = ["Config", "key_table", "read_config"]
@@ -26,6 +26,8 @@ class Config:
     """Settings of the chain generator and of the solvers.
 
     ``str(config)`` is a configuration file that gives the same settings when it is read.
+
+    Any sequence of numbers will do where a tuple is named.
 
     Parameters
     ----------
@@ -81,6 +83,7 @@ class Config:
 
     def __post_init__(self) -> None:
         for key in fields(self):
+            object.__setattr__(self, key.name, plain(getattr(self, key.name)))
             try:
                 _kind(key).check(getattr(self, key.name))
             except (TypeError, ValueError) as error:

@@ -5,11 +5,13 @@ calls knows the key and the line.
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, final
 
-__all__ = ["FLAG", "INTEGERS", "LENGTHS", "REALS", "SECONDS", "Kind", "count"]
+import numpy as np
+
+__all__ = ["FLAG", "INTEGERS", "LENGTHS", "REALS", "SECONDS", "Kind", "count", "plain"]
 
 _WORD: Final = 1 << 64  # the random engine and its distributions work on 64-bit words
 
@@ -35,6 +37,30 @@ class Kind:
     parse: Callable[[str], Any]
     check: Callable[[Any], None]
     write: Callable[[Any], str]
+
+
+def plain(value: Any) -> Any:
+    """Return sequences as tuples and NumPy's numbers as Python's, so that equal settings are the same.
+
+    Parameters
+    ----------
+    value : object
+        What the caller gave.
+
+    Returns
+    -------
+    object
+        The same value; what is neither a sequence nor a number comes back as it is.
+
+    Examples
+    --------
+    >>> plain(range(2, 5)), plain(np.array([1.0, 2.0])), plain(np.bool_(True)), plain("4,5")
+    ((2, 3, 4), (1.0, 2.0), True, '4,5')
+    """
+    if isinstance(value, (np.ndarray, np.generic)):
+        value = value.tolist()
+    listed = isinstance(value, Sequence) and not isinstance(value, (str, bytes))
+    return tuple(map(plain, value)) if listed else value
 
 
 def _hint(text: str) -> str:
@@ -89,7 +115,7 @@ def count(lowest: int) -> Kind:
 
 def _check_lengths(value: tuple[int, ...]) -> None:
     """Raise unless *value* is a non-empty sequence of positive integers."""
-    if not isinstance(value, (tuple, list)):
+    if not isinstance(value, tuple):
         raise TypeError(f"{value!r} is not a tuple of lengths: give one or more integers, as in (4, 5, 6)")
     if not value:
         raise ValueError("no length given: give one or more positive integers, as in 4,5,6")
@@ -111,7 +137,7 @@ def _parse_pair(number: Callable[[str], Any]) -> Callable[[str], Any]:
 
 def _check_pair(value: tuple[Any, Any]) -> None:
     """Raise TypeError unless *value* has two ends."""
-    if not isinstance(value, (tuple, list)) or len(value) != 2:
+    if not isinstance(value, tuple) or len(value) != 2:
         raise TypeError(f"{value!r} is not a range: give two numbers, as in (5, 50)")
 
 

@@ -2,6 +2,7 @@
 
 from dataclasses import fields
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -152,6 +153,9 @@ def test_missing_and_binary_files(tmp_path):
         ({"density_range": 0.5}, r"density_range: 0.5 is not a range: give two numbers"),
         ({"density_range": (0, 0.5, 1)}, r"density_range: .* is not a range"),
         ({"matrix_free": 1}, "matrix_free: 1 is not a flag"),
+        ({"length": "234"}, "length: '234' is not a tuple of lengths"),
+        ({"length": {2, 3}}, r"length: \{2, 3\} is not a tuple of lengths"),
+        ({"size_range": b"56"}, "size_range: b'56' is not a range"),
         ({"tangent_factor_range": (0.4, 1.0)}, "tangent_factor_range: .* rounds to a cost of 0 fma"),
     ],
 )
@@ -169,3 +173,27 @@ def test_a_byte_order_mark_is_no_part_of_the_first_key(tmp_path):
     path = tmp_path / "config.in"
     path.write_text("length 3\n", encoding="utf-8-sig")
     assert read_config(path).length == (3,)
+
+
+def test_sequences_of_numbers_are_stored_as_tuples():
+    config = Config(
+        length=range(2, 5),
+        size_range=range(5, 7),
+        dag_size_range=np.array([10, 20]),
+        tangent_factor_range=np.array([1.0, 2.0]),
+        adjoint_factor_range=[1, np.float64(2)],
+        amount=np.int64(3),
+        matrix_free=np.bool_(False),
+    )
+    assert config == Config(
+        length=(2, 3, 4),
+        size_range=(5, 6),
+        dag_size_range=(10, 20),
+        tangent_factor_range=(1.0, 2.0),
+        adjoint_factor_range=(1, 2.0),
+        amount=3,
+        matrix_free=False,
+    )
+    assert hash(config) == hash(Config(**{key.name: getattr(config, key.name) for key in fields(Config)}))
+    assert config.matrix_free is False
+    assert str(config).startswith("length 2,3,4\namount 3\nsize_range 5 6\ndag_size_range 10 20\ntangent_")
