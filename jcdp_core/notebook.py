@@ -44,7 +44,7 @@ def html_table(caption: str, head: Sequence[str], rows: Iterable[Sequence[object
 
 
 def text_table(title: str, head: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
-    """Write a table as text, at most 100 characters wide and 24 rows long.
+    """Write a table as text, of 24 rows at most.
 
     Parameters
     ----------
@@ -59,7 +59,7 @@ def text_table(title: str, head: Sequence[str], rows: Sequence[Sequence[object]]
     Returns
     -------
     str
-        The lines; where a line is too long it ends with "…".
+        The lines; a title of more than 100 characters ends with "…", numbers are never cut.
 
     Examples
     --------
@@ -77,7 +77,8 @@ def text_table(title: str, head: Sequence[str], rows: Sequence[Sequence[object]]
         width = max(map(len, texts))
         right = any(isinstance(cell, int) for cell in cells)
         columns.append([f"{text:>{width}}" if right else f"{text:<{width}}" for text in texts])
-    lines = [title, *("  ".join(cells).rstrip() for cells in zip(*columns, strict=True))]
+    short = title if len(title) <= _WIDTH else title[: _WIDTH - 1] + "…"
+    lines = [short, *("  ".join(cells).rstrip() for cells in zip(*columns, strict=True))]
     if left_out:
         lines.insert(2 + _MOST_ROWS // 2, f"… {left_out} more …")
-    return "\n".join(line if len(line) <= _WIDTH else line[: _WIDTH - 1] + "…" for line in lines)
+    return "\n".join(lines)

@@ -1,6 +1,7 @@
 """One step of an elimination sequence, and its notation in the paper: `ELI TAN (4 5 6)`."""
 
 import re
+import reprlib
 from dataclasses import dataclass
 from enum import Enum
 
@@ -36,7 +37,7 @@ class Mode(Enum):
     MULTIPLY = "MUL"
 
 
-_NOTATION = re.compile(r"\s*(ACC|ELI)\s+(TAN|ADJ|MUL)\s*\(\s*(\d+(?:\s+\d+)*)\s*\)\s*")
+_NOTATION = re.compile(r"\s*(ACC|ELI)\s+(TAN|ADJ|MUL)\s*\(\s*(\d{1,999}(?:\s+\d{1,999})*)\s*\)\s*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +131,8 @@ class Operation:
         positions = [int(word) for word in match[3].split()] if match else []
         if match is None or len(positions) not in (2, 3):
             raise InvalidOperationError(
-                f"cannot read {text!r} as a step; write it like 'ACC TAN (4 5)' or 'ELI MUL (1 4 6)'"
+                f"cannot read {reprlib.repr(text)} as a step; "
+                "write it like 'ACC TAN (4 5)' or 'ELI MUL (1 4 6)'"
             )
         middle = positions[1] if len(positions) == 3 else None
         return cls(Action(match[1]), Mode(match[2]), positions[0], middle, positions[-1])

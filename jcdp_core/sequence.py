@@ -1,6 +1,6 @@
 """An elimination sequence: the steps that make the chain's Jacobian, their costs, and who needs whom."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from jcdp_core.chain import CHAIN_ADVICE, JacobianChain
@@ -117,7 +117,8 @@ class EliminationSequence:
         chain : JacobianChain
             The chain.
         operations : iterable of Operation or str
-            The steps, each after those that it needs; text is in the paper's notation.
+            The steps, each after those that it needs; text is in the paper's notation. A single text is a
+            single step, and another sequence stands for its steps.
 
         Returns
         -------
@@ -140,7 +141,8 @@ class EliminationSequence:
         expect(chain, JacobianChain, "chain", CHAIN_ADVICE, InvalidChainError)
         expect(operations, Iterable, "operations", "give a list of steps", InvalidSequenceError)
         steps = []
-        for number, given in enumerate(operations, start=1):
+        given_steps = [operations] if isinstance(operations, str) else operations
+        for number, given in enumerate(given_steps, start=1):
             step = Operation.parse(given) if isinstance(given, str) else given
             expect(step, Operation, f"step {number}", _STEP_ADVICE, InvalidSequenceError)
             steps.append(step)
@@ -149,6 +151,10 @@ class EliminationSequence:
     def __len__(self) -> int:
         """Return the number of steps."""
         return len(self.operations)
+
+    def __iter__(self) -> Iterator[Operation]:
+        """Iterate over the steps."""
+        return iter(self.operations)
 
     @property
     def total(self) -> int:

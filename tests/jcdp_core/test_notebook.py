@@ -93,7 +93,13 @@ def test_a_line_that_says_how_many_are_left_out_replaces_at_least_two(rows, line
     assert len(text_table("numbers", ["n"], [[i] for i in range(rows)]).splitlines()) == lines
 
 
-def test_huge_numbers_end_with_an_ellipsis():
-    *_, line = str(JacobianChain.from_sizes([10**60, 10**70], [1])).splitlines()
-    assert len(line) == 100
-    assert line.endswith("0…")
+@pytest.mark.parametrize("number", [2**63, 10**60])
+def test_huge_numbers_are_never_cut(number):
+    *_, line = str(JacobianChain.from_sizes([number, number + 1], [number + 2])).splitlines()
+    expected = [1, number, number + 1, number + 2, number + 2, number + 2]
+    assert list(map(int, line.split())) == expected
+
+
+def test_long_titles_end_with_an_ellipsis():
+    title, *_ = text_table("x" * 101, ["n"], [[1]]).splitlines()
+    assert title == "x" * 99 + "…"

@@ -78,3 +78,9 @@ def test_action_and_mode_are_not_text():
         Operation("ACC", "TAN", 0, None, 1)
     with pytest.raises(InvalidOperationError, match="cannot read 3 as a step"):
         Operation.parse(3)
+
+
+def test_endless_positions_are_refused():
+    with pytest.raises(InvalidOperationError, match=r"cannot read 'ACC TAN .*\.\.\..*' as a step") as caught:
+        Operation.parse(f"ACC TAN (0 1{'0' * 5000})")
+    assert len(str(caught.value)) < 150

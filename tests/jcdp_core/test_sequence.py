@@ -91,3 +91,15 @@ def test_empty_sequences_and_missing_costs_are_refused():
         EliminationSequence((), ())
     with pytest.raises(InvalidSequenceError, match="1 steps and 2 costs"):
         EliminationSequence(tuple(steps("ACC TAN (0 1)")), (1, 2))
+
+
+def test_a_sequence_iterates_over_its_steps():
+    sequence = EliminationSequence.from_operations(CHAIN_A, steps(THREE_MACHINES))
+    assert list(sequence) == list(sequence.operations)
+    assert EliminationSequence.from_operations(CHAIN_A, sequence) == sequence
+
+
+def test_one_text_is_one_step():
+    chain = JacobianChain.from_sizes([3, 2], [7])
+    sequence = EliminationSequence.from_operations(chain, "ACC TAN (0 1)")
+    assert sequence == EliminationSequence.from_operations(chain, ["ACC TAN (0 1)"])
