@@ -21,6 +21,9 @@ __all__ = ["search_sequences", "solve_exact"]
 _JOINED = 48
 """Links beyond which so many labels are joined that their trees suffer."""
 
+_SHORT = 24
+"""Links up to which all labels take so little time that no limit asks for fewer."""
+
 
 def solve_exact(problem: Problem) -> Solution:
     """Find a sequence and a schedule with the least makespan of all, and prove it.
@@ -153,7 +156,7 @@ def _few_labels(table: StepTable, deadline: Deadline, node_limit: int | None) ->
     the clock.
     """
     tight = 5e-8 * table.length**4 > deadline.seconds / 2
-    long = table.length > _JOINED and deadline.seconds < inf and node_limit is None
+    long = table.length > _SHORT and deadline.seconds < inf and node_limit is None
     return (4, 8, 16, 32) if tight or long else ()
 
 

@@ -422,7 +422,7 @@ def test_a_long_limit_does_not_change_the_heuristic():
 def test_a_proof_may_come_after_few_labels(monkeypatch):
     problem = Problem(random_chain(random.Random(4), 14), 3, time_limit=60)
     expected = solve_exact(problem)
-    monkeypatch.setattr(exact, "_JOINED", 0)
+    monkeypatch.setattr(exact, "_SHORT", 0)
     solution = solve_exact(problem)
     assert (solution.makespan, solution.lower_bound, solution.optimal) == (
         expected.makespan,
