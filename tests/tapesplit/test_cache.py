@@ -2,6 +2,7 @@
 
 import pickle
 import threading
+import warnings
 from concurrent.futures import ThreadPoolExecutor
 
 import autograd.numpy as np
@@ -59,9 +60,11 @@ CASES = {
     "axis": (lambda x, c: np.cumsum(np.reshape(x, (2, 3)), axis=c), [0, 1], False),
     "roll": (lambda x, c: np.roll(x, c) * x, [1, 2], False),
     "roll by floats": (lambda x, c: np.roll(x, c) * x, [1.0, 2.0], False),
-    "roll by keyword": (lambda x, c: np.roll(x, shift=c, axis=0) * x, [1.0, 2.0], False),
-    "roll by arrays": (lambda x, c: np.roll(x, c) * x, [onp.array(1.0), onp.array(2.0)], False),
-    "triangle": (lambda x, c: np.triu(np.reshape(x, (2, 3)), c), [0.0, 1.0], False),
+    "roll by keyword": (lambda x, c: np.roll(x, shift=c, axis=0) * x, [1, 2], False),
+    "roll by floats and keyword": (lambda x, c: np.roll(x, shift=c, axis=0) * x, [1.0, 2.0], False),
+    "roll by floats in arrays": (lambda x, c: np.roll(x, c) * x, [onp.array(1.0), onp.array(2.0)], False),
+    "triangle": (lambda x, c: np.triu(np.reshape(x, (2, 3)), c), [0, 1], False),
+    "triangle by floats": (lambda x, c: np.triu(np.reshape(x, (2, 3)), c), [0.0, 1.0], False),
     "subscripts": (
         lambda x, c: np.einsum(c, np.reshape(x, (2, 3)), onp.ones((2, 3))),
         ["ij,ij->i", "ij,ij->j"],
@@ -89,10 +92,20 @@ CASES = {
     "number of steps": (lambda x, c: sum(np.sin(i * x) for i in range(c)), [2, 3], False),
 }
 
-try:
-    onp.roll(X, 1.0)
-except TypeError:  # NumPy 2.0
-    CASES = {name: case for name, case in CASES.items() if not name.startswith("roll by")}
+
+def _numpy_refuses(fun, constants):
+    """Tell whether this NumPy takes no floats where others do; some only warn."""
+    try:
+        with warnings.catch_warnings(action="error"):
+            fun(X, constants[0])
+    except (TypeError, DeprecationWarning):
+        return True
+    return False
+
+
+for name in [name for name in CASES if "by floats" in name]:
+    if _numpy_refuses(*CASES[name][:2]):
+        del CASES[name]
 
 
 @pytest.mark.parametrize("method", ["auto", "tangent", "adjoint"])
