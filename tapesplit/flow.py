@@ -196,7 +196,7 @@ def _network(graph: TapeGraph, lower: BoolArray, region: BoolArray, bound: int, 
         computed[parent[inner]],
     ]
     widths = np.minimum(graph.capacities[vertices] // scale, bound + 1)
-    unbounded = np.full(len(parent) + len(outputs) + np.count_nonzero(inner), bound + 1)
+    unbounded = np.full(len(parent) + len(outputs) + int(np.count_nonzero(inner)), bound + 1)
     return _Network(
         nodes=_FIRST + 2 * len(vertices),
         tails=np.concatenate(tails),

@@ -25,7 +25,7 @@ __all__ = [
     "to_networkx",
 ]
 
-IntArray = NDArray[np.integer[Any]]
+IntArray = NDArray[Any]  # of integers; the stubs of NumPy 2.5 give reductions of `np.integer` no type
 BoolArray = NDArray[np.bool_]
 
 UNBOUNDED: Final = 1 << 40

@@ -165,7 +165,8 @@ class _Recurrence:
         n, m = width[:pairs, None], width[step:, None]
         multiplied = left + right + n * m * middle
         eliminated = np.minimum(left + n * after, right + m * before)
-        best = np.minimum.reduce(np.minimum(multiplied, eliminated), axis=1)
+        cheaper: FloatArray = np.minimum(multiplied, eliminated)
+        best = np.minimum.reduce(cheaper, axis=1)
         diagonal = np.ndarray(pairs, float, cost, step * item, row + item)
         np.minimum(diagonal, best, out=diagonal)
 
