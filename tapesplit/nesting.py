@@ -165,8 +165,7 @@ class _Recurrence:
         n, m = width[:pairs, None], width[step:, None]
         multiplied = left + right + n * m * middle
         eliminated = np.minimum(left + n * after, right + m * before)
-        cheaper: FloatArray = np.minimum(multiplied, eliminated)
-        best = np.minimum.reduce(cheaper, axis=1)
+        best = np.minimum(multiplied, eliminated).min(axis=1)
         diagonal = np.ndarray(pairs, float, cost, step * item, row + item)
         np.minimum(diagonal, best, out=diagonal)
 
