@@ -13,7 +13,6 @@ from tapesplit.chunks import cut_into_chunks
 from tapesplit.cost import CostModel, array_seconds, scalar_seconds, shortest, store, total_work, work_table
 from tapesplit.facts import facts_of, graph_of
 from tapesplit.lowering import compile_scalar_sweep
-from tapesplit.memory import keep_freed_memory
 from tapesplit.record import record
 from tapesplit.structure import structure_of
 
@@ -64,7 +63,6 @@ def measured_costs() -> CostModel:
     each group of constants stands for: linear least squares of relative errors.
     """
     assumed = CostModel()
-    keep_freed_memory()  # as Jacobians do
     with threadpool_limits(1):
         shares = np.array([_shares(assumed, sweep) for sweep in _SWEEPS])
     common = 1.0 / float(np.median(shares.sum(axis=1)))

@@ -17,7 +17,6 @@ from typing import Any, Final
 import numpy as np
 
 from tapesplit.errors import MemoryLimitError, PlanMismatchError
-from tapesplit.memory import keep_freed_memory
 from tapesplit.plan import JacobianPlan, TaskRecord
 from tapesplit.structure import first_difference, structure_of
 from tapesplit.sweep import run_sweep
@@ -133,7 +132,6 @@ def carry_out(
     callback: Callback | None = None,
 ) -> np.ndarray:
     """Do what `execute` does for a tape that is known to fit."""
-    keep_freed_memory()
     if memory_limit is not None:
         _check_memory_limit(plan, memory_limit)
     run = _Run(plan, tape, memory_limit, callback or _NOBODY)

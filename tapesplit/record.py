@@ -15,7 +15,7 @@ from autograd.tracer import Box, box_type_mappings, isbox, trace_stack
 from tapesplit.boxes import TapeNode
 from tapesplit.direct_functions import BoxesInPlace
 from tapesplit.errors import InputTypeError, NestedTraceError, OutputTypeError
-from tapesplit.memory import NoGarbageCollection
+from tapesplit.memory import NoGarbageCollection, keep_freed_memory
 from tapesplit.names import display_name
 from tapesplit.source_lines import LinedEntries, users_stack_level
 from tapesplit.tape import PRIMITIVE, Tape
@@ -86,6 +86,7 @@ def _recorded(
     argnum: int | Sequence[int],
 ) -> Tape:
     """Record into a list of entries."""
+    keep_freed_memory()
     name = display_name(fun)
     argnums = _positions(argnum, len(args), name)
     if any(map(isbox, (*args, *kwargs.values()))):
