@@ -5,7 +5,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, Final, TypeVar
@@ -26,12 +26,13 @@ class _User:
     __slots__ = ("__weakref__",)
 
 
-_Users = list["ref[_User]"]
+@dataclass(slots=True)
+class _Setting:
+    """A setting of the process that the first of its users changes, and the last one puts back."""
 
-
-def _others(users: _Users, user: _User) -> _Users:
-    """Return the users that are still there, but for one."""
-    return [other for other in users if other() is not None and other() is not user]
+    users: list["ref[_User]"] = field(default_factory=list)
+    before: Any = None
+    """What it was; None while nobody uses it."""
 
 
 @dataclass(slots=True)
@@ -40,10 +41,8 @@ class _ProcessState:
 
     lock: threading.Lock = field(default_factory=threading.Lock)
     pools: dict[int, ThreadPoolExecutor] = field(default_factory=dict)
-    blas_users: _Users = field(default_factory=list)
-    blas_threads: Sequence[tuple[Any, int]] = ()
-    threaded: _Users = field(default_factory=list)
-    switch_interval: float | None = None
+    blas: _Setting = field(default_factory=_Setting)
+    switches: _Setting = field(default_factory=_Setting)
 
 
 _process = _ProcessState()
@@ -105,10 +104,59 @@ def may_use_threads() -> bool:
     return not getattr(_here, "works", False) and not holds_tracing_lock()
 
 
+@contextmanager
+def _changed(
+    lock: threading.Lock,
+    setting: _Setting,
+    read: Callable[[], Any],
+    change: Callable[[Any], None],
+    restore: Callable[[Any], None],
+) -> Iterator[None]:
+    """Use a setting of the process; ``change`` and ``restore`` are given what it was before."""
+    user = _User()
+    try:  # before anything changes: Ctrl-C may come between any two lines
+        with lock:
+            setting.users = [*_others(setting.users, user), ref(user)]
+            if len(setting.users) == 1:
+                if setting.before is None:  # else an exit was interrupted, and its change still holds
+                    setting.before = read()
+                change(setting.before)
+        yield
+    finally:
+        with lock:
+            setting.users = _others(setting.users, user)
+            if not setting.users and setting.before is not None:
+                restore(setting.before)
+                setting.before = None
+
+
+def _others(users: Iterable["ref[_User]"], user: _User) -> list["ref[_User]"]:
+    """Return the users that are still there, but for one."""
+    return [other for other in users if other() is not None and other() is not user]
+
+
+def single_threaded_blas() -> AbstractContextManager[None]:
+    """Limit BLAS to one thread: the machines of a plan are the threads, and sums then have one order.
+
+    The limit belongs to the process: the first execution sets it, the last one that runs at the same time
+    lifts it.
+    """
+
+    def limit(before: Sequence[tuple[Any, int]]) -> None:
+        _set_blas_threads((library, 1) for library, _ in before)
+
+    return _changed(_process.lock, _process.blas, _several_blas_threads, limit, _set_blas_threads)
+
+
 @cache
 def _blas() -> Sequence[Any]:
     """Find the BLAS libraries once: the search takes most of a millisecond."""
     return ThreadpoolController().select(user_api="blas").lib_controllers
+
+
+def _several_blas_threads() -> Sequence[tuple[Any, int]]:
+    """Return the BLAS libraries that use several threads, with the number of these."""
+    return [(library, count) for library in _blas() if (count := library.num_threads) > 1]
 
 
 def _set_blas_threads(counts: Iterable[tuple[Any, int]]) -> None:
@@ -125,49 +173,14 @@ def _set_blas_threads(counts: Iterable[tuple[Any, int]]) -> None:
 _give_control_back: Final = getattr(OpenBLASController, "clear_controlling_thread", lambda: None)
 
 
-@contextmanager
-def single_threaded_blas() -> Iterator[None]:
-    """Limit BLAS to one thread: the machines of a plan are the threads, and sums then have one order.
-
-    The limit belongs to the process: the first execution sets it, the last one that runs at the same time
-    lifts it.
-    """
-    state, user = _process, _User()
-    try:  # before anything changes: Ctrl-C may come between any two lines
-        with state.lock:
-            state.blas_users = [*_others(state.blas_users, user), ref(user)]
-            if len(state.blas_users) == 1:
-                if not state.blas_threads:  # else an exit was interrupted, and its limit still holds
-                    state.blas_threads = [(lib, count) for lib in _blas() if (count := lib.num_threads) > 1]
-                _set_blas_threads((lib, 1) for lib, _ in state.blas_threads)
-        yield
-    finally:
-        with state.lock:
-            state.blas_users = _others(state.blas_users, user)
-            if not state.blas_users:
-                _set_blas_threads(state.blas_threads)
-                state.blas_threads = ()
-
-
 _PROMPT: Final = 1e-4
 """Seconds after which a waiting thread gets the interpreter's lock; Python's 5 ms are a whole task here."""
 
 
-@contextmanager
-def prompt_switches() -> Iterator[None]:
+def prompt_switches() -> AbstractContextManager[None]:
     """Let threads change over promptly; the interval belongs to the process, like the limit of BLAS."""
-    state, user = _process, _User()
-    try:
-        with state.lock:
-            state.threaded = [*_others(state.threaded, user), ref(user)]
-            if len(state.threaded) == 1:
-                if state.switch_interval is None:
-                    state.switch_interval = sys.getswitchinterval()
-                sys.setswitchinterval(min(_PROMPT, state.switch_interval))
-        yield
-    finally:
-        with state.lock:
-            state.threaded = _others(state.threaded, user)
-            if not state.threaded and state.switch_interval is not None:
-                sys.setswitchinterval(state.switch_interval)
-                state.switch_interval = None
+
+    def shorten(before: float) -> None:
+        sys.setswitchinterval(min(_PROMPT, before))
+
+    return _changed(_process.lock, _process.switches, sys.getswitchinterval, shorten, sys.setswitchinterval)

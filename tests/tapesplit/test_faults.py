@@ -593,7 +593,7 @@ def test_somebody_whose_execution_is_gone_limits_nothing(process, monkeypatch):
     """As when Ctrl-C keeps him from saying so."""
     library = _Library(interrupted=0)
     monkeypatch.setattr(threads, "_blas", lambda: [library])
-    process.blas_users.append(weakref.ref(threads._User()))
+    process.blas.users.append(weakref.ref(threads._User()))
     with single_threaded_blas():
         assert library.num_threads == 1
     assert library.num_threads == 4
