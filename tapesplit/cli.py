@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, get_args
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from tapesplit.errors import CommandError
 from tapesplit.execute import Callback
 from tapesplit.jacobian import parallel_jacobian
 from tapesplit.loading import load_function, load_inputs
+from tapesplit.validation import Method
 
 __all__ = ["main"]
 
@@ -128,9 +129,7 @@ def _add_function(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="position of an argument to differentiate by, from 0, once for each (default: all)",
     )
-    parser.add_argument(
-        "--method", default="auto", help="auto, dp, heuristic, exact, tangent or adjoint (default: auto)"
-    )
+    parser.add_argument("--method", default="auto", help=f"{', '.join(get_args(Method))} (default: auto)")
     parser.add_argument(
         "--machines", type=int, metavar="N", help="threads to plan for (default: all usable cores)"
     )

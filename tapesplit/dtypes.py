@@ -123,7 +123,7 @@ def _gradient(tape: Tape, index: int, adjoint: Any) -> Any:
     """Pull an adjoint of the value back to one input, with autograd's rules in autograd's order."""
     reached = {index}
     for number, entry in enumerate(tape.entries):
-        if not reached.isdisjoint(entry[2]):
+        if not reached.isdisjoint(entry[PARENTS]):
             reached.add(number)
     if tape.output not in reached:
         return vspace(tape.entries[index][VALUE]).zeros()

@@ -119,7 +119,7 @@ def facts_of(tape: Tape, structure: Structure) -> TapeFacts:
     kinds = tuple(CallKind(p, a, n, k, None if p is None else find_rule(p)) for p, a, n, k in kinds_seen)
     forms, form = coded(structure.forms)
     sizes = np.array([_real_size(f) for f in forms], dtype=np.int64)[form]
-    sizes[: tape.inputs] = [element_count(entry[5]) for entry in tape.entries[: tape.inputs]]
+    sizes[: tape.inputs] = [element_count(entry[VALUE]) for entry in tape.entries[: tape.inputs]]
     doubles = np.array([_is_double(f) for f in forms])[form]
 
     factors = np.array([k.factor for k in kinds])[kind]

@@ -200,14 +200,14 @@ def _scheduled(tasks: Sequence[PlanTask]) -> tuple[PlanTask, ...]:
         return begins if task.releases_lock else max(begins, unlocked)
 
     while len(done) < len(tasks):
-        heads = [lane[0] for lane in waiting.values() if lane and done.keys() >= set(tasks[lane[0]].needs)]
-        index = min(heads, key=start)
+        lanes = [lane for lane in waiting.values() if lane and done.keys() >= set(tasks[lane[0]].needs)]
+        lane = min(lanes, key=lambda lane: start(lane[0]))
+        index = lane.pop(0)
         task, begins = tasks[index], start(index)
         finish = begins + task.seconds * (_CONTENTION if contend and task.scalar else 1.0)
         done[index] = replace(task, start=begins, finish=finish)
         free[task.machine] = finish
         unlocked = unlocked if task.releases_lock else finish
-        waiting[task.machine].remove(index)
     return tuple(done[index] for index in range(len(tasks)))
 
 
