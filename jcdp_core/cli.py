@@ -15,6 +15,7 @@ from jcdp_core.comparison import compare
 from jcdp_core.config import key_table, read_config
 from jcdp_core.dot import task_tree_dot
 from jcdp_core.errors import ConfigError, JcdpError
+from jcdp_core.files import check_file, check_folder, choice
 from jcdp_core.generator import ChainGenerator
 from jcdp_core.plot import draw_box_plots, draw_gantt, draw_task_tree
 from jcdp_core.report import chain_json, chain_text, settings_json, settings_text
@@ -70,12 +71,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--dot",
         metavar="FILE",
-        help=f"draw the task in-tree of the best solution; the name ends in {_choice(_TREES)}",
+        help=f"draw the task in-tree of the best solution; the name ends in {choice(_TREES)}",
     )
     parser.add_argument(
         "--gantt",
         metavar="FILE",
-        help=f"draw the schedule of the best solution; the name ends in {_choice(_CHARTS)}",
+        help=f"draw the schedule of the best solution; the name ends in {choice(_CHARTS)}",
     )
     return _guarded("jcdp", lambda: _solve(parser.parse_args(arguments)))
 
@@ -111,7 +112,7 @@ def main_batch(arguments: Sequence[str] | None = None) -> int:
     def run() -> None:
         options = parser.parse_args(arguments)
         config = read_config(options.config)
-        _check_folder(options.output)
+        check_folder(options.output, ConfigError)
         before = {length: _size(f"{options.output}{length}.csv") for length in config.length}
         # A polite kill is an interrupt, too: workers end, rows stay.
         previous = signal.signal(signal.SIGTERM, signal.default_int_handler)
@@ -153,7 +154,7 @@ def main_stats(arguments: Sequence[str] | None = None) -> int:
         "-o",
         "--output",
         metavar="FIG",
-        help=f"draw box plots of all chains; the name ends in {_choice(_PICTURES)}",
+        help=f"draw box plots of all chains; the name ends in {choice(_PICTURES)}",
     )
     parser.add_argument(
         "--format", choices=sorted(_FORMATS), default="text", help="of the tables [%(default)s]"
@@ -182,34 +183,6 @@ def _add_config(parser: argparse.ArgumentParser) -> None:
         default="libstdc++",
         help="C++ library whose random chains to draw [%(default)s]",
     )
-
-
-def _choice(endings: Sequence[str]) -> str:
-    """Write the endings that a file name may have."""
-    return f"{', '.join(endings[:-1])} or {endings[-1]}"
-
-
-def _check_file(name: str | None, endings: Sequence[str]) -> None:
-    """Refuse a file that cannot be written before there is work to lose."""
-    if name is None:
-        return
-    file = Path(name)
-    if file.suffix.lower() not in endings:
-        raise ConfigError(
-            f"cannot write {name!r}: the name ends in {file.suffix!r}; let it end in {_choice(endings)}"
-        )
-    _check_folder(name)
-    if file.is_dir() or (file.exists() and not os.access(file, os.W_OK)):
-        raise ConfigError(f"cannot write {name!r}: it is a folder, or you have no permission")
-
-
-def _check_folder(start: str) -> None:
-    """Refuse the start of a file name whose folder is not there or not open to us."""
-    folder = Path(f"{start}_").parent
-    if not folder.is_dir():
-        raise ConfigError(f"cannot write {start!r}: there is no folder {str(folder)!r}")
-    if not os.access(folder, os.W_OK):
-        raise ConfigError(f"cannot write {start!r}: you have no permission in the folder {str(folder)!r}")
 
 
 def _size(path: str | Path) -> int | None:
@@ -242,8 +215,8 @@ def _guarded(program: str, run: Callable[[], None], interrupted: str = "interrup
 
 def _solve(options: argparse.Namespace) -> None:
     """Carry out ``jcdp``."""
-    _check_file(options.dot, _TREES)
-    _check_file(options.gantt, _CHARTS)
+    check_file(options.dot, _TREES, ConfigError)
+    check_file(options.gantt, _CHARTS, ConfigError)
     config = read_config(options.config)
     chains = ChainGenerator(config, options.flavour)
     if (options.dot or options.gantt) and len(chains) > 1:
@@ -285,7 +258,7 @@ def _draw(best: Solution, options: argparse.Namespace) -> None:
 
 def _summarize(options: argparse.Namespace) -> None:
     """Carry out ``jcdp-stats``."""
-    _check_file(options.output, _PICTURES)
+    check_file(options.output, _PICTURES, ConfigError)
     results = [read_results(path) for path in options.files]
     proved = all(all(flags) for result in results for flags in result.finished.values())
     tables = [] if proved else summarize(results, options.solver, finished_only=True)

@@ -13,7 +13,9 @@ from typing import Any, Final, get_args
 
 import numpy as np
 
+import jcdp_core
 import tapesplit
+from jcdp_core.files import check_file
 from tapesplit.bench import compare
 from tapesplit.calibrate import measured_costs
 from tapesplit.cost import store
@@ -28,6 +30,8 @@ __all__ = ["main"]
 
 _RUNS: Final = 5
 """Runs that are measured for a report."""
+_OURS: Final = (Path(tapesplit.__file__).parent, Path(jcdp_core.__file__).parent)
+"""Folders of our packages."""
 _REPORTS: Final = (".html", ".htm")
 _PICTURES: Final = (".svg", ".dot", ".gv", ".png", ".pdf")
 _EXAMPLES: Final = """\
@@ -181,19 +185,8 @@ def _settings(options: argparse.Namespace, args: Sequence[np.ndarray]) -> dict[s
 
 def _check_files(options: argparse.Namespace) -> None:
     """Refuse files that cannot be written before there is work to lose."""
-    for name, endings in ((options.html, _REPORTS), (options.draw, _PICTURES)):
-        if name is None:
-            continue
-        file = Path(name)
-        if file.suffix.lower() not in endings:
-            known = f"{', '.join(endings[:-1])} or {endings[-1]}"
-            raise CommandError(
-                f"cannot write {name!r}: the name ends in {file.suffix!r}; let it end in {known}"
-            )
-        if not file.parent.is_dir():
-            raise CommandError(f"cannot write {name!r}: there is no folder {str(file.parent)!r}")
-        if file.is_dir() or not os.access(file if file.exists() else file.parent, os.W_OK):
-            raise CommandError(f"cannot write {name!r}: it is a folder, or you have no permission")
+    check_file(options.html, _REPORTS, CommandError)
+    check_file(options.draw, _PICTURES, CommandError)
 
 
 def _bench(options: argparse.Namespace) -> None:
@@ -240,7 +233,7 @@ def _told(error: Exception) -> str:
     """Tell an error in one line: one that we did not raise ourselves with its type and place."""
     places = traceback.extract_tb(error.__traceback__)
     user = [place for place in places if not _is_installed(place.filename)]
-    if not user and Path(places[-1].filename).is_relative_to(Path(__file__).parent):
+    if not user and any(map(Path(places[-1].filename).is_relative_to, _OURS)):
         return str(error)
     if not user and isinstance(error, OSError) and error.filename:
         return f"{error.filename}: {error.strerror}"
@@ -252,7 +245,7 @@ def _told(error: Exception) -> str:
 def _is_installed(filename: str) -> bool:
     """Whether a file belongs to Python or to a package, not to the user."""
     path = Path(filename)
-    homes = (Path(__file__).parent, sysconfig.get_path("stdlib"))
+    homes = (*_OURS, sysconfig.get_path("stdlib"))
     installed = any(path.is_relative_to(home) for home in homes)
     return installed or "site-packages" in path.parts or filename.startswith("<")
 

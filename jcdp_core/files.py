@@ -1,0 +1,93 @@
+"""Files that commands are asked to write: refused before there is work to lose."""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+__all__ = ["check_file", "check_folder", "choice"]
+
+
+def choice(endings: Sequence[str]) -> str:
+    """Write the endings that a file name may have.
+
+    Parameters
+    ----------
+    endings : sequence of str
+        Two at least.
+
+    Returns
+    -------
+    str
+        A list in words.
+
+    Examples
+    --------
+    >>> choice([".txt", ".pdf", ".png"])
+    '.txt, .pdf or .png'
+    """
+    return f"{', '.join(endings[:-1])} or {endings[-1]}"
+
+
+def check_file(name: str | None, endings: Sequence[str], error: type[Exception]) -> None:
+    """Refuse a file that cannot be written.
+
+    Parameters
+    ----------
+    name : str or None
+        Its name; None for no file.
+    endings : sequence of str
+        Those that it may have.
+    error : type
+        Class of the exception.
+
+    Raises
+    ------
+    Exception
+        An exception of the given class.
+
+    Examples
+    --------
+    >>> check_file("plan.txt", [".svg", ".png"], ValueError)
+    Traceback (most recent call last):
+        ...
+    ValueError: cannot write 'plan.txt': the name ends in '.txt'; let it end in .svg or .png
+    """
+    if name is None:
+        return
+    file = Path(name)
+    if file.suffix.lower() not in endings:
+        raise error(
+            f"cannot write {name!r}: the name ends in {file.suffix!r}; let it end in {choice(endings)}"
+        )
+    check_folder(name, error)
+    if file.is_dir() or (file.exists() and not os.access(file, os.W_OK)):
+        raise error(f"cannot write {name!r}: it is a folder, or you have no permission")
+
+
+def check_folder(start: str, error: type[Exception]) -> None:
+    """Refuse the start of a file name whose folder is not there or not open to us.
+
+    Parameters
+    ----------
+    start : str
+        What names of files will begin with.
+    error : type
+        Class of the exception.
+
+    Raises
+    ------
+    Exception
+        An exception of the given class.
+
+    Examples
+    --------
+    >>> check_folder("nowhere/row_", ValueError)
+    Traceback (most recent call last):
+        ...
+    ValueError: cannot write 'nowhere/row_': there is no folder 'nowhere'
+    """
+    folder = Path(f"{start}_").parent
+    if not folder.is_dir():
+        raise error(f"cannot write {start!r}: there is no folder {str(folder)!r}")
+    if not os.access(folder, os.W_OK):
+        raise error(f"cannot write {start!r}: you have no permission in the folder {str(folder)!r}")
