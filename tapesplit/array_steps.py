@@ -61,8 +61,9 @@ class ClusterStep:
         """Return derivatives by each input, broadcasting to the shape of the result."""
 
         def evaluate(index: int, term: Term) -> Any:
-            _, _, _, args, kwargs, value = tape.entries[index]
-            return term.partial(value, *[_as_precise(arg, value) for arg in args], **kwargs)  # type: ignore[operator]
+            _, _, _, _, kwargs, value = tape.entries[index]
+            args = [_as_precise(arg, value) for arg in tape.arguments(index)]
+            return term.partial(value, *args, **kwargs)  # type: ignore[operator]
 
         return preaccumulate(self.entry, self.members, evaluate)
 

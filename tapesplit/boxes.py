@@ -100,7 +100,7 @@ class TapeBox(ArrayBox):
         if self._entries is None:
             return anp.negative(self)
         value = self._value
-        return recorded(self, anp.negative, FIRST, (self._index,), (value,), -value)
+        return recorded(self, anp.negative, FIRST, (self._index,), None, -value)
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
         """Record ``ndarray <operator> box`` directly; leave every other ufunc call to autograd."""
@@ -136,7 +136,7 @@ def recorded(
     primitive: Any,
     argnums: tuple[int, ...],
     parents: tuple[int, ...],
-    args: tuple[Any, ...],
+    args: tuple[Any, ...] | None,
     value: Any,
     kwargs: dict[str, Any] = _NO_KEYWORDS,
 ) -> Any:
@@ -169,9 +169,7 @@ def _binary(primitive: Any, operate: Callable[[Any, Any], Any]) -> Callable[[Any
                     result._trace = self._trace
                     result._entries = entries
                     result._index = len(entries)
-                    entries.append(
-                        (primitive, _BOTH, (self._index, other._index), (left, right), _NO_KEYWORDS, value)
-                    )
+                    entries.append((primitive, _BOTH, (self._index, other._index), None, _NO_KEYWORDS, value))
                     return result
             elif kind in PLAIN_NUMBERS:
                 value = operate(left, other)

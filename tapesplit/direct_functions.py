@@ -29,7 +29,7 @@ def _unary(primitive: Any, ufunc: Any) -> Callable[..., Any]:
     def function(x: Any, *args: Any, **kwargs: Any) -> Any:
         if type(x) is TapeBox and x._entries is not None and not args and not kwargs:
             value = x._value
-            return recorded(x, primitive, FIRST, (x._index,), (value,), ufunc(value))
+            return recorded(x, primitive, FIRST, (x._index,), None, ufunc(value))
         return primitive(x, *args, **kwargs)
 
     return functools.wraps(primitive)(function)

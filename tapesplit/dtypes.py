@@ -88,6 +88,8 @@ def _with_floats(tape: Tape, old: type[float], new: type[float]) -> Tape | None:
     entries = list(tape.entries)
     changed = False
     for number, (primitive, argnums, parents, args, kwargs, value) in enumerate(tape.entries):
+        if args is None:
+            continue
         constants = [a for i, a in enumerate(args) if i not in argnums] + list(kwargs.values())
         if (len(args) != 2 or kwargs) and old in map(type, constants):
             others = tuple(a if i in argnums else converted(a) for i, a in enumerate(args))
@@ -136,7 +138,7 @@ def _gradient(tape: Tape, index: int, adjoint: Any) -> Any:
         gradient, _ = outgrads.pop(number)
         if number == index:
             break
-        primitive, argnums, operands, args, kwargs, value = tape.entries[number]
+        primitive, argnums, operands, args, kwargs, value = tape[number]
         active = tuple(a for a, parent in zip(argnums, operands, strict=True) if parent in reached)
         vjp = primitive_vjps[primitive](active, value, args, dict(kwargs))
         for parent, ingrad in zip(parents(number), vjp(gradient), strict=True):

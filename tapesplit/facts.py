@@ -114,7 +114,7 @@ class TapeFacts:
 def facts_of(tape: Tape, structure: Structure) -> TapeFacts:
     """Collect the facts of a tape, in about 0.3 µs per entry."""
     kinds_seen, kind = coded(
-        [(p, a, len(args), (*kwargs,) if kwargs else ()) for p, a, _, args, kwargs, _ in tape.entries]
+        [(p, a, len(args or a), (*kwargs,) if kwargs else ()) for p, a, _, args, kwargs, _ in tape.entries]
     )
     kinds = tuple(CallKind(p, a, n, k, None if p is None else find_rule(p)) for p, a, n, k in kinds_seen)
     forms, form = coded(structure.forms)

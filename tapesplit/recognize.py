@@ -104,7 +104,9 @@ def recognizer(structure: Structure, tape: Tape) -> Recognizer:
     fixed = {primitive: _has_fixed_arity(primitive) for primitive in set(primitives)}
     varying = [i for i, primitive in enumerate(primitives) if not fixed[primitive]]
     calls = [
-        i for i, (a, g, k) in enumerate(zip(args, argnums, kwargs, strict=True)) if k or len(a) != len(g)
+        i
+        for i, (a, g, k) in enumerate(zip(args, argnums, kwargs, strict=True))
+        if k or (a is not None and len(a) != len(g))
     ]
     simple = [i for i in calls if not isinstance(structure.statics[i], tuple)]
     taking = [(i, 1 - argnums[i][0]) for i in simple]

@@ -154,7 +154,7 @@ def _positions(argnum: int | Sequence[int], count: int, name: str) -> tuple[int,
 def _depends_on_outer_trace(entries: list[tuple[Any, ...]]) -> bool:
     """Tell whether numbers on a tape are boxes of an outer trace, whose derivatives must be traced, too."""
     return any(
-        _holds_box(value) or any(map(_holds_box, args)) or any(map(_holds_box, kwargs.values()))
+        _holds_box(value) or any(map(_holds_box, args or ())) or any(map(_holds_box, kwargs.values()))
         for _, _, _, args, kwargs, value in entries
     )
 

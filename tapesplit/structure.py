@@ -68,7 +68,7 @@ def structure_of(tape: Tape) -> Structure:
         for value in values
     ]
     statics = [
-        _NO_CONSTANTS if len(a) == len(g) and not k else statics_of(p, a, g, k)
+        _NO_CONSTANTS if a is None or (len(a) == len(g) and not k) else statics_of(p, a, g, k)
         for p, a, g, k in zip(primitives, args, argnums, kwargs, strict=True)
     ]
     types = list(map(type, statics))

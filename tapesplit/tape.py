@@ -16,7 +16,8 @@ __all__ = ["ARGS", "PARENTS", "PRIMITIVE", "VALUE", "Tape", "TapeEntry"]
 class TapeEntry(NamedTuple):
     """One recorded call of a primitive.
 
-    The recorder appends plain tuples with these six fields, since it must be cheap.
+    The recorder appends plain tuples with these six fields, since it must be cheap; ``args`` is None there if
+    the arguments are the values of the parents and nothing else.
     """
 
     primitive: Callable[..., Any] | None
@@ -82,7 +83,25 @@ class Tape:
 
     def __getitem__(self, index: int) -> TapeEntry:
         """Return one entry by its tape index."""
-        return TapeEntry(*self.entries[index])
+        primitive, argnums, parents, _, kwargs, value = self.entries[index]
+        return TapeEntry(primitive, argnums, parents, self.arguments(index), kwargs, value)
+
+    def arguments(self, index: int) -> tuple[Any, ...]:
+        """Return all positional arguments of one entry as plain values.
+
+        Parameters
+        ----------
+        index
+            Tape index.
+
+        Returns
+        -------
+        tuple
+            Active and constant ones, as they were given.
+        """
+        entry = self.entries[index]
+        args = entry[ARGS]
+        return tuple([self.entries[parent][VALUE] for parent in entry[PARENTS]]) if args is None else args
 
     def shape(self, index: int) -> tuple[int, ...]:
         """Return the shape of the value of one entry.

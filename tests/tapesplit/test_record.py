@@ -131,11 +131,13 @@ def test_recorded_directly_and_by_autograd_alike(fun, monkeypatch):
         monkeypatch.setattr(TapeBox, name, getattr(ArrayBox, name))
     general = record(fun, X)
     assert labels(direct) == labels(general)
-    for ours, theirs in zip(direct.entries, general.entries, strict=True):
-        assert ours[0] is theirs[0]
-        assert ours[1:3] == theirs[1:3]
-        assert type(ours[5]) is type(theirs[5])
-        onp.testing.assert_equal((ours[3], ours[4], ours[5]), (theirs[3], theirs[4], theirs[5]))
+    for ours, theirs in zip(direct, general, strict=True):
+        assert ours.primitive is theirs.primitive
+        assert (ours.argnums, ours.parents) == (theirs.argnums, theirs.parents)
+        assert type(ours.value) is type(theirs.value)
+        onp.testing.assert_equal(
+            (ours.args, ours.kwargs, ours.value), (theirs.args, theirs.kwargs, theirs.value)
+        )
     check(fun, X)
 
 
