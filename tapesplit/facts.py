@@ -22,7 +22,7 @@ from tapesplit.rules import (
     is_elementwise_call,
     is_local,
 )
-from tapesplit.structure import Structure, call_key, is_shape, real_constants
+from tapesplit.structure import Constants, Structure, call_key, is_shape, real_constants
 from tapesplit.tape import PARENTS, VALUE, Tape, TapeEntry
 
 __all__ = ["CallKind", "TapeFacts", "calls_by_kind", "coded", "equal_rows", "facts_of", "graph_of"]
@@ -113,10 +113,7 @@ class TapeFacts:
 
 def facts_of(tape: Tape, structure: Structure) -> TapeFacts:
     """Collect the facts of a tape, in about 0.3 µs per entry."""
-    kinds_seen, kind = coded(
-        [(p, a, len(args or a), (*kwargs,) if kwargs else ()) for p, a, _, args, kwargs, _ in tape.entries]
-    )
-    kinds = tuple(CallKind(p, a, n, k, None if p is None else find_rule(p)) for p, a, n, k in kinds_seen)
+    kinds, kind = _kinds(tape, structure)
     forms, form = coded(structure.forms)
     sizes = np.array([_real_size(f) for f in forms], dtype=np.int64)[form]
     sizes[: tape.inputs] = [element_count(entry[VALUE]) for entry in tape.entries[: tape.inputs]]
@@ -145,6 +142,21 @@ def facts_of(tape: Tape, structure: Structure) -> TapeFacts:
     reader = _only_readers(parents, np.repeat(np.arange(kind.size), counts), elementwise, sizes)
     return TapeFacts(
         kinds, kind, tuple(forms), form, sizes, edges, scalar, blocks, first_parent, parents, reader
+    )
+
+
+def _kinds(tape: Tape, structure: Structure) -> tuple[tuple[CallKind, ...], IntArray]:
+    """Return the different kinds of calls, and which of them each entry is."""
+    seen, call = coded(zip(structure.primitives, structure.argnums, structure.static_types, strict=True))
+    simple = [(p, argnums, len(argnums) + (form is not tuple), ()) for p, argnums, form in seen]
+    keyed = np.flatnonzero(np.array([form is Constants for *_, form in seen])[call])
+    entries = map(tape.entries.__getitem__, keyed.tolist())
+    others = [(p, argnums, len(args), (*kwargs,)) for p, argnums, _, args, kwargs, _ in entries]
+    call[keyed] = len(seen) + np.arange(keyed.size)
+    kinds, kind_of_call = coded([*simple, *others])
+    return (
+        tuple(CallKind(p, a, n, k, None if p is None else find_rule(p)) for p, a, n, k in kinds),
+        kind_of_call[call],
     )
 
 
