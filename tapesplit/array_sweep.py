@@ -18,10 +18,11 @@ import numpy as np
 from tapesplit.array_steps import ClusterStep, MapStep, Seeds, Step, bulk_step
 from tapesplit.chunks import Chunk
 from tapesplit.directions import Batch, accumulate, assemble, seed
+from tapesplit.facts import CallKind, TapeFacts
 from tapesplit.leaves import derivative_dtype, element_count
 from tapesplit.preaccumulation import Member, Term
-from tapesplit.rules import IndexMap, Movement, find_rule, index_maps, is_elementwise_call
-from tapesplit.structure import Structure, call_key
+from tapesplit.rules import IndexMap, Movement, find_rule, index_maps
+from tapesplit.structure import Structure, call_key, is_shape
 from tapesplit.tape import PARENTS, VALUE, Tape
 
 __all__ = ["ArraySweep", "compile_array_sweep"]
@@ -104,13 +105,13 @@ class ArraySweep:
         return _collect(tape, self.chunk.sources, seeds, count)
 
 
-def compile_array_sweep(tape: Tape, structure: Structure, chunk: Chunk) -> ArraySweep:
+def compile_array_sweep(tape: Tape, structure: Structure, facts: TapeFacts, chunk: Chunk) -> ArraySweep:
     """Compile a chunk into array steps.
 
     Parameters
     ----------
-    tape, structure
-        A tape of the structure that the sweep is for, and that structure.
+    tape, structure, facts
+        A tape of the structure that the sweep is for, that structure, and what is known of it.
     chunk
         Part of the tape.
 
@@ -118,41 +119,40 @@ def compile_array_sweep(tape: Tape, structure: Structure, chunk: Chunk) -> Array
     -----
     Takes a few µs for each entry.
     """
-    clusters = _clusters(tape, chunk)
+    clusters = _clusters(tape, structure, facts, chunk)
     covered = {member for step in clusters.values() for member, _ in step.members}
     known: dict[Any, tuple[IndexMap, ...]] = {}
     steps: list[Step] = []
-    for index in chunk.entries:
+    for index in chunk.entries.tolist():
         if index in clusters:
             steps.append(clusters[index])
         elif index not in covered:
             steps.append(_single_step(tape, structure, index, known))
     last_use = _last_uses(tape, chunk, steps)
-    sizes = {index: element_count(tape.entries[index][VALUE]) for index in (*chunk.sources, *chunk.entries)}
+    results = (step.entry for step in steps)
+    sizes = {index: element_count(tape.entries[index][VALUE]) for index in (*chunk.sources, *results)}
     partials = [8 * sizes[step.entry] * (1 + len(step.inputs)) for step in clusters.values()]
     peak = _peak_bytes(tape, chunk, steps, last_use, sizes)
     return ArraySweep(chunk, tuple(steps), last_use, peak, max(partials, default=0))
 
 
-def _clusters(tape: Tape, chunk: Chunk) -> dict[int, ClusterStep]:
+def _clusters(tape: Tape, structure: Structure, facts: TapeFacts, chunk: Chunk) -> dict[int, ClusterStep]:
     """Merge elementwise operations with those whose results only they read; by last entry."""
     entries = tape.entries
-    readers = Counter(chain(chunk.targets, *[entries[index][PARENTS] for index in chunk.entries]))
-    formulas: dict[Any, _Formulas | None] = {}
+    indices, kinds = chunk.entries.tolist(), facts.kind[chunk.entries].tolist()
+    readers = Counter(chain(chunk.targets, *[entries[index][PARENTS] for index in indices]))
+    formulas = {kind: _formulas(facts.kinds[kind]) for kind in set(kinds)}
     open_clusters: dict[int, tuple[list[Member], dict[int, None]]] = {}
-    for index in chunk.entries:
-        primitive, argnums, parents, _, kwargs, value = entries[index]
-        call = (primitive, argnums, *kwargs)
-        if call not in formulas:
-            formulas[call] = _formulas(primitive, argnums, kwargs)
-        found = formulas[call]
+    for index, kind in zip(indices, kinds, strict=True):
+        found = formulas[kind]
         if found is None:
             continue
+        parents = entries[index][PARENTS]
         members: list[Member] = []
         inputs: dict[int, None] = {}
         for parent in dict.fromkeys(parents):
             alone = parent in open_clusters and readers[parent] == parents.count(parent)
-            if alone and not _becomes_complex(tape, parent, value):
+            if alone and not _becomes_complex(tape, structure, index, parent):
                 absorbed, read = open_clusters.pop(parent)
                 # The longer list takes the shorter one in, so that merging a long run stays linear.
                 long, short = (absorbed, members) if len(absorbed) > len(members) else (members, absorbed)
@@ -174,21 +174,22 @@ def _clusters(tape: Tape, chunk: Chunk) -> dict[int, ClusterStep]:
     }
 
 
-_Formulas = tuple[Callable[..., Any] | float | None, ...]
 _number = attrgetter("number")
 
 
-def _formulas(primitive: Any, argnums: tuple[int, ...], kwargs: Mapping[str, Any]) -> _Formulas | None:
+def _formulas(kind: CallKind) -> tuple[Callable[..., Any] | float | None, ...] | None:
     """Return the partial derivatives of an elementwise call by its active arguments; else None."""
-    rule = find_rule(primitive)
-    if not is_elementwise_call(rule, argnums, kwargs):
+    if not kind.is_elementwise:
         return None
-    return tuple([rule.partials[argnum] for argnum in argnums])  # type: ignore[union-attr]
+    return tuple([kind.rule.partials[argnum] for argnum in kind.argnums])  # type: ignore[union-attr]
 
 
-def _becomes_complex(tape: Tape, parent: int, value: Any) -> bool:
+def _becomes_complex(tape: Tape, structure: Structure, index: int, parent: int) -> bool:
     """Whether a complex value is computed from a real one: directions lose their imaginary part there."""
-    return np.iscomplexobj(value) and not np.iscomplexobj(tape.entries[parent][VALUE])
+    if is_shape(structure.forms[index]):
+        return False
+    value, operand = tape.entries[index][VALUE], tape.entries[parent][VALUE]
+    return np.iscomplexobj(value) and not np.iscomplexobj(operand)
 
 
 def _single_step(

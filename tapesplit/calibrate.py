@@ -101,7 +101,7 @@ def _shares(assumed: CostModel, sweep: _Sweep) -> list[float]:
             tape, structure, facts, chunk, sweep.directions, adjoint_mode=False
         )
     else:
-        compiled = compile_array_sweep(tape, structure, chunk)
+        compiled = compile_array_sweep(tape, structure, facts, chunk)
     slower = shortest(lambda: compiled.tangent(tape, seeds)) / sweep.seconds
     predict = scalar_seconds if sweep.scalar else array_seconds
     predicted = predict(assumed, work, sweep.directions)

@@ -103,7 +103,7 @@ class _Call(NamedTuple):
         entries: list[tuple[Any, ...]] = [(None, (), (), (), {}, x) for x in inputs]
         tape = Tape([*entries, tuple(entry)], last, last, entry.value)
         n, m = sum(map(element_count, inputs)), element_count(entry.value)
-        return cls(entry, tape, Chunk(tuple(range(last)), (last,), (last,), n, m, 1))
+        return cls(entry, tape, Chunk(tuple(range(last)), (last,), np.array([last]), n, m, 1))
 
     @property
     def label(self) -> str:
@@ -159,7 +159,8 @@ class _Call(NamedTuple):
 
     def check(self, tangents: Sequence[Batch], adjoints: Batch, *, autograd_is_right: bool) -> None:
         """Compare one batch in both modes."""
-        (step,) = compile_array_sweep(self.tape, structure_of(self.tape), self.chunk).steps
+        structure = structure_of(self.tape)
+        (step,) = compile_array_sweep(self.tape, structure, facts_of(self.tape, structure), self.chunk).steps
         back: dict[int, Any] = {}
         try:
             step.adjoint(self.tape, adjoints, back)
@@ -193,9 +194,7 @@ class _Call(NamedTuple):
         facts = facts_of(self.tape, structure)
         if not facts.scalar.all() or self.entry.kwargs:
             return
-        expected = compile_array_sweep(self.tape, structure_of(self.tape), self.chunk).tangent(
-            self.tape, None
-        )
+        expected = compile_array_sweep(self.tape, structure, facts, self.chunk).tangent(self.tape, None)
         for adjoint_mode in (False, True):
             directions = self.chunk.m if adjoint_mode else self.chunk.n
             sweep = compile_scalar_sweep(

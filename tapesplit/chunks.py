@@ -7,13 +7,13 @@ from itertools import pairwise
 import numpy as np
 
 from jcdp_core import ElementalJacobian, JacobianChain
-from tapesplit.graph import TapeGraph
+from tapesplit.graph import IntArray, TapeGraph
 from tapesplit.separators import Separator, assign_chunks, chunk_edges
 
 __all__ = ["Chunk", "chunk_chain", "cut_into_chunks"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Chunk:
     """One link of the chain: it computes the values of a separator from those of the one before.
 
@@ -21,7 +21,7 @@ class Chunk:
     ----------
     sources, targets
         Tape entries of the separator before and of the one after.
-    entries
+    entries : array of int
         Tape entries that the chunk computes, in order.
     n, m
         Elements of the sources and of the targets: columns and rows of the chunk's Jacobian.
@@ -31,7 +31,7 @@ class Chunk:
 
     sources: tuple[int, ...]
     targets: tuple[int, ...]
-    entries: tuple[int, ...]
+    entries: IntArray
     n: int
     m: int
     edges: int
@@ -65,10 +65,10 @@ def cut_into_chunks(graph: TapeGraph, separators: Sequence[Separator]) -> tuple[
     members = np.flatnonzero(computed)
     members = members[np.argsort(numbers[members], kind="stable")]
     bounds = np.searchsorted(numbers[members], np.arange(len(separators) + 2))
-    entries = graph.entries[members].tolist()
+    entries = graph.entries[members]
     edges += [0] * (len(separators) + 1 - len(edges))
     return tuple(
-        Chunk(before[0], after[0], tuple(entries[bounds[i] : bounds[i + 1]]), before[1], after[1], edges[i])
+        Chunk(before[0], after[0], entries[bounds[i] : bounds[i + 1]], before[1], after[1], edges[i])
         for i, (before, after) in enumerate(pairwise(fronts))
     )
 

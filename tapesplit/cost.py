@@ -10,7 +10,7 @@ import math
 import os
 import platform
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, fields
 from functools import cache
 from pathlib import Path
@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tapesplit.facts import TapeFacts
+from tapesplit.graph import IntArray
 from tapesplit.rules import Bulk, Movement
 
 __all__ = [
@@ -120,12 +121,12 @@ def work_table(facts: TapeFacts) -> WorkTable:
     Parameters
     ----------
     facts
-        What is known of tapes of the structure.
+        What is known of tapes of the structure, n entries.
 
     Returns
     -------
-    (n, 12) array of int
-        A line for each entry, a column for each field of `Work`.
+    (12, n) array of int
+        A line for each field of `Work`.
     """
     elementwise = np.array([kind.is_elementwise for kind in facts.kinds])[facts.kind]
     moves = np.array([isinstance(kind.rule, Movement) for kind in facts.kinds])[facts.kind]
@@ -148,12 +149,11 @@ def work_table(facts: TapeFacts) -> WorkTable:
             is_block,
             sizes * (is_block & looped),
             ~facts.scalar,
-        ],
-        axis=1,
+        ]
     )
 
 
-def total_work(table: WorkTable, entries: Sequence[int]) -> Work:
+def total_work(table: WorkTable, entries: IntArray | list[int]) -> Work:
     """Sum up the work of some entries.
 
     Parameters
@@ -163,7 +163,7 @@ def total_work(table: WorkTable, entries: Sequence[int]) -> Work:
     entries
         Tape indices.
     """
-    return Work(*table[np.array(entries, dtype=np.int64)].sum(axis=0).tolist())
+    return Work(*table[:, entries].sum(axis=1).tolist())
 
 
 _ENDS: Final = 3

@@ -58,7 +58,7 @@ def compile_scalar_sweep(
     is_inner = np.zeros(len(tape), dtype=np.bool_)
     for calls in merged:
         is_inner[calls.members[:, :-1]] = True
-    order = np.array([*chunk.sources, *chunk.entries], dtype=np.int64)
+    order = np.concatenate([np.array(chunk.sources, dtype=np.int64), chunk.entries])
     order = order[~is_inner[order]]
     elements = number_elements(tape, structure, facts, order, len(chunk.sources))
     lowering = _Lowering(tape, structure, facts, elements)
@@ -172,8 +172,8 @@ class _Lowering:
 
     def sums_and_products(self, chunk: Chunk) -> Iterator[Calls]:
         """Lower the other operations of a chunk."""
-        entries = np.array(chunk.entries, dtype=np.int64)
-        for kind, members, parents in calls_by_kind(self.facts, entries[self.facts.blocks[entries] == 0]):
+        entries = chunk.entries[self.facts.blocks[chunk.entries] == 0]
+        for kind, members, parents in calls_by_kind(self.facts, entries):
             if not kind.is_local:
                 continue
             keys = coded(call_key(self.structure, index) for index in members.tolist())[1]
@@ -182,8 +182,7 @@ class _Lowering:
 
     def blocks(self, chunk: Chunk) -> Iterator[Calls]:
         """Lower the calls that are known by all their derivatives only."""
-        entries = np.array(chunk.entries, dtype=np.int64)
-        for entry in entries[self.facts.blocks[entries] > 0].tolist():
+        for entry in chunk.entries[self.facts.blocks[chunk.entries] > 0].tolist():
             yield self._block(entry)
 
     def _block(self, entry: int) -> Calls:

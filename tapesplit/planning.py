@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final, NamedTuple
 
+import numpy as np
+
 from jcdp_core import ElementalJacobian, JacobianChain, Mode, Schedule, Solution, solve
 from tapesplit.chunks import Chunk, chunk_chain, cut_into_chunks
 from tapesplit.cost import WorkTable, cost_model, product_seconds, work_table
@@ -272,7 +274,7 @@ def _joined(chunks: Sequence[Chunk], links: Sequence[int]) -> Chunk:
     parts = [chunks[link] for link in links]
     if len(parts) == 1:
         return parts[0]
-    entries = tuple(sorted(entry for part in parts for entry in part.entries))
+    entries = np.sort(np.concatenate([part.entries for part in parts]))
     return Chunk(
         parts[0].sources,
         parts[-1].targets,

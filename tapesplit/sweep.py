@@ -73,7 +73,7 @@ def compile_sweep(
         return compile_scalar_sweep(
             tape, structure, facts, chunk, directions, adjoint_mode=mode is Mode.ADJOINT
         )
-    return compile_array_sweep(tape, structure, chunk)
+    return compile_array_sweep(tape, structure, facts, chunk)
 
 
 def run_sweep(

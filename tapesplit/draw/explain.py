@@ -215,8 +215,8 @@ def _loops(plan: JacobianPlan) -> str:
     entries = [
         entry
         for chunk in plan.chunks
-        for entry in chunk.entries
-        if find_rule(plan.structure.primitives[entry]) is None  # type: ignore[arg-type]  # an input is in no chunk
+        for entry in chunk.entries.tolist()
+        if find_rule(plan.structure.primitives[entry]) is None  # an input is in no chunk
     ]
     if not entries:
         return ""

@@ -133,7 +133,7 @@ def _places(plan: JacobianPlan) -> tuple[list[int], list[int]]:
     graph = plan.graph
     numbers = np.full(len(plan.structure.forms), -1)
     for number, chunk in enumerate(plan.chunks):
-        numbers[list(chunk.entries)] = number
+        numbers[chunk.entries] = number
     chunks = numbers[graph.entries].tolist()
     depths = [0] * graph.size
     for child, parent in zip(graph.child.tolist(), graph.parent.tolist(), strict=True):

@@ -110,7 +110,7 @@ def link_rows(plan: JacobianPlan) -> tuple[LinkRow, ...]:
         swept |= dict.fromkeys(operation.swept, (operation.mode, directions))
     modes = [swept[index] for index in range(len(links))]
     return tuple(
-        LinkRow(number, chunk.n, chunk.m, chunk.edges, *mode, operation_counts(plan, chunk.entries))
+        LinkRow(number, chunk.n, chunk.m, chunk.edges, *mode, operation_counts(plan, chunk.entries.tolist()))
         for number, (chunk, mode) in enumerate(zip(plan.chunks, modes, strict=True), start=1)
     )
 
