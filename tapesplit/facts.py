@@ -184,11 +184,12 @@ def coded(items: Iterable[Any]) -> tuple[list[Any], IntArray]:
 
 def equal_rows(*columns: IntArray) -> list[IntArray]:
     """Split row numbers so that within each part the rows of a table are equal."""
-    table = np.stack(columns)
-    if (table == table[:, :1]).all():
-        return [np.arange(table.shape[1])]
-    order = np.lexsort(table)
-    steps = np.diff(table[:, order], axis=1).any(axis=0)
+    varying = [column for column in columns if (column != column[:1]).any()]
+    if not varying:
+        return [np.arange(columns[0].size)]
+    order = np.lexsort(varying)
+    sorted_columns = [column[order] for column in varying]
+    steps = np.any([column[1:] != column[:-1] for column in sorted_columns], axis=0)
     return np.split(order, 1 + np.flatnonzero(steps))
 
 

@@ -13,7 +13,7 @@ from typing import Any, Final
 import numpy as np
 
 from tapesplit.chunks import Chunk
-from tapesplit.facts import TapeFacts, calls_by_kind, coded, equal_rows
+from tapesplit.facts import CallKind, TapeFacts, calls_by_kind, coded, equal_rows
 from tapesplit.graph import IntArray, follow
 from tapesplit.tape import ARGS, Tape
 
@@ -62,7 +62,7 @@ def merge_calls(tape: Tape, facts: TapeFacts, chunk: Chunk, directions: int) -> 
     reader[list(chunk.targets)] = chunk.targets  # they are read from outside as well
     inner = elementwise[reader[elementwise] != elementwise]
     if facts.sizes[inner].sum() * (directions + _COEFFICIENT) < _WORTH_A_LOOK:
-        reader = np.arange(len(tape))
+        return list(_single(tape, facts, elementwise))
     done: list[MergedCalls] = []
     alone: list[IntArray] = []
     for calls in _alike(tape, facts, elementwise, follow(reader)):
@@ -72,8 +72,7 @@ def merge_calls(tape: Tape, facts: TapeFacts, chunk: Chunk, directions: int) -> 
         else:
             alone.append(calls.members.ravel())
     if alone:
-        rest = np.sort(np.concatenate(alone))
-        done += _alike(tape, facts, rest, np.arange(len(tape)))
+        done += _single(tape, facts, np.sort(np.concatenate(alone)))
     return done
 
 
@@ -83,6 +82,18 @@ _WORTH: Final = 4000
 """Elements times directions that pay for the Python calls of merged operations of their own."""
 _WORTH_A_LOOK: Final = 50_000
 """Elements times directions that pay for finding the merged operations that are alike."""
+
+
+def _single(tape: Tape, facts: TapeFacts, entries: IntArray) -> Iterator[MergedCalls]:
+    """Sort operations that are not merged with others by what they do."""
+    for kind, calls, parents in calls_by_kind(facts, entries):
+        first = np.argmax(parents[:, :, None] == parents[:, None, :], axis=2)
+        shapes = _shapes_of_constants(tape, kind, calls)
+        for here in equal_rows(facts.form[calls], *facts.form[parents].T, *shapes, *first.T):
+            place = first[here[0]].tolist()
+            distinct = sorted(set(place))
+            operands = tuple([-1 - distinct.index(argument) for argument in place])
+            yield MergedCalls(calls[here, None], parents[here][:, distinct], (operands,))
 
 
 def _alike(tape: Tape, facts: TapeFacts, entries: IntArray, result: IntArray) -> Iterator[MergedCalls]:
@@ -158,8 +169,7 @@ def _codes(tape: Tape, facts: TapeFacts, members: IntArray, operands: IntArray) 
     place[members] = np.arange(members.size)
     count = 0
     for kind, calls, parents in calls_by_kind(facts, members):
-        constant = [at for at in range(kind.arity) if at not in kind.argnums]
-        shapes = [_shape_codes([tape.entries[i][ARGS][at] for i in calls.tolist()]) for at in constant]
+        shapes = _shapes_of_constants(tape, kind, calls)
         columns = [facts.form[calls], *facts.form[parents].T, *shapes, *operands[place[calls]].T]
         for here in equal_rows(*columns):
             code[place[calls[here]]] = count
@@ -167,11 +177,15 @@ def _codes(tape: Tape, facts: TapeFacts, members: IntArray, operands: IntArray) 
     return code
 
 
-def _shape_codes(constants: list[Any]) -> IntArray:
-    """Give constant arguments of equal shape the same number."""
-    if set(map(type, constants)) == {float}:
-        return np.zeros(len(constants), dtype=np.int64)
-    return coded(map(shape_of, constants))[1]
+def _shapes_of_constants(tape: Tape, kind: CallKind, calls: IntArray) -> list[IntArray]:
+    """Give a number to the shape of each constant argument of calls of one kind."""
+    codes = []
+    for position in range(kind.arity):
+        if position not in kind.argnums:
+            constants = [tape.entries[i][ARGS][position] for i in calls.tolist()]
+            same = set(map(type, constants)) == {float}
+            codes.append(np.zeros(calls.size, dtype=np.int64) if same else coded(map(shape_of, constants))[1])
+    return codes
 
 
 def shape_of(constant: Any) -> tuple[int, ...]:
