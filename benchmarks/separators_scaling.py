@@ -151,7 +151,7 @@ def rows(sizes: list[int]) -> Iterator[str]:
             planned = solve(chain).makespan
             plain = min(widths[0], widths[-1]) * graph.total_edges
             yield (
-                f"{name:22}{graph.size:>8}{coarsen(graph).graph.size:>8}"
+                f"{name:22}{graph.size:>8}{coarsen(graph).size:>8}"
                 + "".join(f"{1e3 * t:>10.1f}" for t in times)
                 + f"{memory:>8.0f}{widths[0]:>8}{live:>7}{min(widths):>7}{planned / plain:>9.4f}"
             )

@@ -9,14 +9,13 @@ Both only ever narrow a frontier. They apply within a small share of the tape's 
 where the edges are split is kept, too.
 """
 
-from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
 
 from tapesplit.graph import IntArray, TapeGraph, follow
 
-__all__ = ["Coarsening", "coarsen"]
+__all__ = ["coarsen"]
 
 _SHARES: Final = 64
 _WORTH_A_ROUND: Final = 0.8
@@ -24,23 +23,7 @@ _SMALL: Final = 1000
 """Graphs of this size cost so little that every round is made."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Coarsening:
-    """A smaller graph and the vertex of it that each original vertex went into.
-
-    Attributes
-    ----------
-    graph : TapeGraph
-        k vertices; its entries are vertex numbers of the original graph.
-    group : (n,) array of int
-        Coarse vertex of each original vertex.
-    """
-
-    graph: TapeGraph
-    group: IntArray
-
-
-def coarsen(graph: TapeGraph) -> Coarsening:
+def coarsen(graph: TapeGraph) -> TapeGraph:
     """Merge vertices of a graph into their only readers where no good cut is lost.
 
     Parameters
@@ -50,8 +33,9 @@ def coarsen(graph: TapeGraph) -> Coarsening:
 
     Returns
     -------
-    Coarsening
-        Each lower set of the coarse graph is a lower set of the graph, with the same frontier.
+    TapeGraph
+        Some of the vertices, each with the edges of those that were merged into it. Its lower sets are lower
+        sets of the graph, with the same frontiers, once merged vertices are counted with their readers.
 
     Notes
     -----
@@ -63,26 +47,22 @@ def coarsen(graph: TapeGraph) -> Coarsening:
     >>> chain = TapeGraph(
     ...     entries=np.arange(4), widths=np.array([5, 5, 2, 7]), edges=np.array([0, 0, 0, 14]),
     ...     child=np.array([1, 2, 3]), parent=np.array([0, 1, 2]), inputs=(0,), outputs=(3,))
-    >>> coarsen(chain).graph.entries
+    >>> coarsen(chain).entries
     array([0, 2, 3])
     """
-    share = _edge_shares(graph)
-    group = np.arange(graph.size)
-    coarse = _contract(replace(graph, entries=group), group, group)
+    share, everything = _edge_shares(graph), np.arange(graph.size)
+    coarse = _contract(graph, everything, everything)
     while True:
-        target = _merge_targets(coarse, share[coarse.entries])
+        target = _merge_targets(coarse, share)
         kept = np.flatnonzero(target == np.arange(coarse.size))
         if len(kept) == coarse.size:
-            break
+            return coarse
         number = np.full(coarse.size, -1)
         number[kept] = np.arange(len(kept))
-        step = number[target]
-        group = step[group]
         worth_another = len(kept) < max(_WORTH_A_ROUND * coarse.size, _SMALL)
-        coarse = _contract(coarse, kept, step)
+        coarse, share = _contract(coarse, kept, number[target]), share[kept]
         if not worth_another:
-            break
-    return Coarsening(coarse, group)
+            return coarse
 
 
 def _edge_shares(graph: TapeGraph) -> IntArray:

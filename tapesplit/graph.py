@@ -20,7 +20,7 @@ __all__ = [
     "follow",
     "frontier",
     "frontier_widths",
-    "on_frontier",
+    "on_frontiers",
     "tape_ranks",
     "to_networkx",
 ]
@@ -209,15 +209,18 @@ def frontier(graph: TapeGraph, lower: BoolArray) -> IntArray:
     array of int
         Vertex numbers, increasing: members with a child outside the set, and outputs in the set.
     """
-    return np.flatnonzero(on_frontier(graph, lower))
+    return np.flatnonzero(on_frontiers(graph, lower[None])[0])
 
 
-def on_frontier(graph: TapeGraph, lower: BoolArray) -> BoolArray:
-    """Return for each vertex whether it is on the frontier of a lower set, see `frontier`."""
-    read = np.zeros(graph.size, dtype=np.bool_)
-    read[graph.parent[~lower[graph.child]]] = True
-    read[list(graph.outputs)] = True
-    return read & lower
+def on_frontiers(graph: TapeGraph, lowers: BoolArray) -> BoolArray:
+    """Return for each vertex whether it is on the frontier of lower sets, one a line, see `frontier`."""
+    order = np.argsort(graph.parent, kind="stable")
+    parents = graph.parent[order]
+    first = np.flatnonzero(np.diff(parents, prepend=-1))
+    read = np.zeros(lowers.shape, dtype=np.bool_)
+    read[:, parents[first]] = np.logical_or.reduceat(~lowers[:, graph.child[order]], first, axis=1)
+    read[:, list(graph.outputs)] = True
+    return read & lowers
 
 
 def follow(step: NDArray[Any]) -> NDArray[Any]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from tapesplit.graph import UNBOUNDED, BoolArray, IntArray, TapeGraph, on_frontier
+from tapesplit.graph import UNBOUNDED, BoolArray, IntArray, TapeGraph, on_frontiers
 
 __all__ = ["CutFamily", "choose_nested", "cut_family", "spread_nested"]
 
@@ -62,13 +62,12 @@ def cut_family(graph: TapeGraph, members: Iterable[BoolArray]) -> CutFamily:
     """
     distinct = list({lower.tobytes(): lower for lower in members}.values())
     distinct.sort(key=np.count_nonzero)
-    capacities = graph.capacities
-    widths = np.array([on_frontier(graph, lower) @ capacities for lower in distinct])
+    lowers = np.array(distinct)
+    widths = on_frontiers(graph, lowers) @ graph.capacities
     widths[[0, -1]] = graph.input_width, graph.output_width
     fit = np.flatnonzero((widths > 0) & (widths < UNBOUNDED))
-    kept = np.array(distinct)[fit]
-    edges = np.array([lower @ graph.edges for lower in kept])
-    return CutFamily(kept, widths[fit], edges, _nested(kept))
+    kept = lowers[fit]
+    return CutFamily(kept, widths[fit], kept @ graph.edges, _nested(kept))
 
 
 def choose_nested(family: CutFamily) -> tuple[float, list[int]]:
@@ -163,9 +162,8 @@ class _Recurrence:
         right, after = (np.ndarray(shape, float, t, row + step * item, crossing) for t in (cost, spent))
         middle = np.ndarray(shape, float, width, item, (item, item))
         n, m = width[:pairs, None], width[step:, None]
-        multiplied = left + right + n * m * middle
-        eliminated = np.minimum(left + n * after, right + m * before)
-        best = np.minimum(multiplied, eliminated).min(axis=1)
+        behind = np.minimum(right + n * m * middle, n * after)
+        best = np.minimum(left + behind, right + m * before).min(axis=1)
         diagonal = np.ndarray(pairs, float, cost, step * item, row + item)
         np.minimum(diagonal, best, out=diagonal)
 

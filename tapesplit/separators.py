@@ -17,7 +17,7 @@ from tapesplit.candidates import (
 )
 from tapesplit.coarsen import coarsen
 from tapesplit.flow import FLOW_BUDGET, MinimumCut, carries_flow, minimum_cut
-from tapesplit.graph import BoolArray, IntArray, TapeGraph, follow, frontier, frontier_widths, tape_ranks
+from tapesplit.graph import BoolArray, IntArray, TapeGraph, follow, frontier_widths, on_frontiers, tape_ranks
 from tapesplit.nesting import CutFamily, choose_nested, cut_family, spread_nested
 
 __all__ = ["Separator", "assign_chunks", "chunk_edges", "find_separators"]
@@ -103,8 +103,7 @@ def find_separators(
     enough = np.inf if stop_within is None else least / (1 + stop_within)
     if enough < 1 or _is_wide(graph, enough):
         return ()
-    coarsening = coarsen(graph)
-    coarse = coarsening.graph
+    coarse = coarsen(graph)
     order = order_by(coarse, tape_ranks(coarse))
     forced = _is_forced(coarse, order.ranks)
     cut = _global_cut(coarse, order, enough, forced=forced)
@@ -113,17 +112,14 @@ def find_separators(
     family, chosen = _cheapest_chain(coarse, order, cut, forced=forced)
     needed = _limited(family, chosen, max_links - 1)
     cuts = spread_nested(family, needed, max_links)
-    lowers = family.members[cuts][:, coarsening.group]
+    fronts = on_frontiers(coarse, family.members[cuts])
     reasons: list[Reason] = [
         "minimal" if family.widths[i] == cut.width else "cost" if i in needed else "spread" for i in cuts
     ]
-    return tuple(_separator(graph, *found) for found in zip(lowers, reasons, strict=True))
-
-
-def _separator(graph: TapeGraph, lower: BoolArray, reason: Reason) -> Separator:
-    """Return the separator at the frontier of a lower set."""
-    vertices = frontier(graph, lower)
-    return Separator(tuple(graph.entries[vertices].tolist()), int(graph.widths[vertices].sum()), reason)
+    return tuple(
+        Separator(tuple(coarse.entries[front].tolist()), width, reason)
+        for front, width, reason in zip(fronts, family.widths[cuts].tolist(), reasons, strict=True)
+    )
 
 
 def _is_wide(graph: TapeGraph, width: float) -> bool:
