@@ -146,9 +146,7 @@ class Table:
 
     def _accumulate(self) -> None:
         """Fill the cells of single links."""
-        tangent = np.where(self.tangent_allowed, self.sizes[:-1] * self.tangent_costs, self.infeasible)
-        adjoint = np.where(self.adjoint_allowed, self.sizes[1:] * self.adjoint_costs, self.infeasible)
-        cheapest = np.minimum(tangent, adjoint)
+        cheapest = np.minimum(self._tangents.diagonal(), self._adjoints.diagonal(0, 1, 2))
         self.starts[self.rows, :, 1] = cheapest
         self.ends[self.rows, :, self.length - 1] = cheapest
 
@@ -174,9 +172,13 @@ class Table:
         if m > 1:
             parallel = _merge_descending(earlier[1:], later[1:], _power_of_two(m - 1))
             np.minimum(joined[2:], parallel[: m - 1], out=joined[2:])
-        outer = self.sizes[: q - length + 1] * self.sizes[length:]
-        joined += self._middles[: q - length + 1, 1:length] * outer[:, None]
+        joined += self._middles[: q - length + 1, 1:length] * self._outer.diagonal(length)[:, None]
         return joined.min(axis=2)
+
+    @cached_property
+    def _outer(self) -> Numbers:
+        """Elements of the Jacobian of each sub-chain."""
+        return self.sizes[:, None] * self.sizes
 
     @cached_property
     def _middles(self) -> Numbers:
@@ -187,13 +189,22 @@ class Table:
     def _eliminate(self, best: Numbers, length: int) -> None:
         """Lower `best` where eliminating the last link by tangents or the first by adjoints is cheaper."""
         q, rows = self.length, self.rows
-        first, last = slice(0, q - length + 1), slice(length - 1, q)
-        tangent = self.sizes[first] * self.tangent_costs[last]
-        tangent = np.where(self.tangent_allowed[last], tangent, self.infeasible)
-        np.minimum(best, self.starts[rows, first, length - 1] + tangent, out=best)
-        adjoint = self.sizes[length:] * self.adjoint_costs[first]
-        adjoint = np.where(self.adjoint_allowed[:, first], adjoint, self.infeasible)
-        np.minimum(best, self.ends[rows, last, q - length + 1] + adjoint, out=best)
+        without_last = self.starts[rows, : q - length + 1, length - 1]
+        np.minimum(best, without_last + self._tangents.diagonal(length - 1), out=best)
+        without_first = self.ends[rows, length - 1 :, q - length + 1]
+        np.minimum(best, without_first + self._adjoints.diagonal(length - 1, 1, 2), out=best)
+
+    @cached_property
+    def _tangents(self) -> Numbers:
+        """Cost of sweeping link j with as many tangents as link i has columns, at i and j."""
+        costs = self.sizes[:-1, None] * self.tangent_costs
+        return np.where(self.tangent_allowed, costs, self.infeasible)
+
+    @cached_property
+    def _adjoints(self) -> Numbers:
+        """Cost of sweeping link i with as many adjoints as link j has rows, by table row, at i and j."""
+        costs = self.adjoint_costs[:, None] * self.sizes[1:]
+        return np.where(self.adjoint_allowed[:, :, None], costs, self.infeasible)
 
 
 def _largest_makespan(problem: Problem) -> int:
