@@ -70,12 +70,10 @@ class ElementalJacobian:
         """Turn the numbers into Python integers, which cannot overflow."""
         for name in ("n", "m", "edges", "tangent_cost", "adjoint_cost"):
             value = getattr(self, name)
-            number = (
-                self.edges
-                if value is None and name.endswith("_cost")
-                else _positive(value, f"{name} of a link")
-            )
-            object.__setattr__(self, name, number)
+            if value is None and name.endswith("_cost"):
+                object.__setattr__(self, name, self.edges)
+            elif type(value) is not int or value < 1:
+                object.__setattr__(self, name, _positive(value, f"{name} of a link"))
         for name in ("tangent", "adjoint"):
             expect(getattr(self, name), (bool, np.bool_), name, "give True or False", InvalidChainError)
             object.__setattr__(self, name, bool(getattr(self, name)))
