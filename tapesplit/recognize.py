@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from tapesplit.rules import Elementwise, Movement, Rule, find_rule, getitem
-from tapesplit.structure import Structure, form_of, is_shape, statics_of
+from tapesplit.structure import Constants, Structure, form_of, is_shape, statics_of
 from tapesplit.tape import Tape
 
 __all__ = ["Recognizer", "recognizer"]
@@ -37,9 +37,11 @@ class Recognizer:
     described, forms
         Other entries whose form does not follow from their operands, and these forms, see `Structure`.
     taking, constant_types
-        Entry and position of constants that count by their type, or by value as well, and these types.
+        Entry and position of single constants that count by their type, and these types.
     exact, constants
-        Which of those count by value, and the values.
+        Which of those count by value, too, and the values.
+    arrays, array_forms
+        Which of them are arrays that count by dtype and shape, and these.
     keyed, statics
         Other entries that take constants, and these, see `Structure`.
     """
@@ -56,6 +58,8 @@ class Recognizer:
     constant_types: list[type]
     exact: list[int]
     constants: list[Any]
+    arrays: list[int]
+    array_forms: list[tuple[np.dtype, tuple[int, ...]]]
     keyed: list[int]
     statics: list[Any]
 
@@ -82,6 +86,7 @@ class Recognizer:
         return (
             list(map(type, constants)) == self.constant_types
             and [constants[i] for i in self.exact] == self.constants
+            and [(constants[i].dtype, constants[i].shape) for i in self.arrays] == self.array_forms
             and [statics_of(primitives[i], args[i], argnums[i], kwargs[i]) for i in self.keyed]
             == self.statics
         )
@@ -108,10 +113,12 @@ def recognizer(structure: Structure, tape: Tape) -> Recognizer:
         for i, (a, g, k) in enumerate(zip(args, argnums, kwargs, strict=True))
         if k or (a is not None and len(a) != len(g))
     ]
-    simple = [i for i in calls if not isinstance(structure.statics[i], tuple)]
+    simple = [i for i in calls if structure.static_types[i] is not Constants or _is_array(structure, i)]
     taking = [(i, 1 - argnums[i][0]) for i in simple]
-    exact = [number for number, i in enumerate(simple) if structure.static_types[i] is not NoneType]
-    keyed = [i for i in calls if isinstance(structure.statics[i], tuple)]
+    types = [structure.static_types[i] for i in simple]
+    exact = [number for number, kind in enumerate(types) if kind not in {NoneType, Constants}]
+    arrays = [number for number, kind in enumerate(types) if kind is Constants]
+    keyed = sorted(set(calls).difference(simple))
     return Recognizer(
         structure,
         kwargs.count(_NO_KEYWORDS),
@@ -125,12 +132,23 @@ def recognizer(structure: Structure, tape: Tape) -> Recognizer:
         [type(args[i][position]) for i, position in taking],
         exact,
         [structure.statics[simple[number]] for number in exact],
+        arrays,
+        [structure.statics[simple[number]].positional[0] for number in arrays],
         keyed,
         [structure.statics[i] for i in keyed],
     )
 
 
 _NO_KEYWORDS: dict[str, Any] = {}
+
+
+def _is_array(structure: Structure, index: int) -> bool:
+    """Whether the constants of a call are one array that counts by dtype and shape."""
+    positional, keywords = structure.statics[index]
+    if keywords or len(positional) != 1 or len(structure.argnums[index]) != 1:
+        return False
+    key = positional[0]
+    return isinstance(key, tuple) and len(key) == 2 and isinstance(key[0], np.dtype)
 
 
 def _has_fixed_arity(primitive: Any) -> bool:

@@ -83,8 +83,8 @@ class Tape:
 
     def __getitem__(self, index: int) -> TapeEntry:
         """Return one entry by its tape index."""
-        primitive, argnums, parents, _, kwargs, value = self.entries[index]
-        return TapeEntry(primitive, argnums, parents, self.arguments(index), kwargs, value)
+        entry = TapeEntry(*self.entries[index])
+        return entry if entry.args is not None else entry._replace(args=self.arguments(index))
 
     def arguments(self, index: int) -> tuple[Any, ...]:
         """Return all positional arguments of one entry as plain values.
