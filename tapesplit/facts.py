@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import chain, count
 from math import prod
 from typing import Any, Final
@@ -28,7 +29,7 @@ from tapesplit.tape import PARENTS, VALUE, Tape, TapeEntry
 __all__ = ["CallKind", "TapeFacts", "calls_by_kind", "coded", "equal_rows", "facts_of", "graph_of"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class CallKind:
     """A kind of call: primitive, active arguments, number of arguments, names of keywords."""
 
@@ -38,7 +39,7 @@ class CallKind:
     keywords: tuple[str, ...]
     rule: Rule | None
 
-    @property
+    @cached_property
     def is_elementwise(self) -> bool:
         """Whether the partials of all active arguments are known."""
         return is_elementwise_call(self.rule, self.argnums, self.keywords)
