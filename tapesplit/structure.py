@@ -114,7 +114,7 @@ def statics_of(primitive: Any, args: tuple[Any, ...], argnums: tuple[int, ...], 
     if len(args) == 2 and not kwargs:
         constant = args[1 - argnums[0]]
         kind = type(constant)
-        if kind in _EXACT:
+        if kind in _EXACT and constant is not None:
             return constant
         return None if kind is float and key is static_key else Constants((key(constant),), ())
     return Constants(
@@ -236,5 +236,24 @@ def _say(what: Any) -> str:
     """Name a primitive or a type, show anything else briefly; None stands for any plain float."""
     if what is None:
         return "a float"
-    text = getattr(what, "__name__", None) or repr(what)
+    if isinstance(what, Constants):
+        named = [f"{name}={_say_key(key)}" for name, key in what.keywords]
+        text = ", ".join([*map(_say_key, what.positional), *named]) or "none"
+    else:
+        text = getattr(what, "__name__", None) or repr(what)
     return text if len(text) <= 60 else text[:57] + "…"
+
+
+def _say_key(key: Any) -> str:
+    """Describe a constant argument by its key."""
+    if key is None:
+        return "a float"
+    kind, *content = key
+    if kind in _EXACT:
+        return repr(content[0])
+    if kind in (tuple, list):
+        return f"({', '.join(map(_say_key, content[0]))})"
+    if isinstance(content[-1], bytes):  # what counts in full
+        dtype, shape = (kind, content[0]) if isinstance(kind, np.dtype) else content[:2]
+        return str(np.frombuffer(content[-1], dtype).reshape(shape))
+    return f"a {kind} array of shape {content[0]}" if isinstance(kind, np.dtype) else f"one {kind.__name__}"

@@ -272,20 +272,43 @@ def test_reasons():
 
 
 @pytest.mark.parametrize(
-    ("before", "after", "reason"),
+    ("call", "before", "after", "reason"),
     [
-        (2, 3, "a constant argument of entry 1 (power) changed from 2 to 3"),
-        (2, 2.5, "a constant argument of entry 1 (power) changed from 2 to a float"),
-        (1, True, "the type of a constant argument of entry 1 (power) changed from int to bool"),
+        (np.power, 2, 3, "a constant argument of entry 1 (power) changed from 2 to 3"),
+        (np.power, 2, 2.5, "a constant argument of entry 1 (power) changed from 2 to a float"),
+        (np.power, 1, True, "the type of a constant argument of entry 1 (power) changed from int to bool"),
+        (
+            np.power, 2.5, onp.full(6, 2.5),
+            "a constant argument of entry 1 (power) changed from a float to a float64 array of shape (6,)",
+        ),
+        (
+            lambda x, c: np.sum(x[None], axis=c), 0, (-2,),
+            "a constant argument of entry 2 (sum) changed from axis=0 to axis=(-2)",
+        ),
+        (np.sum, None, -1, "a constant argument of entry 1 (sum) changed from None to -1"),
+        (np.roll, 1.0, onp.array([2.0]), "a constant argument of entry 1 (roll) changed from 1.0 to [2.]"),
     ],
-)
-def test_reasons_that_are_constants(before, after, reason):
-    fun, place = changing(lambda x, c: x**c)
+)  # fmt: skip
+def test_reasons_that_are_constants(call, before, after, reason):
+    fun, place = changing(call)
     jac = parallel_jacobian(fun)
     place["c"] = before
     jac(X)
     place["c"] = after
     assert jac.explain_miss(X) == reason
+
+
+def test_no_constant_is_not_taken_for_a_number():
+    @primitive
+    def scaled(x, factor):
+        return x * (2.0 if factor is None else factor)
+
+    defvector(scaled, lambda ans, x, factor: 2.0 if factor is None else factor, None)
+    defvjp(scaled, lambda ans, x, factor: lambda g: g * (2.0 if factor is None else factor), None)
+    fun, place = changing(lambda x, c: np.array([scaled(number, c) for number in x]))
+    jac = parallel_jacobian(fun)
+    for place["c"] in (3.0, None, 4.0):
+        assert_right(jac, fun, X)
 
 
 def test_structure_and_not_the_name_is_the_key():
