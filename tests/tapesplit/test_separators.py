@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 from tape_graphs import (
     chain_of,
     deterministic,
@@ -40,6 +41,17 @@ def live_width(graph):
 def best_fma(graph):
     """Return the cost of the best chain over all nested families of lower sets."""
     return choose_nested(cut_family(graph, lower_sets(graph)))[0]
+
+
+@deterministic
+@given(st.lists(st.tuples(st.integers(1, 40), st.integers(1, 60)), min_size=2, max_size=12))
+def test_the_cheapest_cuts_of_a_path_cost_what_the_solver_finds(values):
+    widths, (_, *edges) = zip(*values, strict=True)
+    chain = JacobianChain.from_sizes(widths, edges)
+    family = cut_family(path(widths, [0, *edges]), [np.arange(len(widths)) <= t for t in range(len(widths))])
+    cost, cuts = choose_nested(family)
+    assert cost == solve(chain).makespan
+    assert choose_nested(family.subfamily([0, *cuts, len(widths) - 1]))[0] == cost
 
 
 @deterministic
