@@ -13,7 +13,7 @@ from tapesplit.separators import Separator, assign_chunks, chunk_edges
 __all__ = ["Chunk", "chunk_chain", "cut_into_chunks"]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False)  # arrays have no truth value
 class Chunk:
     """One link of the chain: it computes the values of a separator from those of the one before.
 

@@ -128,7 +128,7 @@ def work_table(facts: TapeFacts) -> WorkTable:
     (12, n) array of int
         A line for each field of `Work`.
     """
-    elementwise = np.array([kind.is_elementwise for kind in facts.kinds])[facts.kind]
+    elementwise = facts.elementwise
     moves = np.array([isinstance(kind.rule, Movement) for kind in facts.kinds])[facts.kind]
     bulk = np.array([isinstance(kind.rule, Bulk) for kind in facts.kinds])[facts.kind]
     sizes = np.maximum(facts.sizes, 0)

@@ -23,7 +23,7 @@ from tapesplit.rules import (
     is_elementwise_call,
     is_local,
 )
-from tapesplit.structure import Constants, Structure, call_key, is_shape, real_constants
+from tapesplit.structure import NO_CONSTANTS, Constants, Structure, call_key, is_shape, real_constants
 from tapesplit.tape import PARENTS, VALUE, Tape, TapeEntry
 
 __all__ = ["CallKind", "TapeFacts", "calls_by_kind", "coded", "equal_rows", "facts_of", "graph_of"]
@@ -86,6 +86,8 @@ class TapeFacts:
         container, integer).
     edges
         Scalar edges |E| from the active arguments: fma per direction.
+    elementwise
+        Whether the entry is an elementwise operation, see `CallKind`.
     scalar
         Whether the entry can be part of a scalar sweep: real elementwise operations, movements, sums and
         small products in double precision, and blocks.
@@ -105,6 +107,7 @@ class TapeFacts:
     form: IntArray
     sizes: IntArray
     edges: IntArray
+    elementwise: BoolArray
     scalar: BoolArray
     blocks: IntArray
     first_parent: IntArray
@@ -130,8 +133,9 @@ def facts_of(tape: Tape, structure: Structure) -> TapeFacts:
     known = np.array([_edges_and_form(tape[index]) for index in examples], dtype=np.int64).reshape(-1, 3)
     edges[others], is_local_call, blocks[others] = known[call].T
     scalar[others] &= (is_local_call > 0) | (blocks[others] > 0)
-    with_constants = scalar & np.array([k.is_elementwise and k.arity > len(k.argnums) for k in kinds])[kind]
-    constant = np.flatnonzero(with_constants)
+    elementwise = np.array([k.is_elementwise for k in kinds])[kind]
+    takes_constants = np.array([k.arity > len(k.argnums) for k in kinds])[kind]
+    constant = np.flatnonzero(scalar & elementwise & takes_constants)
     scalar[constant] = [real_constants(structure.statics[index]) for index in constant.tolist()]
 
     counts = np.array([len(k.argnums) for k in kinds])[kind]
@@ -139,18 +143,28 @@ def facts_of(tape: Tape, structure: Structure) -> TapeFacts:
     parents = np.fromiter(chain.from_iterable(structure.parents), dtype=np.int64, count=int(first_parent[-1]))
     if not doubles.all():  # scalar sweeps read nothing else
         scalar[np.repeat(np.arange(kind.size), np.diff(first_parent))[~doubles[parents]]] = False
-    elementwise = scalar & np.array([k.is_elementwise for k in kinds])[kind]
-    reader = _only_readers(parents, np.repeat(np.arange(kind.size), counts), elementwise, sizes)
+    reader = _only_readers(parents, np.repeat(np.arange(kind.size), counts), elementwise & scalar, sizes)
     return TapeFacts(
-        kinds, kind, tuple(forms), form, sizes, edges, scalar, blocks, first_parent, parents, reader
+        kinds=kinds,
+        kind=kind,
+        forms=tuple(forms),
+        form=form,
+        sizes=sizes,
+        edges=edges,
+        elementwise=elementwise,
+        scalar=scalar,
+        blocks=blocks,
+        first_parent=first_parent,
+        parents=parents,
+        reader=reader,
     )
 
 
 def _kinds(tape: Tape, structure: Structure) -> tuple[tuple[CallKind, ...], IntArray]:
     """Return the different kinds of calls, and which of them each entry is."""
     seen, call = coded(zip(structure.primitives, structure.argnums, structure.static_types, strict=True))
-    simple = [(p, argnums, len(argnums) + (form is not tuple), ()) for p, argnums, form in seen]
-    keyed = np.flatnonzero(np.array([form is Constants for *_, form in seen])[call])
+    simple = [(p, argnums, len(argnums) + (constants is not _NONE), ()) for p, argnums, constants in seen]
+    keyed = np.flatnonzero(np.array([constants is Constants for *_, constants in seen])[call])
     entries = map(tape.entries.__getitem__, keyed.tolist())
     others = [(p, argnums, len(args), (*kwargs,)) for p, argnums, _, args, kwargs, _ in entries]
     call[keyed] = len(seen) + np.arange(keyed.size)
@@ -159,6 +173,10 @@ def _kinds(tape: Tape, structure: Structure) -> tuple[tuple[CallKind, ...], IntA
         tuple(CallKind(p, a, n, k, None if p is None else find_rule(p)) for p, a, n, k in kinds),
         kind_of_call[call],
     )
+
+
+_NONE = type(NO_CONSTANTS)
+"""Type of the constant arguments of calls without any; else it is `Constants`, or that of the only one."""
 
 
 def _only_readers(parents: IntArray, children: IntArray, elementwise: BoolArray, sizes: IntArray) -> IntArray:

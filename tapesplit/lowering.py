@@ -29,7 +29,7 @@ from tapesplit.scalar_sweep import (
     ScalarSweep,
 )
 from tapesplit.structure import Structure, call_key
-from tapesplit.tape import PARENTS, Tape
+from tapesplit.tape import ARGS, PARENTS, Tape
 
 __all__ = ["compile_scalar_sweep"]
 
@@ -159,7 +159,7 @@ class _Lowering:
     def other(self, entries: IntArray, position: int | None) -> tuple[IntArray, tuple[int, ...]]:
         """Give numbers to a constant argument of many calls, or to a result inside of them."""
         example = self.tape.entries[entries[0]]
-        shape = self.shape(entries[0]) if position is None else shape_of(example[3][position])
+        shape = self.shape(entries[0]) if position is None else shape_of(example[ARGS][position])
         starts = self.behind + np.arange(entries.size) * prod(shape)
         self.behind += entries.size * prod(shape)
         self.others.append(Operand(position, tuple(entries.tolist()), are_numbers=shape == ()))

@@ -56,8 +56,7 @@ def merge_calls(tape: Tape, facts: TapeFacts, chunk: Chunk, directions: int) -> 
     list of MergedCalls
         Each elementwise operation is a member of just one of them.
     """
-    is_elementwise = np.array([kind.is_elementwise for kind in facts.kinds])[facts.kind[chunk.entries]]
-    elementwise = chunk.entries[is_elementwise]
+    elementwise = chunk.entries[facts.elementwise[chunk.entries]]
     reader = facts.reader.copy()
     reader[list(chunk.targets)] = chunk.targets  # they are read from outside as well
     inner = elementwise[reader[elementwise] != elementwise]

@@ -63,11 +63,13 @@ def cut_family(graph: TapeGraph, members: Iterable[BoolArray]) -> CutFamily:
     distinct = list({lower.tobytes(): lower for lower in members}.values())
     distinct.sort(key=np.count_nonzero)
     lowers = np.array(distinct)
-    widths = on_frontiers(graph, lowers) @ graph.capacities
+    capacities = graph.capacities
+    widths = np.array([front @ capacities for front in on_frontiers(graph, lowers)])
     widths[[0, -1]] = graph.input_width, graph.output_width
     fit = np.flatnonzero((widths > 0) & (widths < UNBOUNDED))
     kept = lowers[fit]
-    return CutFamily(kept, widths[fit], kept @ graph.edges, _nested(kept))
+    edges = np.array([lower @ graph.edges for lower in kept])
+    return CutFamily(kept, widths[fit], edges, _nested(kept))
 
 
 def choose_nested(family: CutFamily) -> tuple[float, list[int]]:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from tapesplit.rules import Elementwise, Movement, Rule, find_rule, getitem
-from tapesplit.structure import Constants, Structure, form_of, is_shape, statics_of
+from tapesplit.structure import ArrayKey, Constants, Structure, form_of, is_shape, statics_of
 from tapesplit.tape import Tape
 
 __all__ = ["Recognizer", "recognizer"]
@@ -29,6 +29,8 @@ class Recognizer:
         The structure.
     without_keywords
         Number of calls without keyword arguments; those with some are among the keyed ones.
+    constant_calls
+        All entries that take constants.
     varying, arities
         Calls that may have any number of positional arguments, and these numbers.
     numbers, types
@@ -48,6 +50,7 @@ class Recognizer:
 
     structure: Structure
     without_keywords: int
+    constant_calls: list[int]
     varying: list[int]
     arities: list[int]
     numbers: list[int]
@@ -80,6 +83,7 @@ class Recognizer:
             and [len(args[i]) for i in self.varying] == self.arities
             and [type(values[i]) for i in self.numbers] == self.types
             and [form_of(values[i]) for i in self.described] == self.forms
+            and all(map(args.__getitem__, self.constant_calls))
         ):
             return False
         constants = [args[i][position] for i, position in self.taking]
@@ -122,6 +126,7 @@ def recognizer(structure: Structure, tape: Tape) -> Recognizer:
     return Recognizer(
         structure,
         kwargs.count(_NO_KEYWORDS),
+        calls,
         varying,
         [len(args[i]) for i in varying],
         numbers,
@@ -133,7 +138,7 @@ def recognizer(structure: Structure, tape: Tape) -> Recognizer:
         exact,
         [structure.statics[simple[number]] for number in exact],
         arrays,
-        [structure.statics[simple[number]].positional[0] for number in arrays],
+        [structure.statics[simple[number]].positional[0][:2] for number in arrays],
         keyed,
         [structure.statics[i] for i in keyed],
     )
@@ -147,8 +152,7 @@ def _is_array(structure: Structure, index: int) -> bool:
     positional, keywords = structure.statics[index]
     if keywords or len(positional) != 1 or len(structure.argnums[index]) != 1:
         return False
-    key = positional[0]
-    return isinstance(key, tuple) and len(key) == 2 and isinstance(key[0], np.dtype)
+    return isinstance(positional[0], ArrayKey) and positional[0].content is None
 
 
 def _has_fixed_arity(primitive: Any) -> bool:

@@ -17,6 +17,8 @@ from tapesplit.rules.moves import CONTROLLED
 from tapesplit.tape import Tape
 
 __all__ = [
+    "NO_CONSTANTS",
+    "ArrayKey",
     "Constants",
     "Structure",
     "call_key",
@@ -66,11 +68,23 @@ class Constants(NamedTuple):
     keywords: tuple[tuple[str, Any], ...]
 
 
+class ArrayKey(NamedTuple):
+    """Key of a constant array; its bytes only where plans depend on more than dtype and shape."""
+
+    dtype: np.dtype
+    shape: tuple[int, ...]
+    content: Any = None
+
+
+NO_CONSTANTS: tuple[()] = ()
+"""Constant arguments of a call that has none."""
+
+
 def structure_of(tape: Tape) -> Structure:
     """Return the structure of a tape, in about 0.15 µs per entry."""
     primitives, argnums, parents, args, kwargs, values = zip(*tape.entries, strict=True)
     forms = [
-        _NUMBER
+        _NO_AXES
         if type(value) is _FLOAT64
         else value.shape
         if type(value) is np.ndarray and value.dtype is _FLOAT64_DTYPE
@@ -78,14 +92,14 @@ def structure_of(tape: Tape) -> Structure:
         for value in values
     ]
     statics = [
-        _NO_CONSTANTS if a is None or (len(a) == len(g) and not k) else statics_of(p, a, g, k)
+        NO_CONSTANTS if a is None or (len(a) == len(g) and not k) else statics_of(p, a, g, k)
         for p, a, g, k in zip(primitives, args, argnums, kwargs, strict=True)
     ]
     types = list(map(type, statics))
     return Structure(primitives, argnums, parents, forms, statics, types, tape.inputs, tape.output)
 
 
-_NO_CONSTANTS = _NUMBER = ()
+_NO_AXES = ()
 _FLOAT64 = np.float64
 _FLOAT64_DTYPE = np.dtype(np.float64)
 _EXACT = frozenset({int, bool, str, slice, type(None), type(Ellipsis)})
@@ -127,7 +141,7 @@ def _whole_key(constant: Any) -> Any:
     """Describe a constant argument that says how elements move: in full."""
     if isinstance(constant, (float, np.floating, np.ndarray)):
         array = np.asarray(constant)
-        return (type(constant), array.dtype, array.shape, array.tobytes())
+        return (type(constant), ArrayKey(array.dtype, array.shape, array.tobytes()))
     return static_key(constant)
 
 
@@ -145,9 +159,9 @@ def static_key(constant: Any) -> Any:
         return (kind, constant)
     if kind is np.ndarray:
         if constant.dtype.kind in "fc":
-            return (constant.dtype, constant.shape)
+            return ArrayKey(constant.dtype, constant.shape)
         content = constant.tobytes() if constant.dtype != object else object()
-        return (constant.dtype, constant.shape, content)
+        return ArrayKey(constant.dtype, constant.shape, content)
     if kind in (tuple, list):
         return (kind, tuple([static_key(item) for item in constant]))
     if kind is dict:
@@ -200,16 +214,12 @@ def real_constants(static: Any) -> bool:
     """Tell whether constant arguments are real numbers and arrays of them, given by position."""
     if isinstance(static, Constants):
         return not static.keywords and all(key is None or _is_real_key(key) for key in static.positional)
-    return static is None or static == _NO_CONSTANTS or isinstance(static, int)
+    return static is None or static == NO_CONSTANTS or isinstance(static, int)
 
 
 def _is_real_key(key: Any) -> bool:
     """Whether the key of a constant is that of an integer, a boolean, or an array of real numbers."""
-    return (
-        key[0] in {int, bool}
-        if isinstance(key[0], type)
-        else isinstance(key[0], np.dtype) and key[0].kind in "fiub"
-    )
+    return key.dtype.kind in "fiub" if isinstance(key, ArrayKey) else key[0] in {int, bool}
 
 
 def first_difference(old: Structure, new: Structure, tape: Tape) -> str:
@@ -248,12 +258,15 @@ def _say_key(key: Any) -> str:
     """Describe a constant argument by its key."""
     if key is None:
         return "a float"
-    kind, *content = key
+    if isinstance(key, ArrayKey):
+        if isinstance(key.content, bytes):
+            return str(np.frombuffer(key.content, key.dtype).reshape(key.shape))
+        return f"{'an' if key.dtype.kind in 'iO' else 'a'} {key.dtype} array of shape {key.shape}"
+    kind, content = key
+    if isinstance(content, ArrayKey):
+        return _say_key(content)
     if kind in _EXACT:
-        return repr(content[0])
-    if kind in (tuple, list):
-        return f"({', '.join(map(_say_key, content[0]))})"
-    if isinstance(content[-1], bytes):  # what counts in full
-        dtype, shape = (kind, content[0]) if isinstance(kind, np.dtype) else content[:2]
-        return str(np.frombuffer(content[-1], dtype).reshape(shape))
-    return f"a {kind} array of shape {content[0]}" if isinstance(kind, np.dtype) else f"one {kind.__name__}"
+        return repr(content)
+    if kind is tuple or kind is list:
+        return f"({', '.join(map(_say_key, content))})"
+    return f"one {kind.__name__}"

@@ -16,8 +16,8 @@ __all__ = ["ARGS", "PARENTS", "PRIMITIVE", "VALUE", "Tape", "TapeEntry"]
 class TapeEntry(NamedTuple):
     """One recorded call of a primitive.
 
-    The recorder appends plain tuples with these six fields, since it must be cheap; ``args`` is None there if
-    the arguments are the values of the parents and nothing else.
+    The recorder appends plain tuples with these six fields, since it must be cheap, and leaves ``args`` out
+    where they are the values of the parents and nothing else: None.
     """
 
     primitive: Callable[..., Any] | None
@@ -45,7 +45,8 @@ class Tape:
     Parameters
     ----------
     entries
-        Tuples with the fields of `TapeEntry`; the first ``inputs`` of them are the inputs.
+        Tuples with the fields of `TapeEntry`; the first ``inputs`` of them are the inputs. ``args`` is None
+        where they are the values of the parents; indexing the tape fills them in.
     inputs
         Number of inputs that derivatives are taken with respect to.
     output

@@ -86,7 +86,6 @@ class Table:
         self.sizes = np.array(chain.sizes, self.dtype)
         self.tangent_costs = np.array(chain.tangent_costs, self.dtype)
         self.adjoint_costs = np.array(chain.adjoint_costs, self.dtype)
-        self.tangent_allowed = np.array([link.tangent for link in chain.links])
         # starts[t, i, p] is the sub-chain of p links that starts at link i; ends[t, j, q-p] the one that ends
         # at j.
         self.starts = np.zeros((rows, q, q + 1), self.dtype)
@@ -100,16 +99,12 @@ class Table:
         return int(self.starts[machines, i, j - i])
 
     @cached_property
-    def adjoint_allowed(self) -> Numbers:
-        """Whether the adjoint of each single link fits, by row and link."""
-        links = self.problem.chain.links
-        available = np.array([link.adjoint for link in links])
+    def _fits(self) -> Numbers | None:
+        """Whether the tape of each single link fits, by row and link; None if there is no limit."""
         limits = [self.edge_limit(row) for row in range(self.rows.start, self.rows.stop)]
         if limits[0] is None:
-            return np.broadcast_to(available, (len(limits), len(links)))
-        return available & (
-            np.array([link.edges for link in links], object) <= np.array(limits, object)[:, None]
-        )
+            return None
+        return np.array(self.problem.chain.edges, object) <= np.array(limits, object)[:, None]
 
     def edge_limit(self, row: int) -> int | None:
         """Return the edges that a step may tape, by row; row 0 may use the memory of all machines."""
@@ -146,7 +141,7 @@ class Table:
 
     def _accumulate(self) -> None:
         """Fill the cells of single links."""
-        cheapest = np.minimum(self._tangents.diagonal(), self._adjoints.diagonal(0, 1, 2))
+        cheapest = np.minimum(self._tangents.diagonal(), self._adjoints(1))
         self.starts[self.rows, :, 1] = cheapest
         self.ends[self.rows, :, self.length - 1] = cheapest
 
@@ -177,7 +172,7 @@ class Table:
 
     @cached_property
     def _outer(self) -> Numbers:
-        """Elements of the Jacobian of each sub-chain."""
+        """Elements of the Jacobian between each two positions; squares, which no one needs, may overflow."""
         return self.sizes[:, None] * self.sizes
 
     @cached_property
@@ -192,19 +187,25 @@ class Table:
         without_last = self.starts[rows, : q - length + 1, length - 1]
         np.minimum(best, without_last + self._tangents.diagonal(length - 1), out=best)
         without_first = self.ends[rows, length - 1 :, q - length + 1]
-        np.minimum(best, without_first + self._adjoints.diagonal(length - 1, 1, 2), out=best)
+        np.minimum(best, without_first + self._adjoints(length), out=best)
 
     @cached_property
     def _tangents(self) -> Numbers:
         """Cost of sweeping link j with as many tangents as link i has columns, at i and j."""
-        costs = self.sizes[:-1, None] * self.tangent_costs
-        return np.where(self.tangent_allowed, costs, self.infeasible)
+        allowed = np.array([link.tangent for link in self.problem.chain.links])
+        return np.where(allowed, self.sizes[:-1, None] * self.tangent_costs, self.infeasible)
+
+    def _adjoints(self, length: int) -> Numbers:
+        """Return the cost of sweeping the first link of each sub-chain with adjoints, by row or for all."""
+        costs = self._all_adjoints.diagonal(length - 1)
+        return costs if self._fits is None else np.where(self._fits[:, : len(costs)], costs, self.infeasible)
 
     @cached_property
-    def _adjoints(self) -> Numbers:
-        """Cost of sweeping link i with as many adjoints as link j has rows, by table row, at i and j."""
+    def _all_adjoints(self) -> Numbers:
+        """Cost of sweeping link i with as many adjoints as link j has rows, at i and j, without any limit."""
+        allowed = np.array([link.adjoint for link in self.problem.chain.links])
         costs = self.adjoint_costs[:, None] * self.sizes[1:]
-        return np.where(self.adjoint_allowed[:, :, None], costs, self.infeasible)
+        return np.where(allowed[:, None], costs, self.infeasible)
 
 
 def _largest_makespan(problem: Problem) -> int:

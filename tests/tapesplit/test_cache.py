@@ -298,6 +298,51 @@ def test_reasons_that_are_constants(call, before, after, reason):
     assert jac.explain_miss(X) == reason
 
 
+@pytest.mark.parametrize(
+    ("constant", "words"),
+    [
+        (b"b", "one bytes"),
+        (onp.array([None]), "an object array of shape (1,)"),
+        ((1, [2.0, None], {"a": 1}), "(1, (a float, None), one dict)"),
+        (onp.array([1, 2]), "[1 2]"),
+        (onp.float32(2.0), "a float32 array of shape ()"),
+        (int, "one type"),
+    ],
+)
+def test_reasons_with_constants_of_any_kind(constant, words):
+    @primitive
+    def scaled(x, _constant):
+        return 2.0 * x
+
+    defvjp(scaled, lambda _ans, _x, _constant: lambda g: 2.0 * g, None)
+    fun, place = changing(scaled)
+    jac = parallel_jacobian(fun)
+    place["c"] = "a"
+    assert_right(jac, fun, X)
+    place["c"] = constant
+    assert jac.explain_miss(X) == f"a constant argument of entry 1 (scaled) changed from 'a' to {words}"
+    for place["c"] in (constant, "a", constant):
+        assert_right(jac, fun, X)
+
+
+@pytest.mark.parametrize(
+    "fun",
+    [
+        lambda x, c: (
+            (np.add(x, x * x, casting="same_kind") if c else x + x * x) * 2.0
+            + (x if c else np.add(x, x, casting="same_kind"))
+        ),
+        lambda x, c: (np.add(x, x * x, None) if c else x + x * x) * x,
+        lambda x, c: (np.negative(x, None) if c else -x) * x,
+    ],
+)
+def test_calls_that_lack_constants_are_told_apart(fun):
+    known, other = (record(fun, X, constant) for constant in (True, False))
+    accepts = recognizer(structure_of(known), known).accepts
+    assert accepts(record(fun, X + 1.0, True))
+    assert not accepts(other)
+
+
 def test_no_constant_is_not_taken_for_a_number():
     @primitive
     def scaled(x, factor):
