@@ -139,16 +139,16 @@ def spread_nested(family: CutFamily, needed: list[int], most: int) -> list[int]:
     """
     last = len(family.widths) - 1
     width, spent = _width_and_spent(family)
-    spent = np.minimum(spent, spent.T)
+    apart = np.minimum(spent, spent.T)
+    apart[np.isinf(apart)] = 0  # a candidate is of no use beside one that it is not nested with, or equal to
     chosen = [0, *needed, last]
-    nearest = spent[chosen].min(axis=0)
-    nearest[np.isinf(spent[chosen]).any(axis=0)] = 0
+    nearest = apart[chosen].min(axis=0)
     while len(chosen) <= most:
         best = int(np.argmax(nearest / width))
         if nearest[best] <= 0:
             break
         chosen.append(best)
-        nearest = np.where(np.isinf(spent[best]), 0, np.minimum(nearest, spent[best]))
+        np.minimum(nearest, apart[best], out=nearest)
     return sorted(chosen[1 : len(needed) + 1] + chosen[len(needed) + 2 :])
 
 

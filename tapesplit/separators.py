@@ -253,11 +253,12 @@ def assign_chunks(graph: TapeGraph, separators: tuple[Separator, ...]) -> IntArr
     """
     last = len(separators)
     chunks = np.full(graph.size, last, dtype=np.int64)
-    for number in range(last - 1, -1, -1):
-        chunks[np.searchsorted(graph.entries, separators[number].vertices)] = number
     chunks[list(graph.inputs)] = 0
     if not last:
         return chunks
+    numbers = [number for number, separator in enumerate(separators) for _ in separator.vertices]
+    vertices = np.searchsorted(graph.entries, [v for separator in separators for v in separator.vertices])
+    np.minimum.at(chunks, vertices, numbers)
     known = np.flatnonzero(chunks < last)
     step = np.arange(graph.size)
     step[graph.parent] = graph.child
