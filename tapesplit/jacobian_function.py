@@ -339,6 +339,5 @@ def _splitting_aux(fun: Callable[..., Any], extra: list[Any]) -> Callable[..., A
 
 def _is_trivial(tape: Tape) -> bool:
     """Tell whether a Jacobian has no elements, or only zeros since the value does not depend on the input."""
-    if tape.output is None or not np.size(tape.value):
-        return True
-    return not any(np.size(entry[VALUE]) for entry in tape.entries[: tape.inputs])
+    inputs = [entry[VALUE] for entry in tape.entries[: tape.inputs]]
+    return tape.output is None or not np.size(tape.value) or not any(map(np.size, inputs))

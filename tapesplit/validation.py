@@ -65,9 +65,14 @@ def check_helpers(executor: Any, callback: Any) -> None:
         raise TypeError(f"callback must be a tapesplit.Callback, but got {type(callback).__name__}")
 
 
+def _is_plainly_real(value: Any) -> bool:
+    """Tell at once whether a value is what nearly all are, an array of floats or a float."""
+    return value.dtype.kind == "f" if type(value) is np.ndarray else type(value) in {float, np.float64}
+
+
 def check_input(value: Any, position: int) -> None:
     """Refuse inputs without a real dense Jacobian."""
-    if type(value) is np.ndarray and value.dtype.kind == "f":
+    if _is_plainly_real(value):
         return
     if isinstance(value, (tuple, list, dict, str)):
         raise InputTypeError(
@@ -89,7 +94,7 @@ def check_input(value: Any, position: int) -> None:
 def check_output(tape: Tape) -> None:
     """Refuse values without a real dense Jacobian."""
     value = tape.value
-    if type(value) is np.ndarray and value.dtype.kind == "f":
+    if _is_plainly_real(value):
         return
     if not isinstance(value, (tuple, list, dict)) and np.iscomplexobj(value):
         raise OutputTypeError(
