@@ -16,7 +16,7 @@ from tapesplit.candidates import (
     window_cuts,
 )
 from tapesplit.coarsen import coarsen
-from tapesplit.flow import FLOW_BUDGET, MinimumCut, carries_flow, minimum_cut
+from tapesplit.flow import FLOW_BUDGET, MinimumCut, carries_flow, has_wide_paths, minimum_cut
 from tapesplit.graph import BoolArray, IntArray, TapeGraph, follow, frontier_widths, on_frontiers, tape_ranks
 from tapesplit.nesting import CutFamily, choose_nested, cut_family, spread_nested
 
@@ -126,20 +126,7 @@ def _is_wide(graph: TapeGraph, width: float) -> bool:
     """Return whether no cut of the graph is narrower than this, as far as it is cheap to tell."""
     if frontier_widths(graph, tape_ranks(graph)).min() < width:
         return False
-    return _has_wide_path(graph, width) or carries_flow(graph, int(np.ceil(width)))
-
-
-def _has_wide_path(graph: TapeGraph, width: float) -> bool:
-    """Return whether some path leads from input to output through values of at least this width only."""
-    wide = graph.capacities >= width
-    if wide.all():
-        return True
-    arcs = wide[graph.parent] & wide[graph.child]
-    reached = set(graph.inputs)
-    for child, parent in zip(graph.child[arcs].tolist(), graph.parent[arcs].tolist(), strict=True):
-        if parent in reached:  # arcs stand in the order of their ends
-            reached.add(child)
-    return any(wide[vertex] and vertex in reached for vertex in graph.outputs)
+    return has_wide_paths(graph, width) or carries_flow(graph, int(np.ceil(width)))
 
 
 def _global_cut(graph: TapeGraph, order: Order, enough: float, *, forced: bool) -> MinimumCut:

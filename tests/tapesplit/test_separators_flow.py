@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from tape_graphs import deterministic, lower_sets, random_graph, tape_graph, tape_graphs, width_of
 
-from tapesplit.flow import FLOW_BUDGET, carries_flow, minimum_cut
+from tapesplit.flow import FLOW_BUDGET, carries_flow, has_wide_paths, minimum_cut
 from tapesplit.graph import tape_ranks
 
 BACKENDS = ["networkx", "scipy"]
@@ -100,6 +100,24 @@ def test_flows_are_carried_up_to_the_largest(graph):
     assert flow <= min(width_of(graph, lower) for lower in lower_sets(graph))
     assert flow == 0 or carries_flow(graph, flow)
     assert not carries_flow(graph, flow + 1)
+    assert not any(has_wide_paths(graph, width) for width in range(flow + 1, flow + 20))
+
+
+@pytest.mark.parametrize("read", [0, 1, 2])
+def test_states_of_a_loop_are_paths_that_are_seen(read):
+    """Of n states, updated from themselves and neighbors, all but those that the output leaves out."""
+    count, steps = 6, 40
+    widths, parents = [count], [[]]
+    state = [0] * count
+    for step in range(steps):
+        for i in range(count):
+            widths.append(1)
+            parents.append([state[i], state[i - 1], state[(i + 1) % count]] if step else [0])
+            state[i] = len(widths) - 1
+    graph = tape_graph([*widths, count], [*parents, state[read:]])
+    assert has_wide_paths(graph, count - read)
+    assert not has_wide_paths(graph, count - read + 0.5)
+    assert carries_flow(graph, count - read)
 
 
 def test_flows_beyond_the_budget_are_not_looked_for():
