@@ -80,8 +80,8 @@ def find_separators(
     Notes
     -----
     A chain costs at least the width of the minimum cut times all edges, since every step sweeps an edge in as
-    many directions as some cut is wide; a path of wide values, or else a flow of as many elements, proves
-    this before any cut is looked for.
+    many directions as some cut is wide; paths that are seen at once, or else a flow of as many elements,
+    prove this before any cut is looked for.
 
     Candidates are compared by the cost of the whole chain (`choose_nested`), not by width. On graphs of up to
     24 coarse vertices they are all narrow lower sets; on larger ones, prefixes of several orders and minimum
