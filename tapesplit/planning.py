@@ -226,8 +226,9 @@ def _plan_tasks(solution: Solution, work: WorkTable, chunks: Sequence[Chunk]) ->
     sequence, schedule = solution.sequence, solution.schedule
     tasks: list[PlanTask] = []
     owner: dict[int, int] = {}
-    for step, (operation, cost) in enumerate(zip(sequence.operations, sequence.costs, strict=True)):
-        needs = tuple(owner[before] for before in sequence.predecessors[step])
+    steps = zip(sequence.operations, sequence.costs, sequence.predecessors, strict=True)
+    for step, (operation, cost, predecessors) in enumerate(steps):
+        needs = tuple(owner[before] for before in predecessors)
         task = PlanTask(
             operation.mode, operation.i, operation.j - 1, tuple(operation.swept), needs, (step,),
             schedule.tasks[step].machine, cost,

@@ -31,11 +31,11 @@ def recost(solution: Solution, chain: JacobianChain, lower_bound: int) -> Soluti
     470
     """
     sequence = EliminationSequence.from_operations(chain, solution.sequence.operations)
-    old = solution.schedule.tasks
+    old, predecessors = solution.schedule.tasks, sequence.predecessors
     free: dict[int, int] = {}
     tasks: dict[int, Task] = {}
     for step in sorted(range(len(old)), key=lambda step: (old[step].start, step)):
-        operands = [tasks[before].finish for before in sequence.predecessors[step]]
+        operands = [tasks[before].finish for before in predecessors[step]]
         start = max([free.get(old[step].machine, 0), *operands])
         finish = start + sequence.costs[step]
         # Only its own machine is kept free for a step: at other costs, steps with a common pool can overlap.
