@@ -5,7 +5,7 @@ from typing import Final
 
 import numpy as np
 
-from tapesplit.facts import TapeFacts, calls_by_kind, coded, equal_rows
+from tapesplit.facts import TapeFacts, calls_by_kind, coded, equal_columns
 from tapesplit.graph import IntArray, follow
 from tapesplit.rules import Movement, getitem, joint_index_map
 from tapesplit.structure import Structure, hashable
@@ -75,7 +75,8 @@ def _trace_moves(
             for i in indices
         ]
         types = coded(structure.static_types[i] for i in indices)[1]
-        for here in equal_rows(facts.form[members], *facts.form[parents].T, coded(statics)[1], types):
+        forms = facts.form[members], *facts.form[parents].T
+        for here in equal_columns(np.stack([*forms, coded(statics)[1], types])):
             starts = first[parents[here]]
             if statics[here[0]] is _ANY_NUMBER:  # the bread and butter of scalar code needs no map
                 positions = np.array([structure.statics[indices[i]] for i in here.tolist()])

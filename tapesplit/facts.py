@@ -26,7 +26,7 @@ from tapesplit.rules import (
 from tapesplit.structure import NO_CONSTANTS, Constants, Structure, call_key, is_shape, real_constants
 from tapesplit.tape import PARENTS, VALUE, Tape, TapeEntry
 
-__all__ = ["CallKind", "TapeFacts", "calls_by_kind", "coded", "equal_rows", "facts_of", "graph_of"]
+__all__ = ["CallKind", "TapeFacts", "calls_by_kind", "coded", "equal_columns", "facts_of", "graph_of"]
 
 
 @dataclass(frozen=True)
@@ -201,14 +201,14 @@ def coded(items: Iterable[Any]) -> tuple[list[Any], IntArray]:
     return list(codes), numbers
 
 
-def equal_rows(*columns: IntArray) -> list[IntArray]:
-    """Split row numbers so that within each part the rows of a table are equal."""
-    varying = [column for column in columns if (column != column[:1]).any()]
-    if not varying:
-        return [np.arange(columns[0].size)]
-    order = np.lexsort(varying)
-    sorted_columns = [column[order] for column in varying]
-    steps = np.any([column[1:] != column[:-1] for column in sorted_columns], axis=0)
+def equal_columns(table: IntArray) -> list[IntArray]:
+    """Split column numbers so that within each part the columns of a table are equal."""
+    table = table[(table != table[:, :1]).any(axis=1)]
+    if not table.size:
+        return [np.arange(table.shape[1])]
+    order = np.lexsort(table)
+    table = np.take(table, order, axis=1)
+    steps = (table[:, 1:] != table[:, :-1]).any(axis=0)
     return np.split(order, 1 + np.flatnonzero(steps))
 
 

@@ -17,7 +17,7 @@ import numpy as np
 from tapesplit.array_steps import bulk_step
 from tapesplit.chunks import Chunk
 from tapesplit.elements import Elements, number_elements
-from tapesplit.facts import TapeFacts, calls_by_kind, coded, equal_rows
+from tapesplit.facts import TapeFacts, calls_by_kind, coded, equal_columns
 from tapesplit.gathering import gather_only_what_is_read
 from tapesplit.graph import IntArray
 from tapesplit.merging import MergedCalls, merge_calls, shape_of
@@ -177,7 +177,7 @@ class _Lowering:
             if not kind.is_local:
                 continue
             keys = coded(call_key(self.structure, index) for index in members.tolist())[1]
-            for here in equal_rows(keys):
+            for here in equal_columns(keys[None]):
                 yield self._local(members[here], parents[here], kind.argnums)
 
     def blocks(self, chunk: Chunk) -> Iterator[Calls]:

@@ -13,7 +13,7 @@ from typing import Any, Final
 import numpy as np
 
 from tapesplit.chunks import Chunk
-from tapesplit.facts import CallKind, TapeFacts, calls_by_kind, coded, equal_rows
+from tapesplit.facts import CallKind, TapeFacts, calls_by_kind, coded, equal_columns
 from tapesplit.graph import IntArray, follow
 from tapesplit.tape import ARGS, Tape
 
@@ -88,7 +88,8 @@ def _single(tape: Tape, facts: TapeFacts, entries: IntArray) -> Iterator[MergedC
     for kind, calls, parents in calls_by_kind(facts, entries):
         first = np.argmax(parents[:, :, None] == parents[:, None, :], axis=2)
         shapes = _shapes_of_constants(tape, kind, calls)
-        for here in equal_rows(facts.form[calls], *facts.form[parents].T, *shapes, *first.T):
+        table = np.stack([facts.form[calls], *facts.form[parents].T, *shapes, *first.T])
+        for here in equal_columns(table):
             place = first[here[0]].tolist()
             distinct = sorted(set(place))
             operands = tuple([-1 - distinct.index(argument) for argument in place])
@@ -104,11 +105,12 @@ def _alike(tape: Tape, facts: TapeFacts, entries: IntArray, result: IntArray) ->
     position = np.arange(members.size) - starts[merged]
     parents = _active_arguments(facts, members)
     operands, inputs, first_input = _wiring(members, parents, result, merged, position)
-    code = _codes(tape, facts, members, operands)
+    features = _features(tape, facts, members, parents, operands)
     lengths = np.diff(starts, append=members.size)
     for length in np.flatnonzero(np.bincount(lengths)).tolist():
         rows = starts[lengths == length]
-        for here in equal_rows(*code[rows[:, None] + np.arange(length)].T):
+        table = features[:, rows + np.arange(length)[:, None]]
+        for here in equal_columns(table.reshape(-1, rows.size)):
             of_first = slice(rows[here[0]], rows[here[0]] + length)
             number = merged[rows[here]]
             count = int(-operands[of_first].min(initial=0))
@@ -161,19 +163,18 @@ def _wiring(
     return operands, distinct[order] % len(result), first_input
 
 
-def _codes(tape: Tape, facts: TapeFacts, members: IntArray, operands: IntArray) -> IntArray:
-    """Give operations of equal primitive, shapes and arguments the same number."""
-    code = np.empty(members.size, dtype=np.int64)
-    place = np.empty(len(facts.kind), dtype=np.int64)
-    place[members] = np.arange(members.size)
-    count = 0
-    for kind, calls, parents in calls_by_kind(facts, members):
-        shapes = _shapes_of_constants(tape, kind, calls)
-        columns = [facts.form[calls], *facts.form[parents].T, *shapes, *operands[place[calls]].T]
-        for here in equal_rows(*columns):
-            code[place[calls[here]]] = count
-            count += 1
-    return code
+def _features(
+    tape: Tape, facts: TapeFacts, members: IntArray, parents: IntArray, operands: IntArray
+) -> IntArray:
+    """Return in which numbers operations agree that do the same: a column each."""
+    kind = facts.kind[members]
+    features = [kind, facts.form[members], *np.where(parents >= 0, facts.form[parents], -1).T, *operands.T]
+    for code in np.flatnonzero(np.bincount(kind)).tolist():
+        here = np.flatnonzero(kind == code)
+        for shapes in _shapes_of_constants(tape, facts.kinds[code], members[here]):
+            features.append(np.zeros_like(kind))
+            features[-1][here] = shapes
+    return np.stack(features)
 
 
 def _shapes_of_constants(tape: Tape, kind: CallKind, calls: IntArray) -> list[IntArray]:
