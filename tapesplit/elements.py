@@ -83,7 +83,8 @@ def _trace_moves(
                 origin[first[members[here]]] = starts[:, 0] + positions % facts.sizes[parents[here, 0]]
                 continue
             argument, source = joint_index_map(tape[indices[here[0]]])
-            found = np.where(argument < 0, -1, starts[:, argument] + source)
+            found = (starts if starts.shape[1] == 1 else starts[:, argument]) + source
+            found[:, argument < 0] = -1
             origin[first[members[here]][:, None] + np.arange(source.size)] = found
 
 

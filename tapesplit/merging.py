@@ -101,7 +101,8 @@ def _alike(tape: Tape, facts: TapeFacts, entries: IntArray, result: IntArray) ->
     if not entries.size:
         return
     members = entries[np.argsort(result[entries], kind="stable")]
-    _, starts, merged = np.unique(result[members], return_index=True, return_inverse=True)
+    begins = np.diff(result[members], prepend=-1) > 0
+    starts, merged = np.flatnonzero(begins), np.cumsum(begins) - 1
     position = np.arange(members.size) - starts[merged]
     parents = _active_arguments(facts, members)
     operands, inputs, first_input = _wiring(members, parents, result, merged, position)
