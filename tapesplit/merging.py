@@ -167,7 +167,7 @@ def _wiring(
 def _features(
     tape: Tape, facts: TapeFacts, members: IntArray, parents: IntArray, operands: IntArray
 ) -> IntArray:
-    """Return in which numbers operations agree that do the same: a column each."""
+    """Describe operations by numbers, a column each; they agree where operations do the same."""
     kind = facts.kind[members]
     features = [kind, facts.form[members], *np.where(parents >= 0, facts.form[parents], -1).T, *operands.T]
     for code in np.flatnonzero(np.bincount(kind)).tolist():
