@@ -9,8 +9,9 @@ do not pack well: the total work does not see that, the rounded work does.
 
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
-from jcdp_core.solvers.labels import LabelTable, label_table
+from jcdp_core.solvers.labels import LabelTable, add_labels
 from jcdp_core.solvers.steps import StepTable
 
 __all__ = ["DualBounds"]
@@ -22,8 +23,16 @@ _SMALL = (45, 33, 25)
 """The ε that are tried, in percent of K. Smaller ones and staircase functions refute little else."""
 
 
+class _Rounding(NamedTuple):
+    """A rounding of items: the ε, the function, and the least sums of rounded items of sub-chains."""
+
+    small: int
+    weight: Callable[[int], int]
+    labels: LabelTable
+
+
 class DualBounds:
-    """Refute makespans, with tables that are built when they are first needed.
+    """Refute makespans, with tables that are built where they are needed.
 
     Parameters
     ----------
@@ -32,7 +41,7 @@ class DualBounds:
     makespan : int
         A makespan (fma) that all later questions are at most.
     on_part : callable, optional
-        Called before each sub-chain while a table is built; may raise to give up.
+        Called before each sub-chain while tables are built; may raise to give up.
 
     References
     ----------
@@ -56,7 +65,7 @@ class DualBounds:
     def __init__(self, table: StepTable, makespan: int, on_part: Callable[[], None] | None = None) -> None:
         self._on_part = on_part
         self._table = table
-        self._tables: dict[tuple[int, int], tuple[int, LabelTable]] = {}
+        self._tables: dict[tuple[int, int], _Rounding] = {}
         self.makespan = makespan
 
     def refute(
@@ -85,28 +94,28 @@ class DualBounds:
         room = self.makespan - begin
         capacity = room * len(available)
         for share in _SMALL:
-            small, labels = self._tables.get((slot, share)) or self._build(slot, share)
+            small, weight, labels = self._tables.get((slot, share)) or self._rounding(slot, share)
             makespans, works = labels.makespans, labels.works
             total = 0
             for end in available:
                 item = end - begin
                 total += room if item > room - small else item if item >= small else 0
             for part, release in parts:
+                if not makespans[part]:
+                    add_labels(labels, self._table, part, weight=weight, on_part=self._on_part)
                 total += works[part][bisect_right(makespans[part], makespan - release)]
             if total > capacity:
                 return True
         return False
 
-    def _build(self, slot: int, share: int) -> tuple[int, LabelTable]:
-        """Tabulate the least sum of rounded items of all sub-chains, for one time and one rounding."""
+    def _rounding(self, slot: int, share: int) -> _Rounding:
+        """Begin a table of the least sums of rounded items, for one time."""
         room = self.makespan - slot * self.makespan // _GRID
         small = room * share // 100
 
         def rounded(item: int) -> int:
             return room if item > room - small else item if item >= small else 0
 
-        entry = self._tables[slot, share] = (
-            small,
-            label_table(self._table, weight=rounded, on_part=self._on_part),
-        )
-        return entry
+        rounding = _Rounding(small, rounded, LabelTable.without_labels(self._table))
+        self._tables[slot, share] = rounding
+        return rounding

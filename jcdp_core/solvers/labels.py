@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from jcdp_core.solvers.steps import Step, StepTable
 
-__all__ = ["LabelTable", "Tree", "label_table"]
+__all__ = ["LabelTable", "Tree", "add_labels", "label_table"]
 
 Tree = list[tuple[int, Step, int]]
 """Steps as (sub-chain, step, index of the step that needs its result), the last step first, with index -1."""
@@ -46,6 +46,23 @@ class LabelTable:
     makespans: list[list[int]]
     works: list[list[int]]
     recipes: list[list[tuple[Step, tuple[int, ...]]]]
+
+    @classmethod
+    def without_labels(cls, table: StepTable) -> "LabelTable":
+        """Return a table to which labels can be added.
+
+        Parameters
+        ----------
+        table : StepTable
+            The steps.
+
+        Returns
+        -------
+        LabelTable
+            No label for any sub-chain.
+        """
+        too_much = 2 * table.machines * table.horizon + 1
+        return cls([[] for _ in table.steps], [[too_much] for _ in table.steps], [[] for _ in table.steps])
 
     def tree(self, part: int, label: int) -> Tree:
         """Return a tree of steps that has a label.
@@ -86,27 +103,14 @@ def label_table(
     most: int = 64,
     bounding: bool = True,
 ) -> LabelTable:
-    """Build the labels of all sub-chains, the short ones first.
-
-    A step of duration c that needs one sub-chain gives L = c + L₁ and W = c + W₁; a product that needs two
-    gives L = c + max(L₁, L₂, ⌈(W₁ + W₂) / machines⌉) and W = c + W₁ + W₂.
+    """Build the labels of all sub-chains.
 
     Parameters
     ----------
     table : StepTable
         The steps.
-    machines : int, optional
-        Machines that share the work; without it L is the critical path.
-    weight : callable, optional
-        What a step of a given duration counts in W, for each machine that it occupies, at most twice the
-        duration; by default the duration.
-    on_part : callable, optional
-        Called before each sub-chain; may raise to give up.
-    most : int, optional
-        Labels kept per sub-chain: a bound on the time for long chains, rarely reached below q = 16.
-    bounding : bool, optional
-        Whether the labels must stay lower bounds; else W stays the work of the label's tree, which makes
-        better trees where there are many labels.
+    machines, weight, on_part, most, bounding
+        See `add_labels`.
 
     Returns
     -------
@@ -127,17 +131,67 @@ def label_table(
     >>> label_table(table, machines=2).makespans[table.whole]
     [17, 20]
     """
-    q = table.length
-    too_much = 2 * table.machines * table.horizon + 1
-    labels = LabelTable(
-        [[] for _ in table.steps], [[too_much] for _ in table.steps], [[] for _ in table.steps]
+    labels = LabelTable.without_labels(table)
+    add_labels(
+        labels,
+        table,
+        table.whole,
+        machines=machines,
+        weight=weight,
+        on_part=on_part,
+        most=most,
+        bounding=bounding,
     )
-    for length in range(q):
-        for part in range(length, (q - length) * q, q + 1):
+    return labels
+
+
+def add_labels(
+    labels: LabelTable,
+    table: StepTable,
+    part: int,
+    *,
+    machines: int | None = None,
+    weight: Callable[[int], int] | None = None,
+    on_part: Callable[[], None] | None = None,
+    most: int = 64,
+    bounding: bool = True,
+) -> None:
+    """Build the labels of a sub-chain and of those inside of it, the short ones first, where there are none.
+
+    A step of duration c that needs one sub-chain gives L = c + L₁ and W = c + W₁; a product that needs two
+    gives L = c + max(L₁, L₂, ⌈(W₁ + W₂) / machines⌉) and W = c + W₁ + W₂.
+
+    Parameters
+    ----------
+    labels : LabelTable
+        Gets the labels.
+    table : StepTable
+        The steps.
+    part : int
+        Number of the sub-chain.
+    machines : int, optional
+        Machines that share the work; without it L is the critical path.
+    weight : callable, optional
+        What a step of a given duration counts in W, for each machine that it occupies, at most twice the
+        duration; by default the duration.
+    on_part : callable, optional
+        Called before each sub-chain; may raise to give up.
+    most : int, optional
+        Labels kept per sub-chain: a bound on the time for long chains, rarely reached below q = 16.
+    bounding : bool, optional
+        Whether the labels must stay lower bounds; else W stays the work of the label's tree, which makes
+        better trees where there are many labels.
+    """
+    q = table.length
+    first, last = divmod(part, q)
+    for length in range(last - first + 1):
+        for inside in range(first * (q + 1) + length, (last - length) * (q + 1) + length + 1, q + 1):
+            if labels.makespans[inside]:
+                continue
             if on_part is not None:
                 on_part()
             candidates: list[_Candidate] = []
-            for step in table.steps[part]:
+            for step in table.steps[inside]:
                 duration, occupied, needs = step
                 work = occupied * (duration if weight is None else weight(duration))
                 if not needs:
@@ -148,10 +202,9 @@ def label_table(
                         candidates.append((duration + makespan, work + works[label + 1], step, (label,)))
                 else:
                     _join(candidates, labels, step, work, machines)
-            _keep_best(candidates, labels, part)
-            if len(labels.recipes[part]) > most:
-                _thin(labels, part, most, bounding)
-    return labels
+            _keep_best(candidates, labels, inside)
+            if len(labels.recipes[inside]) > most:
+                _thin(labels, inside, most, bounding)
 
 
 def _join(

@@ -369,12 +369,10 @@ def test_the_time_may_end_while_bounds_are_tabulated(monkeypatch):
     monkeypatch.setattr(reversed_search, "_DUAL_BOUNDS_AFTER", -1)
     chain = random_chain(random.Random(6), 24)
 
-    def tabulate(table, *, weight=None, on_part=None, **settings):
-        if weight is not None:
-            raise OutOfTimeError
-        return label_table(table, weight=weight, on_part=on_part, **settings)
+    def no_time_is_left(*_, **__):
+        raise OutOfTimeError
 
-    monkeypatch.setattr(dual_bounds, "label_table", tabulate)
+    monkeypatch.setattr(dual_bounds, "add_labels", no_time_is_left)
     solution = solve_exact(Problem(chain, 4))
     assert not solution.optimal
     certify(Problem(chain, 4), solution.sequence, solution.schedule)
