@@ -286,7 +286,7 @@ def test_reasons():
             "a constant argument of entry 2 (sum) changed from axis=0 to axis=(-2)",
         ),
         (np.sum, None, -1, "a constant argument of entry 1 (sum) changed from None to -1"),
-        (np.roll, 1.0, onp.array([2.0]), "a constant argument of entry 1 (roll) changed from 1.0 to [2.]"),
+        (np.roll, 1, onp.array([2]), "a constant argument of entry 1 (roll) changed from 1 to [2]"),
     ],
 )  # fmt: skip
 def test_reasons_that_are_constants(call, before, after, reason):
