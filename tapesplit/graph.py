@@ -235,18 +235,15 @@ def on_frontiers(graph: TapeGraph, lowers: BoolArray) -> BoolArray:
     -----
     Takes O(N (n + e)) in vectorised steps, and O(N n + e) bytes.
     """
-    order = np.argsort(graph.parent, kind="stable")
-    parents, children = graph.parent[order], graph.child[order]
-    first = np.flatnonzero(np.diff(parents, prepend=-1))
-    fronts = lowers.copy()
-    kept = np.zeros(graph.size, dtype=np.bool_)
-    kept[list(graph.outputs)] = True
-    fronts[:, ~kept] = False
-    at_once = max(1, _AT_ONCE // max(len(order), 1))
+    outputs = list(graph.outputs)
+    fronts = np.zeros(lowers.shape, dtype=np.bool_)
+    fronts[:, outputs] = lowers[:, outputs]
+    at_once = max(1, _AT_ONCE // max(graph.child.size, 1))
     for start in range(0, len(lowers), at_once):
-        rows = slice(start, start + at_once)
-        read = np.logical_or.reduceat(~lowers[rows, children], first, axis=1)
-        fronts[rows, parents[first]] |= read & lowers[rows, parents[first]]
+        block = lowers[start : start + at_once]
+        leaving = block.take(graph.parent, axis=1) & ~block.take(graph.child, axis=1)
+        number, arc = leaving.nonzero()
+        fronts[start + number, graph.parent[arc]] = True
     return fronts
 
 

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 from typing import Final, Literal
 
 import numpy as np
@@ -240,12 +241,13 @@ def assign_chunks(graph: TapeGraph, separators: tuple[Separator, ...]) -> IntArr
     """
     last = len(separators)
     chunks = np.full(graph.size, last, dtype=np.int64)
-    chunks[list(graph.inputs)] = 0
     if not last:
         return chunks
-    numbers = [number for number, separator in enumerate(separators) for _ in separator.vertices]
-    vertices = np.searchsorted(graph.entries, [v for separator in separators for v in separator.vertices])
-    np.minimum.at(chunks, vertices, numbers)
+    numbers = np.repeat(np.arange(last), [len(separator.vertices) for separator in separators])
+    entries = chain.from_iterable(separator.vertices for separator in separators)
+    vertices = np.searchsorted(graph.entries, np.fromiter(entries, dtype=np.int64, count=numbers.size))
+    chunks[vertices[::-1]] = numbers[::-1]  # one in several separators is in the chunk before the first
+    chunks[list(graph.inputs)] = 0
     known = np.flatnonzero(chunks < last)
     step = np.arange(graph.size)
     step[graph.parent] = graph.child
