@@ -124,13 +124,13 @@ def is_shape(form: Any) -> bool:
 
 def statics_of(primitive: Any, args: tuple[Any, ...], argnums: tuple[int, ...], kwargs: Any) -> Any:
     """Describe the constant arguments of a call that has some, see `Structure`."""
-    key = _whole_key if primitive in CONTROLLED else static_key
     if len(args) == 2 and not kwargs:
         constant = args[1 - argnums[0]]
-        kind = type(constant)
-        if kind in _EXACT and constant is not None:
+        if type(constant) in _EXACT and constant is not None:
             return constant
-        return None if kind is float and key is static_key else Constants((key(constant),), ())
+        if type(constant) is float and primitive not in CONTROLLED:
+            return None
+    key = _whole_key if primitive in CONTROLLED else static_key
     return Constants(
         tuple([key(a) for i, a in enumerate(args) if i not in argnums]),
         tuple([(name, key(kwargs[name])) for name in sorted(kwargs)]),
