@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from tapesplit.flow import FLOW_BUDGET, MinimumCut, minimum_cut
-from tapesplit.graph import UNBOUNDED, BoolArray, IntArray, TapeGraph, frontier_widths
+from tapesplit.graph import UNBOUNDED, BoolArray, IntArray, TapeGraph, frontier_widths, records
 
 __all__ = [
     "Order",
@@ -121,9 +121,7 @@ def record_prefixes(order: Order) -> list[int]:
     """
     widths = order.widths
     level = np.log(np.maximum(widths, 1)) // np.log(1.2)
-    falling, rising = np.minimum.accumulate(level), np.minimum.accumulate(level[::-1])[::-1]
-    chosen = (np.diff(falling, prepend=falling[0]) < 0) | (np.diff(rising, append=rising[-1]) > 0)
-    return np.flatnonzero(chosen).tolist()
+    return np.flatnonzero(records(level)).tolist()
 
 
 def depth_ranks(graph: TapeGraph) -> IntArray:

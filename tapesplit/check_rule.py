@@ -11,12 +11,12 @@ from tapesplit.check import compare
 from tapesplit.chunks import Chunk
 from tapesplit.directions import Batch, Diagonal, Rows
 from tapesplit.errors import RuleError
-from tapesplit.facts import facts_of
+from tapesplit.facts import TapeFacts, facts_of
 from tapesplit.leaves import batch_shape, element_count, flatten, unflatten
 from tapesplit.lowering import compile_scalar_sweep
 from tapesplit.rules import Bulk, Elementwise, Movement, find_rule, loop_adjoint, loop_tangent
 from tapesplit.rules.registry import is_elementwise_call, undefined
-from tapesplit.structure import structure_of
+from tapesplit.structure import Structure, structure_of
 from tapesplit.tape import VALUE, Tape, TapeEntry
 
 __all__ = ["check_vector_rule"]
@@ -91,6 +91,8 @@ class _Call(NamedTuple):
 
     entry: TapeEntry
     tape: Tape
+    structure: Structure
+    facts: TapeFacts
     chunk: Chunk
 
     @classmethod
@@ -102,8 +104,10 @@ class _Call(NamedTuple):
         last = len(inputs)
         entries: list[tuple[Any, ...]] = [(None, (), (), (), {}, x) for x in inputs]
         tape = Tape([*entries, tuple(entry)], last, last, entry.value)
+        structure = structure_of(tape)
         n, m = sum(map(element_count, inputs)), element_count(entry.value)
-        return cls(entry, tape, Chunk(tuple(range(last)), (last,), np.array([last]), n, m, 1))
+        chunk = Chunk(tuple(range(last)), (last,), np.array([last]), n, m, 1)
+        return cls(entry, tape, structure, facts_of(tape, structure), chunk)
 
     @property
     def label(self) -> str:
@@ -159,8 +163,7 @@ class _Call(NamedTuple):
 
     def check(self, tangents: Sequence[Batch], adjoints: Batch, *, autograd_is_right: bool) -> None:
         """Compare one batch in both modes."""
-        structure = structure_of(self.tape)
-        (step,) = compile_array_sweep(self.tape, structure, facts_of(self.tape, structure), self.chunk).steps
+        (step,) = compile_array_sweep(self.tape, self.structure, self.facts, self.chunk).steps
         back: dict[int, Any] = {}
         try:
             step.adjoint(self.tape, adjoints, back)
@@ -190,16 +193,13 @@ class _Call(NamedTuple):
 
     def check_scalar_sweep(self) -> None:
         """Compare the rule in its scalar form, where operands are flat vectors, if the call has one."""
-        structure = structure_of(self.tape)
-        facts = facts_of(self.tape, structure)
-        if not facts.scalar.all() or self.entry.kwargs:
+        if not self.facts.scalar.all() or self.entry.kwargs:
             return
-        expected = compile_array_sweep(self.tape, structure, facts, self.chunk).tangent(self.tape, None)
+        parts = self.tape, self.structure, self.facts, self.chunk
+        expected = compile_array_sweep(*parts).tangent(self.tape, None)
         for adjoint_mode in (False, True):
             directions = self.chunk.m if adjoint_mode else self.chunk.n
-            sweep = compile_scalar_sweep(
-                self.tape, structure, facts, self.chunk, directions, adjoint_mode=adjoint_mode
-            )
+            sweep = compile_scalar_sweep(*parts, directions, adjoint_mode=adjoint_mode)
             found = sweep.adjoint(self.tape, None) if adjoint_mode else sweep.tangent(self.tape, None)
             compare(found, expected, f"the scalar form of the rule of {self.label} differs", self.precision)
 

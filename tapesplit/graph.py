@@ -21,6 +21,7 @@ __all__ = [
     "frontier",
     "frontier_widths",
     "on_frontiers",
+    "records",
     "tape_ranks",
     "to_networkx",
 ]
@@ -192,6 +193,30 @@ def frontier_widths(graph: TapeGraph, ranks: IntArray) -> IntArray:
     np.add.at(births, ranks, capacities)
     np.subtract.at(births, np.maximum(death, ranks), capacities)
     return np.cumsum(births)[: last_rank + 1]
+
+
+def records(widths: NDArray[Any]) -> BoolArray:
+    """Return which of some widths in a row are less than all before them, or than all behind them.
+
+    Parameters
+    ----------
+    widths : (N,) array
+        Widths, or levels of widths.
+
+    Returns
+    -------
+    (N,) array of bool
+        The first one has none before it to be less than, the last one none behind it.
+
+    Examples
+    --------
+    >>> records(np.array([5, 7, 3, 4, 4, 9])).tolist()
+    [False, False, True, False, True, False]
+    """
+    found = np.zeros(len(widths), dtype=np.bool_)
+    found[1:] = widths[1:] < np.minimum.accumulate(widths)[:-1]
+    found[:-1] |= widths[:-1] < np.minimum.accumulate(widths[::-1])[::-1][1:]
+    return found
 
 
 def frontier(graph: TapeGraph, lower: BoolArray) -> IntArray:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from tapesplit.graph import UNBOUNDED, BoolArray, IntArray, TapeGraph, on_frontiers
+from tapesplit.graph import UNBOUNDED, BoolArray, IntArray, TapeGraph, on_frontiers, records
 
 __all__ = ["CutFamily", "choose_nested", "cut_family", "spread_nested"]
 
@@ -92,12 +92,12 @@ def choose_nested(family: CutFamily) -> tuple[float, list[int]]:
     Märtens & Naumann 2025, recurrence of matrix-free Jacobian chaining for one machine, over the partial
     order of the candidates. Takes O(N^3) vectorised by diagonals.
     """
-    kept = _records(family)
+    kept = _worth_choosing(family)
     table = _Recurrence(family.subfamily(kept))
     return float(table.cost[0, -1]), sorted(kept[i] for i in table.splits(0, len(kept) - 1))
 
 
-def _records(family: CutFamily) -> list[int]:
+def _worth_choosing(family: CutFamily) -> list[int]:
     """Return the candidates that a cheapest chain may need.
 
     Where all are nested, one that is as wide as some candidate before it and as some behind it is of no use.
@@ -105,14 +105,12 @@ def _records(family: CutFamily) -> list[int]:
     And what is swept from outside with the directions of the other end shrinks if the part inside begins, or
     ends, at the narrower candidate.
     """
-    widths, size = family.widths, len(family.widths)
+    size = len(family.widths)
     if np.count_nonzero(family.nested) < size * (size - 1) // 2:
         return list(range(size))
-    before = np.minimum.accumulate(widths)
-    behind = np.minimum.accumulate(widths[::-1])[::-1]
-    record = np.ones(size, dtype=np.bool_)
-    record[1:-1] = (widths[1:-1] < before[:-2]) | (widths[1:-1] < behind[2:])
-    return np.flatnonzero(record).tolist()
+    useful = records(family.widths)
+    useful[[0, -1]] = True
+    return np.flatnonzero(useful).tolist()
 
 
 def spread_nested(family: CutFamily, needed: list[int], most: int) -> list[int]:

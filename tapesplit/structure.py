@@ -84,7 +84,7 @@ def structure_of(tape: Tape) -> Structure:
     """Return the structure of a tape, in about 0.15 µs per entry."""
     primitives, argnums, parents, args, kwargs, values = zip(*tape.entries, strict=True)
     forms = [
-        _NO_AXES
+        ()
         if type(value) is _FLOAT64
         else value.shape
         if type(value) is np.ndarray and value.dtype is _FLOAT64_DTYPE
@@ -99,7 +99,6 @@ def structure_of(tape: Tape) -> Structure:
     return Structure(primitives, argnums, parents, forms, statics, types, tape.inputs, tape.output)
 
 
-_NO_AXES = ()
 _FLOAT64 = np.float64
 _FLOAT64_DTYPE = np.dtype(np.float64)
 _EXACT = frozenset({int, bool, str, slice, type(None), type(Ellipsis)})

@@ -24,9 +24,8 @@ _SMALL = (45, 33, 25)
 
 
 class _Rounding(NamedTuple):
-    """A rounding of items: the ε, the function, and the least sums of rounded items of sub-chains."""
+    """A rounding of items, and the least sums of rounded items of sub-chains."""
 
-    small: int
     weight: Callable[[int], int]
     labels: LabelTable
 
@@ -94,12 +93,9 @@ class DualBounds:
         room = self.makespan - begin
         capacity = room * len(available)
         for share in _SMALL:
-            small, weight, labels = self._tables.get((slot, share)) or self._rounding(slot, share)
+            weight, labels = self._tables.get((slot, share)) or self._rounding(slot, share)
             makespans, works = labels.makespans, labels.works
-            total = 0
-            for end in available:
-                item = end - begin
-                total += room if item > room - small else item if item >= small else 0
+            total = sum([weight(end - begin) for end in available])
             for part, release in parts:
                 if not makespans[part]:
                     add_labels(labels, self._table, part, weight=weight, on_part=self._on_part)
@@ -116,6 +112,6 @@ class DualBounds:
         def rounded(item: int) -> int:
             return room if item > room - small else item if item >= small else 0
 
-        rounding = _Rounding(small, rounded, LabelTable.without_labels(self._table))
+        rounding = _Rounding(rounded, LabelTable.without_labels(self._table))
         self._tables[slot, share] = rounding
         return rounding

@@ -30,6 +30,15 @@ def changing(fun):
     return (lambda x: fun(x, place["c"])), place
 
 
+@primitive
+def scaled(x, _constant):
+    """Double x, whatever the constant is."""
+    return 2.0 * x
+
+
+defvjp(scaled, lambda _ans, _x, _constant: lambda g: 2.0 * g, None)
+
+
 # A function of x and a constant; two constants between which it is switched; whether one plan serves both.
 CASES = {
     "closure array": (lambda x, c: c * np.sin(c @ x * c), [onp.arange(6.0), onp.cos(onp.arange(6.0))], True),
@@ -310,11 +319,6 @@ def test_reasons_that_are_constants(call, before, after, reason):
     ],
 )
 def test_reasons_with_constants_of_any_kind(constant, words):
-    @primitive
-    def scaled(x, _constant):
-        return 2.0 * x
-
-    defvjp(scaled, lambda _ans, _x, _constant: lambda g: 2.0 * g, None)
     fun, place = changing(scaled)
     jac = parallel_jacobian(fun)
     place["c"] = "a"
@@ -345,12 +349,12 @@ def test_calls_that_lack_constants_are_told_apart(fun):
 
 def test_no_constant_is_not_taken_for_a_number():
     @primitive
-    def scaled(x, factor):
+    def multiplied(x, factor):
         return x * (2.0 if factor is None else factor)
 
-    defvector(scaled, lambda ans, x, factor: 2.0 if factor is None else factor, None)
-    defvjp(scaled, lambda ans, x, factor: lambda g: g * (2.0 if factor is None else factor), None)
-    fun, place = changing(lambda x, c: np.array([scaled(number, c) for number in x]))
+    defvector(multiplied, lambda ans, x, factor: 2.0 if factor is None else factor, None)
+    defvjp(multiplied, lambda ans, x, factor: lambda g: g * (2.0 if factor is None else factor), None)
+    fun, place = changing(lambda x, c: np.array([multiplied(number, c) for number in x]))
     jac = parallel_jacobian(fun)
     for place["c"] in (3.0, None, 4.0):
         assert_right(jac, fun, X)
@@ -543,11 +547,6 @@ def test_comparing_structures_may_compute_jacobians():
         def __hash__(self):
             return 1
 
-    @primitive
-    def scaled(x, _scale):
-        return 2.0 * x
-
-    defvjp(scaled, lambda _ans, _x, _scale: lambda g: 2.0 * g, None)
     fun, place = changing(scaled)
     jac = parallel_jacobian(fun)
     for _ in range(3):
