@@ -1,8 +1,8 @@
 """Boxes that record themselves: autograd's array boxes, cheaper.
 
 Most of a scalar tape is arithmetic on single numbers. autograd's general path through `primitive` costs
-several microseconds per operation; `TapeBox`, a subclass of autograd's own `ArrayBox`, records arithmetic and
-indexing directly and leaves everything else, and every mixed or nested case, to that general path.
+several microseconds per operation; `TapeBox` and `NumberBox`, subclasses of autograd's own `ArrayBox`, record
+arithmetic and indexing directly and leave everything else, and every nested case, to that general path.
 """
 
 import operator
@@ -17,7 +17,17 @@ from autograd.tracer import Box, Node, notrace_primitives
 
 from tapesplit.errors import StaleValueError
 
-__all__ = ["FIRST", "PLAIN_NUMBERS", "TapeBox", "TapeNode", "make_box", "recorded"]
+__all__ = [
+    "FIRST",
+    "PLAIN_NUMBERS",
+    "NumberBox",
+    "RecordingBox",
+    "TapeBox",
+    "TapeNode",
+    "make_box",
+    "make_number_box",
+    "recorded",
+]
 
 
 class TapeNode(Node):
@@ -59,7 +69,7 @@ PLAIN_NUMBERS: Final[frozenset[type]] = frozenset({float, int, np.ndarray, np.fl
 """Operands that need no look by autograd: exact types only, so that no subclass loses its own behavior."""
 
 
-class TapeBox(ArrayBox):
+class RecordingBox(ArrayBox):
     """An autograd array box whose arithmetic records itself while the box belongs to one of our tapes.
 
     ``_entries`` is that tape; None marks a box of any other trace, which behaves as an `ArrayBox`. autograd
@@ -77,10 +87,10 @@ class TapeBox(ArrayBox):
 
     __hash__ = ArrayBox.__hash__
 
-    def __copy__(self) -> "TapeBox":
+    def __copy__(self) -> "RecordingBox":
         return self
 
-    def __deepcopy__(self, memo: Any) -> "TapeBox":
+    def __deepcopy__(self, memo: Any) -> "RecordingBox":
         return self
 
     def __getitem__(self, index: Any) -> Any:
@@ -96,36 +106,55 @@ class TapeBox(ArrayBox):
         entries.append((_general_getitem, FIRST, (self._index,), (value, index), _NO_KEYWORDS, item))
         return result
 
-    def __neg__(self) -> Any:
-        if self._entries is None:
-            return anp.negative(self)
-        value = self._value
-        return recorded(self, anp.negative, FIRST, (self._index,), None, -value)
-
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
         """Record ``ndarray <operator> box`` directly; leave every other ufunc call to autograd."""
         reflected = _REFLECTED_UFUNCS.get(ufunc)
         if reflected and method == "__call__" and not kwargs and type(inputs[0]) in PLAIN_NUMBERS:
-            return reflected(inputs[1], inputs[0])
+            return getattr(inputs[1], reflected)(inputs[0])
         return ArrayBox.__array_ufunc__(self, ufunc, method, *inputs, **kwargs)
 
 
-# Messages of Python and NumPy name the type of a box; users can look up what they read about an ArrayBox.
-TapeBox.__name__ = TapeBox.__qualname__ = ArrayBox.__name__
+class TapeBox(RecordingBox):
+    """A box of an array or of a NumPy number, on which Python's operators are NumPy's functions."""
+
+    __slots__ = ()
 
 
-def make_box(value: Any, trace: int, node: Any) -> TapeBox:
-    """Make a box as autograd does, which calls it by the type of the value."""
-    box = TapeBox()
-    box._value = value
-    box._trace = trace
-    if type(node) is TapeNode:
-        box._entries = node.entries
-        box._index = node.index
-    else:
-        box._entries = None
-        box._foreign_node = node
-    return box
+class NumberBox(RecordingBox):
+    """A box of a Python number, as an input often is.
+
+    Its operators call NumPy's functions, as autograd's do: Python's own raise where NumPy has infinity, and
+    return Python's numbers.
+    """
+
+    __slots__ = ()
+
+
+def _maker(box_type: type[RecordingBox]) -> Callable[[Any, int, Any], RecordingBox]:
+    """Return what autograd calls for a new box, by the type of the value."""
+
+    def make(value: Any, trace: int, node: Any) -> RecordingBox:
+        box = box_type()
+        box._value = value
+        box._trace = trace
+        if type(node) is TapeNode:
+            box._entries = node.entries
+            box._index = node.index
+        else:
+            box._entries = None
+            box._foreign_node = node
+        return box
+
+    return make
+
+
+make_box, make_number_box = _maker(TapeBox), _maker(NumberBox)
+
+for _type, _make in (TapeBox, make_box), (NumberBox, make_number_box):
+    # Messages of Python and NumPy name the type of a box; users can look up what they read about an ArrayBox.
+    _type.__name__ = _type.__qualname__ = ArrayBox.__name__
+    Box.types.add(_type)
+    Box.type_mappings[_type] = _make
 
 
 _general_getitem = ArrayBox.__getitem__
@@ -152,7 +181,7 @@ def recorded(
 
 
 def _binary(primitive: Any, operate: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
-    """Make ``box <operator> other`` for a primitive that equals a Python operator on plain values."""
+    """Make ``box <operator> other`` for a primitive; ``operate`` does the same to plain values."""
 
     def method(self: Any, other: Any) -> Any:
         entries = self._entries
@@ -180,6 +209,9 @@ def _binary(primitive: Any, operate: Callable[[Any, Any], Any]) -> Callable[[Any
                 result._index = len(entries)
                 entries.append((primitive, FIRST, (self._index,), (left, other), _NO_KEYWORDS, value))
                 return result
+            elif kind is NumberBox and other._entries is entries:
+                value = operate(left, other._value)
+                return recorded(self, primitive, _BOTH, (self._index, other._index), None, value)
         return primitive(self, other)
 
     return method
@@ -191,7 +223,7 @@ def _comparison(primitive: Any, operate: Callable[[Any, Any], Any]) -> Callable[
     def method(self: Any, other: Any) -> Any:
         entries = self._entries
         if entries is not None:
-            if type(other) is TapeBox and other._entries is entries:
+            if isinstance(other, RecordingBox) and other._entries is entries:
                 return operate(self._value, other._value)
             if type(other) in PLAIN_NUMBERS:
                 return operate(self._value, other)
@@ -212,7 +244,19 @@ def _reflected(primitive: Any, operate: Callable[[Any, Any], Any]) -> Callable[[
     return method
 
 
-_REFLECTED_UFUNCS: dict[Any, Callable[[Any, Any], Any]] = {}
+def _negative(operate: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Make ``-box``."""
+
+    def method(self: Any) -> Any:
+        if self._entries is None:
+            return anp.negative(self)
+        return recorded(self, anp.negative, FIRST, (self._index,), None, operate(self._value))
+
+    return method
+
+
+_REFLECTED_UFUNCS: dict[Any, str] = {}
+_ufunc: Any
 for _name, _primitive, _operate, _ufunc in (
     ("add", anp.add, operator.add, np.add),
     ("sub", anp.subtract, operator.sub, np.subtract),
@@ -221,19 +265,21 @@ for _name, _primitive, _operate, _ufunc in (
     ("pow", anp.power, operator.pow, np.power),
     ("matmul", anp.matmul, operator.matmul, np.matmul),
 ):
-    setattr(TapeBox, f"__{_name}__", _binary(_primitive, _operate))
-    setattr(TapeBox, f"__r{_name}__", _reflected(_primitive, _operate))
-    _REFLECTED_UFUNCS[_ufunc] = getattr(TapeBox, f"__r{_name}__")
+    for _type, _function in (TapeBox, _operate), (NumberBox, _ufunc):
+        setattr(_type, f"__{_name}__", _binary(_primitive, _function))
+        setattr(_type, f"__r{_name}__", _reflected(_primitive, _function))
+    _REFLECTED_UFUNCS[_ufunc] = f"__r{_name}__"
 
-for _name, _primitive, _operate in (
-    ("eq", anp.equal, operator.eq),
-    ("ne", anp.not_equal, operator.ne),
-    ("gt", anp.greater, operator.gt),
-    ("ge", anp.greater_equal, operator.ge),
-    ("lt", anp.less, operator.lt),
-    ("le", anp.less_equal, operator.le),
+for _name, _primitive, _operate, _ufunc in (
+    ("eq", anp.equal, operator.eq, np.equal),
+    ("ne", anp.not_equal, operator.ne, np.not_equal),
+    ("gt", anp.greater, operator.gt, np.greater),
+    ("ge", anp.greater_equal, operator.ge, np.greater_equal),
+    ("lt", anp.less, operator.lt, np.less),
+    ("le", anp.less_equal, operator.le, np.less_equal),
 ):
     setattr(TapeBox, f"__{_name}__", _comparison(_primitive, _operate))
+    setattr(NumberBox, f"__{_name}__", _comparison(_primitive, _ufunc))
 
-Box.types.add(TapeBox)
-Box.type_mappings[TapeBox] = make_box
+TapeBox.__neg__ = _negative(operator.neg)
+NumberBox.__neg__ = _negative(np.negative)

@@ -18,7 +18,16 @@ from autograd.numpy.numpy_vspaces import ArrayVSpace
 from autograd.numpy.numpy_wrapper import array_from_args, concatenate_args
 from autograd.tracer import box_type_mappings, trace_primitives_map
 
-from tapesplit.boxes import FIRST, PLAIN_NUMBERS, TapeBox, make_box, recorded
+from tapesplit.boxes import (
+    FIRST,
+    PLAIN_NUMBERS,
+    NumberBox,
+    RecordingBox,
+    TapeBox,
+    make_box,
+    make_number_box,
+    recorded,
+)
 
 __all__ = ["BoxesInPlace", "dense_untake"]
 
@@ -27,9 +36,8 @@ def _unary(primitive: Any, ufunc: Any) -> Callable[..., Any]:
     """Make a function that records calls with one of our boxes directly."""
 
     def function(x: Any, *args: Any, **kwargs: Any) -> Any:
-        if type(x) is TapeBox and x._entries is not None and not args and not kwargs:
-            value = x._value
-            return recorded(x, primitive, FIRST, (x._index,), None, ufunc(value))
+        if type(x) in _RECORDING and x._entries is not None and not args and not kwargs:
+            return recorded(x, primitive, FIRST, (x._index,), None, ufunc(x._value))
         return primitive(x, *args, **kwargs)
 
     return functools.wraps(primitive)(function)
@@ -47,7 +55,7 @@ def _direct(general: Callable[..., Any], function: Callable[..., Any]) -> Callab
         if found is not None:
             tape, argnums, parents, values = found
             value = function(*values, **kwargs)
-            if type(value) in _OUR_BOXES:
+            if _OUR_BOXES.get(type(value)) is make_box:
                 return recorded(tape, primitive, argnums, parents, tuple(values), value, kwargs)
         return general(*args, **kwargs)
 
@@ -141,6 +149,7 @@ def _alike(items: Any) -> "_Operands | None":
     return found
 
 
+_RECORDING = frozenset({TapeBox, NumberBox})
 _LISTS = frozenset({tuple, list})
 
 
@@ -195,7 +204,7 @@ def _operands(items: Any, kinds: frozenset[type], first: int) -> _Operands | Non
     parents: list[int] = []
     for position, item in enumerate(items, first):
         value = item
-        if type(item) is TapeBox:
+        if type(item) in _RECORDING:
             if tape is None:
                 tape = item
             if item._entries is None or item._entries is not tape._entries:
@@ -256,16 +265,13 @@ _METHODS = {
     if function is getattr(anp, name)
 } | {"reshape": _reshape, "T": property(_DIRECT_FUNCTIONS["transpose"])}
 for _name, _method in _METHODS.items():
-    setattr(TapeBox, _name, _method)
+    setattr(RecordingBox, _name, _method)
 
-# A box of a Python number stays an ArrayBox: Python's and NumPy's arithmetic differ there (1.0 / 0.0).
-_BOXED_HERE = tuple(
-    kind
-    for kind, box in box_type_mappings.items()
-    if box is ArrayBox and kind not in {float, complex, ArrayBox}
-)
-_OUR_BOXES = dict.fromkeys(_BOXED_HERE, make_box)
-_THEIR_BOXES = dict.fromkeys(_BOXED_HERE, ArrayBox)
+_THEIR_BOXES = {
+    kind: box for kind, box in box_type_mappings.items() if box is ArrayBox and kind is not ArrayBox
+}
+_PYTHON_NUMBERS = frozenset({float, complex})
+_OUR_BOXES = {kind: make_number_box if kind in _PYTHON_NUMBERS else make_box for kind in _THEIR_BOXES}
 
 
 class _Namespace:

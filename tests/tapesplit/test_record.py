@@ -14,7 +14,7 @@ from autograd.test_util import check_grads
 from autograd.tracer import box_type_mappings, trace_stack
 
 from tapesplit import direct_functions, parallel_jacobian, record
-from tapesplit.boxes import TapeBox
+from tapesplit.boxes import RecordingBox, TapeBox
 from tapesplit.errors import StaleValueError
 from tapesplit.tracing import tracing_lock
 
@@ -127,9 +127,16 @@ def test_recorded_directly_and_by_autograd_alike(fun, monkeypatch):
     direct = record(fun, X)
     for namespace in direct_functions._NAMESPACES:
         monkeypatch.setattr(namespace, "direct", namespace.general)
-    for name in (*direct_functions._METHODS, *COMPARISONS):
+    for name in direct_functions._METHODS:
+        monkeypatch.setattr(RecordingBox, name, getattr(ArrayBox, name))
+    for name in COMPARISONS:
         monkeypatch.setattr(TapeBox, name, getattr(ArrayBox, name))
-    general = record(fun, X)
+    assert_alike(direct, record(fun, X))
+    check(fun, X)
+
+
+def assert_alike(direct, general):
+    """Assert that two tapes are the same, with values and their types."""
     assert labels(direct) == labels(general)
     for ours, theirs in zip(direct, general, strict=True):
         assert ours.primitive is theirs.primitive
@@ -138,7 +145,38 @@ def test_recorded_directly_and_by_autograd_alike(fun, monkeypatch):
         onp.testing.assert_equal(
             (ours.args, ours.kwargs, ours.value), (theirs.args, theirs.kwargs, theirs.value)
         )
-    check(fun, X)
+
+
+@pytest.mark.parametrize(
+    "fun",
+    [
+        lambda k: k * 2 + 3.0 * k - k / 0.5 + 0.5 / k + (1 - k) * k - (-k),
+        lambda k: k**2 + 2**k + 2.0**k + k**-1 + k**k + (-k) ** 2,
+        lambda k: k * X + X * k + (X - k) / k + X.astype(onp.float32) * k + onp.float64(2.0) * k,
+        lambda k: np.sin(k) * k + k * np.sin(k) + np.exp(-k * X) @ X + np.sum(k) + np.reshape(k, (1,))[0],
+        lambda k: np.where(k > 0.5, k, 0.0) + np.where(X > 0.5, k, X) + np.einsum("i,->i", X, k),
+        lambda k: k * (k > 0.5) + (k <= k) * k + (k != 0.7) + ~(k >= 1) * k + (k == X) + (k < k * k),
+        lambda k: abs(k) + k % 0.4 + np.maximum(k, 0.1) + k * onp.float32(1.5) + onp.int8(100) * k,
+        lambda k: 1.0 / (k - 0.7) + (k - 0.7) ** -1.0 + k / 0 + (-k) ** 0.5,
+    ],
+)
+def test_python_numbers_are_recorded_directly_and_by_autograd_alike(fun, monkeypatch):
+    with onp.errstate(all="ignore"):
+        direct = record(fun, 0.7)
+        monkeypatch.setitem(direct_functions._OUR_BOXES, float, ArrayBox)
+        assert_alike(direct, record(fun, 0.7))
+
+
+def test_arrays_made_of_python_numbers():
+    check(lambda k: np.array([k, 2.0, k * k]) + np.array([k, k, k]), 0.7)
+    check(lambda k: np.stack([k * X, X]) * np.array([[k], [1.0]]), 0.7)
+
+
+def test_a_python_number_that_is_no_operand_of_numpy():
+    with pytest.raises(TypeError, match="not subscriptable"):
+        record(lambda k: k[0], 0.7)
+    with pytest.raises(ValueError, match="matmul"):
+        record(lambda k: k @ X, 0.7)
 
 
 def test_errors_of_functions_are_numpys_own():
