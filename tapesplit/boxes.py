@@ -65,7 +65,9 @@ notrace_primitives[TapeNode] = notrace_primitives[VJPNode]
 
 FIRST, _SECOND, _BOTH = (0,), (1,), (0, 1)
 _NO_KEYWORDS: dict[str, Any] = {}
-PLAIN_NUMBERS: Final[frozenset[type]] = frozenset({float, int, np.ndarray, np.float64})
+PLAIN_NUMBERS: Final[frozenset[type]] = frozenset(
+    {float, int, bool, np.ndarray, np.float64, np.float32, np.int64, np.bool_}
+)
 """Operands that need no look by autograd: exact types only, so that no subclass loses its own behavior."""
 
 
@@ -263,6 +265,7 @@ for _name, _primitive, _operate, _ufunc in (
     ("mul", anp.multiply, operator.mul, np.multiply),
     ("truediv", anp.true_divide, operator.truediv, np.true_divide),
     ("pow", anp.power, operator.pow, np.power),
+    ("mod", anp.mod, operator.mod, np.mod),
     ("matmul", anp.matmul, operator.matmul, np.matmul),
 ):
     for _type, _function in (TapeBox, _operate), (NumberBox, _ufunc):

@@ -186,7 +186,7 @@ _SMALL: Final = 64
 """Elements up to which adding zeros costs nothing."""
 _ARRAYS = frozenset({np.ndarray})
 _NUMBERS = frozenset({float, int, np.float64})
-_PLAIN_ARGUMENTS: frozenset[type] = PLAIN_NUMBERS | {bool, str, tuple, type(None)}
+_PLAIN_ARGUMENTS: frozenset[type] = PLAIN_NUMBERS | {str, tuple, type(None)}
 
 
 _Operands = tuple[Any, tuple[int, ...], tuple[int, ...], list[Any]]
@@ -228,7 +228,10 @@ _general_hstack = anp.hstack
 _general_stack = anp.stack
 _general_vstack = anp.vstack
 
-_UNARY = ("sin", "cos", "tan", "tanh", "exp", "log", "sqrt", "square", "sinh", "cosh", "arctan")
+_UNARY = (
+    *("sin", "cos", "tan", "arcsin", "arccos", "arctan", "sinh", "cosh", "tanh"),
+    *("exp", "expm1", "log", "log10", "sqrt", "square"),
+)
 _OTHERS = (
     *("add", "subtract", "multiply", "divide", "power", "maximum", "minimum", "abs", "log1p", "arctan2"),
     *("dot", "matmul", "outer", "einsum", "tensordot"),

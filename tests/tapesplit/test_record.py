@@ -37,6 +37,7 @@ CONSTANTS = [
     onp.int64(2),
     onp.int8(100),
     True,
+    onp.bool_(True),
     2 * X,
     X.astype(onp.float32),
 ]
@@ -103,6 +104,7 @@ def square(x):
     [
         lambda x: np.roll(np.concatenate([np.tanh(x) + 1.0, X]), 3) * 2.0,
         lambda x: np.add(x, 1.0) * np.subtract(2.0, x) + np.multiply(x, X) - np.divide(X, x),
+        lambda x: np.arcsin(x) * np.arccos(x) + np.expm1(x) - np.log10(x) + x % 0.4 + 3 % x - X % x,
         lambda x: np.power(np.abs(x), 1.5) + np.log1p(x * x) + np.arctan2(x, 2),
         lambda x: np.maximum(x, 0.1) + np.minimum(X[::-1], x) + abs(x),
         lambda x: np.dot(square(x), square(x)) + np.matmul(square(X), square(x)) + np.outer(x[:2], X[:2]),
