@@ -157,7 +157,7 @@ def assert_alike(direct, general):
         lambda k: k * X + X * k + (X - k) / k + X.astype(onp.float32) * k + onp.float64(2.0) * k,
         lambda k: np.sin(k) * k + k * np.sin(k) + np.exp(-k * X) @ X + np.sum(k) + np.reshape(k, (1,))[0],
         lambda k: np.where(k > 0.5, k, 0.0) + np.where(X > 0.5, k, X) + np.einsum("i,->i", X, k),
-        lambda k: k * (k > 0.5) + (k <= k) * k + (k != 0.7) + ~(k >= 1) * k + (k == X) + (k < k * k),
+        lambda k: k * (k > 0.5) + (k <= 2 * k) * k + (k != 0.7) + ~(k >= 1) * k + (k == X) + (k < k * k),
         lambda k: abs(k) + k % 0.4 + np.maximum(k, 0.1) + k * onp.float32(1.5) + onp.int8(100) * k,
         lambda k: 1.0 / (k - 0.7) + (k - 0.7) ** -1.0 + k / 0 + (-k) ** 0.5,
     ],
