@@ -68,13 +68,15 @@ def _where(condition: Any, *args: Any, **kwargs: Any) -> Any:
 
 
 def _roll(a: Any, shift: Any, axis: Any = None) -> Any:
-    """Record ``np.roll`` of a short vector; one look-up is many times cheaper than NumPy's general roll."""
-    if type(a) is TapeBox and a._entries is not None and axis is None and type(shift) is int:
-        value = a._value
-        if type(value) is np.ndarray and value.ndim == 1 and value.size <= _SHORT:
-            rolled = value[_rolled(value.size, shift)]
-            return recorded(a, _general_roll, FIRST, (a._index,), (value, shift), rolled)
-    return _general_roll(a, shift, axis)
+    """Record ``np.roll``; for a short vector one look-up is many times cheaper than NumPy's general roll."""
+    whole = type(shift) is int and (axis is None or type(axis) is int)
+    if not whole or type(a) is not TapeBox or a._entries is None or type(a._value) is not np.ndarray:
+        return _general_roll(a, shift, axis)
+    value = a._value
+    short = axis is None and value.ndim == 1 and value.size <= _SHORT
+    rolled = value[_rolled(value.size, shift)] if short else np.roll(value, shift, axis)
+    args = (value, shift) if axis is None else (value, shift, axis)
+    return recorded(a, _general_roll, FIRST, (a._index,), args, rolled)
 
 
 _SHORT: Final = 1024
