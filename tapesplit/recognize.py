@@ -6,17 +6,57 @@ operands, and only calls that take constants have some to compare. What is left 
 columns.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from types import NoneType
 from typing import Any
 
 import numpy as np
 
 from tapesplit.rules import Elementwise, Movement, Rule, find_rule, getitem
-from tapesplit.structure import ArrayKey, Constants, Structure, form_of, is_shape, statics_of
+from tapesplit.structure import EXACT, ArrayKey, Constants, Structure, form_of, is_shape, statics_of
 from tapesplit.tape import Tape
 
 __all__ = ["Recognizer", "recognizer"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PlainConstants:
+    """Constants that are compared without being described: numbers, slices, arrays of operands, and so on.
+
+    Parameters
+    ----------
+    arguments, keywords
+        Entry and position, or entry and name, of each constant.
+    types
+        Types of all of them, the positional ones first.
+    exact, values
+        Which of them count by value, too, and the values.
+    tuples, items
+        Which of these are tuples, and the types of their items.
+    arrays, forms
+        Which constants are arrays or NumPy numbers that count by dtype and shape, and these.
+    """
+
+    arguments: list[tuple[int, int]]
+    keywords: list[tuple[int, str]]
+    types: list[type]
+    exact: list[int]
+    values: list[Any]
+    tuples: list[int]
+    items: list[tuple[type, ...]]
+    arrays: list[int]
+    forms: list[tuple[np.dtype, tuple[int, ...]]]
+
+    def agree(self, args: Sequence[Any], kwargs: Sequence[Any]) -> bool:
+        """Compare with the arguments of another tape, which has some in the same places."""
+        constants = [args[i][position] for i, position in self.arguments]
+        constants += [kwargs[i][name] for i, name in self.keywords]
+        return (
+            list(map(type, constants)) == self.types
+            and [(*map(type, constants[i]),) for i in self.tuples] == self.items
+            and [constants[i] for i in self.exact] == self.values
+            and [(constants[i].dtype, constants[i].shape) for i in self.arrays] == self.forms
+        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -28,7 +68,9 @@ class Recognizer:
     structure
         The structure.
     without_keywords
-        Number of calls without keyword arguments; those with some are among the keyed ones.
+        Number of calls without keyword arguments.
+    named, names
+        Calls whose keyword arguments are plain constants, and the names.
     constant_calls
         All entries that take constants.
     varying, arities
@@ -38,18 +80,16 @@ class Recognizer:
         and these types.
     described, forms
         Other entries whose form does not follow from their operands, and these forms, see `Structure`.
-    taking, constant_types
-        Entry and position of single constants that count by their type, and these types.
-    exact, constants
-        Which of those count by value, too, and the values.
-    arrays, array_forms
-        Which of them are arrays that count by dtype and shape, and these.
+    constants
+        Those of all calls that take plain ones only.
     keyed, statics
         Other entries that take constants, and these, see `Structure`.
     """
 
     structure: Structure
     without_keywords: int
+    named: list[int]
+    names: list[tuple[str, ...]]
     constant_calls: list[int]
     varying: list[int]
     arities: list[int]
@@ -57,12 +97,7 @@ class Recognizer:
     types: list[type]
     described: list[int]
     forms: list[Any]
-    taking: list[tuple[int, int]]
-    constant_types: list[type]
-    exact: list[int]
-    constants: list[Any]
-    arrays: list[int]
-    array_forms: list[tuple[np.dtype, tuple[int, ...]]]
+    constants: PlainConstants
     keyed: list[int]
     statics: list[Any]
 
@@ -75,22 +110,17 @@ class Recognizer:
         if (len(tape), tape.inputs, tape.output) != (len(known.forms), known.inputs, known.output):
             return False
         primitives, argnums, parents, args, kwargs, values = zip(*tape.entries, strict=True)
-        if not (
+        return (
             primitives == known.primitives
             and argnums == known.argnums
             and parents == known.parents
             and kwargs.count(_NO_KEYWORDS) == self.without_keywords
+            and [(*kwargs[i],) for i in self.named] == self.names
             and [len(args[i]) for i in self.varying] == self.arities
             and [type(values[i]) for i in self.numbers] == self.types
             and [form_of(values[i]) for i in self.described] == self.forms
             and all(map(args.__getitem__, self.constant_calls))
-        ):
-            return False
-        constants = [args[i][position] for i, position in self.taking]
-        return (
-            list(map(type, constants)) == self.constant_types
-            and [constants[i] for i in self.exact] == self.constants
-            and [(constants[i].dtype, constants[i].shape) for i in self.arrays] == self.array_forms
+            and self.constants.agree(args, kwargs)
             and [statics_of(primitives[i], args[i], argnums[i], kwargs[i]) for i in self.keyed]
             == self.statics
         )
@@ -117,15 +147,15 @@ def recognizer(structure: Structure, tape: Tape) -> Recognizer:
         for i, (a, g, k) in enumerate(zip(args, argnums, kwargs, strict=True))
         if k or (a is not None and len(a) != len(g))
     ]
-    simple = [i for i in calls if structure.static_types[i] is not Constants or _is_array(structure, i)]
-    taking = [(i, 1 - argnums[i][0]) for i in simple]
-    types = [structure.static_types[i] for i in simple]
-    exact = [number for number, kind in enumerate(types) if kind not in {NoneType, Constants}]
-    arrays = [number for number, kind in enumerate(types) if kind is Constants]
-    keyed = sorted(set(calls).difference(simple))
+    constants = {i: _constants_of(tape.entries[i], structure.statics[i]) for i in calls}
+    plain = [i for i in calls if all(_is_plain(value, key) for _, value, key in constants[i])]
+    keyed = sorted(set(calls).difference(plain))
+    named = [i for i in plain if kwargs[i]]
     return Recognizer(
         structure,
         kwargs.count(_NO_KEYWORDS),
+        named,
+        [(*kwargs[i],) for i in named],
         calls,
         varying,
         [len(args[i]) for i in varying],
@@ -133,12 +163,7 @@ def recognizer(structure: Structure, tape: Tape) -> Recognizer:
         [type(values[i]) for i in numbers],
         described,
         [structure.forms[i] for i in described],
-        taking,
-        [type(args[i][position]) for i, position in taking],
-        exact,
-        [structure.statics[simple[number]] for number in exact],
-        arrays,
-        [structure.statics[simple[number]].positional[0][:2] for number in arrays],
+        _plain_constants([(i, *constant) for i in plain for constant in constants[i]]),
         keyed,
         [structure.statics[i] for i in keyed],
     )
@@ -147,12 +172,46 @@ def recognizer(structure: Structure, tape: Tape) -> Recognizer:
 _NO_KEYWORDS: dict[str, Any] = {}
 
 
-def _is_array(structure: Structure, index: int) -> bool:
-    """Whether the constants of a call are one array that counts by dtype and shape."""
-    positional, keywords = structure.statics[index]
-    if keywords or len(positional) != 1 or len(structure.argnums[index]) != 1:
-        return False
-    return isinstance(positional[0], ArrayKey) and positional[0].content is None
+def _constants_of(entry: tuple[Any, ...], static: Any) -> list[tuple[int | str, Any, Any]]:
+    """List the constants of a call with their positions or names and their keys."""
+    _, argnums, _, args, kwargs, _ = entry
+    keys = static if isinstance(static, Constants) else Constants((static,), ())
+    positions = [position for position in range(len(args)) if position not in argnums]
+    return [
+        *((position, args[position], key) for position, key in zip(positions, keys.positional, strict=True)),
+        *((name, kwargs[name], key) for name, key in keys.keywords),
+    ]
+
+
+def _is_plain(constant: Any, key: Any) -> bool:
+    """Tell whether a constant need not be described, given its key."""
+    if isinstance(constant, tuple):
+        return type(constant) is tuple and all(type(item) in EXACT for item in constant)
+    return key is None or type(constant) in EXACT or (isinstance(key, ArrayKey) and key.content is None)
+
+
+def _plain_constants(found: list[tuple[int, int | str, Any, Any]]) -> PlainConstants:
+    """Collect plain constants: each with its entry, its position or name, itself, and its key."""
+    found = sorted(found, key=lambda constant: isinstance(constant[1], str))
+    constants = [constant for _, _, constant, _ in found]
+    tuples = [number for number, constant in enumerate(constants) if type(constant) is tuple]
+    arrays = [number for number, (*_, key) in enumerate(found) if isinstance(key, ArrayKey)]
+    exact = [
+        number
+        for number, (_, _, constant, key) in enumerate(found)
+        if type(constant) in {tuple, *EXACT} and not isinstance(key, type)
+    ]
+    return PlainConstants(
+        [(i, place) for i, place, _, _ in found if isinstance(place, int)],
+        [(i, place) for i, place, _, _ in found if isinstance(place, str)],
+        list(map(type, constants)),
+        exact,
+        [constants[number] for number in exact],
+        tuples,
+        [(*map(type, constants[number]),) for number in tuples],
+        arrays,
+        [(constants[number].dtype, constants[number].shape) for number in arrays],
+    )
 
 
 def _has_fixed_arity(primitive: Any) -> bool:

@@ -13,10 +13,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from autograd.extend import VSpace
 
-from tapesplit.rules.moves import CONTROLLED
+from tapesplit.rules import CONTROLLED, PRODUCTS, Elementwise, find_rule
 from tapesplit.tape import Tape
 
 __all__ = [
+    "EXACT",
     "NO_CONSTANTS",
     "ArrayKey",
     "Constants",
@@ -43,8 +44,8 @@ class Structure:
         Shape of each value for float64 arrays and numbers; dtype and shape, or the nested form of a
         container, for others.
     statics
-        Constant arguments: () for none, None for one plain float, one integer or slice as it is, else
-        `Constants`.
+        Constant arguments: () for none, None for one plain float, the type of one integer that is an operand
+        only, one integer or slice as it is, else `Constants`.
     static_types
         Types of these: ``1 == True``, but they index differently.
     inputs, output
@@ -62,14 +63,14 @@ class Structure:
 
 
 class Constants(NamedTuple):
-    """Keys of the constant arguments of a call by position, and by name, see `static_key`."""
+    """Keys of the constant arguments of a call by position and by name: `static_key` and `operand_key`."""
 
     positional: tuple[Any, ...]
     keywords: tuple[tuple[str, Any], ...]
 
 
 class ArrayKey(NamedTuple):
-    """Key of a constant array; its bytes only where plans depend on more than dtype and shape."""
+    """Key of a constant array or NumPy number; its bytes only where plans depend on more than its form."""
 
     dtype: np.dtype
     shape: tuple[int, ...]
@@ -101,8 +102,10 @@ def structure_of(tape: Tape) -> Structure:
 
 _FLOAT64 = np.float64
 _FLOAT64_DTYPE = np.dtype(np.float64)
-_EXACT = frozenset({int, bool, str, slice, type(None), type(Ellipsis)})
+EXACT = frozenset({int, bool, str, slice, type(None), type(Ellipsis)})
 """Constants that count in full, and that compare by value."""
+_INTEGERS = frozenset({int, bool})
+"""Those of them that may be operands."""
 
 
 def form_of(value: Any) -> Any:
@@ -123,17 +126,36 @@ def is_shape(form: Any) -> bool:
 
 def statics_of(primitive: Any, args: tuple[Any, ...], argnums: tuple[int, ...], kwargs: Any) -> Any:
     """Describe the constant arguments of a call that has some, see `Structure`."""
+    controlled = primitive in CONTROLLED
     if len(args) == 2 and not kwargs:
         constant = args[1 - argnums[0]]
-        if type(constant) in _EXACT and constant is not None:
-            return constant
-        if type(constant) is float and primitive not in CONTROLLED:
+        kind = type(constant)
+        if kind is float and not controlled:
             return None
-    key = _whole_key if primitive in CONTROLLED else static_key
+        if kind in EXACT and constant is not None:
+            return kind if kind in _INTEGERS and takes_operands(primitive) else constant
+    named_key = _whole_key if controlled else static_key
+    key = operand_key if takes_operands(primitive) else named_key
     return Constants(
         tuple([key(a) for i, a in enumerate(args) if i not in argnums]),
-        tuple([(name, key(kwargs[name])) for name in sorted(kwargs)]),
+        tuple([(name, named_key(kwargs[name])) for name in sorted(kwargs)]),
     )
+
+
+def takes_operands(primitive: Any) -> bool:
+    """Tell whether numbers and arrays given by position are operands, which only values depend on."""
+    return primitive in PRODUCTS or isinstance(find_rule(primitive), Elementwise)
+
+
+def operand_key(constant: Any) -> Any:
+    """Describe a constant operand: numbers by their type, arrays by dtype and shape."""
+    kind = type(constant)
+    if kind in _INTEGERS:
+        return kind
+    is_array = kind is np.ndarray or (isinstance(constant, np.generic) and kind is not np.float64)
+    if is_array and constant.dtype.kind in "fciub":
+        return ArrayKey(constant.dtype, constant.shape)
+    return static_key(constant)
 
 
 def _whole_key(constant: Any) -> Any:
@@ -154,7 +176,7 @@ def static_key(constant: Any) -> Any:
     kind = type(constant)
     if kind is float or kind is np.float64:
         return None
-    if kind in _EXACT:
+    if kind in EXACT:
         return (kind, constant)
     if kind is np.ndarray:
         if constant.dtype.kind in "fc":
@@ -213,12 +235,12 @@ def real_constants(static: Any) -> bool:
     """Tell whether constant arguments are real numbers and arrays of them, given by position."""
     if isinstance(static, Constants):
         return not static.keywords and all(key is None or _is_real_key(key) for key in static.positional)
-    return static is None or static == NO_CONSTANTS or isinstance(static, int)
+    return static in (None, NO_CONSTANTS, int, bool)
 
 
 def _is_real_key(key: Any) -> bool:
-    """Whether the key of a constant is that of an integer, a boolean, or an array of real numbers."""
-    return key.dtype.kind in "fiub" if isinstance(key, ArrayKey) else key[0] in {int, bool}
+    """Whether the key of an operand is that of an integer, a boolean, or an array of real numbers."""
+    return key.dtype.kind in "fiub" if isinstance(key, ArrayKey) else key in _INTEGERS
 
 
 def first_difference(old: Structure, new: Structure, tape: Tape) -> str:
@@ -257,6 +279,8 @@ def _say_key(key: Any) -> str:
     """Describe a constant argument by its key."""
     if key is None:
         return "a float"
+    if isinstance(key, type):
+        return key.__name__
     if isinstance(key, ArrayKey):
         if isinstance(key.content, bytes):
             return str(np.frombuffer(key.content, key.dtype).reshape(key.shape))
@@ -264,7 +288,7 @@ def _say_key(key: Any) -> str:
     kind, content = key
     if isinstance(content, ArrayKey):
         return _say_key(content)
-    if kind in _EXACT:
+    if kind in EXACT:
         return repr(content)
     if kind is tuple or kind is list:
         return f"({', '.join(map(_say_key, content))})"

@@ -13,7 +13,8 @@ from tapesplit.rules import (  # noqa: F401 (importing these modules registers t
 )
 from tapesplit.rules.local import LocalStructure, has_local_structure, is_local, local_matrix, local_structure
 from tapesplit.rules.loop import loop_adjoint, loop_tangent
-from tapesplit.rules.moves import IndexMap, getitem, index_maps, joint_index_map
+from tapesplit.rules.moves import CONTROLLED, IndexMap, getitem, index_maps, joint_index_map
+from tapesplit.rules.products import PRODUCTS
 from tapesplit.rules.registry import (
     Bulk,
     Elementwise,
@@ -32,6 +33,8 @@ for _name in ("special", "signal", "linalg", "stats"):
     rules_on_demand(f"autograd.scipy.{_name}", f"tapesplit.rules.scipy_{_name}")
 
 __all__ = [
+    "CONTROLLED",
+    "PRODUCTS",
     "Bulk",
     "Elementwise",
     "IndexMap",

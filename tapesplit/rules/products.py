@@ -7,7 +7,7 @@ directional forms, so that one line registers a contraction.
 
 from collections.abc import Callable, Sequence
 from math import prod
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import autograd.numpy as anp
 import numpy as np
@@ -17,6 +17,9 @@ from tapesplit.rules.axes import behind, fold, real_like
 from tapesplit.rules.registry import defvector
 
 Labels: TypeAlias = list[int]
+
+PRODUCTS: Final = frozenset({anp.matmul, anp.dot, anp.inner, anp.outer, anp.einsum})
+"""Products whose arrays are all operands: none of them says what is multiplied."""
 
 _DIRECTION = -1
 
