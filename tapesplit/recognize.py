@@ -31,8 +31,8 @@ class PlainConstants:
         Types of all of them, the positional ones first.
     exact, values
         Which of them count by value, too, and the values.
-    tuples, items
-        Which of these are tuples, and the types of their items.
+    containers, items
+        Which of these are tuples or empty dicts, and the types of their items.
     arrays, forms
         Which constants are arrays or NumPy numbers that count by dtype and shape, and these.
     """
@@ -42,7 +42,7 @@ class PlainConstants:
     types: list[type]
     exact: list[int]
     values: list[Any]
-    tuples: list[int]
+    containers: list[int]
     items: list[tuple[type, ...]]
     arrays: list[int]
     forms: list[tuple[np.dtype, tuple[int, ...]]]
@@ -53,7 +53,7 @@ class PlainConstants:
         constants += [kwargs[i][name] for i, name in self.keywords]
         return (
             list(map(type, constants)) == self.types
-            and [(*map(type, constants[i]),) for i in self.tuples] == self.items
+            and [(*map(type, constants[i]),) for i in self.containers] == self.items
             and [constants[i] for i in self.exact] == self.values
             and [(constants[i].dtype, constants[i].shape) for i in self.arrays] == self.forms
         )
@@ -170,6 +170,7 @@ def recognizer(structure: Structure, tape: Tape) -> Recognizer:
 
 
 _NO_KEYWORDS: dict[str, Any] = {}
+_CONTAINERS = frozenset({tuple, dict})
 
 
 def _constants_of(entry: tuple[Any, ...], static: Any) -> list[tuple[int | str, Any, Any]]:
@@ -185,8 +186,8 @@ def _constants_of(entry: tuple[Any, ...], static: Any) -> list[tuple[int | str, 
 
 def _is_plain(constant: Any, key: Any) -> bool:
     """Tell whether a constant need not be described, given its key."""
-    if isinstance(constant, tuple):
-        return type(constant) is tuple and all(type(item) in EXACT for item in constant)
+    if type(constant) in _CONTAINERS:
+        return all(type(item) in EXACT for item in constant) and (constant == {} or type(constant) is tuple)
     return key is None or type(constant) in EXACT or (isinstance(key, ArrayKey) and key.content is None)
 
 
@@ -194,12 +195,12 @@ def _plain_constants(found: list[tuple[int, int | str, Any, Any]]) -> PlainConst
     """Collect plain constants: each with its entry, its position or name, itself, and its key."""
     found = sorted(found, key=lambda constant: isinstance(constant[1], str))
     constants = [constant for _, _, constant, _ in found]
-    tuples = [number for number, constant in enumerate(constants) if type(constant) is tuple]
+    containers = [number for number, constant in enumerate(constants) if type(constant) in _CONTAINERS]
     arrays = [number for number, (*_, key) in enumerate(found) if isinstance(key, ArrayKey)]
     exact = [
         number
         for number, (_, _, constant, key) in enumerate(found)
-        if type(constant) in {tuple, *EXACT} and not isinstance(key, type)
+        if type(constant) in EXACT | _CONTAINERS and not isinstance(key, type)
     ]
     return PlainConstants(
         [(i, place) for i, place, _, _ in found if isinstance(place, int)],
@@ -207,8 +208,8 @@ def _plain_constants(found: list[tuple[int, int | str, Any, Any]]) -> PlainConst
         list(map(type, constants)),
         exact,
         [constants[number] for number in exact],
-        tuples,
-        [(*map(type, constants[number]),) for number in tuples],
+        containers,
+        [(*map(type, constants[number]),) for number in containers],
         arrays,
         [(constants[number].dtype, constants[number].shape) for number in arrays],
     )
