@@ -93,7 +93,7 @@ class BulkStep:
 
     def tangent(self, tape: Tape, seeds: Seeds) -> Batch | None:
         """Carry tangents of each active argument."""
-        entry = tape[self.entry]
+        entry = _with_arrays(tape[self.entry], self.rule)
         out: Batch | None = None
         for argnum, parent in zip(entry.argnums, entry.parents, strict=True):
             if parent in seeds:
@@ -113,7 +113,7 @@ class BulkStep:
 
     def adjoint(self, tape: Tape, A: Batch, seeds: Seeds) -> None:
         """Carry adjoints to each active argument."""
-        entry = tape[self.entry]
+        entry = _with_arrays(tape[self.entry], self.rule)
         looped: list[int] = []
         for position, argnum in enumerate(entry.argnums):
             batch = self._adjoint(entry, argnum, A)
@@ -150,6 +150,29 @@ def bulk_step(entry: int, rule: Rule | None) -> BulkStep:
     return BulkStep(entry, rule if isinstance(rule, Bulk) else Bulk())
 
 
+def _with_arrays(entry: TapeEntry, rule: Bulk) -> TapeEntry:
+    """Turn lists of numbers among the operands of a rule, which NumPy takes as arrays, into arrays."""
+    if _SEQUENCES.isdisjoint(map(type, entry.args)):
+        return entry
+    operands = {*rule.tangents, *rule.adjoints}.difference(entry.argnums)
+    args = tuple(_as_array(arg) if i in operands else arg for i, arg in enumerate(entry.args))
+    return entry._replace(args=args)
+
+
+_SEQUENCES = frozenset({list, tuple})
+
+
+def _as_array(arg: Any) -> Any:
+    """Return a list or tuple of numbers as an array, anything else as it is."""
+    if type(arg) not in _SEQUENCES:
+        return arg
+    try:
+        array = np.asarray(arg)
+    except ValueError:  # parts of different lengths
+        return arg
+    return array if array.dtype.kind in "fciub" else arg
+
+
 def _called(function: Any, rows: np.ndarray, entry: TapeEntry, argnum: int, mode: str) -> Any:
     """Call a vector rule; NotImplemented if there is none, or none for this form of the arguments."""
     if function is None:
@@ -181,7 +204,12 @@ def _as_precise(arg: Any, value: Any) -> Any:
     precision.
     """
     dtype, wanted = getattr(arg, "dtype", None), getattr(value, "dtype", None)
-    if dtype is wanted is _DOUBLE or dtype is None or wanted is None or dtype.kind not in "fiub":
+    if dtype is wanted is _DOUBLE:
+        return arg
+    if type(arg) in _SEQUENCES:
+        arg = _as_array(arg)
+        dtype = getattr(arg, "dtype", None)
+    if dtype is None or wanted is None or dtype.kind not in "fiub":
         return arg
     if wanted.kind in "iub" or (wanted.kind == "c" and dtype.kind != "f"):
         wanted = _DOUBLE
@@ -236,7 +264,8 @@ def _gathered(batch: Batch, moves: IndexMap, value: Any) -> Batch:
     if isinstance(batch, Diagonal):
         run = moves.run
         if run is not None and run.step == 1 and moves.complete:
-            return Diagonal(batch.start + run.start, batch.values.reshape(-1)[run].reshape(shape))
+            moved = real_like(batch.values.reshape(-1)[run], value)
+            return Diagonal(batch.start + run.start, moved.reshape(shape))
         batch = batch.dense()
     rows = real_like(moves.gather(_flat(batch.rows)), value)
     return Rows(batch.start, rows.reshape(len(rows), *shape))
@@ -277,7 +306,8 @@ def _scattered(batch: Batch, moves: IndexMap, value: Any) -> Batch:
     if isinstance(batch, Diagonal):
         block = moves.block
         if block is not None:
-            return Diagonal(batch.start + block.start, batch.values.reshape(-1)[block].reshape(shape))
+            moved = real_like(batch.values.reshape(-1)[block], value)
+            return Diagonal(batch.start + block.start, moved.reshape(shape))
         batch = batch.dense()
     rows = real_like(moves.scatter(_flat(batch.rows)), value)
     return Rows(batch.start, rows.reshape(len(rows), *shape), owned=moves.block is None)

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from tapesplit.plan import JacobianPlan
 from tapesplit.recognize import Recognizer, recognizer
+from tapesplit.rules import rules_defined
 from tapesplit.structure import Structure, first_difference, structure_of
 from tapesplit.tape import Tape
 
@@ -60,11 +61,17 @@ class PlanCache:
         self._hits = 0
         self._misses = 0
         self._last_miss = "no plan yet"
+        self._why_empty = "first call"
         self._clears = 0
+        self._rules = rules_defined()
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out what recognizes tapes: primitives do not pickle, and the next use makes it again."""
         return vars(self) | {"_kept": tuple(kept._replace(recognizer=None) for kept in self._kept)}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Take the rules of this process for those that the plans were made of."""
+        vars(self).update(state, _rules=rules_defined())
 
     @property
     def latest(self) -> JacobianPlan | None:
@@ -74,6 +81,7 @@ class PlanCache:
 
     def plan_for(self, tape: Tape, make: Callable[[Structure], JacobianPlan]) -> JacobianPlan:
         """Return the plan for the structure of a tape; make it if there is none, and keep the reason why."""
+        self._forget_old_rules()
         clears = self._clears
         for kept in self._kept:
             if kept.recognizer and kept.recognizer.accepts(tape):
@@ -104,6 +112,21 @@ class PlanCache:
             self._keep(kept, clears)
         return kept.plan
 
+    def _forget_old_rules(self) -> None:
+        """Forget all plans if vector rules have been defined since they were made."""
+        if self._rules == rules_defined():
+            return
+        with _lock:
+            self._rules = rules_defined()
+            if self._kept:
+                self._forget("vector rules have been defined since the last call")
+
+    def _forget(self, reason: str) -> None:
+        """Forget all plans, also those that are being made."""
+        self._kept = ()
+        self._why_empty = reason
+        self._clears += 1
+
     def _keep(self, kept: _Kept, clears: int) -> None:
         """Put a plan in front, unless all plans have been forgotten since it was asked for."""
         if self._clears != clears:
@@ -113,6 +136,7 @@ class PlanCache:
 
     def explain_miss(self, structure: Structure, tape: Tape) -> str | None:
         """Say why no plan fits a structure; None if one does."""
+        self._forget_old_rules()
         return None if self._match(structure) else self._difference(structure, tape)
 
     def info(self) -> CacheInfo:
@@ -123,10 +147,9 @@ class PlanCache:
     def clear(self) -> None:
         """Forget all plans."""
         with _lock:
-            self._kept = ()
+            self._forget("first call")
             self._hits = self._misses = 0
             self._last_miss = "the cache was cleared"
-            self._clears += 1
 
     def _match(self, structure: Structure) -> _Kept | None:
         """Look a plan up without counting."""
@@ -135,7 +158,7 @@ class PlanCache:
     def _difference(self, structure: Structure, tape: Tape) -> str:
         """Compare with the plan that was used last."""
         latest = self.latest
-        return first_difference(latest.structure, structure, tape) if latest else "first call"
+        return first_difference(latest.structure, structure, tape) if latest else self._why_empty
 
 
 # One lock for all caches, since a forked child must get a new one: nobody there could release it. Comparing

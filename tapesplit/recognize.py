@@ -13,7 +13,16 @@ from typing import Any
 import numpy as np
 
 from tapesplit.rules import Elementwise, Movement, Rule, find_rule, getitem
-from tapesplit.structure import EXACT, ArrayKey, Constants, Structure, form_of, is_shape, statics_of
+from tapesplit.structure import (
+    EXACT,
+    ArrayKey,
+    Constants,
+    Structure,
+    form_of,
+    is_shape,
+    plain_slice,
+    statics_of,
+)
 from tapesplit.tape import Tape
 
 __all__ = ["Recognizer", "recognizer"]
@@ -188,6 +197,8 @@ def _is_plain(constant: Any, key: Any) -> bool:
     """Tell whether a constant need not be described, given its key."""
     if type(constant) in _CONTAINERS:
         return all(type(item) in EXACT for item in constant) and (constant == {} or type(constant) is tuple)
+    if type(constant) is slice:
+        return plain_slice(constant) is constant
     return key is None or type(constant) in EXACT or (isinstance(key, ArrayKey) and key.content is None)
 
 

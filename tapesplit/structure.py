@@ -6,7 +6,7 @@ reused.
 """
 
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, KeysView
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -132,6 +132,8 @@ def statics_of(primitive: Any, args: tuple[Any, ...], argnums: tuple[int, ...], 
         kind = type(constant)
         if kind is float and not controlled:
             return None
+        if kind is slice:
+            return plain_slice(constant)
         if kind in EXACT and constant is not None:
             return kind if kind in _INTEGERS and takes_operands(primitive) else constant
     named_key = _whole_key if controlled else static_key
@@ -140,6 +142,17 @@ def statics_of(primitive: Any, args: tuple[Any, ...], argnums: tuple[int, ...], 
         tuple([key(a) for i, a in enumerate(args) if i not in argnums]),
         tuple([(name, named_key(kwargs[name])) for name in sorted(kwargs)]),
     )
+
+
+def plain_slice(given: slice) -> slice:
+    """Return a slice with plain integers: other bounds may change later on, or compare by identity."""
+    bounds = (given.start, given.stop, given.step)
+    if _BOUNDS.issuperset(map(type, bounds)):
+        return given
+    return slice(*(None if bound is None else operator.index(bound) for bound in bounds))
+
+
+_BOUNDS = frozenset({int, np.int64, type(None)})
 
 
 def takes_operands(primitive: Any) -> bool:
@@ -177,7 +190,7 @@ def static_key(constant: Any) -> Any:
     if kind is float or kind is np.float64:
         return None
     if kind in EXACT:
-        return (kind, constant)
+        return (kind, plain_slice(constant) if kind is slice else constant)
     if kind is np.ndarray:
         if constant.dtype.kind in "fc":
             return ArrayKey(constant.dtype, constant.shape)
@@ -200,11 +213,15 @@ def _content(constant: Any) -> Any:
         return static_key(np.asarray(constant))
     if hasattr(constant, "__index__"):
         return operator.index(constant)
+    if isinstance(constant, KeysView):
+        return static_key(tuple(constant))
     try:
         hash(constant)
-    except TypeError:
+    except (TypeError, ValueError):
         return object()
-    return constant
+    # Such a sequence is the same object with other contents later on.
+    kind: Any = type(constant)
+    return object() if hasattr(kind, "__getitem__") and kind.__eq__ is object.__eq__ else constant
 
 
 def hashable(key: Any) -> Any:

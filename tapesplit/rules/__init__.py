@@ -25,6 +25,7 @@ from tapesplit.rules.registry import (
     find_rule,
     is_elementwise_call,
     registered,
+    rules_defined,
     rules_on_demand,
 )
 
@@ -55,4 +56,5 @@ __all__ = [
     "loop_adjoint",
     "loop_tangent",
     "registered",
+    "rules_defined",
 ]

@@ -15,7 +15,7 @@ _MOST_ARGUMENTS = 12
 
 
 class _Call(NamedTuple):
-    """An einsum call without ellipsis; ``free`` is a letter that it does not use."""
+    """An einsum call without ellipsis; ``free`` is a letter that it does not use, if there is one."""
 
     terms: list[str]
     operands: list[Any]
@@ -36,7 +36,7 @@ class _Call(NamedTuple):
 def _parsed(args: tuple[Any, ...], argnum: int) -> _Call:
     """Bring both calling conventions, with letters and with lists of numbers, into one form."""
     inputs, output, operands = anp.parse_einsum_input(*args)
-    free = next(letter for letter in ascii_letters if letter not in inputs)
+    free = next((letter for letter in ascii_letters if letter not in inputs), "")
     active = argnum - 1 if isinstance(args[0], str) else argnum // 2
     return _Call(inputs.split(","), list(operands), output, free, active)
 
@@ -45,9 +45,9 @@ def _tangent(argnum: int) -> Callable[..., Any]:
     """Make the tangent function of one argument: the same sum, with the tangents in its place."""
 
     def tangent(T: np.ndarray, ans: Any, *args: Any, **kwargs: Any) -> Any:
-        if not set(kwargs) <= {"optimize"}:
-            return NotImplemented
         call = _parsed(args, argnum)
+        if not call.free or not set(kwargs) <= {"optimize"}:
+            return NotImplemented
         call.operands[call.active] = T
         call.terms[call.active] = call.free + call.terms[call.active]
         return _einsum(call.terms, call.operands, call.free + call.output)
@@ -59,9 +59,9 @@ def _adjoint(argnum: int) -> Callable[..., Any]:
     """Make the adjoint function of one argument: adjoints take its place, its letters become the result."""
 
     def adjoint(A: np.ndarray, ans: Any, *args: Any, **kwargs: Any) -> Any:
-        if not set(kwargs) <= {"optimize"}:
-            return NotImplemented
         call = _parsed(args, argnum)
+        if not call.free or not set(kwargs) <= {"optimize"}:
+            return NotImplemented
         target, shape, sizes = call.terms[call.active], np.shape(call.operands[call.active]), call.sizes
         distinct = "".join(dict.fromkeys(target))
         # An axis of length one that broadcasts collects the sum over its index.

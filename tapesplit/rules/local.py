@@ -174,7 +174,7 @@ def _matmul_labels(a: Any, b: Any) -> tuple[Labels, Labels, Labels]:
 
 _structures: dict[Any, _Structure] = {
     anp.sum: _reduction(lambda count: 1.0),
-    _primitive_mean: _reduction(lambda count: 1.0 / count),
+    _primitive_mean: _reduction(lambda count: 1.0 / max(count, 1)),
     func(VSpace.add): _Structure(_describe_sum, _build_sum),
     func(VSpace.mut_add): _Structure(_describe_sum, _build_sum),
     anp.pad: _Structure(_describe_padding, _build_padding),

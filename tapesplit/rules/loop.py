@@ -48,8 +48,8 @@ def loop_adjoint(A: np.ndarray, entry: TapeEntry) -> list[np.ndarray]:
         for row in A:
             # autograd hands the VJP values of the result's own type; some rules look at it.
             gradients = tuple(vjp(_cotangent(row, entry.value)))
-            for column, gradient in zip(columns, gradients, strict=True):
-                column.append(flatten(gradient))
+            for column, gradient, target in zip(columns, gradients, targets, strict=True):
+                column.append(_row(gradient, target))
     return [_stacked(column, target) for column, target in zip(columns, targets, strict=True)]
 
 
@@ -101,7 +101,10 @@ def _jvp_loop(T: np.ndarray, entry: TapeEntry, argnum: int) -> np.ndarray:
     with tracing_lock():
         jvp, target = primitive_jvps[entry.primitive], entry.args[argnum]
         rows = [
-            flatten(jvp((argnum,), [unflatten(row, target)], entry.value, entry.args, dict(entry.kwargs)))
+            _row(
+                jvp((argnum,), [unflatten(row, target)], entry.value, entry.args, dict(entry.kwargs)),
+                entry.value,
+            )
             for row in _flat(T)
         ]
     return _stacked(rows, entry.value)
@@ -124,6 +127,17 @@ def _cotangent(row: np.ndarray, value: Any) -> Any:
     """One adjoint in the form of the value; NumPy numbers stay numbers."""
     is_number = batch_shape(value) == () and isinstance(row, np.ndarray)
     return row[()] if is_number else unflatten(np.ravel(row), value)
+
+
+def _row(found: Any, like: Any) -> np.ndarray:
+    """Return the flat elements of what a rule has found for a value; rules may use a buffer of their own.
+
+    A zero for all elements may be one number, as in autograd.
+    """
+    if found is None:
+        raise RuleError("a derivative rule has returned None; return zeros where there is no dependence")
+    row = flatten(found)
+    return row.copy() if row.size == element_count(like) else np.broadcast_to(found, np.shape(like)).ravel()
 
 
 def _flat(X: np.ndarray) -> np.ndarray:

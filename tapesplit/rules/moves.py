@@ -12,6 +12,7 @@ from typing import Final
 
 import autograd.numpy as anp
 import numpy as np
+from autograd.builtins import container_take
 from autograd.numpy.numpy_boxes import ArrayBox
 
 from tapesplit.leaves import element_count, flatten, unflatten
@@ -139,7 +140,7 @@ def index_maps(entry: TapeEntry) -> tuple[IndexMap, ...]:
 
 CONTROLLED: Final = frozenset(
     {anp.roll, anp.rollaxis, anp.rot90, anp.triu, anp.tril}
-    | {anp.diag, anp.diagonal, anp.repeat, anp.tile, anp.take}
+    | {anp.diag, anp.diagonal, anp.repeat, anp.tile, anp.take, container_take}
 )
 """Movements whose first argument moves, as all others say."""
 
@@ -193,11 +194,12 @@ def _moved_by_digits(
     moved: Callable[[np.ndarray], np.ndarray], numbers: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Move numbers, and the same shifted, in digits that every type holds."""
+    digit = 2 if moved(numbers).dtype == np.bool_ else _DIGIT
     low = np.zeros(moved(numbers).shape)
     base = 1
     while base < max(numbers.size, 2):
-        low += base * moved(numbers // base % _DIGIT).real.astype(float)
-        base *= _DIGIT
+        low += base * moved(numbers // base % digit).real.astype(float)
+        base *= digit
     follows = moved(numbers * 0 + 1).real.astype(float) - moved(numbers * 0).real.astype(float)
     return low, low + (1 + numbers.size) * follows
 

@@ -26,7 +26,8 @@ def weighted(primitive: Any, weights: Callable[..., Any]) -> None:
     """Register a reduction by the derivatives of each result by the elements that went into it.
 
     ``weights(ans, x, axis, **kwargs)`` broadcasts to the shape of x; ``ans`` comes with the reduced axes as
-    axes of length one. A keyword that it does not name takes the loop over autograd's rule.
+    axes of length one. Keywords that it does not name and further positional arguments, which mean other
+    things in each function, take the loop over autograd's rule.
     """
     known = weights.__code__.co_varnames[3 : weights.__code__.co_argcount]
 
@@ -36,16 +37,16 @@ def weighted(primitive: Any, weights: Callable[..., Any]) -> None:
         return weights(np.reshape(ans, kept), x, axis, **keywords)
 
     def tangent(
-        T: np.ndarray, ans: Any, x: Any, axis: Any = None, keepdims: Any = False, **keywords: Any
+        T: np.ndarray, ans: Any, x: Any, axis: Any = None, *rest: Any, keepdims: Any = False, **keywords: Any
     ) -> Any:
-        if not set(keywords).issubset(known):
+        if rest or not set(keywords).issubset(known):
             return NotImplemented
         return real_like(reduce_batch(T * weigh(ans, x, axis, keywords), ans, axis), ans)
 
     def adjoint(
-        A: np.ndarray, ans: Any, x: Any, axis: Any = None, keepdims: Any = False, **keywords: Any
+        A: np.ndarray, ans: Any, x: Any, axis: Any = None, *rest: Any, keepdims: Any = False, **keywords: Any
     ) -> Any:
-        if not set(keywords).issubset(known):
+        if rest or not set(keywords).issubset(known):
             return NotImplemented
         return spread(A, x, axis) * weigh(ans, x, axis, keywords)
 
@@ -198,24 +199,30 @@ defvector(
 )
 
 
-def _ramp(T: np.ndarray, ans: Any, first: float, last: float) -> Any:
-    """Spread tangents of one end of a range of numbers over it."""
-    return (
-        T[:, None] * np.linspace(first, last, len(ans))
-        if T.ndim == 1 and np.ndim(ans) == 1
-        else NotImplemented
-    )
+def _ramp(first: float, last: float) -> Any:
+    """Make the tangent function of one end of a range of numbers, which is spread over it."""
+
+    def tangent(T: np.ndarray, ans: Any, start: Any, stop: Any, num: int = 50, **keywords: Any) -> Any:
+        if keywords or T.ndim > 1 or np.ndim(ans) > 1:
+            return NotImplemented
+        return T[:, None] * np.linspace(first, last, num)
+
+    return tangent
 
 
-def _end(A: np.ndarray, first: float, last: float) -> Any:
-    """Collect adjoints of a range of numbers at one end of it."""
-    return A @ np.linspace(first, last, A.shape[1]) if A.ndim == 2 else NotImplemented
+def _end(first: float, last: float) -> Any:
+    """Make the adjoint function of one end of a range of numbers, where adjoints are collected."""
+
+    def adjoint(A: np.ndarray, ans: Any, start: Any, stop: Any, num: int = 50, **keywords: Any) -> Any:
+        return NotImplemented if keywords or A.ndim > 2 else A @ np.linspace(first, last, num)
+
+    return adjoint
 
 
 defvector(
     anp.linspace,
-    tangents=[lambda T, ans, *args: _ramp(T, ans, 1.0, 0.0), lambda T, ans, *args: _ramp(T, ans, 0.0, 1.0)],
-    adjoints=[lambda A, ans, *args: _end(A, 1.0, 0.0), lambda A, ans, *args: _end(A, 0.0, 1.0)],
+    tangents=[_ramp(1.0, 0.0), _ramp(0.0, 1.0)],
+    adjoints=[_end(1.0, 0.0), _end(0.0, 1.0)],
     edges=lambda ans, args, argnums, kwargs: int(np.size(ans)) * len(argnums),
 )
 

@@ -9,6 +9,7 @@ import autograd.numpy as np
 import numpy as onp
 import pytest
 from autograd import checkpoint, grad, jacobian
+from autograd.builtins import dict as dict_of_boxes
 from autograd.extend import defvjp, primitive
 
 from tapesplit import defvector, jacobian_function, parallel_jacobian, record
@@ -362,6 +363,79 @@ def test_calls_that_lack_constants_are_told_apart(fun):
     accepts = recognizer(structure_of(known), known).accepts
     assert accepts(record(fun, X + 1.0, True))
     assert not accepts(other)
+
+
+class Bound:
+    """An integer that changes."""
+
+    def __init__(self, value):
+        self.value = value
+
+    def __index__(self):
+        return self.value
+
+
+class Places:
+    """A sequence whose contents change."""
+
+    def __init__(self, *places):
+        self.places = places
+
+    def __len__(self):
+        return len(self.places)
+
+    def __getitem__(self, index):
+        return self.places[index]
+
+
+def test_bounds_and_sequences_that_change_their_contents():
+    bound, array, places = Bound(1), onp.array(1), Places(0, 1)
+    jac = parallel_jacobian(lambda x: x[bound : bound.value + 2] ** 2)
+    number = parallel_jacobian(lambda x: np.reshape(x, (2, 3))[0, array : array + 1] ** 2)
+    chosen = parallel_jacobian(lambda x: x[places] ** 2)
+    for bound.value in (1, 3, 1, 2, 2):
+        array[...] = bound.value % 3
+        places.places = (bound.value, 0)
+        onp.testing.assert_array_equal(jac(X), onp.diag(2 * X)[bound.value : bound.value + 2])
+        onp.testing.assert_array_equal(number(X), onp.diag(2 * X)[array : array + 1])
+        onp.testing.assert_array_equal(chosen(X), onp.diag(2 * X)[[bound.value, 0]])
+    assert jac.cache_info().misses == 3
+
+
+def test_keys_of_containers_that_are_floats():
+    @primitive
+    def both(x):
+        return {0.5: 1.0 * x, 1.5: 2.0 * x}
+
+    defvjp(both, lambda ans, x: lambda g: g[0.5] + 2.0 * g[1.5])
+    place = {}
+    jac = parallel_jacobian(lambda x: both(x)[place["key"]])
+    for place["key"] in (0.5, 1.5, 0.5):
+        onp.testing.assert_array_equal(jac(X), onp.eye(6) * (place["key"] + 0.5))
+
+
+def test_dicts_of_autograd_reuse_their_plan():
+    jac = parallel_jacobian(lambda x: dict_of_boxes({"a": x, "b": 2.0 * x})["b"] * x)
+    for _ in range(3):
+        onp.testing.assert_allclose(jac(X), onp.diag(4.0 * X))
+    assert jac.cache_info()[:2] == (2, 1)
+
+
+def test_rules_that_are_defined_again_need_new_plans():
+    @primitive
+    def cube(x):
+        return x**3
+
+    defvjp(cube, lambda ans, x: lambda g: g * 3 * x**2)
+    defvector(cube, lambda ans, x: 2 * x)
+    jac = parallel_jacobian(cube)
+    for _ in range(2):
+        onp.testing.assert_allclose(jac(X), onp.diag(2.0 * X))
+    defvector(cube, lambda ans, x: 3 * x**2)
+    assert jac.explain_miss(X) == "vector rules have been defined since the last call"
+    onp.testing.assert_allclose(jac(X), onp.diag(3.0 * X**2))
+    assert jac.cache_info()[:3] == (1, 2, 1)
+    assert "defined" in jac.cache_info().last_miss
 
 
 def test_no_constant_is_not_taken_for_a_number():

@@ -1,0 +1,148 @@
+"""Calls that NumPy and autograd take although few people write them: each gives autograd's derivatives."""
+
+import warnings
+
+import autograd.numpy as np
+import autograd.scipy.linalg as scipy_linalg
+import numpy as onp
+import pytest
+from autograd import jacobian
+from autograd.extend import defvjp, primitive
+from autograd.scipy.special import logsumexp
+
+from tapesplit import RuleError, parallel_jacobian
+
+MODES = pytest.mark.parametrize("method", ["auto", "tangent", "adjoint"])
+PAIR, TRIPLE = onp.array([1.0, 2.0]), onp.array([1.0, 2.0, 3.0])
+MATRIX = [[1.0, 2.0], [3.0, 4.0]]
+WEIGHTS = onp.arange(6.0).reshape(2, 3)
+
+
+def differences(fun, x):
+    """Central differences, for calls on which autograd fails or errs."""
+    columns = [(fun(x + step) - fun(x - step)) / 2e-6 for step in 1e-6 * onp.eye(x.size)]
+    return onp.stack(columns, axis=-1)
+
+
+def assert_right(fun, x, method, want):
+    jac = parallel_jacobian(fun, method=method)
+    for _ in range(2):
+        onp.testing.assert_allclose(jac(x), want, rtol=1e-7, atol=1e-7)
+
+
+@MODES
+@pytest.mark.parametrize(
+    "fun",
+    [
+        lambda x: x * [2.0] + x * [3.0],
+        lambda x: 2 * (x * [3]),
+        lambda x: x * (2, 3) + x * [4.0, 5.0] - x * [2.0],
+        lambda x: -(x * [2.0, 3.0]) * [4.0, 5.0],
+        lambda x: 1.0 - x * [2.0, 3.0],
+        lambda x: [2.0, 3.0] / x + np.arctan2([1, 2], x),
+        lambda x: np.where([True, False], x, [1, 2]) * np.maximum(x, [1.5, 1.5]),
+        lambda x: MATRIX @ x,
+        lambda x: np.matmul(np.matmul(MATRIX, x), MATRIX),
+        lambda x: np.linalg.solve(MATRIX, x),
+        lambda x: scipy_linalg.solve_triangular(MATRIX, x),
+        lambda x: np.einsum("ij,j", MATRIX, x) * np.kron([1], x) + np.tensordot(MATRIX, x, axes=([1], [0])),
+        lambda x: np.outer(x, [1, 2]) @ [1.0, 3.0],
+        lambda x: x ** [2, 3],
+        lambda x: np.dot(MATRIX, x),
+        lambda x: np.inner(MATRIX, x),
+        lambda x: [1, 2] ** x,
+        lambda x: np.einsum(MATRIX, [0, 1], x, [1]),
+    ],
+)
+def test_lists_as_operands(fun, method):
+    assert_right(fun, PAIR, method, differences(fun, PAIR))
+
+
+@MODES
+@pytest.mark.parametrize("real", [np.abs, np.real, np.imag])
+@pytest.mark.parametrize("join", [np.concatenate, np.hstack, np.stack, np.array])
+def test_joins_of_complex_and_real_values(join, real, method):
+    def fun(x):
+        z = WEIGHTS @ np.exp(1j * x)
+        return np.ravel(np.imag((1 + 2j) * join([z, real(z)])))
+
+    assert_right(fun, TRIPLE, method, differences(fun, TRIPLE))
+
+
+@MODES
+@pytest.mark.parametrize(
+    "fun",
+    [
+        lambda x: logsumexp(x, 0, onp.array([1.0, 5.0])) * x,
+        lambda x: logsumexp(x, 0, onp.array([1.0, 5.0]), True) * x,
+        lambda x: np.linspace(x[0], x[1], num=3),
+        lambda x: np.linspace(x[0], x[1], 7),
+        lambda x: np.array(x, dtype=bool) * 2.0,
+        lambda x: np.array(np.tile(x, 50), dtype=bool) * 2.0,
+        lambda x: x[: onp.array(1)] ** 2,
+        lambda x: x[onp.int64(0) : onp.int64(2)] ** 2,
+        lambda x: x[memoryview(onp.array([0, 1]))] ** 2,  # type: ignore[index]
+    ],
+)
+def test_unusual_arguments(fun, method):
+    assert_right(fun, PAIR, method, jacobian(fun)(PAIR))
+
+
+@MODES
+def test_the_mean_of_no_elements(method):
+    def fun(x):
+        with warnings.catch_warnings(action="ignore"):
+            return np.append(x, np.mean(x[x > 10]))
+
+    assert_right(fun, PAIR, method, onp.eye(3, 2))
+
+
+def test_a_range_without_its_end_is_refused_as_by_autograd():
+    with pytest.raises(TypeError):
+        parallel_jacobian(lambda x: np.linspace(x[0], x[1], 3, False))(PAIR)
+
+
+@MODES
+def test_einsum_with_all_letters(method):
+    letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+    shape = (1,) * 25 + (2,)
+    other = onp.arange(2.0, 4.0).reshape((1,) * 25 + (2,))
+
+    def fun(x):
+        return np.ravel(np.einsum(f"{letters[:26]},{letters[26:]}->z", np.reshape(x, shape), other))
+
+    assert_right(fun, PAIR, method, jacobian(fun)(PAIR))
+
+
+@MODES
+def test_rules_that_return_a_buffer_of_their_own(method):
+    buffer = onp.zeros(3)
+
+    @primitive
+    def doubled(x):
+        return 2 * x
+
+    defvjp(doubled, lambda ans, x: lambda g: onp.multiply(g, 2, out=buffer))
+    assert_right(lambda x: doubled(np.sin(x)), TRIPLE, method, onp.diag(2 * onp.cos(TRIPLE)))
+
+
+@MODES
+@pytest.mark.parametrize("zero", [0.0, onp.zeros(1), onp.zeros(())])
+def test_rules_that_return_one_zero_for_all_elements(zero, method):
+    @primitive
+    def scaled(x, factor):
+        return x * factor
+
+    defvjp(scaled, lambda ans, x, factor: lambda g: g * factor, lambda ans, x, factor: lambda g: zero)
+    assert_right(lambda x: scaled(x, np.floor(x) + 2 * x), TRIPLE, method, onp.diag([3.0, 6.0, 9.0]))
+
+
+@MODES
+def test_rules_that_return_nothing_are_refused(method):
+    @primitive
+    def scaled(x, factor):
+        return x * factor
+
+    defvjp(scaled, lambda ans, x, factor: lambda g: g * factor, lambda ans, x, factor: lambda g: None)
+    with pytest.raises(RuleError, match="returned None"):
+        parallel_jacobian(lambda x: np.array([scaled(v, 2 * v) for v in x]), method=method)(TRIPLE)
