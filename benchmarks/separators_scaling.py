@@ -145,7 +145,7 @@ def rows(sizes: list[int]) -> Iterator[str]:
             ]
             live = int(frontier_widths(graph, tape_ranks(graph)).min())
             widths = [graph.input_width, *(s.width for s in separators), graph.output_width]
-            edges = np.maximum(chunk_edges(graph, chunks), 1).tolist()
+            edges = np.maximum(chunk_edges(graph, chunks, len(separators) + 1), 1).tolist()
             chain = JacobianChain.from_sizes(sizes=widths, edges=edges)
             times.append(seconds(lambda chain=chain: solve(chain)))
             planned = solve(chain).makespan

@@ -1,7 +1,6 @@
 """Steps of array sweeps: stacked directions go through one operation, or merged elementwise ones."""
 
 from dataclasses import dataclass, replace
-from math import prod
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,7 @@ from tapesplit.leaves import batch_shape
 from tapesplit.names import display_name
 from tapesplit.preaccumulation import Member, Term, preaccumulate
 from tapesplit.rules import Bulk, IndexMap, Rule, local_matrix, loop_adjoint, loop_tangent
-from tapesplit.rules.axes import fold, real_like
+from tapesplit.rules.axes import flat, fold, lifted, real_like
 from tapesplit.tape import VALUE, Tape, TapeEntry
 
 __all__ = ["BulkStep", "ClusterStep", "MapStep", "Seeds", "Step", "bulk_step"]
@@ -219,12 +218,6 @@ def _as_precise(arg: Any, value: Any) -> Any:
 _DOUBLE = np.dtype(np.float64)
 
 
-def _lift(rows: np.ndarray, ndim: int) -> np.ndarray:
-    """Put axes of length one behind the direction axis, so that values of fewer axes broadcast."""
-    missing = ndim + 1 - rows.ndim
-    return rows.reshape(rows.shape[:1] + (1,) * missing + rows.shape[1:]) if missing > 0 else rows
-
-
 def _scaled_up(batch: Batch, partial: Any, value: Any) -> Batch:
     """Tangents times a partial, in the shape of the result."""
     shape = np.shape(value)
@@ -232,7 +225,7 @@ def _scaled_up(batch: Batch, partial: Any, value: Any) -> Batch:
         if batch.values.shape == shape:
             return Diagonal(batch.start, real_like(np.broadcast_to(batch.values * partial, shape), value))
         batch = batch.dense()
-    rows = _lift(batch.rows, len(shape))
+    rows = lifted(batch.rows, len(shape))
     one = isinstance(partial, int) and partial == 1
     rows = real_like(rows if one else rows * partial, value)
     if rows.shape[1:] != shape:
@@ -253,11 +246,6 @@ def _scaled_down(batch: Batch, partial: Any, value: Any) -> Batch:
     return Rows(batch.start, folded, owned=not one and folded is rows)
 
 
-def _flat(rows: np.ndarray) -> np.ndarray:
-    """One row for each direction; there may be none."""
-    return rows.reshape(len(rows), prod(rows.shape[1:]))
-
-
 def _gathered(batch: Batch, moves: IndexMap, value: Any) -> Batch:
     """Tangents of moved elements."""
     shape = batch_shape(value)
@@ -267,7 +255,7 @@ def _gathered(batch: Batch, moves: IndexMap, value: Any) -> Batch:
             moved = real_like(batch.values.reshape(-1)[run], value)
             return Diagonal(batch.start + run.start, moved.reshape(shape))
         batch = batch.dense()
-    rows = real_like(moves.gather(_flat(batch.rows)), value)
+    rows = real_like(moves.gather(flat(batch.rows)), value)
     return Rows(batch.start, rows.reshape(len(rows), *shape))
 
 
@@ -281,7 +269,7 @@ def _gathered_together(moved: list[tuple[Batch, IndexMap]], value: Any) -> Rows:
         if isinstance(batch, Diagonal):
             rows[batch.start - start + moves.sources, moves.targets] = batch.values.reshape(-1)[moves.sources]
         else:
-            moves.put(_flat(batch.rows), rows[batch.start - start : batch.stop - start])
+            moves.put(flat(batch.rows), rows[batch.start - start : batch.stop - start])
     return Rows(start, real_like(rows, value).reshape(len(rows), *batch_shape(value)), owned=True)
 
 
@@ -292,11 +280,11 @@ def _added(batch: Batch, moves: IndexMap, known: Batch, value: Any) -> bool:
     """
     if not isinstance(batch, Rows) or not isinstance(known, Rows) or not known.owned:
         return False
-    adjoints = real_like(_flat(batch.rows), value)
+    adjoints = real_like(flat(batch.rows), value)
     fits = known.start <= batch.start and batch.stop <= known.stop and known.rows.flags.c_contiguous
     if not fits or not np.can_cast(adjoints.dtype, known.dtype):
         return False
-    moves.add(adjoints, _flat(known.rows)[batch.start - known.start : batch.stop - known.start])
+    moves.add(adjoints, flat(known.rows)[batch.start - known.start : batch.stop - known.start])
     return True
 
 
@@ -309,5 +297,5 @@ def _scattered(batch: Batch, moves: IndexMap, value: Any) -> Batch:
             moved = real_like(batch.values.reshape(-1)[block], value)
             return Diagonal(batch.start + block.start, moved.reshape(shape))
         batch = batch.dense()
-    rows = real_like(moves.scatter(_flat(batch.rows)), value)
+    rows = real_like(moves.scatter(flat(batch.rows)), value)
     return Rows(batch.start, rows.reshape(len(rows), *shape), owned=moves.block is None)

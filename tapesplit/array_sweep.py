@@ -105,13 +105,13 @@ class ArraySweep:
         return _collect(tape, self.chunk.sources, seeds, count)
 
 
-def compile_array_sweep(tape: Tape, structure: Structure, facts: TapeFacts, chunk: Chunk) -> ArraySweep:
+def compile_array_sweep(tape: Tape, facts: TapeFacts, chunk: Chunk) -> ArraySweep:
     """Compile a chunk into array steps.
 
     Parameters
     ----------
-    tape, structure, facts
-        A tape of the structure that the sweep is for, that structure, and what is known of it.
+    tape, facts
+        A tape of the structure that the sweep is for, and what is known of it.
     chunk
         Part of the tape.
 
@@ -119,7 +119,7 @@ def compile_array_sweep(tape: Tape, structure: Structure, facts: TapeFacts, chun
     -----
     Takes a few µs for each entry.
     """
-    clusters = _clusters(tape, structure, facts, chunk)
+    clusters = _clusters(tape, facts, chunk)
     covered = {member for step in clusters.values() for member, _ in step.members}
     known: dict[Any, tuple[IndexMap, ...]] = {}
     steps: list[Step] = []
@@ -127,7 +127,7 @@ def compile_array_sweep(tape: Tape, structure: Structure, facts: TapeFacts, chun
         if index in clusters:
             steps.append(clusters[index])
         elif index not in covered:
-            steps.append(_single_step(tape, structure, index, known))
+            steps.append(_single_step(tape, facts.structure, index, known))
     last_use = _last_uses(tape, chunk, steps)
     results = (step.entry for step in steps)
     sizes = {index: element_count(tape.entries[index][VALUE]) for index in (*chunk.sources, *results)}
@@ -136,7 +136,7 @@ def compile_array_sweep(tape: Tape, structure: Structure, facts: TapeFacts, chun
     return ArraySweep(chunk, tuple(steps), last_use, peak, max(partials, default=0))
 
 
-def _clusters(tape: Tape, structure: Structure, facts: TapeFacts, chunk: Chunk) -> dict[int, ClusterStep]:
+def _clusters(tape: Tape, facts: TapeFacts, chunk: Chunk) -> dict[int, ClusterStep]:
     """Merge elementwise operations with those whose results only they read; by last entry."""
     entries = tape.entries
     indices, kinds = chunk.entries.tolist(), facts.kind[chunk.entries].tolist()
@@ -152,7 +152,7 @@ def _clusters(tape: Tape, structure: Structure, facts: TapeFacts, chunk: Chunk) 
         inputs: dict[int, None] = {}
         for parent in dict.fromkeys(parents):
             alone = parent in open_clusters and readers[parent] == parents.count(parent)
-            if alone and not _becomes_complex(tape, structure, index, parent):
+            if alone and not _becomes_complex(tape, facts, index, parent):
                 absorbed, read = open_clusters.pop(parent)
                 # The longer list takes the shorter one in, so that merging a long run stays linear.
                 long, short = (absorbed, members) if len(absorbed) > len(members) else (members, absorbed)
@@ -184,9 +184,9 @@ def _formulas(kind: CallKind) -> tuple[Callable[..., Any] | float | None, ...] |
     return tuple([kind.rule.partials[argnum] for argnum in kind.argnums])  # type: ignore[union-attr]
 
 
-def _becomes_complex(tape: Tape, structure: Structure, index: int, parent: int) -> bool:
+def _becomes_complex(tape: Tape, facts: TapeFacts, index: int, parent: int) -> bool:
     """Whether a complex value is computed from a real one: directions lose their imaginary part there."""
-    if is_shape(structure.forms[index]):
+    if is_shape(facts.structure.forms[index]):
         return False
     value, operand = tape.entries[index][VALUE], tape.entries[parent][VALUE]
     return np.iscomplexobj(value) and not np.iscomplexobj(operand)

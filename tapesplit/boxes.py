@@ -19,13 +19,14 @@ from tapesplit.errors import StaleValueError
 
 __all__ = [
     "FIRST",
+    "OUR_BOXES",
     "PLAIN_NUMBERS",
+    "THEIR_BOXES",
     "NumberBox",
     "RecordingBox",
     "TapeBox",
     "TapeNode",
     "make_box",
-    "make_number_box",
     "recorded",
 ]
 
@@ -286,3 +287,11 @@ for _name, _primitive, _operate, _ufunc in (
 
 TapeBox.__neg__ = _negative(operator.neg)
 NumberBox.__neg__ = _negative(np.negative)
+
+THEIR_BOXES = {
+    kind: box for kind, box in Box.type_mappings.items() if box is ArrayBox and kind is not ArrayBox
+}
+"""What autograd makes boxes of array values with."""
+_PYTHON_NUMBERS = frozenset({float, complex})
+OUR_BOXES = {kind: make_number_box if kind in _PYTHON_NUMBERS else make_box for kind in THEIR_BOXES}
+"""What it makes them with while a tape is recorded."""

@@ -1,5 +1,6 @@
 """Calibration: scale the constants of the cost model to the times of some sweeps on this machine."""
 
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import fields
 from typing import Any, Final, NamedTuple
@@ -10,10 +11,11 @@ from threadpoolctl import threadpool_limits
 
 from tapesplit.array_sweep import compile_array_sweep
 from tapesplit.chunks import cut_into_chunks
-from tapesplit.cost import CostModel, array_seconds, scalar_seconds, shortest, store, total_work, work_table
+from tapesplit.cost import CostModel, array_seconds, scalar_seconds, total_work, work_table
 from tapesplit.facts import facts_of, graph_of
 from tapesplit.lowering import compile_scalar_sweep
 from tapesplit.record import record
+from tapesplit.stored_costs import store
 from tapesplit.structure import structure_of
 
 __all__ = ["calibrate", "measured_costs"]
@@ -28,6 +30,8 @@ _GROUPS: Final = (
 """Constants that get a factor together: what bounds them in a machine is the same."""
 _TRUST: Final = 0.1
 """Weight of the assumption that all factors are equal, against one sweep."""
+_RUNS: Final = 15
+"""Runs of each sweep, the fastest of which counts."""
 
 
 def calibrate() -> CostModel:
@@ -91,21 +95,28 @@ class _Sweep(NamedTuple):
 def _shares(assumed: CostModel, sweep: _Sweep) -> list[float]:
     """Return the share of each group of constants in the predicted time, over how much slower it was here."""
     tape = record(sweep.function, np.linspace(0.3, 0.7, sweep.size))
-    structure = structure_of(tape)
-    facts = facts_of(tape, structure)
+    facts = facts_of(tape, structure_of(tape))
     chunk = cut_into_chunks(graph_of(tape, facts), ())[0]
     work = total_work(work_table(facts), chunk.entries)
     seeds = np.ones((sweep.size, sweep.directions))
     if sweep.scalar:
-        compiled: Any = compile_scalar_sweep(
-            tape, structure, facts, chunk, sweep.directions, adjoint_mode=False
-        )
+        compiled: Any = compile_scalar_sweep(tape, facts, chunk, sweep.directions, adjoint_mode=False)
     else:
-        compiled = compile_array_sweep(tape, structure, facts, chunk)
-    slower = shortest(lambda: compiled.tangent(tape, seeds)) / sweep.seconds
+        compiled = compile_array_sweep(tape, facts, chunk)
+    slower = _shortest(lambda: compiled.tangent(tape, seeds)) / sweep.seconds
     predict = scalar_seconds if sweep.scalar else array_seconds
     predicted = predict(assumed, work, sweep.directions)
     return [predict(_only(assumed, group), work, sweep.directions) / predicted / slower for group in _GROUPS]
+
+
+def _shortest(call: Callable[[], object]) -> float:
+    """Time a call: the shortest of some runs, in seconds."""
+    spans = []
+    for _ in range(_RUNS):
+        start = time.perf_counter()
+        call()
+        spans.append(time.perf_counter() - start)
+    return min(spans)
 
 
 def _only(model: CostModel, group: Sequence[str]) -> CostModel:

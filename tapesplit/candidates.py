@@ -10,20 +10,17 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
+from tapesplit.arrays import BoolArray, IntArray
 from tapesplit.flow import FLOW_BUDGET, MinimumCut, minimum_cut
-from tapesplit.graph import UNBOUNDED, BoolArray, IntArray, TapeGraph, frontier_widths, records
+from tapesplit.graph import UNBOUNDED, TapeGraph, frontier_widths, records
 
 __all__ = [
     "Order",
     "candidate_prefixes",
-    "dense_ranks",
     "depth_ranks",
     "narrow_lower_sets",
-    "narrow_prefixes",
     "order_by",
-    "prefixes",
     "ranks_after",
-    "record_prefixes",
     "window_cuts",
 ]
 

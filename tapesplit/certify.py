@@ -4,8 +4,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from tapesplit.arrays import BoolArray
 from tapesplit.errors import SeparatorError
-from tapesplit.graph import BoolArray, TapeGraph
+from tapesplit.graph import TapeGraph
 from tapesplit.separators import Separator
 
 __all__ = ["check_separators"]

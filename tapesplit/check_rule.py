@@ -15,8 +15,9 @@ from tapesplit.facts import TapeFacts, facts_of
 from tapesplit.leaves import batch_shape, element_count, flatten, unflatten
 from tapesplit.lowering import compile_scalar_sweep
 from tapesplit.rules import Bulk, Elementwise, Movement, find_rule, loop_adjoint, loop_tangent
+from tapesplit.rules.axes import flat
 from tapesplit.rules.registry import is_elementwise_call, undefined
-from tapesplit.structure import Structure, structure_of
+from tapesplit.structure import structure_of
 from tapesplit.tape import VALUE, Tape, TapeEntry
 
 __all__ = ["check_vector_rule"]
@@ -91,7 +92,6 @@ class _Call(NamedTuple):
 
     entry: TapeEntry
     tape: Tape
-    structure: Structure
     facts: TapeFacts
     chunk: Chunk
 
@@ -104,10 +104,9 @@ class _Call(NamedTuple):
         last = len(inputs)
         entries: list[tuple[Any, ...]] = [(None, (), (), (), {}, x) for x in inputs]
         tape = Tape([*entries, tuple(entry)], last, last, entry.value)
-        structure = structure_of(tape)
         n, m = sum(map(element_count, inputs)), element_count(entry.value)
         chunk = Chunk(tuple(range(last)), (last,), np.array([last]), n, m, 1)
-        return cls(entry, tape, structure, facts_of(tape, structure), chunk)
+        return cls(entry, tape, facts_of(tape, structure_of(tape)), chunk)
 
     @property
     def label(self) -> str:
@@ -163,7 +162,7 @@ class _Call(NamedTuple):
 
     def check(self, tangents: Sequence[Batch], adjoints: Batch, *, autograd_is_right: bool) -> None:
         """Compare one batch in both modes."""
-        (step,) = compile_array_sweep(self.tape, self.structure, self.facts, self.chunk).steps
+        (step,) = compile_array_sweep(self.tape, self.facts, self.chunk).steps
         back: dict[int, Any] = {}
         try:
             step.adjoint(self.tape, adjoints, back)
@@ -195,7 +194,7 @@ class _Call(NamedTuple):
         """Compare the rule in its scalar form, where operands are flat vectors, if the call has one."""
         if not self.facts.scalar.all() or self.entry.kwargs:
             return
-        parts = self.tape, self.structure, self.facts, self.chunk
+        parts = self.tape, self.facts, self.chunk
         expected = compile_array_sweep(*parts).tangent(self.tape, None)
         for adjoint_mode in (False, True):
             directions = self.chunk.m if adjoint_mode else self.chunk.n
@@ -234,8 +233,8 @@ class _Call(NamedTuple):
         pushed: np.ndarray, pulled: Sequence[np.ndarray], T: Sequence[np.ndarray], A: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
         """Both sides of ``<A, tangent(T)> = <adjoint(A), T>``, for all pairs of directions."""
-        left = _flat(A) @ _flat(pushed).T
-        right = sum(_flat(a) @ _flat(t).T for a, t in zip(pulled, T, strict=True))
+        left = flat(A) @ flat(pushed).T
+        right = sum(flat(a) @ flat(t).T for a, t in zip(pulled, T, strict=True))
         return np.real(left), np.real(right)
 
 
@@ -261,11 +260,6 @@ def _covers(primitive: Callable[..., Any], argnum: int) -> bool:
     return isinstance(rule, Movement) or (
         isinstance(rule, Bulk) and argnum in {*rule.tangents, *rule.adjoints}
     )
-
-
-def _flat(X: np.ndarray) -> np.ndarray:
-    """One row for each direction."""
-    return X.reshape(len(X), int(np.prod(X.shape[1:], dtype=int)))
 
 
 def _random(random: np.random.Generator, count: int, value: Any) -> np.ndarray:

@@ -2,12 +2,12 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 
 from jcdp_core import ElementalJacobian, JacobianChain
-from tapesplit.graph import IntArray, TapeGraph
+from tapesplit.arrays import IntArray
+from tapesplit.graph import TapeGraph
 from tapesplit.separators import Separator, assign_chunks, chunk_edges
 
 __all__ = ["Chunk", "chunk_chain", "cut_into_chunks"]
@@ -52,24 +52,23 @@ def cut_into_chunks(graph: TapeGraph, separators: Sequence[Separator]) -> tuple[
     tuple of Chunk
         One more than there are separators.
     """
+    count = len(separators) + 1
     numbers = assign_chunks(graph, tuple(separators))
-    edges = chunk_edges(graph, numbers).tolist()
-    inputs, outputs = list(graph.inputs), list(graph.outputs)
-    fronts = [
-        (tuple(graph.entries[inputs].tolist()), int(graph.widths[inputs].sum())),
-        *((separator.vertices, separator.width) for separator in separators),
-        (tuple(graph.entries[outputs].tolist()), int(graph.widths[outputs].sum())),
-    ]
-    computed = np.ones(graph.size, dtype=bool)
-    computed[inputs] = False
+    edges = chunk_edges(graph, numbers, count).tolist()
+    inputs, outputs = (tuple(graph.entries[list(ends)].tolist()) for ends in (graph.inputs, graph.outputs))
+    fronts = [inputs, *(separator.vertices for separator in separators), outputs]
+    widths = [graph.input_width, *(separator.width for separator in separators), graph.output_width]
+    computed = np.ones(graph.size, dtype=np.bool_)
+    computed[list(graph.inputs)] = False
     members = np.flatnonzero(computed)
     members = members[np.argsort(numbers[members], kind="stable")]
-    bounds = np.searchsorted(numbers[members], np.arange(len(separators) + 2))
+    bounds = np.searchsorted(numbers[members], np.arange(count + 1)).tolist()
     entries = graph.entries[members]
-    edges += [0] * (len(separators) + 1 - len(edges))
     return tuple(
-        Chunk(before[0], after[0], entries[bounds[i] : bounds[i + 1]], before[1], after[1], edges[i])
-        for i, (before, after) in enumerate(pairwise(fronts))
+        Chunk(
+            fronts[i], fronts[i + 1], entries[bounds[i] : bounds[i + 1]], widths[i], widths[i + 1], edges[i]
+        )
+        for i in range(count)
     )
 
 

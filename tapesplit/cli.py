@@ -18,12 +18,12 @@ import tapesplit
 from jcdp_core.files import check_file
 from tapesplit.bench import compare
 from tapesplit.calibrate import measured_costs
-from tapesplit.cost import store
 from tapesplit.draw.numbers import seconds_text
 from tapesplit.errors import CommandError
 from tapesplit.execute import Callback
 from tapesplit.jacobian import parallel_jacobian
 from tapesplit.loading import load_function, load_inputs
+from tapesplit.stored_costs import store
 from tapesplit.validation import Method
 
 __all__ = ["main"]
@@ -248,7 +248,3 @@ def _is_installed(filename: str) -> bool:
     homes = (*_OURS, sysconfig.get_path("stdlib"))
     installed = any(path.is_relative_to(home) for home in homes)
     return installed or "site-packages" in path.parts or filename.startswith("<")
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -13,7 +13,8 @@ from typing import Final
 
 import numpy as np
 
-from tapesplit.graph import IntArray, TapeGraph, follow
+from tapesplit.arrays import IntArray, follow
+from tapesplit.graph import TapeGraph
 
 __all__ = ["coarsen"]
 

@@ -2,25 +2,17 @@
 
 A fused multiply-add is not a unit of time: in a matrix product it takes a twentieth of a nanosecond, in
 a Python loop twenty microseconds. The model has a handful of constants, each the time of one kind of
-work; `tapesplit.calibrate` measures them and keeps them in the user's cache directory.
+work; `tapesplit.calibrate` measures them, `tapesplit.stored_costs` keeps them.
 """
 
-import json
-import math
-import os
-import platform
-import time
-from collections.abc import Callable
-from dataclasses import asdict, dataclass, fields
-from functools import cache
-from pathlib import Path
+from dataclasses import dataclass, fields
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tapesplit.arrays import IntArray
 from tapesplit.facts import TapeFacts
-from tapesplit.graph import IntArray
 from tapesplit.rules import Bulk, Movement
 
 __all__ = [
@@ -28,7 +20,6 @@ __all__ = [
     "Work",
     "WorkTable",
     "array_seconds",
-    "cost_model",
     "product_seconds",
     "scalar_seconds",
     "total_work",
@@ -135,22 +126,21 @@ def work_table(facts: TapeFacts) -> WorkTable:
     is_inner = facts.reader != np.arange(facts.reader.size)
     looped = ~(elementwise | moves | bulk)
     is_block = facts.blocks > 0
-    return np.stack(
-        [
-            np.ones_like(sizes),
-            sizes * elementwise,
-            sizes * moves,
-            facts.edges * bulk,
-            looped,
-            sizes * is_inner,
-            np.where(is_block, facts.blocks, facts.edges - sizes * is_inner),
-            elementwise & (sizes == 1),
-            elementwise & (sizes > 1) & ~is_inner,
-            is_block,
-            sizes * (is_block & looped),
-            ~facts.scalar,
-        ]
-    )
+    lines = {
+        "steps": np.ones_like(sizes),
+        "elements": sizes * elementwise,
+        "moved": sizes * moves,
+        "product_fma": facts.edges * bulk,
+        "looped": looped,
+        "inner": sizes * is_inner,
+        "coefficients": np.where(is_block, facts.blocks, facts.edges - sizes * is_inner),
+        "numbers": elementwise & (sizes == 1),
+        "arrays": elementwise & (sizes > 1) & ~is_inner,
+        "blocks": is_block,
+        "block_loops": sizes * (is_block & looped),
+        "formless": ~facts.scalar,
+    }
+    return np.stack([lines[field.name] for field in fields(Work)])
 
 
 def total_work(table: WorkTable, entries: IntArray | list[int]) -> Work:
@@ -261,53 +251,3 @@ def product_seconds(model: CostModel, fma: int) -> float:
     2e-06
     """
     return model.product + fma * model.product_fma
-
-
-@cache
-def cost_model() -> CostModel:
-    """Return the constants of this machine: measured ones if there are, else those of a server core of 2025.
-
-    Returns
-    -------
-    CostModel
-        Read once for each process from the file that `tapesplit.calibrate.calibrate` writes. A file that
-        cannot be read, or that holds anything but positive numbers, counts for nothing.
-    """
-    try:
-        stored = json.loads(_path().read_text())
-        constants = {field.name: float(stored[field.name]) for field in fields(CostModel)}
-    except (OSError, ValueError, KeyError, TypeError, OverflowError):
-        return CostModel()
-    return CostModel(**constants) if all(0.0 < c < math.inf for c in constants.values()) else CostModel()
-
-
-def store(model: CostModel) -> Path:
-    """Keep measured constants for later processes; return the file."""
-    path = _path()
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(asdict(model), indent=1))
-    cost_model.cache_clear()
-    return path
-
-
-def _path() -> Path:
-    """Name of the file with this machine's constants; OSError if there is no place for it."""
-    try:
-        base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    except RuntimeError as error:  # as in a container, for a user that its system does not know
-        raise FileNotFoundError(
-            "measured cost constants have no place: this user has no home directory; set XDG_CACHE_HOME to a "
-            "directory that can be written"
-        ) from error
-    machine = f"{platform.node()}-{platform.machine()}-numpy{np.__version__}"
-    return Path(base) / "tapesplit" / f"cost-{machine}.json"
-
-
-def shortest(call: Callable[[], object], times: int = 15) -> float:
-    """Time a call: the shortest of some runs, in seconds."""
-    spans = []
-    for _ in range(times):
-        start = time.perf_counter()
-        call()
-        spans.append(time.perf_counter() - start)
-    return min(spans)

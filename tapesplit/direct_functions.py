@@ -5,7 +5,6 @@ calls with boxes of one tape and plain arguments in less than one, and leave all
 """
 
 import functools
-import operator
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -16,20 +15,20 @@ from autograd.numpy import numpy_vjps
 from autograd.numpy.numpy_boxes import ArrayBox
 from autograd.numpy.numpy_vspaces import ArrayVSpace
 from autograd.numpy.numpy_wrapper import array_from_args, concatenate_args
-from autograd.tracer import box_type_mappings, trace_primitives_map
+from autograd.tracer import trace_primitives_map
 
 from tapesplit.boxes import (
     FIRST,
+    OUR_BOXES,
     PLAIN_NUMBERS,
     NumberBox,
     RecordingBox,
     TapeBox,
     make_box,
-    make_number_box,
     recorded,
 )
 
-__all__ = ["BoxesInPlace", "dense_untake"]
+__all__ = ["DIRECT_FUNCTIONS", "DIRECT_LINALG", "dense_untake", "direct_untake"]
 
 
 def _unary(primitive: Any, ufunc: Any) -> Callable[..., Any]:
@@ -55,7 +54,7 @@ def _direct(general: Callable[..., Any], function: Callable[..., Any]) -> Callab
         if found is not None:
             tape, argnums, parents, values = found
             value = function(*values, **kwargs)
-            if _OUR_BOXES.get(type(value)) is make_box:
+            if OUR_BOXES.get(type(value)) is make_box:
                 return recorded(tape, primitive, argnums, parents, tuple(values), value, kwargs)
         return general(*args, **kwargs)
 
@@ -240,7 +239,7 @@ _OTHERS = (
     *("sum", "mean", "var", "std", "prod", "max", "min", "cumsum", "clip"),
     *("reshape", "ravel", "transpose", "swapaxes", "expand_dims", "squeeze", "repeat", "diag"),
 )
-_DIRECT_FUNCTIONS: dict[str, Callable[..., Any]] = {
+DIRECT_FUNCTIONS: dict[str, Callable[..., Any]] = {
     **{name: _unary(getattr(anp, name), getattr(np, name)) for name in _UNARY},
     **{name: _direct(getattr(anp, name), getattr(np, name)) for name in _OTHERS},
     "where": functools.wraps(anp.where)(_where),
@@ -251,7 +250,8 @@ _DIRECT_FUNCTIONS: dict[str, Callable[..., Any]] = {
     "stack": functools.wraps(anp.stack)(_stack),
     "vstack": functools.wraps(anp.vstack)(_vstack),
 }
-_DIRECT_LINALG = {
+direct_untake = functools.wraps(numpy_vjps.untake)(_untake)
+DIRECT_LINALG = {
     name: _direct(getattr(anp.linalg, name), getattr(np.linalg, name))
     for name in ("norm", "solve", "inv", "det", "cholesky")
 }
@@ -260,97 +260,14 @@ _DIRECT_LINALG = {
 def _reshape(box: Any, *args: Any, **kwargs: Any) -> Any:
     """Reshape as the method does, which takes the new shape as one argument or as several."""
     shape = (args,) if args and isinstance(args[0], int) else args
-    return _DIRECT_FUNCTIONS["reshape"](box, *shape, **kwargs)
+    return DIRECT_FUNCTIONS["reshape"](box, *shape, **kwargs)
 
 
 _METHODS = {
-    method: _DIRECT_FUNCTIONS[name]
+    method: DIRECT_FUNCTIONS[name]
     for method, function in vars(ArrayBox).items()
-    for name in _DIRECT_FUNCTIONS
+    for name in DIRECT_FUNCTIONS
     if function is getattr(anp, name)
-} | {"reshape": _reshape, "T": property(_DIRECT_FUNCTIONS["transpose"])}
+} | {"reshape": _reshape, "T": property(DIRECT_FUNCTIONS["transpose"])}
 for _name, _method in _METHODS.items():
     setattr(RecordingBox, _name, _method)
-
-_THEIR_BOXES = {
-    kind: box for kind, box in box_type_mappings.items() if box is ArrayBox and kind is not ArrayBox
-}
-_PYTHON_NUMBERS = frozenset({float, complex})
-_OUR_BOXES = {kind: make_number_box if kind in _PYTHON_NUMBERS else make_box for kind in _THEIR_BOXES}
-
-
-class _Namespace:
-    """A module of autograd with the functions that stand in for its own."""
-
-    def __init__(self, module: Any, direct: dict[str, Callable[..., Any]]) -> None:
-        self.names = vars(module)
-        self.direct = direct
-        self.general = {name: self.names[name] for name in direct}
-        self.found = operator.itemgetter(*direct)
-        self.expected, self.stand_ins = self.found(self.names), self.found(direct)
-
-    def own(self) -> dict[str, Callable[..., Any]]:
-        """Return the functions that are autograd's own; those of somebody else are left alone."""
-        if self.found(self.names) == self.expected:
-            return self.general
-        return {name: function for name, function in self.general.items() if self.names[name] is function}
-
-    def restore(self, own: dict[str, Callable[..., Any]]) -> None:
-        """Put autograd's own functions back, but where the user has assigned another one meanwhile."""
-        if self.found(self.names) != self.stand_ins:
-            own = {name: own[name] for name in own if self.names[name] is self.direct[name]}
-        self.names.update(own)
-
-
-_NAMESPACES = (
-    _Namespace(anp, _DIRECT_FUNCTIONS),
-    _Namespace(anp.linalg, _DIRECT_LINALG),
-    _Namespace(numpy_vjps, {"untake": functools.wraps(numpy_vjps.untake)(_untake)}),
-)
-
-
-_replaced: list[tuple[_Namespace, dict[str, Any]]] = []
-"""Modules whose functions are replaced at the moment, with autograd's own functions."""
-
-
-class BoxesInPlace:
-    """While entered, autograd makes our boxes, and its modules hold the functions that record directly.
-
-    They cost a third of its own. The caller holds the tracing lock; nested uses are free. ``inside_trace``
-    says that a trace is active, so that this use may be a nested one.
-    """
-
-    __slots__ = ("_inside_trace", "_outermost")
-
-    def __init__(self, *, inside_trace: bool) -> None:
-        self._inside_trace = inside_trace
-
-    def __enter__(self) -> None:
-        if _replaced and not self._inside_trace:
-            _put_back()  # a Ctrl-C has kept an earlier exit from it
-        self._outermost = not _replaced
-        if not self._outermost:
-            return
-        try:
-            for namespace in _NAMESPACES:
-                own, direct = namespace.own(), namespace.direct
-                _replaced.append((namespace, own))
-                complete = len(own) == len(direct)
-                namespace.names.update(direct if complete else {name: direct[name] for name in own})
-            box_type_mappings.update(_OUR_BOXES)
-        except BaseException:  # Ctrl-C
-            _put_back()
-            raise
-
-    def __exit__(self, *exception: object) -> None:
-        if self._outermost:
-            _put_back()
-
-
-def _put_back() -> None:
-    """Give autograd its own boxes and functions back."""
-    box_type_mappings.update(_THEIR_BOXES)
-    while _replaced:
-        namespace, own = _replaced[-1]
-        namespace.restore(own)
-        _replaced.pop()

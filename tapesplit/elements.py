@@ -5,8 +5,8 @@ from typing import Final
 
 import numpy as np
 
-from tapesplit.facts import TapeFacts, calls_by_kind, coded, equal_columns
-from tapesplit.graph import IntArray, follow
+from tapesplit.arrays import IntArray, coded, equal_columns, follow
+from tapesplit.facts import TapeFacts, calls_by_kind
 from tapesplit.rules import Movement, getitem, joint_index_map
 from tapesplit.structure import Structure, hashable
 from tapesplit.tape import Tape
@@ -29,14 +29,12 @@ class Elements:
     unknowns: int
 
 
-def number_elements(
-    tape: Tape, structure: Structure, facts: TapeFacts, order: IntArray, sources: int
-) -> Elements:
+def number_elements(tape: Tape, facts: TapeFacts, order: IntArray, sources: int) -> Elements:
     """Give all elements numbers in the order of the tape and follow the moves back to their origins.
 
     Parameters
     ----------
-    tape, structure, facts
+    tape, facts
         A tape, and what is known of it.
     order
         Entries whose elements are numbered: the sources of a chunk, then what it computes, but not what is
@@ -52,7 +50,7 @@ def number_elements(
     origin[-1] = -1  # where origins of -1 lead
     is_move = np.array([isinstance(kind.rule, Movement) for kind in facts.kinds])[facts.kind[order]]
     is_move[:sources] = False
-    _trace_moves(tape, structure, facts, first, order[is_move], origin)
+    _trace_moves(tape, facts, first, order[is_move], origin)
     origin = follow(origin)
     elements = np.arange(count, dtype=np.int32)
     computed = origin[:-1] == elements
@@ -62,10 +60,9 @@ def number_elements(
     return Elements(first, origin, unknown, int(computed.sum()))
 
 
-def _trace_moves(
-    tape: Tape, structure: Structure, facts: TapeFacts, first: IntArray, moves: IntArray, origin: IntArray
-) -> None:
+def _trace_moves(tape: Tape, facts: TapeFacts, first: IntArray, moves: IntArray, origin: IntArray) -> None:
     """Write where moved elements stood before, one step back, for equal calls at once."""
+    structure = facts.structure
     for kind, members, parents in calls_by_kind(facts, moves):
         indices = members.tolist()
         statics = [

@@ -9,7 +9,7 @@ import queue
 import time
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import CancelledError, Executor, Future
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 from dataclasses import dataclass, fields
 from functools import partial
 from typing import Any, Final
@@ -154,7 +154,7 @@ def _check_memory_limit(plan: JacobianPlan, memory_limit: int) -> None:
 
 
 class _Run:
-    """State of one execution: results that wait for their use, and times."""
+    """State of one execution: results that wait for their use, and times; entered while the tasks run."""
 
     def __init__(self, plan: JacobianPlan, tape: Tape, memory_limit: int | None, callback: Callback) -> None:
         self.plan = plan
@@ -165,9 +165,20 @@ class _Run:
         self.records: list[TaskRecord] = []
         self.began = time.perf_counter()
 
+    def __enter__(self) -> None:
+        if self.callback.start:
+            self.callback.start(self.plan)
+
+    def __exit__(self, *exception: object) -> None:
+        records = tuple(self.records)
+        if exception[0] is None:
+            self.plan.last_run.records = records
+        if self.callback.finish:
+            self.callback.finish(self.plan, records)
+
     def inline(self) -> np.ndarray:
         """Carry out all tasks on this thread."""
-        with self._observed():
+        with self:
             for index in range(len(self.plan.tasks)):
                 self._before(index)
                 self._after(index, *self._timed(index, self._operands(index)))
@@ -181,7 +192,7 @@ class _Run:
             lanes.setdefault(task.machine, []).append(index)
         done: queue.SimpleQueue[tuple[int, Future[Any]]] = queue.SimpleQueue()
         running: dict[int, Future[Any]] = {}
-        with self._observed():
+        with self:
             try:
                 while len(self.records) < len(tasks):
                     for lane in lanes.values():
@@ -235,10 +246,6 @@ class _Run:
         operations = self.plan.solution.sequence.operations
         return ", ".join(str(operations[step]) for step in self.plan.tasks[index].steps)
 
-    def _observed(self) -> AbstractContextManager[None]:
-        """Tell the callback about the whole run."""
-        return _Observation(self)
-
     def _before(self, index: int) -> None:
         if self.callback.pretask:
             self.callback.pretask(self.plan, index)
@@ -249,23 +256,6 @@ class _Run:
         self.records.append(TaskRecord(index, machine, start - self.began, finish - self.began))
         if self.callback.posttask:
             self.callback.posttask(self.plan, self.records[-1])
-
-
-class _Observation(AbstractContextManager[None]):
-    """Start and finish of a run."""
-
-    def __init__(self, run: _Run) -> None:
-        self.run = run
-
-    def __enter__(self) -> None:
-        if self.run.callback.start:
-            self.run.callback.start(self.run.plan)
-
-    def __exit__(self, *exception: object) -> None:
-        if exception[0] is None:
-            self.run.plan.last_run.records = tuple(self.run.records)
-        if self.run.callback.finish:
-            self.run.callback.finish(self.run.plan, tuple(self.run.records))
 
 
 def _abandon(futures: Any) -> None:

@@ -1,17 +1,17 @@
 """Facts about each entry of a tape that plans are made of, as arrays: sizes, operands, scalar edges."""
 
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import chain, count
+from itertools import chain
 from math import prod
 from typing import Any, Final
 
 import numpy as np
 from autograd.core import primitive_vjps
 
-from tapesplit.graph import BoolArray, IntArray, TapeGraph
+from tapesplit.arrays import BoolArray, IntArray, coded
+from tapesplit.graph import TapeGraph
 from tapesplit.leaves import element_count
 from tapesplit.rules import (
     Bulk,
@@ -26,7 +26,7 @@ from tapesplit.rules import (
 from tapesplit.structure import NO_CONSTANTS, Constants, Structure, call_key, is_shape, real_constants
 from tapesplit.tape import PARENTS, VALUE, Tape, TapeEntry
 
-__all__ = ["CallKind", "TapeFacts", "calls_by_kind", "coded", "equal_columns", "facts_of", "graph_of"]
+__all__ = ["CallKind", "TapeFacts", "calls_by_kind", "facts_of", "graph_of"]
 
 
 @dataclass(frozen=True)
@@ -77,6 +77,8 @@ class TapeFacts:
 
     Parameters
     ----------
+    structure
+        The structure of the tapes that the numbers are true of.
     kinds, kind
         The different kinds of calls, and which of them each entry is.
     forms, form
@@ -101,6 +103,7 @@ class TapeFacts:
         merged; else itself.
     """
 
+    structure: Structure
     kinds: tuple[CallKind, ...]
     kind: IntArray
     forms: tuple[Any, ...]
@@ -145,6 +148,7 @@ def facts_of(tape: Tape, structure: Structure) -> TapeFacts:
         scalar[np.repeat(np.arange(kind.size), np.diff(first_parent))[~doubles[parents]]] = False
     reader = _only_readers(parents, np.repeat(np.arange(kind.size), counts), elementwise & scalar, sizes)
     return TapeFacts(
+        structure=structure,
         kinds=kinds,
         kind=kind,
         forms=tuple(forms),
@@ -192,24 +196,6 @@ _LOCAL_EDGES: Final = 4096
 """Sums and products with more scalar edges are better done as array operations."""
 _BLOCK_ELEMENTS: Final = 1024
 """So are blocks with more elements."""
-
-
-def coded(items: Iterable[Any]) -> tuple[list[Any], IntArray]:
-    """Return the distinct items, and for each item which of them it is."""
-    codes: defaultdict[Any, int] = defaultdict(count().__next__)
-    numbers = np.fromiter(map(codes.__getitem__, items), dtype=np.int64)
-    return list(codes), numbers
-
-
-def equal_columns(table: IntArray) -> list[IntArray]:
-    """Split column numbers so that within each part the columns of a table are equal."""
-    table = table[(table != table[:, :1]).any(axis=1)]
-    if not table.size:
-        return [np.arange(table.shape[1])]
-    order = np.lexsort(table)
-    table = np.take(table, order, axis=1)
-    steps = (table[:, 1:] != table[:, :-1]).any(axis=0)
-    return np.split(order, 1 + np.flatnonzero(steps))
 
 
 def calls_by_kind(facts: TapeFacts, entries: IntArray) -> Iterator[tuple[CallKind, IntArray, IntArray]]:

@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import breadth_first_order, maximum_flow
 
-from tapesplit.graph import BoolArray, IntArray, TapeGraph, follow, frontier
+from tapesplit.arrays import BoolArray, IntArray, follow
+from tapesplit.graph import TapeGraph, frontier
 
 __all__ = ["FLOW_BUDGET", "MinimumCut", "carries_flow", "has_wide_paths", "minimum_cut"]
 

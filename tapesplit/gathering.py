@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import numpy as np
 
+from tapesplit.arrays import IntArray
 from tapesplit.elements import Elements
 from tapesplit.facts import TapeFacts
-from tapesplit.graph import IntArray
 from tapesplit.scalar_sweep import Operand, Recipe, ValueTable
 
 __all__ = ["gather_only_what_is_read"]

@@ -12,12 +12,11 @@ import networkx as nx
 import numpy as np
 from numpy.typing import NDArray
 
+from tapesplit.arrays import BoolArray, IntArray
+
 __all__ = [
     "UNBOUNDED",
-    "BoolArray",
-    "IntArray",
     "TapeGraph",
-    "follow",
     "frontier",
     "frontier_widths",
     "on_frontiers",
@@ -25,9 +24,6 @@ __all__ = [
     "tape_ranks",
     "to_networkx",
 ]
-
-IntArray = NDArray[Any]  # of integers; the stubs of NumPy 2.5 give reductions of `np.integer` no type
-BoolArray = NDArray[np.bool_]
 
 UNBOUNDED: Final = 1 << 40
 """Capacity of a value that must not be in a separator: more than any array has elements, and a million of
@@ -270,35 +266,3 @@ def on_frontiers(graph: TapeGraph, lowers: BoolArray) -> BoolArray:
         number, arc = leaving.nonzero()
         fronts[start + number, graph.parent[arc]] = True
     return fronts
-
-
-def follow(step: NDArray[Any]) -> NDArray[Any]:
-    """Return where repeated steps end.
-
-    Parameters
-    ----------
-    step : (n,) array of int
-        Where one step leads from each place; places that lead to themselves are ends.
-
-    Returns
-    -------
-    (n,) array of int
-        The end reached from each place.
-
-    Notes
-    -----
-    Takes O(n log d) vectorised steps for paths of up to d steps, as every round doubles what a step covers.
-
-    Examples
-    --------
-    >>> follow(np.array([1, 3, 2, 3, 0]))
-    array([3, 3, 2, 3, 3])
-    """
-    step = step.copy()
-    moving = np.flatnonzero(step != np.arange(step.size, dtype=step.dtype))
-    while moving.size:
-        before = step[moving]
-        behind = step[before]
-        step[moving] = behind
-        moving = moving[behind != before]
-    return step

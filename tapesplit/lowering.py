@@ -15,33 +15,30 @@ from typing import Any
 import numpy as np
 
 from tapesplit.array_steps import bulk_step
+from tapesplit.arrays import IntArray, coded, equal_columns, ranges
 from tapesplit.chunks import Chunk
 from tapesplit.elements import Elements, number_elements
-from tapesplit.facts import TapeFacts, calls_by_kind, coded, equal_columns
+from tapesplit.facts import TapeFacts, calls_by_kind
 from tapesplit.gathering import gather_only_what_is_read
-from tapesplit.graph import IntArray
 from tapesplit.merging import MergedCalls, merge_calls, shape_of
 from tapesplit.pattern import Calls, Edges, lay_out, without_constants
 from tapesplit.preaccumulation import Member, Term, preaccumulate
 from tapesplit.rules import local_structure
-from tapesplit.scalar_sweep import (
-    Operand,
-    ScalarSweep,
-)
-from tapesplit.structure import Structure, call_key
+from tapesplit.scalar_sweep import Operand, ScalarSweep
+from tapesplit.structure import call_key
 from tapesplit.tape import ARGS, PARENTS, Tape
 
 __all__ = ["compile_scalar_sweep"]
 
 
 def compile_scalar_sweep(
-    tape: Tape, structure: Structure, facts: TapeFacts, chunk: Chunk, directions: int, *, adjoint_mode: bool
+    tape: Tape, facts: TapeFacts, chunk: Chunk, directions: int, *, adjoint_mode: bool
 ) -> ScalarSweep:
     """Compile a chunk that has a scalar form for one mode.
 
     Parameters
     ----------
-    tape, structure, facts
+    tape, facts
         A tape of the structure that the sweep is for, and what is known of it.
     chunk
         Its entries all have ``facts.scalar``.
@@ -60,39 +57,31 @@ def compile_scalar_sweep(
         is_inner[calls.members[:, :-1]] = True
     order = np.concatenate([np.array(chunk.sources, dtype=np.int64), chunk.entries])
     order = order[~is_inner[order]]
-    elements = number_elements(tape, structure, facts, order, len(chunk.sources))
-    lowering = _Lowering(tape, structure, facts, elements)
+    elements = number_elements(tape, facts, order, len(chunk.sources))
+    lowering = _Lowering(tape, facts, elements)
     lowered = [*map(lowering.merged, merged), *lowering.sums_and_products(chunk), *lowering.blocks(chunk)]
-    made, blocks, indptr, indices, template = lay_out(elements.unknowns, lowered, adjoint_mode=adjoint_mode)
-    recipes, values = gather_only_what_is_read(made, facts, order, elements, lowering.others)
+    layout = lay_out(elements.unknowns, lowered, adjoint_mode=adjoint_mode)
+    recipes, values = gather_only_what_is_read(layout.recipes, facts, order, elements, lowering.others)
     ends = [
-        elements.unknown[_ranges(elements.first[list(group)], facts.sizes[list(group)])]
+        elements.unknown[ranges(elements.first[list(group)], facts.sizes[list(group)])]
         for group in (chunk.sources, chunk.targets)
     ]
     last = elements.unknowns - 1
     seeds, results = (np.where(u < 0, -1, last - u) for u in reversed(ends)) if adjoint_mode else ends
-    distinct = bool((seeds >= 0).all()) and np.unique(seeds).size == seeds.size
-    constant = np.flatnonzero(results < 0)
     return ScalarSweep(
-        chunk,
-        adjoint_mode,
-        indptr,
-        indices,
-        template,
-        recipes,
-        tuple(blocks),
-        values,
-        seeds,
-        results,
-        distinct,
-        constant,
+        chunk=chunk,
+        adjoint_mode=adjoint_mode,
+        indptr=layout.indptr,
+        indices=layout.indices,
+        template=layout.template,
+        recipes=recipes,
+        blocks=tuple(layout.blocks),
+        values=values,
+        seeds=seeds,
+        results=results,
+        distinct_seeds=bool((seeds >= 0).all()) and np.unique(seeds).size == seeds.size,
+        constant_results=np.flatnonzero(results < 0),
     )
-
-
-def _ranges(starts: IntArray, sizes: IntArray) -> IntArray:
-    """Concatenate ``arange(start, start + size)`` for all pairs."""
-    offsets = np.cumsum(sizes) - sizes
-    return np.repeat(starts - offsets, sizes) + np.arange(int(sizes.sum()))
 
 
 @dataclass(slots=True)
@@ -100,7 +89,6 @@ class _Lowering:
     """One chunk whose elements are numbered; collects what else is read, numbered behind them."""
 
     tape: Tape
-    structure: Structure
     facts: TapeFacts
     elements: Elements
     others: list[Operand] = field(default_factory=list)
@@ -176,7 +164,7 @@ class _Lowering:
         for kind, members, parents in calls_by_kind(self.facts, entries):
             if not kind.is_local:
                 continue
-            keys = coded(call_key(self.structure, index) for index in members.tolist())[1]
+            keys = coded(call_key(self.facts.structure, index) for index in members.tolist())[1]
             for here in equal_columns(keys[None]):
                 yield self._local(members[here], parents[here], kind.argnums)
 
@@ -196,10 +184,8 @@ class _Lowering:
             columns = np.tile(unknown[first[parent] : first[parent] + size], results.size)
             ranks = np.tile(np.arange(size), results.size) + sum(sizes[before] for before in parents[:number])
             edges.append(Edges(-1 - number, np.repeat(results, size), columns, ranks))
-        if not all((edge.columns >= 0).all() for edge in edges):
-            edges = without_constants(edges)
         step = bulk_step(entry, self.facts.kinds[self.facts.kind[entry]].rule)
-        return Calls(tuple(edges), {}, block=step, parents=parents)
+        return Calls(tuple(without_constants(edges)), {}, block=step, parents=parents)
 
     def _local(self, members: IntArray, parents: IntArray, argnums: tuple[int, ...]) -> Calls:
         """Lower sums and products of equal shapes and constants."""
@@ -226,9 +212,8 @@ class _Lowering:
                 starts[other], _ = self.other(members, other)
             terms.append(Term(target, _itself, (len(reads),)))
             reads.append(starts[other][:, None] + local.positions)
-        if not all((edges.columns >= 0).all() for edges in found):
-            found = without_constants(found)
-        return Calls(tuple(found), numbers, (Member(0, tuple(terms)),), 0, tuple(reads))
+        edges = tuple(without_constants(found))
+        return Calls(edges, numbers, (Member(0, tuple(terms)),), 0, tuple(reads))
 
 
 @dataclass(slots=True)

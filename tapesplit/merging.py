@@ -12,9 +12,9 @@ from typing import Any, Final
 
 import numpy as np
 
+from tapesplit.arrays import IntArray, coded, equal_columns, follow
 from tapesplit.chunks import Chunk
-from tapesplit.facts import CallKind, TapeFacts, calls_by_kind, coded, equal_columns
-from tapesplit.graph import IntArray, follow
+from tapesplit.facts import CallKind, TapeFacts, calls_by_kind
 from tapesplit.tape import ARGS, Tape
 
 __all__ = ["MergedCalls", "merge_calls", "shape_of"]

@@ -8,13 +8,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from tapesplit.graph import UNBOUNDED, BoolArray, IntArray, TapeGraph, on_frontiers, records
+from tapesplit.arrays import BoolArray, FloatArray, IntArray
+from tapesplit.graph import UNBOUNDED, TapeGraph, on_frontiers, records
 
 __all__ = ["CutFamily", "choose_nested", "cut_family", "spread_nested"]
-
-FloatArray = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

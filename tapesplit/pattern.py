@@ -1,15 +1,16 @@
 """The sparsity pattern of a scalar sweep: where the coefficients of its calls stand, row by row."""
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from tapesplit.array_steps import BulkStep
-from tapesplit.graph import BoolArray, IntArray
+from tapesplit.arrays import BoolArray, IntArray, occurrences
 from tapesplit.preaccumulation import Member
 from tapesplit.scalar_sweep import Block, Coefficients, Recipe
 
-__all__ = ["Calls", "Edges", "lay_out", "without_constants"]
+__all__ = ["Calls", "Edges", "Layout", "lay_out", "without_constants"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -44,29 +45,28 @@ class Calls:
 def without_constants(edges: list[Edges]) -> list[Edges]:
     """Keep the coefficients by elements that are not constant; count anew how they stand in their rows."""
     used = [edge.columns >= 0 for edge in edges]
+    if all(of_edge.all() for of_edge in used):
+        return edges
     rows = [edge.rows[of_edge] for edge, of_edge in zip(edges, used, strict=True)]
-    ranks = np.split(_occurrences(np.concatenate(rows)), np.cumsum([r.size for r in rows])[:-1])
+    ranks = np.split(occurrences(np.concatenate(rows)), np.cumsum([r.size for r in rows])[:-1])
     return [
         Edges(edge.target, of_rows, edge.columns[of_edge], rank, of_edge)
         for edge, of_rows, of_edge, rank in zip(edges, rows, used, ranks, strict=True)
     ]
 
 
-def _occurrences(rows: IntArray) -> IntArray:
-    """For each item, how many equal ones stand before it."""
-    order = np.argsort(rows, kind="stable")
-    ordered = rows[order]
-    starts = np.flatnonzero(np.diff(ordered, prepend=-1))
-    counts = np.diff(np.append(starts, rows.size))
-    result = np.empty(rows.size, dtype=np.int64)
-    result[order] = np.arange(rows.size) - np.repeat(starts, counts)
-    return result
+class Layout(NamedTuple):
+    """The coefficients of a system: how they come about, where they stand, and the ones that are constant."""
+
+    recipes: list[Recipe]
+    blocks: list[Block]
+    indptr: IntArray
+    indices: IntArray
+    template: np.ndarray
 
 
-def lay_out(
-    count: int, calls: list[Calls], *, adjoint_mode: bool
-) -> tuple[list[Recipe], list[Block], IntArray, IntArray, np.ndarray]:
-    """Lay the coefficients out row by row; return how they come about, the pattern, and the constant ones."""
+def lay_out(count: int, calls: list[Calls], *, adjoint_mode: bool) -> Layout:
+    """Lay the coefficients out row by row."""
     counts = np.zeros(count, dtype=np.int32)
     for edge in (edge for like in calls for edge in like.edges):
         counts[edge.rows] = edge.rank + 1  # those of one row come in the order of their ranks
@@ -93,4 +93,4 @@ def lay_out(
             recipes.append(Recipe(like.members, like.result, like.reads, tuple(coefficients)))
     if adjoint_mode:
         np.subtract(count - 1, indices, out=indices)
-    return recipes, blocks, indptr, indices, template
+    return Layout(recipes, blocks, indptr, indices, template)

@@ -6,8 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tapesplit.names import find_primitive, is_primitive, primitive_name
-from tapesplit.rules import Bulk, Elementwise, Movement, find_rule
-from tapesplit.rules.registry import registered
+from tapesplit.rules import Bulk, Elementwise, Movement, find_rule, registered
 
 __all__ = ["dumps"]
 

@@ -49,6 +49,9 @@ class PlanTask:
         0-based.
     fma
         Planned cost.
+    directions
+        Directions that a sweep carries: columns of its Jacobian in tangent mode, rows in adjoint mode; 0
+        for a product.
     seconds
         Predicted time, if nothing else runs.
     start, finish
@@ -70,6 +73,7 @@ class PlanTask:
     steps: tuple[int, ...]
     machine: int
     fma: int
+    directions: int = 0
     seconds: float = 0.0
     start: float = 0.0
     finish: float = 0.0
@@ -223,11 +227,7 @@ class JacobianPlan:
         held = 0
         for index, (task, sweep) in enumerate(zip(self.tasks, self.sweeps, strict=True)):
             result = 8 * self.chunks[task.first].n * self.chunks[task.last].m
-            working = 0
-            if sweep is not None:
-                columns, rows = self.chunks[task.first].n, self.chunks[task.last].m
-                directions = columns if task.mode is Mode.TANGENT else rows
-                working = sweep.working_bytes(directions)
+            working = 0 if sweep is None else sweep.working_bytes(task.directions)
             peaks[task.machine] = max(peaks[task.machine], held + max(working, result))
             held += result - sum(waiting.pop(need) for need in task.needs)
             waiting[index] = result

@@ -11,13 +11,14 @@ import numpy as np
 
 from jcdp_core import ElementalJacobian, JacobianChain, Mode, Schedule, Solution, solve
 from tapesplit.chunks import Chunk, chunk_chain, cut_into_chunks
-from tapesplit.cost import WorkTable, cost_model, product_seconds, work_table
+from tapesplit.cost import WorkTable, product_seconds, work_table
 from tapesplit.dtypes import shared_dtypes
 from tapesplit.facts import TapeFacts, facts_of, graph_of
 from tapesplit.graph import TapeGraph
 from tapesplit.plan import JacobianPlan, MachinesReason, PlanTask
 from tapesplit.recost import recost
 from tapesplit.separators import Separator, find_separators
+from tapesplit.stored_costs import cost_model
 from tapesplit.structure import Structure
 from tapesplit.sweep import Sweep, compile_sweep, predict
 from tapesplit.tape import Tape
@@ -75,7 +76,7 @@ def make_plan(
         machines_reason = "forced" if force_machines else _worth_of_machines(parallel.tasks, draft.tasks)
         if machines_reason in {"forced", "gain"}:
             draft = parallel
-    sweeps = tuple(_compile(tape, structure, facts, draft.chunks, task) for task in draft.tasks)
+    sweeps = tuple(_compile(tape, facts, draft.chunks, task) for task in draft.tasks)
     return JacobianPlan(
         name=tape.name,
         structure=structure,
@@ -261,13 +262,9 @@ def _timed(task: PlanTask, work: WorkTable, chunks: Sequence[Chunk]) -> PlanTask
     if task.mode is Mode.MULTIPLY:
         seconds = product_seconds(cost_model(), task.fma)
         return replace(task, seconds=seconds, releases_lock=True, product_fma=task.fma)
-    expected = predict(work, _joined(chunks, task.swept), _directions(task, chunks))
-    return replace(task, **expected._asdict())
-
-
-def _directions(task: PlanTask, chunks: Sequence[Chunk]) -> int:
-    """Directions that a sweep carries: columns of its Jacobian in tangent mode, rows in adjoint mode."""
-    return chunks[task.first].n if task.mode is Mode.TANGENT else chunks[task.last].m
+    directions = chunks[task.first].n if task.mode is Mode.TANGENT else chunks[task.last].m
+    expected = predict(work, _joined(chunks, task.swept), directions)
+    return replace(task, directions=directions, **expected._asdict())
 
 
 def _joined(chunks: Sequence[Chunk], links: Sequence[int]) -> Chunk:
@@ -286,12 +283,9 @@ def _joined(chunks: Sequence[Chunk], links: Sequence[int]) -> Chunk:
     )
 
 
-def _compile(
-    tape: Tape, structure: Structure, facts: TapeFacts, chunks: Sequence[Chunk], task: PlanTask
-) -> Sweep | None:
+def _compile(tape: Tape, facts: TapeFacts, chunks: Sequence[Chunk], task: PlanTask) -> Sweep | None:
     """Compile the links that a task sweeps through."""
     if task.mode is Mode.MULTIPLY:
         return None
     chunk = _joined(chunks, task.swept)
-    directions = _directions(task, chunks)
-    return compile_sweep(tape, structure, facts, chunk, task.mode, directions, scalar=task.scalar)
+    return compile_sweep(tape, facts, chunk, task.mode, task.directions, scalar=task.scalar)

@@ -13,11 +13,11 @@ import numpy as np
 from autograd.tracer import Box, box_type_mappings, isbox, trace_stack
 
 from tapesplit.boxes import TapeNode
-from tapesplit.direct_functions import BoxesInPlace
 from tapesplit.errors import InputTypeError, NestedTraceError, OutputTypeError
 from tapesplit.memory import NoGarbageCollection, keep_freed_memory
 from tapesplit.names import display_name
 from tapesplit.source_lines import LinedEntries, users_stack_level
+from tapesplit.stand_ins import BoxesInPlace
 from tapesplit.tape import PRIMITIVE, Tape
 from tapesplit.tracing import tracing_lock
 

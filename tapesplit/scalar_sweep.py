@@ -13,9 +13,9 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from tapesplit.array_steps import BulkStep
+from tapesplit.arrays import BoolArray, IntArray
 from tapesplit.chunks import Chunk
 from tapesplit.directions import Batch, Diagonal
-from tapesplit.graph import BoolArray, IntArray
 from tapesplit.preaccumulation import Member, Term, preaccumulate
 from tapesplit.tape import ARGS, VALUE, Tape
 from tapesplit.triangular import substitute, substitute_transposed

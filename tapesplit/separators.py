@@ -7,6 +7,7 @@ from typing import Final, Literal
 
 import numpy as np
 
+from tapesplit.arrays import BoolArray, IntArray, follow
 from tapesplit.candidates import (
     Order,
     candidate_prefixes,
@@ -18,10 +19,10 @@ from tapesplit.candidates import (
 )
 from tapesplit.coarsen import coarsen
 from tapesplit.flow import FLOW_BUDGET, MinimumCut, carries_flow, has_wide_paths, minimum_cut
-from tapesplit.graph import BoolArray, IntArray, TapeGraph, follow, frontier_widths, on_frontiers, tape_ranks
+from tapesplit.graph import TapeGraph, frontier_widths, on_frontiers, tape_ranks
 from tapesplit.nesting import CutFamily, choose_nested, cut_family, spread_nested
 
-__all__ = ["Separator", "assign_chunks", "chunk_edges", "find_separators"]
+__all__ = ["Reason", "Separator", "assign_chunks", "chunk_edges", "find_separators"]
 
 _SMALL: Final = 24
 """Coarse graphs up to this size are searched exhaustively, or nearly so."""
@@ -255,7 +256,7 @@ def assign_chunks(graph: TapeGraph, separators: tuple[Separator, ...]) -> IntArr
     return chunks[follow(step)]
 
 
-def chunk_edges(graph: TapeGraph, chunks: IntArray) -> IntArray:
+def chunk_edges(graph: TapeGraph, chunks: IntArray, count: int) -> IntArray:
     """Return the scalar edges of each chunk.
 
     Parameters
@@ -264,10 +265,12 @@ def chunk_edges(graph: TapeGraph, chunks: IntArray) -> IntArray:
         The graph, n vertices.
     chunks : (n,) array of int
         From `assign_chunks`.
+    count : int
+        Number of chunks; some may have no vertex.
 
     Returns
     -------
-    (q,) array of int
+    (count,) array of int
         fma per direction of each chunk.
 
     Examples
@@ -276,9 +279,9 @@ def chunk_edges(graph: TapeGraph, chunks: IntArray) -> IntArray:
     >>> chain = TapeGraph(
     ...     entries=np.arange(3), widths=np.array([9, 2, 9]), edges=np.array([0, 18, 45]),
     ...     child=np.array([1, 2]), parent=np.array([0, 1]), inputs=(0,), outputs=(2,))
-    >>> chunk_edges(chain, np.array([0, 0, 1]))
+    >>> chunk_edges(chain, np.array([0, 0, 1]), 2)
     array([18, 45])
     """
-    edges = np.zeros(int(chunks.max(initial=0)) + 1, dtype=np.int64)
+    edges = np.zeros(count, dtype=np.int64)
     np.add.at(edges, chunks, graph.edges)
     return edges

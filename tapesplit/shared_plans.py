@@ -7,9 +7,10 @@ tapes. The plans used last outlive the functions that they were made for.
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
-from tapesplit.cost import CostModel, cost_model
+from tapesplit.cost import CostModel
 from tapesplit.plan import JacobianPlan
 from tapesplit.rules import Rule, find_rule
+from tapesplit.stored_costs import cost_model
 from tapesplit.structure import Structure
 
 __all__ = ["forget_shared_plans", "share_plan", "shared_plan"]

@@ -7,11 +7,11 @@ import numpy as np
 from jcdp_core import Mode
 from tapesplit.array_sweep import ArraySweep, compile_array_sweep
 from tapesplit.chunks import Chunk
-from tapesplit.cost import WorkTable, array_seconds, cost_model, scalar_seconds, total_work
+from tapesplit.cost import WorkTable, array_seconds, scalar_seconds, total_work
 from tapesplit.facts import TapeFacts
 from tapesplit.lowering import compile_scalar_sweep
 from tapesplit.scalar_sweep import ScalarSweep
-from tapesplit.structure import Structure
+from tapesplit.stored_costs import cost_model
 from tapesplit.tape import Tape
 
 __all__ = ["Prediction", "Sweep", "compile_sweep", "predict", "run_sweep"]
@@ -46,7 +46,6 @@ def predict(table: WorkTable, chunk: Chunk, directions: int) -> Prediction:
 
 def compile_sweep(
     tape: Tape,
-    structure: Structure,
     facts: TapeFacts,
     chunk: Chunk,
     mode: Mode,
@@ -58,7 +57,7 @@ def compile_sweep(
 
     Parameters
     ----------
-    tape, structure, facts
+    tape, facts
         A tape of the structure that the sweep is for, and what is known of it.
     chunk
         Part of the tape.
@@ -70,10 +69,8 @@ def compile_sweep(
         Whether it becomes a scalar sweep.
     """
     if scalar:
-        return compile_scalar_sweep(
-            tape, structure, facts, chunk, directions, adjoint_mode=mode is Mode.ADJOINT
-        )
-    return compile_array_sweep(tape, structure, facts, chunk)
+        return compile_scalar_sweep(tape, facts, chunk, directions, adjoint_mode=mode is Mode.ADJOINT)
+    return compile_array_sweep(tape, facts, chunk)
 
 
 def run_sweep(

@@ -6,15 +6,13 @@ from dataclasses import dataclass, field
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
+from tapesplit.arrays import FloatArray, IntArray
 from tapesplit.flow import FLOW_BUDGET, minimum_cut
-from tapesplit.graph import UNBOUNDED, IntArray, TapeGraph, frontier_widths, tape_ranks
+from tapesplit.graph import UNBOUNDED, TapeGraph, frontier_widths, tape_ranks
 from tapesplit.separators import Separator, assign_chunks, chunk_edges
 
 __all__ = ["WidthProfile", "width_profile"]
-
-FloatArray = NDArray[np.float64]
 
 _WIDE: Final = 20
 """Widths that span more than this factor are drawn on a logarithmic scale."""
@@ -173,7 +171,8 @@ def width_profile(
         start = end
     table = np.array(rows, dtype=np.int64)
     table[table >= UNBOUNDED] = -1
-    spent = np.cumsum(chunk_edges(graph, assign_chunks(graph, tuple(separators))))[: len(separators)]
+    chunks = assign_chunks(graph, tuple(separators))
+    spent = np.cumsum(chunk_edges(graph, chunks, len(separators) + 1))[:-1]
     places = np.interp(spent, [0, *edges[ends]], np.arange(len(ends) + 1.0))
     entries, live, minimal = table.T
     return WidthProfile(entries, live, minimal, tuple(separators), places)

@@ -123,7 +123,7 @@ def least_width(graph):
 def chain_of(graph, separators):
     """Return the sizes and edges of the chain between separators."""
     sizes = [graph.input_width, *(s.width for s in separators), graph.output_width]
-    return sizes, chunk_edges(graph, assign_chunks(graph, separators)).tolist()
+    return sizes, chunk_edges(graph, assign_chunks(graph, separators), len(separators) + 1).tolist()
 
 
 def planned_fma(graph, separators):

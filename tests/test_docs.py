@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from tapesplit.cost import cost_model
+from tapesplit.stored_costs import cost_model
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]

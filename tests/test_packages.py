@@ -1,5 +1,6 @@
 """What the two packages export, and their version."""
 
+import ast
 import importlib.metadata
 import tomllib
 from pathlib import Path
@@ -40,3 +41,15 @@ def test_every_exception_is_exported(package):
     errors = importlib.import_module(f"{package.__name__}.errors")
     assert set(errors.__all__) <= set(package.__all__)
     assert all(getattr(package, name) is getattr(errors, name) for name in errors.__all__)
+
+
+@pytest.mark.parametrize("package", [jcdp_core, tapesplit])
+def test_modules_take_from_each_other_what_they_offer(package):
+    """A name that another module imports is in ``__all__`` of the module that defines it."""
+    for path in Path(package.__file__).parent.rglob("*.py"):
+        for statement in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(statement, ast.ImportFrom) and statement.module.startswith(package.__name__):
+                source = importlib.import_module(statement.module)
+                for name in (alias.name for alias in statement.names):
+                    is_module = hasattr(getattr(source, name), "__spec__")
+                    assert is_module or name in source.__all__, f"{path.name}: {statement.module}.{name}"

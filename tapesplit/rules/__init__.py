@@ -11,7 +11,7 @@ from tapesplit.rules import (  # noqa: F401 (importing these modules registers t
     products,
     reductions,
 )
-from tapesplit.rules.local import LocalStructure, has_local_structure, is_local, local_matrix, local_structure
+from tapesplit.rules.local import has_local_structure, is_local, local_matrix, local_structure
 from tapesplit.rules.loop import loop_adjoint, loop_tangent
 from tapesplit.rules.moves import CONTROLLED, IndexMap, getitem, index_maps, joint_index_map
 from tapesplit.rules.products import PRODUCTS
@@ -21,7 +21,6 @@ from tapesplit.rules.registry import (
     Movement,
     Rule,
     count_edges,
-    defvector,
     find_rule,
     is_elementwise_call,
     registered,
@@ -39,11 +38,9 @@ __all__ = [
     "Bulk",
     "Elementwise",
     "IndexMap",
-    "LocalStructure",
     "Movement",
     "Rule",
     "count_edges",
-    "defvector",
     "find_rule",
     "getitem",
     "has_local_structure",

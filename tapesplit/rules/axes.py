@@ -1,12 +1,13 @@
 """Axes behind the direction axis: what vector rules need to reduce, spread and fold batches of directions."""
 
+from math import prod
 from typing import Any
 
 import numpy as np
 
 from tapesplit.leaves import flatten
 
-__all__ = ["behind", "fold", "positive", "real_like", "reduce_batch", "spread"]
+__all__ = ["behind", "flat", "fold", "lifted", "positive", "real_like", "reduce_batch", "spread"]
 
 
 def positive(axis: Any, ndim: int) -> tuple[int, ...]:
@@ -19,6 +20,17 @@ def positive(axis: Any, ndim: int) -> tuple[int, ...]:
 def behind(axis: int) -> int:
     """Return the number of an axis of a value in a batch, where the direction axis comes first."""
     return axis + 1 if axis >= 0 else axis
+
+
+def flat(X: np.ndarray) -> np.ndarray:
+    """Return one row for each direction; there may be no directions, or no elements."""
+    return X.reshape(len(X), prod(X.shape[1:]))
+
+
+def lifted(X: np.ndarray, ndim: int) -> np.ndarray:
+    """Put axes of length one behind the direction axis, so that values of ``ndim`` axes broadcast."""
+    missing = ndim + 1 - X.ndim
+    return X.reshape(X.shape[:1] + (1,) * missing + X.shape[1:]) if missing > 0 else X
 
 
 def reduce_batch(T: np.ndarray, ans: Any, axis: Any) -> np.ndarray:

@@ -4,23 +4,18 @@ Formulas for eigenvectors: M. Giles (2008), Sec. 3.1; for singular vectors: J. T
 singular value decomposition" (2016). Real matrices only; complex ones take the loop over autograd's rules.
 """
 
-from math import prod
 from typing import Any
 
 import numpy as np
 from autograd.numpy import linalg
 
+from tapesplit.rules.axes import flat
 from tapesplit.rules.registry import defvector
-
-
-def _t(x: np.ndarray) -> np.ndarray:
-    """Transpose the matrices of a stack."""
-    return np.swapaxes(x, -1, -2)
 
 
 def _join(*factors: np.ndarray) -> np.ndarray:
     """Put directions of several factors into one axis."""
-    return np.concatenate([factor.reshape(len(factor), prod(factor.shape[1:])) for factor in factors], axis=1)
+    return np.concatenate(list(map(flat, factors)), axis=1)
 
 
 def _part(A: np.ndarray, *factors: np.ndarray) -> list[np.ndarray]:
@@ -56,7 +51,7 @@ def _eigh_tangent(T: np.ndarray, ans: Any, x: np.ndarray, UPLO: str = "L") -> An
         return NotImplemented
     w, V = ans
     read = np.tril(T, -1) if UPLO == "L" else np.triu(T, 1)
-    inner = _t(V) @ (read + _t(read) + _on_diagonal(_diagonal(T))) @ V
+    inner = V.mT @ (read + read.mT + _on_diagonal(_diagonal(T))) @ V
     with np.errstate(invalid="ignore"):  # 0 · inf: an eigenvector of a multiple eigenvalue has no derivative
         return _join(_diagonal(inner), V @ (_gaps(w) * inner))
 
@@ -67,13 +62,11 @@ def _eigh_adjoint(A: np.ndarray, ans: Any, x: np.ndarray, UPLO: str = "L") -> An
     w, V = ans
     wg, Vg = _part(A, w, V)
     inner = _on_diagonal(wg)
-    seeded = Vg.any(
-        axis=tuple(range(1, Vg.ndim))
-    )  # multiple eigenvalues do no harm where no eigenvector is used
-    if seeded.any():
-        inner[seeded] += _gaps(w) * (_t(V) @ Vg[seeded])
-    S = V @ inner @ _t(V)
-    both = S + _t(S)
+    used = _used(Vg)
+    if used.any():
+        inner[used] += _gaps(w) * (V.mT @ Vg[used])
+    S = V @ inner @ V.mT
+    both = S + S.mT
     return _on_diagonal(_diagonal(S)) + (np.tril(both, -1) if UPLO == "L" else np.triu(both, 1))
 
 
@@ -90,7 +83,7 @@ def _thin(ans: Any, x: np.ndarray, *, full_matrices: bool, compute_uv: bool) -> 
     if np.iscomplexobj(x) or (compute_uv and full_matrices):
         return None
     u, s, vt = ans if compute_uv else np.linalg.svd(x, full_matrices=False)
-    return u, s, _t(vt)
+    return u, s, vt.mT
 
 
 def _svd_tangent(
@@ -100,18 +93,18 @@ def _svd_tangent(
     if factors is None:
         return NotImplemented
     u, s, v = factors
-    inner = _t(u) @ T @ v
+    inner = u.mT @ T @ v
     ds = _diagonal(inner)
     if not compute_uv:
         return ds
     with np.errstate(invalid="ignore"):
         right, left = inner * s[..., None, :], s[..., :, None] * inner
         gaps = _gaps(s**2)
-        du = u @ (gaps * (right + _t(right)))
-        dv = v @ (gaps * (left + _t(left)))
+        du = u @ (gaps * (right + right.mT))
+        dv = v @ (gaps * (left + left.mT))
     du += (T @ v - u @ inner) / s[..., None, :]
-    dv += (_t(T) @ u - v @ _t(inner)) / s[..., None, :]
-    return _join(du, ds, _t(dv))
+    dv += (T.mT @ u - v @ inner.mT) / s[..., None, :]
+    return _join(du, ds, dv.mT)
 
 
 def _svd_adjoint(
@@ -122,19 +115,19 @@ def _svd_adjoint(
         return NotImplemented
     u, s, v = factors
     if not compute_uv:
-        return u * A[..., None, :] @ _t(v)
-    ug, sg, vtg = _part(A, u, s, _t(v))
-    vg = _t(vtg)
-    inner, of_u, of_v = _on_diagonal(sg), _t(u) @ ug, _t(v) @ vg
+        return u * A[..., None, :] @ v.mT
+    ug, sg, vtg = _part(A, u, s, v.mT)
+    vg = vtg.mT
+    inner, of_u, of_v = _on_diagonal(sg), u.mT @ ug, v.mT @ vg
     used = _used(ug, vg)
     if used.any():
-        skew_u, skew_v = (x[used] - _t(x[used]) for x in (of_u, of_v))
+        skew_u, skew_v = (x[used] - x[used].mT for x in (of_u, of_v))
         inner[used] += _gaps(s**2) * (skew_u * s[..., None, :] + s[..., :, None] * skew_v)
-    S = u @ inner @ _t(v)
+    S = u @ inner @ v.mT
     if x.shape[-2] > x.shape[-1]:
-        S = S + (ug - u @ of_u) / s[..., None, :] @ _t(v)
+        S = S + (ug - u @ of_u) / s[..., None, :] @ v.mT
     if x.shape[-2] < x.shape[-1]:
-        S = S + u / s[..., None, :] @ _t(vg - v @ of_v)
+        S = S + u / s[..., None, :] @ (vg - v @ of_v).mT
     return S
 
 

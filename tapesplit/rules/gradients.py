@@ -13,6 +13,7 @@ from autograd.numpy.numpy_vjps import untake
 from autograd.util import func
 
 from tapesplit.leaves import batch_shape, element_count, flatten, renumber
+from tapesplit.rules.axes import flat
 from tapesplit.rules.moves import IndexMap
 from tapesplit.rules.registry import defvector
 
@@ -44,14 +45,12 @@ def _places(index: Any, space: Any) -> IndexMap:
 
 def _put(T: np.ndarray, ans: Any, x: Any, index: Any, space: Any) -> np.ndarray:
     """Put tangents where the index points; repeated places add up."""
-    return _places(index, space).scatter(T.reshape(len(T), element_count(x)))
+    return _places(index, space).scatter(flat(T))
 
 
 def _take(A: np.ndarray, ans: Any, x: Any, index: Any, space: Any) -> np.ndarray:
     """Take adjoints from where the index points."""
-    return (
-        _places(index, space).gather(A.reshape(len(A), element_count(ans))).reshape(len(A), *batch_shape(x))
-    )
+    return _places(index, space).gather(flat(A)).reshape(len(A), *batch_shape(x))
 
 
 for _untake in (untake, ab.container_untake):

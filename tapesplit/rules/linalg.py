@@ -11,21 +11,14 @@ from typing import Any
 import numpy as np
 from autograd.numpy import linalg
 
-from tapesplit.rules.axes import fold, real_like, reduce_batch, spread
+from tapesplit.rules.axes import fold, lifted, real_like, reduce_batch, spread
 from tapesplit.rules.reductions import input_size
 from tapesplit.rules.registry import defvector
 
 
-def _t(x: np.ndarray) -> np.ndarray:
-    """Transpose the matrices of a stack."""
-    return np.swapaxes(x, -1, -2)
-
-
 def solve_columns(a: np.ndarray, B: np.ndarray) -> np.ndarray:
     """Solve ``a x = b`` for a batch ``(k, ..., n, r)`` of right-hand sides with one factorization of a."""
-    if a.ndim > B.ndim - 1:
-        B = B.reshape(B.shape[:1] + (1,) * (a.ndim - B.ndim + 1) + B.shape[1:])
-    wide = np.moveaxis(B, 0, -1)
+    wide = np.moveaxis(lifted(B, a.ndim), 0, -1)
     X = np.linalg.solve(a, wide.reshape(*wide.shape[:-2], wide.shape[-2] * wide.shape[-1]))
     return np.moveaxis(X.reshape(*X.shape[:-1], *wide.shape[-2:]), -1, 0)
 
@@ -60,12 +53,12 @@ def _solve_tangent_b(T: np.ndarray, ans: np.ndarray, a: np.ndarray, b: np.ndarra
 
 
 def _solve_adjoint_a(A: np.ndarray, ans: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    back = solve_columns(_t(a), _as_column(A, b))
-    return real_like(fold(-back @ _t(_as_column(ans, b)), np.shape(a)), a)
+    back = solve_columns(np.matrix_transpose(a), _as_column(A, b))
+    return real_like(fold(-back @ _as_column(ans, b).mT, np.shape(a)), a)
 
 
 def _solve_adjoint_b(A: np.ndarray, ans: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    back = solve_columns(_t(a), _as_column(A, b))
+    back = solve_columns(np.matrix_transpose(a), _as_column(A, b))
     return real_like(fold(back[..., 0] if np.ndim(b) == 1 else back, np.shape(b)), b)
 
 
@@ -78,7 +71,7 @@ defvector(
 defvector(
     linalg.inv,
     tangents=[lambda T, ans, x: -ans @ T @ ans],
-    adjoints=[lambda A, ans, x: -_t(ans) @ A @ _t(ans)],
+    adjoints=[lambda A, ans, x: -ans.mT @ A @ ans.mT],
     edges=_cubic(2),
 )
 
@@ -90,22 +83,22 @@ def _inner(X: np.ndarray, Y: np.ndarray) -> np.ndarray:
 
 defvector(
     linalg.det,
-    tangents=[lambda T, ans, x: ans * _inner(T, _t(np.linalg.inv(x)))],
-    adjoints=[lambda A, ans, x: (A * ans)[..., None, None] * _t(np.linalg.inv(x))],
+    tangents=[lambda T, ans, x: ans * _inner(T, np.linalg.inv(x).mT)],
+    adjoints=[lambda A, ans, x: (A * ans)[..., None, None] * np.linalg.inv(x).mT],
     edges=input_size,
 )
 
 
 def _slogdet_tangent(T: np.ndarray, ans: Any, x: np.ndarray) -> np.ndarray:
     """Tangents of sign and logarithm in one axis; the sign is constant."""
-    logs = np.real(_inner(T, _t(np.linalg.inv(x)))).reshape(len(T), np.size(ans[1]))
+    logs = np.real(_inner(T, np.linalg.inv(x).mT)).reshape(len(T), np.size(ans[1]))
     return np.concatenate([np.zeros_like(logs), logs], axis=1)
 
 
 def _slogdet_adjoint(A: np.ndarray, ans: Any, x: np.ndarray) -> np.ndarray:
     """Adjoints of the logarithm only."""
     logs = np.real(A[:, A.shape[1] // 2 :]).reshape(len(A), *np.shape(ans[1]), 1, 1)
-    return real_like(logs * _t(np.linalg.inv(x)), x)
+    return real_like(logs * np.linalg.inv(x).mT, x)
 
 
 defvector(linalg.slogdet, tangents=[_slogdet_tangent], adjoints=[_slogdet_adjoint], edges=input_size)
@@ -159,16 +152,16 @@ def _half(X: np.ndarray) -> np.ndarray:
 def _cholesky_tangent(T: np.ndarray, L: np.ndarray, x: np.ndarray) -> Any:
     if np.iscomplexobj(x):
         return NotImplemented
-    left = solve_columns(L, (T + _t(T)) / 2.0)
-    return L @ _half(_t(solve_columns(L, _t(left))))
+    left = solve_columns(L, (T + T.mT) / 2.0)
+    return L @ _half(solve_columns(L, left.mT).mT)
 
 
 def _cholesky_adjoint(A: np.ndarray, L: np.ndarray, x: np.ndarray) -> Any:
     if np.iscomplexobj(x):
         return NotImplemented
-    left = solve_columns(_t(L), _half(_t(L) @ A))
-    S = _t(solve_columns(_t(L), _t(left)))
-    return (S + _t(S)) / 2.0
+    left = solve_columns(L.mT, _half(L.mT @ A))
+    S = solve_columns(L.mT, left.mT).mT
+    return (S + S.mT) / 2.0
 
 
 defvector(linalg.cholesky, tangents=[_cholesky_tangent], adjoints=[_cholesky_adjoint], edges=_cubic(3))
@@ -176,12 +169,12 @@ defvector(linalg.cholesky, tangents=[_cholesky_tangent], adjoints=[_cholesky_adj
 
 def _pinv_tangent(T: np.ndarray, ans: np.ndarray, x: np.ndarray) -> np.ndarray:
     left, right = np.eye(x.shape[-2]) - x @ ans, np.eye(x.shape[-1]) - ans @ x
-    return -ans @ T @ ans + ans @ _t(ans) @ _t(T) @ left + right @ _t(T) @ _t(ans) @ ans
+    return -ans @ T @ ans + ans @ ans.mT @ T.mT @ left + right @ T.mT @ ans.mT @ ans
 
 
 def _pinv_adjoint(A: np.ndarray, ans: np.ndarray, x: np.ndarray) -> np.ndarray:
     left, right = np.eye(x.shape[-2]) - x @ ans, np.eye(x.shape[-1]) - ans @ x
-    return _t(-ans @ _t(A) @ ans + ans @ _t(ans) @ A @ left + right @ A @ _t(ans) @ ans)
+    return (-ans @ A.mT @ ans + ans @ ans.mT @ A @ left + right @ A @ ans.mT @ ans).mT
 
 
 defvector(linalg.pinv, tangents=[_pinv_tangent], adjoints=[_pinv_adjoint], edges=_cubic(8))

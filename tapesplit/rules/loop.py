@@ -6,7 +6,6 @@ oracle that vector rules are tested against. Rules may trace by themselves (`che
 """
 
 from collections.abc import Callable, Iterator
-from math import prod
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,7 @@ from autograd.core import primitive_jvps, primitive_vjps
 
 from tapesplit.errors import RuleError
 from tapesplit.leaves import batch_shape, element_count, flatten, unflatten
-from tapesplit.rules.axes import real_like
+from tapesplit.rules.axes import flat, real_like
 from tapesplit.tape import TapeEntry
 from tapesplit.tracing import tracing_lock
 
@@ -89,11 +88,11 @@ def _jacobian_product(T: np.ndarray, entry: TapeEntry, argnum: int) -> np.ndarra
     dtype = np.result_type(flatten(entry.value), np.float16)
     basis = np.eye(size, dtype=dtype).reshape(size, *batch_shape(entry.value))
     single = entry._replace(argnums=(argnum,), parents=entry.parents[:1])
-    T = _flat(T)
-    rows = np.real(T @ _flat(loop_adjoint(basis, single)[0]).T)
+    T = flat(T)
+    rows = np.real(T @ flat(loop_adjoint(basis, single)[0]).T)
     if dtype.kind != "c":
         return rows
-    return rows + 1j * np.real(T @ _flat(loop_adjoint(-1j * basis, single)[0]).T)
+    return rows + 1j * np.real(T @ flat(loop_adjoint(-1j * basis, single)[0]).T)
 
 
 def _jvp_loop(T: np.ndarray, entry: TapeEntry, argnum: int) -> np.ndarray:
@@ -105,7 +104,7 @@ def _jvp_loop(T: np.ndarray, entry: TapeEntry, argnum: int) -> np.ndarray:
                 jvp((argnum,), [unflatten(row, target)], entry.value, entry.args, dict(entry.kwargs)),
                 entry.value,
             )
-            for row in _flat(T)
+            for row in flat(T)
         ]
     return _stacked(rows, entry.value)
 
@@ -138,11 +137,6 @@ def _row(found: Any, like: Any) -> np.ndarray:
         raise RuleError("a derivative rule has returned None; return zeros where there is no dependence")
     row = flatten(found)
     return row.copy() if row.size == element_count(like) else np.broadcast_to(found, np.shape(like)).ravel()
-
-
-def _flat(X: np.ndarray) -> np.ndarray:
-    """One row for each direction; there may be no directions, or no elements."""
-    return X.reshape(len(X), prod(X.shape[1:]))
 
 
 def _stacked(rows: list[np.ndarray], like: Any) -> np.ndarray:

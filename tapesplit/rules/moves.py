@@ -18,7 +18,7 @@ from autograd.numpy.numpy_boxes import ArrayBox
 from tapesplit.leaves import element_count, flatten, unflatten
 from tapesplit.tape import TapeEntry
 
-__all__ = ["IndexMap", "getitem", "index_maps", "joint_index_map"]
+__all__ = ["CONTROLLED", "IndexMap", "getitem", "index_maps", "joint_index_map"]
 
 getitem = ArrayBox.__getitem__
 """autograd's primitive behind ``x[index]``."""

@@ -13,8 +13,10 @@ import autograd.numpy as anp
 import numpy as np
 from autograd.numpy.numpy_vjps import dot_adjoint_0, dot_adjoint_1, tensordot_adjoint_0, tensordot_adjoint_1
 
-from tapesplit.rules.axes import behind, fold, real_like
+from tapesplit.rules.axes import behind, fold, lifted, real_like
 from tapesplit.rules.registry import defvector
+
+__all__ = ["PRODUCTS", "Labels", "dot_labels", "inner_labels", "tensordot_labels"]
 
 Labels: TypeAlias = list[int]
 
@@ -126,7 +128,7 @@ contraction(tensordot_adjoint_1, lambda a, g, axes, m, n: _of_right(tensordot_la
 def _matmul_left_tangent(T: np.ndarray, ans: Any, a: Any, b: Any) -> np.ndarray:
     if T.ndim == 2:  # a is a vector: (k, n) @ (..., n, p)
         return T @ b if np.ndim(b) <= 2 else np.moveaxis(T @ b, -2, 0)
-    return _one_product(T, b) if np.ndim(b) == 2 else np.matmul(_room(T, np.ndim(b)), b)
+    return _one_product(T, b) if np.ndim(b) == 2 else np.matmul(lifted(T, np.ndim(b)), b)
 
 
 def _one_product(X: np.ndarray, b: np.ndarray) -> np.ndarray:
@@ -139,13 +141,7 @@ def _matmul_right_tangent(T: np.ndarray, ans: Any, a: Any, b: Any) -> np.ndarray
         return T @ np.transpose(a) if np.ndim(a) <= 2 else np.moveaxis(np.matmul(a, T.T), -1, 0)
     if np.ndim(a) == 1:
         return np.matmul(a, T)
-    return np.matmul(a, _room(T, np.ndim(a)))
-
-
-def _room(T: np.ndarray, ndim: int) -> np.ndarray:
-    """Make the value part of a batch of matrices at least ``ndim`` axes deep."""
-    missing = ndim - (T.ndim - 1)
-    return T.reshape(T.shape[:1] + (1,) * missing + T.shape[1:]) if missing > 0 else T
+    return np.matmul(a, lifted(T, np.ndim(a)))
 
 
 def _matmul_left_adjoint(A: np.ndarray, ans: Any, a: Any, b: Any) -> np.ndarray:
@@ -263,7 +259,7 @@ def _cross(argnum: int, *, adjoint: bool) -> Callable[..., Any]:
             return NotImplemented
         other = np.moveaxis(other, others, -1)
         source, target = (result, own) if adjoint else (own, result)
-        rows = _room(np.moveaxis(X, behind(source), -1), np.ndim(other))
+        rows = lifted(np.moveaxis(X, behind(source), -1), np.ndim(other))
         rows = np.cross(rows, other) if adjoint == (argnum == 1) else np.cross(other, rows)
         if adjoint:
             rows = fold(rows, np.moveaxis(this, own, -1).shape)

@@ -27,12 +27,16 @@ __all__ = [
     "Elementwise",
     "Movement",
     "Rule",
+    "count_edges",
     "defvector",
     "elementwise",
     "find_rule",
     "is_elementwise_call",
     "movement",
+    "registered",
     "rules_defined",
+    "rules_on_demand",
+    "undefined",
 ]
 
 Primitive: TypeAlias = Callable[..., Any]

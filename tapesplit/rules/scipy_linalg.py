@@ -39,7 +39,7 @@ def _matrix_tangent(
         return NotImplemented
     T = np.tril(T) if lower else np.triu(T)
     if _is_transposed(trans):
-        T = np.swapaxes(T, 1, 2)
+        T = T.mT
     return _columns(a, -(T @ ans), trans, lower=lower)
 
 
@@ -66,7 +66,7 @@ def _matrix_adjoint(
     right = ans if ans.ndim == 2 else ans[:, None]
     rows = -(back.reshape(len(A), *right.shape) @ right.T)
     if _is_transposed(trans):
-        rows = np.swapaxes(rows, 1, 2)
+        rows = rows.mT
     return np.tril(rows) if lower else np.triu(rows)
 
 
@@ -101,11 +101,6 @@ def _transposed(bands: tuple[int, int], a: np.ndarray) -> tuple[tuple[int, int],
     return (bands[1], bands[0]), result
 
 
-def _is_banded(bands: Any, a: np.ndarray, b: np.ndarray, keywords: dict[str, Any]) -> bool:
-    """Whether a call is real and has no keyword that autograd's rule does not take."""
-    return a.ndim == 2 and not keywords and not np.iscomplexobj(a) and not np.iscomplexobj(b)
-
-
 def _banded_columns(bands: tuple[int, int], a: np.ndarray, B: np.ndarray) -> np.ndarray:
     """Solve for each right-hand side of a batch ``(k, n)`` or ``(k, n, r)``."""
     wide = np.moveaxis(B, 0, -1)
@@ -115,15 +110,15 @@ def _banded_columns(bands: tuple[int, int], a: np.ndarray, B: np.ndarray) -> np.
 
 
 def _banded_side_tangent(T: np.ndarray, ans: Any, bands: Any, a: Any, b: Any, **keywords: Any) -> Any:
-    return _banded_columns(bands, a, T) if _is_banded(bands, a, b, keywords) else NotImplemented
+    return _banded_columns(bands, a, T) if _covers(a, b, keywords) else NotImplemented
 
 
 def _banded_side_adjoint(A: np.ndarray, ans: Any, bands: Any, a: Any, b: Any, **keywords: Any) -> Any:
-    return _banded_columns(*_transposed(bands, a), A) if _is_banded(bands, a, b, keywords) else NotImplemented
+    return _banded_columns(*_transposed(bands, a), A) if _covers(a, b, keywords) else NotImplemented
 
 
 def _banded_matrix_tangent(T: np.ndarray, ans: Any, bands: Any, a: Any, b: Any, **keywords: Any) -> Any:
-    if not _is_banded(bands, a, b, keywords) or ans.ndim != 1:
+    if not _covers(a, b, keywords) or ans.ndim != 1:
         return NotImplemented
     right = np.zeros((len(T), ans.size))
     for line, rows, columns in _diagonals(bands, ans.size):
@@ -132,7 +127,7 @@ def _banded_matrix_tangent(T: np.ndarray, ans: Any, bands: Any, a: Any, b: Any, 
 
 
 def _banded_matrix_adjoint(A: np.ndarray, ans: Any, bands: Any, a: Any, b: Any, **keywords: Any) -> Any:
-    if not _is_banded(bands, a, b, keywords) or ans.ndim != 1:
+    if not _covers(a, b, keywords) or ans.ndim != 1:
         return NotImplemented
     back = _banded_columns(*_transposed(bands, a), A)
     result = np.zeros((len(A), *a.shape))

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from tapesplit import calibrate, parallel_jacobian
-from tapesplit.cost import CostModel, cost_model, store
+from tapesplit.cost import CostModel
+from tapesplit.stored_costs import cost_model, store
 
 
 @pytest.fixture
@@ -24,7 +25,7 @@ def machine(monkeypatch, tmp_path):
             call()
             return next(times)
 
-        monkeypatch.setattr(calibrate, "shortest", pretend)
+        monkeypatch.setattr(calibrate, "_shortest", pretend)
         model = asdict(calibrate.calibrate())
         return {name: model[name] / assumed for name, assumed in asdict(CostModel()).items()}
 

@@ -131,7 +131,7 @@ def test_calibrate_prints_constants(capsys, monkeypatch, tmp_path):
     (kept,) = tmp_path.glob("tapesplit/cost-*.json")
     assert out.startswith("step ")
     assert out.endswith(f"\n\nkept in {kept}\n")
-    from tapesplit.cost import cost_model
+    from tapesplit.stored_costs import cost_model
 
     cost_model.cache_clear()
 
@@ -203,7 +203,7 @@ def test_ctrl_c_is_no_traceback(model, capsys, monkeypatch):
 
 
 def test_a_reader_that_stops_is_no_error(model):
-    command = f"{sys.executable} -m tapesplit.cli explain {model}:f --input x0 | true"
+    command = f"{sys.executable} -m tapesplit explain {model}:f --input x0 | true"
     done = subprocess.run(command, shell=True, capture_output=True, text=True, timeout=60, check=False)  # noqa: S602
     assert done.stderr == ""
 

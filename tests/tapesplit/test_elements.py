@@ -35,9 +35,8 @@ def test_joint_maps_agree_with_those_of_each_argument(move):
 @pytest.mark.parametrize("move", MOVES.values(), ids=MOVES)
 def test_moved_elements_lead_to_where_they_were_computed(move):
     tape = record(lambda x: move(move(anp.sin(x))[:4]), INPUT)
-    structure = structure_of(tape)
-    facts = facts_of(tape, structure)
-    elements = number_elements(tape, structure, facts, np.arange(len(tape)), 1)
+    facts = facts_of(tape, structure_of(tape))
+    elements = number_elements(tape, facts, np.arange(len(tape)), 1)
     values = np.concatenate([np.ravel(entry.value) for entry in tape])
     assert values[elements.origin].tolist() == values.tolist()
     assert elements.unknowns == 2 * INPUT.size  # the input and its sine; the moves compute nothing

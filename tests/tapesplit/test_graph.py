@@ -15,8 +15,9 @@ from tape_graphs import (
     width_of,
 )
 
+from tapesplit.arrays import follow
 from tapesplit.coarsen import coarsen
-from tapesplit.graph import UNBOUNDED, follow, frontier, frontier_widths, tape_ranks, to_networkx
+from tapesplit.graph import UNBOUNDED, frontier, frontier_widths, tape_ranks, to_networkx
 
 
 def test_networkx_graph_has_the_same_paths_and_attributes():

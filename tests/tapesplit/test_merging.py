@@ -25,21 +25,20 @@ def always_merge(monkeypatch):
 def parts(fun, x):
     """Return what sweeps of a whole recording are compiled from."""
     tape = record(fun, x)
-    structure = structure_of(tape)
-    facts = facts_of(tape, structure)
+    facts = facts_of(tape, structure_of(tape))
     (chunk,) = cut_into_chunks(graph_of(tape, facts), ())
     assert facts.scalar[chunk.entries].all()
-    return tape, structure, facts, chunk
+    return tape, facts, chunk
 
 
 def check(fun, x, other=None):
     """Compare scalar sweeps with autograd, for the recording and for other values of its structure."""
-    tape, structure, facts, chunk = parts(fun, x)
+    tape, facts, chunk = parts(fun, x)
     for values in (x, x * 1.1 if other is None else other):
         want = jacobian(fun)(values).reshape(chunk.m, chunk.n)
         replay = record(fun, values)
         for adjoint_mode in (False, True):
-            sweep = compile_scalar_sweep(tape, structure, facts, chunk, 5, adjoint_mode=adjoint_mode)
+            sweep = compile_scalar_sweep(tape, facts, chunk, 5, adjoint_mode=adjoint_mode)
             got = sweep.adjoint(replay, None) if adjoint_mode else sweep.tangent(replay, None)
             np.testing.assert_allclose(
                 got, want, rtol=0, atol=1e-13 * max(np.abs(want).max(initial=0.0), 1.0)
@@ -92,14 +91,14 @@ def test_equals_autograd(name):
 
 @pytest.mark.parametrize("name", CASES)
 def test_every_elementwise_operation_is_found_once(name):
-    tape, _, facts, chunk = parts(CASES[name], X)
+    tape, facts, chunk = parts(CASES[name], X)
     found = [i for calls in merge_calls(tape, facts, chunk, 1) for i in calls.members.ravel().tolist()]
     elementwise = [i for i in chunk.entries.tolist() if facts.kinds[facts.kind[i]].is_elementwise]
     assert sorted(found) == elementwise
 
 
 def test_a_stencil_has_one_merged_operation_with_three_inputs():
-    tape, _, facts, chunk = parts(stencil, X)
+    tape, facts, chunk = parts(stencil, X)
     (calls,) = merge_calls(tape, facts, chunk, 1)
     assert calls.members.shape == (30, 8)
     assert calls.inputs.shape == (30, 3)
@@ -114,14 +113,14 @@ def test_values_that_others_read_stay():
         y = anp.sin(x) * 2.0
         return anp.concatenate([y * x, anp.cos(y)])
 
-    tape, _, facts, chunk = parts(fun, X)
+    tape, facts, chunk = parts(fun, X)
     merged = {tuple(tape.label(i) for i in calls.members[0]) for calls in merge_calls(tape, facts, chunk, 1)}
     assert merged == {("sin", "multiply"), ("multiply",), ("cos",)}
 
 
 def test_few_elements_are_not_worth_it(monkeypatch):
     monkeypatch.setattr(merging, "_WORTH", 10**9)
-    tape, _, facts, chunk = parts(stencil, X)
+    tape, facts, chunk = parts(stencil, X)
     assert {calls.members.shape[1] for calls in merge_calls(tape, facts, chunk, 1)} == {1}
     check(stencil, X)
 
@@ -131,19 +130,18 @@ def test_chunks_that_end_without_elements():
     assert [tape.label(i) for i in range(6)] == [
         "input", "sin", "multiply", "__getitem__", "tanh", "concatenate_args",
     ]  # fmt: skip
-    structure = structure_of(tape)
-    facts = facts_of(tape, structure)
+    facts = facts_of(tape, structure_of(tape))
     chunk = Chunk((0,), (2, 4), np.arange(1, 5), 12, 12, 24)
     for matrix in (None, np.eye(12)[:, :5]):
         want = np.diag(2.0 * np.cos(X)) @ (np.eye(12) if matrix is None else matrix)
         for sweep in (
-            compile_scalar_sweep(tape, structure, facts, chunk, 12, adjoint_mode=False),
-            compile_array_sweep(tape, structure, facts, chunk),
+            compile_scalar_sweep(tape, facts, chunk, 12, adjoint_mode=False),
+            compile_array_sweep(tape, facts, chunk),
         ):
             np.testing.assert_allclose(sweep.tangent(tape, matrix), want, rtol=1e-13)
         for sweep in (
-            compile_scalar_sweep(tape, structure, facts, chunk, 12, adjoint_mode=True),
-            compile_array_sweep(tape, structure, facts, chunk),
+            compile_scalar_sweep(tape, facts, chunk, 12, adjoint_mode=True),
+            compile_array_sweep(tape, facts, chunk),
         ):
             transposed = None if matrix is None else matrix.T
             np.testing.assert_allclose(sweep.adjoint(tape, transposed), want.T, rtol=1e-13)

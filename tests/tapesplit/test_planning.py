@@ -12,12 +12,12 @@ from draw_plans import two_links
 import jcdp_core
 from jcdp_core import JacobianChain, Mode, check_schedule, check_sequence, solve
 from tapesplit import parallel_jacobian
-from tapesplit.cost import cost_model
 from tapesplit.errors import PlanMismatchError
 from tapesplit.pickling import dumps
 from tapesplit.plan import JacobianPlan, PlanTask
 from tapesplit.planning import _CONTENTION, _HANDOVER, _makespan, _may_pay, _scheduled, _worth_of_machines
 from tapesplit.recost import recost
+from tapesplit.stored_costs import cost_model
 
 
 @pytest.fixture(autouse=True)

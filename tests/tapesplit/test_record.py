@@ -13,7 +13,7 @@ from autograd.numpy.numpy_boxes import ArrayBox
 from autograd.test_util import check_grads
 from autograd.tracer import box_type_mappings, trace_stack
 
-from tapesplit import direct_functions, parallel_jacobian, record
+from tapesplit import boxes, direct_functions, parallel_jacobian, record, stand_ins
 from tapesplit.boxes import RecordingBox, TapeBox
 from tapesplit.errors import StaleValueError
 from tapesplit.tracing import tracing_lock
@@ -127,7 +127,7 @@ def square(x):
 )
 def test_recorded_directly_and_by_autograd_alike(fun, monkeypatch):
     direct = record(fun, X)
-    for namespace in direct_functions._NAMESPACES:
+    for namespace in stand_ins._NAMESPACES:
         monkeypatch.setattr(namespace, "direct", namespace.general)
     for name in direct_functions._METHODS:
         monkeypatch.setattr(RecordingBox, name, getattr(ArrayBox, name))
@@ -165,7 +165,7 @@ def assert_alike(direct, general):
 def test_python_numbers_are_recorded_directly_and_by_autograd_alike(fun, monkeypatch):
     with onp.errstate(all="ignore"):
         direct = record(fun, 0.7)
-        monkeypatch.setitem(direct_functions._OUR_BOXES, float, ArrayBox)
+        monkeypatch.setitem(boxes.OUR_BOXES, float, ArrayBox)
         assert_alike(direct, record(fun, 0.7))
 
 
@@ -411,13 +411,13 @@ def test_what_says_how_elements_move_has_no_derivative(fun):
 
 def test_an_exit_that_ctrl_c_interrupts_is_made_up_for(monkeypatch):
     boxes, tanh, norm = box_type_mappings[onp.ndarray], np.tanh, np.linalg.norm
-    restore = direct_functions._Namespace.restore
+    restore = stand_ins._Namespace.restore
 
     def interrupted(self, own):
-        monkeypatch.setattr(direct_functions._Namespace, "restore", restore)
+        monkeypatch.setattr(stand_ins._Namespace, "restore", restore)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(direct_functions._Namespace, "restore", interrupted)
+    monkeypatch.setattr(stand_ins._Namespace, "restore", interrupted)
     with pytest.raises(KeyboardInterrupt):
         record(np.sin, X)
     assert np.tanh is not tanh

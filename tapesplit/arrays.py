@@ -1,0 +1,91 @@
+"""Types of arrays, and steps on whole arrays that NumPy has no function for."""
+
+from collections import defaultdict
+from collections.abc import Iterable
+from itertools import count
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = [
+    "BoolArray",
+    "FloatArray",
+    "IntArray",
+    "coded",
+    "equal_columns",
+    "follow",
+    "occurrences",
+    "ranges",
+]
+
+IntArray = NDArray[Any]  # of integers; the stubs of NumPy 2.5 give reductions of `np.integer` no type
+BoolArray = NDArray[np.bool_]
+FloatArray = NDArray[np.float64]
+
+
+def coded(items: Iterable[Any]) -> tuple[list[Any], IntArray]:
+    """Return the distinct items, and for each item which of them it is."""
+    codes: defaultdict[Any, int] = defaultdict(count().__next__)
+    numbers = np.fromiter(map(codes.__getitem__, items), dtype=np.int64)
+    return list(codes), numbers
+
+
+def equal_columns(table: IntArray) -> list[IntArray]:
+    """Split column numbers so that within each part the columns of a table are equal."""
+    table = table[(table != table[:, :1]).any(axis=1)]
+    if not table.size:
+        return [np.arange(table.shape[1])]
+    order = np.lexsort(table)
+    table = np.take(table, order, axis=1)
+    steps = (table[:, 1:] != table[:, :-1]).any(axis=0)
+    return np.split(order, 1 + np.flatnonzero(steps))
+
+
+def occurrences(items: IntArray) -> IntArray:
+    """Return for each item how many equal ones stand before it."""
+    order = np.argsort(items, kind="stable")
+    ordered = items[order]
+    starts = np.flatnonzero(np.diff(ordered, prepend=-1))
+    counts = np.diff(np.append(starts, items.size))
+    result = np.empty(items.size, dtype=np.int64)
+    result[order] = np.arange(items.size) - np.repeat(starts, counts)
+    return result
+
+
+def ranges(starts: IntArray, sizes: IntArray) -> IntArray:
+    """Return, one behind the other, ``arange(start, start + size)`` for all pairs."""
+    offsets = np.cumsum(sizes) - sizes
+    return np.repeat(starts - offsets, sizes) + np.arange(int(sizes.sum()))
+
+
+def follow(step: NDArray[Any]) -> NDArray[Any]:
+    """Return where repeated steps end.
+
+    Parameters
+    ----------
+    step : (n,) array of int
+        Where one step leads from each place; places that lead to themselves are ends.
+
+    Returns
+    -------
+    (n,) array of int
+        The end reached from each place.
+
+    Notes
+    -----
+    Takes O(n log d) vectorised steps for paths of up to d steps, as every round doubles what a step covers.
+
+    Examples
+    --------
+    >>> follow(np.array([1, 3, 2, 3, 0]))
+    array([3, 3, 2, 3, 3])
+    """
+    step = step.copy()
+    moving = np.flatnonzero(step != np.arange(step.size, dtype=step.dtype))
+    while moving.size:
+        before = step[moving]
+        behind = step[before]
+        step[moving] = behind
+        moving = moving[behind != before]
+    return step
