@@ -8,7 +8,7 @@ columns.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -28,6 +28,13 @@ from tapesplit.tape import Tape
 __all__ = ["Recognizer", "recognizer"]
 
 
+class Expected(NamedTuple):
+    """Some places, and what is found there on each tape of a structure."""
+
+    places: list[int]
+    found: list[Any]
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class PlainConstants:
     """Constants that are compared without being described: numbers, slices, arrays of operands, and so on.
@@ -38,23 +45,20 @@ class PlainConstants:
         Entry and position, or entry and name, of each constant.
     types
         Types of all of them, the positional ones first.
-    exact, values
-        Which of them count by value, too, and the values.
-    containers, items
-        Which of these are tuples or empty dicts, and the types of their items.
-    arrays, forms
-        Which constants are arrays or NumPy numbers that count by dtype and shape, and these.
+    values
+        Which of them count by value, too: the values.
+    items
+        Which of these are tuples or empty dicts: the types of their items.
+    forms
+        Which constants are arrays or NumPy numbers that count by dtype and shape: these.
     """
 
     arguments: list[tuple[int, int]]
     keywords: list[tuple[int, str]]
     types: list[type]
-    exact: list[int]
-    values: list[Any]
-    containers: list[int]
-    items: list[tuple[type, ...]]
-    arrays: list[int]
-    forms: list[tuple[np.dtype, tuple[int, ...]]]
+    values: Expected
+    items: Expected
+    forms: Expected
 
     def agree(self, args: Sequence[Any], kwargs: Sequence[Any]) -> bool:
         """Compare with the arguments of another tape, which has some in the same places."""
@@ -62,9 +66,9 @@ class PlainConstants:
         constants += [kwargs[i][name] for i, name in self.keywords]
         return (
             list(map(type, constants)) == self.types
-            and [(*map(type, constants[i]),) for i in self.containers] == self.items
-            and [constants[i] for i in self.exact] == self.values
-            and [(constants[i].dtype, constants[i].shape) for i in self.arrays] == self.forms
+            and [(*map(type, constants[i]),) for i in self.items.places] == self.items.found
+            and [constants[i] for i in self.values.places] == self.values.found
+            and [(constants[i].dtype, constants[i].shape) for i in self.forms.places] == self.forms.found
         )
 
 
@@ -78,37 +82,32 @@ class Recognizer:
         The structure.
     without_keywords
         Number of calls without keyword arguments.
-    named, names
-        Calls whose keyword arguments are plain constants, and the names.
+    names
+        Calls whose keyword arguments are plain constants: the names.
     constant_calls
         All entries that take constants.
-    varying, arities
-        Calls that may have any number of positional arguments, and these numbers.
-    numbers, types
-        Entries in double precision whose form does not follow from their operands, but from their type alone,
-        and these types.
-    described, forms
-        Other entries whose form does not follow from their operands, and these forms, see `Structure`.
+    arities
+        Calls that may have any number of positional arguments: these numbers.
+    types
+        Entries in double precision whose form does not follow from their operands, but from their type alone:
+        these types.
+    forms
+        Other entries whose form does not follow from their operands: these forms, see `Structure`.
     constants
         Those of all calls that take plain ones only.
-    keyed, statics
-        Other entries that take constants, and these, see `Structure`.
+    statics
+        Other entries that take constants: these, see `Structure`.
     """
 
     structure: Structure
     without_keywords: int
-    named: list[int]
-    names: list[tuple[str, ...]]
+    names: Expected
     constant_calls: list[int]
-    varying: list[int]
-    arities: list[int]
-    numbers: list[int]
-    types: list[type]
-    described: list[int]
-    forms: list[Any]
+    arities: Expected
+    types: Expected
+    forms: Expected
     constants: PlainConstants
-    keyed: list[int]
-    statics: list[Any]
+    statics: Expected
 
     def accepts(self, tape: Tape) -> bool:
         """Return True only if a tape certainly has the structure.
@@ -124,14 +123,14 @@ class Recognizer:
             and argnums == known.argnums
             and parents == known.parents
             and kwargs.count(_NO_KEYWORDS) == self.without_keywords
-            and [(*kwargs[i],) for i in self.named] == self.names
-            and [len(args[i]) for i in self.varying] == self.arities
-            and [type(values[i]) for i in self.numbers] == self.types
-            and [form_of(values[i]) for i in self.described] == self.forms
+            and [(*kwargs[i],) for i in self.names.places] == self.names.found
+            and [len(args[i]) for i in self.arities.places] == self.arities.found
+            and [type(values[i]) for i in self.types.places] == self.types.found
+            and [form_of(values[i]) for i in self.forms.places] == self.forms.found
             and all(map(args.__getitem__, self.constant_calls))
             and self.constants.agree(args, kwargs)
-            and [statics_of(primitives[i], args[i], argnums[i], kwargs[i]) for i in self.keyed]
-            == self.statics
+            and [statics_of(primitives[i], args[i], argnums[i], kwargs[i]) for i in self.statics.places]
+            == self.statics.found
         )
 
 
@@ -162,19 +161,14 @@ def recognizer(structure: Structure, tape: Tape) -> Recognizer:
     named = [i for i in plain if kwargs[i]]
     return Recognizer(
         structure,
-        kwargs.count(_NO_KEYWORDS),
-        named,
-        [(*kwargs[i],) for i in named],
-        calls,
-        varying,
-        [len(args[i]) for i in varying],
-        numbers,
-        [type(values[i]) for i in numbers],
-        described,
-        [structure.forms[i] for i in described],
-        _plain_constants([(i, *constant) for i in plain for constant in constants[i]]),
-        keyed,
-        [structure.statics[i] for i in keyed],
+        without_keywords=kwargs.count(_NO_KEYWORDS),
+        names=Expected(named, [(*kwargs[i],) for i in named]),
+        constant_calls=calls,
+        arities=Expected(varying, [len(args[i]) for i in varying]),
+        types=Expected(numbers, [type(values[i]) for i in numbers]),
+        forms=Expected(described, [structure.forms[i] for i in described]),
+        constants=_plain_constants([(i, *constant) for i in plain for constant in constants[i]]),
+        statics=Expected(keyed, [structure.statics[i] for i in keyed]),
     )
 
 
@@ -196,10 +190,13 @@ def _constants_of(entry: tuple[Any, ...], static: Any) -> list[tuple[int | str, 
 def _is_plain(constant: Any, key: Any) -> bool:
     """Tell whether a constant need not be described, given its key."""
     if type(constant) in _CONTAINERS:
-        return all(type(item) in EXACT for item in constant) and (constant == {} or type(constant) is tuple)
-    if type(constant) is slice:
-        return plain_slice(constant) is constant
-    return key is None or type(constant) in EXACT or (isinstance(key, ArrayKey) and key.content is None)
+        return all(map(_is_exact, constant)) and (constant == {} or type(constant) is tuple)
+    return key is None or _is_exact(constant) or (isinstance(key, ArrayKey) and key.content is None)
+
+
+def _is_exact(constant: Any) -> bool:
+    """Tell whether a constant counts in full and compares by value."""
+    return plain_slice(constant) is constant if type(constant) is slice else type(constant) in EXACT
 
 
 def _plain_constants(found: list[tuple[int, int | str, Any, Any]]) -> PlainConstants:
@@ -214,15 +211,12 @@ def _plain_constants(found: list[tuple[int, int | str, Any, Any]]) -> PlainConst
         if type(constant) in EXACT | _CONTAINERS and not isinstance(key, type)
     ]
     return PlainConstants(
-        [(i, place) for i, place, _, _ in found if isinstance(place, int)],
-        [(i, place) for i, place, _, _ in found if isinstance(place, str)],
-        list(map(type, constants)),
-        exact,
-        [constants[number] for number in exact],
-        containers,
-        [(*map(type, constants[number]),) for number in containers],
-        arrays,
-        [(constants[number].dtype, constants[number].shape) for number in arrays],
+        arguments=[(i, place) for i, place, _, _ in found if isinstance(place, int)],
+        keywords=[(i, place) for i, place, _, _ in found if isinstance(place, str)],
+        types=list(map(type, constants)),
+        values=Expected(exact, [constants[number] for number in exact]),
+        items=Expected(containers, [(*map(type, constants[number]),) for number in containers]),
+        forms=Expected(arrays, [(constants[number].dtype, constants[number].shape) for number in arrays]),
     )
 
 

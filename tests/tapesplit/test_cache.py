@@ -389,12 +389,13 @@ class Places:
 
 
 def test_bounds_and_sequences_that_change_their_contents():
-    bound, array, places = Bound(1), onp.array(1), Places(0, 1)
+    bound, array, behind, places = Bound(1), onp.array(1), onp.array(2), Places(0, 1)
     jac = parallel_jacobian(lambda x: x[bound : bound.value + 2] ** 2)
-    number = parallel_jacobian(lambda x: np.reshape(x, (2, 3))[0, array : array + 1] ** 2)
+    number = parallel_jacobian(lambda x: np.reshape(x, (2, 3))[0, array:behind] ** 2)
     chosen = parallel_jacobian(lambda x: x[places] ** 2)
     for bound.value in (1, 3, 1, 2, 2):
         array[...] = bound.value % 3
+        behind[...] = array + 1
         places.places = (bound.value, 0)
         onp.testing.assert_array_equal(jac(X), onp.diag(2 * X)[bound.value : bound.value + 2])
         onp.testing.assert_array_equal(number(X), onp.diag(2 * X)[array : array + 1])
