@@ -206,6 +206,8 @@ class ReversedSearch:
         self, time: int, running: _Running, free: int, present: tuple[int, ...], idle: int
     ) -> _Explored | None:
         """Return what will remember a state, or None if its bound or a remembered state rules it out."""
+        if running and running[-1][0] >= self.makespan:
+            return None
         available = [time] * free
         parts = [(part, time) for part in present]
         for end, occupied, needs in running:
