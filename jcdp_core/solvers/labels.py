@@ -62,7 +62,8 @@ class LabelTable:
             No label for any sub-chain.
         """
         too_much = 2 * table.machines * table.horizon + 1
-        return cls([[] for _ in table.steps], [[too_much] for _ in table.steps], [[] for _ in table.steps])
+        count = len(table.steps)
+        return cls([[]] * count, [[too_much]] * count, [[]] * count)  # replaced where labels are added
 
     def tree(self, part: int, label: int) -> Tree:
         """Return a tree of steps that has a label.
@@ -241,14 +242,16 @@ def _join(
 def _keep_best(candidates: list[_Candidate], labels: LabelTable, part: int) -> None:
     """Store the candidates that no other one beats in makespan and work."""
     candidates.sort()
-    makespans, works, recipes = labels.makespans[part], labels.works[part], labels.recipes[part]
-    least = works[0]
+    least = labels.works[part][0]
+    makespans: list[int] = []
+    works, recipes = [least], []
     for makespan, work, step, choices in candidates:
         if work < least:
             least = work
             makespans.append(makespan)
             works.append(work)
             recipes.append((step, choices))
+    labels.makespans[part], labels.works[part], labels.recipes[part] = makespans, works, recipes
 
 
 def _thin(labels: LabelTable, part: int, most: int, bounding: bool) -> None:

@@ -37,6 +37,8 @@ class StepTable:
         The steps that can make each sub-chain's Jacobian; empty where i > j.
     tangent_seeds : tuple of int, length q
         Cost of accumulating each link by tangents (fma); 0 if that is not allowed.
+    horizon : int
+        Time (fma) in which any tree's steps, 2q-1 at most, can run one after the other.
 
     Examples
     --------
@@ -52,16 +54,12 @@ class StepTable:
     machines: int
     steps: list[tuple[Step, ...]]
     tangent_seeds: tuple[int, ...]
+    horizon: int
 
     @property
     def whole(self) -> int:
         """Number of the whole chain among its sub-chains."""
         return self.length - 1
-
-    @property
-    def horizon(self) -> int:
-        """Time (fma) in which any tree's steps, 2q-1 at most, can run one after the other."""
-        return 2 * self.length * max(max(steps)[0] for steps in self.steps if steps)
 
     def operation(self, part: int, step: Step) -> Operation:
         """Name a step as the paper does.
@@ -150,9 +148,8 @@ def single_link_steps(problem: Problem, on_part: Callable[[], None] | None = Non
             products = [(n * m * sizes[k], 1, (k * q + j, i * q + k - 1)) for k in range(i + 1, j + 1)]
             steps[i * q + j] = (*swept, *products)
     useful = min(limit, sum(max(pool, 1) for pool in pools))
-    return StepTable(
-        q, useful, steps, tuple(link.n * cost for link, cost in zip(links, tangents, strict=True))
-    )
+    seeds = tuple(link.n * cost for link, cost in zip(links, tangents, strict=True))
+    return StepTable(q, useful, steps, seeds, 2 * q * max([max(some)[0] for some in steps if some]))
 
 
 def _adjoint_pool(problem: Problem, link: int) -> int:
