@@ -11,6 +11,8 @@ least work of the sub-chains that are left, and dual-feasible functions of it. (
 sub-chains are those of a state A that was explored completely, and whose release times and machines are
 nowhere earlier, is dropped.
 
+A state in which only a few accumulations are left is not branched on: what remains is to pack them.
+
 Why (3) may ignore that rule (1) restricts A: among the optimal schedules take the one whose start times,
 sorted from the last to the first, are lexicographically least. If a state B on its way is dropped because of
 A, put A's beginning in front of its rest. No step of the rest can start earlier now, or the schedule would
@@ -26,6 +28,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from jcdp_core.solvers.dual_bounds import DualBounds
 from jcdp_core.solvers.labels import LabelTable
+from jcdp_core.solvers.packing import pack
 from jcdp_core.solvers.steps import Placement, Step, StepTable
 
 __all__ = ["ReversedSearch"]
@@ -39,7 +42,10 @@ _STATES = 1_000_000
 _USUAL = 32
 """Numbers that a state may have to count once: with very many machines it counts as several."""
 
-_DUAL_BOUNDS_AFTER = 2
+_PACKED = 5
+"""Accumulations up to which they are packed at once when nothing else is left."""
+
+_DUAL_BOUNDS_AFTER = 1
 """Nodes after which building the tables of the dual-feasible bounds pays, in multiples of q³."""
 
 _DUAL_BOUNDS_LAST = 4
@@ -54,8 +60,12 @@ _Waiting: TypeAlias = tuple[tuple[int, int], ...]
 _Trail: TypeAlias = tuple[int, int, Step, Any] | None
 """Time, sub-chain, step, and the trail of the steps before."""
 
-_State: TypeAlias = tuple[int, _Running, int, _Waiting, tuple[int, ...], _Trail]
-"""Time, running steps, free machines, sub-chains to decide on, sub-chains that wait on, the way here."""
+_State: TypeAlias = tuple[int, _Running, int, _Waiting, tuple[int, ...], int, _Trail]
+"""Time, running steps, free machines, sub-chains to decide on, those that wait on, load, the way here.
+
+The load is the time that machines have spent and must at least still spend, if the makespan is to become
+smaller. States from before the last improvement may have a lower one: it is computed anew at each event.
+"""
 
 
 class _Explored(NamedTuple):
@@ -91,6 +101,7 @@ class ReversedSearch:
     """
 
     __slots__ = (
+        "_branching",
         "_dual",
         "_dual_until",
         "_labels",
@@ -117,6 +128,7 @@ class ReversedSearch:
         self._on_part = on_part
         self.bound = labels.makespans[table.whole][0]
         self._widest: list[int] = []
+        self._branching = 0
         self._memory: dict[int, list[list[int]]] = {}
         self._remembered = 0
         self._dual: DualBounds | None = None
@@ -151,8 +163,14 @@ class ReversedSearch:
         if self.makespan <= self.bound:
             return True
         table = self._table
-        self._widest = [max((step[1] for step in steps), default=0) for steps in table.steps]
-        stack: list[_State | _Explored] = [(0, (), table.machines, ((table.whole, 0),), (), None)]
+        whole = table.whole
+        self._widest = [max([step[1] for step in steps], default=0) for steps in table.steps]
+        links = range(0, table.length**2, table.length + 1)
+        # Where the first accumulation occupies one machine, it is the only step.
+        self._branching = ~sum([1 << part for part in links if table.steps[part][0][1] == 1])
+        whole = table.whole
+        load = self._labels.works[whole][bisect_right(self._labels.makespans[whole], self.makespan - 1)]
+        stack: list[_State | _Explored] = [(0, (), table.machines, ((whole, 0),), (), load, None)]
         while stack and self.makespan > self.bound:
             state = stack.pop()
             if isinstance(state, _Explored):
@@ -181,69 +199,67 @@ class ReversedSearch:
         Without a free machine before, all that wait may start then; else only what is released then, and
         steps that the free machines were too few for.
         """
-        _, running, idle, waiting, held, trail = state
-        time, free, ended = running[0][0], idle, 0
-        stale = held + tuple([part for part, _ in waiting])
-        released: tuple[int, ...] = ()
-        for end, occupied, needs in running:
-            if end > time:
-                break
-            ended += 1
-            free += occupied
-            released += needs
-        running = running[ended:]
-        explored = self._unless_hopeless(time, running, free, stale + released, idle)
-        if explored is None:
+        _, running, idle, waiting, held, _, trail = state
+        time, target = running[0][0], self.makespan - 1
+        if running[-1][0] > target:
             return []
-        candidates = [(part, 0) for part in released]
-        candidates += [(part, idle) for part in stale if self._widest[part] > idle]
-        held = tuple([part for part in stale if self._widest[part] <= idle])
-        makespans = self._labels.makespans
-        candidates.sort(key=lambda candidate: -makespans[candidate[0]][0])
-        return [explored, (time, running, free, tuple(candidates), held, trail)]
-
-    def _unless_hopeless(
-        self, time: int, running: _Running, free: int, present: tuple[int, ...], idle: int
-    ) -> _Explored | None:
-        """Return what will remember a state, or None if its bound or a remembered state rules it out."""
-        if running and running[-1][0] >= self.makespan:
-            return None
-        available = [time] * free
-        parts = [(part, time) for part in present]
+        stale = held + tuple([part for part, _ in waiting])
+        available = [time] * idle
+        parts = [(part, time) for part in stale]
         for end, occupied, needs in running:
-            available += [end] * occupied
-            parts += [(part, end) for part in needs]
-        if idle and self._overfull(available, parts):
-            return None
-        parts.sort()
-        key = 0
-        vector = [0, *available]
+            available += (end,) * occupied
+            if needs:
+                parts += [(part, end) for part in needs]
+        makespans, works = self._labels.makespans, self._labels.works
+        load, key = sum(available), 0
         for part, release in parts:
+            load += works[part][bisect_right(makespans[part], target - release)]
             key |= 1 << part
-            vector.append(release)
+        if load > self._table.machines * target:
+            return []
+        if len(parts) <= _PACKED and not key & self._branching:
+            self._pack(available, parts, trail)
+            return []
+        explored = self._unless_explored(key, available, parts)
+        if explored is None or self._refuted(time, available, parts):
+            return []
+        candidates = [(part, 0) for part, release in parts[len(stale) :] if release == time]
+        candidates += [(part, idle) for part in stale if self._widest[part] > idle]
+        if len(candidates) > 1:
+            candidates.sort(key=lambda candidate: -makespans[candidate[0]][0])
+        held = tuple([part for part in stale if self._widest[part] <= idle])
+        running = tuple([item for item in running if item[0] > time])
+        return [explored, (time, running, available.count(time), tuple(candidates), held, load, trail)]
+
+    def _unless_explored(
+        self, key: int, available: list[int], parts: list[tuple[int, int]]
+    ) -> _Explored | None:
+        """Return what will remember a state, or None if a remembered state rules it out."""
+        vector = [0, *available, *[release for _, release in sorted(parts)]]
         vector[0] = sum(vector)
         known = self._memory.setdefault(key, [])
         # Sorted with their sums in front: what is nowhere later can only be among the first ones.
         for other in known[: bisect_right(known, vector)]:
             if all(map(le, other, vector)):
                 return None
-        if self.nodes > _DUAL_BOUNDS_AFTER * self._table.length**3 and self._refuted(time, available, parts):
-            return None
         return _Explored(known, vector)
 
-    def _overfull(self, available: list[int], parts: list[tuple[int, int]]) -> bool:
-        """Tell whether the least work that is left does not fit on the machines."""
-        makespans, works = self._labels.makespans, self._labels.works
-        target = self.makespan - 1
-        load = sum(available) - self._table.machines * target
-        for part, release in parts:
-            load += works[part][bisect_right(makespans[part], target - release)]
-        return load > 0
+    def _pack(self, available: list[int], parts: list[tuple[int, int]], trail: _Trail) -> None:
+        """Find the best end of a state of which only single accumulations are left."""
+        steps = self._table.steps
+        ordered = sorted(parts, key=lambda item: (item[1], -steps[item[0]][0][0]))
+        jobs = [(release, steps[part][0][0]) for part, release in ordered]
+        while starts := pack(jobs, available, self.makespan - 1):
+            longer, ends = trail, list(available)
+            for start, (part, _) in zip(starts, ordered, strict=True):
+                longer = start, part, steps[part][0], longer
+                ends.append(start + steps[part][0][0])
+            self._finish(max(ends), longer)
 
     def _refuted(self, time: int, available: list[int], parts: list[tuple[int, int]]) -> bool:
         """Ask the dual-feasible bounds, whose tables are for a makespan slightly above the present one."""
         target = self.makespan - 1
-        if time >= target:
+        if self.nodes <= _DUAL_BOUNDS_AFTER * self._table.length**3 or time >= target:
             return False
         if self._dual is None or (target < self._dual.makespan and self.nodes > self._dual_until):
             self._dual = DualBounds(self._table, target, self._on_part)
@@ -252,59 +268,41 @@ class ReversedSearch:
 
     def _children(self, state: _State) -> list[_State]:
         """Decide on the first sub-chain: let it wait, or start a step of it; the best choice comes last."""
-        time, running, free, waiting, held, trail = state
+        time, running, free, waiting, held, load, trail = state
         (part, beyond), waiting = waiting[0], waiting[1:]
         makespans, works = self._labels.makespans, self._labels.works
-        left = self.makespan - 1 - time
-        load, others = self._load(state)
-        if load + works[part][bisect_right(makespans[part], left)] > 0:
-            return []
+        target = self.makespan - 1
+        left, room = target - time, self._table.machines * target
+        others = load - works[part][bisect_right(makespans[part], left)]
         options = []
         for step in self._table.steps[part]:
             duration, occupied, needs = step
             if beyond < occupied <= free and duration <= left:
-                excess = load + occupied * duration
+                total = others + occupied * duration
                 for other in needs:
-                    excess += works[other][bisect_right(makespans[other], left - duration)]
-                if excess <= 0:
-                    options.append((excess, step))
+                    total += works[other][bisect_right(makespans[other], left - duration)]
+                if total <= room:
+                    options.append((total, step))
         options.sort(reverse=True)
         children: list[_State] = []
-        if running or waiting:
-            children.append((time, running, free, waiting, (*held, part), trail))
-        for _, step in options:
+        if running and not waiting:
+            # Nothing else can start now: the sub-chain and the machines wait for the next event.
+            event = running[0][0]
+            others += free * (event - time) + works[part][bisect_right(makespans[part], target - event)]
+        if waiting or (running and others <= room):
+            children.append((time, running, free, waiting, (*held, part), load, trail))
+        for total, step in options:
             duration, occupied, needs = step
             longer = time, part, step, trail
-            if needs or others:
+            if needs or waiting or held or any(item[2] for item in running):
                 item = time + duration, occupied, needs
                 place = bisect_right(running, item)
-                then = (*running[:place], item, *running[place:])
-                children.append((time, then, free - occupied, waiting, held, longer))
+                then, idle = (*running[:place], item, *running[place:]), free - occupied
+                if waiting or total + idle * (then[0][0] - time) <= room:
+                    children.append((time, then, idle, waiting, held, total, longer))
             else:
                 self._finish(max([time + duration, *(end for end, _, _ in running)]), longer)
         return children
-
-    def _load(self, state: _State) -> tuple[int, int]:
-        """Return by how much the work exceeds the machines' time, without the sub-chain that is decided on.
-
-        Also return how many other sub-chains are left.
-        """
-        time, running, free, waiting, held, _ = state
-        makespans, works = self._labels.makespans, self._labels.works
-        target = self.makespan - 1
-        left = target - time
-        load = free * time - self._table.machines * target
-        others = len(waiting) - 1 + len(held)
-        for end, occupied, needs in running:
-            load += occupied * end
-            for part in needs:
-                load += works[part][bisect_right(makespans[part], target - end)]
-            others += len(needs)
-        for part in held:
-            load += works[part][bisect_right(makespans[part], left)]
-        for part, _ in waiting[1:]:
-            load += works[part][bisect_right(makespans[part], left)]
-        return load, others
 
     def _finish(self, makespan: int, trail: _Trail) -> None:
         """Keep a complete schedule if it is the best so far."""

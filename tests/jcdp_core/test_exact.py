@@ -27,6 +27,7 @@ from jcdp_core.solvers.dynamic_programming import solve_dynamic_programming
 from jcdp_core.solvers.exact import solve_exact
 from jcdp_core.solvers.heuristic import solve_heuristic
 from jcdp_core.solvers.labels import label_table
+from jcdp_core.solvers.rescheduled import rescheduled_program
 from jcdp_core.solvers.reversed_search import ReversedSearch
 from jcdp_core.solvers.steps import single_link_steps
 from jcdp_core.solvers.write_down import write_down
@@ -133,6 +134,8 @@ def test_the_search_alone_finds_the_optimum(monkeypatch, ties):
     [
         (reversed_search, "_STATES", 5),
         (reversed_search, "_ALIKE", 0),
+        (reversed_search, "_PACKED", 0),
+        (reversed_search, "_PACKED", 9),
         (reversed_search, "_DUAL_BOUNDS_AFTER", -1),
         (reversed_search, "_DUAL_BOUNDS_AFTER", 10**9),
         (dual_bounds, "_GRID", 3),
@@ -296,11 +299,12 @@ def test_what_is_written_down_is_what_is_promised():
 
 
 def test_a_schedule_that_becomes_shorter_when_it_is_written_down():
-    sizes = [29, 11, 38, 10, 44, 18, 8, 34, 35, 32, 33, 44, 33, 8, 35, 43, 45]
-    edges = [3239, 5250, 8136, 6937, 7331, 3136, 8291, 1499, 9016, 8113, 1710, 7413, 8313, 8850, 1370, 9343]
+    sizes = [24, 22, 16, 28, 17, 27, 17, 50, 9, 11, 38, 35, 32, 5, 34, 29]
+    edges = [1012, 4296, 7537, 6202, 9667, 1300, 1068, 6368, 2692, 8043, 1706, 2219, 4410, 8289, 4139]
     problem = Problem(JacobianChain.from_sizes(sizes, edges), 4)
     solution = solve_heuristic(problem, node_limit=1000)
-    assert solution.makespan == solution.schedule.makespan == 223912
+    assert solution.makespan == solution.schedule.makespan == 161205
+    assert solution.makespan < rescheduled_program(problem).makespan
 
 
 @pytest.mark.parametrize("q", [40, 60, 90, 140])
