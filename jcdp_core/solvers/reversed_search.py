@@ -168,7 +168,6 @@ class ReversedSearch:
         links = range(0, table.length**2, table.length + 1)
         # Where the first accumulation occupies one machine, it is the only step.
         self._branching = ~sum([1 << part for part in links if table.steps[part][0][1] == 1])
-        whole = table.whole
         load = self._labels.works[whole][bisect_right(self._labels.makespans[whole], self.makespan - 1)]
         stack: list[_State | _Explored] = [(0, (), table.machines, ((whole, 0),), (), load, None)]
         while stack and self.makespan > self.bound:
