@@ -21,8 +21,8 @@ from tapesplit.directions import Batch, accumulate, assemble, seed
 from tapesplit.facts import CallKind, TapeFacts
 from tapesplit.leaves import derivative_dtype, element_count
 from tapesplit.preaccumulation import Member, Term
-from tapesplit.rules import IndexMap, Movement, find_rule, index_maps
-from tapesplit.structure import Structure, call_key, is_shape
+from tapesplit.rules import IndexMap, Movement, index_maps
+from tapesplit.structure import call_key, is_shape
 from tapesplit.tape import PARENTS, VALUE, Tape
 
 __all__ = ["ArraySweep", "compile_array_sweep"]
@@ -127,7 +127,7 @@ def compile_array_sweep(tape: Tape, facts: TapeFacts, chunk: Chunk) -> ArraySwee
         if index in clusters:
             steps.append(clusters[index])
         elif index not in covered:
-            steps.append(_single_step(tape, facts.structure, index, known))
+            steps.append(_single_step(tape, facts, index, known))
     last_use = _last_uses(tape, chunk, steps)
     results = (step.entry for step in steps)
     sizes = {index: element_count(tape.entries[index][VALUE]) for index in (*chunk.sources, *results)}
@@ -192,15 +192,13 @@ def _becomes_complex(tape: Tape, facts: TapeFacts, index: int, parent: int) -> b
     return np.iscomplexobj(value) and not np.iscomplexobj(operand)
 
 
-def _single_step(
-    tape: Tape, structure: Structure, index: int, known: dict[Any, tuple[IndexMap, ...]]
-) -> Step:
+def _single_step(tape: Tape, facts: TapeFacts, index: int, known: dict[Any, tuple[IndexMap, ...]]) -> Step:
     """Compile an entry that is not elementwise; equal movements share their index maps."""
     entry = tape[index]
-    rule = find_rule(entry.primitive)  # type: ignore[arg-type]
+    rule = facts.kinds[facts.kind[index]].rule
     if not isinstance(rule, Movement):
         return bulk_step(index, rule)
-    key = call_key(structure, index)
+    key = call_key(facts.structure, index)
     if key not in known:
         known[key] = index_maps(entry)
     return MapStep(index, tuple(zip(entry.parents, known[key], strict=True)))

@@ -18,7 +18,7 @@ import numpy as np
 
 from tapesplit.errors import MemoryLimitError, PlanMismatchError
 from tapesplit.plan import JacobianPlan, TaskRecord
-from tapesplit.structure import first_difference, structure_of
+from tapesplit.structure import first_difference, fits, structure_of
 from tapesplit.sweep import run_sweep
 from tapesplit.tape import Tape
 from tapesplit.threads import may_use_threads, on_worker, prompt_switches, single_threaded_blas, submit
@@ -115,7 +115,7 @@ def execute(
            [0., 1.]])
     """
     structure = structure_of(tape)
-    if structure != plan.structure:
+    if not fits(plan.structure, structure):
         raise PlanMismatchError(
             f"the plan of {plan.name} does not fit this tape of {tape.name}: "
             f"{first_difference(plan.structure, structure, tape)}; make a plan for this tape"

@@ -14,6 +14,7 @@ from tapesplit.arrays import BoolArray, IntArray, coded
 from tapesplit.graph import TapeGraph
 from tapesplit.leaves import element_count
 from tapesplit.rules import (
+    LOOK_UP,
     Bulk,
     Movement,
     Rule,
@@ -23,7 +24,15 @@ from tapesplit.rules import (
     is_elementwise_call,
     is_local,
 )
-from tapesplit.structure import NO_CONSTANTS, Constants, Structure, call_key, is_shape, real_constants
+from tapesplit.structure import (
+    NO_CONSTANTS,
+    Constants,
+    Structure,
+    call_key,
+    is_look_up,
+    is_shape,
+    real_constants,
+)
 from tapesplit.tape import PARENTS, VALUE, Tape, TapeEntry
 
 __all__ = ["CallKind", "TapeFacts", "calls_by_kind", "facts_of", "graph_of"]
@@ -167,16 +176,23 @@ def facts_of(tape: Tape, structure: Structure) -> TapeFacts:
 def _kinds(tape: Tape, structure: Structure) -> tuple[tuple[CallKind, ...], IntArray]:
     """Return the different kinds of calls, and which of them each entry is."""
     seen, call = coded(zip(structure.primitives, structure.argnums, structure.static_types, strict=True))
-    simple = [(p, argnums, len(argnums) + (constants is not _NONE), ()) for p, argnums, constants in seen]
+    simple = [(p, a, len(a) + (constants is not _NONE), (), False) for p, a, constants in seen]
     keyed = np.flatnonzero(np.array([constants is Constants for *_, constants in seen])[call])
-    entries = map(tape.entries.__getitem__, keyed.tolist())
-    others = [(p, argnums, len(args), (*kwargs,)) for p, argnums, _, args, kwargs, _ in entries]
+    others = []
+    for index in keyed.tolist():
+        primitive, argnums, _, args, kwargs, _ = tape.entries[index]
+        others.append((primitive, argnums, len(args), (*kwargs,), is_look_up(structure, index)))
     call[keyed] = len(seen) + np.arange(keyed.size)
     kinds, kind_of_call = coded([*simple, *others])
     return (
-        tuple(CallKind(p, a, n, k, None if p is None else find_rule(p)) for p, a, n, k in kinds),
+        tuple(CallKind(p, a, n, k, LOOK_UP if is_open else _rule(p)) for p, a, n, k, is_open in kinds),
         kind_of_call[call],
     )
+
+
+def _rule(primitive: Callable[..., Any] | None) -> Rule | None:
+    """Return the vector rule of a primitive, None for an input."""
+    return None if primitive is None else find_rule(primitive)
 
 
 _NONE = type(NO_CONSTANTS)

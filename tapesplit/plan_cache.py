@@ -3,12 +3,12 @@
 import os
 import threading
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from tapesplit.plan import JacobianPlan
 from tapesplit.recognize import Recognizer, recognizer
 from tapesplit.rules import rules_defined
-from tapesplit.structure import Structure, first_difference, structure_of
+from tapesplit.structure import Structure, first_difference, fits, structure_of, without_places
 from tapesplit.tape import Tape
 
 __all__ = ["CacheInfo", "PlanCache"]
@@ -41,6 +41,10 @@ class _Kept(NamedTuple):
 
     plan: JacobianPlan
     recognizer: Recognizer | None
+
+
+_SEVERAL: Final = 2
+"""Index arrays that get plans of their own, before one plan is made that reads them from the tape."""
 
 
 class PlanCache:
@@ -91,7 +95,7 @@ class PlanCache:
             match = self._match(structure)
             if match is None:
                 return self._made(structure, tape, make, clears)
-            kept = match._replace(recognizer=recognizer(structure, tape))
+            kept = match._replace(recognizer=recognizer(match.plan.structure, tape))
         with _lock:
             self._hits += 1
             if not self._kept or self._kept[0] is not kept:
@@ -106,11 +110,20 @@ class PlanCache:
         with _lock:
             self._misses += 1
             self._last_miss = reason
-        plan = make(structure)
+        plan = make(self._with_open_places(structure))
         with _lock:
             kept = self._match(structure) or _Kept(plan, None)
             self._keep(kept, clears)
         return kept.plan
+
+    def _with_open_places(self, structure: Structure) -> Structure:
+        """Leave out the contents of index arrays if plans are kept for several of them."""
+        several, found = 0, structure
+        for kept in self._kept:
+            joint = without_places(kept.plan.structure, found)
+            if joint is not None:
+                several, found = several + 1, joint
+        return found if several >= _SEVERAL else structure
 
     def _forget_old_rules(self) -> None:
         """Forget all plans if vector rules have been defined since they were made."""
@@ -153,7 +166,7 @@ class PlanCache:
 
     def _match(self, structure: Structure) -> _Kept | None:
         """Look a plan up without counting."""
-        return next((kept for kept in self._kept if kept.plan.structure == structure), None)
+        return next((kept for kept in self._kept if fits(kept.plan.structure, structure)), None)
 
     def _difference(self, structure: Structure, tape: Tape) -> str:
         """Compare with the plan that was used last."""

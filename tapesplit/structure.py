@@ -7,13 +7,13 @@ reused.
 
 import operator
 from collections.abc import Callable, KeysView
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from dataclasses import dataclass, replace
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from autograd.extend import VSpace
 
-from tapesplit.rules import CONTROLLED, PRODUCTS, Elementwise, find_rule
+from tapesplit.rules import CONTROLLED, PRODUCTS, Elementwise, find_rule, getitem
 from tapesplit.tape import Tape
 
 __all__ = [
@@ -24,13 +24,16 @@ __all__ = [
     "Structure",
     "call_key",
     "first_difference",
+    "fits",
     "form_of",
     "hashable",
+    "is_look_up",
     "is_shape",
     "plain_slice",
     "real_constants",
     "statics_of",
     "structure_of",
+    "without_places",
 ]
 
 
@@ -226,6 +229,60 @@ def _content(constant: Any) -> Any:
     return object() if hasattr(kind, "__getitem__") and kind.__eq__ is object.__eq__ else constant
 
 
+def without_places(known: Structure, structure: Structure) -> Structure | None:
+    """Leave out the contents of index arrays in which a structure differs from another one.
+
+    A plan for the result reads these arrays anew from each tape.
+
+    Parameters
+    ----------
+    known, structure
+        Two structures.
+
+    Returns
+    -------
+    Structure or None
+        None if the two differ in anything else, or in so many index arrays that a new plan costs less than
+        reading all of them one by one.
+    """
+    if replace(known, statics=[]) != replace(structure, statics=[]):
+        return None
+    statics = list(structure.statics)
+    changed = [i for i, before in enumerate(known.statics) if before != statics[i]]
+    for index in changed:
+        places = _any_places(statics[index]) if structure.primitives[index] is getitem else None
+        if places is None or places != _any_places(known.statics[index]):
+            return None
+        statics[index] = places
+    return replace(structure, statics=statics) if len(changed) <= _MOST_LOOK_UPS else None
+
+
+_MOST_LOOK_UPS: Final = 32
+
+
+def _any_places(static: Any) -> Constants | None:
+    """Describe a single index that is an array or a NumPy integer, whatever it contains; None for others."""
+    if not isinstance(static, Constants) or len(static.positional) != 1:
+        return None
+    key = static.positional[0]
+    if not isinstance(key, ArrayKey) and isinstance(key, tuple):
+        key = key[1]
+    return Constants((key._replace(content=None),), ()) if isinstance(key, ArrayKey) else None
+
+
+def is_look_up(structure: Structure, index: int) -> bool:
+    """Tell whether an entry takes elements from places that its structure leaves open."""
+    if structure.primitives[index] is not getitem:
+        return False
+    key = structure.statics[index].positional[0]
+    return isinstance(key, ArrayKey) and key.content is None
+
+
+def fits(known: Structure, structure: Structure) -> bool:
+    """Tell whether a plan for a known structure serves another one: equal, but for places left open."""
+    return structure == known or without_places(known, structure) == known
+
+
 def hashable(key: Any) -> Any:
     """Return a key that can be put into a dict: slices as tuples."""
     if type(key) is slice:
@@ -264,10 +321,12 @@ def _is_real_key(key: Any) -> bool:
 
 def first_difference(old: Structure, new: Structure, tape: Tape) -> str:
     """Say in one sentence where a new tape departs from an old structure."""
+    pairs = zip(old.statics, new.statics, strict=False)
+    statics = [before if before == _any_places(now) else now for before, now in pairs]
     columns = (
         ("the operation", old.primitives, new.primitives),
         ("the shape or type of the value", old.forms, new.forms),
-        ("a constant argument", old.statics, new.statics),
+        ("a constant argument", old.statics, statics),
         ("the type of a constant argument", old.static_types, new.static_types),
         ("the operand", old.parents, new.parents),
         ("the set of active arguments", old.argnums, new.argnums),

@@ -13,7 +13,7 @@ from tapesplit.rules import (  # noqa: F401 (importing these modules registers t
 )
 from tapesplit.rules.local import has_local_structure, is_local, local_matrix, local_structure
 from tapesplit.rules.loop import loop_adjoint, loop_tangent
-from tapesplit.rules.moves import CONTROLLED, IndexMap, getitem, index_maps, joint_index_map
+from tapesplit.rules.moves import CONTROLLED, LOOK_UP, IndexMap, getitem, index_maps, joint_index_map
 from tapesplit.rules.products import PRODUCTS
 from tapesplit.rules.registry import (
     Bulk,
@@ -34,6 +34,7 @@ for _name in ("special", "signal", "linalg", "stats"):
 
 __all__ = [
     "CONTROLLED",
+    "LOOK_UP",
     "PRODUCTS",
     "Bulk",
     "Elementwise",

@@ -8,7 +8,7 @@ arguments is covered.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Final
+from typing import Any, Final
 
 import autograd.numpy as anp
 import numpy as np
@@ -16,9 +16,11 @@ from autograd.builtins import container_take
 from autograd.numpy.numpy_boxes import ArrayBox
 
 from tapesplit.leaves import element_count, flatten, unflatten
+from tapesplit.rules.axes import flat
+from tapesplit.rules.registry import Bulk
 from tapesplit.tape import TapeEntry
 
-__all__ = ["CONTROLLED", "IndexMap", "getitem", "index_maps", "joint_index_map"]
+__all__ = ["CONTROLLED", "LOOK_UP", "IndexMap", "getitem", "index_maps", "joint_index_map"]
 
 getitem = ArrayBox.__getitem__
 """autograd's primitive behind ``x[index]``."""
@@ -123,6 +125,25 @@ def _as_slice(positions: np.ndarray) -> slice | None:
     if step <= 0 or not np.array_equal(positions, np.arange(first, first + step * positions.size, step)):
         return None
     return slice(first, int(positions[-1]) + 1, step)
+
+
+def _places(x: Any, index: Any) -> np.ndarray:
+    """Return the flat positions that an index points to."""
+    return np.ravel(np.arange(np.size(x)).reshape(np.shape(x))[index])
+
+
+def _look_up(T: np.ndarray, ans: Any, x: Any, index: Any) -> np.ndarray:
+    return flat(T)[:, _places(x, index)].reshape(len(T), *np.shape(ans))
+
+
+def _put_back(A: np.ndarray, ans: Any, x: Any, index: Any) -> np.ndarray:
+    places = _places(x, index)
+    moves = IndexMap(np.arange(places.size), places, places.size, int(np.size(x)))
+    return moves.scatter(flat(A)).reshape(len(A), *np.shape(x))
+
+
+LOOK_UP: Final = Bulk(tangents={0: _look_up}, adjoints={0: _put_back})
+"""What carries directions through ``x[index]`` if the places differ from call to call, see `fits`."""
 
 
 def index_maps(entry: TapeEntry) -> tuple[IndexMap, ...]:

@@ -1,0 +1,163 @@
+"""Index arrays whose contents change from call to call: one plan reads them from each tape."""
+
+import pickle
+
+import autograd.numpy as np
+import numpy as onp
+import pytest
+from autograd import jacobian
+
+from tapesplit import PlanMismatchError, check_separators, execute, find_separators, parallel_jacobian, record
+from tapesplit.recognize import recognizer
+from tapesplit.structure import fits, is_look_up, structure_of, without_places
+
+RANDOM = onp.random.default_rng(0)
+MIX = RANDOM.standard_normal((12, 12))
+POINTS = RANDOM.standard_normal((8, 12))
+MODES = pytest.mark.parametrize("method", ["auto", "tangent", "adjoint"])
+place: dict[str, onp.ndarray] = {}
+
+
+def ranked(x):
+    y = np.tanh(MIX @ x)
+    return y[np.argsort(y)] * x
+
+
+def best(x):
+    y = MIX @ x
+    return y[np.argmax(y)] * x
+
+
+def interpolated(x):
+    """Read a table of 12 values at 200 points."""
+    below = place["index"]
+    return (x[below] * 0.3 + x[below + 1] * 0.7) ** 2
+
+
+def shuffled(x):
+    """Look 144 values up: too many for a block of a scalar sweep."""
+    return np.ravel(np.outer(x, x))[place["index"] * 13] * 2.0
+
+
+def chosen(x):
+    """Take elements by a mask with as many true values each time."""
+    mask = onp.zeros(12, bool)
+    mask[place["index"][:1]] = True
+    return np.sin(x[mask]) * np.sum(x[~mask])
+
+
+def rows(x):
+    return np.reshape(x, (4, 3))[place["index"] % 4] @ onp.arange(3.0)
+
+
+def complex_ones(x):
+    z = np.exp(1j * x)[place["index"]]
+    return np.real(z * (1.0 + 2.0j))
+
+
+FUNCTIONS = [ranked, best, interpolated, shuffled, chosen, rows, complex_ones]
+
+
+@MODES
+@pytest.mark.parametrize("fun", FUNCTIONS)
+def test_one_plan_serves_all_contents(fun, method):
+    jac = parallel_jacobian(fun, method=method)
+    best_of = set()
+    for point in POINTS:
+        place["index"] = RANDOM.integers(0, 11, 200)
+        best_of.add(int(onp.argmax(MIX @ point)))
+        onp.testing.assert_allclose(jac(point), jacobian(fun)(point), rtol=1e-12, atol=1e-12)
+    assert len(best_of) >= 3
+    assert jac.cache_info().misses == 3
+    onp.testing.assert_allclose(
+        parallel_jacobian(fun, memory_limit=20000, method=method)(POINTS[0]), jacobian(fun)(POINTS[0])
+    )
+
+
+def test_two_contents_have_plans_of_their_own():
+    jac = parallel_jacobian(lambda x: x[place["index"]] * 2.0)
+    first, second = onp.array([0, 3]), onp.array([5, 5])
+    for place["index"] in (first, second, first, second):
+        plan = jac.plan(POINTS[0])
+        assert not any(is_look_up(plan.structure, i) for i in range(len(plan.structure.forms)))
+    assert jac.cache_info()[:2] == (2, 2)
+
+
+def with_open_places(fun):
+    """Return a plan that reads index arrays from the tape."""
+    jac = parallel_jacobian(fun)
+    for turn in range(3):
+        place["index"] = onp.full(200, turn)
+        plan = jac.plan(POINTS[0])
+    assert any(is_look_up(plan.structure, i) for i in range(len(plan.structure.forms)))
+    return jac, plan
+
+
+def test_plans_with_open_places_are_pickled_executed_and_refused():
+    _, plan = with_open_places(interpolated)
+    place["index"] = RANDOM.integers(0, 11, 200)
+    tape = record(interpolated, POINTS[1])
+    want = jacobian(interpolated)(POINTS[1])
+    onp.testing.assert_allclose(execute(plan, tape), want)
+    onp.testing.assert_allclose(execute(pickle.loads(pickle.dumps(plan)), tape), want)  # noqa: S301 (our own)
+    place["index"] = place["index"][1:]
+    with pytest.raises(PlanMismatchError, match=r"entry 1 \(__getitem__\) changed from \(200,\) to \(199,\)"):
+        execute(plan, record(interpolated, POINTS[1]))
+
+
+def test_recognition_sees_all_but_the_contents():
+    _, plan = with_open_places(interpolated)
+    known = recognizer(plan.structure, record(interpolated, POINTS[0]))
+    place["index"] = RANDOM.integers(0, 11, 200)
+    assert known.accepts(record(interpolated, POINTS[1]))
+    shorter, narrower = onp.arange(5), onp.zeros(200, onp.int32)
+    for place["index"] in (shorter, narrower):
+        other = record(interpolated, POINTS[1])
+        assert not known.accepts(other)
+        assert not fits(plan.structure, structure_of(other))
+
+
+def test_only_index_arrays_are_left_open():
+    place["index"], other = onp.arange(200) % 11, onp.arange(200) % 7
+    structures = [structure_of(record(interpolated, POINTS[0]))]
+    place["index"] = other
+    structures.append(structure_of(record(interpolated, POINTS[0])))
+    joint = without_places(*structures)
+    assert joint is not None
+    assert fits(joint, structures[0])
+    assert fits(joint, structures[1])
+    assert not fits(structures[0], structures[1])
+    axes = [
+        structure_of(record(lambda x, a=a: np.cumsum(x.reshape(3, 4), axis=a), POINTS[0])) for a in (0, 1)
+    ]
+    assert without_places(*axes) is None
+    moved = [structure_of(record(lambda x, n=n: np.roll(x, n), POINTS[0])) for n in (1, 2)]
+    assert without_places(*moved) is None
+
+
+def test_many_places_get_a_new_plan():
+    def fun(x):
+        return np.array([x[i] for i in place["index"]])
+
+    structures = []
+    for shift in (0, 1):
+        place["index"] = (onp.arange(40) + shift) % 12
+        structures.append(structure_of(record(fun, POINTS[0])))
+    assert without_places(*structures) is None
+    assert without_places(structures[0], structures[0]) == structures[0]
+
+
+def test_look_ups_are_cut_like_any_other_operation():
+    with_open_places(interpolated)
+    tape = record(interpolated, POINTS[0])
+    check_separators(tape, find_separators(tape))
+
+
+def test_reasons_are_not_places_that_are_left_open():
+    place["axis"] = 0
+    jac, _ = with_open_places(lambda x: x[place["index"]] * np.cumsum(x, axis=place["axis"])[0])
+    place["index"], place["axis"] = onp.full(200, 7), None
+    assert (
+        jac.explain_miss(POINTS[0])
+        == "a constant argument of entry 2 (cumsum) changed from axis=0 to axis=None"
+    )
