@@ -1,5 +1,6 @@
 """Axes behind the direction axis: what vector rules need to reduce, spread and fold batches of directions."""
 
+from collections.abc import Sequence
 from math import prod
 from typing import Any
 
@@ -35,8 +36,25 @@ def lifted(X: np.ndarray, ndim: int) -> np.ndarray:
 
 def reduce_batch(T: np.ndarray, ans: Any, axis: Any) -> np.ndarray:
     """Sum directions over axes of their value, to the shape of ``ans``, whether or not it keeps the axes."""
-    axes = tuple(a + 1 for a in positive(axis, T.ndim - 1))
-    return T.sum(axis=axes).reshape(len(T), *np.shape(ans))
+    return _summed(T, [a + 1 for a in positive(axis, T.ndim - 1)]).reshape(len(T), *np.shape(ans))
+
+
+def _summed(X: np.ndarray, axes: Sequence[int]) -> np.ndarray:
+    """Sum over ascending axes.
+
+    NumPy takes up to twenty times as long for few terms as a product with ones.
+    """
+    first, last = axes[0] if axes else 0, axes[-1] + 1 if axes else 0
+    if X.dtype not in _DOUBLE or not X.flags.c_contiguous or last - first != len(axes):
+        return X.sum(axis=tuple(axes))
+    before, terms, behind = X.shape[:first], prod(X.shape[first:last]), X.shape[last:]
+    ones = np.ones(terms, X.dtype)
+    if prod(behind) == 1:
+        return (X.reshape(prod(before), terms) @ ones).reshape(before + behind)
+    return (ones @ X.reshape(prod(before), terms, prod(behind))).reshape(before + behind)
+
+
+_DOUBLE = (np.dtype(np.float64), np.dtype(np.complex128))
 
 
 def spread(A: np.ndarray, x: Any, axis: Any) -> np.ndarray:
@@ -53,9 +71,9 @@ def fold(X: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
         return X
     extra = X.ndim - 1 - len(shape)
     if extra:
-        X = X.sum(axis=tuple(range(1, 1 + extra)))
-    stretched = tuple(a + 1 for a, n in enumerate(shape) if n == 1 and X.shape[a + 1] != 1)
-    return X.sum(axis=stretched, keepdims=True) if stretched else X
+        X = _summed(X, range(1, 1 + extra))
+    stretched = [a + 1 for a, n in enumerate(shape) if n == 1 and X.shape[a + 1] != 1]
+    return _summed(X, stretched).reshape(len(X), *shape) if stretched else X
 
 
 def real_like(X: np.ndarray, value: Any) -> np.ndarray:
