@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from tapesplit.arrays import IntArray
 from tapesplit.facts import TapeFacts
-from tapesplit.rules import Bulk, Movement
+from tapesplit.rules import Bulk, Movement, is_reduction
 
 __all__ = [
     "CostModel",
@@ -73,7 +73,7 @@ class Work:
     elements
         Elements of elementwise operations.
     moved
-        Elements of movements.
+        Elements of movements and elements that are summed up, which no matrix product does.
     product_fma
         Scalar edges of other primitives with a vector rule.
     looped
@@ -124,13 +124,14 @@ def work_table(facts: TapeFacts) -> WorkTable:
     bulk = np.array([isinstance(kind.rule, Bulk) for kind in facts.kinds])[facts.kind]
     sizes = np.maximum(facts.sizes, 0)
     is_inner = facts.reader != np.arange(facts.reader.size)
+    sums = np.array([is_reduction(kind.rule) for kind in facts.kinds])[facts.kind]
     looped = ~(elementwise | moves | bulk)
     is_block = facts.blocks > 0
     lines = {
         "steps": np.ones_like(sizes),
         "elements": sizes * elementwise,
-        "moved": sizes * moves,
-        "product_fma": facts.edges * bulk,
+        "moved": sizes * moves + facts.edges * sums,
+        "product_fma": facts.edges * (bulk & ~sums),
         "looped": looped,
         "inner": sizes * is_inner,
         "coefficients": np.where(is_block, facts.blocks, facts.edges - sizes * is_inner),

@@ -209,7 +209,9 @@ def _only_readers(parents: IntArray, children: IntArray, elementwise: BoolArray,
 
 
 _LOCAL_EDGES: Final = 4096
-"""Sums and products with more scalar edges are better done as array operations."""
+"""Products with more scalar edges are better done as array operations."""
+_LOCAL_TERMS: Final = 100_000
+"""So are sums with more of them, one for each element."""
 _BLOCK_ELEMENTS: Final = 1024
 """So are blocks with more elements."""
 
@@ -237,7 +239,8 @@ def _edges_and_form(entry: TapeEntry) -> tuple[int, bool, int]:
         for arg in entry.args
         if isinstance(arg, (np.ndarray, float, complex))
     )
-    if real and edges <= _LOCAL_EDGES and is_local(entry):
+    is_sum = edges == element_count(entry.args[entry.argnums[0]])
+    if real and edges <= (_LOCAL_TERMS if is_sum else _LOCAL_EDGES) and is_local(entry):
         return edges, True, 0
     elements = element_count(entry.value) * sum(element_count(entry.args[i]) for i in entry.argnums)
     return edges, False, elements if real and elements <= _BLOCK_ELEMENTS else 0

@@ -15,6 +15,7 @@ from tapesplit.rules.local import has_local_structure, is_local, local_matrix, l
 from tapesplit.rules.loop import loop_adjoint, loop_tangent
 from tapesplit.rules.moves import CONTROLLED, LOOK_UP, IndexMap, getitem, index_maps, joint_index_map
 from tapesplit.rules.products import PRODUCTS
+from tapesplit.rules.reductions import is_reduction
 from tapesplit.rules.registry import (
     Bulk,
     Elementwise,
@@ -48,6 +49,7 @@ __all__ = [
     "index_maps",
     "is_elementwise_call",
     "is_local",
+    "is_reduction",
     "joint_index_map",
     "local_matrix",
     "local_structure",

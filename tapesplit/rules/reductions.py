@@ -12,14 +12,19 @@ import numpy as np
 from autograd.numpy.numpy_wrapper import _primitive_mean, _primitive_std, _primitive_var
 
 from tapesplit.rules.axes import behind, positive, real_like, reduce_batch, spread
-from tapesplit.rules.registry import defvector
+from tapesplit.rules.registry import Bulk, Rule, defvector
 
-__all__ = ["input_size", "weighted"]
+__all__ = ["input_size", "is_reduction", "weighted"]
 
 
 def input_size(ans: Any, args: tuple[Any, ...], argnums: tuple[int, ...], kwargs: Any) -> int:
     """|E| of a reduction: one edge for each element that goes in."""
     return int(np.size(args[0]))
+
+
+def is_reduction(rule: Rule | None) -> bool:
+    """Tell whether a rule is that of a reduction, to which each element of the argument goes once."""
+    return isinstance(rule, Bulk) and rule.edges is input_size
 
 
 def weighted(primitive: Any, weights: Callable[..., Any]) -> None:
