@@ -11,7 +11,7 @@ import numpy as np
 
 from jcdp_core import ElementalJacobian, JacobianChain, Mode, Schedule, Solution, solve
 from tapesplit.chunks import Chunk, chunk_chain, cut_into_chunks
-from tapesplit.cost import WorkTable, product_seconds, work_table
+from tapesplit.cost import WorkTable, array_seconds, product_seconds, scalar_seconds, total_work, work_table
 from tapesplit.dtypes import shared_dtypes
 from tapesplit.facts import TapeFacts, facts_of, graph_of
 from tapesplit.graph import TapeGraph
@@ -65,7 +65,8 @@ def make_plan(
     graph, work = graph_of(tape, facts), work_table(facts)
     plain = {"tangent": Mode.TANGENT, "adjoint": Mode.ADJOINT}.get(method)
     solver = "dp" if plain or method == "auto" else method
-    separators = () if plain else find_separators(graph, max_links=max_links)
+    thorough = cost == "fma" or force_machines or _plain_seconds(graph, work) > _WORTH_COMPARING
+    separators = () if plain else find_separators(graph, max_links=max_links, thorough=thorough)
     draft = _draft(graph, work, separators, plain, 1, solver, cost)
     machines_reason: MachinesReason = "single" if machines == 1 else "light"
     if machines > 1 and (force_machines or _may_pay(draft.tasks)):
@@ -156,6 +157,8 @@ def _reason(draft: _Draft, forced: str | None) -> str:
     )
 
 
+_WORTH_COMPARING: Final = 1.0e-4
+"""Seconds of a plain sweep up to which comparing all cuts would take longer than it saves in some calls."""
 _WORTH_A_THREAD: Final = 3.0e-4
 """Seconds that a task must take before another thread can be worth its while."""
 _WORTH_PRICING: Final = 2.0e-4
@@ -164,6 +167,13 @@ _HANDOVER: Final = 1.0e-4
 """Seconds to hand a task to another thread and its result back."""
 _CONTENTION: Final = 1.5
 """How much longer a scalar sweep takes while another one works on the same memory."""
+
+
+def _plain_seconds(graph: TapeGraph, work: WorkTable) -> float:
+    """Predict one sweep through the whole tape, in the mode with fewer directions."""
+    model, total = cost_model(), total_work(work, graph.entries[len(graph.inputs) :])
+    directions = min(graph.input_width, graph.output_width)
+    return min(array_seconds(model, total, directions), scalar_seconds(model, total, directions))
 
 
 def _may_pay(tasks: Sequence[PlanTask]) -> bool:

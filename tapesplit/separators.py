@@ -57,7 +57,7 @@ class Separator:
 
 
 def find_separators(
-    graph: TapeGraph, *, max_links: int = 40, stop_within: float | None = 0.1
+    graph: TapeGraph, *, max_links: int = 40, stop_within: float | None = 0.1, thorough: bool = True
 ) -> tuple[Separator, ...]:
     """Find nested separators between which a tape is a Jacobian chain that is cheap to accumulate.
 
@@ -72,6 +72,9 @@ def find_separators(
     stop_within : float or None
         Return no separators if no chain can beat the plain tangent or adjoint mode by more than this part of
         the chain's cost on one machine. None always looks for separators, as several machines may need them.
+    thorough : bool
+        Whether to compare all narrow cuts of small graphs, instead of those of the tape's order only, which
+        takes up to five milliseconds.
 
     Returns
     -------
@@ -111,7 +114,7 @@ def find_separators(
     cut = _global_cut(coarse, order, enough, forced=forced)
     if cut.width >= enough:
         return ()
-    family, chosen = _cheapest_chain(coarse, order, cut, forced=forced)
+    family, chosen = _cheapest_chain(coarse, order, cut, brief=forced or not thorough)
     needed = _limited(family, chosen, max_links - 1)
     cuts = spread_nested(family, needed, max_links)
     fronts = on_frontiers(coarse, family.members[cuts])
@@ -157,13 +160,13 @@ def _is_forced(graph: TapeGraph, ranks: IntArray) -> bool:
 
 
 def _cheapest_chain(
-    graph: TapeGraph, order: Order, cut: MinimumCut, *, forced: bool
+    graph: TapeGraph, order: Order, cut: MinimumCut, *, brief: bool
 ) -> tuple[CutFamily, list[int]]:
     """Collect candidates, more where that may pay, and return them with the cuts of the cheapest chain."""
     ranks = order.ranks
     members = [ranks == 0, np.ones(graph.size, dtype=np.bool_), cut.earliest, cut.latest]
     members += candidate_prefixes(graph, order, _SHARES)
-    if forced:
+    if brief:
         return _chosen(graph, members)
     if graph.size <= _SMALL:
         return _chosen(graph, members + narrow_lower_sets(graph))
