@@ -10,7 +10,7 @@ from tapesplit.errors import RuleError
 from tapesplit.leaves import batch_shape
 from tapesplit.names import display_name
 from tapesplit.preaccumulation import Member, Term, preaccumulate
-from tapesplit.rules import Bulk, IndexMap, Rule, local_matrix, loop_adjoint, loop_tangent
+from tapesplit.rules import Bulk, IndexMap, Rule, find_rule, local_matrix, loop_adjoint, loop_tangent
 from tapesplit.rules.axes import flat, fold, lifted, real_like
 from tapesplit.tape import VALUE, Tape, TapeEntry
 
@@ -60,8 +60,8 @@ class ClusterStep:
         """Return derivatives by each input, broadcasting to the shape of the result."""
 
         def evaluate(index: int, term: Term) -> Any:
-            _, _, _, _, kwargs, value = tape.entries[index]
-            args = [_as_precise(arg, value) for arg in tape.arguments(index)]
+            primitive, _, _, _, kwargs, value = tape.entries[index]
+            args = [_as_precise(arg, value, primitive) for arg in tape.arguments(index)]
             return term.partial(value, *args, **kwargs)  # type: ignore[operator]
 
         return preaccumulate(self.entry, self.members, evaluate)
@@ -92,7 +92,7 @@ class BulkStep:
 
     def tangent(self, tape: Tape, seeds: Seeds) -> Batch | None:
         """Carry tangents of each active argument."""
-        entry = _with_arrays(tape[self.entry], self.rule)
+        entry = tape[self.entry]
         out: Batch | None = None
         for argnum, parent in zip(entry.argnums, entry.parents, strict=True):
             if parent in seeds:
@@ -112,7 +112,7 @@ class BulkStep:
 
     def adjoint(self, tape: Tape, A: Batch, seeds: Seeds) -> None:
         """Carry adjoints to each active argument."""
-        entry = _with_arrays(tape[self.entry], self.rule)
+        entry = tape[self.entry]
         looped: list[int] = []
         for position, argnum in enumerate(entry.argnums):
             batch = self._adjoint(entry, argnum, A)
@@ -149,29 +149,6 @@ def bulk_step(entry: int, rule: Rule | None) -> BulkStep:
     return BulkStep(entry, rule if isinstance(rule, Bulk) else Bulk())
 
 
-def _with_arrays(entry: TapeEntry, rule: Bulk) -> TapeEntry:
-    """Turn lists of numbers among the operands of a rule, which NumPy takes as arrays, into arrays."""
-    if _SEQUENCES.isdisjoint(map(type, entry.args)):
-        return entry
-    operands = {*rule.tangents, *rule.adjoints}.difference(entry.argnums)
-    args = tuple(_as_array(arg) if i in operands else arg for i, arg in enumerate(entry.args))
-    return entry._replace(args=args)
-
-
-_SEQUENCES = frozenset({list, tuple})
-
-
-def _as_array(arg: Any) -> Any:
-    """Return a list or tuple of numbers as an array, anything else as it is."""
-    if type(arg) not in _SEQUENCES:
-        return arg
-    try:
-        array = np.asarray(arg)
-    except ValueError:  # parts of different lengths
-        return arg
-    return array if array.dtype.kind in "fciub" else arg
-
-
 def _called(function: Any, rows: np.ndarray, entry: TapeEntry, argnum: int, mode: str) -> Any:
     """Call a vector rule; NotImplemented if there is none, or none for this form of the arguments."""
     if function is None:
@@ -196,7 +173,7 @@ def _scaled_rows(batch: Diagonal, matrix: np.ndarray) -> Rows:
     return Rows(batch.start, batch.values.reshape(-1, 1) * matrix, owned=True)
 
 
-def _as_precise(arg: Any, value: Any) -> Any:
+def _as_precise(arg: Any, value: Any, primitive: Any) -> Any:
     """Return an operand in the type of the result: formulas of less precise ones alone lose digits.
 
     Derivatives of integers and truth values, whose sums and products would wrap around, are in double
@@ -205,9 +182,9 @@ def _as_precise(arg: Any, value: Any) -> Any:
     dtype, wanted = getattr(arg, "dtype", None), getattr(value, "dtype", None)
     if dtype is wanted is _DOUBLE:
         return arg
-    if type(arg) in _SEQUENCES:
-        arg = _as_array(arg)
-        dtype = getattr(arg, "dtype", None)
+    if type(arg) in _SEQUENCES and find_rule(primitive).keeps_double:  # type: ignore[union-attr]
+        arg = np.asarray(arg)  # NumPy's functions take lists as operands
+        dtype = arg.dtype
     if dtype is None or wanted is None or dtype.kind not in "fiub":
         return arg
     if wanted.kind in "iub" or (wanted.kind == "c" and dtype.kind != "f"):
@@ -216,6 +193,7 @@ def _as_precise(arg: Any, value: Any) -> Any:
 
 
 _DOUBLE = np.dtype(np.float64)
+_SEQUENCES = frozenset({list, tuple})
 
 
 def _scaled_up(batch: Batch, partial: Any, value: Any) -> Batch:

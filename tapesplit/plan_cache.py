@@ -47,6 +47,9 @@ _SEVERAL: Final = 2
 """Index arrays that get plans of their own, before one plan is made that reads them from the tape."""
 
 
+_NEW_RULES: Final = "vector rules have been defined since the last call"
+
+
 class PlanCache:
     """Plans for the structures seen last, newest use first.
 
@@ -131,8 +134,7 @@ class PlanCache:
             return
         with _lock:
             self._rules = rules_defined()
-            if self._kept:
-                self._forget("vector rules have been defined since the last call")
+            self._forget(_NEW_RULES if self._kept else self._why_empty)
 
     def _forget(self, reason: str) -> None:
         """Forget all plans, also those that are being made."""

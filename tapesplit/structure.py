@@ -152,12 +152,20 @@ def statics_of(primitive: Any, args: tuple[Any, ...], argnums: tuple[int, ...], 
 def plain_slice(given: slice) -> slice:
     """Return a slice with plain integers: other bounds may change later on, or compare by identity."""
     bounds = (given.start, given.stop, given.step)
-    if _BOUNDS.issuperset(map(type, bounds)):
-        return given
-    return slice(*(None if bound is None else operator.index(bound) for bound in bounds))
+    return given if _BOUNDS.issuperset(map(type, bounds)) else slice(*map(_plain_bound, bounds))
 
 
-_BOUNDS = frozenset({int, np.int64, type(None)})
+_BOUNDS = frozenset({int, np.int64, float, str, type(None)})
+
+
+def _plain_bound(bound: Any) -> Any:
+    """Return a bound as an integer; a new object, which equals nothing, for what is no number."""
+    if type(bound) in _BOUNDS:
+        return bound
+    try:
+        return operator.index(bound)
+    except TypeError:
+        return object()
 
 
 def takes_operands(primitive: Any) -> bool:
@@ -316,7 +324,7 @@ def real_constants(static: Any) -> bool:
 
 def _is_real_key(key: Any) -> bool:
     """Whether the key of an operand is that of an integer, a boolean, or an array of real numbers."""
-    return key.dtype.kind in "fiub" if isinstance(key, ArrayKey) else key in _INTEGERS
+    return key.dtype.kind in "fiub" if isinstance(key, ArrayKey) else key is int or key is bool
 
 
 def first_difference(old: Structure, new: Structure, tape: Tape) -> str:

@@ -1,6 +1,6 @@
 """Axes behind the direction axis: what vector rules need to reduce, spread and fold batches of directions."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import prod
 from typing import Any
 
@@ -8,12 +8,12 @@ import numpy as np
 
 from tapesplit.leaves import flatten
 
-__all__ = ["behind", "flat", "fold", "lifted", "positive", "real_like", "reduce_batch", "spread"]
+__all__ = ["behind", "flat", "fold", "lifted", "of_arrays", "positive", "real_like", "reduce_batch", "spread"]
 
 
 def positive(axis: Any, ndim: int) -> tuple[int, ...]:
     """Return axes as non-negative numbers; None stands for all of them."""
-    if axis is None:
+    if axis is None or not ndim:
         return tuple(range(ndim))
     return tuple(int(a) % ndim for a in (axis if isinstance(axis, (tuple, list)) else (axis,)))
 
@@ -21,6 +21,15 @@ def positive(axis: Any, ndim: int) -> tuple[int, ...]:
 def behind(axis: int) -> int:
     """Return the number of an axis of a value in a batch, where the direction axis comes first."""
     return axis + 1 if axis >= 0 else axis
+
+
+def of_arrays(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Make a directional function of two operands open lists, which NumPy takes for arrays."""
+
+    def opened(X: np.ndarray, ans: Any, x: Any, y: Any, *rest: Any, **kwargs: Any) -> Any:
+        return function(X, ans, np.asarray(x), np.asarray(y), *rest, **kwargs)
+
+    return opened
 
 
 def flat(X: np.ndarray) -> np.ndarray:

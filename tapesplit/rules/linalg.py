@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from autograd.numpy import linalg
 
-from tapesplit.rules.axes import fold, lifted, real_like, reduce_batch, spread
+from tapesplit.rules.axes import fold, lifted, of_arrays, real_like, reduce_batch, spread
 from tapesplit.rules.reductions import input_size
 from tapesplit.rules.registry import defvector
 
@@ -64,8 +64,8 @@ def _solve_adjoint_b(A: np.ndarray, ans: np.ndarray, a: np.ndarray, b: np.ndarra
 
 defvector(
     linalg.solve,
-    tangents=[_solve_tangent_a, _solve_tangent_b],
-    adjoints=[_solve_adjoint_a, _solve_adjoint_b],
+    tangents=[of_arrays(_solve_tangent_a), of_arrays(_solve_tangent_b)],
+    adjoints=[of_arrays(_solve_adjoint_a), of_arrays(_solve_adjoint_b)],
     edges=_solve_edges,
 )
 defvector(

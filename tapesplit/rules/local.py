@@ -74,10 +74,10 @@ def local_matrix(entry: TapeEntry, argnum: int) -> np.ndarray | None:
     """Return the Jacobian of a matrix times a vector by the vector: the matrix; None for any other call."""
     if entry.primitive not in {anp.matmul, anp.dot} or np.ndim(entry.args[argnum]) != 1:
         return None
-    other = entry.args[1 - argnum]
-    if np.ndim(other) != 2:
+    other = np.asarray(entry.args[1 - argnum])
+    if other.ndim != 2:
         return None
-    return other if argnum == 1 else np.transpose(other)
+    return other if argnum == 1 else other.T
 
 
 class _Structure(NamedTuple):

@@ -13,7 +13,7 @@ import autograd.numpy as anp
 import numpy as np
 from autograd.numpy.numpy_vjps import dot_adjoint_0, dot_adjoint_1, tensordot_adjoint_0, tensordot_adjoint_1
 
-from tapesplit.rules.axes import behind, fold, lifted, real_like
+from tapesplit.rules.axes import behind, fold, lifted, of_arrays, real_like
 from tapesplit.rules.registry import defvector
 
 __all__ = ["PRODUCTS", "Labels", "dot_labels", "inner_labels", "tensordot_labels"]
@@ -41,7 +41,12 @@ def bilinear(
 
         return function
 
-    defvector(primitive, tangents=tangents, adjoints=list(map(real_adjoint, adjoints, (0, 1))), edges=edges)
+    defvector(
+        primitive,
+        tangents=list(map(of_arrays, tangents)),
+        adjoints=[of_arrays(real_adjoint(adjoint, argnum)) for argnum, adjoint in enumerate(adjoints)],
+        edges=edges,
+    )
 
 
 def _contract(x: Any, of_x: Labels, y: Any, of_y: Labels, of_result: Labels) -> np.ndarray:

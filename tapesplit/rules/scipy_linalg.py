@@ -11,6 +11,7 @@ import numpy as np
 from autograd.scipy import linalg
 from scipy.linalg import solve_banded, solve_triangular
 
+from tapesplit.rules.axes import of_arrays
 from tapesplit.rules.registry import defvector
 
 
@@ -77,8 +78,8 @@ def _edges(ans: Any, args: tuple[Any, ...], argnums: tuple[int, ...], kwargs: An
 
 defvector(
     linalg.solve_triangular,
-    tangents=[_matrix_tangent, _side_tangent],
-    adjoints=[_matrix_adjoint, _side_adjoint],
+    tangents=[of_arrays(_matrix_tangent), of_arrays(_side_tangent)],
+    adjoints=[of_arrays(_matrix_adjoint), of_arrays(_side_adjoint)],
     edges=_edges,
 )
 

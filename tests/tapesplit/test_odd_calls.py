@@ -10,7 +10,7 @@ from autograd import jacobian
 from autograd.extend import defvjp, primitive
 from autograd.scipy.special import logsumexp
 
-from tapesplit import RuleError, parallel_jacobian
+from tapesplit import RuleError, defvector, parallel_jacobian
 
 MODES = pytest.mark.parametrize("method", ["auto", "tangent", "adjoint"])
 PAIR, TRIPLE = onp.array([1.0, 2.0]), onp.array([1.0, 2.0, 3.0])
@@ -146,3 +146,49 @@ def test_rules_that_return_nothing_are_refused(method):
     defvjp(scaled, lambda ans, x, factor: lambda g: g * factor, lambda ans, x, factor: lambda g: None)
     with pytest.raises(RuleError, match="returned None"):
         parallel_jacobian(lambda x: np.array([scaled(v, 2 * v) for v in x]), method=method)(TRIPLE)
+
+
+@MODES
+@pytest.mark.parametrize("config", [(2.0, 3.0), [2.0, 3.0]])
+def test_lists_that_are_no_operands_reach_the_rules_of_users_as_they_are(config, method):
+    @primitive
+    def monic(x, lower):
+        return onp.polyval([1.0, *lower], x)
+
+    def derivative(ans, x, lower):
+        assert type(lower) is type(config)
+        return onp.polyval(onp.polyder([1.0, *lower]), x)
+
+    defvjp(monic, lambda ans, x, lower: lambda g: g * derivative(ans, x, lower))
+    defvector(monic, derivative)
+    assert_right(
+        lambda x: monic(np.sin(x), config),
+        TRIPLE,
+        method,
+        jacobian(lambda x: monic(np.sin(x), config))(TRIPLE),
+    )
+
+
+@pytest.mark.parametrize(
+    "config",
+    [(slice(0, 1),), [slice(0, 1)], {"s": slice(0, 1)}, slice(0.5, 2.0), slice("a", "b"), slice([1], None)],
+)
+def test_slices_as_configuration(config):
+    @primitive
+    def doubled(x, _config, _more=None):
+        return 2 * x
+
+    defvjp(doubled, lambda ans, x, *_: lambda g: 2 * g)
+    onp.testing.assert_array_equal(parallel_jacobian(lambda x: doubled(x, config))(PAIR), 2 * onp.eye(2))
+    defvector(doubled, 2.0)
+    for call in (lambda x: doubled(x, config), lambda x: doubled(x, config, 1)):
+        onp.testing.assert_array_equal(parallel_jacobian(call)(PAIR), 2 * onp.eye(2))
+
+
+@MODES
+@pytest.mark.parametrize("axis", [None, 0, -1])
+@pytest.mark.parametrize("reduce", [np.sum, np.max, np.prod])
+def test_reductions_of_a_number(reduce, axis, method):
+    onp.testing.assert_allclose(
+        parallel_jacobian(lambda x: reduce(np.sin(x), axis=axis), method=method)(0.5), onp.cos(0.5)
+    )
