@@ -4,6 +4,7 @@
 tapes. The plans used last outlive the functions that they were made for.
 """
 
+import functools
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
@@ -54,7 +55,7 @@ def shared_plan(
     structure
         The structure of the tape.
     """
-    code = getattr(fun, "__code__", None)
+    code = _code(fun)
     found = next((shared for shared in _shared if shared.serves(code, options, structure)), None)
     if found is None:
         return None
@@ -64,7 +65,7 @@ def shared_plan(
 
 def share_plan(fun: Callable[..., Any], options: tuple[Any, ...], plan: JacobianPlan) -> None:
     """Keep a plan for functions with the same code; the one that was not used for the longest time may go."""
-    code = getattr(fun, "__code__", None)
+    code = _code(fun)
     if code is not None:
         _put_in_front(_Shared(code, options, cost_model(), _rules(plan.structure), plan))
 
@@ -72,8 +73,15 @@ def share_plan(fun: Callable[..., Any], options: tuple[Any, ...], plan: Jacobian
 def forget_shared_plans(fun: Callable[..., Any]) -> None:
     """Forget the plans that were made for the code of a function."""
     global _shared  # noqa: PLW0603 (see there)
-    code = getattr(fun, "__code__", None)
+    code = _code(fun)
     _shared = tuple(shared for shared in _shared if shared.code != code)
+
+
+def _code(fun: Callable[..., Any]) -> Any:
+    """Return the code that runs in the end: that of a partial's function, or of an object's call."""
+    while isinstance(fun, functools.partial):
+        fun = fun.func
+    return getattr(fun, "__code__", None) or getattr(type(fun).__call__, "__code__", None)
 
 
 def _put_in_front(used: _Shared) -> None:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, NamedTuple
 
 import numpy as np
+from autograd.core import SparseObject
 from autograd.extend import VSpace
 
 from tapesplit.rules import CONTROLLED, PRODUCTS, Elementwise, find_rule, getitem
@@ -222,6 +223,8 @@ def _content(constant: Any) -> Any:
         return constant
     if isinstance(constant, VSpace):
         return repr(constant)
+    if isinstance(constant, SparseObject):  # an adjoint that is added to others
+        return repr(constant.vs)
     if hasattr(constant, "__array__"):
         return static_key(np.asarray(constant))
     if hasattr(constant, "__index__"):

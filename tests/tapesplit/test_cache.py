@@ -1,5 +1,7 @@
 """The cache of plans: reused while the structure holds, and nothing that may change is baked into a plan."""
 
+import functools
+import operator
 import pickle
 import threading
 import warnings
@@ -562,11 +564,37 @@ def test_few_plans_are_shared():
 
 
 def test_functions_without_code_of_their_own_share_nothing():
-    class Twice:
-        def __call__(self, x):
-            return 2.0 * x
+    assert (
+        parallel_jacobian(operator.neg).plan(X).sweeps is not parallel_jacobian(operator.neg).plan(X).sweeps
+    )
 
-    assert parallel_jacobian(Twice()).plan(X).sweeps is not parallel_jacobian(Twice()).plan(X).sweeps
+
+def test_partials_and_objects_that_are_called_share_plans():
+    class Times:
+        def __init__(self, factor):
+            self.factor = factor
+
+        def __call__(self, x):
+            return self.factor * x * np.sum(x)
+
+    def power(x, y):
+        return x**y
+
+    for make in (Times, lambda factor: functools.partial(power, y=factor)):
+        plan = parallel_jacobian(make(1.0)).plan(X)
+        again = parallel_jacobian(make(3.0))
+        assert again.plan(X).sweeps is plan.sweeps
+        assert_right(again, make(3.0), X)
+
+
+def test_hessians_with_a_component_that_enters_linearly_reuse_their_plan():
+    def fun(w):
+        return w[0] * np.log(w[1]) + 2 * w[1] + np.sum(w**3)
+
+    jac = parallel_jacobian(grad(fun))
+    for shift in range(3):
+        assert_right(jac, grad(fun), X + shift)
+    assert jac.cache_info()[:2] == (2, 1)
 
 
 def test_clearing_reaches_functions_that_were_defined_again():
