@@ -155,10 +155,20 @@ def recognizer(structure: Structure, tape: Tape) -> Recognizer:
         for i, (a, g, k) in enumerate(zip(args, argnums, kwargs, strict=True))
         if k or (a is not None and len(a) != len(g))
     ]
-    constants = {i: _constants_of(tape.entries[i], structure.statics[i]) for i in calls}
-    plain = [i for i in calls if all(_is_plain(value, key) for _, value, key in constants[i])]
-    keyed = sorted(set(calls).difference(plain))
-    named = [i for i in plain if kwargs[i]]
+    several = {
+        i: _constants_of(tape.entries[i], structure.statics[i])
+        for i in calls
+        if structure.static_types[i] in {Constants, slice}
+    }
+    keyed = [i for i, found in several.items() if not all(_is_plain(value, key) for _, value, key in found)]
+    plain = set(calls).difference(keyed)
+    named = [i for i in several if kwargs[i] and i in plain]
+    constants = [
+        (i, 1 - argnums[i][0], args[i][1 - argnums[i][0]], structure.statics[i])
+        for i in calls
+        if i not in several
+    ]
+    constants += [(i, *constant) for i, found in several.items() if i in plain for constant in found]
     return Recognizer(
         structure,
         without_keywords=kwargs.count(_NO_KEYWORDS),
@@ -167,13 +177,14 @@ def recognizer(structure: Structure, tape: Tape) -> Recognizer:
         arities=Expected(varying, [len(args[i]) for i in varying]),
         types=Expected(numbers, [type(values[i]) for i in numbers]),
         forms=Expected(described, [structure.forms[i] for i in described]),
-        constants=_plain_constants([(i, *constant) for i in plain for constant in constants[i]]),
+        constants=_plain_constants(constants),
         statics=Expected(keyed, [structure.statics[i] for i in keyed]),
     )
 
 
 _NO_KEYWORDS: dict[str, Any] = {}
 _CONTAINERS = frozenset({tuple, dict})
+_VALUED = EXACT | _CONTAINERS
 
 
 def _constants_of(entry: tuple[Any, ...], static: Any) -> list[tuple[int | str, Any, Any]]:
@@ -201,18 +212,21 @@ def _is_exact(constant: Any) -> bool:
 
 def _plain_constants(found: list[tuple[int, int | str, Any, Any]]) -> PlainConstants:
     """Collect plain constants: each with its entry, its position or name, itself, and its key."""
-    found = sorted(found, key=lambda constant: isinstance(constant[1], str))
+    arguments = [(i, place) for i, place, _, _ in found if isinstance(place, int)]
+    keywords = [(i, place) for i, place, _, _ in found if isinstance(place, str)]
+    if keywords:
+        found = sorted(found, key=lambda constant: isinstance(constant[1], str))
     constants = [constant for _, _, constant, _ in found]
     containers = [number for number, constant in enumerate(constants) if type(constant) in _CONTAINERS]
     arrays = [number for number, (*_, key) in enumerate(found) if isinstance(key, ArrayKey)]
     exact = [
         number
         for number, (_, _, constant, key) in enumerate(found)
-        if type(constant) in EXACT | _CONTAINERS and not isinstance(key, type)
+        if type(constant) in _VALUED and not isinstance(key, type)
     ]
     return PlainConstants(
-        arguments=[(i, place) for i, place, _, _ in found if isinstance(place, int)],
-        keywords=[(i, place) for i, place, _, _ in found if isinstance(place, str)],
+        arguments=arguments,
+        keywords=keywords,
         types=list(map(type, constants)),
         values=Expected(exact, [constants[number] for number in exact]),
         items=Expected(containers, [(*map(type, constants[number]),) for number in containers]),
