@@ -161,6 +161,7 @@ for _type, _make in (TapeBox, make_box), (NumberBox, make_number_box):
 
 
 _general_getitem = ArrayBox.__getitem__
+_general_negative = anp.negative
 
 
 def recorded(
@@ -252,8 +253,8 @@ def _negative(operate: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
     def method(self: Any) -> Any:
         if self._entries is None:
-            return anp.negative(self)
-        return recorded(self, anp.negative, FIRST, (self._index,), None, operate(self._value))
+            return _general_negative(self)
+        return recorded(self, _general_negative, FIRST, (self._index,), None, operate(self._value))
 
     return method
 

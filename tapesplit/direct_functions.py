@@ -110,6 +110,32 @@ def _hstack(tup: Any) -> Any:
     return _concatenated(found, 0 if found[3][0].ndim == 1 else 1)
 
 
+def _append(arr: Any, values: Any, axis: Any = None) -> Any:
+    """Record two vectors one behind the other."""
+    found = _operands((arr, values), _ARRAYS, 1) if axis is None else None
+    if found is None or any(value.ndim != 1 for value in found[3]):
+        return _general_append(arr, values, axis)
+    return _concatenated(found, 0)
+
+
+def _split(ary: Any, indices_or_sections: Any, axis: Any = 0) -> Any:
+    """Record parts of equal size as slices: a list of values would keep scalar sweeps out."""
+    whole = type(indices_or_sections) is int and type(axis) is int
+    if (
+        not whole
+        or type(ary) is not TapeBox
+        or ary._entries is None
+        or axis not in range(np.ndim(ary._value))
+    ):
+        return _general_split(ary, indices_or_sections, axis)
+    size, rest = divmod(ary._value.shape[axis], max(indices_or_sections, 1))
+    if rest or indices_or_sections < 1:
+        return _general_split(ary, indices_or_sections, axis)
+    before = (slice(None),) * axis
+    slices = [slice(part * size, (part + 1) * size) for part in range(indices_or_sections)]
+    return [ary[(*before, part) if before else part] for part in slices]
+
+
 def _array(A: Any, *args: Any, **kwargs: Any) -> Any:
     """Record an array made of numbers or of arrays, boxes of one tape among them, in one entry each level."""
     if args or kwargs or type(A) not in _LISTS:
@@ -223,6 +249,8 @@ _general_untake = numpy_vjps.untake
 _general_array = anp.array
 _general_roll = anp.roll
 _general_where = anp.where
+_general_append = anp.append
+_general_split = anp.split
 _direct_where = _direct(anp.where, np.where)
 _general_concatenate = anp.concatenate
 _general_hstack = anp.hstack
@@ -235,15 +263,18 @@ _UNARY = (
 )
 _OTHERS = (
     *("add", "subtract", "multiply", "divide", "power", "maximum", "minimum", "abs", "log1p", "arctan2"),
-    *("dot", "matmul", "outer", "einsum", "tensordot"),
+    *("dot", "matmul", "inner", "outer", "einsum", "tensordot"),
     *("sum", "mean", "var", "std", "prod", "max", "min", "cumsum", "clip"),
     *("reshape", "ravel", "transpose", "swapaxes", "expand_dims", "squeeze", "repeat", "diag"),
+    *("diff", "pad", "logaddexp"),
 )
 DIRECT_FUNCTIONS: dict[str, Callable[..., Any]] = {
     **{name: _unary(getattr(anp, name), getattr(np, name)) for name in _UNARY},
     **{name: _direct(getattr(anp, name), getattr(np, name)) for name in _OTHERS},
     "where": functools.wraps(anp.where)(_where),
     "roll": functools.wraps(anp.roll)(_roll),
+    "append": functools.wraps(anp.append)(_append),
+    "split": functools.wraps(anp.split)(_split),
     "concatenate": functools.wraps(anp.concatenate)(_concatenate),
     "hstack": functools.wraps(anp.hstack)(_hstack),
     "array": functools.wraps(anp.array)(_array),
@@ -268,6 +299,10 @@ _METHODS = {
     for method, function in vars(ArrayBox).items()
     for name in DIRECT_FUNCTIONS
     if function is getattr(anp, name)
-} | {"reshape": _reshape, "T": property(DIRECT_FUNCTIONS["transpose"])}
+} | {
+    "reshape": _reshape,
+    "T": property(DIRECT_FUNCTIONS["transpose"]),
+    "__abs__": DIRECT_FUNCTIONS["abs"],
+}
 for _name, _method in _METHODS.items():
     setattr(RecordingBox, _name, _method)

@@ -88,7 +88,8 @@ class PlanCache:
 
     def plan_for(self, tape: Tape, make: Callable[[Structure], JacobianPlan]) -> JacobianPlan:
         """Return the plan for the structure of a tape; make it if there is none, and keep the reason why."""
-        self._forget_old_rules()
+        if self._rules != rules_defined():
+            self._forget_old_rules()
         clears = self._clears
         for kept in self._kept:
             if kept.recognizer and kept.recognizer.accepts(tape):
@@ -130,9 +131,9 @@ class PlanCache:
 
     def _forget_old_rules(self) -> None:
         """Forget all plans if vector rules have been defined since they were made."""
-        if self._rules == rules_defined():
-            return
         with _lock:
+            if self._rules == rules_defined():
+                return
             self._rules = rules_defined()
             self._forget(_NEW_RULES if self._kept else self._why_empty)
 

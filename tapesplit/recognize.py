@@ -63,7 +63,8 @@ class PlainConstants:
     def agree(self, args: Sequence[Any], kwargs: Sequence[Any]) -> bool:
         """Compare with the arguments of another tape, which has some in the same places."""
         constants = [args[i][position] for i, position in self.arguments]
-        constants += [kwargs[i][name] for i, name in self.keywords]
+        if self.keywords:
+            constants += [kwargs[i][name] for i, name in self.keywords]
         return (
             list(map(type, constants)) == self.types
             and [(*map(type, constants[i]),) for i in self.items.places] == self.items.found

@@ -135,6 +135,8 @@ def own_values(value: Any, tape: Tape) -> Any:
 
 def _positions(argnum: int | Sequence[int], count: int, name: str) -> tuple[int, ...]:
     """Return the positions of the inputs among so many arguments, none of them negative."""
+    if type(argnum) is int and 0 <= argnum < count:  # as nearly always
+        return (argnum,)
     given = (argnum,) if isinstance(argnum, (int, np.integer)) else tuple(argnum)
     if not given:
         raise ValueError("argnum is empty; give the position of at least one argument")

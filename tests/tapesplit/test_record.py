@@ -104,6 +104,12 @@ def square(x):
     [
         lambda x: np.roll(np.concatenate([np.tanh(x) + 1.0, X]), 3) * 2.0,
         lambda x: np.add(x, 1.0) * np.subtract(2.0, x) + np.multiply(x, X) - np.divide(X, x),
+        lambda x: (
+            np.diff(x)[0] * np.pad(x, 1, "constant")[1:-1]
+            + np.tril(square(x)) @ x[:2] @ np.triu(square(x))[0]
+        ),
+        lambda x: np.inner(x, X) * np.tile(x, 2)[:4] + np.trace(square(x)) * np.logaddexp(x, 0.3) - abs(x),
+        lambda x: np.negative(x) * np.reciprocal(x) + np.log2(x) * np.exp2(x) + np.negative(x[0]),
         lambda x: np.arcsin(x) * np.arccos(x) + np.expm1(x) - np.log10(x) + x % 0.4 + 3 % x - X % x,
         lambda x: np.power(np.abs(x), 1.5) + np.log1p(x * x) + np.arctan2(x, 2),
         lambda x: np.maximum(x, 0.1) + np.minimum(X[::-1], x) + abs(x),
@@ -181,7 +187,28 @@ def test_a_python_number_that_is_no_operand_of_numpy():
         record(lambda k: k @ X, 0.7)
 
 
+@pytest.mark.parametrize(
+    "fun",
+    [
+        lambda x: np.split(x, 2)[0] * np.split(x, 2)[1],
+        lambda x: np.hstack(np.split(square(x), 2, axis=1)[::-1]) * np.split(square(x), 1)[0],
+        lambda x: sum(np.sum(part**2) for part in np.split(np.reshape(x, (1, 2, 2)), 2, 2)),
+        lambda x: np.append(x, X)[1:-3] * np.append(square(x), 1.0)[:4] + np.append(x, x[0])[1:],
+        lambda x: np.append(X, 2.0 * x) + np.ravel(np.append(square(x), square(X), axis=1)),
+        lambda x: np.split(x, [1, 3])[1] * np.split(x, (2,))[0],
+        lambda x: np.concatenate(np.split(x[:0], 3)) + np.split(x, 2, axis=-1)[0][:0],
+        lambda x: np.split(np.sin(x), 4)[3] * np.split(x, onp.int64(2))[0],
+    ],
+)
+def test_splits_and_appends_in_all_forms(fun):
+    check(fun, X) if onp.size(fun(X)) else record(fun, X)
+
+
 def test_errors_of_functions_are_numpys_own():
+    with pytest.raises(ValueError, match="equal division"):
+        record(lambda x: np.split(x, 3)[0], X)
+    with pytest.raises((ValueError, ZeroDivisionError)):
+        record(lambda x: np.split(x, 0), X)
     with pytest.raises(ValueError, match="either both or neither"):
         record(lambda x: np.where(X > 0, x), X)
     with pytest.raises(ValueError, match="cannot reshape"):
