@@ -18,7 +18,9 @@ from tapesplit.structure import (
     ArrayKey,
     Constants,
     Structure,
+    any_places,
     form_of,
+    is_look_up,
     is_shape,
     plain_slice,
     statics_of,
@@ -98,6 +100,8 @@ class Recognizer:
         Those of all calls that take plain ones only.
     statics
         Other entries that take constants: these, see `Structure`.
+    open_places
+        Other entries that look elements up wherever a tape says: their constants.
     """
 
     structure: Structure
@@ -109,6 +113,7 @@ class Recognizer:
     forms: Expected
     constants: PlainConstants
     statics: Expected
+    open_places: Expected
 
     def accepts(self, tape: Tape) -> bool:
         """Return True only if a tape certainly has the structure.
@@ -132,6 +137,11 @@ class Recognizer:
             and self.constants.agree(args, kwargs)
             and [statics_of(primitives[i], args[i], argnums[i], kwargs[i]) for i in self.statics.places]
             == self.statics.found
+            and [
+                any_places(statics_of(primitives[i], args[i], argnums[i], kwargs[i]))
+                for i in self.open_places.places
+            ]
+            == self.open_places.found
         )
 
 
@@ -163,6 +173,8 @@ def recognizer(structure: Structure, tape: Tape) -> Recognizer:
     }
     keyed = [i for i, found in several.items() if not all(_is_plain(value, key) for _, value, key in found)]
     plain = set(calls).difference(keyed)
+    looked_up = [i for i in keyed if is_look_up(structure, i)]
+    keyed = [i for i in keyed if i not in looked_up]
     named = [i for i in several if kwargs[i] and i in plain]
     constants = [
         (i, 1 - argnums[i][0], args[i][1 - argnums[i][0]], structure.statics[i])
@@ -180,6 +192,7 @@ def recognizer(structure: Structure, tape: Tape) -> Recognizer:
         forms=Expected(described, [structure.forms[i] for i in described]),
         constants=_plain_constants(constants),
         statics=Expected(keyed, [structure.statics[i] for i in keyed]),
+        open_places=Expected(looked_up, [structure.statics[i] for i in looked_up]),
     )
 
 

@@ -23,6 +23,7 @@ __all__ = [
     "ArrayKey",
     "Constants",
     "Structure",
+    "any_places",
     "call_key",
     "first_difference",
     "fits",
@@ -261,8 +262,8 @@ def without_places(known: Structure, structure: Structure) -> Structure | None:
     statics = list(structure.statics)
     changed = [i for i, before in enumerate(known.statics) if before != statics[i]]
     for index in changed:
-        places = _any_places(statics[index]) if structure.primitives[index] is getitem else None
-        if places is None or places != _any_places(known.statics[index]):
+        places = any_places(statics[index]) if structure.primitives[index] is getitem else None
+        if places is None or places != any_places(known.statics[index]):
             return None
         statics[index] = places
     return replace(structure, statics=statics) if len(changed) <= _MOST_LOOK_UPS else None
@@ -271,22 +272,40 @@ def without_places(known: Structure, structure: Structure) -> Structure | None:
 _MOST_LOOK_UPS: Final = 32
 
 
-def _any_places(static: Any) -> Constants | None:
-    """Describe a single index that is an array or a NumPy integer, whatever it contains; None for others."""
+def any_places(static: Any) -> Constants | None:
+    """Describe an index with arrays or NumPy integers, whatever these contain; None for other constants."""
     if not isinstance(static, Constants) or len(static.positional) != 1:
         return None
     key = static.positional[0]
-    if not isinstance(key, ArrayKey) and isinstance(key, tuple):
-        key = key[1]
-    return Constants((key._replace(content=None),), ()) if isinstance(key, ArrayKey) else None
+    return Constants((_opened(key),), ()) if _arrays(key) else None
+
+
+def _opened(key: Any) -> Any:
+    """Leave out the contents of the arrays of an index."""
+    if isinstance(key, ArrayKey):
+        return key._replace(content=None)
+    if isinstance(key, tuple) and isinstance(key[1], ArrayKey):  # a NumPy integer
+        return _opened(key[1])
+    return (tuple, tuple(map(_opened, key[1]))) if isinstance(key, tuple) and key[0] is tuple else key
+
+
+def _arrays(key: Any) -> list[ArrayKey]:
+    """List the arrays of an index."""
+    if isinstance(key, ArrayKey):
+        return [key]
+    if not isinstance(key, tuple):
+        return []
+    kind, content = key
+    items = content if kind is tuple else [content] if isinstance(content, ArrayKey) else []
+    return [array for item in items for array in _arrays(item)]
 
 
 def is_look_up(structure: Structure, index: int) -> bool:
     """Tell whether an entry takes elements from places that its structure leaves open."""
-    if structure.primitives[index] is not getitem:
+    static = structure.statics[index]
+    if structure.primitives[index] is not getitem or not isinstance(static, Constants):
         return False
-    key = structure.statics[index].positional[0]
-    return isinstance(key, ArrayKey) and key.content is None
+    return any(array.content is None for array in _arrays(static.positional[0]))
 
 
 def fits(known: Structure, structure: Structure) -> bool:
@@ -333,7 +352,7 @@ def _is_real_key(key: Any) -> bool:
 def first_difference(old: Structure, new: Structure, tape: Tape) -> str:
     """Say in one sentence where a new tape departs from an old structure."""
     pairs = zip(old.statics, new.statics, strict=False)
-    statics = [before if before == _any_places(now) else now for before, now in pairs]
+    statics = [before if before == any_places(now) else now for before, now in pairs]
     columns = (
         ("the operation", old.primitives, new.primitives),
         ("the shape or type of the value", old.forms, new.forms),

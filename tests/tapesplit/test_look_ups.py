@@ -50,12 +50,18 @@ def rows(x):
     return np.reshape(x, (4, 3))[place["index"] % 4] @ onp.arange(3.0)
 
 
+def pixels(x):
+    """Look up by rows and columns, and by a row and a slice."""
+    image = np.reshape(x, (3, 4))
+    return image[place["index"] % 3, place["index"] % 4] * np.sum(image[onp.int64(2), 1:])
+
+
 def complex_ones(x):
     z = np.exp(1j * x)[place["index"]]
     return np.real(z * (1.0 + 2.0j))
 
 
-FUNCTIONS = [ranked, best, interpolated, shuffled, chosen, rows, complex_ones]
+FUNCTIONS = [ranked, best, interpolated, shuffled, chosen, rows, pixels, complex_ones]
 
 
 @MODES
