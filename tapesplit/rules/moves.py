@@ -81,6 +81,15 @@ class IndexMap:
         starts = np.flatnonzero(np.diff(ordered, prepend=-1))
         return None if starts.size == ordered.size else (self.targets[order], starts, ordered[starts])
 
+    @cached_property
+    def _inverse(self) -> np.ndarray | None:
+        """Where each element of the argument goes, if all of them go to one place each; else None."""
+        if self.targets.size != self.size or self._groups is not None:
+            return None
+        inverse = np.empty(self.size, dtype=np.intp)
+        inverse[self.sources] = self.targets
+        return inverse
+
     def gather(self, X: np.ndarray) -> np.ndarray:
         """Carry tangents ``(k, size)`` to ``(k, length)``."""
         if self.complete:
@@ -101,6 +110,8 @@ class IndexMap:
         """Carry adjoints ``(k, length)`` to ``(k, size)``; repeated sources add up. May return a view."""
         if self.block is not None:
             return Y if self.complete else Y[:, self.block]
+        if self.run is None and self._inverse is not None:
+            return Y.take(self._inverse, axis=1)
         X = np.zeros((len(Y), self.size), Y.dtype)
         self.add(Y, X)
         return X
@@ -109,8 +120,12 @@ class IndexMap:
         """Add adjoints ``(k, length)`` to those of the argument ``(k, size)``."""
         if self.run is not None:
             X[:, self.run] += Y[:, self.span]
+        elif self._inverse is not None:
+            X += Y.take(self._inverse, axis=1)
         elif self._groups is None:
             X[:, self.sources] += Y[:, self.targets]
+        elif len(Y) == 1 and Y.dtype == np.float64:
+            X[0] += np.bincount(self.sources, Y[0, self.span], self.size)
         else:
             order, starts, sources = self._groups
             X[:, sources] += np.add.reduceat(Y[:, order], starts, axis=1)

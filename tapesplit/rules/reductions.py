@@ -256,9 +256,11 @@ def _diff_adjoint(A: np.ndarray, ans: Any, x: Any, n: int = 1, axis: int = -1) -
     """Differences of adjoints with zeros at both ends, negated."""
     along = behind(axis)
     for _ in range(n):
-        widths = [(0, 0)] * A.ndim
-        widths[along] = (1, 1)
-        A = -np.diff(np.pad(A, widths), axis=along)
+        rows = np.moveaxis(A, along, -1)
+        longer = np.zeros((*rows.shape[:-1], rows.shape[-1] + 1), A.dtype)
+        longer[..., 1:] = rows
+        longer[..., :-1] -= rows
+        A = np.moveaxis(longer, -1, along)
     return A
 
 
