@@ -73,7 +73,7 @@ class Work:
     elements
         Elements of elementwise operations.
     moved
-        Elements of movements and elements that are summed up, which no matrix product does.
+        Elements of movements and of sums, and those of what merged elementwise operations read.
     product_fma
         Scalar edges of other primitives with a vector rule.
     looped
@@ -130,7 +130,7 @@ def work_table(facts: TapeFacts) -> WorkTable:
     lines = {
         "steps": np.ones_like(sizes),
         "elements": sizes * elementwise,
-        "moved": sizes * moves + facts.edges * sums,
+        "moved": sizes * moves + facts.edges * (sums | elementwise) - sizes * is_inner,
         "product_fma": facts.edges * (bulk & ~sums),
         "looped": looped,
         "inner": sizes * is_inner,
@@ -182,8 +182,7 @@ def array_seconds(model: CostModel, work: Work, directions: int) -> float:
 
     Notes
     -----
-    Merged elementwise operations cost each direction one multiplication for each input, about one for
-    three operations.
+    Merged elementwise operations cost each direction one multiplication for each input.
 
     Examples
     --------
@@ -193,7 +192,7 @@ def array_seconds(model: CostModel, work: Work, directions: int) -> float:
     >>> round(array_seconds(CostModel(), product, directions=100), 6)
     0.004514
     """
-    each = (work.elements / 3 + work.moved) * model.element_direction + work.product_fma * model.product_fma
+    each = work.moved * model.element_direction + work.product_fma * model.product_fma
     return (
         (work.steps + _ENDS) * model.step
         + work.elements * model.element

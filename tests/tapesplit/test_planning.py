@@ -206,3 +206,17 @@ def test_a_plan_that_another_version_pickled_is_refused(monkeypatch):
         PlanMismatchError, match=r"pickled by tapesplit \d.*, but here is tapesplit 9\.9.*make it anew"
     ):
         pickle.loads(data)  # noqa: S301 - our own bytes
+
+
+@pytest.mark.parametrize(
+    ("fun", "size", "sweep"),
+    [
+        (lambda x: np.tanh(x) * np.exp(-x), 10, "ScalarSweep"),
+        (lambda x: np.tanh(x) * np.exp(-x), 1000, "ArraySweep"),
+        (lambda x: np.sum((x.reshape(30, 1, 3) - x.reshape(1, 30, 3)) ** 2, axis=2), 90, "ScalarSweep"),
+        (lambda x: np.hstack([np.sum(np.split(x, 4)[i] ** 2) * x[:5] for i in range(4)]), 20, "ScalarSweep"),
+    ],
+)
+def test_links_are_swept_in_the_way_that_suits_them(fun, size, sweep):
+    plan = parallel_jacobian(fun, machines=1).plan(onp.linspace(0.1, 1.0, size))
+    assert {type(task).__name__ for task in plan.sweeps if task is not None} == {sweep}
