@@ -194,13 +194,16 @@ def test_a_python_number_that_is_no_operand_of_numpy():
         lambda x: np.hstack(np.split(square(x), 2, axis=1)[::-1]) * np.split(square(x), 1)[0],
         lambda x: sum(np.sum(part**2) for part in np.split(np.reshape(x, (1, 2, 2)), 2, 2)),
         lambda x: np.append(x, X)[1:-3] * np.append(square(x), 1.0)[:4] + np.append(x, x[0])[1:],
+        lambda x: np.cross(x[1:], np.sin(x[:3])) + np.cross(X[1:], x[:3]) - np.cross(x[:3], X[:3]) * x[0],
+        lambda x: np.cross(np.outer(X, x)[:, :3], np.sin(np.outer(x, X)[:, 1:]))[:, 0],
+        lambda x: np.cross(x[1:], [1.0, 2.0, 3.0], axis=0) * np.cross(x[1:], x[:3], 0, 0, 0),
         lambda x: np.append(X, 2.0 * x) + np.ravel(np.append(square(x), square(X), axis=1)),
         lambda x: np.split(x, [1, 3])[1] * np.split(x, (2,))[0],
         lambda x: np.concatenate(np.split(x[:0], 3)) + np.split(x, 2, axis=-1)[0][:0],
         lambda x: np.split(np.sin(x), 4)[3] * np.split(x, onp.int64(2))[0],
     ],
 )
-def test_splits_and_appends_in_all_forms(fun):
+def test_splits_appends_and_crosses_in_all_forms(fun):
     check(fun, X) if onp.size(fun(X)) else record(fun, X)
 
 
