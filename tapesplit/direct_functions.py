@@ -10,12 +10,13 @@ from typing import Any, Final
 
 import autograd.numpy as anp
 import numpy as np
+from autograd.builtins import make_sequence
 from autograd.extend import defjvp, defvjp, primitive
 from autograd.numpy import numpy_vjps
 from autograd.numpy.numpy_boxes import ArrayBox
 from autograd.numpy.numpy_vspaces import ArrayVSpace
 from autograd.numpy.numpy_wrapper import array_from_args, concatenate_args
-from autograd.tracer import trace_primitives_map
+from autograd.tracer import Box, trace_primitives_map
 
 from tapesplit.boxes import (
     FIRST,
@@ -24,6 +25,7 @@ from tapesplit.boxes import (
     NumberBox,
     RecordingBox,
     TapeBox,
+    TapeNode,
     make_box,
     recorded,
 )
@@ -152,7 +154,30 @@ def _split(ary: Any, indices_or_sections: Any, axis: Any = 0) -> Any:
         return _general_split(ary, indices_or_sections, axis)
     before = (slice(None),) * axis
     slices = [slice(part * size, (part + 1) * size) for part in range(indices_or_sections)]
-    return [ary[(*before, part) if before else part] for part in slices]
+    return _Parts([ary[(*before, part) if before else part] for part in slices])
+
+
+class _Parts(list[Any]):
+    """Parts of a value. To autograd's functions they are one box, as what its own split returns."""
+
+    @property
+    def _trace(self) -> int:
+        return self[0]._trace
+
+    @property
+    def _value(self) -> list[Any]:
+        return [part._value for part in self]
+
+    @property
+    def _node(self) -> TapeNode:
+        """Record the list when it is asked for."""
+        entries, count = self[0]._entries, len(self)
+        parents, values = tuple([part._index for part in self]), self._value
+        entries.append((make_sequence, tuple(range(1, count + 1)), parents, (list, *values), {}, values))
+        return TapeNode.new_root(entries, len(entries) - 1)
+
+
+Box.types.add(_Parts)
 
 
 def _array(A: Any, *args: Any, **kwargs: Any) -> Any:
@@ -196,7 +221,7 @@ def _alike(items: Any) -> "_Operands | None":
 
 
 _RECORDING = frozenset({TapeBox, NumberBox})
-_LISTS = frozenset({tuple, list})
+_LISTS = frozenset({tuple, list, _Parts})
 
 
 @primitive  # type: ignore[untyped-decorator]

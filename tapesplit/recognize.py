@@ -254,7 +254,7 @@ def _has_fixed_arity(primitive: Any) -> bool:
 
 
 def _leading(structure: Structure) -> list[int]:
-    """List the entries whose form does not follow from operands in double precision."""
+    """List the entries whose form does not follow from operands in double precision, as those of masks."""
     double = list(map(is_shape, structure.forms))
     follow = {
         primitive: primitive is not None and _keeps_double(find_rule(primitive))
@@ -266,6 +266,7 @@ def _leading(structure: Structure) -> list[int]:
             zip(structure.primitives, structure.parents, strict=True)
         )
         if not (double[index] and follow[primitive] and all(double[p] for p in parents))
+        or is_look_up(structure, index)
     ]
 
 

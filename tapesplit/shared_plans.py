@@ -6,6 +6,7 @@ tapes. The plans used last outlive the functions that they were made for.
 
 import functools
 from collections.abc import Callable
+from types import CodeType
 from typing import Any, Final, NamedTuple
 
 from tapesplit.cost import CostModel
@@ -81,7 +82,8 @@ def _code(fun: Callable[..., Any]) -> Any:
     """Return the code that runs in the end: that of a partial's function, or of an object's call."""
     while isinstance(fun, functools.partial):
         fun = fun.func
-    return getattr(fun, "__code__", None) or getattr(type(fun).__call__, "__code__", None)
+    own, called = getattr(fun, "__code__", None), getattr(type(fun).__call__, "__code__", None)
+    return own if isinstance(own, CodeType) else called
 
 
 def _put_in_front(used: _Shared) -> None:

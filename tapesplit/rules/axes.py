@@ -45,7 +45,8 @@ def lifted(X: np.ndarray, ndim: int) -> np.ndarray:
 
 def reduce_batch(T: np.ndarray, ans: Any, axis: Any) -> np.ndarray:
     """Sum directions over axes of their value, to the shape of ``ans``, whether or not it keeps the axes."""
-    return _summed(T, [a + 1 for a in positive(axis, T.ndim - 1)]).reshape(len(T), *np.shape(ans))
+    axes = sorted(a + 1 for a in positive(axis, T.ndim - 1))
+    return _summed(T, axes).reshape(len(T), *np.shape(ans))
 
 
 def _summed(X: np.ndarray, axes: Sequence[int]) -> np.ndarray:

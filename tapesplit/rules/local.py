@@ -129,11 +129,11 @@ def _contraction(labels: Callable[..., tuple[Labels, Labels, Labels]]) -> _Struc
 
 
 def _describe_padding(
-    x: Any, width: Any, mode: Any = "constant", *, constant_values: Any = 0
+    x: Any, pad_width: Any, mode: Any = "constant", *, constant_values: Any = 0
 ) -> tuple[Any, ...]:
     if mode != "constant":
         raise TypeError("other modes of np.pad compute elements")
-    return np.shape(x), width
+    return np.shape(x), pad_width
 
 
 def _build_padding(argnum: int, shape: tuple[int, ...], width: Any) -> LocalStructure:

@@ -38,22 +38,32 @@ movement(ab._make_dict)  # noqa: SLF001 (autograd has no public name for the pri
 
 
 def _pad_tangent(
-    T: np.ndarray, ans: np.ndarray, x: np.ndarray, width: object, mode: str = "constant", **keywords: object
+    T: np.ndarray,
+    ans: np.ndarray,
+    x: np.ndarray,
+    pad_width: object,
+    mode: str = "constant",
+    **keywords: object,
 ) -> object:
     """Pad tangents with zeros; the other modes compute elements, and autograd differentiates none of them."""
     if mode != "constant":
         return NotImplemented
-    widths = np.broadcast_to(np.asarray(width), (x.ndim, 2))
+    widths = np.broadcast_to(np.asarray(pad_width), (x.ndim, 2))
     return np.pad(T, [(0, 0), *widths])
 
 
 def _pad_adjoint(
-    A: np.ndarray, ans: np.ndarray, x: np.ndarray, width: object, mode: str = "constant", **keywords: object
+    A: np.ndarray,
+    ans: np.ndarray,
+    x: np.ndarray,
+    pad_width: object,
+    mode: str = "constant",
+    **keywords: object,
 ) -> object:
     """Cut adjoints of the padding off."""
     if mode != "constant":
         return NotImplemented
-    starts = np.broadcast_to(np.asarray(width), (x.ndim, 2))[:, 0]
+    starts = np.broadcast_to(np.asarray(pad_width), (x.ndim, 2))[:, 0]
     return A[(slice(None), *(slice(start, start + n) for start, n in zip(starts, x.shape, strict=True)))]
 
 

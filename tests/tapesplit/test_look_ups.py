@@ -80,6 +80,19 @@ def test_one_plan_serves_all_contents(fun, method):
     )
 
 
+@MODES
+def test_masks_with_another_count_get_another_plan(method):
+    def fun(x):
+        mask = place["mask"]
+        return np.concatenate([np.sin(x)[mask] * 2.0, np.cos(x)[~mask]])
+
+    jac = parallel_jacobian(fun, method=method)
+    for count in (3, 3, 3, 3, 3, 5, 3, 5, 1):
+        place["mask"] = RANDOM.permutation(12) < count
+        onp.testing.assert_allclose(jac(POINTS[0]), jacobian(fun)(POINTS[0]), rtol=1e-12, atol=1e-12)
+    assert jac.cache_info().misses >= 5
+
+
 def test_two_contents_have_plans_of_their_own():
     jac = parallel_jacobian(lambda x: x[place["index"]] * 2.0)
     first, second = onp.array([0, 3]), onp.array([5, 5])

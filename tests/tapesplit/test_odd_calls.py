@@ -89,6 +89,19 @@ def test_unusual_arguments(fun, method):
 
 
 @MODES
+@pytest.mark.parametrize("axis", [(1, 0, 3), (0, 3, 2), (-1, 0), (2, 0, 1), (3, 1)])
+@pytest.mark.parametrize("reduce", [np.std, np.max, np.prod, np.sum, np.var])
+def test_axes_in_any_order(reduce, axis, method):
+    weights = onp.random.default_rng(1).standard_normal((2, 3, 2, 3))
+
+    def fun(x):
+        return reduce(weights * np.tanh(x[:, None]), axis=axis)
+
+    x = onp.array([0.3, 0.5])
+    assert_right(fun, x, method, jacobian(fun)(x))
+
+
+@MODES
 def test_the_mean_of_no_elements(method):
     def fun(x):
         with warnings.catch_warnings(action="ignore"):

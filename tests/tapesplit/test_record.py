@@ -200,6 +200,14 @@ def test_a_python_number_that_is_no_operand_of_numpy():
         lambda x: np.append(X, 2.0 * x) + np.ravel(np.append(square(x), square(X), axis=1)),
         lambda x: np.split(x, [1, 3])[1] * np.split(x, (2,))[0],
         lambda x: np.concatenate(np.split(x[:0], 3)) + np.split(x, 2, axis=-1)[0][:0],
+        lambda x: np.ravel(np.sin(np.split(x, 2)) * np.mean(np.split(x, 2), axis=0)),
+        lambda x: (
+            np.array(np.split(x, 2))[0] * np.concatenate(np.split(x, 2))[1:3] + np.vstack(np.split(x, 2))[1]
+        ),
+        lambda x: (
+            sum(map(np.sum, np.split(x, 2)[1:])) * np.stack(np.split(x, 2)[::-1])[0] * len(np.split(x, 4))
+        ),
+        lambda x: np.pad(x, pad_width=1, mode="constant") ** 2,
         lambda x: np.split(np.sin(x), 4)[3] * np.split(x, onp.int64(2))[0],
     ],
 )
