@@ -200,7 +200,7 @@ def test_a_python_number_that_is_no_operand_of_numpy():
         lambda x: np.append(X, 2.0 * x) + np.ravel(np.append(square(x), square(X), axis=1)),
         lambda x: np.split(x, [1, 3])[1] * np.split(x, (2,))[0],
         lambda x: np.concatenate(np.split(x[:0], 3)) + np.split(x, 2, axis=-1)[0][:0],
-        lambda x: np.ravel(np.sin(np.split(x, 2)) * np.mean(np.split(x, 2), axis=0)),
+        lambda x: np.mean(np.split(x, 2), axis=0) * np.split(x**2, 2)[0],
         lambda x: (
             np.array(np.split(x, 2))[0] * np.concatenate(np.split(x, 2))[1:3] + np.vstack(np.split(x, 2))[1]
         ),
