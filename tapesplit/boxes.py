@@ -161,7 +161,6 @@ for _type, _make in (TapeBox, make_box), (NumberBox, make_number_box):
 
 
 _general_getitem = ArrayBox.__getitem__
-_general_negative = anp.negative
 
 
 def recorded(
@@ -248,46 +247,48 @@ def _reflected(primitive: Any, operate: Callable[[Any, Any], Any]) -> Callable[[
     return method
 
 
-def _negative(operate: Callable[[Any], Any]) -> Callable[[Any], Any]:
+def _negative(primitive: Any, operate: Callable[[Any], Any]) -> Callable[[Any], Any]:
     """Make ``-box``."""
 
     def method(self: Any) -> Any:
         if self._entries is None:
-            return _general_negative(self)
-        return recorded(self, _general_negative, FIRST, (self._index,), None, operate(self._value))
+            return primitive(self)
+        return recorded(self, primitive, FIRST, (self._index,), None, operate(self._value))
 
     return method
 
 
+def _define(name: str, make: Callable[..., Any], primitive: Any, operate: Callable[..., Any]) -> None:
+    """Define an operator of both boxes: as Python does it, and as NumPy does it to Python's numbers."""
+    setattr(TapeBox, name, make(primitive, operate))
+    setattr(NumberBox, name, make(primitive, primitive.fun))
+
+
 _REFLECTED_UFUNCS: dict[Any, str] = {}
-_ufunc: Any
-for _name, _primitive, _operate, _ufunc in (
-    ("add", anp.add, operator.add, np.add),
-    ("sub", anp.subtract, operator.sub, np.subtract),
-    ("mul", anp.multiply, operator.mul, np.multiply),
-    ("truediv", anp.true_divide, operator.truediv, np.true_divide),
-    ("pow", anp.power, operator.pow, np.power),
-    ("mod", anp.mod, operator.mod, np.mod),
-    ("matmul", anp.matmul, operator.matmul, np.matmul),
+for _name, _primitive, _operate in (
+    ("add", anp.add, operator.add),
+    ("sub", anp.subtract, operator.sub),
+    ("mul", anp.multiply, operator.mul),
+    ("truediv", anp.true_divide, operator.truediv),
+    ("pow", anp.power, operator.pow),
+    ("mod", anp.mod, operator.mod),
+    ("matmul", anp.matmul, operator.matmul),
 ):
-    for _type, _function in (TapeBox, _operate), (NumberBox, _ufunc):
-        setattr(_type, f"__{_name}__", _binary(_primitive, _function))
-        setattr(_type, f"__r{_name}__", _reflected(_primitive, _function))
-    _REFLECTED_UFUNCS[_ufunc] = f"__r{_name}__"
+    _define(f"__{_name}__", _binary, _primitive, _operate)
+    _define(f"__r{_name}__", _reflected, _primitive, _operate)
+    _REFLECTED_UFUNCS[_primitive.fun] = f"__r{_name}__"
 
-for _name, _primitive, _operate, _ufunc in (
-    ("eq", anp.equal, operator.eq, np.equal),
-    ("ne", anp.not_equal, operator.ne, np.not_equal),
-    ("gt", anp.greater, operator.gt, np.greater),
-    ("ge", anp.greater_equal, operator.ge, np.greater_equal),
-    ("lt", anp.less, operator.lt, np.less),
-    ("le", anp.less_equal, operator.le, np.less_equal),
+for _name, _primitive, _operate in (
+    ("eq", anp.equal, operator.eq),
+    ("ne", anp.not_equal, operator.ne),
+    ("gt", anp.greater, operator.gt),
+    ("ge", anp.greater_equal, operator.ge),
+    ("lt", anp.less, operator.lt),
+    ("le", anp.less_equal, operator.le),
 ):
-    setattr(TapeBox, f"__{_name}__", _comparison(_primitive, _operate))
-    setattr(NumberBox, f"__{_name}__", _comparison(_primitive, _ufunc))
+    _define(f"__{_name}__", _comparison, _primitive, _operate)
 
-TapeBox.__neg__ = _negative(operator.neg)
-NumberBox.__neg__ = _negative(np.negative)
+_define("__neg__", _negative, anp.negative, operator.neg)
 
 THEIR_BOXES = {
     kind: box for kind, box in Box.type_mappings.items() if box is ArrayBox and kind is not ArrayBox

@@ -124,17 +124,18 @@ def work_table(facts: TapeFacts) -> WorkTable:
     bulk = np.array([isinstance(kind.rule, Bulk) for kind in facts.kinds])[facts.kind]
     sizes = np.maximum(facts.sizes, 0)
     is_inner = facts.reader != np.arange(facts.reader.size)
+    inner = sizes * is_inner
     sums = np.array([is_reduction(kind.rule) for kind in facts.kinds])[facts.kind]
     looped = ~(elementwise | moves | bulk)
     is_block = facts.blocks > 0
     lines = {
         "steps": np.ones_like(sizes),
         "elements": sizes * elementwise,
-        "moved": sizes * moves + facts.edges * (sums | elementwise) - sizes * is_inner,
+        "moved": sizes * moves + facts.edges * (sums | elementwise) - inner,
         "product_fma": facts.edges * (bulk & ~sums),
         "looped": looped,
-        "inner": sizes * is_inner,
-        "coefficients": np.where(is_block, facts.blocks, facts.edges - sizes * is_inner),
+        "inner": inner,
+        "coefficients": np.where(is_block, facts.blocks, facts.edges - inner),
         "numbers": elementwise & (sizes == 1),
         "arrays": elementwise & (sizes > 1) & ~is_inner,
         "blocks": is_block,

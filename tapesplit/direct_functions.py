@@ -68,10 +68,15 @@ def _where(condition: Any, *args: Any, **kwargs: Any) -> Any:
     return _general_where(condition, *args, **kwargs) if kwargs else _direct_where(condition, *args)
 
 
+def _is_boxed_array(x: Any) -> bool:
+    """Whether an argument is one of our boxes, of an array, on a tape."""
+    return type(x) is TapeBox and x._entries is not None and type(x._value) is np.ndarray
+
+
 def _roll(a: Any, shift: Any, axis: Any = None) -> Any:
     """Record ``np.roll``; for a short vector one look-up is many times cheaper than NumPy's general roll."""
     whole = type(shift) is int and (axis is None or type(axis) is int)
-    if not whole or type(a) is not TapeBox or a._entries is None or type(a._value) is not np.ndarray:
+    if not whole or not _is_boxed_array(a):
         return _general_roll(a, shift, axis)
     value = a._value
     short = axis is None and value.ndim == 1 and value.size <= _SHORT
@@ -92,7 +97,7 @@ def _rolled(size: int, shift: int) -> np.ndarray:
 
 def _cross(a: Any, b: Any, *args: Any, **kwargs: Any) -> Any:
     """Record the product of two vectors of space as NumPy computes it, in a third of the time."""
-    boxed = (type(a) is TapeBox and a._entries is not None) or (type(b) is TapeBox and b._entries is not None)
+    boxed = _is_boxed_array(a) or _is_boxed_array(b)
     if args or kwargs or not boxed or not (_is_of_space(a) and _is_of_space(b)):
         return _general_cross(a, b, *args, **kwargs)
     return _turned(a, -1) * _turned(b, 1) - _turned(a, 1) * _turned(b, -1)
@@ -142,12 +147,7 @@ def _append(arr: Any, values: Any, axis: Any = None) -> Any:
 def _split(ary: Any, indices_or_sections: Any, axis: Any = 0) -> Any:
     """Record parts of equal size as slices: a list of values would keep scalar sweeps out."""
     whole = type(indices_or_sections) is int and type(axis) is int
-    if (
-        not whole
-        or type(ary) is not TapeBox
-        or ary._entries is None
-        or axis not in range(np.ndim(ary._value))
-    ):
+    if not whole or not _is_boxed_array(ary) or axis not in range(ary._value.ndim):
         return _general_split(ary, indices_or_sections, axis)
     size, rest = divmod(ary._value.shape[axis], max(indices_or_sections, 1))
     if rest or indices_or_sections < 1:
@@ -171,10 +171,8 @@ class _Parts(list[Any]):
     @property
     def _node(self) -> TapeNode:
         """Record the list when it is asked for."""
-        entries, count = self[0]._entries, len(self)
-        parents, values = tuple([part._index for part in self]), self._value
-        entries.append((make_sequence, tuple(range(1, count + 1)), parents, (list, *values), {}, values))
-        return TapeNode.new_root(entries, len(entries) - 1)
+        values, nodes = self._value, tuple([part._node for part in self])
+        return TapeNode(values, make_sequence, (list, *values), {}, tuple(range(1, len(self) + 1)), nodes)
 
 
 Box.types.add(_Parts)

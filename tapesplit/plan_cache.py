@@ -45,8 +45,6 @@ class _Kept(NamedTuple):
 
 _SEVERAL: Final = 2
 """Index arrays that get plans of their own, before one plan is made that reads them from the tape."""
-
-
 _NEW_RULES: Final = "vector rules have been defined since the last call"
 
 

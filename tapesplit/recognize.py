@@ -171,17 +171,16 @@ def recognizer(structure: Structure, tape: Tape) -> Recognizer:
         for i in calls
         if structure.static_types[i] in {Constants, slice}
     }
-    keyed = [i for i, found in several.items() if not all(_is_plain(value, key) for _, value, key in found)]
-    plain = set(calls).difference(keyed)
-    looked_up = [i for i in keyed if is_look_up(structure, i)]
-    keyed = [i for i in keyed if i not in looked_up]
-    named = [i for i in several if kwargs[i] and i in plain]
+    plain = {i: found for i, found in several.items() if all(_is_plain(c, key) for _, c, key in found)}
+    named = [i for i in plain if kwargs[i]]
+    looked_up = [i for i in several if i not in plain and is_look_up(structure, i)]
+    keyed = [i for i in several if i not in plain and not is_look_up(structure, i)]
     constants = [
         (i, 1 - argnums[i][0], args[i][1 - argnums[i][0]], structure.statics[i])
         for i in calls
         if i not in several
     ]
-    constants += [(i, *constant) for i, found in several.items() if i in plain for constant in found]
+    constants += [(i, *constant) for i, found in plain.items() for constant in found]
     return Recognizer(
         structure,
         without_keywords=kwargs.count(_NO_KEYWORDS),

@@ -36,10 +36,12 @@ class Prediction(NamedTuple):
 def predict(table: WorkTable, chunk: Chunk, directions: int) -> Prediction:
     """Predict a sweep of a chunk with this number of directions, from `tapesplit.cost.work_table`."""
     model, work = cost_model(), total_work(table, chunk.entries)
-    scalar, array = scalar_seconds(model, work, directions), array_seconds(model, work, directions)
+    scalar = scalar_seconds(model, work, directions)
     if len(chunk.sources) == 1 and work.elements == work.steps * chunk.n:
         # Elementwise all through: a diagonal among zeros that the system hands out.
         array = array_seconds(model, work, 0) + 0.1 * directions * chunk.n * model.element_direction
+    else:
+        array = array_seconds(model, work, directions)
     if scalar < array:
         compiled = work.coefficients * model.coefficient_direction * directions
         return Prediction(scalar, scalar=True, releases_lock=compiled > 0.5 * scalar, product_fma=0)

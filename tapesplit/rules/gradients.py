@@ -12,9 +12,9 @@ from autograd.core import VSpace, sparse_add
 from autograd.numpy.numpy_vjps import untake
 from autograd.util import func
 
-from tapesplit.leaves import batch_shape, element_count, flatten, renumber
+from tapesplit.leaves import batch_shape, element_count
 from tapesplit.rules.axes import flat
-from tapesplit.rules.moves import IndexMap
+from tapesplit.rules.moves import IndexMap, places
 from tapesplit.rules.registry import defvector
 
 
@@ -37,20 +37,20 @@ for _add in (func(VSpace.add), func(VSpace.mut_add), sparse_add):
     )
 
 
-def _places(index: Any, space: Any) -> IndexMap:
+def _chosen(index: Any, space: Any) -> IndexMap:
     """Return which elements of a value an index chooses."""
-    positions = renumber(space.zeros(), 0.0)
-    return IndexMap.of_sources(flatten(positions[index]).astype(np.intp), element_count(positions))
+    zeros = space.zeros()
+    return IndexMap.of_sources(places(zeros, index), element_count(zeros))
 
 
 def _put(T: np.ndarray, ans: Any, x: Any, index: Any, space: Any) -> np.ndarray:
     """Put tangents where the index points; repeated places add up."""
-    return _places(index, space).scatter(flat(T))
+    return _chosen(index, space).scatter(flat(T))
 
 
 def _take(A: np.ndarray, ans: Any, x: Any, index: Any, space: Any) -> np.ndarray:
     """Take adjoints from where the index points."""
-    return _places(index, space).gather(flat(A)).reshape(len(A), *batch_shape(x))
+    return _chosen(index, space).gather(flat(A)).reshape(len(A), *batch_shape(x))
 
 
 for _untake in (untake, ab.container_untake):

@@ -15,12 +15,12 @@ import numpy as np
 from autograd.builtins import container_take
 from autograd.numpy.numpy_boxes import ArrayBox
 
-from tapesplit.leaves import element_count, flatten, unflatten
+from tapesplit.leaves import element_count, flatten, renumber, unflatten
 from tapesplit.rules.axes import flat
 from tapesplit.rules.registry import Bulk
 from tapesplit.tape import TapeEntry
 
-__all__ = ["CONTROLLED", "LOOK_UP", "IndexMap", "getitem", "index_maps", "joint_index_map"]
+__all__ = ["CONTROLLED", "LOOK_UP", "IndexMap", "getitem", "index_maps", "joint_index_map", "places"]
 
 getitem = ArrayBox.__getitem__
 """autograd's primitive behind ``x[index]``."""
@@ -142,18 +142,17 @@ def _as_slice(positions: np.ndarray) -> slice | None:
     return slice(first, int(positions[-1]) + 1, step)
 
 
-def _places(x: Any, index: Any) -> np.ndarray:
-    """Return the flat positions that an index points to."""
-    return np.ravel(np.arange(np.size(x)).reshape(np.shape(x))[index])
+def places(value: Any, index: Any) -> np.ndarray:
+    """Return the flat positions in a value that an index points to."""
+    return flatten(renumber(value, 0)[index]).astype(np.intp, copy=False)
 
 
 def _look_up(T: np.ndarray, ans: Any, x: Any, index: Any) -> np.ndarray:
-    return flat(T)[:, _places(x, index)].reshape(len(T), *np.shape(ans))
+    return flat(T)[:, places(x, index)].reshape(len(T), *np.shape(ans))
 
 
 def _put_back(A: np.ndarray, ans: Any, x: Any, index: Any) -> np.ndarray:
-    places = _places(x, index)
-    moves = IndexMap(np.arange(places.size), places, places.size, int(np.size(x)))
+    moves = IndexMap.of_sources(places(x, index), int(np.size(x)))
     return moves.scatter(flat(A)).reshape(len(A), *np.shape(x))
 
 
@@ -197,8 +196,7 @@ def joint_index_map(entry: TapeEntry) -> tuple[np.ndarray, np.ndarray]:
             "which say how elements move"
         )
     if entry.primitive is getitem:  # brings no constants in: one run will do
-        positions = np.arange(np.size(entry.args[0])).reshape(np.shape(entry.args[0]))
-        sources = np.ravel(positions[entry.args[1]])
+        sources = places(*entry.args)
         return np.zeros(sources.size, dtype=np.intp), sources
     starts = np.cumsum([0, *(element_count(entry.args[argnum]) for argnum in entry.argnums)])
     sources = _sources(entry, entry.argnums, starts[:-1].tolist())

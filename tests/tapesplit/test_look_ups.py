@@ -167,9 +167,10 @@ def test_many_places_get_a_new_plan():
 
 
 def test_look_ups_are_cut_like_any_other_operation():
-    with_open_places(interpolated)
+    _, plan = with_open_places(interpolated)
     tape = record(interpolated, POINTS[0])
     check_separators(tape, find_separators(tape))
+    check_separators(tape, plan.separators)
 
 
 def test_reasons_are_not_places_that_are_left_open():
