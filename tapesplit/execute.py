@@ -17,8 +17,9 @@ from typing import Any, Final
 import numpy as np
 
 from tapesplit.errors import MemoryLimitError, PlanMismatchError
+from tapesplit.fitting import first_difference, fits
 from tapesplit.plan import JacobianPlan, TaskRecord
-from tapesplit.structure import first_difference, fits, structure_of
+from tapesplit.structure import structure_of
 from tapesplit.sweep import run_sweep
 from tapesplit.tape import Tape
 from tapesplit.threads import may_use_threads, on_worker, prompt_switches, single_threaded_blas, submit

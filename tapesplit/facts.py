@@ -11,6 +11,7 @@ import numpy as np
 from autograd.core import primitive_vjps
 
 from tapesplit.arrays import BoolArray, IntArray, coded
+from tapesplit.fitting import is_look_up
 from tapesplit.graph import TapeGraph
 from tapesplit.leaves import element_count
 from tapesplit.rules import (
@@ -29,7 +30,6 @@ from tapesplit.structure import (
     Constants,
     Structure,
     call_key,
-    is_look_up,
     is_shape,
     real_constants,
 )

@@ -5,10 +5,11 @@ import threading
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
+from tapesplit.fitting import first_difference, fits, without_places
 from tapesplit.plan import JacobianPlan
 from tapesplit.recognize import Recognizer, recognizer
 from tapesplit.rules import rules_defined
-from tapesplit.structure import Structure, first_difference, fits, structure_of, without_places
+from tapesplit.structure import Structure, structure_of
 from tapesplit.tape import Tape
 
 __all__ = ["CacheInfo", "PlanCache"]

@@ -12,15 +12,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tapesplit.fitting import any_places, is_look_up
 from tapesplit.rules import Elementwise, Movement, Rule, find_rule, getitem
 from tapesplit.structure import (
     EXACT,
     ArrayKey,
     Constants,
     Structure,
-    any_places,
     form_of,
-    is_look_up,
     is_shape,
     plain_slice,
     statics_of,

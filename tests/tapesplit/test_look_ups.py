@@ -8,8 +8,9 @@ import pytest
 from autograd import jacobian
 
 from tapesplit import PlanMismatchError, check_separators, execute, find_separators, parallel_jacobian, record
+from tapesplit.fitting import fits, is_look_up, without_places
 from tapesplit.recognize import recognizer
-from tapesplit.structure import fits, is_look_up, structure_of, without_places
+from tapesplit.structure import structure_of
 
 RANDOM = onp.random.default_rng(0)
 MIX = RANDOM.standard_normal((12, 12))
