@@ -73,7 +73,8 @@ class Work:
     elements
         Elements of elementwise operations.
     moved
-        Elements of movements and of sums, and those of what merged elementwise operations read.
+        Elements of movements and of sums, those of what merged elementwise operations read, and some times
+        those of stacks of matrices.
     product_fma
         Scalar edges of other primitives with a vector rule.
     looped
@@ -131,7 +132,7 @@ def work_table(facts: TapeFacts) -> WorkTable:
     lines = {
         "steps": np.ones_like(sizes),
         "elements": sizes * elementwise,
-        "moved": sizes * moves + facts.edges * (sums | elementwise) - inner,
+        "moved": sizes * moves + facts.edges * (sums | elementwise) - inner + _STACKED * facts.stacked,
         "product_fma": facts.edges * (bulk & ~sums),
         "looped": looped,
         "inner": inner,
@@ -158,6 +159,8 @@ def total_work(table: WorkTable, entries: IntArray | list[int]) -> Work:
     return Work(*table[:, entries].sum(axis=1).tolist())
 
 
+_STACKED: Final = 4
+"""Elements that are moved while one element of a stack of small matrices is multiplied."""
 _ENDS: Final = 3
 """Steps that take as long as seeding and collecting the directions."""
 _BLOCK_STEPS: Final = 4

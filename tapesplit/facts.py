@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
 from math import prod
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from autograd.core import primitive_vjps
@@ -20,10 +20,11 @@ from tapesplit.rules import (
     Movement,
     Rule,
     count_edges,
+    count_slices,
     find_rule,
     has_local_structure,
     is_elementwise_call,
-    is_local,
+    local_slices,
 )
 from tapesplit.structure import (
     NO_CONSTANTS,
@@ -105,6 +106,9 @@ class TapeFacts:
     blocks
         Elements of the derivatives of the result by all active arguments, if these are what a scalar sweep
         knows of the entry: small calls of other primitives; else 0.
+    stacked
+        Elements of the result and of all active arguments of calls that do the same to each slice of these,
+        other than sums; else 0.
     first_parent, parents
         The active arguments of entry i are ``parents[first_parent[i]:first_parent[i + 1]]``.
     reader
@@ -122,6 +126,7 @@ class TapeFacts:
     elementwise: BoolArray
     scalar: BoolArray
     blocks: IntArray
+    stacked: IntArray
     first_parent: IntArray
     parents: IntArray
     reader: IntArray
@@ -138,12 +143,12 @@ def facts_of(tape: Tape, structure: Structure) -> TapeFacts:
     factors = np.array([k.factor for k in kinds])[kind]
     edges = sizes * factors
     scalar = doubles & np.array([k.has_scalar_form for k in kinds])[kind]
-    blocks = np.zeros(kind.size, dtype=np.int64)
+    blocks, stacked = np.zeros((2, kind.size), dtype=np.int64)
     others = np.flatnonzero((factors < 0) | (sizes < 0))
     call = coded([call_key(structure, index) for index in others.tolist()])[1]
     examples = others[np.unique(call, return_index=True)[1]].tolist()
-    known = np.array([_edges_and_form(tape[index]) for index in examples], dtype=np.int64).reshape(-1, 3)
-    edges[others], is_local_call, blocks[others] = known[call].T
+    known = np.array([_form_of(tape[index]) for index in examples], dtype=np.int64).reshape(-1, 4)
+    edges[others], is_local_call, blocks[others], stacked[others] = known[call].T
     scalar[others] &= (is_local_call > 0) | (blocks[others] > 0)
     elementwise = np.array([k.is_elementwise for k in kinds])[kind]
     takes_constants = np.array([k.arity > len(k.argnums) for k in kinds])[kind]
@@ -167,6 +172,7 @@ def facts_of(tape: Tape, structure: Structure) -> TapeFacts:
         elementwise=elementwise,
         scalar=scalar,
         blocks=blocks,
+        stacked=stacked,
         first_parent=first_parent,
         parents=parents,
         reader=reader,
@@ -208,12 +214,12 @@ def _only_readers(parents: IntArray, children: IntArray, elementwise: BoolArray,
     return np.where(can, last, np.arange(sizes.size))
 
 
-_LOCAL_EDGES: Final = 4096
-"""Products with more scalar edges are better done as array operations."""
-_LOCAL_TERMS: Final = 100_000
-"""So are sums with more of them, one for each element."""
-_BLOCK_ELEMENTS: Final = 1024
-"""So are blocks with more elements."""
+_MOST_EDGES: Final = 100_000
+"""Calls with more scalar edges are better done as array operations."""
+_EDGES_OF_A_SLICE: Final = 4096
+"""So are products with more of them for each matrix of a stack."""
+_DERIVATIVES_OF_A_SLICE: Final = 1024
+"""So are blocks with more elements in a slice."""
 
 
 def calls_by_kind(facts: TapeFacts, entries: IntArray) -> Iterator[tuple[CallKind, IntArray, IntArray]]:
@@ -226,24 +232,38 @@ def calls_by_kind(facts: TapeFacts, entries: IntArray) -> Iterator[tuple[CallKin
         yield kind, members, facts.parents[places]
 
 
-def _edges_and_form(entry: TapeEntry) -> tuple[int, bool, int]:
+class _Form(NamedTuple):
+    """What the rule and the arguments of one call tell, see `TapeFacts`."""
+
+    edges: int = 0
+    is_local: bool = False
+    block: int = 0
+    stacked: int = 0
+
+
+def _form_of(entry: TapeEntry) -> _Form:
     """Count the scalar edges of a call by its rule; tell whether it is a small real sum or product.
 
     If it is not, count the elements of a block for it; 0 if they are too many, or not real.
     """
     if entry.primitive is None:
-        return 0, False, 0
+        return _Form()
     edges = count_edges(entry.primitive, entry.value, entry.args, entry.argnums, entry.kwargs)
     real = all(
         np.asarray(arg).dtype.kind in "fiub"
         for arg in entry.args
         if isinstance(arg, (np.ndarray, float, complex))
     )
+    result, read = element_count(entry.value), sum(element_count(entry.args[i]) for i in entry.argnums)
     is_sum = edges == element_count(entry.args[entry.argnums[0]])
-    if real and edges <= (_LOCAL_TERMS if is_sum else _LOCAL_EDGES) and is_local(entry):
-        return edges, True, 0
-    elements = element_count(entry.value) * sum(element_count(entry.args[i]) for i in entry.argnums)
-    return edges, False, elements if real and elements <= _BLOCK_ELEMENTS else 0
+    local = local_slices(entry)
+    slices = local or max(count_slices(entry), 1)
+    stacked = result + read if slices > 1 and not is_sum else 0
+    if local and real and edges <= (_MOST_EDGES if is_sum else min(_EDGES_OF_A_SLICE * slices, _MOST_EDGES)):
+        return _Form(edges, is_local=True, stacked=stacked)
+    block = result * read // slices
+    small = real and block <= min(_DERIVATIVES_OF_A_SLICE * slices, _MOST_EDGES)
+    return _Form(edges, block=block if small else 0, stacked=stacked)
 
 
 def _is_double(form: Any) -> bool:

@@ -17,16 +17,17 @@ import numpy as np
 from tapesplit.array_steps import bulk_step
 from tapesplit.arrays import IntArray, coded, equal_columns, ranges
 from tapesplit.chunks import Chunk
+from tapesplit.directions import Batch, Diagonal, Rows
 from tapesplit.elements import Elements, number_elements
 from tapesplit.facts import TapeFacts, calls_by_kind
 from tapesplit.gathering import gather_only_what_is_read
 from tapesplit.merging import MergedCalls, merge_calls, shape_of
 from tapesplit.pattern import Calls, Edges, lay_out, without_constants
 from tapesplit.preaccumulation import Member, Term, preaccumulate
-from tapesplit.rules import local_structure
-from tapesplit.scalar_sweep import Operand, ScalarSweep
+from tapesplit.rules import Slices, local_structure, slices_of
+from tapesplit.scalar_sweep import Block, Operand, ScalarSweep
 from tapesplit.structure import call_key
-from tapesplit.tape import ARGS, PARENTS, Tape
+from tapesplit.tape import ARGS, Tape
 
 __all__ = ["compile_scalar_sweep"]
 
@@ -174,25 +175,29 @@ class _Lowering:
             yield self._block(entry)
 
     def _block(self, entry: int) -> Calls:
-        """Lower one call: each element of the result depends on each element of what is read."""
-        unknown, first, sizes = self.elements.unknown, self.elements.first, self.facts.sizes
-        parents = tuple(dict.fromkeys(self.tape.entries[entry][PARENTS]))
-        results = unknown[first[entry] : first[entry] + sizes[entry]]
+        """Lower one call: each element of a slice depends on each element that is read in the same slice."""
+        unknown, first, call = self.elements.unknown, self.elements.first, self.tape[entry]
+        slices = slices_of(call)
+        reads = dict(zip(call.parents, slices.arguments, strict=True))
+        results = unknown[first[entry] + slices.result.T[:, :, None]]
         edges: list[Edges] = []
-        for number, parent in enumerate(parents):
-            size = sizes[parent]
-            columns = np.tile(unknown[first[parent] : first[parent] + size], results.size)
-            ranks = np.tile(np.arange(size), results.size) + sum(sizes[before] for before in parents[:number])
-            edges.append(Edges(-1 - number, np.repeat(results, size), columns, ranks))
+        rank = 0
+        for number, (parent, positions) in enumerate(reads.items()):
+            columns = unknown[first[parent] + positions]
+            shape = (*results.shape[:2], columns.shape[1])
+            parts = (results, columns, np.arange(rank, rank + shape[2]))
+            edges.append(Edges(-1 - number, *(np.broadcast_to(part, shape).ravel() for part in parts)))
+            rank += shape[2]
         step = bulk_step(entry, self.facts.kinds[self.facts.kind[entry]].rule)
-        return Calls(tuple(without_constants(edges)), {}, block=step, parents=parents)
+        block = Block(step, _seed(slices, np.shape(call.value)), tuple(reads), tuple(reads.values()))
+        return Calls(tuple(without_constants(edges)), {}, block=block)
 
     def _local(self, members: IntArray, parents: IntArray, argnums: tuple[int, ...]) -> Calls:
         """Lower sums and products of equal shapes and constants."""
         unknown, entry = self.elements.unknown, self.tape[members[0]]
         starts = dict(zip(argnums, self.elements.first[parents.T], strict=True))
         found: list[Edges] = []
-        numbers: dict[int, float] = {}
+        numbers: dict[int, float | np.ndarray] = {}
         terms: list[Term] = []
         reads: list[IntArray] = []
         rank = 0
@@ -205,7 +210,7 @@ class _Lowering:
             found.append(Edges(target, rows, columns, rank + local.rank))
             rank += int(local.rank.max(initial=-1)) + 1
             if local.positions is None:
-                numbers[target] = float(local.factor)
+                numbers[target] = local.factor
                 continue
             other = int(local.factor)
             if other not in starts:
@@ -251,6 +256,16 @@ class _Reads:
         if key < members.shape[1] - 1:
             return _broadcast(*self.lowering.other(members[:, key], None), self.shape)
         return _broadcast(self.lowering.elements.first[members[:, key]], self.shape, self.shape)
+
+
+def _seed(slices: Slices, shape: tuple[int, ...]) -> Batch:
+    """Return adjoints of the result of a call, one direction for each element of a slice."""
+    count, size = slices.result.shape
+    if count == 1:
+        return Diagonal(0, np.ones(shape))
+    rows = np.zeros((size, slices.result.size))
+    rows[np.arange(size), slices.result] = 1.0
+    return Rows(0, rows.reshape(size, *shape))
 
 
 def _broadcast(starts: IntArray, inner: tuple[int, ...], shape: tuple[int, ...]) -> IntArray:

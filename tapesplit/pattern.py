@@ -1,11 +1,10 @@
 """The sparsity pattern of a scalar sweep: where the coefficients of its calls stand, row by row."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
 
-from tapesplit.array_steps import BulkStep
 from tapesplit.arrays import BoolArray, IntArray, occurrences
 from tapesplit.preaccumulation import Member
 from tapesplit.scalar_sweep import Block, Coefficients, Recipe
@@ -29,17 +28,16 @@ class Edges:
 class Calls:
     """Like calls: how their coefficients come about, and where they stand.
 
-    ``numbers`` are the coefficients that are the same for all values, by target. A call that has a ``block``
-    step is alone, and ``parents`` are what it reads.
+    ``numbers`` are the coefficients that are the same for all values, by target. A call with a ``block``,
+    whose coefficients have no places yet, is alone.
     """
 
     edges: tuple[Edges, ...]
-    numbers: dict[int, float]
+    numbers: dict[int, float | np.ndarray]
     members: tuple[Member, ...] = ()
     result: int = 0
     reads: tuple[IntArray, ...] = ()
-    block: BulkStep | None = None
-    parents: tuple[int, ...] = ()
+    block: Block | None = None
 
 
 def without_constants(edges: list[Edges]) -> list[Edges]:
@@ -53,6 +51,11 @@ def without_constants(edges: list[Edges]) -> list[Edges]:
         Edges(edge.target, of_rows, edge.columns[of_edge], rank, of_edge)
         for edge, of_rows, of_edge, rank in zip(edges, rows, used, ranks, strict=True)
     ]
+
+
+def _chosen(numbers: float | np.ndarray, used: BoolArray | None) -> float | np.ndarray:
+    """Return the coefficients that exist."""
+    return numbers if used is None else np.broadcast_to(numbers, used.shape)[used]
 
 
 class Layout(NamedTuple):
@@ -84,11 +87,11 @@ def lay_out(count: int, calls: list[Calls], *, adjoint_mode: bool) -> Layout:
             here += edge.rank
             indices[here] = edge.columns
             if edge.target in like.numbers:
-                template[here] = like.numbers[edge.target]
+                template[here] = _chosen(like.numbers[edge.target], edge.used)
             else:
                 coefficients.append(Coefficients(edge.target, here, edge.used))
         if like.block is not None:
-            blocks.append(Block(like.block, like.parents, tuple(coefficients)))
+            blocks.append(replace(like.block, coefficients=tuple(coefficients)))
         elif coefficients:
             recipes.append(Recipe(like.members, like.result, like.reads, tuple(coefficients)))
     if adjoint_mode:

@@ -15,8 +15,9 @@ import numpy as np
 from tapesplit.array_steps import BulkStep
 from tapesplit.arrays import BoolArray, IntArray
 from tapesplit.chunks import Chunk
-from tapesplit.directions import Batch, Diagonal
+from tapesplit.directions import Batch
 from tapesplit.preaccumulation import Member, Term, preaccumulate
+from tapesplit.rules.axes import flat
 from tapesplit.tape import ARGS, VALUE, Tape
 from tapesplit.triangular import substitute, substitute_transposed
 
@@ -71,20 +72,33 @@ class Recipe:
 class Block:
     """All derivatives of one call: coefficients that the step for array sweeps finds.
 
-    ``coefficients`` are those by each of the ``parents``, row by row; their targets are ``-1 - number``.
+    Parameters
+    ----------
+    step
+        The call.
+    seeds
+        Adjoints of the result, one direction for each element of a slice.
+    parents
+        What is read.
+    reads
+        For each parent the positions of its elements, of shape (slices, elements of a slice).
+    coefficients
+        The derivatives by each parent, by direction, slice and element; their targets are ``-1 - number``.
     """
 
     step: BulkStep
+    seeds: Batch
     parents: tuple[int, ...]
-    coefficients: tuple[Coefficients, ...]
+    reads: tuple[IntArray, ...]
+    coefficients: tuple[Coefficients, ...] = ()
 
     def write(self, tape: Tape, coefficients: np.ndarray) -> None:
         """Evaluate the derivatives for the values of one tape."""
-        value = tape.entries[self.step.entry][VALUE]
-        seeds: dict[int, Batch] = {}
-        self.step.adjoint(tape, Diagonal(0, np.ones(np.shape(value))), seeds)
+        found: dict[int, Batch] = {}
+        self.step.adjoint(tape, self.seeds, found)
         for target, places, used in self.coefficients:
-            derivative = seeds[self.parents[-1 - target]].dense().rows.reshape(-1)
+            rows = flat(found[self.parents[-1 - target]].dense().rows)
+            derivative = rows[:, self.reads[-1 - target]].reshape(-1)
             coefficients[places] = derivative if used is None else derivative[used]
 
 

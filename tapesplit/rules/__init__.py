@@ -11,7 +11,7 @@ from tapesplit.rules import (  # noqa: F401 (importing these modules registers t
     products,
     reductions,
 )
-from tapesplit.rules.local import has_local_structure, is_local, local_matrix, local_structure
+from tapesplit.rules.local import has_local_structure, local_matrix, local_slices, local_structure
 from tapesplit.rules.loop import loop_adjoint, loop_tangent
 from tapesplit.rules.moves import CONTROLLED, LOOK_UP, IndexMap, getitem, index_maps, joint_index_map
 from tapesplit.rules.products import PRODUCTS
@@ -28,6 +28,7 @@ from tapesplit.rules.registry import (
     rules_defined,
     rules_on_demand,
 )
+from tapesplit.rules.stacks import Slices, count_slices, slices_of
 
 # Importing SciPy's larger modules takes longer than all the rest together.
 for _name in ("special", "signal", "linalg", "stats"):
@@ -42,19 +43,22 @@ __all__ = [
     "IndexMap",
     "Movement",
     "Rule",
+    "Slices",
     "count_edges",
+    "count_slices",
     "find_rule",
     "getitem",
     "has_local_structure",
     "index_maps",
     "is_elementwise_call",
-    "is_local",
     "is_reduction",
     "joint_index_map",
     "local_matrix",
+    "local_slices",
     "local_structure",
     "loop_adjoint",
     "loop_tangent",
     "registered",
     "rules_defined",
+    "slices_of",
 ]

@@ -6,6 +6,7 @@ known they can be part of a scalar sweep.
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import chain
 from math import prod
 from typing import Any, NamedTuple
 
@@ -20,7 +21,7 @@ from tapesplit.rules.axes import positive
 from tapesplit.rules.products import Labels, dot_labels, inner_labels, tensordot_labels
 from tapesplit.tape import TapeEntry
 
-__all__ = ["LocalStructure", "has_local_structure", "is_local", "local_matrix", "local_structure"]
+__all__ = ["LocalStructure", "has_local_structure", "local_matrix", "local_slices", "local_structure"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -34,7 +35,8 @@ class LocalStructure:
     rank
         How many edges before it an edge has in the same row.
     factor
-        The partial derivative of all edges, or the number of the argument whose elements are the partials.
+        The partial derivatives of all edges or of each one, or the number of the argument whose elements they
+        are.
     positions
         Their flat positions in that argument; None if the factor is a constant.
     """
@@ -42,7 +44,7 @@ class LocalStructure:
     rows: np.ndarray
     columns: np.ndarray
     rank: np.ndarray
-    factor: float | int
+    factor: float | np.ndarray | int
     positions: np.ndarray | None = None
 
 
@@ -51,9 +53,13 @@ def has_local_structure(primitive: Any) -> bool:
     return primitive in _structures
 
 
-def is_local(entry: TapeEntry) -> bool:
-    """Tell whether a call has a local structure; much cheaper than that structure."""
-    return has_local_structure(entry.primitive) and _described(entry) is not None
+def local_slices(entry: TapeEntry) -> int:
+    """Count the slices of a call with a local structure, each of which depends on one of its arguments' only.
+
+    0 if it has no local structure. This is much cheaper than that structure.
+    """
+    description = _described(entry) if has_local_structure(entry.primitive) else None
+    return 0 if description is None else _structures[entry.primitive].slices(*description)
 
 
 def local_structure(entry: TapeEntry, argnum: int) -> LocalStructure | None:
@@ -81,10 +87,11 @@ def local_matrix(entry: TapeEntry, argnum: int) -> np.ndarray | None:
 
 
 class _Structure(NamedTuple):
-    """How local structures of a primitive come about: a description of the call, and the structure of it."""
+    """How local structures of a primitive come about: a description of the call, its structure and slices."""
 
     describe: Callable[..., tuple[Any, ...]]
     build: Callable[..., LocalStructure]
+    slices: Callable[..., int] = lambda *_: 1
 
 
 def _reduction(factor: Callable[[int], float]) -> _Structure:
@@ -108,13 +115,20 @@ def _reduction(factor: Callable[[int], float]) -> _Structure:
     return _Structure(describe, build)
 
 
-def _contraction(labels: Callable[..., tuple[Labels, Labels, Labels]]) -> _Structure:
-    """Make the structure of a contraction: one edge for each product of two elements."""
+def _contraction(labels: Callable[..., tuple[Labels, Labels, Labels]], first: int = 0) -> _Structure:
+    """Make the structure of a contraction: one edge for each product of two elements.
 
-    def describe(x: Any, y: Any, *rest: Any, **kwargs: Any) -> tuple[Any, ...]:
-        of_x, of_y, of_ans = labels(x, y, *rest, **kwargs)
-        sizes = dict(zip((*of_x, *of_y), (*np.shape(x), *np.shape(y)), strict=True))
-        return of_x, of_y, of_ans, sizes
+    The operands are arguments ``first`` and ``first + 1``. Their axes of length one may broadcast.
+    """
+
+    def describe(*args: Any, **kwargs: Any) -> tuple[Any, ...]:
+        *of_operands, of_ans = labels(*args, **kwargs)
+        shapes = map(np.shape, args[first : first + 2])
+        axes = [[*zip(of_x, shape, strict=True)] for of_x, shape in zip(of_operands, shapes, strict=True)]
+        sizes: dict[int, int] = {}
+        for label, n in chain.from_iterable(axes):
+            sizes[label] = n if sizes.get(label, 1) == 1 else sizes[label]
+        return *([label for label, n in of_x if n == sizes[label]] for of_x in axes), of_ans, sizes
 
     def build(
         argnum: int, of_x: Labels, of_y: Labels, of_ans: Labels, sizes: dict[int, int]
@@ -122,10 +136,29 @@ def _contraction(labels: Callable[..., tuple[Labels, Labels, Labels]]) -> _Struc
         grid = [*of_ans, *(label for label in sizes if label not in of_ans)]
         rows, left, right = (_positions(axes, grid, sizes) for axes in (of_ans, of_x, of_y))
         rank = np.arange(rows.size) % prod(sizes[label] for label in grid[len(of_ans) :])
-        columns, others = (left, right) if argnum == 0 else (right, left)
-        return LocalStructure(rows, columns, rank, 1 - argnum, others)
+        if argnum == first:
+            return LocalStructure(rows, left, rank, first + 1, right)
+        return LocalStructure(rows, right, rank, first, left)
 
-    return _Structure(describe, build)
+    def slices(of_x: Labels, of_y: Labels, of_ans: Labels, sizes: dict[int, int]) -> int:
+        return prod(sizes[label] for label in of_ans if label in of_x and label in of_y)
+
+    return _Structure(describe, build, slices)
+
+
+def _describe_differences(x: Any, n: Any = 1, axis: Any = -1) -> tuple[Any, ...]:
+    if n != 1:
+        raise TypeError("repeated differences have other factors")
+    return np.shape(x), axis
+
+
+def _build_differences(argnum: int, shape: tuple[int, ...], axis: int) -> LocalStructure:
+    """Build the structure of differences along an axis: each element minus the one before."""
+    positions = np.moveaxis(np.arange(prod(shape)).reshape(shape), axis, 0)
+    after, before = (np.moveaxis(part, 0, axis).ravel() for part in (positions[1:], positions[:-1]))
+    rows = np.tile(np.arange(after.size), 2)
+    second = np.repeat([0, 1], after.size)
+    return LocalStructure(rows, np.concatenate([after, before]), second, 1.0 - 2.0 * second)
 
 
 def _describe_padding(
@@ -166,10 +199,28 @@ def _positions(axes: Labels, grid: Labels, sizes: dict[int, int]) -> np.ndarray:
 
 
 def _matmul_labels(a: Any, b: Any) -> tuple[Labels, Labels, Labels]:
-    """Label a product of vectors and matrices, which is a dot product then."""
-    if np.ndim(a) > 2 or np.ndim(b) > 2:
-        raise TypeError("stacks of matrices have no contraction labels")
-    return dot_labels(np.ndim(a), np.ndim(b))
+    """Label a product of matrices or vectors, which is a dot product, or of stacks of matrices."""
+    left, right, result = dot_labels(min(np.ndim(a), 2), min(np.ndim(b), 2))
+    stacks = [list(range(-max(np.ndim(x) - 2, 0), 0)) for x in (a, b)]
+    return stacks[0] + left, stacks[1] + right, max(stacks, key=len) + result
+
+
+def _outer_labels(a: Any, b: Any) -> tuple[Labels, Labels, Labels]:
+    """Label an outer product of two vectors."""
+    if np.ndim(a) != 1 or np.ndim(b) != 1:
+        raise TypeError("operands that are flattened have no contraction labels")
+    return [0], [1], [0, 1]
+
+
+def _einsum_labels(subscripts: Any, *operands: Any, **keywords: Any) -> tuple[Labels, Labels, Labels]:
+    """Label a sum over products of two operands, neither of which has an index twice."""
+    if not isinstance(subscripts, str) or len(operands) != 2:
+        raise TypeError("other sums have no contraction labels")
+    inputs, output, _ = anp.parse_einsum_input(subscripts, *operands)
+    left, right, result = ([*map(ord, term)] for term in (*inputs.split(","), output))
+    if len(set(left)) < len(left) or len(set(right)) < len(right):
+        raise TypeError("diagonals have no contraction labels")
+    return left, right, result
 
 
 _structures: dict[Any, _Structure] = {
@@ -178,8 +229,11 @@ _structures: dict[Any, _Structure] = {
     func(VSpace.add): _Structure(_describe_sum, _build_sum),
     func(VSpace.mut_add): _Structure(_describe_sum, _build_sum),
     anp.pad: _Structure(_describe_padding, _build_padding),
+    anp.diff: _Structure(_describe_differences, _build_differences),
     anp.matmul: _contraction(_matmul_labels),
     anp.dot: _contraction(lambda a, b: dot_labels(np.ndim(a), np.ndim(b))),
+    anp.outer: _contraction(_outer_labels),
     anp.inner: _contraction(inner_labels),
+    anp.einsum: _contraction(_einsum_labels, first=1),
     anp.tensordot: _contraction(lambda a, b, axes=2: tensordot_labels(np.ndim(a), np.ndim(b), axes)),
 }

@@ -8,6 +8,7 @@ from scipy import special as sp
 
 from tapesplit.rules.reductions import weighted
 from tapesplit.rules.registry import elementwise, undefined
+from tapesplit.rules.stacks import along_axis, stacked
 
 _ROOT_PI = np.sqrt(np.pi)
 
@@ -65,3 +66,4 @@ def _softmax(ans: Any, x: Any, axis: Any, b: Any = 1.0) -> Any:
 
 
 weighted(special.logsumexp, _softmax)
+stacked(special.logsumexp, along_axis)

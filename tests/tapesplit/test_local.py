@@ -5,10 +5,11 @@ import numpy as np
 import pytest
 from autograd import jacobian
 from autograd.extend import defjvp, defvjp, primitive
+from autograd.scipy.special import logsumexp
 
 from tapesplit import parallel_jacobian, record
 from tapesplit.facts import facts_of
-from tapesplit.rules import local_structure, loop_adjoint
+from tapesplit.rules import count_slices, local_structure, loop_adjoint, slices_of
 from tapesplit.scalar_sweep import ScalarSweep
 from tapesplit.structure import structure_of
 
@@ -33,7 +34,24 @@ CALLS = {
     "pad": lambda x: anp.pad(x, 1, mode="constant"),
     "pad widths": lambda x: anp.pad(x, ((1, 0), (0, 2)), "constant", constant_values=2.0),
     "tensordot axes": lambda x: anp.tensordot(x, A, axes=([0], [0])),
+    "outer": lambda x: anp.outer(x[0], x[1]),
+    "differences": anp.diff,
+    "differences along an axis": lambda x: anp.diff(x, axis=0),
+    "stacks": lambda x: (x[:2, None, :] * np.ones((2, 3, 1))) @ STACK,
+    "stacks by a matrix": lambda x: anp.reshape(x, (2, 2, 3)) @ STACK[0, :3],
+    "matrix by stacks": lambda x: x @ STACK,
+    "stacks by a vector": lambda x: anp.reshape(x, (2, 1, 1, 2, 3)) @ W,
+    "vector by stacks": lambda x: x[0] @ STACK,
+    "stacks that broadcast": lambda x: anp.reshape(x, (3, 1, 1, 4)) @ STACK,
+    "stacks by themselves": lambda x: anp.reshape(x, (3, 2, 2)) @ anp.reshape(x, (3, 2, 2)),
+    "einsum": lambda x: anp.einsum("ij,jk->ki", x, B),
+    "einsum of slices": lambda x: anp.einsum("ij,ij->i", x, anp.cos(x)),
+    "einsum with a sum": lambda x: anp.einsum("ij,kl->lj", x, B),
+    "einsum of implicit form": lambda x: anp.einsum("ij,jk", x, B),
+    "einsum with an ellipsis": lambda x: anp.einsum("i...,i->...", x, W),
+    "einsum that broadcasts": lambda x: anp.einsum("ij,ij->ij", x[:, :1], A),
 }
+STACK = np.random.default_rng(4).standard_normal((2, 4, 2))
 
 
 @pytest.mark.parametrize("name", CALLS)
@@ -84,14 +102,22 @@ def test_products_with_partly_constant_operands_have_no_coefficients_for_the_con
     ("fun", "form"),
     [
         (lambda x: anp.real(anp.dot(x, A.T * 1j) * 1j), "none"),
-        (lambda x: anp.stack([x, x]) @ B, "block"),
+        (lambda x: anp.einsum("ij,jk,kl->il", x, B, B.T), "block"),
+        (lambda x: anp.einsum("ii->", x[:, :3]), "block"),
+        (lambda x: anp.outer(x[:2], x[0]), "block"),
+        (lambda x: anp.diff(x, 2), "block"),
+        (lambda x: anp.einsum("ii,ij->j", x[:, :3], A), "block"),
+        (lambda x: anp.einsum(x, [0, 1], B, [1, 2]), "block"),
         (lambda x: x @ B, "local"),
+        (lambda x: x @ np.ones((4, 2000)), "none"),
+        (lambda x: anp.einsum("ij,ij->ij", x[:1], np.ones((3000, 4))), "local"),
     ],
 )
-def test_products_of_complex_or_stacked_matrices_have_no_local_structure(fun, form):
+def test_complex_and_large_products_and_other_sums_have_no_local_structure(fun, form):
     tape = record(fun, A)
     facts = facts_of(tape, structure_of(tape))
-    (product,) = (i for i in range(len(tape)) if tape.label(i) in {"dot", "matmul"})
+    products = {"dot", "matmul", "einsum", "outer", "diff"}
+    (product,) = (i for i in range(len(tape)) if tape.label(i) in products)
     assert facts.scalar[product] == (form != "none")
     assert (facts.blocks[product] > 0) == (form == "block")
 
@@ -109,7 +135,7 @@ BLOCKS = {
     "solve": lambda x: anp.linalg.solve(M + anp.outer(x, x), x),
     "inverse": lambda x: anp.linalg.inv(M + anp.diag(x)) @ x,
     "of constants, too": lambda x: anp.linalg.solve(anp.concatenate([[[1.0, 0, 0, 0]], M[1:] + x]), x),
-    "twice the same": lambda x: anp.outer(x, x)[0] + anp.outer(x, 2.0 * x)[:, 1],
+    "twice the same": lambda x: anp.kron(x, x)[:4] + anp.kron(x, 2.0 * x)[1:5],
     "running sum": lambda x: anp.cumsum(x) / 4,
     "product": lambda x: x * anp.prod(x) + anp.max(x),
     "keywords": lambda x: anp.std(anp.outer(x, x), axis=0, ddof=1),
@@ -121,6 +147,71 @@ BLOCKS = {
 
 RIGHT = BLOCKS | {"sum with a mask": lambda x: x + anp.sum(x[np.array([0, 2, 3])])}
 """The same where autograd is right."""
+
+
+STACKS = {
+    "norms": lambda x: anp.linalg.norm(x, axis=-1) + anp.linalg.norm(x, None, 2),
+    "norms of matrices": lambda x: anp.linalg.norm(x, axis=(0, 2), keepdims=True),
+    "maxima": lambda x: anp.max(x, axis=1, keepdims=True) + anp.min(x, 0),
+    "deviations": lambda x: anp.std(x, axis=(0, 1)) + anp.var(x, 1, ddof=1),
+    "products": lambda x: anp.prod(x, axis=-2),
+    "running sums": lambda x: anp.cumsum(x, axis=1),
+    "logarithms of sums": lambda x: logsumexp(x, axis=1, keepdims=True) + logsumexp(x, 2)[:, :, None],
+    "inverses": anp.linalg.inv,
+    "determinants": anp.linalg.det,
+    "factors": lambda x: anp.linalg.cholesky(anp.eye(2) + x @ anp.swapaxes(x, 1, 2)),
+    "solutions": lambda x: anp.linalg.solve(2 * anp.eye(2) + x, anp.sin(x)),
+    "solutions by constants": lambda x: anp.linalg.solve(anp.eye(2), x),
+}
+
+
+@pytest.mark.parametrize("name", STACKS)
+def test_slices_of_a_stack_are_independent(name):
+    x = np.random.default_rng(6).uniform(0.5, 1.5, (3, 2, 2))
+    tape = record(STACKS[name], x)
+    calls = [tape[i] for i in range(1, len(tape)) if facts_of(tape, structure_of(tape)).blocks[i]]
+    assert calls
+    for entry in calls:
+        identity = np.eye(np.size(entry.value)).reshape(-1, *np.shape(entry.value))
+        slices = slices_of(entry)
+        assert len(slices.result) == count_slices(entry) > 1
+        for positions, adjoints in zip(slices.arguments, loop_adjoint(identity, entry), strict=True):
+            assert sorted(positions.ravel()) == list(range(adjoints[0].size))
+            derivative = adjoints.reshape(len(identity), -1)
+            for results, read in zip(slices.result, positions, strict=True):
+                assert not np.delete(derivative, read, axis=1)[results].any()
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        anp.cumsum,
+        lambda x: anp.linalg.solve(x[0], x[:, :, :1]),
+        lambda x: anp.linalg.solve(x[0], x[0, 1]),
+        anp.linalg.norm,
+    ],
+)
+def test_other_calls_are_one_slice(call):
+    tape = record(call, np.random.default_rng(6).uniform(0.5, 1.5, (3, 2, 2)))
+    assert count_slices(tape[tape.output]) == 1
+
+
+@pytest.mark.parametrize("method", ["tangent", "adjoint"])
+@pytest.mark.parametrize("name", STACKS)
+def test_scalar_sweeps_take_stacks(name, method):
+    def f(x):
+        y = anp.concatenate([[[[1.0, 0.2], [0.3, 1.0]]], anp.sin(x)])  # a slice of constants
+        for _ in range(20):
+            y = y + 0.01 * anp.sin(y[1:2, 0] * y)
+        return STACKS[name](y)
+
+    x = np.random.default_rng(7).uniform(0.5, 1.5, (3, 2, 2))
+    jac = parallel_jacobian(f, method=method)
+    expected = jacobian(f)(x)
+    np.testing.assert_allclose(jac(x), expected, rtol=0, atol=1e-12 * np.abs(expected).max())
+    (sweep,) = jac.plan(x).sweeps
+    assert isinstance(sweep, ScalarSweep)
+    assert all(len(block.reads[0]) > 1 for block in sweep.blocks)
 
 
 def long_loop(block, x):

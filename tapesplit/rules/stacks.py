@@ -1,0 +1,108 @@
+"""Stacked calls: primitives that do the same to each slice of their arguments.
+
+A norm along an axis, the inverses of many matrices: a slice of the result depends on the same slice of the
+arguments only. In NumPy's terms the axes within a slice are core dimensions, those that count slices are loop
+dimensions. One direction serves all slices at a time (A. R. Curtis, M. J. D. Powell and J. K. Reid, 1974).
+"""
+
+from collections.abc import Callable
+from math import prod
+from typing import Any, NamedTuple
+
+import autograd.numpy as anp
+import numpy as np
+from autograd.numpy import linalg
+from autograd.numpy.numpy_wrapper import _primitive_std, _primitive_var
+
+from tapesplit.arrays import IntArray
+from tapesplit.leaves import batch_shape, element_count
+from tapesplit.rules.axes import positive
+from tapesplit.tape import TapeEntry
+
+__all__ = ["Slices", "along_axis", "count_slices", "slices_of", "stacked"]
+
+
+class Slices(NamedTuple):
+    """Flat positions of the elements of each slice, of shape (slices, elements of a slice).
+
+    ``arguments`` has an array for each active argument; ``result`` is that of the result.
+    """
+
+    result: IntArray
+    arguments: tuple[IntArray, ...]
+
+
+CoreAxes = Callable[..., tuple[int, ...] | None]
+
+_core_axes: dict[Any, CoreAxes] = {}
+
+
+def stacked(primitive: Any, core_axes: CoreAxes) -> None:
+    """Register a primitive whose calls may be stacks; ``core_axes(*args, **kwargs)`` are those of a slice.
+
+    They count for the arguments and, where it has as many axes, for the result, which else has none of them.
+    None says that the call is no stack.
+    """
+    _core_axes[primitive] = core_axes
+
+
+def count_slices(entry: TapeEntry) -> int:
+    """Count the independent slices of a call; 1 if nothing is known of the primitive."""
+    return prod(_loops(entry)[0])
+
+
+def slices_of(entry: TapeEntry) -> Slices:
+    """Return the independent slices of a call."""
+    loops, cores = _loops(entry)
+    values = [entry.value, *(entry.args[i] for i in entry.argnums)]
+    positions = [np.arange(element_count(value)).reshape(batch_shape(value)) for value in values]
+    behind = [np.moveaxis(p, core, range(-len(core), 0)) for p, core in zip(positions, cores, strict=True)]
+    result, *arguments = (p.reshape(prod(loops), p.size // max(prod(loops), 1)) for p in behind)
+    return Slices(result, tuple(arguments))
+
+
+def _loops(entry: TapeEntry) -> tuple[tuple[int, ...], list[tuple[int, ...]]]:
+    """Return the loop dimensions of a call, and the axes of core dimensions of its result and arguments."""
+    shapes = [batch_shape(entry.value), *(batch_shape(entry.args[i]) for i in entry.argnums)]
+    core_axes = _core_axes.get(entry.primitive)
+    axes = None if core_axes is None else core_axes(*entry.args, **entry.kwargs)
+    if axes is not None:
+        cores = [positive(axes, len(shape)) if len(shape) == len(shapes[1]) else () for shape in shapes]
+        loops = {
+            tuple(n for axis, n in enumerate(shape) if axis not in core)
+            for shape, core in zip(shapes, cores, strict=True)
+        }
+        if len(loops) == 1:
+            return loops.pop(), cores
+    return (), [tuple(range(len(shape))) for shape in shapes]
+
+
+def along_axis(x: Any, axis: Any = None, *rest: Any, **keywords: Any) -> tuple[int, ...]:
+    """Core dimensions of an operation along axes, by default along all of them."""
+    return positive(axis, np.ndim(x))
+
+
+def _of_norm(x: Any, ord: Any = None, axis: Any = None, keepdims: Any = False) -> tuple[int, ...]:  # noqa: A002 (NumPy's name)
+    """Core dimensions of a norm."""
+    return positive(axis, np.ndim(x))
+
+
+def _matrices(*args: Any) -> tuple[int, ...] | None:
+    """Core dimensions of functions of matrices."""
+    return (-2, -1) if min(map(np.ndim, args)) >= 2 else None
+
+
+for _primitive in (
+    _primitive_var,
+    _primitive_std,
+    anp.prod,
+    anp.max,
+    anp.min,
+    anp.amax,
+    anp.amin,
+    anp.cumsum,
+):
+    stacked(_primitive, along_axis)
+for _primitive in (linalg.inv, linalg.det, linalg.cholesky, linalg.pinv, linalg.solve):
+    stacked(_primitive, _matrices)
+stacked(linalg._primitive_norm, _of_norm)  # noqa: SLF001 (linalg.norm itself only wraps it)
