@@ -3,9 +3,13 @@
 from typing import TYPE_CHECKING
 
 import jcdp_core
+from tapesplit.callback import Callback
 from tapesplit.check import check_jacobian
 from tapesplit.check_rule import check_vector_rule
 from tapesplit.errors import (
+    ArgumentIndexError,
+    ArgumentTypeError,
+    ArgumentValueError,
     CommandError,
     InputTypeError,
     MemoryLimitError,
@@ -18,8 +22,9 @@ from tapesplit.errors import (
     StaleValueError,
     TapesplitError,
     WrongJacobianError,
+    WrongRuleError,
 )
-from tapesplit.execute import Callback, execute
+from tapesplit.execute import execute
 from tapesplit.jacobian import JacobianFunction, parallel_jacobian
 from tapesplit.plan import JacobianPlan, TaskRecord
 from tapesplit.plan_cache import CacheInfo
@@ -32,6 +37,9 @@ from tapesplit.tape import Tape
 from tapesplit.tape_cuts import check_separators, find_separators, profile_widths
 
 __all__ = [
+    "ArgumentIndexError",
+    "ArgumentTypeError",
+    "ArgumentValueError",
     "CacheInfo",
     "Callback",
     "CommandError",
@@ -51,6 +59,7 @@ __all__ = [
     "TapesplitError",
     "TaskRecord",
     "WrongJacobianError",
+    "WrongRuleError",
     "check_jacobian",
     "check_separators",
     "check_vector_rule",

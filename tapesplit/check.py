@@ -6,7 +6,9 @@ from typing import Any
 import autograd
 import numpy as np
 
+from tapesplit.errors import ArgumentIndexError, ArgumentTypeError, WrongJacobianError
 from tapesplit.jacobian import parallel_jacobian
+from tapesplit.names import display_name
 
 __all__ = ["check_jacobian", "compare"]
 
@@ -25,12 +27,12 @@ def check_jacobian(fun: Callable[..., Any], *args: Any, argnum: int = 0, **kwarg
 
     Raises
     ------
-    AssertionError
+    WrongJacobianError
         If the Jacobian differs from ``autograd.jacobian`` by more than 1e-9 of its largest element, if the
         plain tangent or adjoint sweep gives another one, or if the product with one random direction differs
         from central differences by more than 1e-4.
-    IndexError
-        If there is no argument at ``argnum``.
+    ArgumentIndexError, ArgumentTypeError
+        If there is no argument at ``argnum``, or if that is no integer.
 
     Notes
     -----
@@ -43,9 +45,13 @@ def check_jacobian(fun: Callable[..., Any], *args: Any, argnum: int = 0, **kwarg
     >>> import autograd.numpy as np
     >>> check_jacobian(lambda x: np.sin(x) * x[0], np.array([1.0, 2.0]))
     """
-    name = getattr(fun, "__name__", str(fun))
+    name = display_name(fun)
+    if not isinstance(argnum, (int, np.integer)):
+        raise ArgumentTypeError(
+            f"check_jacobian checks one argument at a time, but argnum is {argnum!r}; give one integer"
+        )
     if not -len(args) <= argnum < len(args):
-        raise IndexError(
+        raise ArgumentIndexError(
             f"argnum is {argnum}, but check_jacobian was given {len(args)} arguments for {name}; pass them "
             f"behind the function: check_jacobian({name}, x)"
         )
@@ -73,16 +79,22 @@ def _in_floating_point(x: Any) -> Any:
     return x.astype(np.float64) if kind in {"i", "u", "b"} else x
 
 
-def compare(found: Any, expected: Any, what: str, tolerance: float = 1e-9) -> None:
+def compare(
+    found: Any,
+    expected: Any,
+    what: str,
+    tolerance: float = 1e-9,
+    error: type[AssertionError] = WrongJacobianError,
+) -> None:
     """Raise if two arrays differ in shape or by more than a tolerance, relative to the largest element."""
     found, expected = np.asarray(found), np.asarray(expected)
     if found.shape != expected.shape:
-        raise AssertionError(f"{what}: its shape is {found.shape} instead of {expected.shape}")
+        raise error(f"{what}: its shape is {found.shape} instead of {expected.shape}")
     scale = float(np.abs(expected[np.isfinite(expected)]).max(initial=1.0))
     wrong = ~np.isclose(found, expected, rtol=0.0, atol=tolerance * scale, equal_nan=True)
     if wrong.any():
         where = tuple(int(i[0]) for i in np.nonzero(wrong))
-        raise AssertionError(
+        raise error(
             f"{what}: {np.count_nonzero(wrong)} of {wrong.size} elements are wrong, the first at {where}: "
             f"{found[where]} instead of {expected[where]}"
         )

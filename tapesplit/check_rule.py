@@ -1,5 +1,6 @@
 """A check of vector rules, for users' own ones as well, against autograd's rules and differences."""
 
+import functools
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -10,7 +11,7 @@ from tapesplit.array_sweep import compile_array_sweep
 from tapesplit.check import compare
 from tapesplit.chunks import Chunk
 from tapesplit.directions import Batch, Diagonal, Rows
-from tapesplit.errors import RuleError
+from tapesplit.errors import ArgumentValueError, RuleError, WrongRuleError
 from tapesplit.facts import TapeFacts, facts_of
 from tapesplit.leaves import batch_shape, element_count, flatten, unflatten
 from tapesplit.lowering import compile_scalar_sweep
@@ -24,6 +25,8 @@ __all__ = ["check_vector_rule"]
 
 _TOLERANCE = {"f": 3e-4, "F": 3e-4, "e": 3e-2}
 """Largest difference by type code, relative to the largest element; 1e-9 for all others."""
+
+_compare = functools.partial(compare, error=WrongRuleError)
 
 
 def check_vector_rule(primitive: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
@@ -43,10 +46,10 @@ def check_vector_rule(primitive: Callable[..., Any], *args: Any, **kwargs: Any) 
 
     Raises
     ------
-    AssertionError
+    WrongRuleError
         If the rule differs from the loop over autograd's rule, or (where autograd has no rule) from central
         differences, or if its two modes are not adjoint to each other: ``<A, tangent(T)> = <adjoint(A), T>``.
-    ValueError
+    ArgumentValueError
         If the primitive has no vector rule, or no argument that the rule covers is of floating-point type.
 
     Examples
@@ -57,7 +60,7 @@ def check_vector_rule(primitive: Callable[..., Any], *args: Any, **kwargs: Any) 
     name = getattr(primitive, "__name__", str(primitive))
     active = [i for i, arg in enumerate(args) if _is_floating(arg) and _covers(primitive, i)]
     if not active:
-        raise ValueError(
+        raise ArgumentValueError(
             f"nothing to check: {name} has "
             + (
                 "no vector rule"
@@ -155,7 +158,7 @@ class _Call(NamedTuple):
             try:
                 np.broadcast_to(found, np.shape(value))
             except ValueError as error:
-                raise AssertionError(
+                raise WrongRuleError(
                     f"a partial derivative of {self.label} has shape {np.shape(found)}, which does not "
                     f"broadcast to that of the result, {np.shape(value)}"
                 ) from error
@@ -168,7 +171,7 @@ class _Call(NamedTuple):
             step.adjoint(self.tape, adjoints, back)
             forward = step.tangent(self.tape, dict(enumerate(tangents)))
         except RuleError as error:
-            raise AssertionError(f"{error}; found by the call {self.label}") from error
+            raise WrongRuleError(f"{error}; found by the call {self.label}") from error
         count, shape = max(t.stop for t in tangents), batch_shape(self.entry.value)
         T = [_dense(t, count, batch_shape(x)) for t, x in zip(tangents, self.inputs, strict=True)]
         A = _dense(adjoints, adjoints.stop, shape)
@@ -180,15 +183,15 @@ class _Call(NamedTuple):
             expected = None
         if expected is None:
             differences = self._differences(T, count)
-            compare(pushed, differences, f"the tangent rule of {self.label} differs from differences", 1e-6)
+            _compare(pushed, differences, f"the tangent rule of {self.label} differs from differences", 1e-6)
             left, right = self._inner_products(pushed, pulled, T, A)
-            compare(right, left, f"the modes of the rule of {self.label} are not adjoint", self.precision)
+            _compare(right, left, f"the modes of the rule of {self.label} are not adjoint", self.precision)
             return
-        compare(
+        _compare(
             pushed, expected[0], f"the tangent rule of {self.label} differs from autograd's", self.precision
         )
         for got, wanted in zip(pulled, expected[1], strict=True):
-            compare(got, wanted, f"the adjoint rule of {self.label} differs from autograd's", self.precision)
+            _compare(got, wanted, f"the adjoint rule of {self.label} differs from autograd's", self.precision)
 
     def check_scalar_sweep(self) -> None:
         """Compare the rule in its scalar form, where operands are flat vectors, if the call has one."""
@@ -200,7 +203,7 @@ class _Call(NamedTuple):
             directions = self.chunk.m if adjoint_mode else self.chunk.n
             sweep = compile_scalar_sweep(*parts, directions, adjoint_mode=adjoint_mode)
             found = sweep.adjoint(self.tape, None) if adjoint_mode else sweep.tangent(self.tape, None)
-            compare(found, expected, f"the scalar form of the rule of {self.label} differs", self.precision)
+            _compare(found, expected, f"the scalar form of the rule of {self.label} differs", self.precision)
 
     def _looped_tangent(self, T: Sequence[np.ndarray]) -> np.ndarray:
         """Carry tangents by autograd's rule."""

@@ -18,9 +18,9 @@ import tapesplit
 from jcdp_core.files import check_file
 from tapesplit.bench import compare
 from tapesplit.calibrate import measured_costs
+from tapesplit.callback import Callback
 from tapesplit.draw.numbers import seconds_text
 from tapesplit.errors import CommandError
-from tapesplit.execute import Callback
 from tapesplit.jacobian import parallel_jacobian
 from tapesplit.loading import load_function, load_inputs
 from tapesplit.stored_costs import store

@@ -157,8 +157,19 @@ def _split(ary: Any, indices_or_sections: Any, axis: Any = 0) -> Any:
     return _Parts([ary[(*before, part) if before else part] for part in slices])
 
 
-class _Parts(list[Any]):
-    """Parts of a value. To autograd's functions they are one box, as what its own split returns."""
+class _Parts(tuple[Any, ...]):
+    """Parts of a value. To autograd's functions they are one box, as what its own split returns.
+
+    Like that one, they cannot be replaced.
+    """
+
+    __slots__ = ()
+
+    def __add__(self, others: Any) -> list[Any]:  # type: ignore[override] # what a list of values would do
+        return [*self, *others]
+
+    def __radd__(self, others: Any) -> list[Any]:
+        return [*others, *self]
 
     @property
     def _trace(self) -> int:

@@ -1,6 +1,9 @@
 """The exceptions of tapesplit: each is also the builtin that users would catch."""
 
 __all__ = [
+    "ArgumentIndexError",
+    "ArgumentTypeError",
+    "ArgumentValueError",
     "CommandError",
     "InputTypeError",
     "MemoryLimitError",
@@ -13,11 +16,24 @@ __all__ = [
     "StaleValueError",
     "TapesplitError",
     "WrongJacobianError",
+    "WrongRuleError",
 ]
 
 
 class TapesplitError(Exception):
     """Base class of every exception that tapesplit raises on its own account."""
+
+
+class ArgumentTypeError(TapesplitError, TypeError):
+    """An argument of one of our functions that is of another type than it takes."""
+
+
+class ArgumentValueError(TapesplitError, ValueError):
+    """An argument of one of our functions that has no meaning there."""
+
+
+class ArgumentIndexError(TapesplitError, IndexError):
+    """An argnum beyond the arguments that are given."""
 
 
 class InputTypeError(TapesplitError, TypeError):
@@ -61,4 +77,8 @@ class SeparatorError(TapesplitError, ValueError):
 
 
 class WrongJacobianError(TapesplitError, AssertionError):
-    """A Jacobian that differs from autograd's, so that its time means nothing."""
+    """A Jacobian that differs from autograd's, or from differences."""
+
+
+class WrongRuleError(TapesplitError, AssertionError):
+    """A vector rule that differs from autograd's own rule."""

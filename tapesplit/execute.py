@@ -7,15 +7,15 @@ Jacobian is used exactly once and dropped there.
 
 import queue
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from concurrent.futures import CancelledError, Executor, Future
 from contextlib import nullcontext
-from dataclasses import dataclass, fields
 from functools import partial
 from typing import Any, Final
 
 import numpy as np
 
+from tapesplit.callback import Callback
 from tapesplit.errors import MemoryLimitError, PlanMismatchError
 from tapesplit.fitting import first_difference, fits
 from tapesplit.plan import JacobianPlan, TaskRecord
@@ -23,45 +23,9 @@ from tapesplit.structure import structure_of
 from tapesplit.sweep import run_sweep
 from tapesplit.tape import Tape
 from tapesplit.threads import may_use_threads, on_worker, prompt_switches, single_threaded_blas, submit
+from tapesplit.validation import check_helpers, check_limit
 
-__all__ = ["Callback", "carry_out", "execute"]
-
-
-@dataclass(frozen=True, slots=True)
-class Callback:
-    """Functions that observe an execution; each may be None.
-
-    Parameters
-    ----------
-    start
-        ``start(plan)`` before the first task.
-    pretask, posttask
-        ``pretask(plan, index)`` and ``posttask(plan, record)``, on the thread of the coordinator.
-    finish
-        ``finish(plan, records)`` after the last task, also when one has failed.
-
-    Examples
-    --------
-    >>> import autograd.numpy as np
-    >>> from tapesplit import parallel_jacobian
-    >>> callback = Callback(finish=lambda plan, records: print(len(records), "task"))
-    >>> parallel_jacobian(np.sin, callback=callback)(np.zeros(1))
-    1 task
-    array([[1.]])
-    """
-
-    start: Callable[[JacobianPlan], None] | None = None
-    pretask: Callable[[JacobianPlan, int], None] | None = None
-    posttask: Callable[[JacobianPlan, TaskRecord], None] | None = None
-    finish: Callable[[JacobianPlan, Sequence[TaskRecord]], None] | None = None
-
-    def __post_init__(self) -> None:
-        for event in fields(self):
-            function = getattr(self, event.name)
-            if function is not None and not callable(function):
-                raise TypeError(
-                    f"{event.name} of a tapesplit.Callback must be a function or None, but got {function!r}"
-                )
+__all__ = ["carry_out", "execute"]
 
 
 _NOBODY: Final = Callback()
@@ -94,8 +58,9 @@ def execute(
     Returns
     -------
     ndarray
-        The Jacobian, shape ``(elements of the output, elements of all inputs)``. The same plan and tape give
-        the same bits whatever the executor does.
+        The Jacobian, shape ``(elements of the output, elements of all inputs)``, in the precision that the
+        sweeps work in (double for integers). The same plan and tape give the same bits whatever the executor
+        does. `JacobianFunction.of_tape` returns the shapes and types of a call.
 
     Raises
     ------
@@ -103,6 +68,8 @@ def execute(
         If the tape has another structure than the one that the plan is for.
     MemoryLimitError
         If one direction of a sweep needs more than the memory limit.
+    ArgumentValueError, ArgumentTypeError
+        If the memory limit is no positive integer, or if executor or callback is something else.
     Exception
         Whatever a derivative rule raises, with a note on the task; tasks that have not begun are dropped.
 
@@ -115,6 +82,8 @@ def execute(
     array([[1., 0.],
            [0., 1.]])
     """
+    check_limit("memory_limit", memory_limit)
+    check_helpers(executor, callback)
     structure = structure_of(tape)
     if not fits(plan.structure, structure):
         raise PlanMismatchError(

@@ -5,7 +5,8 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from typing import Any, overload
 
-from tapesplit.execute import Callback
+from tapesplit.callback import Callback
+from tapesplit.errors import ArgumentTypeError
 from tapesplit.jacobian_function import JacobianFunction
 from tapesplit.options import Options
 from tapesplit.progress import both, progress_bar
@@ -76,7 +77,8 @@ def parallel_jacobian(
     has_aux
         Whether ``fun`` returns a pair: the array to differentiate, and anything else, which is passed on.
     machines
-        Number of threads to plan for; None takes the usable cores where the plan says that they pay.
+        Most threads to use; None stands for the usable cores. Several work only where that is predicted to
+        pay.
     method
         How the chain is planned: "auto" or "dp" (dynamic programming), "heuristic", "exact"; "tangent" or
         "adjoint" forces one plain sweep.
@@ -88,8 +90,8 @@ def parallel_jacobian(
         through its directions in blocks, down to one at a time. Partial derivatives, the Jacobians of the
         chain's parts, and the tape come on top; see `JacobianPlan.peak_bytes`.
     executor
-        A concurrent.futures executor of threads, used for all machines whether they pay or not; by default a
-        pool that the process keeps.
+        A concurrent.futures executor of threads. With one, work that can be shared is shared among all
+        machines, whether that is predicted to pay or not; the default is a pool that the process keeps.
     callback
         Observes the tasks, see `tapesplit.Callback`.
     progress
@@ -104,9 +106,9 @@ def parallel_jacobian(
 
     Raises
     ------
-    TypeError
+    ArgumentTypeError
         If ``fun`` is not callable, or an argument or the value has no real dense Jacobian.
-    ValueError
+    ArgumentValueError
         If an option is out of range, or one direction alone needs more than the memory limit.
     ImportError
         If ``progress`` is true and tqdm is not installed.
@@ -161,12 +163,12 @@ def _jacobian_function(fun: Callable[..., Any], options: Options) -> JacobianFun
     """Check and wrap a function."""
     if isinstance(fun, (classmethod, staticmethod)):
         kind = type(fun).__name__
-        raise TypeError(
+        raise ArgumentTypeError(
             f"parallel_jacobian needs a function, but got a {kind}; put @{kind} outside, in the line above "
             "@parallel_jacobian" + ("(argnum=1): cls is position 0" if kind == "classmethod" else "")
         )
     if not callable(fun):
-        raise TypeError(
+        raise ArgumentTypeError(
             f"parallel_jacobian needs a function, but got {fun!r}; write parallel_jacobian(f)(x), with the "
             "arguments in the second call"
         )

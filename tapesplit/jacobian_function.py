@@ -67,6 +67,11 @@ class JacobianFunction:
         self._plans = plans or PlanCache()
         self._bound = bound
 
+    @property
+    def argnum(self) -> int | tuple[int, ...]:
+        """Position of the argument, or of the arguments, that it differentiates by."""
+        return self._options.argnum
+
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Return the Jacobian, shape ``out.shape + in.shape``; a tuple of them for several argnums.
 
@@ -260,7 +265,7 @@ class JacobianFunction:
         return JacobianFunction(self._fun, self._options, self._plans, (*self._bound, instance))
 
     def __repr__(self) -> str:
-        return f"<Jacobian of {display_name(self._fun)} with respect to argument {self._options.argnum}>"
+        return f"<Jacobian of {display_name(self._fun)} with respect to argument {self.argnum}>"
 
     def _recorded(
         self, args: tuple[Any, ...], kwargs: dict[str, Any], recorder: Callable[..., Tape] = record

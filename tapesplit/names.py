@@ -24,8 +24,8 @@ def display_name(function: Any) -> str:
 
 
 def is_primitive(function: Any) -> bool:
-    """Return whether a function is an autograd primitive."""
-    return getattr(function, "_is_autograd_primitive", False) is True
+    """Return whether a function is an autograd primitive; its wrappers have its attributes, but no rules."""
+    return getattr(function, "_is_autograd_primitive", False) is True and not hasattr(function, "__wrapped__")
 
 
 def primitive_name(primitive: Callable[..., Any]) -> str:

@@ -6,7 +6,7 @@ from concurrent.futures import Executor
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from tapesplit.execute import Callback
+from tapesplit.callback import Callback
 from tapesplit.validation import Cost, Method
 
 __all__ = ["Options", "PlanOptions"]

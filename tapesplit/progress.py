@@ -4,7 +4,7 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tapesplit.execute import Callback
+from tapesplit.callback import Callback
 from tapesplit.plan import JacobianPlan, TaskRecord
 
 __all__ = ["both", "progress_bar"]

@@ -1,7 +1,7 @@
 """Recording: run a user's function once on autograd's primitives and keep the tape.
 
-This is the only module that traces. autograd's trace level is one number for the whole process, so recording
-holds a process-wide lock, and the level is put back however the function ends.
+Only this module starts a trace of a user's function. autograd's trace level is one number for the whole
+process, so recording holds a process-wide lock, and the level is put back however the function ends.
 """
 
 import warnings
@@ -13,7 +13,13 @@ import numpy as np
 from autograd.tracer import Box, box_type_mappings, isbox, trace_stack
 
 from tapesplit.boxes import TapeNode
-from tapesplit.errors import InputTypeError, NestedTraceError, OutputTypeError
+from tapesplit.errors import (
+    ArgumentIndexError,
+    ArgumentValueError,
+    InputTypeError,
+    NestedTraceError,
+    OutputTypeError,
+)
 from tapesplit.memory import NoGarbageCollection, keep_freed_memory
 from tapesplit.names import display_name
 from tapesplit.source_lines import LinedEntries, users_stack_level
@@ -45,7 +51,7 @@ def record(fun: Callable[..., Any], *args: Any, argnum: int | Sequence[int] = 0,
     ------
     InputTypeError
         If autograd cannot differentiate with respect to the type of an argument.
-    IndexError
+    ArgumentIndexError
         If there is no argument at ``argnum``.
     OutputTypeError
         If ``fun`` returns a plain tuple, list or dict.
@@ -99,9 +105,9 @@ def _recorded(
         try:
             result = fun(*boxed, **kwargs)
         except BaseException as error:
-            last = entries[-1][PRIMITIVE]
+            last, count = entries[-1][PRIMITIVE], len(entries) - len(argnums)
             error.add_note(
-                f"while recording {name} for its Jacobian, after {len(entries) - len(argnums)} operations"
+                f"while recording {name} for its Jacobian, after {count} operation{'s' * (count != 1)}"
                 + (f", the last one {getattr(last, '__name__', last)}" if last else "")
             )
             raise
@@ -139,17 +145,17 @@ def _positions(argnum: int | Sequence[int], count: int, name: str) -> tuple[int,
         return (argnum,)
     given = (argnum,) if isinstance(argnum, (int, np.integer)) else tuple(argnum)
     if not given:
-        raise ValueError("argnum is empty; give the position of at least one argument")
+        raise ArgumentValueError("argnum is empty; give the position of at least one argument")
     for position in given:
         if not -count <= position < count:
-            raise IndexError(
+            raise ArgumentIndexError(
                 f"argnum is {position}, but {name} was called with {count} positional "
-                f"argument{'s' * (count != 1)}; pass the argument that argnum means without its keyword, and "
-                "count self in a method"
+                f"argument{'s' * (count != 1)}; pass the argument that argnum means by position, and count "
+                "self in a method"
             )
     positions = tuple(int(position) % count for position in given)
     if len(set(positions)) < len(positions):
-        raise ValueError(f"argnum {given} names an argument of {name} twice; name each one once")
+        raise ArgumentValueError(f"argnum {given} names an argument of {name} twice; name each one once")
     return positions
 
 
@@ -187,10 +193,11 @@ def _input_box(entries: list[tuple[Any, ...]], value: Any, level: int, position:
     try:
         box_type = box_type_mappings[type(value)]
     except KeyError:
+        may_be_self = position == 0 and type(value).__module__ not in {"builtins", "numpy"}
         raise InputTypeError(
             f"argument {position} is of type {type(value).__name__}, which autograd cannot differentiate "
             "with respect to; pass a float or an array of floats (np.asarray(x, dtype=float))"
-            + ("; for a method, whose argument 0 is self, give argnum=1" if position == 0 else "")
+            + ("; for a method, whose argument 0 is self, give argnum=1" if may_be_self else "")
         ) from None
     entries.append((None, (), (), (), {}, value))
     return box_type(value, level, TapeNode.new_root(entries, len(entries) - 1))

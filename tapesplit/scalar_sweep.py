@@ -159,7 +159,7 @@ class ScalarSweep:
     indptr, indices
         Sparsity pattern of the system.
     template
-        Coefficients that are 1 or -1; zeros elsewhere.
+        Coefficients that are the same for all values; zeros elsewhere.
     recipes, blocks
         How the other coefficients come about.
     values

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from tapesplit.errors import ArgumentValueError
 from tapesplit.jacobian import JacobianFunction, parallel_jacobian
 from tapesplit.tape import Tape
 
@@ -28,6 +29,11 @@ def fun_and_jac(fun: Callable[..., Any]) -> tuple[Callable[..., Any], Callable[.
         ``jacobian(x, *args)`` sweeps the recording of ``value`` at the same point, or makes one. At points
         where an optimizer asks for no Jacobian, only the recording is paid.
 
+    Raises
+    ------
+    ArgumentValueError
+        If a Jacobian with respect to several arguments is given.
+
     Notes
     -----
     The last recording is kept, with its memory. Calls count as the same point if ``x`` has equal
@@ -42,7 +48,13 @@ def fun_and_jac(fun: Callable[..., Any]) -> tuple[Callable[..., Any], Callable[.
     >>> least_squares(value, [1.0, 1.0], jac=jacobian).x.round(6)
     array([1.414214, 2.828427])
     """
-    shared = _LastRecording(fun if isinstance(fun, JacobianFunction) else parallel_jacobian(fun))
+    function = fun if isinstance(fun, JacobianFunction) else parallel_jacobian(fun)
+    if isinstance(function.argnum, tuple):
+        raise ArgumentValueError(
+            f"scipy.optimize asks for one Jacobian, but argnum is {function.argnum}; give one integer, and "
+            "join the variables in one array"
+        )
+    shared = _LastRecording(function)
     return shared.value, shared.jacobian
 
 

@@ -5,8 +5,8 @@ from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 
-from tapesplit.errors import InputTypeError, OutputTypeError
-from tapesplit.execute import Callback
+from tapesplit.callback import Callback
+from tapesplit.errors import ArgumentTypeError, ArgumentValueError, InputTypeError, OutputTypeError
 from tapesplit.tape import Tape
 
 __all__ = [
@@ -14,6 +14,7 @@ __all__ = [
     "Method",
     "check_helpers",
     "check_input",
+    "check_limit",
     "check_options",
     "check_output",
     "checked_argnum",
@@ -29,9 +30,9 @@ def checked_argnum(argnum: Any) -> int | tuple[int, ...]:
     several = isinstance(given, Sequence) and not isinstance(given, (str, bytes))
     numbers = tuple(given) if several else (given,)
     if not all(isinstance(i, (int, np.integer)) and not isinstance(i, bool) for i in numbers):
-        raise TypeError(f"argnum must be an integer or a sequence of integers, but got {argnum!r}")
+        raise ArgumentTypeError(f"argnum must be an integer or a sequence of integers, but got {argnum!r}")
     if not numbers:
-        raise ValueError("argnum is empty; give the position of at least one argument")
+        raise ArgumentValueError("argnum is empty; give the position of at least one argument")
     return tuple(map(int, numbers)) if several else int(given)
 
 
@@ -42,27 +43,31 @@ def check_options(
     for name, choice, choices in (("method", method, Method), ("cost", cost, Cost)):
         if choice not in get_args(choices):
             names = ", ".join(map(repr, get_args(choices)))
-            raise ValueError(f"{name} must be one of {names}, but got {choice!r}")
-    for name, limit in (("machines", machines), ("memory_limit", memory_limit)):
-        if limit is not None and (
-            isinstance(limit, bool) or not isinstance(limit, (int, np.integer)) or limit < 1
-        ):
-            raise ValueError(f"{name} must be a positive integer or None, but got {limit!r}")
+            raise ArgumentValueError(f"{name} must be one of {names}, but got {choice!r}")
+    check_limit("machines", machines)
+    check_limit("memory_limit", memory_limit)
     for name, flag in (("has_aux", has_aux), ("progress", progress)):
         if not isinstance(flag, (bool, np.bool_)):
-            raise TypeError(f"{name} must be True or False, but got {flag!r}")
+            raise ArgumentTypeError(f"{name} must be True or False, but got {flag!r}")
+
+
+def check_limit(name: str, limit: Any) -> None:
+    """Check an option that is a positive integer or None."""
+    whole = isinstance(limit, (int, np.integer)) and not isinstance(limit, bool)
+    if limit is not None and not (whole and limit > 0):
+        raise ArgumentValueError(f"{name} must be a positive integer or None, but got {limit!r}")
 
 
 def check_helpers(executor: Any, callback: Any) -> None:
     """Check the objects that take part in an execution."""
     kinds = [kind.__name__ for kind in type(executor).__mro__]
     if executor is not None and (not hasattr(executor, "submit") or "ProcessPoolExecutor" in kinds):
-        raise TypeError(
+        raise ArgumentTypeError(
             f"executor must be a concurrent.futures executor of threads, but got {kinds[0]}: tapes cannot "
             "leave their process"
         )
     if callback is not None and not isinstance(callback, Callback):
-        raise TypeError(f"callback must be a tapesplit.Callback, but got {type(callback).__name__}")
+        raise ArgumentTypeError(f"callback must be a tapesplit.Callback, but got {type(callback).__name__}")
 
 
 def _is_plainly_real(value: Any) -> bool:

@@ -11,6 +11,7 @@ from tapesplit.draw.profile import profile_scene
 from tapesplit.draw.scene import Scene
 from tapesplit.draw.split import split_scene
 from tapesplit.draw.svg import to_svg
+from tapesplit.errors import ArgumentValueError
 from tapesplit.plan import JacobianPlan
 from tapesplit.width_profile import WidthProfile
 
@@ -29,7 +30,7 @@ def draw_split(plan: JacobianPlan, path: str | os.PathLike[str]) -> None:
 
     Raises
     ------
-    ValueError
+    ArgumentValueError
         If the ending is none of these.
     ImportError
         If matplotlib is needed and not installed.
@@ -67,7 +68,7 @@ def draw_profile(profile: WidthProfile, path: str | os.PathLike[str]) -> None:
 
     Raises
     ------
-    ValueError
+    ArgumentValueError
         If the ending is none of these.
     ImportError
         If matplotlib is needed and not installed.
@@ -93,6 +94,6 @@ def _write(scene: Callable[[], Scene], path: Path, known: str) -> None:
         case ".png" | ".pdf":
             save_figure(scene(), path)
         case suffix:
-            raise ValueError(
+            raise ArgumentValueError(
                 f"cannot draw {os.fspath(path)!r}: the name ends in {suffix!r}; let it end in {known}"
             )

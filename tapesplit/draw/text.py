@@ -8,6 +8,7 @@ from typing import Final, Literal
 from tapesplit.draw.explain import advice, decisions
 from tapesplit.draw.numbers import bytes_text, count, ratio, seconds_text, shape_text, shorten
 from tapesplit.draw.rows import LinkRow, StepRow, link_rows, step_rows
+from tapesplit.errors import ArgumentValueError
 from tapesplit.plan import JacobianPlan
 
 __all__ = ["describe", "signature"]
@@ -36,7 +37,7 @@ def describe(plan: JacobianPlan, level: Literal["line", "normal", "full"] = "nor
 
     Raises
     ------
-    ValueError
+    ArgumentValueError
         If there is no such level.
 
     Examples
@@ -50,7 +51,7 @@ def describe(plan: JacobianPlan, level: Literal["line", "normal", "full"] = "nor
     """
     levels: dict[str, Callable[[JacobianPlan], str]] = {"line": _line, "normal": _normal, "full": _full}
     if level not in levels:
-        raise ValueError(f"level must be 'line', 'normal' or 'full', but got {level!r}")
+        raise ArgumentValueError(f"level must be 'line', 'normal' or 'full', but got {level!r}")
     return levels[level](plan)
 
 

@@ -18,7 +18,7 @@ from typing import Any, Final, TypeAlias
 
 import numpy as np
 
-from tapesplit.errors import RuleError
+from tapesplit.errors import ArgumentTypeError, RuleError
 from tapesplit.leaves import element_count
 from tapesplit.names import display_name, is_primitive
 
@@ -186,7 +186,7 @@ def defvector(
 
     Raises
     ------
-    TypeError
+    ArgumentTypeError
         If neither or both kinds of rule are given, or something that can be no rule, or if the function is no
         primitive of autograd's.
 
@@ -210,7 +210,7 @@ def defvector(
            [ 0., 12.]])
     """
     if not is_primitive(primitive):
-        raise TypeError(
+        raise ArgumentTypeError(
             f"defvector needs an autograd primitive, but got {primitive!r:.60}, whose rule would never be "
             "used; decorate it with autograd.extend.primitive, or give the function of autograd.numpy"
         )
@@ -218,18 +218,18 @@ def defvector(
     tangent_map = _numbered(tangents, f"defvector({name}, tangents=…)")
     adjoint_map = _numbered(adjoints, f"defvector({name}, adjoints=…)")
     if bool(partials) == bool(tangent_map or adjoint_map):
-        raise TypeError(
+        raise ArgumentTypeError(
             f"defvector({name}, …) needs either partial derivatives (an elementwise primitive) or tangents= "
             "and adjoints= (any other); got " + ("both" if partials else "neither")
         )
     for partial in partials:
         if not (partial is None or callable(partial) or isinstance(partial, Number)):
-            raise TypeError(
+            raise ArgumentTypeError(
                 f"defvector({name}, …) takes a function, a number or None for each argument, but got "
                 f"{partial!r:.60}; write lambda ans, *args: …"
             )
     if edges is not None and not callable(edges):
-        raise TypeError(
+        raise ArgumentTypeError(
             f"defvector({name}, edges=…) needs a function, but got {edges!r:.60}; write "
             "lambda ans, args, argnums, kwargs: …"
         )
@@ -259,14 +259,14 @@ def _inexact(partial: Any) -> Any:
 def _numbered(functions: Iterable[VectorFunction | None], what: str) -> dict[int, VectorFunction]:
     """Return the functions that are not None by the argument that they belong to."""
     if callable(functions) or not isinstance(functions, Iterable):
-        raise TypeError(
+        raise ArgumentTypeError(
             f"{what} needs a sequence with a function or None for each argument, but got {functions!r:.60}; "
             "write [f] for one argument"
         )
     numbered = {i: f for i, f in enumerate(functions) if f is not None}
     for argnum, function in numbered.items():
         if not callable(function):
-            raise TypeError(
+            raise ArgumentTypeError(
                 f"{what} needs a function or None for each argument, but got {function!r:.60} for argument "
                 f"{argnum}"
             )

@@ -205,3 +205,21 @@ def test_reductions_of_a_number(reduce, axis, method):
     onp.testing.assert_allclose(
         parallel_jacobian(lambda x: reduce(np.sin(x), axis=axis), method=method)(0.5), onp.cos(0.5)
     )
+
+
+def test_parts_of_a_split_are_what_autograd_makes_of_them():
+    def joined(x):
+        parts = np.split(x, 2)
+        longer, before = parts + [x], [x[:1]] + parts  # noqa: RUF005 (lists in brackets work in any case)
+        return np.concatenate(longer) * np.sum(np.concatenate(before))
+
+    x = onp.arange(1.0, 5.0)
+    onp.testing.assert_allclose(parallel_jacobian(joined)(x), jacobian(joined)(x))
+
+    def replaced(x):
+        parts = np.split(x, 2)
+        parts[0] = parts[1]
+        return parts[0]
+
+    with pytest.raises(TypeError, match="does not support item assignment"):
+        parallel_jacobian(replaced)(x)

@@ -1,0 +1,90 @@
+"""Whatever tapesplit refuses, it says so with an exception of its own that is also the builtin one."""
+
+import autograd.numpy as anp
+import numpy as np
+import pytest
+from autograd.extend import defvjp, primitive
+
+import tapesplit
+from tapesplit import parallel_jacobian, record
+
+X = np.ones(3)
+PLAN, TAPE = parallel_jacobian(anp.sin).plan(X), record(anp.sin, X)
+
+
+@primitive
+def halved(x):
+    return 0.5 * x
+
+
+defvjp(halved, lambda ans, x: lambda g: 0.5 * g)
+MISUSES = {
+    "function": (TypeError, lambda: parallel_jacobian(3)),
+    "static method": (TypeError, lambda: parallel_jacobian(staticmethod(anp.sin))),
+    "method": (ValueError, lambda: parallel_jacobian(anp.sin, method="fast")),
+    "cost": (ValueError, lambda: parallel_jacobian(anp.sin, cost="s")),
+    "machines": (ValueError, lambda: parallel_jacobian(anp.sin, machines=0)),
+    "flag": (TypeError, lambda: parallel_jacobian(anp.sin, has_aux=1)),
+    "executor": (TypeError, lambda: parallel_jacobian(anp.sin, executor=3)),
+    "callback": (TypeError, lambda: parallel_jacobian(anp.sin, callback=print)),
+    "observer": (TypeError, lambda: tapesplit.Callback(start=3)),
+    "argnum": (TypeError, lambda: parallel_jacobian(anp.sin, "x")),
+    "no argnum": (ValueError, lambda: parallel_jacobian(anp.sin, ())),
+    "argnum of the call": (IndexError, lambda: parallel_jacobian(anp.sin, 1)(X)),
+    "argnum twice": (ValueError, lambda: parallel_jacobian(anp.add, (0, -2))(X, X)),
+    "argnum of a record": (ValueError, lambda: record(anp.sin, X, argnum=())),
+    "input": (TypeError, lambda: parallel_jacobian(anp.sin)([1.0])),
+    "number that is none": (TypeError, lambda: parallel_jacobian(anp.sin)("x")),
+    "executing with a limit": (ValueError, lambda: tapesplit.execute(PLAN, TAPE, memory_limit="x")),
+    "executing with no executor": (TypeError, lambda: tapesplit.execute(PLAN, TAPE, executor=3)),
+    "executing with no callback": (TypeError, lambda: tapesplit.execute(PLAN, TAPE, callback=print)),
+    "level": (ValueError, lambda: PLAN.describe("all")),
+    "picture": (ValueError, lambda: PLAN.draw("plan.jpg")),
+    "primitive": (TypeError, lambda: tapesplit.defvector(len, 1)),
+    "rules": (TypeError, lambda: tapesplit.defvector(halved)),
+    "rule without check": (ValueError, lambda: tapesplit.check_vector_rule(halved, X)),
+    "argnum of a check": (IndexError, lambda: tapesplit.check_jacobian(anp.sin)),
+    "argnums of a check": (TypeError, lambda: tapesplit.check_jacobian(anp.add, X, X, argnum=(0, 1))),
+    "argnums for SciPy": (ValueError, lambda: tapesplit.fun_and_jac(parallel_jacobian(anp.add, (0, 1)))),
+}
+
+
+@pytest.mark.parametrize("misuse", MISUSES)
+def test_misuse_raises_our_own_and_the_builtin_exception(misuse):
+    builtin, call = MISUSES[misuse]
+    with pytest.raises(tapesplit.TapesplitError) as caught:
+        call()
+    assert isinstance(caught.value, builtin)
+
+
+def test_wrong_derivatives_raise_our_own_and_an_assertion_error():
+    @primitive
+    def liar(x):
+        return 2.0 * x
+
+    defvjp(liar, lambda ans, x: lambda g: g)
+    with pytest.raises(tapesplit.WrongJacobianError):
+        tapesplit.check_jacobian(liar, X)
+    tapesplit.defvector(liar, 3)
+    with pytest.raises(tapesplit.WrongRuleError):
+        tapesplit.check_vector_rule(liar, X)
+
+
+def test_functions_that_stood_in_while_recording_are_no_primitives():
+    kept = []
+
+    def f(x):
+        kept.extend([anp.tanh, anp.std])
+        return anp.tanh(x)
+
+    expected = parallel_jacobian(f)(X)
+    for function in kept:
+        with pytest.raises(tapesplit.ArgumentTypeError, match=r"give the function of autograd\.numpy"):
+            tapesplit.defvector(function, lambda ans, x: 7.0 + 0 * x)
+    np.testing.assert_array_equal(parallel_jacobian(f)(X), expected)
+
+
+def test_only_arguments_of_unknown_types_may_be_self():
+    with pytest.raises(TypeError) as caught:
+        parallel_jacobian(anp.sin)(3)
+    assert "self" not in str(caught.value)

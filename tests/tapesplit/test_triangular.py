@@ -1,0 +1,30 @@
+"""Triangular systems: SciPy's kernels and SuperLU, which takes over where these are not there, agree."""
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array
+
+from tapesplit import triangular
+
+
+@pytest.mark.parametrize("kernels_work", [True, False])
+@pytest.mark.parametrize("directions", [1, 8, 33])
+@pytest.mark.parametrize("size", [1, 2, 40])
+def test_systems_are_solved(monkeypatch, size, directions, kernels_work):
+    monkeypatch.setattr(triangular, "_kernels_work", lambda: kernels_work)
+    random = np.random.default_rng(size)
+    dense = np.tril(random.standard_normal((size, size)) * (random.random((size, size)) < 0.3), -1)
+    rows, columns = csr_array(dense), csr_array(dense.T)
+    Y = random.standard_normal((size, directions))
+    for solve, given in (
+        (triangular.substitute, rows),
+        (triangular.substitute_transposed, columns),
+    ):
+        X = Y.copy()
+        solve(given.indptr, given.indices, given.data, X)
+        np.testing.assert_allclose(X - dense @ X, Y, rtol=0, atol=1e-12 * np.abs(X).max())
+
+
+@pytest.mark.skipif(triangular.kernels is None, reason="SciPy has no such kernels any more")
+def test_kernels_are_used_where_they_work():
+    assert triangular._kernels_work()
