@@ -96,21 +96,21 @@ def _rolled(size: int, shift: int) -> np.ndarray:
 
 
 def _cross(a: Any, b: Any, *args: Any, **kwargs: Any) -> Any:
-    """Record the product of two vectors of space as NumPy computes it, in a third of the time."""
+    """Record the product of two vectors of three elements as NumPy computes it, in a third of the time."""
     boxed = _is_boxed_array(a) or _is_boxed_array(b)
-    if args or kwargs or not boxed or not (_is_of_space(a) and _is_of_space(b)):
+    if args or kwargs or not boxed or not (_is_short_vector(a) and _is_short_vector(b)):
         return _general_cross(a, b, *args, **kwargs)
-    return _turned(a, -1) * _turned(b, 1) - _turned(a, 1) * _turned(b, -1)
+    return _moved_on(a, -1) * _moved_on(b, 1) - _moved_on(a, 1) * _moved_on(b, -1)
 
 
-def _is_of_space(x: Any) -> bool:
+def _is_short_vector(x: Any) -> bool:
     """Whether an operand is a vector of three elements."""
     value = x._value if type(x) is TapeBox else x
     return type(value) is np.ndarray and value.shape == (3,)
 
 
-def _turned(x: Any, shift: int) -> Any:
-    """Roll an operand of a vector product."""
+def _moved_on(x: Any, shift: int) -> Any:
+    """Roll an operand of a cross product."""
     return _roll(x, shift) if type(x) is TapeBox else x[_rolled(3, shift)]
 
 

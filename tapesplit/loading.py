@@ -58,7 +58,7 @@ def _module(path: Path) -> ModuleType:
     if spec is None or spec.loader is None:
         raise CommandError(f"{path} is no Python file; its name must end in .py")
     module = importlib.util.module_from_spec(spec)
-    sys.modules[path.stem] = module
+    sys.modules.setdefault(path.stem, module)  # not instead of a module that others use, such as json
     spec.loader.exec_module(module)
     return module
 

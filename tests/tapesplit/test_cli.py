@@ -1,5 +1,6 @@
 """The command line: what it prints, writes and refuses."""
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -87,6 +88,13 @@ def test_runs_as_a_module(model):
     command = [sys.executable, "-m", "tapesplit", "explain", f"{model}:f", "--input", "x0", "--level", "line"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)  # noqa: S603
     assert done.stdout.startswith("f: (4,) -> (4,)")
+
+
+def test_a_file_does_not_replace_the_module_of_its_name(model, tmp_path, capsys):
+    (tmp_path / "json.py").write_text(MODEL)
+    assert main(["explain", "json.py:f", "--input", "x0", "--level", "line"]) == 0
+    assert capsys.readouterr().out.startswith("f: (4,) -> (4,)")
+    assert sys.modules["json"] is json
 
 
 def test_bench_compares(model, capsys):
