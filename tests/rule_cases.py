@@ -583,6 +583,7 @@ def spd(*shape):
     return x @ np.swapaxes(x, -1, -2) + np.eye(shape[-1])
 
 
+ROTATION = np.array([[0.6, -0.8], [0.8, 0.6]])
 cases(
     linalg.solve,
     (regular(3, 3), real(3)),
@@ -619,6 +620,16 @@ cases(linalg.cholesky, (spd(3, 3),), (spd(2, 3, 3),), (spd(1, 1),), (spd(3, 3) +
 cases(linalg.pinv, (real(3, 3),), (real(4, 3),), (real(2, 4),), (real(2, 4, 3),))
 cases(linalg.eigh, (real(4, 4),), (real(4, 4), "U"), (real(2, 3, 3),), (spd(1, 1),), (spd(3, 3) + 0j,))
 case(linalg.eigh, real(4, 4), UPLO="U")
+cases(linalg.eigh, (complexes(4, 4),), (complexes(3, 3), "U"), (complexes(2, 3, 3),))
+cases(
+    linalg.eig,
+    (regular(4, 4),),
+    (real(2, 3, 3),),
+    (ROTATION,),
+    (spd(3, 3),),
+    (complexes(3, 3),),
+    (real(1, 1),),
+)
 cases(
     linalg.svd,
     (real(4, 3), False),

@@ -2,8 +2,8 @@
 
 import numpy as np
 from autograd.scipy import linalg, signal, special
-from autograd.scipy.stats import beta, chi2, gamma, norm, poisson, t
-from rule_cases import NUMBER, positive, real, regular
+from autograd.scipy.stats import beta, chi2, dirichlet, gamma, multivariate_normal, norm, poisson, t
+from rule_cases import NUMBER, ROTATION, positive, real, regular, spd
 
 CASES = []
 
@@ -42,6 +42,7 @@ cases(
 )
 cases((special.gammainc, special.gammaincc), (0.5, positive(3)), (positive(3), positive(2, 3)))
 cases((special.beta, special.betaln), (positive(3), positive(2, 3)), (NUMBER, 2.0))
+cases(special.multigammaln, (positive(3) + 2, 3), (NUMBER + 1, 2), (positive(2, 3) + 2, 1), (positive(0), 2))
 cases(special.betainc, (positive(3), 0.5, positive(3)), (0.5, 1.5, NUMBER))
 cases(
     special.logsumexp,
@@ -90,6 +91,19 @@ for primitive in (chi2.pdf, chi2.logpdf, chi2.cdf):
 for primitive in (poisson.pmf, poisson.logpmf, poisson.cdf):
     cases(primitive, (2, positive(3)), (np.array([1, 2, 3]), positive(2, 3)), (3, NUMBER))
 
+SHARES = positive(4)
+cases((dirichlet.pdf, dirichlet.logpdf), (SHARES / SHARES.sum(), positive(4) + 1), (np.ones(1), positive(1)))
+for primitive in (multivariate_normal.pdf, multivariate_normal.logpdf):
+    cases(
+        primitive,
+        (real(3), real(3), spd(3, 3)),
+        (real(5, 3), real(3), spd(3, 3)),
+        (real(1, 3), real(3), spd(3, 3)),
+        (real(1), real(1), spd(1, 1)),
+        (real(5, 3), real(3), np.eye(3)),
+    )
+cases(multivariate_normal.entropy, (np.zeros(3), spd(3, 3)), (real(1), spd(1, 1)))
+
 LOWER = np.tril(regular(4, 4))
 for trans in (0, 1, "N", "T"):
     for lower, a in ((True, LOWER), (False, LOWER.T.copy())):
@@ -98,7 +112,17 @@ cases(linalg.solve_triangular, (LOWER.T + 1.0, real(4)))
 for lower, upper in ((1, 1), (0, 2), (2, 0), (2, 1), (0, 0)):
     BANDS = real(lower + upper + 1, 5) + 4.0 * (np.arange(lower + upper + 1) == upper)[:, None]
     cases(linalg.solve_banded, (np.array([lower, upper]), BANDS, real(5)))
+cases(linalg.solve_triangular, (LOWER, real(4, 2)), lower=True, check_finite=False)
 cases(linalg.solve_triangular, (LOWER, real(4, 2)), lower=True, overwrite_b=False)  # takes the loop
+cases(linalg.sqrtm, (spd(4, 4),), (regular(4, 4),), (spd(1, 1),), (ROTATION,))
+cases(
+    linalg.solve_sylvester,
+    (regular(3, 3), regular(4, 4), real(3, 4)),
+    (ROTATION, np.eye(2), real(2, 2)),
+    (regular(1, 1), regular(3, 3), real(1, 3)),
+    (np.diag([1.0, -1.0]), np.diag([1.0, 0.5]), np.array([[1.0, 2.0], [0.0, 1.0]])),  # takes the loop
+    (regular(2, 2) + 0.3j, regular(3, 3) + 0.1j, real(2, 3)),
+)
 for mode in ("full", "valid", "same"):
     cases(signal.convolve, (real(6), real(3)), (real(5, 4), real(3, 2)), (real(4), real(4)), mode=mode)
     cases(signal.convolve, (real(2, 5), real(3, 4)), axes=([1], [1]), mode=mode)

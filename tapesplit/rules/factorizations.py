@@ -1,7 +1,8 @@
 """Eigenvalues and singular values: factors come as one tuple, so directions hold all factors in one axis.
 
-Formulas for eigenvectors: M. Giles (2008), Sec. 3.1; for singular vectors: J. Townsend, "Differentiating the
-singular value decomposition" (2016). Real matrices only; complex ones take the loop over autograd's rules.
+Formulas for eigenvectors: M. Giles (2008), Sec. 3.1, and C. Boeddeker et al., "On the computation of
+complex-valued gradients" (2017), Eq. 4.77; for singular vectors: J. Townsend, "Differentiating the singular
+value decomposition" (2016). Complex singular values take the loop over autograd's rules.
 """
 
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import numpy as np
 from autograd.numpy import linalg
 
-from tapesplit.rules.axes import flat
+from tapesplit.rules.axes import flat, real_like
 from tapesplit.rules.registry import defvector
 
 
@@ -46,28 +47,24 @@ def _used(*vectors: np.ndarray) -> np.ndarray:
     return np.any([V.any(axis=tuple(range(1, V.ndim))) for V in vectors], axis=0)
 
 
-def _eigh_tangent(T: np.ndarray, ans: Any, x: np.ndarray, UPLO: str = "L") -> Any:
-    if np.iscomplexobj(x):
-        return NotImplemented
+def _eigh_tangent(T: np.ndarray, ans: Any, x: np.ndarray, UPLO: str = "L") -> np.ndarray:
     w, V = ans
     read = np.tril(T, -1) if UPLO == "L" else np.triu(T, 1)
-    inner = V.mT @ (read + read.mT + _on_diagonal(_diagonal(T))) @ V
+    inner = V.conj().mT @ (read + read.conj().mT + _on_diagonal(_diagonal(T).real)) @ V
     with np.errstate(invalid="ignore"):  # 0 · inf: an eigenvector of a multiple eigenvalue has no derivative
-        return _join(_diagonal(inner), V @ (_gaps(w) * inner))
+        return _join(_diagonal(inner).real, V @ (_gaps(w) * inner))
 
 
-def _eigh_adjoint(A: np.ndarray, ans: Any, x: np.ndarray, UPLO: str = "L") -> Any:
-    if np.iscomplexobj(x):
-        return NotImplemented
+def _eigh_adjoint(A: np.ndarray, ans: Any, x: np.ndarray, UPLO: str = "L") -> np.ndarray:
     w, V = ans
     wg, Vg = _part(A, w, V)
-    inner = _on_diagonal(wg)
+    inner = _on_diagonal(wg.real).astype(np.result_type(A, V), copy=False)
     used = _used(Vg)
     if used.any():
         inner[used] += _gaps(w) * (V.mT @ Vg[used])
-    S = V @ inner @ V.mT
-    both = S + S.mT
-    return _on_diagonal(_diagonal(S)) + (np.tril(both, -1) if UPLO == "L" else np.triu(both, 1))
+    S = V.conj() @ inner @ V.mT
+    both = S + S.conj().mT
+    return _on_diagonal(_diagonal(S).real) + (np.tril(both, -1) if UPLO == "L" else np.triu(both, 1))
 
 
 def _eigh_edges(ans: Any, args: tuple[Any, ...], argnums: tuple[int, ...], kwargs: Any) -> int:
@@ -76,6 +73,31 @@ def _eigh_edges(ans: Any, args: tuple[Any, ...], argnums: tuple[int, ...], kwarg
 
 
 defvector(linalg.eigh, tangents=[_eigh_tangent], adjoints=[_eigh_adjoint], edges=_eigh_edges)
+
+
+def _eig_gaps(w: np.ndarray) -> np.ndarray:
+    """``1 / (w_j - w_i)`` off the diagonal, zero on it; large for equal values, as in autograd."""
+    return (1.0 - np.eye(w.shape[-1])) / (w[..., None, :] - w[..., :, None] + 1e-20)
+
+
+def _eig_tangent(T: np.ndarray, ans: Any, x: np.ndarray) -> np.ndarray:
+    """Carry tangents to eigenvectors that keep their length."""
+    w, U = ans
+    inner = np.linalg.inv(U) @ T @ U
+    moved = U @ (_eig_gaps(w) * inner)
+    return _join(_diagonal(inner), moved - U * (U.conj() * moved).real.sum(axis=-2, keepdims=True))
+
+
+def _eig_adjoint(A: np.ndarray, ans: Any, x: np.ndarray) -> np.ndarray:
+    w, U = ans
+    wg, Ug = _part(A, w, U)
+    projected = U.mT @ Ug
+    lengthened = U.mT @ U.conj() * _diagonal(projected).real[..., None, :]
+    inner = _on_diagonal(wg) + _eig_gaps(w) * (projected - lengthened)
+    return real_like(np.linalg.inv(U).mT @ inner @ U.mT, x)
+
+
+defvector(linalg.eig, tangents=[_eig_tangent], adjoints=[_eig_adjoint], edges=_eigh_edges)
 
 
 def _thin(ans: Any, x: np.ndarray, *, full_matrices: bool, compute_uv: bool) -> Any:

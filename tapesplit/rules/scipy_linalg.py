@@ -1,17 +1,13 @@
-"""Triangular and banded systems of scipy.linalg, with one call for all directions.
+"""Triangular, banded and Sylvester systems of scipy.linalg, with one factorization for all directions."""
 
-``sqrtm`` and ``solve_sylvester`` take the loop: their cost is a factorization for each direction whatever the
-form of the call.
-"""
-
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 from autograd.scipy import linalg
-from scipy.linalg import solve_banded, solve_triangular
+from scipy.linalg import schur, solve_banded, solve_triangular
 
-from tapesplit.rules.axes import of_arrays
+from tapesplit.rules.axes import of_arrays, real_like
 from tapesplit.rules.registry import defvector
 
 
@@ -29,8 +25,9 @@ def _is_transposed(trans: Any) -> bool:
 
 
 def _covers(a: np.ndarray, b: np.ndarray, keywords: dict[str, Any]) -> bool:
-    """Whether a call is real, of one matrix, and has no keyword that autograd's rule ignores."""
-    return a.ndim == 2 and not keywords and not np.iscomplexobj(a) and not np.iscomplexobj(b)
+    """Whether a call is real, of one matrix, and has no keyword that changes what autograd's rule ignores."""
+    real = not np.iscomplexobj(a) and not np.iscomplexobj(b)
+    return real and a.ndim == 2 and keywords.keys() <= {"check_finite"}
 
 
 def _matrix_tangent(
@@ -147,4 +144,85 @@ defvector(
     tangents=[None, _banded_matrix_tangent, _banded_side_tangent],
     adjoints=[None, _banded_matrix_adjoint, _banded_side_adjoint],
     edges=_banded_edges,
+)
+
+
+# Sylvester equations ``a X + X b = Q``, and square roots of matrices, whose tangents solve one (N. Higham,
+# "Functions of Matrices", SIAM 2008, Sec. 6.1).
+
+
+def _sylvester(a: np.ndarray, b: np.ndarray, Q: np.ndarray) -> Any:
+    """Solve for each Q of a batch ``(k, m, n)``, column by column of triangular factors (Bartels & Stewart).
+
+    Returns NotImplemented for equations that have no unique solution, where SciPy moves eigenvalues a little.
+    """
+    (R, U), (S, V) = schur(a, "complex"), schur(b, "complex")
+    sums = np.add.outer(np.diagonal(R), np.diagonal(S))
+    if np.any(np.abs(sums) <= 1e-14 * np.abs(sums).max(initial=0.0)):
+        return NotImplemented
+    F = np.ascontiguousarray((U.conj().T @ Q @ V).transpose(2, 1, 0))
+    eye = np.eye(len(a))
+    for j in range(len(b) if Q.size else 0):
+        right = F[j] - np.tensordot(S[:j, j], F[:j], 1)
+        F[j] = solve_triangular(R + S[j, j] * eye, right, check_finite=False)
+    X = U @ F.transpose(2, 1, 0) @ V.conj().T
+    return X if any(map(np.iscomplexobj, (a, b, Q))) else X.real
+
+
+def _solved(right: Callable[..., np.ndarray]) -> Any:
+    """Make the tangent function of one argument of ``solve_sylvester`` by its right-hand side."""
+
+    def tangent(T: np.ndarray, ans: np.ndarray, a: Any, b: Any, q: Any) -> Any:
+        return _sylvester(np.asarray(a), np.asarray(b), right(T, ans))
+
+    return tangent
+
+
+def _solved_back(argnum: int, of_argument: Callable[..., np.ndarray]) -> Any:
+    """Make the adjoint function of one argument of ``solve_sylvester`` by that of the right-hand side."""
+
+    def adjoint(A: np.ndarray, ans: np.ndarray, a: Any, b: Any, q: Any) -> Any:
+        back = _sylvester(np.transpose(a), np.transpose(b), A)
+        return back if back is NotImplemented else real_like(of_argument(back, ans), (a, b, q)[argnum])
+
+    return adjoint
+
+
+defvector(
+    linalg.solve_sylvester,
+    tangents=[
+        _solved(lambda T, ans: -T @ ans),
+        _solved(lambda T, ans: -ans @ T),
+        _solved(lambda T, ans: T),
+    ],
+    adjoints=[
+        _solved_back(0, lambda back, ans: -back @ ans.T),
+        _solved_back(1, lambda back, ans: -ans.T @ back),
+        _solved_back(2, lambda back, ans: back),
+    ],
+    edges=lambda ans, args, argnums, kwargs: int(np.size(ans)) * sum(np.shape(ans)) * (3 + len(argnums)),
+)
+
+
+def _is_real_root(A: np.ndarray, options: Any) -> bool:
+    """Whether a call of ``sqrtm`` is of one real matrix, with defaults."""
+    return A.ndim == 2 and not np.iscomplexobj(A) and not any(options)
+
+
+def _root_tangent(T: np.ndarray, ans: np.ndarray, A: Any, *rest: Any, **keywords: Any) -> Any:
+    return _sylvester(ans, ans, T) if _is_real_root(np.asarray(A), (rest, keywords)) else NotImplemented
+
+
+def _root_adjoint(G: np.ndarray, ans: np.ndarray, A: Any, *rest: Any, **keywords: Any) -> Any:
+    if not _is_real_root(np.asarray(A), (rest, keywords)):
+        return NotImplemented
+    rows = _sylvester(ans.T, ans.T, G)
+    return rows if rows is NotImplemented else rows.real
+
+
+defvector(
+    linalg.sqrtm,
+    tangents=[_root_tangent],
+    adjoints=[_root_adjoint],
+    edges=lambda ans, args, argnums, kwargs: 6 * int(np.size(ans)) * len(ans),
 )

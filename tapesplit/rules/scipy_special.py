@@ -39,6 +39,15 @@ elementwise(
     lambda ans, a, b, x: np.power(x, a - 1) * np.power(1 - x, b - 1) / sp.beta(a, b),
 )
 
+
+def _multigamma(ans: Any, a: Any, d: Any) -> Any:
+    """Sum of ``psi(a - j / 2)`` over the j below d."""
+    j = np.arange(np.max(d))
+    return np.where(j < np.expand_dims(d, -1), sp.psi(np.expand_dims(a, -1) - j / 2), 0.0).sum(axis=-1)
+
+
+elementwise(special.multigammaln, _multigamma)
+
 # Bessel functions
 elementwise(special.j0, lambda ans, x: -sp.j1(x))
 elementwise(special.y0, lambda ans, x: -sp.y1(x))

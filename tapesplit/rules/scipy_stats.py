@@ -1,13 +1,14 @@
 """Densities and distribution functions of scipy.stats: the formulas of autograd's own rules."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from autograd.scipy.stats import beta, chi2, gamma, norm, poisson, t
+from autograd.scipy.stats import beta, chi2, dirichlet, gamma, multivariate_normal, norm, poisson, t
 from scipy import special as sp
 from scipy import stats
 
-from tapesplit.rules.registry import elementwise, undefined
+from tapesplit.rules.registry import defvector, elementwise, undefined
 
 
 def _density(primitive: Any, *derivatives: Any) -> None:
@@ -152,3 +153,126 @@ def _poisson_mean(ans: Any, k: Any, mu: Any) -> Any:
 elementwise(poisson.logpmf, undefined, _poisson_mean)
 _density(poisson.pmf, undefined, _poisson_mean)
 elementwise(poisson.cdf, undefined, lambda ans, k, mu: -stats.poisson.pmf(np.floor(k), mu))
+
+
+# Densities of vectors
+def _vector_density(logpdf: Any, pdf: Any, tangents: list[Any], adjoints: list[Any], edges: Any) -> None:
+    """Register a density by the functions that carry directions through its logarithm."""
+
+    def of_density(function: Any, *, adjoint: bool) -> Any:
+        def scaled(X: np.ndarray, ans: Any, *args: Any, **kwargs: Any) -> Any:
+            rows = function(X * ans if adjoint else X, ans, *args, **kwargs)
+            return rows if adjoint or rows is NotImplemented else rows * ans
+
+        return scaled
+
+    defvector(logpdf, tangents=tangents, adjoints=adjoints, edges=edges)
+    defvector(
+        pdf,
+        tangents=[of_density(function, adjoint=False) for function in tangents],
+        adjoints=[of_density(function, adjoint=True) for function in adjoints],
+        edges=edges,
+    )
+
+
+def _dirichlet_weights(x: Any, alpha: Any, argnum: int) -> np.ndarray | None:
+    """Derivatives of the logarithm for one vector, None for several."""
+    x, alpha = np.asarray(x), np.asarray(alpha)
+    if not x.shape == alpha.shape == (x.size,):
+        return None
+    return (alpha - 1) / x if argnum == 0 else sp.psi(np.sum(alpha)) - sp.psi(alpha) + np.log(x)
+
+
+def _dirichlet_tangent(argnum: int) -> Any:
+    def tangent(T: np.ndarray, ans: Any, x: Any, alpha: Any) -> Any:
+        weights = _dirichlet_weights(x, alpha, argnum)
+        return NotImplemented if weights is None else T @ weights
+
+    return tangent
+
+
+def _dirichlet_adjoint(argnum: int) -> Any:
+    def adjoint(A: np.ndarray, ans: Any, x: Any, alpha: Any) -> Any:
+        weights = _dirichlet_weights(x, alpha, argnum)
+        return NotImplemented if weights is None else A[:, None] * weights
+
+    return adjoint
+
+
+_vector_density(
+    dirichlet.logpdf,
+    dirichlet.pdf,
+    [_dirichlet_tangent(0), _dirichlet_tangent(1)],
+    [_dirichlet_adjoint(0), _dirichlet_adjoint(1)],
+    lambda ans, args, argnums, kwargs: len(argnums) * int(np.size(args[0])),
+)
+
+
+def _standardized(x: Any, mean: Any, cov: Any, *, allow_singular: Any) -> np.ndarray | None:
+    """Return ``cov^-1 (x - mean)`` for one point or a list of them, None for forms that autograd refuses."""
+    x, cov = np.asarray(x), np.asarray(cov)
+    if not (x.ndim in {1, 2} and np.ndim(mean) == 1 and cov.shape == (x.shape[-1], x.shape[-1])):
+        return None
+    difference = np.atleast_2d(x - mean).T
+    return (np.linalg.pinv(cov) @ difference if allow_singular else np.linalg.solve(cov, difference)).T
+
+
+def _normal(argnum: int, function: Callable[..., np.ndarray], *, adjoint: bool = False) -> Any:
+    """Make a directional function of one that takes standardized points ``(n, d)`` and the covariance."""
+
+    def directional(
+        X: np.ndarray, ans: Any, x: Any, mean: Any = None, cov: Any = None, allow_singular: Any = False
+    ) -> Any:
+        y = _standardized(x, mean, cov, allow_singular=allow_singular)
+        if y is None or (argnum == 2 and allow_singular):
+            return NotImplemented
+        points = y.shape[:1] if adjoint else y.shape
+        rows = function(X.reshape(len(X), *points) if adjoint or argnum == 0 else X, y, cov)
+        return rows.reshape(len(X), *np.shape((x, mean, cov)[argnum] if adjoint else ans))
+
+    return directional
+
+
+def _covariance_tangent(T: np.ndarray, y: np.ndarray, cov: Any) -> np.ndarray:
+    """Tangents of all elements of the covariance, which autograd's rule does not take for symmetric."""
+    return 0.5 * np.einsum("kni,ni->kn", y @ T, y) - _entropy_tangent(T, None, None, cov)[:, None]
+
+
+def _covariance_adjoint(A: np.ndarray, y: np.ndarray, cov: Any) -> np.ndarray:
+    return 0.5 * (A[:, None, :] * y.T) @ y - _entropy_adjoint(A.sum(axis=1), None, None, cov)
+
+
+def _normal_edges(ans: Any, args: tuple[Any, ...], argnums: tuple[int, ...], kwargs: Any) -> int:
+    """|E|: d for each point, d^2 by the covariance."""
+    return int(np.size(args[0])) * sum(np.shape(args[0])[-1] if argnum == 2 else 1 for argnum in argnums)
+
+
+def _entropy_tangent(T: np.ndarray, ans: Any, mean: Any, cov: Any) -> np.ndarray:
+    return 0.5 * np.tensordot(T, np.linalg.inv(cov).T, 2)
+
+
+def _entropy_adjoint(A: np.ndarray, ans: Any, mean: Any, cov: Any) -> np.ndarray:
+    return 0.5 * A[:, None, None] * np.linalg.inv(cov).T
+
+
+_vector_density(
+    multivariate_normal.logpdf,
+    multivariate_normal.pdf,
+    [
+        _normal(0, lambda T, y, cov: -np.einsum("kni,ni->kn", T, y)),
+        _normal(1, lambda T, y, cov: T @ y.T),
+        _normal(2, _covariance_tangent),
+    ],
+    [
+        _normal(0, lambda A, y, cov: -A[..., None] * y, adjoint=True),
+        _normal(1, lambda A, y, cov: A @ y, adjoint=True),
+        _normal(2, _covariance_adjoint, adjoint=True),
+    ],
+    _normal_edges,
+)
+defvector(
+    multivariate_normal.entropy,
+    tangents=[None, _entropy_tangent],
+    adjoints=[None, _entropy_adjoint],
+    edges=lambda ans, args, argnums, kwargs: int(np.size(args[1])),
+)
