@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from autograd.numpy import linalg
 
-from tapesplit.rules.axes import fold, lifted, of_arrays, real_like, reduce_batch, spread
+from tapesplit.rules.axes import fold, lifted, of_arrays, real_like, reduce_weighted, spread, spread_weighted
 from tapesplit.rules.reductions import input_size
 from tapesplit.rules.registry import defvector
 
@@ -126,7 +126,7 @@ def _norm_tangent(
     keepdims: bool = False,
 ) -> Any:
     weights = _norm_weights(ans, x, ord, axis)
-    return NotImplemented if weights is None else real_like(reduce_batch(T * weights, ans, axis), ans)
+    return NotImplemented if weights is None else real_like(reduce_weighted(T, weights, ans, axis), ans)
 
 
 def _norm_adjoint(
@@ -138,7 +138,7 @@ def _norm_adjoint(
     keepdims: bool = False,
 ) -> Any:
     weights = _norm_weights(ans, x, ord, axis)
-    return NotImplemented if weights is None else spread(A, x, axis) * weights
+    return NotImplemented if weights is None else spread_weighted(A, weights, x, axis)
 
 
 defvector(linalg._primitive_norm, tangents=[_norm_tangent], adjoints=[_norm_adjoint], edges=input_size)  # noqa: SLF001 (linalg.norm itself only wraps it)
@@ -146,21 +146,21 @@ defvector(linalg._primitive_norm, tangents=[_norm_tangent], adjoints=[_norm_adjo
 
 def _half(X: np.ndarray) -> np.ndarray:
     """Lower triangle with half the diagonal."""
-    return np.tril(X) / (1.0 + np.eye(X.shape[-1]))
+    return X * (np.tri(X.shape[-1]) - 0.5 * np.eye(X.shape[-1]))
 
 
 def _cholesky_tangent(T: np.ndarray, L: np.ndarray, x: np.ndarray) -> Any:
     if np.iscomplexobj(x):
         return NotImplemented
-    left = solve_columns(L, (T + T.mT) / 2.0)
-    return L @ _half(solve_columns(L, left.mT).mT)
+    inverse = np.linalg.inv(L)
+    return L @ _half(inverse @ ((T + T.mT) / 2.0) @ inverse.mT)
 
 
 def _cholesky_adjoint(A: np.ndarray, L: np.ndarray, x: np.ndarray) -> Any:
     if np.iscomplexobj(x):
         return NotImplemented
-    left = solve_columns(L.mT, _half(L.mT @ A))
-    S = solve_columns(L.mT, left.mT).mT
+    inverse = np.linalg.inv(L)
+    S = inverse.mT @ _half(L.mT @ A) @ inverse
     return (S + S.mT) / 2.0
 
 

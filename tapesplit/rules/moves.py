@@ -14,6 +14,7 @@ import autograd.numpy as anp
 import numpy as np
 from autograd.builtins import container_take
 from autograd.numpy.numpy_boxes import ArrayBox
+from scipy.sparse import csr_array
 
 from tapesplit.leaves import element_count, flatten, renumber, unflatten
 from tapesplit.rules.axes import flat
@@ -74,17 +75,20 @@ class IndexMap:
         return self.span if in_order and isinstance(self.span, slice) and self.span.step == 1 else None
 
     @cached_property
-    def _groups(self) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
-        """Result positions by source, starts of equal sources, those sources; None if no source repeats."""
-        order = np.argsort(self.sources, kind="stable")
-        ordered = self.sources[order]
-        starts = np.flatnonzero(np.diff(ordered, prepend=-1))
-        return None if starts.size == ordered.size else (self.targets[order], starts, ordered[starts])
+    def _repeats(self) -> bool:
+        """Whether an element of the argument stands in several places of the result."""
+        return np.unique(self.sources).size < self.sources.size
+
+    @cached_property
+    def _sums(self) -> csr_array:
+        """The matrix ``(size, length)`` of ones that adds up what comes from one source."""
+        ones = np.ones(self.targets.size, np.int8)
+        return csr_array((ones, (self.sources, self.targets)), (self.size, self.length))
 
     @cached_property
     def _inverse(self) -> np.ndarray | None:
         """Where each element of the argument goes, if all of them go to one place each; else None."""
-        if self.targets.size != self.size or self._groups is not None:
+        if self.targets.size != self.size or self._repeats:
             return None
         inverse = np.empty(self.size, dtype=np.intp)
         inverse[self.sources] = self.targets
@@ -112,8 +116,13 @@ class IndexMap:
             return Y if self.complete else Y[:, self.block]
         if self.run is None and self._inverse is not None:
             return Y.take(self._inverse, axis=1)
+        if self._repeats and len(Y) > 1:
+            return np.ascontiguousarray((self._sums @ Y.T).T, Y.dtype)
         X = np.zeros((len(Y), self.size), Y.dtype)
-        self.add(Y, X)
+        if self.run is not None or self._repeats:
+            self.add(Y, X)
+        else:
+            X[:, self.sources] = Y[:, self.span]
         return X
 
     def add(self, Y: np.ndarray, X: np.ndarray) -> None:
@@ -122,13 +131,12 @@ class IndexMap:
             X[:, self.run] += Y[:, self.span]
         elif self._inverse is not None:
             X += Y.take(self._inverse, axis=1)
-        elif self._groups is None:
-            X[:, self.sources] += Y[:, self.targets]
+        elif not self._repeats:
+            X[:, self.sources] += Y[:, self.span]
         elif len(Y) == 1 and Y.dtype == np.float64:
             X[0] += np.bincount(self.sources, Y[0, self.span], self.size)
         else:
-            order, starts, sources = self._groups
-            X[:, sources] += np.add.reduceat(Y[:, order], starts, axis=1)
+            X += (self._sums @ Y.T).T.astype(Y.dtype, copy=False)
 
 
 def _as_slice(positions: np.ndarray) -> slice | None:

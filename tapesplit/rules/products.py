@@ -146,21 +146,25 @@ def _matmul_right_tangent(T: np.ndarray, ans: Any, a: Any, b: Any) -> np.ndarray
         return T @ np.transpose(a) if np.ndim(a) <= 2 else np.moveaxis(np.matmul(a, T.T), -1, 0)
     if np.ndim(a) == 1:
         return np.matmul(a, T)
+    if T.ndim == 3 and np.ndim(a) > 2:
+        return np.moveaxis(np.tensordot(a, T, (-1, 1)), -2, 0)
     return np.matmul(a, lifted(T, np.ndim(a)))
 
 
+def _transposed(x: np.ndarray) -> np.ndarray:
+    """Transpose the matrices of a stack; copied, they are multiplied up to twice as fast."""
+    return np.ascontiguousarray(np.swapaxes(x, -1, -2)) if x.ndim > 2 else x.T
+
+
 def _matmul_left_adjoint(A: np.ndarray, ans: Any, a: Any, b: Any) -> np.ndarray:
-    if np.ndim(a) == 1:
-        if np.ndim(b) == 1:
-            return A[:, None] * b
-        if np.ndim(b) == 2:
-            return A @ b.T
-        return fold(np.matmul(b, A[..., None])[..., 0], np.shape(a))
     if np.ndim(b) == 1:
         return fold(A[..., None] * b, np.shape(a))
     if np.ndim(b) == 2:
-        return _one_product(A, b.T)
-    return fold(np.matmul(A, np.swapaxes(b, -1, -2)), np.shape(a))
+        return A @ b.T if np.ndim(a) == 1 else _one_product(A, b.T)
+    if np.ndim(a) <= 2:  # the stack of b is summed, too
+        stack = range(np.ndim(b) - 2)
+        return np.tensordot(A, b, ([*(i + 1 for i in stack), -1], [*stack, -1]))
+    return fold(np.matmul(A, _transposed(b)), np.shape(a))
 
 
 def _matmul_right_adjoint(A: np.ndarray, ans: Any, a: Any, b: Any) -> np.ndarray:
@@ -169,10 +173,13 @@ def _matmul_right_adjoint(A: np.ndarray, ans: Any, a: Any, b: Any) -> np.ndarray
             return A[:, None] * a
         if np.ndim(a) == 2:
             return (a.T @ A.T).T  # A @ a, which takes OpenBLAS up to twice as long for a few rows
-        return fold(np.matmul(A[..., None, :], a)[..., 0, :], np.shape(b))
+        return np.tensordot(A, a, np.ndim(a) - 1)
     if np.ndim(a) == 1:
         return fold(a[:, None] * A[..., None, :], np.shape(b))
-    return fold(np.matmul(np.swapaxes(a, -1, -2), A), np.shape(b))
+    if np.ndim(b) == 2 and np.ndim(a) > 2:
+        stack = range(np.ndim(a) - 1)
+        return np.tensordot(A, a, ([i + 1 for i in stack], stack)).mT
+    return fold(np.matmul(_transposed(a), A), np.shape(b))
 
 
 def _matmul_edges(ans: Any, args: tuple[Any, ...], argnums: tuple[int, ...], kwargs: Any) -> int:
@@ -225,8 +232,9 @@ def _kron_adjoint(A: np.ndarray, ans: Any, a: Any, b: Any, argnum: int) -> np.nd
     """Sum adjoints times one operand over its axes."""
     shapes = _kron_shapes(a, b)
     joint = [m * n for m, n in zip(*shapes, strict=True)]
-    rows = A.reshape(len(A), *joint) * np.reshape((b, a)[argnum], shapes[1 - argnum])
-    return fold(rows, shapes[argnum]).reshape(len(A), *np.shape((a, b)[argnum]))
+    other = np.reshape((b, a)[argnum], shapes[1 - argnum][1 - argnum :: 2])
+    axes = range(2 - argnum, len(joint) + 1, 2), range(other.ndim)
+    return np.tensordot(A.reshape(len(A), *joint), other, axes).reshape(len(A), *np.shape((a, b)[argnum]))
 
 
 bilinear(

@@ -11,7 +11,15 @@ import autograd.numpy as anp
 import numpy as np
 from autograd.numpy.numpy_wrapper import _primitive_mean, _primitive_std, _primitive_var
 
-from tapesplit.rules.axes import behind, positive, real_like, reduce_batch, spread
+from tapesplit.rules.axes import (
+    behind,
+    positive,
+    real_like,
+    reduce_batch,
+    reduce_weighted,
+    spread,
+    spread_weighted,
+)
 from tapesplit.rules.registry import Bulk, Rule, defvector
 
 __all__ = ["input_size", "is_reduction", "weighted"]
@@ -46,14 +54,14 @@ def weighted(primitive: Any, weights: Callable[..., Any]) -> None:
     ) -> Any:
         if rest or not set(keywords).issubset(known):
             return NotImplemented
-        return real_like(reduce_batch(T * weigh(ans, x, axis, keywords), ans, axis), ans)
+        return real_like(reduce_weighted(T, weigh(ans, x, axis, keywords), ans, axis), ans)
 
     def adjoint(
         A: np.ndarray, ans: Any, x: Any, axis: Any = None, *rest: Any, keepdims: Any = False, **keywords: Any
     ) -> Any:
         if rest or not set(keywords).issubset(known):
             return NotImplemented
-        return spread(A, x, axis) * weigh(ans, x, axis, keywords)
+        return spread_weighted(A, weigh(ans, x, axis, keywords), x, axis)
 
     defvector(primitive, tangents=[tangent], adjoints=[adjoint], edges=input_size)
 
@@ -254,13 +262,13 @@ defvector(
 
 def _diff_adjoint(A: np.ndarray, ans: Any, x: Any, n: int = 1, axis: int = -1) -> np.ndarray:
     """Differences of adjoints with zeros at both ends, negated."""
-    along = behind(axis)
+    along = behind(axis) % A.ndim
     for _ in range(n):
-        rows = np.moveaxis(A, along, -1)
-        longer = np.zeros((*rows.shape[:-1], rows.shape[-1] + 1), A.dtype)
-        longer[..., 1:] = rows
-        longer[..., :-1] -= rows
-        A = np.moveaxis(longer, -1, along)
+        rows = np.zeros((*A.shape[:along], A.shape[along] + 1, *A.shape[along:][1:]), A.dtype)
+        of, to = np.moveaxis(A, along, -1), np.moveaxis(rows, along, -1)
+        to[..., 1:] = of
+        to[..., :-1] -= of
+        A = rows
     return A
 
 
@@ -276,12 +284,12 @@ defvector(
 
 def _arranged(T: np.ndarray, order: np.ndarray) -> Any:
     """Carry tangents of a vector to the places of its elements."""
-    return T[:, order] if T.ndim == 2 else NotImplemented
+    return T.take(order, axis=1) if T.ndim == 2 else NotImplemented
 
 
 def _rearranged(A: np.ndarray, order: np.ndarray) -> Any:
     """Carry adjoints of a vector back to where its elements were."""
-    return A[:, np.argsort(order)] if A.ndim == 2 else NotImplemented
+    return A.take(np.argsort(order), axis=1) if A.ndim == 2 else NotImplemented
 
 
 def _no_edges(ans: Any, args: tuple[Any, ...], argnums: tuple[int, ...], kwargs: Any) -> int:
