@@ -683,7 +683,10 @@ cases((fft.rfft, fft.irfft), (real(5),), (real(6), 5))
 cases(anp.gradient, (real(7),))
 for axis in (0, 1, -1):
     case(anp.gradient, real(6, 7), axis=axis)
-case(anp.gradient, real(7), axis=(0,))  # takes the loop
+case(anp.gradient, real(7), axis=(0,))
+case(anp.gradient, real(6, 7))
+case(anp.gradient, real(6, 3, 7), axis=(-1, 0))
+case(anp.gradient, complexes(7))
 
 # ---- autograd's rule is wrong, refuses, or does not exist
 
@@ -720,3 +723,4 @@ beyond(fft.rfftn, real(4, 5))
 beyond(fft.irfftn, complexes(4, 4), (4, 5), (0, 1))
 for length in (2, 3, 4):
     beyond(anp.gradient, real(length))  # refuses, or takes one side for both
+    beyond(anp.gradient, real(length, 3))

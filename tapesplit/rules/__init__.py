@@ -10,6 +10,7 @@ from tapesplit.rules import (  # noqa: F401 (importing these modules registers t
     movement,
     products,
     reductions,
+    series,
 )
 from tapesplit.rules.local import has_local_structure, local_matrix, local_slices, local_structure
 from tapesplit.rules.loop import loop_adjoint, loop_tangent

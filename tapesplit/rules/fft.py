@@ -1,12 +1,12 @@
 """Discrete Fourier transforms: linear, with symmetric matrices, so that adjoints are transforms, too.
 
-A real transform keeps half of a complex one; its adjoint is the complex transform of that half, filled up
-with zeros. The formulas hold for odd lengths as well, where autograd has none. |E| is n log2 n, what a fast
-transform takes for each direction.
+A real transform keeps half of a complex one; its adjoint is a transform of conjugates back to real values,
+where the half that is not kept counts as zero. The formulas hold for odd lengths as well, where autograd has
+none. |E| is n log2 n, what a fast transform takes for each direction.
 """
 
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 from autograd.numpy import fft
@@ -72,6 +72,22 @@ def _edges(ans: Any, args: tuple[Any, ...], argnums: tuple[int, ...], kwargs: An
     return size * max(size.bit_length(), 1)
 
 
+def _scaled_inside(X: np.ndarray, axis: int, n: int, factor: float) -> np.ndarray:
+    """Scale a copy of half spectra of n values where the other half mirrors them."""
+    X = X.copy()
+    np.moveaxis(X, axis, -1)[..., 1 : (n + 1) // 2] *= factor
+    return X
+
+
+_INVERSE_SCALING: Final[dict[Any, Any]] = {
+    None: "forward",
+    "backward": "forward",
+    "ortho": "ortho",
+    "forward": "backward",
+}
+"""Scaling of a transform that undoes the inverse one but for the sign of the exponent."""
+
+
 def _to_half(transform: Callable[..., Any], parse: Callable[..., Arguments]) -> None:
     """Register a transform of real values, which keeps the non-negative half of the last axis."""
 
@@ -83,8 +99,10 @@ def _to_half(transform: Callable[..., Any], parse: Callable[..., Arguments]) -> 
         s, axes, norm = parse(x, *args, **kwargs)
         if len(set(axes)) < len(axes):
             return NotImplemented
-        rows = np.fft.fftn(A, _lengths(x, s, axes), tuple(map(behind, axes)), norm)
-        return _resized(np.real(rows), x.shape)
+        lengths = _lengths(x, s, axes)
+        spectra = np.conj(_scaled_inside(A, behind(axes[-1]), lengths[-1], 0.5))
+        rows = np.fft.irfftn(spectra, lengths, tuple(map(behind, axes)), _INVERSE_SCALING[norm])
+        return _resized(rows, x.shape)
 
     defvector(transform, tangents=[tangent], adjoints=[adjoint], edges=_edges)
 
@@ -100,11 +118,10 @@ def _from_half(transform: Callable[..., Any], parse: Callable[..., Arguments]) -
         _, axes, norm = parse(x, *args, **kwargs)
         if len(set(axes)) < len(axes):
             return NotImplemented
-        rows = np.fft.ifftn(A, _lengths(ans, None, axes), tuple(map(behind, axes)), norm)
-        last, n = behind(axes[-1]), ans.shape[axes[-1]]
-        rows = np.moveaxis(rows, last, -1)[..., : n // 2 + 1]
-        rows[..., 1 : (n + 1) // 2] *= 2.0  # the other half of the spectrum mirrors these
-        return real_like(_resized(np.moveaxis(rows, -1, last), x.shape), x)
+        lengths = _lengths(ans, None, axes)
+        spectra = np.fft.rfftn(A.real, lengths, tuple(map(behind, axes)), _INVERSE_SCALING[norm])
+        rows = _scaled_inside(np.conj(spectra), behind(axes[-1]), lengths[-1], 2.0)
+        return real_like(_resized(rows, x.shape), x)
 
     defvector(transform, tangents=[tangent], adjoints=[adjoint], edges=_edges)
 

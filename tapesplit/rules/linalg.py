@@ -77,8 +77,8 @@ defvector(
 
 
 def _inner(X: np.ndarray, Y: np.ndarray) -> np.ndarray:
-    """Sum of the elementwise products of matrices."""
-    return (X * Y).sum(axis=(-2, -1))
+    """Sum the elementwise products of matrices."""
+    return np.einsum("k...ij,...ij->k...", X, Y)
 
 
 defvector(

@@ -77,13 +77,19 @@ class IndexMap:
     @cached_property
     def _repeats(self) -> bool:
         """Whether an element of the argument stands in several places of the result."""
-        return np.unique(self.sources).size < self.sources.size
+        return bool(self._counts.max(initial=0) > 1)
+
+    @cached_property
+    def _counts(self) -> np.ndarray:
+        """How often each element of the argument stands in the result."""
+        return np.bincount(self.sources, minlength=self.size)
 
     @cached_property
     def _sums(self) -> csr_array:
         """The matrix ``(size, length)`` of ones that adds up what comes from one source."""
-        ones = np.ones(self.targets.size, np.int8)
-        return csr_array((ones, (self.sources, self.targets)), (self.size, self.length))
+        columns = self.targets[np.argsort(self.sources, kind="stable")]
+        starts = np.concatenate(([0], np.cumsum(self._counts)))
+        return csr_array((np.ones(columns.size, np.int8), columns, starts), (self.size, self.length))
 
     @cached_property
     def _inverse(self) -> np.ndarray | None:

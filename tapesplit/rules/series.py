@@ -1,0 +1,156 @@
+"""Operations on series of values: running sums, differences, ranges, traces, sorting."""
+
+from typing import Any
+
+import autograd.numpy as anp
+import numpy as np
+
+from tapesplit.rules.axes import behind, flat, positive
+from tapesplit.rules.reductions import input_size
+from tapesplit.rules.registry import defvector
+
+
+def _cumsum(T: np.ndarray, ans: Any, x: Any, axis: int | None = None) -> np.ndarray:
+    """Cumulative sums of tangents."""
+    rows = T.reshape(len(T), np.size(x)) if axis is None else T
+    return np.cumsum(rows, -1 if axis is None else behind(axis)).reshape(len(T), *np.shape(ans))
+
+
+def _cumsum_adjoint(A: np.ndarray, ans: Any, x: Any, axis: int | None = None) -> np.ndarray:
+    """Cumulative sums of adjoints from the far end."""
+    along = -1 if axis is None else behind(axis)
+    return np.flip(np.cumsum(np.flip(A, along), along), along).reshape(len(A), *np.shape(x))
+
+
+defvector(anp.cumsum, tangents=[_cumsum], adjoints=[_cumsum_adjoint], edges=input_size)
+
+
+def _differences(T: np.ndarray, ans: Any, x: Any, *rest: Any, axis: Any = None, **keywords: Any) -> Any:
+    """Differences of unit spacing; those along several axes are a tuple."""
+    if rest or keywords:
+        return NotImplemented
+    rows = np.gradient(T, axis=tuple(a + 1 for a in positive(axis, np.ndim(x))))
+    return rows if isinstance(rows, np.ndarray) else np.concatenate(list(map(flat, rows)), axis=1)
+
+
+def _differences_adjoint(
+    A: np.ndarray, ans: Any, x: Any, *rest: Any, axis: Any = None, **keywords: Any
+) -> Any:
+    """Spread central differences inside and one-sided ones at both ends."""
+    if rest or keywords:
+        return NotImplemented
+    axes = positive(axis, np.ndim(x))
+    parts = A.reshape(len(A), len(axes), *np.shape(x))
+    rows = np.zeros((len(A), *np.shape(x)), A.dtype)
+    for i, along in enumerate(axes):
+        of, to = np.moveaxis(parts[:, i], along + 1, -1), np.moveaxis(rows, along + 1, -1)
+        to[..., 2:] += 0.5 * of[..., 1:-1]
+        to[..., :-2] -= 0.5 * of[..., 1:-1]
+        to[..., 1] += of[..., 0]
+        to[..., 0] -= of[..., 0]
+        to[..., -1] += of[..., -1]
+        to[..., -2] -= of[..., -1]
+    return rows
+
+
+defvector(
+    anp.gradient,
+    tangents=[_differences],
+    adjoints=[_differences_adjoint],
+    edges=lambda ans, args, argnums, kwargs: 2 * int(np.size(ans)),
+)
+
+
+def _ramp(first: float, last: float) -> Any:
+    """Make the tangent function of one end of a range of numbers, which is spread over it."""
+
+    def tangent(T: np.ndarray, ans: Any, start: Any, stop: Any, num: int = 50, **keywords: Any) -> Any:
+        if keywords or T.ndim > 1 or np.ndim(ans) > 1:
+            return NotImplemented
+        return T[:, None] * np.linspace(first, last, num)
+
+    return tangent
+
+
+def _end(first: float, last: float) -> Any:
+    """Make the adjoint function of one end of a range of numbers, where adjoints are collected."""
+
+    def adjoint(A: np.ndarray, ans: Any, start: Any, stop: Any, num: int = 50, **keywords: Any) -> Any:
+        return NotImplemented if keywords or A.ndim > 2 else A @ np.linspace(first, last, num)
+
+    return adjoint
+
+
+defvector(
+    anp.linspace,
+    tangents=[_ramp(1.0, 0.0), _ramp(0.0, 1.0)],
+    adjoints=[_end(1.0, 0.0), _end(0.0, 1.0)],
+    edges=lambda ans, args, argnums, kwargs: int(np.size(ans)) * len(argnums),
+)
+
+
+def _trace_edges(ans: Any, args: tuple[Any, ...], argnums: tuple[int, ...], kwargs: Any) -> int:
+    """|E| of a trace: one edge for each element on the diagonal."""
+    return int(np.size(np.diagonal(*args[:2], **kwargs)))
+
+
+def _trace_adjoint(A: np.ndarray, ans: Any, x: Any, offset: int = 0) -> np.ndarray:
+    """Put adjoints on the diagonal."""
+    m, n = np.shape(x)[:2]
+    eye = np.eye(m, n, k=offset).reshape(m, n, *(1,) * np.ndim(ans))
+    return A[:, None, None] * eye
+
+
+defvector(
+    anp.trace,
+    tangents=[lambda T, ans, x, offset=0: np.trace(T, offset, 1, 2)],
+    adjoints=[_trace_adjoint],
+    edges=_trace_edges,
+)
+
+
+def _diff_adjoint(A: np.ndarray, ans: Any, x: Any, n: int = 1, axis: int = -1) -> np.ndarray:
+    """Differences of adjoints with zeros at both ends, negated."""
+    along = behind(axis) % A.ndim
+    for _ in range(n):
+        rows = np.zeros((*A.shape[:along], A.shape[along] + 1, *A.shape[along:][1:]), A.dtype)
+        of, to = np.moveaxis(A, along, -1), np.moveaxis(rows, along, -1)
+        to[..., 1:] = of
+        to[..., :-1] -= of
+        A = rows
+    return A
+
+
+defvector(
+    anp.diff,
+    tangents=[lambda T, ans, x, n=1, axis=-1: np.diff(T, n, behind(axis))],
+    adjoints=[
+        lambda A, ans, x, n=1, axis=-1: _diff_adjoint(A, ans, x, n, axis) if np.size(ans) else NotImplemented
+    ],
+    edges=lambda ans, args, argnums, kwargs: 2 * int(np.size(ans)),
+)
+
+
+def _arranged(T: np.ndarray, order: np.ndarray) -> Any:
+    """Carry tangents of a vector to the places of its elements."""
+    return T.take(order, axis=1) if T.ndim == 2 else NotImplemented
+
+
+def _rearranged(A: np.ndarray, order: np.ndarray) -> Any:
+    """Carry adjoints of a vector back to where its elements were."""
+    return A.take(np.argsort(order), axis=1) if A.ndim == 2 else NotImplemented
+
+
+def _no_edges(ans: Any, args: tuple[Any, ...], argnums: tuple[int, ...], kwargs: Any) -> int:
+    """|E| of a reordering: none."""
+    return 0
+
+
+# Sorting moves elements, but which ones depends on the values, so that no plan can know it.
+for _order, _arrange in ((np.argsort, anp.sort), (np.argpartition, anp.partition)):
+    defvector(
+        _arrange,
+        tangents=[lambda T, ans, x, *args, order=_order, **kwargs: _arranged(T, order(x, *args, **kwargs))],
+        adjoints=[lambda A, ans, x, *args, order=_order, **kwargs: _rearranged(A, order(x, *args, **kwargs))],
+        edges=_no_edges,
+    )
