@@ -616,6 +616,7 @@ cases(
 case(linalg._primitive_norm, real(3, 4), axis=-1)
 case(linalg._primitive_norm, real(3, 4), keepdims=True)
 case(linalg._primitive_norm, real(3, 3), ord="nuc")
+case(linalg._primitive_norm, real(3, 4), "nuc", keepdims=True)
 cases(linalg.cholesky, (spd(3, 3),), (spd(2, 3, 3),), (spd(1, 1),), (spd(3, 3) + 0j,))
 cases(linalg.pinv, (real(3, 3),), (real(4, 3),), (real(2, 4),), (real(2, 4, 3),))
 cases(linalg.eigh, (real(4, 4),), (real(4, 4), "U"), (real(2, 3, 3),), (spd(1, 1),), (spd(3, 3) + 0j,))

@@ -130,3 +130,5 @@ for mode in ("full", "valid", "same"):
 for mode in ("full", "valid"):
     cases(signal.convolve, (real(3), real(6)), (real(2, 3), real(4, 5)), mode=mode)
     cases(signal.convolve, (real(3, 2, 5), real(2, 4, 7)), axes=([2], [2]), dot_axes=([1], [0]), mode=mode)
+    cases(signal.convolve, (real(2, 3, 6), real(3, 4, 2)), axes=([2], [2]), dot_axes=([1], [0]), mode=mode)
+    cases(signal.convolve, (real(6, 4), real(3, 5)), axes=([0, 1], [0, 1]), mode="full")

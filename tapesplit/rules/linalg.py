@@ -105,8 +105,11 @@ defvector(linalg.slogdet, tangents=[_slogdet_tangent], adjoints=[_slogdet_adjoin
 
 
 def _norm_weights(ans: Any, x: np.ndarray, order: Any, axis: Any) -> Any:
-    """Derivatives of a norm by the elements, None for a norm that is no power sum."""
+    """Derivatives of a norm by the elements, None for a norm that has no rule here."""
     matrix = isinstance(axis, tuple) or (axis is None and x.ndim == 2)
+    if order == "nuc" and x.ndim == 2 and axis is None and not np.iscomplexobj(x):
+        u, _, vt = np.linalg.svd(x, full_matrices=False)
+        return u @ vt
     if matrix and order not in (None, "fro"):
         return None
     if not matrix and not (order is None or (isinstance(order, (int, float)) and order > 1)):

@@ -1,6 +1,7 @@
 """Convolutions of autograd.scipy.signal: a batch of directions is one more axis that is not convolved."""
 
-from typing import Any
+from math import prod
+from typing import Any, Final
 
 import numpy as np
 from autograd.scipy.signal import convolve, flipped_idxs, parse_axes
@@ -20,6 +21,34 @@ def _behind(axes: list[int]) -> list[int]:
     return [axis + 1 for axis in axes]
 
 
+_MOST_IN_WINDOWS: Final = 2**20
+"""Elements of all windows up to which they are copied for a product of matrices."""
+
+
+def _convolved(A: np.ndarray, B: np.ndarray, axes: Any, dot_axes: Any, mode: str) -> np.ndarray:
+    """Convolve as autograd does, but multiply windows of one operand by the other one in one call of BLAS."""
+    (conv_a, conv_b), (dot_a, dot_b) = axes, dot_axes
+    sizes = [B.shape[axis] for axis in conv_b]
+    if mode != "same" and prod(A.shape[axis] for axis in conv_a) < prod(sizes):
+        rows = _convolved(B, A, (conv_b, conv_a), (dot_b, dot_a), mode)
+        of_b, of_a = B.ndim - len(conv_b) - len(dot_b), A.ndim - len(conv_a) - len(dot_a)
+        return np.transpose(rows, [*range(of_b, of_b + of_a), *range(of_b), *range(of_a + of_b, rows.ndim)])
+    padded = A
+    if mode != "valid":
+        widths = [(0, 0)] * A.ndim
+        for axis, n in zip(conv_a, sizes, strict=True):
+            widths[axis] = (n - 1, n - 1) if mode == "full" else (n // 2, (n - 1) // 2)
+        padded = np.pad(A, widths)
+    windows = np.lib.stride_tricks.sliding_window_view(padded, sizes, axis=tuple(conv_a))
+    if windows.size > _MOST_IN_WINDOWS:
+        return convolve(A, B, [conv_a, conv_b], [dot_a, dot_b], mode)
+    summed = [*range(A.ndim, windows.ndim), *dot_a], [*conv_b, *dot_b]
+    rows = np.tensordot(windows, np.flip(B, conv_b), summed)
+    rest = [axis for axis in range(A.ndim) if axis not in dot_a]
+    ignored = [place for place, axis in enumerate(rest) if axis not in conv_a]
+    return np.transpose(rows, [*ignored, *range(len(rest), rows.ndim), *map(rest.index, conv_a)])
+
+
 def _left_tangent(
     T: np.ndarray,
     ans: Any,
@@ -30,7 +59,7 @@ def _left_tangent(
     mode: str = "full",
 ) -> np.ndarray:
     (conv_a, conv_b), (dot_a, dot_b) = _pairs(A, axes, dot_axes)
-    return convolve(T, B, [_behind(conv_a), conv_b], [_behind(dot_a), dot_b], mode)
+    return _convolved(T, B, [_behind(conv_a), conv_b], [_behind(dot_a), dot_b], mode)
 
 
 def _right_tangent(
@@ -43,7 +72,7 @@ def _right_tangent(
     mode: str = "full",
 ) -> np.ndarray:
     (conv_a, conv_b), (dot_a, dot_b) = _pairs(A, axes, dot_axes)
-    rows = convolve(A, T, [conv_a, _behind(conv_b)], [dot_a, _behind(dot_b)], mode)
+    rows = _convolved(A, T, [conv_a, _behind(conv_b)], [dot_a, _behind(dot_b)], mode)
     return np.moveaxis(rows, A.ndim - len(conv_a) - len(dot_a), 0)
 
 
@@ -64,7 +93,7 @@ def _adjoint(
         for axis, n in zip(result["conv"], shapes["B"]["conv"], strict=True):
             widths[axis + 1] = ((n - 1) // 2, n - 1 - (n - 1) // 2)
         G = np.pad(G, widths)
-    rows = convolve(
+    rows = _convolved(
         G,
         Y[flipped_idxs(Y.ndim, theirs["conv"])],
         [_behind(list(result["conv"])), list(theirs["conv"])],

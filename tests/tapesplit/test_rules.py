@@ -4,13 +4,14 @@ import autograd.numpy as anp
 import numpy as np
 import pytest
 from autograd.scipy.linalg import solve_banded
+from autograd.scipy.signal import convolve
 from rule_cases import BEYOND, CASES
 from rule_cases_scipy import CASES as SCIPY_CASES
 
 import tapesplit.rules.elementwise
 from tapesplit import check_vector_rule, parallel_jacobian
 from tapesplit.check_rule import _check_calls
-from tapesplit.rules import find_rule, registered
+from tapesplit.rules import find_rule, registered, scipy_signal
 
 
 def _name(primitive):
@@ -80,3 +81,12 @@ def test_banded_systems_with_several_right_sides(method):
     matrix = np.diag(bands[0, 1:], 1) + np.diag(bands[1]) + np.diag(bands[2, :-1], -1)
     got = parallel_jacobian(lambda b: solve_banded((1, 1), bands, b), method=method)(right)
     np.testing.assert_allclose(got, np.einsum("ij,kl->ikjl", np.linalg.inv(matrix), np.eye(2)), atol=1e-15)
+
+
+@pytest.mark.parametrize("mode", ["full", "valid", "same"])
+def test_large_convolutions_copy_no_windows(monkeypatch, mode):
+    monkeypatch.setattr(scipy_signal, "_MOST_IN_WINDOWS", 0)
+    random = np.random.default_rng(1)
+    check_vector_rule(convolve, random.normal(size=6), random.normal(size=3), mode=mode)
+    x, kernel = random.normal(size=(2, 5, 4)), random.normal(size=(2, 3, 2))
+    check_vector_rule(convolve, x, kernel, axes=([1, 2], [1, 2]), dot_axes=([0], [0]), mode=mode)
