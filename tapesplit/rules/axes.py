@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from math import prod
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
@@ -19,7 +19,6 @@ __all__ = [
     "reduce_batch",
     "reduce_weighted",
     "spread",
-    "spread_weighted",
 ]
 
 
@@ -93,18 +92,6 @@ def reduce_weighted(T: np.ndarray, weights: Any, ans: Any, axis: Any) -> np.ndar
         return reduce_batch(T * weights, ans, axis)
     every = np.broadcast_to(weights, T.shape[1:]).ravel()
     return (flat(T) @ every).reshape(len(T), *np.shape(ans))
-
-
-def spread_weighted(A: np.ndarray, weights: Any, x: Any, axis: Any) -> np.ndarray:
-    """Repeat directions of a reduction of x along the reduced axes, times weights that broadcast to x."""
-    rows = spread(A, x, axis)
-    if rows.size < _LARGE:
-        return rows * weights
-    return np.einsum("...,...->...", rows, weights)  # two to four times as fast along short last axes
-
-
-_LARGE: Final = 4096
-"""Elements from which on calls of NumPy take longer than their set-up."""
 
 
 def fold(X: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:

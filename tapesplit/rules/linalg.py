@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from autograd.numpy import linalg
 
-from tapesplit.rules.axes import fold, lifted, of_arrays, real_like, reduce_weighted, spread, spread_weighted
+from tapesplit.rules.axes import fold, lifted, of_arrays, real_like, reduce_weighted, spread
 from tapesplit.rules.reductions import input_size
 from tapesplit.rules.registry import defvector
 
@@ -141,7 +141,7 @@ def _norm_adjoint(
     keepdims: bool = False,
 ) -> Any:
     weights = _norm_weights(ans, x, ord, axis)
-    return NotImplemented if weights is None else spread_weighted(A, weights, x, axis)
+    return NotImplemented if weights is None else spread(A, x, axis) * weights
 
 
 defvector(linalg._primitive_norm, tangents=[_norm_tangent], adjoints=[_norm_adjoint], edges=input_size)  # noqa: SLF001 (linalg.norm itself only wraps it)

@@ -122,7 +122,7 @@ class IndexMap:
             return Y if self.complete else Y[:, self.block]
         if self.run is None and self._inverse is not None:
             return Y.take(self._inverse, axis=1)
-        if self._repeats and len(Y) > 1:
+        if self.run is None and self._repeats and len(Y) > 1:
             return np.ascontiguousarray((self._sums @ Y.T).T, Y.dtype)
         X = np.zeros((len(Y), self.size), Y.dtype)
         if self.run is not None or self._repeats:

@@ -158,9 +158,7 @@ def _transposed(x: np.ndarray) -> np.ndarray:
 
 def _matmul_left_adjoint(A: np.ndarray, ans: Any, a: Any, b: Any) -> np.ndarray:
     if np.ndim(b) == 1:
-        return fold(
-            np.einsum("...m,n->...mn", A, b), np.shape(a)
-        )  # faster than a product of broadcast arrays
+        return fold(A[..., None] * b, np.shape(a))
     if np.ndim(b) == 2:
         return A @ b.T if np.ndim(a) == 1 else _one_product(A, b.T)
     if np.ndim(a) <= 2:  # the stack of b is summed, too
@@ -177,7 +175,7 @@ def _matmul_right_adjoint(A: np.ndarray, ans: Any, a: Any, b: Any) -> np.ndarray
             return (a.T @ A.T).T  # A @ a, which takes OpenBLAS up to twice as long for a few rows
         return np.tensordot(A, a, np.ndim(a) - 1)
     if np.ndim(a) == 1:
-        return fold(np.einsum("m,...n->...mn", a, A), np.shape(b))
+        return fold(a[:, None] * A[..., None, :], np.shape(b))
     if np.ndim(b) == 2 and np.ndim(a) > 2:
         stack = range(np.ndim(a) - 1)
         return np.tensordot(A, a, ([i + 1 for i in stack], stack)).mT

@@ -14,7 +14,6 @@ from tapesplit.rules.axes import (
     reduce_batch,
     reduce_weighted,
     spread,
-    spread_weighted,
 )
 from tapesplit.rules.registry import Bulk, Rule, defvector
 
@@ -57,7 +56,7 @@ def weighted(primitive: Any, weights: Callable[..., Any]) -> None:
     ) -> Any:
         if rest or not set(keywords).issubset(known):
             return NotImplemented
-        return spread_weighted(A, weigh(ans, x, axis, keywords), x, axis)
+        return spread(A, x, axis) * weigh(ans, x, axis, keywords)
 
     defvector(primitive, tangents=[tangent], adjoints=[adjoint], edges=input_size)
 

@@ -138,7 +138,11 @@ def _arranged(T: np.ndarray, order: np.ndarray) -> Any:
 
 def _rearranged(A: np.ndarray, order: np.ndarray) -> Any:
     """Carry adjoints of a vector back to where its elements were."""
-    return A.take(np.argsort(order), axis=1) if A.ndim == 2 else NotImplemented
+    if A.ndim != 2:
+        return NotImplemented
+    places = np.empty_like(order)
+    places[order] = np.arange(order.size)
+    return A.take(places, axis=1)
 
 
 def _no_edges(ans: Any, args: tuple[Any, ...], argnums: tuple[int, ...], kwargs: Any) -> int:
