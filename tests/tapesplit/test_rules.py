@@ -11,7 +11,7 @@ from rule_cases_scipy import CASES as SCIPY_CASES
 import tapesplit.rules.elementwise
 from tapesplit import check_vector_rule, parallel_jacobian
 from tapesplit.check_rule import _check_calls
-from tapesplit.rules import find_rule, registered, scipy_signal
+from tapesplit.rules import IndexMap, find_rule, registered, scipy_signal
 
 
 def _name(primitive):
@@ -90,3 +90,22 @@ def test_large_convolutions_copy_no_windows(monkeypatch, mode):
     check_vector_rule(convolve, random.normal(size=6), random.normal(size=3), mode=mode)
     x, kernel = random.normal(size=(2, 5, 4)), random.normal(size=(2, 3, 2))
     check_vector_rule(convolve, x, kernel, axes=([1, 2], [1, 2]), dot_axes=([0], [0]), mode=mode)
+
+
+@pytest.mark.parametrize("dtype", ["e", "f", "d", "g", "F", "D", "G"])
+@pytest.mark.parametrize("count", [0, 1, 4])
+@pytest.mark.parametrize(
+    "sources",
+    [[2, -1, 0, 2, 2, -1, 1], [3, 3, 3], [-1, -1], [], [3, 1, 0, 2], [1, -1, 0], [1, 2, 3], [0, 0, 2, 3]],
+)
+def test_index_maps_scatter_and_add_like_numpy(dtype, count, sources):
+    random, sources = np.random.default_rng(3), np.array(sources, np.intp)
+    moves = IndexMap.of_sources(sources, 4)
+    Y = random.integers(-9, 9, (count, sources.size)).astype(dtype)
+    expected = np.zeros((count, 4), dtype)
+    np.add.at(expected, (slice(None), sources[sources >= 0]), Y[:, sources >= 0])
+    found = moves.scatter(Y)
+    np.testing.assert_array_equal(found, expected)
+    assert found.dtype == dtype
+    moves.add(Y, expected)
+    np.testing.assert_array_equal(expected, 2 * found)
