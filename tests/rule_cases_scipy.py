@@ -102,6 +102,7 @@ for primitive in (multivariate_normal.pdf, multivariate_normal.logpdf):
         (real(1), real(1), spd(1, 1)),
         (real(5, 3), real(3), np.eye(3)),
     )
+    cases(primitive, (real(5, 3), real(3), np.diag([2, 1, 3])), allow_singular=True)
 cases(multivariate_normal.entropy, (np.zeros(3), spd(3, 3)), (real(1), spd(1, 1)))
 
 LOWER = np.tril(regular(4, 4))
