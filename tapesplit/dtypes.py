@@ -54,7 +54,7 @@ def in_dtype(block: np.ndarray, dtype: np.dtype, tape: Tape, index: int) -> np.n
     """
     if dtype.kind == "f":
         return block.astype(dtype, copy=False)
-    rounded, largest = np.rint(block), float(np.abs(block).max(initial=0))
+    rounded, largest = np.asarray(np.rint(block)), float(np.abs(block).max(initial=0))
     if not (np.isfinite(largest) and np.allclose(block, rounded, rtol=0, atol=_ROUNDING * largest)):
         return block.astype(_common_dtype(tape, index), copy=False)
     if largest < 2.0 ** min(np.finfo(block.dtype).nmant, 52):

@@ -4,6 +4,7 @@ It serves an equal structure. Where index arrays differ from call to call, a pla
 that they point to, and read them from each tape.
 """
 
+from collections.abc import KeysView
 from dataclasses import replace
 from typing import Any, Final
 
@@ -137,6 +138,6 @@ def _say_key(key: Any) -> str:
         return _say_key(content)
     if kind in EXACT:
         return repr(content)
-    if kind is tuple or kind is list:
+    if issubclass(kind, (tuple, list, KeysView)):
         return f"({', '.join(map(_say_key, content))})"
     return f"one {kind.__name__}"

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
+from autograd.builtins import _make_dict
 from autograd.core import SparseObject
 from autograd.extend import VSpace
 
@@ -127,7 +128,7 @@ def is_shape(form: Any) -> bool:
 
 def statics_of(primitive: Any, args: tuple[Any, ...], argnums: tuple[int, ...], kwargs: Any) -> Any:
     """Describe the constant arguments of a call that has some, see `Structure`."""
-    controlled = primitive in CONTROLLED
+    controlled = primitive in _WHOLE
     if len(args) == 2 and not kwargs:
         constant = args[1 - argnums[0]]
         kind = type(constant)
@@ -180,8 +181,14 @@ def operand_key(constant: Any) -> Any:
     return static_key(constant)
 
 
+_WHOLE = CONTROLLED | {_make_dict}
+"""Primitives whose constants say how elements move, whatever they are."""
+
+
 def _whole_key(constant: Any) -> Any:
     """Describe a constant argument that says how elements move: in full."""
+    if isinstance(constant, (tuple, list, KeysView)):
+        return (type(constant), tuple(map(_whole_key, constant)))
     if isinstance(constant, (float, np.floating, np.ndarray)):
         array = np.asarray(constant)
         return (type(constant), ArrayKey(array.dtype, array.shape, array.tobytes()))

@@ -16,6 +16,7 @@ from autograd.builtins import container_take
 from autograd.numpy.numpy_boxes import ArrayBox
 from scipy.sparse import csr_array
 
+from tapesplit.errors import RuleError
 from tapesplit.leaves import element_count, flatten, renumber, unflatten
 from tapesplit.rules.axes import flat
 from tapesplit.rules.registry import Bulk
@@ -209,6 +210,11 @@ def joint_index_map(entry: TapeEntry) -> tuple[np.ndarray, np.ndarray]:
             f"{entry.primitive.__name__} has no derivative by the arguments {entry.argnums}, "  # type: ignore[union-attr]
             "which say how elements move"
         )
+    if entry.primitive in _ORDERED and _follows_memory(*entry.args[1:], **entry.kwargs):
+        raise RuleError(
+            "order 'A' or 'K' moves elements by how they lie in memory, which plans do not depend on; give "
+            "order 'C' or 'F'"
+        )
     if entry.primitive is getitem:  # brings no constants in: one run will do
         sources = places(*entry.args)
         return np.zeros(sources.size, dtype=np.intp), sources
@@ -216,6 +222,16 @@ def joint_index_map(entry: TapeEntry) -> tuple[np.ndarray, np.ndarray]:
     sources = _sources(entry, entry.argnums, starts[:-1].tolist())
     argument = np.searchsorted(starts, sources, side="right") - 1
     return argument, sources - starts[argument]
+
+
+_ORDERED: Final = frozenset({anp.reshape, anp.ravel})
+"""Movements that may depend on the layout of memory."""
+
+
+def _follows_memory(*constants: Any, order: Any = "C", **others: Any) -> bool:
+    """Tell whether the order of elements, by name or last by position, is that in memory."""
+    given = {order, *constants[-1:]} if constants and isinstance(constants[-1], str) else {order}
+    return not given.isdisjoint({"A", "K"})
 
 
 def _sources(entry: TapeEntry, argnums: Sequence[int], starts: Sequence[int]) -> np.ndarray:

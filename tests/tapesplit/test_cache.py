@@ -14,7 +14,7 @@ from autograd import checkpoint, grad, jacobian
 from autograd.builtins import dict as dict_of_boxes
 from autograd.extend import defvjp, primitive
 
-from tapesplit import defvector, jacobian_function, parallel_jacobian, record
+from tapesplit import RuleError, defvector, jacobian_function, parallel_jacobian, record
 from tapesplit.recognize import Recognizer, recognizer
 from tapesplit.structure import structure_of
 
@@ -417,6 +417,27 @@ def test_keys_of_containers_that_are_floats():
         onp.testing.assert_array_equal(jac(X), onp.eye(6) * (place["key"] + 0.5))
 
 
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [((0.5, 1.0), (1.0, 0.5)), ((onp.float32(0.5), 2), (2, onp.float32(0.5))), ([(0.5, 0)], [(0.75, 0)])],
+)
+def test_dicts_whose_keys_are_floats_or_hold_some(first, second):
+    keys = list(first)
+
+    def f(x):
+        boxes = dict_of_boxes({keys[0]: 2.0 * x, keys[-1] if len(keys) > 1 else (0.75, 0): x * x})
+        return boxes[first[0]] if len(keys) > 1 else boxes[keys[0]]
+
+    x = onp.array([3.0, 4.0])
+    jac = parallel_jacobian(f)
+    jac(x)
+    keys[:] = second
+    assert "(_make_dict) changed from" in jac.explain_miss(x)
+    for given in (second, first):
+        keys[:] = given
+        onp.testing.assert_array_equal(jac(x), jacobian(f)(x))
+
+
 def test_dicts_of_autograd_reuse_their_plan():
     jac = parallel_jacobian(lambda x: dict_of_boxes({"a": x, "b": 2.0 * x})["b"] * x)
     for _ in range(3):
@@ -486,6 +507,17 @@ def test_views_and_memory_order_share_a_plan():
     onp.testing.assert_array_equal(jac(onp.asfortranarray(matrix)), want)
     onp.testing.assert_array_equal(jac(onp.repeat(matrix, 2, axis=1)[:, ::2]), want)
     assert jac.cache_info().misses == 1
+
+
+@pytest.mark.parametrize("order", ["A", "K"])
+def test_orders_that_follow_the_memory_are_refused(order):
+    x = onp.asfortranarray(onp.arange(6.0).reshape(2, 3))
+    for f in (lambda x: np.ravel(x, order=order), lambda x: x.ravel(order), lambda x: x.flatten(order)):
+        with pytest.raises(RuleError, match="give order 'C' or 'F'"):
+            parallel_jacobian(f)(x)
+    onp.testing.assert_array_equal(
+        parallel_jacobian(lambda x: np.ravel(x, "F"))(x).reshape(6, 6) @ x.ravel(), x.ravel("F")
+    )
 
 
 def test_plans_hold_no_values():

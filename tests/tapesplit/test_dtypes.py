@@ -373,3 +373,9 @@ def test_numbers_in_the_byte_order_of_other_machines(fun, method):
     agrees(fun, onp.array([3.0, 1.0, 2.0], FOREIGN))
     got = parallel_jacobian(fun, method=method)(onp.array([3.0, 1.0, 2.0], FOREIGN))
     assert got.dtype.isnative
+
+
+def test_numbers_that_are_integers_give_an_array():
+    jac = parallel_jacobian(lambda x: x[...])(onp.array(3))
+    assert type(jac) is onp.ndarray
+    assert jac == 1
