@@ -67,7 +67,7 @@ notrace_primitives[TapeNode] = notrace_primitives[VJPNode]
 FIRST, _SECOND, _BOTH = (0,), (1,), (0, 1)
 _NO_KEYWORDS: dict[str, Any] = {}
 PLAIN_NUMBERS: Final[frozenset[type]] = frozenset(
-    {float, int, bool, np.ndarray, np.float64, np.float32, np.int64, np.bool_}
+    {float, int, bool, complex, np.ndarray, np.float64, np.complex128, np.float32, np.int64, np.bool_}
 )
 """Operands that need no look by autograd: exact types only, so that no subclass loses its own behavior."""
 

@@ -29,6 +29,7 @@ from tapesplit.boxes import (
     make_box,
     recorded,
 )
+from tapesplit.direct_arithmetic import cross, euclidean_norm, is_boxed_array, roll
 
 __all__ = ["DIRECT_FUNCTIONS", "DIRECT_LINALG", "dense_untake", "direct_untake"]
 
@@ -68,52 +69,6 @@ def _where(condition: Any, *args: Any, **kwargs: Any) -> Any:
     return _general_where(condition, *args, **kwargs) if kwargs else _direct_where(condition, *args)
 
 
-def _is_boxed_array(x: Any) -> bool:
-    """Whether an argument is one of our boxes, of an array, on a tape."""
-    return type(x) is TapeBox and x._entries is not None and type(x._value) is np.ndarray
-
-
-def _roll(a: Any, shift: Any, axis: Any = None) -> Any:
-    """Record ``np.roll``; for a short vector one look-up is many times cheaper than NumPy's general roll."""
-    whole = type(shift) is int and (axis is None or type(axis) is int)
-    if not whole or not _is_boxed_array(a):
-        return _general_roll(a, shift, axis)
-    value = a._value
-    short = axis is None and value.ndim == 1 and value.size <= _SHORT
-    rolled = value[_rolled(value.size, shift)] if short else np.roll(value, shift, axis)
-    args = (value, shift) if axis is None else (value, shift, axis)
-    return recorded(a, _general_roll, FIRST, (a._index,), args, rolled)
-
-
-_SHORT: Final = 1024
-"""Elements up to which a look-up takes less time than copying two slices."""
-
-
-@functools.lru_cache(maxsize=256)
-def _rolled(size: int, shift: int) -> np.ndarray:
-    """Return the places that the elements of a rolled vector come from."""
-    return np.roll(np.arange(size), shift)
-
-
-def _cross(a: Any, b: Any, *args: Any, **kwargs: Any) -> Any:
-    """Record the product of two vectors of three elements as NumPy computes it, in a third of the time."""
-    boxed = _is_boxed_array(a) or _is_boxed_array(b)
-    if args or kwargs or not boxed or not (_is_short_vector(a) and _is_short_vector(b)):
-        return _general_cross(a, b, *args, **kwargs)
-    return _moved_on(a, -1) * _moved_on(b, 1) - _moved_on(a, 1) * _moved_on(b, -1)
-
-
-def _is_short_vector(x: Any) -> bool:
-    """Whether an operand is a vector of three elements."""
-    value = x._value if type(x) is TapeBox else x
-    return type(value) is np.ndarray and value.shape == (3,)
-
-
-def _moved_on(x: Any, shift: int) -> Any:
-    """Roll an operand of a cross product."""
-    return _roll(x, shift) if type(x) is TapeBox else x[_rolled(3, shift)]
-
-
 def _concatenate(arr_list: Any, axis: Any = 0) -> Any:
     """Record the concatenation of boxes of one tape and plain arrays directly."""
     # An iterator can be read only once.
@@ -147,7 +102,7 @@ def _append(arr: Any, values: Any, axis: Any = None) -> Any:
 def _split(ary: Any, indices_or_sections: Any, axis: Any = 0) -> Any:
     """Record parts of equal size as slices: a list of values would keep scalar sweeps out."""
     whole = type(indices_or_sections) is int and type(axis) is int
-    if not whole or not _is_boxed_array(ary) or axis not in range(ary._value.ndim):
+    if not whole or not is_boxed_array(ary) or axis not in range(ary._value.ndim):
         return _general_split(ary, indices_or_sections, axis)
     size, rest = divmod(ary._value.shape[axis], max(indices_or_sections, 1))
     if rest or indices_or_sections < 1:
@@ -265,7 +220,7 @@ def _repeats_nothing(index: Any) -> bool:
 _SMALL: Final = 64
 """Elements up to which adding zeros costs nothing."""
 _ARRAYS = frozenset({np.ndarray})
-_NUMBERS = frozenset({float, int, np.float64})
+_NUMBERS = frozenset({float, int, complex, np.float64, np.complex128})
 _PLAIN_ARGUMENTS: frozenset[type] = PLAIN_NUMBERS | {str, tuple, type(None)}
 
 
@@ -300,10 +255,8 @@ def _operands(items: Any, kinds: frozenset[type], first: int) -> _Operands | Non
 
 _general_untake = numpy_vjps.untake
 _general_array = anp.array
-_general_roll = anp.roll
 _general_where = anp.where
 _general_append = anp.append
-_general_cross = anp.cross
 _general_split = anp.split
 _direct_where = _direct(anp.where, np.where)
 _general_concatenate = anp.concatenate
@@ -326,9 +279,9 @@ DIRECT_FUNCTIONS: dict[str, Callable[..., Any]] = {
     **{name: _unary(getattr(anp, name), getattr(np, name)) for name in _UNARY},
     **{name: _direct(getattr(anp, name), getattr(np, name)) for name in _OTHERS},
     "where": functools.wraps(anp.where)(_where),
-    "roll": functools.wraps(anp.roll)(_roll),
+    "roll": functools.wraps(anp.roll)(roll),
     "append": functools.wraps(anp.append)(_append),
-    "cross": functools.wraps(anp.cross)(_cross),
+    "cross": functools.wraps(anp.cross)(cross),
     "split": functools.wraps(anp.split)(_split),
     "concatenate": functools.wraps(anp.concatenate)(_concatenate),
     "hstack": functools.wraps(anp.hstack)(_hstack),
@@ -341,6 +294,16 @@ DIRECT_LINALG = {
     name: _direct(getattr(anp.linalg, name), getattr(np.linalg, name))
     for name in ("norm", "solve", "inv", "det", "cholesky")
 }
+_direct_norm = DIRECT_LINALG["norm"]
+
+
+def _norm(x: Any, *args: Any, **kwargs: Any) -> Any:
+    """Record the norms of vectors as arithmetic, any other as a call."""
+    found = None if args or "ord" in kwargs else euclidean_norm(x, **kwargs)
+    return _direct_norm(x, *args, **kwargs) if found is None else found
+
+
+DIRECT_LINALG["norm"] = functools.wraps(anp.linalg.norm)(_norm)
 
 
 def _reshape(box: Any, *args: Any, **kwargs: Any) -> Any:

@@ -116,7 +116,7 @@ elementwise(anp.abs, _absolute)
 elementwise(anp.fabs, lambda ans, x: np.sign(x))
 elementwise(anp.reciprocal, lambda ans, x: np.divide(-1.0, x**2))
 elementwise(anp.square, lambda ans, x: 2.0 * x)
-elementwise(anp.sqrt, lambda ans, x: 0.5 * np.power(x, -0.5))
+elementwise(anp.sqrt, lambda ans, x: np.divide(0.5, ans))
 elementwise(anp.clip, _within)
 elementwise(anp.nan_to_num, lambda ans, x: np.where(np.isfinite(x), 1.0, 0.0))
 

@@ -125,9 +125,13 @@ def square(x):
             np.where(x > 0.5, x, 0.0) + np.where(X < 0.4, x=x, y=2.0) + np.where([1, 0, 1, 0], x, x * x)
         ),
         lambda x: x * (x > 0.2) + (x <= X) + (x <= 0.4) * x + (x == X) + (x != 1) * (x < x[0]),
-        lambda x: np.linalg.solve(square(x), X[:2]) / np.linalg.norm(x) + np.linalg.det(square(x)),
+        lambda x: np.linalg.solve(square(x), X[:2]) / np.linalg.norm(x, 2) + np.linalg.det(square(x)),
         lambda x: np.linalg.inv(square(x)) @ np.linalg.cholesky(square(x) @ square(x).T + np.eye(2)),
-        lambda x: np.linalg.norm(square(x), axis=1) + np.linalg.norm(square(x), "fro") * x[:2],
+        lambda x: (
+            np.linalg.norm(square(x), axis=(0, 1))
+            + np.linalg.norm(square(x), None, 1)
+            + np.linalg.norm(square(x), "fro") * x[:2]
+        ),
         lambda x: np.sum(x[0]) + np.abs(x[1]) * np.reshape(x[2], (1,)) + x.max() * x[3].sum(),
     ],
 )
@@ -197,6 +201,10 @@ def test_a_python_number_that_is_no_operand_of_numpy():
         lambda x: np.cross(x[1:], np.sin(x[:3])) + np.cross(X[1:], x[:3]) - np.cross(x[:3], X[:3]) * x[0],
         lambda x: np.cross(np.outer(X, x)[:, :3], np.sin(np.outer(x, X)[:, 1:]))[:, 0],
         lambda x: np.cross(x[1:], [1.0, 2.0, 3.0], axis=0) * np.cross(x[1:], x[:3], 0, 0, 0),
+        lambda x: np.cross(np.outer(x, X)[:, :3], np.cos(np.outer(X, x)[:, 1:])).reshape(2, 2, 3) @ x[:3],
+        lambda x: np.linalg.norm(x) * x + np.linalg.norm(square(x)),
+        lambda x: np.linalg.norm(square(x), axis=1) + np.linalg.norm(square(x) * X[0], axis=-2),
+        lambda x: np.linalg.norm(x, ord=3) * x,
         lambda x: np.append(X, 2.0 * x) + np.ravel(np.append(square(x), square(X), axis=1)),
         lambda x: np.split(x, [1, 3])[1] * np.split(x, (2,))[0],
         lambda x: np.concatenate(np.split(x[:0], 3)) + np.split(x, 2, axis=-1)[0][:0],
@@ -211,8 +219,45 @@ def test_a_python_number_that_is_no_operand_of_numpy():
         lambda x: np.split(np.sin(x), 4)[3] * np.split(x, onp.int64(2))[0],
     ],
 )
-def test_splits_appends_and_crosses_in_all_forms(fun):
+def test_splits_appends_crosses_and_norms_in_all_forms(fun):
     check(fun, X) if onp.size(fun(X)) else record(fun, X)
+
+
+@pytest.mark.parametrize("method", ["tangent", "adjoint"])
+def test_crosses_that_broadcast_and_norms_that_keep_axes(method):
+    """autograd's own rules fail for these."""
+
+    def called(x):
+        v, w = np.reshape(np.outer(x, X)[:, :3], (4, 1, 3)), np.sin(x[1:])
+        return np.concatenate(
+            [
+                np.ravel(np.cross(v, w)),
+                np.ravel(np.linalg.norm(v, axis=0, keepdims=True)),
+                np.cross(X[1:], v)[0, 0],
+            ]
+        )
+
+    def by_arithmetic(x):
+        v, w = np.reshape(np.outer(x, X)[:, :3], (4, 3)), np.sin(x[1:])
+        u = np.outer(np.ones(4), w)
+        return np.concatenate(
+            [np.ravel(np.cross(v, u)), np.sqrt(np.sum(v**2, axis=0)), np.cross(X[1:], v[0])]
+        )
+
+    jac = parallel_jacobian(called, method=method)
+    onp.testing.assert_allclose(jac(X), jacobian(by_arithmetic)(X), rtol=1e-13, atol=1e-13)
+
+
+@pytest.mark.parametrize("keywords", [{}, {"axis": 0}, {"axis": -1}, {"axis": 1, "keepdims": True}])
+@pytest.mark.parametrize("shape", [(3,), (2, 3), (4, 3, 2), (0, 3), (3, 0)])
+def test_norms_have_the_values_of_numpy(shape, keywords):
+    x = onp.random.default_rng(0).standard_normal(shape)
+    if keywords.get("axis", 0) < len(shape):
+        expected = onp.linalg.norm(x, **keywords)
+        tape = record(lambda x: np.linalg.norm(x, **keywords), x)
+        onp.testing.assert_array_equal(tape.value, expected)
+        assert type(tape.value) is type(expected)
+        assert onp.shape(tape.value) == onp.shape(expected)
 
 
 def test_errors_of_functions_are_numpys_own():
