@@ -214,7 +214,10 @@ def _is_plain(constant: Any, key: Any) -> bool:
     """Tell whether a constant need not be described, given its key."""
     if type(constant) in _CONTAINERS:
         return all(map(_is_exact, constant)) and (constant == {} or type(constant) is tuple)
-    return key is None or _is_exact(constant) or (isinstance(key, ArrayKey) and key.content is None)
+    counts_by_form = (
+        key is None or isinstance(key, type) or (isinstance(key, ArrayKey) and key.content is None)
+    )
+    return counts_by_form or _is_exact(constant)
 
 
 def _is_exact(constant: Any) -> bool:

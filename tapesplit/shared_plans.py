@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 
 from tapesplit.cost import CostModel
 from tapesplit.plan import JacobianPlan
-from tapesplit.rules import Rule, find_rule
+from tapesplit.rules import rules_defined
 from tapesplit.stored_costs import cost_model
 from tapesplit.structure import Structure
 
@@ -20,8 +20,6 @@ __all__ = ["forget_shared_plans", "share_plan", "shared_plan"]
 _MOST: Final = 16
 """Plans that are shared at a time, those of all functions together."""
 
-Rules = dict[Callable[..., Any], Rule | None]
-
 
 class _Shared(NamedTuple):
     """A plan, and what it was made for and from besides the structure of the tape."""
@@ -29,13 +27,13 @@ class _Shared(NamedTuple):
     code: Any
     options: tuple[Any, ...]
     model: CostModel
-    rules: Rules
+    rules: int
     plan: JacobianPlan
 
     def serves(self, code: Any, options: tuple[Any, ...], structure: Structure) -> bool:
         """Tell whether the same plan would be made again."""
         asked = (self.code, self.options, self.model) == (code, options, cost_model())
-        return asked and self.plan.structure == structure and self.rules == _rules(structure)
+        return asked and self.rules == rules_defined() and self.plan.structure == structure
 
 
 # Replaced as a whole and never changed, so that threads need no lock: at worst one of them plans in vain.
@@ -68,7 +66,7 @@ def share_plan(fun: Callable[..., Any], options: tuple[Any, ...], plan: Jacobian
     """Keep a plan for functions with the same code; the one that was not used for the longest time may go."""
     code = _code(fun)
     if code is not None:
-        _put_in_front(_Shared(code, options, cost_model(), _rules(plan.structure), plan))
+        _put_in_front(_Shared(code, options, cost_model(), rules_defined(), plan))
 
 
 def forget_shared_plans(fun: Callable[..., Any]) -> None:
@@ -90,8 +88,3 @@ def _put_in_front(used: _Shared) -> None:
     """Let a plan be the one that was used last."""
     global _shared  # noqa: PLW0603 (see there)
     _shared = (used, *(shared for shared in _shared if shared is not used))[:_MOST]
-
-
-def _rules(structure: Structure) -> Rules:
-    """Return the vector rules that a plan is made of, which users may replace."""
-    return {primitive: find_rule(primitive) for primitive in set(structure.primitives) if primitive}

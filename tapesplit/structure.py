@@ -13,6 +13,7 @@ import numpy as np
 from autograd.builtins import _make_dict
 from autograd.core import SparseObject
 from autograd.extend import VSpace
+from autograd.numpy.numpy_wrapper import array_from_args, concatenate_args
 
 from tapesplit.rules import CONTROLLED, PRODUCTS, Elementwise, find_rule
 from tapesplit.tape import Tape
@@ -106,8 +107,10 @@ _FLOAT64 = np.float64
 _FLOAT64_DTYPE = np.dtype(np.float64)
 EXACT = frozenset({int, bool, str, slice, type(None), type(Ellipsis)})
 """Constants that count in full, and that compare by value."""
-_INTEGERS = frozenset({int, bool})
-"""Those of them that may be operands."""
+_COUNTED_BY_TYPE = frozenset({int, bool, complex})
+"""Numbers that count by type where they are operands; so do floats anywhere."""
+_FIRST_OPERAND = {**dict.fromkeys(PRODUCTS, 0), concatenate_args: 1, array_from_args: 2}
+"""From which position on the arguments of a primitive are operands, which only values depend on."""
 
 
 def form_of(value: Any) -> Any:
@@ -118,7 +121,7 @@ def form_of(value: Any) -> Any:
         return (type(value), tuple(map(form_of, value)))
     if isinstance(value, dict):
         return (dict, tuple((key, form_of(value[key])) for key in sorted(value, key=repr)))
-    return (type(value), np.shape(value))
+    return (type(value), () if isinstance(value, np.generic) else np.shape(value))
 
 
 def is_shape(form: Any) -> bool:
@@ -129,6 +132,7 @@ def is_shape(form: Any) -> bool:
 def statics_of(primitive: Any, args: tuple[Any, ...], argnums: tuple[int, ...], kwargs: Any) -> Any:
     """Describe the constant arguments of a call that has some, see `Structure`."""
     controlled = primitive in _WHOLE
+    first = first_operand(primitive)
     if len(args) == 2 and not kwargs:
         constant = args[1 - argnums[0]]
         kind = type(constant)
@@ -136,13 +140,14 @@ def statics_of(primitive: Any, args: tuple[Any, ...], argnums: tuple[int, ...], 
             return None
         if kind is slice:
             return plain_slice(constant)
+        if first == 0 and kind in _COUNTED_BY_TYPE:
+            return kind
         if kind in EXACT and constant is not None:
-            return kind if kind in _INTEGERS and takes_operands(primitive) else constant
-    named_key = _whole_key if controlled else static_key
-    key = operand_key if takes_operands(primitive) else named_key
+            return constant
+    key = _whole_key if controlled else static_key
     return Constants(
-        tuple([key(a) for i, a in enumerate(args) if i not in argnums]),
-        tuple([(name, named_key(kwargs[name])) for name in sorted(kwargs)]),
+        tuple([(key if i < first else operand_key)(a) for i, a in enumerate(args) if i not in argnums]),
+        tuple([(name, key(kwargs[name])) for name in sorted(kwargs)]),
     )
 
 
@@ -165,15 +170,19 @@ def _plain_bound(bound: Any) -> Any:
         return object()
 
 
-def takes_operands(primitive: Any) -> bool:
-    """Tell whether numbers and arrays given by position are operands, which only values depend on."""
-    return primitive in PRODUCTS or isinstance(find_rule(primitive), Elementwise)
+def first_operand(primitive: Any) -> int:
+    """Return from which position on numbers and arrays are operands, which only values depend on."""
+    return _FIRST_OPERAND.get(primitive, 0 if isinstance(find_rule(primitive), Elementwise) else _NONE)
+
+
+_NONE = 2**31
+"""A position that no argument has."""
 
 
 def operand_key(constant: Any) -> Any:
     """Describe a constant operand: numbers by their type, arrays by dtype and shape."""
     kind = type(constant)
-    if kind in _INTEGERS:
+    if kind in _COUNTED_BY_TYPE:
         return kind
     is_array = kind is np.ndarray or (isinstance(constant, np.generic) and kind is not np.float64)
     if is_array and constant.dtype.kind in "fciub":

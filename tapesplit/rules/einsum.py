@@ -9,7 +9,7 @@ import autograd.numpy as anp
 import numpy as np
 
 from tapesplit.rules.axes import real_like
-from tapesplit.rules.registry import defvector
+from tapesplit.rules.registry import bulk
 
 _MOST_ARGUMENTS = 12
 
@@ -101,7 +101,7 @@ def _edges(ans: Any, args: tuple[Any, ...], argnums: tuple[int, ...], kwargs: An
     return prod(_parsed(args, argnums[0]).sizes.values()) * len(argnums)
 
 
-defvector(
+bulk(
     anp.einsum,
     tangents=[_tangent(argnum) for argnum in range(_MOST_ARGUMENTS)],
     adjoints=[_adjoint(argnum) for argnum in range(_MOST_ARGUMENTS)],

@@ -11,7 +11,7 @@ import numpy as np
 from autograd.numpy import linalg
 
 from tapesplit.rules.axes import flat, real_like
-from tapesplit.rules.registry import defvector
+from tapesplit.rules.registry import bulk
 
 
 def _join(*factors: np.ndarray) -> np.ndarray:
@@ -72,7 +72,7 @@ def _eigh_edges(ans: Any, args: tuple[Any, ...], argnums: tuple[int, ...], kwarg
     return 4 * int(np.size(args[0])) * np.shape(args[0])[-1]
 
 
-defvector(linalg.eigh, tangents=[_eigh_tangent], adjoints=[_eigh_adjoint], edges=_eigh_edges)
+bulk(linalg.eigh, tangents=[_eigh_tangent], adjoints=[_eigh_adjoint], edges=_eigh_edges)
 
 
 def _eig_gaps(w: np.ndarray) -> np.ndarray:
@@ -97,7 +97,7 @@ def _eig_adjoint(A: np.ndarray, ans: Any, x: np.ndarray) -> np.ndarray:
     return real_like(np.linalg.inv(U).mT @ inner @ U.mT, x)
 
 
-defvector(linalg.eig, tangents=[_eig_tangent], adjoints=[_eig_adjoint], edges=_eigh_edges)
+bulk(linalg.eig, tangents=[_eig_tangent], adjoints=[_eig_adjoint], edges=_eigh_edges)
 
 
 def _thin(ans: Any, x: np.ndarray, *, full_matrices: bool, compute_uv: bool) -> Any:
@@ -158,4 +158,4 @@ def _svd_edges(ans: Any, args: tuple[Any, ...], argnums: tuple[int, ...], kwargs
     return 8 * int(np.size(args[0])) * min(np.shape(args[0])[-2:])
 
 
-defvector(linalg.svd, tangents=[_svd_tangent], adjoints=[_svd_adjoint], edges=_svd_edges)
+bulk(linalg.svd, tangents=[_svd_tangent], adjoints=[_svd_adjoint], edges=_svd_edges)

@@ -12,7 +12,7 @@ import numpy as np
 from autograd.numpy import fft
 
 from tapesplit.rules.axes import behind, real_like
-from tapesplit.rules.registry import defvector
+from tapesplit.rules.registry import bulk
 
 Arguments: TypeAlias = tuple[Any, tuple[int, ...], Any]
 """Lengths, axes and scaling of a transform."""
@@ -63,7 +63,7 @@ def _complex_transform(
         rows = numeric(A, _lengths(ans, None, axes), tuple(map(behind, axes)), norm)
         return real_like(_resized(rows, x.shape), x)
 
-    defvector(transform, tangents=[tangent], adjoints=[adjoint], edges=_edges)
+    bulk(transform, tangents=[tangent], adjoints=[adjoint], edges=_edges)
 
 
 def _edges(ans: Any, args: tuple[Any, ...], argnums: tuple[int, ...], kwargs: Any) -> int:
@@ -104,7 +104,7 @@ def _to_half(transform: Callable[..., Any], parse: Callable[..., Arguments]) -> 
         rows = np.fft.irfftn(spectra, lengths, tuple(map(behind, axes)), _INVERSE_SCALING[norm])
         return _resized(rows, x.shape)
 
-    defvector(transform, tangents=[tangent], adjoints=[adjoint], edges=_edges)
+    bulk(transform, tangents=[tangent], adjoints=[adjoint], edges=_edges)
 
 
 def _from_half(transform: Callable[..., Any], parse: Callable[..., Arguments]) -> None:
@@ -123,7 +123,7 @@ def _from_half(transform: Callable[..., Any], parse: Callable[..., Arguments]) -
         rows = _scaled_inside(np.conj(spectra), behind(axes[-1]), lengths[-1], 2.0)
         return real_like(_resized(rows, x.shape), x)
 
-    defvector(transform, tangents=[tangent], adjoints=[adjoint], edges=_edges)
+    bulk(transform, tangents=[tangent], adjoints=[adjoint], edges=_edges)
 
 
 for _name, _parse in (("fft", _of_one), ("fft2", _of_two), ("fftn", _of_many)):

@@ -15,7 +15,7 @@ from autograd.util import func
 from tapesplit.leaves import batch_shape, element_count
 from tapesplit.rules.axes import flat
 from tapesplit.rules.moves import IndexMap, places
-from tapesplit.rules.registry import defvector
+from tapesplit.rules.registry import bulk
 
 
 def _summand(T: np.ndarray, ans: Any, *args: Any) -> np.ndarray:
@@ -29,7 +29,7 @@ def _adjoint_of(argnum: int) -> Any:
 
 
 for _add in (func(VSpace.add), func(VSpace.mut_add), sparse_add):
-    defvector(
+    bulk(
         _add,
         tangents=[None, _summand, _summand],
         adjoints=[None, _adjoint_of(1), _adjoint_of(2)],
@@ -54,7 +54,7 @@ def _take(A: np.ndarray, ans: Any, x: Any, index: Any, space: Any) -> np.ndarray
 
 
 for _untake in (untake, ab.container_untake):
-    defvector(
+    bulk(
         _untake,
         tangents=[_put],
         adjoints=[_take],

@@ -13,7 +13,7 @@ from autograd.numpy import linalg
 
 from tapesplit.rules.axes import fold, lifted, of_arrays, real_like, reduce_weighted, spread
 from tapesplit.rules.reductions import input_size
-from tapesplit.rules.registry import defvector
+from tapesplit.rules.registry import bulk
 
 
 def solve_columns(a: np.ndarray, B: np.ndarray) -> np.ndarray:
@@ -62,13 +62,13 @@ def _solve_adjoint_b(A: np.ndarray, ans: np.ndarray, a: np.ndarray, b: np.ndarra
     return real_like(fold(back[..., 0] if np.ndim(b) == 1 else back, np.shape(b)), b)
 
 
-defvector(
+bulk(
     linalg.solve,
     tangents=[of_arrays(_solve_tangent_a), of_arrays(_solve_tangent_b)],
     adjoints=[of_arrays(_solve_adjoint_a), of_arrays(_solve_adjoint_b)],
     edges=_solve_edges,
 )
-defvector(
+bulk(
     linalg.inv,
     tangents=[lambda T, ans, x: -ans @ T @ ans],
     adjoints=[lambda A, ans, x: -ans.mT @ A @ ans.mT],
@@ -81,7 +81,7 @@ def _inner(X: np.ndarray, Y: np.ndarray) -> np.ndarray:
     return np.einsum("k...ij,...ij->k...", X, Y)
 
 
-defvector(
+bulk(
     linalg.det,
     tangents=[lambda T, ans, x: ans * _inner(T, np.linalg.inv(x).mT)],
     adjoints=[lambda A, ans, x: (A * ans)[..., None, None] * np.linalg.inv(x).mT],
@@ -101,7 +101,7 @@ def _slogdet_adjoint(A: np.ndarray, ans: Any, x: np.ndarray) -> np.ndarray:
     return real_like(logs * np.linalg.inv(x).mT, x)
 
 
-defvector(linalg.slogdet, tangents=[_slogdet_tangent], adjoints=[_slogdet_adjoint], edges=input_size)
+bulk(linalg.slogdet, tangents=[_slogdet_tangent], adjoints=[_slogdet_adjoint], edges=input_size)
 
 
 def _norm_weights(ans: Any, x: np.ndarray, order: Any, axis: Any) -> Any:
@@ -144,7 +144,7 @@ def _norm_adjoint(
     return NotImplemented if weights is None else spread(A, x, axis) * weights
 
 
-defvector(linalg._primitive_norm, tangents=[_norm_tangent], adjoints=[_norm_adjoint], edges=input_size)  # noqa: SLF001 (linalg.norm itself only wraps it)
+bulk(linalg._primitive_norm, tangents=[_norm_tangent], adjoints=[_norm_adjoint], edges=input_size)  # noqa: SLF001 (linalg.norm itself only wraps it)
 
 
 def _half(X: np.ndarray) -> np.ndarray:
@@ -167,7 +167,7 @@ def _cholesky_adjoint(A: np.ndarray, L: np.ndarray, x: np.ndarray) -> Any:
     return (S + S.mT) / 2.0
 
 
-defvector(linalg.cholesky, tangents=[_cholesky_tangent], adjoints=[_cholesky_adjoint], edges=_cubic(3))
+bulk(linalg.cholesky, tangents=[_cholesky_tangent], adjoints=[_cholesky_adjoint], edges=_cubic(3))
 
 
 def _pinv_tangent(T: np.ndarray, ans: np.ndarray, x: np.ndarray) -> np.ndarray:
@@ -180,4 +180,4 @@ def _pinv_adjoint(A: np.ndarray, ans: np.ndarray, x: np.ndarray) -> np.ndarray:
     return (-ans @ A.mT @ ans + ans @ ans.mT @ A @ left + right @ A @ ans.mT @ ans).mT
 
 
-defvector(linalg.pinv, tangents=[_pinv_tangent], adjoints=[_pinv_adjoint], edges=_cubic(8))
+bulk(linalg.pinv, tangents=[_pinv_tangent], adjoints=[_pinv_adjoint], edges=_cubic(8))

@@ -15,7 +15,7 @@ from tapesplit.rules.axes import (
     reduce_weighted,
     spread,
 )
-from tapesplit.rules.registry import Bulk, Rule, defvector
+from tapesplit.rules.registry import Bulk, Rule, bulk
 
 __all__ = ["input_size", "is_reduction", "weighted"]
 
@@ -58,7 +58,7 @@ def weighted(primitive: Any, weights: Callable[..., Any]) -> None:
             return NotImplemented
         return spread(A, x, axis) * weigh(ans, x, axis, keywords)
 
-    defvector(primitive, tangents=[tangent], adjoints=[adjoint], edges=input_size)
+    bulk(primitive, tangents=[tangent], adjoints=[adjoint], edges=input_size)
 
 
 def _chosen(X: Any, where: Any) -> Any:
@@ -161,8 +161,8 @@ def _mean_adjoint(
     return _summands(spread(A / _mean_count(ans, x, axis, **keywords), x, axis), **keywords)
 
 
-defvector(anp.sum, tangents=[_sum_tangent], adjoints=[_sum_adjoint], edges=input_size)
-defvector(_primitive_mean, tangents=[_mean_tangent], adjoints=[_mean_adjoint], edges=input_size)
+bulk(anp.sum, tangents=[_sum_tangent], adjoints=[_sum_adjoint], edges=input_size)
+bulk(_primitive_mean, tangents=[_mean_tangent], adjoints=[_mean_adjoint], edges=input_size)
 weighted(_primitive_var, _var_weights)
 weighted(_primitive_std, _std_weights)
 weighted(anp.prod, _product_weights)

@@ -27,6 +27,7 @@ __all__ = [
     "Elementwise",
     "Movement",
     "Rule",
+    "bulk",
     "count_edges",
     "defvector",
     "elementwise",
@@ -151,6 +152,22 @@ def undefined(ans: Any, *args: Any, **kwargs: Any) -> Any:
     )
 
 
+def bulk(
+    primitive: Primitive,
+    *,
+    tangents: Iterable[VectorFunction | None] = (),
+    adjoints: Iterable[VectorFunction | None] = (),
+    edges: Callable[..., int] | None = None,
+) -> Bulk:
+    """Register any other primitive by the functions that carry all directions, see `defvector`."""
+    of_tangents, of_adjoints = (
+        {argnum: function for argnum, function in enumerate(functions) if function is not None}
+        for functions in (tangents, adjoints)
+    )
+    rule = _rules[primitive] = Bulk(of_tangents, of_adjoints, edges)
+    return rule
+
+
 def movement(*primitives: Primitive) -> None:
     """Register primitives that only move elements."""
     for primitive in primitives:
@@ -242,7 +259,10 @@ def defvector(
 
 
 def rules_defined() -> int:
-    """Return how often a rule has been defined: as long as it is the same, so are all rules."""
+    """Return how often a user has defined a rule: as long as it is the same, no rule is another than before.
+
+    Our own rules are there before the primitives that they belong to are found on a tape.
+    """
     return _defined
 
 

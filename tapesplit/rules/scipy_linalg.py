@@ -8,7 +8,7 @@ from autograd.scipy import linalg
 from scipy.linalg import schur, solve_banded, solve_triangular
 
 from tapesplit.rules.axes import of_arrays, real_like
-from tapesplit.rules.registry import defvector
+from tapesplit.rules.registry import bulk
 
 
 def _columns(a: np.ndarray, B: np.ndarray, trans: Any, *, lower: bool) -> np.ndarray:
@@ -73,7 +73,7 @@ def _edges(ans: Any, args: tuple[Any, ...], argnums: tuple[int, ...], kwargs: An
     return int(np.size(ans)) * len(args[0]) // 2 * (len(argnums) + (0 in argnums))
 
 
-defvector(
+bulk(
     linalg.solve_triangular,
     tangents=[of_arrays(_matrix_tangent), of_arrays(_side_tangent)],
     adjoints=[of_arrays(_matrix_adjoint), of_arrays(_side_adjoint)],
@@ -139,7 +139,7 @@ def _banded_edges(ans: Any, args: tuple[Any, ...], argnums: tuple[int, ...], kwa
     return int(np.size(ans)) * len(args[1]) * (2 * len(argnums) + (1 in argnums))
 
 
-defvector(
+bulk(
     linalg.solve_banded,
     tangents=[None, _banded_matrix_tangent, _banded_side_tangent],
     adjoints=[None, _banded_matrix_adjoint, _banded_side_adjoint],
@@ -188,7 +188,7 @@ def _solved_back(argnum: int, of_argument: Callable[..., np.ndarray]) -> Any:
     return adjoint
 
 
-defvector(
+bulk(
     linalg.solve_sylvester,
     tangents=[
         _solved(lambda T, ans: -T @ ans),
@@ -220,7 +220,7 @@ def _root_adjoint(G: np.ndarray, ans: np.ndarray, A: Any, *rest: Any, **keywords
     return rows if rows is NotImplemented else rows.real
 
 
-defvector(
+bulk(
     linalg.sqrtm,
     tangents=[_root_tangent],
     adjoints=[_root_adjoint],

@@ -6,7 +6,7 @@ from typing import Any, Final
 import numpy as np
 from autograd.scipy.signal import convolve, flipped_idxs, parse_axes
 
-from tapesplit.rules.registry import defvector
+from tapesplit.rules.registry import bulk
 
 
 def _pairs(A: np.ndarray, axes: Any, dot_axes: Any) -> tuple[list[list[int]], list[list[int]]]:
@@ -109,7 +109,7 @@ def _edges(ans: Any, args: tuple[Any, ...], argnums: tuple[int, ...], kwargs: An
     return int(np.size(args[0])) * int(np.size(args[1])) * len(argnums)
 
 
-defvector(
+bulk(
     convolve,
     tangents=[_left_tangent, _right_tangent],
     adjoints=[

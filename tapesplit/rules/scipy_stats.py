@@ -8,7 +8,7 @@ from autograd.scipy.stats import beta, chi2, dirichlet, gamma, multivariate_norm
 from scipy import special as sp
 from scipy import stats
 
-from tapesplit.rules.registry import defvector, elementwise, undefined
+from tapesplit.rules.registry import bulk, elementwise, undefined
 
 
 def _density(primitive: Any, *derivatives: Any) -> None:
@@ -166,8 +166,8 @@ def _vector_density(logpdf: Any, pdf: Any, tangents: list[Any], adjoints: list[A
 
         return scaled
 
-    defvector(logpdf, tangents=tangents, adjoints=adjoints, edges=edges)
-    defvector(
+    bulk(logpdf, tangents=tangents, adjoints=adjoints, edges=edges)
+    bulk(
         pdf,
         tangents=[of_density(function, adjoint=False) for function in tangents],
         adjoints=[of_density(function, adjoint=True) for function in adjoints],
@@ -270,7 +270,7 @@ _vector_density(
     ],
     _normal_edges,
 )
-defvector(
+bulk(
     multivariate_normal.entropy,
     tangents=[None, _entropy_tangent],
     adjoints=[None, _entropy_adjoint],

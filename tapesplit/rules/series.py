@@ -7,7 +7,7 @@ import numpy as np
 
 from tapesplit.rules.axes import behind, flat, positive
 from tapesplit.rules.reductions import input_size
-from tapesplit.rules.registry import defvector
+from tapesplit.rules.registry import bulk
 
 
 def _cumsum(T: np.ndarray, ans: Any, x: Any, axis: int | None = None) -> np.ndarray:
@@ -22,7 +22,7 @@ def _cumsum_adjoint(A: np.ndarray, ans: Any, x: Any, axis: int | None = None) ->
     return np.flip(np.cumsum(np.flip(A, along), along), along).reshape(len(A), *np.shape(x))
 
 
-defvector(anp.cumsum, tangents=[_cumsum], adjoints=[_cumsum_adjoint], edges=input_size)
+bulk(anp.cumsum, tangents=[_cumsum], adjoints=[_cumsum_adjoint], edges=input_size)
 
 
 def _differences(T: np.ndarray, ans: Any, x: Any, *rest: Any, axis: Any = None, **keywords: Any) -> Any:
@@ -53,7 +53,7 @@ def _differences_adjoint(
     return rows
 
 
-defvector(
+bulk(
     anp.gradient,
     tangents=[_differences],
     adjoints=[_differences_adjoint],
@@ -81,7 +81,7 @@ def _end(first: float, last: float) -> Any:
     return adjoint
 
 
-defvector(
+bulk(
     anp.linspace,
     tangents=[_ramp(1.0, 0.0), _ramp(0.0, 1.0)],
     adjoints=[_end(1.0, 0.0), _end(0.0, 1.0)],
@@ -101,7 +101,7 @@ def _trace_adjoint(A: np.ndarray, ans: Any, x: Any, offset: int = 0) -> np.ndarr
     return A[:, None, None] * eye
 
 
-defvector(
+bulk(
     anp.trace,
     tangents=[lambda T, ans, x, offset=0: np.trace(T, offset, 1, 2)],
     adjoints=[_trace_adjoint],
@@ -121,7 +121,7 @@ def _diff_adjoint(A: np.ndarray, ans: Any, x: Any, n: int = 1, axis: int = -1) -
     return A
 
 
-defvector(
+bulk(
     anp.diff,
     tangents=[lambda T, ans, x, n=1, axis=-1: np.diff(T, n, behind(axis))],
     adjoints=[
@@ -152,7 +152,7 @@ def _no_edges(ans: Any, args: tuple[Any, ...], argnums: tuple[int, ...], kwargs:
 
 # Sorting moves elements, but which ones depends on the values, so that no plan can know it.
 for _order, _arrange in ((np.argsort, anp.sort), (np.argpartition, anp.partition)):
-    defvector(
+    bulk(
         _arrange,
         tangents=[lambda T, ans, x, *args, order=_order, **kwargs: _arranged(T, order(x, *args, **kwargs))],
         adjoints=[lambda A, ans, x, *args, order=_order, **kwargs: _rearranged(A, order(x, *args, **kwargs))],
