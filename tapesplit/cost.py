@@ -6,14 +6,16 @@ work; `tapesplit.calibrate` measures them, `tapesplit.stored_costs` keeps them.
 """
 
 from dataclasses import dataclass, fields
+from math import prod
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tapesplit.arrays import IntArray
+from tapesplit.arrays import BoolArray, IntArray
 from tapesplit.facts import TapeFacts
 from tapesplit.rules import Bulk, Movement, is_reduction
+from tapesplit.structure import is_shape
 
 __all__ = [
     "CostModel",
@@ -73,8 +75,8 @@ class Work:
     elements
         Elements of elementwise operations.
     moved
-        Elements of movements and of sums, those of what merged elementwise operations read, and some times
-        those of stacks of matrices.
+        Elements of movements, of sums and of the results of products, those of what merged elementwise
+        operations read, and more for rows and stacks, which NumPy takes one by one.
     product_fma
         Scalar edges of other primitives with a vector rule.
     looped
@@ -128,11 +130,17 @@ def work_table(facts: TapeFacts) -> WorkTable:
     inner = sizes * is_inner
     sums = np.array([is_reduction(kind.rule) for kind in facts.kinds])[facts.kind]
     looped = ~(elementwise | moves | bulk)
+    products = bulk & ~sums & (facts.stacked == 0)
+    weighted = sums & ~np.array([kind.is_local for kind in facts.kinds])[facts.kind]
     is_block = facts.blocks > 0
     lines = {
         "steps": np.ones_like(sizes),
         "elements": sizes * elementwise,
-        "moved": sizes * moves + facts.edges * (sums | elementwise) - inner + _STACKED * facts.stacked,
+        "moved": sizes * (moves | products)
+        + facts.edges * (sums | elementwise)
+        - inner
+        + _STACKED * facts.stacked
+        + _ROW * _rows(facts, weighted),
         "product_fma": facts.edges * (bulk & ~sums),
         "looped": looped,
         "inner": inner,
@@ -144,6 +152,18 @@ def work_table(facts: TapeFacts) -> WorkTable:
         "formless": ~facts.scalar,
     }
     return np.stack([lines[field.name] for field in fields(Work)])
+
+
+def _rows(facts: TapeFacts, weighted: BoolArray) -> IntArray:
+    """Count the rows of last axes where an elementwise operation broadcasts or a reduction weighs."""
+    child = np.repeat(np.arange(facts.form.size), np.diff(facts.first_parent))
+    of_parents = facts.form[facts.parents]
+    turns = weighted.copy()
+    turns[child[of_parents != facts.form[child]]] = True  # an argument has another shape than the result
+    rows = np.array([prod(form[:-1]) if is_shape(form) and len(form) > 1 else 0 for form in facts.forms])
+    most: IntArray = rows[facts.form]
+    np.maximum.at(most, child, rows[of_parents])
+    return most * (turns & (weighted | facts.elementwise))
 
 
 def total_work(table: WorkTable, entries: IntArray | list[int]) -> Work:
@@ -159,6 +179,8 @@ def total_work(table: WorkTable, entries: IntArray | list[int]) -> Work:
     return Work(*table[:, entries].sum(axis=1).tolist())
 
 
+_ROW: Final = 20
+"""Elements that are moved while NumPy turns to the next row of what is broadcast or weighed."""
 _STACKED: Final = 4
 """Elements that are moved while one element of a stack of small matrices is multiplied."""
 _ENDS: Final = 3

@@ -98,7 +98,7 @@ def test_exception_in_the_function(error):
         parallel_jacobian(fun)(X)
     assert caught.value is error
     assert any(
-        "while recording" in note and "after 1 operations, the last one sin" in note
+        "while recording" in note and "after 1 operation, the last one sin" in note
         for note in error.__notes__
     )
     error.__notes__.clear()

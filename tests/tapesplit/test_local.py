@@ -109,7 +109,7 @@ def test_products_with_partly_constant_operands_have_no_coefficients_for_the_con
         (lambda x: anp.einsum("ii,ij->j", x[:, :3], A), "block"),
         (lambda x: anp.einsum(x, [0, 1], B, [1, 2]), "block"),
         (lambda x: x @ B, "local"),
-        (lambda x: x @ np.ones((4, 2000)), "none"),
+        (lambda x: x @ np.ones((4, 5000)), "none"),
         (lambda x: anp.einsum("ij,ij->ij", x[:1], np.ones((3000, 4))), "local"),
     ],
 )
