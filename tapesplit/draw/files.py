@@ -47,7 +47,7 @@ def draw_split(plan: JacobianPlan, path: str | os.PathLike[str]) -> None:
     >>> draw_split(plan, "split.jpg")
     Traceback (most recent call last):
         ...
-    tapesplit.errors.ArgumentValueError: cannot draw 'split.jpg': the name ends in '.jpg'; let it end in .svg, .dot, .png or .pdf
+    tapesplit.errors.ArgumentValueError: cannot draw 'split.jpg'; let the name end in .svg, .dot, .png or .pdf
     """
     path = Path(path)
     if path.suffix.lower() in {".dot", ".gv"}:
@@ -81,7 +81,7 @@ def draw_profile(profile: WidthProfile, path: str | os.PathLike[str]) -> None:
     >>> draw_profile(profile, "widths.jpg")
     Traceback (most recent call last):
         ...
-    tapesplit.errors.ArgumentValueError: cannot draw 'widths.jpg': the name ends in '.jpg'; let it end in .svg, .png or .pdf
+    tapesplit.errors.ArgumentValueError: cannot draw 'widths.jpg'; let the name end in .svg, .png or .pdf
     """
     _write(partial(profile_scene, profile), Path(path), ".svg, .png or .pdf")
 
@@ -93,7 +93,5 @@ def _write(scene: Callable[[], Scene], path: Path, known: str) -> None:
             path.write_text(to_svg(scene()), encoding="utf-8")
         case ".png" | ".pdf":
             save_figure(scene(), path)
-        case suffix:
-            raise ArgumentValueError(
-                f"cannot draw {os.fspath(path)!r}: the name ends in {suffix!r}; let it end in {known}"
-            )
+        case _:
+            raise ArgumentValueError(f"cannot draw {os.fspath(path)!r}; let the name end in {known}")
