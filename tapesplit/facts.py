@@ -216,7 +216,7 @@ def _only_readers(parents: IntArray, children: IntArray, elementwise: BoolArray,
 
 _MOST_EDGES: Final = 100_000
 """Calls with more scalar edges are better done as array operations."""
-_EDGES_OF_A_SLICE: Final = 40_000
+_EDGES_OF_A_SLICE: Final = 16_384
 """So are products with more of them for each matrix of a stack."""
 _DERIVATIVES_OF_A_SLICE: Final = 1024
 """So are blocks with more elements in a slice."""
