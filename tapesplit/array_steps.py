@@ -113,22 +113,22 @@ class BulkStep:
     def adjoint(self, tape: Tape, A: Batch, seeds: Seeds) -> None:
         """Carry adjoints to each active argument."""
         entry = tape[self.entry]
-        looped: list[int] = []
-        for position, argnum in enumerate(entry.argnums):
-            batch = self._adjoint(entry, argnum, A)
-            if batch is None:
-                looped.append(position)
-            else:
-                parent = entry.parents[position]
-                seeds[parent] = accumulate(seeds.get(parent), batch)
+        for parent, batch in zip(entry.parents, self.adjoints(entry, A), strict=True):
+            seeds[parent] = accumulate(seeds.get(parent), batch)
+
+    def adjoints(self, entry: TapeEntry, A: Batch) -> list[Rows]:
+        """Return the adjoints of each active argument of a call by those of its result."""
+        found = [self._adjoint(entry, argnum, A) for argnum in entry.argnums]
+        looped = [position for position, batch in enumerate(found) if batch is None]
         if looped:  # autograd's rule serves all arguments at once
             A = A.dense()
             partial = entry._replace(
                 argnums=tuple(entry.argnums[i] for i in looped),
                 parents=tuple(entry.parents[i] for i in looped),
             )
-            for parent, rows in zip(partial.parents, loop_adjoint(A.rows, partial), strict=True):
-                seeds[parent] = accumulate(seeds.get(parent), Rows(A.start, rows))
+            for position, rows in zip(looped, loop_adjoint(A.rows, partial), strict=True):
+                found[position] = Rows(A.start, rows)
+        return found  # type: ignore[return-value] # none is missing now
 
     def _adjoint(self, entry: TapeEntry, argnum: int, A: Batch) -> Rows | None:
         """Carry adjoints to one argument; None without a vector rule."""

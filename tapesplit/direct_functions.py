@@ -31,7 +31,7 @@ from tapesplit.boxes import (
 )
 from tapesplit.direct_arithmetic import cross, euclidean_norm, is_boxed_array, roll
 
-__all__ = ["DIRECT_FUNCTIONS", "DIRECT_LINALG", "dense_untake", "direct_untake"]
+__all__ = ["DIRECT_FUNCTIONS", "DIRECT_LINALG", "dense_untake", "direct_untake", "log_abs_det"]
 
 
 def _unary(primitive: Any, ufunc: Any) -> Callable[..., Any]:
@@ -211,6 +211,23 @@ def _untake(x: Any, idx: Any, vs: Any) -> Any:
     return _general_untake(x, idx, vs)
 
 
+@primitive  # type: ignore[untyped-decorator]
+def log_abs_det(x: Any) -> Any:
+    """Return the logarithm of the absolute determinant."""
+    return np.linalg.slogdet(x)[1]
+
+
+defvjp(log_abs_det, lambda _ans, x: lambda g: g * anp.linalg.inv(x).T)
+
+
+def _slogdet(x: Any) -> Any:
+    """Record the logarithm alone; a pair of values would keep scalar sweeps out. The sign is constant."""
+    if not is_boxed_array(x) or x._value.dtype != np.float64 or x._value.ndim != 2:
+        return _general_slogdet(x)
+    sign, logarithm = np.linalg.slogdet(x._value)
+    return sign, recorded(x, log_abs_det, FIRST, (x._index,), (x._value,), logarithm)
+
+
 def _repeats_nothing(index: Any) -> bool:
     """Whether an index consists of numbers and slices."""
     items = index if type(index) is tuple else (index,)
@@ -257,6 +274,7 @@ _general_untake = numpy_vjps.untake
 _general_array = anp.array
 _general_where = anp.where
 _general_append = anp.append
+_general_slogdet = anp.linalg.slogdet
 _general_split = anp.split
 _direct_where = _direct(anp.where, np.where)
 _general_concatenate = anp.concatenate
@@ -304,6 +322,7 @@ def _norm(x: Any, *args: Any, **kwargs: Any) -> Any:
 
 
 DIRECT_LINALG["norm"] = functools.wraps(anp.linalg.norm)(_norm)
+DIRECT_LINALG["slogdet"] = functools.wraps(anp.linalg.slogdet)(_slogdet)
 
 
 def _reshape(box: Any, *args: Any, **kwargs: Any) -> Any:

@@ -24,7 +24,7 @@ from tapesplit.gathering import gather_only_what_is_read
 from tapesplit.merging import MergedCalls, merge_calls, shape_of
 from tapesplit.pattern import Calls, Edges, lay_out, without_constants
 from tapesplit.preaccumulation import Member, Term, preaccumulate
-from tapesplit.rules import Slices, local_structure, slices_of
+from tapesplit.rules import Slices, as_one_call, can_be_stacked, local_structure, slices_of
 from tapesplit.scalar_sweep import Block, Operand, ScalarSweep
 from tapesplit.structure import call_key
 from tapesplit.tape import ARGS, Tape
@@ -165,32 +165,44 @@ class _Lowering:
         for kind, members, parents in calls_by_kind(self.facts, entries):
             if not kind.is_local:
                 continue
-            keys = coded(call_key(self.facts.structure, index) for index in members.tolist())[1]
-            for here in equal_columns(keys[None]):
+            for here in equal_columns(self._keys(members)[None]):
                 yield self._local(members[here], parents[here], kind.argnums)
 
     def blocks(self, chunk: Chunk) -> Iterator[Calls]:
-        """Lower the calls that are known by all their derivatives only."""
-        for entry in chunk.entries[self.facts.blocks[chunk.entries] > 0].tolist():
-            yield self._block(entry)
+        """Lower the calls that are known by all their derivatives only, like ones together if they stack."""
+        entries = chunk.entries[self.facts.blocks[chunk.entries] > 0]
+        for here in equal_columns(self._keys(entries)[None]) if entries.size else ():
+            like = entries[here]
+            yield from map(self._block, [like] if can_be_stacked(self.tape[like[0]]) else like[:, None])
 
-    def _block(self, entry: int) -> Calls:
-        """Lower one call: each element of a slice depends on each element that is read in the same slice."""
-        unknown, first, call = self.elements.unknown, self.elements.first, self.tape[entry]
+    def _keys(self, entries: IntArray) -> IntArray:
+        """Give like calls, of equal shapes and constants, the same number."""
+        return coded(call_key(self.facts.structure, index) for index in entries.tolist())[1]
+
+    def _block(self, entries: IntArray) -> Calls:
+        """Lower like calls: each element of a slice depends on all that is read in the same slice."""
+        calls = [self.tape[entry] for entry in entries]
+        call, parents = as_one_call(calls), np.array([call.parents for call in calls])
         slices = slices_of(call)
-        reads = dict(zip(call.parents, slices.arguments, strict=True))
-        results = unknown[first[entry] + slices.result.T[:, :, None]]
+        results = self._unknowns(entries, slices.result).T[:, :, None]
         edges: list[Edges] = []
         rank = 0
-        for number, (parent, positions) in enumerate(reads.items()):
-            columns = unknown[first[parent] + positions]
+        for number, positions in enumerate(slices.arguments):
+            columns = self._unknowns(parents[:, number], positions)
             shape = (*results.shape[:2], columns.shape[1])
             parts = (results, columns, np.arange(rank, rank + shape[2]))
             edges.append(Edges(-1 - number, *(np.broadcast_to(part, shape).ravel() for part in parts)))
             rank += shape[2]
-        step = bulk_step(entry, self.facts.kinds[self.facts.kind[entry]].rule)
-        block = Block(step, _seed(slices, np.shape(call.value)), tuple(reads), tuple(reads.values()))
+        step = bulk_step(entries[0], self.facts.kinds[self.facts.kind[entries[0]]].rule)
+        seeds = _seeds(slices, np.shape(call.value))
+        block = Block(step, tuple(entries.tolist()), seeds, slices.arguments)
         return Calls(tuple(without_constants(edges)), {}, block=block)
+
+    def _unknowns(self, entries: IntArray, positions: IntArray) -> IntArray:
+        """Return the unknowns at some positions of a stack of values of equal size."""
+        number, place = np.divmod(positions, positions.size // entries.size)
+        found: IntArray = self.elements.unknown[self.elements.first[entries[number]] + place]
+        return found
 
     def _local(self, members: IntArray, parents: IntArray, argnums: tuple[int, ...]) -> Calls:
         """Lower sums and products of equal shapes and constants."""
@@ -258,7 +270,7 @@ class _Reads:
         return _broadcast(self.lowering.elements.first[members[:, key]], self.shape, self.shape)
 
 
-def _seed(slices: Slices, shape: tuple[int, ...]) -> Batch:
+def _seeds(slices: Slices, shape: tuple[int, ...]) -> Batch:
     """Return adjoints of the result of a call, one direction for each element of a slice."""
     count, size = slices.result.shape
     if count == 1:

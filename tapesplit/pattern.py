@@ -28,8 +28,8 @@ class Edges:
 class Calls:
     """Like calls: how their coefficients come about, and where they stand.
 
-    ``numbers`` are the coefficients that are the same for all values, by target. A call with a ``block``,
-    whose coefficients have no places yet, is alone.
+    ``numbers`` are the coefficients that are the same for all values, by target. Those with a ``block``,
+    whose coefficients have no places yet, are one call or a stack of calls.
     """
 
     edges: tuple[Edges, ...]

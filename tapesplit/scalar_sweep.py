@@ -17,6 +17,7 @@ from tapesplit.arrays import BoolArray, IntArray
 from tapesplit.chunks import Chunk
 from tapesplit.directions import Batch
 from tapesplit.preaccumulation import Member, Term, preaccumulate
+from tapesplit.rules import as_one_call
 from tapesplit.rules.axes import flat
 from tapesplit.tape import ARGS, VALUE, Tape
 from tapesplit.triangular import substitute, substitute_transposed
@@ -70,35 +71,34 @@ class Recipe:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Block:
-    """All derivatives of one call: coefficients that the step for array sweeps finds.
+    """All derivatives of like calls: coefficients that the rule for array sweeps finds.
 
     Parameters
     ----------
     step
-        The call.
+        What carries adjoints through such a call.
+    entries
+        The calls; several are carried out as one, on stacks of their arguments.
     seeds
         Adjoints of the result, one direction for each element of a slice.
-    parents
-        What is read.
     reads
-        For each parent the positions of its elements, of shape (slices, elements of a slice).
+        For each active argument the positions of its elements, of shape (slices, elements of a slice).
     coefficients
-        The derivatives by each parent, by direction, slice and element; their targets are ``-1 - number``.
+        The derivatives by each active argument, by direction, slice and element; their targets are
+        ``-1 - number``.
     """
 
     step: BulkStep
+    entries: tuple[int, ...]
     seeds: Batch
-    parents: tuple[int, ...]
     reads: tuple[IntArray, ...]
     coefficients: tuple[Coefficients, ...] = ()
 
     def write(self, tape: Tape, coefficients: np.ndarray) -> None:
         """Evaluate the derivatives for the values of one tape."""
-        found: dict[int, Batch] = {}
-        self.step.adjoint(tape, self.seeds, found)
+        adjoints = self.step.adjoints(as_one_call([tape[i] for i in self.entries]), self.seeds)
         for target, places, used in self.coefficients:
-            rows = flat(found[self.parents[-1 - target]].dense().rows)
-            derivative = rows[:, self.reads[-1 - target]].reshape(-1)
+            derivative = flat(adjoints[-1 - target].rows)[:, self.reads[-1 - target]].reshape(-1)
             coefficients[places] = derivative if used is None else derivative[used]
 
 

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from autograd.numpy import linalg
 
+from tapesplit.direct_functions import log_abs_det
 from tapesplit.rules.axes import fold, lifted, of_arrays, real_like, reduce_weighted, spread
 from tapesplit.rules.reductions import input_size
 from tapesplit.rules.registry import bulk
@@ -85,6 +86,14 @@ bulk(
     linalg.det,
     tangents=[lambda T, ans, x: ans * _inner(T, np.linalg.inv(x).mT)],
     adjoints=[lambda A, ans, x: (A * ans)[..., None, None] * np.linalg.inv(x).mT],
+    edges=input_size,
+)
+
+
+bulk(
+    log_abs_det,
+    tangents=[lambda T, ans, x: _inner(T, np.linalg.inv(x).mT)],
+    adjoints=[lambda A, ans, x: A[..., None, None] * np.linalg.inv(x).mT],
     edges=input_size,
 )
 

@@ -5,9 +5,9 @@ arguments only. In NumPy's terms the axes within a slice are core dimensions, th
 dimensions. One direction serves all slices at a time (A. R. Curtis, M. J. D. Powell and J. K. Reid, 1974).
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from math import prod
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import autograd.numpy as anp
 import numpy as np
@@ -15,11 +15,12 @@ from autograd.numpy import linalg
 from autograd.numpy.numpy_wrapper import _primitive_std, _primitive_var
 
 from tapesplit.arrays import IntArray
+from tapesplit.direct_functions import log_abs_det
 from tapesplit.leaves import batch_shape, element_count
 from tapesplit.rules.axes import positive
 from tapesplit.tape import TapeEntry
 
-__all__ = ["Slices", "along_axis", "count_slices", "slices_of", "stacked"]
+__all__ = ["Slices", "along_axis", "as_one_call", "can_be_stacked", "count_slices", "slices_of", "stacked"]
 
 
 class Slices(NamedTuple):
@@ -77,6 +78,24 @@ def _loops(entry: TapeEntry) -> tuple[tuple[int, ...], list[tuple[int, ...]]]:
     return (), [tuple(range(len(shape))) for shape in shapes]
 
 
+def can_be_stacked(call: TapeEntry) -> bool:
+    """Tell whether like calls are one call on stacks of their arguments."""
+    shapes = {np.ndim(arg) for arg in call.args}
+    return call.primitive in _OF_MATRICES and not call.kwargs and (len(shapes) == 1 or shapes == {1, 2})
+
+
+def as_one_call(calls: Sequence[TapeEntry]) -> TapeEntry:
+    """Return one call, or a call on stacks of the arguments of several."""
+    first = calls[0]
+    if len(calls) == 1:
+        return first
+    args = [np.stack(column) for column in zip(*[call.args for call in calls], strict=True)]
+    value = np.stack([call.value for call in calls])
+    if np.ndim(first.args[-1]) == 1:  # right-hand sides of linear systems
+        args[-1], value = args[-1][..., None], value[..., None]
+    return first._replace(args=tuple(args), value=value)
+
+
 def along_axis(x: Any, axis: Any = None, *rest: Any, **keywords: Any) -> tuple[int, ...]:
     """Core dimensions of an operation along axes, by default along all of them."""
     return positive(axis, np.ndim(x))
@@ -103,6 +122,8 @@ for _primitive in (
     anp.cumsum,
 ):
     stacked(_primitive, along_axis)
-for _primitive in (linalg.inv, linalg.det, linalg.cholesky, linalg.pinv, linalg.solve):
+_OF_MATRICES: Final = frozenset({linalg.inv, linalg.det, log_abs_det, linalg.cholesky, linalg.solve})
+"""Functions whose stacks have the matrices of several calls as slices."""
+for _primitive in (*_OF_MATRICES, linalg.pinv):
     stacked(_primitive, _matrices)
 stacked(linalg._primitive_norm, _of_norm)  # noqa: SLF001 (linalg.norm itself only wraps it)

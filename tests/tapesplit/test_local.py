@@ -234,6 +234,43 @@ def test_scalar_sweeps_take_blocks(name, method):
     assert sweep.blocks
 
 
+LIKE = {
+    "inverses": lambda A, b: anp.linalg.inv(A) @ b,
+    "vectors": anp.linalg.solve,
+    "columns": lambda A, b: anp.linalg.solve(A, anp.outer(b, b))[0],
+    "by constants": lambda A, b: anp.linalg.solve(M[:3, :3], b) + anp.linalg.solve(A, np.arange(3)),
+    "of a matrix by itself": lambda A, b: anp.linalg.solve(A, A)[1] * b,
+    "determinants": lambda A, b: anp.linalg.det(A) * b,
+    "logarithms": lambda A, b: anp.linalg.slogdet(A)[1] * b + anp.linalg.slogdet(A)[0],
+    "factors": lambda A, b: anp.linalg.cholesky(A @ A.T + M[:3, :3].T @ M[:3, :3]) @ b,
+    "of several shapes": lambda A, b: anp.linalg.inv(A) @ b * anp.linalg.det(A[:2, :2]),
+    "stacks": lambda A, b: anp.linalg.det(anp.array([A, A * b])).sum() * b,
+}
+
+
+@pytest.mark.parametrize("method", ["tangent", "adjoint"])
+@pytest.mark.parametrize("name", LIKE)
+def test_like_calls_are_one_block(name, method):
+    def f(x):
+        state = x
+        for step in range(6):
+            A = M[:3, :3] + anp.outer(state, state) * (0.1 * step)  # a matrix of constants at first
+            state = x + 0.1 * anp.tanh(LIKE[name](A, state))
+            for _ in range(5):
+                state = state + 0.01 * anp.sin(state[0] * state)
+        return state
+
+    x = np.array([0.5, -0.3, 0.8])
+    jac = parallel_jacobian(f, method=method)
+    expected = jacobian(f)(x)
+    for _ in range(3):
+        np.testing.assert_allclose(jac(x), expected, rtol=0, atol=1e-13 * np.abs(expected).max())
+    (sweep,) = jac.plan(x).sweeps
+    assert isinstance(sweep, ScalarSweep)
+    assert len(sweep.blocks) <= 3
+    assert max(len(block.entries) for block in sweep.blocks) >= 5
+
+
 def test_primitives_without_adjoint_rule_are_no_blocks():
     @primitive
     def doubled(x):

@@ -205,6 +205,8 @@ def test_a_python_number_that_is_no_operand_of_numpy():
         lambda x: np.linalg.norm(x) * x + np.linalg.norm(square(x)),
         lambda x: np.linalg.norm(square(x), axis=1) + np.linalg.norm(square(x) * X[0], axis=-2),
         lambda x: np.linalg.norm(x, ord=3) * x,
+        lambda x: np.linalg.slogdet(square(x))[0] * x + np.linalg.slogdet(square(x * x))[1],
+        lambda x: sum(np.linalg.slogdet(np.eye(2) * 3.0 + np.reshape(np.outer(x, x), (4, 2, 2)))[1]) * x,
         lambda x: np.append(X, 2.0 * x) + np.ravel(np.append(square(x), square(X), axis=1)),
         lambda x: np.split(x, [1, 3])[1] * np.split(x, (2,))[0],
         lambda x: np.concatenate(np.split(x[:0], 3)) + np.split(x, 2, axis=-1)[0][:0],
@@ -219,7 +221,7 @@ def test_a_python_number_that_is_no_operand_of_numpy():
         lambda x: np.split(np.sin(x), 4)[3] * np.split(x, onp.int64(2))[0],
     ],
 )
-def test_splits_appends_crosses_and_norms_in_all_forms(fun):
+def test_splits_appends_crosses_norms_and_determinants_in_all_forms(fun):
     check(fun, X) if onp.size(fun(X)) else record(fun, X)
 
 
