@@ -9,6 +9,7 @@ import numpy as np
 from tapesplit.errors import ArgumentIndexError, ArgumentTypeError, WrongJacobianError
 from tapesplit.jacobian import parallel_jacobian
 from tapesplit.names import display_name
+from tapesplit.validation import checked_argnum
 
 __all__ = ["check_jacobian", "compare"]
 
@@ -46,16 +47,17 @@ def check_jacobian(fun: Callable[..., Any], *args: Any, argnum: int = 0, **kwarg
     >>> check_jacobian(lambda x: np.sin(x) * x[0], np.array([1.0, 2.0]))
     """
     name = display_name(fun)
-    if not isinstance(argnum, (int, np.integer)):
+    kept = checked_argnum(argnum)
+    if isinstance(kept, tuple):
         raise ArgumentTypeError(
             f"check_jacobian checks one argument at a time, but argnum is {argnum!r}; give one integer"
         )
-    if not -len(args) <= argnum < len(args):
+    if not -len(args) <= kept < len(args):
         raise ArgumentIndexError(
             f"argnum is {argnum}, but check_jacobian was given {len(args)} arguments for {name}; pass them "
             f"behind the function: check_jacobian({name}, x)"
         )
-    argnum, precise = argnum % len(args), list(args)
+    argnum, precise = kept % len(args), list(args)
     precise[argnum] = _in_floating_point(args[argnum])
     expected = autograd.jacobian(fun, argnum)(*precise, **kwargs)
     for method in ("auto", "tangent", "adjoint"):

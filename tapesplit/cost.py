@@ -155,17 +155,17 @@ def work_table(facts: TapeFacts) -> WorkTable:
 
 
 def _rows(facts: TapeFacts, weighted: BoolArray) -> IntArray:
-    """Count the rows of last axes where an elementwise operation broadcasts or a reduction weighs."""
+    """Count the rows of last axes where an active argument is broadcast or a reduction weighs."""
     rows = np.array([prod(form[:-1]) if is_shape(form) and len(form) > 1 else 0 for form in facts.forms])
     if not rows.any():  # numbers and vectors only
         return rows[facts.form]
     child = np.repeat(np.arange(facts.form.size), np.diff(facts.first_parent))
-    of_parents = facts.form[facts.parents]
+    read = facts.sizes[facts.parents]
     turns = weighted.copy()
-    turns[child[of_parents != facts.form[child]]] = True  # an argument has another shape than the result
+    turns[child[(read > 1) & (read < facts.sizes[child]) & facts.elementwise[child]]] = True
     most: IntArray = rows[facts.form]
-    np.maximum.at(most, child, rows[of_parents])
-    return most * (turns & (weighted | facts.elementwise))
+    np.maximum.at(most, child, rows[facts.form[facts.parents]])
+    return most * turns
 
 
 def total_work(table: WorkTable, entries: IntArray | list[int]) -> Work:

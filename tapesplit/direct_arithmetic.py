@@ -26,9 +26,9 @@ def roll(a: Any, shift: Any, axis: Any = None) -> Any:
     if not whole or not is_boxed_array(a):
         return _general_roll(a, shift, axis)
     value = a._value
-    last = value.ndim == 1 if axis is None else axis in {-1, value.ndim - 1}
+    last = value.ndim == 1 if axis is None else value.ndim > 0 and axis in {-1, value.ndim - 1}
     short = last and 0 < value.shape[-1] <= _SHORT
-    rolled = value[..., _places(value.shape[-1], shift)] if short else np.roll(value, shift, axis)
+    rolled = _looked_up(value, shift) if short else np.roll(value, shift, axis)
     args = (value, shift) if axis is None else (value, shift, axis)
     return recorded(a, _general_roll, FIRST, (a._index,), args, rolled)
 
@@ -41,6 +41,12 @@ _SHORT: Final = 1024
 def _places(size: int, shift: int) -> np.ndarray:
     """Return the places that the elements of a rolled vector come from."""
     return np.roll(np.arange(size), shift)
+
+
+def _looked_up(value: np.ndarray, shift: int) -> np.ndarray:
+    """Roll an array along its last axis."""
+    places = _places(value.shape[-1], shift)
+    return value[places] if value.ndim == 1 else value.take(places, axis=-1)
 
 
 def cross(a: Any, b: Any, *args: Any, **kwargs: Any) -> Any:
@@ -60,7 +66,7 @@ def _has_three(x: Any) -> bool:
 def _moved_on(x: Any, shift: int) -> Any:
     """Roll the vectors of an operand of a cross product."""
     if type(x) is not TapeBox:
-        return x[..., _places(3, shift)]
+        return _looked_up(x, shift)
     return roll(x, shift) if x._value.ndim == 1 else roll(x, shift, -1)
 
 

@@ -120,6 +120,10 @@ class _Parts(tuple[Any, ...]):
 
     __slots__ = ()
 
+    def __getitem__(self, index: Any) -> Any:
+        found = super().__getitem__(index)
+        return list(found) if type(index) is slice else found
+
     def __add__(self, others: Any) -> list[Any]:  # type: ignore[override] # what a list of values would do
         return [*self, *others]
 
@@ -317,7 +321,7 @@ _direct_norm = DIRECT_LINALG["norm"]
 
 def _norm(x: Any, *args: Any, **kwargs: Any) -> Any:
     """Record the norms of vectors as arithmetic, any other as a call."""
-    found = None if args or "ord" in kwargs else euclidean_norm(x, **kwargs)
+    found = None if args or not kwargs.keys() <= {"axis", "keepdims"} else euclidean_norm(x, **kwargs)
     return _direct_norm(x, *args, **kwargs) if found is None else found
 
 

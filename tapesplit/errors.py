@@ -57,7 +57,7 @@ class NothingToPlanError(TapesplitError, ValueError):
 
 
 class RuleError(TapesplitError, NotImplementedError):
-    """A primitive without a usable derivative rule."""
+    """A call of a primitive that has no usable derivative rule."""
 
 
 class MemoryLimitError(TapesplitError, ValueError):
@@ -81,4 +81,4 @@ class WrongJacobianError(TapesplitError, AssertionError):
 
 
 class WrongRuleError(TapesplitError, AssertionError):
-    """A vector rule that differs from autograd's own rule."""
+    """A vector rule that `check_vector_rule` finds wrong."""

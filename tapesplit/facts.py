@@ -24,6 +24,7 @@ from tapesplit.rules import (
     find_rule,
     has_local_structure,
     is_elementwise_call,
+    is_reduction,
     local_slices,
 )
 from tapesplit.structure import (
@@ -147,7 +148,7 @@ def facts_of(tape: Tape, structure: Structure) -> TapeFacts:
     others = np.flatnonzero((factors < 0) | (sizes < 0))
     call = coded([call_key(structure, index) for index in others.tolist()])[1]
     examples = others[np.unique(call, return_index=True)[1]].tolist()
-    known = np.array([_form_of(tape[index]) for index in examples], dtype=np.int64).reshape(-1, 4)
+    known = np.array([_numbers_of(tape[index]) for index in examples], dtype=np.int64).reshape(-1, 4)
     edges[others], is_local_call, blocks[others], stacked[others] = known[call].T
     scalar[others] &= (is_local_call > 0) | (blocks[others] > 0)
     elementwise = np.array([k.is_elementwise for k in kinds])[kind]
@@ -217,9 +218,9 @@ def _only_readers(parents: IntArray, children: IntArray, elementwise: BoolArray,
 _MOST_EDGES: Final = 100_000
 """Calls with more scalar edges are better done as array operations."""
 _EDGES_OF_A_SLICE: Final = 16_384
-"""So are products with more of them for each matrix of a stack."""
+"""So are products with more of them for each slice that does not depend on others."""
 _DERIVATIVES_OF_A_SLICE: Final = 1024
-"""So are blocks with more elements in a slice."""
+"""So are blocks with more elements for each slice."""
 
 
 def calls_by_kind(facts: TapeFacts, entries: IntArray) -> Iterator[tuple[CallKind, IntArray, IntArray]]:
@@ -232,7 +233,7 @@ def calls_by_kind(facts: TapeFacts, entries: IntArray) -> Iterator[tuple[CallKin
         yield kind, members, facts.parents[places]
 
 
-class _Form(NamedTuple):
+class _CallNumbers(NamedTuple):
     """What the rule and the arguments of one call tell, see `TapeFacts`."""
 
     edges: int = 0
@@ -241,13 +242,14 @@ class _Form(NamedTuple):
     stacked: int = 0
 
 
-def _form_of(entry: TapeEntry) -> _Form:
+def _numbers_of(entry: TapeEntry) -> _CallNumbers:
     """Count the scalar edges of a call by its rule; tell whether it is a small real sum or product.
 
-    If it is not, count the elements of a block for it; 0 if they are too many, or not real.
+    If it is not, count the elements of a block for it; 0 if they are too many, or not real. Count the
+    elements of a stack, too.
     """
     if entry.primitive is None:
-        return _Form()
+        return _CallNumbers()
     edges = count_edges(entry.primitive, entry.value, entry.args, entry.argnums, entry.kwargs)
     real = all(
         np.asarray(arg).dtype.kind in "fiub"
@@ -255,15 +257,15 @@ def _form_of(entry: TapeEntry) -> _Form:
         if isinstance(arg, (np.ndarray, float, complex))
     )
     result, read = element_count(entry.value), sum(element_count(entry.args[i]) for i in entry.argnums)
-    is_sum = edges == element_count(entry.args[entry.argnums[0]])
+    is_sum = is_reduction(find_rule(entry.primitive))
     local = local_slices(entry)
     slices = local or max(count_slices(entry), 1)
     stacked = result + read if slices > 1 and not is_sum else 0
     if local and real and edges <= (_MOST_EDGES if is_sum else min(_EDGES_OF_A_SLICE * slices, _MOST_EDGES)):
-        return _Form(edges, is_local=True, stacked=stacked)
+        return _CallNumbers(edges, is_local=True, stacked=stacked)
     block = result * read // slices
     small = real and block <= min(_DERIVATIVES_OF_A_SLICE * slices, _MOST_EDGES)
-    return _Form(edges, block=block if small else 0, stacked=stacked)
+    return _CallNumbers(edges, block=block if small else 0, stacked=stacked)
 
 
 def _is_double(form: Any) -> bool:

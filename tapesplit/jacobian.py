@@ -106,10 +106,12 @@ def parallel_jacobian(
 
     Raises
     ------
-    ArgumentTypeError
-        If ``fun`` is not callable, or an argument or the value has no real dense Jacobian.
-    ArgumentValueError
-        If an option is out of range, or one direction alone needs more than the memory limit.
+    ArgumentTypeError, ArgumentValueError, ArgumentIndexError
+        If ``fun`` is not callable, or an option or argnum is of a wrong type or out of range.
+    InputTypeError, OutputTypeError
+        In a call, if an argument or the value has no real dense Jacobian.
+    MemoryLimitError
+        In a call, if one direction alone needs more than the memory limit.
     ImportError
         If ``progress`` is true and tqdm is not installed.
 

@@ -54,11 +54,12 @@ def load_function(target: str) -> tuple[Callable[..., Any], Mapping[str, Any]]:
 def _module(path: Path) -> ModuleType:
     """Run a file as a module; it may import its neighbors, as it could when run by Python."""
     sys.path.insert(0, str(path.resolve().parent))
-    spec = importlib.util.spec_from_file_location(path.stem, path)
+    name = str(path.resolve())  # as no other module is named
+    spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
         raise CommandError(f"{path} is no Python file; its name must end in .py")
     module = importlib.util.module_from_spec(spec)
-    sys.modules.setdefault(path.stem, module)  # not instead of a module that others use, such as json
+    sys.modules[name] = module
     spec.loader.exec_module(module)
     return module
 

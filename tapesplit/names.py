@@ -25,7 +25,8 @@ def display_name(function: Any) -> str:
 
 def is_primitive(function: Any) -> bool:
     """Return whether a function is an autograd primitive; its wrappers have its attributes, but no rules."""
-    return getattr(function, "_is_autograd_primitive", False) is True and not hasattr(function, "__wrapped__")
+    wrapped = getattr(function, "__wrapped__", None)
+    return getattr(function, "_is_autograd_primitive", False) is True and not is_primitive(wrapped)
 
 
 def primitive_name(primitive: Callable[..., Any]) -> str:

@@ -5,7 +5,7 @@ process, so recording holds a process-wide lock, and the level is put back howev
 """
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -15,6 +15,7 @@ from autograd.tracer import Box, box_type_mappings, isbox, trace_stack
 from tapesplit.boxes import TapeNode
 from tapesplit.errors import (
     ArgumentIndexError,
+    ArgumentTypeError,
     ArgumentValueError,
     InputTypeError,
     NestedTraceError,
@@ -143,10 +144,14 @@ def _positions(argnum: int | Sequence[int], count: int, name: str) -> tuple[int,
     """Return the positions of the inputs among so many arguments, none of them negative."""
     if type(argnum) is int and 0 <= argnum < count:  # as nearly always
         return (argnum,)
-    given = (argnum,) if isinstance(argnum, (int, np.integer)) else tuple(argnum)
+    given = tuple(argnum) if isinstance(argnum, Iterable) else (argnum,)
     if not given:
         raise ArgumentValueError("argnum is empty; give the position of at least one argument")
     for position in given:
+        if not isinstance(position, (int, np.integer)):
+            raise ArgumentTypeError(
+                f"argnum must be an integer or a sequence of integers, but got {argnum!r}"
+            )
         if not -count <= position < count:
             raise ArgumentIndexError(
                 f"argnum is {position}, but {name} was called with {count} positional "

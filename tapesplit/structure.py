@@ -5,6 +5,7 @@ same objects is what Python does fastest.
 """
 
 import operator
+import sys
 from collections.abc import Callable, KeysView
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -172,11 +173,7 @@ def _plain_bound(bound: Any) -> Any:
 
 def first_operand(primitive: Any) -> int:
     """Return from which position on numbers and arrays are operands, which only values depend on."""
-    return _FIRST_OPERAND.get(primitive, 0 if isinstance(find_rule(primitive), Elementwise) else _NONE)
-
-
-_NONE = 2**31
-"""A position that no argument has."""
+    return _FIRST_OPERAND.get(primitive, 0 if isinstance(find_rule(primitive), Elementwise) else sys.maxsize)
 
 
 def operand_key(constant: Any) -> Any:
@@ -191,7 +188,7 @@ def operand_key(constant: Any) -> Any:
 
 
 _WHOLE = CONTROLLED | {_make_dict}
-"""Primitives whose constants say how elements move, whatever they are."""
+"""Primitives whose constants count in full, since they say where elements are."""
 
 
 def _whole_key(constant: Any) -> Any:

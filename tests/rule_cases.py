@@ -25,6 +25,8 @@ from autograd.numpy.numpy_wrapper import (
 )
 from autograd.util import func
 
+from tapesplit.direct_functions import log_abs_det
+
 CASES = []
 BEYOND = []
 
@@ -593,6 +595,8 @@ cases(
     (regular(3, 3), complexes(3, 2)),
     (regular(1, 1), real(1)),
 )
+case(log_abs_det, regular(3, 3))
+case(log_abs_det, regular(1, 1))
 cases(
     (linalg.inv, linalg.det, linalg.slogdet),
     (regular(3, 3),),

@@ -206,11 +206,12 @@ def joint_index_map(entry: TapeEntry) -> tuple[np.ndarray, np.ndarray]:
         Its flat position in that argument.
     """
     if entry.primitive in CONTROLLED and entry.argnums != (0,):
-        raise NotImplementedError(
+        raise RuleError(
             f"{entry.primitive.__name__} has no derivative by the arguments {entry.argnums}, "  # type: ignore[union-attr]
             "which say how elements move"
         )
-    if entry.primitive in _ORDERED and _follows_memory(*entry.args[1:], **entry.kwargs):
+    is_matrix = entry.primitive in _ORDERED and np.ndim(entry.args[0]) > 1
+    if is_matrix and _follows_memory(*entry.args[1:], **entry.kwargs):
         raise RuleError(
             "order 'A' or 'K' moves elements by how they lie in memory, which plans do not depend on; give "
             "order 'C' or 'F'"
@@ -230,8 +231,8 @@ _ORDERED: Final = frozenset({anp.reshape, anp.ravel})
 
 def _follows_memory(*constants: Any, order: Any = "C", **others: Any) -> bool:
     """Tell whether the order of elements, by name or last by position, is that in memory."""
-    given = {order, *constants[-1:]} if constants and isinstance(constants[-1], str) else {order}
-    return not given.isdisjoint({"A", "K"})
+    given = (order, *constants[-1:]) if constants and isinstance(constants[-1], str) else (order,)
+    return not {str(word).upper() for word in given}.isdisjoint({"A", "K"})
 
 
 def _sources(entry: TapeEntry, argnums: Sequence[int], starts: Sequence[int]) -> np.ndarray:

@@ -14,7 +14,7 @@ import numpy as np
 from autograd.numpy.numpy_vjps import dot_adjoint_0, dot_adjoint_1, tensordot_adjoint_0, tensordot_adjoint_1
 
 from tapesplit.rules.axes import behind, fold, lifted, of_arrays, real_like
-from tapesplit.rules.registry import Bulk, bulk
+from tapesplit.rules.registry import bulk
 
 __all__ = ["PRODUCTS", "Labels", "dot_labels", "inner_labels", "tensordot_labels"]
 
@@ -31,7 +31,7 @@ def bilinear(
     tangents: Sequence[Callable[..., Any]],
     adjoints: Sequence[Callable[..., Any]],
     edges: Callable[..., int],
-) -> Bulk:
+) -> None:
     """Register a product; adjoints of real operands are real even if the other operand is complex."""
 
     def real_adjoint(adjoint: Callable[..., Any], argnum: int) -> Callable[..., Any]:
@@ -41,7 +41,7 @@ def bilinear(
 
         return function
 
-    return bulk(
+    bulk(
         primitive,
         tangents=list(map(of_arrays, tangents)),
         adjoints=[of_arrays(real_adjoint(adjoint, argnum)) for argnum, adjoint in enumerate(adjoints)],
@@ -57,8 +57,18 @@ def _contract(x: Any, of_x: Labels, y: Any, of_y: Labels, of_result: Labels) -> 
     return product.transpose([rest.index(label) for label in of_result])
 
 
-def contraction(primitive: Any, labels: Callable[..., tuple[Labels, Labels, Labels]]) -> Bulk:
+def contraction(primitive: Any, labels: Callable[..., tuple[Labels, Labels, Labels]]) -> None:
     """Register a contraction; ``labels(x, y, *rest, **kwargs)`` labels the axes of x, y and the result."""
+    bilinear(primitive, *_by_labels(labels))
+
+
+_Functions: TypeAlias = list[Callable[..., Any]]
+
+
+def _by_labels(
+    labels: Callable[..., tuple[Labels, Labels, Labels]],
+) -> tuple[_Functions, _Functions, Callable[..., int]]:
+    """Make tangent and adjoint functions of a contraction, and the count of its edges."""
 
     def left_tangent(T: np.ndarray, ans: Any, x: Any, y: Any, *rest: Any, **kwargs: Any) -> np.ndarray:
         of_x, of_y, of_ans = labels(x, y, *rest, **kwargs)
@@ -82,7 +92,7 @@ def contraction(primitive: Any, labels: Callable[..., tuple[Labels, Labels, Labe
         summed = [n for label, n in zip(of_x, np.shape(args[0]), strict=True) if label not in of_ans]
         return int(np.size(ans)) * prod(summed) * len(argnums)
 
-    return bilinear(primitive, [left_tangent, right_tangent], [left_adjoint, right_adjoint], edges)
+    return [left_tangent, right_tangent], [left_adjoint, right_adjoint], edges
 
 
 def tensordot_labels(a_ndim: int, b_ndim: int, axes: Any) -> tuple[Labels, Labels, Labels]:
@@ -121,7 +131,6 @@ def _of_right(labels: tuple[Labels, Labels, Labels]) -> tuple[Labels, Labels, La
 
 
 contraction(anp.tensordot, lambda a, b, axes=2: tensordot_labels(np.ndim(a), np.ndim(b), axes))
-_of_dot = contraction(anp.dot, lambda a, b: dot_labels(np.ndim(a), np.ndim(b)))
 contraction(anp.inner, inner_labels)
 # What autograd's rules for these are made of: they stand on the tape of a gradient.
 contraction(dot_adjoint_0, lambda b, g, of_a, of_b: _of_left(dot_labels(of_a[1], of_b[1])))
@@ -187,12 +196,9 @@ def _matmul_edges(ans: Any, args: tuple[Any, ...], argnums: tuple[int, ...], kwa
     return int(np.size(ans)) * np.shape(args[0])[-1] * len(argnums)
 
 
-_of_matmul = bilinear(
-    anp.matmul,
-    [_matmul_left_tangent, _matmul_right_tangent],
-    [_matmul_left_adjoint, _matmul_right_adjoint],
-    _matmul_edges,
-)
+_MATMUL_TANGENTS = [_matmul_left_tangent, _matmul_right_tangent]
+_MATMUL_ADJOINTS = [_matmul_left_adjoint, _matmul_right_adjoint]
+bilinear(anp.matmul, _MATMUL_TANGENTS, _MATMUL_ADJOINTS, _matmul_edges)
 
 
 def _as_matmul(of_matmul: Callable[..., Any], of_dot: Callable[..., Any]) -> Callable[..., Any]:
@@ -205,11 +211,12 @@ def _as_matmul(of_matmul: Callable[..., Any], of_dot: Callable[..., Any]) -> Cal
     return function
 
 
-bulk(
+_dot_tangents, _dot_adjoints, _dot_edges = _by_labels(lambda a, b: dot_labels(np.ndim(a), np.ndim(b)))
+bilinear(
     anp.dot,
-    tangents=[_as_matmul(_of_matmul.tangents[i], _of_dot.tangents[i]) for i in (0, 1)],
-    adjoints=[_as_matmul(_of_matmul.adjoints[i], _of_dot.adjoints[i]) for i in (0, 1)],
-    edges=_of_dot.edges,
+    list(map(_as_matmul, _MATMUL_TANGENTS, _dot_tangents)),
+    list(map(_as_matmul, _MATMUL_ADJOINTS, _dot_adjoints)),
+    _dot_edges,
 )
 
 

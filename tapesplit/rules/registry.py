@@ -158,14 +158,13 @@ def bulk(
     tangents: Iterable[VectorFunction | None] = (),
     adjoints: Iterable[VectorFunction | None] = (),
     edges: Callable[..., int] | None = None,
-) -> Bulk:
+) -> None:
     """Register any other primitive by the functions that carry all directions, see `defvector`."""
     of_tangents, of_adjoints = (
         {argnum: function for argnum, function in enumerate(functions) if function is not None}
         for functions in (tangents, adjoints)
     )
-    rule = _rules[primitive] = Bulk(of_tangents, of_adjoints, edges)
-    return rule
+    _rules[primitive] = Bulk(of_tangents, of_adjoints, edges)
 
 
 def movement(*primitives: Primitive) -> None:
@@ -251,6 +250,7 @@ def defvector(
             "lambda ans, args, argnums, kwargs: …"
         )
     global _defined  # noqa: PLW0603 (counts what happens to the registry of the process)
+    _load_pending()  # later on, our own rule would replace this one
     if partials:
         _rules[primitive] = Elementwise(tuple(map(_inexact, partials)))
     else:

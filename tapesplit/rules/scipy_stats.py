@@ -233,26 +233,27 @@ def _normal(argnum: int, function: Callable[..., np.ndarray], *, adjoint: bool =
     return directional
 
 
+def _half_log_det_tangent(T: np.ndarray, cov: Any) -> np.ndarray:
+    """Tangents of half the logarithm of a determinant, which is the entropy but for a constant."""
+    return 0.5 * np.tensordot(T, np.linalg.inv(cov).T, 2)
+
+
+def _half_log_det_adjoint(A: np.ndarray, cov: Any) -> np.ndarray:
+    return 0.5 * A[:, None, None] * np.linalg.inv(cov).T
+
+
 def _covariance_tangent(T: np.ndarray, y: np.ndarray, cov: Any) -> np.ndarray:
     """Tangents of all elements of the covariance, which autograd's rule does not take for symmetric."""
-    return 0.5 * np.einsum("kni,ni->kn", y @ T, y) - _entropy_tangent(T, None, None, cov)[:, None]
+    return 0.5 * np.einsum("kni,ni->kn", y @ T, y) - _half_log_det_tangent(T, cov)[:, None]
 
 
 def _covariance_adjoint(A: np.ndarray, y: np.ndarray, cov: Any) -> np.ndarray:
-    return 0.5 * (A[:, None, :] * y.T) @ y - _entropy_adjoint(A.sum(axis=1), None, None, cov)
+    return 0.5 * (A[:, None, :] * y.T) @ y - _half_log_det_adjoint(A.sum(axis=1), cov)
 
 
 def _normal_edges(ans: Any, args: tuple[Any, ...], argnums: tuple[int, ...], kwargs: Any) -> int:
     """|E|: d for each point, d^2 by the covariance."""
     return int(np.size(args[0])) * sum(np.shape(args[0])[-1] if argnum == 2 else 1 for argnum in argnums)
-
-
-def _entropy_tangent(T: np.ndarray, ans: Any, mean: Any, cov: Any) -> np.ndarray:
-    return 0.5 * np.tensordot(T, np.linalg.inv(cov).T, 2)
-
-
-def _entropy_adjoint(A: np.ndarray, ans: Any, mean: Any, cov: Any) -> np.ndarray:
-    return 0.5 * A[:, None, None] * np.linalg.inv(cov).T
 
 
 _vector_density(
@@ -272,7 +273,7 @@ _vector_density(
 )
 bulk(
     multivariate_normal.entropy,
-    tangents=[None, _entropy_tangent],
-    adjoints=[None, _entropy_adjoint],
+    tangents=[None, lambda T, ans, mean, cov: _half_log_det_tangent(T, cov)],
+    adjoints=[None, lambda A, ans, mean, cov: _half_log_det_adjoint(A, cov)],
     edges=lambda ans, args, argnums, kwargs: int(np.size(args[1])),
 )

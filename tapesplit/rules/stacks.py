@@ -106,9 +106,9 @@ def _of_norm(x: Any, ord: Any = None, axis: Any = None, keepdims: Any = False) -
     return positive(axis, np.ndim(x))
 
 
-def _matrices(*args: Any) -> tuple[int, ...] | None:
+def _matrices(*args: Any, **keywords: Any) -> tuple[int, ...] | None:
     """Core dimensions of functions of matrices."""
-    return (-2, -1) if min(map(np.ndim, args)) >= 2 else None
+    return (-2, -1) if not keywords and min(map(np.ndim, args)) >= 2 else None
 
 
 for _primitive in (

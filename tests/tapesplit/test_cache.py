@@ -527,15 +527,15 @@ def test_views_and_memory_order_share_a_plan():
     assert jac.cache_info().misses == 1
 
 
-@pytest.mark.parametrize("order", ["A", "K"])
+@pytest.mark.parametrize("order", ["A", "K", "k"])
 def test_orders_that_follow_the_memory_are_refused(order):
     x = onp.asfortranarray(onp.arange(6.0).reshape(2, 3))
     for f in (lambda x: np.ravel(x, order=order), lambda x: x.ravel(order), lambda x: x.flatten(order)):
         with pytest.raises(RuleError, match="give order 'C' or 'F'"):
             parallel_jacobian(f)(x)
-    onp.testing.assert_array_equal(
-        parallel_jacobian(lambda x: np.ravel(x, "F"))(x).reshape(6, 6) @ x.ravel(), x.ravel("F")
-    )
+    by_columns = parallel_jacobian(lambda x: np.ravel(x, "F"))(x).reshape(6, 6)
+    onp.testing.assert_array_equal(by_columns @ x.ravel(), x.ravel("F"))
+    onp.testing.assert_array_equal(parallel_jacobian(lambda x: x.ravel("A"))(x[0]), onp.eye(3))
 
 
 def test_plans_hold_no_values():

@@ -45,6 +45,12 @@ MISUSES = {
     "rule without check": (ValueError, lambda: tapesplit.check_vector_rule(halved, X)),
     "argnum of a check": (IndexError, lambda: tapesplit.check_jacobian(anp.sin)),
     "argnums of a check": (TypeError, lambda: tapesplit.check_jacobian(anp.add, X, X, argnum=(0, 1))),
+    "word as an argnum of a record": (TypeError, lambda: record(anp.sin, X, argnum="x")),
+    "truth value as an argnum": (
+        TypeError,
+        lambda: tapesplit.check_jacobian(anp.sin, X, argnum=True),
+    ),
+    "roll by a variable": (NotImplementedError, lambda: parallel_jacobian(lambda x: anp.roll(X, x))(X[0])),
     "argnums for SciPy": (ValueError, lambda: tapesplit.fun_and_jac(parallel_jacobian(anp.add, (0, 1)))),
 }
 

@@ -211,7 +211,8 @@ def test_parts_of_a_split_are_what_autograd_makes_of_them():
     def joined(x):
         parts = np.split(x, 2)
         longer, before = parts + [x], [x[:1]] + parts  # noqa: RUF005 (lists in brackets work in any case)
-        return np.concatenate(longer) * np.sum(np.concatenate(before))
+        last = parts[1:] + [x[:2]]  # noqa: RUF005
+        return np.concatenate(longer) * np.sum(np.concatenate(before)) + np.sum(np.concatenate(last))
 
     x = onp.arange(1.0, 5.0)
     onp.testing.assert_allclose(parallel_jacobian(joined)(x), jacobian(joined)(x))

@@ -1,5 +1,6 @@
 """The registry: what is registered when, what users register, what counts as an edge, how checks fail."""
 
+import functools
 import re
 import subprocess
 import sys
@@ -49,10 +50,41 @@ def test_another_thread_loads_rules_at_the_same_time(monkeypatch, cube):
     assert imported[0] == "rules of sys"
 
 
+def test_a_users_rule_is_not_replaced_by_one_of_ours_that_is_loaded_later(monkeypatch, cube):
+    before = registry.rules_defined()
+
+    def import_ours(module):
+        registry.elementwise(cube, 0)
+
+    monkeypatch.setattr(registry, "_pending", {"sys": "rules of sys"})
+    monkeypatch.setattr(registry, "import_module", import_ours)
+    defvector(cube, 3)
+    find_rule(tripled)
+    assert find_rule(cube).partials == (3.0,)
+    assert registry.rules_defined() == before + 1
+
+
+def test_wrapped_primitives_are_told_from_primitives_with_attributes_of_others(cube):
+    functools.update_wrapper(cube, np.sin)
+    defvector(cube, lambda ans, x: 3 * x**2)
+
+    @functools.wraps(cube)
+    def wrapper(x):
+        return cube(x)
+
+    with pytest.raises(TypeError, match="needs an autograd primitive"):
+        defvector(wrapper, lambda ans, x: 3 * x**2)
+
+
+@primitive
+def tripled(x):
+    return 3.0 * x
+
+
 def test_another_thread_has_loaded_rules_a_moment_ago(monkeypatch, cube):
     class JustLoaded(dict):
         def items(self):
-            defvector(cube, lambda ans, x: 3 * x**2)
+            registry.elementwise(cube, lambda ans, x: 3 * x**2)
             return ()
 
     monkeypatch.setattr(registry, "_pending", JustLoaded())
