@@ -10,13 +10,13 @@ from typing import Any, Final
 
 import autograd.numpy as anp
 import numpy as np
-from autograd.builtins import make_sequence
+from autograd.builtins import SequenceBox, make_sequence
 from autograd.extend import defjvp, defvjp, primitive
 from autograd.numpy import numpy_vjps
 from autograd.numpy.numpy_boxes import ArrayBox
 from autograd.numpy.numpy_vspaces import ArrayVSpace
 from autograd.numpy.numpy_wrapper import array_from_args, concatenate_args
-from autograd.tracer import Box, trace_primitives_map
+from autograd.tracer import Box, box_type_mappings, trace_primitives_map
 
 from tapesplit.boxes import (
     FIRST,
@@ -146,6 +146,7 @@ class _Parts(tuple[Any, ...]):
 
 
 Box.types.add(_Parts)
+box_type_mappings[_Parts] = SequenceBox
 
 
 def _array(A: Any, *args: Any, **kwargs: Any) -> Any:

@@ -73,7 +73,7 @@ def _is_double_form(form: Any) -> bool:
     """Tell whether the form of a value is that of numbers in double precision, or of a container of them."""
     kind = form[0] if form else None
     if kind is dict:
-        return all(_is_double_form(item) for _, item in form[1])
+        return all(_is_double_form(item) for *_, item in form[1])
     if isinstance(kind, type) and issubclass(kind, (tuple, list)):
         return all(map(_is_double_form, form[1]))
     return kind in {None, float, np.float64} or type(kind) is int

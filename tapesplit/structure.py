@@ -121,7 +121,7 @@ def form_of(value: Any) -> Any:
     if isinstance(value, (tuple, list)):
         return (type(value), tuple(map(form_of, value)))
     if isinstance(value, dict):
-        return (dict, tuple((key, form_of(value[key])) for key in sorted(value, key=repr)))
+        return (dict, tuple((type(key), key, form_of(value[key])) for key in sorted(value, key=repr)))
     return (type(value), () if isinstance(value, np.generic) else np.shape(value))
 
 

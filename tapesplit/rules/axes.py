@@ -37,8 +37,10 @@ def behind(axis: int) -> int:
 def of_arrays(function: Callable[..., Any]) -> Callable[..., Any]:
     """Make a directional function of two operands open lists, which NumPy takes for arrays."""
 
-    def opened(X: np.ndarray, ans: Any, x: Any, y: Any, *rest: Any, **kwargs: Any) -> Any:
-        return function(X, ans, np.asarray(x), np.asarray(y), *rest, **kwargs)
+    def opened(X: np.ndarray, ans: Any, x: Any, *others: Any, **kwargs: Any) -> Any:
+        if not others:  # the second operand has been given by name
+            return NotImplemented
+        return function(X, ans, np.asarray(x), np.asarray(others[0]), *others[1:], **kwargs)
 
     return opened
 

@@ -135,8 +135,13 @@ def _row(found: Any, like: Any) -> np.ndarray:
     """
     if found is None:
         raise RuleError("a derivative rule has returned None; return zeros where there is no dependence")
-    row = flatten(found)
-    return row.copy() if row.size == element_count(like) else np.broadcast_to(found, np.shape(like)).ravel()
+    row, size = flatten(found), element_count(like)
+    if row.size not in {1, size}:
+        raise RuleError(
+            f"a derivative rule has returned {row.size} elements for a value of {size}; it does not cover this "
+            "form of the arguments"
+        )
+    return np.broadcast_to(row, (size,)).copy()
 
 
 def _stacked(rows: list[np.ndarray], like: Any) -> np.ndarray:

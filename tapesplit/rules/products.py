@@ -13,6 +13,7 @@ import autograd.numpy as anp
 import numpy as np
 from autograd.numpy.numpy_vjps import dot_adjoint_0, dot_adjoint_1, tensordot_adjoint_0, tensordot_adjoint_1
 
+from tapesplit.errors import RuleError
 from tapesplit.rules.axes import behind, fold, lifted, of_arrays, real_like
 from tapesplit.rules.registry import bulk
 
@@ -276,6 +277,18 @@ bilinear(
 )
 
 
+def _in_plane(
+    X: np.ndarray, this: np.ndarray, other: np.ndarray, own: int, sign: int, *, adjoint: bool
+) -> np.ndarray:
+    """Carry directions through ``a_0 b_1 - a_1 b_0``; vectors are last axes, but in X that of number ``own``."""
+    of_first, of_second = sign * other[..., 1], -sign * other[..., 0]
+    if adjoint:
+        rows = np.stack([X * of_first, X * of_second], axis=-1)
+        return np.moveaxis(fold(rows, this.shape), -1, behind(own))
+    rows = lifted(np.moveaxis(X, behind(own), -1), other.ndim)
+    return rows[..., 0] * of_first + rows[..., 1] * of_second
+
+
 def _cross(argnum: int, *, adjoint: bool) -> Callable[..., Any]:
     """Make a directional form of the cross product: ``a x b . g = b x g . a = g x a . b``."""
 
@@ -293,9 +306,15 @@ def _cross(argnum: int, *, adjoint: bool) -> Callable[..., Any]:
         if argnum == 1:
             own, others = others, own
         this, other = ((a, b), (b, a))[argnum]
-        if np.shape(this)[own] != 3 or np.shape(other)[others] != 3:
-            return NotImplemented
+        lengths = (np.shape(this)[own], np.shape(other)[others])
         other = np.moveaxis(other, others, -1)
+        if lengths == (2, 2):
+            return _in_plane(X, np.moveaxis(this, own, -1), other, own, 1 - 2 * argnum, adjoint=adjoint)
+        if lengths != (3, 3):
+            raise RuleError(
+                f"np.cross of vectors of {lengths[argnum]} and {lengths[1 - argnum]} elements has no "
+                "derivative here; give both three elements"
+            )
         source, target = (result, own) if adjoint else (own, result)
         rows = lifted(np.moveaxis(X, behind(source), -1), np.ndim(other))
         rows = np.cross(rows, other) if adjoint == (argnum == 1) else np.cross(other, rows)

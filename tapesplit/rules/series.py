@@ -10,14 +10,18 @@ from tapesplit.rules.reductions import input_size
 from tapesplit.rules.registry import bulk
 
 
-def _cumsum(T: np.ndarray, ans: Any, x: Any, axis: int | None = None) -> np.ndarray:
-    """Cumulative sums of tangents."""
+def _cumsum(T: np.ndarray, ans: Any, x: Any, axis: int | None = None) -> Any:
+    """Cumulative sums of tangents; those of lists have all elements in one axis."""
+    if not isinstance(x, np.ndarray):
+        return NotImplemented
     rows = T.reshape(len(T), np.size(x)) if axis is None else T
     return np.cumsum(rows, -1 if axis is None else behind(axis)).reshape(len(T), *np.shape(ans))
 
 
-def _cumsum_adjoint(A: np.ndarray, ans: Any, x: Any, axis: int | None = None) -> np.ndarray:
+def _cumsum_adjoint(A: np.ndarray, ans: Any, x: Any, axis: int | None = None) -> Any:
     """Cumulative sums of adjoints from the far end."""
+    if not isinstance(x, np.ndarray):
+        return NotImplemented
     along = -1 if axis is None else behind(axis)
     return np.flip(np.cumsum(np.flip(A, along), along), along).reshape(len(A), *np.shape(x))
 
@@ -112,6 +116,8 @@ bulk(
 def _diff_adjoint(A: np.ndarray, ans: Any, x: Any, n: int = 1, axis: int = -1) -> np.ndarray:
     """Differences of adjoints with zeros at both ends, negated."""
     along = behind(axis) % A.ndim
+    if not np.size(ans):
+        return np.zeros((len(A), *np.shape(x)), A.dtype)
     for _ in range(n):
         rows = np.zeros((*A.shape[:along], A.shape[along] + 1, *A.shape[along:][1:]), A.dtype)
         of, to = np.moveaxis(A, along, -1), np.moveaxis(rows, along, -1)
@@ -124,9 +130,7 @@ def _diff_adjoint(A: np.ndarray, ans: Any, x: Any, n: int = 1, axis: int = -1) -
 bulk(
     anp.diff,
     tangents=[lambda T, ans, x, n=1, axis=-1: np.diff(T, n, behind(axis))],
-    adjoints=[
-        lambda A, ans, x, n=1, axis=-1: _diff_adjoint(A, ans, x, n, axis) if np.size(ans) else NotImplemented
-    ],
+    adjoints=[lambda A, ans, x, n=1, axis=-1: _diff_adjoint(A, ans, x, n, axis)],
     edges=lambda ans, args, argnums, kwargs: 2 * int(np.size(ans)),
 )
 

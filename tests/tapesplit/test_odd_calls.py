@@ -6,8 +6,10 @@ import autograd.numpy as np
 import autograd.scipy.linalg as scipy_linalg
 import numpy as onp
 import pytest
-from autograd import jacobian
+from autograd import grad, jacobian
+from autograd.builtins import dict as dict_of_boxes
 from autograd.extend import defvjp, primitive
+from autograd.misc.flatten import flatten
 from autograd.scipy.special import logsumexp
 
 from tapesplit import RuleError, defvector, parallel_jacobian
@@ -224,3 +226,64 @@ def test_parts_of_a_split_are_what_autograd_makes_of_them():
 
     with pytest.raises(TypeError, match="does not support item assignment"):
         parallel_jacobian(replaced)(x)
+
+
+@pytest.mark.filterwarnings("ignore:Arrays of 2-dimensional vectors:DeprecationWarning")
+@pytest.mark.parametrize("method", ["tangent", "adjoint"])
+@pytest.mark.parametrize(
+    ("shape", "other"), [((2,), (2,)), ((3, 2), (2,)), ((2,), (3, 2)), ((3, 2), (3, 2)), ((3, 2), (4, 1, 2))]
+)
+def test_cross_products_in_the_plane(shape, other, method):
+    """autograd's own rules fail for stacks of them."""
+    x, y = (onp.random.default_rng(i).standard_normal(s) for i, s in enumerate([shape, other]))
+
+    def called(x, y):
+        return np.cross(x, y) * np.sum(np.cross(np.sin(y), x))
+
+    def by_elements(x, y):
+        def cross(a, b):
+            return a[..., 0] * b[..., 1] - a[..., 1] * b[..., 0]
+
+        return cross(x, y) * np.sum(cross(np.sin(y), x))
+
+    found = parallel_jacobian(called, (0, 1), method=method)(x, y)
+    for argnum in (0, 1):
+        onp.testing.assert_allclose(
+            found[argnum], jacobian(by_elements, argnum)(x, y), rtol=1e-12, atol=1e-12
+        )
+
+
+def test_forms_that_rules_do_not_cover_raise():
+    @primitive
+    def turned(x):
+        return 2.0 * x
+
+    defvjp(turned, lambda ans, x: lambda g: g[:, :1])
+    with pytest.raises(RuleError, match="has returned 2 elements for a value of 6"):
+        parallel_jacobian(turned)(onp.ones((2, 3)))
+    with pytest.raises(AttributeError):  # as autograd does
+        parallel_jacobian(lambda x: np.cumsum(np.split(x, 2), axis=0), method="tangent")(onp.ones(4))
+
+
+@pytest.mark.parametrize("method", ["tangent", "adjoint"])
+@pytest.mark.parametrize(
+    "fun",
+    [
+        lambda x: np.concatenate([x, np.diff(x[:2], 3)]),
+        lambda x: np.linalg.solve(np.reshape(x, (2, 2)) + 3.0 * onp.eye(2), b=onp.ones(2)),
+        lambda x: flatten(np.split(x, 2))[0],
+        lambda x: grad(lambda parts: np.sum(parts[0] * parts[1]))(np.split(x, 2))[0],
+    ],
+)
+def test_forms_of_calls_that_are_rare(fun, method):
+    x = onp.array([0.5, -0.3, 0.8, 1.2])
+    jac = parallel_jacobian(fun, method=method)(x)
+    differences = [(fun(x + 1e-6 * e) - fun(x - 1e-6 * e)) / 2e-6 for e in onp.eye(4)]
+    onp.testing.assert_allclose(jac, onp.stack(differences, -1), rtol=1e-6, atol=1e-8)
+
+
+def test_keys_of_dicts_that_compare_to_arrays():
+    place = {}
+    jac = parallel_jacobian(lambda x: dict_of_boxes({place["key"]: x, "z": 2.0 * x})[place["key"]] * 3.0)
+    for place["key"] in (onp.float64(2.5), (1, 2.0), 2.5):
+        onp.testing.assert_array_equal(jac(onp.ones(2)), 3.0 * onp.eye(2))
