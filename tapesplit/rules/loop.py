@@ -138,8 +138,8 @@ def _row(found: Any, like: Any) -> np.ndarray:
     row, size = flatten(found), element_count(like)
     if row.size not in {1, size}:
         raise RuleError(
-            f"a derivative rule has returned {row.size} elements for a value of {size}; it does not cover this "
-            "form of the arguments"
+            f"a derivative rule has returned {row.size} elements for a value of {size}; it does not cover "
+            "this form of the arguments"
         )
     return np.broadcast_to(row, (size,)).copy()
 

@@ -280,7 +280,7 @@ bilinear(
 def _in_plane(
     X: np.ndarray, this: np.ndarray, other: np.ndarray, own: int, sign: int, *, adjoint: bool
 ) -> np.ndarray:
-    """Carry directions through ``a_0 b_1 - a_1 b_0``; vectors are last axes, but in X that of number ``own``."""
+    """Carry directions through ``a_0 b_1 - a_1 b_0``; vectors are last axes, in X that of number own."""
     of_first, of_second = sign * other[..., 1], -sign * other[..., 0]
     if adjoint:
         rows = np.stack([X * of_first, X * of_second], axis=-1)
