@@ -128,7 +128,7 @@ class BulkStep:
             )
             for position, rows in zip(looped, loop_adjoint(A.rows, partial), strict=True):
                 found[position] = Rows(A.start, rows)
-        return found  # type: ignore[return-value] # none is missing now
+        return found  # type: ignore[return-value] # autograd has filled the gaps
 
     def _adjoint(self, entry: TapeEntry, argnum: int, A: Batch) -> Rows | None:
         """Carry adjoints to one argument; None without a vector rule."""

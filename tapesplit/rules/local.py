@@ -54,9 +54,9 @@ def has_local_structure(primitive: Any) -> bool:
 
 
 def local_slices(entry: TapeEntry) -> int:
-    """Count the slices of a call with a local structure, each of which depends on one of its arguments' only.
+    """Count the independent slices of a call with a local structure; 0 if it has none.
 
-    0 if it has no local structure. This is much cheaper than that structure.
+    This is much cheaper than that structure.
     """
     description = _described(entry) if has_local_structure(entry.primitive) else None
     return 0 if description is None else _structures[entry.primitive].slices(*description)
