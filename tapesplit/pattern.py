@@ -7,7 +7,7 @@ import numpy as np
 
 from tapesplit.arrays import BoolArray, IntArray, occurrences
 from tapesplit.preaccumulation import Member
-from tapesplit.scalar_sweep import Block, Coefficients, Recipe
+from tapesplit.scalar_sweep import Block, Coefficients, Recipe, existing
 
 __all__ = ["Calls", "Edges", "Layout", "lay_out", "without_constants"]
 
@@ -53,11 +53,6 @@ def without_constants(edges: list[Edges]) -> list[Edges]:
     ]
 
 
-def _chosen(numbers: float | np.ndarray, used: BoolArray | None) -> float | np.ndarray:
-    """Return the coefficients that exist."""
-    return numbers if used is None else np.broadcast_to(numbers, used.shape)[used]
-
-
 class Layout(NamedTuple):
     """The coefficients of a system: how they come about, where they stand, and the ones that are constant."""
 
@@ -87,7 +82,7 @@ def lay_out(count: int, calls: list[Calls], *, adjoint_mode: bool) -> Layout:
             here += edge.rank
             indices[here] = edge.columns
             if edge.target in like.numbers:
-                template[here] = _chosen(like.numbers[edge.target], edge.used)
+                template[here] = existing(like.numbers[edge.target], edge.used)
             else:
                 coefficients.append(Coefficients(edge.target, here, edge.used))
         if like.block is not None:

@@ -22,7 +22,7 @@ from tapesplit.rules.axes import flat
 from tapesplit.tape import ARGS, VALUE, Tape
 from tapesplit.triangular import substitute, substitute_transposed
 
-__all__ = ["Block", "Coefficients", "Operand", "Recipe", "ScalarSweep", "ValueTable"]
+__all__ = ["Block", "Coefficients", "Operand", "Recipe", "ScalarSweep", "ValueTable", "existing"]
 
 
 class Coefficients(NamedTuple):
@@ -31,6 +31,11 @@ class Coefficients(NamedTuple):
     target: int
     places: IntArray
     used: BoolArray | None
+
+
+def existing(derivatives: Any, used: BoolArray | None) -> Any:
+    """Return the derivatives that are coefficients: by elements that are no constants."""
+    return derivatives if used is None else np.broadcast_to(derivatives, used.shape)[used]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -63,10 +68,7 @@ class Recipe:
 
         derivatives = preaccumulate(self.result, self.members, evaluate)
         for target, places, used in self.coefficients:
-            derivative = derivatives[target]
-            coefficients[places] = (
-                derivative if used is None else np.broadcast_to(derivative, used.shape)[used]
-            )
+            coefficients[places] = existing(derivatives[target], used)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -99,7 +101,7 @@ class Block:
         adjoints = self.step.adjoints(as_one_call([tape[i] for i in self.entries]), self.seeds)
         for target, places, used in self.coefficients:
             derivative = flat(adjoints[-1 - target].rows)[:, self.reads[-1 - target]].reshape(-1)
-            coefficients[places] = derivative if used is None else derivative[used]
+            coefficients[places] = existing(derivative, used)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

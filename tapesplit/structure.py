@@ -133,7 +133,6 @@ def is_shape(form: Any) -> bool:
 def statics_of(primitive: Any, args: tuple[Any, ...], argnums: tuple[int, ...], kwargs: Any) -> Any:
     """Describe the constant arguments of a call that has some, see `Structure`."""
     controlled = primitive in _WHOLE
-    first = first_operand(primitive)
     if len(args) == 2 and not kwargs:
         constant = args[1 - argnums[0]]
         kind = type(constant)
@@ -141,11 +140,11 @@ def statics_of(primitive: Any, args: tuple[Any, ...], argnums: tuple[int, ...], 
             return None
         if kind is slice:
             return plain_slice(constant)
-        if first == 0 and kind in _COUNTED_BY_TYPE:
+        if kind in _COUNTED_BY_TYPE and first_operand(primitive) == 0:
             return kind
         if kind in EXACT and constant is not None:
             return constant
-    key = _whole_key if controlled else static_key
+    key, first = _whole_key if controlled else static_key, first_operand(primitive)
     return Constants(
         tuple([(key if i < first else operand_key)(a) for i, a in enumerate(args) if i not in argnums]),
         tuple([(name, key(kwargs[name])) for name in sorted(kwargs)]),
@@ -173,7 +172,10 @@ def _plain_bound(bound: Any) -> Any:
 
 def first_operand(primitive: Any) -> int:
     """Return from which position on numbers and arrays are operands, which only values depend on."""
-    return _FIRST_OPERAND.get(primitive, 0 if isinstance(find_rule(primitive), Elementwise) else sys.maxsize)
+    first = _FIRST_OPERAND.get(primitive)
+    if first is None:
+        return 0 if isinstance(find_rule(primitive), Elementwise) else sys.maxsize
+    return first
 
 
 def operand_key(constant: Any) -> Any:

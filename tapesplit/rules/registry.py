@@ -160,11 +160,12 @@ def bulk(
     edges: Callable[..., int] | None = None,
 ) -> None:
     """Register any other primitive by the functions that carry all directions, see `defvector`."""
-    of_tangents, of_adjoints = (
-        {argnum: function for argnum, function in enumerate(functions) if function is not None}
-        for functions in (tangents, adjoints)
-    )
-    _rules[primitive] = Bulk(of_tangents, of_adjoints, edges)
+    _rules[primitive] = Bulk(_numbered(tangents), _numbered(adjoints), edges)
+
+
+def _numbered(functions: Iterable[VectorFunction | None]) -> dict[int, VectorFunction]:
+    """Return the functions that are not None by the argument that they belong to."""
+    return {argnum: function for argnum, function in enumerate(functions) if function is not None}
 
 
 def movement(*primitives: Primitive) -> None:
@@ -231,8 +232,8 @@ def defvector(
             "used; decorate it with autograd.extend.primitive, or give the function of autograd.numpy"
         )
     name = display_name(primitive)
-    tangent_map = _numbered(tangents, f"defvector({name}, tangents=…)")
-    adjoint_map = _numbered(adjoints, f"defvector({name}, adjoints=…)")
+    tangent_map = _checked(tangents, f"defvector({name}, tangents=…)")
+    adjoint_map = _checked(adjoints, f"defvector({name}, adjoints=…)")
     if bool(partials) == bool(tangent_map or adjoint_map):
         raise ArgumentTypeError(
             f"defvector({name}, …) needs either partial derivatives (an elementwise primitive) or tangents= "
@@ -276,14 +277,14 @@ def _inexact(partial: Any) -> Any:
     return int(number) if number in {1, -1} else float(number)
 
 
-def _numbered(functions: Iterable[VectorFunction | None], what: str) -> dict[int, VectorFunction]:
-    """Return the functions that are not None by the argument that they belong to."""
+def _checked(functions: Iterable[VectorFunction | None], what: str) -> dict[int, VectorFunction]:
+    """Number what a user has given as functions; refuse anything else."""
     if callable(functions) or not isinstance(functions, Iterable):
         raise ArgumentTypeError(
             f"{what} needs a sequence with a function or None for each argument, but got {functions!r:.60}; "
             "write [f] for one argument"
         )
-    numbered = {i: f for i, f in enumerate(functions) if f is not None}
+    numbered = _numbered(functions)
     for argnum, function in numbered.items():
         if not callable(function):
             raise ArgumentTypeError(
