@@ -1,6 +1,6 @@
 """Steps of array sweeps: stacked directions go through one operation, or merged elementwise ones."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -135,7 +135,7 @@ class BulkStep:
         matrix = local_matrix(entry, argnum) if isinstance(A, Diagonal) else None
         if matrix is not None:
             scaled = _scaled_rows(A, matrix)  # type: ignore[arg-type]
-            return replace(scaled, rows=real_like(scaled.rows, entry.args[argnum]))
+            return scaled._replace(rows=real_like(scaled.rows, entry.args[argnum]))
         A = A.dense()
         rows = _called(self.rule.adjoints.get(argnum), A.rows, entry, argnum, "adjoint")
         return None if rows is NotImplemented else Rows(A.start, real_like(rows, entry.args[argnum]))

@@ -258,7 +258,7 @@ def scalar_seconds(model: CostModel, work: Work, directions: int) -> float:
     )
 
 
-def product_seconds(model: CostModel, fma: int) -> float:
+def product_seconds(model: CostModel, fma: int, elements: int) -> float:
     """Predict a product of two dense matrices.
 
     Parameters
@@ -267,6 +267,8 @@ def product_seconds(model: CostModel, fma: int) -> float:
         Constants of the machine.
     fma
         Multiply-adds: the product of the three sizes.
+    elements
+        Elements of the result; where the matrices are thin, writing them takes longer than multiplying.
 
     Returns
     -------
@@ -275,7 +277,8 @@ def product_seconds(model: CostModel, fma: int) -> float:
 
     Examples
     --------
-    >>> product_seconds(CostModel(product=1e-6, product_fma=1e-10), fma=10_000)
-    2e-06
+    >>> model = CostModel(product=1e-6, product_fma=1e-10, element_direction=5e-10)
+    >>> product_seconds(model, fma=10_000, elements=1000)
+    2.5e-06
     """
-    return model.product + fma * model.product_fma
+    return model.product + fma * model.product_fma + elements * model.element_direction

@@ -6,16 +6,15 @@ others being zero; `Diagonal` holds one direction for each element. Sweeps keep 
 them dense.
 """
 
-from dataclasses import dataclass
 from math import prod
+from typing import NamedTuple
 
 import numpy as np
 
 __all__ = ["Batch", "Diagonal", "Rows", "accumulate", "assemble", "seed"]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Rows:
+class Rows(NamedTuple):
     """Directions ``start, …, start + len(rows) - 1`` of a value; the others are zero.
 
     ``rows`` has the shape ``(k, *shape)``. ``owned`` tells that nobody else reads this array.
@@ -40,8 +39,7 @@ class Rows:
         return self
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Diagonal:
+class Diagonal(NamedTuple):
     """Direction ``start + e`` is ``values.flat[e]`` at element e of the value and zero elsewhere."""
 
     start: int

@@ -15,6 +15,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from tapesplit.arrays import multiply
 from tapesplit.callback import Callback
 from tapesplit.errors import MemoryLimitError, PlanMismatchError
 from tapesplit.fitting import first_difference, fits
@@ -207,7 +208,7 @@ class _Run:
         """Multiply, or sweep through links."""
         sweep = self.plan.sweeps[index]
         if sweep is None:
-            return operands[0] @ operands[1]
+            return multiply(*operands)
         matrix = operands[0] if operands else None
         return run_sweep(sweep, self.tape, self.plan.tasks[index].mode, matrix, self.memory_limit)
 

@@ -270,7 +270,8 @@ def _continues(task: PlanTask, earlier: PlanTask, schedule: Schedule) -> bool:
 def _timed(task: PlanTask, work: WorkTable, chunks: Sequence[Chunk]) -> PlanTask:
     """Add the predicted time to a task."""
     if task.mode is Mode.MULTIPLY:
-        seconds = product_seconds(cost_model(), task.fma)
+        elements = chunks[task.first].n * chunks[task.last].m
+        seconds = product_seconds(cost_model(), task.fma, elements)
         return replace(task, seconds=seconds, releases_lock=True, product_fma=task.fma)
     directions = chunks[task.first].n if task.mode is Mode.TANGENT else chunks[task.last].m
     expected = predict(work, _joined(chunks, task.swept), directions)

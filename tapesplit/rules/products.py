@@ -13,8 +13,9 @@ import autograd.numpy as anp
 import numpy as np
 from autograd.numpy.numpy_vjps import dot_adjoint_0, dot_adjoint_1, tensordot_adjoint_0, tensordot_adjoint_1
 
+from tapesplit.arrays import multiply
 from tapesplit.errors import RuleError
-from tapesplit.rules.axes import behind, fold, lifted, of_arrays, real_like
+from tapesplit.rules.axes import behind, fold, lifted, of_arrays
 from tapesplit.rules.registry import bulk
 
 __all__ = ["PRODUCTS", "Labels", "dot_labels", "inner_labels", "tensordot_labels"]
@@ -33,19 +34,11 @@ def bilinear(
     adjoints: Sequence[Callable[..., Any]],
     edges: Callable[..., int],
 ) -> None:
-    """Register a product; adjoints of real operands are real even if the other operand is complex."""
-
-    def real_adjoint(adjoint: Callable[..., Any], argnum: int) -> Callable[..., Any]:
-        def function(A: np.ndarray, ans: Any, *args: Any, **kwargs: Any) -> Any:
-            rows = adjoint(A, ans, *args, **kwargs)
-            return rows if rows is NotImplemented else real_like(rows, args[argnum])
-
-        return function
-
+    """Register a product; lists count as arrays."""
     bulk(
         primitive,
         tangents=list(map(of_arrays, tangents)),
-        adjoints=[of_arrays(real_adjoint(adjoint, argnum)) for argnum, adjoint in enumerate(adjoints)],
+        adjoints=list(map(of_arrays, adjoints)),
         edges=edges,
     )
 
@@ -142,18 +135,22 @@ contraction(tensordot_adjoint_1, lambda a, g, axes, m, n: _of_right(tensordot_la
 
 def _matmul_left_tangent(T: np.ndarray, ans: Any, a: Any, b: Any) -> np.ndarray:
     if T.ndim == 2:  # a is a vector: (k, n) @ (..., n, p)
-        return T @ b if np.ndim(b) <= 2 else np.moveaxis(T @ b, -2, 0)
+        if np.ndim(b) == 2:
+            return multiply(T, b)
+        return T @ b if np.ndim(b) == 1 else np.moveaxis(T @ b, -2, 0)
     return _one_product(T, b) if np.ndim(b) == 2 else np.matmul(lifted(T, np.ndim(b)), b)
 
 
 def _one_product(X: np.ndarray, b: np.ndarray) -> np.ndarray:
     """Multiply a batch of matrices by one matrix in one call of BLAS."""
-    return (X.reshape(prod(X.shape[:-1]), X.shape[-1]) @ b).reshape(*X.shape[:-1], b.shape[-1])
+    return multiply(X.reshape(prod(X.shape[:-1]), X.shape[-1]), b).reshape(*X.shape[:-1], b.shape[-1])
 
 
 def _matmul_right_tangent(T: np.ndarray, ans: Any, a: Any, b: Any) -> np.ndarray:
     if T.ndim == 2:  # b is a vector: a @ x for each x
-        return T @ np.transpose(a) if np.ndim(a) <= 2 else np.moveaxis(np.matmul(a, T.T), -1, 0)
+        if np.ndim(a) == 2:
+            return multiply(T, a.T)
+        return T @ a if np.ndim(a) == 1 else np.moveaxis(np.matmul(a, T.T), -1, 0)
     if np.ndim(a) == 1:
         return np.matmul(a, T)
     if T.ndim == 3 and np.ndim(a) > 2:
@@ -170,7 +167,7 @@ def _matmul_left_adjoint(A: np.ndarray, ans: Any, a: Any, b: Any) -> np.ndarray:
     if np.ndim(b) == 1:
         return fold(A[..., None] * b, np.shape(a))
     if np.ndim(b) == 2:
-        return A @ b.T if np.ndim(a) == 1 else _one_product(A, b.T)
+        return multiply(A, b.T) if np.ndim(a) == 1 else _one_product(A, b.T)
     if np.ndim(a) <= 2:  # the stack of b is summed, too
         stack = range(np.ndim(b) - 2)
         return np.tensordot(A, b, ([*(i + 1 for i in stack), -1], [*stack, -1]))
@@ -182,7 +179,7 @@ def _matmul_right_adjoint(A: np.ndarray, ans: Any, a: Any, b: Any) -> np.ndarray
         if np.ndim(a) == 1:
             return A[:, None] * a
         if np.ndim(a) == 2:
-            return (a.T @ A.T).T  # A @ a, which takes OpenBLAS up to twice as long for a few rows
+            return multiply(A, a)
         return np.tensordot(A, a, np.ndim(a) - 1)
     if np.ndim(a) == 1:
         return fold(a[:, None] * A[..., None, :], np.shape(b))
