@@ -1,4 +1,4 @@
-"""Functions of vectors, recorded as the arithmetic that NumPy computes them by: rolls, cross products, norms.
+"""Functions of arrays, recorded as simpler ones: rolls, cross products, norms, solutions of linear systems.
 
 A call as a whole is a block of derivatives; of products, sums and look-ups it is known which element depends
 on which.
@@ -9,10 +9,11 @@ from typing import Any, Final
 
 import autograd.numpy as anp
 import numpy as np
+from autograd.extend import defvjp, primitive
 
 from tapesplit.boxes import FIRST, TapeBox, recorded
 
-__all__ = ["cross", "euclidean_norm", "is_boxed_array", "roll"]
+__all__ = ["adjusted_side", "cross", "euclidean_norm", "is_boxed_array", "roll", "solution"]
 
 
 def is_boxed_array(x: Any) -> bool:
@@ -90,5 +91,46 @@ def euclidean_norm(x: Any, *, axis: Any = None, keepdims: Any = False) -> Any:
     return recorded(squares, _general_sqrt, FIRST, (squares._index,), None, np.sqrt(squares._value))
 
 
+@primitive  # type: ignore[untyped-decorator]
+def adjusted_side(_a: Any, b: Any, _minus_x: Any) -> Any:
+    """Return b, with the derivative of ``b - a x`` for fixed x.
+
+    The derivative of the solution x of ``a x = b`` is the solution for this one as the right-hand side
+    (implicit function theorem).
+    """
+    return b
+
+
+defvjp(
+    adjusted_side,
+    lambda _ans, _a, _b, minus_x: lambda g: np.outer(g, minus_x) if np.ndim(g) == 1 else g @ minus_x.mT,
+    lambda _ans, *_: lambda g: g,
+)
+
+
+def solution(a: Any, b: Any) -> Any:
+    """Record the solution of a linear system whose matrix is active by its right-hand side alone.
+
+    The matrix is factorized once for both then, and a derivative takes products with the matrix instead of a
+    block by all its elements. None for systems of other forms.
+    """
+    if not is_boxed_array(a) or not (is_boxed_array(b) or type(b) is np.ndarray):
+        return None
+    active = type(b) is TapeBox
+    if active and b._entries is not a._entries:
+        return None
+    matrix, side = a._value, b._value if active else b
+    one = matrix.ndim == 2 and side.ndim in {1, 2}
+    stack = side.ndim == matrix.ndim > 2 and matrix.shape[:-2] == side.shape[:-2]
+    if not (one or stack) or not matrix.dtype == side.dtype == _DOUBLE:
+        return None
+    x = np.linalg.solve(matrix, side)
+    argnums, parents = ((0, 1), (a._index, b._index)) if active else (FIRST, (a._index,))
+    adjusted = recorded(a, adjusted_side, argnums, parents, (matrix, side, -x), side)
+    return recorded(adjusted, _general_solve, (1,), (adjusted._index,), (matrix, side), x)
+
+
+_DOUBLE = np.dtype(np.float64)
+_general_solve = anp.linalg.solve
 _general_roll, _general_cross = anp.roll, anp.cross
 _general_dot, _general_sum, _general_sqrt = anp.dot, anp.sum, anp.sqrt

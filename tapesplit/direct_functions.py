@@ -29,7 +29,7 @@ from tapesplit.boxes import (
     make_box,
     recorded,
 )
-from tapesplit.direct_arithmetic import cross, euclidean_norm, is_boxed_array, roll
+from tapesplit.direct_arithmetic import cross, euclidean_norm, is_boxed_array, roll, solution
 
 __all__ = ["DIRECT_FUNCTIONS", "DIRECT_LINALG", "dense_untake", "direct_untake", "log_abs_det"]
 
@@ -317,7 +317,7 @@ DIRECT_LINALG = {
     name: _direct(getattr(anp.linalg, name), getattr(np.linalg, name))
     for name in ("norm", "solve", "inv", "det", "cholesky")
 }
-_direct_norm = DIRECT_LINALG["norm"]
+_direct_norm, _direct_solve = DIRECT_LINALG["norm"], DIRECT_LINALG["solve"]
 
 
 def _norm(x: Any, *args: Any, **kwargs: Any) -> Any:
@@ -326,7 +326,14 @@ def _norm(x: Any, *args: Any, **kwargs: Any) -> Any:
     return _direct_norm(x, *args, **kwargs) if found is None else found
 
 
+def _solve(*args: Any, **kwargs: Any) -> Any:
+    """Record solutions of linear systems by the right-hand side, any other as a call."""
+    found = None if kwargs or len(args) != 2 else solution(*args)
+    return _direct_solve(*args, **kwargs) if found is None else found
+
+
 DIRECT_LINALG["norm"] = functools.wraps(anp.linalg.norm)(_norm)
+DIRECT_LINALG["solve"] = functools.wraps(anp.linalg.solve)(_solve)
 DIRECT_LINALG["slogdet"] = functools.wraps(anp.linalg.slogdet)(_slogdet)
 
 

@@ -25,6 +25,7 @@ from autograd.numpy.numpy_wrapper import (
 )
 from autograd.util import func
 
+from tapesplit.direct_arithmetic import adjusted_side
 from tapesplit.direct_functions import log_abs_det
 
 CASES = []
@@ -594,6 +595,12 @@ cases(
     (regular(3, 3) + 0j, complexes(3)),
     (regular(3, 3), complexes(3, 2)),
     (regular(1, 1), real(1)),
+)
+cases(
+    adjusted_side,
+    (regular(3, 3), real(3), real(3)),
+    (regular(3, 3), real(3, 2), real(3, 2)),
+    (regular(4, 3, 3), real(4, 3, 2), real(4, 3, 2)),
 )
 case(log_abs_det, regular(3, 3))
 case(log_abs_det, regular(1, 1))

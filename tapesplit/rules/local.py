@@ -5,7 +5,7 @@ known they can be part of a scalar sweep.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from math import prod
 from typing import Any, NamedTuple
@@ -17,6 +17,7 @@ from autograd.numpy.numpy_vspaces import ArrayVSpace
 from autograd.numpy.numpy_wrapper import _primitive_mean
 from autograd.util import func
 
+from tapesplit.direct_arithmetic import adjusted_side
 from tapesplit.rules.axes import positive
 from tapesplit.rules.products import Labels, dot_labels, inner_labels, tensordot_labels
 from tapesplit.tape import TapeEntry
@@ -188,6 +189,19 @@ def _build_sum(argnum: int, size: int) -> LocalStructure:
     return LocalStructure(elements, elements, np.zeros_like(elements), 1.0)
 
 
+def _describe_side(a: Any, b: Any, minus_x: Any) -> tuple[Any, ...]:
+    return _product.describe(a, minus_x)
+
+
+def _build_side(
+    argnum: int, of_a: Labels, of_x: Labels, of_ans: Labels, sizes: dict[int, int]
+) -> LocalStructure:
+    """Build the structure of an adjusted right-hand side: that of a product by the matrix, of a sum by b."""
+    if argnum == 1:
+        return _build_sum(argnum, prod(sizes[label] for label in of_ans))
+    return replace(_product.build(0, of_a, of_x, of_ans, sizes), factor=2)
+
+
 def _positions(axes: Labels, grid: Labels, sizes: dict[int, int]) -> np.ndarray:
     """Flat positions of the elements of an operand, for each point of the grid of all labels."""
     positions = np.arange(prod(sizes[label] for label in axes)).reshape([sizes[label] for label in axes])
@@ -223,6 +237,7 @@ def _einsum_labels(subscripts: Any, *operands: Any, **keywords: Any) -> tuple[La
     return left, right, result
 
 
+_product = _contraction(_matmul_labels)
 _structures: dict[Any, _Structure] = {
     anp.sum: _reduction(lambda count: 1.0),
     _primitive_mean: _reduction(lambda count: 1.0 / max(count, 1)),
@@ -230,7 +245,8 @@ _structures: dict[Any, _Structure] = {
     func(VSpace.mut_add): _Structure(_describe_sum, _build_sum),
     anp.pad: _Structure(_describe_padding, _build_padding),
     anp.diff: _Structure(_describe_differences, _build_differences),
-    anp.matmul: _contraction(_matmul_labels),
+    anp.matmul: _product,
+    adjusted_side: _Structure(_describe_side, _build_side, _product.slices),
     anp.dot: _contraction(lambda a, b: dot_labels(np.ndim(a), np.ndim(b))),
     anp.outer: _contraction(_outer_labels),
     anp.inner: _contraction(inner_labels),

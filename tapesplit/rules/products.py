@@ -14,6 +14,7 @@ import numpy as np
 from autograd.numpy.numpy_vjps import dot_adjoint_0, dot_adjoint_1, tensordot_adjoint_0, tensordot_adjoint_1
 
 from tapesplit.arrays import multiply
+from tapesplit.direct_arithmetic import adjusted_side
 from tapesplit.errors import RuleError
 from tapesplit.rules.axes import behind, fold, lifted, of_arrays
 from tapesplit.rules.registry import bulk
@@ -197,6 +198,19 @@ def _matmul_edges(ans: Any, args: tuple[Any, ...], argnums: tuple[int, ...], kwa
 _MATMUL_TANGENTS = [_matmul_left_tangent, _matmul_right_tangent]
 _MATMUL_ADJOINTS = [_matmul_left_adjoint, _matmul_right_adjoint]
 bilinear(anp.matmul, _MATMUL_TANGENTS, _MATMUL_ADJOINTS, _matmul_edges)
+
+
+def _side_edges(ans: Any, args: tuple[Any, ...], argnums: tuple[int, ...], kwargs: Any) -> int:
+    """|E| of an adjusted right-hand side: the product with the matrix, and one edge for each element."""
+    return int(np.size(ans)) * (np.shape(args[0])[-1] * (0 in argnums) + (1 in argnums))
+
+
+bulk(
+    adjusted_side,
+    tangents=[lambda T, ans, a, b, y: _matmul_left_tangent(T, ans, a, y), lambda T, ans, a, b, y: T],
+    adjoints=[lambda A, ans, a, b, y: _matmul_left_adjoint(A, ans, a, y), lambda A, ans, a, b, y: A],
+    edges=_side_edges,
+)
 
 
 def _as_matmul(of_matmul: Callable[..., Any], of_dot: Callable[..., Any]) -> Callable[..., Any]:

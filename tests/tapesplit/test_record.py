@@ -125,7 +125,7 @@ def square(x):
             np.where(x > 0.5, x, 0.0) + np.where(X < 0.4, x=x, y=2.0) + np.where([1, 0, 1, 0], x, x * x)
         ),
         lambda x: x * (x > 0.2) + (x <= X) + (x <= 0.4) * x + (x == X) + (x != 1) * (x < x[0]),
-        lambda x: np.linalg.solve(square(x), X[:2]) / np.linalg.norm(x, 2) + np.linalg.det(square(x)),
+        lambda x: np.linalg.solve(onp.eye(2), x[:2]) / np.linalg.norm(x, 2) + np.linalg.det(square(x)),
         lambda x: np.linalg.inv(square(x)) @ np.linalg.cholesky(square(x) @ square(x).T + np.eye(2)),
         lambda x: (
             np.linalg.norm(square(x), axis=(0, 1))
@@ -207,6 +207,10 @@ def test_a_python_number_that_is_no_operand_of_numpy():
         lambda x: np.linalg.norm(x, ord=3) * x,
         lambda x: np.linalg.slogdet(square(x))[0] * x + np.linalg.slogdet(square(x * x))[1],
         lambda x: sum(np.linalg.slogdet(np.eye(2) * 3.0 + np.reshape(np.outer(x, x), (4, 2, 2)))[1]) * x,
+        lambda x: np.linalg.solve(square(x), x[:2]) @ np.linalg.solve(square(x) + 3.0, square(X)),
+        lambda x: np.linalg.solve(square(X), x[:2]) * np.linalg.solve(square(x), square(x * x))[0],
+        lambda x: np.linalg.solve(np.outer(x, X).reshape(4, 2, 2) + onp.eye(2), onp.ones((4, 2, 1)))[:, 0],
+        lambda x: np.linalg.solve(square(x), onp.array([1, 2])) + np.linalg.solve(square(x), [0.5, 0.1]),
         lambda x: np.append(X, 2.0 * x) + np.ravel(np.append(square(x), square(X), axis=1)),
         lambda x: np.split(x, [1, 3])[1] * np.split(x, (2,))[0],
         lambda x: np.concatenate(np.split(x[:0], 3)) + np.split(x, 2, axis=-1)[0][:0],
@@ -221,8 +225,14 @@ def test_a_python_number_that_is_no_operand_of_numpy():
         lambda x: np.split(np.sin(x), 4)[3] * np.split(x, onp.int64(2))[0],
     ],
 )
-def test_splits_appends_crosses_norms_and_determinants_in_all_forms(fun):
+def test_what_is_recorded_as_something_simpler_in_all_forms(fun):
     check(fun, X) if onp.size(fun(X)) else record(fun, X)
+
+
+def test_solutions_are_recorded_by_their_right_hand_sides():
+    tape = record(lambda x: np.linalg.solve(square(x), x[:2]), X)
+    assert [entry.argnums for entry in tape][-2:] == [(0, 1), (1,)]
+    onp.testing.assert_array_equal(tape.value, onp.linalg.solve(square(X), X[:2]))
 
 
 @pytest.mark.parametrize("method", ["tangent", "adjoint"])
