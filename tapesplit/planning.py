@@ -98,8 +98,8 @@ def make_plan(
     )
 
 
-_BLAS_THREADS: Final = 10_000
-"""Multiply-adds in products below which no BLAS uses threads."""
+_BLAS_THREADS: Final = 100_000
+"""Multiply-adds in products below which threads of BLAS have nothing to do, or next to nothing."""
 
 
 class _Draft(NamedTuple):

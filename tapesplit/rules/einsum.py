@@ -1,9 +1,10 @@
 """Sums over products of indexed arrays: an extra index for the directions turns one into its derivatives."""
 
 from collections.abc import Callable
+from itertools import chain
 from math import prod
 from string import ascii_letters
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import autograd.numpy as anp
 import numpy as np
@@ -93,7 +94,16 @@ def _einsum(terms: list[str], operands: list[Any], output: str) -> np.ndarray:
     """Sum the product of some operands, pairwise if there are several; none of them in less precision."""
     precision = np.finfo(np.result_type(np.float16, *operands)).dtype
     precise = [np.asarray(operand, np.result_type(operand, precision)) for operand in operands]
-    return np.einsum(",".join(terms) + "->" + output, *precise, optimize=len(operands) > 1)
+    sizes = dict(
+        chain.from_iterable(zip(t, x.shape, strict=True) for t, x in zip(terms, precise, strict=True))
+    )
+    # Looking for the best order takes longer than a small sum, and than a product that sums nothing.
+    optimize = len(operands) > 1 and prod(sizes.values()) > _SMALL and not sizes.keys() <= set(output)
+    return np.einsum(",".join(terms) + "->" + output, *precise, optimize=optimize)
+
+
+_SMALL: Final = 2000
+"""Products of elements."""
 
 
 def _edges(ans: Any, args: tuple[Any, ...], argnums: tuple[int, ...], kwargs: Any) -> int:
