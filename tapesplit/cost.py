@@ -71,7 +71,7 @@ class Work:
     Parameters
     ----------
     steps
-        Entries.
+        Entries; more for reductions with weights.
     elements
         Elements of elementwise operations.
     moved
@@ -85,9 +85,9 @@ class Work:
         Scalar edges inside of merged elementwise operations, and all that are left.
     numbers, arrays
         Elementwise operations on single numbers, and those on arrays that are left once they are merged.
-    blocks, block_loops
-        Entries that scalar sweeps know by all their derivatives, and elements of the results of those that
-        have no vector rule.
+    block_steps, block_loops
+        Steps that take as long as finding the derivatives of the entries that scalar sweeps know by all of
+        these, and elements of the results of those entries that have no vector rule.
     formless
         Entries that have no scalar form.
     """
@@ -101,7 +101,7 @@ class Work:
     coefficients: int
     numbers: int
     arrays: int
-    blocks: int
+    block_steps: int
     block_loops: int
     formless: int
 
@@ -134,7 +134,7 @@ def work_table(facts: TapeFacts) -> WorkTable:
     weighted = sums & ~np.array([kind.is_local for kind in facts.kinds])[facts.kind]
     is_block = facts.blocks > 0
     lines = {
-        "steps": np.ones_like(sizes),
+        "steps": 1 + _WEIGHING * weighted,
         "elements": sizes * elementwise,
         "moved": sizes * (moves | products)
         + facts.edges * (sums | elementwise)
@@ -147,7 +147,7 @@ def work_table(facts: TapeFacts) -> WorkTable:
         "coefficients": np.where(is_block, facts.blocks, facts.edges - inner),
         "numbers": elementwise & (sizes == 1),
         "arrays": elementwise & (sizes > 1) & ~is_inner,
-        "blocks": is_block,
+        "block_steps": is_block * np.where(facts.joined, 1, _BLOCK),
         "block_loops": sizes * (is_block & looped),
         "formless": ~facts.scalar,
     }
@@ -187,8 +187,10 @@ _STACKED: Final = 4
 """Elements that are moved while one element of a stack of small matrices is multiplied."""
 _ENDS: Final = 3
 """Steps that take as long as seeding and collecting the directions."""
-_BLOCK_STEPS: Final = 4
-"""Steps that take as long as finding the derivatives of a block."""
+_BLOCK: Final = 4
+"""Steps that take as long as finding the derivatives of a block that is not joined with like ones."""
+_WEIGHING: Final = 5
+"""Steps that take as long as finding the weights of a reduction."""
 
 
 def array_seconds(model: CostModel, work: Work, directions: int) -> float:
@@ -216,7 +218,7 @@ def array_seconds(model: CostModel, work: Work, directions: int) -> float:
     --------
     >>> product = Work(
     ...     steps=1, elements=0, moved=0, product_fma=10**6, looped=0,
-    ...     inner=0, coefficients=10**6, numbers=0, arrays=0, blocks=0, block_loops=0, formless=1)
+    ...     inner=0, coefficients=10**6, numbers=0, arrays=0, block_steps=0, block_loops=0, formless=1)
     >>> round(array_seconds(CostModel(), product, directions=100), 6)
     0.004514
     """
@@ -253,7 +255,7 @@ def scalar_seconds(model: CostModel, work: Work, directions: int) -> float:
         + work.arrays * model.array
         + work.inner * model.inner
         + work.coefficients * (model.coefficient + directions * model.coefficient_direction)
-        + work.blocks * _BLOCK_STEPS * model.step
+        + work.block_steps * model.step
         + work.block_loops * model.loop
     )
 

@@ -65,7 +65,7 @@ def in_dtype(block: np.ndarray, dtype: np.dtype, tape: Tape, index: int) -> np.n
 
 
 def _is_double(structure: Structure) -> bool:
-    """Tell whether all values on a tape are in double precision: then so are all derivatives."""
+    """Tell whether all values on a tape are in double precision: then so are all real derivatives."""
     return all(map(_is_double_form, set(structure.forms)))
 
 
@@ -76,7 +76,11 @@ def _is_double_form(form: Any) -> bool:
         return all(_is_double_form(item) for *_, item in form[1])
     if isinstance(kind, type) and issubclass(kind, (tuple, list)):
         return all(map(_is_double_form, form[1]))
-    return kind in {None, float, np.float64} or type(kind) is int
+    return kind in _DOUBLE_KINDS or type(kind) is int
+
+
+_DOUBLE_KINDS = frozenset({None, float, np.float64, complex, np.complex128, np.dtype(np.complex128)})
+"""Kinds of numbers and arrays, None for arrays of doubles; the real parts of complex ones are doubles, too."""
 
 
 def _with_floats(tape: Tape, old: type[float], new: type[float]) -> Tape | None:

@@ -19,6 +19,7 @@ from tapesplit.rules import (
     Bulk,
     Movement,
     Rule,
+    can_be_stacked,
     count_edges,
     count_slices,
     find_rule,
@@ -107,6 +108,8 @@ class TapeFacts:
     blocks
         Elements of the derivatives of the result by all active arguments, if these are what a scalar sweep
         knows of the entry: small calls of other primitives; else 0.
+    joined
+        Whether like blocks are carried out together.
     stacked
         Elements of the result and of all active arguments of calls that do the same to each slice of these,
         other than sums; else 0.
@@ -127,6 +130,7 @@ class TapeFacts:
     elementwise: BoolArray
     scalar: BoolArray
     blocks: IntArray
+    joined: BoolArray
     stacked: IntArray
     first_parent: IntArray
     parents: IntArray
@@ -144,12 +148,12 @@ def facts_of(tape: Tape, structure: Structure) -> TapeFacts:
     factors = np.array([k.factor for k in kinds])[kind]
     edges = sizes * factors
     scalar = doubles & np.array([k.has_scalar_form for k in kinds])[kind]
-    blocks, stacked = np.zeros((2, kind.size), dtype=np.int64)
+    blocks, joined, stacked = np.zeros((3, kind.size), dtype=np.int64)
     others = np.flatnonzero((factors < 0) | (sizes < 0))
     call = coded([call_key(structure, index) for index in others.tolist()])[1]
     examples = others[np.unique(call, return_index=True)[1]].tolist()
-    known = np.array([_numbers_of(tape[index]) for index in examples], dtype=np.int64).reshape(-1, 4)
-    edges[others], is_local_call, blocks[others], stacked[others] = known[call].T
+    known = np.array([_numbers_of(tape[index]) for index in examples], dtype=np.int64).reshape(-1, 5)
+    edges[others], is_local_call, blocks[others], joined[others], stacked[others] = known[call].T
     scalar[others] &= (is_local_call > 0) | (blocks[others] > 0)
     elementwise = np.array([k.is_elementwise for k in kinds])[kind]
     takes_constants = np.array([k.arity > len(k.argnums) for k in kinds])[kind]
@@ -173,6 +177,7 @@ def facts_of(tape: Tape, structure: Structure) -> TapeFacts:
         elementwise=elementwise,
         scalar=scalar,
         blocks=blocks,
+        joined=joined > 0,
         stacked=stacked,
         first_parent=first_parent,
         parents=parents,
@@ -239,6 +244,7 @@ class _CallNumbers(NamedTuple):
     edges: int = 0
     is_local: bool = False
     block: int = 0
+    joined: bool = False
     stacked: int = 0
 
 
@@ -264,8 +270,9 @@ def _numbers_of(entry: TapeEntry) -> _CallNumbers:
     if local and real and edges <= (_MOST_EDGES if is_sum else min(_EDGES_OF_A_SLICE * slices, _MOST_EDGES)):
         return _CallNumbers(edges, is_local=True, stacked=stacked)
     block = result * read // slices
-    small = real and block <= min(_DERIVATIVES_OF_A_SLICE * slices, _MOST_EDGES)
-    return _CallNumbers(edges, block=block if small else 0, stacked=stacked)
+    if not real or block > min(_DERIVATIVES_OF_A_SLICE * slices, _MOST_EDGES):
+        return _CallNumbers(edges, stacked=stacked)
+    return _CallNumbers(edges, block=block, joined=can_be_stacked(entry), stacked=stacked)
 
 
 def _is_double(form: Any) -> bool:

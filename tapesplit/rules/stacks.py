@@ -80,8 +80,20 @@ def _loops(entry: TapeEntry) -> tuple[tuple[int, ...], list[tuple[int, ...]]]:
 
 def can_be_stacked(call: TapeEntry) -> bool:
     """Tell whether like calls are one call on stacks of their arguments."""
-    shapes = {np.ndim(arg) for arg in call.args}
-    return call.primitive in _OF_MATRICES and not call.kwargs and (len(shapes) == 1 or shapes == {1, 2})
+    dimensions = {np.ndim(arg) for arg in call.args}
+    if _core_axes.get(call.primitive) is along_axis:
+        x, *rest = call.args
+        flattens = call.primitive is anp.cumsum and _axis(call) is None and x.ndim > 1
+        plain = type(x) is np.ndarray and len(rest) <= 1 and call.kwargs.keys() <= {"axis", "keepdims"}
+        return plain and not flattens
+    return (
+        call.primitive in _OF_MATRICES and not call.kwargs and (len(dimensions) == 1 or dimensions == {1, 2})
+    )
+
+
+def _axis(call: TapeEntry) -> Any:
+    """Return the axis of an operation along axes."""
+    return call.args[1] if len(call.args) > 1 else call.kwargs.get("axis")
 
 
 def as_one_call(calls: Sequence[TapeEntry]) -> TapeEntry:
@@ -89,8 +101,13 @@ def as_one_call(calls: Sequence[TapeEntry]) -> TapeEntry:
     first = calls[0]
     if len(calls) == 1:
         return first
-    args = [np.stack(column) for column in zip(*[call.args for call in calls], strict=True)]
     value = np.stack([call.value for call in calls])
+    if _core_axes[first.primitive] is along_axis:
+        x = np.stack([call.args[0] for call in calls])
+        axes = tuple([a + 1 for a in positive(_axis(first), x.ndim - 1)])
+        keywords = {**first.kwargs, "axis": axes[0] if len(axes) == 1 else axes}
+        return first._replace(args=(x,), kwargs=keywords, value=value)
+    args = [np.stack(column) for column in zip(*[call.args for call in calls], strict=True)]
     if np.ndim(first.args[-1]) == 1:  # right-hand sides of linear systems
         args[-1], value = args[-1][..., None], value[..., None]
     return first._replace(args=tuple(args), value=value)
