@@ -80,7 +80,7 @@ def _is_double_form(form: Any) -> bool:
 
 
 _DOUBLE_KINDS = frozenset({None, float, np.float64, complex, np.complex128, np.dtype(np.complex128)})
-"""Kinds of numbers and arrays, None for arrays of doubles; the real parts of complex ones are doubles, too."""
+"""Kinds of numbers, None for arrays of doubles; the real parts of complex numbers are doubles, too."""
 
 
 def _with_floats(tape: Tape, old: type[float], new: type[float]) -> Tape | None:
