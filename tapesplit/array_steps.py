@@ -153,9 +153,15 @@ def _called(function: Any, rows: np.ndarray, entry: TapeEntry, argnum: int, mode
     """Call a vector rule; NotImplemented if there is none, or none for this form of the arguments."""
     if function is None:
         return NotImplemented
+    arg = entry.args[argnum]
+    regular = _shape_of_list(arg) if type(arg) in _SEQUENCES else None  # rules take lists for arrays
+    if mode == "tangent" and regular is not None:
+        rows = rows.reshape(len(rows), *regular)
     found = function(rows, entry.value, *entry.args, **entry.kwargs)
     if found is NotImplemented:
         return found
+    if mode == "adjoint" and regular is not None and getattr(found, "shape", ())[1:] == regular:
+        found = flat(found)
     target = entry.value if mode == "tangent" else entry.args[argnum]
     expected = rows.shape[:1] + (target.shape if hasattr(target, "shape") else batch_shape(target))
     if getattr(found, "shape", None) != expected:
@@ -166,6 +172,14 @@ def _called(function: Any, rows: np.ndarray, entry: TapeEntry, argnum: int, mode
             "tapesplit.defvector was given"
         )
     return found
+
+
+def _shape_of_list(value: Any) -> tuple[int, ...] | None:
+    """Return the shape of the array that NumPy makes of a list, None if it makes none."""
+    try:
+        return np.shape(value)
+    except ValueError:
+        return None
 
 
 def _scaled_rows(batch: Diagonal, matrix: np.ndarray) -> Rows:

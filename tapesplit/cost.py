@@ -279,8 +279,8 @@ def product_seconds(model: CostModel, fma: int, elements: int) -> float:
 
     Examples
     --------
-    >>> model = CostModel(product=1e-6, product_fma=1e-10, element_direction=5e-10)
+    >>> model = CostModel(product=1e-6, product_fma=1e-10, element_direction=1e-9)
     >>> product_seconds(model, fma=10_000, elements=1000)
-    2.5e-06
+    3e-06
     """
     return model.product + fma * model.product_fma + elements * model.element_direction

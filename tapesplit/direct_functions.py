@@ -162,6 +162,8 @@ def _array(A: Any, *args: Any, **kwargs: Any) -> Any:
 def _stack(arrays: Any, axis: Any = 0) -> Any:
     """Record a stack along a new first axis."""
     found = _alike(arrays) if type(axis) is int and axis == 0 else None
+    if found is not None and any(np.result_type(value) != np.float64 for value in found[3]):
+        found = None  # autograd's slices give derivatives the type of the operand
     return _general_stack(arrays, axis) if found is None else _stacked(found)
 
 

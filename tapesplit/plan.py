@@ -16,7 +16,7 @@ from tapesplit.graph import TapeGraph
 from tapesplit.pickling import dumps
 from tapesplit.separators import Separator
 from tapesplit.structure import Structure
-from tapesplit.sweep import Sweep
+from tapesplit.sweep import Form, Sweep
 
 __all__ = ["JacobianPlan", "LastRun", "MachinesReason", "PlanTask", "TaskRecord"]
 
@@ -57,8 +57,8 @@ class PlanTask:
     start, finish
         When it is predicted to run, in seconds since the execution begins: the hand-over to another thread
         comes before the start, and what other machines do meanwhile can make it longer than ``seconds``.
-    scalar
-        Whether the links are swept as one system over their elements.
+    form
+        How the links are swept: by array steps, as one system over their elements, or in stages of both.
     releases_lock
         Whether other threads can run meanwhile.
     product_fma
@@ -77,7 +77,7 @@ class PlanTask:
     seconds: float = 0.0
     start: float = 0.0
     finish: float = 0.0
-    scalar: bool = False
+    form: Form = "arrays"
     releases_lock: bool = False
     product_fma: int = 0
 

@@ -67,17 +67,17 @@ def make_plan(
     solver = "dp" if plain or method == "auto" else method
     thorough = cost == "fma" or force_machines or _plain_seconds(graph, work) > _WORTH_COMPARING
     separators = () if plain else find_separators(graph, max_links=max_links, thorough=thorough)
-    draft = _draft(graph, work, separators, plain, 1, solver, cost)
+    draft = _draft(graph, facts, work, separators, plain, 1, solver, cost)
     machines_reason: MachinesReason = "single" if machines == 1 else "light"
     if machines > 1 and (force_machines or _may_pay(draft.tasks)):
         if not plain:
             # Cuts that gain nothing on one machine let several work at the same time.
             separators = find_separators(graph, max_links=max_links, stop_within=None)
-        parallel = _draft(graph, work, separators, plain, machines, solver, cost)
+        parallel = _draft(graph, facts, work, separators, plain, machines, solver, cost)
         machines_reason = "forced" if force_machines else _worth_of_machines(parallel.tasks, draft.tasks)
         if machines_reason in {"forced", "gain"}:
             draft = parallel
-    sweeps = tuple(_compile(tape, facts, draft.chunks, task) for task in draft.tasks)
+    sweeps = tuple(_compile(tape, facts, work, draft.chunks, task) for task in draft.tasks)
     return JacobianPlan(
         name=tape.name,
         structure=structure,
@@ -115,6 +115,7 @@ class _Draft(NamedTuple):
 
 def _draft(
     graph: TapeGraph,
+    facts: TapeFacts,
     work: WorkTable,
     separators: tuple[Separator, ...],
     plain: Mode | None,
@@ -126,23 +127,27 @@ def _draft(
     chunks = cut_into_chunks(graph, separators)
     chain = _one_mode_chain(chunks[0], plain) if plain else chunk_chain(chunks)
     solution = solve(chain, machines=machines, method=solver)
-    draft = _Draft(separators, chunks, chain, solution, _plan_tasks(solution, work, chunks))
+    draft = _Draft(separators, chunks, chain, solution, _plan_tasks(solution, facts, work, chunks))
     if cost == "fma" or len(chunks) == 1 or _makespan(draft.tasks) < _WORTH_PRICING * len(chunks):
         return draft
-    by_time = solve(_priced(chain, work, chunks), machines=machines, method=solver)
+    by_time = solve(_priced(chain, facts, work, chunks), machines=machines, method=solver)
     if by_time.sequence.operations == solution.sequence.operations:
         return draft
     timed = recost(by_time, chain, solution.lower_bound)
-    faster = draft._replace(solution=timed, tasks=_plan_tasks(timed, work, chunks), fewest=solution.makespan)
+    faster = draft._replace(
+        solution=timed, tasks=_plan_tasks(timed, facts, work, chunks), fewest=solution.makespan
+    )
     return min(draft, faster, key=lambda candidate: _makespan(candidate.tasks))
 
 
-def _priced(chain: JacobianChain, work: WorkTable, chunks: Sequence[Chunk]) -> JacobianChain:
+def _priced(
+    chain: JacobianChain, facts: TapeFacts, work: WorkTable, chunks: Sequence[Chunk]
+) -> JacobianChain:
     """Price each link by the predicted time of one direction; the unit is a multiply-add of a product."""
     directions = min(chain.sizes)
     links = []
     for link, chunk in zip(chain.links, chunks, strict=True):
-        seconds = predict(work, chunk, directions).seconds
+        seconds = predict(facts, work, chunk, directions).seconds
         price = max(round(seconds / directions / cost_model().product_fma), 1)
         links.append(replace(link, tangent_cost=price, adjoint_cost=price))
     return JacobianChain(tuple(links))
@@ -198,7 +203,7 @@ def _makespan(tasks: Sequence[PlanTask]) -> float:
 
 def _scheduled(tasks: Sequence[PlanTask]) -> tuple[PlanTask, ...]:
     """Predict when tasks run: each machine's in planned order, those under the interpreter's lock in turn."""
-    contend = len({task.machine for task in tasks if task.scalar}) > 1
+    contend = len({task.machine for task in tasks if task.form == "system"}) > 1
     waiting: dict[int, list[int]] = {}
     for index, task in enumerate(tasks):
         waiting.setdefault(task.machine, []).append(index)
@@ -217,7 +222,7 @@ def _scheduled(tasks: Sequence[PlanTask]) -> tuple[PlanTask, ...]:
         lane = min(lanes, key=lambda lane: start(lane[0]))
         index = lane.pop(0)
         task, begins = tasks[index], start(index)
-        finish = begins + task.seconds * (_CONTENTION if contend and task.scalar else 1.0)
+        finish = begins + task.seconds * (_CONTENTION if contend and task.form == "system" else 1.0)
         done[index] = replace(task, start=begins, finish=finish)
         free[task.machine] = finish
         unlocked = unlocked if task.releases_lock else finish
@@ -232,7 +237,9 @@ def _one_mode_chain(chunk: Chunk, mode: Mode) -> JacobianChain:
     return JacobianChain((link,))
 
 
-def _plan_tasks(solution: Solution, work: WorkTable, chunks: Sequence[Chunk]) -> tuple[PlanTask, ...]:
+def _plan_tasks(
+    solution: Solution, facts: TapeFacts, work: WorkTable, chunks: Sequence[Chunk]
+) -> tuple[PlanTask, ...]:
     """Turn steps into tasks: a sweep that goes on in the same mode and place is one task."""
     sequence, schedule = solution.sequence, solution.schedule
     tasks: list[PlanTask] = []
@@ -258,7 +265,7 @@ def _plan_tasks(solution: Solution, work: WorkTable, chunks: Sequence[Chunk]) ->
         else:
             owner[step] = len(tasks)
             tasks.append(task)
-    return _scheduled([_timed(task, work, chunks) for task in tasks])
+    return _scheduled([_timed(task, facts, work, chunks) for task in tasks])
 
 
 def _continues(task: PlanTask, earlier: PlanTask, schedule: Schedule) -> bool:
@@ -267,14 +274,14 @@ def _continues(task: PlanTask, earlier: PlanTask, schedule: Schedule) -> bool:
     return (earlier.mode, earlier.machine, 0) == (task.mode, task.machine, pause)
 
 
-def _timed(task: PlanTask, work: WorkTable, chunks: Sequence[Chunk]) -> PlanTask:
+def _timed(task: PlanTask, facts: TapeFacts, work: WorkTable, chunks: Sequence[Chunk]) -> PlanTask:
     """Add the predicted time to a task."""
     if task.mode is Mode.MULTIPLY:
         elements = chunks[task.first].n * chunks[task.last].m
         seconds = product_seconds(cost_model(), task.fma, elements)
         return replace(task, seconds=seconds, releases_lock=True, product_fma=task.fma)
     directions = chunks[task.first].n if task.mode is Mode.TANGENT else chunks[task.last].m
-    expected = predict(work, _joined(chunks, task.swept), directions)
+    expected = predict(facts, work, _joined(chunks, task.swept), directions)
     return replace(task, directions=directions, **expected._asdict())
 
 
@@ -294,9 +301,11 @@ def _joined(chunks: Sequence[Chunk], links: Sequence[int]) -> Chunk:
     )
 
 
-def _compile(tape: Tape, facts: TapeFacts, chunks: Sequence[Chunk], task: PlanTask) -> Sweep | None:
+def _compile(
+    tape: Tape, facts: TapeFacts, work: WorkTable, chunks: Sequence[Chunk], task: PlanTask
+) -> Sweep | None:
     """Compile the links that a task sweeps through."""
     if task.mode is Mode.MULTIPLY:
         return None
     chunk = _joined(chunks, task.swept)
-    return compile_sweep(tape, facts, chunk, task.mode, task.directions, scalar=task.scalar)
+    return compile_sweep(tape, facts, work, chunk, task.mode, task.directions, task.form)

@@ -134,6 +134,8 @@ def own_values(value: Any, tape: Tape) -> Any:
         return {key: own_values(item, tape) for key, item in value.items()}
     if isinstance(value, (tuple, list)):
         items = [own_values(item, tape) for item in value]
+        if isbox(value):  # parts of a split are a list outside
+            return items
         return type(value)(*items) if hasattr(value, "_fields") else type(value)(items)
     if isbox(value) and isinstance(value._node, TapeNode) and value._node.entries is tape.entries:
         return value._value

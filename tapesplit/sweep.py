@@ -1,6 +1,6 @@
-"""Vector sweeps of one chunk: choose between array steps and a scalar system, compile, run."""
+"""Vector sweeps of one chunk: choose array steps, a scalar system or stages of both, compile, run."""
 
-from typing import NamedTuple
+from typing import Final, Literal, NamedTuple
 
 import numpy as np
 
@@ -11,29 +11,31 @@ from tapesplit.cost import WorkTable, array_seconds, scalar_seconds, total_work
 from tapesplit.facts import TapeFacts
 from tapesplit.lowering import compile_scalar_sweep
 from tapesplit.scalar_sweep import ScalarSweep
+from tapesplit.stages import StagedSweep, compile_stages, find_stages, staged_seconds
 from tapesplit.stored_costs import cost_model
 from tapesplit.tape import Tape
 
-__all__ = ["Prediction", "Sweep", "compile_sweep", "predict", "run_sweep"]
+__all__ = ["Form", "Prediction", "Sweep", "compile_sweep", "predict", "run_sweep"]
 
-Sweep = ArraySweep | ScalarSweep
+Sweep = ArraySweep | ScalarSweep | StagedSweep
+Form = Literal["arrays", "system", "stages"]
 
 
 class Prediction(NamedTuple):
     """What is known of a sweep before it is compiled.
 
-    ``seconds`` is the predicted time of one run in the faster form, ``scalar`` whether that is a scalar
-    sweep, ``releases_lock`` whether most of the time is spent in compiled code that lets other threads run,
-    and ``product_fma`` the multiply-adds of matrix products inside.
+    ``seconds`` is the predicted time of one run in the fastest form, ``form`` is that form, ``releases_lock``
+    tells whether most of the time is spent in compiled code that lets other threads run, and ``product_fma``
+    are the multiply-adds of matrix products inside.
     """
 
     seconds: float
-    scalar: bool
+    form: Form
     releases_lock: bool
     product_fma: int
 
 
-def predict(table: WorkTable, chunk: Chunk, directions: int) -> Prediction:
+def predict(facts: TapeFacts, table: WorkTable, chunk: Chunk, directions: int) -> Prediction:
     """Predict a sweep of a chunk with this number of directions, from `tapesplit.cost.work_table`."""
     model, work = cost_model(), total_work(table, chunk.entries)
     scalar = scalar_seconds(model, work, directions)
@@ -44,38 +46,51 @@ def predict(table: WorkTable, chunk: Chunk, directions: int) -> Prediction:
         array = array_seconds(model, work, directions)
     if scalar < array:
         compiled = work.coefficients * model.coefficient_direction * directions
-        return Prediction(scalar, scalar=True, releases_lock=compiled > 0.5 * scalar, product_fma=0)
+        return Prediction(scalar, "system", releases_lock=compiled > 0.5 * scalar, product_fma=0)
+    products = work.product_fma * directions
+    stages = find_stages(facts, table, chunk, directions, model)
+    staged = staged_seconds(stages, model, directions)
+    if stages and staged < _WORTH_STAGES * array:
+        return Prediction(staged, "stages", releases_lock=False, product_fma=products)
     busy = work.looped == 0 and array > 8 * work.steps * model.step
-    return Prediction(array, scalar=False, releases_lock=busy, product_fma=work.product_fma * directions)
+    return Prediction(array, "arrays", releases_lock=busy, product_fma=products)
+
+
+_WORTH_STAGES: Final = 0.7
+"""Part of the time of array steps that stages are predicted to take where they are worth being compiled."""
 
 
 def compile_sweep(
     tape: Tape,
     facts: TapeFacts,
+    table: WorkTable,
     chunk: Chunk,
     mode: Mode,
     directions: int,
-    *,
-    scalar: bool,
+    form: Form,
 ) -> Sweep:
     """Compile a chunk for one mode.
 
     Parameters
     ----------
-    tape, facts
-        A tape of the structure that the sweep is for, and what is known of it.
+    tape, facts, table
+        A tape of the structure that the sweep is for, and what is known of it and of its work.
     chunk
         Part of the tape.
     mode
         Tangent or adjoint.
     directions
         Number of directions k that will be propagated.
-    scalar
-        Whether it becomes a scalar sweep.
+    form
+        The form that `predict` has found.
     """
-    if scalar:
-        return compile_scalar_sweep(tape, facts, chunk, directions, adjoint_mode=mode is Mode.ADJOINT)
-    return compile_array_sweep(tape, facts, chunk)
+    adjoint_mode = mode is Mode.ADJOINT
+    if form == "system":
+        return compile_scalar_sweep(tape, facts, chunk, directions, adjoint_mode=adjoint_mode)
+    if form == "arrays":
+        return compile_array_sweep(tape, facts, chunk)
+    stages = find_stages(facts, table, chunk, directions, cost_model())
+    return compile_stages(tape, facts, chunk, stages, directions, adjoint_mode=adjoint_mode)
 
 
 def run_sweep(

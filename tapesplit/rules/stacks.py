@@ -80,15 +80,14 @@ def _loops(entry: TapeEntry) -> tuple[tuple[int, ...], list[tuple[int, ...]]]:
 
 def can_be_stacked(call: TapeEntry) -> bool:
     """Tell whether like calls are one call on stacks of their arguments."""
-    dimensions = {np.ndim(arg) for arg in call.args}
     if _core_axes.get(call.primitive) is along_axis:
         x, *rest = call.args
-        flattens = call.primitive is anp.cumsum and _axis(call) is None and x.ndim > 1
         plain = type(x) is np.ndarray and len(rest) <= 1 and call.kwargs.keys() <= {"axis", "keepdims"}
-        return plain and not flattens
-    return (
-        call.primitive in _OF_MATRICES and not call.kwargs and (len(dimensions) == 1 or dimensions == {1, 2})
-    )
+        return plain and not (call.primitive is anp.cumsum and _axis(call) is None and x.ndim > 1)
+    if call.primitive not in _OF_MATRICES or call.kwargs:
+        return False
+    dimensions = {np.ndim(arg) for arg in call.args}
+    return len(dimensions) == 1 or dimensions == {1, 2}
 
 
 def _axis(call: TapeEntry) -> Any:

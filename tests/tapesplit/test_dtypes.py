@@ -72,6 +72,7 @@ def agrees(fun, *args, argnum=0, least=()):
         lambda x: np.outer(x, x),
         lambda x: np.einsum("i,j->ij", x, x),
         lambda x: np.concatenate([x, 2 * x]),
+        lambda x: np.stack([x, x]) * onp.ones((2, 1, 1)),
         lambda x: np.where(onp.array([True, False, True]), x, 2 * x),
         lambda x: np.sum(x, keepdims=True),
         lambda x: np.mean(x, keepdims=True),

@@ -43,6 +43,20 @@ def test_hessian_as_parallel_jacobian_of_a_gradient(method):
     assert_close(parallel_jacobian(grad(scalar), method=method)(X), hessian(scalar)(X))
 
 
+@pytest.mark.parametrize("method", ["auto", "tangent", "adjoint"])
+@pytest.mark.parametrize(
+    "fun",
+    [
+        lambda y: (np.dot(y, y) - 1.0) ** 2 + y[0] * y[1],
+        lambda y: np.sum(np.sin(y) * np.dot(y, y)),
+        lambda y: np.dot(np.dot(WEIGHTS[:, :3], np.sin(y[:3])), y[:3]),
+        lambda y: np.inner(y, y) * np.tensordot(y, np.outer(y, y), 1)[1],
+    ],
+)
+def test_hessians_of_products(fun, method):
+    assert_close(parallel_jacobian(grad(fun), method=method)(X), hessian(fun)(X))
+
+
 def test_third_order():
     want = jacobian(jacobian(grad(scalar)))(X)
     assert_close(parallel_jacobian(parallel_jacobian(grad(scalar)))(X), want)

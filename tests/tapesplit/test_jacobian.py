@@ -207,6 +207,12 @@ def test_auxiliary_result():
     onp.testing.assert_array_equal(again["z"], 2 * X)
 
 
+def test_parts_of_a_split_are_a_list_in_an_auxiliary_result():
+    _, aux = parallel_jacobian(lambda x: (x**2, np.split(x, 2)), has_aux=True)(onp.arange(4.0))
+    assert type(aux) is list
+    onp.testing.assert_array_equal(np.sum(aux, axis=0), [2.0, 4.0])
+
+
 def test_auxiliary_result_under_another_derivative():
     jac = parallel_jacobian(lambda x: (x**3, x * 2.0), has_aux=True)
     got = jacobian(lambda x: np.sum(jac(x)[0]) + np.sum(jac(x)[1] ** 2))(X)

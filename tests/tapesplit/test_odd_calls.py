@@ -273,6 +273,11 @@ def test_forms_that_rules_do_not_cover_raise():
         lambda x: np.linalg.solve(np.reshape(x, (2, 2)) + 3.0 * onp.eye(2), b=onp.ones(2)),
         lambda x: flatten(np.split(x, 2))[0],
         lambda x: grad(lambda parts: np.sum(parts[0] * parts[1]))(np.split(x, 2))[0],
+        lambda x: np.tensordot(np.split(x, 2), onp.ones(2), 1),
+        lambda x: np.kron(np.split(x, 2), x[:2])[1],
+        lambda x: np.inner(np.split(x, 2), x[:2]),
+        lambda x: np.ravel(np.linalg.inv(np.split(x, 2))) * np.linalg.det(np.split(x, 2)),
+        lambda x: np.linalg.solve(onp.array([[2.0, 1.0], [0.0, 1.0]]), np.split(x, 2))[1],
     ],
 )
 def test_forms_of_calls_that_are_rare(fun, method):

@@ -53,11 +53,11 @@ def test_recosted_schedules_keep_their_certificate(machines):
 MS = 1e-3
 
 
-def task(seconds, machine=0, needs=(), *, releases_lock=True, scalar=False):
+def task(seconds, machine=0, needs=(), *, releases_lock=True, form="arrays"):
     """Make a task that takes so many milliseconds alone."""
     return PlanTask(
         Mode.TANGENT, 0, 0, (0,), needs, (0,), machine, 1,
-        seconds=seconds * MS, releases_lock=releases_lock, scalar=scalar,
+        seconds=seconds * MS, releases_lock=releases_lock, form=form,
     )  # fmt: skip
 
 
@@ -82,9 +82,9 @@ def test_handing_a_task_over_takes_time_on_every_machine_but_the_first():
 
 def test_scalar_sweeps_on_two_machines_contend():
     each = 2 * _CONTENTION
-    assert spans(task(2, scalar=True), task(2, 1, scalar=True)) == [(0, each), (0.1, 0.1 + each)]
-    assert spans(task(2, scalar=True), task(2, 1)) == [(0, 2), (0.1, 2.1)]
-    assert spans(task(2, scalar=True), task(2, scalar=True)) == [(0, 2), (2, 4)]
+    assert spans(task(2, form="system"), task(2, 1, form="system")) == [(0, each), (0.1, 0.1 + each)]
+    assert spans(task(2, form="system"), task(2, 1)) == [(0, 2), (0.1, 2.1)]
+    assert spans(task(2, form="system"), task(2, form="system")) == [(0, 2), (2, 4)]
 
 
 def test_tasks_under_the_interpreters_lock_run_one_at_a_time():
@@ -118,7 +118,7 @@ def test_threads_are_considered_for_enough_work_that_releases_the_lock():
         ([task(4), task(0.2, 1)], [task(8)], "uneven"),
         ([task(4), task(4, 1, releases_lock=False)], [task(8)], "uneven"),
         ([task(0.2), task(0.2, 1)], [task(8)], "uneven"),
-        ([task(2, scalar=True), task(2, 1, scalar=True)], [task(3.5)], "little"),
+        ([task(2, form="system"), task(2, 1, form="system")], [task(3.5)], "little"),
     ],
 )
 def test_several_machines_must_gain_a_fifth(parallel, serial, reason):
