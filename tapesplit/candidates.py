@@ -28,6 +28,8 @@ _BREADTH: Final = 12
 """Lower sets of one size that the search of a small graph keeps."""
 _FAMILY: Final = 120
 """Lower sets that it returns."""
+_SHARES: Final = 28
+"""Equal shares of the edges, of each of which an order offers its narrowest prefix."""
 _WINDOWS: Final = 24
 """Windows along an order in which a flow looks for a narrower cut."""
 _OCTAVES: Final = 6
@@ -53,19 +55,9 @@ def order_by(graph: TapeGraph, ranks: IntArray) -> Order:
     return Order(ranks, frontier_widths(graph, ranks))
 
 
-def prefixes(order: Order, chosen: list[int]) -> list[BoolArray]:
-    """Return the lower sets ``ranks <= t`` for the chosen t."""
-    return [order.ranks <= t for t in chosen]
-
-
-def candidate_prefixes(graph: TapeGraph, order: Order, amount: int) -> list[BoolArray]:
+def candidate_prefixes(graph: TapeGraph, order: Order) -> list[BoolArray]:
     """Return the narrow and the record prefixes of an order, as lower sets."""
-    return prefixes(order, narrow_prefixes(graph, order, amount) + record_prefixes(order))
-
-
-def dense_ranks(ranks: IntArray) -> IntArray:
-    """Renumber ranks so that none is left out."""
-    return (np.cumsum(np.bincount(ranks) > 0) - 1)[ranks]
+    return [order.ranks <= t for t in narrow_prefixes(graph, order, _SHARES) + record_prefixes(order)]
 
 
 def narrow_prefixes(graph: TapeGraph, order: Order, amount: int) -> list[int]:
@@ -155,7 +147,8 @@ def depth_ranks(graph: TapeGraph) -> IntArray:
 
 def ranks_after(lower: BoolArray, ranks: IntArray) -> IntArray:
     """Return the order that computes a lower set first and else follows `ranks`."""
-    return dense_ranks(np.where(lower, ranks, ranks + int(ranks.max()) + 1))
+    behind = np.where(lower, ranks, ranks + int(ranks.max()) + 1)
+    return (np.cumsum(np.bincount(behind) > 0) - 1)[behind]  # without gaps
 
 
 def window_cuts(graph: TapeGraph, order: Order, least: int) -> Iterator[BoolArray]:

@@ -26,8 +26,6 @@ __all__ = ["Reason", "Separator", "assign_chunks", "chunk_edges", "find_separato
 
 _SMALL: Final = 24
 """Coarse graphs up to this size are searched exhaustively, or nearly so."""
-_SHARES: Final = 28
-"""Equal shares of the edges, of each of which an order offers its narrowest prefix."""
 _NEAR_BOUND: Final = 1.05
 """A chain within this factor of minimal width times all edges needs no further candidates."""
 
@@ -165,18 +163,18 @@ def _cheapest_chain(
     """Collect candidates, more where that may pay, and return them with the cuts of the cheapest chain."""
     ranks = order.ranks
     members = [ranks == 0, np.ones(graph.size, dtype=np.bool_), cut.earliest, cut.latest]
-    members += candidate_prefixes(graph, order, _SHARES)
+    members += candidate_prefixes(graph, order)
     if brief:
         return _chosen(graph, members)
     if graph.size <= _SMALL:
         return _chosen(graph, members + narrow_lower_sets(graph))
-    behind = candidate_prefixes(graph, order_by(graph, ranks_after(cut.earliest, ranks)), _SHARES)
+    behind = candidate_prefixes(graph, order_by(graph, ranks_after(cut.earliest, ranks)))
     family = cut_family(graph, members + behind)
     cost, chosen = choose_nested(family)
     if cost <= _NEAR_BOUND * cut.width * graph.total_edges:
         return family, chosen
     depth = order_by(graph, depth_ranks(graph))
-    members += [*family.members[chosen], *candidate_prefixes(graph, depth, _SHARES)]
+    members += [*family.members[chosen], *candidate_prefixes(graph, depth)]
     members += window_cuts(graph, depth, cut.width)
     return _chosen(graph, members)
 
