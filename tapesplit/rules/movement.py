@@ -18,7 +18,7 @@ from autograd.numpy.numpy_wrapper import (
 from tapesplit.direct_functions import dense_untake
 from tapesplit.leaves import derivative_dtype
 from tapesplit.rules.axes import real_like
-from tapesplit.rules.registry import bulk, movement
+from tapesplit.rules.registry import bulk, movement, no_edges
 
 # Shape
 movement(anp.reshape, anp.ravel, anp.squeeze, anp.expand_dims, anp.broadcast_to)
@@ -67,7 +67,7 @@ def _pad_adjoint(
     return A[(slice(None), *(slice(start, start + n) for start, n in zip(starts, x.shape, strict=True)))]
 
 
-bulk(anp.pad, tangents=[_pad_tangent], adjoints=[_pad_adjoint], edges=lambda ans, args, argnums, kwargs: 0)
+bulk(anp.pad, tangents=[_pad_tangent], adjoints=[_pad_adjoint], edges=no_edges)
 
 
 # One element to one element, but the dtype or the imaginary part changes.
@@ -75,12 +75,12 @@ bulk(
     _astype,
     tangents=[lambda T, ans, x, dtype, **keywords: real_like(T, ans).astype(np.result_type(ans, np.float16))],
     adjoints=[lambda A, ans, x, dtype, **keywords: real_like(A, x).astype(derivative_dtype(x))],
-    edges=lambda ans, args, argnums, kwargs: 0,
+    edges=no_edges,
 )
 for _conjugate in (anp.conj, anp.conjugate):
     bulk(
         _conjugate,
         tangents=[lambda T, ans, x: np.conj(T)],
         adjoints=[lambda A, ans, x: np.conj(A)],
-        edges=lambda ans, args, argnums, kwargs: 0,
+        edges=no_edges,
     )

@@ -34,6 +34,7 @@ __all__ = [
     "find_rule",
     "is_elementwise_call",
     "movement",
+    "no_edges",
     "registered",
     "rules_defined",
     "rules_on_demand",
@@ -161,6 +162,11 @@ def bulk(
 ) -> None:
     """Register any other primitive by the functions that carry all directions, see `defvector`."""
     _rules[primitive] = Bulk(_numbered(tangents), _numbered(adjoints), edges)
+
+
+def no_edges(ans: Any, args: tuple[Any, ...], argnums: tuple[int, ...], kwargs: Any) -> int:
+    """|E| of an operation that moves elements, or changes their type only: none."""
+    return 0
 
 
 def _numbered(functions: Iterable[VectorFunction | None]) -> dict[int, VectorFunction]:

@@ -7,7 +7,7 @@ import numpy as np
 
 from tapesplit.rules.axes import behind, flat, positive
 from tapesplit.rules.reductions import input_size
-from tapesplit.rules.registry import bulk
+from tapesplit.rules.registry import bulk, no_edges
 
 
 def _cumsum(T: np.ndarray, ans: Any, x: Any, axis: int | None = None) -> Any:
@@ -130,7 +130,7 @@ def _diff_adjoint(A: np.ndarray, ans: Any, x: Any, n: int = 1, axis: int = -1) -
 bulk(
     anp.diff,
     tangents=[lambda T, ans, x, n=1, axis=-1: np.diff(T, n, behind(axis))],
-    adjoints=[lambda A, ans, x, n=1, axis=-1: _diff_adjoint(A, ans, x, n, axis)],
+    adjoints=[_diff_adjoint],
     edges=lambda ans, args, argnums, kwargs: 2 * int(np.size(ans)),
 )
 
@@ -149,16 +149,11 @@ def _rearranged(A: np.ndarray, order: np.ndarray) -> Any:
     return A.take(places, axis=1)
 
 
-def _no_edges(ans: Any, args: tuple[Any, ...], argnums: tuple[int, ...], kwargs: Any) -> int:
-    """|E| of a reordering: none."""
-    return 0
-
-
 # Sorting moves elements, but which ones depends on the values, so that no plan can know it.
 for _order, _arrange in ((np.argsort, anp.sort), (np.argpartition, anp.partition)):
     bulk(
         _arrange,
         tangents=[lambda T, ans, x, *args, order=_order, **kwargs: _arranged(T, order(x, *args, **kwargs))],
         adjoints=[lambda A, ans, x, *args, order=_order, **kwargs: _rearranged(A, order(x, *args, **kwargs))],
-        edges=_no_edges,
+        edges=no_edges,
     )
