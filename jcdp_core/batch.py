@@ -24,7 +24,7 @@ from jcdp_core.errors import ConfigError, ResultsError, SolverError
 from jcdp_core.generator import ChainGenerator, Flavour
 from jcdp_core.limits import expect, positive_integer
 from jcdp_core.progress import progress_bar
-from jcdp_core.results import columns
+from jcdp_core.results import SOLVERS, columns
 
 __all__ = ["result_row", "run_batch"]
 
@@ -55,7 +55,7 @@ def result_row(chain: JacobianChain, config: Config) -> str:
     for machines in range(1, len(chain) + 1):
         solutions = compare(chain, config, machines)
         cells.append("true" if solutions["BnB_BnB"].optimal else "false")
-        cells += [str(solutions[name].makespan) for name in ("BnB_BnB", "BnB_List", "DP", "DP_BnB")]
+        cells += [str(solutions[name].makespan) for name in SOLVERS]
     return ",".join(cells)
 
 

@@ -7,7 +7,7 @@ import signal
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, get_args
 
 import jcdp_core
 from jcdp_core.batch import run_batch
@@ -16,7 +16,7 @@ from jcdp_core.config import key_table, read_config
 from jcdp_core.dot import task_tree_dot
 from jcdp_core.errors import ConfigError, JcdpError
 from jcdp_core.files import check_file, check_folder, choice
-from jcdp_core.generator import ChainGenerator
+from jcdp_core.generator import ChainGenerator, Flavour
 from jcdp_core.plot import draw_box_plots, draw_gantt, draw_task_tree
 from jcdp_core.report import chain_json, chain_text, settings_json, settings_text
 from jcdp_core.results import SOLVERS, read_results
@@ -179,7 +179,7 @@ def _add_config(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("config", metavar="CONFIG", help="configuration file")
     parser.add_argument(
         "--flavour",
-        choices=("libstdc++", "libc++"),
+        choices=get_args(Flavour),
         default="libstdc++",
         help="C++ library whose random chains to draw [%(default)s]",
     )

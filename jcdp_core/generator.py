@@ -5,7 +5,6 @@ gives different chains with libstdc++ (GCC) and libc++ (Clang). Both flavors are
 Märtens & Naumann (2025) were drawn with libstdc++, their worked example with libc++.
 """
 
-import itertools
 import math
 from collections.abc import Callable, Iterator
 from typing import Final, Literal, final
@@ -69,7 +68,8 @@ def mt19937_64(seed: int) -> Iterator[int]:
     --------
     The C++ standard asks for this 10000th draw of the default seed:
 
-    >>> next(itertools.islice(mt19937_64(5489), 9999, None))
+    >>> from itertools import islice
+    >>> next(islice(mt19937_64(5489), 9999, None))
     9981545732273789042
     """
     state = _initial_state(seed)
@@ -174,7 +174,7 @@ class ChainGenerator:
     def __iter__(self) -> Iterator[JacobianChain]:
         draws = mt19937_64(self.config.seed)
         for length in self.config.length:
-            for _ in itertools.repeat(None, self.config.amount):
+            for _ in range(self.config.amount):
                 yield self._chain(draws, length)
 
     def _chain(self, draws: Iterator[int], length: int) -> JacobianChain:

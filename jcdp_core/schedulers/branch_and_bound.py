@@ -9,10 +9,10 @@ to wait.
 
 from collections.abc import Iterator
 from itertools import combinations
+from operator import attrgetter
 from time import perf_counter
 from typing import NamedTuple
 
-from jcdp_core.schedule import Schedule
 from jcdp_core.schedulers.list_scheduling import highest_level_first, hu
 from jcdp_core.schedulers.scheduling import Scheduling, machine_count, place, simple_bound, tails
 from jcdp_core.sequence import EliminationSequence
@@ -69,7 +69,8 @@ def branch_and_bound(
     True
     """
     count = machine_count(sequence, machines)
-    best = min((hu(sequence, count).schedule, highest_level_first(sequence, count).schedule), key=_makespan)
+    quick = hu(sequence, count).schedule, highest_level_first(sequence, count).schedule
+    best = min(quick, key=attrgetter("makespan"))
     bound = simple_bound(sequence, count)
     if best.makespan == bound:
         return Scheduling(best, bound, nodes=0)
@@ -79,11 +80,6 @@ def branch_and_bound(
     if search.best_starts is not None:
         best = place(sequence, search.best_starts, count)
     return Scheduling(best, best.makespan if finished else bound, search.nodes)
-
-
-def _makespan(schedule: Schedule) -> int:
-    """Return the makespan, as a key."""
-    return schedule.makespan
 
 
 class _Search:

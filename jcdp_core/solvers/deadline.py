@@ -63,5 +63,5 @@ class Deadline:
         OutOfTimeError
             If it is.
         """
-        if perf_counter() > self._end:
+        if self.passed:
             raise OutOfTimeError

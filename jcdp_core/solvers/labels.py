@@ -99,7 +99,6 @@ def label_table(
     table: StepTable,
     *,
     machines: int | None = None,
-    weight: Callable[[int], int] | None = None,
     on_part: Callable[[], None] | None = None,
     most: int = 64,
     bounding: bool = True,
@@ -110,7 +109,7 @@ def label_table(
     ----------
     table : StepTable
         The steps.
-    machines, weight, on_part, most, bounding
+    machines, on_part, most, bounding
         See `add_labels`.
 
     Returns
@@ -138,7 +137,6 @@ def label_table(
         table,
         table.whole,
         machines=machines,
-        weight=weight,
         on_part=on_part,
         most=most,
         bounding=bounding,
