@@ -13,7 +13,7 @@ from tapesplit.draw.rows import (
     StepRow,
     link_rows,
     operation_counts,
-    primitive_name,
+    operation_name,
     step_rows,
 )
 from tapesplit.plan import JacobianPlan
@@ -79,7 +79,7 @@ def _cuts(plan: JacobianPlan) -> list[str]:
 def _cut(plan: JacobianPlan, separator: Separator) -> str:
     """Say where and why one cut is."""
     first, others = separator.vertices[0], len(separator.vertices) - 1
-    where = f"entry {first} ({primitive_name(plan, first)})" + (f" and {others} more" if others else "")
+    where = f"entry {first} ({operation_name(plan, first)})" + (f" and {others} more" if others else "")
     return f"Cut at {where}, {_plural(separator.width, 'element')}: {_cut_reason(plan, separator.reason)}."
 
 

@@ -4,7 +4,7 @@ import os
 from itertools import pairwise
 from typing import Any, Final
 
-from tapesplit.draw.scene import INK, STYLES, Area, Box, Label, Line, Scene, box_ink
+from tapesplit.draw.scene import INK, STYLES, Area, Box, Label, Line, Scene, box_labels
 
 __all__ = ["save_figure"]
 
@@ -69,9 +69,8 @@ def _box(axes: Any, box: Box, order: int) -> None:
     right, bottom = box.x + box.width, box.y + box.height
     corners = ((box.x, box.y), (right, box.y), (right, bottom), (box.x, bottom))
     axes.fill(*zip(*corners, strict=True), fc=style.fill, ec=style.stroke, lw=_POINTS, zorder=order)
-    top = box.y + box.height / 2 + 4 - 6.5 * (len(box.lines) - 1)
-    for i, text in enumerate(box.lines):
-        _label(axes, Label(box.x + box.width / 2, top + 13 * i, text, box_ink(box), "middle"), order)
+    for label in box_labels(box):
+        _label(axes, label, order)
 
 
 def _line(axes: Any, line: Line, order: int) -> None:

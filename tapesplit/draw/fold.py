@@ -7,7 +7,7 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 
 from tapesplit.draw.numbers import count, shape_text, shorten
-from tapesplit.draw.rows import operation_counts, primitive_name
+from tapesplit.draw.rows import operation_counts, operation_name
 from tapesplit.plan import JacobianPlan
 from tapesplit.structure import is_shape
 
@@ -180,7 +180,7 @@ def _group(plan: JacobianPlan, vertices: Sequence[int], chunk: int, depth: int) 
     )
     where = "" if chunk < 0 else f"|E| {count(edges)}\nlink {chunk + 1}{_source(plan, entries)}"
     if len(entries) == 1:
-        name, shape = primitive_name(plan, entries[0]), _form_text(plan.structure.forms[entries[0]])
+        name, shape = operation_name(plan, entries[0]), _form_text(plan.structure.forms[entries[0]])
         tip = f"entry {entries[0]}: {name}\nvalue {shape}\n{where}".rstrip()
         return Group(entries, chunk, depth, (shorten(name, 15), shorten(shape, 15)), tip)
     names = operation_counts(plan, entries)

@@ -161,7 +161,7 @@ def _resource(name: str) -> str:
     return files("tapesplit.draw").joinpath(name).read_text(encoding="utf-8")
 
 
-def _summary(plan: JacobianPlan, records: Sequence[TaskRecord] | None) -> str:
+def _summary(plan: JacobianPlan, records: Sequence[TaskRecord]) -> str:
     """Say the most important in a sentence and some numbers."""
     output, *inputs = plan.shapes
     mode = min(plan.baselines, key=lambda mode: plan.baselines[mode])
@@ -185,7 +185,7 @@ def _summary(plan: JacobianPlan, records: Sequence[TaskRecord] | None) -> str:
     return f"{_lead(sentence)}<dl>{''.join(cards)}</dl>"
 
 
-def _sections(plan: JacobianPlan, records: Sequence[TaskRecord] | None) -> list[tuple[str, str, str]]:
+def _sections(plan: JacobianPlan, records: Sequence[TaskRecord]) -> list[tuple[str, str, str]]:
     """Return name, title and body of each section."""
     profile = width_profile(plan.graph, plan.separators)
     return [

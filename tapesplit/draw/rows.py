@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from jcdp_core import Mode
-from tapesplit.draw.numbers import count
+from tapesplit.draw.numbers import count, shape_text
 from tapesplit.plan import JacobianPlan
 
 __all__ = [
@@ -14,7 +14,8 @@ __all__ = [
     "StepRow",
     "link_rows",
     "operation_counts",
-    "primitive_name",
+    "operation_name",
+    "signature",
     "step_rows",
 ]
 
@@ -130,7 +131,13 @@ def step_rows(plan: JacobianPlan) -> tuple[StepRow, ...]:
     )  # fmt: skip
 
 
-def primitive_name(plan: JacobianPlan, entry: int) -> str:
+def signature(plan: JacobianPlan) -> str:
+    """Write the function's name and shapes, for example "f: (3,) -> (2,)"."""
+    output, *inputs = plan.shapes
+    return f"{plan.name}: {', '.join(map(shape_text, inputs))} -> {shape_text(output)}"
+
+
+def operation_name(plan: JacobianPlan, entry: int) -> str:
     """Name the operation of a tape entry."""
     return _name(plan.structure.primitives[entry])
 

@@ -14,7 +14,7 @@ __all__ = [
     "Scene",
     "Shape",
     "Style",
-    "box_ink",
+    "box_labels",
     "chunk_style",
 ]
 
@@ -90,11 +90,6 @@ class Box:
     tip: str = ""
 
 
-def box_ink(box: Box) -> Ink:
-    """Color of the text in a box."""
-    return "paper" if box.style == "end" else "ink"
-
-
 @dataclass(frozen=True, slots=True)
 class Line:
     """A line through points; with an arrow it goes from point to point in S-curves."""
@@ -125,6 +120,13 @@ class Label:
     anchor: Literal["start", "middle", "end"] = "start"
     size: int = 11
     strong: bool = False
+
+
+def box_labels(box: Box) -> list[Label]:
+    """Lay out the lines of text in a box."""
+    ink: Ink = "paper" if box.style == "end" else "ink"
+    middle, top = box.x + box.width / 2, box.y + box.height / 2 + 4 - 6.5 * (len(box.lines) - 1)
+    return [Label(middle, top + 13 * i, text, ink, "middle") for i, text in enumerate(box.lines)]
 
 
 Shape = Box | Line | Area | Label

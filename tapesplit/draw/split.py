@@ -13,7 +13,7 @@ from typing import Final
 from tapesplit.draw.fold import Folded, fold
 from tapesplit.draw.layout import Layout, Point, bands, layout
 from tapesplit.draw.numbers import count, shape_text, shorten
-from tapesplit.draw.rows import LinkRow, link_rows
+from tapesplit.draw.rows import LinkRow, link_rows, signature
 from tapesplit.draw.scene import Area, Box, Label, Line, Scene, Shape, chunk_style
 from tapesplit.plan import JacobianPlan
 
@@ -176,11 +176,9 @@ def split_scene(plan: JacobianPlan) -> Scene:
 
 def _titles(plan: JacobianPlan, folded: Folded) -> list[Shape]:
     """Title, and how to read the picture."""
-    output, *inputs = plan.shapes
-    shapes = f"{', '.join(map(shape_text, inputs))} -> {shape_text(output)}"
     one = "each box is one operation" if folded.complete else "a box can stand for several operations"
     return [
-        Label(_MARGIN, 26, shorten(f"{plan.name}: {shapes}", 70), size=15, strong=True),
+        Label(_MARGIN, 26, shorten(signature(plan), 70), size=15, strong=True),
         Label(_MARGIN, 44, f"Tinted: links. Dashed: cuts with their width. Here {one}.", "muted"),
     ]
 

@@ -4,7 +4,7 @@ from itertools import pairwise
 from typing import Final
 from xml.sax.saxutils import escape, quoteattr
 
-from tapesplit.draw.scene import INK, STYLES, Area, Box, Label, Line, Scene, Shape, Style, box_ink
+from tapesplit.draw.scene import INK, STYLES, Area, Box, Label, Line, Scene, Shape, Style, box_labels
 
 __all__ = ["scene_css", "to_svg"]
 
@@ -97,11 +97,7 @@ def _box(box: Box) -> str:
     """Render a box and its lines of text."""
     x, y, width, height = map(_number, (box.x, box.y, box.width, box.height))
     rect = f'<rect class="{box.style}" x="{x}" y="{y}" width="{width}" height="{height}" rx="3"/>'
-    middle = box.x + box.width / 2
-    top = box.y + box.height / 2 + 4 - 6.5 * (len(box.lines) - 1)
-    ink = box_ink(box)
-    labels = [Label(middle, top + 13 * i, text, ink, "middle") for i, text in enumerate(box.lines)]
-    return _explained(rect + "".join(map(_label, labels)), box.tip)
+    return _explained(rect + "".join(map(_label, box_labels(box))), box.tip)
 
 
 def _explained(content: str, tip: str) -> str:

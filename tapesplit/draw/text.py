@@ -6,12 +6,12 @@ from math import prod
 from typing import Final, Literal
 
 from tapesplit.draw.explain import advice, decisions
-from tapesplit.draw.numbers import bytes_text, count, ratio, seconds_text, shape_text, shorten
-from tapesplit.draw.rows import LinkRow, StepRow, link_rows, step_rows
+from tapesplit.draw.numbers import bytes_text, count, ratio, seconds_text, shorten
+from tapesplit.draw.rows import LinkRow, StepRow, link_rows, signature, step_rows
 from tapesplit.errors import ArgumentValueError
 from tapesplit.plan import JacobianPlan
 
-__all__ = ["describe", "signature"]
+__all__ = ["describe"]
 
 _WIDTH: Final = 100
 _ROWS: Final = 16
@@ -53,12 +53,6 @@ def describe(plan: JacobianPlan, level: Literal["line", "normal", "full"] = "nor
     if level not in levels:
         raise ArgumentValueError(f"level must be 'line', 'normal' or 'full', but got {level!r}")
     return levels[level](plan)
-
-
-def signature(plan: JacobianPlan) -> str:
-    """Write the function's name and shapes, for example "f: (3,) -> (2,)"."""
-    output, *inputs = plan.shapes
-    return f"{plan.name}: {', '.join(map(shape_text, inputs))} -> {shape_text(output)}"
 
 
 def _line(plan: JacobianPlan) -> str:
@@ -198,9 +192,9 @@ def _table(
     head: tuple[str, ...] | None, rows: Sequence[tuple[str, ...]], align: str, most: int | None
 ) -> list[str]:
     """Align columns; leave out the middle rows of a table that is too long."""
-    shown = list(rows)
-    if most is not None and len(rows) > most:
-        shown = [*rows[: most // 2], *rows[-(most // 2) :]]
+    half = len(rows) if most is None else most // 2
+    left_out = max(len(rows) - 2 * half, 0)
+    shown = [*rows[:half], *rows[half + left_out :]]
     lines = [head, *shown] if head else shown
     widths = [max(len(line[column]) for line in lines) for column in range(len(align))]
     text = [
@@ -212,8 +206,8 @@ def _table(
         )
         for line in lines
     ]
-    if len(shown) < len(rows):
-        text.insert(most // 2 + (head is not None), f"{'…':>{widths[0]}}  {len(rows) - len(shown)} more")  # type: ignore[operator]
+    if left_out:
+        text.insert(half + (head is not None), f"{'…':>{widths[0]}}  {left_out} more")
     return text
 
 
