@@ -106,16 +106,18 @@ def may_use_threads() -> bool:
 
 @contextmanager
 def _changed(
-    lock: threading.Lock,
     setting: _Setting,
     read: Callable[[], Any],
     change: Callable[[Any], None],
     restore: Callable[[Any], None],
 ) -> Iterator[None]:
-    """Use a setting of the process; ``change`` and ``restore`` are given what it was before."""
+    """Use a setting of the process; ``change`` and ``restore`` are given what it was before.
+
+    A child that is forked meanwhile leaves under a lock of its own.
+    """
     user = _User()
     try:  # before anything changes: Ctrl-C may come between any two lines
-        with lock:
+        with _process.lock:
             setting.users = [*_others(setting.users, user), ref(user)]
             if len(setting.users) == 1:
                 if setting.before is None:  # else an exit was interrupted, and its change still holds
@@ -123,7 +125,7 @@ def _changed(
                 change(setting.before)
         yield
     finally:
-        with lock:
+        with _process.lock:
             setting.users = _others(setting.users, user)
             if not setting.users and setting.before is not None:
                 restore(setting.before)
@@ -145,7 +147,7 @@ def single_threaded_blas() -> AbstractContextManager[None]:
     def limit(before: Sequence[tuple[Any, int]]) -> None:
         _set_blas_threads((library, 1) for library, _ in before)
 
-    return _changed(_process.lock, _process.blas, _several_blas_threads, limit, _set_blas_threads)
+    return _changed(_process.blas, _several_blas_threads, limit, _set_blas_threads)
 
 
 @cache
@@ -183,4 +185,4 @@ def prompt_switches() -> AbstractContextManager[None]:
     def shorten(before: float) -> None:
         sys.setswitchinterval(min(_PROMPT, before))
 
-    return _changed(_process.lock, _process.switches, sys.getswitchinterval, shorten, sys.setswitchinterval)
+    return _changed(_process.switches, sys.getswitchinterval, shorten, sys.setswitchinterval)

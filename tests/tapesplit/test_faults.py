@@ -662,3 +662,14 @@ def test_a_child_that_is_forked_while_it_traces_keeps_its_lock():
         before = tracing._state
         tracing._renew_after_fork()
         assert tracing._state is before
+
+
+@pytest.mark.timeout(20)
+def test_a_child_that_is_forked_while_it_computes_leaves_under_its_own_lock(monkeypatch):
+    monkeypatch.setattr(threads, "_process", threads._ProcessState())
+    before = sys.getswitchinterval()
+    with threads.prompt_switches():
+        assert sys.getswitchinterval() < before
+        threads._process.lock.acquire()  # by another thread, which the child does not have
+        threads._renew_after_fork()
+    assert sys.getswitchinterval() == before
