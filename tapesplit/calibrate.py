@@ -9,14 +9,14 @@ import autograd.numpy as anp
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from tapesplit.array_sweep import compile_array_sweep
+from jcdp_core import Mode
 from tapesplit.chunks import cut_into_chunks
 from tapesplit.cost import CostModel, array_seconds, scalar_seconds, total_work, work_table
 from tapesplit.facts import facts_of, graph_of
-from tapesplit.lowering import compile_scalar_sweep
 from tapesplit.record import record
 from tapesplit.stored_costs import store
 from tapesplit.structure import structure_of
+from tapesplit.sweep import compile_sweep
 
 __all__ = ["calibrate", "measured_costs"]
 
@@ -99,10 +99,7 @@ def _shares(assumed: CostModel, sweep: _Sweep) -> list[float]:
     chunk = cut_into_chunks(graph_of(tape, facts), ())[0]
     work = total_work(work_table(facts), chunk.entries)
     seeds = np.ones((sweep.size, sweep.directions))
-    if sweep.scalar:
-        compiled: Any = compile_scalar_sweep(tape, facts, chunk, sweep.directions, adjoint_mode=False)
-    else:
-        compiled = compile_array_sweep(tape, facts, chunk)
+    compiled = compile_sweep(tape, facts, chunk, Mode.TANGENT, sweep.directions, scalar=sweep.scalar)
     slower = _shortest(lambda: compiled.tangent(tape, seeds)) / sweep.seconds
     predict = scalar_seconds if sweep.scalar else array_seconds
     predicted = predict(assumed, work, sweep.directions)

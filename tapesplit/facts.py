@@ -163,9 +163,9 @@ def facts_of(tape: Tape, structure: Structure) -> TapeFacts:
     counts = np.array([len(k.argnums) for k in kinds])[kind]
     first_parent = np.concatenate([[0], np.cumsum(counts)])
     parents = np.fromiter(chain.from_iterable(structure.parents), dtype=np.int64, count=int(first_parent[-1]))
-    if not doubles.all():  # scalar sweeps read nothing else
-        scalar[np.repeat(np.arange(kind.size), np.diff(first_parent))[~doubles[parents]]] = False
-    reader = _only_readers(parents, np.repeat(np.arange(kind.size), counts), elementwise & scalar, sizes)
+    children = np.repeat(np.arange(kind.size), counts)
+    scalar[children[~doubles[parents]]] = False  # scalar sweeps read nothing else
+    reader = _only_readers(parents, children, elementwise & scalar, sizes)
     return TapeFacts(
         structure=structure,
         kinds=kinds,

@@ -111,13 +111,13 @@ class JacobianFunction:
         """Return value, Jacobian and auxiliary result; the value only if it is asked for or free."""
         try:
             with NoGarbageCollection():
-                return self._from_tape(args, kwargs)
+                return self._by_recording(args, kwargs)
         except NestedTraceError:
             with tracing_lock():
                 value, aux = self._value((*self._bound, *args), kwargs) if with_value else (None, None)
                 return value, self._by_autograd((*self._bound, *args), kwargs), aux
 
-    def _from_tape(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any, Any]:
+    def _by_recording(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any, Any]:
         """Record and compute; the tape is gone at the end, before garbage is collected again."""
         latest = self._plans.latest
         # Threads of BLAS go on spinning after a product, on the cores that our own threads will need.
@@ -321,7 +321,7 @@ class JacobianFunction:
         """Leave a derivative of a derivative to autograd, which traces all levels at once."""
         fun = _splitting_aux(self._fun, []) if self._options.has_aux else self._fun
         return self._options.packed(
-            [autograd.jacobian(fun, int(position))(*args, **kwargs) for position in self._options.positions]
+            [autograd.jacobian(fun, position)(*args, **kwargs) for position in self._options.positions]
         )
 
 
