@@ -11,7 +11,6 @@ from typing import Any, Final
 import autograd.numpy as anp
 import numpy as np
 from autograd.builtins import SequenceBox, make_sequence
-from autograd.extend import defjvp, defvjp, primitive
 from autograd.numpy import numpy_vjps
 from autograd.numpy.numpy_boxes import ArrayBox
 from autograd.numpy.numpy_vspaces import ArrayVSpace
@@ -30,8 +29,9 @@ from tapesplit.boxes import (
     recorded,
 )
 from tapesplit.direct_arithmetic import cross, euclidean_norm, is_boxed_array, roll, solution
+from tapesplit.primitives import dense_untake, log_abs_det
 
-__all__ = ["DIRECT_FUNCTIONS", "DIRECT_LINALG", "dense_untake", "direct_untake", "log_abs_det"]
+__all__ = ["DIRECT_FUNCTIONS", "DIRECT_LINALG", "direct_untake"]
 
 
 def _unary(primitive: Any, ufunc: Any) -> Callable[..., Any]:
@@ -195,18 +195,6 @@ _RECORDING = frozenset({TapeBox, NumberBox})
 _LISTS = frozenset({tuple, list, _Parts})
 
 
-@primitive  # type: ignore[untyped-decorator]
-def dense_untake(x: Any, index: Any, space: ArrayVSpace) -> np.ndarray:
-    """Return zeros with x where an index without repetition points: autograd's ``untake``, not sparse."""
-    result = np.zeros(space.shape)
-    result[index] = x
-    return result
-
-
-defvjp(dense_untake, lambda _ans, _x, index, _space: lambda g: g[index])
-defjvp(dense_untake, "same")
-
-
 def _untake(x: Any, idx: Any, vs: Any) -> Any:
     """Record the adjoint of a look-up; a sparse one of a small value would keep scalar sweeps out."""
     small = type(vs) is ArrayVSpace and vs.dtype == np.float64 and vs.size <= _SMALL
@@ -216,15 +204,6 @@ def _untake(x: Any, idx: Any, vs: Any) -> Any:
             result = dense_untake.fun(value, idx, vs)
             return recorded(x, dense_untake, FIRST, (x._index,), (value, idx, vs), result)
     return _general_untake(x, idx, vs)
-
-
-@primitive  # type: ignore[untyped-decorator]
-def log_abs_det(x: Any) -> Any:
-    """Return the logarithm of the absolute determinant."""
-    return np.linalg.slogdet(x)[1]
-
-
-defvjp(log_abs_det, lambda _ans, x: lambda g: g * anp.linalg.inv(x).T)
 
 
 def _slogdet(x: Any) -> Any:

@@ -26,7 +26,7 @@ from autograd.numpy.numpy_wrapper import (
 from autograd.util import func
 
 from tapesplit.direct_arithmetic import adjusted_side
-from tapesplit.direct_functions import log_abs_det
+from tapesplit.primitives import log_abs_det
 
 CASES = []
 BEYOND = []

@@ -15,8 +15,8 @@ from autograd.numpy import linalg
 from autograd.numpy.numpy_wrapper import _primitive_std, _primitive_var
 
 from tapesplit.arrays import IntArray
-from tapesplit.direct_functions import log_abs_det
 from tapesplit.leaves import batch_shape, element_count
+from tapesplit.primitives import log_abs_det
 from tapesplit.rules.axes import positive
 from tapesplit.tape import TapeEntry
 
