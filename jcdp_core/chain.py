@@ -9,7 +9,7 @@ import numpy as np
 
 from jcdp_core.errors import InvalidChainError
 from jcdp_core.limits import expect, positive_integer
-from jcdp_core.notebook import html_table, text_table
+from jcdp_core.tables import html_table, text_table
 
 __all__ = ["CHAIN_ADVICE", "ElementalJacobian", "JacobianChain"]
 

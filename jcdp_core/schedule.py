@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 from jcdp_core.errors import InvalidScheduleError
 from jcdp_core.limits import expect
-from jcdp_core.notebook import html_table, text_table
 from jcdp_core.sequence import EliminationSequence
+from jcdp_core.tables import html_table, text_table
 
 __all__ = ["Schedule", "Task"]
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from jcdp_core.chain import CHAIN_ADVICE, JacobianChain
 from jcdp_core.errors import InvalidChainError, InvalidSequenceError
 from jcdp_core.limits import expect
-from jcdp_core.notebook import html_table, text_table
 from jcdp_core.operation import Mode, Operation
+from jcdp_core.tables import html_table, text_table
 
 __all__ = ["EliminationSequence", "operation_cost"]
 

@@ -3,10 +3,10 @@
 from dataclasses import KW_ONLY, dataclass
 
 from jcdp_core.chain import JacobianChain
-from jcdp_core.notebook import html_table
 from jcdp_core.operation import Operation
 from jcdp_core.schedule import Schedule
 from jcdp_core.sequence import EliminationSequence
+from jcdp_core.tables import html_table
 
 __all__ = ["Solution"]
 

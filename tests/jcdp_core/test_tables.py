@@ -5,7 +5,7 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from jcdp_core import ElementalJacobian, JacobianChain, solve
-from jcdp_core.notebook import html_table, text_table
+from jcdp_core.tables import html_table, text_table
 
 CHAIN = JacobianChain.from_sizes([3, 2, 5], [7, 11])
 SOLUTION = solve(CHAIN, machines=2)
