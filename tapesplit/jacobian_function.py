@@ -275,15 +275,15 @@ class JacobianFunction:
         for position in self._options.positions:
             if -len(args) <= position < len(args):
                 check_input(args[position], position)
-        if not self._options.has_aux:
-            tape, aux = recorder(self._fun, *args, argnum=self._options.argnum, **kwargs), None
-        else:
-            extra: list[Any] = []
-            fun = _splitting_aux(self._fun, extra)
-            tape = recorder(fun, *args, argnum=self._options.argnum, **kwargs)
-            aux = own_values(extra[0], tape)
+        fun, extra = self._without_aux()
+        tape = recorder(fun, *args, argnum=self._options.argnum, **kwargs)
         check_output(tape)
-        return tape, aux
+        return tape, own_values(extra[0], tape) if extra else None
+
+    def _without_aux(self) -> tuple[Callable[..., Any], list[Any]]:
+        """Return the function of the array only, and a list that gets the auxiliary result of a call."""
+        extra: list[Any] = []
+        return (_splitting_aux(self._fun, extra) if self._options.has_aux else self._fun), extra
 
     def _plan_for(self, tape: Tape) -> JacobianPlan:
         """Find the plan for the structure of a tape, or make one."""
@@ -314,12 +314,13 @@ class JacobianFunction:
 
     def _value(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any]:
         """Return the function's value and its auxiliary result."""
-        result = self._fun(*args, **kwargs)
-        return result if self._options.has_aux else (result, None)
+        fun, extra = self._without_aux()
+        value = fun(*args, **kwargs)
+        return value, extra[0] if extra else None
 
     def _by_autograd(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Leave a derivative of a derivative to autograd, which traces all levels at once."""
-        fun = _splitting_aux(self._fun, []) if self._options.has_aux else self._fun
+        fun, _ = self._without_aux()
         return self._options.packed(
             [autograd.jacobian(fun, position)(*args, **kwargs) for position in self._options.positions]
         )
