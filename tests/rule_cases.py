@@ -732,6 +732,11 @@ for primitive in (fft.rfft, fft.irfft):
     beyond(primitive, real(6, 4), n=4, axis=0)  # wrong: does not see the keyword n
     beyond(primitive, real(5))
 beyond(fft.rfftn, real(4, 5))
+for lengths in ((-1, -1), (6, -1)):  # -1 is the length of the argument
+    cases((fft.fftn, fft.ifftn), (real(4, 5), lengths, (0, 1)))
+    beyond(fft.rfftn, real(4, 5), lengths, (0, 1))
+    beyond(fft.rfft2, real(4, 6), lengths)
+beyond(fft.irfftn, complexes(4, 4), (-1, 5), (0, 1))
 beyond(fft.irfftn, complexes(4, 4), (4, 5), (0, 1))
 for length in (2, 3, 4):
     beyond(anp.gradient, real(length))  # refuses, or takes one side for both

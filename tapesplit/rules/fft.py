@@ -11,11 +11,14 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 from autograd.numpy import fft
 
-from tapesplit.rules.axes import behind, real_like
+from tapesplit.rules.axes import real_like
 from tapesplit.rules.registry import bulk
 
 Arguments: TypeAlias = tuple[Any, tuple[int, ...], Any]
 """Lengths, axes and scaling of a transform."""
+
+Numeric: TypeAlias = Callable[[np.ndarray, Any, tuple[int, ...], Any], np.ndarray]
+"""A transform of a batch along some axes: its lengths, these axes, its scaling."""
 
 
 def _of_one(x: np.ndarray, n: int | None = None, axis: int = -1, norm: str | None = None) -> Arguments:
@@ -43,25 +46,37 @@ def _resized(X: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
 
 
 def _lengths(x: np.ndarray, s: Any, axes: tuple[int, ...]) -> tuple[int, ...]:
-    """Lengths of a transform of x along its axes."""
-    return tuple(x.shape[a] for a in axes) if s is None else tuple(s)
+    """Lengths of a transform along its axes, as x has them where they are not given, or given as -1."""
+    given = (None,) * len(axes) if s is None else s
+    return tuple(x.shape[a] if n in (None, -1) else n for n, a in zip(given, axes, strict=True))
 
 
-def _complex_transform(
-    transform: Callable[..., Any], parse: Callable[..., Arguments], numeric: Callable[..., Any]
+def _register(
+    transform: Callable[..., Any],
+    parse: Callable[..., Arguments],
+    forward: Numeric,
+    backward: Numeric,
+    *,
+    from_half: bool = False,
 ) -> None:
-    """Register a complex transform; ``numeric`` is NumPy's n-dimensional form of it."""
+    """Register a transform by NumPy's n-dimensional form of it, and by its adjoint.
+
+    A transform ``from_half`` of a spectrum has the lengths of its result, any other those of its argument.
+    """
+
+    def parsed(ans: np.ndarray, x: np.ndarray, args: Any, kwargs: Any) -> Arguments:
+        s, axes, norm = parse(x, *args, **kwargs)
+        lengths = _lengths(ans, None, axes) if from_half else _lengths(x, s, axes)
+        return lengths, tuple(1 + axis % x.ndim for axis in axes), norm
 
     def tangent(T: np.ndarray, ans: np.ndarray, x: np.ndarray, *args: Any, **kwargs: Any) -> np.ndarray:
-        s, axes, norm = parse(x, *args, **kwargs)
-        return numeric(T, _lengths(x, s, axes), tuple(map(behind, axes)), norm)
+        return forward(T, *parsed(ans, x, args, kwargs))
 
     def adjoint(A: np.ndarray, ans: np.ndarray, x: np.ndarray, *args: Any, **kwargs: Any) -> Any:
-        _, axes, norm = parse(x, *args, **kwargs)
+        lengths, axes, norm = parsed(ans, x, args, kwargs)
         if len(set(axes)) < len(axes):
             return NotImplemented
-        rows = numeric(A, _lengths(ans, None, axes), tuple(map(behind, axes)), norm)
-        return real_like(_resized(rows, x.shape), x)
+        return real_like(_resized(backward(A, lengths, axes, norm), x.shape), x)
 
     bulk(transform, tangents=[tangent], adjoints=[adjoint], edges=_edges)
 
@@ -88,46 +103,22 @@ _INVERSE_SCALING: Final[dict[Any, Any]] = {
 """Scaling of a transform that undoes the inverse one but for the sign of the exponent."""
 
 
-def _to_half(transform: Callable[..., Any], parse: Callable[..., Arguments]) -> None:
-    """Register a transform of real values, which keeps the non-negative half of the last axis."""
-
-    def tangent(T: np.ndarray, ans: np.ndarray, x: np.ndarray, *args: Any, **kwargs: Any) -> np.ndarray:
-        s, axes, norm = parse(x, *args, **kwargs)
-        return np.fft.rfftn(T, _lengths(x, s, axes), tuple(map(behind, axes)), norm)
-
-    def adjoint(A: np.ndarray, ans: np.ndarray, x: np.ndarray, *args: Any, **kwargs: Any) -> Any:
-        s, axes, norm = parse(x, *args, **kwargs)
-        if len(set(axes)) < len(axes):
-            return NotImplemented
-        lengths = _lengths(x, s, axes)
-        spectra = np.conj(_scaled_inside(A, behind(axes[-1]), lengths[-1], 0.5))
-        rows = np.fft.irfftn(spectra, lengths, tuple(map(behind, axes)), _INVERSE_SCALING[norm])
-        return _resized(rows, x.shape)
-
-    bulk(transform, tangents=[tangent], adjoints=[adjoint], edges=_edges)
+def _to_half_adjoint(A: np.ndarray, lengths: tuple[int, ...], axes: tuple[int, ...], norm: Any) -> np.ndarray:
+    """Carry adjoints of the non-negative half of a spectrum back to real values."""
+    spectra = np.conj(_scaled_inside(A, axes[-1], lengths[-1], 0.5))
+    return np.fft.irfftn(spectra, lengths, axes, _INVERSE_SCALING[norm])
 
 
-def _from_half(transform: Callable[..., Any], parse: Callable[..., Arguments]) -> None:
-    """Register a transform of the non-negative half of a spectrum to real values."""
-
-    def tangent(T: np.ndarray, ans: np.ndarray, x: np.ndarray, *args: Any, **kwargs: Any) -> np.ndarray:
-        _, axes, norm = parse(x, *args, **kwargs)
-        return np.fft.irfftn(T, _lengths(ans, None, axes), tuple(map(behind, axes)), norm)
-
-    def adjoint(A: np.ndarray, ans: np.ndarray, x: np.ndarray, *args: Any, **kwargs: Any) -> Any:
-        _, axes, norm = parse(x, *args, **kwargs)
-        if len(set(axes)) < len(axes):
-            return NotImplemented
-        lengths = _lengths(ans, None, axes)
-        spectra = np.fft.rfftn(A.real, lengths, tuple(map(behind, axes)), _INVERSE_SCALING[norm])
-        rows = _scaled_inside(np.conj(spectra), behind(axes[-1]), lengths[-1], 2.0)
-        return real_like(_resized(rows, x.shape), x)
-
-    bulk(transform, tangents=[tangent], adjoints=[adjoint], edges=_edges)
+def _from_half_adjoint(
+    A: np.ndarray, lengths: tuple[int, ...], axes: tuple[int, ...], norm: Any
+) -> np.ndarray:
+    """Carry adjoints of real values back to the non-negative half of their spectrum."""
+    spectra = np.fft.rfftn(A.real, lengths, axes, _INVERSE_SCALING[norm])
+    return _scaled_inside(np.conj(spectra), axes[-1], lengths[-1], 2.0)
 
 
 for _name, _parse in (("fft", _of_one), ("fft2", _of_two), ("fftn", _of_many)):
-    _complex_transform(getattr(fft, _name), _parse, np.fft.fftn)
-    _complex_transform(getattr(fft, f"i{_name}"), _parse, np.fft.ifftn)
-    _to_half(getattr(fft, f"r{_name}"), _parse)
-    _from_half(getattr(fft, f"ir{_name}"), _parse)
+    _register(getattr(fft, _name), _parse, np.fft.fftn, np.fft.fftn)
+    _register(getattr(fft, f"i{_name}"), _parse, np.fft.ifftn, np.fft.ifftn)
+    _register(getattr(fft, f"r{_name}"), _parse, np.fft.rfftn, _to_half_adjoint)
+    _register(getattr(fft, f"ir{_name}"), _parse, np.fft.irfftn, _from_half_adjoint, from_half=True)
