@@ -727,6 +727,7 @@ beyond(anp.einsum, real(3, 3), [0, 0], [0])
 beyond(linalg._primitive_norm, real(2, 3, 4), None, (-2, -1))
 beyond(linalg._primitive_norm, real(3, 4), axis=1, keepdims=True)
 beyond(linalg.solve, regular(4, 3, 3), real(3))
+beyond(linalg.eigh, real(4, 4), "l")
 for primitive in (fft.rfft, fft.irfft):
     beyond(primitive, real(6, 4), n=4, axis=0, norm="forward")  # wrong: scaled as if norm were None
     beyond(primitive, real(6, 4), n=4, axis=0)  # wrong: does not see the keyword n

@@ -47,9 +47,14 @@ def _used(*vectors: np.ndarray) -> np.ndarray:
     return np.any([V.any(axis=tuple(range(1, V.ndim))) for V in vectors], axis=0)
 
 
+def _read_side(X: np.ndarray, UPLO: str) -> np.ndarray:
+    """Return the side of the diagonal that is read of Hermitian matrices."""
+    return np.tril(X, -1) if UPLO.upper() == "L" else np.triu(X, 1)
+
+
 def _eigh_tangent(T: np.ndarray, ans: Any, x: np.ndarray, UPLO: str = "L") -> np.ndarray:
     w, V = ans
-    read = np.tril(T, -1) if UPLO == "L" else np.triu(T, 1)
+    read = _read_side(T, UPLO)
     inner = V.conj().mT @ (read + read.conj().mT + _on_diagonal(_diagonal(T).real)) @ V
     with np.errstate(invalid="ignore"):  # 0 · inf: an eigenvector of a multiple eigenvalue has no derivative
         return _join(_diagonal(inner).real, V @ (_gaps(w) * inner))
@@ -63,8 +68,7 @@ def _eigh_adjoint(A: np.ndarray, ans: Any, x: np.ndarray, UPLO: str = "L") -> np
     if used.any():
         inner[used] += _gaps(w) * (V.mT @ Vg[used])
     S = V.conj() @ inner @ V.mT
-    both = S + S.conj().mT
-    return _on_diagonal(_diagonal(S).real) + (np.tril(both, -1) if UPLO == "L" else np.triu(both, 1))
+    return _on_diagonal(_diagonal(S).real) + _read_side(S + S.conj().mT, UPLO)
 
 
 def _eigh_edges(ans: Any, args: tuple[Any, ...], argnums: tuple[int, ...], kwargs: Any) -> int:
