@@ -19,7 +19,9 @@ from tapesplit.graph import TapeGraph
 __all__ = ["coarsen"]
 
 _SHARES: Final = 64
+"""Equal shares of the edges, within each of which vertices are merged."""
 _WORTH_A_ROUND: Final = 0.8
+"""Part of the vertices; a round that leaves more of them is the last one."""
 _SMALL: Final = 1000
 """Graphs of this size cost so little that every round is made."""
 

@@ -48,8 +48,8 @@ class Structure:
         Shape of each value for float64 arrays and numbers; dtype and shape, or the nested form of a
         container, for others.
     statics
-        Constant arguments: () for none, None for one plain float, the type of one integer that is an operand
-        only, one integer or slice as it is, else `Constants`.
+        Constant arguments: () for none, None for one plain float, the type of one other number that is an
+        operand only; one number, text or slice that counts in full as it is; else `Constants`.
     static_types
         Types of these: ``1 == True``, but they index differently.
     inputs, output

@@ -183,27 +183,21 @@ def _dirichlet_weights(x: Any, alpha: Any, argnum: int) -> np.ndarray | None:
     return (alpha - 1) / x if argnum == 0 else sp.psi(np.sum(alpha)) - sp.psi(alpha) + np.log(x)
 
 
-def _dirichlet_tangent(argnum: int) -> Any:
-    def tangent(T: np.ndarray, ans: Any, x: Any, alpha: Any) -> Any:
+def _dirichlet(argnum: int, carry: Callable[..., np.ndarray]) -> Any:
+    """Make a directional function of one that takes the directions and the derivatives."""
+
+    def directional(X: np.ndarray, ans: Any, x: Any, alpha: Any) -> Any:
         weights = _dirichlet_weights(x, alpha, argnum)
-        return NotImplemented if weights is None else T @ weights
+        return NotImplemented if weights is None else carry(X, weights)
 
-    return tangent
-
-
-def _dirichlet_adjoint(argnum: int) -> Any:
-    def adjoint(A: np.ndarray, ans: Any, x: Any, alpha: Any) -> Any:
-        weights = _dirichlet_weights(x, alpha, argnum)
-        return NotImplemented if weights is None else A[:, None] * weights
-
-    return adjoint
+    return directional
 
 
 _vector_density(
     dirichlet.logpdf,
     dirichlet.pdf,
-    [_dirichlet_tangent(0), _dirichlet_tangent(1)],
-    [_dirichlet_adjoint(0), _dirichlet_adjoint(1)],
+    [_dirichlet(argnum, np.matmul) for argnum in (0, 1)],
+    [_dirichlet(argnum, np.multiply.outer) for argnum in (0, 1)],
     lambda ans, args, argnums, kwargs: len(argnums) * int(np.size(args[0])),
 )
 
