@@ -190,7 +190,7 @@ class JacobianPlan:
     machines_reason: MachinesReason
     fewest: int | None
     dtypes: tuple[np.dtype, ...] | None
-    multiplies: bool = True
+    multiplies: bool
     lines: tuple[str, ...] = ()
     last_run: LastRun = field(default_factory=LastRun)
 

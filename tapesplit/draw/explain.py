@@ -7,7 +7,7 @@ from itertools import groupby
 from typing import Final
 
 from jcdp_core import JacobianChain, Mode, solve
-from tapesplit.draw.numbers import count, seconds_text
+from tapesplit.draw.numbers import count, plural, seconds_text
 from tapesplit.draw.rows import (
     LinkRow,
     StepRow,
@@ -80,7 +80,7 @@ def _cut(plan: JacobianPlan, separator: Separator) -> str:
     """Say where and why one cut is."""
     first, others = separator.vertices[0], len(separator.vertices) - 1
     where = f"entry {first} ({operation_name(plan, first)})" + (f" and {others} more" if others else "")
-    return f"Cut at {where}, {_plural(separator.width, 'element')}: {_cut_reason(plan, separator.reason)}."
+    return f"Cut at {where}, {plural(separator.width, 'element')}: {_cut_reason(plan, separator.reason)}."
 
 
 def _cut_reason(plan: JacobianPlan, reason: Reason) -> str:
@@ -110,9 +110,9 @@ def _modes(plan: JacobianPlan) -> list[str]:
 def _swept_alike(rows: Sequence[LinkRow]) -> str:
     """Say how neighboring links are swept, and where the number of directions comes from."""
     first, mode = rows[0], rows[0].mode
-    directions = _plural(first.directions, "direction")
+    directions = plural(first.directions, "direction")
     text = f"{_links([row.number for row in rows])} swept in {mode.name.lower()} mode with {directions}"
-    inputs, outputs = _plural(first.n, "input"), _plural(first.m, "output")
+    inputs, outputs = plural(first.n, "input"), plural(first.m, "output")
     if len(rows) == 1 and mode is Mode.TANGENT and first.directions == first.n:
         return f"{text}, as it has {inputs}, and {outputs}."
     if len(rows) == 1 and mode is Mode.ADJOINT and first.directions == first.m:
@@ -139,7 +139,7 @@ def _only_mode(plan: JacobianPlan, row: LinkRow) -> str:
     rest = f"{other} mode would take {count(fma)}" if available else f"{other} mode is not available here"
     return (
         f"The only link is swept in {row.mode.name.lower()} mode with "
-        f"{_plural(row.directions, 'direction')}, {count(plan.fma)} fma; {rest}."
+        f"{plural(row.directions, 'direction')}, {count(plan.fma)} fma; {rest}."
     )
 
 
@@ -233,7 +233,7 @@ def _interface(plan: JacobianPlan) -> str:
     narrowest = min(chain.sizes[1:-1], default=ends)
     if narrowest < ends:
         return (
-            f"The narrowest interface has {_plural(narrowest, 'element')}, inputs or outputs {count(ends)}. "
+            f"The narrowest interface has {plural(narrowest, 'element')}, inputs or outputs {count(ends)}. "
             f"{_narrower(plan, narrowest)}"
         )
     if ends <= 1:
@@ -279,14 +279,9 @@ def _bottleneck(plan: JacobianPlan) -> str:
         why = "; its size is that of the Jacobian itself" if last else ""
         return f"{share}: a product of {worst.rows} × {middle} by {middle} × {worst.columns}{why}."
     directions = worst.columns if worst.mode is Mode.TANGENT else worst.rows
-    return f"{share}: a sweep of {_plural(directions, 'direction')} for {_covered(worst)}."
+    return f"{share}: a sweep of {plural(directions, 'direction')} for {_covered(worst)}."
 
 
 def _covered(step: StepRow) -> str:
     """Name the links that a step's result covers."""
     return f"link {step.first}" if step.first == step.last else f"links {step.first} to {step.last}"
-
-
-def _plural(number: int, noun: str) -> str:
-    """Write a number of things."""
-    return f"{count(number)} {noun}{'s' * (number != 1)}"

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Final
 
-__all__ = ["bytes_text", "count", "ratio", "seconds_text", "shape_text", "shorten"]
+__all__ = ["bytes_text", "count", "plural", "ratio", "seconds_text", "shape_text", "shorten"]
 
 _EXACT: Final = 100_000
 """Counts below this are written in full."""
@@ -21,6 +21,17 @@ def count(number: float) -> str:
         return str(int(number))
     digits, exponent = f"{number:.2e}".split("e")
     return f"{digits.rstrip('0').rstrip('.')}e{int(exponent)}"
+
+
+def plural(number: int, noun: str) -> str:
+    """Write a count of things.
+
+    Examples
+    --------
+    >>> plural(1, "element"), plural(40, "element")
+    ('1 element', '40 elements')
+    """
+    return f"{count(number)} {noun}{'s' * (number != 1)}"
 
 
 def ratio(number: float) -> str:

@@ -3,7 +3,7 @@
 from math import floor, log10
 from typing import Final
 
-from tapesplit.draw.numbers import count
+from tapesplit.draw.numbers import count, plural
 from tapesplit.draw.scene import Box, Label, Line, Scene, Shape
 from tapesplit.width_profile import WidthProfile
 
@@ -139,6 +139,4 @@ def _y(profile: WidthProfile, width: int) -> float:
 
 def _elements(width: int) -> str:
     """Write a width; some values cannot be cut at."""
-    if width < 0:
-        return "no cut possible"
-    return f"{count(width)} element{'s' * (width != 1)}"
+    return "no cut possible" if width < 0 else plural(width, "element")
