@@ -16,7 +16,7 @@ from tapesplit.facts import facts_of, graph_of
 from tapesplit.record import record
 from tapesplit.stored_costs import store
 from tapesplit.structure import structure_of
-from tapesplit.sweep import compile_sweep
+from tapesplit.sweep import Form, compile_sweep
 
 __all__ = ["calibrate", "measured_costs"]
 
@@ -83,12 +83,12 @@ def measured_costs() -> CostModel:
 
 
 class _Sweep(NamedTuple):
-    """A function of a vector to be swept in one of the two forms, and the seconds that this took there."""
+    """A function of a vector to be swept in one form, and the seconds that this took there."""
 
     function: Callable[[Any], Any]
     size: int
     directions: int
-    scalar: bool
+    form: Form
     seconds: float
 
 
@@ -97,11 +97,12 @@ def _shares(assumed: CostModel, sweep: _Sweep) -> list[float]:
     tape = record(sweep.function, np.linspace(0.3, 0.7, sweep.size))
     facts = facts_of(tape, structure_of(tape))
     chunk = cut_into_chunks(graph_of(tape, facts), ())[0]
-    work = total_work(work_table(facts), chunk.entries)
+    table = work_table(facts)
+    work = total_work(table, chunk.entries)
     seeds = np.ones((sweep.size, sweep.directions))
-    compiled = compile_sweep(tape, facts, chunk, Mode.TANGENT, sweep.directions, scalar=sweep.scalar)
+    compiled = compile_sweep(tape, facts, table, chunk, Mode.TANGENT, sweep.directions, sweep.form)
     slower = _shortest(lambda: compiled.tangent(tape, seeds)) / sweep.seconds
-    predict = scalar_seconds if sweep.scalar else array_seconds
+    predict = scalar_seconds if sweep.form == "system" else array_seconds
     predicted = predict(assumed, work, sweep.directions)
     return [predict(_only(assumed, group), work, sweep.directions) / predicted / slower for group in _GROUPS]
 
@@ -165,15 +166,15 @@ def _stencil(x: Any) -> Any:
 
 
 _SWEEPS: Final = (
-    _Sweep(_small, 8, 4, scalar=False, seconds=3.4e-4),
-    _Sweep(_large, 10_000, 5, scalar=False, seconds=2.25e-4),
-    _Sweep(_large, 20_000, 20, scalar=False, seconds=6.8e-4),
-    _Sweep(_layers, 200, 100, scalar=False, seconds=4.7e-4),
-    _Sweep(_small, 8, 4, scalar=True, seconds=2.9e-5),
-    _Sweep(_loop, 2, 2, scalar=True, seconds=6.4e-5),
-    _Sweep(_loop, 2, 30, scalar=True, seconds=8.6e-5),
-    _Sweep(_stencil, 40, 4, scalar=True, seconds=8.5e-5),
-    _Sweep(_stencil, 400, 80, scalar=True, seconds=1.2e-3),
-    _Sweep(_stencil, 1_000, 200, scalar=True, seconds=8.6e-3),
-    _Sweep(_large, 20_000, 6, scalar=True, seconds=9.7e-4),
+    _Sweep(_small, 8, 4, "arrays", seconds=3.4e-4),
+    _Sweep(_large, 10_000, 5, "arrays", seconds=2.25e-4),
+    _Sweep(_large, 20_000, 20, "arrays", seconds=6.8e-4),
+    _Sweep(_layers, 200, 100, "arrays", seconds=4.7e-4),
+    _Sweep(_small, 8, 4, "system", seconds=2.9e-5),
+    _Sweep(_loop, 2, 2, "system", seconds=6.4e-5),
+    _Sweep(_loop, 2, 30, "system", seconds=8.6e-5),
+    _Sweep(_stencil, 40, 4, "system", seconds=8.5e-5),
+    _Sweep(_stencil, 400, 80, "system", seconds=1.2e-3),
+    _Sweep(_stencil, 1_000, 200, "system", seconds=8.6e-3),
+    _Sweep(_large, 20_000, 6, "system", seconds=9.7e-4),
 )
