@@ -59,6 +59,8 @@ class PlanTask:
         comes before the start, and what other machines do meanwhile can make it longer than ``seconds``.
     form
         How the links are swept: by array steps, as one system over their elements, or in stages of both.
+    obstacle
+        First tape entry that cannot be part of a system; None if there is none.
     releases_lock
         Whether other threads can run meanwhile.
     product_fma
@@ -78,6 +80,7 @@ class PlanTask:
     start: float = 0.0
     finish: float = 0.0
     form: Form = "arrays"
+    obstacle: int | None = None
     releases_lock: bool = False
     product_fma: int = 0
 

@@ -24,15 +24,16 @@ Form = Literal["arrays", "system", "stages"]
 class Prediction(NamedTuple):
     """What is known of a sweep before it is compiled.
 
-    ``seconds`` is the predicted time of one run in the fastest form, ``form`` is that form, ``releases_lock``
-    tells whether most of the time is spent in compiled code that lets other threads run, and ``product_fma``
-    are the multiply-adds of matrix products inside.
+    ``seconds`` is the predicted time of one run in the fastest form, and ``form`` is that form. ``obstacle``
+    is the first entry without a scalar form. ``releases_lock`` tells whether most of the time is spent in
+    compiled code that lets other threads run; ``product_fma`` are the multiply-adds of matrix products.
     """
 
     seconds: float
     form: Form
-    releases_lock: bool
-    product_fma: int
+    obstacle: int | None = None
+    releases_lock: bool = False
+    product_fma: int = 0
 
 
 def predict(facts: TapeFacts, table: WorkTable, chunk: Chunk, directions: int) -> Prediction:
@@ -46,14 +47,15 @@ def predict(facts: TapeFacts, table: WorkTable, chunk: Chunk, directions: int) -
         array = array_seconds(model, work, directions)
     if scalar < array:
         compiled = work.coefficients * model.coefficient_direction * directions
-        return Prediction(scalar, "system", releases_lock=compiled > 0.5 * scalar, product_fma=0)
+        return Prediction(scalar, "system", releases_lock=compiled > 0.5 * scalar)
     products = work.product_fma * directions
+    obstacle = int(chunk.entries[np.argmin(facts.scalar[chunk.entries])]) if work.formless else None
     stages = find_stages(facts, table, chunk, directions, model)
     staged = staged_seconds(stages, model, directions)
     if stages and staged < _WORTH_STAGES * array:
-        return Prediction(staged, "stages", releases_lock=False, product_fma=products)
+        return Prediction(staged, "stages", obstacle, product_fma=products)
     busy = work.looped == 0 and array > 8 * work.steps * model.step
-    return Prediction(array, "arrays", releases_lock=busy, product_fma=products)
+    return Prediction(array, "arrays", obstacle, busy, products)
 
 
 _WORTH_STAGES: Final = 0.7

@@ -19,6 +19,7 @@ from tapesplit.draw.rows import (
 from tapesplit.plan import JacobianPlan
 from tapesplit.rules import find_rule
 from tapesplit.separators import Reason, Separator
+from tapesplit.sweep import Form
 
 __all__ = ["advice", "decisions"]
 
@@ -57,10 +58,11 @@ def decisions(plan: JacobianPlan) -> tuple[str, ...]:
     >>> print(*decisions(plan), sep="\n")
     Not cut: no interface is narrow enough for a cut to pay.
     The only link is swept in tangent mode with 3 directions, 27 fma; adjoint mode would take 27.
+    Link 1 is swept as one sparse system of single elements.
     One machine works: tasks that release Python's lock are predicted to take 0 s in all, too little for
     threads to pay.
     """
-    return (*_cuts(plan), *_modes(plan), *_sequence(plan), _machines(plan))
+    return (*_cuts(plan), *_modes(plan), *_forms(plan), *_sequence(plan), _machines(plan))
 
 
 def _cuts(plan: JacobianPlan) -> list[str]:
@@ -141,6 +143,42 @@ def _only_mode(plan: JacobianPlan, row: LinkRow) -> str:
         f"The only link is swept in {row.mode.name.lower()} mode with "
         f"{plural(row.directions, 'direction')}, {count(plan.fma)} fma; {rest}."
     )
+
+
+def _forms(plan: JacobianPlan) -> list[str]:
+    """Say which links are swept as systems, which by array steps, and what keeps those from being systems."""
+    swept: dict[tuple[Form, int | None], list[int]] = {}
+    for task in sorted(plan.tasks, key=lambda task: task.swept):
+        if task.swept:
+            swept.setdefault((task.form, task.obstacle), []).extend(task.swept)
+    return [
+        f"{_runs(sorted(links))} swept {_FORMS[form]}{_obstacle(plan, form, obstacle)}."
+        for (form, obstacle), links in swept.items()
+    ]
+
+
+_FORMS: Final[dict[Form, str]] = {
+    "arrays": "by array steps, one operation at a time",
+    "system": "as one sparse system of single elements",
+    "stages": "in stages, sparse systems of single elements and array steps by turns",
+}
+
+
+def _runs(links: Sequence[int]) -> str:
+    """Name links with a verb, runs of them by the first and the last: "Links 1 to 3, 5 are"."""
+    found = [[i for _, i in run] for _, run in groupby(enumerate(links), key=lambda item: item[1] - item[0])]
+    named = [f"{run[0] + 1} to {run[-1] + 1}" if len(run) > 1 else str(run[0] + 1) for run in found]
+    return f"Link{'s' * (len(links) > 1)} {', '.join(named)} {'are' if len(links) > 1 else 'is'}"
+
+
+def _obstacle(plan: JacobianPlan, form: Form, obstacle: int | None) -> str:
+    """Say why links are not swept as one system."""
+    if form == "system":
+        return ""
+    if obstacle is None:
+        return "; as a system they would take longer, it is predicted"
+    name = operation_name(plan, obstacle)
+    return f"; entry {obstacle} ({name}) has no scalar form, or is too large for a system"
 
 
 def _sequence(plan: JacobianPlan) -> list[str]:

@@ -216,6 +216,20 @@ def test_decisions_name_cuts_modes_and_machines():
     assert "One machine works: no more were asked for." in text
 
 
+def test_decisions_name_the_forms_of_sweeps_and_obstacles():
+    plan = two_links()
+    first, second, product = plan.tasks
+    assert any("swept as one sparse system" in sentence for sentence in decisions(plan))
+    tasks = (replace(first, form="arrays", obstacle=2), replace(second, form="stages", obstacle=2), product)
+    text = " ".join(decisions(replace(plan, tasks=tasks)))
+    assert text.count(f"entry 2 ({plan.structure.primitives[2].__name__}) has no scalar form") == 2
+    assert "Link 2 is swept by array steps" in text
+    assert "Link 1 is swept in stages" in text
+    together = [replace(task, form="arrays", obstacle=None) for task in (first, second)]
+    text = " ".join(decisions(replace(plan, tasks=(*together, product))))
+    assert "Links 1 to 2 are swept by array steps, one operation at a time; as a system they would" in text
+
+
 @pytest.mark.parametrize(
     ("reason", "text"),
     [
