@@ -11,7 +11,7 @@ from typing import Any, Final
 import numpy as np
 
 from tapesplit.rules import getitem
-from tapesplit.structure import EXACT, ArrayKey, Constants, Structure
+from tapesplit.structure import EXACT, NO_CONSTANTS, ArrayKey, Constants, Structure
 from tapesplit.tape import Tape
 
 __all__ = ["any_places", "first_difference", "fits", "is_look_up", "without_places"]
@@ -91,8 +91,8 @@ def fits(known: Structure, structure: Structure) -> bool:
 
 def first_difference(old: Structure, new: Structure, tape: Tape) -> str:
     """Say in one sentence where a new tape departs from an old structure."""
-    pairs = zip(old.statics, new.statics, strict=False)
-    statics = [before if before == any_places(now) else now for before, now in pairs]
+    pairs = [(before, now, any_places(now)) for before, now in zip(old.statics, new.statics, strict=False)]
+    statics = [before if places is not None and before == places else now for before, now, places in pairs]
     columns = (
         ("the operation", old.primitives, new.primitives),
         ("the shape or type of the value", old.forms, new.forms),
@@ -114,7 +114,9 @@ def first_difference(old: Structure, new: Structure, tape: Tape) -> str:
 def _say(what: Any) -> str:
     """Name a primitive or a type, show anything else briefly; None stands for any plain float."""
     if what is None:
-        return "a float"
+        return "a Python float"
+    if what == NO_CONSTANTS:
+        return "none"
     if isinstance(what, Constants):
         named = [f"{name}={_say_key(key)}" for name, key in what.keywords]
         text = ", ".join([*map(_say_key, what.positional), *named]) or "none"

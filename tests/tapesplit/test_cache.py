@@ -319,11 +319,21 @@ def test_reasons():
         (np.cumsum, None, 0, "a constant argument of entry 1 (cumsum) changed from None to 0"),
         (np.roll, 2, 3, "a constant argument of entry 1 (roll) changed from 2 to 3"),
         (np.roll, 1, True, "the type of a constant argument of entry 1 (roll) changed from int to bool"),
-        (np.power, 2, 2.5, "a constant argument of entry 1 (power) changed from int to a float"),
+        (np.power, 2, 2.5, "a constant argument of entry 1 (power) changed from int to a Python float"),
         (np.power, 1, True, "a constant argument of entry 1 (power) changed from int to bool"),
+        (np.power, 2.5, True, "a constant argument of entry 1 (power) changed from a Python float to bool"),
+        (
+            np.multiply, 2.5, onp.float64(2.5),
+            "a constant argument of entry 1 (multiply) changed from a Python float to a float",
+        ),
+        (
+            lambda x, c: x * x if c is None else c * x, None, 2.0,
+            "a constant argument of entry 1 (multiply) changed from none to a Python float",
+        ),
         (
             np.power, 2.5, onp.full(6, 2.5),
-            "a constant argument of entry 1 (power) changed from a float to a float64 array of shape (6,)",
+            "a constant argument of entry 1 (power) changed from a Python float to a float64 array of shape "
+            "(6,)",
         ),
         (
             lambda x, c: np.sum(x[None], axis=c), 0, (-2,),
