@@ -9,11 +9,11 @@ from typing import Any, Final
 
 import autograd.numpy as anp
 import numpy as np
-from autograd.extend import defvjp, primitive
 
 from tapesplit.boxes import FIRST, TapeBox, recorded
+from tapesplit.primitives import adjusted_side
 
-__all__ = ["adjusted_side", "cross", "euclidean_norm", "is_boxed_array", "roll", "solution"]
+__all__ = ["cross", "euclidean_norm", "is_boxed_array", "roll", "solution"]
 
 
 def is_boxed_array(x: Any) -> bool:
@@ -89,23 +89,6 @@ def euclidean_norm(x: Any, *, axis: Any = None, keepdims: Any = False) -> Any:
     else:
         return None
     return recorded(squares, _general_sqrt, FIRST, (squares._index,), None, np.sqrt(squares._value))
-
-
-@primitive  # type: ignore[untyped-decorator]
-def adjusted_side(_a: Any, b: Any, _minus_x: Any) -> Any:
-    """Return b, with the derivative of ``b - a x`` for fixed x.
-
-    The derivative of the solution x of ``a x = b`` is the solution for this one as the right-hand side
-    (implicit function theorem).
-    """
-    return b
-
-
-defvjp(
-    adjusted_side,
-    lambda _ans, _a, _b, minus_x: lambda g: np.outer(g, minus_x) if np.ndim(g) == 1 else g @ minus_x.mT,
-    lambda _ans, *_: lambda g: g,
-)
 
 
 def solution(a: Any, b: Any) -> Any:

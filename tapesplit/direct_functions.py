@@ -29,7 +29,7 @@ from tapesplit.boxes import (
     recorded,
 )
 from tapesplit.direct_arithmetic import cross, euclidean_norm, is_boxed_array, roll, solution
-from tapesplit.primitives import dense_untake, log_abs_det
+from tapesplit.primitives import dense_untake, log_abs_det, summed_untake
 
 __all__ = ["DIRECT_FUNCTIONS", "DIRECT_LINALG", "direct_untake"]
 
@@ -197,13 +197,23 @@ _LISTS = frozenset({tuple, list, _Parts})
 
 def _untake(x: Any, idx: Any, vs: Any) -> Any:
     """Record the adjoint of a look-up; a sparse one of a small value would keep scalar sweeps out."""
-    small = type(vs) is ArrayVSpace and vs.dtype == np.float64 and vs.size <= _SMALL
-    if small and type(x) is TapeBox and x._entries is not None and _repeats_nothing(idx):
+    untake = _full_untake(idx)
+    small = type(vs) is ArrayVSpace and vs.dtype == np.float64 and vs.size <= _SMALL.get(untake, -1)
+    if small and type(x) is TapeBox and x._entries is not None:
         value = x._value
         if type(value) in (np.ndarray, np.float64) and value.dtype == np.float64:
-            result = dense_untake.fun(value, idx, vs)
-            return recorded(x, dense_untake, FIRST, (x._index,), (value, idx, vs), result)
+            result = untake.fun(value, idx, vs)
+            return recorded(x, untake, FIRST, (x._index,), (value, idx, vs), result)
     return _general_untake(x, idx, vs)
+
+
+def _full_untake(index: Any) -> Any:
+    """Return the primitive for the adjoint of a look-up with all its zeros; None for other indices."""
+    items = index if type(index) is tuple else (index,)
+    if all(type(item) in _SELECTORS for item in items):
+        return dense_untake
+    known = all(type(i) in _SELECTORS or (type(i) is np.ndarray and i.dtype.kind == "i") for i in items)
+    return summed_untake if known else None
 
 
 def _slogdet(x: Any) -> Any:
@@ -214,14 +224,10 @@ def _slogdet(x: Any) -> Any:
     return sign, recorded(x, log_abs_det, FIRST, (x._index,), (x._value,), logarithm)
 
 
-def _repeats_nothing(index: Any) -> bool:
-    """Whether an index consists of numbers and slices."""
-    items = index if type(index) is tuple else (index,)
-    return all(type(item) in {int, slice, type(None), type(Ellipsis)} for item in items)
-
-
-_SMALL: Final = 64
-"""Elements up to which adding zeros costs nothing."""
+_SELECTORS = frozenset({int, slice, type(None), type(Ellipsis)})
+"""Parts of an index that take nothing twice."""
+_SMALL: Final = {dense_untake: 64, summed_untake: 4096}
+"""Elements up to which adding zeros costs next to nothing, beside the rest of such a look-up."""
 _ARRAYS = frozenset({np.ndarray})
 _NUMBERS = frozenset({float, int, complex, np.float64, np.complex128})
 _PLAIN_ARGUMENTS: frozenset[type] = PLAIN_NUMBERS | {str, tuple, type(None)}

@@ -7,7 +7,7 @@ import numpy as np
 from autograd.extend import defjvp, defvjp, primitive
 from autograd.numpy.numpy_vspaces import ArrayVSpace
 
-__all__ = ["dense_untake", "log_abs_det"]
+__all__ = ["adjusted_side", "dense_untake", "log_abs_det", "summed_untake"]
 
 
 @primitive  # type: ignore[untyped-decorator]
@@ -23,9 +23,38 @@ defjvp(dense_untake, "same")
 
 
 @primitive  # type: ignore[untyped-decorator]
+def summed_untake(x: Any, index: Any, space: ArrayVSpace) -> np.ndarray:
+    """Return zeros to which x is added where an index points, however often it points there."""
+    result = np.zeros(space.shape)
+    np.add.at(result, index, x)
+    return result
+
+
+defvjp(summed_untake, lambda _ans, _x, index, _space: lambda g: g[index])
+defjvp(summed_untake, "same")
+
+
+@primitive  # type: ignore[untyped-decorator]
 def log_abs_det(x: Any) -> Any:
     """Return the logarithm of the absolute determinant, the only part of ``slogdet`` that varies."""
     return np.linalg.slogdet(x)[1]
 
 
 defvjp(log_abs_det, lambda _ans, x: lambda g: g * anp.linalg.inv(x).T)
+
+
+@primitive  # type: ignore[untyped-decorator]
+def adjusted_side(_a: Any, b: Any, _minus_x: Any) -> Any:
+    """Return b, with the derivative of ``b - a x`` for fixed x.
+
+    The derivative of the solution x of ``a x = b`` is the solution for this one as the right-hand side
+    (implicit function theorem).
+    """
+    return b
+
+
+defvjp(
+    adjusted_side,
+    lambda _ans, _a, _b, minus_x: lambda g: np.outer(g, minus_x) if np.ndim(g) == 1 else g @ minus_x.mT,
+    lambda _ans, *_: lambda g: g,
+)

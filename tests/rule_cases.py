@@ -25,8 +25,7 @@ from autograd.numpy.numpy_wrapper import (
 )
 from autograd.util import func
 
-from tapesplit.direct_arithmetic import adjusted_side
-from tapesplit.primitives import log_abs_det
+from tapesplit.primitives import adjusted_side, log_abs_det, summed_untake
 
 CASES = []
 BEYOND = []
@@ -602,6 +601,9 @@ cases(
     (regular(3, 3), real(3, 2), real(3, 2)),
     (regular(4, 3, 3), real(4, 3, 2), real(4, 3, 2)),
 )
+for index, shape in ((np.array([2, 0, 2, -1]), (4,)), ((slice(None), np.array([[1, 1], [0, 2]])), (2, 2, 2))):
+    space = vspace(np.zeros((3,) if len(shape) == 1 else (2, 3)))
+    case(summed_untake, real(*shape), index, space)
 case(log_abs_det, regular(3, 3))
 case(log_abs_det, regular(1, 1))
 cases(

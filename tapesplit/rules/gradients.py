@@ -13,6 +13,7 @@ from autograd.numpy.numpy_vjps import untake
 from autograd.util import func
 
 from tapesplit.leaves import batch_shape, element_count
+from tapesplit.primitives import summed_untake
 from tapesplit.rules.axes import flat
 from tapesplit.rules.moves import IndexMap, places
 from tapesplit.rules.registry import bulk
@@ -45,7 +46,7 @@ def _chosen(index: Any, space: Any) -> IndexMap:
 
 def _put(T: np.ndarray, ans: Any, x: Any, index: Any, space: Any) -> np.ndarray:
     """Put tangents where the index points; repeated places add up."""
-    return _chosen(index, space).scatter(flat(T))
+    return _chosen(index, space).scatter(flat(T)).reshape(len(T), *batch_shape(ans))
 
 
 def _take(A: np.ndarray, ans: Any, x: Any, index: Any, space: Any) -> np.ndarray:
@@ -53,7 +54,7 @@ def _take(A: np.ndarray, ans: Any, x: Any, index: Any, space: Any) -> np.ndarray
     return _chosen(index, space).gather(flat(A)).reshape(len(A), *batch_shape(x))
 
 
-for _untake in (untake, ab.container_untake):
+for _untake in (untake, summed_untake, ab.container_untake):
     bulk(
         _untake,
         tangents=[_put],

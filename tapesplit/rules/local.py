@@ -17,8 +17,10 @@ from autograd.numpy.numpy_vspaces import ArrayVSpace
 from autograd.numpy.numpy_wrapper import _primitive_mean
 from autograd.util import func
 
-from tapesplit.direct_arithmetic import adjusted_side
+from tapesplit.arrays import occurrences
+from tapesplit.primitives import adjusted_side, summed_untake
 from tapesplit.rules.axes import positive
+from tapesplit.rules.moves import places
 from tapesplit.rules.products import Labels, dot_labels, inner_labels, tensordot_labels
 from tapesplit.tape import TapeEntry
 
@@ -189,6 +191,15 @@ def _build_sum(argnum: int, size: int) -> LocalStructure:
     return LocalStructure(elements, elements, np.zeros_like(elements), 1.0)
 
 
+def _describe_untake(x: Any, index: Any, space: ArrayVSpace) -> tuple[Any, ...]:
+    return (places(space.zeros(), index),)
+
+
+def _build_untake(argnum: int, rows: np.ndarray) -> LocalStructure:
+    """Build the structure of sums where an index points."""
+    return LocalStructure(rows, np.arange(rows.size), occurrences(rows), 1.0)
+
+
 def _describe_side(a: Any, b: Any, minus_x: Any) -> tuple[Any, ...]:
     return _product.describe(a, minus_x)
 
@@ -243,6 +254,7 @@ _structures: dict[Any, _Structure] = {
     _primitive_mean: _reduction(lambda count: 1.0 / max(count, 1)),
     func(VSpace.add): _Structure(_describe_sum, _build_sum),
     func(VSpace.mut_add): _Structure(_describe_sum, _build_sum),
+    summed_untake: _Structure(_describe_untake, _build_untake),
     anp.pad: _Structure(_describe_padding, _build_padding),
     anp.diff: _Structure(_describe_differences, _build_differences),
     anp.matmul: _product,

@@ -14,8 +14,8 @@ import numpy as np
 from autograd.numpy.numpy_vjps import dot_adjoint_0, dot_adjoint_1, tensordot_adjoint_0, tensordot_adjoint_1
 
 from tapesplit.arrays import multiply
-from tapesplit.direct_arithmetic import adjusted_side
 from tapesplit.errors import RuleError
+from tapesplit.primitives import adjusted_side
 from tapesplit.rules.axes import behind, fold, lifted, of_arrays
 from tapesplit.rules.registry import bulk
 

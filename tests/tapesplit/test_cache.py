@@ -331,8 +331,8 @@ def test_reasons():
             "a constant argument of entry 1 (multiply) changed from none to a Python float",
         ),
         (
-            np.add, 2.5, onp.ones(6),
-            "a constant argument of entry 1 (add) changed from " + "a Python float to a float64 array of shape (6,)",
+            np.add, 2.5, onp.float32(2.5),
+            "a constant argument of entry 1 (add) changed from a Python float to a float32 array of shape ()",
         ),
         (
             lambda x, c: np.sum(x[None], axis=c), 0, (-2,),

@@ -173,6 +173,8 @@ READS = {
     "axes": lambda x: x[None, 1:] * np.reshape(x, (2, 2))[:, 1][..., None] * x[0],
     "rows and columns": lambda x: np.reshape(x, (2, 2))[1, 0] * np.reshape(x, (2, 2))[0],
     "repeated places": lambda x: x[[0, 1, 1]] * x[onp.array([3, 3, 0])],
+    "rows of a matrix": lambda x: np.ravel(np.reshape(x, (2, 2))[onp.array([[1, 1], [0, 1]])])[1:] * x[0],
+    "pairs": lambda x: np.outer(x, x)[onp.array([0, 3, 0]), onp.array([[1, 2, 1]])][0] * x[1:],
     "mask": lambda x: x[onp.array([True, False, True, True])] * x[0],
     "nothing": lambda x: np.concatenate([x[:0], x[2:1], x]),
     "many": lambda x: np.concatenate([x] * 20)[3:7] * np.concatenate([x] * 20)[70],
@@ -187,6 +189,20 @@ READS = {
 def test_hessians_of_programs_that_read_parts(name, method):
     gradient = grad(lambda x: np.sum(np.sin(READS[name](x)) * 2.0))
     assert_close(parallel_jacobian(gradient, method=method)(X), jacobian(gradient)(X))
+
+
+def test_hessians_of_pair_potentials_are_scalar_sweeps():
+    first, second = onp.triu_indices(8, 1)
+
+    def energy(x):
+        points = np.reshape(x, (8, 3))
+        squares = np.sum((points[first] - points[second]) ** 2, axis=-1) + 0.3
+        return np.sum(1.0 / squares**6 - 1.0 / squares**3)
+
+    x = onp.random.default_rng(0).uniform(0.0, 3.0, 24)
+    jac = parallel_jacobian(grad(energy))
+    assert_close(jac(x), hessian(energy)(x))
+    assert [type(sweep).__name__ for sweep in jac.plan(x).sweeps] == ["ScalarSweep"]
 
 
 def test_hessians_of_loops_are_scalar_sweeps():
