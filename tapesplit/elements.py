@@ -8,7 +8,7 @@ import numpy as np
 from tapesplit.arrays import IntArray, coded, equal_columns, follow
 from tapesplit.facts import TapeFacts, calls_by_kind
 from tapesplit.rules import Movement, getitem, joint_index_map
-from tapesplit.structure import Structure, hashable
+from tapesplit.structure import Structure, hashable, real_shape
 from tapesplit.tape import Tape
 
 __all__ = ["Elements", "number_elements"]
@@ -91,4 +91,6 @@ _ANY_NUMBER: Final = object()
 
 def _is_number_of_vector(structure: Structure, index: int) -> bool:
     """Whether an indexing operation is ``x[i]`` for a vector x and a number i."""
-    return structure.static_types[index] is int and len(structure.forms[structure.parents[index][0]]) == 1
+    if structure.static_types[index] is not int:
+        return False
+    return len(real_shape(structure.forms[structure.parents[index][0]]) or ()) == 1

@@ -35,6 +35,7 @@ from tapesplit.structure import (
     call_key,
     is_shape,
     real_constants,
+    real_shape,
 )
 from tapesplit.tape import PARENTS, VALUE, Tape, TapeEntry
 
@@ -104,7 +105,7 @@ class TapeFacts:
         Whether the entry is an elementwise operation, see `CallKind`.
     scalar
         Whether the entry can be part of a scalar sweep: real elementwise operations, movements, sums and
-        small products in double precision, and blocks.
+        small products in double or single precision, and blocks.
     blocks
         Elements of the derivatives of the result by all active arguments, if these are what a scalar sweep
         knows of the entry: small calls of other primitives; else 0.
@@ -143,11 +144,11 @@ def facts_of(tape: Tape, structure: Structure) -> TapeFacts:
     forms, form = coded(structure.forms)
     sizes = np.array([_real_size(f) for f in forms], dtype=np.int64)[form]
     sizes[: tape.inputs] = [element_count(entry[VALUE]) for entry in tape.entries[: tape.inputs]]
-    doubles = np.array([_is_double(f) for f in forms])[form]
+    real = np.array([real_shape(f) is not None for f in forms])[form]
 
     factors = np.array([k.factor for k in kinds])[kind]
     edges = sizes * factors
-    scalar = doubles & np.array([k.has_scalar_form for k in kinds])[kind]
+    scalar = real & np.array([k.has_scalar_form for k in kinds])[kind]
     blocks, joined, stacked = np.zeros((3, kind.size), dtype=np.int64)
     others = np.flatnonzero((factors < 0) | (sizes < 0))
     call = coded([call_key(structure, index) for index in others.tolist()])[1]
@@ -164,7 +165,7 @@ def facts_of(tape: Tape, structure: Structure) -> TapeFacts:
     first_parent = np.concatenate([[0], np.cumsum(counts)])
     parents = np.fromiter(chain.from_iterable(structure.parents), dtype=np.int64, count=int(first_parent[-1]))
     children = np.repeat(np.arange(kind.size), counts)
-    scalar[children[~doubles[parents]]] = False  # scalar sweeps read nothing else
+    scalar[children[~real[parents]]] = False  # scalar sweeps read nothing else
     reader = _only_readers(parents, children, elementwise & scalar, sizes)
     return TapeFacts(
         structure=structure,
@@ -273,11 +274,6 @@ def _numbers_of(entry: TapeEntry) -> _CallNumbers:
     if not real or block > min(_DERIVATIVES_OF_A_SLICE * slices, _MOST_EDGES):
         return _CallNumbers(edges, stacked=stacked)
     return _CallNumbers(edges, block=block, joined=can_be_stacked(entry), stacked=stacked)
-
-
-def _is_double(form: Any) -> bool:
-    """Whether a form is that of numbers in double precision."""
-    return is_shape(form) or form == (float, ())
 
 
 def _real_size(form: Any) -> int:

@@ -8,6 +8,7 @@ from tapesplit.arrays import IntArray
 from tapesplit.elements import Elements
 from tapesplit.facts import TapeFacts
 from tapesplit.scalar_sweep import Operand, Recipe, ValueTable
+from tapesplit.structure import real_shape
 
 __all__ = ["gather_only_what_is_read"]
 
@@ -37,7 +38,7 @@ def gather_only_what_is_read(
     starts = np.cumsum(sizes) - sizes
     needed = sizes > 0
     needed[needed] = np.logical_or.reduceat(read, starts[needed])
-    is_array = np.array([form not in _NUMBERS for form in facts.forms])[facts.form[order]]
+    is_array = np.array([real_shape(form) != () for form in facts.forms])[facts.form[order]]
     scalars, arrays = np.flatnonzero(needed & ~is_array), np.flatnonzero(needed & is_array)
     kept = np.append(scalars, arrays)
     shift = np.zeros(sizes.size, dtype=np.int64)
@@ -57,6 +58,3 @@ def gather_only_what_is_read(
     ]
     table = ValueTable(tuple(operand for operand in (*found, *others) if operand.entries))
     return tuple(replace(recipe, reads=tuple(map(moved, recipe.reads))) for recipe in recipes), table
-
-
-_NUMBERS = ((), (float, ()))

@@ -26,7 +26,7 @@ from tapesplit.pattern import Calls, Edges, lay_out, without_constants
 from tapesplit.preaccumulation import Member, Term, preaccumulate
 from tapesplit.rules import Slices, as_one_call, can_be_stacked, local_structure, slices_of
 from tapesplit.scalar_sweep import Block, Operand, ScalarSweep
-from tapesplit.structure import call_key
+from tapesplit.structure import call_key, real_shape
 from tapesplit.tape import ARGS, Tape
 
 __all__ = ["compile_scalar_sweep"]
@@ -155,9 +155,8 @@ class _Lowering:
         return starts, shape
 
     def shape(self, entry: int) -> tuple[int, ...]:
-        """Return the shape of a value in double precision."""
-        form = self.facts.forms[self.facts.form[entry]]
-        return () if form == (float, ()) else form
+        """Return the shape of a value that has a place in scalar sweeps."""
+        return real_shape(self.facts.forms[self.facts.form[entry]]) or ()
 
     def sums_and_products(self, chunk: Chunk) -> Iterator[Calls]:
         """Lower the other operations of a chunk."""

@@ -31,6 +31,7 @@ __all__ = [
     "is_shape",
     "plain_slice",
     "real_constants",
+    "real_shape",
     "statics_of",
     "structure_of",
 ]
@@ -128,6 +129,17 @@ def form_of(value: Any) -> Any:
 def is_shape(form: Any) -> bool:
     """Tell whether a form is that of a float64 array or number: just its shape."""
     return not form or type(form[0]) is int
+
+
+def real_shape(form: Any) -> tuple[int, ...] | None:
+    """Return the shape of a number or array that scalar sweeps read: in double or single precision."""
+    if is_shape(form):
+        return form
+    kind, shape = form
+    return shape if kind in _REAL_KINDS else None
+
+
+_REAL_KINDS = frozenset({float, np.float32, np.dtype(np.float32)})
 
 
 def statics_of(primitive: Any, args: tuple[Any, ...], argnums: tuple[int, ...], kwargs: Any) -> Any:

@@ -380,3 +380,23 @@ def test_numbers_that_are_integers_give_an_array():
     jac = parallel_jacobian(lambda x: x[...])(onp.array(3))
     assert type(jac) is onp.ndarray
     assert jac == 1
+
+
+def loop_of_numbers(x):
+    a, b, out = x[0], x[1] * 0.5, []
+    for k in range(40):
+        a, b = a + 0.01 * b * x[k % 3], b - onp.float32(0.01) * np.sin(a) * a
+        out.append(np.max(np.array([a, b])) * a)
+    return np.array(out) * np.linalg.norm(x)
+
+
+@pytest.mark.parametrize("method", ["tangent", "adjoint"])
+def test_loops_in_single_precision_are_scalar_sweeps(method):
+    x = onp.array([0.3, 0.7, -0.2])
+    jac = parallel_jacobian(loop_of_numbers, method=method)
+    for point in (x, 1.1 * x):
+        exact, single = jac(point), jac(point.astype(onp.float32))
+        assert single.dtype == onp.float32
+        onp.testing.assert_allclose(single, exact, rtol=0, atol=1e-5 * onp.abs(exact).max())
+    for kept in (x, x.astype(onp.float32)):
+        assert [task.form for task in jac.plan(kept).tasks] == ["system"]
