@@ -7,7 +7,7 @@ work; `tapesplit.calibrate` measures them, `tapesplit.stored_costs` keeps them.
 
 from dataclasses import dataclass, fields
 from math import prod
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +24,7 @@ __all__ = [
     "array_seconds",
     "product_seconds",
     "scalar_seconds",
+    "system_seconds",
     "total_work",
     "work_table",
 ]
@@ -247,8 +248,11 @@ def scalar_seconds(model: CostModel, work: Work, directions: int) -> float:
     float
         Seconds; infinite if there is no scalar form.
     """
-    if work.formless:
-        return float("inf")
+    return float("inf") if work.formless else system_seconds(model, work, directions)
+
+
+def system_seconds(model: CostModel, work: Any, directions: int) -> Any:
+    """Do what `scalar_seconds` does for work that has a scalar form, of one part or of many in arrays."""
     return (
         model.system
         + work.numbers * model.number

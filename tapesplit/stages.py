@@ -6,14 +6,24 @@ steps of thousands of operations on single numbers.
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
+from operator import itemgetter
 from typing import Final, NamedTuple
 
 import numpy as np
 
 from tapesplit.array_sweep import ArraySweep, compile_array_sweep
-from tapesplit.arrays import IntArray, ranges
+from tapesplit.arrays import BoolArray, IntArray, ranges
 from tapesplit.chunks import Chunk
-from tapesplit.cost import CostModel, WorkTable, array_seconds, scalar_seconds, total_work
+from tapesplit.cost import (
+    CostModel,
+    Work,
+    WorkTable,
+    array_seconds,
+    scalar_seconds,
+    system_seconds,
+    total_work,
+)
 from tapesplit.facts import TapeFacts
 from tapesplit.lowering import compile_scalar_sweep
 from tapesplit.scalar_sweep import ScalarSweep
@@ -111,27 +121,29 @@ def find_stages(
     Notes
     -----
     An entry belongs to the first stage that is not before those of what it reads, stages that can be systems
-    and others by turns. Takes 0.3 µs for each entry, but nothing where no system can be worth its while.
+    and others by turns. Takes about 0.5 µs for each entry behind the first that has no scalar form, but
+    next to nothing where no system can be worth its while.
     """
     scalar = facts.scalar[chunk.entries]
-    if scalar.all() or not _saves(table, chunk.entries[scalar], directions, model):
+    uniform = scalar.all() or not scalar.any()
+    if uniform or not _save(table, [chunk.entries[scalar]], directions, model)[0]:
         return ()
-    groups: list[tuple[IntArray, bool]] = []
-    for entries, can_be_system in _groups(facts, chunk.entries):
-        is_system = can_be_system and _saves(table, entries, directions, model)
-        if not is_system and groups and not groups[-1][1]:
-            groups[-1] = np.sort(np.concatenate([groups[-1][0], entries])), False
-        else:
-            groups.append((entries, is_system))
-    if not any(is_system for _, is_system in groups):
+    found = list(_groups(facts, chunk.entries))
+    save = _save(table, [entries for entries, _ in found], directions, model)
+    is_system = [can_be_system and saves for (_, can_be_system), saves in zip(found, save, strict=True)]
+    if not any(is_system):
         return ()
+    groups = [
+        (np.sort(np.concatenate([entries for _, (entries, _) in run])), systems)
+        for systems, run in groupby(zip(is_system, found, strict=True), key=itemgetter(0))
+    ]
     parts = _chunks(facts, chunk, [entries for entries, _ in groups])
     if any(facts.sizes[index] < 0 for part in parts for index in part.targets):
         return ()  # complex numbers and containers are not handed over
     predict = {True: scalar_seconds, False: array_seconds}
     return tuple(
-        Stage(part, is_system, predict[is_system](model, total_work(table, part.entries), directions))
-        for part, (_, is_system) in zip(parts, groups, strict=True)
+        Stage(part, system, predict[system](model, total_work(table, part.entries), directions))
+        for part, (_, system) in zip(parts, groups, strict=True)
     )
 
 
@@ -139,11 +151,13 @@ _HANDING_OVER: Final = 5.0e-5
 """Seconds that a system must save to be worth being compiled and joined with other stages."""
 
 
-def _saves(table: WorkTable, entries: IntArray, directions: int, model: CostModel) -> bool:
-    """Tell whether entries are better swept as a system of their own."""
-    work = total_work(table, entries)
-    system = scalar_seconds(model, work, directions)
-    return system + _HANDING_OVER < array_seconds(model, work, directions)
+def _save(table: WorkTable, groups: Sequence[IntArray], directions: int, model: CostModel) -> list[bool]:
+    """Tell which groups of entries are better swept as systems of their own, if they can be systems."""
+    starts = np.cumsum([0, *map(len, groups[:-1])])
+    work = Work(*np.add.reduceat(table[:, np.concatenate(groups)], starts, axis=1))
+    system = system_seconds(model, work, directions)
+    saves: BoolArray = system + _HANDING_OVER < array_seconds(model, work, directions)
+    return saves.tolist()
 
 
 _COPIES: Final = 20

@@ -50,7 +50,7 @@ def predict(facts: TapeFacts, table: WorkTable, chunk: Chunk, directions: int) -
         return Prediction(scalar, "system", releases_lock=compiled > 0.5 * scalar)
     products = work.product_fma * directions
     obstacle = int(chunk.entries[np.argmin(facts.scalar[chunk.entries])]) if work.formless else None
-    stages = find_stages(facts, table, chunk, directions, model)
+    stages = find_stages(facts, table, chunk, directions, model) if array > _WORTH_A_LOOK else ()
     staged = staged_seconds(stages, model, directions)
     if stages and staged < _WORTH_STAGES * array:
         return Prediction(staged, "stages", obstacle, product_fma=products)
@@ -58,6 +58,8 @@ def predict(facts: TapeFacts, table: WorkTable, chunk: Chunk, directions: int) -
     return Prediction(array, "arrays", obstacle, busy, products)
 
 
+_WORTH_A_LOOK: Final = 1.0e-4
+"""Seconds of array steps from which on stages could save as much as finding them takes in some calls."""
 _WORTH_STAGES: Final = 0.7
 """Part of the time of array steps that stages are predicted to take where they are worth being compiled."""
 
