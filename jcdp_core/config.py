@@ -5,6 +5,7 @@ dump and help text are derived from the metadata of the fields, so that a new ke
 """
 
 import difflib
+import math
 from dataclasses import Field, dataclass, field, fields
 from pathlib import Path
 from typing import Any, final
@@ -88,12 +89,17 @@ class Config:
                 _kind(key).check(getattr(self, key.name))
             except (TypeError, ValueError) as error:
                 raise ConfigError(f"{key.name}: {error}") from None
-        edges = self.dag_size_range[0]
+        edges, most = self.dag_size_range
         for name in ("tangent_factor_range", "adjoint_factor_range"):
             if edges * getattr(self, name)[0] < 0.5:
                 raise ConfigError(
                     f"{name}: the lower end {getattr(self, name)[0]} times {edges} edges rounds to a cost "
                     "of 0 fma; raise it or the lower end of dag_size_range"
+                )
+            if not math.isfinite(most * getattr(self, name)[1]):
+                raise ConfigError(
+                    f"{name}: the upper end {getattr(self, name)[1]} times {most} edges is more than any "
+                    "number; lower it"
                 )
 
     def __str__(self) -> str:

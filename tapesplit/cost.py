@@ -124,15 +124,15 @@ def work_table(facts: TapeFacts) -> WorkTable:
         A line for each field of `Work`.
     """
     elementwise = facts.elementwise
-    moves = np.array([isinstance(kind.rule, Movement) for kind in facts.kinds])[facts.kind]
-    bulk = np.array([isinstance(kind.rule, Bulk) for kind in facts.kinds])[facts.kind]
+    moves = facts.by_kind(lambda kind: isinstance(kind.rule, Movement))
+    bulk = facts.by_kind(lambda kind: isinstance(kind.rule, Bulk))
     sizes = np.maximum(facts.sizes, 0)
     is_inner = facts.reader != np.arange(facts.reader.size)
     inner = sizes * is_inner
-    sums = np.array([is_reduction(kind.rule) for kind in facts.kinds])[facts.kind]
+    sums = facts.by_kind(lambda kind: is_reduction(kind.rule))
     looped = ~(elementwise | moves | bulk)
     products = bulk & ~sums & (facts.stacked == 0)
-    weighted = sums & ~np.array([kind.is_local for kind in facts.kinds])[facts.kind]
+    weighted = sums & ~facts.by_kind(lambda kind: kind.is_local)
     is_block = facts.blocks > 0
     lines = {
         "steps": 1 + _WEIGHING * weighted,

@@ -9,6 +9,7 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 from autograd.core import primitive_vjps
+from numpy.typing import NDArray
 
 from tapesplit.arrays import BoolArray, IntArray, coded
 from tapesplit.fitting import is_look_up
@@ -136,6 +137,10 @@ class TapeFacts:
     first_parent: IntArray
     parents: IntArray
     reader: IntArray
+
+    def by_kind(self, tell: Callable[[CallKind], Any]) -> NDArray[Any]:
+        """Return for each entry what is told of its kind."""
+        return np.array(list(map(tell, self.kinds)))[self.kind]
 
 
 def facts_of(tape: Tape, structure: Structure) -> TapeFacts:

@@ -5,6 +5,7 @@ Cut, solve, predict, compile. Several machines are planned for only where thread
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -126,11 +127,12 @@ def _draft(
     """Cut, solve, and predict times."""
     chunks = cut_into_chunks(graph, separators)
     chain = _one_mode_chain(chunks[0], plain) if plain else chunk_chain(chunks)
-    solution = solve(chain, machines=machines, method=solver)
+    search = partial(solve, machines=machines, method=solver, time_limit=_LONGEST_SEARCH)
+    solution = search(chain)
     draft = _Draft(separators, chunks, chain, solution, _plan_tasks(solution, facts, work, chunks))
     if cost == "fma" or len(chunks) == 1 or _makespan(draft.tasks) < _WORTH_PRICING * len(chunks):
         return draft
-    by_time = solve(_priced(chain, facts, work, chunks), machines=machines, method=solver)
+    by_time = search(_priced(chain, facts, work, chunks))
     if by_time.sequence.operations == solution.sequence.operations:
         return draft
     timed = recost(by_time, chain, solution.lower_bound)
@@ -162,6 +164,8 @@ def _reason(draft: _Draft, forced: str | None) -> str:
     )
 
 
+_LONGEST_SEARCH: Final = 5.0
+"""Seconds after which a search for the best plan on several machines takes the best that it has found."""
 _WORTH_COMPARING: Final = 1.0e-4
 """Seconds of a plain sweep up to which comparing all cuts would take longer than it saves in some calls."""
 _WORTH_A_THREAD: Final = 3.0e-4

@@ -200,7 +200,7 @@ def _input_box(entries: list[tuple[Any, ...]], value: Any, level: int, position:
     try:
         box_type = box_type_mappings[type(value)]
     except KeyError:
-        may_be_self = position == 0 and type(value).__module__ not in {"builtins", "numpy"}
+        may_be_self = position == 0 and type(value).__module__.partition(".")[0] not in {"builtins", "numpy"}
         raise InputTypeError(
             f"argument {position} is of type {type(value).__name__}, which autograd cannot differentiate "
             "with respect to; pass a float or an array of floats (np.asarray(x, dtype=float))"

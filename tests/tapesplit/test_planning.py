@@ -2,6 +2,7 @@
 
 import pickle
 import random
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import fields
 
 import autograd.numpy as np
@@ -11,7 +12,7 @@ from draw_plans import two_links
 
 import jcdp_core
 from jcdp_core import JacobianChain, Mode, check_schedule, check_sequence, solve
-from tapesplit import parallel_jacobian
+from tapesplit import parallel_jacobian, planning
 from tapesplit.errors import PlanMismatchError
 from tapesplit.pickling import dumps
 from tapesplit.plan import JacobianPlan, PlanTask
@@ -220,3 +221,22 @@ def test_a_plan_that_another_version_pickled_is_refused(monkeypatch):
 def test_links_are_swept_in_the_way_that_suits_them(fun, size, sweep):
     plan = parallel_jacobian(fun, machines=1).plan(onp.linspace(0.1, 1.0, size))
     assert {type(task).__name__ for task in plan.sweeps if task is not None} == {sweep}
+
+
+def test_a_search_that_would_not_end_returns_what_it_has_found(monkeypatch):
+    monkeypatch.setattr(planning, "_LONGEST_SEARCH", 0.05)
+    rng = onp.random.default_rng(0)
+    layers = [rng.standard_normal((8, 60) if i % 2 == 0 else (60, 8)) / 8 for i in range(12)]
+
+    def deep(x):
+        for layer in layers:
+            x = np.tanh(layer @ x)
+        return x
+
+    x = rng.standard_normal(60)
+    with ThreadPoolExecutor(3) as pool:
+        jac = parallel_jacobian(deep, executor=pool, machines=3, method="exact")
+        onp.testing.assert_allclose(jac(x), parallel_jacobian(deep)(x), rtol=1e-9, atol=1e-12)
+    plan = jac.plan(x)
+    assert plan.machines > 1
+    assert plan.makespan > plan.solution.lower_bound  # not proved
