@@ -157,7 +157,10 @@ def test_missing_and_binary_files(tmp_path):
         ({"length": {2, 3}}, r"length: \{2, 3\} is not a tuple of lengths"),
         ({"size_range": b"56"}, "size_range: b'56' is not a range"),
         ({"tangent_factor_range": (0.4, 1.0)}, "tangent_factor_range: .* rounds to a cost of 0 fma"),
-        ({"dag_size_range": (9, 9999), "adjoint_factor_range": (1.0, 1e306)}, r"adjoint_factor_range: the upper end 1e\+306 times"),
+        (
+            {"dag_size_range": (9, 9999), "adjoint_factor_range": (1.0, 1e306)},
+            r"adjoint_factor_range: the upper end 1e\+306 times",
+        ),
     ],
 )
 def test_values_are_checked_without_a_file_too(values, message):
