@@ -1,6 +1,7 @@
 """Gathering: which numbers of a tape the coefficients of a scalar sweep are made of, and in what order."""
 
 from dataclasses import replace
+from typing import Final
 
 import numpy as np
 
@@ -38,9 +39,9 @@ def gather_only_what_is_read(
     starts = np.cumsum(sizes) - sizes
     needed = sizes > 0
     needed[needed] = np.logical_or.reduceat(read, starts[needed])
-    is_array = np.array([real_shape(form) != () for form in facts.forms])[facts.form[order]]
-    scalars, arrays = np.flatnonzero(needed & ~is_array), np.flatnonzero(needed & is_array)
-    kept = np.append(scalars, arrays)
+    ndim = np.array([min(len(real_shape(form) or ()), _OTHERS) for form in facts.forms])[facts.form[order]]
+    groups = [np.flatnonzero(needed & (ndim == n)) for n in range(_OTHERS + 1)]
+    kept = np.concatenate(groups)
     shift = np.zeros(sizes.size, dtype=np.int64)
     shift[kept] = np.cumsum(sizes[kept]) - sizes[kept] - starts[kept]
     address = np.repeat(shift, sizes)
@@ -52,9 +53,10 @@ def gather_only_what_is_read(
         known = not index.size or index.flat[0] < numbered
         return address[elements.origin[index]] if known else index + beyond
 
-    found = [
-        Operand(None, tuple(order[scalars].tolist()), are_numbers=True),
-        Operand(None, tuple(order[arrays].tolist()), are_numbers=False),
-    ]
+    found = [Operand(None, tuple(order[group].tolist()), n) for n, group in enumerate(groups)]
     table = ValueTable(tuple(operand for operand in (*found, *others) if operand.entries))
     return tuple(replace(recipe, reads=tuple(map(moved, recipe.reads))) for recipe in recipes), table
+
+
+_OTHERS: Final = 2
+"""Dimensions of matrices, which are gathered like all arrays of more dimensions."""

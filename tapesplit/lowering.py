@@ -151,7 +151,7 @@ class _Lowering:
         shape = self.shape(entries[0]) if position is None else shape_of(example[ARGS][position])
         starts = self.behind + np.arange(entries.size) * prod(shape)
         self.behind += entries.size * prod(shape)
-        self.others.append(Operand(position, tuple(entries.tolist()), are_numbers=shape == ()))
+        self.others.append(Operand(position, tuple(entries.tolist()), len(shape)))
         return starts, shape
 
     def shape(self, entry: int) -> tuple[int, ...]:

@@ -106,11 +106,14 @@ class Block:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Operand:
-    """One argument of many calls, ``args[position]`` of each entry, or their results if position is None."""
+    """One argument of many calls, ``args[position]`` of each entry, or their results if position is None.
+
+    ``ndim`` is 0 for numbers, 1 for vectors, more for anything else.
+    """
 
     position: int | None
     entries: tuple[int, ...]
-    are_numbers: bool
+    ndim: int
 
     def values(self, entries: Sequence[tuple[Any, ...]]) -> list[Any]:
         """Return it for each call on one tape."""
@@ -128,17 +131,17 @@ class ValueTable:
     @property
     def numbers(self) -> int:
         """How many Python numbers are gathered."""
-        return sum(len(operand.entries) for operand in self.operands if operand.are_numbers)
+        return sum(len(operand.entries) for operand in self.operands if not operand.ndim)
 
     def gather(self, tape: Tape) -> np.ndarray:
         """Return the numbers of one tape."""
         parts: list[np.ndarray] = [np.zeros(0)]
         for operand in self.operands:
             values = operand.values(tape.entries)
-            if operand.are_numbers:
+            if operand.ndim == 0:
                 parts.append(np.array(values, dtype=np.float64))
             else:
-                parts += [np.asarray(value).reshape(-1) for value in values]
+                parts += values if operand.ndim == 1 else [np.asarray(value).reshape(-1) for value in values]
         return np.concatenate(parts)
 
 
