@@ -51,7 +51,7 @@ class StagedSweep:
     parts
         Sweeps of its stages, from the sources to the targets.
     sizes
-        Elements of the values that are handed over.
+        Elements of the values that are handed over, by tape entry.
     """
 
     chunk: Chunk
@@ -73,7 +73,8 @@ class StagedSweep:
         X = np.eye(self.chunk.n) if matrix is None else matrix
         tangents = dict(self._split(X, self.chunk.sources))
         for part in self.parts:
-            seeds = np.concatenate([tangents[index] for index in part.chunk.sources])
+            whole = matrix is None and part.chunk.sources == self.chunk.sources
+            seeds = None if whole else np.concatenate([tangents[index] for index in part.chunk.sources])
             tangents.update(self._split(part.tangent(tape, seeds), part.chunk.targets))
         return np.concatenate([tangents[index] for index in self.chunk.targets])
 
@@ -83,8 +84,10 @@ class StagedSweep:
         adjoints = {index: np.zeros((size, len(X))) for index, size in self.sizes.items()}
         adjoints.update(self._split(X.T, self.chunk.targets))
         for part in reversed(self.parts):
-            seeds = np.concatenate([adjoints.pop(index) for index in part.chunk.targets])
-            for index, rows in self._split(part.adjoint(tape, seeds.T).T, part.chunk.sources):
+            whole = matrix is None and part.chunk.targets == self.chunk.targets
+            read = [adjoints.pop(index) for index in part.chunk.targets]
+            seeds = None if whole else np.concatenate(read).T
+            for index, rows in self._split(part.adjoint(tape, seeds).T, part.chunk.sources):
                 adjoints[index] = adjoints[index] + rows
         return np.concatenate([adjoints[index] for index in self.chunk.sources]).T
 
