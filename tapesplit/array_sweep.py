@@ -129,11 +129,23 @@ def compile_array_sweep(tape: Tape, facts: TapeFacts, chunk: Chunk) -> ArraySwee
         elif index not in covered:
             steps.append(_single_step(tape, facts, index, known))
     last_use = _last_uses(tape, chunk, steps)
-    results = (step.entry for step in steps)
-    sizes = {index: element_count(tape.entries[index][VALUE]) for index in (*chunk.sources, *results)}
+    sizes = {index: _doubles(tape, index, ()) for index in chunk.sources}
+    sizes |= {step.entry: _doubles(tape, step.entry, _reads(tape, step)) for step in steps}
     partials = [8 * sizes[step.entry] * (1 + len(step.inputs)) for step in clusters.values()]
     peak = _peak_bytes(tape, chunk, steps, last_use, sizes)
     return ArraySweep(chunk, tuple(steps), last_use, peak, max(partials, default=0))
+
+
+def _reads(tape: Tape, step: Step) -> tuple[int, ...]:
+    """Return the values that a step reads."""
+    return step.inputs if isinstance(step, ClusterStep) else tape.entries[step.entry][PARENTS]
+
+
+def _doubles(tape: Tape, index: int, reads: Sequence[int]) -> int:
+    """Count the numbers that one direction of a value takes: real parts are views of complex directions."""
+    values = [tape.entries[i][VALUE] for i in (index, *reads)]
+    arrays = [value for value in values if isinstance(value, (np.ndarray, np.generic, complex))]
+    return element_count(values[0]) * (2 if any(map(np.iscomplexobj, arrays)) else 1)
 
 
 def _clusters(tape: Tape, facts: TapeFacts, chunk: Chunk) -> dict[int, ClusterStep]:
@@ -208,8 +220,7 @@ def _last_uses(tape: Tape, chunk: Chunk, steps: Sequence[Step]) -> tuple[tuple[i
     """List after each step the values that nothing later reads."""
     last: dict[int, int] = {}
     for position, step in enumerate(steps):
-        reads = step.inputs if isinstance(step, ClusterStep) else tape.entries[step.entry][PARENTS]
-        for index in reads:
+        for index in _reads(tape, step):
             last[index] = position
     for index in chunk.targets:
         last.pop(index, None)
@@ -231,8 +242,7 @@ def _peak_bytes(
     for step, dropped in zip(steps, last_use, strict=True):
         size = sizes[step.entry]
         alive += size
-        terms = step.inputs if isinstance(step, ClusterStep) else tape.entries[step.entry][PARENTS]
-        adds_up = len(terms) > 1 and not isinstance(step, MapStep)
+        adds_up = len(_reads(tape, step)) > 1 and not isinstance(step, MapStep)
         peak = max(peak, alive + (size if adds_up else 0))
         alive -= sum(sizes[index] for index in dropped)
     return 8 * peak

@@ -104,19 +104,23 @@ def first_difference(old: Structure, new: Structure, tape: Tape) -> str:
     for index in range(min(len(old.forms), len(new.forms))):
         for what, before, after in columns:
             if before[index] != after[index]:
-                change = f"changed from {_say(before[index])} to {_say(after[index])}"
+                say = _say_constants if what == "a constant argument" else _say
+                change = f"changed from {say(before[index])} to {say(after[index])}"
                 return f"{what} of entry {index} ({tape.label(index)}) {change}"
     if len(old.forms) != len(new.forms):
         return f"the number of entries changed from {len(old.forms)} to {len(new.forms)}"
     return f"the output moved from entry {old.output} to entry {new.output}"
 
 
+def _say_constants(what: Any) -> str:
+    """Show constant arguments; () stands for none, which as a shape is that of a number."""
+    return "none" if what == NO_CONSTANTS else _say(what)
+
+
 def _say(what: Any) -> str:
     """Name a primitive or a type, show anything else briefly; None stands for any plain float."""
     if what is None:
         return "a Python float"
-    if what == NO_CONSTANTS:
-        return "none"
     if isinstance(what, Constants):
         named = [f"{name}={_say_key(key)}" for name, key in what.keywords]
         text = ", ".join([*map(_say_key, what.positional), *named]) or "none"

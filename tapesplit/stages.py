@@ -6,7 +6,7 @@ steps of thousands of operations on single numbers.
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import groupby, islice
 from operator import itemgetter
 from typing import Final, NamedTuple
 
@@ -50,12 +50,15 @@ class StagedSweep:
         What is swept.
     parts
         Sweeps of its stages, from the sources to the targets.
+    last_use
+        For each part, the values that no later one reads: their tangents are dropped there.
     sizes
         Elements of the values that are handed over, by tape entry.
     """
 
     chunk: Chunk
     parts: tuple[ArraySweep | ScalarSweep, ...]
+    last_use: tuple[tuple[int, ...], ...]
     sizes: dict[int, int]
 
     @property
@@ -72,23 +75,26 @@ class StagedSweep:
         """Return ``F' X`` for X of shape ``(n, k)``; None stands for the identity."""
         X = np.eye(self.chunk.n) if matrix is None else matrix
         tangents = dict(self._split(X, self.chunk.sources))
-        for part in self.parts:
+        for part, dropped in zip(self.parts, self.last_use, strict=True):
             whole = matrix is None and part.chunk.sources == self.chunk.sources
             seeds = None if whole else np.concatenate([tangents[index] for index in part.chunk.sources])
+            for index in dropped:
+                del tangents[index]
             tangents.update(self._split(part.tangent(tape, seeds), part.chunk.targets))
         return np.concatenate([tangents[index] for index in self.chunk.targets])
 
     def adjoint(self, tape: Tape, matrix: np.ndarray | None) -> np.ndarray:
         """Return ``X F'`` for X of shape ``(k, m)``; None stands for the identity."""
         X = np.eye(self.chunk.m) if matrix is None else matrix
-        adjoints = {index: np.zeros((size, len(X))) for index, size in self.sizes.items()}
-        adjoints.update(self._split(X.T, self.chunk.targets))
+        adjoints = dict(self._split(X.T, self.chunk.targets))
         for part in reversed(self.parts):
             whole = matrix is None and part.chunk.targets == self.chunk.targets
             read = [adjoints.pop(index) for index in part.chunk.targets]
             seeds = None if whole else np.concatenate(read).T
             for index, rows in self._split(part.adjoint(tape, seeds).T, part.chunk.sources):
-                adjoints[index] = adjoints[index] + rows
+                adjoints[index] = adjoints[index] + rows if index in adjoints else rows
+        for index in self.chunk.sources:
+            adjoints.setdefault(index, np.zeros((self.sizes[index], len(X))))
         return np.concatenate([adjoints[index] for index in self.chunk.sources]).T
 
     def _split(self, matrix: np.ndarray, entries: Iterable[int]) -> Iterator[tuple[int, np.ndarray]]:
@@ -176,13 +182,17 @@ def staged_seconds(stages: Sequence[Stage], model: CostModel, directions: int) -
 def _groups(facts: TapeFacts, entries: IntArray) -> Iterator[tuple[IntArray, bool]]:
     """Group entries by stage; yield each group and whether it can be a system."""
     ahead = int(np.argmin(facts.scalar[entries]))  # up to there, all are in the first stage
-    first, parents, scalar = facts.first_parent.tolist(), facts.parents.tolist(), facts.scalar.tolist()
-    number = [0] * len(scalar)
-    for index in entries[ahead:].tolist():
-        stage = max([number[parent] for parent in parents[first[index] : first[index + 1]]])
+    later = entries[ahead:]
+    counts = facts.first_parent[later + 1] - facts.first_parent[later]
+    reads = iter(facts.parents[ranges(facts.first_parent[later], counts)].tolist())
+    number: dict[int, int] = {}
+    for index, count, scalar in zip(
+        later.tolist(), counts.tolist(), facts.scalar[later].tolist(), strict=True
+    ):
+        stage = max([number.get(parent, 0) for parent in islice(reads, count)])
         # Even numbers are those of systems.
-        number[index] = stage + 1 if (stage % 2 == 1) == scalar[index] else stage
-    numbers = np.array(number)[entries]
+        number[index] = stage + 1 if (stage % 2 == 1) == scalar else stage
+    numbers = np.append(np.zeros(ahead, dtype=np.int64), list(number.values()))
     for stage in np.flatnonzero(np.bincount(numbers)).tolist():
         yield entries[numbers == stage], stage % 2 == 0
 
@@ -238,6 +248,10 @@ def compile_stages(
             )
         else:
             parts.append(compile_array_sweep(tape, facts, stage.chunk))
-    ends = {*chunk.sources, *chunk.targets}
-    ends.update(*(part.chunk.sources for part in parts), *(part.chunk.targets for part in parts))
-    return StagedSweep(chunk, tuple(parts), {index: int(facts.sizes[index]) for index in sorted(ends)})
+    last = {index: number for number, part in enumerate(parts) for index in part.chunk.sources}
+    dropped: list[list[int]] = [[] for _ in parts]
+    for index in last.keys() - {*chunk.targets}:
+        dropped[last[index]].append(index)
+    ends = sorted({*chunk.sources, *chunk.targets, *last})
+    sizes = {index: int(facts.sizes[index]) for index in ends}
+    return StagedSweep(chunk, tuple(parts), tuple(map(tuple, dropped)), sizes)

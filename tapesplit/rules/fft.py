@@ -69,8 +69,11 @@ def _register(
         lengths = _lengths(ans, None, axes) if from_half else _lengths(x, s, axes)
         return lengths, tuple(1 + axis % x.ndim for axis in axes), norm
 
-    def tangent(T: np.ndarray, ans: np.ndarray, x: np.ndarray, *args: Any, **kwargs: Any) -> np.ndarray:
-        return forward(T, *parsed(ans, x, args, kwargs))
+    def tangent(T: np.ndarray, ans: np.ndarray, x: np.ndarray, *args: Any, **kwargs: Any) -> Any:
+        lengths, axes, norm = parsed(ans, x, args, kwargs)
+        if from_half and len(set(axes)) < len(axes):  # the result has only the last length of an axis
+            return NotImplemented
+        return forward(T, lengths, axes, norm)
 
     def adjoint(A: np.ndarray, ans: np.ndarray, x: np.ndarray, *args: Any, **kwargs: Any) -> Any:
         lengths, axes, norm = parsed(ans, x, args, kwargs)

@@ -48,7 +48,7 @@ def _pad_tangent(
     """Pad tangents with zeros; the other modes compute elements, and autograd differentiates none of them."""
     if mode != "constant":
         return NotImplemented
-    widths = np.broadcast_to(np.asarray(pad_width), (x.ndim, 2))
+    widths = np.broadcast_to(np.asarray(pad_width), (np.ndim(x), 2))
     return np.pad(T, [(0, 0), *widths])
 
 
@@ -63,8 +63,8 @@ def _pad_adjoint(
     """Cut adjoints of the padding off."""
     if mode != "constant":
         return NotImplemented
-    starts = np.broadcast_to(np.asarray(pad_width), (x.ndim, 2))[:, 0]
-    return A[(slice(None), *(slice(start, start + n) for start, n in zip(starts, x.shape, strict=True)))]
+    starts = np.broadcast_to(np.asarray(pad_width), (np.ndim(x), 2))[:, 0]
+    return A[(slice(None), *(slice(start, start + n) for start, n in zip(starts, np.shape(x), strict=True)))]
 
 
 bulk(anp.pad, tangents=[_pad_tangent], adjoints=[_pad_adjoint], edges=no_edges)

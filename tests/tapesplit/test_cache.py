@@ -338,6 +338,10 @@ def test_reasons():
             lambda x, c: np.sum(x[None], axis=c), 0, (-2,),
             "a constant argument of entry 2 (sum) changed from axis=0 to axis=(-2)",
         ),
+        (
+            lambda x, c: x[c] * x, 0, slice(0, 1),
+            "the shape or type of the value of entry 1 (__getitem__) changed from () to (1,)",
+        ),
         (np.sum, None, -1, "a constant argument of entry 1 (sum) changed from None to -1"),
         (np.roll, 1, onp.array([2]), "a constant argument of entry 1 (roll) changed from 1 to [2]"),
     ],

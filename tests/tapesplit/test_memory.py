@@ -26,6 +26,12 @@ def stencil(x):
     return x[:40]
 
 
+def spectrum(x):
+    for k in range(40):
+        x = x + 0.1 * anp.sin(x * x[k]) - 0.01 * anp.cumsum(x)[k]
+    return anp.abs(anp.fft.fft(x))
+
+
 def fit(p):
     return p[0] * anp.exp(-p[1] * TIMES) * anp.cos(p[2] * TIMES)
 
@@ -35,6 +41,7 @@ TIMES = np.linspace(0.0, 3.0, 40_000)
 PROBLEMS = {
     "layers": (layers, np.ones(250)),
     "stencil": (stencil, np.linspace(-1.0, 1.0, 100)),
+    "spectrum": (spectrum, np.linspace(-1.0, 1.0, 200)),
     "fit": (fit, np.array([1.0, 0.5, 3.0])),
 }
 

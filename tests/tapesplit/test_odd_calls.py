@@ -8,6 +8,7 @@ import numpy as onp
 import pytest
 from autograd import grad, jacobian
 from autograd.builtins import dict as dict_of_boxes
+from autograd.builtins import list as list_of_boxes
 from autograd.extend import defvjp, primitive
 from autograd.misc.flatten import flatten
 from autograd.scipy.special import logsumexp
@@ -274,6 +275,7 @@ def test_forms_that_rules_do_not_cover_raise():
         lambda x: flatten(np.split(x, 2))[0],
         lambda x: grad(lambda parts: np.sum(parts[0] * parts[1]))(np.split(x, 2))[0],
         lambda x: np.tensordot(np.split(x, 2), onp.ones(2), 1),
+        lambda x: np.sum(np.pad(list_of_boxes([x[0], x[1] * x[2]]), 1, "constant"), axis=0),
         lambda x: np.kron(np.split(x, 2), x[:2])[1],
         lambda x: np.inner(np.split(x, 2), x[:2]),
         lambda x: np.ravel(np.linalg.inv(np.split(x, 2))) * np.linalg.det(np.split(x, 2)),

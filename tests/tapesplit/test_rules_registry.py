@@ -497,6 +497,13 @@ def test_forms_without_a_rule_raise_what_autograd_raises(fun, error):
     assert str(ours.value) == str(theirs.value)
 
 
+def test_tangents_of_half_a_spectrum_with_an_axis_twice_raise():
+    with pytest.raises(NotImplementedError, match="repeated axes"):
+        parallel_jacobian(lambda x: anp.fft.irfftn(anp.outer(x, x), axes=(0, 0)), method="tangent")(
+            np.ones(4)
+        )
+
+
 @pytest.mark.parametrize("method", ["tangent", "adjoint"])
 def test_multiple_eigenvalues_have_derivatives_where_no_eigenvector_is_used(method):
     def eigenvalues(x):
