@@ -148,7 +148,9 @@ def check_schedule(sequence: EliminationSequence, schedule: Schedule, machines: 
                 f"step {number} runs on machine {task.machine + 1}, not in its pool {task.pool_text()}"
             )
         if len(set(task.pool)) < len(task.pool):
-            raise InvalidScheduleError(f"step {number} has a machine twice in its pool {task.pool_text()}")
+            raise InvalidScheduleError(
+                f"step {number} has a machine twice in its pool {task.pool_text()}; name each once"
+            )
         if any(not 0 <= machine < machines for machine in task.pool):
             raise InvalidScheduleError(
                 f"step {number} has the pool {task.pool_text()}, but there are {machines} machines"

@@ -98,8 +98,8 @@ class Config:
                 )
             if not math.isfinite(most * getattr(self, name)[1]):
                 raise ConfigError(
-                    f"{name}: the upper end {getattr(self, name)[1]} times {most} edges is more than any "
-                    "number; lower it"
+                    f"{name}: the upper end {getattr(self, name)[1]} times {most} edges overflows a "
+                    "float; lower it or the upper end of dag_size_range"
                 )
 
     def __str__(self) -> str:

@@ -1,13 +1,14 @@
 """Steps of array sweeps: stacked directions go through one operation, or merged elementwise ones."""
 
 from dataclasses import dataclass
+from math import prod
 from typing import Any
 
 import numpy as np
 
 from tapesplit.directions import Batch, Diagonal, Rows, accumulate
 from tapesplit.errors import RuleError
-from tapesplit.leaves import batch_shape
+from tapesplit.leaves import batch_shape, element_count
 from tapesplit.names import display_name
 from tapesplit.preaccumulation import Member, Term, preaccumulate
 from tapesplit.rules import Bulk, IndexMap, Rule, find_rule, local_matrix, loop_adjoint, loop_tangent
@@ -105,7 +106,7 @@ class BulkStep:
         if matrix is not None:
             return _scaled_rows(T, matrix.T)  # type: ignore[arg-type]
         T = T.dense()
-        rows = _called(self.rule.tangents.get(argnum), T.rows, entry, argnum, "tangent")
+        rows = _called(self.rule, "tangent", T.rows, entry, argnum)
         if rows is NotImplemented:
             rows = loop_tangent(T.rows, entry, argnum)
         return Rows(T.start, real_like(rows, entry.value))
@@ -137,7 +138,7 @@ class BulkStep:
             scaled = _scaled_rows(A, matrix)  # type: ignore[arg-type]
             return scaled._replace(rows=real_like(scaled.rows, entry.args[argnum]))
         A = A.dense()
-        rows = _called(self.rule.adjoints.get(argnum), A.rows, entry, argnum, "adjoint")
+        rows = _called(self.rule, "adjoint", A.rows, entry, argnum)
         return None if rows is NotImplemented else Rows(A.start, real_like(rows, entry.args[argnum]))
 
 
@@ -149,18 +150,19 @@ def bulk_step(entry: int, rule: Rule | None) -> BulkStep:
     return BulkStep(entry, rule if isinstance(rule, Bulk) else Bulk())
 
 
-def _called(function: Any, rows: np.ndarray, entry: TapeEntry, argnum: int, mode: str) -> Any:
+def _called(rule: Bulk, mode: str, rows: np.ndarray, entry: TapeEntry, argnum: int) -> Any:
     """Call a vector rule; NotImplemented if there is none, or none for this form of the arguments."""
+    function = (rule.tangents if mode == "tangent" else rule.adjoints).get(argnum)
     if function is None:
         return NotImplemented
     arg = entry.args[argnum]
-    regular = _shape_of_list(arg) if type(arg) in _SEQUENCES else None  # rules take lists for arrays
-    if mode == "tangent" and regular is not None:
-        rows = rows.reshape(len(rows), *regular)
+    opened = _shape_of_array(arg) if rule.opens_lists and type(arg) in _SEQUENCES else None
+    if mode == "tangent" and opened is not None:
+        rows = rows.reshape(len(rows), *opened)
     found = function(rows, entry.value, *entry.args, **entry.kwargs)
     if found is NotImplemented:
         return found
-    if mode == "adjoint" and regular is not None and getattr(found, "shape", ())[1:] == regular:
+    if mode == "adjoint" and opened is not None and getattr(found, "shape", ())[1:] == opened:
         found = flat(found)
     target = entry.value if mode == "tangent" else entry.args[argnum]
     expected = rows.shape[:1] + (target.shape if hasattr(target, "shape") else batch_shape(target))
@@ -174,12 +176,13 @@ def _called(function: Any, rows: np.ndarray, entry: TapeEntry, argnum: int, mode
     return found
 
 
-def _shape_of_list(value: Any) -> tuple[int, ...] | None:
-    """Return the shape of the array that NumPy makes of a list, None if it makes none."""
+def _shape_of_array(value: Any) -> tuple[int, ...] | None:
+    """Return the shape of the array of numbers that NumPy makes of a list, None if it makes none."""
     try:
-        return np.shape(value)
+        shape = np.shape(value)
     except ValueError:
         return None
+    return shape if prod(shape) == element_count(value) else None  # a list of dicts has a shape, too
 
 
 def _scaled_rows(batch: Diagonal, matrix: np.ndarray) -> Rows:

@@ -163,7 +163,7 @@ def _stack(arrays: Any, axis: Any = 0) -> Any:
     """Record a stack along a new first axis."""
     found = _alike(arrays) if type(axis) is int and axis == 0 else None
     if found is not None and any(np.result_type(value) != np.float64 for value in found[3]):
-        found = None  # autograd's slices give derivatives the type of the operand
+        found = None  # derivatives by np.stack have the type of the operand, by np.array double precision
     return _general_stack(arrays, axis) if found is None else _stacked(found)
 
 

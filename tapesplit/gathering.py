@@ -39,8 +39,8 @@ def gather_only_what_is_read(
     starts = np.cumsum(sizes) - sizes
     needed = sizes > 0
     needed[needed] = np.logical_or.reduceat(read, starts[needed])
-    ndim = np.array([min(len(real_shape(form) or ()), _OTHERS) for form in facts.forms])[facts.form[order]]
-    groups = [np.flatnonzero(needed & (ndim == n)) for n in range(_OTHERS + 1)]
+    ndim = np.array([min(len(real_shape(form) or ()), _MATRICES) for form in facts.forms])[facts.form[order]]
+    groups = [np.flatnonzero(needed & (ndim == n)) for n in range(_MATRICES + 1)]
     kept = np.concatenate(groups)
     shift = np.zeros(sizes.size, dtype=np.int64)
     shift[kept] = np.cumsum(sizes[kept]) - sizes[kept] - starts[kept]
@@ -58,5 +58,5 @@ def gather_only_what_is_read(
     return tuple(replace(recipe, reads=tuple(map(moved, recipe.reads))) for recipe in recipes), table
 
 
-_OTHERS: Final = 2
-"""Dimensions of matrices, which are gathered like all arrays of more dimensions."""
+_MATRICES: Final = 2
+"""Dimensions of matrices; arrays of more dimensions are gathered like them."""

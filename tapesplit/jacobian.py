@@ -80,8 +80,9 @@ def parallel_jacobian(
         Most threads to use; None stands for the usable cores. Several work only where that is predicted to
         pay.
     method
-        How the chain is planned: "auto" or "dp" (dynamic programming), "heuristic", "exact" (the best that
-        five seconds find); "tangent" or "adjoint" forces one plain sweep.
+        How the chain is planned: "auto" or "dp" (dynamic programming), "heuristic", "exact" (each of up to
+        four searches ends after five seconds at most, with the best that it has found); "tangent" or
+        "adjoint" forces one plain sweep.
     cost
         What a plan should be cheap in: "runtime", the predicted time on this machine, or "fma", the
         paper's count of multiply-adds.

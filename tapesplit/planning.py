@@ -165,7 +165,7 @@ def _reason(draft: _Draft, forced: str | None) -> str:
 
 
 _LONGEST_SEARCH: Final = 5.0
-"""Seconds after which a search for the best plan on several machines takes the best that it has found."""
+"""Seconds after which a search takes the best plan that it has found; a function needs up to four."""
 _WORTH_COMPARING: Final = 1.0e-4
 """Seconds of a plain sweep up to which comparing all cuts would take longer than it saves in some calls."""
 _WORTH_A_THREAD: Final = 3.0e-4
@@ -207,7 +207,7 @@ def _makespan(tasks: Sequence[PlanTask]) -> float:
 
 def _scheduled(tasks: Sequence[PlanTask]) -> tuple[PlanTask, ...]:
     """Predict when tasks run: each machine's in planned order, those under the interpreter's lock in turn."""
-    contend = len({task.machine for task in tasks if task.form == "system"}) > 1
+    contend = len({task.machine for task in tasks if task.form != "arrays"}) > 1
     waiting: dict[int, list[int]] = {}
     for index, task in enumerate(tasks):
         waiting.setdefault(task.machine, []).append(index)
@@ -226,7 +226,7 @@ def _scheduled(tasks: Sequence[PlanTask]) -> tuple[PlanTask, ...]:
         lane = min(lanes, key=lambda lane: start(lane[0]))
         index = lane.pop(0)
         task, begins = tasks[index], start(index)
-        finish = begins + task.seconds * (_CONTENTION if contend and task.form == "system" else 1.0)
+        finish = begins + task.seconds * (_CONTENTION if contend and task.form != "arrays" else 1.0)
         done[index] = replace(task, start=begins, finish=finish)
         free[task.machine] = finish
         unlocked = unlocked if task.releases_lock else finish

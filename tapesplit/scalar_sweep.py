@@ -108,7 +108,7 @@ class Block:
 class Operand:
     """One argument of many calls, ``args[position]`` of each entry, or their results if position is None.
 
-    ``ndim`` is 0 for numbers, 1 for vectors, more for anything else.
+    ``ndim`` is 0 for numbers, 1 for vectors, 2 or more for what is flattened.
     """
 
     position: int | None

@@ -50,10 +50,10 @@ def predict(facts: TapeFacts, table: WorkTable, chunk: Chunk, directions: int) -
         return Prediction(scalar, "system", releases_lock=compiled > 0.5 * scalar)
     products = work.product_fma * directions
     obstacle = int(chunk.entries[np.argmin(facts.scalar[chunk.entries])]) if work.formless else None
-    stages = find_stages(facts, table, chunk, directions, model) if array > _WORTH_A_LOOK else ()
-    staged = staged_seconds(stages, model, directions)
-    if stages and staged < _WORTH_STAGES * array:
-        return Prediction(staged, "stages", obstacle, product_fma=products)
+    if array > _WORTH_A_LOOK and (stages := find_stages(facts, table, chunk, directions, model)):
+        staged = staged_seconds(stages, model, directions)
+        if staged < _WORTH_STAGES * array:
+            return Prediction(staged, "stages", obstacle, product_fma=products)
     busy = work.looped == 0 and array > 8 * work.steps * model.step
     return Prediction(array, "arrays", obstacle, busy, products)
 
@@ -94,6 +94,8 @@ def compile_sweep(
     if form == "arrays":
         return compile_array_sweep(tape, facts, chunk)
     stages = find_stages(facts, table, chunk, directions, cost_model())
+    if not stages:  # the machine has been calibrated since the prediction
+        return compile_array_sweep(tape, facts, chunk)
     return compile_stages(tape, facts, chunk, stages, directions, adjoint_mode=adjoint_mode)
 
 

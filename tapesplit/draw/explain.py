@@ -176,7 +176,7 @@ def _obstacle(plan: JacobianPlan, form: Form, obstacle: int | None) -> str:
     if form == "system":
         return ""
     if obstacle is None:
-        return "; as a system they would take longer, it is predicted"
+        return "; one system is predicted to take longer"
     name = operation_name(plan, obstacle)
     return f"; entry {obstacle} ({name}) has no scalar form, or is too large for a system"
 

@@ -73,11 +73,14 @@ class Bulk:
     i. None means that this argument takes the loop, and so does a function that returns NotImplemented for a
     form of its arguments that it does not cover. ``edges(ans, args, argnums, kwargs)`` is the number of
     scalar edges |E|; by default each element of the result depends on each element of the active arguments.
+    ``opens_lists`` tells that directions of lists come in the shape of the arrays that NumPy makes of them,
+    not as rows of all elements.
     """
 
     tangents: Mapping[int, VectorFunction] = field(default_factory=dict)
     adjoints: Mapping[int, VectorFunction] = field(default_factory=dict)
     edges: Callable[..., int] | None = None
+    opens_lists: bool = False
 
 
 Rule: TypeAlias = Elementwise | Movement | Bulk
@@ -160,8 +163,8 @@ def bulk(
     adjoints: Iterable[VectorFunction | None] = (),
     edges: Callable[..., int] | None = None,
 ) -> None:
-    """Register any other primitive by the functions that carry all directions, see `defvector`."""
-    _rules[primitive] = Bulk(_numbered(tangents), _numbered(adjoints), edges)
+    """Register any other primitive of autograd's by the functions that carry all directions, see `Bulk`."""
+    _rules[primitive] = Bulk(_numbered(tangents), _numbered(adjoints), edges, opens_lists=True)
 
 
 def no_edges(ans: Any, args: tuple[Any, ...], argnums: tuple[int, ...], kwargs: Any) -> int:

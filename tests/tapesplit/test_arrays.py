@@ -5,15 +5,12 @@ import pytest
 
 from tapesplit.arrays import multiply
 
+BLOCKS = [(512, 8, 512), (601, 300, 7), (5, 900, 411), (1500, 3, 250), (250, 3, 1500)]
+WHOLE = [(4, 300_000, 3), (9, 200_000, 9), (120, 120, 120), (3, 2, 4), (0, 3, 2), (3, 0, 2)]
+
 
 @pytest.mark.parametrize("transposed", [(False, False), (True, False), (False, True), (True, True)])
-@pytest.mark.parametrize(
-    "sizes",
-    [
-        (512, 8, 512), (601, 300, 7), (5, 900, 411), (1500, 3, 250), (250, 3, 1500),  # blocks
-        (4, 300_000, 3), (9, 200_000, 9), (120, 120, 120), (3, 2, 4), (0, 3, 2), (3, 0, 2),  # whole
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("sizes", BLOCKS + WHOLE)
 def test_products_of_matrices_of_all_forms(sizes, transposed):
     rows, inner, columns = sizes
     rng = np.random.default_rng(0)
@@ -30,3 +27,13 @@ def test_types_are_those_of_products():
         product = multiply(A, B)
         assert product.dtype == (A @ B).dtype
         assert (product == 8).all() or (product == 8j).all()
+
+
+@pytest.mark.parametrize("sizes", BLOCKS + WHOLE)
+def test_thin_products_are_carried_out_in_blocks(sizes, monkeypatch):
+    rows, inner, columns = sizes
+    blocks = []
+    monkeypatch.setattr(np, "matmul", lambda A, B, out: blocks.append(A.shape[0] * inner * B.shape[1]))
+    multiply(np.ones((rows, inner)), np.ones((inner, columns)))
+    assert (sum(blocks) == rows * inner * columns) if sizes in BLOCKS else not blocks
+    assert max(blocks, default=0) <= 1_000_000

@@ -227,7 +227,7 @@ def test_decisions_name_the_forms_of_sweeps_and_obstacles():
     assert "Link 1 is swept in stages" in text
     together = [replace(task, form="arrays", obstacle=None) for task in (first, second)]
     text = " ".join(decisions(replace(plan, tasks=(*together, product))))
-    assert "Links 1 to 2 are swept by array steps, one operation at a time; as a system they would" in text
+    assert "Links 1 to 2 are swept by array steps, one operation at a time; one system is predicted" in text
 
 
 @pytest.mark.parametrize(

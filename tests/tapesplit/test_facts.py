@@ -22,3 +22,19 @@ def test_a_keyword_that_no_formula_knows_makes_a_call_a_loop(fun, looped):
     tape = record(fun, onp.ones(3))
     work = total_work(work_table(facts_of(tape, structure_of(tape))), [1])
     assert (work.looped, work.elements) == (looped, 3 * (1 - looped))
+
+
+@pytest.mark.parametrize(
+    ("fun", "steps", "block_steps"),
+    [
+        (np.max, 6, 1),
+        (lambda x: np.cumsum(x, axis=0), 6, 1),
+        (lambda x: np.linalg.norm(x, 3), 6, 4),
+        (np.sum, 1, 0),
+        (lambda x: np.linalg.det(np.outer(x, x)), 6, 1),
+    ],
+)
+def test_steps_of_reductions_and_blocks(fun, steps, block_steps):
+    tape = record(fun, onp.array([1.0, 2.0, 3.0]))
+    work = total_work(work_table(facts_of(tape, structure_of(tape))), [len(tape) - 1])
+    assert (work.steps, work.block_steps) == (steps, block_steps)

@@ -274,6 +274,7 @@ def test_forms_that_rules_do_not_cover_raise():
         lambda x: np.linalg.solve(np.reshape(x, (2, 2)) + 3.0 * onp.eye(2), b=onp.ones(2)),
         lambda x: flatten(np.split(x, 2))[0],
         lambda x: grad(lambda parts: np.sum(parts[0] * parts[1]))(np.split(x, 2))[0],
+        lambda x: grad(lambda p: np.sum(np.sin(p[0]["w"] * p[1]["b"])))([{"w": x}, {"b": x[::-1]}])[0]["w"],
         lambda x: np.tensordot(np.split(x, 2), onp.ones(2), 1),
         lambda x: np.sum(np.pad(list_of_boxes([x[0], x[1] * x[2]]), 1, "constant"), axis=0),
         lambda x: np.kron(np.split(x, 2), x[:2])[1],

@@ -5,7 +5,7 @@ import numpy as onp
 import pytest
 from autograd import jacobian
 
-from tapesplit import parallel_jacobian
+from tapesplit import parallel_jacobian, stages, sweep
 from tapesplit.array_sweep import ArraySweep
 from tapesplit.scalar_sweep import ScalarSweep
 from tapesplit.stages import StagedSweep
@@ -54,32 +54,61 @@ def test_stages_are_swept_one_after_the_other(name, method):
     for point in (p, 1.01 * p, 0.98 * p):
         expected = jacobian(fun)(point)
         onp.testing.assert_allclose(jac(point), expected, rtol=0, atol=1e-12 * onp.abs(expected).max())
-    sweeps = [sweep for sweep in jac.plan(p).sweeps if isinstance(sweep, StagedSweep)]
+    sweeps = [found for found in jac.plan(p).sweeps if isinstance(found, StagedSweep)]
     assert sweeps
-    for sweep in sweeps:
-        assert {ScalarSweep} < {type(part) for part in sweep.parts} <= {ScalarSweep, ArraySweep}
-        covered = onp.concatenate([part.chunk.entries for part in sweep.parts])
-        onp.testing.assert_array_equal(onp.sort(covered), sweep.chunk.entries)
+    for staged in sweeps:
+        assert {type(part) for part in staged.parts} == {ScalarSweep, ArraySweep}
+        covered = onp.concatenate([part.chunk.entries for part in staged.parts])
+        onp.testing.assert_array_equal(onp.sort(covered), staged.chunk.entries)
 
 
 def test_stages_keep_a_memory_limit():
     fun, p = STAGED["a spectrum between"], onp.array([1.1, 0.4, 0.1, 0.4])
     plan = parallel_jacobian(fun).plan(p)
-    least = max(sweep.bytes_per_direction for sweep in plan.sweeps)
+    assert [task.form for task in plan.tasks] == ["stages"]
+    least = max(found.bytes_per_direction for found in plan.sweeps)
     onp.testing.assert_allclose(parallel_jacobian(fun, memory_limit=least)(p), jacobian(fun)(p), rtol=1e-11)
 
 
+def complex_numbers_past_a_system(p):
+    spectrum = np.fft.fft(predator_and_prey(p)[:, 1])
+    return np.abs(spectrum * again(np.abs(spectrum))[0])
+
+
 @pytest.mark.parametrize(
-    "fun",
+    ("fun", "form"),
     [
-        lambda p: np.real(np.fft.fft(p * (1.0 + 0.5j))),  # nothing to sweep as a system
-        lambda p: np.abs((predator_and_prey(p)[:, 0] + 1j * p[0]) * np.fft.fft(predator_and_prey(p)[:, 1])),
-        lambda p: predator_and_prey(p, 2).ravel() + np.abs(np.fft.fft(p)),  # too little
+        (lambda p: np.real(np.fft.fft(p * (1.0 + 0.5j))), "arrays"),  # nothing to sweep as a system
+        (lambda p: np.sin(p) * p[0] * np.abs(np.fft.fft(p)), "arrays"),  # too little
+        (complex_numbers_past_a_system, "arrays"),
+        (lambda p: predator_and_prey(p).ravel(), "system"),
     ],
 )
-def test_other_chunks_are_swept_as_a_whole_or_in_fewer_stages(fun):
+def test_other_chunks_are_swept_as_a_whole(fun, form):
     p = onp.array([1.1, 0.4, 0.1, 0.4])
-    expected = jacobian(fun)(p)
-    onp.testing.assert_allclose(
-        parallel_jacobian(fun)(p), expected, rtol=0, atol=1e-12 * onp.abs(expected).max()
-    )
+    jac, expected = parallel_jacobian(fun), jacobian(fun)(p)
+    onp.testing.assert_allclose(jac(p), expected, rtol=0, atol=1e-12 * onp.abs(expected).max())
+    assert [task.form for task in jac.plan(p).tasks] == [form]
+
+
+def test_costs_decide_about_stages(monkeypatch):
+    fun, p = STAGED["a spectrum behind"], onp.array([1.1, 0.4, 0.1, 0.4])
+
+    def form():
+        jac = parallel_jacobian(fun)
+        jac.cache_clear()
+        return jac.plan(p).tasks[0].form
+
+    assert form() == "stages"
+    for module, name in ((stages, "_WORTH_A_SYSTEM"), (stages, "_HANDED_OVER"), (sweep, "_WORTH_A_LOOK")):
+        with monkeypatch.context() as patch:
+            patch.setattr(module, name, 1e6)
+            assert form() == "arrays"
+    monkeypatch.setattr(sweep, "_WORTH_STAGES", 1e-6)
+    assert form() == "arrays"
+
+
+def test_what_only_the_ends_read_is_dropped():
+    jac, p = parallel_jacobian(STAGED["a spectrum between"]), onp.array([1.1, 0.4, 0.1, 0.4])
+    (staged,) = jac.plan(p).sweeps
+    assert [set(part.chunk.sources) for part in staged.parts] == [set(dropped) for dropped in staged.last_use]
