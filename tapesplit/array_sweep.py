@@ -17,7 +17,7 @@ import numpy as np
 
 from tapesplit.array_steps import ClusterStep, MapStep, Seeds, Step, bulk_step
 from tapesplit.chunks import Chunk
-from tapesplit.directions import Batch, accumulate, assemble, seed
+from tapesplit.directions import Batch, accumulate, as_pairs, assemble, seed
 from tapesplit.facts import CallKind, TapeFacts
 from tapesplit.leaves import derivative_dtype, element_count
 from tapesplit.preaccumulation import Member, Term
@@ -72,14 +72,14 @@ class ArraySweep:
             Shape ``(m, k)``.
         """
         count = self.chunk.n if matrix is None else matrix.shape[1]
-        seeds = _seeds(tape, self.chunk.sources, None if matrix is None else matrix.T)
+        seeds = _seeds(tape, self.chunk.sources, None if matrix is None else matrix.T, adjoint_mode=False)
         for step, dropped in zip(self.steps, self.last_use, strict=True):
             batch = step.tangent(tape, seeds)
             if batch is not None:
                 seeds[step.entry] = batch
             for index in dropped:
                 seeds.pop(index, None)
-        return _collect(tape, self.chunk.targets, seeds, count).T
+        return _collect(tape, self.chunk.targets, seeds, count, adjoint_mode=False).T
 
     def adjoint(self, tape: Tape, matrix: np.ndarray | None) -> np.ndarray:
         """Return ``X F'`` for the chunk's Jacobian F'.
@@ -97,12 +97,12 @@ class ArraySweep:
             Shape ``(k, n)``.
         """
         count = self.chunk.m if matrix is None else len(matrix)
-        seeds = _seeds(tape, self.chunk.targets, matrix)
+        seeds = _seeds(tape, self.chunk.targets, matrix, adjoint_mode=True)
         for step in reversed(self.steps):
             batch = seeds.pop(step.entry, None)
             if batch is not None:
                 step.adjoint(tape, batch, seeds)
-        return _collect(tape, self.chunk.sources, seeds, count)
+        return _collect(tape, self.chunk.sources, seeds, count, adjoint_mode=True)
 
 
 def compile_array_sweep(tape: Tape, facts: TapeFacts, chunk: Chunk) -> ArraySweep:
@@ -248,18 +248,29 @@ def _peak_bytes(
     return 8 * peak
 
 
-def _seeds(tape: Tape, indices: Sequence[int], matrix: np.ndarray | None) -> Seeds:
+def _seeds(tape: Tape, indices: Sequence[int], matrix: np.ndarray | None, *, adjoint_mode: bool) -> Seeds:
     """Seed the values of a separator."""
     values = [tape.entries[index][VALUE] for index in indices]
-    batches = seed(matrix, [np.shape(v) for v in values], [derivative_dtype(v) for v in values])
+    shapes, dtypes = [np.shape(v) for v in values], [derivative_dtype(v) for v in values]
+    batches = seed(matrix, shapes, dtypes, adjoint_mode=adjoint_mode)
     seeds: Seeds = {}
     for index, batch in zip(indices, batches, strict=True):
         seeds[index] = accumulate(seeds.get(index), batch)
     return seeds
 
 
-def _collect(tape: Tape, indices: Sequence[int], seeds: Mapping[int, Batch], count: int) -> np.ndarray:
+def _collect(
+    tape: Tape, indices: Sequence[int], seeds: Mapping[int, Batch], count: int, *, adjoint_mode: bool
+) -> np.ndarray:
     """Join the directions of the values of a separator."""
     values = [tape.entries[index][VALUE] for index in indices]
-    dtype = np.result_type(*map(derivative_dtype, values))
-    return assemble([seeds.get(index) for index in indices], [element_count(v) for v in values], count, dtype)
+    dtypes = [derivative_dtype(value) for value in values]
+    sizes = [element_count(v) * (1 + (d.kind == "c")) for v, d in zip(values, dtypes, strict=True)]
+    batches = [seeds.get(index) for index in indices]
+    if any(dtype.kind == "c" for dtype in dtypes):
+        batches = [
+            as_pairs(batch, adjoint_mode=adjoint_mode) if batch and dtype.kind == "c" else batch
+            for batch, dtype in zip(batches, dtypes, strict=True)
+        ]
+        dtypes = [np.empty(0, dtype).real.dtype for dtype in dtypes]
+    return assemble(batches, sizes, count, np.result_type(*dtypes))

@@ -81,7 +81,7 @@ def _vertices(graph: TapeGraph, separator: Separator, label: str) -> set[int]:
     unfit = [v for v in members if graph.widths[v] < 0]
     if unfit:
         raise SeparatorError(
-            f"{label} contains tape entry {graph.entries[unfit[0]]}, a value without real elements (complex, "
+            f"{label} contains tape entry {graph.entries[unfit[0]]}, a value without real elements (a "
             "tuple, list or dict); cut before or behind it"
         )
     width = sum(graph.widths[members].tolist())

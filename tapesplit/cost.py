@@ -145,7 +145,7 @@ def work_table(facts: TapeFacts) -> WorkTable:
         "product_fma": facts.edges * (bulk & ~sums),
         "looped": looped,
         "inner": inner,
-        "coefficients": np.where(is_block, facts.blocks, facts.edges - inner),
+        "coefficients": np.where(is_block, facts.blocks, _parts(facts) * (facts.edges - inner)),
         "numbers": elementwise & (sizes == 1),
         "arrays": elementwise & (sizes > 1) & ~is_inner,
         "block_steps": is_block * np.where(facts.joined, 1, _BLOCK),
@@ -153,6 +153,14 @@ def work_table(facts: TapeFacts) -> WorkTable:
         "formless": ~facts.scalar,
     }
     return np.stack([lines[field.name] for field in fields(Work)])
+
+
+def _parts(facts: TapeFacts) -> IntArray:
+    """Count the real coefficients for each scalar edge: four between complex numbers."""
+    reads_complex = np.zeros_like(facts.is_complex)
+    child = np.repeat(np.arange(facts.form.size), np.diff(facts.first_parent))
+    reads_complex[child[facts.is_complex[facts.parents]]] = True
+    return (1 + facts.is_complex) * (1 + reads_complex)
 
 
 def _rows(facts: TapeFacts, weighted: BoolArray) -> IntArray:

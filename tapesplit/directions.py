@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-__all__ = ["Batch", "Diagonal", "Rows", "accumulate", "assemble", "seed"]
+__all__ = ["Batch", "Diagonal", "Rows", "accumulate", "as_pairs", "assemble", "seed"]
 
 
 class Rows(NamedTuple):
@@ -66,16 +66,26 @@ class Diagonal(NamedTuple):
 Batch = Rows | Diagonal
 
 
-def seed(matrix: np.ndarray | None, shapes: list[tuple[int, ...]], dtypes: list[np.dtype]) -> list[Batch]:
-    """Split a seed matrix ``(k, total elements)`` among values; None stands for the identity."""
+def seed(
+    matrix: np.ndarray | None, shapes: list[tuple[int, ...]], dtypes: list[np.dtype], *, adjoint_mode: bool
+) -> list[Batch]:
+    """Split a seed matrix ``(k, total real elements)`` among values; None stands for the identity.
+
+    A complex number ``u + iv`` has two of them. Its tangents are ``du + i dv``; adjoints are the derivatives
+    by u minus i times those by v, so that they go through products as tangents do.
+    """
     batches: list[Batch] = []
     start = 0
     for shape, dtype in zip(shapes, dtypes, strict=True):
-        stop = start + prod(shape)
-        if matrix is None:
+        is_complex = dtype.kind == "c"
+        stop = start + prod(shape) * (1 + is_complex)
+        if matrix is None and not is_complex:
             batches.append(Diagonal(start, np.ones(shape, dtype)))
         else:
-            batches.append(Rows(0, matrix[:, start:stop].reshape(len(matrix), *shape)))
+            first, rows = (start, np.eye(stop - start)) if matrix is None else (0, matrix[:, start:stop])
+            if is_complex:
+                rows = rows[:, ::2] + (-1j if adjoint_mode else 1j) * rows[:, 1::2]
+            batches.append(Rows(first, rows.reshape(len(rows), *shape)))
         start = stop
     return batches
 
@@ -113,8 +123,16 @@ def _add_into(wide: Rows, narrow: Rows) -> Rows:
     return Rows(wide.start, rows, owned=True)
 
 
+def as_pairs(batch: Batch, *, adjoint_mode: bool) -> Rows:
+    """Return the directions of complex numbers as those of their real and imaginary parts, see `seed`."""
+    batch = batch.dense()
+    rows = batch.rows.reshape(len(batch.rows), -1)
+    imaginary = -rows.imag if adjoint_mode else rows.imag
+    return Rows(batch.start, np.stack([rows.real, imaginary], axis=-1).reshape(len(rows), -1), owned=True)
+
+
 def assemble(batches: list[Batch | None], sizes: list[int], count: int, dtype: np.dtype) -> np.ndarray:
-    """Join the directions of several values into one matrix ``(count, total elements)``.
+    """Join the directions of several values into one matrix ``(count, total real elements)``.
 
     ``dtype`` is the least precise type of the result; directions may have a more precise one.
     """

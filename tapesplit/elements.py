@@ -8,7 +8,7 @@ import numpy as np
 from tapesplit.arrays import IntArray, coded, equal_columns, follow
 from tapesplit.facts import TapeFacts, calls_by_kind
 from tapesplit.rules import Movement, getitem, joint_index_map
-from tapesplit.structure import Structure, hashable, real_shape
+from tapesplit.structure import Structure, hashable, number_shape
 from tapesplit.tape import Tape
 
 __all__ = ["Elements", "number_elements"]
@@ -21,6 +21,7 @@ class Elements:
     ``first[i]`` is the number of entry i's first element. ``origin`` is the element that an element was
     moved from, itself if it was computed or is a constant; ``unknown`` is the unknown behind it, -1 for
     a constant. They take 32 bits a number, as the time to compile is mostly that of touching new memory.
+    A complex number is two elements, its real part and then its imaginary part.
     """
 
     first: IntArray
@@ -75,14 +76,19 @@ def _trace_moves(tape: Tape, facts: TapeFacts, first: IntArray, moves: IntArray,
         forms = facts.form[members], *facts.form[parents].T
         for here in equal_columns(np.stack([*forms, coded(statics)[1], types])):
             starts = first[parents[here]]
+            parts = 1 + facts.is_complex[parents[here[0]]]
             if statics[here[0]] is _ANY_NUMBER:  # the bread and butter of scalar code needs no map
                 positions = np.array([structure.statics[indices[i]] for i in here.tolist()])
-                origin[first[members[here]]] = starts[:, 0] + positions % facts.sizes[parents[here, 0]]
-                continue
-            argument, source = joint_index_map(tape[indices[here[0]]])
-            found = (starts if starts.shape[1] == 1 else starts[:, argument]) + source
-            found[:, argument < 0] = -1
-            origin[first[members[here]][:, None] + np.arange(source.size)] = found
+                argument = np.zeros(1, dtype=np.intp)
+                found = starts + positions[:, None] * parts % facts.sizes[parents[here]]
+            else:
+                argument, source = joint_index_map(tape[indices[here[0]]])
+                found = (starts if starts.shape[1] == 1 else starts[:, argument]) + source * parts[argument]
+                found[:, argument < 0] = -1
+            if facts.is_complex[members[here[0]]]:
+                imaginary = np.where((argument >= 0) & (parts[argument] == 2), found + 1, -1)
+                found = np.stack([found, imaginary], axis=-1).reshape(len(found), -1)
+            origin[first[members[here]][:, None] + np.arange(found.shape[1])] = found
 
 
 _ANY_NUMBER: Final = object()
@@ -93,4 +99,4 @@ def _is_number_of_vector(structure: Structure, index: int) -> bool:
     """Whether an indexing operation is ``x[i]`` for a vector x and a number i."""
     if structure.static_types[index] is not int:
         return False
-    return len(real_shape(structure.forms[structure.parents[index][0]]) or ()) == 1
+    return len(number_shape(structure.forms[structure.parents[index][0]]) or ()) == 1

@@ -18,6 +18,7 @@ from tapesplit.leaves import element_count
 from tapesplit.rules import (
     LOOK_UP,
     Bulk,
+    Elementwise,
     Movement,
     Rule,
     can_be_stacked,
@@ -34,9 +35,10 @@ from tapesplit.structure import (
     Constants,
     Structure,
     call_key,
+    is_complex,
     is_shape,
-    real_constants,
-    real_shape,
+    number_shape,
+    plain_constants,
 )
 from tapesplit.tape import PARENTS, VALUE, Tape, TapeEntry
 
@@ -60,7 +62,7 @@ class CallKind:
 
     @property
     def has_scalar_form(self) -> bool:
-        """Whether its calls can be part of a scalar sweep, if their values are real."""
+        """Whether its calls can be part of a scalar sweep, if their values are numbers or arrays."""
         if self.is_elementwise:
             return not self.keywords  # coefficients are formulas of positional arguments
         return self.is_local or self.can_be_block or isinstance(self.rule, Movement)
@@ -98,15 +100,17 @@ class TapeFacts:
     forms, form
         The different forms of values, see `Structure`, and which of them each value has.
     sizes
-        Elements of the value; -1 for a computed value that is no real floating-point array (complex,
-        container, integer).
+        Real elements of the value, two for each complex number; -1 for a computed value that has none
+        (container, integer, complex in single precision).
+    is_complex
+        Whether the value is complex, in double precision.
     edges
         Scalar edges |E| from the active arguments: fma per direction.
     elementwise
         Whether the entry is an elementwise operation, see `CallKind`.
     scalar
-        Whether the entry can be part of a scalar sweep: real elementwise operations, movements, sums and
-        small products in double or single precision, and blocks.
+        Whether the entry can be part of a scalar sweep: elementwise operations, movements, sums and small
+        products in double or single precision, and blocks.
     blocks
         Elements of the derivatives of the result by all active arguments, if these are what a scalar sweep
         knows of the entry: small calls of other primitives; else 0.
@@ -128,6 +132,7 @@ class TapeFacts:
     forms: tuple[Any, ...]
     form: IntArray
     sizes: IntArray
+    is_complex: BoolArray
     edges: IntArray
     elementwise: BoolArray
     scalar: BoolArray
@@ -148,12 +153,13 @@ def facts_of(tape: Tape, structure: Structure) -> TapeFacts:
     kinds, kind = _kinds(tape, structure)
     forms, form = coded(structure.forms)
     sizes = np.array([_real_size(f) for f in forms], dtype=np.int64)[form]
+    complex_ = np.array([is_complex(f) for f in forms])[form]
     sizes[: tape.inputs] = [element_count(entry[VALUE]) for entry in tape.entries[: tape.inputs]]
-    real = np.array([real_shape(f) is not None for f in forms])[form]
+    known_form = np.array([number_shape(f) is not None for f in forms])[form]
 
     factors = np.array([k.factor for k in kinds])[kind]
-    edges = sizes * factors
-    scalar = real & np.array([k.has_scalar_form for k in kinds])[kind]
+    edges = np.where(complex_, sizes // 2, sizes) * factors
+    scalar = known_form & np.array([k.has_scalar_form for k in kinds])[kind]
     blocks, joined, stacked = np.zeros((3, kind.size), dtype=np.int64)
     others = np.flatnonzero((factors < 0) | (sizes < 0))
     call = coded([call_key(structure, index) for index in others.tolist()])[1]
@@ -164,14 +170,19 @@ def facts_of(tape: Tape, structure: Structure) -> TapeFacts:
     elementwise = np.array([k.is_elementwise for k in kinds])[kind]
     takes_constants = np.array([k.arity > len(k.argnums) for k in kinds])[kind]
     constant = np.flatnonzero(scalar & elementwise & takes_constants)
-    scalar[constant] = [real_constants(structure.statics[index]) for index in constant.tolist()]
+    scalar[constant] = [plain_constants(structure.statics[index]) for index in constant.tolist()]
 
     counts = np.array([len(k.argnums) for k in kinds])[kind]
     first_parent = np.concatenate([[0], np.cumsum(counts)])
     parents = np.fromiter(chain.from_iterable(structure.parents), dtype=np.int64, count=int(first_parent[-1]))
     children = np.repeat(np.arange(kind.size), counts)
-    scalar[children[~real[parents]]] = False  # scalar sweeps read nothing else
-    reader = _only_readers(parents, children, elementwise & scalar, sizes)
+    scalar[children[~known_form[parents]]] = False  # scalar sweeps read nothing else
+    if complex_.any():  # a formula of a user's may be complex whatever it reads
+        own = np.array([not isinstance(k.rule, Elementwise) or k.rule.keeps_double for k in kinds])[kind]
+        scalar &= own | ~complex_
+        scalar[children[complex_[parents] & ~own[children]]] = False
+    sizes_of_type = np.where(complex_, -2 - sizes, sizes)
+    reader = _only_readers(parents, children, elementwise & scalar, sizes_of_type)
     return TapeFacts(
         structure=structure,
         kinds=kinds,
@@ -179,6 +190,7 @@ def facts_of(tape: Tape, structure: Structure) -> TapeFacts:
         forms=tuple(forms),
         form=form,
         sizes=sizes,
+        is_complex=complex_,
         edges=edges,
         elementwise=elementwise,
         scalar=scalar,
@@ -255,37 +267,43 @@ class _CallNumbers(NamedTuple):
 
 
 def _numbers_of(entry: TapeEntry) -> _CallNumbers:
-    """Count the scalar edges of a call by its rule; tell whether it is a small real sum or product.
+    """Count the scalar edges of a call by its rule; tell whether it is a small sum or product.
 
-    If it is not, count the elements of a block for it; 0 if they are too many, or not real. Count the
+    If it is not, count the real elements of a block for it; 0 if they are too many, or no numbers. Count the
     elements of a stack, too.
     """
     if entry.primitive is None:
         return _CallNumbers()
     edges = count_edges(entry.primitive, entry.value, entry.args, entry.argnums, entry.kwargs)
-    real = all(
-        np.asarray(arg).dtype.kind in "fiub"
-        for arg in entry.args
-        if isinstance(arg, (np.ndarray, float, complex))
-    )
+    arrays = [arg for arg in entry.args if isinstance(arg, (np.ndarray, float, complex))]
+    of_numbers = all(np.asarray(array).dtype.kind in "fiubc" for array in arrays)
     result, read = element_count(entry.value), sum(element_count(entry.args[i]) for i in entry.argnums)
     is_sum = is_reduction(find_rule(entry.primitive))
     local = local_slices(entry)
     slices = local or max(count_slices(entry), 1)
     stacked = result + read if slices > 1 and not is_sum else 0
-    if local and real and edges <= (_MOST_EDGES if is_sum else min(_EDGES_OF_A_SLICE * slices, _MOST_EDGES)):
+    most = _MOST_EDGES if is_sum else min(_EDGES_OF_A_SLICE * slices, _MOST_EDGES)
+    if local and of_numbers and edges <= most:
         return _CallNumbers(edges, is_local=True, stacked=stacked)
-    block = result * read // slices
-    if not real or block > min(_DERIVATIVES_OF_A_SLICE * slices, _MOST_EDGES):
+    block = _real_elements(entry.value) * sum(_real_elements(entry.args[i]) for i in entry.argnums) // slices
+    if not of_numbers or block > min(_DERIVATIVES_OF_A_SLICE * slices, _MOST_EDGES):
         return _CallNumbers(edges, stacked=stacked)
     return _CallNumbers(edges, block=block, joined=can_be_stacked(entry), stacked=stacked)
 
 
+def _real_elements(value: Any) -> int:
+    """Count the real elements of a value, two for each complex number of an array."""
+    is_complex = isinstance(value, (np.ndarray, np.generic, complex)) and np.iscomplexobj(value)
+    return element_count(value) * (1 + is_complex)
+
+
 def _real_size(form: Any) -> int:
-    """Return elements of a real floating-point value, -1 for anything else."""
+    """Return the real elements of a floating-point value, -1 for anything else."""
     if is_shape(form):
         return prod(form)
     kind, shape = form
+    if is_complex(form):
+        return 2 * prod(shape)
     is_float = kind is float or (isinstance(kind, type) and issubclass(kind, np.floating))
     return prod(shape) if is_float or (isinstance(kind, np.dtype) and kind.kind == "f") else -1
 

@@ -9,7 +9,7 @@ from tapesplit.arrays import IntArray
 from tapesplit.elements import Elements
 from tapesplit.facts import TapeFacts
 from tapesplit.scalar_sweep import Operand, Recipe, ValueTable
-from tapesplit.structure import real_shape
+from tapesplit.structure import number_shape
 
 __all__ = ["gather_only_what_is_read"]
 
@@ -39,9 +39,16 @@ def gather_only_what_is_read(
     starts = np.cumsum(sizes) - sizes
     needed = sizes > 0
     needed[needed] = np.logical_or.reduceat(read, starts[needed])
-    ndim = np.array([min(len(real_shape(form) or ()), _MATRICES) for form in facts.forms])[facts.form[order]]
-    groups = [np.flatnonzero(needed & (ndim == n)) for n in range(_MATRICES + 1)]
-    kept = np.concatenate(groups)
+    ndim = np.array([min(len(number_shape(form) or ()), _MATRICES) for form in facts.forms])[
+        facts.form[order]
+    ]
+    complex_ = facts.is_complex[order]
+    groups = {
+        (n, is_complex): np.flatnonzero(needed & (ndim == n) & (complex_ == is_complex))
+        for is_complex in ((False, True) if complex_.any() else (False,))
+        for n in range(_MATRICES + 1)
+    }
+    kept = np.concatenate([*groups.values()])
     shift = np.zeros(sizes.size, dtype=np.int64)
     shift[kept] = np.cumsum(sizes[kept]) - sizes[kept] - starts[kept]
     address = np.repeat(shift, sizes)
@@ -53,7 +60,7 @@ def gather_only_what_is_read(
         known = not index.size or index.flat[0] < numbered
         return address[elements.origin[index]] if known else index + beyond
 
-    found = [Operand(None, tuple(order[group].tolist()), n) for n, group in enumerate(groups)]
+    found = [Operand(None, tuple(order[group].tolist()), *form) for form, group in groups.items()]
     table = ValueTable(tuple(operand for operand in (*found, *others) if operand.entries))
     return tuple(replace(recipe, reads=tuple(map(moved, recipe.reads))) for recipe in recipes), table
 

@@ -39,7 +39,7 @@ class TapeGraph:
     entries : (n,) array of int
         Index of each vertex in the tape, increasing; parents stand before their children.
     widths : (n,) array of int
-        Elements of each value; -1 for a value that cannot be in a separator (complex, container).
+        Elements of each value; -1 for a value that cannot be in a separator (container, integer).
     edges : (n,) array of int
         Scalar edges that compute the vertex from its parents: fma per direction; 0 for inputs and for
         operations that only move data.

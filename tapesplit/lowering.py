@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cache
 from math import prod
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -24,9 +24,9 @@ from tapesplit.gathering import gather_only_what_is_read
 from tapesplit.merging import MergedCalls, merge_calls, shape_of
 from tapesplit.pattern import Calls, Edges, lay_out, without_constants
 from tapesplit.preaccumulation import Member, Term, preaccumulate
-from tapesplit.rules import Slices, as_one_call, can_be_stacked, local_structure, slices_of
-from tapesplit.scalar_sweep import Block, Operand, ScalarSweep
-from tapesplit.structure import call_key, real_shape
+from tapesplit.rules import as_one_call, can_be_stacked, local_structure, slices_of
+from tapesplit.scalar_sweep import Block, Operand, Part, ScalarSweep
+from tapesplit.structure import call_key, number_shape
 from tapesplit.tape import ARGS, Tape
 
 __all__ = ["compile_scalar_sweep"]
@@ -104,8 +104,11 @@ class _Lowering:
         shape = self.shape(calls.members[0, result])
         if 0 in shape:  # then its first element may be one behind the last
             return Calls((), {})
+        is_complex = self.facts.is_complex
         inputs = [
-            _broadcast(self.elements.first[entries], self.shape(entries[0]), shape)
+            _broadcast(
+                self.elements.first[entries], self.shape(entries[0]), shape, 1 + is_complex[entries[0]]
+            )
             for entries in calls.inputs.T
         ]
         reads = _Reads(self, calls, inputs, shape)
@@ -113,24 +116,28 @@ class _Lowering:
             Member(number, tuple(self._terms(calls, number, reads.number)))
             for number in range(result, -1, -1)
         )
-        derivatives = preaccumulate(result, members, lambda *_: np.nan)
+        derivatives = preaccumulate(result, members, lambda _, term: reads.nan(term))
         numbers = {target: value for target, value in derivatives.items() if not np.isnan(value)}
         given = [number for number in range(len(inputs)) if -1 - number in derivatives]
         unknown = self.elements.unknown
         starts = unknown[self.elements.first[calls.members[:, result]]]
-        rows: IntArray = np.arange(prod(shape), dtype=unknown.dtype) + starts[:, None]
+        of_complex = is_complex[calls.members[0, result]]
+        places = np.arange(prod(shape), dtype=unknown.dtype) * (1 + of_complex)
+        rows: tuple[IntArray, ...] = tuple(places + starts[:, None] + part for part in range(1 + of_complex))
         edges: list[Edges] = []
-        rank: IntArray | int = 0
+        ranks: list[IntArray | int] = [0, 0]
         for number in given:
-            columns = np.broadcast_to(unknown[inputs[number]], rows.shape)
-            used = columns >= 0
-            if used.all():
-                edges.append(Edges(-1 - number, rows, columns, rank))
-                rank = rank + 1
-            else:  # elements that turned out constant have no coefficient
-                ranks = np.broadcast_to(rank, rows.shape)[used]
-                edges.append(Edges(-1 - number, rows[used], columns[used], ranks, used))
-                rank = rank + used
+            by_complex = is_complex[calls.inputs[0, number]]
+            for row, column, part in _parts(of_complex, by_complex, derivatives[-1 - number]):
+                columns = np.broadcast_to(unknown[inputs[number] + column], rows[row].shape)
+                used, rank = columns >= 0, ranks[row]
+                if used.all():
+                    edges.append(Edges(-1 - number, rows[row], columns, rank, part=part))
+                    ranks[row] = rank + 1
+                else:  # elements that turned out constant have no coefficient
+                    before = np.broadcast_to(rank, used.shape)[used]
+                    edges.append(Edges(-1 - number, rows[row][used], columns[used], before, used, part))
+                    ranks[row] = rank + used
         return Calls(tuple(edges), numbers, members, result, tuple(reads.indices))
 
     def _terms(self, calls: MergedCalls, member: int, read: Callable[[int, int], int]) -> Iterator[Term]:
@@ -145,18 +152,28 @@ class _Lowering:
             elif partial is not None:
                 yield Term(target, partial)
 
-    def other(self, entries: IntArray, position: int | None) -> tuple[IntArray, tuple[int, ...]]:
-        """Give numbers to a constant argument of many calls, or to a result inside of them."""
-        example = self.tape.entries[entries[0]]
-        shape = self.shape(entries[0]) if position is None else shape_of(example[ARGS][position])
-        starts = self.behind + np.arange(entries.size) * prod(shape)
-        self.behind += entries.size * prod(shape)
-        self.others.append(Operand(position, tuple(entries.tolist()), len(shape)))
-        return starts, shape
+    def other(self, entries: IntArray, position: int | None) -> tuple[IntArray, tuple[int, ...], bool]:
+        """Give numbers to a constant argument of many calls, or to a result inside of them.
+
+        Returns
+        -------
+        starts, shape, is_complex
+            Number of the first element of each, their shape, and whether they are complex.
+        """
+        if position is None:
+            shape, is_complex = self.shape(entries[0]), bool(self.facts.is_complex[entries[0]])
+        else:
+            example = self.tape.entries[entries[0]][ARGS][position]
+            shape, is_complex = shape_of(example), np.iscomplexobj(example)
+        size = prod(shape) * (1 + is_complex)
+        starts = self.behind + np.arange(entries.size) * size
+        self.behind += entries.size * size
+        self.others.append(Operand(position, tuple(entries.tolist()), len(shape), is_complex))
+        return starts, shape, is_complex
 
     def shape(self, entry: int) -> tuple[int, ...]:
         """Return the shape of a value that has a place in scalar sweeps."""
-        return real_shape(self.facts.forms[self.facts.form[entry]]) or ()
+        return number_shape(self.facts.forms[self.facts.form[entry]]) or ()
 
     def sums_and_products(self, chunk: Chunk) -> Iterator[Calls]:
         """Lower the other operations of a chunk."""
@@ -182,19 +199,26 @@ class _Lowering:
         """Lower like calls: each element of a slice depends on all that is read in the same slice."""
         calls = [self.tape[entry] for entry in entries]
         call, parents = as_one_call(calls), np.array([call.parents for call in calls])
-        slices = slices_of(call)
-        results = self._unknowns(entries, slices.result).T[:, :, None]
+        slices, is_complex = slices_of(call), self.facts.is_complex
+        of_complex = bool(is_complex[entries[0]])
+        result = _of_parts(slices.result) if of_complex else slices.result
+        reads = [
+            _of_parts(positions) if is_complex[parent] else positions
+            for positions, parent in zip(slices.arguments, parents[0], strict=True)
+        ]
+        results = self._unknowns(entries, result).T[:, :, None]
         edges: list[Edges] = []
         rank = 0
-        for number, positions in enumerate(slices.arguments):
+        for number, positions in enumerate(reads):
             columns = self._unknowns(parents[:, number], positions)
             shape = (*results.shape[:2], columns.shape[1])
-            parts = (results, columns, np.arange(rank, rank + shape[2]))
-            edges.append(Edges(-1 - number, *(np.broadcast_to(part, shape).ravel() for part in parts)))
+            ranks = np.arange(rank, rank + shape[2])
+            of, by, at = (np.broadcast_to(part, shape).ravel() for part in (results, columns, ranks))
+            edges.append(Edges(-1 - number, of, by, at))
             rank += shape[2]
         step = bulk_step(entries[0], self.facts.kinds[self.facts.kind[entries[0]]].rule)
-        seeds = _seeds(slices, np.shape(call.value))
-        block = Block(step, tuple(entries.tolist()), seeds, slices.arguments)
+        seeds = _seeds(slices.result, np.shape(call.value), of_complex=of_complex)
+        block = Block(step, tuple(entries.tolist()), seeds, tuple(reads))
         return Calls(tuple(without_constants(edges)), {}, block=block)
 
     def _unknowns(self, entries: IntArray, positions: IntArray) -> IntArray:
@@ -207,27 +231,39 @@ class _Lowering:
         """Lower sums and products of equal shapes and constants."""
         unknown, entry = self.elements.unknown, self.tape[members[0]]
         starts = dict(zip(argnums, self.elements.first[parents.T], strict=True))
+        is_complex = dict(zip(argnums, self.facts.is_complex[parents[0]].tolist(), strict=True))
+        of_complex = self.facts.is_complex[members[0]]
+        results = self.elements.first[members][:, None]
         found: list[Edges] = []
         numbers: dict[int, float | np.ndarray] = {}
         terms: list[Term] = []
         reads: list[IntArray] = []
-        rank = 0
+        ranks = [0, 0]
         for position, argnum in enumerate(argnums):
             local, target = local_structure(entry, argnum), -1 - position
             if local is None:
                 raise AssertionError(f"{entry.primitive} was taken for a local operation")
-            rows = unknown[self.elements.first[members][:, None] + local.rows]
-            columns = unknown[starts[argnum][:, None] + local.columns]
-            found.append(Edges(target, rows, columns, rank + local.rank))
-            rank += int(local.rank.max(initial=-1)) + 1
+            derivative: Any = local.factor
             if local.positions is None:
-                numbers[target] = local.factor
-                continue
-            other = int(local.factor)
-            if other not in starts:
-                starts[other], _ = self.other(members, other)
-            terms.append(Term(target, _itself, (len(reads),)))
-            reads.append(starts[other][:, None] + local.positions)
+                numbers[target] = derivative
+            else:
+                other = int(local.factor)
+                if other not in starts:
+                    starts[other], _, is_complex[other] = self.other(members, other)
+                terms.append(Term(target, _itself, (len(reads),)))
+                places = starts[other][:, None] + local.positions * (1 + is_complex[other])
+                reads.append(_pairs(places) if is_complex[other] else places)
+                derivative = _NAN[is_complex[other]]
+            rows = results + local.rows * (1 + of_complex)
+            columns = starts[argnum][:, None] + local.columns * (1 + is_complex[argnum])
+            parts = [*_parts(of_complex, is_complex[argnum], derivative, conjugated=local.conjugated)]
+            for row in range(1 + of_complex):
+                here = [(column, part) for row_of_part, column, part in parts if row_of_part == row]
+                for number, (column, part) in enumerate(here):
+                    rank = ranks[row] + len(here) * local.rank + number
+                    edge = Edges(target, unknown[rows + row], unknown[columns + column], rank, part=part)
+                    found.append(edge)
+                ranks[row] += len(here) * (int(local.rank.max(initial=-1)) + 1)
         edges = tuple(without_constants(found))
         return Calls(edges, numbers, (Member(0, tuple(terms)),), 0, tuple(reads))
 
@@ -259,31 +295,78 @@ class _Reads:
 
     def _index(self, key: Any) -> IntArray:
         """Say where an operand stands: an input, a member's result or one of its constant arguments."""
-        members = self.calls.members
+        members, facts = self.calls.members, self.lowering.facts
+        if not isinstance(key, tuple) and key < 0:
+            places, is_complex = self.inputs[-1 - key], facts.is_complex[self.calls.inputs[0, -1 - key]]
+            return _pairs(places) if is_complex else places
         if isinstance(key, tuple):
-            return _broadcast(*self.lowering.other(members[:, key[0]], key[1]), self.shape)
-        if key < 0:
-            return self.inputs[-1 - key]
-        if key < members.shape[1] - 1:
-            return _broadcast(*self.lowering.other(members[:, key], None), self.shape)
-        return _broadcast(self.lowering.elements.first[members[:, key]], self.shape, self.shape)
+            starts, shape, is_complex = self.lowering.other(members[:, key[0]], key[1])
+        elif key < members.shape[1] - 1:
+            starts, shape, is_complex = self.lowering.other(members[:, key], None)
+        else:
+            starts, shape = self.lowering.elements.first[members[:, key]], self.shape
+            is_complex = facts.is_complex[members[0, key]]
+        places = _broadcast(starts, shape, self.shape, 1 + is_complex)
+        return _pairs(places) if is_complex else places
+
+    def nan(self, term: Term) -> complex:
+        """Stand in for the value of a formula, complex if it reads complex numbers."""
+        return _NAN[any(number is not None and self.indices[number].ndim == 3 for number in term.operands)]
 
 
-def _seeds(slices: Slices, shape: tuple[int, ...]) -> Batch:
-    """Return adjoints of the result of a call, one direction for each element of a slice."""
-    count, size = slices.result.shape
-    if count == 1:
+_NAN: Final = (np.nan, complex(np.nan))
+"""Unknown derivatives, real and complex."""
+
+
+def _seeds(result: IntArray, shape: tuple[int, ...], *, of_complex: bool) -> Batch:
+    """Return adjoints of the result of a call, one direction for each real element of a slice."""
+    count, size = result.shape
+    if count == 1 and not of_complex:
         return Diagonal(0, np.ones(shape))
-    rows = np.zeros((size, slices.result.size))
-    rows[np.arange(size), slices.result] = 1.0
-    return Rows(0, rows.reshape(size, *shape))
+    rows = np.zeros((size, result.size))
+    rows[np.arange(size), result] = 1.0
+    if of_complex:  # see `tapesplit.directions.seed`
+        rows = np.stack([rows, -1j * rows], axis=1)
+    return Rows(0, rows.reshape(size * (1 + of_complex), *shape))
 
 
-def _broadcast(starts: IntArray, inner: tuple[int, ...], shape: tuple[int, ...]) -> IntArray:
-    """Return the element of an operand for each element of the result; just one for a number."""
+def _of_parts(positions: IntArray) -> IntArray:
+    """Return the positions of both parts of complex numbers in each slice, one behind the other."""
+    return _pairs(2 * positions).reshape(len(positions), -1)
+
+
+def _parts(
+    of_complex: Any, by_complex: Any, derivative: Any, *, conjugated: bool = False
+) -> Iterator[tuple[int, int, Part]]:
+    """List the real coefficients of a derivative p of one number by another.
+
+    If both are complex, the tangents t and ``t' = p t`` are the pairs ``Re t' = Re p Re t - Im p Im t`` and
+    ``Im t' = Im p Re t + Re p Im t``. A real number has one part only.
+
+    Yields
+    ------
+    row, column, part
+        Which part of the one number depends on which part of the other, by which part of p.
+    """
+    yield 0, 0, "real"
+    if by_complex and np.iscomplexobj(derivative):
+        yield 0, 1, "minus imaginary"
+    if of_complex and np.iscomplexobj(derivative):
+        yield 1, 0, "imaginary"
+    if of_complex and by_complex:
+        yield 1, 1, "minus real" if conjugated else "real"
+
+
+def _pairs(places: IntArray) -> IntArray:
+    """Return the places of both parts of complex numbers, given those of the real parts."""
+    return places[..., None] + np.arange(2)
+
+
+def _broadcast(starts: IntArray, inner: tuple[int, ...], shape: tuple[int, ...], parts: int) -> IntArray:
+    """Return the first part of an operand for each element of the result; just one for a number."""
     if prod(inner) == 1:
         return starts[:, None]
-    positions = np.broadcast_to(np.arange(prod(inner)).reshape(inner), shape)
+    positions = np.broadcast_to(parts * np.arange(prod(inner)).reshape(inner), shape)
     return starts[:, None] + positions.reshape(-1)
 
 

@@ -179,13 +179,14 @@ def _features(
 
 
 def _shapes_of_constants(tape: Tape, kind: CallKind, calls: IntArray) -> list[IntArray]:
-    """Give a number to the shape of each constant argument of calls of one kind."""
+    """Give a number to the shape of each constant argument of calls of one kind, apart for complex ones."""
     codes = []
     for position in range(kind.arity):
         if position not in kind.argnums:
             constants = [tape.entries[i][ARGS][position] for i in calls.tolist()]
             same = set(map(type, constants)) == {float}
-            codes.append(np.zeros(calls.size, dtype=np.int64) if same else coded(map(shape_of, constants))[1])
+            forms = () if same else [(shape_of(c), np.iscomplexobj(c)) for c in constants]
+            codes.append(np.zeros(calls.size, dtype=np.int64) if same else coded(forms)[1])
     return codes
 
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from tapesplit.arrays import BoolArray, IntArray, occurrences
 from tapesplit.preaccumulation import Member
-from tapesplit.scalar_sweep import Block, Coefficients, Recipe, existing
+from tapesplit.scalar_sweep import Block, Coefficients, Part, Recipe, existing
 
 __all__ = ["Calls", "Edges", "Layout", "lay_out", "without_constants"]
 
@@ -22,6 +22,7 @@ class Edges:
     rank: IntArray | int
     """How many coefficients before them stand in the same rows."""
     used: BoolArray | None = None
+    part: Part = "real"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -48,7 +49,7 @@ def without_constants(edges: list[Edges]) -> list[Edges]:
     rows = [edge.rows[of_edge] for edge, of_edge in zip(edges, used, strict=True)]
     ranks = np.split(occurrences(np.concatenate(rows)), np.cumsum([r.size for r in rows])[:-1])
     return [
-        Edges(edge.target, of_rows, edge.columns[of_edge], rank, of_edge)
+        Edges(edge.target, of_rows, edge.columns[of_edge], rank, of_edge, edge.part)
         for edge, of_rows, of_edge, rank in zip(edges, rows, used, ranks, strict=True)
     ]
 
@@ -82,9 +83,9 @@ def lay_out(count: int, calls: list[Calls], *, adjoint_mode: bool) -> Layout:
             here += edge.rank
             indices[here] = edge.columns
             if edge.target in like.numbers:
-                template[here] = existing(like.numbers[edge.target], edge.used)
+                template[here] = existing(like.numbers[edge.target], edge.used, edge.part)
             else:
-                coefficients.append(Coefficients(edge.target, here, edge.used))
+                coefficients.append(Coefficients(edge.target, here, edge.used, edge.part))
         if like.block is not None:
             blocks.append(replace(like.block, coefficients=tuple(coefficients)))
         elif coefficients:

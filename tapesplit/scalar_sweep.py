@@ -8,21 +8,25 @@ partials of all like calls at once, and substitutes.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
 import numpy as np
 
 from tapesplit.array_steps import BulkStep
 from tapesplit.arrays import BoolArray, IntArray
 from tapesplit.chunks import Chunk
-from tapesplit.directions import Batch
+from tapesplit.directions import Batch, as_pairs
 from tapesplit.preaccumulation import Member, Term, preaccumulate
 from tapesplit.rules import as_one_call
 from tapesplit.rules.axes import flat
 from tapesplit.tape import ARGS, VALUE, Tape
 from tapesplit.triangular import substitute, substitute_transposed
 
-__all__ = ["Block", "Coefficients", "Operand", "Recipe", "ScalarSweep", "ValueTable", "existing"]
+__all__ = ["Block", "Coefficients", "Operand", "Part", "Recipe", "ScalarSweep", "ValueTable", "existing"]
+
+
+Part = Literal["real", "imaginary", "minus real", "minus imaginary"]
+"""Which part of a derivative a coefficient is."""
 
 
 class Coefficients(NamedTuple):
@@ -31,10 +35,15 @@ class Coefficients(NamedTuple):
     target: int
     places: IntArray
     used: BoolArray | None
+    part: Part
 
 
-def existing(derivatives: Any, used: BoolArray | None) -> Any:
-    """Return the derivatives that are coefficients: by elements that are no constants."""
+def existing(derivatives: Any, used: BoolArray | None, part: Part) -> Any:
+    """Return the derivatives that are coefficients: one part of them, by elements that are no constants."""
+    if part != "real" or np.iscomplexobj(derivatives):
+        derivatives = np.imag(derivatives) if part.endswith("imaginary") else np.real(derivatives)
+    if part.startswith("minus"):
+        derivatives = -derivatives
     return derivatives if used is None else np.broadcast_to(derivatives, used.shape)[used]
 
 
@@ -49,7 +58,8 @@ class Recipe:
     result
         Number of the last member.
     reads
-        Places among the gathered values, of shape (calls, elements of a result) or (calls, 1).
+        Places among the gathered values, of shape (calls, elements of a result) or (calls, 1); those of
+        both parts of complex numbers along a third axis.
     coefficients
         Where the products of the partial derivatives are stored.
     """
@@ -61,14 +71,19 @@ class Recipe:
 
     def write(self, values: np.ndarray, coefficients: np.ndarray) -> None:
         """Evaluate the coefficients where the values of one tape are gathered."""
-        read = [values[index] for index in self.reads]
+        read = [_read(values, index) for index in self.reads]
 
         def evaluate(_: int, term: Term) -> Any:
             return term.partial(*[None if i is None else read[i] for i in term.operands])  # type: ignore[operator]
 
         derivatives = preaccumulate(self.result, self.members, evaluate)
-        for target, places, used in self.coefficients:
-            coefficients[places] = existing(derivatives[target], used)
+        for target, places, used, part in self.coefficients:
+            coefficients[places] = existing(derivatives[target], used, part)
+
+
+def _read(values: np.ndarray, places: IntArray) -> np.ndarray:
+    """Return the gathered values in some places, complex numbers where there are pairs of places."""
+    return values.take(places).view(np.complex128)[..., 0] if places.ndim == 3 else values[places]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -82,9 +97,9 @@ class Block:
     entries
         The calls; several are carried out as one, on stacks of their arguments.
     seeds
-        Adjoints of the result, one direction for each element of a slice.
+        Adjoints of the result, one direction for each real element of a slice.
     reads
-        For each active argument the positions of its elements, of shape (slices, elements of a slice).
+        For each active argument the positions of its real elements, of shape (slices, elements of a slice).
     coefficients
         The derivatives by each active argument, by direction, slice and element; their targets are
         ``-1 - number``.
@@ -98,22 +113,27 @@ class Block:
 
     def write(self, tape: Tape, coefficients: np.ndarray) -> None:
         """Evaluate the derivatives for the values of one tape."""
-        adjoints = self.step.adjoints(as_one_call([tape[i] for i in self.entries]), self.seeds)
-        for target, places, used in self.coefficients:
-            derivative = flat(adjoints[-1 - target].rows)[:, self.reads[-1 - target]].reshape(-1)
-            coefficients[places] = existing(derivative, used)
+        call = as_one_call([tape[i] for i in self.entries])
+        adjoints = self.step.adjoints(call, self.seeds)
+        for target, places, used, part in self.coefficients:
+            found, arg = adjoints[-1 - target], call.args[call.argnums[-1 - target]]
+            rows = as_pairs(found, adjoint_mode=True).rows if np.iscomplexobj(arg) else flat(found.rows)
+            derivative = rows[:, self.reads[-1 - target]].reshape(-1)
+            coefficients[places] = existing(derivative, used, part)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Operand:
     """One argument of many calls, ``args[position]`` of each entry, or their results if position is None.
 
-    ``ndim`` is 0 for numbers, 1 for vectors, 2 or more for what is flattened.
+    ``ndim`` is 0 for numbers, 1 for vectors, 2 or more for what is flattened. Complex numbers are gathered
+    as pairs.
     """
 
     position: int | None
     entries: tuple[int, ...]
     ndim: int
+    is_complex: bool = False
 
     def values(self, entries: Sequence[tuple[Any, ...]]) -> list[Any]:
         """Return it for each call on one tape."""
@@ -138,7 +158,10 @@ class ValueTable:
         parts: list[np.ndarray] = [np.zeros(0)]
         for operand in self.operands:
             values = operand.values(tape.entries)
-            if operand.ndim == 0:
+            if operand.is_complex:
+                flattened = [np.asarray(value, np.complex128).reshape(-1) for value in values]
+                parts.append(np.concatenate(flattened).view(np.float64))
+            elif operand.ndim == 0:
                 parts.append(np.array(values, dtype=np.float64))
             else:
                 parts += values if operand.ndim == 1 else [np.asarray(value).reshape(-1) for value in values]

@@ -148,7 +148,7 @@ def find_stages(
     ]
     parts = _chunks(facts, chunk, [entries for entries, _ in groups])
     if any(facts.sizes[index] < 0 for part in parts for index in part.targets):
-        return ()  # complex numbers and containers are not handed over
+        return ()  # containers are not handed over
     seconds = [
         (scalar_seconds if system else array_seconds)(model, total_work(table, part.entries), directions)
         for part, (_, system) in zip(parts, groups, strict=True)

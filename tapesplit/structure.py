@@ -28,10 +28,11 @@ __all__ = [
     "call_key",
     "form_of",
     "hashable",
+    "is_complex",
     "is_shape",
+    "number_shape",
+    "plain_constants",
     "plain_slice",
-    "real_constants",
-    "real_shape",
     "statics_of",
     "structure_of",
 ]
@@ -131,15 +132,21 @@ def is_shape(form: Any) -> bool:
     return not form or type(form[0]) is int
 
 
-def real_shape(form: Any) -> tuple[int, ...] | None:
-    """Return the shape of a number or array that scalar sweeps read: in double or single precision."""
+def is_complex(form: Any) -> bool:
+    """Tell whether a form is that of a complex number or array in double precision."""
+    return not is_shape(form) and form[0] in _COMPLEX_KINDS
+
+
+def number_shape(form: Any) -> tuple[int, ...] | None:
+    """Return the shape of numbers that scalar sweeps read: real, or complex in double precision."""
     if is_shape(form):
         return form
     kind, shape = form
-    return shape if kind in _REAL_KINDS else None
+    return shape if kind in _REAL_KINDS or kind in _COMPLEX_KINDS else None
 
 
 _REAL_KINDS = frozenset({float, np.float32, np.dtype(np.float32)})
+_COMPLEX_KINDS = frozenset({complex, np.complex128, np.dtype(np.complex128)})
 
 
 def statics_of(primitive: Any, args: tuple[Any, ...], argnums: tuple[int, ...], kwargs: Any) -> Any:
@@ -286,13 +293,13 @@ def call_key(structure: Structure, index: int) -> Any:
     )
 
 
-def real_constants(static: Any) -> bool:
-    """Tell whether constant arguments are real numbers and arrays of them, given by position."""
+def plain_constants(static: Any) -> bool:
+    """Tell whether constant arguments are numbers and arrays of them, given by position."""
     if isinstance(static, Constants):
-        return not static.keywords and all(key is None or _is_real_key(key) for key in static.positional)
-    return static in (None, NO_CONSTANTS, int, bool)
+        return not static.keywords and all(key is None or _is_number_key(key) for key in static.positional)
+    return static in (None, NO_CONSTANTS, int, bool, complex)
 
 
-def _is_real_key(key: Any) -> bool:
-    """Whether the key of an operand is that of an integer, a boolean, or an array of real numbers."""
-    return key.dtype.kind in "fiub" if isinstance(key, ArrayKey) else key is int or key is bool
+def _is_number_key(key: Any) -> bool:
+    """Whether the key of an operand is that of a number other than float, or of an array of numbers."""
+    return key.dtype.kind in "fiubc" if isinstance(key, ArrayKey) else key in (int, bool, complex)

@@ -14,7 +14,7 @@ import autograd.numpy as anp
 import numpy as np
 from autograd.core import VSpace
 from autograd.numpy.numpy_vspaces import ArrayVSpace
-from autograd.numpy.numpy_wrapper import _primitive_mean
+from autograd.numpy.numpy_wrapper import _astype, _primitive_mean
 from autograd.util import func
 
 from tapesplit.arrays import occurrences
@@ -42,6 +42,8 @@ class LocalStructure:
         are.
     positions
         Their flat positions in that argument; None if the factor is a constant.
+    conjugated
+        Whether complex numbers are conjugated.
     """
 
     rows: np.ndarray
@@ -49,6 +51,7 @@ class LocalStructure:
     rank: np.ndarray
     factor: float | np.ndarray | int
     positions: np.ndarray | None = None
+    conjugated: bool = False
 
 
 def has_local_structure(primitive: Any) -> bool:
@@ -213,6 +216,15 @@ def _build_side(
     return replace(_product.build(0, of_a, of_x, of_ans, sizes), factor=2)
 
 
+def _describe_same(x: Any, *others: Any, **keywords: Any) -> tuple[Any, ...]:
+    return (int(np.size(x)),)
+
+
+def _build_conjugate(argnum: int, size: int) -> LocalStructure:
+    """Build the structure of complex conjugates."""
+    return replace(_build_sum(argnum, size), conjugated=True)
+
+
 def _positions(axes: Labels, grid: Labels, sizes: dict[int, int]) -> np.ndarray:
     """Flat positions of the elements of an operand, for each point of the grid of all labels."""
     positions = np.arange(prod(sizes[label] for label in axes)).reshape([sizes[label] for label in axes])
@@ -255,6 +267,9 @@ _structures: dict[Any, _Structure] = {
     func(VSpace.add): _Structure(_describe_sum, _build_sum),
     func(VSpace.mut_add): _Structure(_describe_sum, _build_sum),
     summed_untake: _Structure(_describe_untake, _build_untake),
+    anp.conj: _Structure(_describe_same, _build_conjugate),
+    anp.conjugate: _Structure(_describe_same, _build_conjugate),
+    _astype: _Structure(_describe_same, _build_sum),
     anp.pad: _Structure(_describe_padding, _build_padding),
     anp.diff: _Structure(_describe_differences, _build_differences),
     anp.matmul: _product,

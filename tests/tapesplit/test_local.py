@@ -101,7 +101,7 @@ def test_products_with_partly_constant_operands_have_no_coefficients_for_the_con
 @pytest.mark.parametrize(
     ("fun", "form"),
     [
-        (lambda x: anp.real(anp.dot(x, A.T * 1j) * 1j), "none"),
+        (lambda x: anp.real(anp.dot(x, A.T * 1j) * 1j), "local"),
         (lambda x: anp.einsum("ij,jk,kl->il", x, B, B.T), "block"),
         (lambda x: anp.einsum("ii->", x[:, :3]), "block"),
         (lambda x: anp.outer(x[:2], x[0]), "block"),

@@ -33,16 +33,27 @@ def again(y):
     return np.array([total, y[1]])
 
 
+def spectrum(x):
+    """Fourier transform of many numbers; one of few is no more than a block of a system."""
+    return np.fft.fft(np.tile(x, 9))[:10]
+
+
+def complex_numbers_past_a_system(p):
+    found = spectrum(predator_and_prey(p)[:, 1])
+    return np.abs(found * again(np.abs(found))[0])
+
+
 ONES = onp.ones((45, 45))
 STAGED = {
-    "a spectrum behind": lambda p: np.abs(np.fft.fft(predator_and_prey(p)[:, 0])),
+    "a spectrum behind": lambda p: np.abs(spectrum(predator_and_prey(p)[:, 0])),
     "a solution behind": lambda p: np.linalg.solve(
         np.diag(np.tile(predator_and_prey(p)[:, 0], 3)) + ONES, ONES[0]
     ),
-    "a spectrum before": lambda p: again(np.abs(np.fft.fft(np.outer(p, p).ravel()))),
-    "a spectrum between": lambda p: again(np.abs(np.fft.fft(predator_and_prey(p)[:, 1]))),
-    "a complex number": lambda p: predator_and_prey(p).ravel() * np.abs(p[0] + 1j * p[1]),
-    "around it": lambda p: predator_and_prey(p)[-1] * again(np.abs(np.fft.fft(p * np.ones((2, 4)))).ravel()),
+    "a spectrum before": lambda p: again(np.abs(spectrum(np.outer(p, p).ravel()))),
+    "a spectrum between": lambda p: again(np.abs(spectrum(predator_and_prey(p)[:, 1]))),
+    "complex numbers": lambda p: np.abs(spectrum(predator_and_prey(p)[:, 0] + 1j * p[1])),
+    "complex numbers past a system": complex_numbers_past_a_system,
+    "around it": lambda p: predator_and_prey(p)[-1] * again(np.abs(spectrum(p))),
 }
 
 
@@ -70,17 +81,11 @@ def test_stages_keep_a_memory_limit():
     onp.testing.assert_allclose(parallel_jacobian(fun, memory_limit=least)(p), jacobian(fun)(p), rtol=1e-11)
 
 
-def complex_numbers_past_a_system(p):
-    spectrum = np.fft.fft(predator_and_prey(p)[:, 1])
-    return np.abs(spectrum * again(np.abs(spectrum))[0])
-
-
 @pytest.mark.parametrize(
     ("fun", "form"),
     [
-        (lambda p: np.real(np.fft.fft(p * (1.0 + 0.5j))), "arrays"),  # nothing to sweep as a system
-        (lambda p: np.sin(p) * p[0] * np.abs(np.fft.fft(p)), "arrays"),  # too little
-        (complex_numbers_past_a_system, "arrays"),
+        (lambda p: np.real(spectrum(p * (1.0 + 0.5j))), "arrays"),  # nothing to sweep as a system
+        (lambda p: np.sin(p) * p[0] * np.abs(spectrum(p)[:4]), "arrays"),  # too little
         (lambda p: predator_and_prey(p).ravel(), "system"),
     ],
 )
