@@ -155,8 +155,10 @@ def work_table(facts: TapeFacts) -> WorkTable:
     return np.stack([lines[field.name] for field in fields(Work)])
 
 
-def _parts(facts: TapeFacts) -> IntArray:
+def _parts(facts: TapeFacts) -> IntArray | int:
     """Count the real coefficients for each scalar edge: four between complex numbers."""
+    if not facts.is_complex.any():
+        return 1
     reads_complex = np.zeros_like(facts.is_complex)
     child = np.repeat(np.arange(facts.form.size), np.diff(facts.first_parent))
     reads_complex[child[facts.is_complex[facts.parents]]] = True

@@ -79,7 +79,7 @@ def _trace_moves(tape: Tape, facts: TapeFacts, first: IntArray, moves: IntArray,
             parts = 1 + facts.is_complex[parents[here[0]]]
             if statics[here[0]] is _ANY_NUMBER:  # the bread and butter of scalar code needs no map
                 positions = np.array([structure.statics[indices[i]] for i in here.tolist()])
-                argument = np.zeros(1, dtype=np.intp)
+                argument = _THE_ONLY_ONE
                 found = starts + positions[:, None] * parts % facts.sizes[parents[here]]
             else:
                 argument, source = joint_index_map(tape[indices[here[0]]])
@@ -93,6 +93,8 @@ def _trace_moves(tape: Tape, facts: TapeFacts, first: IntArray, moves: IntArray,
 
 _ANY_NUMBER: Final = object()
 """Stands for the constants of calls that differ by a position only."""
+_THE_ONLY_ONE: Final = np.zeros(1, dtype=np.intp)
+"""Number of the argument that the element of such a call comes from."""
 
 
 def _is_number_of_vector(structure: Structure, index: int) -> bool:

@@ -22,10 +22,11 @@ from tapesplit.elements import Elements, number_elements
 from tapesplit.facts import TapeFacts, calls_by_kind
 from tapesplit.gathering import gather_only_what_is_read
 from tapesplit.merging import MergedCalls, merge_calls, shape_of
+from tapesplit.parts import pairs, parts_between
 from tapesplit.pattern import Calls, Edges, lay_out, without_constants
 from tapesplit.preaccumulation import Member, Term, preaccumulate
 from tapesplit.rules import as_one_call, can_be_stacked, local_structure, slices_of
-from tapesplit.scalar_sweep import Block, Operand, Part, ScalarSweep
+from tapesplit.scalar_sweep import Block, Operand, ScalarSweep
 from tapesplit.structure import call_key, number_shape
 from tapesplit.tape import ARGS, Tape
 
@@ -128,7 +129,7 @@ class _Lowering:
         ranks: list[IntArray | int] = [0, 0]
         for number in given:
             by_complex = is_complex[calls.inputs[0, number]]
-            for row, column, part in _parts(of_complex, by_complex, derivatives[-1 - number]):
+            for row, column, part in parts_between(of_complex, by_complex, derivatives[-1 - number]):
                 columns = np.broadcast_to(unknown[inputs[number] + column], rows[row].shape)
                 used, rank = columns >= 0, ranks[row]
                 if used.all():
@@ -252,11 +253,11 @@ class _Lowering:
                     starts[other], _, is_complex[other] = self.other(members, other)
                 terms.append(Term(target, _itself, (len(reads),)))
                 places = starts[other][:, None] + local.positions * (1 + is_complex[other])
-                reads.append(_pairs(places) if is_complex[other] else places)
+                reads.append(pairs(places) if is_complex[other] else places)
                 derivative = _NAN[is_complex[other]]
             rows = results + local.rows * (1 + of_complex)
             columns = starts[argnum][:, None] + local.columns * (1 + is_complex[argnum])
-            parts = [*_parts(of_complex, is_complex[argnum], derivative, conjugated=local.conjugated)]
+            parts = [*parts_between(of_complex, is_complex[argnum], derivative, conjugated=local.conjugated)]
             for row in range(1 + of_complex):
                 here = [(column, part) for row_of_part, column, part in parts if row_of_part == row]
                 for number, (column, part) in enumerate(here):
@@ -295,23 +296,23 @@ class _Reads:
 
     def _index(self, key: Any) -> IntArray:
         """Say where an operand stands: an input, a member's result or one of its constant arguments."""
-        members, facts = self.calls.members, self.lowering.facts
-        if not isinstance(key, tuple) and key < 0:
-            places, is_complex = self.inputs[-1 - key], facts.is_complex[self.calls.inputs[0, -1 - key]]
-            return _pairs(places) if is_complex else places
+        members, is_complex = self.calls.members, self.lowering.facts.is_complex
         if isinstance(key, tuple):
-            starts, shape, is_complex = self.lowering.other(members[:, key[0]], key[1])
+            starts, shape, has_pairs = self.lowering.other(members[:, key[0]], key[1])
+        elif key < 0:
+            places, has_pairs = self.inputs[-1 - key], is_complex[self.calls.inputs[0, -1 - key]]
+            return pairs(places) if has_pairs else places
         elif key < members.shape[1] - 1:
-            starts, shape, is_complex = self.lowering.other(members[:, key], None)
+            starts, shape, has_pairs = self.lowering.other(members[:, key], None)
         else:
             starts, shape = self.lowering.elements.first[members[:, key]], self.shape
-            is_complex = facts.is_complex[members[0, key]]
-        places = _broadcast(starts, shape, self.shape, 1 + is_complex)
-        return _pairs(places) if is_complex else places
+            has_pairs = is_complex[members[0, key]]
+        places = _broadcast(starts, shape, self.shape, 1 + has_pairs)
+        return pairs(places) if has_pairs else places
 
     def nan(self, term: Term) -> complex:
         """Stand in for the value of a formula, complex if it reads complex numbers."""
-        return _NAN[any(number is not None and self.indices[number].ndim == 3 for number in term.operands)]
+        return _NAN[any(i is not None and self.indices[i].ndim == 3 for i in term.operands)]
 
 
 _NAN: Final = (np.nan, complex(np.nan))
@@ -332,34 +333,7 @@ def _seeds(result: IntArray, shape: tuple[int, ...], *, of_complex: bool) -> Bat
 
 def _of_parts(positions: IntArray) -> IntArray:
     """Return the positions of both parts of complex numbers in each slice, one behind the other."""
-    return _pairs(2 * positions).reshape(len(positions), -1)
-
-
-def _parts(
-    of_complex: Any, by_complex: Any, derivative: Any, *, conjugated: bool = False
-) -> Iterator[tuple[int, int, Part]]:
-    """List the real coefficients of a derivative p of one number by another.
-
-    If both are complex, the tangents t and ``t' = p t`` are the pairs ``Re t' = Re p Re t - Im p Im t`` and
-    ``Im t' = Im p Re t + Re p Im t``. A real number has one part only.
-
-    Yields
-    ------
-    row, column, part
-        Which part of the one number depends on which part of the other, by which part of p.
-    """
-    yield 0, 0, "real"
-    if by_complex and np.iscomplexobj(derivative):
-        yield 0, 1, "minus imaginary"
-    if of_complex and np.iscomplexobj(derivative):
-        yield 1, 0, "imaginary"
-    if of_complex and by_complex:
-        yield 1, 1, "minus real" if conjugated else "real"
-
-
-def _pairs(places: IntArray) -> IntArray:
-    """Return the places of both parts of complex numbers, given those of the real parts."""
-    return places[..., None] + np.arange(2)
+    return pairs(2 * positions).reshape(len(positions), -1)
 
 
 def _broadcast(starts: IntArray, inner: tuple[int, ...], shape: tuple[int, ...], parts: int) -> IntArray:

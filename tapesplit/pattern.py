@@ -6,8 +6,9 @@ from typing import NamedTuple
 import numpy as np
 
 from tapesplit.arrays import BoolArray, IntArray, occurrences
+from tapesplit.parts import Part
 from tapesplit.preaccumulation import Member
-from tapesplit.scalar_sweep import Block, Coefficients, Part, Recipe, existing
+from tapesplit.scalar_sweep import Block, Coefficients, Recipe, existing
 
 __all__ = ["Calls", "Edges", "Layout", "lay_out", "without_constants"]
 

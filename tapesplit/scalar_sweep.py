@@ -8,7 +8,7 @@ partials of all like calls at once, and substitutes.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -16,17 +16,14 @@ from tapesplit.array_steps import BulkStep
 from tapesplit.arrays import BoolArray, IntArray
 from tapesplit.chunks import Chunk
 from tapesplit.directions import Batch, as_pairs
+from tapesplit.parts import Part, part_of
 from tapesplit.preaccumulation import Member, Term, preaccumulate
 from tapesplit.rules import as_one_call
 from tapesplit.rules.axes import flat
 from tapesplit.tape import ARGS, VALUE, Tape
 from tapesplit.triangular import substitute, substitute_transposed
 
-__all__ = ["Block", "Coefficients", "Operand", "Part", "Recipe", "ScalarSweep", "ValueTable", "existing"]
-
-
-Part = Literal["real", "imaginary", "minus real", "minus imaginary"]
-"""Which part of a derivative a coefficient is."""
+__all__ = ["Block", "Coefficients", "Operand", "Recipe", "ScalarSweep", "ValueTable", "existing"]
 
 
 class Coefficients(NamedTuple):
@@ -40,10 +37,7 @@ class Coefficients(NamedTuple):
 
 def existing(derivatives: Any, used: BoolArray | None, part: Part) -> Any:
     """Return the derivatives that are coefficients: one part of them, by elements that are no constants."""
-    if part != "real" or np.iscomplexobj(derivatives):
-        derivatives = np.imag(derivatives) if part.endswith("imaginary") else np.real(derivatives)
-    if part.startswith("minus"):
-        derivatives = -derivatives
+    derivatives = part_of(derivatives, part)
     return derivatives if used is None else np.broadcast_to(derivatives, used.shape)[used]
 
 
