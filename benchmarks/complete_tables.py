@@ -141,7 +141,7 @@ def table(title, lengths, statistic, paper):
 def times(lengths):
     """Return the table of times and proofs in Markdown."""
     lines = [
-        "### Proofs and CPU times of the exact solver",
+        "### Proofs and times of the exact solver",
         "",
         "| q | chains | solves, m = 2 … q | proved | median | mean | 99 % | longest |",
         "|---|---|---|---|---|---|---|---|",

@@ -136,10 +136,9 @@ def show(title, f, x, machines) -> JacobianPlan:
     plan = jac.plan(x)
     print(f"\n=== {title}")
     print(f"tape        {len(record(f, x))} entries")
-    widths = [separator.width for separator in plan.separators]
-    print(
-        f"separators  {len(widths)}" + (f", {min(widths)} to {max(widths)} elements wide" if widths else "")
-    )
+    widths = sorted({separator.width for separator in plan.separators})
+    wide = f", {' to '.join(map(str, widths[:1] + widths[1:][-1:]))} elements wide" if widths else ""
+    print(f"separators  {len(plan.separators)}{wide}")
     print(plan.describe("normal"))
     start = time.perf_counter()
     expected = jacobian(f)(x)

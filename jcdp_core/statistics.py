@@ -147,7 +147,7 @@ def summarize(results: Sequence[Results], solver: str = "DP", *, finished_only: 
     >>> makespans = {(name, m): (8, 9) if name == "BnB_BnB" else (10, 9) for name in SOLVERS for m in (1, 2)}
     >>> results = Results(2, {1: (True, True), 2: (True, False)}, makespans)
     >>> print(summarize([results], finished_only=False)[0])
-    Average of C = optimum/DP (all chains; 1 solves not proved: C is an upper bound)
+    Average of C = optimum/DP (all chains; 1 solve not proved: C is an upper bound)
     q\m       2
     2       .900
     >>> print(summarize([results], finished_only=True)[0])
@@ -168,7 +168,7 @@ def summarize(results: Sequence[Results], solver: str = "DP", *, finished_only: 
         scope = (
             f"finished solves only; {unfinished} left out"
             if finished_only
-            else f"all chains; {unfinished} solves not proved: C is an upper bound"
+            else f"all chains; {unfinished} solve{'s' * (unfinished != 1)} not proved: C is an upper bound"
         )
     machines = tuple(range(2, max(by_length, default=1) + 1))
     return [

@@ -1,7 +1,7 @@
 """The runtime cost model: predicted seconds of sweeps and products on this machine.
 
 A fused multiply-add is not a unit of time: in a matrix product it takes a twentieth of a nanosecond, in
-a Python loop twenty microseconds. The model has a handful of constants, each the time of one kind of
+a Python loop twenty microseconds. The model has a dozen constants, each the time of one kind of
 work; `tapesplit.calibrate` measures them, `tapesplit.stored_costs` keeps them.
 """
 

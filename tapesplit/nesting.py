@@ -111,8 +111,10 @@ def _worth_choosing(family: CutFamily) -> list[int]:
     return np.flatnonzero(useful).tolist()
 
 
-def spread_nested(family: CutFamily, needed: list[int], most: int) -> list[int]:
-    """Add nested candidates to needed ones, so that several machines find shares of work.
+def spread_nested(
+    family: CutFamily, needed: list[int], most: int, *, widest: float = np.inf, apart: int = 1
+) -> list[int]:
+    """Add nested candidates to needed ones, spread over the edges of a graph.
 
     Parameters
     ----------
@@ -122,6 +124,10 @@ def spread_nested(family: CutFamily, needed: list[int], most: int) -> list[int]:
         Nested candidates that must stay, increasing.
     most : int
         Most links of the resulting chain, more than ``len(needed)``.
+    widest : float
+        Width of the widest candidate that may be added.
+    apart : int
+        Edges that must be spent between an added candidate and each other one.
 
     Returns
     -------
@@ -135,16 +141,16 @@ def spread_nested(family: CutFamily, needed: list[int], most: int) -> list[int]:
     """
     last = len(family.widths) - 1
     width, spent = _width_and_spent(family)
-    apart = np.minimum(spent, spent.T)
-    apart[np.isinf(apart)] = 0  # a candidate is of no use beside one that it is not nested with, or equal to
+    between = np.minimum(spent, spent.T)
+    between[np.isinf(between)] = 0  # a candidate is of no use beside one that it is not nested with
     chosen = [0, *needed, last]
-    nearest = apart[chosen].min(axis=0)
+    nearest = np.where(width <= widest, between[chosen].min(axis=0), 0)
     while len(chosen) <= most:
         best = int(np.argmax(nearest / width))
-        if nearest[best] <= 0:
+        if nearest[best] < apart:
             break
         chosen.append(best)
-        np.minimum(nearest, apart[best], out=nearest)
+        np.minimum(nearest, between[best], out=nearest)
     return sorted(chosen[1 : len(needed) + 1] + chosen[len(needed) + 2 :])
 
 

@@ -204,7 +204,7 @@ class JacobianPlan:
 
     @property
     def seconds(self) -> float:
-        """Predicted run time: when the last task is predicted to finish."""
+        """Predicted time of the sweeps: when the last task finishes. Recording the function comes before."""
         return max(task.finish for task in self.tasks)
 
     @property

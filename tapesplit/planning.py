@@ -67,7 +67,7 @@ def make_plan(
     plain = {"tangent": Mode.TANGENT, "adjoint": Mode.ADJOINT}.get(method)
     solver = "dp" if plain or method == "auto" else method
     thorough = cost == "fma" or force_machines or _plain_seconds(graph, work) > _WORTH_COMPARING
-    separators = () if plain else find_separators(graph, max_links=max_links, thorough=thorough)
+    separators = () if plain else find_separators(graph, max_links=max_links, thorough=thorough, spread=False)
     draft = _draft(graph, facts, work, separators, plain, 1, solver, cost)
     machines_reason: MachinesReason = "single" if machines == 1 else "light"
     if machines > 1 and (force_machines or _may_pay(draft.tasks)):

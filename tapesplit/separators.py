@@ -30,6 +30,10 @@ _NEAR_BOUND: Final = 1.05
 """A chain within this factor of minimal width times all edges needs no further candidates."""
 
 
+_SHARES: Final = 20
+"""Parts of all edges that further cuts of minimal width are apart at least."""
+
+
 Reason = Literal["minimal", "cost", "spread"]
 
 
@@ -45,8 +49,8 @@ class Separator:
         Elements of these values together.
     reason : {"minimal", "cost", "spread"}
         Why the tape is cut here: no cut of the whole tape is narrower (proved by a flow); the cheapest chain
-        on one machine needs the cut; or it is narrow and leaves much work on either side, which suits several
-        machines and memory limits.
+        on one machine needs the cut; or it leaves much work on either side for each element of its width,
+        which suits several machines.
     """
 
     vertices: tuple[int, ...]
@@ -55,7 +59,12 @@ class Separator:
 
 
 def find_separators(
-    graph: TapeGraph, *, max_links: int = 40, stop_within: float | None = 0.1, thorough: bool = True
+    graph: TapeGraph,
+    *,
+    max_links: int = 40,
+    stop_within: float | None = 0.1,
+    thorough: bool = True,
+    spread: bool = True,
 ) -> tuple[Separator, ...]:
     """Find nested separators between which a tape is a Jacobian chain that is cheap to accumulate.
 
@@ -65,14 +74,18 @@ def find_separators(
         The graph of the tape, n vertices and e edges.
     max_links : int
         Most links of the chain, that is one more than separators. Cuts that the cheapest chain on one machine
-        needs come first; where they must be left out, those go that save least. The rest of the room is
-        filled with narrow cuts, spread over the tape, which give several machines something to do.
+        needs come first; where they must be left out, those go that save least.
     stop_within : float or None
         Return no separators if no chain can beat the plain tangent or adjoint mode by more than this part of
         the chain's cost on one machine. None always looks for separators, as several machines may need them.
     thorough : bool
         Whether to compare all narrow cuts of small graphs, instead of those of the tape's order only, which
         takes up to five milliseconds.
+    spread : bool
+        Whether to fill the rest of the room with cuts that are spread over the tape, which give several
+        machines something to do. Else only cuts of minimal width are added, if that is less than half of
+        the input's and output's, and a twentieth of all edges apart: interfaces that readers of a program
+        would name, too.
 
     Returns
     -------
@@ -114,7 +127,12 @@ def find_separators(
         return ()
     family, chosen = _cheapest_chain(coarse, order, cut, brief=forced or not thorough)
     needed = _limited(family, chosen, max_links - 1)
-    cuts = spread_nested(family, needed, max_links)
+    cuts = needed
+    if spread:
+        cuts = spread_nested(family, needed, max_links)
+    elif cut.width <= least / 2:
+        apart = max(1, graph.total_edges // _SHARES)
+        cuts = spread_nested(family, needed, max_links, widest=cut.width, apart=apart)
     fronts = on_frontiers(coarse, family.members[cuts])
     reasons: list[Reason] = [
         "minimal" if family.widths[i] == cut.width else "cost" if i in needed else "spread" for i in cuts

@@ -65,6 +65,19 @@ def test_code_runs_and_prints_what_the_page_says(page, tmp_path, monkeypatch):
             assert not run(code, namespace), "the page does not show what this block prints"
 
 
+@pytest.mark.usefixtures("assumed_costs")
+def test_the_picture_of_the_readme_is_what_its_code_draws(tmp_path, monkeypatch):
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
+    monkeypatch.chdir(tmp_path)
+    first = next(code for kind, code in blocks(ROOT / "README.md") if kind == "python")
+    run(first, {"__name__": "README"})
+    drawn, shown = (
+        re.sub("<title>.*?</title>", "", (folder / "tape_split.svg").read_text(encoding="utf-8"))
+        for folder in (tmp_path, ROOT / "docs" / "images")
+    )  # the titles name lines of code, and where it stands
+    assert drawn == shown
+
+
 def run(code, namespace):
     """Execute a block and return what it prints."""
     printed = io.StringIO()

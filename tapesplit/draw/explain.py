@@ -18,7 +18,7 @@ from tapesplit.draw.rows import (
 )
 from tapesplit.plan import JacobianPlan
 from tapesplit.rules import find_rule
-from tapesplit.separators import Reason, Separator
+from tapesplit.separators import Separator
 from tapesplit.sweep import Form
 
 __all__ = ["advice", "decisions"]
@@ -28,13 +28,8 @@ _MOST: Final = 6
 _CUT_REASONS: Final = {
     "minimal": "no cut of the whole tape is narrower",
     "cost": "the cheapest chain on one machine needs it",
-    "spread": "narrow, with much work on either side, so that several machines can have some",
+    "spread": "a place to share work: much of it on either side for each element of its width",
 }
-_SPARE_CUT: Final = (
-    "narrow, with much work on either side; the cheapest chain on one machine does without it, and sweeps "
-    "pass it for free"
-)
-"""A spread cut where only one machine works."""
 
 
 def decisions(plan: JacobianPlan) -> tuple[str, ...]:
@@ -59,8 +54,7 @@ def decisions(plan: JacobianPlan) -> tuple[str, ...]:
     Not cut: no interface is narrow enough for a cut to pay.
     The only link is swept in tangent mode with 3 directions, 27 fma; adjoint mode would take 27.
     Link 1 is swept as one sparse system of single elements.
-    One machine works: tasks that release Python's lock are predicted to take 0 s in all, too little for
-    threads to pay.
+    One machine works: no task would release Python's lock.
     """
     return (*_cuts(plan), *_modes(plan), *_forms(plan), *_sequence(plan), _machines(plan))
 
@@ -73,8 +67,7 @@ def _cuts(plan: JacobianPlan) -> list[str]:
     shown = [_cut(plan, separator) for separator in ranked[:_MOST]]
     rest = Counter(separator.reason for separator in ranked[_MOST:])
     return shown + [
-        f"{times} more cut{'s' * (times != 1)}: {_cut_reason(plan, reason)}."
-        for reason, times in rest.items()
+        f"{times} more cut{'s' * (times != 1)}: {_CUT_REASONS[reason]}." for reason, times in rest.items()
     ]
 
 
@@ -82,12 +75,7 @@ def _cut(plan: JacobianPlan, separator: Separator) -> str:
     """Say where and why one cut is."""
     first, others = separator.vertices[0], len(separator.vertices) - 1
     where = f"entry {first} ({operation_name(plan, first)})" + (f" and {others} more" if others else "")
-    return f"Cut at {where}, {plural(separator.width, 'element')}: {_cut_reason(plan, separator.reason)}."
-
-
-def _cut_reason(plan: JacobianPlan, reason: Reason) -> str:
-    """Say why a cut is there; what is spread for several machines has no use on one."""
-    return _SPARE_CUT if reason == "spread" and plan.machines == 1 else _CUT_REASONS[reason]
+    return f"Cut at {where}, {plural(separator.width, 'element')}: {_CUT_REASONS[separator.reason]}."
 
 
 def _modes(plan: JacobianPlan) -> list[str]:
@@ -211,6 +199,8 @@ def _why_one(plan: JacobianPlan) -> str:
             return "no more were asked for"
         case "light":
             unlocked = sum(task.seconds for task in plan.tasks if task.releases_lock)
+            if not unlocked:
+                return "no task would release Python's lock"
             return (
                 f"tasks that release Python's lock are predicted to take {seconds_text(unlocked)} in all, "
                 "too little for threads to pay"
@@ -292,11 +282,21 @@ def _narrower(plan: JacobianPlan, width: int) -> str:
         replace(link, n=_halved(link.n, width, index > 0), m=_halved(link.m, width, index < last))
         for index, link in enumerate(plan.chain.links)
     ]
-    makespan = solve(JacobianChain(tuple(links)), machines=plan.machines).makespan
-    return (
-        f"Were it half as wide, and the operations the same, the makespan would be {count(makespan)} instead "
-        f"of {count(plan.makespan)} fma."
+    narrower = solve(
+        JacobianChain(tuple(links)),
+        machines=plan.machines,
+        method=plan.solution.method,
+        time_limit=_LONGEST_SEARCH,
     )
+    known = plan.makespan if plan.fewest is None else plan.fewest
+    return (
+        f"Were it {width // 2} wide, and the operations the same, the makespan would be "
+        f"{count(narrower.makespan)} instead of {count(known)} fma."
+    )
+
+
+_LONGEST_SEARCH: Final = 1.0
+"""Seconds after which a search for a piece of advice ends with the best sequence found."""
 
 
 def _halved(size: int, width: int, inside: bool) -> int:

@@ -6,7 +6,7 @@ from math import prod
 from typing import Final, Literal
 
 from tapesplit.draw.explain import advice, decisions
-from tapesplit.draw.numbers import bytes_text, count, ratio, seconds_text, shorten
+from tapesplit.draw.numbers import bytes_text, count, plural, ratio, seconds_text, shorten
 from tapesplit.draw.rows import LinkRow, StepRow, link_rows, signature, step_rows
 from tapesplit.errors import ArgumentValueError
 from tapesplit.plan import JacobianPlan
@@ -107,10 +107,10 @@ def _head(plan: JacobianPlan) -> list[str]:
     edges = count(sum(chunk.edges for chunk in plan.chunks))
     cuts = len(plan.separators)
     cut = "not cut" if not cuts else f"cut at {cuts} separator{'s' * (cuts != 1)} into {cuts + 1} links"
-    end = f", a {size} Jacobian"
+    end = f", {size} Jacobian"
     return [
         shorten(signature(plan), _WIDTH - len(end)) + end,
-        f"tape of {count(operations)} operations, |E| = {edges}, {cut}",
+        f"tape of {plural(operations, 'operation')}, |E| = {edges}, {cut}",
         shorten(f"{plan.solution.method}: {plan.reason}", _WIDTH),
     ]
 
@@ -159,7 +159,7 @@ def _totals(plan: JacobianPlan) -> list[str]:
         ("plan", f"{count(plan.fma)} fma", "work of all machines together"),
         ("makespan", f"{count(plan.makespan)} fma", f"on {_machines(plan)}, {_gain(plan)}"),
         ("lower bound", f"{count(plan.solution.lower_bound)} fma", proof),
-        ("run time", seconds_text(plan.seconds), "predicted"),
+        ("sweeps", seconds_text(plan.seconds), "predicted, beyond recording the function"),
         ("peak memory", bytes_text(plan.peak_bytes), "beyond the tape, predicted"),
     ]
     return _table(None, rows, "<><", None)

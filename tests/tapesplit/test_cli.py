@@ -42,7 +42,7 @@ def model(tmp_path, monkeypatch):
 def test_explain_prints_the_plan(model, capsys):
     assert main(["explain", f"{model}:f", "--input", "x0", "--machines", "1"]) == 0
     out = capsys.readouterr().out
-    assert out.startswith("f: (4,) -> (4,), a 4 × 4 Jacobian\n")
+    assert out.startswith("f: (4,) -> (4,), 4 × 4 Jacobian\n")
     assert "Why this plan" in out
 
 
@@ -72,7 +72,7 @@ def test_explain_takes_arguments_and_a_method(model, capsys):
         head,
         *_,
     ) = out = capsys.readouterr().out.splitlines()
-    assert head == "two: (4,) -> (4,), a 4 × 4 Jacobian"
+    assert head == "two: (4,) -> (4,), 4 × 4 Jacobian"
     assert any("adjoint × 4" in line for line in out)
     assert main([*words, "--argnum", "1", "--argnum", "0"]) == 0
     assert capsys.readouterr().out.startswith("two: (4,), (4,) -> (4,), a 4 × 8 Jacobian\n")

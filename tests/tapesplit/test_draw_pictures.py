@@ -9,6 +9,7 @@ import autograd.numpy as np
 import numpy as onp
 import pytest
 from draw_plans import bottleneck, plan_of, records_of, scalars, two_links
+from executors import SerialExecutor
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -148,7 +149,7 @@ def test_bands_take_all_columns_and_none_is_too_long(widths, most):
 
 
 def test_a_long_chain_is_drawn_in_bands_that_fit_on_a_page():
-    plan = plan_of(stages, 24)
+    plan = plan_of(stages, 24, machines=2, executor=SerialExecutor())
     assert len(plan.chain) == 40
     scene = split_scene(plan)
     assert scene.width < 1330
