@@ -75,7 +75,7 @@ def test_explain_takes_arguments_and_a_method(model, capsys):
     assert head == "two: (4,) -> (4,), 4 × 4 Jacobian"
     assert any("adjoint × 4" in line for line in out)
     assert main([*words, "--argnum", "1", "--argnum", "0"]) == 0
-    assert capsys.readouterr().out.startswith("two: (4,), (4,) -> (4,), a 4 × 8 Jacobian\n")
+    assert capsys.readouterr().out.startswith("two: (4,), (4,) -> (4,), 4 × 8 Jacobian\n")
 
 
 def test_version(capsys):
