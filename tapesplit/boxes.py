@@ -60,12 +60,12 @@ class TapeNode(Node):
         self.parts: Parts | None = None
         self._index: int | None = None
         self._source: Any = (fun, parent_argnums, parents, tuple(args), kwargs, value)
+        if find_parts := PART_FINDERS.get(fun):
+            self.parts = find_parts(value, args, dict(zip(parent_argnums, parents, strict=True)))
         if fun is container_take and parents[0].parts:
             part = taken(parents[0].parts, *args)
             if part and (part.parts or same_form(value, entries[part.index][-1])):
                 self.parts, self._source = part.parts, part
-        elif find_parts := PART_FINDERS.get(fun):
-            self.parts = find_parts(value, args, dict(zip(parent_argnums, parents, strict=True)))
         if not self.parts:
             self._index = self._place()
 

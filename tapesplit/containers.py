@@ -24,10 +24,9 @@ Nodes: TypeAlias = Mapping[int, Any]
 
 def taken(parts: Parts, container: Any, key: Any) -> Any:
     """Return the node of the part that a key takes from a container, None if it is no active part."""
-    try:
-        return parts.get(range(len(container))[key] if isinstance(container, (tuple, list)) else key)
-    except TypeError:  # a slice takes several parts
+    if isinstance(key, slice):  # takes several parts
         return None
+    return parts.get(range(len(container))[key] if isinstance(container, (tuple, list)) else key)
 
 
 def same_form(left: Any, right: Any) -> bool:
@@ -74,6 +73,15 @@ def _of_sum(value: Any, args: tuple[Any, ...], nodes: Nodes) -> Parts | None:
     return joined
 
 
+def _of_slice(_value: Any, args: tuple[Any, ...], nodes: Nodes) -> Parts | None:
+    """Find the parts that a slice takes from a sequence."""
+    container, key = args
+    parts = nodes[0].parts
+    if not parts or not isinstance(key, slice):
+        return None
+    return {new: parts[old] for new, old in enumerate(range(len(container))[key]) if old in parts}
+
+
 def _of_longer(_value: Any, args: tuple[Any, ...], nodes: Nodes) -> Parts | None:
     """Find the parts of a sequence with further values behind it."""
     known = nodes[0].parts if 0 in nodes else {}
@@ -86,6 +94,7 @@ PART_FINDERS: Final[dict[Any, Callable[[Any, tuple[Any, ...], Nodes], Parts | No
     ab.make_sequence: _of_sequence,
     ab._make_dict: _of_dict,  # noqa: SLF001 (autograd's dict calls it)
     ab.sequence_extend_right: _of_longer,
+    ab.container_take: _of_slice,
     ab.container_untake: _of_untaken,
     sparse_add: _of_sum,
     func(VSpace.add): _of_sum,

@@ -60,12 +60,17 @@ def dictionaries(x):
 
 def slices(x):
     values = ab.tuple((x, x[::-1] * x, np.cos(x)))
-    return values[1:][0] * values[-1:][0]
+    return values[1:][0] * values[-1:][0] * values[::-2][1]
 
 
 def whole(x):
     values = ab.list([x * x, np.sin(x[:2])])
     return total(values) * values[0]
+
+
+def slices_and_whole(x):
+    values = ab.list([x * x, np.sin(x[:2]), x])
+    return total(values) * values[0] + total(values[1:])
 
 
 def of_a_gradient(x):
@@ -90,7 +95,18 @@ FUNCTIONS = {
     network: onp.linspace(-1, 1, LAYERS.size),
     named: onp.linspace(0.5, 2.0, NAMED.size),
     **dict.fromkeys(
-        [longer, extended_on_the_left, constant_parts, dictionaries, slices, whole, of_a_gradient, empty], X
+        [
+            longer,
+            extended_on_the_left,
+            constant_parts,
+            dictionaries,
+            slices,
+            whole,
+            slices_and_whole,
+            of_a_gradient,
+            empty,
+        ],
+        X,
     ),
     of_a_gradient_with_shared_parts: X,
 }
@@ -107,7 +123,7 @@ def test_equals_autograd(fun, method):
 
 
 @pytest.mark.parametrize(
-    "fun", [network, named, longer, dictionaries, of_a_gradient, of_a_gradient_with_shared_parts]
+    "fun", [network, named, longer, slices, dictionaries, of_a_gradient, of_a_gradient_with_shared_parts]
 )
 def test_containers_that_are_only_taken_apart_are_not_recorded(fun):
     tape = record(fun, FUNCTIONS[fun])
@@ -117,7 +133,7 @@ def test_containers_that_are_only_taken_apart_are_not_recorded(fun):
     )
 
 
-@pytest.mark.parametrize("fun", [whole, slices])
+@pytest.mark.parametrize("fun", [whole, slices_and_whole])
 def test_others_are_recorded_once(fun):
     tape = record(fun, X)
     labels = [tape.label(index) for index in range(len(tape))]
