@@ -11,11 +11,11 @@ from typing import Any, Final
 
 import numpy as np
 from autograd.core import add_outgrads, primitive_vjps
-from autograd.extend import vspace
+from autograd.extend import SparseObject, vspace
 from autograd.util import toposort
 
 from tapesplit.leaves import derivative_dtype
-from tapesplit.structure import Structure
+from tapesplit.structure import Structure, form_of
 from tapesplit.tape import PARENTS, VALUE, Tape
 from tapesplit.tracing import tracing_lock
 
@@ -28,7 +28,7 @@ _ROUNDING: Final = 1e-12
 
 def result_dtypes(tape: Tape, structure: Structure) -> tuple[np.dtype, ...]:
     """Return the dtype of the Jacobian by each input, autograd's own wherever autograd has a real one."""
-    if _is_double(structure):
+    if _is_double(tape, structure):
         return (_DOUBLE,) * tape.inputs
     return tuple(_autograds_dtype(tape, index) or _common_dtype(tape, index) for index in range(tape.inputs))
 
@@ -39,7 +39,7 @@ def shared_dtypes(tape: Tape, structure: Structure) -> tuple[np.dtype, ...] | No
     Structures do not always tell Python's floats from NumPy's, which promote float32.
     """
     dtypes = result_dtypes(tape, structure)
-    if _is_double(structure):
+    if _is_double(tape, structure):
         return dtypes
     others = [_with_floats(tape, float, np.float64), _with_floats(tape, np.float64, float)]
     shared = all(other is None or result_dtypes(other, structure) == dtypes for other in others)
@@ -64,9 +64,14 @@ def in_dtype(block: np.ndarray, dtype: np.dtype, tape: Tape, index: int) -> np.n
     return np.stack(rows).reshape(block.shape)
 
 
-def _is_double(structure: Structure) -> bool:
+def _is_double(tape: Tape, structure: Structure) -> bool:
     """Tell whether all values on a tape are in double precision: then so are all real derivatives."""
-    return all(map(_is_double_form, set(structure.forms)))
+    forms = set(structure.forms)
+    sparse = form_of(SparseObject(None, None))
+    if sparse in forms:  # which does not tell what kind of zeros it has
+        values = [entry[VALUE] for entry in tape.entries]
+        forms.update(form_of(value.vs.zeros()) for value in values if isinstance(value, SparseObject))
+    return all(_is_double_form(form) for form in forms if form != sparse)
 
 
 def _is_double_form(form: Any) -> bool:

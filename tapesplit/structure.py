@@ -8,6 +8,7 @@ import operator
 import sys
 from collections.abc import Callable, KeysView
 from dataclasses import dataclass
+from types import FunctionType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -250,6 +251,10 @@ def _content(constant: Any) -> Any:
     """Return what tells a constant of an uncommon type from others; a new object where nothing does."""
     if isinstance(constant, type):  # its attributes are those of its instances
         return constant
+    if isinstance(
+        constant, FunctionType
+    ):  # made anew in each call, often; derivatives call that of their tape
+        return constant.__code__
     if isinstance(constant, VSpace):
         return repr(constant)
     if isinstance(constant, SparseObject):  # an adjoint that is added to others

@@ -44,9 +44,10 @@ def loop_adjoint(A: np.ndarray, entry: TapeEntry) -> list[np.ndarray]:
         vjp = _vjp(entry)
         targets = [entry.args[i] for i in entry.argnums]
         columns: list[list[np.ndarray]] = [[] for _ in targets]
+        # autograd hands the VJP values of the result's own type; some rules look at it.
+        is_own = type(entry.value) is np.ndarray and (A.dtype.kind != "c" or entry.value.dtype.kind == "c")
         for row in A:
-            # autograd hands the VJP values of the result's own type; some rules look at it.
-            gradients = tuple(vjp(_cotangent(row, entry.value)))
+            gradients = tuple(vjp(row if is_own else _cotangent(row, entry.value)))
             for column, gradient, target in zip(columns, gradients, targets, strict=True):
                 column.append(_row(gradient, target))
     return [_stacked(column, target) for column, target in zip(columns, targets, strict=True)]
@@ -133,6 +134,8 @@ def _row(found: Any, like: Any) -> np.ndarray:
 
     A zero for all elements may be one number, as in autograd.
     """
+    if type(found) is type(like) is np.ndarray and found.shape == like.shape:  # as nearly always
+        return found.flatten()
     if found is None:
         raise RuleError("a derivative rule has returned None; return zeros where there is no dependence")
     row, size = flatten(found), element_count(like)
@@ -149,6 +152,6 @@ def _stacked(rows: list[np.ndarray], like: Any) -> np.ndarray:
     shape = batch_shape(like)
     if not rows:
         return np.zeros((0, *shape))
-    stacked = np.stack(rows).reshape(len(rows), *shape)
+    stacked = np.array(rows).reshape(len(rows), *shape)
     # Some rules leave an imaginary part in the directions of real values.
     return real_like(stacked, like)

@@ -759,3 +759,26 @@ def test_pickling_at_any_time_keeps_the_plans(calls, plan):
     for _ in range(2):
         assert_right(restored, bumps, X + 0.5)
     assert restored.cache_info().hits == jac.cache_info().hits + 2
+
+
+@primitive
+def applied(fun, x):
+    """A primitive that takes a function, as integrators do."""
+    return fun(x)
+
+
+defvjp(applied, lambda ans, fun, x: lambda g: g * (fun(x + 0.5) - fun(x - 0.5)), argnums=(1,))
+
+
+def test_functions_that_each_call_makes_anew_need_no_new_plan():
+    """Derivatives call the function of their own tape, whatever it closes over."""
+    scale = {"now": 1.0}
+
+    def f(x):
+        factor = scale["now"]
+        return np.array([applied(lambda z: factor * z, x[i]) for i in range(len(x))])
+
+    jac = parallel_jacobian(f)
+    for scale["now"] in (1.0, 2.0, 3.0):
+        onp.testing.assert_allclose(jac(X), scale["now"] * onp.eye(len(X)))
+    assert jac.cache_info().misses == 1

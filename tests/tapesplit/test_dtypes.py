@@ -8,6 +8,7 @@ import numpy as onp
 import pytest
 from autograd import jacobian
 from autograd.extend import defvjp, primitive
+from autograd.misc.flatten import flatten
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
@@ -400,3 +401,24 @@ def test_loops_in_single_precision_are_scalar_sweeps(method):
         onp.testing.assert_allclose(single, exact, rtol=0, atol=1e-5 * onp.abs(exact).max())
     for kept in (x, x.astype(onp.float32)):
         assert [task.form for task in jac.plan(kept).tasks] == ["system"]
+
+
+def test_containers_of_zeros_do_not_make_first_calls_ask_autograd():
+    calls = []
+
+    @primitive
+    def squares(container):
+        return container[0] * container[1]
+
+    def vjp(ans, container):
+        def pulled(g):
+            calls.append(g)
+            return [g * container[1], g * container[0]]
+
+        return pulled
+
+    defvjp(squares, vjp)
+    _, unflattened = flatten([onp.zeros(2), onp.zeros(2)])
+    jac = parallel_jacobian(lambda x: np.sum(squares(unflattened(x))))
+    onp.testing.assert_allclose(jac(onp.array([1.0, 2.0, 3.0, 4.0])), [3.0, 4.0, 1.0, 2.0])
+    assert len(calls) == 1
