@@ -79,7 +79,7 @@ class ElementalJacobian:
             object.__setattr__(self, name, bool(getattr(self, name)))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class JacobianChain:
     """Hold the chain F' = F'_q · … · F'_1 of elemental Jacobians.
 
@@ -250,6 +250,12 @@ class JacobianChain:
         90
         """
         return self.sizes[-1] * sum(self.adjoint_costs)
+
+    def __repr__(self) -> str:
+        """Return the expression that makes the chain, by its sizes and edges if these say all."""
+        if all(link == ElementalJacobian(link.n, link.m, link.edges) for link in self.links):
+            return f"JacobianChain.from_sizes({list(self.sizes)}, {list(self.edges)})"
+        return f"JacobianChain({self.links})"
 
     def __str__(self) -> str:
         """Return a table of the links."""

@@ -7,6 +7,7 @@ from jcdp_core.chain import JacobianChain
 from jcdp_core.comparison import TITLES
 from jcdp_core.config import Config
 from jcdp_core.solvers import Solution
+from jcdp_core.tables import text_table
 
 __all__ = ["chain_json", "chain_text", "settings_json", "settings_text", "solution_json"]
 
@@ -31,7 +32,7 @@ def settings_text(config: Config, flavour: str) -> str:
 
 
 def chain_text(chain: JacobianChain, solutions: dict[str, Solution]) -> str:
-    """Return the report on one chain: sizes, plain costs, and each solver's steps.
+    """Return the report on one chain: sizes, plain costs, a comparison, and each solver's steps.
 
     Parameters
     ----------
@@ -52,15 +53,38 @@ def chain_text(chain: JacobianChain, solutions: dict[str, Solution]) -> str:
         f"Tangent cost: {chain.all_tangent_cost()}",
         f"Adjoint cost: {chain.all_adjoint_cost()}",
     ]
+    if solutions:
+        lines += ["", _comparison(solutions)]
+    shown: dict[str, str] = {}
     for name, solution in solutions.items():
+        title, *steps = str(solution).splitlines()
+        same = shown.setdefault("\n".join(steps), name)
         nodes = "" if solution.nodes is None else f", {solution.nodes} nodes"
         lines += [
             "",
             f"{name} ({TITLES[name]})",
             f"  {solution.seconds:.6f} s{nodes}, lower bound {solution.lower_bound}",
-            *(f"  {line}" for line in str(solution).splitlines()),
+            f"  {title}",
+            *([f"  {step}" for step in steps] if same == name else [f"  steps and schedule of {same}"]),
         ]
     return "\n".join(lines)
+
+
+def _comparison(solutions: dict[str, Solution]) -> str:
+    """Return a table of what the solvers found."""
+    best = min(solution.makespan for solution in solutions.values())
+    bound = max(solution.lower_bound for solution in solutions.values())
+    rows = [
+        (
+            name,
+            solution.makespan,
+            f"{best / solution.makespan:.3f}",
+            "optimal" if solution.makespan == bound else "",
+            f"{1e3 * solution.seconds:.3f}",
+        )
+        for name, solution in solutions.items()
+    ]
+    return text_table("Solvers", ("solver", "makespan", "best/makespan", "proof", "ms"), rows)
 
 
 def settings_json(config: Config, flavour: str) -> dict[str, Any]:

@@ -220,18 +220,18 @@ class ScalarSweep:
         ends = (len(self.seeds) + len(self.results)) * directions
         return 8 * (system + ends + len(self.template) + read + 3 * largest) + 40 * self.values.numbers
 
-    def tangent(self, tape: Tape, matrix: np.ndarray | None) -> np.ndarray:
-        """Return ``F' X`` for X of shape ``(n, k)``; None stands for the identity."""
-        return self._run(tape, matrix, self.chunk.n)
+    def tangent(self, tape: Tape, matrix: np.ndarray | None, most: int | None = None) -> np.ndarray:
+        """Return ``F' X`` for X of shape ``(n, k)``, None for the identity, ``most`` directions at a time."""
+        return self._run(tape, matrix, self.chunk.n, most)
 
-    def adjoint(self, tape: Tape, matrix: np.ndarray | None) -> np.ndarray:
-        """Return ``X F'`` for X of shape ``(k, m)``; None stands for the identity."""
-        return self._run(tape, None if matrix is None else matrix.T, self.chunk.m).T
+    def adjoint(self, tape: Tape, matrix: np.ndarray | None, most: int | None = None) -> np.ndarray:
+        """Return ``X F'`` for X of shape ``(k, m)``, None for the identity, ``most`` directions at a time."""
+        return self._run(tape, None if matrix is None else matrix.T, self.chunk.m, most).T
 
-    def _run(self, tape: Tape, columns: np.ndarray | None, seeded: int) -> np.ndarray:
+    def _run(self, tape: Tape, columns: np.ndarray | None, seeded: int, most: int | None) -> np.ndarray:
         """Seed, substitute, read: ``(seeded, k)`` to ``(read, k)``, in blocks that fit into a cache."""
         count = seeded if columns is None else columns.shape[1]
-        unknowns, block = len(self.indptr) - 1, self._block(count)
+        unknowns, block = len(self.indptr) - 1, min(self._block(count), most or count)
         solve = substitute_transposed if self.adjoint_mode else substitute
         result = np.empty((self.results.size, count))
         coefficients = self.coefficients(tape)

@@ -11,7 +11,7 @@ from jcdp_core.tables import html_table
 __all__ = ["Solution"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Solution:
     """Hold an elimination sequence with its schedule; numbers after the schedule are given by name.
 
@@ -62,6 +62,10 @@ class Solution:
     def optimal(self) -> bool:
         """Whether the makespan is proved to be the smallest over all sequences and schedules."""
         return self.makespan == self.lower_bound
+
+    def __repr__(self) -> str:
+        """Return the makespan in a line; `print` shows the steps."""
+        return f"<Solution by {self._title}>"
 
     def __str__(self) -> str:
         """Return the makespan and the steps with their machine pools (1-based)."""

@@ -54,6 +54,10 @@ def test_prints_settings_costs_and_every_solver(config, capsys):
     assert "  seed 2457497973\n" in text
     assert "  sizes 268 173 190 416 108 264 318\n" in text
     assert "Tangent cost: 103854824\nAdjoint cost: 123230724\n" in text
+    table = text.split("Solvers\n")[1].split("\n\n")[0].splitlines()
+    assert [line.split()[:4] for line in table[1:]] == [
+        [name, "29797092", "1.000", "optimal"] for name in ("DP", "DP_List", "DP_BnB", "BnB_List", "BnB_BnB")
+    ]
     for name in ("DP", "DP_List", "DP_BnB", "BnB_List", "BnB_BnB"):
         section = text.split(f"\n{name} (")[1].split("\n\n")[0]
         assert "makespan 29797092 fma (optimal)" in section

@@ -160,3 +160,12 @@ def test_numbers_of_a_solution_are_given_by_name():
     found = solve(CHAIN_A)
     with pytest.raises(TypeError, match="positional"):
         Solution(CHAIN_A, found.sequence, found.schedule, found.makespan, 0, False, "dp")
+
+
+def test_chains_and_solutions_are_short_in_a_console():
+    chain = JacobianChain.from_sizes([3, 2, 5], [7, 11])
+    assert repr(chain) == "JacobianChain.from_sizes([3, 2, 5], [7, 11])"
+    costly = JacobianChain((ElementalJacobian(3, 2, 7, tangent_cost=9), ElementalJacobian(2, 5, 11)))
+    for given in (chain, costly):
+        assert eval(repr(given)) == given  # noqa: S307 (our own text)
+    assert repr(solve(chain, machines=2)) == "<Solution by dp on 2 machines: makespan 47 fma (optimal)>"
