@@ -20,7 +20,7 @@ import numpy as np
 from jcdp_core import JacobianChain, solve
 from tapesplit.coarsen import coarsen
 from tapesplit.graph import TapeGraph, frontier_widths, tape_ranks
-from tapesplit.separators import assign_chunks, chunk_edges, find_separators
+from tapesplit.separators import assign_chunks, chunk_edges, cut_graph
 
 Arcs = tuple[np.ndarray, np.ndarray]
 
@@ -132,15 +132,15 @@ def rows(sizes: list[int]) -> Iterator[str]:
     for name, make in FAMILIES.items():
         for size in sizes:
             graph = make(np.random.default_rng(0), size)
-            separators = find_separators(graph)
+            separators = cut_graph(graph)
             chunks = assign_chunks(graph, separators)
             tracemalloc.start()
-            find_separators(graph)
+            cut_graph(graph)
             memory = tracemalloc.get_traced_memory()[1] / graph.size
             tracemalloc.stop()
             times = [
                 seconds(lambda graph=graph: coarsen(graph)),
-                seconds(lambda graph=graph: find_separators(graph)),
+                seconds(lambda graph=graph: cut_graph(graph)),
                 seconds(lambda graph=graph, found=separators: assign_chunks(graph, found)),
             ]
             live = int(frontier_widths(graph, tape_ranks(graph)).min())

@@ -256,9 +256,20 @@ def _draw(best: Solution, options: argparse.Namespace) -> None:
             Path(options.gantt).write_text(best.schedule.gantt(best.sequence) + "\n", encoding="utf-8")
 
 
+def _check_distinct(files: Sequence[str]) -> None:
+    """Refuse a file that is named twice: its chains would count twice."""
+    known: set[Path] = set()
+    for file in files:
+        path = Path(file).resolve()
+        if path in known:
+            raise ConfigError(f"{file} is given twice, so that its chains would count twice; name it once")
+        known.add(path)
+
+
 def _summarize(options: argparse.Namespace) -> None:
     """Carry out ``jcdp-stats``."""
     check_file(options.output, _PICTURES, ConfigError)
+    _check_distinct(options.files)
     results = [read_results(path) for path in options.files]
     proved = all(all(flags) for result in results for flags in result.finished.values())
     tables = [] if proved else summarize(results, options.solver, finished_only=True)

@@ -9,10 +9,10 @@ from tapesplit.errors import SeparatorError
 from tapesplit.graph import TapeGraph
 from tapesplit.separators import Separator
 
-__all__ = ["check_separators"]
+__all__ = ["certify_cuts"]
 
 
-def check_separators(graph: TapeGraph, separators: Sequence[Separator]) -> None:
+def certify_cuts(graph: TapeGraph, separators: Sequence[Separator]) -> None:
     """Check that separators cut a tape into a Jacobian chain.
 
     Parameters
@@ -40,8 +40,8 @@ def check_separators(graph: TapeGraph, separators: Sequence[Separator]) -> None:
     >>> chain = TapeGraph(
     ...     entries=np.arange(3), widths=np.array([9, 2, 9]), edges=np.array([0, 18, 18]),
     ...     child=np.array([1, 2]), parent=np.array([0, 1]), inputs=(0,), outputs=(2,))
-    >>> check_separators(chain, [Separator((1,), 2, "minimal")])
-    >>> check_separators(chain, [Separator((1,), 3, "minimal")])
+    >>> certify_cuts(chain, [Separator((1,), 2, "minimal")])
+    >>> certify_cuts(chain, [Separator((1,), 3, "minimal")])
     Traceback (most recent call last):
     tapesplit.errors.SeparatorError: separator 1 of 1 claims a width of 3 elements, but its values have 2;
     recompute it from the tape that it is used with

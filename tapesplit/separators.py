@@ -22,7 +22,7 @@ from tapesplit.flow import FLOW_BUDGET, MinimumCut, carries_flow, has_wide_paths
 from tapesplit.graph import TapeGraph, frontier_widths, on_frontiers, tape_ranks
 from tapesplit.nesting import CutFamily, choose_nested, cut_family, spread_nested
 
-__all__ = ["Reason", "Separator", "assign_chunks", "chunk_edges", "find_separators"]
+__all__ = ["Reason", "Separator", "assign_chunks", "chunk_edges", "cut_graph"]
 
 _SMALL: Final = 24
 """Coarse graphs up to this size are searched exhaustively, or nearly so."""
@@ -58,7 +58,7 @@ class Separator:
     reason: Reason
 
 
-def find_separators(
+def cut_graph(
     graph: TapeGraph,
     *,
     max_links: int = 40,
@@ -110,7 +110,7 @@ def find_separators(
     ...     entries=np.arange(5), widths=np.array([512, 256, 8, 256, 512]),
     ...     edges=np.array([0, 131072, 2048, 2048, 131072]),
     ...     child=np.arange(1, 5), parent=np.arange(4), inputs=(0,), outputs=(4,))
-    >>> find_separators(autoencoder, max_links=2)
+    >>> cut_graph(autoencoder, max_links=2)
     (Separator(vertices=(2,), width=8, reason='minimal'),)
     """
     least = min(graph.input_width, graph.output_width)
@@ -256,7 +256,7 @@ def assign_chunks(graph: TapeGraph, separators: tuple[Separator, ...]) -> IntArr
     >>> chain = TapeGraph(
     ...     entries=np.arange(4), widths=np.array([9, 2, 5, 9]), edges=np.array([0, 18, 10, 45]),
     ...     child=np.array([1, 2, 3]), parent=np.array([0, 1, 2]), inputs=(0,), outputs=(3,))
-    >>> assign_chunks(chain, find_separators(chain, max_links=2))
+    >>> assign_chunks(chain, cut_graph(chain, max_links=2))
     array([0, 0, 1, 1])
     """
     last = len(separators)

@@ -39,7 +39,7 @@ def find_separators(tape: Tape, *, max_links: int = 40) -> tuple[Separator, ...]
     """
     if tape.output is None:
         return ()
-    return separators.find_separators(_graph(tape), max_links=max_links)
+    return separators.cut_graph(_graph(tape), max_links=max_links)
 
 
 def check_separators(tape: Tape, nested: Sequence[Separator]) -> None:
@@ -69,7 +69,7 @@ def check_separators(tape: Tape, nested: Sequence[Separator]) -> None:
     >>> tape = record(lambda x: np.sin(np.sum(x)) * np.ones(100), np.ones(100))
     >>> check_separators(tape, find_separators(tape))
     """
-    certify.check_separators(_graph(tape), nested)
+    certify.certify_cuts(_graph(tape), nested)
 
 
 def profile_widths(tape: Tape, *, shares: int = 20) -> WidthProfile:
@@ -98,7 +98,7 @@ def profile_widths(tape: Tape, *, shares: int = 20) -> WidthProfile:
     ([1, 1], [1, 1])
     """
     graph = _graph(tape)
-    return width_profile.width_profile(graph, separators.find_separators(graph), shares=shares)
+    return width_profile.width_profile(graph, separators.cut_graph(graph), shares=shares)
 
 
 def _graph(tape: Tape) -> TapeGraph:

@@ -20,17 +20,17 @@ from tape_graphs import (
 )
 
 from jcdp_core import JacobianChain, solve
-from tapesplit.certify import check_separators
+from tapesplit.certify import certify_cuts
 from tapesplit.errors import SeparatorError
 from tapesplit.graph import frontier, frontier_widths, tape_ranks
 from tapesplit.nesting import choose_nested, cut_family
-from tapesplit.separators import Separator, assign_chunks, find_separators
+from tapesplit.separators import Separator, assign_chunks, cut_graph
 from tapesplit.width_profile import width_profile
 
 
 def narrowest(graph):
     """Return the narrowest separator that was found."""
-    return min(find_separators(graph, stop_within=None), key=lambda s: s.width)
+    return min(cut_graph(graph, stop_within=None), key=lambda s: s.width)
 
 
 def live_width(graph):
@@ -57,8 +57,8 @@ def test_the_cheapest_cuts_of_a_path_cost_what_the_solver_finds(values):
 @deterministic
 @given(tape_graphs())
 def test_separators_carry_their_certificate(graph):
-    separators = find_separators(graph, stop_within=None)
-    check_separators(graph, separators)
+    separators = cut_graph(graph, stop_within=None)
+    certify_cuts(graph, separators)
     sizes, edges = chain_of(graph, separators)
     assert len(edges) == len(separators) + 1
     assert sum(edges) == graph.total_edges
@@ -71,7 +71,7 @@ def test_separators_carry_their_certificate(graph):
 @deterministic
 @given(tape_graphs())
 def test_chunks_are_closed_and_end_at_their_separators(graph):
-    separators = find_separators(graph, stop_within=None)
+    separators = cut_graph(graph, stop_within=None)
     chunks = assign_chunks(graph, separators)
     assert (chunks[graph.parent] <= chunks[graph.child]).all()
     for number, separator in enumerate(separators):
@@ -82,7 +82,7 @@ def test_chunks_are_closed_and_end_at_their_separators(graph):
 @given(tape_graphs())
 def test_no_separators_means_that_a_plain_mode_is_near_the_best_plan(graph):
     plain = min(graph.input_width, graph.output_width) * graph.total_edges
-    if not find_separators(graph):
+    if not cut_graph(graph):
         assert plain <= 1.1 * best_fma(graph) + 1e-9
 
 
@@ -96,7 +96,7 @@ def test_plans_are_close_to_the_best_choice_of_cuts():
         if sets is None:
             continue
         best = choose_nested(cut_family(graph, sets))[0]
-        ratios.append(planned_fma(graph, find_separators(graph)) / best)
+        ratios.append(planned_fma(graph, cut_graph(graph)) / best)
     assert np.mean(ratios) <= 1.02
     assert max(ratios) <= 1.2
     assert min(ratios) >= 1
@@ -109,14 +109,14 @@ def test_plans_on_long_paths_are_as_good_as_with_every_cut():
         widths = [300, *draws.astype(int).tolist(), 200]
         graph = path(widths, [3 * width for width in widths] if trial % 3 else None)
         best = solve(JacobianChain.from_sizes(sizes=widths, edges=graph.edges[1:].tolist())).makespan
-        assert planned_fma(graph, find_separators(graph)) <= 1.01 * best
+        assert planned_fma(graph, cut_graph(graph)) <= 1.01 * best
 
 
 def test_fewer_links_never_make_a_cheaper_plan():
     rng = np.random.default_rng(4)
     for kind in range(6):
         graph = random_graph(rng, 14, span=4, density=0.15, kind=kind)
-        found = [find_separators(graph, max_links=q, stop_within=None) for q in range(1, 9)]
+        found = [cut_graph(graph, max_links=q, stop_within=None) for q in range(1, 9)]
         assert [len(s) < q for q, s in enumerate(found, 1)] == [True] * 8
         costs = [planned_fma(graph, s) for s in found]
         assert costs[-1] <= min(costs)
@@ -152,7 +152,7 @@ def test_parameters_that_pass_through_are_in_every_separator():
         widths.append(6)
         parents.append([1, 2 + k])
     graph = tape_graph([*widths, 30], [*parents, [len(widths) - 1]])
-    separators = [s for s in find_separators(graph) if s.width == 9]
+    separators = [s for s in cut_graph(graph) if s.width == 9]
     assert separators
     assert all(1 in s.vertices for s in separators)
     assert separators[0].reason == "minimal" or least_width(graph) < 9
@@ -163,7 +163,7 @@ def test_skip_connections_are_counted():
     widths = [40, 20, 5, 20, 3, 20, 20, 20, 40]
     edges = [0, 100, 100, 400, 400, 100, 100, 100, 100]
     graph = tape_graph(widths, [[], [0], [1], [2], [3], [4], [5], [6, 2], [7]], edges)
-    found = {s.vertices: s.width for s in find_separators(graph, stop_within=None)}
+    found = {s.vertices: s.width for s in cut_graph(graph, stop_within=None)}
     assert found.items() >= {(2,): 5, (2, 4): 8}.items()
     assert (4,) not in found
 
@@ -179,7 +179,7 @@ def test_wide_values_that_are_read_late_are_computed_late():
     # 2 = expand(1) is made early on the tape and read last; a cut behind 4 needs vertex 1 instead of it
     widths, parents = [50, 5, 90, 30, 2, 30, 50], [[], [0], [1], [1], [3], [4], [5, 2]]
     graph = tape_graph(widths, parents, [0, 100, 100, 400, 400, 100, 100])
-    found = {s.vertices: s.width for s in find_separators(graph, stop_within=None)}
+    found = {s.vertices: s.width for s in cut_graph(graph, stop_within=None)}
     assert found.items() >= {(1,): 5, (1, 4): 7}.items()
 
 
@@ -187,7 +187,7 @@ def test_outputs_that_are_ready_early_wait_in_the_separators():
     # vertex 2 is an output, and the rest of the work goes on behind it
     widths, parents = [30, 20, 2, 20, 3, 20, 40], [[], [0], [1], [2], [3], [4], [5]]
     graph = tape_graph(widths, parents, [0, 100, 100, 900, 900, 100, 100], outputs=(2, 6))
-    found = {s.vertices: s.width for s in find_separators(graph, stop_within=None)}
+    found = {s.vertices: s.width for s in cut_graph(graph, stop_within=None)}
     assert found.items() >= {(2,): 2, (2, 4): 5}.items()
 
 
@@ -207,20 +207,20 @@ def test_parts_of_an_array_that_are_read_later_cross_the_cut_as_slices():
 
 def test_values_without_width_are_never_cut():
     graph = tape_graph([20, -1, 3, -1, 20], [[], [0], [1], [2], [3]], [0, 9, 9, 9, 9])
-    assert [s.vertices for s in find_separators(graph)] == [(2,)]
-    assert find_separators(tape_graph([20, -1, -1, 20], [[], [0], [1], [2]], [0, 9, 9, 9])) == ()
+    assert [s.vertices for s in cut_graph(graph)] == [(2,)]
+    assert cut_graph(tape_graph([20, -1, -1, 20], [[], [0], [1], [2]], [0, 9, 9, 9])) == ()
 
 
 def test_cuts_that_only_pass_data_along_are_dropped():
     graph = path([30, 4, 2, 4, 30], [0, 50, 0, 0, 50])
-    assert [s.vertices for s in find_separators(graph)] == [(2,)]
+    assert [s.vertices for s in cut_graph(graph)] == [(2,)]
 
 
 def test_a_part_of_the_input_that_alone_is_read_is_a_separator():
     # the slice costs nothing and is narrower than the input and the output
     graph = path([30, 2, 40, 40], [0, 0, 80, 120])
-    assert find_separators(graph)[0] == Separator((1,), 2, "minimal")
-    assert planned_fma(graph, find_separators(graph)) < 0.2 * 30 * 200
+    assert cut_graph(graph)[0] == Separator((1,), 2, "minimal")
+    assert planned_fma(graph, cut_graph(graph)) < 0.2 * 30 * 200
 
 
 @pytest.mark.parametrize(
@@ -235,14 +235,14 @@ def test_a_part_of_the_input_that_alone_is_read_is_a_separator():
     ],
 )
 def test_nothing_to_gain_gives_no_separators(graph):
-    assert find_separators(graph) == ()
+    assert cut_graph(graph) == ()
     assert assign_chunks(graph, ()).tolist() == [0] * graph.size
 
 
 def test_several_machines_get_cuts_where_one_needs_none():
     graph = path([30] * 9)
-    assert find_separators(graph) == ()
-    spread = find_separators(graph, stop_within=None)
+    assert cut_graph(graph) == ()
+    spread = cut_graph(graph, stop_within=None)
     assert len(spread) == 7
     assert {s.reason for s in spread} == {"minimal"}
 
@@ -260,8 +260,8 @@ def layered_graph(layers, width=100):
 
 def test_large_graphs_without_structure():
     graph = layered_graph(150)
-    separators = find_separators(graph)
-    check_separators(graph, separators[::6])
+    separators = cut_graph(graph)
+    certify_cuts(graph, separators[::6])
     assert min(s.width for s in separators) < 0.8 * live_width(graph)
 
 
@@ -270,7 +270,7 @@ def test_memory_grows_in_proportion_to_the_tape():
     for layers in (25, 100):
         graph = layered_graph(layers)
         tracemalloc.start()
-        find_separators(graph)
+        cut_graph(graph)
         peaks.append(tracemalloc.get_traced_memory()[1] / graph.size)
         tracemalloc.stop()
     assert peaks[1] < 1.5 * peaks[0]
@@ -295,29 +295,29 @@ BENT = tape_graph([9, 3, 4, 9, 9], [[], [0], [1], [1, 2], [3]])
 )
 def test_broken_separators_are_rejected(separators, message):
     with pytest.raises(SeparatorError, match=message):
-        check_separators(BENT, separators)
+        certify_cuts(BENT, separators)
 
 
 def test_a_separator_with_a_path_that_crosses_it_twice_is_rejected():
     graph = tape_graph([500, 1, 9, 9, 1, 9, 500], [[], [0], [1], [0], [2, 3], [1, 2], [4, 5]])
     with pytest.raises(SeparatorError, match="lacks tape entry 2, which is computed before it and read"):
-        check_separators(graph, [Separator((1, 4), 2, "cost")])
+        certify_cuts(graph, [Separator((1, 4), 2, "cost")])
 
 
 def test_values_without_width_are_rejected_in_separators():
     graph = tape_graph([20, -1, 20], [[], [0], [1]], [0, 9, 9])
     with pytest.raises(SeparatorError, match="a value without real elements"):
-        check_separators(graph, [Separator((1,), -1, "cost")])
+        certify_cuts(graph, [Separator((1,), -1, "cost")])
 
 
 def test_mutated_separators_are_rejected():
     graph = strands((6, 9), interleave=True)
-    separators = find_separators(graph)
-    check_separators(graph, separators)
+    separators = cut_graph(graph)
+    certify_cuts(graph, separators)
     for number, separator in enumerate(separators):
         dropped = replace(separator, vertices=separator.vertices[1:], width=separator.width)
         with pytest.raises(SeparatorError):
-            check_separators(graph, [*separators[:number], dropped, *separators[number + 1 :]])
+            certify_cuts(graph, [*separators[:number], dropped, *separators[number + 1 :]])
 
 
 def test_the_width_profile_shows_what_reordering_would_gain():

@@ -1,6 +1,6 @@
 """The exact solver against exhaustive search on many tiny instances; the tests do some two thousand of them.
 
-Run: PYTHONPATH=tests:tests/jcdp_core python -m benchmarks.exhaustive_check [INSTANCES] [SEED]
+Run: PYTHONPATH=tests python tests/jcdp_core/exhaustive_check.py [INSTANCES] [SEED]
 Half of the instances have small numbers, so that ties abound; every twentieth has up to five links, the
 others up to four. Modes, memory limits (also shared), costs, dense and matrix-free vary. It stops at the
 first difference.
