@@ -189,7 +189,11 @@ def test_help_lists_every_key(command, capsys):
         (main_batch, ["one.in", "-o", "no/r"], "jcdp-batch: cannot write 'no/r': there is no folder 'no'\n"),
         (main_batch, ["one.in", "--jobs", "0"], "jcdp-batch: jobs is 0; give the number of worker processes"),
         (main_stats, ["one.in"], "jcdp-stats: one.in:1: the header is not that of a results file"),
-        (main_stats, ["a.csv", "./a.csv"], "jcdp-stats: ./a.csv is given twice, so that its chains would count"),
+        (
+            main_stats,
+            ["a.csv", "./a.csv"],
+            "jcdp-stats: ./a.csv is given twice, so that its chains would count",
+        ),
         (main_stats, ["absent.csv"], "jcdp-stats: absent.csv: cannot read the results file"),
         (
             main_stats,
