@@ -44,7 +44,8 @@ def expect(
     if not isinstance(value, kind):
         expected = kind if isinstance(kind, type) else kind[0]
         given, text = type(value).__name__, repr(value)
-        shown = _with_article(given) if text.startswith(given) else f"the {given} {reprlib.repr(value)}"
+        says_so = text.startswith((given, f"<{given}"))
+        shown = _with_article(given) if says_so else f"the {given} {reprlib.repr(value)}"
         raise error(f"{name} is {shown}, where {_with_article(expected.__name__)} is expected; {advice}")
 
 

@@ -12,7 +12,8 @@ from threadpoolctl import threadpool_limits
 from jcdp_core import Mode
 from tapesplit.chunks import cut_into_chunks
 from tapesplit.cost import CostModel, array_seconds, scalar_seconds, total_work, work_table
-from tapesplit.facts import facts_of, graph_of
+from tapesplit.facts import facts_of
+from tapesplit.graph import graph_of
 from tapesplit.record import record
 from tapesplit.stored_costs import store
 from tapesplit.structure import structure_of

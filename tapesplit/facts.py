@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from tapesplit.arrays import BoolArray, IntArray, coded
 from tapesplit.fitting import is_look_up
-from tapesplit.graph import TapeGraph
 from tapesplit.leaves import element_count
 from tapesplit.rules import (
     LOOK_UP,
@@ -40,9 +39,9 @@ from tapesplit.structure import (
     number_shape,
     plain_constants,
 )
-from tapesplit.tape import PARENTS, VALUE, Tape, TapeEntry
+from tapesplit.tape import VALUE, Tape, TapeEntry
 
-__all__ = ["CallKind", "TapeFacts", "calls_by_kind", "facts_of", "graph_of"]
+__all__ = ["CallKind", "TapeFacts", "calls_by_kind", "facts_of"]
 
 
 @dataclass(frozen=True)
@@ -306,47 +305,3 @@ def _real_size(form: Any) -> int:
         return 2 * prod(shape)
     is_float = kind is float or (isinstance(kind, type) and issubclass(kind, np.floating))
     return prod(shape) if is_float or (isinstance(kind, np.dtype) and kind.kind == "f") else -1
-
-
-def graph_of(tape: Tape, facts: TapeFacts) -> TapeGraph:
-    """Build the graph of the values on paths from the inputs to the output."""
-    needed = _ancestors(tape, facts)
-    entries = np.flatnonzero(needed)
-    number = np.cumsum(needed) - 1
-    child = np.repeat(np.arange(len(needed)), np.diff(facts.first_parent))
-    kept = needed[child]
-    inputs = tuple(range(tape.inputs))
-    outputs = () if tape.output is None else (int(number[tape.output]),)
-    widths = facts.sizes[entries]
-    for vertex in (*inputs, *outputs):  # the ends of the chain, whatever their type
-        widths[vertex] = element_count(tape.entries[int(entries[vertex])][VALUE])
-    return TapeGraph(
-        entries=entries,
-        widths=widths,
-        edges=facts.edges[entries],
-        child=number[child[kept]],
-        parent=number[facts.parents[kept]],
-        inputs=inputs,
-        outputs=outputs,
-    )
-
-
-def _ancestors(tape: Tape, facts: TapeFacts) -> BoolArray:
-    """Mark the inputs and all entries that the output depends on."""
-    read = np.zeros(len(tape), dtype=np.bool_)
-    read[facts.parents] = True
-    read[: tape.inputs] = True
-    if tape.output is not None:
-        read[tape.output] = True
-        if read.all():  # then every value reaches the only one that no later one reads
-            return read
-    needed = bytearray(len(tape))
-    needed[: tape.inputs] = b"\x01" * tape.inputs
-    if tape.output is not None:
-        needed[tape.output] = 1
-        entries = tape.entries
-        for index in range(tape.output, tape.inputs - 1, -1):
-            if needed[index]:
-                for parent in entries[index][PARENTS]:
-                    needed[parent] = 1
-    return np.frombuffer(needed, dtype=np.bool_)

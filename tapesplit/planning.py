@@ -8,21 +8,20 @@ from dataclasses import replace
 from functools import partial
 from typing import Final, NamedTuple
 
-import numpy as np
-
-from jcdp_core import ElementalJacobian, JacobianChain, Mode, Schedule, Solution, solve
+from jcdp_core import ElementalJacobian, JacobianChain, Mode, Solution, solve
 from tapesplit.chunks import Chunk, chunk_chain, cut_into_chunks
-from tapesplit.cost import WorkTable, array_seconds, product_seconds, scalar_seconds, total_work, work_table
+from tapesplit.cost import WorkTable, array_seconds, scalar_seconds, total_work, work_table
 from tapesplit.dtypes import shared_dtypes
-from tapesplit.facts import TapeFacts, facts_of, graph_of
-from tapesplit.graph import TapeGraph
+from tapesplit.facts import TapeFacts, facts_of
+from tapesplit.graph import TapeGraph, graph_of
 from tapesplit.plan import JacobianPlan, MachinesReason, PlanTask
 from tapesplit.recost import recost
 from tapesplit.separators import Separator, cut_graph
 from tapesplit.stored_costs import cost_model
 from tapesplit.structure import Structure
-from tapesplit.sweep import Sweep, compile_sweep, predict
+from tapesplit.sweep import predict
 from tapesplit.tape import Tape
+from tapesplit.tasks import compile_task, makespan, plan_tasks
 
 __all__ = ["make_plan"]
 
@@ -78,7 +77,7 @@ def make_plan(
         machines_reason = "forced" if force_machines else _worth_of_machines(parallel.tasks, draft.tasks)
         if machines_reason in {"forced", "gain"}:
             draft = parallel
-    sweeps = tuple(_compile(tape, facts, work, draft.chunks, task) for task in draft.tasks)
+    sweeps = tuple(compile_task(tape, facts, work, draft.chunks, task) for task in draft.tasks)
     return JacobianPlan(
         name=tape.name,
         structure=structure,
@@ -129,17 +128,17 @@ def _draft(
     chain = _one_mode_chain(chunks[0], plain) if plain else chunk_chain(chunks)
     search = partial(solve, machines=machines, method=solver, time_limit=_LONGEST_SEARCH)
     solution = search(chain)
-    draft = _Draft(separators, chunks, chain, solution, _plan_tasks(solution, facts, work, chunks))
-    if cost == "fma" or len(chunks) == 1 or _makespan(draft.tasks) < _WORTH_PRICING * len(chunks):
+    draft = _Draft(separators, chunks, chain, solution, plan_tasks(solution, facts, work, chunks))
+    if cost == "fma" or len(chunks) == 1 or makespan(draft.tasks) < _WORTH_PRICING * len(chunks):
         return draft
     by_time = search(_priced(chain, facts, work, chunks))
     if by_time.sequence.operations == solution.sequence.operations:
         return draft
     timed = recost(by_time, chain, solution.lower_bound)
     faster = draft._replace(
-        solution=timed, tasks=_plan_tasks(timed, facts, work, chunks), fewest=solution.makespan
+        solution=timed, tasks=plan_tasks(timed, facts, work, chunks), fewest=solution.makespan
     )
-    return min(draft, faster, key=lambda candidate: _makespan(candidate.tasks))
+    return min(draft, faster, key=lambda candidate: makespan(candidate.tasks))
 
 
 def _priced(
@@ -172,10 +171,6 @@ _WORTH_A_THREAD: Final = 3.0e-4
 """Seconds that a task must take before another thread can be worth its while."""
 _WORTH_PRICING: Final = 2.0e-4
 """Seconds a link below which looking for a faster sequence would cost more than it can save in some calls."""
-_HANDOVER: Final = 1.0e-4
-"""Seconds to hand a task to another thread and its result back."""
-_CONTENTION: Final = 1.5
-"""How much longer a scalar sweep takes while another one works on the same memory."""
 
 
 def _plain_seconds(graph: TapeGraph, work: WorkTable) -> float:
@@ -197,40 +192,7 @@ def _worth_of_machines(parallel: Sequence[PlanTask], serial: Sequence[PlanTask])
     heavy = [task for task in parallel if task.releases_lock and task.seconds >= _WORTH_A_THREAD]
     if len({task.machine for task in heavy}) < 2:
         return "uneven"
-    return "gain" if _makespan(parallel) < 0.8 * _makespan(serial) else "little"
-
-
-def _makespan(tasks: Sequence[PlanTask]) -> float:
-    """Return when the last task is predicted to finish."""
-    return max(task.finish for task in tasks)
-
-
-def _scheduled(tasks: Sequence[PlanTask]) -> tuple[PlanTask, ...]:
-    """Predict when tasks run: each machine's in planned order, those under the interpreter's lock in turn."""
-    contend = len({task.machine for task in tasks if task.form != "arrays"}) > 1
-    waiting: dict[int, list[int]] = {}
-    for index, task in enumerate(tasks):
-        waiting.setdefault(task.machine, []).append(index)
-    free = dict.fromkeys(waiting, 0.0)
-    unlocked = 0.0
-    done: dict[int, PlanTask] = {}
-
-    def start(index: int) -> float:
-        task = tasks[index]
-        ready = max([free[task.machine], *(done[need].finish for need in task.needs)])
-        begins = ready + (_HANDOVER if task.machine else 0.0)
-        return begins if task.releases_lock else max(begins, unlocked)
-
-    while len(done) < len(tasks):
-        lanes = [lane for lane in waiting.values() if lane and done.keys() >= set(tasks[lane[0]].needs)]
-        lane = min(lanes, key=lambda lane: start(lane[0]))
-        index = lane.pop(0)
-        task, begins = tasks[index], start(index)
-        finish = begins + task.seconds * (_CONTENTION if contend and task.form != "arrays" else 1.0)
-        done[index] = replace(task, start=begins, finish=finish)
-        free[task.machine] = finish
-        unlocked = unlocked if task.releases_lock else finish
-    return tuple(done[index] for index in range(len(tasks)))
+    return "gain" if makespan(parallel) < 0.8 * makespan(serial) else "little"
 
 
 def _one_mode_chain(chunk: Chunk, mode: Mode) -> JacobianChain:
@@ -239,77 +201,3 @@ def _one_mode_chain(chunk: Chunk, mode: Mode) -> JacobianChain:
         chunk.n, chunk.m, max(chunk.edges, 1), tangent=mode is Mode.TANGENT, adjoint=mode is Mode.ADJOINT
     )
     return JacobianChain((link,))
-
-
-def _plan_tasks(
-    solution: Solution, facts: TapeFacts, work: WorkTable, chunks: Sequence[Chunk]
-) -> tuple[PlanTask, ...]:
-    """Turn steps into tasks: a sweep that goes on in the same mode and place is one task."""
-    sequence, schedule = solution.sequence, solution.schedule
-    tasks: list[PlanTask] = []
-    owner: dict[int, int] = {}
-    steps = zip(sequence.operations, sequence.costs, sequence.predecessors, strict=True)
-    for step, (operation, cost, predecessors) in enumerate(steps):
-        needs = tuple(owner[before] for before in predecessors)
-        task = PlanTask(
-            operation.mode, operation.i, operation.j - 1, tuple(operation.swept), needs, (step,),
-            schedule.tasks[step].machine, cost,
-        )  # fmt: skip
-        earlier = tasks[needs[0]] if len(needs) == 1 else None
-        if earlier and _continues(task, earlier, schedule):
-            owner[step] = needs[0]
-            tasks[needs[0]] = replace(
-                earlier,
-                first=task.first,
-                last=task.last,
-                swept=tuple(sorted(earlier.swept + task.swept)),
-                steps=(*earlier.steps, step),
-                fma=earlier.fma + cost,
-            )
-        else:
-            owner[step] = len(tasks)
-            tasks.append(task)
-    return _scheduled([_timed(task, facts, work, chunks) for task in tasks])
-
-
-def _continues(task: PlanTask, earlier: PlanTask, schedule: Schedule) -> bool:
-    """Whether a task goes on with a sweep without a pause."""
-    pause = schedule.tasks[task.steps[0]].start - schedule.tasks[earlier.steps[-1]].finish
-    return (earlier.mode, earlier.machine, 0) == (task.mode, task.machine, pause)
-
-
-def _timed(task: PlanTask, facts: TapeFacts, work: WorkTable, chunks: Sequence[Chunk]) -> PlanTask:
-    """Add the predicted time to a task."""
-    if task.mode is Mode.MULTIPLY:
-        elements = chunks[task.first].n * chunks[task.last].m
-        seconds = product_seconds(cost_model(), task.fma, elements)
-        return replace(task, seconds=seconds, releases_lock=True, product_fma=task.fma)
-    directions = chunks[task.first].n if task.mode is Mode.TANGENT else chunks[task.last].m
-    expected = predict(facts, work, _joined(chunks, task.swept), directions)
-    return replace(task, directions=directions, **expected._asdict())
-
-
-def _joined(chunks: Sequence[Chunk], links: Sequence[int]) -> Chunk:
-    """Join the chunks of consecutive links."""
-    parts = [chunks[link] for link in links]
-    if len(parts) == 1:
-        return parts[0]
-    entries = np.sort(np.concatenate([part.entries for part in parts]))
-    return Chunk(
-        parts[0].sources,
-        parts[-1].targets,
-        entries,
-        parts[0].n,
-        parts[-1].m,
-        sum(part.edges for part in parts),
-    )
-
-
-def _compile(
-    tape: Tape, facts: TapeFacts, work: WorkTable, chunks: Sequence[Chunk], task: PlanTask
-) -> Sweep | None:
-    """Compile the links that a task sweeps through."""
-    if task.mode is Mode.MULTIPLY:
-        return None
-    chunk = _joined(chunks, task.swept)
-    return compile_sweep(tape, facts, work, chunk, task.mode, task.directions, task.form)

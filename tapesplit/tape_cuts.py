@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 from tapesplit import certify, separators, width_profile
-from tapesplit.facts import facts_of, graph_of
-from tapesplit.graph import TapeGraph
+from tapesplit.facts import facts_of
+from tapesplit.graph import TapeGraph, graph_of
 from tapesplit.separators import Separator
 from tapesplit.structure import structure_of
 from tapesplit.tape import Tape

@@ -1,6 +1,10 @@
-"""The exact solver and the heuristic: against exhaustive search, by symmetry, and by certificates."""
+"""The exact solver and the heuristic: against exhaustive search, by symmetry, and by certificates.
+
+A long run against exhaustive search: ``PYTHONPATH=tests python tests/jcdp_core/test_exact.py 100000``
+"""
 
 import random
+import sys
 from dataclasses import replace
 from functools import partial
 from itertools import count
@@ -546,3 +550,17 @@ def test_infeasible_links_are_named():
     chain = JacobianChain((ElementalJacobian(3, 2, 7), ElementalJacobian(2, 5, 11, tangent=False)))
     with pytest.raises(InfeasibleError, match="link 2 has no tangent mode"):
         solve(chain, machines=2, method="exact", memory_limit=10)
+
+
+def many_instances(instances=10000, seed=0):
+    """Half of them have small numbers, so that ties abound; every twentieth has up to five links."""
+    rng = random.Random(seed)
+    begin = perf_counter()
+    for number in range(instances):
+        longest = 5 if number % 20 == 0 else 4
+        check_against_exhaustive_search(random_instance(rng, longest, ties=number % 2 == 0))
+    print(f"{instances} instances agree ({perf_counter() - begin:.0f} s)")  # noqa: T201 - a command prints
+
+
+if __name__ == "__main__":
+    many_instances(*map(int, sys.argv[1:]))

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from tapesplit import merging, record
 from tapesplit.array_sweep import compile_array_sweep
 from tapesplit.chunks import Chunk, cut_into_chunks
-from tapesplit.facts import facts_of, graph_of
+from tapesplit.facts import facts_of
+from tapesplit.graph import graph_of
 from tapesplit.lowering import compile_scalar_sweep
 from tapesplit.merging import merge_calls
 from tapesplit.structure import structure_of

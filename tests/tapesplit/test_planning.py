@@ -16,9 +16,10 @@ from tapesplit import parallel_jacobian, planning
 from tapesplit.errors import PlanMismatchError
 from tapesplit.pickling import dumps
 from tapesplit.plan import JacobianPlan, PlanTask
-from tapesplit.planning import _CONTENTION, _HANDOVER, _makespan, _may_pay, _scheduled, _worth_of_machines
+from tapesplit.planning import _may_pay, _worth_of_machines
 from tapesplit.recost import recost
 from tapesplit.stored_costs import cost_model
+from tapesplit.tasks import _CONTENTION, _HANDOVER, _scheduled, makespan
 
 
 @pytest.fixture(autouse=True)
@@ -70,7 +71,7 @@ def spans(*tasks):
 
 def test_tasks_of_one_machine_follow_each_other():
     assert spans(task(2), task(3, needs=(0,)), task(1)) == [(0, 2), (2, 5), (5, 6)]
-    assert _makespan(_scheduled([task(2), task(3)])) == pytest.approx(5 * MS)
+    assert makespan(_scheduled([task(2), task(3)])) == pytest.approx(5 * MS)
 
 
 def test_a_task_waits_for_the_tasks_that_it_needs():
