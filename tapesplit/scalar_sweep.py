@@ -151,14 +151,14 @@ class ValueTable:
         """Return the numbers of one tape."""
         parts: list[np.ndarray] = [np.zeros(0)]
         for operand in self.operands:
-            values = operand.values(tape.entries)
-            if operand.is_complex:
-                flattened = [np.asarray(value, np.complex128).reshape(-1) for value in values]
-                parts.append(np.concatenate(flattened).view(np.float64))
-            elif operand.ndim == 0:
-                parts.append(np.array(values, dtype=np.float64))
-            else:
-                parts += values if operand.ndim == 1 else [np.asarray(value).reshape(-1) for value in values]
+            values, dtype = operand.values(tape.entries), np.complex128 if operand.is_complex else np.float64
+            if operand.ndim == 0:
+                parts.append(np.array(values, dtype).view(np.float64))
+                continue
+            vectors = values if operand.ndim == 1 else [np.asarray(value).reshape(-1) for value in values]
+            parts += (
+                [np.concatenate(vectors, dtype=dtype).view(np.float64)] if operand.is_complex else vectors
+            )
         return np.concatenate(parts)
 
 
