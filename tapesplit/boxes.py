@@ -58,16 +58,15 @@ class TapeNode(Node):
                 "call for the next must be a plain value (autograd.tracer.getval)"
             )
         self.parts: Parts | None = None
-        self._index: int | None = None
         self._source: Any = (fun, parent_argnums, parents, tuple(args), kwargs, value)
-        if find_parts := PART_FINDERS.get(fun):
+        find_parts = PART_FINDERS.get(fun)
+        if find_parts:
             self.parts = find_parts(value, args, dict(zip(parent_argnums, parents, strict=True)))
-        if fun is container_take and parents[0].parts:
-            part = taken(parents[0].parts, *args)
-            if part and (part.parts or same_form(value, entries[part.index][-1])):
-                self.parts, self._source = part.parts, part
-        if not self.parts:
-            self._index = self._place()
+            if fun is container_take and parents[0].parts:
+                part = taken(parents[0].parts, *args)
+                if part and (part.parts or same_form(value, part.value)):
+                    self.parts, self._source = part.parts, part
+        self._index = None if self.parts else self._place()
 
     @property
     def index(self) -> int:
@@ -89,8 +88,9 @@ class TapeNode(Node):
             return self._source.index
         fun, argnums, parents, args, kwargs, value = self._source
         indices = tuple([parent.index for parent in parents])
-        self.entries.append((fun, argnums, indices, args, kwargs, value))
-        return len(self.entries) - 1
+        entries = self.entries
+        entries.append((fun, argnums, indices, args, kwargs, value))
+        return len(entries) - 1
 
     def initialize_root(self, entries: list[tuple[Any, ...]], index: int) -> None:
         """Refer to a value that is on the tape already."""
