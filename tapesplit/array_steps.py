@@ -10,7 +10,7 @@ from tapesplit.directions import Batch, Diagonal, Rows, accumulate
 from tapesplit.errors import RuleError
 from tapesplit.leaves import batch_shape, element_count
 from tapesplit.names import display_name
-from tapesplit.preaccumulation import Member, Term, preaccumulate
+from tapesplit.preaccumulation import Member, Term, is_one, preaccumulate
 from tapesplit.rules import Bulk, IndexMap, Rule, find_rule, local_matrix, loop_adjoint, loop_tangent
 from tapesplit.rules.axes import flat, fold, lifted, real_like
 from tapesplit.tape import VALUE, Tape, TapeEntry
@@ -221,7 +221,7 @@ def _scaled_up(batch: Batch, partial: Any, value: Any) -> Batch:
             return Diagonal(batch.start, real_like(np.broadcast_to(batch.values * partial, shape), value))
         batch = batch.dense()
     rows = lifted(batch.rows, len(shape))
-    one = isinstance(partial, int) and partial == 1
+    one = is_one(partial)
     rows = real_like(rows if one else rows * partial, value)
     if rows.shape[1:] != shape:
         return Rows(batch.start, np.broadcast_to(rows, (len(rows), *shape)))
@@ -235,7 +235,7 @@ def _scaled_down(batch: Batch, partial: Any, value: Any) -> Batch:
         if batch.values.shape == shape:
             return Diagonal(batch.start, real_like(np.broadcast_to(batch.values * partial, shape), value))
         batch = batch.dense()
-    one = isinstance(partial, int) and partial == 1
+    one = is_one(partial)
     rows = batch.rows if one else batch.rows * partial
     folded = real_like(fold(rows, shape), value)
     return Rows(batch.start, folded, owned=not one and folded is rows)

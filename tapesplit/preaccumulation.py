@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-__all__ = ["Member", "Term", "preaccumulate"]
+__all__ = ["Member", "Term", "is_one", "preaccumulate"]
 
 
 class Term(NamedTuple):
@@ -70,8 +70,13 @@ def _inexact(partial: Any) -> Any:
 
 def _product(weight: Any, partial: Any) -> Any:
     """Multiply derivatives; the number 1 costs nothing."""
-    if isinstance(partial, int) and partial == 1:
+    if is_one(partial):
         return weight
-    if isinstance(weight, int) and weight == 1:
+    if is_one(weight):
         return partial
     return weight * partial
+
+
+def is_one(derivative: Any) -> bool:
+    """Tell whether a derivative is the number 1, by which nothing needs to be multiplied."""
+    return isinstance(derivative, int) and derivative == 1
