@@ -237,6 +237,10 @@ def test_parts_of_a_split_are_what_autograd_makes_of_them():
 def test_cross_products_in_the_plane(shape, other, method):
     """autograd's own rules fail for stacks of them."""
     x, y = (onp.random.default_rng(i).standard_normal(s) for i, s in enumerate([shape, other]))
+    try:
+        onp.cross(x, y)
+    except ValueError:
+        pytest.skip("this NumPy has cross products in space only")
 
     def called(x, y):
         return np.cross(x, y) * np.sum(np.cross(np.sin(y), x))
