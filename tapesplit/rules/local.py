@@ -216,7 +216,11 @@ def _build_side(
     return replace(_product.build(0, of_a, of_x, of_ans, sizes), factor=2)
 
 
-def _describe_same(x: Any, *others: Any, **keywords: Any) -> tuple[Any, ...]:
+def _describe_conjugate(x: Any) -> tuple[Any, ...]:
+    return (int(np.size(x)),)
+
+
+def _describe_cast(x: Any, dtype: Any, **keywords: Any) -> tuple[Any, ...]:
     return (int(np.size(x)),)
 
 
@@ -267,9 +271,9 @@ _structures: dict[Any, _Structure] = {
     func(VSpace.add): _Structure(_describe_sum, _build_sum),
     func(VSpace.mut_add): _Structure(_describe_sum, _build_sum),
     summed_untake: _Structure(_describe_untake, _build_untake),
-    anp.conj: _Structure(_describe_same, _build_conjugate),
-    anp.conjugate: _Structure(_describe_same, _build_conjugate),
-    _astype: _Structure(_describe_same, _build_sum),
+    anp.conj: _Structure(_describe_conjugate, _build_conjugate),
+    anp.conjugate: _Structure(_describe_conjugate, _build_conjugate),
+    _astype: _Structure(_describe_cast, _build_sum),
     anp.pad: _Structure(_describe_padding, _build_padding),
     anp.diff: _Structure(_describe_differences, _build_differences),
     anp.matmul: _product,
