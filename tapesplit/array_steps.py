@@ -202,8 +202,10 @@ def _as_precise(arg: Any, value: Any, primitive: Any) -> Any:
     if type(arg) in _SEQUENCES and find_rule(primitive).keeps_double:  # type: ignore[union-attr]
         arg = np.asarray(arg)  # NumPy's functions take lists as operands
         dtype = arg.dtype
-    if dtype is None or wanted is None or dtype.kind not in "fiub":
+    if dtype is None or wanted is None or dtype.kind not in "fiubc":
         return arg
+    if dtype.kind == "c":
+        return arg.astype(wanted) if wanted.kind == "c" and dtype is not wanted else arg
     if wanted.kind in "iub" or (wanted.kind == "c" and dtype.kind != "f"):
         wanted = _DOUBLE
     return arg if dtype is wanted or wanted.kind != "f" else arg.astype(wanted)

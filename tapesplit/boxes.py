@@ -58,39 +58,59 @@ class TapeNode(Node):
                 "call for the next must be a plain value (autograd.tracer.getval)"
             )
         self.parts: Parts | None = None
-        self._source: Any = (fun, parent_argnums, parents, tuple(args), kwargs, value)
+        self._index: int | None = None
+        self._source: Any = None
         find_parts = PART_FINDERS.get(fun)
-        if find_parts:
-            self.parts = find_parts(value, args, dict(zip(parent_argnums, parents, strict=True)))
-            if fun is container_take and parents[0].parts:
-                part = taken(parents[0].parts, *args)
-                if part and (part.parts or same_form(value, part.value)):
-                    self.parts, self._source = part.parts, part
-        self._index = None if self.parts else self._place()
+        if find_parts is None:  # as nearly always
+            indices = tuple([parent.index for parent in parents])
+            self._index = len(entries)
+            entries.append((fun, parent_argnums, indices, tuple(args), kwargs, value))
+            return
+        self._source = (fun, parent_argnums, parents, tuple(args), kwargs, value)
+        self.parts = find_parts(value, args, dict(zip(parent_argnums, parents, strict=True)))
+        if fun is container_take and parents[0].parts:
+            part = taken(parents[0].parts, *args)
+            if part and (part.parts or same_form(value, part.value)):
+                self.parts, self._source = part.parts, part._origin
+        if not self.parts or not self.parts.nodes:
+            self._record()
 
     @property
     def index(self) -> int:
         """Number of the entry; a container is recorded now, if it is not on the tape."""
         if self._index is None:
-            self._index = self._place()
-        return self._index
+            self._record()
+        return self._index  # type: ignore[return-value]
 
     @property
     def value(self) -> Any:
         """The value, whether or not it is on the tape."""
-        if self._index is None:
-            return self._source.value if type(self._source) is TapeNode else self._source[-1]
-        return self.entries[self._index][-1]
+        origin = self._origin
+        return origin._source[-1] if origin._index is None else origin.entries[origin._index][-1]
 
-    def _place(self) -> int:
-        """Find the entry of a part that has been taken, or record a call."""
-        if type(self._source) is TapeNode:
-            return self._source.index
-        fun, argnums, parents, args, kwargs, value = self._source
-        indices = tuple([parent.index for parent in parents])
-        entries = self.entries
-        entries.append((fun, argnums, indices, args, kwargs, value))
-        return len(entries) - 1
+    @property
+    def _origin(self) -> "TapeNode":
+        """The node of the same value that it has been taken from, if it has."""
+        return self._source if self._index is None and type(self._source) is TapeNode else self
+
+    def _record(self) -> None:
+        """Find the entry of a part that has been taken, or record a call and all containers that it reads."""
+        entries, waiting = self.entries, [self]
+        while waiting:
+            node = waiting[-1]
+            is_part = type(node._source) is TapeNode
+            read = (node._source,) if is_part else node._source[2]
+            if unrecorded := [parent for parent in read if parent._index is None]:
+                waiting += unrecorded
+                continue
+            waiting.pop()
+            if is_part:
+                node._index = node._source._index
+            elif node._index is None:
+                fun, argnums, parents, args, kwargs, value = node._source
+                node._index = len(entries)
+                indices = tuple([parent._index for parent in parents])
+                entries.append((fun, argnums, indices, args, kwargs, value))
 
     def initialize_root(self, entries: list[tuple[Any, ...]], index: int) -> None:
         """Refer to a value that is on the tape already."""

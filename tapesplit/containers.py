@@ -6,8 +6,7 @@ sum is one of the arrays, so neither the sums nor the containers need a place on
 """
 
 from collections.abc import Callable, Mapping
-from itertools import chain
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import autograd.builtins as ab
 import numpy as np
@@ -16,8 +15,14 @@ from autograd.util import func
 
 __all__ = ["PART_FINDERS", "Parts", "same_form", "taken"]
 
-Parts: TypeAlias = Mapping[Any, Any]
-"""Node of each active part, by its key in the container; everything else is constant."""
+
+class Parts(NamedTuple):
+    """The active parts of a container, and whether all other elements of it are zero, not just constant."""
+
+    nodes: Mapping[Any, Any]
+    zero_elsewhere: bool
+
+
 Nodes: TypeAlias = Mapping[int, Any]
 """Node of each active argument of a call, by its number."""
 
@@ -26,7 +31,7 @@ def taken(parts: Parts, container: Any, key: Any) -> Any:
     """Return the node of the part that a key takes from a container, None if it is no active part."""
     if isinstance(key, slice):  # takes several parts
         return None
-    return parts.get(range(len(container))[key] if isinstance(container, (tuple, list)) else key)
+    return parts.nodes.get(range(len(container))[key] if isinstance(container, (tuple, list)) else key)
 
 
 def same_form(left: Any, right: Any) -> bool:
@@ -39,15 +44,17 @@ def same_form(left: Any, right: Any) -> bool:
     return np.shape(left) == np.shape(right) and np.result_type(left) == np.result_type(right)
 
 
-def _of_sequence(_value: Any, _args: tuple[Any, ...], nodes: Nodes) -> Parts:
+def _of_sequence(_value: Any, args: tuple[Any, ...], nodes: Nodes) -> Parts:
     """Find the parts of a tuple or list of values."""
-    return {argnum - 1: node for argnum, node in nodes.items()}
+    return Parts({argnum - 1: node for argnum, node in nodes.items()}, len(nodes) == len(args) - 1)
 
 
 def _of_dict(_value: Any, args: tuple[Any, ...], nodes: Nodes) -> Parts | None:
     """Find the parts of a dict, which is made of its keys and a list of its values."""
     values = nodes[1].parts
-    return values and {key: values[i] for i, key in enumerate(args[0]) if i in values}
+    if values is None:
+        return None
+    return values._replace(nodes={key: values.nodes[i] for i, key in enumerate(args[0]) if i in values.nodes})
 
 
 def _of_untaken(_value: Any, args: tuple[Any, ...], nodes: Nodes) -> Parts | None:
@@ -55,41 +62,50 @@ def _of_untaken(_value: Any, args: tuple[Any, ...], nodes: Nodes) -> Parts | Non
     _, key, space = args
     if isinstance(key, slice) or set(nodes) != {0}:
         return None
-    return {range(len(space.shape))[key] if isinstance(space.shape, (tuple, list)) else key: nodes[0]}
+    place = range(len(space.shape))[key] if isinstance(space.shape, (tuple, list)) else key
+    return Parts({place: nodes[0]}, zero_elsewhere=True)
 
 
 def _of_sum(value: Any, args: tuple[Any, ...], nodes: Nodes) -> Parts | None:
     """Join the parts of two containers; None is no container. Parts of both are added up."""
-    joined: dict[Any, Any] = {}
-    known = [nodes[i].parts if i in nodes else None for i in (1, 2) if args[i] is not None]
-    if not isinstance(value, (tuple, list, dict)) or not all(known):
+    summands = [nodes[i].parts if i in nodes else None for i in (1, 2) if args[i] is not None]
+    known = [parts for parts in summands if parts]
+    if not isinstance(value, (tuple, list, dict)) or len(known) < len(summands):
         return None
-    for key, node in chain.from_iterable(parts.items() for parts in known if parts):
+    joined: dict[Any, Any] = dict(known[0].nodes)
+    for key, node in known[1].nodes.items() if len(known) == 2 else ():
         before = joined.get(key)
-        if before is not None:
-            summands = (args[0].shape[key], before.value, node.value)
-            node = type(node)(value[key], func(VSpace.add), summands, {}, (1, 2), (before, node))  # noqa: PLW2901
-        joined[key] = node
-    return joined
+        if before:
+            both = (args[0].shape[key], before.value, node.value)
+            joined[key] = type(node)(value[key], _sum, both, {}, (1, 2), (before, node))
+        else:
+            joined[key] = node
+    alone = [key for parts in known if not parts.zero_elsewhere for key in joined.keys() - parts.nodes.keys()]
+    if alone:  # constants are added to them
+        return None
+    return Parts(joined, all(parts.zero_elsewhere for parts in known))
 
 
 def _of_slice(_value: Any, args: tuple[Any, ...], nodes: Nodes) -> Parts | None:
     """Find the parts that a slice takes from a sequence."""
     container, key = args
     parts = nodes[0].parts
-    if not parts or not isinstance(key, slice):
+    if parts is None or not isinstance(key, slice):
         return None
-    return {new: parts[old] for new, old in enumerate(range(len(container))[key]) if old in parts}
+    places = enumerate(range(len(container))[key])
+    return parts._replace(nodes={new: parts.nodes[old] for new, old in places if old in parts.nodes})
 
 
 def _of_longer(_value: Any, args: tuple[Any, ...], nodes: Nodes) -> Parts | None:
     """Find the parts of a sequence with further values behind it."""
-    known = nodes[0].parts if 0 in nodes else {}
+    known = nodes[0].parts if 0 in nodes else Parts({}, zero_elsewhere=False)
     if known is None:
         return None
-    return {**known, **{len(args[0]) - 1 + i: node for i, node in nodes.items() if i}}
+    further = {len(args[0]) - 1 + i: node for i, node in nodes.items() if i}
+    return Parts({**known.nodes, **further}, known.zero_elsewhere and len(further) == len(args) - 1)
 
 
+_sum = func(VSpace.add)
 PART_FINDERS: Final[dict[Any, Callable[[Any, tuple[Any, ...], Nodes], Parts | None]]] = {
     ab.make_sequence: _of_sequence,
     ab._make_dict: _of_dict,  # noqa: SLF001 (autograd's dict calls it)
@@ -97,7 +113,7 @@ PART_FINDERS: Final[dict[Any, Callable[[Any, tuple[Any, ...], Nodes], Parts | No
     ab.container_take: _of_slice,
     ab.container_untake: _of_untaken,
     sparse_add: _of_sum,
-    func(VSpace.add): _of_sum,
+    _sum: _of_sum,
     func(VSpace.mut_add): _of_sum,
 }
 """By primitive ``find(value, args, nodes)``, with the nodes of active arguments; None if it cannot tell."""

@@ -213,3 +213,15 @@ def test_a_memory_limit_takes_complex_directions_in_blocks(method):
     least = max(found.bytes_per_direction for found in plan.sweeps if found is not None)
     jac = parallel_jacobian(narrow_spectrum, method=method, memory_limit=3 * least)
     onp.testing.assert_allclose(jac(x), jacobian(narrow_spectrum)(x), rtol=1e-11, atol=1e-12)
+
+
+@pytest.mark.parametrize("form", ["systems", "arrays"])
+def test_constants_in_single_precision_cost_no_digits(form, monkeypatch):
+    forced(monkeypatch, form)
+    load = onp.complex64(3.3 + 0.7j)
+    x = onp.linspace(0.3, 1.1, 5)
+
+    def fun(x):
+        return np.abs(x * (1 + 1j) / load)
+
+    onp.testing.assert_allclose(parallel_jacobian(fun)(x), jacobian(fun)(x), rtol=1e-14)

@@ -7,6 +7,7 @@ import pytest
 from autograd import grad, jacobian
 from autograd.extend import defvjp, primitive
 from autograd.misc.flatten import flatten
+from autograd.tracer import getval
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -87,6 +88,21 @@ def of_a_gradient_with_shared_parts(x):
     return np.concatenate([found["u"][0], found["u"][1], found["v"] * onp.ones(1)])
 
 
+@primitive
+def energy(pair):
+    return onp.sum(pair[0] ** 2) + onp.sum(pair[1] ** 2)
+
+
+defvjp(energy, lambda ans, pair: lambda g: ab.tuple((2 * g * pair[0], 2 * g * pair[1])))
+
+
+def of_constants_that_are_added(x):
+    """The gradient by the constant is a constant plus what the second term adds to it."""
+    constant = onp.linspace(5.0, 6.0, 6)
+    found = grad(lambda pair: energy(pair) + np.sum(pair[0] * x))((constant, x))
+    return found[0] ** 2 + found[1]
+
+
 def empty(x):
     return ab.tuple((x[:0], x))[1] * len(ab.list([x]))
 
@@ -109,6 +125,7 @@ FUNCTIONS = {
         X,
     ),
     of_a_gradient_with_shared_parts: X,
+    of_constants_that_are_added: X,
 }
 
 
@@ -138,6 +155,20 @@ def test_others_are_recorded_once(fun):
     tape = record(fun, X)
     labels = [tape.label(index) for index in range(len(tape))]
     assert labels.count("make_sequence") == 1
+
+
+@pytest.mark.parametrize("take_apart", [True, False])
+def test_containers_may_be_made_of_each_other_many_times(take_apart):
+    def fun(x):
+        values = ab.list([x])
+        nested = ab.tuple((ab.tuple((x, x * x)), x))
+        for number in range(500):
+            values = values + [x * number]  # noqa: RUF005 (this is the call)
+            nested = ab.tuple((nested[0], 0.5 * nested[1] + nested[0][0]))
+        return values[300] * nested[1] * (1.0 if take_apart else total(values) + total(nested[0]))
+
+    x = onp.array([0.3, 0.7])
+    onp.testing.assert_allclose(parallel_jacobian(fun)(x), jacobian(fun)(x), rtol=1e-10)
 
 
 def test_parts_of_another_type_keep_their_own_entry():
@@ -197,3 +228,50 @@ def test_random_trees_of_parameters(tree, nested):
     differentiated = flat_gradient if nested else fun
     expected = jacobian(differentiated)(point)
     onp.testing.assert_allclose(parallel_jacobian(differentiated)(point), expected, rtol=1e-10, atol=1e-12)
+
+
+@primitive
+def tree_energy(tree):
+    return sum(onp.sum(leaf**2) for leaf in arrays(tree))
+
+
+defvjp(tree_energy, lambda ans, tree: lambda g: mapped(lambda leaf: 2.0 * g * leaf, tree))
+
+
+def mapped(function, tree):
+    """Apply a function to all leaves; the result can be traced."""
+    if hasattr(tree, "keys"):
+        return ab.dict({key: mapped(function, tree[key]) for key in tree})
+    if hasattr(tree, "ndim") or isinstance(tree, float):
+        return function(tree)
+    make = ab.list if isinstance(getval(tree), list) else ab.tuple
+    return make([mapped(function, part) for part in tree])
+
+
+@settings(derandomize=True, deadline=None, max_examples=80)
+@given(tree=trees, seed=st.integers(0, 1000), twice=st.booleans())
+def test_random_trees_with_constants_inside_of_gradients(tree, seed, twice):
+    random = onp.random.default_rng(seed)
+
+    def fun(x):
+        def part(leaf):
+            scaled = (leaf + 0.5) * random.uniform(0.5, 1.5)
+            return scaled * x[random.integers(3)] if random.integers(2) else scaled
+
+        random.bit_generator.state = onp.random.default_rng(seed).bit_generator.state
+        parameters = mapped(part, tree)
+
+        def loss(p):
+            total = tree_energy(p)
+            for number, leaf in enumerate(arrays(p)):
+                total = total + np.sum(np.sin(leaf * x[number % 3])) * (number % 2)
+            return total + tree_energy(p) * twice
+
+        found = grad(loss)(parameters) if hasattr(parameters, "_value") else parameters
+        return np.concatenate([np.ravel(leaf**2) * x[0] for leaf in arrays(found)])
+
+    x = onp.array([0.3, 0.7, 1.1])
+    expected = jacobian(fun)(x)
+    for method in ("tangent", "adjoint"):
+        found = parallel_jacobian(fun, method=method)(x)
+        onp.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-12)
