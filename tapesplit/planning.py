@@ -9,6 +9,7 @@ from functools import partial
 from typing import Final, NamedTuple
 
 from jcdp_core import ElementalJacobian, JacobianChain, Mode, Solution, solve
+from tapesplit.arrays import IntArray
 from tapesplit.chunks import Chunk, chunk_chain, cut_into_chunks
 from tapesplit.cost import WorkTable, array_seconds, scalar_seconds, total_work, work_table
 from tapesplit.dtypes import shared_dtypes
@@ -19,7 +20,6 @@ from tapesplit.recost import recost
 from tapesplit.separators import Separator, cut_graph
 from tapesplit.stored_costs import cost_model
 from tapesplit.structure import Structure
-from tapesplit.sweep import predict
 from tapesplit.tape import Tape
 from tapesplit.tasks import compile_task, makespan, plan_tasks
 
@@ -131,24 +131,23 @@ def _draft(
     draft = _Draft(separators, chunks, chain, solution, plan_tasks(solution, facts, work, chunks))
     if cost == "fma" or len(chunks) == 1 or makespan(draft.tasks) < _WORTH_PRICING * len(chunks):
         return draft
-    by_time = search(_priced(chain, facts, work, chunks))
-    if by_time.sequence.operations == solution.sequence.operations:
+    priced = _priced(chain, work, chunks)
+    by_time = search(priced)
+    if by_time.makespan > _CLEARLY * recost(solution, priced, 0).makespan:
         return draft
     timed = recost(by_time, chain, solution.lower_bound)
     faster = draft._replace(
         solution=timed, tasks=plan_tasks(timed, facts, work, chunks), fewest=solution.makespan
     )
-    return min(draft, faster, key=lambda candidate: makespan(candidate.tasks))
+    return faster if makespan(faster.tasks) < _CLEARLY * makespan(draft.tasks) else draft
 
 
-def _priced(
-    chain: JacobianChain, facts: TapeFacts, work: WorkTable, chunks: Sequence[Chunk]
-) -> JacobianChain:
+def _priced(chain: JacobianChain, work: WorkTable, chunks: Sequence[Chunk]) -> JacobianChain:
     """Price each link by the predicted time of one direction; the unit is a multiply-add of a product."""
     directions = min(chain.sizes)
     links = []
     for link, chunk in zip(chain.links, chunks, strict=True):
-        seconds = predict(facts, work, chunk, directions).seconds
+        seconds = _sweep_seconds(work, chunk.entries, directions)
         price = max(round(seconds / directions / cost_model().product_fma), 1)
         links.append(replace(link, tangent_cost=price, adjoint_cost=price))
     return JacobianChain(tuple(links))
@@ -169,14 +168,21 @@ _WORTH_COMPARING: Final = 1.0e-4
 """Seconds of a plain sweep up to which comparing all cuts would take longer than it saves in some calls."""
 _WORTH_A_THREAD: Final = 3.0e-4
 """Seconds that a task must take before another thread can be worth its while."""
+_CLEARLY: Final = 0.95
+"""Part of the time of the sequence with the fewest multiply-adds that another one is predicted to take."""
 _WORTH_PRICING: Final = 2.0e-4
 """Seconds a link below which looking for a faster sequence would cost more than it can save in some calls."""
 
 
 def _plain_seconds(graph: TapeGraph, work: WorkTable) -> float:
     """Predict one sweep through the whole tape, in the mode with fewer directions."""
-    model, total = cost_model(), total_work(work, graph.entries[len(graph.inputs) :])
     directions = min(graph.input_width, graph.output_width)
+    return _sweep_seconds(work, graph.entries[len(graph.inputs) :], directions)
+
+
+def _sweep_seconds(work: WorkTable, entries: IntArray, directions: int) -> float:
+    """Predict a sweep roughly, without a look for stages."""
+    model, total = cost_model(), total_work(work, entries)
     return min(array_seconds(model, total, directions), scalar_seconds(model, total, directions))
 
 
