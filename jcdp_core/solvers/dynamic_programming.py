@@ -125,14 +125,15 @@ def _steps(table: Table) -> tuple[list[Operation], list[int]]:
     the factors do not share out the machines.
     """
     steps, splits = [], []
-    open_cells = [(0, table.length, table.machines)]
+    open_cells = [(0, table.length, table.machines, Mode.TANGENT)]
     while open_cells:
-        i, j, row = open_cells.pop()
-        step, split = _choose(table, i, j, row)
+        i, j, row, reader = open_cells.pop()
+        step, split = _choose(table, i, j, row, reader)
         steps.append(step)
         splits.append(split)
         shares = (split, row - split) if split else (row, row)
-        open_cells += [(*operand, share) for operand, share in zip(step.operands, shares, strict=False)]
+        operands = zip(step.operands, shares, strict=False)
+        open_cells += [(*operand, share, step.mode) for operand, share in operands]
     return steps[::-1], splits[::-1]
 
 
@@ -178,17 +179,20 @@ def _tasks(sequence: EliminationSequence, pools: list[tuple[int, ...]]) -> list[
     return tasks
 
 
-def _choose(table: Table, i: int, j: int, row: int) -> tuple[Operation, int]:
+def _choose(table: Table, i: int, j: int, row: int, reader: Mode) -> tuple[Operation, int]:
     """Find the last step for the positions i to j on the machines of a row, and the split of a product.
 
     Among equally good steps the one that the paper's loop over the split point meets first: products and
     tangent eliminations in ascending order of the split, adjoint ones in descending order, so that
-    eliminations are long.
+    eliminations are long. Of two equally good accumulations, the one in the mode of the step that reads it,
+    which may then go on with it as one sweep.
     """
     if j - i == 1:
-        link = table.problem.chain.links[i]
-        tangent = link.tangent and link.n * link.tangent_cost == table.value(i, j, row)
-        return Operation(Action.ACCUMULATE, Mode.TANGENT if tangent else Mode.ADJOINT, i, None, j), 0
+        link, value = table.problem.chain.links[i], table.value(i, j, row)
+        tangent = link.tangent and link.n * link.tangent_cost == value
+        adjoint = link.adjoint and link.m * link.adjoint_cost == value
+        mode = Mode.ADJOINT if not tangent or (adjoint and reader is Mode.ADJOINT) else Mode.TANGENT
+        return Operation(Action.ACCUMULATE, mode, i, None, j), 0
     value = table.starts[row, i, j - i]
     products, splits = _products(table, i, j, row)
     hits = [products == value]
