@@ -136,9 +136,10 @@ def show(title, f, x, machines) -> JacobianPlan:
     plan = jac.plan(x)
     print(f"\n=== {title}")
     print(f"tape        {len(record(f, x))} entries")
-    widths = sorted({separator.width for separator in plan.separators})
-    wide = f", {' to '.join(map(str, widths[:1] + widths[1:][-1:]))} elements wide" if widths else ""
-    print(f"separators  {len(plan.separators)}{wide}")
+    widths = [separator.width for separator in plan.separators]
+    ends = sorted({min(widths), max(widths)}) if widths else []
+    wide = f", {' to '.join(map(str, ends))} elements wide" if widths else ""
+    print(f"separators  {len(widths)}{wide}")
     print(plan.describe("normal"))
     start = time.perf_counter()
     expected = jacobian(f)(x)

@@ -19,7 +19,7 @@ from tapesplit.array_steps import ClusterStep, MapStep, Seeds, Step, bulk_step
 from tapesplit.chunks import Chunk
 from tapesplit.directions import Batch, accumulate, as_pairs, assemble, seed
 from tapesplit.facts import CallKind, TapeFacts
-from tapesplit.leaves import derivative_dtype, element_count
+from tapesplit.leaves import derivative_dtype, element_count, real_count
 from tapesplit.preaccumulation import Member, Term
 from tapesplit.rules import IndexMap, Movement, index_maps
 from tapesplit.structure import call_key, is_shape
@@ -129,7 +129,7 @@ def compile_array_sweep(tape: Tape, facts: TapeFacts, chunk: Chunk) -> ArraySwee
         elif index not in covered:
             steps.append(_single_step(tape, facts, index, known))
     last_use = _last_uses(tape, chunk, steps)
-    sizes = {index: _doubles(tape, index, ()) for index in chunk.sources}
+    sizes = {index: real_count(tape.entries[index][VALUE]) for index in chunk.sources}
     sizes |= {step.entry: _doubles(tape, step.entry, _reads(tape, step)) for step in steps}
     partials = [8 * sizes[step.entry] * (1 + len(step.inputs)) for step in clusters.values()]
     peak = _peak_bytes(tape, chunk, steps, last_use, sizes)
@@ -265,7 +265,7 @@ def _collect(
     """Join the directions of the values of a separator."""
     values = [tape.entries[index][VALUE] for index in indices]
     dtypes = [derivative_dtype(value) for value in values]
-    sizes = [element_count(v) * (1 + (d.kind == "c")) for v, d in zip(values, dtypes, strict=True)]
+    sizes = [real_count(value) for value in values]
     batches = [seeds.get(index) for index in indices]
     if any(dtype.kind == "c" for dtype in dtypes):
         batches = [

@@ -28,9 +28,7 @@ _ROUNDING: Final = 1e-12
 
 def result_dtypes(tape: Tape, structure: Structure) -> tuple[np.dtype, ...]:
     """Return the dtype of the Jacobian by each input, autograd's own wherever autograd has a real one."""
-    if _is_double(tape, structure):
-        return (_DOUBLE,) * tape.inputs
-    return tuple(_autograds_dtype(tape, index) or _common_dtype(tape, index) for index in range(tape.inputs))
+    return (_DOUBLE,) * tape.inputs if _is_double(tape, structure) else _found_dtypes(tape)
 
 
 def shared_dtypes(tape: Tape, structure: Structure) -> tuple[np.dtype, ...] | None:
@@ -38,12 +36,11 @@ def shared_dtypes(tape: Tape, structure: Structure) -> tuple[np.dtype, ...] | No
 
     Structures do not always tell Python's floats from NumPy's, which promote float32.
     """
-    dtypes = result_dtypes(tape, structure)
     if _is_double(tape, structure):
-        return dtypes
+        return (_DOUBLE,) * tape.inputs
+    dtypes = _found_dtypes(tape)
     others = [_with_floats(tape, float, np.float64), _with_floats(tape, np.float64, float)]
-    shared = all(other is None or result_dtypes(other, structure) == dtypes for other in others)
-    return dtypes if shared else None
+    return dtypes if all(other is None or _found_dtypes(other) == dtypes for other in others) else None
 
 
 def in_dtype(block: np.ndarray, dtype: np.dtype, tape: Tape, index: int) -> np.ndarray:
@@ -62,6 +59,11 @@ def in_dtype(block: np.ndarray, dtype: np.dtype, tape: Tape, index: int) -> np.n
     with tracing_lock():
         rows = [_gradient(tape, index, adjoint) for adjoint in _basis(tape)]
     return np.stack(rows).reshape(block.shape)
+
+
+def _found_dtypes(tape: Tape) -> tuple[np.dtype, ...]:
+    """Find the dtype of the Jacobian by each input with autograd's rules."""
+    return tuple(_autograds_dtype(tape, index) or _common_dtype(tape, index) for index in range(tape.inputs))
 
 
 def _is_double(tape: Tape, structure: Structure) -> bool:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from tapesplit.arrays import BoolArray, IntArray, coded
 from tapesplit.fitting import is_look_up
-from tapesplit.leaves import element_count
+from tapesplit.leaves import element_count, real_count
 from tapesplit.rules import (
     LOOK_UP,
     Bulk,
@@ -180,8 +180,7 @@ def facts_of(tape: Tape, structure: Structure) -> TapeFacts:
         own = np.array([not isinstance(k.rule, Elementwise) or k.rule.keeps_double for k in kinds])[kind]
         scalar &= own | ~complex_
         scalar[children[complex_[parents] & ~own[children]]] = False
-    sizes_of_type = np.where(complex_, -2 - sizes, sizes)
-    reader = _only_readers(parents, children, elementwise & scalar, sizes_of_type)
+    reader = _only_readers(parents, children, elementwise & scalar, np.stack([sizes, complex_]))
     return TapeFacts(
         structure=structure,
         kinds=kinds,
@@ -228,13 +227,17 @@ _NONE = type(NO_CONSTANTS)
 """Type of the constant arguments of calls without any; else it is `Constants`, or that of the only one."""
 
 
-def _only_readers(parents: IntArray, children: IntArray, elementwise: BoolArray, sizes: IntArray) -> IntArray:
-    """Find the elementwise operation that each one can be merged with, itself if there is none."""
-    first, last = np.full((2, sizes.size), -1)
+def _only_readers(parents: IntArray, children: IntArray, elementwise: BoolArray, like: IntArray) -> IntArray:
+    """Find the elementwise operation that each one can be merged with, itself if there is none.
+
+    The columns of ``like`` are equal for the two.
+    """
+    first, last = np.full((2, elementwise.size), -1)
     last[parents] = children
     first[parents[::-1]] = children[::-1]
-    can = elementwise & (first == last) & (last >= 0) & elementwise[last] & (sizes[last] == sizes)
-    return np.where(can, last, np.arange(sizes.size))
+    alike = (like[:, last] == like).all(axis=0)
+    can = elementwise & (first == last) & (last >= 0) & elementwise[last] & alike
+    return np.where(can, last, np.arange(elementwise.size))
 
 
 _MOST_EDGES: Final = 100_000
@@ -284,16 +287,10 @@ def _numbers_of(entry: TapeEntry) -> _CallNumbers:
     most = _MOST_EDGES if is_sum else min(_EDGES_OF_A_SLICE * slices, _MOST_EDGES)
     if local and of_numbers and edges <= most:
         return _CallNumbers(edges, is_local=True, stacked=stacked)
-    block = _real_elements(entry.value) * sum(_real_elements(entry.args[i]) for i in entry.argnums) // slices
+    block = real_count(entry.value) * sum(real_count(entry.args[i]) for i in entry.argnums) // slices
     if not of_numbers or block > min(_DERIVATIVES_OF_A_SLICE * slices, _MOST_EDGES):
         return _CallNumbers(edges, stacked=stacked)
     return _CallNumbers(edges, block=block, joined=can_be_stacked(entry), stacked=stacked)
-
-
-def _real_elements(value: Any) -> int:
-    """Count the real elements of a value, two for each complex number of an array."""
-    is_complex = isinstance(value, (np.ndarray, np.generic, complex)) and np.iscomplexobj(value)
-    return element_count(value) * (1 + is_complex)
 
 
 def _real_size(form: Any) -> int:

@@ -9,7 +9,15 @@ from typing import Any
 import numpy as np
 from autograd.extend import SparseObject
 
-__all__ = ["batch_shape", "derivative_dtype", "element_count", "flatten", "renumber", "unflatten"]
+__all__ = [
+    "batch_shape",
+    "derivative_dtype",
+    "element_count",
+    "flatten",
+    "real_count",
+    "renumber",
+    "unflatten",
+]
 
 _CONTAINERS = (tuple, list, dict, SparseObject)
 
@@ -23,6 +31,12 @@ def element_count(value: Any) -> int:
     if isinstance(value, SparseObject):
         return element_count(value.vs.zeros())  # its own count takes a complex number for two
     return int(np.size(value))
+
+
+def real_count(value: Any) -> int:
+    """Count the real elements of a value, two for each complex number of an array."""
+    is_complex = isinstance(value, (np.ndarray, np.generic, complex)) and np.iscomplexobj(value)
+    return element_count(value) * (1 + is_complex)
 
 
 def batch_shape(value: Any) -> tuple[int, ...]:

@@ -17,7 +17,7 @@ import numpy as np
 from tapesplit.array_steps import bulk_step
 from tapesplit.arrays import IntArray, coded, equal_columns, ranges
 from tapesplit.chunks import Chunk
-from tapesplit.directions import Batch, Diagonal, Rows
+from tapesplit.directions import Batch, seed
 from tapesplit.elements import Elements, number_elements
 from tapesplit.facts import TapeFacts, calls_by_kind
 from tapesplit.gathering import gather_only_what_is_read
@@ -201,8 +201,7 @@ class _Lowering:
         calls = [self.tape[entry] for entry in entries]
         call, parents = as_one_call(calls), np.array([call.parents for call in calls])
         slices, is_complex = slices_of(call), self.facts.is_complex
-        of_complex = bool(is_complex[entries[0]])
-        result = _of_parts(slices.result) if of_complex else slices.result
+        result = _of_parts(slices.result) if is_complex[entries[0]] else slices.result
         reads = [
             _of_parts(positions) if is_complex[parent] else positions
             for positions, parent in zip(slices.arguments, parents[0], strict=True)
@@ -218,7 +217,7 @@ class _Lowering:
             edges.append(Edges(-1 - number, of, by, at))
             rank += shape[2]
         step = bulk_step(entries[0], self.facts.kinds[self.facts.kind[entries[0]]].rule)
-        seeds = _seeds(slices.result, np.shape(call.value), of_complex=of_complex)
+        seeds = _seeds(result, np.shape(call.value), np.result_type(call.value, np.float64))
         block = Block(step, tuple(entries.tolist()), seeds, tuple(reads))
         return Calls(tuple(without_constants(edges)), {}, block=block)
 
@@ -319,16 +318,14 @@ _NAN: Final = (np.nan, complex(np.nan))
 """Unknown derivatives, real and complex."""
 
 
-def _seeds(result: IntArray, shape: tuple[int, ...], *, of_complex: bool) -> Batch:
+def _seeds(result: IntArray, shape: tuple[int, ...], dtype: np.dtype) -> Batch:
     """Return adjoints of the result of a call, one direction for each real element of a slice."""
     count, size = result.shape
-    if count == 1 and not of_complex:
-        return Diagonal(0, np.ones(shape))
-    rows = np.zeros((size, result.size))
-    rows[np.arange(size), result] = 1.0
-    if of_complex:  # see `tapesplit.directions.seed`
-        rows = np.stack([rows, -1j * rows], axis=1)
-    return Rows(0, rows.reshape(size * (1 + of_complex), *shape))
+    rows = None
+    if count > 1:
+        rows = np.zeros((size, result.size))
+        rows[np.arange(size), result] = 1.0
+    return seed(rows, [shape], [dtype], adjoint_mode=True)[0]
 
 
 def _of_parts(positions: IntArray) -> IntArray:

@@ -19,8 +19,6 @@ Part = Literal["real", "imaginary", "minus real", "minus imaginary"]
 
 def part_of(derivative: Any, part: Part) -> Any:
     """Return one part of a derivative, which may be real."""
-    if part == "real":
-        return np.real(derivative) if np.iscomplexobj(derivative) else derivative
     found = np.imag(derivative) if part.endswith("imaginary") else np.real(derivative)
     return -found if part.startswith("minus") else found
 

@@ -251,10 +251,8 @@ def _content(constant: Any) -> Any:
     """Return what tells a constant of an uncommon type from others; a new object where nothing does."""
     if isinstance(constant, type):  # its attributes are those of its instances
         return constant
-    if isinstance(
-        constant, FunctionType
-    ):  # made anew in each call, often; derivatives call that of their tape
-        return constant.__code__
+    if isinstance(constant, FunctionType):
+        return constant.__code__  # calls often make it anew, and derivatives call that of their own tape
     if isinstance(constant, VSpace):
         return repr(constant)
     if isinstance(constant, SparseObject):  # an adjoint that is added to others
