@@ -6,8 +6,7 @@ steps of thousands of operations on single numbers.
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import groupby, islice
-from operator import itemgetter
+from itertools import islice
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -135,40 +134,39 @@ def find_stages(
     """
     scalar = facts.scalar[chunk.entries]
     uniform = scalar.all() or not scalar.any()
-    if uniform or not _save(table, [chunk.entries[scalar]], directions, model)[0]:
+    if uniform or not _save(table, chunk.entries[scalar], [0], directions, model).any():
         return ()
-    found = list(_groups(facts, chunk.entries))
-    save = _save(table, [entries for entries, _ in found], directions, model)
-    is_system = [can_be_system and saves for (_, can_be_system), saves in zip(found, save, strict=True)]
-    if not any(is_system):
+    numbers = _stage_numbers(facts, chunk.entries)
+    present, counts = np.unique(numbers, return_counts=True)
+    ordered = chunk.entries[np.argsort(numbers, kind="stable")]
+    starts = np.cumsum(counts) - counts
+    is_system = _save(table, ordered, starts, directions, model) & (present % 2 == 0)
+    if not is_system.any():
         return ()
-    groups = [
-        (np.sort(np.concatenate([entries for _, (entries, _) in run])), systems)
-        for systems, run in groupby(zip(is_system, found, strict=True), key=itemgetter(0))
-    ]
-    parts = _chunks(facts, chunk, [entries for entries, _ in groups])
+    turns = np.flatnonzero(np.diff(is_system, prepend=~is_system[0]))
+    systems = is_system[turns].tolist()
+    parts = _chunks(facts, chunk, [np.sort(group) for group in np.split(ordered, starts[turns[1:]])])
     if any(facts.sizes[index] < 0 for part in parts for index in part.targets):
         return ()  # containers are not handed over
-    seconds = [
-        (scalar_seconds if system else array_seconds)(model, total_work(table, part.entries), directions)
-        for part, (_, system) in zip(parts, groups, strict=True)
-    ]
-    return tuple(
-        Stage(part, system, each) for part, (_, system), each in zip(parts, groups, seconds, strict=True)
-    )
+    stages = []
+    for part, system in zip(parts, systems, strict=True):
+        seconds = scalar_seconds if system else array_seconds
+        stages.append(Stage(part, system, seconds(model, total_work(table, part.entries), directions)))
+    return tuple(stages)
 
 
 _WORTH_A_SYSTEM: Final = 5.0e-5
 """Seconds that a system must save to be worth being compiled and joined with other stages."""
 
 
-def _save(table: WorkTable, groups: Sequence[IntArray], directions: int, model: CostModel) -> list[bool]:
+def _save(
+    table: WorkTable, entries: IntArray, starts: IntArray | list[int], directions: int, model: CostModel
+) -> BoolArray:
     """Tell which groups of entries are better swept as systems of their own, if they can be systems."""
-    starts = np.cumsum([0, *map(len, groups[:-1])])
-    work = Work(*np.add.reduceat(table[:, np.concatenate(groups)], starts, axis=1))
+    work = Work(*np.add.reduceat(table[:, entries], starts, axis=1))
     system = system_seconds(model, work, directions)
     saves: BoolArray = system + _WORTH_A_SYSTEM < array_seconds(model, work, directions)
-    return saves.tolist()
+    return saves
 
 
 _HANDED_OVER: Final = 20
@@ -181,24 +179,21 @@ def staged_seconds(stages: Sequence[Stage], model: CostModel, directions: int) -
     return sum(stage.seconds for stage in stages) + _HANDED_OVER * handed_over * model.element_direction
 
 
-def _groups(facts: TapeFacts, entries: IntArray) -> Iterator[tuple[IntArray, bool]]:
-    """Group entries by stage; yield each group and whether it can be a system."""
+def _stage_numbers(facts: TapeFacts, entries: IntArray) -> IntArray:
+    """Give each entry the number of its stage; even numbers are those of systems."""
     ahead = int(np.argmin(facts.scalar[entries]))  # up to there, all are in the first stage
     later = entries[ahead:]
     counts = facts.first_parent[later + 1] - facts.first_parent[later]
     reads = iter(facts.parents[ranges(facts.first_parent[later], counts)].tolist())
-    number: dict[int, int] = {}
+    number = [0] * (int(entries[-1]) + 1)
     for index, count, scalar in zip(
         later.tolist(), counts.tolist(), facts.scalar[later].tolist(), strict=True
     ):
-        stage = max([number.get(parent, 0) for parent in islice(reads, count)])
-        # Even numbers are those of systems.
-        number[index] = stage + 1 if (stage % 2 == 1) == scalar else stage
-    numbers = np.append(np.zeros(ahead, dtype=np.int64), list(number.values()))
-    ordered = entries[np.argsort(numbers, kind="stable")]
-    for stage, group in enumerate(np.split(ordered, np.cumsum(np.bincount(numbers))[:-1])):
-        if group.size:
-            yield group, stage % 2 == 0
+        stage = 0
+        for parent in islice(reads, count):
+            stage = max(stage, number[parent])
+        number[index] = stage if scalar == (stage % 2 == 0) else stage + 1
+    return np.array(number)[entries]
 
 
 def _chunks(facts: TapeFacts, chunk: Chunk, groups: Sequence[IntArray]) -> list[Chunk]:
