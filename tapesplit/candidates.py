@@ -1,11 +1,6 @@
-"""Candidates for cuts: lower sets with narrow frontiers, from every source that finds some cheaply.
-
-Small graphs give all their lower sets, or at least the narrowest of each size. Large ones give the narrowest
-prefixes of a few orders, and minimum cuts around them.
-"""
+"""Candidates for cuts, as lower sets: narrow prefixes of a few orders, and minimum cuts around them."""
 
 from collections.abc import Iterator
-from operator import itemgetter
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -18,16 +13,11 @@ __all__ = [
     "Order",
     "candidate_prefixes",
     "depth_ranks",
-    "narrow_lower_sets",
     "order_by",
     "ranks_after",
     "window_cuts",
 ]
 
-_BREADTH: Final = 12
-"""Lower sets of one size that the search of a small graph keeps."""
-_FAMILY: Final = 120
-"""Lower sets that it returns."""
 _SHARES: Final = 28
 """Equal shares of the edges, of each of which an order offers its narrowest prefix."""
 _WINDOWS: Final = 24
@@ -226,48 +216,3 @@ def _outer_windows(graph: TapeGraph, order: Order) -> Iterator[_Window]:
         inside = int(np.count_nonzero((ranks > lower) & (ranks <= upper)))
         narrowest = int(widths[lower : upper + 1].min())
         yield _Window(lower, upper, min(narrowest, FLOW_BUDGET // (2 * inside + 1)))
-
-
-def narrow_lower_sets(graph: TapeGraph) -> list[BoolArray]:
-    """List the lower sets of a small graph, all of them if there are few.
-
-    Parameters
-    ----------
-    graph : TapeGraph
-        The graph, k vertices.
-
-    Returns
-    -------
-    list of (k,) array of bool
-        The narrowest lower sets of each size that have been reached by adding vertices to the narrowest
-        ones of the size before.
-
-    Notes
-    -----
-    Beam search over the lattice of lower sets; takes O(k^2) Python steps for each unit of breadth.
-    """
-    bits = [1 << v for v in range(graph.size)]
-    parents: list[set[int]] = [set() for _ in bits]
-    needs, readers = [0] * graph.size, [0] * graph.size
-    for child, parent in zip(graph.child.tolist(), graph.parent.tolist(), strict=True):
-        parents[child].add(parent)
-        needs[child] |= bits[parent]
-        readers[parent] |= bits[child]
-    for vertex in graph.outputs:
-        readers[vertex] |= 1 << graph.size
-    capacities = graph.capacities.tolist()
-    level = {sum(bits[v] for v in graph.inputs): sum(capacities[v] for v in graph.inputs)}
-    found: list[tuple[int, int]] = []
-    while level:
-        narrowest = sorted(level.items(), key=itemgetter(1))[:_BREADTH]
-        found.extend((width, lower) for lower, width in narrowest)
-        level = {}
-        for lower, width in narrowest:
-            for vertex, bit in enumerate(bits):
-                larger = lower | bit
-                if lower & bit or needs[vertex] & ~lower or larger in level:
-                    continue
-                released = sum(capacities[p] for p in parents[vertex] if not readers[p] & ~larger)
-                level[larger] = width + capacities[vertex] - released
-    masks = [lower for _, lower in sorted(found)[:_FAMILY]]
-    return [np.array([mask & bit for bit in bits], dtype=np.bool_) for mask in masks]

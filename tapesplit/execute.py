@@ -17,14 +17,14 @@ import numpy as np
 
 from tapesplit.arrays import multiply
 from tapesplit.callback import Callback
-from tapesplit.errors import MemoryLimitError, PlanMismatchError
+from tapesplit.errors import ArgumentTypeError, MemoryLimitError, PlanMismatchError
 from tapesplit.fitting import first_difference, fits
 from tapesplit.plan import JacobianPlan, TaskRecord
 from tapesplit.structure import structure_of
 from tapesplit.sweep import run_sweep
 from tapesplit.tape import Tape
 from tapesplit.threads import may_use_threads, on_worker, prompt_switches, single_threaded_blas, submit
-from tapesplit.validation import check_helpers, check_limit
+from tapesplit.validation import check_helpers, check_limit, check_tape
 
 __all__ = ["carry_out", "execute"]
 
@@ -70,7 +70,7 @@ def execute(
     MemoryLimitError
         If one direction of a sweep needs more than the memory limit.
     ArgumentValueError, ArgumentTypeError
-        If the memory limit is no positive integer, or if executor or callback is something else.
+        If the memory limit is no positive integer, or if any argument is something else.
     Exception
         Whatever a derivative rule raises, with a note on the task; tasks that have not begun are dropped.
 
@@ -83,9 +83,14 @@ def execute(
     array([[1., 0.],
            [0., 1.]])
     """
+    if not isinstance(plan, JacobianPlan):
+        raise ArgumentTypeError(
+            f"a plan is needed first, but got {type(plan).__name__}; write execute(plan, tape), where "
+            "parallel_jacobian(fun).plan(x) returns the plan"
+        )
     check_limit("memory_limit", memory_limit)
     check_helpers(executor, callback)
-    structure = structure_of(tape)
+    structure = structure_of(check_tape(tape))
     if not fits(plan.structure, structure):
         raise PlanMismatchError(
             f"the plan of {plan.name} does not fit this tape of {tape.name}: "

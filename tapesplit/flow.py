@@ -19,7 +19,7 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import breadth_first_order, maximum_flow
 
 from tapesplit.arrays import BoolArray, IntArray, follow
-from tapesplit.graph import TapeGraph, frontier
+from tapesplit.graph import TapeGraph
 
 __all__ = ["FLOW_BUDGET", "MinimumCut", "carries_flow", "has_wide_paths", "minimum_cut"]
 
@@ -189,15 +189,14 @@ def minimum_cut(
     -------
     MinimumCut or None
         Width in elements, equal to the value of the flow, and the smallest and the largest lower set of
-        this width; None if every cut is wider than `bound`.
+        this width; None if every cut is wider than `bound`, or has about 2**30 elements or more.
 
     Notes
     -----
     Ford and Fulkerson, *Maximal flow through a network*, 1956; the extreme minimum cuts are those of Picard
     and Queyranne, *On the structure of all minimum cuts in a network*, 1980. Dinic's algorithm in scipy,
     preflow-push in networkx. Capacities above `bound` are cut down to ``bound + 1``, which cannot change such
-    a cut. With a bound of 2**30 elements or more widths are rounded down to 30 bits, and the cut may be
-    wider than minimal by that much.
+    a cut.
 
     Examples
     --------
@@ -209,28 +208,27 @@ def minimum_cut(
     ...     inputs=(0,), outputs=(5,))
     >>> inputs, everything = np.arange(6) == 0, np.full(6, True)
     >>> cut = minimum_cut(strands, inputs, everything, bound=8)
+    >>> from tapesplit.graph import frontier
     >>> cut.width, frontier(strands, cut.latest)
     (4, array([1, 4]))
     """
     region = upper & ~lower
-    scale = 1 + bound // _LARGEST_BOUND
-    network = _network(graph, lower, region, bound // scale, scale)
+    bound = min(bound, _LARGEST_BOUND)
+    network = _network(graph, lower, region, bound)
     small = np.count_nonzero(region) <= _NETWORKX_SIZE
     use_networkx = backend == "networkx" or (backend == "auto" and small)
     width, from_source, to_sink = (_networkx_flow if use_networkx else _scipy_flow)(network)
-    if width > bound // scale:
+    if width > bound:
         return None
     numbers = np.flatnonzero(region)
     computed = _FIRST + 2 * np.arange(len(numbers))
     earliest, latest = lower.copy(), lower.copy()
     earliest[numbers] = from_source[computed]
     latest[numbers] = ~to_sink[computed]
-    if scale > 1:
-        width = int(graph.capacities[frontier(graph, earliest)].sum())
     return MinimumCut(width, earliest, latest)
 
 
-def _network(graph: TapeGraph, lower: BoolArray, region: BoolArray, bound: int, scale: int) -> _Network:
+def _network(graph: TapeGraph, lower: BoolArray, region: BoolArray, bound: int) -> _Network:
     """Build the network of the region; what it reads from `lower` is computed already."""
     child, parent = graph.child, graph.parent
     crossing = ~lower[child] & (region | lower)[parent]
@@ -254,7 +252,7 @@ def _network(graph: TapeGraph, lower: BoolArray, region: BoolArray, bound: int, 
         np.full(len(outputs), _SINK),
         computed[parent[inner]],
     ]
-    widths = np.minimum(graph.capacities[vertices] // scale, bound + 1)
+    widths = np.minimum(graph.capacities[vertices], bound + 1)
     unbounded = np.full(len(parent) + len(outputs) + int(np.count_nonzero(inner)), bound + 1)
     return _Network(
         nodes=_FIRST + 2 * len(vertices),

@@ -66,13 +66,13 @@ def make_plan(
     plain = {"tangent": Mode.TANGENT, "adjoint": Mode.ADJOINT}.get(method)
     solver = "dp" if plain or method == "auto" else method
     thorough = cost == "fma" or force_machines or _plain_seconds(graph, work) > _WORTH_COMPARING
-    separators = () if plain else cut_graph(graph, max_links=max_links, thorough=thorough, spread=False)
+    separators = () if plain else cut_graph(graph, max_links=max_links, thorough=thorough)
     draft = _draft(graph, facts, work, separators, plain, 1, solver, cost)
     machines_reason: MachinesReason = "single" if machines == 1 else "light"
     if machines > 1 and (force_machines or _may_pay(draft.tasks)):
         if not plain:
             # Cuts that gain nothing on one machine let several work at the same time.
-            separators = cut_graph(graph, max_links=max_links, stop_within=None)
+            separators = cut_graph(graph, max_links=max_links, spread=True)
         parallel = _draft(graph, facts, work, separators, plain, machines, solver, cost)
         machines_reason = "forced" if force_machines else _worth_of_machines(parallel.tasks, draft.tasks)
         if machines_reason in {"forced", "gain"}:

@@ -5,18 +5,16 @@ process, so recording holds a process-wide lock, and the level is put back howev
 """
 
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from autograd.tracer import Box, box_type_mappings, isbox, trace_stack
 
+from tapesplit.argnums import positions_of
 from tapesplit.boxes import TapeNode
 from tapesplit.errors import (
-    ArgumentIndexError,
-    ArgumentTypeError,
-    ArgumentValueError,
     InputTypeError,
     NestedTraceError,
     OutputTypeError,
@@ -95,7 +93,7 @@ def _recorded(
     """Record into a list of entries."""
     keep_freed_memory()
     name = display_name(fun)
-    argnums = _positions(argnum, len(args), name)
+    argnums = positions_of(argnum, len(args), name)
     if any(map(isbox, (*args, *kwargs.values()))):
         raise NestedTraceError(_NESTED.format(name))
     boxed = list(args)
@@ -140,30 +138,6 @@ def own_values(value: Any, tape: Tape) -> Any:
     if isbox(value) and isinstance(value._node, TapeNode) and value._node.entries is tape.entries:
         return value._value
     return value
-
-
-def _positions(argnum: int | Sequence[int], count: int, name: str) -> tuple[int, ...]:
-    """Return the positions of the inputs among so many arguments, none of them negative."""
-    if type(argnum) is int and 0 <= argnum < count:  # as nearly always
-        return (argnum,)
-    given = tuple(argnum) if isinstance(argnum, Iterable) else (argnum,)
-    if not given:
-        raise ArgumentValueError("argnum is empty; give the position of at least one argument")
-    for position in given:
-        if not isinstance(position, (int, np.integer)):
-            raise ArgumentTypeError(
-                f"argnum must be an integer or a sequence of integers, but got {argnum!r}"
-            )
-        if not -count <= position < count:
-            raise ArgumentIndexError(
-                f"argnum is {position}, but {name} was called with {count} positional "
-                f"argument{'s' * (count != 1)}; pass the argument that argnum means by position, and count "
-                "self in a method"
-            )
-    positions = tuple(int(position) % count for position in given)
-    if len(set(positions)) < len(positions):
-        raise ArgumentValueError(f"argnum {given} names an argument of {name} twice; name each one once")
-    return positions
 
 
 def _depends_on_outer_trace(entries: list[tuple[Any, ...]]) -> bool:

@@ -12,7 +12,6 @@ from tapesplit.candidates import (
     Order,
     candidate_prefixes,
     depth_ranks,
-    narrow_lower_sets,
     order_by,
     ranks_after,
     window_cuts,
@@ -24,12 +23,12 @@ from tapesplit.nesting import CutFamily, choose_nested, cut_family, spread_neste
 
 __all__ = ["Reason", "Separator", "assign_chunks", "chunk_edges", "cut_graph"]
 
-_SMALL: Final = 24
-"""Coarse graphs up to this size are searched exhaustively, or nearly so."""
 _NEAR_BOUND: Final = 1.05
 """A chain within this factor of minimal width times all edges needs no further candidates."""
 
 
+_WORTH_CUTTING: Final = 1.1
+"""Cost of a plain mode, against that of any chain, from which on one machine looks for cuts."""
 _SHARES: Final = 20
 """Parts of all edges that further cuts of minimal width are apart at least."""
 
@@ -62,9 +61,8 @@ def cut_graph(
     graph: TapeGraph,
     *,
     max_links: int = 40,
-    stop_within: float | None = 0.1,
     thorough: bool = True,
-    spread: bool = True,
+    spread: bool = False,
 ) -> tuple[Separator, ...]:
     """Find nested separators between which a tape is a Jacobian chain that is cheap to accumulate.
 
@@ -75,17 +73,15 @@ def cut_graph(
     max_links : int
         Most links of the chain, that is one more than separators. Cuts that the cheapest chain on one machine
         needs come first; where they must be left out, those go that save least.
-    stop_within : float or None
-        Return no separators if no chain can beat the plain tangent or adjoint mode by more than this part of
-        the chain's cost on one machine. None always looks for separators, as several machines may need them.
     thorough : bool
         Whether to compare all narrow cuts of small graphs, instead of those of the tape's order only, which
         takes up to five milliseconds.
     spread : bool
-        Whether to fill the rest of the room with cuts that are spread over the tape, which give several
-        machines something to do. Else only cuts of minimal width are added, if that is less than half of
-        the input's and output's, and a twentieth of all edges apart: interfaces that readers of a program
-        would name, too.
+        Whether to look for cuts that give several machines something to do: always, and as many as there is
+        room for, spread over the tape. Else there are none if no chain can beat the plain tangent or adjoint
+        mode by more than a tenth of its cost, and to those that the cheapest chain needs only cuts of minimal
+        width are added, if that is less than half of the input's and output's, and a twentieth of all edges
+        apart: interfaces that readers of a program would name, too.
 
     Returns
     -------
@@ -116,7 +112,7 @@ def cut_graph(
     least = min(graph.input_width, graph.output_width)
     if max_links < 2 or not least or not graph.total_edges:
         return ()
-    enough = np.inf if stop_within is None else least / (1 + stop_within)
+    enough = np.inf if spread else least / _WORTH_CUTTING
     if enough < 1 or _is_wide(graph, enough):
         return ()
     coarse = coarsen(graph)
@@ -184,8 +180,6 @@ def _cheapest_chain(
     members += candidate_prefixes(graph, order)
     if brief:
         return _chosen(graph, members)
-    if graph.size <= _SMALL:
-        return _chosen(graph, members + narrow_lower_sets(graph))
     behind = candidate_prefixes(graph, order_by(graph, ranks_after(cut.earliest, ranks)))
     family = cut_family(graph, members + behind)
     cost, chosen = choose_nested(family)

@@ -8,12 +8,13 @@ from tapesplit.graph import TapeGraph, graph_of
 from tapesplit.separators import Separator
 from tapesplit.structure import structure_of
 from tapesplit.tape import Tape
+from tapesplit.validation import check_count, check_tape
 from tapesplit.width_profile import WidthProfile
 
 __all__ = ["check_separators", "find_separators", "profile_widths"]
 
 
-def find_separators(tape: Tape, *, max_links: int = 40) -> tuple[Separator, ...]:
+def find_separators(tape: Tape, *, max_links: int = 40, machines: int = 1) -> tuple[Separator, ...]:
     """Find nested separators that cut a tape into a Jacobian chain which is cheap to accumulate.
 
     Parameters
@@ -22,12 +23,20 @@ def find_separators(tape: Tape, *, max_links: int = 40) -> tuple[Separator, ...]
         From `tapesplit.record`.
     max_links
         Most links of the chain, that is one more than separators.
+    machines
+        Number of machines: several can use cuts that gain nothing on one.
 
     Returns
     -------
     tuple of Separator
-        From the input to the output; empty if no chain is much cheaper than one plain sweep, or if the output
-        does not depend on the input. Vertices are indices of the tape.
+        From the input to the output, those of a plan for so many machines. Empty if the output does not
+        depend on the input, or, for one machine, if no chain is much cheaper than one plain sweep. Vertices
+        are indices of the tape.
+
+    Raises
+    ------
+    ArgumentTypeError, ArgumentValueError
+        If this is no tape, or if a number is not a positive integer.
 
     Examples
     --------
@@ -37,9 +46,11 @@ def find_separators(tape: Tape, *, max_links: int = 40) -> tuple[Separator, ...]
     >>> [separator.width for separator in find_separators(tape, max_links=2)]
     [1]
     """
-    if tape.output is None:
+    check_count("max_links", max_links)
+    check_count("machines", machines)
+    if check_tape(tape).output is None:
         return ()
-    return separators.cut_graph(_graph(tape), max_links=max_links)
+    return separators.cut_graph(_graph(tape), max_links=max_links, spread=machines > 1)
 
 
 def check_separators(tape: Tape, nested: Sequence[Separator]) -> None:
@@ -54,6 +65,8 @@ def check_separators(tape: Tape, nested: Sequence[Separator]) -> None:
 
     Raises
     ------
+    ArgumentTypeError
+        If this is no tape.
     SeparatorError
         If a path from input to output bypasses one, if one is not computed from the one before it alone, or
         if a width is wrong.
@@ -69,7 +82,7 @@ def check_separators(tape: Tape, nested: Sequence[Separator]) -> None:
     >>> tape = record(lambda x: np.sin(np.sum(x)) * np.ones(100), np.ones(100))
     >>> check_separators(tape, find_separators(tape))
     """
-    certify.certify_cuts(_graph(tape), nested)
+    certify.certify_cuts(_graph(check_tape(tape)), nested)
 
 
 def profile_widths(tape: Tape, *, shares: int = 20) -> WidthProfile:
@@ -88,6 +101,11 @@ def profile_widths(tape: Tape, *, shares: int = 20) -> WidthProfile:
         Elements, and the separators that `find_separators` chooses. Printing it draws bars, its method
         ``draw`` makes a picture.
 
+    Raises
+    ------
+    ArgumentTypeError, ArgumentValueError
+        If this is no tape, or if the number of places is not a positive integer.
+
     Examples
     --------
     >>> import autograd.numpy as np
@@ -97,7 +115,8 @@ def profile_widths(tape: Tape, *, shares: int = 20) -> WidthProfile:
     >>> profile.live.tolist(), [separator.width for separator in profile.separators]
     ([1, 1], [1, 1])
     """
-    graph = _graph(tape)
+    check_count("shares", shares)
+    graph = _graph(check_tape(tape))
     return width_profile.width_profile(graph, separators.cut_graph(graph), shares=shares)
 
 

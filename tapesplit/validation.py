@@ -1,6 +1,5 @@
 """Checks of options, arguments and values, whose messages say what to do instead."""
 
-from collections.abc import Sequence
 from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
@@ -12,28 +11,17 @@ from tapesplit.tape import Tape
 __all__ = [
     "Cost",
     "Method",
+    "check_count",
     "check_helpers",
     "check_input",
     "check_limit",
     "check_options",
     "check_output",
-    "checked_argnum",
+    "check_tape",
 ]
 
 Method: TypeAlias = Literal["auto", "dp", "heuristic", "exact", "tangent", "adjoint"]
 Cost: TypeAlias = Literal["runtime", "fma"]
-
-
-def checked_argnum(argnum: Any) -> int | tuple[int, ...]:
-    """Check argnum and return it in a form that nobody can change later."""
-    given = argnum.tolist() if isinstance(argnum, np.ndarray) else argnum
-    several = isinstance(given, Sequence) and not isinstance(given, (str, bytes))
-    numbers = tuple(given) if several else (given,)
-    if not all(isinstance(i, (int, np.integer)) and not isinstance(i, bool) for i in numbers):
-        raise ArgumentTypeError(f"argnum must be an integer or a sequence of integers, but got {argnum!r}")
-    if not numbers:
-        raise ArgumentValueError("argnum is empty; give the position of at least one argument")
-    return tuple(map(int, numbers)) if several else int(given)
 
 
 def check_options(
@@ -53,9 +41,25 @@ def check_options(
 
 def check_limit(name: str, limit: Any) -> None:
     """Check an option that is a positive integer or None."""
-    whole = isinstance(limit, (int, np.integer)) and not isinstance(limit, bool)
-    if limit is not None and not (whole and limit > 0):
-        raise ArgumentValueError(f"{name} must be a positive integer or None, but got {limit!r}")
+    if limit is not None:
+        check_count(name, limit, "a positive integer or None")
+
+
+def check_count(name: str, count: Any, what: str = "a positive integer") -> None:
+    """Check a number of something."""
+    if not isinstance(count, (int, np.integer)) or isinstance(count, bool):
+        raise ArgumentTypeError(f"{name} must be {what}, but got {count!r}")
+    if count < 1:
+        raise ArgumentValueError(f"{name} must be {what}, but got {count!r}")
+
+
+def check_tape(tape: Any) -> Tape:
+    """Return what must be a tape."""
+    if not isinstance(tape, Tape):
+        raise ArgumentTypeError(
+            f"a tape is needed, but got {type(tape).__name__}; tapesplit.record(fun, x) returns one"
+        )
+    return tape
 
 
 def check_helpers(executor: Any, callback: Any) -> None:

@@ -446,10 +446,10 @@ def test_infinite_and_undefined_numbers(method):
         ({"callback": print}, TypeError, "callback must be a tapesplit.Callback, but got builtin"),
         ({"machines": 0}, ValueError, "machines must be a positive integer or None, but got 0"),
         ({"machines": -1}, ValueError, "machines must be"),
-        ({"machines": 1.5}, ValueError, "machines must be"),
-        ({"machines": True}, ValueError, "machines must be"),
+        ({"machines": 1.5}, TypeError, "machines must be"),
+        ({"machines": True}, TypeError, "machines must be"),
         ({"memory_limit": 0}, ValueError, "memory_limit must be a positive integer"),
-        ({"memory_limit": "1G"}, ValueError, "memory_limit must be a positive integer"),
+        ({"memory_limit": "1G"}, TypeError, "memory_limit must be a positive integer"),
     ],
 )
 def test_bad_options(options, error, message):

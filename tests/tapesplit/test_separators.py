@@ -30,7 +30,7 @@ from tapesplit.width_profile import width_profile
 
 def narrowest(graph):
     """Return the narrowest separator that was found."""
-    return min(cut_graph(graph, stop_within=None), key=lambda s: s.width)
+    return min(cut_graph(graph, spread=True), key=lambda s: s.width)
 
 
 def live_width(graph):
@@ -57,7 +57,7 @@ def test_the_cheapest_cuts_of_a_path_cost_what_the_solver_finds(values):
 @deterministic
 @given(tape_graphs())
 def test_separators_carry_their_certificate(graph):
-    separators = cut_graph(graph, stop_within=None)
+    separators = cut_graph(graph, spread=True)
     certify_cuts(graph, separators)
     sizes, edges = chain_of(graph, separators)
     assert len(edges) == len(separators) + 1
@@ -71,7 +71,7 @@ def test_separators_carry_their_certificate(graph):
 @deterministic
 @given(tape_graphs())
 def test_chunks_are_closed_and_end_at_their_separators(graph):
-    separators = cut_graph(graph, stop_within=None)
+    separators = cut_graph(graph, spread=True)
     chunks = assign_chunks(graph, separators)
     assert (chunks[graph.parent] <= chunks[graph.child]).all()
     for number, separator in enumerate(separators):
@@ -116,7 +116,7 @@ def test_fewer_links_never_make_a_cheaper_plan():
     rng = np.random.default_rng(4)
     for kind in range(6):
         graph = random_graph(rng, 14, span=4, density=0.15, kind=kind)
-        found = [cut_graph(graph, max_links=q, stop_within=None) for q in range(1, 9)]
+        found = [cut_graph(graph, max_links=q, spread=True) for q in range(1, 9)]
         assert [len(s) < q for q, s in enumerate(found, 1)] == [True] * 8
         costs = [planned_fma(graph, s) for s in found]
         assert costs[-1] <= min(costs)
@@ -152,7 +152,7 @@ def test_parameters_that_pass_through_are_in_every_separator():
         widths.append(6)
         parents.append([1, 2 + k])
     graph = tape_graph([*widths, 30], [*parents, [len(widths) - 1]])
-    separators = [s for s in cut_graph(graph) if s.width == 9]
+    separators = [s for s in cut_graph(graph, spread=True) if s.width == 9]
     assert separators
     assert all(1 in s.vertices for s in separators)
     assert separators[0].reason == "minimal" or least_width(graph) < 9
@@ -163,7 +163,7 @@ def test_skip_connections_are_counted():
     widths = [40, 20, 5, 20, 3, 20, 20, 20, 40]
     edges = [0, 100, 100, 400, 400, 100, 100, 100, 100]
     graph = tape_graph(widths, [[], [0], [1], [2], [3], [4], [5], [6, 2], [7]], edges)
-    found = {s.vertices: s.width for s in cut_graph(graph, stop_within=None)}
+    found = {s.vertices: s.width for s in cut_graph(graph, spread=True)}
     assert found.items() >= {(2,): 5, (2, 4): 8}.items()
     assert (4,) not in found
 
@@ -179,7 +179,7 @@ def test_wide_values_that_are_read_late_are_computed_late():
     # 2 = expand(1) is made early on the tape and read last; a cut behind 4 needs vertex 1 instead of it
     widths, parents = [50, 5, 90, 30, 2, 30, 50], [[], [0], [1], [1], [3], [4], [5, 2]]
     graph = tape_graph(widths, parents, [0, 100, 100, 400, 400, 100, 100])
-    found = {s.vertices: s.width for s in cut_graph(graph, stop_within=None)}
+    found = {s.vertices: s.width for s in cut_graph(graph, spread=True)}
     assert found.items() >= {(1,): 5, (1, 4): 7}.items()
 
 
@@ -187,7 +187,7 @@ def test_outputs_that_are_ready_early_wait_in_the_separators():
     # vertex 2 is an output, and the rest of the work goes on behind it
     widths, parents = [30, 20, 2, 20, 3, 20, 40], [[], [0], [1], [2], [3], [4], [5]]
     graph = tape_graph(widths, parents, [0, 100, 100, 900, 900, 100, 100], outputs=(2, 6))
-    found = {s.vertices: s.width for s in cut_graph(graph, stop_within=None)}
+    found = {s.vertices: s.width for s in cut_graph(graph, spread=True)}
     assert found.items() >= {(2,): 2, (2, 4): 5}.items()
 
 
@@ -242,7 +242,7 @@ def test_nothing_to_gain_gives_no_separators(graph):
 def test_several_machines_get_cuts_where_one_needs_none():
     graph = path([30] * 9)
     assert cut_graph(graph) == ()
-    spread = cut_graph(graph, stop_within=None)
+    spread = cut_graph(graph, spread=True)
     assert len(spread) == 7
     assert {s.reason for s in spread} == {"minimal"}
 

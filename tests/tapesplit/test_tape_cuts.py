@@ -7,8 +7,8 @@ import autograd.numpy as anp
 import numpy as np
 import pytest
 
-from tapesplit import check_separators, find_separators, profile_widths, record
-from tapesplit.errors import SeparatorError
+from tapesplit import check_separators, find_separators, parallel_jacobian, profile_widths, record
+from tapesplit.errors import SeparatorError, TapesplitError
 from tapesplit.graph import TapeGraph
 from tapesplit.separators import Separator
 from tapesplit.width_profile import WidthProfile, width_profile
@@ -25,7 +25,7 @@ def layers(x):
 
 def test_found_separators_are_certified_and_mutated_ones_refused():
     tape = record(layers, np.ones(50))
-    found = find_separators(tape)
+    found = find_separators(tape, machines=2)
     assert {2, 3} <= {separator.width for separator in found}
     check_separators(tape, found)
     wider = replace(found[0], width=found[0].width + 1)
@@ -42,10 +42,10 @@ def test_the_profile_shows_the_narrow_places():
 
 PROFILE = """\
    entry      live   minimal  elements
-       1         3         3  ###                                       cut at 3
-       3         3         3  ###                                       cut at 40
-       5         2         2  ##                                        cut at 40, 2
-       8         2         2  ##                                        cut at 2, 30"""
+       1         3         3  ########################################
+       3         3         3  ########################################
+       5         2         2  ###########################               cut at 2
+       8         2         2  ###########################"""
 
 
 def test_the_profile_as_text_is_pinned():
@@ -103,6 +103,31 @@ def test_a_profile_is_drawn_in_the_format_of_the_ending(tmp_path, suffix, start)
 def test_other_endings_are_refused(tmp_path, name):
     with pytest.raises(ValueError, match=r"let the name end in \.svg, \.png or \.pdf"):
         profile_widths(record(layers, np.ones(50))).draw(tmp_path / name)
+
+
+def test_the_separators_are_those_of_a_plan():
+    tape = record(layers, np.ones(50))
+    plan = parallel_jacobian(layers, machines=1).plan(np.ones(50))
+    assert find_separators(tape) == plan.separators
+    assert len(find_separators(tape, machines=2)) > len(plan.separators)
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda tape: find_separators(layers), TypeError, "a tape is needed, but got function; .*record"),
+        (lambda tape: check_separators(layers, ()), TypeError, "a tape is needed, but got function"),
+        (lambda tape: profile_widths(None), TypeError, "a tape is needed, but got NoneType"),
+        (lambda tape: find_separators(tape, max_links="3"), TypeError, "max_links must be .* got '3'"),
+        (lambda tape: find_separators(tape, max_links=0), ValueError, "max_links must be .* got 0"),
+        (lambda tape: find_separators(tape, machines=None), TypeError, "machines must be .* got None"),
+        (lambda tape: profile_widths(tape, shares=0), ValueError, "shares must be a positive integer"),
+    ],
+)
+def test_wrong_arguments_are_refused(call, error, message):
+    with pytest.raises(error, match=message) as caught:
+        call(record(layers, np.ones(50)))
+    assert isinstance(caught.value, TapesplitError)
 
 
 def test_an_output_that_does_not_depend_on_the_input_has_no_separators():

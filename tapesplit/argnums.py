@@ -1,0 +1,41 @@
+"""Positions of the arguments that a Jacobian is taken with respect to."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from tapesplit.errors import ArgumentIndexError, ArgumentTypeError, ArgumentValueError
+
+__all__ = ["checked_argnum", "positions_of"]
+
+
+def checked_argnum(argnum: Any) -> int | tuple[int, ...]:
+    """Check argnum and return it in a form that nobody can change later."""
+    given = argnum.tolist() if isinstance(argnum, np.ndarray) else argnum
+    several = isinstance(given, Sequence) and not isinstance(given, (str, bytes))
+    numbers = tuple(given) if several else (given,)
+    if not all(isinstance(i, (int, np.integer)) and not isinstance(i, bool) for i in numbers):
+        raise ArgumentTypeError(f"argnum must be an integer or a sequence of integers, but got {argnum!r}")
+    if not numbers:
+        raise ArgumentValueError("argnum is empty; give the position of at least one argument")
+    return tuple(map(int, numbers)) if several else int(given)
+
+
+def positions_of(argnum: Any, count: int, name: str) -> tuple[int, ...]:
+    """Return the positions of the inputs among so many arguments of a function, none of them negative."""
+    if type(argnum) is int and 0 <= argnum < count:  # as nearly always
+        return (argnum,)
+    kept = checked_argnum(argnum)
+    given = kept if isinstance(kept, tuple) else (kept,)
+    for position in given:
+        if not -count <= position < count:
+            raise ArgumentIndexError(
+                f"argnum is {position}, but {name} was called with {count} positional "
+                f"argument{'s' * (count != 1)}; pass the argument that argnum means by position, and count "
+                "self in a method"
+            )
+    positions = tuple(position % count for position in given)
+    if len(set(positions)) < len(positions):
+        raise ArgumentValueError(f"argnum {given} names an argument of {name} twice; name each one once")
+    return positions
