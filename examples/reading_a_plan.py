@@ -59,7 +59,7 @@ def show(heading, sentences):
 
 
 show("Why this plan", decisions(plan))
-show("What would make it cheaper", advice(plan))
+show("What would make it faster", advice(plan))
 
 # %% [markdown]
 # ## The second version: most of the summary is noise, and six values do

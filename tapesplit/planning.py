@@ -157,9 +157,11 @@ def _reason(draft: _Draft, forced: str | None) -> str:
     """Say in a few words why the plan has its form."""
     if forced:
         return f"method {forced!r} was asked for"
-    return (
-        "cut at narrow interfaces" if draft.separators else "no interface is narrow enough for a cut to pay"
-    )
+    if not draft.separators:
+        return "no interface is narrow enough for a cut to pay"
+    sizes = draft.chain.sizes
+    narrow = min(sizes) < min(sizes[0], sizes[-1])
+    return "cut at narrow interfaces" if narrow else "cut where machines can share work"
 
 
 _LONGEST_SEARCH: Final = 5.0

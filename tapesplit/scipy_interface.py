@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tapesplit.errors import ArgumentValueError
+from tapesplit.errors import ArgumentTypeError, ArgumentValueError
 from tapesplit.jacobian import JacobianFunction, parallel_jacobian
 from tapesplit.tape import Tape
 
@@ -31,8 +31,8 @@ def fun_and_jac(fun: Callable[..., Any]) -> tuple[Callable[..., Any], Callable[.
 
     Raises
     ------
-    ArgumentValueError
-        If a Jacobian with respect to several arguments is given.
+    ArgumentTypeError, ArgumentValueError
+        If this is no function, or a Jacobian with respect to several arguments.
 
     Notes
     -----
@@ -48,6 +48,10 @@ def fun_and_jac(fun: Callable[..., Any]) -> tuple[Callable[..., Any], Callable[.
     >>> least_squares(value, [1.0, 1.0], jac=jacobian).x.round(6)
     array([1.414214, 2.828427])
     """
+    if not callable(fun):
+        raise ArgumentTypeError(
+            f"fun_and_jac needs a function, but got {fun!r:.60}; write value, jacobian = fun_and_jac(f)"
+        )
     function = fun if isinstance(fun, JacobianFunction) else parallel_jacobian(fun)
     if isinstance(function.argnum, tuple):
         raise ArgumentValueError(

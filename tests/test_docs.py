@@ -1,14 +1,16 @@
 """The pages of the documentation are true: their Python code runs and prints what they say.
 
 In each page, blocks marked ``python`` are executed in order, in one namespace. A block marked ``text`` right
-after one of them is what it prints. Lines that start with ``>>>`` are doctests. Times differ from run to run,
-so that only their presence is compared.
+after one of them is what it prints; blocks marked ``console`` hold commands and what these print. Lines that
+start with ``>>>`` are doctests. Times differ from run to run, so that only their presence is compared.
 """
 
 import contextlib
 import doctest
 import io
 import re
+import subprocess
+import sys
 from itertools import pairwise
 from pathlib import Path
 
@@ -20,7 +22,8 @@ ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 FENCE = re.compile(r"^```(\w*)[^\n]*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\((?!https?:|#)([^)#\s]+)")
-TIME = re.compile(r"\b[\d.]+ (?=(?:ns|µs|ms|s)\b)")
+TIME = re.compile(r"\b[\d.]+ (?:ns|µs|ms|s)\b")
+RATIO = re.compile(r"\b[\d.e-]+ (?=×|times|of the largest)")
 
 
 def name(page):
@@ -32,8 +35,13 @@ def blocks(page):
 
 
 def comparable(text):
-    """Blank out times, and spaces, which depend on how long the times are."""
-    return [" ".join(TIME.sub("? ", line).split()) for line in text.strip().splitlines()]
+    """Blank out times, their ratios, and spaces, which depend on how long the times are."""
+    lines = []
+    for line in text.strip().splitlines():
+        blanked = TIME.sub("?", line)
+        measured = blanked != line or "difference" in line
+        lines.append(" ".join((RATIO.sub("? ", blanked) if measured else line).split()))
+    return lines
 
 
 @pytest.fixture
@@ -46,6 +54,24 @@ def assumed_costs(tmp_path, monkeypatch):
 
 
 WITH_CODE = [page for page in PAGES if any(kind == "python" for kind, _ in blocks(page))]
+
+
+WITH_COMMANDS = [page for page in PAGES if any(kind == "console" for kind, _ in blocks(page))]
+
+
+@pytest.mark.usefixtures("assumed_costs")
+@pytest.mark.parametrize("page", WITH_COMMANDS, ids=name)
+def test_commands_print_what_the_page_says(page, tmp_path):
+    """Blocks marked ``console``; they find the Python code before them in ``model.py``."""
+    for (kind, code), (next_kind, session) in pairwise(blocks(page)):
+        if next_kind != "console":
+            continue
+        assert kind == "python"
+        (tmp_path / "model.py").write_text(code, encoding="utf-8")
+        for command, expected in re.findall(r"^\$ tapesplit (.*)\n((?:(?!\$).*\n)*)", session, re.MULTILINE):
+            line = [sys.executable, "-m", "tapesplit", *command.split()]
+            printed = subprocess.run(line, cwd=tmp_path, capture_output=True, text=True, check=True).stdout
+            assert comparable(printed) == comparable(expected)
 
 
 @pytest.mark.usefixtures("assumed_costs")

@@ -1,6 +1,5 @@
 """Why a plan is as it is, and what would make the Jacobian of this function cheaper, in sentences."""
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import groupby
@@ -24,11 +23,11 @@ from tapesplit.sweep import Form
 __all__ = ["advice", "decisions"]
 
 _MOST: Final = 6
-"""So many cuts, or groups of links, get a sentence each."""
+"""So many cuts, or groups of links, are named one by one."""
 _CUT_REASONS: Final = {
     "minimal": "no cut of the whole tape is narrower",
     "cost": "the cheapest chain on one machine needs it",
-    "spread": "a place to share work: much of it on either side for each element of its width",
+    "spread": "places to share work: much of it on either side for each element of their width",
 }
 
 
@@ -60,22 +59,29 @@ def decisions(plan: JacobianPlan) -> tuple[str, ...]:
 
 
 def _cuts(plan: JacobianPlan) -> list[str]:
-    """One sentence a separator, the best founded first, or why there is none."""
+    """One sentence a reason for cuts, the best founded first, or why there is none."""
     if not plan.separators:
         return [f"Not cut: {plan.reason}."]
-    ranked = sorted(plan.separators, key=lambda separator: list(_CUT_REASONS).index(separator.reason))
-    shown = [_cut(plan, separator) for separator in ranked[:_MOST]]
-    rest = Counter(separator.reason for separator in ranked[_MOST:])
-    return shown + [
-        f"{times} more cut{'s' * (times != 1)}: {_CUT_REASONS[reason]}." for reason, times in rest.items()
-    ]
+    found = {why: [s for s in plan.separators if s.reason == reason] for reason, why in _CUT_REASONS.items()}
+    return [f"Cut at {_places(plan, cuts)}: {why}." for why, cuts in found.items() if cuts]
 
 
-def _cut(plan: JacobianPlan, separator: Separator) -> str:
-    """Say where and why one cut is."""
-    first, others = separator.vertices[0], len(separator.vertices) - 1
-    where = f"entry {first} ({operation_name(plan, first)})" + (f" and {others} more" if others else "")
-    return f"Cut at {where}, {plural(separator.width, 'element')}: {_CUT_REASONS[separator.reason]}."
+def _places(plan: JacobianPlan, cuts: Sequence[Separator]) -> str:
+    """Name the places of some cuts, and how wide they are."""
+    places = ", ".join(_place(plan, cut) for cut in cuts[:_MOST])
+    more = f" and {len(cuts) - _MOST} more" if len(cuts) > _MOST else ""
+    narrow, wide = min(cut.width for cut in cuts), max(cut.width for cut in cuts)
+    if narrow < wide:
+        return f"entries {places}{more}, {narrow} to {plural(wide, 'element')}"
+    if len(cuts) > 1:
+        return f"entries {places}{more}, {plural(wide, 'element')} each"
+    return f"entry {places}, {plural(wide, 'element')}"
+
+
+def _place(plan: JacobianPlan, cut: Separator) -> str:
+    """Name the place of a cut by its first value."""
+    first, others = cut.vertices[0], len(cut.vertices) - 1
+    return f"{first} ({operation_name(plan, first)})" + (f" with {others} more" if others else "")
 
 
 def _modes(plan: JacobianPlan) -> list[str]:
@@ -104,9 +110,9 @@ def _swept_alike(rows: Sequence[LinkRow]) -> str:
     text = f"{_links([row.number for row in rows])} swept in {mode.name.lower()} mode with {directions}"
     inputs, outputs = plural(first.n, "input"), plural(first.m, "output")
     if len(rows) == 1 and mode is Mode.TANGENT and first.directions == first.n:
-        return f"{text}, as it has {inputs}, and {outputs}."
+        return f"{text}, since it has {inputs} for {outputs}."
     if len(rows) == 1 and mode is Mode.ADJOINT and first.directions == first.m:
-        return f"{text}, as it has {outputs}, and {inputs}."
+        return f"{text}, since it has {outputs} for {inputs}."
     return f"{text}, the width of the interface where the sweep began."
 
 
@@ -261,7 +267,7 @@ def _interface(plan: JacobianPlan) -> str:
     narrowest = min(chain.sizes[1:-1], default=ends)
     if narrowest < ends:
         return (
-            f"The narrowest interface has {plural(narrowest, 'element')}, inputs or outputs {count(ends)}. "
+            f"The narrowest interface has {plural(narrowest, 'element')}, the smaller end {count(ends)}. "
             f"{_narrower(plan, narrowest)}"
         )
     if ends <= 1:

@@ -212,8 +212,8 @@ def test_numbers(text, expected):
 def test_decisions_name_cuts_modes_and_machines():
     text = " ".join(decisions(two_links()))
     assert "2 elements: no cut of the whole tape is narrower" in text
-    assert "Link 1 is swept in adjoint mode with 2 directions, as it has 2 outputs, and 12 inputs." in text
-    assert "Link 2 is swept in tangent mode with 2 directions, as it has 2 inputs, and 9 outputs." in text
+    assert "Link 1 is swept in adjoint mode with 2 directions, since it has 2 outputs for 12 inputs." in text
+    assert "Link 2 is swept in tangent mode with 2 directions, since it has 2 inputs for 9 outputs." in text
     assert "One machine works: no more were asked for." in text
 
 
@@ -277,7 +277,7 @@ def test_the_reason_of_a_spread_cut_says_what_it_is_good_for():
     assert not any(separator.reason == "spread" for separator in plan.separators)
     plan = plan_of(widening, 40, machines=2, executor=SerialExecutor())
     assert any(separator.reason == "spread" for separator in plan.separators)
-    assert "a place to share work: much of it on either side" in " ".join(decisions(plan))
+    assert "places to share work: much of it on either side" in " ".join(decisions(plan))
 
 
 def test_decisions_of_two_machines_give_the_gain(two_machines):
@@ -323,14 +323,14 @@ def test_advice_names_primitives_without_a_vector_rule():
 
 def test_advice_names_the_narrowest_interface_and_the_largest_step():
     text = " ".join(advice(two_links()))
-    assert "The narrowest interface has 2 elements, inputs or outputs 9." in text
+    assert "The narrowest interface has 2 elements, the smaller end 9." in text
     assert "the makespan would be 378 instead of 756 fma" in text
     assert "Step 2, ACC ADJ (0 1), is 40% of the work" in text
 
 
 def test_advice_for_an_interface_of_one_element():
     text = " ".join(advice(plan_of(lambda x: np.sin(np.sum(x)) * np.ones(7), 5)))
-    assert "The narrowest interface has 1 element, inputs or outputs 5. It cannot be narrower." in text
+    assert "The narrowest interface has 1 element, the smaller end 5. It cannot be narrower." in text
 
 
 def test_advice_for_one_output():

@@ -56,6 +56,7 @@ MISUSES = {
         NotImplementedError,
         lambda: parallel_jacobian(lambda n: anp.roll(X, n))(np.array(1)),
     ),
+    "no function for SciPy": (TypeError, lambda: tapesplit.fun_and_jac(3)),
     "argnums for SciPy": (ValueError, lambda: tapesplit.fun_and_jac(parallel_jacobian(anp.add, (0, 1)))),
 }
 
