@@ -70,8 +70,8 @@ def test_commands_print_what_the_page_says(page, tmp_path):
         (tmp_path / "model.py").write_text(code, encoding="utf-8")
         for command, expected in re.findall(r"^\$ tapesplit (.*)\n((?:(?!\$).*\n)*)", session, re.MULTILINE):
             line = [sys.executable, "-m", "tapesplit", *command.split()]
-            printed = subprocess.run(line, cwd=tmp_path, capture_output=True, text=True, check=True).stdout
-            assert comparable(printed) == comparable(expected)
+            done = subprocess.run(line, cwd=tmp_path, capture_output=True, text=True, check=True)  # noqa: S603
+            assert comparable(done.stdout) == comparable(expected)
 
 
 @pytest.mark.usefixtures("assumed_costs")
