@@ -6,6 +6,7 @@ import jcdp_core
 from tapesplit.callback import Callback
 from tapesplit.check import check_jacobian
 from tapesplit.check_rule import check_vector_rule
+from tapesplit.cuts.separators import Separator
 from tapesplit.errors import (
     ArgumentIndexError,
     ArgumentTypeError,
@@ -24,16 +25,15 @@ from tapesplit.errors import (
     WrongJacobianError,
     WrongRuleError,
 )
-from tapesplit.execute import execute
+from tapesplit.execution.coordinator import execute
 from tapesplit.jacobian import JacobianFunction, parallel_jacobian
-from tapesplit.plan import JacobianPlan, TaskRecord
 from tapesplit.plan_cache import CacheInfo
+from tapesplit.planning.plan import JacobianPlan, TaskRecord
 from tapesplit.progress import progress_bar
-from tapesplit.record import record
+from tapesplit.recording.recorder import record
+from tapesplit.recording.tape import Tape
 from tapesplit.rules.registry import defvector
 from tapesplit.scipy_interface import fun_and_jac
-from tapesplit.separators import Separator
-from tapesplit.tape import Tape
 from tapesplit.tape_cuts import check_separators, find_separators, profile_widths
 
 __all__ = [

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 
 from tapesplit.errors import ArgumentTypeError
-from tapesplit.plan import JacobianPlan, TaskRecord
+from tapesplit.planning.plan import JacobianPlan, TaskRecord
 
 __all__ = ["Callback"]
 

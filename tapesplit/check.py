@@ -6,10 +6,10 @@ from typing import Any
 import autograd
 import numpy as np
 
-from tapesplit.argnums import positions_of
 from tapesplit.errors import ArgumentTypeError, WrongJacobianError
 from tapesplit.jacobian import parallel_jacobian
 from tapesplit.names import display_name
+from tapesplit.recording.argnums import positions_of
 
 __all__ = ["check_jacobian", "compare"]
 

@@ -7,19 +7,19 @@ from typing import Any, NamedTuple
 import numpy as np
 from autograd.extend import SparseObject
 
-from tapesplit.array_sweep import compile_array_sweep
 from tapesplit.check import compare
-from tapesplit.chunks import Chunk
-from tapesplit.directions import Batch, Diagonal, Rows
+from tapesplit.cuts.chunks import Chunk
 from tapesplit.errors import ArgumentValueError, RuleError, WrongRuleError
-from tapesplit.facts import TapeFacts, facts_of
-from tapesplit.leaves import batch_shape, element_count, flatten, unflatten
-from tapesplit.lowering import compile_scalar_sweep
+from tapesplit.recording.tape import VALUE, Tape, TapeEntry
+from tapesplit.recording.values import batch_shape, element_count, flatten, unflatten
 from tapesplit.rules import Bulk, Elementwise, Movement, find_rule, loop_adjoint, loop_tangent
 from tapesplit.rules.axes import flat
 from tapesplit.rules.registry import is_elementwise_call, undefined
-from tapesplit.structure import structure_of
-from tapesplit.tape import VALUE, Tape, TapeEntry
+from tapesplit.structures.facts import TapeFacts, facts_of
+from tapesplit.structures.structure import structure_of
+from tapesplit.sweeps.array_sweep import compile_array_sweep
+from tapesplit.sweeps.directions import Batch, Diagonal, Rows
+from tapesplit.sweeps.lowering import compile_scalar_sweep
 
 __all__ = ["check_vector_rule"]
 

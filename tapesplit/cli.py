@@ -17,13 +17,13 @@ import jcdp_core
 import tapesplit
 from jcdp_core.files import check_file
 from tapesplit.bench import compare
-from tapesplit.calibrate import measured_costs
 from tapesplit.callback import Callback
+from tapesplit.cost.stored import store
 from tapesplit.draw.numbers import seconds_text
 from tapesplit.errors import CommandError
 from tapesplit.jacobian import parallel_jacobian
 from tapesplit.loading import load_function, load_inputs
-from tapesplit.stored_costs import store
+from tapesplit.planning.calibrate import measured_costs
 from tapesplit.validation import Method
 
 __all__ = ["main"]

@@ -5,12 +5,12 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from typing import Any, overload
 
-from tapesplit.argnums import checked_argnum
 from tapesplit.callback import Callback
 from tapesplit.errors import ArgumentTypeError
 from tapesplit.jacobian_function import JacobianFunction
 from tapesplit.options import Options
 from tapesplit.progress import both, progress_bar
+from tapesplit.recording.argnums import checked_argnum
 from tapesplit.validation import Cost, Method, check_helpers, check_options
 
 __all__ = ["JacobianFunction", "parallel_jacobian"]

@@ -10,21 +10,21 @@ from typing import Any, Final
 import autograd
 import numpy as np
 
-from tapesplit.dtypes import in_dtype, result_dtypes
 from tapesplit.errors import NestedTraceError, NothingToPlanError, OutputTypeError
-from tapesplit.execute import carry_out
-from tapesplit.memory import NoGarbageCollection
+from tapesplit.execution.coordinator import carry_out
+from tapesplit.execution.threads import single_threaded_blas
 from tapesplit.names import display_name
 from tapesplit.options import Options
-from tapesplit.plan import JacobianPlan, LastRun
 from tapesplit.plan_cache import CacheInfo, PlanCache
-from tapesplit.planning import make_plan
-from tapesplit.record import own_values, record, record_with_lines
+from tapesplit.planning.plan import JacobianPlan, LastRun
+from tapesplit.planning.planner import make_plan
+from tapesplit.recording.memory import NoGarbageCollection
+from tapesplit.recording.recorder import own_values, record, record_with_lines
+from tapesplit.recording.tape import VALUE, Tape
+from tapesplit.recording.tracing import tracing_lock
 from tapesplit.shared_plans import forget_shared_plans, share_plan, shared_plan
-from tapesplit.structure import Structure, structure_of
-from tapesplit.tape import VALUE, Tape
-from tapesplit.threads import single_threaded_blas
-from tapesplit.tracing import tracing_lock
+from tapesplit.structures.dtypes import in_dtype, result_dtypes
+from tapesplit.structures.structure import Structure, structure_of
 from tapesplit.validation import check_input, check_output
 
 __all__ = ["JacobianFunction"]

@@ -5,12 +5,12 @@ import threading
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
-from tapesplit.fitting import first_difference, fits, without_places
-from tapesplit.plan import JacobianPlan
-from tapesplit.recognize import Recognizer, recognizer
+from tapesplit.planning.plan import JacobianPlan
+from tapesplit.recording.tape import Tape
 from tapesplit.rules import rules_defined
-from tapesplit.structure import Structure, structure_of
-from tapesplit.tape import Tape
+from tapesplit.structures.comparison import first_difference, fits, without_places
+from tapesplit.structures.recognize import Recognizer, recognizer
+from tapesplit.structures.structure import Structure, structure_of
 
 __all__ = ["CacheInfo", "PlanCache"]
 

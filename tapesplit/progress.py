@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tapesplit.callback import Callback
-from tapesplit.plan import JacobianPlan, TaskRecord
+from tapesplit.planning.plan import JacobianPlan, TaskRecord
 
 __all__ = ["both", "progress_bar"]
 

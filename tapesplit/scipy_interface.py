@@ -8,7 +8,7 @@ import numpy as np
 
 from tapesplit.errors import ArgumentTypeError, ArgumentValueError
 from tapesplit.jacobian import JacobianFunction, parallel_jacobian
-from tapesplit.tape import Tape
+from tapesplit.recording.tape import Tape
 
 __all__ = ["fun_and_jac"]
 

@@ -9,11 +9,11 @@ from collections.abc import Callable
 from types import CodeType
 from typing import Any, Final, NamedTuple
 
-from tapesplit.cost import CostModel
-from tapesplit.plan import JacobianPlan
+from tapesplit.cost.model import CostModel
+from tapesplit.cost.stored import cost_model
+from tapesplit.planning.plan import JacobianPlan
 from tapesplit.rules import rules_defined
-from tapesplit.stored_costs import cost_model
-from tapesplit.structure import Structure
+from tapesplit.structures.structure import Structure
 
 __all__ = ["forget_shared_plans", "share_plan", "shared_plan"]
 

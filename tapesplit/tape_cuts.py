@@ -2,14 +2,14 @@
 
 from collections.abc import Sequence
 
-from tapesplit import certify, separators, width_profile
-from tapesplit.facts import facts_of
-from tapesplit.graph import TapeGraph, graph_of
-from tapesplit.separators import Separator
-from tapesplit.structure import structure_of
-from tapesplit.tape import Tape
+from tapesplit.cuts import certify, separators, width_profile
+from tapesplit.cuts.graph import TapeGraph, graph_of
+from tapesplit.cuts.separators import Separator
+from tapesplit.cuts.width_profile import WidthProfile
+from tapesplit.recording.tape import Tape
+from tapesplit.structures.facts import facts_of
+from tapesplit.structures.structure import structure_of
 from tapesplit.validation import check_count, check_tape
-from tapesplit.width_profile import WidthProfile
 
 __all__ = ["check_separators", "find_separators", "profile_widths"]
 
@@ -113,7 +113,7 @@ def profile_widths(tape: Tape, *, shares: int = 20) -> WidthProfile:
     >>> tape = record(lambda x: np.sin(np.sum(x)) * np.ones(100), np.ones(100))
     >>> profile = profile_widths(tape, shares=3)
     >>> profile.live.tolist(), [separator.width for separator in profile.separators]
-    ([1, 1], [1, 1])
+    ([1, 1], [1])
     """
     check_count("shares", shares)
     graph = _graph(check_tape(tape))

@@ -6,7 +6,7 @@ import numpy as np
 
 from tapesplit.callback import Callback
 from tapesplit.errors import ArgumentTypeError, ArgumentValueError, InputTypeError, OutputTypeError
-from tapesplit.tape import Tape
+from tapesplit.recording.tape import Tape
 
 __all__ = [
     "Cost",

@@ -4,8 +4,8 @@ import autograd.numpy as np
 import numpy as onp
 
 from tapesplit import Callback, parallel_jacobian, record
-from tapesplit.planning import make_plan
-from tapesplit.structure import structure_of
+from tapesplit.planning.planner import make_plan
+from tapesplit.structures.structure import structure_of
 
 
 def bottleneck(x):

@@ -19,7 +19,7 @@ from autograd.extend import defvjp, primitive
 from autograd.scipy.special import expit, gammaln, logsumexp
 
 from tapesplit import parallel_jacobian
-from tapesplit.tracing import tracing_lock
+from tapesplit.recording.tracing import tracing_lock
 
 LARGEST = 36
 """Most elements of a value."""

@@ -25,7 +25,7 @@ from autograd.numpy.numpy_wrapper import (
 )
 from autograd.util import func
 
-from tapesplit.primitives import adjusted_side, log_abs_det, summed_untake
+from tapesplit.recording.primitives import adjusted_side, log_abs_det, summed_untake
 
 CASES = []
 BEYOND = []

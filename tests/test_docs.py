@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from tapesplit.stored_costs import cost_model
+from tapesplit.cost.stored import cost_model
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]

@@ -4,7 +4,7 @@ from typing import Final
 
 from tapesplit.draw.numbers import count, ratio
 from tapesplit.draw.scene import Box, Label, Scene, Shape
-from tapesplit.plan import JacobianPlan
+from tapesplit.planning.plan import JacobianPlan
 
 __all__ = ["comparison_scene"]
 

@@ -4,7 +4,7 @@ from tapesplit.draw.fold import Group, fold
 from tapesplit.draw.numbers import count, shape_text
 from tapesplit.draw.rows import link_rows
 from tapesplit.draw.scene import STYLES, chunk_style
-from tapesplit.plan import JacobianPlan
+from tapesplit.planning.plan import JacobianPlan
 
 __all__ = ["to_dot"]
 

@@ -6,6 +6,7 @@ from itertools import groupby
 from typing import Final
 
 from jcdp_core import JacobianChain, Mode, solve
+from tapesplit.cuts.separators import Separator
 from tapesplit.draw.numbers import count, plural, seconds_text
 from tapesplit.draw.rows import (
     LinkRow,
@@ -15,10 +16,9 @@ from tapesplit.draw.rows import (
     operation_name,
     step_rows,
 )
-from tapesplit.plan import JacobianPlan
+from tapesplit.planning.plan import JacobianPlan
 from tapesplit.rules import find_rule
-from tapesplit.separators import Separator
-from tapesplit.sweep import Form
+from tapesplit.sweeps.sweep import Form
 
 __all__ = ["advice", "decisions"]
 

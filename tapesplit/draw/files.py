@@ -5,6 +5,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
+from tapesplit.cuts.width_profile import WidthProfile
 from tapesplit.draw.dot import to_dot
 from tapesplit.draw.figure import save_figure
 from tapesplit.draw.profile import profile_scene
@@ -12,8 +13,7 @@ from tapesplit.draw.scene import Scene
 from tapesplit.draw.split import split_scene
 from tapesplit.draw.svg import to_svg
 from tapesplit.errors import ArgumentValueError
-from tapesplit.plan import JacobianPlan
-from tapesplit.width_profile import WidthProfile
+from tapesplit.planning.plan import JacobianPlan
 
 __all__ = ["draw_profile", "draw_split"]
 

@@ -8,8 +8,8 @@ import numpy as np
 
 from tapesplit.draw.numbers import count, shape_text, shorten
 from tapesplit.draw.rows import operation_counts, operation_name
-from tapesplit.plan import JacobianPlan
-from tapesplit.structure import is_shape
+from tapesplit.planning.plan import JacobianPlan
+from tapesplit.structures.structure import is_shape
 
 __all__ = ["Bundle", "Folded", "Group", "fold"]
 

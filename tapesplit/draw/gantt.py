@@ -7,7 +7,7 @@ from typing import Final
 from tapesplit.draw.numbers import count, seconds_text
 from tapesplit.draw.rows import step_rows
 from tapesplit.draw.scene import Box, Label, Line, Scene, Shape
-from tapesplit.plan import JacobianPlan, TaskRecord
+from tapesplit.planning.plan import JacobianPlan, TaskRecord
 
 __all__ = ["gantt_scene"]
 

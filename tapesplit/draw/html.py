@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from jcdp_core import Mode
+from tapesplit.cuts.width_profile import WidthProfile, width_profile
 from tapesplit.draw.bars import comparison_scene
 from tapesplit.draw.explain import advice, decisions
 from tapesplit.draw.gantt import gantt_scene
@@ -19,8 +20,7 @@ from tapesplit.draw.split import split_scene
 from tapesplit.draw.svg import scene_css, to_svg
 from tapesplit.draw.text import describe
 from tapesplit.draw.trees import bracketing_scene, precedence_scene
-from tapesplit.plan import JacobianPlan, TaskRecord
-from tapesplit.width_profile import WidthProfile, width_profile
+from tapesplit.planning.plan import JacobianPlan, TaskRecord
 
 __all__ = ["notebook_html", "profile_html", "report_html", "write_report"]
 

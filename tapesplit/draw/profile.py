@@ -3,9 +3,9 @@
 from math import floor, log10
 from typing import Final
 
+from tapesplit.cuts.width_profile import WidthProfile
 from tapesplit.draw.numbers import count, plural
 from tapesplit.draw.scene import Box, Label, Line, Scene, Shape
-from tapesplit.width_profile import WidthProfile
 
 __all__ = ["profile_scene"]
 

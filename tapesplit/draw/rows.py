@@ -7,7 +7,7 @@ from typing import Any
 
 from jcdp_core import Mode
 from tapesplit.draw.numbers import count, shape_text
-from tapesplit.plan import JacobianPlan
+from tapesplit.planning.plan import JacobianPlan
 
 __all__ = [
     "LinkRow",

@@ -15,7 +15,7 @@ from tapesplit.draw.layout import Layout, Point, bands, layout
 from tapesplit.draw.numbers import count, shape_text, shorten
 from tapesplit.draw.rows import LinkRow, link_rows, signature
 from tapesplit.draw.scene import Area, Box, Label, Line, Scene, Shape, chunk_style
-from tapesplit.plan import JacobianPlan
+from tapesplit.planning.plan import JacobianPlan
 
 __all__ = ["split_scene"]
 

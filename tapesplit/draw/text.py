@@ -9,7 +9,7 @@ from tapesplit.draw.explain import advice, decisions
 from tapesplit.draw.numbers import bytes_text, count, plural, ratio, seconds_text, shorten
 from tapesplit.draw.rows import LinkRow, StepRow, link_rows, signature, step_rows
 from tapesplit.errors import ArgumentValueError
-from tapesplit.plan import JacobianPlan
+from tapesplit.planning.plan import JacobianPlan
 
 __all__ = ["describe"]
 

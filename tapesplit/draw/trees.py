@@ -5,7 +5,7 @@ from typing import Final
 from tapesplit.draw.numbers import count
 from tapesplit.draw.rows import StepRow, step_rows
 from tapesplit.draw.scene import Box, Line, Scene, Shape, chunk_style
-from tapesplit.plan import JacobianPlan
+from tapesplit.planning.plan import JacobianPlan
 
 __all__ = ["bracketing_scene", "precedence_scene"]
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tapesplit.leaves import flatten
+from tapesplit.recording.values import flatten
 
 __all__ = [
     "behind",

@@ -12,8 +12,8 @@ from autograd.core import VSpace, sparse_add
 from autograd.numpy.numpy_vjps import untake
 from autograd.util import func
 
-from tapesplit.leaves import batch_shape, element_count
-from tapesplit.primitives import summed_untake
+from tapesplit.recording.primitives import summed_untake
+from tapesplit.recording.values import batch_shape, element_count
 from tapesplit.rules.axes import flat
 from tapesplit.rules.moves import IndexMap, places
 from tapesplit.rules.registry import bulk

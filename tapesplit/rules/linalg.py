@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from autograd.numpy import linalg
 
-from tapesplit.primitives import log_abs_det
+from tapesplit.recording.primitives import log_abs_det
 from tapesplit.rules.axes import fold, lifted, of_arrays, real_like, reduce_weighted, spread
 from tapesplit.rules.reductions import input_size
 from tapesplit.rules.registry import bulk

@@ -18,11 +18,11 @@ from autograd.numpy.numpy_wrapper import _astype, _primitive_mean
 from autograd.util import func
 
 from tapesplit.arrays import occurrences
-from tapesplit.primitives import adjusted_side, summed_untake
+from tapesplit.recording.primitives import adjusted_side, summed_untake
+from tapesplit.recording.tape import TapeEntry
 from tapesplit.rules.axes import positive
 from tapesplit.rules.moves import places
 from tapesplit.rules.products import Labels, dot_labels, inner_labels, tensordot_labels
-from tapesplit.tape import TapeEntry
 
 __all__ = ["LocalStructure", "has_local_structure", "local_matrix", "local_slices", "local_structure"]
 

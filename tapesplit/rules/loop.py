@@ -12,10 +12,10 @@ import numpy as np
 from autograd.core import primitive_jvps, primitive_vjps
 
 from tapesplit.errors import RuleError
-from tapesplit.leaves import batch_shape, element_count, flatten, unflatten
+from tapesplit.recording.tape import TapeEntry
+from tapesplit.recording.tracing import tracing_lock
+from tapesplit.recording.values import batch_shape, element_count, flatten, unflatten
 from tapesplit.rules.axes import flat, real_like
-from tapesplit.tape import TapeEntry
-from tapesplit.tracing import tracing_lock
 
 __all__ = ["loop_adjoint", "loop_tangent"]
 

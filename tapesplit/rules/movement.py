@@ -15,8 +15,8 @@ from autograd.numpy.numpy_wrapper import (
     concatenate_args,
 )
 
-from tapesplit.leaves import derivative_dtype
-from tapesplit.primitives import dense_untake
+from tapesplit.recording.primitives import dense_untake
+from tapesplit.recording.values import derivative_dtype
 from tapesplit.rules.axes import real_like
 from tapesplit.rules.registry import bulk, movement, no_edges
 

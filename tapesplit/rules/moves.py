@@ -17,10 +17,10 @@ from autograd.numpy.numpy_boxes import ArrayBox
 from scipy.sparse import csr_array
 
 from tapesplit.errors import RuleError
-from tapesplit.leaves import element_count, flatten, renumber, unflatten
+from tapesplit.recording.tape import TapeEntry
+from tapesplit.recording.values import element_count, flatten, renumber, unflatten
 from tapesplit.rules.axes import flat
 from tapesplit.rules.registry import Bulk
-from tapesplit.tape import TapeEntry
 
 __all__ = ["CONTROLLED", "LOOK_UP", "IndexMap", "getitem", "index_maps", "joint_index_map", "places"]
 

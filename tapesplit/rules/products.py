@@ -15,7 +15,7 @@ from autograd.numpy.numpy_vjps import dot_adjoint_0, dot_adjoint_1, tensordot_ad
 
 from tapesplit.arrays import multiply
 from tapesplit.errors import RuleError
-from tapesplit.primitives import adjusted_side
+from tapesplit.recording.primitives import adjusted_side
 from tapesplit.rules.axes import behind, fold, lifted, of_arrays
 from tapesplit.rules.registry import bulk
 

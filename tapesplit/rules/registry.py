@@ -19,8 +19,8 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 
 from tapesplit.errors import ArgumentTypeError, RuleError
-from tapesplit.leaves import element_count
 from tapesplit.names import display_name, is_primitive
+from tapesplit.recording.values import element_count
 
 __all__ = [
     "Bulk",

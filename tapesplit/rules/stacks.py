@@ -15,10 +15,10 @@ from autograd.numpy import linalg
 from autograd.numpy.numpy_wrapper import _primitive_std, _primitive_var
 
 from tapesplit.arrays import IntArray
-from tapesplit.leaves import batch_shape, element_count
-from tapesplit.primitives import log_abs_det
+from tapesplit.recording.primitives import log_abs_det
+from tapesplit.recording.tape import TapeEntry
+from tapesplit.recording.values import batch_shape, element_count
 from tapesplit.rules.axes import positive
-from tapesplit.tape import TapeEntry
 
 __all__ = ["Slices", "along_axis", "as_one_call", "can_be_stacked", "count_slices", "slices_of", "stacked"]
 

@@ -8,7 +8,7 @@ from autograd.numpy.numpy_boxes import ArrayBox
 from autograd.tracer import box_type_mappings, trace_stack
 
 from tapesplit import shared_plans
-from tapesplit.tracing import holds_tracing_lock
+from tapesplit.recording.tracing import holds_tracing_lock
 
 
 @pytest.fixture(autouse=True)

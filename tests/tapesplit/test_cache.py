@@ -15,8 +15,8 @@ from autograd.builtins import dict as dict_of_boxes
 from autograd.extend import defvjp, primitive
 
 from tapesplit import RuleError, defvector, jacobian_function, parallel_jacobian, record
-from tapesplit.recognize import Recognizer, recognizer
-from tapesplit.structure import structure_of
+from tapesplit.structures.recognize import Recognizer, recognizer
+from tapesplit.structures.structure import structure_of
 
 X = onp.linspace(0.3, 0.9, 6)
 

@@ -8,9 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tapesplit import calibrate, parallel_jacobian
-from tapesplit.cost import CostModel
-from tapesplit.stored_costs import cost_model, store
+from tapesplit import parallel_jacobian
+from tapesplit.cost.model import CostModel
+from tapesplit.cost.stored import cost_model, store
+from tapesplit.planning import calibrate
 
 
 @pytest.fixture

@@ -139,7 +139,7 @@ def test_calibrate_prints_constants(capsys, monkeypatch, tmp_path):
     (kept,) = tmp_path.glob("tapesplit/cost-*.json")
     assert out.startswith("step ")
     assert out.endswith(f"\n\nkept in {kept}\n")
-    from tapesplit.stored_costs import cost_model
+    from tapesplit.cost.stored import cost_model
 
     cost_model.cache_clear()
 

@@ -7,9 +7,10 @@ from autograd import jacobian
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from tapesplit import parallel_jacobian, stages, sweep
-from tapesplit.array_sweep import ArraySweep
-from tapesplit.scalar_sweep import ScalarSweep
+from tapesplit import parallel_jacobian
+from tapesplit.sweeps import stages, sweep
+from tapesplit.sweeps.array_sweep import ArraySweep
+from tapesplit.sweeps.scalar_sweep import ScalarSweep
 
 LOAD = 1.5 - 0.5j
 SIGNS = onp.array([1.0, -1.0, 1j, 2.0])

@@ -14,6 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tapesplit import parallel_jacobian
+from tapesplit.cuts.separators import Separator
+from tapesplit.cuts.width_profile import WidthProfile, width_profile
 from tapesplit.draw.bars import comparison_scene
 from tapesplit.draw.dot import to_dot
 from tapesplit.draw.fold import fold
@@ -24,8 +26,6 @@ from tapesplit.draw.scene import INK, STYLES, Area, Box, Label, Line
 from tapesplit.draw.split import split_scene
 from tapesplit.draw.svg import scene_css, to_svg
 from tapesplit.draw.trees import bracketing_scene, precedence_scene
-from tapesplit.separators import Separator
-from tapesplit.width_profile import WidthProfile, width_profile
 
 SVG = "{http://www.w3.org/2000/svg}"
 

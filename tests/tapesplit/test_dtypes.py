@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from tapesplit import parallel_jacobian
-from tapesplit.tracing import tracing_lock
+from tapesplit.recording.tracing import tracing_lock
 
 METHODS = ("auto", "tangent", "adjoint")
 FLOATS = (onp.float16, onp.float32, onp.float64, onp.longdouble)

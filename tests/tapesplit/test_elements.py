@@ -4,11 +4,11 @@ import autograd.numpy as anp
 import numpy as np
 import pytest
 
-from tapesplit.elements import number_elements
-from tapesplit.facts import facts_of
-from tapesplit.record import record
+from tapesplit.recording.recorder import record
 from tapesplit.rules import index_maps, joint_index_map
-from tapesplit.structure import structure_of
+from tapesplit.structures.facts import facts_of
+from tapesplit.structures.structure import structure_of
+from tapesplit.sweeps.unknowns import number_elements
 
 MOVES = {
     "numbers": lambda x: anp.array([x[0], 7.0, x[3], x[0]]),

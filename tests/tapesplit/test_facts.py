@@ -4,10 +4,10 @@ import autograd.numpy as np
 import numpy as onp
 import pytest
 
-from tapesplit.cost import total_work, work_table
-from tapesplit.facts import facts_of
-from tapesplit.record import record
-from tapesplit.structure import structure_of
+from tapesplit.cost.model import total_work, work_table
+from tapesplit.recording.recorder import record
+from tapesplit.structures.facts import facts_of
+from tapesplit.structures.structure import structure_of
 
 
 @pytest.mark.parametrize(

@@ -22,9 +22,11 @@ from executors import SerialExecutor, ShufflingExecutor
 from small_problems import PROBLEMS
 from threadpoolctl import threadpool_limits
 
-from tapesplit import Callback, defvector, execute, parallel_jacobian, record, threads, tracing
-from tapesplit.memory import NoGarbageCollection
-from tapesplit.threads import prompt_switches, single_threaded_blas
+from tapesplit import Callback, defvector, execute, parallel_jacobian, record
+from tapesplit.execution import threads
+from tapesplit.execution.threads import prompt_switches, single_threaded_blas
+from tapesplit.recording import tracing
+from tapesplit.recording.memory import NoGarbageCollection
 
 pytestmark = pytest.mark.timeout(60)
 
@@ -403,7 +405,7 @@ import numpy as onp
 import autograd.numpy as np
 from concurrent.futures import ThreadPoolExecutor
 from tapesplit import parallel_jacobian, execute, record
-from tapesplit.threads import submit
+from tapesplit.execution.threads import submit
 weights = [onp.cos(onp.arange(a * b)).reshape(a, b) for a, b in ((3, 8), (8, 3), (2, 8), (9, 2), (3, 9))]
 def fun(x):
     for w in weights:
@@ -423,7 +425,9 @@ def test_forked_child_computes_on_its_own_threads():
     done = run_script(
         """
         import os, threading, warnings
-        from tapesplit import threads, tracing, plan_cache
+        from tapesplit import plan_cache
+        from tapesplit.execution import threads
+        from tapesplit.recording import tracing
         warnings.simplefilter("ignore", DeprecationWarning)
         assert len(jac.plan(X).tasks) > 1
         # another thread holds every lock at the moment of the fork

@@ -16,8 +16,8 @@ from tape_graphs import (
 )
 
 from tapesplit.arrays import follow
-from tapesplit.coarsen import coarsen
-from tapesplit.graph import UNBOUNDED, frontier, frontier_widths, tape_ranks, to_networkx
+from tapesplit.cuts.coarsen import coarsen
+from tapesplit.cuts.graph import UNBOUNDED, frontier, frontier_widths, tape_ranks, to_networkx
 
 
 def test_networkx_graph_has_the_same_paths_and_attributes():

@@ -29,7 +29,7 @@ from tapesplit import (
 )
 from tapesplit.errors import TapesplitError
 from tapesplit.names import find_primitive, primitive_name
-from tapesplit.tracing import tracing_lock
+from tapesplit.recording.tracing import tracing_lock
 
 X = onp.linspace(0.3, 0.9, 4)
 Y = onp.linspace(-0.5, 0.5, 3)
@@ -579,7 +579,7 @@ def test_mutation_in_place_is_autograds_own_error():
 
     with pytest.raises(TypeError, match="does not support item assignment"):
         jacobian(fun)(X)
-    tapesplit.tracing.trace_stack.top = -1  # autograd leaves it raised
+    tapesplit.recording.tracing.trace_stack.top = -1  # autograd leaves it raised
     with pytest.raises(TypeError, match="does not support item assignment"):
         parallel_jacobian(fun)(X)
 

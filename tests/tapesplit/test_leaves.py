@@ -7,7 +7,14 @@ import pytest
 from autograd.core import vspace
 from autograd.numpy.numpy_vjps import untake
 
-from tapesplit.leaves import batch_shape, derivative_dtype, element_count, flatten, renumber, unflatten
+from tapesplit.recording.values import (
+    batch_shape,
+    derivative_dtype,
+    element_count,
+    flatten,
+    renumber,
+    unflatten,
+)
 
 
 class Pair(NamedTuple):

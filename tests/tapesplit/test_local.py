@@ -8,10 +8,10 @@ from autograd.extend import defjvp, defvjp, primitive
 from autograd.scipy.special import logsumexp
 
 from tapesplit import parallel_jacobian, record
-from tapesplit.facts import facts_of
 from tapesplit.rules import count_slices, local_structure, loop_adjoint, slices_of
-from tapesplit.scalar_sweep import ScalarSweep
-from tapesplit.structure import structure_of
+from tapesplit.structures.facts import facts_of
+from tapesplit.structures.structure import structure_of
+from tapesplit.sweeps.scalar_sweep import ScalarSweep
 
 A, B, V, W = (np.random.default_rng(i).standard_normal(s) for i, s in enumerate([(3, 4), (4, 2), (4,), (3,)]))
 CALLS = {

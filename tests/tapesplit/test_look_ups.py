@@ -8,9 +8,9 @@ import pytest
 from autograd import jacobian
 
 from tapesplit import PlanMismatchError, check_separators, execute, find_separators, parallel_jacobian, record
-from tapesplit.fitting import fits, is_look_up, without_places
-from tapesplit.recognize import recognizer
-from tapesplit.structure import structure_of
+from tapesplit.structures.comparison import fits, is_look_up, without_places
+from tapesplit.structures.recognize import recognizer
+from tapesplit.structures.structure import structure_of
 
 RANDOM = onp.random.default_rng(0)
 MIX = RANDOM.standard_normal((12, 12))

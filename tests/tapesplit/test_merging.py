@@ -7,14 +7,15 @@ from autograd import jacobian
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tapesplit import merging, record
-from tapesplit.array_sweep import compile_array_sweep
-from tapesplit.chunks import Chunk, cut_into_chunks
-from tapesplit.facts import facts_of
-from tapesplit.graph import graph_of
-from tapesplit.lowering import compile_scalar_sweep
-from tapesplit.merging import merge_calls
-from tapesplit.structure import structure_of
+from tapesplit import record
+from tapesplit.cuts.chunks import Chunk, cut_into_chunks
+from tapesplit.cuts.graph import graph_of
+from tapesplit.structures.facts import facts_of
+from tapesplit.structures.structure import structure_of
+from tapesplit.sweeps import merging
+from tapesplit.sweeps.array_sweep import compile_array_sweep
+from tapesplit.sweeps.lowering import compile_scalar_sweep
+from tapesplit.sweeps.merging import merge_calls
 
 
 @pytest.fixture(autouse=True)

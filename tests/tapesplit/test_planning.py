@@ -12,14 +12,15 @@ from draw_plans import two_links
 
 import jcdp_core
 from jcdp_core import JacobianChain, Mode, check_schedule, check_sequence, solve
-from tapesplit import parallel_jacobian, planning
+from tapesplit import parallel_jacobian
+from tapesplit.cost.stored import cost_model
 from tapesplit.errors import PlanMismatchError
-from tapesplit.pickling import dumps
-from tapesplit.plan import JacobianPlan, PlanTask
-from tapesplit.planning import _may_pay, _worth_of_machines
-from tapesplit.recost import recost
-from tapesplit.stored_costs import cost_model
-from tapesplit.tasks import _CONTENTION, _HANDOVER, _scheduled, makespan
+from tapesplit.planning import planner
+from tapesplit.planning.plan import JacobianPlan, PlanTask
+from tapesplit.planning.planner import _may_pay, _worth_of_machines
+from tapesplit.planning.recost import recost
+from tapesplit.planning.tasks import _CONTENTION, _HANDOVER, _scheduled, makespan
+from tapesplit.structures.pickling import dumps
 
 
 @pytest.fixture(autouse=True)
@@ -225,7 +226,7 @@ def test_links_are_swept_in_the_way_that_suits_them(fun, size, sweep):
 
 
 def test_a_search_that_would_not_end_returns_what_it_has_found(monkeypatch):
-    monkeypatch.setattr(planning, "_LONGEST_SEARCH", 0.05)
+    monkeypatch.setattr(planner, "_LONGEST_SEARCH", 0.05)
     rng = onp.random.default_rng(0)
     layers = [rng.standard_normal((8, 60) if i % 2 == 0 else (60, 8)) / 8 for i in range(12)]
 

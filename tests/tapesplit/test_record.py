@@ -13,10 +13,11 @@ from autograd.numpy.numpy_boxes import ArrayBox
 from autograd.test_util import check_grads
 from autograd.tracer import box_type_mappings, trace_stack
 
-from tapesplit import boxes, direct_functions, parallel_jacobian, record, stand_ins
-from tapesplit.boxes import RecordingBox, TapeBox
+from tapesplit import parallel_jacobian, record
 from tapesplit.errors import StaleValueError
-from tapesplit.tracing import tracing_lock
+from tapesplit.recording import boxes, direct_functions, stand_ins
+from tapesplit.recording.boxes import RecordingBox, TapeBox
+from tapesplit.recording.tracing import tracing_lock
 
 X = onp.linspace(0.3, 0.9, 4)
 OPERATORS = [

@@ -17,9 +17,9 @@ from rule_cases import WHERE
 
 from tapesplit import check_jacobian, check_vector_rule, defvector, parallel_jacobian
 from tapesplit.errors import RuleError
+from tapesplit.recording.tape import TapeEntry
+from tapesplit.recording.tracing import tracing_lock
 from tapesplit.rules import count_edges, find_rule, loop_adjoint, loop_tangent, registry
-from tapesplit.tape import TapeEntry
-from tapesplit.tracing import tracing_lock
 
 
 def test_scipys_rules_come_with_its_modules_and_not_before():
@@ -281,7 +281,7 @@ def test_check_jacobian_takes_no_step_of_zero():
 
 @pytest.mark.parametrize(("args", "argnum"), [((), 0), ((1.0,), 1), ((1.0,), -2)])
 def test_check_jacobian_says_which_argument_is_missing(args, argnum):
-    message = rf"argnum is {argnum}, but .* given {len(args)} arguments for sin; .*: check_jacobian\(sin, x\)"
+    message = rf"argnum is {argnum}, but sin was called with {len(args)} positional argument"
     with pytest.raises(IndexError, match=message):
         check_jacobian(anp.sin, *args, argnum=argnum)
 

@@ -20,12 +20,12 @@ from tape_graphs import (
 )
 
 from jcdp_core import JacobianChain, solve
-from tapesplit.certify import certify_cuts
+from tapesplit.cuts.certify import certify_cuts
+from tapesplit.cuts.graph import frontier, frontier_widths, tape_ranks
+from tapesplit.cuts.nesting import choose_nested, cut_family
+from tapesplit.cuts.separators import Separator, assign_chunks, cut_graph
+from tapesplit.cuts.width_profile import width_profile
 from tapesplit.errors import SeparatorError
-from tapesplit.graph import frontier, frontier_widths, tape_ranks
-from tapesplit.nesting import choose_nested, cut_family
-from tapesplit.separators import Separator, assign_chunks, cut_graph
-from tapesplit.width_profile import width_profile
 
 
 def narrowest(graph):

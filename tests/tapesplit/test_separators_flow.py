@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from tape_graphs import deterministic, lower_sets, random_graph, tape_graph, tape_graphs, width_of
 
-from tapesplit.flow import FLOW_BUDGET, carries_flow, has_wide_paths, minimum_cut
-from tapesplit.graph import tape_ranks
+from tapesplit.cuts.flow import FLOW_BUDGET, carries_flow, has_wide_paths, minimum_cut
+from tapesplit.cuts.graph import tape_ranks
 
 BACKENDS = ["networkx", "scipy"]
 

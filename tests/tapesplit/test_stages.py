@@ -5,10 +5,11 @@ import numpy as onp
 import pytest
 from autograd import jacobian
 
-from tapesplit import parallel_jacobian, stages, sweep
-from tapesplit.array_sweep import ArraySweep
-from tapesplit.scalar_sweep import ScalarSweep
-from tapesplit.stages import StagedSweep
+from tapesplit import parallel_jacobian
+from tapesplit.sweeps import stages, sweep
+from tapesplit.sweeps.array_sweep import ArraySweep
+from tapesplit.sweeps.scalar_sweep import ScalarSweep
+from tapesplit.sweeps.stages import StagedSweep
 
 
 def predator_and_prey(p, steps=15):

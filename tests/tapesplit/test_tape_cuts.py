@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from tapesplit import check_separators, find_separators, parallel_jacobian, profile_widths, record
+from tapesplit.cuts.graph import TapeGraph
+from tapesplit.cuts.separators import Separator
+from tapesplit.cuts.width_profile import WidthProfile, width_profile
 from tapesplit.errors import SeparatorError, TapesplitError
-from tapesplit.graph import TapeGraph
-from tapesplit.separators import Separator
-from tapesplit.width_profile import WidthProfile, width_profile
 
 WIDTHS = [50, 3, 40, 2, 30]
 LAYERS = [np.cos(np.arange(m * n)).reshape(m, n) for n, m in pairwise(WIDTHS)]

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
-from tapesplit import triangular
+from tapesplit.sweeps import triangular
 
 
 @pytest.mark.parametrize("kernels_work", [True, False])

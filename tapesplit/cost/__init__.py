@@ -1,0 +1,1 @@
+"""The runtime cost model and the constants of this machine."""

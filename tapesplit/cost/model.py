@@ -1,0 +1,300 @@
+"""The runtime cost model: predicted seconds of sweeps and products on this machine.
+
+A fused multiply-add is not a unit of time: in a matrix product it takes a twentieth of a nanosecond, in
+a Python loop twenty microseconds. The model has a dozen constants, each the time of one kind of
+work; `tapesplit.planning.calibrate` measures them, `tapesplit.cost.stored` keeps them.
+"""
+
+from dataclasses import dataclass, fields
+from math import prod
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tapesplit.arrays import BoolArray, IntArray
+from tapesplit.rules import Bulk, Movement, is_reduction
+from tapesplit.structures.facts import TapeFacts
+from tapesplit.structures.structure import is_shape
+
+__all__ = [
+    "CostModel",
+    "Work",
+    "WorkTable",
+    "array_seconds",
+    "product_seconds",
+    "scalar_seconds",
+    "system_seconds",
+    "total_work",
+    "work_table",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class CostModel:
+    """Constants of the cost model, in seconds.
+
+    Parameters
+    ----------
+    step
+        One step of an array sweep, whatever its size.
+    element
+        Partial derivatives of one element of an elementwise operation.
+    element_direction
+        One element and one direction of an array step.
+    product, product_fma
+        One matrix product, whatever its size, and one multiply-add in it.
+    loop
+        One direction through autograd's own rule.
+    system, number, array, inner, coefficient, coefficient_direction
+        One scalar sweep, whatever its size; one number and one array that are gathered; one partial
+        derivative inside of a merged operation; one coefficient; one coefficient and one direction.
+    """
+
+    step: float = 3.5e-6
+    element: float = 0.7e-9
+    element_direction: float = 0.4e-9
+    product: float = 1.5e-6
+    product_fma: float = 0.045e-9
+    loop: float = 2.0e-5
+    system: float = 1.5e-5
+    number: float = 2.2e-8
+    array: float = 2.5e-7
+    inner: float = 1.0e-9
+    coefficient: float = 3.5e-9
+    coefficient_direction: float = 0.25e-9
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """How much of each kind of work some entries of a tape are.
+
+    Parameters
+    ----------
+    steps
+        Entries; more for reductions with weights.
+    elements
+        Elements of elementwise operations.
+    moved
+        Elements of movements, of sums and of the results of products, those of what merged elementwise
+        operations read, and more for rows and stacks, which NumPy takes one by one.
+    product_fma
+        Scalar edges of other primitives with a vector rule.
+    looped
+        Calls of primitives without one.
+    inner, coefficients
+        Scalar edges inside of merged elementwise operations, and all that are left.
+    numbers, arrays
+        Elementwise operations on single numbers, and those on arrays that are left once they are merged.
+    block_steps, block_loops
+        Steps that take as long as finding the derivatives of the entries that scalar sweeps know by all of
+        these, and elements of the results of those entries that have no vector rule.
+    formless
+        Entries that have no scalar form.
+    """
+
+    steps: int
+    elements: int
+    moved: int
+    product_fma: int
+    looped: int
+    inner: int
+    coefficients: int
+    numbers: int
+    arrays: int
+    block_steps: int
+    block_loops: int
+    formless: int
+
+
+WorkTable = NDArray[np.int64]
+
+
+def work_table(facts: TapeFacts) -> WorkTable:
+    """Return how much of each kind of work every entry of a tape is.
+
+    Parameters
+    ----------
+    facts
+        What is known of tapes of the structure, n entries.
+
+    Returns
+    -------
+    (12, n) array of int
+        A line for each field of `Work`.
+    """
+    elementwise = facts.elementwise
+    moves = facts.by_kind(lambda kind: isinstance(kind.rule, Movement))
+    bulk = facts.by_kind(lambda kind: isinstance(kind.rule, Bulk))
+    sizes = np.maximum(facts.sizes, 0)
+    is_inner = facts.reader != np.arange(facts.reader.size)
+    inner = sizes * is_inner
+    sums = facts.by_kind(lambda kind: is_reduction(kind.rule))
+    looped = ~(elementwise | moves | bulk)
+    products = bulk & ~sums & (facts.stacked == 0)
+    weighted = sums & ~facts.by_kind(lambda kind: kind.is_local)
+    is_block = facts.blocks > 0
+    lines = {
+        "steps": 1 + _WEIGHING * weighted,
+        "elements": sizes * elementwise,
+        "moved": sizes * (moves | products)
+        + facts.edges * (sums | elementwise)
+        - inner
+        + _STACKED * facts.stacked
+        + _ROW * _rows(facts, weighted),
+        "product_fma": facts.edges * (bulk & ~sums),
+        "looped": looped,
+        "inner": inner,
+        "coefficients": np.where(is_block, facts.blocks, _parts(facts) * (facts.edges - inner)),
+        "numbers": elementwise & (sizes == 1),
+        "arrays": elementwise & (sizes > 1) & ~is_inner,
+        "block_steps": is_block * np.where(facts.joined, 1, _BLOCK),
+        "block_loops": sizes * (is_block & looped),
+        "formless": ~facts.scalar,
+    }
+    return np.stack([lines[field.name] for field in fields(Work)])
+
+
+def _parts(facts: TapeFacts) -> IntArray | int:
+    """Count the real coefficients for each scalar edge: four between complex numbers."""
+    if not facts.is_complex.any():
+        return 1
+    reads_complex = np.zeros_like(facts.is_complex)
+    child = np.repeat(np.arange(facts.form.size), np.diff(facts.first_parent))
+    reads_complex[child[facts.is_complex[facts.parents]]] = True
+    return (1 + facts.is_complex) * (1 + reads_complex)
+
+
+def _rows(facts: TapeFacts, weighted: BoolArray) -> IntArray:
+    """Count the rows of last axes where an active argument is broadcast or a reduction weighs."""
+    rows = np.array([prod(form[:-1]) if is_shape(form) and len(form) > 1 else 0 for form in facts.forms])
+    if not rows.any():  # numbers and vectors only
+        return rows[facts.form]
+    child = np.repeat(np.arange(facts.form.size), np.diff(facts.first_parent))
+    read = facts.sizes[facts.parents]
+    turns = weighted.copy()
+    turns[child[(read > 1) & (read < facts.sizes[child]) & facts.elementwise[child]]] = True
+    most: IntArray = rows[facts.form]
+    np.maximum.at(most, child, rows[facts.form[facts.parents]])
+    return most * turns
+
+
+def total_work(table: WorkTable, entries: IntArray | list[int]) -> Work:
+    """Sum up the work of some entries.
+
+    Parameters
+    ----------
+    table
+        From `work_table`.
+    entries
+        Tape indices.
+    """
+    return Work(*table[:, entries].sum(axis=1).tolist())
+
+
+_ROW: Final = 20
+"""Elements that are moved while NumPy turns to the next row of what is broadcast or weighed."""
+_STACKED: Final = 4
+"""Elements that are moved while one element of a stack of small matrices is multiplied."""
+_ENDS: Final = 3
+"""Steps that take as long as seeding and collecting the directions."""
+_BLOCK: Final = 4
+"""Steps that take as long as finding the derivatives of a block that is not joined with like ones."""
+_WEIGHING: Final = 5
+"""Steps that take as long as finding the weights of a reduction."""
+
+
+def array_seconds(model: CostModel, work: Work, directions: int) -> float:
+    """Predict an array sweep.
+
+    Parameters
+    ----------
+    model
+        Constants of the machine.
+    work
+        What is swept.
+    directions
+        Number of directions k.
+
+    Returns
+    -------
+    float
+        Seconds.
+
+    Notes
+    -----
+    Merged elementwise operations cost each direction one multiplication for each input.
+
+    Examples
+    --------
+    >>> product = Work(
+    ...     steps=1, elements=0, moved=0, product_fma=10**6, looped=0,
+    ...     inner=0, coefficients=10**6, numbers=0, arrays=0, block_steps=0, block_loops=0, formless=1)
+    >>> round(array_seconds(CostModel(), product, directions=100), 6)
+    0.004514
+    """
+    each = work.moved * model.element_direction + work.product_fma * model.product_fma
+    return (
+        (work.steps + _ENDS) * model.step
+        + work.elements * model.element
+        + directions * (each + work.looped * model.loop)
+    )
+
+
+def scalar_seconds(model: CostModel, work: Work, directions: int) -> float:
+    """Predict a scalar sweep.
+
+    Parameters
+    ----------
+    model
+        Constants of the machine.
+    work
+        What is swept.
+    directions
+        Number of directions k.
+
+    Returns
+    -------
+    float
+        Seconds; infinite if there is no scalar form.
+    """
+    return float("inf") if work.formless else system_seconds(model, work, directions)
+
+
+def system_seconds(model: CostModel, work: Any, directions: int) -> Any:
+    """Do what `scalar_seconds` does for work that has a scalar form, of one part or of many in arrays."""
+    return (
+        model.system
+        + work.numbers * model.number
+        + work.arrays * model.array
+        + work.inner * model.inner
+        + work.coefficients * (model.coefficient + directions * model.coefficient_direction)
+        + work.block_steps * model.step
+        + work.block_loops * model.loop
+    )
+
+
+def product_seconds(model: CostModel, fma: int, elements: int) -> float:
+    """Predict a product of two dense matrices.
+
+    Parameters
+    ----------
+    model
+        Constants of the machine.
+    fma
+        Multiply-adds: the product of the three sizes.
+    elements
+        Elements of the result; where the matrices are thin, writing them takes longer than multiplying.
+
+    Returns
+    -------
+    float
+        Seconds.
+
+    Examples
+    --------
+    >>> model = CostModel(product=1e-6, product_fma=1e-10, element_direction=1e-9)
+    >>> product_seconds(model, fma=10_000, elements=1000)
+    3e-06
+    """
+    return model.product + fma * model.product_fma + elements * model.element_direction

@@ -1,0 +1,218 @@
+"""Candidates for cuts, as lower sets: narrow prefixes of a few orders, and minimum cuts around them."""
+
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from tapesplit.arrays import BoolArray, IntArray
+from tapesplit.cuts.flow import FLOW_BUDGET, MinimumCut, minimum_cut
+from tapesplit.cuts.graph import UNBOUNDED, TapeGraph, frontier_widths, records
+
+__all__ = [
+    "Order",
+    "candidate_prefixes",
+    "depth_ranks",
+    "order_by",
+    "ranks_after",
+    "window_cuts",
+]
+
+_SHARES: Final = 28
+"""Equal shares of the edges, of each of which an order offers its narrowest prefix."""
+_WINDOWS: Final = 24
+"""Windows along an order in which a flow looks for a narrower cut."""
+_OCTAVES: Final = 6
+"""Windows at either end of an order, each with half as many edges as the one before."""
+_PATIENCE: Final = 4
+"""Windows in a row that bring nothing narrower before the search along the order ends."""
+_NO_BETTER: Final = 1.05
+"""A prefix this close to the minimal width is not worth a flow."""
+
+
+class Order(NamedTuple):
+    """An order of the vertices of a graph: their ranks, and the frontier width of each of its prefixes.
+
+    See `frontier_widths`; the prefixes are the lower sets ``ranks <= t``.
+    """
+
+    ranks: IntArray
+    widths: IntArray
+
+
+def order_by(graph: TapeGraph, ranks: IntArray) -> Order:
+    """Return the order of some ranks."""
+    return Order(ranks, frontier_widths(graph, ranks))
+
+
+def candidate_prefixes(graph: TapeGraph, order: Order) -> list[BoolArray]:
+    """Return the narrow and the record prefixes of an order, as lower sets."""
+    return [order.ranks <= t for t in narrow_prefixes(graph, order, _SHARES) + record_prefixes(order)]
+
+
+def narrow_prefixes(graph: TapeGraph, order: Order, amount: int) -> list[int]:
+    """Choose the narrowest prefix of an order within each of several equal shares of the edges.
+
+    Parameters
+    ----------
+    graph : TapeGraph
+        The graph, n vertices.
+    order : Order
+        The order.
+    amount : int
+        Number of shares.
+
+    Returns
+    -------
+    list of int
+        Ranks t, increasing, without the first and the last one, at most `amount`; the lower sets
+        ``ranks <= t`` can all be separators.
+    """
+    ranks, widths = order
+    edges = np.cumsum(np.bincount(ranks, weights=graph.edges))
+    usable = 1 + np.flatnonzero(widths[1:-1] < UNBOUNDED)
+    if not usable.size:
+        return []
+    widths, share = widths[usable], np.minimum(edges[usable] * (amount / edges[-1]), amount - 1) // 1
+    starts = np.flatnonzero(np.diff(share, prepend=-1))
+    least = np.repeat(np.minimum.reduceat(widths, starts), np.diff(starts, append=len(share)))
+    narrow = np.flatnonzero(widths == least)
+    return usable[narrow[np.flatnonzero(np.diff(share[narrow], prepend=-1))]].tolist()
+
+
+def record_prefixes(order: Order) -> list[int]:
+    """Choose the prefixes of an order that are narrower than all before them, or than all behind them.
+
+    Parameters
+    ----------
+    order : Order
+        The order.
+
+    Returns
+    -------
+    list of int
+        Ranks, increasing: few, since of those whose widths differ by less than a fifth one is kept.
+
+    Notes
+    -----
+    A cut close to the input or output pays when products are dear and edges are few: everything beyond it
+    is then eliminated with the few directions of the cut.
+    """
+    widths = order.widths
+    level = np.log(np.maximum(widths, 1)) // np.log(1.2)
+    return np.flatnonzero(records(level)).tolist()
+
+
+def depth_ranks(graph: TapeGraph) -> IntArray:
+    """Rank vertices by relative depth: the share of their longest path that lies before them.
+
+    Parameters
+    ----------
+    graph : TapeGraph
+        The graph, n vertices.
+
+    Returns
+    -------
+    (n,) array of int
+        0 for inputs; independent strands of work of any length advance side by side, in whatever order the
+        tape has interleaved them.
+
+    Notes
+    -----
+    Takes O(n + e) Python steps.
+    """
+    above, below = [0] * graph.size, [0] * graph.size
+    down = np.argsort(graph.child, kind="stable")
+    for child, parent in zip(graph.child[down].tolist(), graph.parent[down].tolist(), strict=True):
+        if above[child] <= above[parent]:
+            above[child] = above[parent] + 1
+    up = np.argsort(-graph.parent, kind="stable")
+    for child, parent in zip(graph.child[up].tolist(), graph.parent[up].tolist(), strict=True):
+        if below[parent] <= below[child]:
+            below[parent] = below[child] + 1
+    depth = np.array(above) / np.maximum(np.add(above, below), 1)
+    depth[list(graph.inputs)] = -1
+    return np.unique(depth, return_inverse=True)[1]
+
+
+def ranks_after(lower: BoolArray, ranks: IntArray) -> IntArray:
+    """Return the order that computes a lower set first and else follows `ranks`."""
+    behind = np.where(lower, ranks, ranks + int(ranks.max()) + 1)
+    return (np.cumsum(np.bincount(behind) > 0) - 1)[behind]  # without gaps
+
+
+def window_cuts(graph: TapeGraph, order: Order, least: int) -> Iterator[BoolArray]:
+    """Find minimum cuts near the narrow prefixes of an order, and near the input and output.
+
+    Parameters
+    ----------
+    graph : TapeGraph
+        The graph, n vertices.
+    order : Order
+        The order.
+    least : int
+        A width that no cut goes below, in elements.
+
+    Yields
+    ------
+    (n,) array of bool
+        Lower sets.
+
+    Notes
+    -----
+    Up to 24 windows around narrow prefixes hold the graph about twice, or less where wide cuts make flows
+    expensive; the search ends when four in a row bring nothing narrower. Further ones hold the first and the
+    last half, quarter, eighth ... of the edges.
+    """
+    idle = 0
+    for window in _inner_windows(graph, order):
+        if window.bound > _NO_BETTER * least and idle < _PATIENCE:
+            cut = window.cut(graph, order.ranks)
+            yield from (cut.earliest, cut.latest) if cut else ()
+            idle = 0 if cut and cut.width < window.bound else idle + 1
+    for window in _outer_windows(graph, order):
+        cut = window.cut(graph, order.ranks) if window.bound > _NO_BETTER * least else None
+        yield from (cut.earliest, cut.latest) if cut else ()
+
+
+class _Window(NamedTuple):
+    """Ranks between which a cut is sought, and its largest width."""
+
+    lower: int
+    upper: int
+    bound: int
+
+    def cut(self, graph: TapeGraph, ranks: IntArray) -> MinimumCut | None:
+        """Return the minimum cut in the window."""
+        lower, upper = ranks <= self.lower, ranks <= self.upper
+        return minimum_cut(graph, lower, upper, self.bound, backend="scipy")
+
+
+def _inner_windows(graph: TapeGraph, order: Order) -> Iterator[_Window]:
+    """Return windows around narrow prefixes, the narrowest first."""
+    widths = order.widths
+    counts = np.cumsum(np.bincount(order.ranks))
+    windows = min(_WINDOWS, 4 + graph.size // 100)
+    budget = 6 * FLOW_BUDGET
+    for t in sorted(narrow_prefixes(graph, order, windows), key=widths.__getitem__):
+        bound = int(widths[t])
+        reach = min(graph.size // windows, FLOW_BUDGET // (bound + 1))
+        budget -= 2 * reach * bound
+        if budget < 0:
+            return
+        lower = max(int(np.searchsorted(counts, counts[t] - reach)) - 1, 0)
+        upper = min(int(np.searchsorted(counts, counts[t] + reach)), len(counts) - 1)
+        yield _Window(lower, upper, bound)
+
+
+def _outer_windows(graph: TapeGraph, order: Order) -> Iterator[_Window]:
+    """Return windows at both ends that hold one half, one quarter ... of the edges."""
+    ranks, widths = order
+    edges = np.cumsum(np.bincount(ranks, weights=graph.edges))
+    shares = edges[-1] / 2.0 ** np.arange(1, _OCTAVES + 1)
+    heads = [(0, upper) for upper in np.searchsorted(edges, shares).tolist()]
+    tails = [(lower, len(edges) - 1) for lower in np.searchsorted(edges, edges[-1] - shares).tolist()]
+    for lower, upper in heads + tails:
+        inside = int(np.count_nonzero((ranks > lower) & (ranks <= upper)))
+        narrowest = int(widths[lower : upper + 1].min())
+        yield _Window(lower, upper, min(narrowest, FLOW_BUDGET // (2 * inside + 1)))

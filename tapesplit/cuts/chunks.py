@@ -1,0 +1,80 @@
+"""Chunks: the parts of a tape between consecutive separators, and the Jacobian chain that they form."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from jcdp_core import ElementalJacobian, JacobianChain
+from tapesplit.arrays import IntArray
+from tapesplit.cuts.graph import TapeGraph
+from tapesplit.cuts.separators import Separator, assign_chunks, chunk_edges
+
+__all__ = ["Chunk", "chunk_chain", "cut_into_chunks"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)  # arrays have no truth value
+class Chunk:
+    """One link of the chain: it computes the values of a separator from those of the one before.
+
+    Parameters
+    ----------
+    sources, targets
+        Tape entries of the separator before and of the one after.
+    entries : array of int
+        Tape entries that the chunk computes, in order.
+    n, m
+        Elements of the sources and of the targets: columns and rows of the chunk's Jacobian.
+    edges
+        Scalar edges |E|: fma for each direction that is propagated through the chunk.
+    """
+
+    sources: tuple[int, ...]
+    targets: tuple[int, ...]
+    entries: IntArray
+    n: int
+    m: int
+    edges: int
+
+
+def cut_into_chunks(graph: TapeGraph, separators: Sequence[Separator]) -> tuple[Chunk, ...]:
+    """Cut a tape at nested separators.
+
+    Parameters
+    ----------
+    graph
+        Graph of the tape.
+    separators
+        Nested separators, ordered from the inputs to the outputs.
+
+    Returns
+    -------
+    tuple of Chunk
+        One more than there are separators.
+    """
+    count = len(separators) + 1
+    numbers = assign_chunks(graph, tuple(separators))
+    edges = chunk_edges(graph, numbers, count).tolist()
+    inputs, outputs = (tuple(graph.entries[list(ends)].tolist()) for ends in (graph.inputs, graph.outputs))
+    fronts = [inputs, *(separator.vertices for separator in separators), outputs]
+    widths = [graph.input_width, *(separator.width for separator in separators), graph.output_width]
+    computed = np.ones(graph.size, dtype=np.bool_)
+    computed[list(graph.inputs)] = False
+    members = np.flatnonzero(computed)
+    members = members[np.argsort(numbers[members], kind="stable")]
+    bounds = np.searchsorted(numbers[members], np.arange(count + 1)).tolist()
+    entries = graph.entries[members]
+    return tuple(
+        Chunk(
+            fronts[i], fronts[i + 1], entries[bounds[i] : bounds[i + 1]], widths[i], widths[i + 1], edges[i]
+        )
+        for i in range(count)
+    )
+
+
+def chunk_chain(chunks: Sequence[Chunk]) -> JacobianChain:
+    """Return the Jacobian chain that chunks form, one link a chunk, costs in fma.
+
+    A chunk that only moves data counts one edge, since chains have positive costs.
+    """
+    return JacobianChain(tuple(ElementalJacobian(chunk.n, chunk.m, max(chunk.edges, 1)) for chunk in chunks))

@@ -1,0 +1,316 @@
+"""The graph of a tape: the values on input-output paths, as arrays, and the widths of its frontiers.
+
+A *lower set* is a set of vertices that contains the inputs and the parents of each of its members. Its
+*frontier* are the members that something outside the set, or the caller, still reads. The frontier is the
+separator of the two sides, and nested lower sets have nested separators.
+"""
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+import networkx as nx
+import numpy as np
+from numpy.typing import NDArray
+
+from tapesplit.arrays import BoolArray, IntArray
+from tapesplit.recording.tape import PARENTS, VALUE, Tape
+from tapesplit.recording.values import element_count
+from tapesplit.structures.facts import TapeFacts
+
+__all__ = [
+    "UNBOUNDED",
+    "TapeGraph",
+    "frontier",
+    "frontier_widths",
+    "graph_of",
+    "on_frontiers",
+    "records",
+    "tape_ranks",
+    "to_networkx",
+]
+
+UNBOUNDED: Final = 1 << 40
+"""Capacity of a value that must not be in a separator: more than any array has elements, and a million of
+them still add up within 64 bits."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TapeGraph:
+    """Values of a tape that lie on a path from input to output.
+
+    Parameters
+    ----------
+    entries : (n,) array of int
+        Index of each vertex in the tape, increasing; parents stand before their children.
+    widths : (n,) array of int
+        Elements of each value; -1 for a value that cannot be in a separator (container, integer).
+    edges : (n,) array of int
+        Scalar edges that compute the vertex from its parents: fma per direction; 0 for inputs and for
+        operations that only move data.
+    child, parent : (e,) array of int
+        Graph edges as vertex numbers, ``parent < child``; repeated edges are allowed.
+    inputs, outputs : tuple of int
+        Vertex numbers. A vertex may be both.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> graph = TapeGraph(
+    ...     entries=np.arange(3), widths=np.array([9, 2, 9]), edges=np.array([0, 18, 18]),
+    ...     child=np.array([1, 2]), parent=np.array([0, 1]), inputs=(0,), outputs=(2,))
+    >>> graph.size, graph.input_width, graph.output_width, graph.total_edges
+    (3, 9, 9, 36)
+    """
+
+    entries: IntArray
+    widths: IntArray
+    edges: IntArray
+    child: IntArray
+    parent: IntArray
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+
+    @property
+    def size(self) -> int:
+        """Number of vertices."""
+        return len(self.entries)
+
+    @property
+    def capacities(self) -> IntArray:
+        """Widths in elements, with `UNBOUNDED` for values that cannot be in a separator."""
+        return np.where(self.widths < 0, UNBOUNDED, self.widths)
+
+    @property
+    def input_width(self) -> int:
+        """Elements of the inputs: columns of the Jacobian."""
+        return int(self.widths[list(self.inputs)].sum())
+
+    @property
+    def output_width(self) -> int:
+        """Elements of the outputs: rows of the Jacobian."""
+        return int(self.widths[list(self.outputs)].sum())
+
+    @property
+    def total_edges(self) -> int:
+        """Scalar edges of the whole tape: fma of one direction."""
+        return int(self.edges.sum())
+
+
+def to_networkx(graph: TapeGraph) -> nx.DiGraph:
+    """Build the networkx graph of a tape.
+
+    Parameters
+    ----------
+    graph : TapeGraph
+        The graph to convert.
+
+    Returns
+    -------
+    networkx.DiGraph
+        Nodes 0..n-1 with attributes ``entry``, ``width`` (elements, -1 if unbounded) and ``edges``; arcs
+        lead from parent to child.
+
+    Notes
+    -----
+    Takes O(n + e) Python steps.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> chain = TapeGraph(
+    ...     entries=np.array([0, 2]), widths=np.array([3, 1]), edges=np.array([0, 3]),
+    ...     child=np.array([1]), parent=np.array([0]), inputs=(0,), outputs=(1,))
+    >>> print(to_networkx(chain))
+    DiGraph with 2 nodes and 1 edges
+    >>> to_networkx(chain).nodes[1]
+    {'entry': 2, 'width': 1, 'edges': 3}
+    """
+    digraph = nx.DiGraph()
+    columns = zip(graph.entries.tolist(), graph.widths.tolist(), graph.edges.tolist(), strict=True)
+    digraph.add_nodes_from(
+        (vertex, {"entry": entry, "width": width, "edges": edges})
+        for vertex, (entry, width, edges) in enumerate(columns)
+    )
+    digraph.add_edges_from(zip(graph.parent.tolist(), graph.child.tolist(), strict=True))
+    return digraph
+
+
+def tape_ranks(graph: TapeGraph) -> IntArray:
+    """Return the rank of each vertex in tape order, after the inputs, which all have rank 0.
+
+    Parameters
+    ----------
+    graph : TapeGraph
+        The graph, n vertices.
+
+    Returns
+    -------
+    (n,) array of int
+        0 for inputs, 1..n' for the others.
+    """
+    computed = np.ones(graph.size, dtype=np.int64)
+    computed[list(graph.inputs)] = 0
+    return np.cumsum(computed) * computed
+
+
+def frontier_widths(graph: TapeGraph, ranks: IntArray) -> IntArray:
+    """Return the frontier width of every lower set that an order of the vertices passes through.
+
+    Parameters
+    ----------
+    graph : TapeGraph
+        The graph.
+    ranks : (n,) array of int
+        A rank for each vertex, 0 for the inputs, larger or equal for children; equal ranks are computed
+        together.
+
+    Returns
+    -------
+    (r + 1,) array of int
+        Elements of the frontier of ``{v : ranks[v] <= t}`` for t = 0..r, r = largest rank; `UNBOUNDED` or
+        more if the frontier has a value that cannot be in a separator. All inputs count at t = 0.
+
+    Notes
+    -----
+    Takes O(n + e) in vectorised steps. In tape order these are the live widths of the tape.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> skip = TapeGraph(
+    ...     entries=np.arange(4), widths=np.array([3, 5, 2, 1]), edges=np.array([0, 15, 10, 5]),
+    ...     child=np.array([1, 2, 3, 3]), parent=np.array([0, 1, 2, 0]), inputs=(0,), outputs=(3,))
+    >>> frontier_widths(skip, tape_ranks(skip))
+    array([3, 8, 5, 1])
+    """
+    last_rank = int(ranks.max(initial=0))
+    death = np.zeros(graph.size, dtype=np.int64)
+    np.maximum.at(death, graph.parent, ranks[graph.child])
+    death[list(graph.inputs)] = np.maximum(death[list(graph.inputs)], 1)
+    death[list(graph.outputs)] = last_rank + 1
+    births = np.zeros(last_rank + 2, dtype=np.int64)
+    capacities = graph.capacities
+    np.add.at(births, ranks, capacities)
+    np.subtract.at(births, np.maximum(death, ranks), capacities)
+    return np.cumsum(births)[: last_rank + 1]
+
+
+def records(widths: NDArray[Any]) -> BoolArray:
+    """Return which of some widths in a row are less than all before them, or than all behind them.
+
+    Parameters
+    ----------
+    widths : (N,) array
+        Widths, or levels of widths.
+
+    Returns
+    -------
+    (N,) array of bool
+        The first one has none before it to be less than, the last one none behind it.
+
+    Examples
+    --------
+    >>> records(np.array([5, 7, 3, 4, 4, 9])).tolist()
+    [False, False, True, False, True, False]
+    """
+    found = np.zeros(len(widths), dtype=np.bool_)
+    found[1:] = widths[1:] < np.minimum.accumulate(widths)[:-1]
+    found[:-1] |= widths[:-1] < np.minimum.accumulate(widths[::-1])[::-1][1:]
+    return found
+
+
+def frontier(graph: TapeGraph, lower: BoolArray) -> IntArray:
+    """Return the frontier of a lower set.
+
+    Parameters
+    ----------
+    graph : TapeGraph
+        The graph, n vertices.
+    lower : (n,) array of bool
+        Membership in the lower set.
+
+    Returns
+    -------
+    array of int
+        Vertex numbers, increasing: members with a child outside the set, and outputs in the set.
+    """
+    return np.flatnonzero(on_frontiers(graph, lower[None])[0])
+
+
+_AT_ONCE: Final = 2**20
+"""Arcs times lower sets that are looked at together."""
+
+
+def on_frontiers(graph: TapeGraph, lowers: BoolArray) -> BoolArray:
+    """Return which vertices are on the frontiers of several lower sets, see `frontier`.
+
+    Parameters
+    ----------
+    graph : TapeGraph
+        The graph, n vertices and e edges.
+    lowers : (N, n) array of bool
+        Membership in each lower set.
+
+    Returns
+    -------
+    (N, n) array of bool
+        Membership in each frontier.
+
+    Notes
+    -----
+    Takes O(N (n + e)) in vectorised steps, and O(N n + e) bytes.
+    """
+    outputs = list(graph.outputs)
+    fronts = np.zeros(lowers.shape, dtype=np.bool_)
+    fronts[:, outputs] = lowers[:, outputs]
+    at_once = max(1, _AT_ONCE // max(graph.child.size, 1))
+    for start in range(0, len(lowers), at_once):
+        block = lowers[start : start + at_once]
+        leaving = block.take(graph.parent, axis=1) & ~block.take(graph.child, axis=1)
+        number, arc = leaving.nonzero()
+        fronts[start + number, graph.parent[arc]] = True
+    return fronts
+
+
+def graph_of(tape: Tape, facts: TapeFacts) -> TapeGraph:
+    """Build the graph of the values on paths from the inputs to the output."""
+    needed = _ancestors(tape, facts)
+    entries = np.flatnonzero(needed)
+    number = np.cumsum(needed) - 1
+    child = np.repeat(np.arange(len(needed)), np.diff(facts.first_parent))
+    kept = needed[child]
+    inputs = tuple(range(tape.inputs))
+    outputs = () if tape.output is None else (int(number[tape.output]),)
+    widths = facts.sizes[entries]
+    for vertex in (*inputs, *outputs):  # the ends of the chain, whatever their type
+        widths[vertex] = element_count(tape.entries[int(entries[vertex])][VALUE])
+    return TapeGraph(
+        entries=entries,
+        widths=widths,
+        edges=facts.edges[entries],
+        child=number[child[kept]],
+        parent=number[facts.parents[kept]],
+        inputs=inputs,
+        outputs=outputs,
+    )
+
+
+def _ancestors(tape: Tape, facts: TapeFacts) -> BoolArray:
+    """Mark the inputs and all entries that the output depends on."""
+    read = np.zeros(len(tape), dtype=np.bool_)
+    read[facts.parents] = True
+    read[: tape.inputs] = True
+    if tape.output is not None:
+        read[tape.output] = True
+        if read.all():  # then every value reaches the only one that no later one reads
+            return read
+    needed = bytearray(len(tape))
+    needed[: tape.inputs] = b"\x01" * tape.inputs
+    if tape.output is not None:
+        needed[tape.output] = 1
+        entries = tape.entries
+        for index in range(tape.output, tape.inputs - 1, -1):
+            if needed[index]:
+                for parent in entries[index][PARENTS]:
+                    needed[parent] = 1
+    return np.frombuffer(needed, dtype=np.bool_)

@@ -1,0 +1,300 @@
+"""Nested vertex separators of a tape, chosen so that the Jacobian chain between them is cheap to plan."""
+
+from dataclasses import dataclass
+from functools import partial
+from itertools import chain
+from typing import Final, Literal
+
+import numpy as np
+
+from tapesplit.arrays import BoolArray, IntArray, follow
+from tapesplit.cuts.candidates import (
+    Order,
+    candidate_prefixes,
+    depth_ranks,
+    order_by,
+    ranks_after,
+    window_cuts,
+)
+from tapesplit.cuts.coarsen import coarsen
+from tapesplit.cuts.flow import FLOW_BUDGET, MinimumCut, carries_flow, has_wide_paths, minimum_cut
+from tapesplit.cuts.graph import TapeGraph, frontier_widths, on_frontiers, tape_ranks
+from tapesplit.cuts.nesting import CutFamily, choose_nested, cut_family, spread_nested
+
+__all__ = ["Reason", "Separator", "assign_chunks", "chunk_edges", "cut_graph"]
+
+_NEAR_BOUND: Final = 1.05
+"""A chain within this factor of minimal width times all edges needs no further candidates."""
+
+
+_WORTH_CUTTING: Final = 1.1
+"""Cost of a plain mode, against that of any chain, from which on one machine looks for cuts."""
+_SHARES: Final = 20
+"""Parts of all edges that further cuts of minimal width are apart at least."""
+
+
+Reason = Literal["minimal", "cost", "spread"]
+
+
+@dataclass(frozen=True, slots=True)
+class Separator:
+    """Values of a tape through which every path from its inputs to its outputs passes.
+
+    Attributes
+    ----------
+    vertices : tuple of int
+        Tape entry indices, increasing.
+    width : int
+        Elements of these values together.
+    reason : {"minimal", "cost", "spread"}
+        Why the tape is cut here: no cut of the whole tape is narrower (proved by a flow); the cheapest chain
+        on one machine needs the cut; or it leaves much work on either side for each element of its width,
+        which suits several machines.
+    """
+
+    vertices: tuple[int, ...]
+    width: int
+    reason: Reason
+
+
+def cut_graph(
+    graph: TapeGraph,
+    *,
+    max_links: int = 40,
+    thorough: bool = True,
+    spread: bool = False,
+) -> tuple[Separator, ...]:
+    """Find nested separators between which a tape is a Jacobian chain that is cheap to accumulate.
+
+    Parameters
+    ----------
+    graph : TapeGraph
+        The graph of the tape, n vertices and e edges.
+    max_links : int
+        Most links of the chain, that is one more than separators. Cuts that the cheapest chain on one machine
+        needs come first; where they must be left out, those go that save least.
+    thorough : bool
+        Whether to compare all narrow cuts of small graphs, instead of those of the tape's order only, which
+        takes up to five milliseconds.
+    spread : bool
+        Whether to look for cuts that give several machines something to do: always, and as many as there is
+        room for, spread over the tape. Else there are none if no chain can beat the plain tangent or adjoint
+        mode by more than a tenth of its cost, and to those that the cheapest chain needs only cuts of minimal
+        width are added, if that is less than half of the input's and output's, and a twentieth of all edges
+        apart: interfaces that readers of a program would name, too.
+
+    Returns
+    -------
+    tuple of Separator
+        Nested, from input to output, without the inputs and outputs themselves. Between any two of them some
+        edges are spent; only a cut that is narrower than the input or output may stand next to it for free.
+
+    Notes
+    -----
+    A chain costs at least the width of the minimum cut times all edges, since every step sweeps an edge in as
+    many directions as some cut is wide; paths that are seen at once, or else a flow of as many elements,
+    prove this before any cut is looked for.
+
+    Candidates are compared by the cost of the whole chain (`choose_nested`), not by width. On graphs of up to
+    24 coarse vertices they are all narrow lower sets; on larger ones, prefixes of several orders and minimum
+    cuts. Takes O(n + e) plus flows of bounded size; memory is linear.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> autoencoder = TapeGraph(
+    ...     entries=np.arange(5), widths=np.array([512, 256, 8, 256, 512]),
+    ...     edges=np.array([0, 131072, 2048, 2048, 131072]),
+    ...     child=np.arange(1, 5), parent=np.arange(4), inputs=(0,), outputs=(4,))
+    >>> cut_graph(autoencoder, max_links=2)
+    (Separator(vertices=(2,), width=8, reason='minimal'),)
+    """
+    least = min(graph.input_width, graph.output_width)
+    if max_links < 2 or not least or not graph.total_edges:
+        return ()
+    enough = np.inf if spread else least / _WORTH_CUTTING
+    if enough < 1 or _is_wide(graph, enough):
+        return ()
+    coarse = coarsen(graph)
+    order = order_by(coarse, tape_ranks(coarse))
+    forced = _is_forced(coarse, order.ranks)
+    cut = _global_cut(coarse, order, enough, forced=forced)
+    if cut.width >= enough:
+        return ()
+    family, chosen = _cheapest_chain(coarse, order, cut, brief=forced or not thorough)
+    needed = _limited(family, chosen, max_links - 1)
+    cuts = needed
+    if spread:
+        cuts = spread_nested(family, needed, max_links)
+    elif cut.width <= least / 2:
+        apart = max(1, graph.total_edges // _SHARES)
+        cuts = spread_nested(family, needed, max_links, widest=cut.width, apart=apart)
+    fronts = on_frontiers(coarse, family.members[cuts])
+    reasons: list[Reason] = [
+        "minimal" if family.widths[i] == cut.width else "cost" if i in needed else "spread" for i in cuts
+    ]
+    return tuple(
+        Separator(tuple(coarse.entries[front].tolist()), width, reason)
+        for front, width, reason in zip(fronts, family.widths[cuts].tolist(), reasons, strict=True)
+    )
+
+
+def _is_wide(graph: TapeGraph, width: float) -> bool:
+    """Return whether no cut of the graph is narrower than this, as far as it is cheap to tell."""
+    if frontier_widths(graph, tape_ranks(graph)).min() < width:
+        return False
+    return has_wide_paths(graph, width) or carries_flow(graph, int(np.ceil(width)))
+
+
+def _global_cut(graph: TapeGraph, order: Order, enough: float, *, forced: bool) -> MinimumCut:
+    """Cut the whole graph at its minimal width; its tape order may be the only one.
+
+    If that is at least `enough`, or would take too long to find, return a lower bound and the narrowest live
+    sets instead.
+    """
+    ranks, widths = order
+    live = int(widths.min())
+    narrowest = np.flatnonzero(widths == live)
+    earliest, latest = ranks <= narrowest[0], ranks <= narrowest[-1]
+    if forced:
+        return MinimumCut(live, earliest, latest)
+    bound = int(min(live, enough, FLOW_BUDGET // graph.size))
+    cut = minimum_cut(graph, ranks == 0, np.ones(graph.size, dtype=np.bool_), bound)
+    return cut or MinimumCut(bound + 1, earliest, latest)
+
+
+def _is_forced(graph: TapeGraph, ranks: IntArray) -> bool:
+    """Return whether the graph has no other order than that of the tape."""
+    follows = ranks[graph.child] - ranks[graph.parent] == 1
+    forced = np.zeros(int(ranks.max()) + 1, dtype=np.bool_)
+    forced[ranks[graph.child[follows]]] = True
+    return bool(forced[1:].all())
+
+
+def _cheapest_chain(
+    graph: TapeGraph, order: Order, cut: MinimumCut, *, brief: bool
+) -> tuple[CutFamily, list[int]]:
+    """Collect candidates, more where that may pay, and return them with the cuts of the cheapest chain."""
+    ranks = order.ranks
+    members = [ranks == 0, np.ones(graph.size, dtype=np.bool_), cut.earliest, cut.latest]
+    members += candidate_prefixes(graph, order)
+    if brief:
+        return _chosen(graph, members)
+    behind = candidate_prefixes(graph, order_by(graph, ranks_after(cut.earliest, ranks)))
+    family = cut_family(graph, members + behind)
+    cost, chosen = choose_nested(family)
+    if cost <= _NEAR_BOUND * cut.width * graph.total_edges:
+        return family, chosen
+    depth = order_by(graph, depth_ranks(graph))
+    members += [*family.members[chosen], *candidate_prefixes(graph, depth)]
+    members += window_cuts(graph, depth, cut.width)
+    return _chosen(graph, members)
+
+
+def _chosen(graph: TapeGraph, members: list[BoolArray]) -> tuple[CutFamily, list[int]]:
+    """Return a family and the nested cuts of its cheapest chain."""
+    family = cut_family(graph, members)
+    return family, choose_nested(family)[1]
+
+
+def _cost(family: CutFamily, cuts: list[int]) -> float:
+    """Return the cost of the chain between nested cuts in fma."""
+    return choose_nested(family.subfamily([0, *cuts, len(family.widths) - 1]))[0]
+
+
+def _limited(family: CutFamily, cuts: list[int], most: int) -> list[int]:
+    """Drop cuts that only pass data along, and then the cuts that save least until `most` are left."""
+    cuts = _useful(family, cuts)
+    while len(cuts) > most:
+        cuts = min(([c for c in cuts if c != dropped] for dropped in cuts), key=partial(_cost, family))
+    return cuts
+
+
+def _useful(family: CutFamily, cuts: list[int]) -> list[int]:
+    """Keep the narrowest of cuts between which no edges are spent, and only if narrower than a free end."""
+    edges, widths = family.edges, family.widths
+    kept: list[int] = []
+    for cut in cuts:
+        if not kept or edges[kept[-1]] < edges[cut]:
+            kept.append(cut)
+        elif widths[cut] < widths[kept[-1]]:
+            kept[-1] = cut
+    behind = [cut for cut in kept if edges[cut] > edges[0] or widths[cut] < widths[0]]
+    return [cut for cut in behind if edges[cut] < edges[-1] or widths[cut] < widths[-1]]
+
+
+def assign_chunks(graph: TapeGraph, separators: tuple[Separator, ...]) -> IntArray:
+    """Assign each vertex to the chunk that computes it.
+
+    Parameters
+    ----------
+    graph : TapeGraph
+        The graph, n vertices.
+    separators : tuple of Separator
+        Nested separators, from input to output.
+
+    Returns
+    -------
+    (n,) array of int
+        The number of the first separator that the vertex is in or before; ``len(separators)`` if it is
+        behind all of them. Inputs have chunk 0.
+
+    Notes
+    -----
+    A vertex outside the separators is in the chunk of any child: an edge between two chunks would bypass
+    the separator between them. Takes O(e + n log d) for chunks of depth d.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> chain = TapeGraph(
+    ...     entries=np.arange(4), widths=np.array([9, 2, 5, 9]), edges=np.array([0, 18, 10, 45]),
+    ...     child=np.array([1, 2, 3]), parent=np.array([0, 1, 2]), inputs=(0,), outputs=(3,))
+    >>> assign_chunks(chain, cut_graph(chain, max_links=2))
+    array([0, 0, 1, 1])
+    """
+    last = len(separators)
+    chunks = np.full(graph.size, last, dtype=np.int64)
+    if not last:
+        return chunks
+    numbers = np.repeat(np.arange(last), [len(separator.vertices) for separator in separators])
+    entries = chain.from_iterable(separator.vertices for separator in separators)
+    vertices = np.searchsorted(graph.entries, np.fromiter(entries, dtype=np.int64, count=numbers.size))
+    chunks[vertices[::-1]] = numbers[::-1]  # one in several separators is in the chunk before the first
+    chunks[list(graph.inputs)] = 0
+    known = np.flatnonzero(chunks < last)
+    step = np.arange(graph.size)
+    step[graph.parent] = graph.child
+    step[known] = known
+    return chunks[follow(step)]
+
+
+def chunk_edges(graph: TapeGraph, chunks: IntArray, count: int) -> IntArray:
+    """Return the scalar edges of each chunk.
+
+    Parameters
+    ----------
+    graph : TapeGraph
+        The graph, n vertices.
+    chunks : (n,) array of int
+        From `assign_chunks`.
+    count : int
+        Number of chunks; some may have no vertex.
+
+    Returns
+    -------
+    (count,) array of int
+        fma per direction of each chunk.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> chain = TapeGraph(
+    ...     entries=np.arange(3), widths=np.array([9, 2, 9]), edges=np.array([0, 18, 45]),
+    ...     child=np.array([1, 2]), parent=np.array([0, 1]), inputs=(0,), outputs=(2,))
+    >>> chunk_edges(chain, np.array([0, 0, 1]), 2)
+    array([18, 45])
+    """
+    edges = np.zeros(count, dtype=np.int64)
+    np.add.at(edges, chunks, graph.edges)
+    return edges

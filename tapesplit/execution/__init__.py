@@ -1,0 +1,1 @@
+"""Execution: the coordinator of a plan, and the threads of its machines."""

@@ -1,0 +1,309 @@
+"""Plans: how the Jacobian of every tape of one structure is computed, and the numbers behind that choice."""
+
+import os
+import pickle
+from collections.abc import Sequence
+from dataclasses import dataclass, field, fields
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+
+import jcdp_core
+from jcdp_core import JacobianChain, Mode, Solution
+from tapesplit.cuts.chunks import Chunk
+from tapesplit.cuts.graph import TapeGraph
+from tapesplit.cuts.separators import Separator
+from tapesplit.errors import PlanMismatchError
+from tapesplit.structures.pickling import dumps
+from tapesplit.structures.structure import Structure
+from tapesplit.sweeps.sweep import Form, Sweep
+
+__all__ = ["JacobianPlan", "LastRun", "MachinesReason", "PlanTask", "TaskRecord"]
+
+
+MachinesReason: TypeAlias = Literal["single", "light", "serial", "uneven", "little", "gain", "forced"]
+"""Why so many machines work: only one was asked for; work that releases the interpreter's lock is too little
+for threads; the steps form a single row; one machine would have all heavy tasks; the gain would be less than
+a fifth; it is at least that; or all were to be used in any case."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlanTask:
+    """What one machine does without interruption: a product, or a sweep through consecutive links.
+
+    An elimination that continues a sweep of the same mode on the same machine is one sweep with it.
+
+    Parameters
+    ----------
+    mode
+        Tangent, adjoint or multiply.
+    first, last
+        Links that the resulting Jacobian covers, 0-based and inclusive.
+    swept
+        Links that are swept through; empty for a product.
+    needs
+        Tasks whose results it takes: none, one, or (left factor, right factor).
+    steps
+        Steps of the elimination sequence that it carries out, 0-based.
+    machine
+        0-based.
+    fma
+        Planned cost.
+    directions
+        Directions that a sweep carries: columns of its Jacobian in tangent mode, rows in adjoint mode; 0
+        for a product.
+    seconds
+        Predicted time, if nothing else runs.
+    start, finish
+        When it is predicted to run, in seconds since the execution begins: the hand-over to another thread
+        comes before the start, and what other machines do meanwhile can make it longer than ``seconds``.
+    form
+        How the links are swept: by array steps, as one system over their elements, or in stages of both.
+    obstacle
+        First tape entry that cannot be part of a system; None if there is none.
+    releases_lock
+        Whether other threads can run meanwhile.
+    product_fma
+        Multiply-adds of matrix products.
+    """
+
+    mode: Mode
+    first: int
+    last: int
+    swept: tuple[int, ...]
+    needs: tuple[int, ...]
+    steps: tuple[int, ...]
+    machine: int
+    fma: int
+    directions: int = 0
+    seconds: float = 0.0
+    start: float = 0.0
+    finish: float = 0.0
+    form: Form = "arrays"
+    obstacle: int | None = None
+    releases_lock: bool = False
+    product_fma: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class TaskRecord:
+    """When one task of a plan ran.
+
+    Parameters
+    ----------
+    index
+        Position of the task in ``plan.tasks``.
+    machine
+        0-based.
+    start, finish
+        Seconds since the execution began.
+    """
+
+    index: int
+    machine: int
+    start: float
+    finish: float
+
+
+@dataclass(slots=True, eq=False)
+class LastRun:
+    """Measured times of the tasks in the last run of a plan that ended well.
+
+    All copies of a plan with other source lines share one. It is replaced as a whole, so that a reader in
+    another thread sees the times of one run; a pickled one is restored empty.
+
+    Parameters
+    ----------
+    records
+        A `tapesplit.TaskRecord` for each task, in the order in which they ended; empty before the first run.
+    """
+
+    records: tuple[TaskRecord, ...] = ()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle nothing: times belong to the process that measured them."""
+        return LastRun, ()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class JacobianPlan:
+    """The plan for tapes of one structure.
+
+    Parameters
+    ----------
+    name
+        Name of the function.
+    structure
+        What a tape must look like for the plan to fit.
+    graph
+        Graph of the tape: sizes and scalar edges of its values.
+    separators
+        Nested vertex separators between the chunks.
+    chunks
+        Parts of the tape, one for each link of the chain.
+    chain
+        The Jacobian chain, costs in fma.
+    solution
+        Elimination sequence and schedule.
+    tasks
+        The sequence as it is executed.
+    sweeps
+        For each task the compiled links that it sweeps through; None for a product.
+    machines
+        Threads that work at the same time.
+    shapes
+        Shape of the output and of each input.
+    reason
+        Why the plan has this form, in a few words.
+    machines_reason
+        Why so many machines work.
+    fewest
+        Makespan in fma of the sequence that is cheapest in fma, where another one is predicted to be faster;
+        else None.
+    dtypes
+        Type of the Jacobian by each input; None if tapes of this structure differ in it.
+    multiplies
+        Whether there are matrix products large enough for BLAS to use threads of its own.
+    lines
+        For each tape entry the user's line of code, "file.py:12"; noted by `JacobianFunction.plan` only.
+    last_run
+        Measured times of the last run that used this plan.
+
+    Examples
+    --------
+    >>> import autograd.numpy as np
+    >>> from tapesplit import parallel_jacobian
+    >>> plan = parallel_jacobian(lambda x: np.sum(x) * np.ones(50), machines=1).plan(np.ones(40))
+    >>> plan.chain.sizes, plan.makespan, plan.baselines
+    ((40, 1, 50), 2040, {'tangent': 3600, 'adjoint': 4500})
+    """
+
+    name: str
+    structure: Structure
+    graph: TapeGraph
+    separators: tuple[Separator, ...]
+    chunks: tuple[Chunk, ...]
+    chain: JacobianChain
+    solution: Solution
+    tasks: tuple[PlanTask, ...]
+    sweeps: tuple[Sweep | None, ...]
+    machines: int
+    shapes: tuple[tuple[int, ...], ...]
+    reason: str
+    machines_reason: MachinesReason
+    fewest: int | None
+    dtypes: tuple[np.dtype, ...] | None
+    multiplies: bool
+    lines: tuple[str, ...] = ()
+    last_run: LastRun = field(default_factory=LastRun)
+
+    @property
+    def makespan(self) -> int:
+        """Planned time of the slowest machine in fma."""
+        return self.solution.makespan
+
+    @property
+    def seconds(self) -> float:
+        """Predicted time of the sweeps: when the last task finishes. Recording the function comes before."""
+        return max(task.finish for task in self.tasks)
+
+    @property
+    def fma(self) -> int:
+        """Planned work of all machines together in fma."""
+        return self.solution.sequence.total
+
+    @property
+    def baselines(self) -> dict[str, int]:
+        """Cost of one tangent and of one adjoint sweep with all directions, in fma."""
+        edges = sum(chunk.edges for chunk in self.chunks)
+        return {"tangent": self.chunks[0].n * edges, "adjoint": self.chunks[-1].m * edges}
+
+    @property
+    def peak_bytes(self) -> int:
+        """Most memory that an execution takes beyond the tape, in bytes, if no memory limit is set.
+
+        That is the Jacobians of parts of the chain, each from its task to the task that uses it, and inside
+        the running sweep the derivatives of all values that are alive. Several machines add up.
+        """
+        peaks = dict.fromkeys(range(self.machines), 0)
+        waiting: dict[int, int] = {}
+        held = 0
+        for index, (task, sweep) in enumerate(zip(self.tasks, self.sweeps, strict=True)):
+            result = 8 * self.chunks[task.first].n * self.chunks[task.last].m
+            working = 0 if sweep is None else sweep.working_bytes(task.directions)
+            peaks[task.machine] = max(peaks[task.machine], held + max(working, result))
+            held += result - sum(waiting.pop(need) for need in task.needs)
+            waiting[index] = result
+        return sum(peaks.values())
+
+    def describe(self, level: Literal["line", "normal", "full"] = "normal") -> str:
+        """Describe the plan in words and tables; see `tapesplit.draw.describe`.
+
+        Parameters
+        ----------
+        level
+            "line" for one line, "normal" for the tables of chain and steps, "full" for everything,
+            the reasons, and after a run its measured times.
+
+        Returns
+        -------
+        str
+            Lines of at most 100 characters.
+        """
+        return _views().describe(self, level)
+
+    def draw(self, path: str | os.PathLike[str]) -> None:
+        """Draw the split tape into a file; see `tapesplit.draw.draw_split`.
+
+        Parameters
+        ----------
+        path
+            Its ending decides: .svg and .dot need nothing further, .png and .pdf need matplotlib.
+        """
+        _views().draw_split(self, path)
+
+    def to_html(self, path: str | os.PathLike[str], records: Sequence[TaskRecord] | None = None) -> None:
+        """Write a report, one HTML file that loads nothing else; see `tapesplit.draw.write_report`.
+
+        Parameters
+        ----------
+        path
+            The file.
+        records
+            Measured times of the tasks, as a `Callback` gets them at the finish; by default those of the
+            last run that used this plan.
+        """
+        _views().write_report(self, path, records)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle by name: fields, and primitives and their rules, see `tapesplit.names`."""
+        state = {field.name: getattr(self, field.name) for field in fields(self)}
+        return _restored, (jcdp_core.__version__, dumps(state))
+
+    def __str__(self) -> str:
+        return self.describe("normal")
+
+    def __repr__(self) -> str:
+        return f"<JacobianPlan of {self.describe('line')}>"
+
+    def _repr_html_(self) -> str:
+        """Show the plan in a notebook."""
+        return _views().notebook_html(self)
+
+
+def _views() -> Any:
+    """Import the views, which stand above plans, when one is asked for."""
+    from tapesplit import draw as views  # noqa: PLC0415 - views read plans, so plans cannot import them at the top
+
+    return views
+
+
+def _restored(made_by: str, data: bytes) -> JacobianPlan:
+    """Restore a plan from what `JacobianPlan.__reduce__` has pickled."""
+    here = jcdp_core.__version__
+    if made_by != here:
+        raise PlanMismatchError(
+            f"this plan was pickled by tapesplit {made_by}, but here is tapesplit {here}, whose plans may "
+            "have another form; make it anew with parallel_jacobian(...).plan(...)"
+        )
+    return JacobianPlan(**pickle.loads(data))  # noqa: S301 (part of a pickle that is being loaded already)

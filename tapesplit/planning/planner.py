@@ -1,0 +1,211 @@
+"""Planning: from a tape to the plan for all tapes of its structure.
+
+Cut, solve, predict, compile. Several machines are planned for only where threads are predicted to pay.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Final, NamedTuple
+
+from jcdp_core import ElementalJacobian, JacobianChain, Mode, Solution, solve
+from tapesplit.arrays import IntArray
+from tapesplit.cost.model import WorkTable, array_seconds, scalar_seconds, total_work, work_table
+from tapesplit.cost.stored import cost_model
+from tapesplit.cuts.chunks import Chunk, chunk_chain, cut_into_chunks
+from tapesplit.cuts.graph import TapeGraph, graph_of
+from tapesplit.cuts.separators import Separator, cut_graph
+from tapesplit.planning.plan import JacobianPlan, MachinesReason, PlanTask
+from tapesplit.planning.recost import recost
+from tapesplit.planning.tasks import compile_task, makespan, plan_tasks
+from tapesplit.recording.tape import Tape
+from tapesplit.structures.dtypes import shared_dtypes
+from tapesplit.structures.facts import TapeFacts, facts_of
+from tapesplit.structures.structure import Structure
+
+__all__ = ["make_plan"]
+
+
+def make_plan(
+    tape: Tape,
+    structure: Structure,
+    *,
+    machines: int = 1,
+    force_machines: bool = False,
+    method: str = "auto",
+    cost: str = "runtime",
+    max_links: int = 40,
+) -> JacobianPlan:
+    """Plan the Jacobian of a tape.
+
+    Parameters
+    ----------
+    tape
+        From `tapesplit.record`; its output must depend on an input.
+    structure
+        The structure of this tape.
+    machines
+        Number of machines to schedule for, if threads are predicted to pay; else the plan is for one.
+    force_machines
+        Schedule for all of them in any case.
+    method
+        "auto", "dp", "heuristic", "exact", or "tangent" or "adjoint" for one plain sweep.
+    cost
+        "fma" for the sequence with the fewest multiply-adds (the paper's cost), "runtime" for the one
+        that is predicted to be faster where another is.
+    max_links
+        Upper limit of the length q of the chain.
+
+    Raises
+    ------
+    ValueError
+        If there is no such method.
+    """
+    facts = facts_of(tape, structure)
+    graph, work = graph_of(tape, facts), work_table(facts)
+    plain = {"tangent": Mode.TANGENT, "adjoint": Mode.ADJOINT}.get(method)
+    solver = "dp" if plain or method == "auto" else method
+    thorough = cost == "fma" or force_machines or _plain_seconds(graph, work) > _WORTH_COMPARING
+    separators = () if plain else cut_graph(graph, max_links=max_links, thorough=thorough)
+    draft = _draft(graph, facts, work, separators, plain, 1, solver, cost)
+    machines_reason: MachinesReason = "single" if machines == 1 else "light"
+    if machines > 1 and (force_machines or _may_pay(draft.tasks)):
+        if not plain:
+            # Cuts that gain nothing on one machine let several work at the same time.
+            separators = cut_graph(graph, max_links=max_links, spread=True)
+        parallel = _draft(graph, facts, work, separators, plain, machines, solver, cost)
+        machines_reason = "forced" if force_machines else _worth_of_machines(parallel.tasks, draft.tasks)
+        if machines_reason in {"forced", "gain"}:
+            draft = parallel
+    sweeps = tuple(compile_task(tape, facts, work, draft.chunks, task) for task in draft.tasks)
+    return JacobianPlan(
+        name=tape.name,
+        structure=structure,
+        graph=graph,
+        separators=draft.separators,
+        chunks=draft.chunks,
+        chain=draft.chain,
+        solution=draft.solution,
+        tasks=draft.tasks,
+        sweeps=sweeps,
+        machines=1 + max(task.machine for task in draft.tasks),
+        shapes=(tape.shape(tape.output or 0), *(tape.shape(i) for i in range(tape.inputs))),
+        reason=_reason(draft, method if plain else None),
+        machines_reason=machines_reason,
+        fewest=draft.fewest,
+        dtypes=shared_dtypes(tape, structure),
+        multiplies=sum(task.product_fma for task in draft.tasks) > _BLAS_THREADS,
+    )
+
+
+_BLAS_THREADS: Final = 100_000
+"""Multiply-adds in products below which threads of BLAS have nothing to do, or next to nothing."""
+
+
+class _Draft(NamedTuple):
+    """A chain and its solution, before anything is compiled."""
+
+    separators: tuple[Separator, ...]
+    chunks: tuple[Chunk, ...]
+    chain: JacobianChain
+    solution: Solution
+    tasks: tuple[PlanTask, ...]
+    fewest: int | None = None
+
+
+def _draft(
+    graph: TapeGraph,
+    facts: TapeFacts,
+    work: WorkTable,
+    separators: tuple[Separator, ...],
+    plain: Mode | None,
+    machines: int,
+    solver: str,
+    cost: str,
+) -> _Draft:
+    """Cut, solve, and predict times."""
+    chunks = cut_into_chunks(graph, separators)
+    chain = _one_mode_chain(chunks[0], plain) if plain else chunk_chain(chunks)
+    search = partial(solve, machines=machines, method=solver, time_limit=_LONGEST_SEARCH)
+    solution = search(chain)
+    draft = _Draft(separators, chunks, chain, solution, plan_tasks(solution, facts, work, chunks))
+    if cost == "fma" or len(chunks) == 1 or makespan(draft.tasks) < _WORTH_PRICING * len(chunks):
+        return draft
+    priced = _priced(chain, work, chunks)
+    by_time = search(priced)
+    if by_time.makespan > _CLEARLY * recost(solution, priced, 0).makespan:
+        return draft
+    timed = recost(by_time, chain, solution.lower_bound)
+    faster = draft._replace(
+        solution=timed, tasks=plan_tasks(timed, facts, work, chunks), fewest=solution.makespan
+    )
+    return faster if makespan(faster.tasks) < _CLEARLY * makespan(draft.tasks) else draft
+
+
+def _priced(chain: JacobianChain, work: WorkTable, chunks: Sequence[Chunk]) -> JacobianChain:
+    """Price each link by the predicted time of one direction; the unit is a multiply-add of a product."""
+    directions = min(chain.sizes)
+    links = []
+    for link, chunk in zip(chain.links, chunks, strict=True):
+        seconds = _sweep_seconds(work, chunk.entries, directions)
+        price = max(round(seconds / directions / cost_model().product_fma), 1)
+        links.append(replace(link, tangent_cost=price, adjoint_cost=price))
+    return JacobianChain(tuple(links))
+
+
+def _reason(draft: _Draft, forced: str | None) -> str:
+    """Say in a few words why the plan has its form."""
+    if forced:
+        return f"method {forced!r} was asked for"
+    if not draft.separators:
+        return "no interface is narrow enough for a cut to pay"
+    sizes = draft.chain.sizes
+    narrow = min(sizes) < min(sizes[0], sizes[-1])
+    return "cut at narrow interfaces" if narrow else "cut where machines can share work"
+
+
+_LONGEST_SEARCH: Final = 5.0
+"""Seconds after which a search takes the best plan that it has found; a function needs up to four."""
+_WORTH_COMPARING: Final = 1.0e-4
+"""Seconds of a plain sweep up to which comparing all cuts would take longer than it saves in some calls."""
+_WORTH_A_THREAD: Final = 3.0e-4
+"""Seconds that a task must take before another thread can be worth its while."""
+_CLEARLY: Final = 0.95
+"""Part of the time of the sequence with the fewest multiply-adds that another one is predicted to take."""
+_WORTH_PRICING: Final = 2.0e-4
+"""Seconds a link below which looking for a faster sequence would cost more than it can save in some calls."""
+
+
+def _plain_seconds(graph: TapeGraph, work: WorkTable) -> float:
+    """Predict one sweep through the whole tape, in the mode with fewer directions."""
+    directions = min(graph.input_width, graph.output_width)
+    return _sweep_seconds(work, graph.entries[len(graph.inputs) :], directions)
+
+
+def _sweep_seconds(work: WorkTable, entries: IntArray, directions: int) -> float:
+    """Predict a sweep roughly, without a look for stages."""
+    model, total = cost_model(), total_work(work, entries)
+    return min(array_seconds(model, total, directions), scalar_seconds(model, total, directions))
+
+
+def _may_pay(tasks: Sequence[PlanTask]) -> bool:
+    """Whether two threads could share enough work that does not hold the interpreter's lock."""
+    return sum(task.seconds for task in tasks if task.releases_lock) > 4 * _WORTH_A_THREAD
+
+
+def _worth_of_machines(parallel: Sequence[PlanTask], serial: Sequence[PlanTask]) -> MachinesReason:
+    """Tell what several machines are predicted to gain: they work only if that is a fifth at least."""
+    if len({task.machine for task in parallel}) == 1:
+        return "serial"
+    heavy = [task for task in parallel if task.releases_lock and task.seconds >= _WORTH_A_THREAD]
+    if len({task.machine for task in heavy}) < 2:
+        return "uneven"
+    return "gain" if makespan(parallel) < 0.8 * makespan(serial) else "little"
+
+
+def _one_mode_chain(chunk: Chunk, mode: Mode) -> JacobianChain:
+    """Return the chain of one link that allows one mode only."""
+    link = ElementalJacobian(
+        chunk.n, chunk.m, max(chunk.edges, 1), tangent=mode is Mode.TANGENT, adjoint=mode is Mode.ADJOINT
+    )
+    return JacobianChain((link,))

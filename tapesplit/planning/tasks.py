@@ -1,0 +1,141 @@
+"""Tasks: the steps of a solution as sweeps and products, with the times that they are predicted to take."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final
+
+import numpy as np
+
+from jcdp_core import Mode, Schedule, Solution
+from tapesplit.cost.model import WorkTable, product_seconds
+from tapesplit.cost.stored import cost_model
+from tapesplit.cuts.chunks import Chunk
+from tapesplit.planning.plan import PlanTask
+from tapesplit.recording.tape import Tape
+from tapesplit.structures.facts import TapeFacts
+from tapesplit.sweeps.sweep import Sweep, compile_sweep, predict
+
+__all__ = ["compile_task", "makespan", "plan_tasks"]
+
+
+def plan_tasks(
+    solution: Solution, facts: TapeFacts, work: WorkTable, chunks: Sequence[Chunk]
+) -> tuple[PlanTask, ...]:
+    """Turn steps into tasks: a sweep that goes on in the same mode and place is one task.
+
+    Parameters
+    ----------
+    solution
+        The steps and their schedule.
+    facts, work
+        What is known of the tape, and of the work that its entries are.
+    chunks
+        The links of the chain.
+    """
+    sequence, schedule = solution.sequence, solution.schedule
+    tasks: list[PlanTask] = []
+    owner: dict[int, int] = {}
+    steps = zip(sequence.operations, sequence.costs, sequence.predecessors, strict=True)
+    for step, (operation, cost, predecessors) in enumerate(steps):
+        needs = tuple(owner[before] for before in predecessors)
+        task = PlanTask(
+            operation.mode, operation.i, operation.j - 1, tuple(operation.swept), needs, (step,),
+            schedule.tasks[step].machine, cost,
+        )  # fmt: skip
+        earlier = tasks[needs[0]] if len(needs) == 1 else None
+        if earlier and _continues(task, earlier, schedule):
+            owner[step] = needs[0]
+            tasks[needs[0]] = replace(
+                earlier,
+                first=task.first,
+                last=task.last,
+                swept=tuple(sorted(earlier.swept + task.swept)),
+                steps=(*earlier.steps, step),
+                fma=earlier.fma + cost,
+            )
+        else:
+            owner[step] = len(tasks)
+            tasks.append(task)
+    return _scheduled([_timed(task, facts, work, chunks) for task in tasks])
+
+
+def _continues(task: PlanTask, earlier: PlanTask, schedule: Schedule) -> bool:
+    """Whether a task goes on with a sweep without a pause."""
+    pause = schedule.tasks[task.steps[0]].start - schedule.tasks[earlier.steps[-1]].finish
+    return (earlier.mode, earlier.machine, 0) == (task.mode, task.machine, pause)
+
+
+def _timed(task: PlanTask, facts: TapeFacts, work: WorkTable, chunks: Sequence[Chunk]) -> PlanTask:
+    """Add the predicted time to a task."""
+    if task.mode is Mode.MULTIPLY:
+        elements = chunks[task.first].n * chunks[task.last].m
+        seconds = product_seconds(cost_model(), task.fma, elements)
+        return replace(task, seconds=seconds, releases_lock=True, product_fma=task.fma)
+    directions = chunks[task.first].n if task.mode is Mode.TANGENT else chunks[task.last].m
+    expected = predict(facts, work, _joined(chunks, task.swept), directions)
+    return replace(task, directions=directions, **expected._asdict())
+
+
+def _joined(chunks: Sequence[Chunk], links: Sequence[int]) -> Chunk:
+    """Join the chunks of consecutive links."""
+    parts = [chunks[link] for link in links]
+    if len(parts) == 1:
+        return parts[0]
+    entries = np.sort(np.concatenate([part.entries for part in parts]))
+    return Chunk(
+        parts[0].sources,
+        parts[-1].targets,
+        entries,
+        parts[0].n,
+        parts[-1].m,
+        sum(part.edges for part in parts),
+    )
+
+
+_HANDOVER: Final = 1.0e-4
+"""Seconds to hand a task to another thread and its result back."""
+_CONTENTION: Final = 1.5
+"""How much longer a scalar sweep takes while another one works on the same memory."""
+
+
+def _scheduled(tasks: Sequence[PlanTask]) -> tuple[PlanTask, ...]:
+    """Predict when tasks run: each machine's in planned order, those under the interpreter's lock in turn."""
+    contend = len({task.machine for task in tasks if task.form != "arrays"}) > 1
+    waiting: dict[int, list[int]] = {}
+    for index, task in enumerate(tasks):
+        waiting.setdefault(task.machine, []).append(index)
+    free = dict.fromkeys(waiting, 0.0)
+    unlocked = 0.0
+    done: dict[int, PlanTask] = {}
+
+    def start(index: int) -> float:
+        task = tasks[index]
+        ready = max([free[task.machine], *(done[need].finish for need in task.needs)])
+        begins = ready + (_HANDOVER if task.machine else 0.0)
+        return begins if task.releases_lock else max(begins, unlocked)
+
+    while len(done) < len(tasks):
+        lanes = [lane for lane in waiting.values() if lane and done.keys() >= set(tasks[lane[0]].needs)]
+        lane = min(lanes, key=lambda lane: start(lane[0]))
+        index = lane.pop(0)
+        task, begins = tasks[index], start(index)
+        finish = begins + task.seconds * (_CONTENTION if contend and task.form != "arrays" else 1.0)
+        done[index] = replace(task, start=begins, finish=finish)
+        free[task.machine] = finish
+        unlocked = unlocked if task.releases_lock else finish
+    return tuple(done[index] for index in range(len(tasks)))
+
+
+def makespan(tasks: Sequence[PlanTask]) -> float:
+    """Return when the last task is predicted to finish."""
+    return max(task.finish for task in tasks)
+
+
+def compile_task(
+    tape: Tape, facts: TapeFacts, work: WorkTable, chunks: Sequence[Chunk], task: PlanTask
+) -> Sweep | None:
+    """Compile the links that a task sweeps through."""
+    if task.mode is Mode.MULTIPLY:
+        return None
+    chunk = _joined(chunks, task.swept)
+    return compile_sweep(tape, facts, work, chunk, task.mode, task.directions, task.form)

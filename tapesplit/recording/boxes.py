@@ -1,0 +1,355 @@
+"""Boxes that record themselves: autograd's array boxes, cheaper.
+
+Most of a scalar tape is arithmetic on single numbers. autograd's general path through `primitive` costs
+several microseconds per operation; `TapeBox` and `NumberBox`, subclasses of autograd's own `ArrayBox`, record
+arithmetic and indexing directly and leave everything else, and every nested case, to that general path.
+"""
+
+import operator
+from collections.abc import Callable
+from typing import Any, Final
+
+import autograd.numpy as anp
+import numpy as np
+from autograd.builtins import container_take
+from autograd.core import VJPNode
+from autograd.numpy.numpy_boxes import ArrayBox
+from autograd.tracer import Box, Node, notrace_primitives
+
+from tapesplit.errors import StaleValueError
+from tapesplit.recording.containers import PART_FINDERS, Parts, same_form, taken
+
+__all__ = [
+    "FIRST",
+    "OUR_BOXES",
+    "PLAIN_NUMBERS",
+    "THEIR_BOXES",
+    "NumberBox",
+    "RecordingBox",
+    "TapeBox",
+    "TapeNode",
+    "make_box",
+    "recorded",
+]
+
+
+class TapeNode(Node):
+    """Place of a value on its tape, in the form that autograd's general path asks for.
+
+    Containers whose parts are known are recorded only when their place is asked for; one of the parts has the
+    place that it had before.
+    """
+
+    __slots__ = ("_index", "_source", "entries", "parts")
+
+    def __init__(
+        self,
+        value: Any,
+        fun: Callable[..., Any],
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        parent_argnums: tuple[int, ...],
+        parents: tuple["TapeNode", ...],
+    ) -> None:
+        entries = self.entries = parents[0].entries
+        if len(parents) > 1 and any(parent.entries is not entries for parent in parents):
+            raise StaleValueError(
+                f"{getattr(fun, '__name__', fun)} combines traced values of two calls; what is kept from one "
+                "call for the next must be a plain value (autograd.tracer.getval)"
+            )
+        self.parts: Parts | None = None
+        self._index: int | None = None
+        self._source: Any = None
+        find_parts = PART_FINDERS.get(fun)
+        if find_parts is None:  # as nearly always
+            indices = tuple([parent.index for parent in parents])
+            self._index = len(entries)
+            entries.append((fun, parent_argnums, indices, tuple(args), kwargs, value))
+            return
+        self._source = (fun, parent_argnums, parents, tuple(args), kwargs, value)
+        self.parts = find_parts(value, args, dict(zip(parent_argnums, parents, strict=True)))
+        if fun is container_take and parents[0].parts:
+            part = taken(parents[0].parts, *args)
+            if part and (part.parts or same_form(value, part.value)):
+                self.parts, self._source = part.parts, part._origin
+        if not self.parts or not self.parts.nodes:
+            self._record()
+
+    @property
+    def index(self) -> int:
+        """Number of the entry; a container is recorded now, if it is not on the tape."""
+        if self._index is None:
+            self._record()
+        return self._index  # type: ignore[return-value]
+
+    @property
+    def value(self) -> Any:
+        """The value, whether or not it is on the tape."""
+        origin = self._origin
+        return origin._source[-1] if origin._index is None else origin.entries[origin._index][-1]
+
+    @property
+    def _origin(self) -> "TapeNode":
+        """The node of the same value that it has been taken from, if it has."""
+        return self._source if self._index is None and type(self._source) is TapeNode else self
+
+    def _record(self) -> None:
+        """Find the entry of a part that has been taken, or record a call and all containers that it reads."""
+        entries, waiting = self.entries, [self]
+        while waiting:
+            node = waiting[-1]
+            is_part = type(node._source) is TapeNode
+            read = (node._source,) if is_part else node._source[2]
+            if unrecorded := [parent for parent in read if parent._index is None]:
+                waiting += unrecorded
+                continue
+            waiting.pop()
+            if is_part:
+                node._index = node._source._index
+            elif node._index is None:
+                fun, argnums, parents, args, kwargs, value = node._source
+                node._index = len(entries)
+                indices = tuple([parent._index for parent in parents])
+                entries.append((fun, argnums, indices, args, kwargs, value))
+
+    def initialize_root(self, entries: list[tuple[Any, ...]], index: int) -> None:
+        """Refer to a value that is on the tape already."""
+        self.entries, self._index, self.parts = entries, index, None
+
+
+# What VJP tracing treats as constant (comparisons, argmax, shape queries, ...), recording does too.
+notrace_primitives[TapeNode] = notrace_primitives[VJPNode]
+
+FIRST, _SECOND, _BOTH = (0,), (1,), (0, 1)
+_NO_KEYWORDS: dict[str, Any] = {}
+PLAIN_NUMBERS: Final[frozenset[type]] = frozenset(
+    {float, int, bool, complex, np.ndarray, np.float64, np.complex128, np.float32, np.int64, np.bool_}
+)
+"""Operands that need no look by autograd: exact types only, so that no subclass loses its own behavior."""
+
+
+class RecordingBox(ArrayBox):
+    """An autograd array box whose arithmetic records itself while the box belongs to one of our tapes.
+
+    ``_entries`` is that tape; None marks a box of any other trace, which behaves as an `ArrayBox`. autograd
+    asks for ``_node`` on its general path only, so our boxes make one when asked and carry just an index.
+    """
+
+    __slots__ = ("_entries", "_foreign_node", "_index")
+
+    # Boxes are made by the thousand: without an initializer of their own that takes a quarter less time.
+    __init__ = object.__init__
+
+    @property
+    def _node(self) -> Any:
+        return self._foreign_node if self._entries is None else TapeNode.new_root(self._entries, self._index)
+
+    __hash__ = ArrayBox.__hash__
+
+    def __copy__(self) -> "RecordingBox":
+        return self
+
+    def __deepcopy__(self, memo: Any) -> "RecordingBox":
+        return self
+
+    def __getitem__(self, index: Any) -> Any:
+        """Record an indexing operation."""
+        if self._entries is None or type(index) in Box.types:
+            return _general_getitem(self, index)
+        value = self._value
+        result = TapeBox()
+        result._value = item = value[index]
+        result._trace = self._trace
+        result._entries = entries = self._entries
+        result._index = len(entries)
+        entries.append((_general_getitem, FIRST, (self._index,), (value, index), _NO_KEYWORDS, item))
+        return result
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        """Record ``ndarray <operator> box`` directly; leave every other ufunc call to autograd."""
+        reflected = _REFLECTED_UFUNCS.get(ufunc)
+        if reflected and method == "__call__" and not kwargs and type(inputs[0]) in PLAIN_NUMBERS:
+            return getattr(inputs[1], reflected)(inputs[0])
+        return ArrayBox.__array_ufunc__(self, ufunc, method, *inputs, **kwargs)
+
+
+class TapeBox(RecordingBox):
+    """A box of an array or of a NumPy number, on which Python's operators are NumPy's functions."""
+
+    __slots__ = ()
+
+
+class NumberBox(RecordingBox):
+    """A box of a Python number, as an input often is.
+
+    Its operators call NumPy's functions, as autograd's do: Python's own raise where NumPy has infinity, and
+    return Python's numbers.
+    """
+
+    __slots__ = ()
+
+
+def _maker(box_type: type[RecordingBox]) -> Callable[[Any, int, Any], RecordingBox]:
+    """Return what autograd calls for a new box, by the type of the value."""
+
+    def make(value: Any, trace: int, node: Any) -> RecordingBox:
+        box = box_type()
+        box._value = value
+        box._trace = trace
+        if type(node) is TapeNode:
+            box._entries = node.entries
+            box._index = node.index
+        else:
+            box._entries = None
+            box._foreign_node = node
+        return box
+
+    return make
+
+
+make_box, make_number_box = _maker(TapeBox), _maker(NumberBox)
+
+for _type, _make in (TapeBox, make_box), (NumberBox, make_number_box):
+    # Messages of Python and NumPy name the type of a box; users can look up what they read about an ArrayBox.
+    _type.__name__ = _type.__qualname__ = ArrayBox.__name__
+    Box.types.add(_type)
+    Box.type_mappings[_type] = _make
+
+
+_general_getitem = ArrayBox.__getitem__
+
+
+def recorded(
+    box: Any,
+    primitive: Any,
+    argnums: tuple[int, ...],
+    parents: tuple[int, ...],
+    args: tuple[Any, ...] | None,
+    value: Any,
+    kwargs: dict[str, Any] = _NO_KEYWORDS,
+) -> Any:
+    """Append one operation to the tape of a box and return the box of its result."""
+    entries = box._entries
+    result = TapeBox()
+    result._value = value
+    result._trace = box._trace
+    result._entries = entries
+    result._index = len(entries)
+    entries.append((primitive, argnums, parents, args, kwargs, value))
+    return result
+
+
+def _binary(primitive: Any, operate: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    """Make ``box <operator> other`` for a primitive; ``operate`` does the same to plain values."""
+
+    def method(self: Any, other: Any) -> Any:
+        entries = self._entries
+        if entries is not None:
+            kind = type(other)
+            left = self._value
+            # Both branches repeat what `recorded` does: a call more would cost a fifth of the operation.
+            if kind is TapeBox:
+                if other._entries is entries:
+                    right = other._value
+                    value = operate(left, right)
+                    result = TapeBox()
+                    result._value = value
+                    result._trace = self._trace
+                    result._entries = entries
+                    result._index = len(entries)
+                    entries.append((primitive, _BOTH, (self._index, other._index), None, _NO_KEYWORDS, value))
+                    return result
+            elif kind in PLAIN_NUMBERS:
+                value = operate(left, other)
+                result = TapeBox()
+                result._value = value
+                result._trace = self._trace
+                result._entries = entries
+                result._index = len(entries)
+                entries.append((primitive, FIRST, (self._index,), (left, other), _NO_KEYWORDS, value))
+                return result
+            elif kind is NumberBox and other._entries is entries:
+                value = operate(left, other._value)
+                return recorded(self, primitive, _BOTH, (self._index, other._index), None, value)
+        return primitive(self, other)
+
+    return method
+
+
+def _comparison(primitive: Any, operate: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    """Make a comparison, whose result is constant."""
+
+    def method(self: Any, other: Any) -> Any:
+        entries = self._entries
+        if entries is not None:
+            if isinstance(other, RecordingBox) and other._entries is entries:
+                return operate(self._value, other._value)
+            if type(other) in PLAIN_NUMBERS:
+                return operate(self._value, other)
+        return primitive(self, other)
+
+    return method
+
+
+def _reflected(primitive: Any, operate: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    """Make ``other <operator> box``; Python calls it only when ``other`` is no box."""
+
+    def method(self: Any, other: Any) -> Any:
+        if self._entries is not None and type(other) in PLAIN_NUMBERS:
+            right = self._value
+            return recorded(self, primitive, _SECOND, (self._index,), (other, right), operate(other, right))
+        return primitive(other, self)
+
+    return method
+
+
+def _negative(primitive: Any, operate: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Make ``-box``."""
+
+    def method(self: Any) -> Any:
+        if self._entries is None:
+            return primitive(self)
+        return recorded(self, primitive, FIRST, (self._index,), None, operate(self._value))
+
+    return method
+
+
+def _define(name: str, make: Callable[..., Any], primitive: Any, operate: Callable[..., Any]) -> None:
+    """Define an operator of both boxes: as Python does it, and as NumPy does it to Python's numbers."""
+    setattr(TapeBox, name, make(primitive, operate))
+    setattr(NumberBox, name, make(primitive, primitive.fun))
+
+
+_REFLECTED_UFUNCS: dict[Any, str] = {}
+for _name, _primitive, _operate in (
+    ("add", anp.add, operator.add),
+    ("sub", anp.subtract, operator.sub),
+    ("mul", anp.multiply, operator.mul),
+    ("truediv", anp.true_divide, operator.truediv),
+    ("pow", anp.power, operator.pow),
+    ("mod", anp.mod, operator.mod),
+    ("matmul", anp.matmul, operator.matmul),
+):
+    _define(f"__{_name}__", _binary, _primitive, _operate)
+    _define(f"__r{_name}__", _reflected, _primitive, _operate)
+    _REFLECTED_UFUNCS[_primitive.fun] = f"__r{_name}__"
+
+for _name, _primitive, _operate in (
+    ("eq", anp.equal, operator.eq),
+    ("ne", anp.not_equal, operator.ne),
+    ("gt", anp.greater, operator.gt),
+    ("ge", anp.greater_equal, operator.ge),
+    ("lt", anp.less, operator.lt),
+    ("le", anp.less_equal, operator.le),
+):
+    _define(f"__{_name}__", _comparison, _primitive, _operate)
+
+_define("__neg__", _negative, anp.negative, operator.neg)
+
+THEIR_BOXES = {
+    kind: box for kind, box in Box.type_mappings.items() if box is ArrayBox and kind is not ArrayBox
+}
+"""What autograd makes boxes of array values with."""
+_PYTHON_NUMBERS = frozenset({float, complex})
+OUR_BOXES = {kind: make_number_box if kind in _PYTHON_NUMBERS else make_box for kind in THEIR_BOXES}
+"""What it makes them with while a tape is recorded."""

@@ -1,0 +1,119 @@
+"""Functions of arrays, recorded as simpler ones: rolls, cross products, norms, solutions of linear systems.
+
+A call as a whole is a block of derivatives; of products, sums and look-ups it is known which element depends
+on which.
+"""
+
+import functools
+from typing import Any, Final
+
+import autograd.numpy as anp
+import numpy as np
+
+from tapesplit.recording.boxes import FIRST, TapeBox, recorded
+from tapesplit.recording.primitives import adjusted_side
+
+__all__ = ["cross", "euclidean_norm", "is_boxed_array", "roll", "solution"]
+
+
+def is_boxed_array(x: Any) -> bool:
+    """Whether an argument is one of our boxes, of an array, on a tape."""
+    return type(x) is TapeBox and x._entries is not None and type(x._value) is np.ndarray
+
+
+def roll(a: Any, shift: Any, axis: Any = None) -> Any:
+    """Record ``np.roll``; for a short axis one look-up is many times cheaper than NumPy's general roll."""
+    whole = type(shift) is int and (axis is None or type(axis) is int)
+    if not whole or not is_boxed_array(a):
+        return _general_roll(a, shift, axis)
+    value = a._value
+    last = value.ndim == 1 if axis is None else value.ndim > 0 and axis in {-1, value.ndim - 1}
+    short = last and 0 < value.shape[-1] <= _SHORT
+    rolled = _looked_up(value, shift) if short else np.roll(value, shift, axis)
+    args = (value, shift) if axis is None else (value, shift, axis)
+    return recorded(a, _general_roll, FIRST, (a._index,), args, rolled)
+
+
+_SHORT: Final = 1024
+"""Elements up to which a look-up takes less time than copying two slices."""
+
+
+@functools.lru_cache(maxsize=256)
+def _places(size: int, shift: int) -> np.ndarray:
+    """Return the places that the elements of a rolled vector come from."""
+    return np.roll(np.arange(size), shift)
+
+
+def _looked_up(value: np.ndarray, shift: int) -> np.ndarray:
+    """Roll an array along its last axis."""
+    places = _places(value.shape[-1], shift)
+    return value[places] if value.ndim == 1 else value.take(places, axis=-1)
+
+
+def cross(a: Any, b: Any, *args: Any, **kwargs: Any) -> Any:
+    """Record the products of vectors of three elements as NumPy computes them, in a third of the time."""
+    boxed = is_boxed_array(a) or is_boxed_array(b)
+    if args or kwargs or not boxed or not (_has_three(a) and _has_three(b)):
+        return _general_cross(a, b, *args, **kwargs)
+    return _moved_on(a, -1) * _moved_on(b, 1) - _moved_on(a, 1) * _moved_on(b, -1)
+
+
+def _has_three(x: Any) -> bool:
+    """Whether an operand is a vector of three elements, or a stack of them."""
+    value = x._value if type(x) is TapeBox else x
+    return type(value) is np.ndarray and value.shape[-1:] == (3,)
+
+
+def _moved_on(x: Any, shift: int) -> Any:
+    """Roll the vectors of an operand of a cross product."""
+    if type(x) is not TapeBox:
+        return _looked_up(x, shift)
+    return roll(x, shift) if x._value.ndim == 1 else roll(x, shift, -1)
+
+
+def euclidean_norm(x: Any, *, axis: Any = None, keepdims: Any = False) -> Any:
+    """Record the root of a sum of squares; None for what is no norm of vectors of real numbers."""
+    if not is_boxed_array(x) or x._value.dtype != np.float64:
+        return None
+    value = x._value
+    if axis is None and value.ndim == 1 and not keepdims:
+        both = (x._index, x._index)
+        squares = recorded(x, _general_dot, (0, 1), both, (value, value), value.dot(value))
+    elif type(axis) is int and -value.ndim <= axis < value.ndim:
+        products = x * x
+        keywords = {"axis": axis, "keepdims": keepdims}
+        total = products._value.sum(axis=axis, keepdims=keepdims)
+        squares = recorded(
+            products, _general_sum, FIRST, (products._index,), (products._value,), total, keywords
+        )
+    else:
+        return None
+    return recorded(squares, _general_sqrt, FIRST, (squares._index,), None, np.sqrt(squares._value))
+
+
+def solution(a: Any, b: Any) -> Any:
+    """Record the solution of a linear system whose matrix is active by its right-hand side alone.
+
+    The matrix is factorized once for both then, and a derivative takes products with the matrix instead of a
+    block by all its elements. None for systems of other forms.
+    """
+    if not is_boxed_array(a) or not (is_boxed_array(b) or type(b) is np.ndarray):
+        return None
+    active = type(b) is TapeBox
+    if active and b._entries is not a._entries:
+        return None
+    matrix, side = a._value, b._value if active else b
+    one = matrix.ndim == 2 and side.ndim in {1, 2}
+    stack = side.ndim == matrix.ndim > 2 and matrix.shape[:-2] == side.shape[:-2]
+    if not (one or stack) or not matrix.dtype == side.dtype == _DOUBLE:
+        return None
+    x = np.linalg.solve(matrix, side)
+    argnums, parents = ((0, 1), (a._index, b._index)) if active else (FIRST, (a._index,))
+    adjusted = recorded(a, adjusted_side, argnums, parents, (matrix, side, -x), side)
+    return recorded(adjusted, _general_solve, (1,), (adjusted._index,), (matrix, side), x)
+
+
+_DOUBLE = np.dtype(np.float64)
+_general_solve = anp.linalg.solve
+_general_roll, _general_cross = anp.roll, anp.cross
+_general_dot, _general_sum, _general_sqrt = anp.dot, anp.sum, anp.sqrt

@@ -1,0 +1,184 @@
+"""Recording: run a user's function once on autograd's primitives and keep the tape.
+
+Only this module starts a trace of a user's function. autograd's trace level is one number for the whole
+process, so recording holds a process-wide lock, and the level is put back however the function ends.
+"""
+
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from autograd.tracer import Box, box_type_mappings, isbox, trace_stack
+
+from tapesplit.errors import (
+    InputTypeError,
+    NestedTraceError,
+    OutputTypeError,
+)
+from tapesplit.names import display_name
+from tapesplit.recording.argnums import positions_of
+from tapesplit.recording.boxes import TapeNode
+from tapesplit.recording.memory import NoGarbageCollection, keep_freed_memory
+from tapesplit.recording.source_lines import LinedEntries, users_stack_level
+from tapesplit.recording.stand_ins import BoxesInPlace
+from tapesplit.recording.tape import PRIMITIVE, Tape
+from tapesplit.recording.tracing import tracing_lock
+
+__all__ = ["own_values", "record", "record_with_lines"]
+
+
+def record(fun: Callable[..., Any], *args: Any, argnum: int | Sequence[int] = 0, **kwargs: Any) -> Tape:
+    """Run ``fun(*args, **kwargs)`` once and return its tape.
+
+    Parameters
+    ----------
+    fun
+        Function of autograd.numpy operations.
+    *args, **kwargs
+        Its arguments. Those at ``argnum`` must be real arrays or floating-point numbers.
+    argnum
+        Position of the argument to differentiate by, or several positions.
+
+    Returns
+    -------
+    Tape
+        Entries in the order of execution; the inputs come first. Values are kept, not copied.
+
+    Raises
+    ------
+    InputTypeError
+        If autograd cannot differentiate with respect to the type of an argument.
+    ArgumentIndexError
+        If there is no argument at ``argnum``.
+    OutputTypeError
+        If ``fun`` returns a plain tuple, list or dict.
+    NestedTraceError
+        If an argument or a value that ``fun`` closes over is being differentiated by autograd already.
+    Exception
+        Whatever ``fun`` raises, with a note on the step that it hit.
+
+    Notes
+    -----
+    Beyond the time of NumPy itself, 0.4 µs for an operator, 1 µs for a common function of autograd.numpy and
+    4 µs for others. Recording holds a process-wide lock, since autograd's trace level belongs to the process.
+
+    Examples
+    --------
+    >>> import autograd.numpy as np
+    >>> tape = record(lambda x: x * np.sin(x), np.ones(3))
+    >>> len(tape), tape.output, tape.label(1)
+    (3, 2, 'sin')
+    """
+    return _recorded([], fun, args, kwargs, argnum)
+
+
+def record_with_lines(
+    fun: Callable[..., Any], *args: Any, argnum: int | Sequence[int] = 0, **kwargs: Any
+) -> Tape:
+    """Do what `record` does, and note the user's line of code for each entry in ``lines`` of the tape."""
+    entries = LinedEntries()
+    tape = _recorded(entries, fun, args, kwargs, argnum)
+    return replace(tape, lines=tuple(entries.lines))
+
+
+def _recorded(
+    entries: list[tuple[Any, ...]],
+    fun: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    argnum: int | Sequence[int],
+) -> Tape:
+    """Record into a list of entries."""
+    keep_freed_memory()
+    name = display_name(fun)
+    argnums = positions_of(argnum, len(args), name)
+    if any(map(isbox, (*args, *kwargs.values()))):
+        raise NestedTraceError(_NESTED.format(name))
+    boxed = list(args)
+    with tracing_lock() as outer, BoxesInPlace(inside_trace=outer >= 0), NoGarbageCollection():
+        level = trace_stack.top = outer + 1
+        for position in argnums:
+            boxed[position] = _input_box(entries, args[position], level, position)
+        try:
+            result = fun(*boxed, **kwargs)
+        except BaseException as error:
+            last, count = entries[-1][PRIMITIVE], len(entries) - len(argnums)
+            error.add_note(
+                f"while recording {name} for its Jacobian, after {count} operation{'s' * (count != 1)}"
+                + (f", the last one {getattr(last, '__name__', last)}" if last else "")
+            )
+            raise
+    if level > 0 and (_depends_on_outer_trace(entries) or (isbox(result) and result._trace != level)):
+        raise NestedTraceError(_NESTED.format(name))
+    node = result._node if isbox(result) else None
+    if isinstance(node, TapeNode) and node.entries is entries:
+        return Tape(entries, len(argnums), node.index, result._value, name)
+    _check_constant_result(result, name)
+    warnings.warn("Output seems independent of input.", UserWarning, stacklevel=users_stack_level())
+    return Tape(entries, len(argnums), None, result, name)
+
+
+_NESTED = (
+    "{} depends on values that autograd is differentiating at this moment, so its tape alone does not have "
+    "the whole derivative; call its Jacobian function, which then leaves all levels to autograd"
+)
+
+
+def own_values(value: Any, tape: Tape) -> Any:
+    """Return a value, or nested tuples, lists and dicts of them, with the boxes of one tape opened."""
+    if isinstance(value, dict):
+        return {key: own_values(item, tape) for key, item in value.items()}
+    if isinstance(value, (tuple, list)):
+        items = [own_values(item, tape) for item in value]
+        if isbox(value):  # parts of a split are a list outside
+            return items
+        return type(value)(*items) if hasattr(value, "_fields") else type(value)(items)
+    if isbox(value) and isinstance(value._node, TapeNode) and value._node.entries is tape.entries:
+        return value._value
+    return value
+
+
+def _depends_on_outer_trace(entries: list[tuple[Any, ...]]) -> bool:
+    """Tell whether numbers on a tape are boxes of an outer trace, whose derivatives must be traced, too."""
+    return any(
+        _holds_box(value) or any(map(_holds_box, args or ())) or any(map(_holds_box, kwargs.values()))
+        for _, _, _, args, kwargs, value in entries
+    )
+
+
+def _holds_box(value: Any) -> bool:
+    """Tell whether a value is a box or contains one."""
+    if isinstance(value, (tuple, list)):
+        return any(map(_holds_box, value))
+    return any(map(_holds_box, value.values())) if isinstance(value, dict) else isbox(value)
+
+
+def _check_constant_result(result: Any, name: str) -> None:
+    """Refuse results that may hide a dependence on the inputs."""
+    if isinstance(result, (tuple, list, dict)):
+        raise OutputTypeError(
+            f"{name} returned a {type(result).__name__}; a Jacobian needs one array: join the parts with "
+            "np.concatenate or np.array"
+        )
+    if isinstance(result, np.ndarray) and result.dtype == object:
+        raise OutputTypeError(
+            f"{name} returned an array of objects, which hides them from autograd; build it with np.array of "
+            "autograd.numpy, call its functions instead of NumPy's, and write A @ x instead of A.dot(x)"
+        )
+
+
+def _input_box(entries: list[tuple[Any, ...]], value: Any, level: int, position: int) -> Box:
+    """Box one input of the tape."""
+    try:
+        box_type = box_type_mappings[type(value)]
+    except KeyError:
+        may_be_self = position == 0 and type(value).__module__.partition(".")[0] not in {"builtins", "numpy"}
+        raise InputTypeError(
+            f"argument {position} is of type {type(value).__name__}, which autograd cannot differentiate "
+            "with respect to; pass a float or an array of floats (np.asarray(x, dtype=float))"
+            + ("; for a method, whose argument 0 is self, give argnum=1" if may_be_self else "")
+        ) from None
+    entries.append((None, (), (), (), {}, value))
+    return box_type(value, level, TapeNode.new_root(entries, len(entries) - 1))

@@ -1,0 +1,91 @@
+"""Stand-ins: while a tape is recorded, autograd's modules hold functions and boxes that record themselves."""
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import autograd.numpy as anp
+from autograd.numpy import numpy_vjps
+from autograd.tracer import box_type_mappings
+
+from tapesplit.recording.boxes import OUR_BOXES, THEIR_BOXES
+from tapesplit.recording.direct_functions import DIRECT_FUNCTIONS, DIRECT_LINALG, direct_untake
+
+__all__ = ["BoxesInPlace"]
+
+
+class _Namespace:
+    """A module of autograd with the functions that stand in for its own."""
+
+    def __init__(self, module: Any, direct: dict[str, Callable[..., Any]]) -> None:
+        self.names = vars(module)
+        self.direct = direct
+        self.general = {name: self.names[name] for name in direct}
+        self.found = operator.itemgetter(*direct)
+        self.expected, self.stand_ins = self.found(self.names), self.found(direct)
+
+    def own(self) -> dict[str, Callable[..., Any]]:
+        """Return the functions that are autograd's own; those of somebody else are left alone."""
+        if self.found(self.names) == self.expected:
+            return self.general
+        return {name: function for name, function in self.general.items() if self.names[name] is function}
+
+    def restore(self, own: dict[str, Callable[..., Any]]) -> None:
+        """Put autograd's own functions back, but where the user has assigned another one meanwhile."""
+        if self.found(self.names) != self.stand_ins:
+            own = {name: own[name] for name in own if self.names[name] is self.direct[name]}
+        self.names.update(own)
+
+
+_NAMESPACES = (
+    _Namespace(anp, DIRECT_FUNCTIONS),
+    _Namespace(anp.linalg, DIRECT_LINALG),
+    _Namespace(numpy_vjps, {"untake": direct_untake}),
+)
+
+
+_replaced: list[tuple[_Namespace, dict[str, Any]]] = []
+"""Modules whose functions are replaced at the moment, with autograd's own functions."""
+
+
+class BoxesInPlace:
+    """While entered, autograd makes our boxes, and its modules hold the functions that record directly.
+
+    They cost a third of its own. The caller holds the tracing lock; nested uses are free. ``inside_trace``
+    says that a trace is active, so that this use may be a nested one.
+    """
+
+    __slots__ = ("_inside_trace", "_outermost")
+
+    def __init__(self, *, inside_trace: bool) -> None:
+        self._inside_trace = inside_trace
+
+    def __enter__(self) -> None:
+        if _replaced and not self._inside_trace:
+            _put_back()  # a Ctrl-C has kept an earlier exit from it
+        self._outermost = not _replaced
+        if not self._outermost:
+            return
+        try:
+            for namespace in _NAMESPACES:
+                own, direct = namespace.own(), namespace.direct
+                _replaced.append((namespace, own))
+                complete = len(own) == len(direct)
+                namespace.names.update(direct if complete else {name: direct[name] for name in own})
+            box_type_mappings.update(OUR_BOXES)
+        except BaseException:  # Ctrl-C
+            _put_back()
+            raise
+
+    def __exit__(self, *exception: object) -> None:
+        if self._outermost:
+            _put_back()
+
+
+def _put_back() -> None:
+    """Give autograd its own boxes and functions back."""
+    box_type_mappings.update(THEIR_BOXES)
+    while _replaced:
+        namespace, own = _replaced[-1]
+        namespace.restore(own)
+        _replaced.pop()

@@ -1,0 +1,304 @@
+"""Facts about each entry of a tape that plans are made of, as arrays: sizes, operands, scalar edges."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import chain
+from math import prod
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+from autograd.core import primitive_vjps
+from numpy.typing import NDArray
+
+from tapesplit.arrays import BoolArray, IntArray, coded
+from tapesplit.recording.tape import VALUE, Tape, TapeEntry
+from tapesplit.recording.values import element_count, real_count
+from tapesplit.rules import (
+    LOOK_UP,
+    Bulk,
+    Elementwise,
+    Movement,
+    Rule,
+    can_be_stacked,
+    count_edges,
+    count_slices,
+    find_rule,
+    has_local_structure,
+    is_elementwise_call,
+    is_reduction,
+    local_slices,
+)
+from tapesplit.structures.comparison import is_look_up
+from tapesplit.structures.structure import (
+    NO_CONSTANTS,
+    Constants,
+    Structure,
+    call_key,
+    is_complex,
+    is_shape,
+    number_shape,
+    plain_constants,
+)
+
+__all__ = ["CallKind", "TapeFacts", "calls_by_kind", "facts_of"]
+
+
+@dataclass(frozen=True)
+class CallKind:
+    """A kind of call: primitive, active arguments, number of arguments, names of keywords."""
+
+    primitive: Callable[..., Any] | None
+    argnums: tuple[int, ...]
+    arity: int
+    keywords: tuple[str, ...]
+    rule: Rule | None
+
+    @cached_property
+    def is_elementwise(self) -> bool:
+        """Whether the partials of all active arguments are known."""
+        return is_elementwise_call(self.rule, self.argnums, self.keywords)
+
+    @property
+    def has_scalar_form(self) -> bool:
+        """Whether its calls can be part of a scalar sweep, if their values are numbers or arrays."""
+        if self.is_elementwise:
+            return not self.keywords  # coefficients are formulas of positional arguments
+        return self.is_local or self.can_be_block or isinstance(self.rule, Movement)
+
+    @property
+    def is_local(self) -> bool:
+        """Whether its calls can have a local structure: sums and products."""
+        return self.primitive is not None and has_local_structure(self.primitive)
+
+    @property
+    def can_be_block(self) -> bool:
+        """Whether its calls can be part of a scalar sweep with all derivatives of the result: by any rule."""
+        return (self.rule is None or isinstance(self.rule, Bulk)) and self.primitive in primitive_vjps
+
+    @property
+    def factor(self) -> int:
+        """Scalar edges for each element of the result; -1 if only the rule can tell."""
+        if self.primitive is None or isinstance(self.rule, Movement):
+            return 0
+        if self.is_elementwise:
+            return sum(self.rule.partials[i] is not None for i in self.argnums)  # type: ignore[union-attr]
+        return -1
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TapeFacts:
+    """Numbers for each entry of a tape.
+
+    Parameters
+    ----------
+    structure
+        The structure of the tapes that the numbers are true of.
+    kinds, kind
+        The different kinds of calls, and which of them each entry is.
+    forms, form
+        The different forms of values, see `Structure`, and which of them each value has.
+    sizes
+        Real elements of the value, two for each complex number; -1 for a computed value that has none
+        (container, integer, complex in single precision).
+    is_complex
+        Whether the value is complex, in double precision.
+    edges
+        Scalar edges |E| from the active arguments: fma per direction.
+    elementwise
+        Whether the entry is an elementwise operation, see `CallKind`.
+    scalar
+        Whether the entry can be part of a scalar sweep: elementwise operations, movements, sums and small
+        products in double or single precision, and blocks.
+    blocks
+        Elements of the derivatives of the result by all active arguments, if these are what a scalar sweep
+        knows of the entry: small calls of other primitives; else 0.
+    joined
+        Whether like blocks are carried out together.
+    stacked
+        Elements of the result and of all active arguments of calls that do the same to each slice of these,
+        other than sums; else 0.
+    first_parent, parents
+        The active arguments of entry i are ``parents[first_parent[i]:first_parent[i + 1]]``.
+    reader
+        For each entry the elementwise operation of equal size that alone reads it, so that the two can be
+        merged; else itself.
+    """
+
+    structure: Structure
+    kinds: tuple[CallKind, ...]
+    kind: IntArray
+    forms: tuple[Any, ...]
+    form: IntArray
+    sizes: IntArray
+    is_complex: BoolArray
+    edges: IntArray
+    elementwise: BoolArray
+    scalar: BoolArray
+    blocks: IntArray
+    joined: BoolArray
+    stacked: IntArray
+    first_parent: IntArray
+    parents: IntArray
+    reader: IntArray
+
+    def by_kind(self, tell: Callable[[CallKind], Any]) -> NDArray[Any]:
+        """Return for each entry what is told of its kind."""
+        return np.array(list(map(tell, self.kinds)))[self.kind]
+
+
+def facts_of(tape: Tape, structure: Structure) -> TapeFacts:
+    """Collect the facts of a tape, in about 0.3 µs per entry."""
+    kinds, kind = _kinds(tape, structure)
+    forms, form = coded(structure.forms)
+    sizes = np.array([_real_size(f) for f in forms], dtype=np.int64)[form]
+    complex_ = np.array([is_complex(f) for f in forms])[form]
+    sizes[: tape.inputs] = [element_count(entry[VALUE]) for entry in tape.entries[: tape.inputs]]
+    known_form = np.array([number_shape(f) is not None for f in forms])[form]
+
+    factors = np.array([k.factor for k in kinds])[kind]
+    edges = np.where(complex_, sizes // 2, sizes) * factors
+    scalar = known_form & np.array([k.has_scalar_form for k in kinds])[kind]
+    blocks, joined, stacked = np.zeros((3, kind.size), dtype=np.int64)
+    others = np.flatnonzero((factors < 0) | (sizes < 0))
+    call = coded([call_key(structure, index) for index in others.tolist()])[1]
+    examples = others[np.unique(call, return_index=True)[1]].tolist()
+    known = np.array([_numbers_of(tape[index]) for index in examples], dtype=np.int64).reshape(-1, 5)
+    edges[others], is_local_call, blocks[others], joined[others], stacked[others] = known[call].T
+    scalar[others] &= (is_local_call > 0) | (blocks[others] > 0)
+    elementwise = np.array([k.is_elementwise for k in kinds])[kind]
+    takes_constants = np.array([k.arity > len(k.argnums) for k in kinds])[kind]
+    constant = np.flatnonzero(scalar & elementwise & takes_constants)
+    scalar[constant] = [plain_constants(structure.statics[index]) for index in constant.tolist()]
+
+    counts = np.array([len(k.argnums) for k in kinds])[kind]
+    first_parent = np.concatenate([[0], np.cumsum(counts)])
+    parents = np.fromiter(chain.from_iterable(structure.parents), dtype=np.int64, count=int(first_parent[-1]))
+    children = np.repeat(np.arange(kind.size), counts)
+    scalar[children[~known_form[parents]]] = False  # scalar sweeps read nothing else
+    if complex_.any():  # a formula of a user's may be complex whatever it reads
+        own = np.array([not isinstance(k.rule, Elementwise) or k.rule.keeps_double for k in kinds])[kind]
+        scalar &= own | ~complex_
+        scalar[children[complex_[parents] & ~own[children]]] = False
+    reader = _only_readers(parents, children, elementwise & scalar, np.stack([sizes, complex_]))
+    return TapeFacts(
+        structure=structure,
+        kinds=kinds,
+        kind=kind,
+        forms=tuple(forms),
+        form=form,
+        sizes=sizes,
+        is_complex=complex_,
+        edges=edges,
+        elementwise=elementwise,
+        scalar=scalar,
+        blocks=blocks,
+        joined=joined > 0,
+        stacked=stacked,
+        first_parent=first_parent,
+        parents=parents,
+        reader=reader,
+    )
+
+
+def _kinds(tape: Tape, structure: Structure) -> tuple[tuple[CallKind, ...], IntArray]:
+    """Return the different kinds of calls, and which of them each entry is."""
+    seen, call = coded(zip(structure.primitives, structure.argnums, structure.static_types, strict=True))
+    simple = [(p, a, len(a) + (constants is not _NONE), (), False) for p, a, constants in seen]
+    keyed = np.flatnonzero(np.array([constants is Constants for *_, constants in seen])[call])
+    others = []
+    for index in keyed.tolist():
+        primitive, argnums, _, args, kwargs, _ = tape.entries[index]
+        others.append((primitive, argnums, len(args), (*kwargs,), is_look_up(structure, index)))
+    call[keyed] = len(seen) + np.arange(keyed.size)
+    kinds, kind_of_call = coded([*simple, *others])
+    return (
+        tuple(CallKind(p, a, n, k, LOOK_UP if is_open else _rule(p)) for p, a, n, k, is_open in kinds),
+        kind_of_call[call],
+    )
+
+
+def _rule(primitive: Callable[..., Any] | None) -> Rule | None:
+    """Return the vector rule of a primitive, None for an input."""
+    return None if primitive is None else find_rule(primitive)
+
+
+_NONE = type(NO_CONSTANTS)
+"""Type of the constant arguments of calls without any; else it is `Constants`, or that of the only one."""
+
+
+def _only_readers(parents: IntArray, children: IntArray, elementwise: BoolArray, like: IntArray) -> IntArray:
+    """Find the elementwise operation that each one can be merged with, itself if there is none.
+
+    The columns of ``like`` are equal for the two.
+    """
+    first, last = np.full((2, elementwise.size), -1)
+    last[parents] = children
+    first[parents[::-1]] = children[::-1]
+    alike = (like[:, last] == like).all(axis=0)
+    can = elementwise & (first == last) & (last >= 0) & elementwise[last] & alike
+    return np.where(can, last, np.arange(elementwise.size))
+
+
+_MOST_EDGES: Final = 100_000
+"""Calls with more scalar edges are better done as array operations."""
+_EDGES_OF_A_SLICE: Final = 16_384
+"""So are products with more of them for each slice that does not depend on others."""
+_DERIVATIVES_OF_A_SLICE: Final = 1024
+"""So are blocks with more elements for each slice."""
+
+
+def calls_by_kind(facts: TapeFacts, entries: IntArray) -> Iterator[tuple[CallKind, IntArray, IntArray]]:
+    """Sort entries by kind; yield each kind with its entries and their active arguments."""
+    kinds = facts.kind[entries]
+    for code in np.flatnonzero(np.bincount(kinds)).tolist():
+        kind = facts.kinds[code]
+        members = entries[kinds == code]
+        places = facts.first_parent[members][:, None] + np.arange(len(kind.argnums))
+        yield kind, members, facts.parents[places]
+
+
+class _CallNumbers(NamedTuple):
+    """What the rule and the arguments of one call tell, see `TapeFacts`."""
+
+    edges: int = 0
+    is_local: bool = False
+    block: int = 0
+    joined: bool = False
+    stacked: int = 0
+
+
+def _numbers_of(entry: TapeEntry) -> _CallNumbers:
+    """Count the scalar edges of a call by its rule; tell whether it is a small sum or product.
+
+    If it is not, count the real elements of a block for it; 0 if they are too many, or no numbers. Count the
+    elements of a stack, too.
+    """
+    if entry.primitive is None:
+        return _CallNumbers()
+    edges = count_edges(entry.primitive, entry.value, entry.args, entry.argnums, entry.kwargs)
+    arrays = [arg for arg in entry.args if isinstance(arg, (np.ndarray, float, complex))]
+    of_numbers = all(np.asarray(array).dtype.kind in "fiubc" for array in arrays)
+    result, read = element_count(entry.value), sum(element_count(entry.args[i]) for i in entry.argnums)
+    is_sum = is_reduction(find_rule(entry.primitive))
+    local = local_slices(entry)
+    slices = local or max(count_slices(entry), 1)
+    stacked = result + read if slices > 1 and not is_sum else 0
+    most = _MOST_EDGES if is_sum else min(_EDGES_OF_A_SLICE * slices, _MOST_EDGES)
+    if local and of_numbers and edges <= most:
+        return _CallNumbers(edges, is_local=True, stacked=stacked)
+    block = real_count(entry.value) * sum(real_count(entry.args[i]) for i in entry.argnums) // slices
+    if not of_numbers or block > min(_DERIVATIVES_OF_A_SLICE * slices, _MOST_EDGES):
+        return _CallNumbers(edges, stacked=stacked)
+    return _CallNumbers(edges, block=block, joined=can_be_stacked(entry), stacked=stacked)
+
+
+def _real_size(form: Any) -> int:
+    """Return the real elements of a floating-point value, -1 for anything else."""
+    if is_shape(form):
+        return prod(form)
+    kind, shape = form
+    if is_complex(form):
+        return 2 * prod(shape)
+    is_float = kind is float or (isinstance(kind, type) and issubclass(kind, np.floating))
+    return prod(shape) if is_float or (isinstance(kind, np.dtype) and kind.kind == "f") else -1

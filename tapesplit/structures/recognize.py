@@ -1,0 +1,276 @@
+"""Recognition: see in a fraction of the time whether a tape has a structure that is known.
+
+`structure_of` describes every entry from nothing. Where a tape of the structure is at hand, most of that is
+known: elementwise operations of autograd's and moves in double precision have a form that follows from their
+operands, and only calls that take constants have some to compare. What is left are comparisons of whole
+columns.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tapesplit.recording.tape import Tape
+from tapesplit.rules import Elementwise, Movement, Rule, find_rule, getitem
+from tapesplit.structures.comparison import any_places, is_look_up
+from tapesplit.structures.structure import (
+    EXACT,
+    ArrayKey,
+    Constants,
+    Structure,
+    form_of,
+    is_shape,
+    plain_slice,
+    statics_of,
+)
+
+__all__ = ["Recognizer", "recognizer"]
+
+
+class Expected(NamedTuple):
+    """Some places, and what is found there on each tape of a structure."""
+
+    places: list[int]
+    found: list[Any]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PlainConstants:
+    """Constants that are compared without being described: numbers, slices, arrays of operands, and so on.
+
+    Parameters
+    ----------
+    arguments, keywords
+        Entry and position, or entry and name, of each constant.
+    types
+        Types of all of them, the positional ones first.
+    values
+        Which of them count by value, too: the values.
+    items
+        Which of these are tuples or empty dicts: the types of their items.
+    forms
+        Which constants are arrays or NumPy numbers that count by dtype and shape: these.
+    """
+
+    arguments: list[tuple[int, int]]
+    keywords: list[tuple[int, str]]
+    types: list[type]
+    values: Expected
+    items: Expected
+    forms: Expected
+
+    def agree(self, args: Sequence[Any], kwargs: Sequence[Any]) -> bool:
+        """Compare with the arguments of another tape, which has some in the same places."""
+        constants = [args[i][position] for i, position in self.arguments]
+        if self.keywords:
+            constants += [kwargs[i][name] for i, name in self.keywords]
+        return (
+            list(map(type, constants)) == self.types
+            and [(*map(type, constants[i]),) for i in self.items.places] == self.items.found
+            and [constants[i] for i in self.values.places] == self.values.found
+            and [(constants[i].dtype, constants[i].shape) for i in self.forms.places] == self.forms.found
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Recognizer:
+    """What a tape of a known structure looks like.
+
+    Parameters
+    ----------
+    structure
+        The structure.
+    without_keywords
+        Number of calls without keyword arguments.
+    names
+        Calls whose keyword arguments are plain constants: the names.
+    constant_calls
+        All entries that take constants.
+    arities
+        Calls that may have any number of positional arguments: these numbers.
+    types
+        Entries in double precision whose form does not follow from their operands, but from their type alone:
+        these types.
+    forms
+        Other entries whose form does not follow from their operands: these forms, see `Structure`.
+    constants
+        Those of all calls that take plain ones only.
+    statics
+        Other entries that take constants: these, see `Structure`.
+    open_places
+        Other entries that look elements up wherever a tape says: their constants.
+    """
+
+    structure: Structure
+    without_keywords: int
+    names: Expected
+    constant_calls: list[int]
+    arities: Expected
+    types: Expected
+    forms: Expected
+    constants: PlainConstants
+    statics: Expected
+    open_places: Expected
+
+    def accepts(self, tape: Tape) -> bool:
+        """Return True only if a tape certainly has the structure.
+
+        A few tapes that have it are rejected, such as one with a 0-d array in the place of a number.
+        """
+        known = self.structure
+        if (len(tape), tape.inputs, tape.output) != (len(known.forms), known.inputs, known.output):
+            return False
+        primitives, argnums, parents, args, kwargs, values = zip(*tape.entries, strict=True)
+        return (
+            primitives == known.primitives
+            and argnums == known.argnums
+            and parents == known.parents
+            and kwargs.count(_NO_KEYWORDS) == self.without_keywords
+            and [(*kwargs[i],) for i in self.names.places] == self.names.found
+            and [len(args[i]) for i in self.arities.places] == self.arities.found
+            and [type(values[i]) for i in self.types.places] == self.types.found
+            and [form_of(values[i]) for i in self.forms.places] == self.forms.found
+            and all(map(args.__getitem__, self.constant_calls))
+            and self.constants.agree(args, kwargs)
+            and [statics_of(primitives[i], args[i], argnums[i], kwargs[i]) for i in self.statics.places]
+            == self.statics.found
+            and [
+                any_places(statics_of(primitives[i], args[i], argnums[i], kwargs[i]))
+                for i in self.open_places.places
+            ]
+            == self.open_places.found
+        )
+
+
+def recognizer(structure: Structure, tape: Tape) -> Recognizer:
+    """Return what recognizes tapes of a structure, by a tape that has it.
+
+    Parameters
+    ----------
+    structure
+        The structure.
+    tape
+        A tape of this structure.
+    """
+    primitives, argnums, _, args, kwargs, values = zip(*tape.entries, strict=True)
+    leading = _leading(structure)
+    numbers = [i for i in leading if type(values[i]) in {float, np.float64}]
+    described = [i for i in leading if type(values[i]) not in {float, np.float64}]
+    fixed = {primitive: _has_fixed_arity(primitive) for primitive in set(primitives)}
+    varying = [i for i, primitive in enumerate(primitives) if not fixed[primitive]]
+    calls = [
+        i
+        for i, (a, g, k) in enumerate(zip(args, argnums, kwargs, strict=True))
+        if k or (a is not None and len(a) != len(g))
+    ]
+    several = {
+        i: _constants_of(tape.entries[i], structure.statics[i])
+        for i in calls
+        if structure.static_types[i] in {Constants, slice}
+    }
+    plain = {i: found for i, found in several.items() if all(_is_plain(c, key) for _, c, key in found)}
+    named = [i for i in plain if kwargs[i]]
+    looked_up = [i for i in several if i not in plain and is_look_up(structure, i)]
+    keyed = [i for i in several if i not in plain and not is_look_up(structure, i)]
+    constants = [
+        (i, 1 - argnums[i][0], args[i][1 - argnums[i][0]], structure.statics[i])
+        for i in calls
+        if i not in several
+    ]
+    constants += [(i, *constant) for i, found in plain.items() for constant in found]
+    return Recognizer(
+        structure,
+        without_keywords=kwargs.count(_NO_KEYWORDS),
+        names=Expected(named, [(*kwargs[i],) for i in named]),
+        constant_calls=calls,
+        arities=Expected(varying, [len(args[i]) for i in varying]),
+        types=Expected(numbers, [type(values[i]) for i in numbers]),
+        forms=Expected(described, [structure.forms[i] for i in described]),
+        constants=_plain_constants(constants),
+        statics=Expected(keyed, [structure.statics[i] for i in keyed]),
+        open_places=Expected(looked_up, [structure.statics[i] for i in looked_up]),
+    )
+
+
+_NO_KEYWORDS: dict[str, Any] = {}
+_CONTAINERS = frozenset({tuple, dict})
+_VALUED = EXACT | _CONTAINERS
+
+
+def _constants_of(entry: tuple[Any, ...], static: Any) -> list[tuple[int | str, Any, Any]]:
+    """List the constants of a call with their positions or names and their keys."""
+    _, argnums, _, args, kwargs, _ = entry
+    keys = static if isinstance(static, Constants) else Constants((static,), ())
+    positions = [position for position in range(len(args)) if position not in argnums]
+    return [
+        *((position, args[position], key) for position, key in zip(positions, keys.positional, strict=True)),
+        *((name, kwargs[name], key) for name, key in keys.keywords),
+    ]
+
+
+def _is_plain(constant: Any, key: Any) -> bool:
+    """Tell whether a constant need not be described, given its key."""
+    if type(constant) in _CONTAINERS:
+        return all(map(_is_exact, constant)) and (constant == {} or type(constant) is tuple)
+    counts_by_form = (
+        key is None or isinstance(key, type) or (isinstance(key, ArrayKey) and key.content is None)
+    )
+    return counts_by_form or _is_exact(constant)
+
+
+def _is_exact(constant: Any) -> bool:
+    """Tell whether a constant counts in full and compares by value."""
+    return plain_slice(constant) is constant if type(constant) is slice else type(constant) in EXACT
+
+
+def _plain_constants(found: list[tuple[int, int | str, Any, Any]]) -> PlainConstants:
+    """Collect plain constants: each with its entry, its position or name, itself, and its key."""
+    arguments = [(i, place) for i, place, _, _ in found if isinstance(place, int)]
+    keywords = [(i, place) for i, place, _, _ in found if isinstance(place, str)]
+    if keywords:
+        found = sorted(found, key=lambda constant: isinstance(constant[1], str))
+    constants = [constant for _, _, constant, _ in found]
+    containers = [number for number, constant in enumerate(constants) if type(constant) in _CONTAINERS]
+    arrays = [number for number, (*_, key) in enumerate(found) if isinstance(key, ArrayKey)]
+    exact = [
+        number
+        for number, (_, _, constant, key) in enumerate(found)
+        if type(constant) in _VALUED and not isinstance(key, type)
+    ]
+    return PlainConstants(
+        arguments=arguments,
+        keywords=keywords,
+        types=list(map(type, constants)),
+        values=Expected(exact, [constants[number] for number in exact]),
+        items=Expected(containers, [(*map(type, constants[number]),) for number in containers]),
+        forms=Expected(arrays, [(constants[number].dtype, constants[number].shape) for number in arrays]),
+    )
+
+
+def _has_fixed_arity(primitive: Any) -> bool:
+    """Whether calls always have the same number of positional arguments: inputs, look-ups and ufuncs."""
+    return primitive in {None, getitem} or isinstance(getattr(primitive, "fun", None), np.ufunc)
+
+
+def _leading(structure: Structure) -> list[int]:
+    """List the entries whose form does not follow from operands in double precision, as those of masks."""
+    double = list(map(is_shape, structure.forms))
+    follow = {
+        primitive: primitive is not None and _keeps_double(find_rule(primitive))
+        for primitive in set(structure.primitives)
+    }
+    return [
+        index
+        for index, (primitive, parents) in enumerate(
+            zip(structure.primitives, structure.parents, strict=True)
+        )
+        if not (double[index] and follow[primitive] and all(double[p] for p in parents))
+        or is_look_up(structure, index)
+    ]
+
+
+def _keeps_double(rule: Rule | None) -> bool:
+    """Whether results have a form that follows from operands in double precision."""
+    return isinstance(rule, Movement) or (isinstance(rule, Elementwise) and rule.keeps_double)

@@ -1,0 +1,308 @@
+"""The structure of a tape: all that graph, cuts, plan and compiled sweeps depend on, without the values.
+
+Two tapes of equal structure share a plan. Structures are compared, not hashed: comparing lists of the
+same objects is what Python does fastest.
+"""
+
+import operator
+import sys
+from collections.abc import Callable, KeysView
+from dataclasses import dataclass
+from types import FunctionType
+from typing import Any, NamedTuple
+
+import numpy as np
+from autograd.builtins import _make_dict
+from autograd.core import SparseObject
+from autograd.extend import VSpace
+from autograd.numpy.numpy_wrapper import array_from_args, concatenate_args
+
+from tapesplit.recording.tape import Tape
+from tapesplit.rules import CONTROLLED, PRODUCTS, Elementwise, find_rule
+
+__all__ = [
+    "EXACT",
+    "NO_CONSTANTS",
+    "ArrayKey",
+    "Constants",
+    "Structure",
+    "call_key",
+    "form_of",
+    "hashable",
+    "is_complex",
+    "is_shape",
+    "number_shape",
+    "plain_constants",
+    "plain_slice",
+    "statics_of",
+    "structure_of",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Structure:
+    """What each entry of a tape is, in columns.
+
+    Parameters
+    ----------
+    primitives, argnums, parents
+        As on the tape.
+    forms
+        Shape of each value for float64 arrays and numbers; dtype and shape, or the nested form of a
+        container, for others.
+    statics
+        Constant arguments: () for none, None for one plain float, the type of one other number that is an
+        operand only; one number, text or slice that counts in full as it is; else `Constants`.
+    static_types
+        Types of these: ``1 == True``, but they index differently.
+    inputs, output
+        Number of inputs, index of the output.
+    """
+
+    primitives: tuple[Callable[..., Any] | None, ...]
+    argnums: tuple[tuple[int, ...], ...]
+    parents: tuple[tuple[int, ...], ...]
+    forms: list[Any]
+    statics: list[Any]
+    static_types: list[type]
+    inputs: int
+    output: int | None
+
+
+class Constants(NamedTuple):
+    """Keys of the constant arguments of a call by position and by name: `static_key` and `operand_key`."""
+
+    positional: tuple[Any, ...]
+    keywords: tuple[tuple[str, Any], ...]
+
+
+class ArrayKey(NamedTuple):
+    """Key of a constant array or NumPy number; its bytes only where plans depend on more than its form."""
+
+    dtype: np.dtype
+    shape: tuple[int, ...]
+    content: Any = None
+
+
+NO_CONSTANTS: tuple[()] = ()
+"""Constant arguments of a call that has none."""
+
+
+def structure_of(tape: Tape) -> Structure:
+    """Return the structure of a tape, in about 0.15 µs per entry."""
+    primitives, argnums, parents, args, kwargs, values = zip(*tape.entries, strict=True)
+    forms = [
+        ()
+        if type(value) is _FLOAT64
+        else value.shape
+        if type(value) is np.ndarray and value.dtype is _FLOAT64_DTYPE
+        else form_of(value)
+        for value in values
+    ]
+    statics = [
+        NO_CONSTANTS if a is None or (len(a) == len(g) and not k) else statics_of(p, a, g, k)
+        for p, a, g, k in zip(primitives, args, argnums, kwargs, strict=True)
+    ]
+    types = list(map(type, statics))
+    return Structure(primitives, argnums, parents, forms, statics, types, tape.inputs, tape.output)
+
+
+_FLOAT64 = np.float64
+_FLOAT64_DTYPE = np.dtype(np.float64)
+EXACT = frozenset({int, bool, str, slice, type(None), type(Ellipsis)})
+"""Constants that count in full, and that compare by value."""
+_COUNTED_BY_TYPE = frozenset({int, bool, complex})
+"""Numbers that count by type where they are operands; so do floats anywhere."""
+_FIRST_OPERAND = {**dict.fromkeys(PRODUCTS, 0), concatenate_args: 1, array_from_args: 2}
+"""From which position on the arguments of a primitive are operands, which only values depend on."""
+
+
+def form_of(value: Any) -> Any:
+    """Describe a value: shape of float64, dtype and shape of other arrays, nested form of containers."""
+    if type(value) is np.ndarray:
+        return value.shape if value.dtype is _FLOAT64_DTYPE else (value.dtype, value.shape)
+    if isinstance(value, (tuple, list)):
+        return (type(value), tuple(map(form_of, value)))
+    if isinstance(value, dict):
+        return (dict, tuple((type(key), key, form_of(value[key])) for key in sorted(value, key=repr)))
+    return (type(value), () if isinstance(value, np.generic) else np.shape(value))
+
+
+def is_shape(form: Any) -> bool:
+    """Tell whether a form is that of a float64 array or number: just its shape."""
+    return not form or type(form[0]) is int
+
+
+def is_complex(form: Any) -> bool:
+    """Tell whether a form is that of a complex number or array in double precision."""
+    return not is_shape(form) and form[0] in _COMPLEX_KINDS
+
+
+def number_shape(form: Any) -> tuple[int, ...] | None:
+    """Return the shape of numbers that scalar sweeps read: real, or complex in double precision."""
+    if is_shape(form):
+        return form
+    kind, shape = form
+    return shape if kind in _REAL_KINDS or kind in _COMPLEX_KINDS else None
+
+
+_REAL_KINDS = frozenset({float, np.float32, np.dtype(np.float32)})
+_COMPLEX_KINDS = frozenset({complex, np.complex128, np.dtype(np.complex128)})
+
+
+def statics_of(primitive: Any, args: tuple[Any, ...], argnums: tuple[int, ...], kwargs: Any) -> Any:
+    """Describe the constant arguments of a call that has some, see `Structure`."""
+    controlled = primitive in _WHOLE
+    if len(args) == 2 and not kwargs:
+        constant = args[1 - argnums[0]]
+        kind = type(constant)
+        if kind is float and not controlled:
+            return None
+        if kind is slice:
+            return plain_slice(constant)
+        if kind in _COUNTED_BY_TYPE and first_operand(primitive) == 0:
+            return kind
+        if kind in EXACT and constant is not None:
+            return constant
+    key, first = _whole_key if controlled else static_key, first_operand(primitive)
+    return Constants(
+        tuple([(key if i < first else operand_key)(a) for i, a in enumerate(args) if i not in argnums]),
+        tuple([(name, key(kwargs[name])) for name in sorted(kwargs)]),
+    )
+
+
+def plain_slice(given: slice) -> slice:
+    """Return a slice with plain integers: other bounds may change later on, or compare by identity."""
+    bounds = (given.start, given.stop, given.step)
+    return given if _BOUNDS.issuperset(map(type, bounds)) else slice(*map(_plain_bound, bounds))
+
+
+_BOUNDS = frozenset({int, np.int64, float, str, type(None)})
+
+
+def _plain_bound(bound: Any) -> Any:
+    """Return a bound as an integer; a new object, which equals nothing, for what is no number."""
+    if type(bound) in _BOUNDS:
+        return bound
+    try:
+        return operator.index(bound)
+    except TypeError:
+        return object()
+
+
+def first_operand(primitive: Any) -> int:
+    """Return from which position on numbers and arrays are operands, which only values depend on."""
+    first = _FIRST_OPERAND.get(primitive)
+    if first is None:
+        return 0 if isinstance(find_rule(primitive), Elementwise) else sys.maxsize
+    return first
+
+
+def operand_key(constant: Any) -> Any:
+    """Describe a constant operand: numbers by their type, arrays by dtype and shape."""
+    kind = type(constant)
+    if kind in _COUNTED_BY_TYPE:
+        return kind
+    is_array = kind is np.ndarray or (isinstance(constant, np.generic) and kind is not np.float64)
+    if is_array and constant.dtype.kind in "fciub":
+        return ArrayKey(constant.dtype, constant.shape)
+    return static_key(constant)
+
+
+_WHOLE = CONTROLLED | {_make_dict}
+"""Primitives whose constants count in full, since they say where elements are."""
+
+
+def _whole_key(constant: Any) -> Any:
+    """Describe a constant argument that says how elements move: in full."""
+    if isinstance(constant, (tuple, list, KeysView)):
+        return (type(constant), tuple(map(_whole_key, constant)))
+    if isinstance(constant, (float, np.floating, np.ndarray)):
+        array = np.asarray(constant)
+        return (type(constant), ArrayKey(array.dtype, array.shape, array.tobytes()))
+    return static_key(constant)
+
+
+def static_key(constant: Any) -> Any:
+    """Describe a constant argument by what plans may depend on.
+
+    Floating-point numbers count by type, floating-point arrays by dtype and shape; everything else
+    counts in full. A mutable object of a type that is not known here equals nothing, so that a plan with
+    it is never reused.
+    """
+    kind = type(constant)
+    if kind is float or kind is np.float64:
+        return None
+    if kind in EXACT:
+        return (kind, plain_slice(constant) if kind is slice else constant)
+    if kind is np.ndarray:
+        if constant.dtype.kind in "fc":
+            return ArrayKey(constant.dtype, constant.shape)
+        content = constant.tobytes() if constant.dtype != object else object()
+        return ArrayKey(constant.dtype, constant.shape, content)
+    if kind in (tuple, list):
+        return (kind, tuple([static_key(item) for item in constant]))
+    if kind is dict:
+        return (kind, tuple([(name, static_key(constant[name])) for name in sorted(constant, key=repr)]))
+    return (kind, _content(constant))
+
+
+def _content(constant: Any) -> Any:
+    """Return what tells a constant of an uncommon type from others; a new object where nothing does."""
+    if isinstance(constant, type):  # its attributes are those of its instances
+        return constant
+    if isinstance(constant, FunctionType):
+        return constant.__code__  # calls often make it anew, and derivatives call that of their own tape
+    if isinstance(constant, VSpace):
+        return repr(constant)
+    if isinstance(constant, SparseObject):  # an adjoint that is added to others
+        return repr(constant.vs)
+    if hasattr(constant, "__array__"):
+        return static_key(np.asarray(constant))
+    if hasattr(constant, "__index__"):
+        return operator.index(constant)
+    if isinstance(constant, KeysView):
+        return static_key(tuple(constant))
+    try:
+        hash(constant)
+    except (TypeError, ValueError):
+        return object()
+    # Such a sequence is the same object with other contents later on.
+    kind: Any = type(constant)
+    return object() if hasattr(kind, "__getitem__") and kind.__eq__ is object.__eq__ else constant
+
+
+def hashable(key: Any) -> Any:
+    """Return a key that can be put into a dict: slices as tuples."""
+    if type(key) is slice:
+        return (key.start, key.stop, key.step)
+    try:
+        hash(key)
+    except TypeError:  # slices inside
+        return tuple(map(hashable, key))
+    return key
+
+
+def call_key(structure: Structure, index: int) -> Any:
+    """Return a key that is equal for calls of the same primitive with equal shapes and constants."""
+    parents, static = structure.parents[index], structure.statics[index]
+    return (
+        structure.primitives[index],
+        structure.argnums[index],
+        hashable(static) if isinstance(static, (slice, tuple)) else static,
+        structure.static_types[index],
+        structure.forms[index],
+        structure.forms[parents[0]] if len(parents) == 1 else tuple([structure.forms[p] for p in parents]),
+    )
+
+
+def plain_constants(static: Any) -> bool:
+    """Tell whether constant arguments are numbers and arrays of them, given by position."""
+    if isinstance(static, Constants):
+        return not static.keywords and all(key is None or _is_number_key(key) for key in static.positional)
+    return static in (None, NO_CONSTANTS, int, bool, complex)
+
+
+def _is_number_key(key: Any) -> bool:
+    """Whether the key of an operand is that of a number other than float, or of an array of numbers."""
+    return key.dtype.kind in "fiubc" if isinstance(key, ArrayKey) else key in (int, bool, complex)

@@ -1,0 +1,1 @@
+"""Sweeps: carry all directions through a link, by array steps, as a sparse system, or in stages."""

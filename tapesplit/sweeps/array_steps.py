@@ -1,0 +1,298 @@
+"""Steps of array sweeps: stacked directions go through one operation, or merged elementwise ones."""
+
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from tapesplit.errors import RuleError
+from tapesplit.names import display_name
+from tapesplit.recording.tape import VALUE, Tape, TapeEntry
+from tapesplit.recording.values import batch_shape, element_count
+from tapesplit.rules import Bulk, IndexMap, Rule, find_rule, local_matrix, loop_adjoint, loop_tangent
+from tapesplit.rules.axes import flat, fold, lifted, real_like
+from tapesplit.sweeps.directions import Batch, Diagonal, Rows, accumulate
+from tapesplit.sweeps.preaccumulation import Member, Term, is_one, preaccumulate
+
+__all__ = ["BulkStep", "ClusterStep", "MapStep", "Seeds", "Step", "bulk_step"]
+
+
+Seeds = dict[int, Batch]
+
+
+@dataclass(frozen=True, slots=True)
+class MapStep:
+    """Elements move: one index map for each active argument."""
+
+    entry: int
+    maps: tuple[tuple[int, IndexMap], ...]
+
+    def tangent(self, tape: Tape, seeds: Seeds) -> Batch | None:
+        """Gather tangents."""
+        value = tape.entries[self.entry][VALUE]
+        moved = [(seeds[parent], moves) for parent, moves in self.maps if parent in seeds]
+        if len(moved) > 1:
+            return _gathered_together(moved, value)
+        return _gathered(*moved[0], value) if moved else None
+
+    def adjoint(self, tape: Tape, A: Batch, seeds: Seeds) -> None:
+        """Scatter adjoints."""
+        if any(moves.block is None for _, moves in self.maps):
+            A = A.dense()
+        for parent, moves in self.maps:
+            known, value = seeds.get(parent), tape.entries[parent][VALUE]
+            if known is None or not _added(A, moves, known, value):
+                seeds[parent] = accumulate(known, _scattered(A, moves, value))
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterStep:
+    """Elementwise operations that end in one value.
+
+    ``members`` are the operations, the last one first; ``inputs`` are the values that they read from outside.
+    """
+
+    entry: int
+    members: tuple[Member, ...]
+    inputs: tuple[int, ...]
+
+    def partials(self, tape: Tape) -> dict[int, Any]:
+        """Return derivatives by each input, broadcasting to the shape of the result."""
+
+        def evaluate(index: int, term: Term) -> Any:
+            primitive, _, _, _, kwargs, value = tape.entries[index]
+            args = [_as_precise(arg, value, primitive) for arg in tape.arguments(index)]
+            return term.partial(value, *args, **kwargs)  # type: ignore[operator]
+
+        return preaccumulate(self.entry, self.members, evaluate)
+
+    def tangent(self, tape: Tape, seeds: Seeds) -> Batch | None:
+        """Multiply tangents by the partials."""
+        out: Batch | None = None
+        value = tape.entries[self.entry][VALUE]
+        for parent, partial in self.partials(tape).items():
+            if parent in seeds:
+                out = accumulate(out, _scaled_up(seeds[parent], partial, value))
+        return out
+
+    def adjoint(self, tape: Tape, A: Batch, seeds: Seeds) -> None:
+        """Multiply adjoints by the partials and sum them over broadcast axes."""
+        for parent, partial in self.partials(tape).items():
+            seeds[parent] = accumulate(
+                seeds.get(parent), _scaled_down(A, partial, tape.entries[parent][VALUE])
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class BulkStep:
+    """Any other primitive: its vector rule where there is one, else the loop over autograd's own rule."""
+
+    entry: int
+    rule: Bulk
+
+    def tangent(self, tape: Tape, seeds: Seeds) -> Batch | None:
+        """Carry tangents of each active argument."""
+        entry = tape[self.entry]
+        out: Batch | None = None
+        for argnum, parent in zip(entry.argnums, entry.parents, strict=True):
+            if parent in seeds:
+                out = accumulate(out, self._tangent(entry, argnum, seeds[parent]))
+        return out
+
+    def _tangent(self, entry: TapeEntry, argnum: int, T: Batch) -> Rows:
+        """Carry tangents of one argument."""
+        matrix = local_matrix(entry, argnum) if isinstance(T, Diagonal) else None
+        if matrix is not None:
+            return _scaled_rows(T, matrix.T)  # type: ignore[arg-type]
+        T = T.dense()
+        rows = _called(self.rule, "tangent", T.rows, entry, argnum)
+        if rows is NotImplemented:
+            rows = loop_tangent(T.rows, entry, argnum)
+        return Rows(T.start, real_like(rows, entry.value))
+
+    def adjoint(self, tape: Tape, A: Batch, seeds: Seeds) -> None:
+        """Carry adjoints to each active argument."""
+        entry = tape[self.entry]
+        for parent, batch in zip(entry.parents, self.adjoints(entry, A), strict=True):
+            seeds[parent] = accumulate(seeds.get(parent), batch)
+
+    def adjoints(self, entry: TapeEntry, A: Batch) -> list[Rows]:
+        """Return the adjoints of each active argument of a call by those of its result."""
+        found = [self._adjoint(entry, argnum, A) for argnum in entry.argnums]
+        looped = [position for position, batch in enumerate(found) if batch is None]
+        if looped:  # autograd's rule serves all arguments at once
+            A = A.dense()
+            partial = entry._replace(
+                argnums=tuple(entry.argnums[i] for i in looped),
+                parents=tuple(entry.parents[i] for i in looped),
+            )
+            for position, rows in zip(looped, loop_adjoint(A.rows, partial), strict=True):
+                found[position] = Rows(A.start, rows)
+        return found  # type: ignore[return-value] # autograd has filled the gaps
+
+    def _adjoint(self, entry: TapeEntry, argnum: int, A: Batch) -> Rows | None:
+        """Carry adjoints to one argument; None without a vector rule."""
+        matrix = local_matrix(entry, argnum) if isinstance(A, Diagonal) else None
+        if matrix is not None:
+            scaled = _scaled_rows(A, matrix)  # type: ignore[arg-type]
+            return scaled._replace(rows=real_like(scaled.rows, entry.args[argnum]))
+        A = A.dense()
+        rows = _called(self.rule, "adjoint", A.rows, entry, argnum)
+        return None if rows is NotImplemented else Rows(A.start, real_like(rows, entry.args[argnum]))
+
+
+Step = MapStep | ClusterStep | BulkStep
+
+
+def bulk_step(entry: int, rule: Rule | None) -> BulkStep:
+    """Return the step of an entry that is neither elementwise nor a movement; the rule may be missing."""
+    return BulkStep(entry, rule if isinstance(rule, Bulk) else Bulk())
+
+
+def _called(rule: Bulk, mode: str, rows: np.ndarray, entry: TapeEntry, argnum: int) -> Any:
+    """Call a vector rule; NotImplemented if there is none, or none for this form of the arguments."""
+    function = (rule.tangents if mode == "tangent" else rule.adjoints).get(argnum)
+    if function is None:
+        return NotImplemented
+    arg = entry.args[argnum]
+    opened = _shape_of_array(arg) if rule.opens_lists and type(arg) in _SEQUENCES else None
+    if mode == "tangent" and opened is not None:
+        rows = rows.reshape(len(rows), *opened)
+    found = function(rows, entry.value, *entry.args, **entry.kwargs)
+    if found is NotImplemented:
+        return found
+    if mode == "adjoint" and opened is not None and getattr(found, "shape", ())[1:] == opened:
+        found = flat(found)
+    target = entry.value if mode == "tangent" else entry.args[argnum]
+    expected = rows.shape[:1] + (target.shape if hasattr(target, "shape") else batch_shape(target))
+    if getattr(found, "shape", None) != expected:
+        returned = f"its shape is {found.shape}" if isinstance(found, np.ndarray) else f"it is {found!r:.60}"
+        raise RuleError(
+            f"the {mode} rule of {display_name(entry.primitive)} by argument {argnum} is wrong: "
+            f"for {len(rows)} directions {returned} instead of {expected}; correct the function that "
+            "tapesplit.defvector was given"
+        )
+    return found
+
+
+def _shape_of_array(value: Any) -> tuple[int, ...] | None:
+    """Return the shape of the array of numbers that NumPy makes of a list, None if it makes none."""
+    try:
+        shape = np.shape(value)
+    except ValueError:
+        return None
+    return shape if prod(shape) == element_count(value) else None  # a list of dicts has a shape, too
+
+
+def _scaled_rows(batch: Diagonal, matrix: np.ndarray) -> Rows:
+    """Multiply a diagonal by a matrix: no product, just its rows times numbers."""
+    return Rows(batch.start, batch.values.reshape(-1, 1) * matrix, owned=True)
+
+
+def _as_precise(arg: Any, value: Any, primitive: Any) -> Any:
+    """Return an operand in the type of the result: formulas of less precise ones alone lose digits.
+
+    Derivatives of integers and truth values, whose sums and products would wrap around, are in double
+    precision.
+    """
+    dtype, wanted = getattr(arg, "dtype", None), getattr(value, "dtype", None)
+    if dtype is wanted is _DOUBLE:
+        return arg
+    if type(arg) in _SEQUENCES and find_rule(primitive).keeps_double:  # type: ignore[union-attr]
+        arg = np.asarray(arg)  # NumPy's functions take lists as operands
+        dtype = arg.dtype
+    if dtype is None or wanted is None or dtype.kind not in "fiubc":
+        return arg
+    if dtype.kind == "c":
+        return arg.astype(wanted) if wanted.kind == "c" and dtype is not wanted else arg
+    if wanted.kind in "iub" or (wanted.kind == "c" and dtype.kind != "f"):
+        wanted = _DOUBLE
+    return arg if dtype is wanted or wanted.kind != "f" else arg.astype(wanted)
+
+
+_DOUBLE = np.dtype(np.float64)
+_SEQUENCES = frozenset({list, tuple})
+
+
+def _scaled_up(batch: Batch, partial: Any, value: Any) -> Batch:
+    """Tangents times a partial, in the shape of the result."""
+    shape = np.shape(value)
+    if isinstance(batch, Diagonal):
+        if batch.values.shape == shape:
+            return Diagonal(batch.start, real_like(np.broadcast_to(batch.values * partial, shape), value))
+        batch = batch.dense()
+    rows = lifted(batch.rows, len(shape))
+    one = is_one(partial)
+    rows = real_like(rows if one else rows * partial, value)
+    if rows.shape[1:] != shape:
+        return Rows(batch.start, np.broadcast_to(rows, (len(rows), *shape)))
+    return Rows(batch.start, rows, owned=not one)
+
+
+def _scaled_down(batch: Batch, partial: Any, value: Any) -> Batch:
+    """Adjoints times a partial, summed to the shape of the argument."""
+    shape = np.shape(value)
+    if isinstance(batch, Diagonal):
+        if batch.values.shape == shape:
+            return Diagonal(batch.start, real_like(np.broadcast_to(batch.values * partial, shape), value))
+        batch = batch.dense()
+    one = is_one(partial)
+    rows = batch.rows if one else batch.rows * partial
+    folded = real_like(fold(rows, shape), value)
+    return Rows(batch.start, folded, owned=not one and folded is rows)
+
+
+def _gathered(batch: Batch, moves: IndexMap, value: Any) -> Batch:
+    """Tangents of moved elements."""
+    shape = batch_shape(value)
+    if isinstance(batch, Diagonal):
+        run = moves.run
+        if run is not None and run.step == 1 and moves.complete:
+            moved = real_like(batch.values.reshape(-1)[run], value)
+            return Diagonal(batch.start + run.start, moved.reshape(shape))
+        batch = batch.dense()
+    rows = real_like(moves.gather(flat(batch.rows)), value)
+    return Rows(batch.start, rows.reshape(len(rows), *shape))
+
+
+def _gathered_together(moved: list[tuple[Batch, IndexMap]], value: Any) -> Rows:
+    """Tangents of the moved elements of several values, written into one array."""
+    start = min(batch.start for batch, _ in moved)
+    stop = max(batch.stop for batch, _ in moved)
+    dtype = np.result_type(*{batch.dtype for batch, _ in moved})
+    rows = np.zeros((stop - start, moved[0][1].length), dtype)
+    for batch, moves in moved:
+        if isinstance(batch, Diagonal):
+            rows[batch.start - start + moves.sources, moves.targets] = batch.values.reshape(-1)[moves.sources]
+        else:
+            moves.put(flat(batch.rows), rows[batch.start - start : batch.stop - start])
+    return Rows(start, real_like(rows, value).reshape(len(rows), *batch_shape(value)), owned=True)
+
+
+def _added(batch: Batch, moves: IndexMap, known: Batch, value: Any) -> bool:
+    """Add adjoints of moved elements to those that there are, if that can be done in place.
+
+    A value of which many parts are read would else be added up as a whole for each of them.
+    """
+    if not isinstance(batch, Rows) or not isinstance(known, Rows) or not known.owned:
+        return False
+    adjoints = real_like(flat(batch.rows), value)
+    fits = known.start <= batch.start and batch.stop <= known.stop and known.rows.flags.c_contiguous
+    if not fits or not np.can_cast(adjoints.dtype, known.dtype):
+        return False
+    moves.add(adjoints, flat(known.rows)[batch.start - known.start : batch.stop - known.start])
+    return True
+
+
+def _scattered(batch: Batch, moves: IndexMap, value: Any) -> Batch:
+    """Adjoints of elements before they moved."""
+    shape = batch_shape(value)
+    if isinstance(batch, Diagonal):
+        block = moves.block
+        if block is not None:
+            moved = real_like(batch.values.reshape(-1)[block], value)
+            return Diagonal(batch.start + block.start, moved.reshape(shape))
+        batch = batch.dense()
+    rows = real_like(moves.scatter(flat(batch.rows)), value)
+    return Rows(batch.start, rows.reshape(len(rows), *shape), owned=moves.block is None)

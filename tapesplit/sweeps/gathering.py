@@ -1,0 +1,69 @@
+"""Gathering: which numbers of a tape the coefficients of a scalar sweep are made of, and in what order."""
+
+from dataclasses import replace
+from typing import Final
+
+import numpy as np
+
+from tapesplit.arrays import IntArray
+from tapesplit.structures.facts import TapeFacts
+from tapesplit.structures.structure import number_shape
+from tapesplit.sweeps.scalar_sweep import Operand, Recipe, ValueTable
+from tapesplit.sweeps.unknowns import Elements
+
+__all__ = ["gather_only_what_is_read"]
+
+
+def gather_only_what_is_read(
+    recipes: list[Recipe], facts: TapeFacts, order: IntArray, elements: Elements, others: list[Operand]
+) -> tuple[tuple[Recipe, ...], ValueTable]:
+    """Find the values that recipes read, and let recipes refer to them as they will be gathered.
+
+    Parameters
+    ----------
+    recipes
+        They refer to elements by number.
+    facts
+        What is known of the tape.
+    order, elements
+        Entries whose elements are numbered, in this order, and these numbers.
+    others
+        What is read besides, numbered behind those.
+    """
+    numbered = elements.origin.size
+    read = np.zeros(numbered, dtype=np.bool_)
+    for index in (index for recipe in recipes for index in recipe.reads):
+        if index.size and index.flat[0] < numbered:
+            read[elements.origin[index]] = True  # a moved element has the value of its origin
+    sizes = facts.sizes[order]
+    starts = np.cumsum(sizes) - sizes
+    needed = sizes > 0
+    needed[needed] = np.logical_or.reduceat(read, starts[needed])
+    ndim = np.array([min(len(number_shape(form) or ()), _MATRICES) for form in facts.forms])[
+        facts.form[order]
+    ]
+    complex_ = facts.is_complex[order]
+    groups = {
+        (n, is_complex): np.flatnonzero(needed & (ndim == n) & (complex_ == is_complex))
+        for is_complex in ((False, True) if complex_.any() else (False,))
+        for n in range(_MATRICES + 1)
+    }
+    kept = np.concatenate([*groups.values()])
+    shift = np.zeros(sizes.size, dtype=np.int64)
+    shift[kept] = np.cumsum(sizes[kept]) - sizes[kept] - starts[kept]
+    address = np.repeat(shift, sizes)
+    address += np.arange(numbered)
+    beyond = int(sizes[kept].sum()) - numbered
+
+    def moved(index: IntArray) -> IntArray:
+        """Return the places of elements among the gathered values."""
+        known = not index.size or index.flat[0] < numbered
+        return address[elements.origin[index]] if known else index + beyond
+
+    found = [Operand(None, tuple(order[group].tolist()), *form) for form, group in groups.items()]
+    table = ValueTable(tuple(operand for operand in (*found, *others) if operand.entries))
+    return tuple(replace(recipe, reads=tuple(map(moved, recipe.reads))) for recipe in recipes), table
+
+
+_MATRICES: Final = 2
+"""Dimensions of matrices; arrays of more dimensions are gathered like them."""

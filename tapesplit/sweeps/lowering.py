@@ -1,0 +1,358 @@
+"""Lowering: from the operations of a chunk to the triangular sparse system of a scalar sweep.
+
+Every element that a merged operation, a sum or a product computes is an unknown. Elements that only move are
+the same unknown under another name, so indexing and reshaping cost nothing. Like calls are lowered together,
+in arrays of shape (calls, elements of a result).
+"""
+
+import dis
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import cache
+from math import prod
+from typing import Any, Final
+
+import numpy as np
+
+from tapesplit.arrays import IntArray, coded, equal_columns, ranges
+from tapesplit.cuts.chunks import Chunk
+from tapesplit.recording.tape import ARGS, Tape
+from tapesplit.rules import as_one_call, can_be_stacked, local_structure, slices_of
+from tapesplit.structures.facts import TapeFacts, calls_by_kind
+from tapesplit.structures.structure import call_key, number_shape
+from tapesplit.sweeps.array_steps import bulk_step
+from tapesplit.sweeps.complex_parts import pairs, parts_between
+from tapesplit.sweeps.directions import Batch, seed
+from tapesplit.sweeps.gathering import gather_only_what_is_read
+from tapesplit.sweeps.merging import MergedCalls, merge_calls, shape_of
+from tapesplit.sweeps.preaccumulation import Member, Term, preaccumulate
+from tapesplit.sweeps.scalar_sweep import Block, Operand, ScalarSweep
+from tapesplit.sweeps.sparsity import Calls, Edges, lay_out, without_constants
+from tapesplit.sweeps.unknowns import Elements, number_elements
+
+__all__ = ["compile_scalar_sweep"]
+
+
+def compile_scalar_sweep(
+    tape: Tape, facts: TapeFacts, chunk: Chunk, directions: int, *, adjoint_mode: bool
+) -> ScalarSweep:
+    """Compile a chunk that has a scalar form for one mode.
+
+    Parameters
+    ----------
+    tape, facts
+        A tape of the structure that the sweep is for, and what is known of it.
+    chunk
+        Its entries all have ``facts.scalar``.
+    directions
+        Number of directions k that will be propagated.
+    adjoint_mode
+        Whether the sweep carries adjoints.
+
+    Notes
+    -----
+    Takes about 1 µs for each entry and 20 ns for each coefficient.
+    """
+    merged = merge_calls(tape, facts, chunk, directions)
+    is_inner = np.zeros(len(tape), dtype=np.bool_)
+    for calls in merged:
+        is_inner[calls.members[:, :-1]] = True
+    order = np.concatenate([np.array(chunk.sources, dtype=np.int64), chunk.entries])
+    order = order[~is_inner[order]]
+    elements = number_elements(tape, facts, order, len(chunk.sources))
+    lowering = _Lowering(tape, facts, elements)
+    lowered = [*map(lowering.merged, merged), *lowering.sums_and_products(chunk), *lowering.blocks(chunk)]
+    layout = lay_out(elements.unknowns, lowered, adjoint_mode=adjoint_mode)
+    recipes, values = gather_only_what_is_read(layout.recipes, facts, order, elements, lowering.others)
+    ends = [
+        elements.unknown[ranges(elements.first[list(group)], facts.sizes[list(group)])]
+        for group in (chunk.sources, chunk.targets)
+    ]
+    last = elements.unknowns - 1
+    seeds, results = (np.where(u < 0, -1, last - u) for u in reversed(ends)) if adjoint_mode else ends
+    return ScalarSweep(
+        chunk=chunk,
+        adjoint_mode=adjoint_mode,
+        indptr=layout.indptr,
+        indices=layout.indices,
+        template=layout.template,
+        recipes=recipes,
+        blocks=tuple(layout.blocks),
+        values=values,
+        seeds=seeds,
+        results=results,
+        distinct_seeds=bool((seeds >= 0).all()) and np.unique(seeds).size == seeds.size,
+        constant_results=np.flatnonzero(results < 0),
+    )
+
+
+@dataclass(slots=True)
+class _Lowering:
+    """One chunk whose elements are numbered; collects what else is read, numbered behind them."""
+
+    tape: Tape
+    facts: TapeFacts
+    elements: Elements
+    others: list[Operand] = field(default_factory=list)
+    behind: int = 0
+
+    def __post_init__(self) -> None:
+        self.behind = self.elements.origin.size
+
+    def merged(self, calls: MergedCalls) -> Calls:
+        """Lower merged elementwise operations that are alike."""
+        result = calls.members.shape[1] - 1
+        shape = self.shape(calls.members[0, result])
+        if 0 in shape:  # then its first element may be one behind the last
+            return Calls((), {})
+        is_complex = self.facts.is_complex
+        inputs = [
+            _broadcast(
+                self.elements.first[entries], self.shape(entries[0]), shape, 1 + is_complex[entries[0]]
+            )
+            for entries in calls.inputs.T
+        ]
+        reads = _Reads(self, calls, inputs, shape)
+        members = tuple(
+            Member(number, tuple(self._terms(calls, number, reads.number)))
+            for number in range(result, -1, -1)
+        )
+        derivatives = preaccumulate(result, members, lambda _, term: reads.nan(term))
+        numbers = {target: value for target, value in derivatives.items() if not np.isnan(value)}
+        given = [number for number in range(len(inputs)) if -1 - number in derivatives]
+        unknown = self.elements.unknown
+        starts = unknown[self.elements.first[calls.members[:, result]]]
+        of_complex = is_complex[calls.members[0, result]]
+        places = np.arange(prod(shape), dtype=unknown.dtype) * (1 + of_complex)
+        rows: tuple[IntArray, ...] = tuple(places + starts[:, None] + part for part in range(1 + of_complex))
+        edges: list[Edges] = []
+        ranks: list[IntArray | int] = [0, 0]
+        for number in given:
+            by_complex = is_complex[calls.inputs[0, number]]
+            for row, column, part in parts_between(of_complex, by_complex, derivatives[-1 - number]):
+                columns = np.broadcast_to(unknown[inputs[number] + column], rows[row].shape)
+                used, rank = columns >= 0, ranks[row]
+                if used.all():
+                    edges.append(Edges(-1 - number, rows[row], columns, rank, part=part))
+                    ranks[row] = rank + 1
+                else:  # elements that turned out constant have no coefficient
+                    before = np.broadcast_to(rank, used.shape)[used]
+                    edges.append(Edges(-1 - number, rows[row][used], columns[used], before, used, part))
+                    ranks[row] = rank + used
+        return Calls(tuple(edges), numbers, members, result, tuple(reads.indices))
+
+    def _terms(self, calls: MergedCalls, member: int, read: Callable[[int, int], int]) -> Iterator[Term]:
+        """List the partial derivatives of a member, with what their formulas read."""
+        kind = self.facts.kinds[self.facts.kind[calls.members[0, member]]]
+        for argnum, target in zip(kind.argnums, calls.operands[member], strict=True):
+            partial = kind.rule.partials[argnum]
+            if callable(partial):
+                named = _operands_read(partial, kind.arity + 1)
+                operands = (read(member, i - 1) if i in named else None for i in range(kind.arity + 1))
+                yield Term(target, partial, tuple(operands))
+            elif partial is not None:
+                yield Term(target, partial)
+
+    def other(self, entries: IntArray, position: int | None) -> tuple[IntArray, tuple[int, ...], bool]:
+        """Give numbers to a constant argument of many calls, or to a result inside of them.
+
+        Returns
+        -------
+        starts, shape, is_complex
+            Number of the first element of each, their shape, and whether they are complex.
+        """
+        if position is None:
+            shape, is_complex = self.shape(entries[0]), bool(self.facts.is_complex[entries[0]])
+        else:
+            example = self.tape.entries[entries[0]][ARGS][position]
+            shape, is_complex = shape_of(example), np.iscomplexobj(example)
+        size = prod(shape) * (1 + is_complex)
+        starts = self.behind + np.arange(entries.size) * size
+        self.behind += entries.size * size
+        self.others.append(Operand(position, tuple(entries.tolist()), len(shape), is_complex))
+        return starts, shape, is_complex
+
+    def shape(self, entry: int) -> tuple[int, ...]:
+        """Return the shape of a value that has a place in scalar sweeps."""
+        return number_shape(self.facts.forms[self.facts.form[entry]]) or ()
+
+    def sums_and_products(self, chunk: Chunk) -> Iterator[Calls]:
+        """Lower the other operations of a chunk."""
+        entries = chunk.entries[self.facts.blocks[chunk.entries] == 0]
+        for kind, members, parents in calls_by_kind(self.facts, entries):
+            if not kind.is_local:
+                continue
+            for here in equal_columns(self._keys(members)[None]):
+                yield self._local(members[here], parents[here], kind.argnums)
+
+    def blocks(self, chunk: Chunk) -> Iterator[Calls]:
+        """Lower the calls that are known by all their derivatives only, like ones together if they stack."""
+        entries = chunk.entries[self.facts.blocks[chunk.entries] > 0]
+        for here in equal_columns(self._keys(entries)[None]) if entries.size else ():
+            like = entries[here]
+            yield from map(self._block, [like] if can_be_stacked(self.tape[like[0]]) else like[:, None])
+
+    def _keys(self, entries: IntArray) -> IntArray:
+        """Give like calls, of equal shapes and constants, the same number."""
+        return coded(call_key(self.facts.structure, index) for index in entries.tolist())[1]
+
+    def _block(self, entries: IntArray) -> Calls:
+        """Lower like calls: each element of a slice depends on all that is read in the same slice."""
+        calls = [self.tape[entry] for entry in entries]
+        call, parents = as_one_call(calls), np.array([call.parents for call in calls])
+        slices, is_complex = slices_of(call), self.facts.is_complex
+        result = _of_parts(slices.result) if is_complex[entries[0]] else slices.result
+        reads = [
+            _of_parts(positions) if is_complex[parent] else positions
+            for positions, parent in zip(slices.arguments, parents[0], strict=True)
+        ]
+        results = self._unknowns(entries, result).T[:, :, None]
+        edges: list[Edges] = []
+        rank = 0
+        for number, positions in enumerate(reads):
+            columns = self._unknowns(parents[:, number], positions)
+            shape = (*results.shape[:2], columns.shape[1])
+            ranks = np.arange(rank, rank + shape[2])
+            of, by, at = (np.broadcast_to(part, shape).ravel() for part in (results, columns, ranks))
+            edges.append(Edges(-1 - number, of, by, at))
+            rank += shape[2]
+        step = bulk_step(entries[0], self.facts.kinds[self.facts.kind[entries[0]]].rule)
+        seeds = _seeds(result, np.shape(call.value), np.result_type(call.value, np.float64))
+        block = Block(step, tuple(entries.tolist()), seeds, tuple(reads))
+        return Calls(tuple(without_constants(edges)), {}, block=block)
+
+    def _unknowns(self, entries: IntArray, positions: IntArray) -> IntArray:
+        """Return the unknowns at some positions of a stack of values of equal size."""
+        number, place = np.divmod(positions, positions.size // entries.size)
+        found: IntArray = self.elements.unknown[self.elements.first[entries[number]] + place]
+        return found
+
+    def _local(self, members: IntArray, parents: IntArray, argnums: tuple[int, ...]) -> Calls:
+        """Lower sums and products of equal shapes and constants."""
+        unknown, entry = self.elements.unknown, self.tape[members[0]]
+        starts = dict(zip(argnums, self.elements.first[parents.T], strict=True))
+        is_complex = dict(zip(argnums, self.facts.is_complex[parents[0]].tolist(), strict=True))
+        of_complex = self.facts.is_complex[members[0]]
+        results = self.elements.first[members][:, None]
+        found: list[Edges] = []
+        numbers: dict[int, float | np.ndarray] = {}
+        terms: list[Term] = []
+        reads: list[IntArray] = []
+        ranks = [0, 0]
+        for position, argnum in enumerate(argnums):
+            local, target = local_structure(entry, argnum), -1 - position
+            if local is None:
+                raise AssertionError(f"{entry.primitive} was taken for a local operation")
+            derivative: Any = local.factor
+            if local.positions is None:
+                numbers[target] = derivative
+            else:
+                other = int(local.factor)
+                if other not in starts:
+                    starts[other], _, is_complex[other] = self.other(members, other)
+                terms.append(Term(target, _itself, (len(reads),)))
+                places = starts[other][:, None] + local.positions * (1 + is_complex[other])
+                reads.append(pairs(places) if is_complex[other] else places)
+                derivative = _NAN[is_complex[other]]
+            rows = results + local.rows * (1 + of_complex)
+            columns = starts[argnum][:, None] + local.columns * (1 + is_complex[argnum])
+            parts = [*parts_between(of_complex, is_complex[argnum], derivative, conjugated=local.conjugated)]
+            for row in range(1 + of_complex):
+                here = [(column, part) for row_of_part, column, part in parts if row_of_part == row]
+                for number, (column, part) in enumerate(here):
+                    rank = ranks[row] + len(here) * local.rank + number
+                    edge = Edges(target, unknown[rows + row], unknown[columns + column], rank, part=part)
+                    found.append(edge)
+                ranks[row] += len(here) * (int(local.rank.max(initial=-1)) + 1)
+        edges = tuple(without_constants(found))
+        return Calls(edges, numbers, (Member(0, tuple(terms)),), 0, tuple(reads))
+
+
+@dataclass(slots=True)
+class _Reads:
+    """What the formulas of merged operations read, each operand once."""
+
+    lowering: _Lowering
+    calls: MergedCalls
+    inputs: list[IntArray]
+    shape: tuple[int, ...]
+    numbers: dict[Any, int] = field(default_factory=dict)
+    indices: list[IntArray] = field(default_factory=list)
+
+    def number(self, member: int, argument: int) -> int:
+        """Return the number of an operand of a member, under which it is read; -1 is the member's result."""
+        facts, members = self.lowering.facts, self.calls.members
+        active = facts.kinds[facts.kind[members[0, member]]].argnums
+        key: Any = (member, argument)
+        if argument < 0:
+            key = member
+        elif argument in active:
+            key = self.calls.operands[member][active.index(argument)]
+        if key not in self.numbers:
+            self.numbers[key] = len(self.indices)
+            self.indices.append(self._index(key))
+        return self.numbers[key]
+
+    def _index(self, key: Any) -> IntArray:
+        """Say where an operand stands: an input, a member's result or one of its constant arguments."""
+        members, is_complex = self.calls.members, self.lowering.facts.is_complex
+        if isinstance(key, tuple):
+            starts, shape, has_pairs = self.lowering.other(members[:, key[0]], key[1])
+        elif key < 0:
+            places, has_pairs = self.inputs[-1 - key], is_complex[self.calls.inputs[0, -1 - key]]
+            return pairs(places) if has_pairs else places
+        elif key < members.shape[1] - 1:
+            starts, shape, has_pairs = self.lowering.other(members[:, key], None)
+        else:
+            starts, shape = self.lowering.elements.first[members[:, key]], self.shape
+            has_pairs = is_complex[members[0, key]]
+        places = _broadcast(starts, shape, self.shape, 1 + has_pairs)
+        return pairs(places) if has_pairs else places
+
+    def nan(self, term: Term) -> complex:
+        """Stand in for the value of a formula, complex if it reads complex numbers."""
+        return _NAN[any(i is not None and self.indices[i].ndim == 3 for i in term.operands)]
+
+
+_NAN: Final = (np.nan, complex(np.nan))
+"""Unknown derivatives, real and complex."""
+
+
+def _seeds(result: IntArray, shape: tuple[int, ...], dtype: np.dtype) -> Batch:
+    """Return adjoints of the result of a call, one direction for each real element of a slice."""
+    count, size = result.shape
+    rows = None
+    if count > 1:
+        rows = np.zeros((size, result.size))
+        rows[np.arange(size), result] = 1.0
+    return seed(rows, [shape], [dtype], adjoint_mode=True)[0]
+
+
+def _of_parts(positions: IntArray) -> IntArray:
+    """Return the positions of both parts of complex numbers in each slice, one behind the other."""
+    return pairs(2 * positions).reshape(len(positions), -1)
+
+
+def _broadcast(starts: IntArray, inner: tuple[int, ...], shape: tuple[int, ...], parts: int) -> IntArray:
+    """Return the first part of an operand for each element of the result; just one for a number."""
+    if prod(inner) == 1:
+        return starts[:, None]
+    positions = np.broadcast_to(parts * np.arange(prod(inner)).reshape(inner), shape)
+    return starts[:, None] + positions.reshape(-1)
+
+
+def _itself(operand: Any) -> Any:
+    """Return the partial derivative of a product: the other factor."""
+    return operand
+
+
+@cache
+def _operands_read(partial: Callable[..., Any], count: int) -> frozenset[int]:
+    """Return which operands the code of a partial names at all; gathering the others would be in vain."""
+    code = getattr(partial, "__code__", None)
+    if code is None or code.co_argcount != count:
+        return frozenset(range(count))
+    named: set[Any] = set()
+    for instruction in dis.get_instructions(code):
+        named.update(instruction.argval if isinstance(instruction.argval, tuple) else [instruction.argval])
+    return frozenset(i for i, name in enumerate(code.co_varnames[:count]) if name in named)

@@ -1,0 +1,197 @@
+"""Merging: fuse each elementwise operation into the only one that reads it, and evaluate like ones together.
+
+A merged operation has one coefficient for each value that it reads from outside, whatever happens inside:
+its partial derivatives are multiplied out with a single direction (local preaccumulation, Griewank & Walther
+2008, Ch. 10), so that the many directions of a sweep pay for its ends only. Programs with loops have the same
+operation hundreds of times; those are found here, so that they can be done in arrays.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from tapesplit.arrays import IntArray, coded, equal_columns, follow
+from tapesplit.cuts.chunks import Chunk
+from tapesplit.recording.tape import ARGS, Tape
+from tapesplit.structures.facts import CallKind, TapeFacts, calls_by_kind
+
+__all__ = ["MergedCalls", "merge_calls", "shape_of"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MergedCalls:
+    """Merged elementwise operations that are alike: a line each.
+
+    Parameters
+    ----------
+    members : (calls, s) array of int
+        Tape entries that are merged; the last one is the result. All have as many elements as the result.
+    inputs : (calls, q) array of int
+        Tape entries that they read from outside.
+    operands
+        For each member its active arguments: the number of a member, or ``-1 - number`` of an input.
+    """
+
+    members: IntArray
+    inputs: IntArray
+    operands: tuple[tuple[int, ...], ...]
+
+
+def merge_calls(tape: Tape, facts: TapeFacts, chunk: Chunk, directions: int) -> list[MergedCalls]:
+    """Merge the elementwise operations of a chunk that has a scalar form, where it pays.
+
+    Parameters
+    ----------
+    tape, facts
+        A tape, and what is known of it.
+    chunk
+        Its entries all have ``facts.scalar``.
+    directions
+        Number of directions that the coefficients will serve.
+
+    Returns
+    -------
+    list of MergedCalls
+        Each elementwise operation is a member of just one of them.
+    """
+    elementwise = chunk.entries[facts.elementwise[chunk.entries]]
+    reader = facts.reader.copy()
+    reader[list(chunk.targets)] = chunk.targets  # they are read from outside as well
+    inner = elementwise[reader[elementwise] != elementwise]
+    if facts.sizes[inner].sum() * (directions + _COEFFICIENT) < _WORTH_A_LOOK:
+        return list(_single(tape, facts, elementwise))
+    done: list[MergedCalls] = []
+    alone: list[IntArray] = []
+    for calls in _alike(tape, facts, elementwise, follow(reader)):
+        size = calls.members.shape[0] * facts.sizes[calls.members[0, -1]]
+        if calls.members.shape[1] == 1 or size * (directions + _COEFFICIENT) >= _WORTH:
+            done.append(calls)
+        else:
+            alone.append(calls.members.ravel())
+    if alone:
+        done += _single(tape, facts, np.sort(np.concatenate(alone)))
+    return done
+
+
+_COEFFICIENT: Final = 8
+"""Directions whose time a coefficient takes to be evaluated and stored."""
+_WORTH: Final = 4000
+"""Elements times directions that pay for the Python calls of merged operations of their own."""
+_WORTH_A_LOOK: Final = 50_000
+"""Elements times directions that pay for finding the merged operations that are alike."""
+
+
+def _single(tape: Tape, facts: TapeFacts, entries: IntArray) -> Iterator[MergedCalls]:
+    """Sort operations that are not merged with others by what they do."""
+    for kind, calls, parents in calls_by_kind(facts, entries):
+        first = np.argmax(parents[:, :, None] == parents[:, None, :], axis=2)
+        shapes = _shapes_of_constants(tape, kind, calls)
+        table = np.stack([facts.form[calls], *facts.form[parents].T, *shapes, *first.T])
+        for here in equal_columns(table):
+            place = first[here[0]].tolist()
+            distinct = sorted(set(place))
+            operands = tuple([-1 - distinct.index(argument) for argument in place])
+            yield MergedCalls(calls[here, None], parents[here][:, distinct], (operands,))
+
+
+def _alike(tape: Tape, facts: TapeFacts, entries: IntArray, result: IntArray) -> Iterator[MergedCalls]:
+    """Sort operations that are merged into ``result[entry]`` by what they do."""
+    if not entries.size:
+        return
+    members = entries[np.argsort(result[entries], kind="stable")]
+    begins = np.diff(result[members], prepend=-1) > 0
+    starts, merged = np.flatnonzero(begins), np.cumsum(begins) - 1
+    position = np.arange(members.size) - starts[merged]
+    parents = _active_arguments(facts, members)
+    operands, inputs, first_input = _wiring(members, parents, result, merged, position)
+    features = _features(tape, facts, members, parents, operands)
+    lengths = np.diff(starts, append=members.size)
+    for length in np.flatnonzero(np.bincount(lengths)).tolist():
+        rows = starts[lengths == length]
+        table = features[:, rows + np.arange(length)[:, None]]
+        for here in equal_columns(table.reshape(-1, rows.size)):
+            of_first = slice(rows[here[0]], rows[here[0]] + length)
+            number = merged[rows[here]]
+            count = int(-operands[of_first].min(initial=0))
+            yield MergedCalls(
+                members[rows[here][:, None] + np.arange(length)],
+                inputs[first_input[number][:, None] + np.arange(count)],
+                tuple(
+                    tuple(line[: len(facts.kinds[kind].argnums)])
+                    for line, kind in zip(
+                        operands[of_first].tolist(), facts.kind[members[of_first]], strict=True
+                    )
+                ),
+            )
+
+
+def _active_arguments(facts: TapeFacts, members: IntArray) -> IntArray:
+    """Return a line of tape entries for each operation, filled up with -1."""
+    counts = np.diff(facts.first_parent)[members]
+    columns = np.arange(int(counts.max()))
+    places = facts.first_parent[members][:, None] + columns
+    given = columns < counts[:, None]
+    return np.where(given, facts.parents[np.where(given, places, 0)], -1)
+
+
+def _wiring(
+    members: IntArray, parents: IntArray, result: IntArray, merged: IntArray, position: IntArray
+) -> tuple[IntArray, IntArray, IntArray]:
+    """Say which argument is which member or input, inputs numbered as they appear.
+
+    Returns
+    -------
+    operands
+        For each argument the position of a member, ``-1 - number`` of an input, 0 where there is none.
+    inputs, first_input
+        All inputs, and where those of each merged operation begin.
+    """
+    place = np.full(len(result), -1)
+    place[members] = position
+    inside = (parents >= 0) & (place[parents] >= 0) & (result[parents] == result[members][:, None])
+    outside = (parents >= 0) & ~inside
+    keys = (merged[:, None] * len(result) + parents)[outside]
+    distinct, first, which = np.unique(keys, return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    owner = distinct[order] // len(result)
+    first_input = np.searchsorted(owner, np.arange(merged[-1] + 2))
+    number = np.empty(distinct.size, dtype=np.int64)
+    number[order] = np.arange(distinct.size) - first_input[owner]
+    operands = np.where(inside, place[parents], 0)
+    operands[outside] = -1 - number[which]
+    return operands, distinct[order] % len(result), first_input
+
+
+def _features(
+    tape: Tape, facts: TapeFacts, members: IntArray, parents: IntArray, operands: IntArray
+) -> IntArray:
+    """Describe operations by numbers, a column each; they agree where operations do the same."""
+    kind = facts.kind[members]
+    features = [kind, facts.form[members], *np.where(parents >= 0, facts.form[parents], -1).T, *operands.T]
+    for code in np.flatnonzero(np.bincount(kind)).tolist():
+        here = np.flatnonzero(kind == code)
+        for shapes in _shapes_of_constants(tape, facts.kinds[code], members[here]):
+            features.append(np.zeros_like(kind))
+            features[-1][here] = shapes
+    return np.stack(features)
+
+
+def _shapes_of_constants(tape: Tape, kind: CallKind, calls: IntArray) -> list[IntArray]:
+    """Give a number to the shape of each constant argument of calls of one kind, apart for complex ones."""
+    codes = []
+    for position in range(kind.arity):
+        if position not in kind.argnums:
+            constants = [tape.entries[i][ARGS][position] for i in calls.tolist()]
+            same = set(map(type, constants)) == {float}
+            forms = () if same else [(shape_of(c), np.iscomplexobj(c)) for c in constants]
+            codes.append(np.zeros(calls.size, dtype=np.int64) if same else coded(forms)[1])
+    return codes
+
+
+def shape_of(constant: Any) -> tuple[int, ...]:
+    """Return the shape of a constant argument."""
+    if type(constant) is np.ndarray:
+        return constant.shape
+    return () if type(constant) is float else np.shape(constant)

@@ -1,0 +1,274 @@
+"""Scalar sweeps: a chunk as one triangular sparse system over the elements of its values.
+
+Every element that the chunk's operations compute is an unknown, every local partial derivative a coefficient
+(the extended Jacobian of Griewank & Walther 2008, Sec. 9). `tapesplit.sweeps.merging` merges operations, and
+`tapesplit.sweeps.lowering` finds once where the coefficients stand; a run gathers the recorded values,
+evaluates the partials of all like calls at once, and substitutes.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+
+from tapesplit.arrays import BoolArray, IntArray
+from tapesplit.cuts.chunks import Chunk
+from tapesplit.recording.tape import ARGS, VALUE, Tape
+from tapesplit.rules import as_one_call
+from tapesplit.rules.axes import flat
+from tapesplit.sweeps.array_steps import BulkStep
+from tapesplit.sweeps.complex_parts import Part, part_of
+from tapesplit.sweeps.directions import Batch, as_pairs
+from tapesplit.sweeps.preaccumulation import Member, Term, preaccumulate
+from tapesplit.sweeps.triangular import substitute, substitute_transposed
+
+__all__ = ["Block", "Coefficients", "Operand", "Recipe", "ScalarSweep", "ValueTable", "existing"]
+
+
+class Coefficients(NamedTuple):
+    """Where the derivatives by one input stand; ``used`` marks those that exist, None if all do."""
+
+    target: int
+    places: IntArray
+    used: BoolArray | None
+    part: Part
+
+
+def existing(derivatives: Any, used: BoolArray | None, part: Part) -> Any:
+    """Return the derivatives that are coefficients: one part of them, by elements that are no constants."""
+    derivatives = part_of(derivatives, part)
+    return derivatives if used is None else np.broadcast_to(derivatives, used.shape)[used]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Recipe:
+    """Coefficients of many like calls of merged operations.
+
+    Parameters
+    ----------
+    members
+        What is merged, the last operation first; the operands of their terms number what is read.
+    result
+        Number of the last member.
+    reads
+        Places among the gathered values, of shape (calls, elements of a result) or (calls, 1); those of
+        both parts of complex numbers along a third axis.
+    coefficients
+        Where the products of the partial derivatives are stored.
+    """
+
+    members: tuple[Member, ...]
+    result: int
+    reads: tuple[IntArray, ...]
+    coefficients: tuple[Coefficients, ...]
+
+    def write(self, values: np.ndarray, coefficients: np.ndarray) -> None:
+        """Evaluate the coefficients where the values of one tape are gathered."""
+        read = [_read(values, index) for index in self.reads]
+
+        def evaluate(_: int, term: Term) -> Any:
+            return term.partial(*[None if i is None else read[i] for i in term.operands])  # type: ignore[operator]
+
+        derivatives = preaccumulate(self.result, self.members, evaluate)
+        for target, places, used, part in self.coefficients:
+            coefficients[places] = existing(derivatives[target], used, part)
+
+
+def _read(values: np.ndarray, places: IntArray) -> np.ndarray:
+    """Return the gathered values in some places, complex numbers where there are pairs of places."""
+    return values.take(places).view(np.complex128)[..., 0] if places.ndim == 3 else values[places]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Block:
+    """All derivatives of like calls: coefficients that the rule for array sweeps finds.
+
+    Parameters
+    ----------
+    step
+        What carries adjoints through such a call.
+    entries
+        The calls; several are carried out as one, on stacks of their arguments.
+    seeds
+        Adjoints of the result, one direction for each real element of a slice.
+    reads
+        For each active argument the positions of its real elements, of shape (slices, elements of a slice).
+    coefficients
+        The derivatives by each active argument, by direction, slice and element; their targets are
+        ``-1 - number``.
+    """
+
+    step: BulkStep
+    entries: tuple[int, ...]
+    seeds: Batch
+    reads: tuple[IntArray, ...]
+    coefficients: tuple[Coefficients, ...] = ()
+
+    def write(self, tape: Tape, coefficients: np.ndarray) -> None:
+        """Evaluate the derivatives for the values of one tape."""
+        call = as_one_call([tape[i] for i in self.entries])
+        adjoints = self.step.adjoints(call, self.seeds)
+        for target, places, used, part in self.coefficients:
+            found, arg = adjoints[-1 - target], call.args[call.argnums[-1 - target]]
+            rows = as_pairs(found, adjoint_mode=True).rows if np.iscomplexobj(arg) else flat(found.rows)
+            derivative = rows[:, self.reads[-1 - target]].reshape(-1)
+            coefficients[places] = existing(derivative, used, part)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Operand:
+    """One argument of many calls, ``args[position]`` of each entry, or their results if position is None.
+
+    ``ndim`` is 0 for numbers, 1 for vectors, 2 or more for what is flattened. Complex numbers are gathered
+    as pairs.
+    """
+
+    position: int | None
+    entries: tuple[int, ...]
+    ndim: int
+    is_complex: bool = False
+
+    def values(self, entries: Sequence[tuple[Any, ...]]) -> list[Any]:
+        """Return it for each call on one tape."""
+        if self.position is None:
+            return [entries[i][VALUE] for i in self.entries]
+        return [entries[i][ARGS][self.position] for i in self.entries]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ValueTable:
+    """Which numbers of a tape the coefficients are made of; they are gathered in this order."""
+
+    operands: tuple[Operand, ...]
+
+    @property
+    def numbers(self) -> int:
+        """How many Python numbers are gathered."""
+        return sum(len(operand.entries) for operand in self.operands if not operand.ndim)
+
+    def gather(self, tape: Tape) -> np.ndarray:
+        """Return the numbers of one tape."""
+        parts: list[np.ndarray] = [np.zeros(0)]
+        for operand in self.operands:
+            values, dtype = operand.values(tape.entries), np.complex128 if operand.is_complex else np.float64
+            if operand.ndim == 0:
+                parts.append(np.array(values, dtype).view(np.float64))
+                continue
+            vectors = values if operand.ndim == 1 else [np.asarray(value).reshape(-1) for value in values]
+            parts += (
+                [np.concatenate(vectors, dtype=dtype).view(np.float64)] if operand.is_complex else vectors
+            )
+        return np.concatenate(parts)
+
+
+_CACHED: Final = 2**19
+"""Numbers (4 MB) of the system that are worked on at a time."""
+_FEWEST: Final = 8
+"""Directions below which a smaller block would cost more than it saves."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ScalarSweep:
+    """A chunk compiled for one mode.
+
+    Parameters
+    ----------
+    chunk
+        What is swept.
+    adjoint_mode
+        Unknowns are numbered backwards and coefficients stored by column if true.
+    indptr, indices
+        Sparsity pattern of the system.
+    template
+        Coefficients that are the same for all values; zeros elsewhere.
+    recipes, blocks
+        How the other coefficients come about.
+    values
+        The numbers that they are made of.
+    seeds, results
+        Unknown of each element of the values that are seeded, and of those that are read; -1 for constants.
+    distinct_seeds
+        Whether no unknown is seeded twice and none is a constant.
+    constant_results
+        Which elements of the values that are read are constants.
+    """
+
+    chunk: Chunk
+    adjoint_mode: bool
+    indptr: IntArray
+    indices: IntArray
+    template: np.ndarray
+    recipes: tuple[Recipe, ...]
+    blocks: tuple[Block, ...]
+    values: ValueTable
+    seeds: IntArray
+    results: IntArray
+    distinct_seeds: bool
+    constant_results: IntArray
+
+    @property
+    def bytes_per_direction(self) -> int:
+        """Memory that all unknowns, the seeds and the results take for each direction."""
+        return 8 * (len(self.indptr) + len(self.seeds) + len(self.results))
+
+    def working_bytes(self, directions: int) -> int:
+        """Memory that a run takes: a block of the system, coefficients, and the largest formula."""
+        largest = max((sum(c.places.size for c in r.coefficients) for r in self.recipes), default=0)
+        read = max((sum(index.size for index in recipe.reads) for recipe in self.recipes), default=0)
+        system = len(self.indptr) * self._block(directions)
+        ends = (len(self.seeds) + len(self.results)) * directions
+        return 8 * (system + ends + len(self.template) + read + 3 * largest) + 40 * self.values.numbers
+
+    def tangent(self, tape: Tape, matrix: np.ndarray | None, most: int | None = None) -> np.ndarray:
+        """Return ``F' X`` for X of shape ``(n, k)``, None for the identity, ``most`` directions at a time."""
+        return self._run(tape, matrix, self.chunk.n, most)
+
+    def adjoint(self, tape: Tape, matrix: np.ndarray | None, most: int | None = None) -> np.ndarray:
+        """Return ``X F'`` for X of shape ``(k, m)``, None for the identity, ``most`` directions at a time."""
+        return self._run(tape, None if matrix is None else matrix.T, self.chunk.m, most).T
+
+    def _run(self, tape: Tape, columns: np.ndarray | None, seeded: int, most: int | None) -> np.ndarray:
+        """Seed, substitute, read: ``(seeded, k)`` to ``(read, k)``, in blocks that fit into a cache."""
+        count = seeded if columns is None else columns.shape[1]
+        unknowns, block = len(self.indptr) - 1, min(self._block(count), most or count)
+        solve = substitute_transposed if self.adjoint_mode else substitute
+        result = np.empty((self.results.size, count))
+        coefficients = self.coefficients(tape)
+        system = np.empty(unknowns * block)
+        for start in range(0, count, max(block, 1)):
+            stop = min(start + block, count)
+            Y = system[: unknowns * (stop - start)].reshape(unknowns, stop - start)
+            Y[:] = 0.0
+            self._seed(Y, columns, start, stop)
+            solve(self.indptr, self.indices, coefficients, Y)
+            result[:, start:stop] = Y[self.results]
+        if self.constant_results.size:
+            result[self.constant_results] = 0.0
+        return result
+
+    def _block(self, count: int) -> int:
+        """Return how many of so many directions are carried at a time: blocks of about equal size."""
+        blocks = max(1, min(-(-count * len(self.indptr) // _CACHED), count // _FEWEST))
+        return -(-count // blocks)
+
+    def _seed(self, Y: np.ndarray, columns: np.ndarray | None, start: int, stop: int) -> None:
+        """Write a block of directions into the zeros of the system."""
+        if not self.distinct_seeds:
+            used = self.seeds >= 0
+            given = np.eye(used.size, stop - start, -start) if columns is None else columns[:, start:stop]
+            np.add.at(Y, self.seeds[used], given[used])
+        elif columns is None:
+            Y[self.seeds[start:stop], np.arange(stop - start)] = 1.0
+        else:
+            Y[self.seeds] = columns[:, start:stop]
+
+    def coefficients(self, tape: Tape) -> np.ndarray:
+        """Evaluate the coefficients for the values of one tape."""
+        values = self.values.gather(tape)
+        coefficients = self.template.copy()
+        for recipe in self.recipes:
+            recipe.write(values, coefficients)
+        for block in self.blocks:
+            block.write(tape, coefficients)
+        return coefficients

@@ -1,0 +1,256 @@
+"""Sweeps in stages: what has a scalar form is swept as systems, the rest of a chunk by array steps.
+
+One operation without a scalar form, such as a Fourier transform behind a simulation, would else make array
+steps of thousands of operations on single numbers.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from tapesplit.arrays import BoolArray, IntArray, ranges
+from tapesplit.cost.model import (
+    CostModel,
+    Work,
+    WorkTable,
+    array_seconds,
+    scalar_seconds,
+    system_seconds,
+    total_work,
+)
+from tapesplit.cuts.chunks import Chunk
+from tapesplit.recording.tape import Tape
+from tapesplit.structures.facts import TapeFacts
+from tapesplit.sweeps.array_sweep import ArraySweep, compile_array_sweep
+from tapesplit.sweeps.lowering import compile_scalar_sweep
+from tapesplit.sweeps.scalar_sweep import ScalarSweep
+
+__all__ = ["Stage", "StagedSweep", "compile_stages", "find_stages", "staged_seconds"]
+
+
+class Stage(NamedTuple):
+    """Part of a chunk, ``scalar`` if it is swept as a system, and the predicted time of that."""
+
+    chunk: Chunk
+    scalar: bool
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StagedSweep:
+    """A compiled chunk whose parts are swept one after the other.
+
+    Parameters
+    ----------
+    chunk
+        What is swept.
+    parts
+        Sweeps of its stages, from the sources to the targets.
+    last_use
+        For each part, the values that no later one reads: their tangents are dropped there.
+    sizes
+        Elements of the values that are handed over, by tape entry.
+    """
+
+    chunk: Chunk
+    parts: tuple[ArraySweep | ScalarSweep, ...]
+    last_use: tuple[tuple[int, ...], ...]
+    sizes: dict[int, int]
+
+    @property
+    def bytes_per_direction(self) -> int:
+        """Memory that one direction takes: all that is handed over, and the largest part."""
+        return 8 * sum(self.sizes.values()) + max(part.bytes_per_direction for part in self.parts)
+
+    def working_bytes(self, directions: int) -> int:
+        """Memory that a run with so many directions takes, at most."""
+        handed_over = 8 * directions * sum(self.sizes.values())
+        return handed_over + max(part.working_bytes(directions) for part in self.parts)
+
+    def tangent(self, tape: Tape, matrix: np.ndarray | None) -> np.ndarray:
+        """Return ``F' X`` for X of shape ``(n, k)``; None stands for the identity."""
+        X = np.eye(self.chunk.n) if matrix is None else matrix
+        tangents = dict(self._split(X, self.chunk.sources))
+        for part, dropped in zip(self.parts, self.last_use, strict=True):
+            whole = matrix is None and part.chunk.sources == self.chunk.sources
+            seeds = None if whole else np.concatenate([tangents[index] for index in part.chunk.sources])
+            for index in dropped:
+                del tangents[index]
+            tangents.update(self._split(part.tangent(tape, seeds), part.chunk.targets))
+        return np.concatenate([tangents[index] for index in self.chunk.targets])
+
+    def adjoint(self, tape: Tape, matrix: np.ndarray | None) -> np.ndarray:
+        """Return ``X F'`` for X of shape ``(k, m)``; None stands for the identity."""
+        X = np.eye(self.chunk.m) if matrix is None else matrix
+        adjoints = dict(self._split(X.T, self.chunk.targets))
+        for part in reversed(self.parts):
+            whole = matrix is None and part.chunk.targets == self.chunk.targets
+            read = [adjoints.pop(index) for index in part.chunk.targets]
+            seeds = None if whole else np.concatenate(read).T
+            for index, rows in self._split(part.adjoint(tape, seeds).T, part.chunk.sources):
+                adjoints[index] = adjoints[index] + rows if index in adjoints else rows
+        for index in self.chunk.sources:
+            adjoints.setdefault(index, np.zeros((self.sizes[index], len(X))))
+        return np.concatenate([adjoints[index] for index in self.chunk.sources]).T
+
+    def _split(self, matrix: np.ndarray, entries: Iterable[int]) -> Iterator[tuple[int, np.ndarray]]:
+        """Yield the rows that belong to each of some values."""
+        start = 0
+        for index in entries:
+            stop = start + self.sizes[index]
+            yield index, matrix[start:stop]
+            start = stop
+
+
+def find_stages(
+    facts: TapeFacts, table: WorkTable, chunk: Chunk, directions: int, model: CostModel
+) -> tuple[Stage, ...]:
+    """Split a chunk that cannot be one system into stages, if some of them had better be systems.
+
+    Parameters
+    ----------
+    facts, table
+        What is known of the tape, and of the work that its entries are.
+    chunk
+        Part of the tape.
+    directions
+        Number of directions k.
+    model
+        Constants of the machine.
+
+    Returns
+    -------
+    tuple of Stage
+        From the sources to the targets; empty if the chunk is better swept as a whole.
+
+    Notes
+    -----
+    Stages are systems and array steps by turns. An entry belongs to the earliest one of its kind in which
+    all that it reads is known. A system that does not save enough is joined with the array steps around it.
+    Takes 1 to 2 µs for each entry, but next to nothing where no system can be worth its while.
+    """
+    scalar = facts.scalar[chunk.entries]
+    uniform = scalar.all() or not scalar.any()
+    if uniform or not _save(table, chunk.entries[scalar], [0], directions, model).any():
+        return ()
+    numbers = _stage_numbers(facts, chunk.entries)
+    present, counts = np.unique(numbers, return_counts=True)
+    ordered = chunk.entries[np.argsort(numbers, kind="stable")]
+    starts = np.cumsum(counts) - counts
+    is_system = _save(table, ordered, starts, directions, model) & (present % 2 == 0)
+    if not is_system.any():
+        return ()
+    turns = np.flatnonzero(np.diff(is_system, prepend=~is_system[0]))
+    systems = is_system[turns].tolist()
+    parts = _chunks(facts, chunk, [np.sort(group) for group in np.split(ordered, starts[turns[1:]])])
+    if any(facts.sizes[index] < 0 for part in parts for index in part.targets):
+        return ()  # containers are not handed over
+    stages = []
+    for part, system in zip(parts, systems, strict=True):
+        seconds = scalar_seconds if system else array_seconds
+        stages.append(Stage(part, system, seconds(model, total_work(table, part.entries), directions)))
+    return tuple(stages)
+
+
+_WORTH_A_SYSTEM: Final = 5.0e-5
+"""Seconds that a system must save to be worth being compiled and joined with other stages."""
+
+
+def _save(
+    table: WorkTable, entries: IntArray, starts: IntArray | list[int], directions: int, model: CostModel
+) -> BoolArray:
+    """Tell which groups of entries are better swept as systems of their own, if they can be systems."""
+    work = Work(*np.add.reduceat(table[:, entries], starts, axis=1))
+    system = system_seconds(model, work, directions)
+    saves: BoolArray = system + _WORTH_A_SYSTEM < array_seconds(model, work, directions)
+    return saves
+
+
+_HANDED_OVER: Final = 20
+"""Elements that an array step moves while one is handed over from stage to stage."""
+
+
+def staged_seconds(stages: Sequence[Stage], model: CostModel, directions: int) -> float:
+    """Predict a sweep in stages: those, and all directions of the values that are handed over."""
+    handed_over = sum(stage.chunk.n + stage.chunk.m for stage in stages) * directions
+    return sum(stage.seconds for stage in stages) + _HANDED_OVER * handed_over * model.element_direction
+
+
+def _stage_numbers(facts: TapeFacts, entries: IntArray) -> IntArray:
+    """Give each entry the number of its stage; even numbers are those of systems."""
+    ahead = int(np.argmin(facts.scalar[entries]))  # up to there, all are in the first stage
+    later = entries[ahead:]
+    counts = facts.first_parent[later + 1] - facts.first_parent[later]
+    reads = iter(facts.parents[ranges(facts.first_parent[later], counts)].tolist())
+    number = [0] * (int(entries[-1]) + 1)
+    for index, count, scalar in zip(
+        later.tolist(), counts.tolist(), facts.scalar[later].tolist(), strict=True
+    ):
+        stage = 0
+        for parent in islice(reads, count):
+            stage = max(stage, number[parent])
+        number[index] = stage if scalar == (stage % 2 == 0) else stage + 1
+    return np.array(number)[entries]
+
+
+def _chunks(facts: TapeFacts, chunk: Chunk, groups: Sequence[IntArray]) -> list[Chunk]:
+    """Return the parts of a chunk, with what each reads of those before and hands over to those behind."""
+    sizes, counts = facts.sizes, np.diff(facts.first_parent)
+    part = np.full(sizes.size, -1)
+    last_read = np.full(sizes.size, -1)
+    reads: list[IntArray] = []
+    for number, entries in enumerate(groups):
+        part[entries] = number
+        places = ranges(facts.first_parent[entries], counts[entries])
+        reads.append(np.unique(facts.parents[places]))
+        last_read[reads[-1]] = number
+    last_read[list(chunk.targets)] = len(groups)
+    found = []
+    for number, entries in enumerate(groups):
+        sources = reads[number][part[reads[number]] != number]
+        targets = entries[last_read[entries] > number]
+        n, m, edges = int(sizes[sources].sum()), int(sizes[targets].sum()), int(facts.edges[entries].sum())
+        found.append(Chunk(tuple(sources.tolist()), tuple(targets.tolist()), entries, n, m, edges))
+    return found
+
+
+def compile_stages(
+    tape: Tape,
+    facts: TapeFacts,
+    chunk: Chunk,
+    stages: Sequence[Stage],
+    directions: int,
+    *,
+    adjoint_mode: bool,
+) -> StagedSweep:
+    """Compile the stages of a chunk for one mode.
+
+    Parameters
+    ----------
+    tape, facts
+        A tape of the structure that the sweep is for, and what is known of it.
+    chunk, stages
+        Part of the tape, and its stages.
+    directions
+        Number of directions k that will be propagated.
+    adjoint_mode
+        Whether the sweep carries adjoints.
+    """
+    parts: list[ArraySweep | ScalarSweep] = []
+    for stage in stages:
+        if stage.scalar:
+            parts.append(
+                compile_scalar_sweep(tape, facts, stage.chunk, directions, adjoint_mode=adjoint_mode)
+            )
+        else:
+            parts.append(compile_array_sweep(tape, facts, stage.chunk))
+    last = {index: number for number, part in enumerate(parts) for index in part.chunk.sources}
+    dropped: list[list[int]] = [[] for _ in parts]
+    for index in last.keys() - {*chunk.targets}:
+        dropped[last[index]].append(index)
+    ends = sorted({*chunk.sources, *chunk.targets, *last})
+    sizes = {index: int(facts.sizes[index]) for index in ends}
+    return StagedSweep(chunk, tuple(parts), tuple(map(tuple, dropped)), sizes)

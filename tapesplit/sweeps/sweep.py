@@ -1,0 +1,145 @@
+"""Vector sweeps of one chunk: choose array steps, a scalar system or stages of both, compile, run."""
+
+from typing import Final, Literal, NamedTuple
+
+import numpy as np
+
+from jcdp_core import Mode
+from tapesplit.cost.model import WorkTable, array_seconds, scalar_seconds, total_work
+from tapesplit.cost.stored import cost_model
+from tapesplit.cuts.chunks import Chunk
+from tapesplit.recording.tape import Tape
+from tapesplit.structures.facts import TapeFacts
+from tapesplit.sweeps.array_sweep import ArraySweep, compile_array_sweep
+from tapesplit.sweeps.lowering import compile_scalar_sweep
+from tapesplit.sweeps.scalar_sweep import ScalarSweep
+from tapesplit.sweeps.stages import StagedSweep, compile_stages, find_stages, staged_seconds
+
+__all__ = ["Form", "Prediction", "Sweep", "compile_sweep", "predict", "run_sweep"]
+
+Sweep = ArraySweep | ScalarSweep | StagedSweep
+Form = Literal["arrays", "system", "stages"]
+
+
+class Prediction(NamedTuple):
+    """What is known of a sweep before it is compiled.
+
+    ``seconds`` is the predicted time of one run in the fastest form, and ``form`` is that form. ``obstacle``
+    is the first entry without a scalar form. ``releases_lock`` tells whether most of the time is spent in
+    compiled code that lets other threads run; ``product_fma`` are the multiply-adds of matrix products.
+    """
+
+    seconds: float
+    form: Form
+    obstacle: int | None = None
+    releases_lock: bool = False
+    product_fma: int = 0
+
+
+def predict(facts: TapeFacts, table: WorkTable, chunk: Chunk, directions: int) -> Prediction:
+    """Predict a sweep of a chunk with this number of directions, from `tapesplit.cost.model.work_table`."""
+    model, work = cost_model(), total_work(table, chunk.entries)
+    scalar = scalar_seconds(model, work, directions)
+    if len(chunk.sources) == 1 and work.elements == work.steps * chunk.n:
+        # Elementwise all through: a diagonal among zeros that the system hands out.
+        array = array_seconds(model, work, 0) + 0.1 * directions * chunk.n * model.element_direction
+    else:
+        array = array_seconds(model, work, directions)
+    if scalar < array:
+        compiled = work.coefficients * model.coefficient_direction * directions
+        return Prediction(scalar, "system", releases_lock=compiled > 0.5 * scalar)
+    products = work.product_fma * directions
+    obstacle = int(chunk.entries[np.argmin(facts.scalar[chunk.entries])]) if work.formless else None
+    if array > _WORTH_A_LOOK and (stages := find_stages(facts, table, chunk, directions, model)):
+        staged = staged_seconds(stages, model, directions)
+        if staged < _WORTH_STAGES * array:
+            return Prediction(staged, "stages", obstacle, product_fma=products)
+    busy = work.looped == 0 and array > 8 * work.steps * model.step
+    return Prediction(array, "arrays", obstacle, busy, products)
+
+
+_WORTH_A_LOOK: Final = 1.0e-4
+"""Seconds of array steps from which on stages could save as much as finding them takes in some calls."""
+_WORTH_STAGES: Final = 0.7
+"""Part of the time of array steps that stages are predicted to take where they are worth being compiled."""
+
+
+def compile_sweep(
+    tape: Tape,
+    facts: TapeFacts,
+    table: WorkTable,
+    chunk: Chunk,
+    mode: Mode,
+    directions: int,
+    form: Form,
+) -> Sweep:
+    """Compile a chunk for one mode.
+
+    Parameters
+    ----------
+    tape, facts, table
+        A tape of the structure that the sweep is for, and what is known of it and of its work.
+    chunk
+        Part of the tape.
+    mode
+        Tangent or adjoint.
+    directions
+        Number of directions k that will be propagated.
+    form
+        The form that `predict` has found.
+    """
+    adjoint_mode = mode is Mode.ADJOINT
+    if form == "system":
+        return compile_scalar_sweep(tape, facts, chunk, directions, adjoint_mode=adjoint_mode)
+    if form == "arrays":
+        return compile_array_sweep(tape, facts, chunk)
+    stages = find_stages(facts, table, chunk, directions, cost_model())
+    if not stages:  # the machine has been calibrated since the prediction
+        return compile_array_sweep(tape, facts, chunk)
+    return compile_stages(tape, facts, chunk, stages, directions, adjoint_mode=adjoint_mode)
+
+
+def run_sweep(
+    sweep: Sweep, tape: Tape, mode: Mode, matrix: np.ndarray | None, memory_limit: int | None = None
+) -> np.ndarray:
+    """Multiply a matrix by the Jacobian of a chunk, in blocks of directions if memory is limited.
+
+    Parameters
+    ----------
+    sweep
+        The compiled chunk, Jacobian F' of shape ``(m, n)``.
+    tape
+        Values of this call.
+    mode
+        Tangent for ``F' X``, adjoint for ``X F'``.
+    matrix
+        X, shape ``(n, k)`` or ``(k, m)``; None for the identity.
+    memory_limit
+        Bytes that the derivatives inside the sweep may take at a time.
+
+    Returns
+    -------
+    ndarray
+        Shape ``(m, k)`` or ``(k, n)``.
+    """
+    tangent = mode is Mode.TANGENT
+    run = sweep.tangent if tangent else sweep.adjoint
+    size = sweep.chunk.n if tangent else sweep.chunk.m
+    count = size if matrix is None else matrix.shape[1 if tangent else 0]
+    block = count if memory_limit is None else max(1, memory_limit // max(sweep.bytes_per_direction, 1))
+    if block >= count:
+        return run(tape, matrix)
+    if isinstance(sweep, ScalarSweep):  # takes blocks itself, so that all use the same coefficients
+        return (sweep.tangent if tangent else sweep.adjoint)(tape, matrix, block)
+    given = matrix.T if tangent and matrix is not None else matrix  # a row for each direction
+
+    def some(start: int, stop: int) -> np.ndarray:
+        seeds = np.eye(stop - start, size, start) if given is None else given[start:stop]
+        return run(tape, seeds.T).T if tangent else run(tape, seeds)
+
+    first = some(0, block)
+    result = np.empty((count, first.shape[1]), first.dtype)
+    result[:block] = first
+    for start in range(block, count, block):
+        result[start : start + block] = some(start, min(start + block, count))
+    return result.T if tangent else result

@@ -1,0 +1,104 @@
+"""Elements: one number for each element of the values of a chunk, and where the moved ones were computed."""
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from tapesplit.arrays import IntArray, coded, equal_columns, follow
+from tapesplit.recording.tape import Tape
+from tapesplit.rules import Movement, getitem, joint_index_map
+from tapesplit.structures.facts import TapeFacts, calls_by_kind
+from tapesplit.structures.structure import Structure, hashable, number_shape
+
+__all__ = ["Elements", "number_elements"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Elements:
+    """All elements of the values of a chunk.
+
+    ``first[i]`` is the number of entry i's first element. ``origin`` is the element that an element was
+    moved from, itself if it was computed or is a constant; ``unknown`` is the unknown behind it, -1 for
+    a constant. They take 32 bits a number, as the time to compile is mostly that of touching new memory.
+    A complex number is two elements, its real part and then its imaginary part.
+    """
+
+    first: IntArray
+    origin: IntArray
+    unknown: IntArray
+    unknowns: int
+
+
+def number_elements(tape: Tape, facts: TapeFacts, order: IntArray, sources: int) -> Elements:
+    """Give all elements numbers in the order of the tape and follow the moves back to their origins.
+
+    Parameters
+    ----------
+    tape, facts
+        A tape, and what is known of it.
+    order
+        Entries whose elements are numbered: the sources of a chunk, then what it computes, but not what is
+        inside of merged operations.
+    sources
+        How many of them are sources.
+    """
+    sizes = facts.sizes[order]
+    first = np.zeros(len(tape), dtype=np.int64)
+    first[order] = np.cumsum(sizes) - sizes
+    count = int(sizes.sum())
+    origin = np.arange(count + 1, dtype=np.int32)
+    origin[-1] = -1  # where origins of -1 lead
+    is_move = facts.by_kind(lambda kind: isinstance(kind.rule, Movement))[order]
+    is_move[:sources] = False
+    _trace_moves(tape, facts, first, order[is_move], origin)
+    origin = follow(origin)
+    elements = np.arange(count, dtype=np.int32)
+    computed = origin[:-1] == elements
+    rank = np.append(np.cumsum(computed, dtype=np.int32) - 1, np.int32(-1))
+    unknown = rank[origin[:-1]]
+    origin = np.where(unknown < 0, elements, origin[:-1])
+    return Elements(first, origin, unknown, int(computed.sum()))
+
+
+def _trace_moves(tape: Tape, facts: TapeFacts, first: IntArray, moves: IntArray, origin: IntArray) -> None:
+    """Write where moved elements stood before, one step back, for equal calls at once."""
+    structure = facts.structure
+    for kind, members, parents in calls_by_kind(facts, moves):
+        indices = members.tolist()
+        statics = [
+            _ANY_NUMBER
+            if kind.primitive is getitem and _is_number_of_vector(structure, i)
+            else hashable(structure.statics[i])
+            for i in indices
+        ]
+        types = coded(structure.static_types[i] for i in indices)[1]
+        forms = facts.form[members], *facts.form[parents].T
+        for here in equal_columns(np.stack([*forms, coded(statics)[1], types])):
+            starts = first[parents[here]]
+            parts = 1 + facts.is_complex[parents[here[0]]]
+            if statics[here[0]] is _ANY_NUMBER:  # the bread and butter of scalar code needs no map
+                positions = np.array([structure.statics[indices[i]] for i in here.tolist()])
+                argument = _THE_ONLY_ONE
+                found = starts + positions[:, None] * parts % facts.sizes[parents[here]]
+            else:
+                argument, source = joint_index_map(tape[indices[here[0]]])
+                found = (starts if starts.shape[1] == 1 else starts[:, argument]) + source * parts[argument]
+                found[:, argument < 0] = -1
+            if facts.is_complex[members[here[0]]]:
+                imaginary = np.where((argument >= 0) & (parts[argument] == 2), found + 1, -1)
+                found = np.stack([found, imaginary], axis=-1).reshape(len(found), -1)
+            origin[first[members[here]][:, None] + np.arange(found.shape[1])] = found
+
+
+_ANY_NUMBER: Final = object()
+"""Stands for the constants of calls that differ by a position only."""
+_THE_ONLY_ONE: Final = np.zeros(1, dtype=np.intp)
+"""Number of the argument that the element of such a call comes from."""
+
+
+def _is_number_of_vector(structure: Structure, index: int) -> bool:
+    """Whether an indexing operation is ``x[i]`` for a vector x and a number i."""
+    if structure.static_types[index] is not int:
+        return False
+    return len(number_shape(structure.forms[structure.parents[index][0]]) or ()) == 1
