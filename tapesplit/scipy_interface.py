@@ -26,8 +26,8 @@ def fun_and_jac(fun: Callable[..., Any]) -> tuple[Callable[..., Any], Callable[.
     value : callable
         ``value(x, *args)`` records the call and returns its value.
     jacobian : callable
-        ``jacobian(x, *args)`` sweeps the recording of ``value`` at the same point, or makes one. At points
-        where an optimizer asks for no Jacobian, only the recording is paid.
+        ``jacobian(x, *args)`` sweeps the recording that ``value`` has just made at the same point, or makes
+        one. At points where an optimizer asks for no Jacobian, only the recording is paid.
 
     Raises
     ------
@@ -36,9 +36,10 @@ def fun_and_jac(fun: Callable[..., Any]) -> tuple[Callable[..., Any], Callable[.
 
     Notes
     -----
-    The last recording is kept, with its memory. Calls count as the same point if ``x`` has equal
-    elements and the other arguments are the same objects; arrays among these must not change their elements
-    meanwhile. The two functions may be called from several threads.
+    The recording of a value is kept, with its memory, until the next call of either function. Calls count as
+    the same point if ``x`` has equal elements and the other arguments are the same objects. Between a value
+    and its Jacobian, neither elements of arrays among these nor anything else that the function reads may
+    change. The two functions may be called from several threads.
 
     Examples
     --------
@@ -63,7 +64,7 @@ def fun_and_jac(fun: Callable[..., Any]) -> tuple[Callable[..., Any], Callable[.
 
 
 class _LastRecording:
-    """The tape of the last point."""
+    """The tape of the last value, for the Jacobian at the same point."""
 
     def __init__(self, jacobian_function: JacobianFunction) -> None:
         self._function = jacobian_function
@@ -75,21 +76,18 @@ class _LastRecording:
 
     def value(self, x: Any, *args: Any, **kwargs: Any) -> Any:
         """Return the function's value, a copy: what the caller writes into it must not reach the tape."""
-        return copy(self._tape(x, args, kwargs).value)
-
-    def jacobian(self, x: Any, *args: Any, **kwargs: Any) -> Any:
-        """Return the Jacobian."""
-        return self._function.of_tape(self._tape(x, args, kwargs))
-
-    def _tape(self, x: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tape:
-        """Return the last recording if it is the one of this point, else a new one."""
-        last = self._last
-        if last is not None and np.array_equal(last[0], x) and _same(last[1], last[2], args, kwargs):
-            return last[3]
         point = np.array(x, dtype=float)  # a copy: optimizers move x in place
+        self._last = None  # two tapes at a time would be one too many
         tape = self._function.tape(point, *args, **kwargs)
         self._last = (point, args, kwargs, tape)
-        return tape
+        return copy(tape.value)
+
+    def jacobian(self, x: Any, *args: Any, **kwargs: Any) -> Any:
+        """Return the Jacobian; a recording serves only once, since what the function closes over may change."""
+        last, self._last = self._last, None
+        if last is None or not np.array_equal(last[0], x) or not _same(last[1], last[2], args, kwargs):
+            return self._function.of_tape(self._function.tape(np.array(x, dtype=float), *args, **kwargs))
+        return self._function.of_tape(last[3])
 
 
 def _same(

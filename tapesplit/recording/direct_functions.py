@@ -226,7 +226,7 @@ def _slogdet(x: Any) -> Any:
 
 _SELECTORS = frozenset({int, slice, type(None), type(Ellipsis)})
 """Parts of an index that take nothing twice."""
-_SMALL: Final = {dense_untake: 64, summed_untake: 4096}
+_SMALL: Final = {dense_untake: 512, summed_untake: 4096}
 """Elements up to which adding zeros costs next to nothing, beside the rest of such a look-up."""
 _ARRAYS = frozenset({np.ndarray})
 _NUMBERS = frozenset({float, int, complex, np.float64, np.complex128})

@@ -22,7 +22,7 @@ from tapesplit.recording.primitives import adjusted_side, summed_untake
 from tapesplit.recording.tape import TapeEntry
 from tapesplit.rules.axes import positive
 from tapesplit.rules.moves import places
-from tapesplit.rules.products import Labels, dot_labels, inner_labels, tensordot_labels
+from tapesplit.rules.products import ADJOINT_LABELS, Labels, dot_labels, inner_labels, tensordot_labels
 
 __all__ = ["LocalStructure", "has_local_structure", "local_matrix", "local_slices", "local_structure"]
 
@@ -283,4 +283,5 @@ _structures: dict[Any, _Structure] = {
     anp.inner: _contraction(inner_labels),
     anp.einsum: _contraction(_einsum_labels, first=1),
     anp.tensordot: _contraction(lambda a, b, axes=2: tensordot_labels(np.ndim(a), np.ndim(b), axes)),
+    **{adjoint: _contraction(labels) for adjoint, labels in ADJOINT_LABELS.items()},
 }

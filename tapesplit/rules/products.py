@@ -19,7 +19,7 @@ from tapesplit.recording.primitives import adjusted_side
 from tapesplit.rules.axes import behind, fold, lifted, of_arrays
 from tapesplit.rules.registry import bulk
 
-__all__ = ["PRODUCTS", "Labels", "dot_labels", "inner_labels", "tensordot_labels"]
+__all__ = ["ADJOINT_LABELS", "PRODUCTS", "Labels", "dot_labels", "inner_labels", "tensordot_labels"]
 
 Labels: TypeAlias = list[int]
 
@@ -127,11 +127,15 @@ def _of_right(labels: tuple[Labels, Labels, Labels]) -> tuple[Labels, Labels, La
 
 contraction(anp.tensordot, lambda a, b, axes=2: tensordot_labels(np.ndim(a), np.ndim(b), axes))
 contraction(anp.inner, inner_labels)
-# What autograd's rules for these are made of: they stand on the tape of a gradient.
-contraction(dot_adjoint_0, lambda b, g, of_a, of_b: _of_left(dot_labels(of_a[1], of_b[1])))
-contraction(dot_adjoint_1, lambda a, g, of_a, of_b: _of_right(dot_labels(of_a[1], of_b[1])))
-contraction(tensordot_adjoint_0, lambda b, g, axes, m, n: _of_left(tensordot_labels(m, n, axes)))
-contraction(tensordot_adjoint_1, lambda a, g, axes, m, n: _of_right(tensordot_labels(m, n, axes)))
+ADJOINT_LABELS: Final[dict[Any, Callable[..., tuple[Labels, Labels, Labels]]]] = {
+    dot_adjoint_0: lambda b, g, of_a, of_b: _of_left(dot_labels(of_a[1], of_b[1])),
+    dot_adjoint_1: lambda a, g, of_a, of_b: _of_right(dot_labels(of_a[1], of_b[1])),
+    tensordot_adjoint_0: lambda b, g, axes, m, n: _of_left(tensordot_labels(m, n, axes)),
+    tensordot_adjoint_1: lambda a, g, axes, m, n: _of_right(tensordot_labels(m, n, axes)),
+}
+"""What autograd's rules for these are made of: they stand on the tape of a gradient."""
+for _adjoint, _labels in ADJOINT_LABELS.items():
+    contraction(_adjoint, _labels)
 
 
 def _matmul_left_tangent(T: np.ndarray, ans: Any, a: Any, b: Any) -> np.ndarray:

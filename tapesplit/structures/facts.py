@@ -242,8 +242,10 @@ def _only_readers(parents: IntArray, children: IntArray, elementwise: BoolArray,
 
 _MOST_EDGES: Final = 100_000
 """Calls with more scalar edges are better done as array operations."""
+_FEW: Final = 2
+"""Scalar edges for each element of a result and each argument, as in differences and sums of adjoints."""
 _EDGES_OF_A_SLICE: Final = 16_384
-"""So are products with more of them for each slice that does not depend on others."""
+"""So are other products with more of them for each slice that does not depend on others."""
 _DERIVATIVES_OF_A_SLICE: Final = 1024
 """So are blocks with more elements for each slice."""
 
@@ -284,7 +286,8 @@ def _numbers_of(entry: TapeEntry) -> _CallNumbers:
     local = local_slices(entry)
     slices = local or max(count_slices(entry), 1)
     stacked = result + read if slices > 1 and not is_sum else 0
-    most = _MOST_EDGES if is_sum else min(_EDGES_OF_A_SLICE * slices, _MOST_EDGES)
+    is_sparse = edges <= _FEW * result * len(entry.argnums)
+    most = _MOST_EDGES if is_sum or is_sparse else min(_EDGES_OF_A_SLICE * slices, _MOST_EDGES)
     if local and of_numbers and edges <= most:
         return _CallNumbers(edges, is_local=True, stacked=stacked)
     block = real_count(entry.value) * sum(real_count(entry.args[i]) for i in entry.argnums) // slices

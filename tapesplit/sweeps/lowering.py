@@ -16,7 +16,7 @@ import numpy as np
 
 from tapesplit.arrays import IntArray, coded, equal_columns, ranges
 from tapesplit.cuts.chunks import Chunk
-from tapesplit.recording.tape import ARGS, Tape
+from tapesplit.recording.tape import ARGS, VALUE, Tape
 from tapesplit.rules import as_one_call, can_be_stacked, local_structure, slices_of
 from tapesplit.structures.facts import TapeFacts, calls_by_kind
 from tapesplit.structures.structure import call_key, number_shape
@@ -161,15 +161,16 @@ class _Lowering:
         starts, shape, is_complex
             Number of the first element of each, their shape, and whether they are complex.
         """
+        call, is_single = self.tape.entries[entries[0]], False
         if position is None:
             shape, is_complex = self.shape(entries[0]), bool(self.facts.is_complex[entries[0]])
         else:
-            example = self.tape.entries[entries[0]][ARGS][position]
-            shape, is_complex = shape_of(example), np.iscomplexobj(example)
+            shape, is_complex = shape_of(call[ARGS][position]), np.iscomplexobj(call[ARGS][position])
+            is_single = getattr(call[VALUE], "dtype", None) == np.float32
         size = prod(shape) * (1 + is_complex)
         starts = self.behind + np.arange(entries.size) * size
         self.behind += entries.size * size
-        self.others.append(Operand(position, tuple(entries.tolist()), len(shape), is_complex))
+        self.others.append(Operand(position, tuple(entries.tolist()), len(shape), is_complex, is_single))
         return starts, shape, is_complex
 
     def shape(self, entry: int) -> tuple[int, ...]:

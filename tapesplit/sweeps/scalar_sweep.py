@@ -121,19 +121,25 @@ class Operand:
     """One argument of many calls, ``args[position]`` of each entry, or their results if position is None.
 
     ``ndim`` is 0 for numbers, 1 for vectors, 2 or more for what is flattened. Complex numbers are gathered
-    as pairs.
+    as pairs. Constants of calls in single precision are rounded to it, as NumPy does: partial derivatives may
+    ask whether a result is equal to one of them.
     """
 
     position: int | None
     entries: tuple[int, ...]
     ndim: int
     is_complex: bool = False
+    is_single: bool = False
 
     def values(self, entries: Sequence[tuple[Any, ...]]) -> list[Any]:
         """Return it for each call on one tape."""
         if self.position is None:
             return [entries[i][VALUE] for i in self.entries]
-        return [entries[i][ARGS][self.position] for i in self.entries]
+        constants = [entries[i][ARGS][self.position] for i in self.entries]
+        if not self.is_single:
+            return constants
+        with np.errstate(over="ignore"):
+            return [np.asarray(constant, np.float32) for constant in constants]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -3,9 +3,12 @@
 import autograd.numpy as anp
 import numpy as np
 import pytest
-from autograd import jacobian
+from autograd import grad, jacobian
+from autograd.core import VSpace
 from autograd.extend import defjvp, defvjp, primitive
+from autograd.numpy.numpy_vjps import dot_adjoint_0, dot_adjoint_1, tensordot_adjoint_0, tensordot_adjoint_1
 from autograd.scipy.special import logsumexp
+from autograd.util import func
 
 from tapesplit import parallel_jacobian, record
 from tapesplit.rules import count_slices, local_structure, loop_adjoint, slices_of
@@ -50,6 +53,10 @@ CALLS = {
     "einsum of implicit form": lambda x: anp.einsum("ij,jk", x, B),
     "einsum with an ellipsis": lambda x: anp.einsum("i...,i->...", x, W),
     "einsum that broadcasts": lambda x: anp.einsum("ij,ij->ij", x[:, :1], A),
+    "adjoint of a left factor": lambda x: dot_adjoint_0(B, anp.sin(x) @ B, anp.metadata(A), anp.metadata(B)),
+    "adjoint of a right factor": lambda x: dot_adjoint_1(x, anp.sin(x) @ B, anp.metadata(A), anp.metadata(B)),
+    "adjoint of a left tensor": lambda x: tensordot_adjoint_0(x, anp.sin(x) @ A.T, ([1], [1]), 2, 2),
+    "adjoint of a right tensor": lambda x: tensordot_adjoint_1(x, anp.sin(x) @ B, 1, 2, 2),
 }
 STACK = np.random.default_rng(4).standard_normal((2, 4, 2))
 
@@ -120,6 +127,12 @@ def test_form_of_calls_in_scalar_sweeps(fun, form):
     (product,) = (i for i in range(len(tape)) if tape.label(i) in products)
     assert facts.scalar[product] == (form != "none")
     assert (facts.blocks[product] > 0) == (form == "block")
+
+
+def test_sums_of_long_adjoints_have_a_scalar_form():
+    tape = record(grad(lambda x: anp.sum(anp.sin(x) * anp.cos(x))), np.ones(20_000))
+    assert func(VSpace.add) in [entry.primitive for entry in tape]
+    assert facts_of(tape, structure_of(tape)).scalar[1:].all()
 
 
 @primitive

@@ -85,3 +85,20 @@ def test_constant_partials_of_narrow_types(slope, size):
     for fun, factor in ((lambda x: scaled(x) + scaled(x), 2.0), (lambda x: scaled(scaled(x)), float(slope))):
         got = parallel_jacobian(fun)(onp.ones(size))
         onp.testing.assert_array_equal(got, factor * float(slope) * onp.eye(size))
+
+
+@pytest.mark.parametrize("method", ["auto", "tangent", "adjoint"])
+@pytest.mark.parametrize(
+    "fun",
+    [
+        lambda x: np.tanh(np.clip(np.sin(x), -0.1, 0.1)),
+        lambda x: np.clip(x[0], -0.1, 0.1) * x,
+        lambda x: np.clip(x, onp.array([-0.3, -0.1, -0.2]).astype("f4"), 0.1)[::-1] * x,
+        lambda x: np.maximum(x, 0.1)[::-1] * 1.0,
+        lambda x: np.fmin(0.1, np.where(x > 0, x, 0.1)) * x[0],
+    ],
+)
+def test_limits_are_rounded_like_what_they_limit(fun, method):
+    """A result in single precision equals a limit of 0.1 only if that is rounded, too."""
+    x = onp.array([0.9, -0.9, 0.1], onp.float32)
+    onp.testing.assert_allclose(parallel_jacobian(fun, method=method)(x), jacobian(fun)(x), rtol=1e-6)

@@ -29,6 +29,25 @@ def test_values_can_be_written_to():
         onp.testing.assert_array_equal(jacobian(x), onp.diag(onp.exp(x)))
 
 
+def test_what_the_function_closes_over_may_change():
+    """As in a continuation that starts at the last solution with a larger penalty."""
+    weight = {"mu": 1.0}
+    calls = []
+
+    def residuals(x):
+        calls.append(weight["mu"])
+        return weight["mu"] * x**2
+
+    value, jacobian = fun_and_jac(residuals)
+    for weight["mu"] in (1.0, 100.0):
+        for _ in range(2):
+            onp.testing.assert_array_equal(value(X), weight["mu"] * X**2)
+        onp.testing.assert_allclose(jacobian(X), onp.diag(2.0 * weight["mu"] * X))
+    assert len(calls) == 4  # Jacobians take the recordings of values
+    weight["mu"] = 3.0
+    onp.testing.assert_allclose(jacobian(X), onp.diag(6.0 * X))
+
+
 def test_both_functions_survive_pickling():
     value, jacobian = _pickled(_called_before())
     onp.testing.assert_array_equal(value(X), _squares(X))
