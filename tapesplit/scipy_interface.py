@@ -83,7 +83,7 @@ class _LastRecording:
         return copy(tape.value)
 
     def jacobian(self, x: Any, *args: Any, **kwargs: Any) -> Any:
-        """Return the Jacobian; a recording serves only once, since what the function closes over may change."""
+        """Return the Jacobian; a recording serves once, as what the function reads may change."""
         last, self._last = self._last, None
         if last is None or not np.array_equal(last[0], x) or not _same(last[1], last[2], args, kwargs):
             return self._function.of_tape(self._function.tape(np.array(x, dtype=float), *args, **kwargs))

@@ -7,14 +7,13 @@ work; `tapesplit.planning.calibrate` measures them, `tapesplit.cost.stored` keep
 
 from dataclasses import dataclass, fields
 from math import prod
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tapesplit.arrays import BoolArray, IntArray
 from tapesplit.rules import Bulk, Movement, is_reduction
-from tapesplit.structures.facts import TapeFacts
+from tapesplit.structures.facts import CallKind, TapeFacts
 from tapesplit.structures.structure import is_shape
 
 __all__ = [
@@ -46,23 +45,25 @@ class CostModel:
         One matrix product, whatever its size, and one multiply-add in it.
     loop
         One direction through autograd's own rule.
-    system, number, array, inner, coefficient, coefficient_direction
-        One scalar sweep, whatever its size; one number and one array that are gathered; one partial
-        derivative inside of a merged operation; one coefficient; one coefficient and one direction.
+    system, formula, number, array, inner, coefficient, coefficient_direction
+        One scalar sweep, whatever its size; one formula that is evaluated for all calls of a kind; one number
+        and one array that are gathered; one partial derivative inside of a merged operation; one coefficient;
+        one coefficient and one direction.
     """
 
-    step: float = 3.5e-6
+    step: float = 5.5e-6
     element: float = 0.7e-9
-    element_direction: float = 0.4e-9
-    product: float = 1.5e-6
-    product_fma: float = 0.045e-9
-    loop: float = 2.0e-5
-    system: float = 1.5e-5
-    number: float = 2.2e-8
-    array: float = 2.5e-7
-    inner: float = 1.0e-9
-    coefficient: float = 3.5e-9
-    coefficient_direction: float = 0.25e-9
+    element_direction: float = 0.45e-9
+    product: float = 2.3e-6
+    product_fma: float = 0.035e-9
+    loop: float = 3.0e-5
+    system: float = 1.2e-5
+    formula: float = 4.5e-6
+    number: float = 6.0e-8
+    array: float = 1.0e-6
+    inner: float = 1.2e-9
+    coefficient: float = 6.0e-9
+    coefficient_direction: float = 0.38e-9
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +72,8 @@ class Work:
 
     Parameters
     ----------
+    formulas
+        Partial derivatives of the different kinds of calls, as far as they are no constants.
     steps
         Entries; more for reductions with weights.
     elements
@@ -93,6 +96,7 @@ class Work:
         Entries that have no scalar form.
     """
 
+    formulas: int
     steps: int
     elements: int
     moved: int
@@ -107,7 +111,22 @@ class Work:
     formless: int
 
 
-WorkTable = NDArray[np.int64]
+class WorkTable(NamedTuple):
+    """How much of each kind of work every entry of a tape is.
+
+    Parameters
+    ----------
+    lines
+        Shape ``(12, n)``: a line for each field of `Work` but the first one.
+    kind
+        Shape ``(n,)``: which kind of call each entry is.
+    formulas
+        Of each kind of calls, which share them.
+    """
+
+    lines: IntArray
+    kind: IntArray
+    formulas: IntArray
 
 
 def work_table(facts: TapeFacts) -> WorkTable:
@@ -118,10 +137,6 @@ def work_table(facts: TapeFacts) -> WorkTable:
     facts
         What is known of tapes of the structure, n entries.
 
-    Returns
-    -------
-    (12, n) array of int
-        A line for each field of `Work`.
     """
     elementwise = facts.elementwise
     moves = facts.by_kind(lambda kind: isinstance(kind.rule, Movement))
@@ -152,7 +167,15 @@ def work_table(facts: TapeFacts) -> WorkTable:
         "block_loops": sizes * (is_block & looped),
         "formless": ~facts.scalar,
     }
-    return np.stack([lines[field.name] for field in fields(Work)])
+    summed = np.stack([lines[field.name] for field in fields(Work)[1:]])
+    return WorkTable(summed, facts.kind, np.array([_formulas(kind) for kind in facts.kinds]))
+
+
+def _formulas(kind: CallKind) -> int:
+    """Count the partial derivatives that are evaluated for the calls of a kind."""
+    if kind.is_elementwise:
+        return sum(callable(kind.rule.partials[argnum]) for argnum in kind.argnums)  # type: ignore[union-attr]
+    return len(kind.argnums) if kind.is_local and not is_reduction(kind.rule) else 0
 
 
 def _parts(facts: TapeFacts) -> IntArray | int:
@@ -189,7 +212,8 @@ def total_work(table: WorkTable, entries: IntArray | list[int]) -> Work:
     entries
         Tape indices.
     """
-    return Work(*table[:, entries].sum(axis=1).tolist())
+    formulas = table.formulas[np.bincount(table.kind[entries]).nonzero()].sum()
+    return Work(int(formulas), *table.lines[:, entries].sum(axis=1).tolist())
 
 
 _ROW: Final = 20
@@ -228,10 +252,10 @@ def array_seconds(model: CostModel, work: Work, directions: int) -> float:
     Examples
     --------
     >>> product = Work(
-    ...     steps=1, elements=0, moved=0, product_fma=10**6, looped=0,
+    ...     formulas=0, steps=1, elements=0, moved=0, product_fma=10**6, looped=0,
     ...     inner=0, coefficients=10**6, numbers=0, arrays=0, block_steps=0, block_loops=0, formless=1)
     >>> round(array_seconds(CostModel(), product, directions=100), 6)
-    0.004514
+    0.003522
     """
     each = work.moved * model.element_direction + work.product_fma * model.product_fma
     return (
@@ -265,6 +289,7 @@ def system_seconds(model: CostModel, work: Any, directions: int) -> Any:
     """Do what `scalar_seconds` does for work that has a scalar form, of one part or of many in arrays."""
     return (
         model.system
+        + work.formulas * model.formula
         + work.numbers * model.number
         + work.arrays * model.array
         + work.inner * model.inner

@@ -25,7 +25,7 @@ _GROUPS: Final = (
     ("step", "loop", "product"),
     ("element", "element_direction"),
     ("product_fma",),
-    ("system", "number", "array"),
+    ("system", "formula", "number", "array"),
     ("coefficient", "coefficient_direction", "inner"),
 )
 """Constants that get a factor together: what bounds them in a machine is the same."""

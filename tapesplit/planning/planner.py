@@ -166,13 +166,13 @@ def _reason(draft: _Draft, forced: str | None) -> str:
 
 _LONGEST_SEARCH: Final = 5.0
 """Seconds after which a search takes the best plan that it has found; a function needs up to four."""
-_WORTH_COMPARING: Final = 1.0e-4
+_WORTH_COMPARING: Final = 1.5e-4
 """Seconds of a plain sweep up to which comparing all cuts would take longer than it saves in some calls."""
 _WORTH_A_THREAD: Final = 3.0e-4
 """Seconds that a task must take before another thread can be worth its while."""
 _CLEARLY: Final = 0.95
 """Part of the time of the sequence with the fewest multiply-adds that another one is predicted to take."""
-_WORTH_PRICING: Final = 2.0e-4
+_WORTH_PRICING: Final = 3.0e-4
 """Seconds a link below which looking for a faster sequence would cost more than it can save in some calls."""
 
 

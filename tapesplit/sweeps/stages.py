@@ -155,7 +155,7 @@ def find_stages(
     return tuple(stages)
 
 
-_WORTH_A_SYSTEM: Final = 5.0e-5
+_WORTH_A_SYSTEM: Final = 7.5e-5
 """Seconds that a system must save to be worth being compiled and joined with other stages."""
 
 
@@ -163,7 +163,7 @@ def _save(
     table: WorkTable, entries: IntArray, starts: IntArray | list[int], directions: int, model: CostModel
 ) -> BoolArray:
     """Tell which groups of entries are better swept as systems of their own, if they can be systems."""
-    work = Work(*np.add.reduceat(table[:, entries], starts, axis=1))
+    work = Work(0, *np.add.reduceat(table.lines[:, entries], starts, axis=1))
     system = system_seconds(model, work, directions)
     saves: BoolArray = system + _WORTH_A_SYSTEM < array_seconds(model, work, directions)
     return saves

@@ -58,7 +58,7 @@ def predict(facts: TapeFacts, table: WorkTable, chunk: Chunk, directions: int) -
     return Prediction(array, "arrays", obstacle, busy, products)
 
 
-_WORTH_A_LOOK: Final = 1.0e-4
+_WORTH_A_LOOK: Final = 1.5e-4
 """Seconds of array steps from which on stages could save as much as finding them takes in some calls."""
 _WORTH_STAGES: Final = 0.7
 """Part of the time of array steps that stages are predicted to take where they are worth being compiled."""
