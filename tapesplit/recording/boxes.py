@@ -17,6 +17,7 @@ from autograd.numpy.numpy_boxes import ArrayBox
 from autograd.tracer import Box, Node, notrace_primitives
 
 from tapesplit.errors import StaleValueError
+from tapesplit.recording.checkpoints import is_checkpoint, traced_again
 from tapesplit.recording.containers import PART_FINDERS, Parts, same_form, taken
 
 __all__ = [
@@ -62,6 +63,9 @@ class TapeNode(Node):
         self._source: Any = None
         find_parts = PART_FINDERS.get(fun)
         if find_parts is None:  # as nearly always
+            if is_checkpoint(fun) and (again := traced_again(fun, args, kwargs, parent_argnums, parents)):
+                self._index = again.index
+                return
             indices = tuple([parent.index for parent in parents])
             self._index = len(entries)
             entries.append((fun, parent_argnums, indices, tuple(args), kwargs, value))

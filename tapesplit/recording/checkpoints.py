@@ -1,0 +1,65 @@
+"""Checkpoints: what autograd would trace anew in its reverse pass is recorded where it is called.
+
+autograd traces a checkpointed function directly after its call, so later changes of what the function closes
+over do not matter. Since each call of ``checkpoint`` makes another primitive, a tape with the primitive would
+be of another structure each time, too.
+"""
+
+from typing import Any
+
+from autograd import checkpoint
+from autograd.core import primitive_vjps
+from autograd.tracer import Node, isbox, new_box, trace_stack
+
+__all__ = ["is_checkpoint", "traced_again"]
+
+
+def _maker(primitive: Any) -> Any:
+    """Return what ``defvjp_argnum`` was given for a primitive; None for other primitives."""
+    vjp = primitive_vjps.get(primitive)
+    return vjp.__closure__[0].cell_contents if getattr(vjp, "__code__", None) is _BY_ARGNUM else None
+
+
+_probe = checkpoint(lambda x: x)
+_BY_ARGNUM = primitive_vjps[_probe].__code__
+_CHECKPOINT = _maker(_probe).__code__
+
+
+def is_checkpoint(primitive: Any) -> bool:
+    """Tell whether a primitive comes from `autograd.checkpoint`."""
+    return getattr(_maker(primitive), "__code__", None) is _CHECKPOINT
+
+
+def traced_again(
+    primitive: Any,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    argnums: tuple[int, ...],
+    nodes: tuple[Node, ...],
+) -> Node | None:
+    """Call the function of a checkpoint on boxes; None if its value does not depend on them.
+
+    Parameters
+    ----------
+    primitive
+        A checkpoint.
+    args, kwargs
+        What it was called with, as plain values.
+    argnums, nodes
+        Positions of its active arguments, and their nodes.
+
+    Returns
+    -------
+    Node or None
+        Of the value.
+    """
+    outer = trace_stack.top
+    trace_stack.top = level = outer + 1
+    try:
+        boxed = list(args)
+        for argnum, node in zip(argnums, nodes, strict=True):
+            boxed[argnum] = new_box(args[argnum], level, node)
+        result = primitive.fun(*boxed, **kwargs)
+    finally:
+        trace_stack.top = outer
+    return result._node if isbox(result) and result._trace == level else None

@@ -1,0 +1,73 @@
+"""Functions under `autograd.checkpoint` are recorded where they are called."""
+
+import autograd.numpy as np
+import numpy as onp
+import pytest
+from autograd import checkpoint, grad, jacobian
+from autograd.tracer import trace_stack
+
+from tapesplit import parallel_jacobian, record
+
+X = onp.array([0.1, 0.2])
+LAYERS = [onp.eye(2), 2.0 * onp.eye(2)]
+
+
+def _over_a_loop_variable(x):
+    for layer in LAYERS:
+        x = checkpoint(lambda u: np.tanh(layer @ u))(x)  # noqa: B023 (autograd traces before the next turn)
+    return x
+
+
+@checkpoint
+def _pendulum(state, time):
+    return state + time * np.array([state[1], -np.sin(state[0])])
+
+
+def _of_several(x):
+    first = _pendulum(x, x[0])
+    return _pendulum(_pendulum(first, 0.5), first[1])
+
+
+FUNCTIONS = {
+    "loop variable": _over_a_loop_variable,
+    "several arguments": _of_several,
+    "identity": lambda x: checkpoint(lambda u: u)(x) * x,
+    "gradient inside": grad(lambda z: np.sum(checkpoint(lambda u: np.sin(u) * u)(z) ** 2)),
+    "checkpoint inside": checkpoint(lambda u: checkpoint(np.sin)(u) * u),
+}
+
+
+@pytest.mark.parametrize("method", ["auto", "tangent", "adjoint"])
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_checkpoints_have_the_derivative_of_their_function(name, method):
+    expected = jacobian(FUNCTIONS[name])(X)
+    found = parallel_jacobian(FUNCTIONS[name], method=method)(X)
+    onp.testing.assert_allclose(found, expected, rtol=1e-13, atol=1e-15)
+
+
+def test_new_checkpoints_need_no_new_plan():
+    jac = parallel_jacobian(_over_a_loop_variable)
+    for factor in (1.0, 2.0, 3.0):
+        onp.testing.assert_allclose(jac(factor * X), jacobian(_over_a_loop_variable)(factor * X), rtol=1e-13)
+    assert jac.cache_info().misses == 1
+    labels = [record(_over_a_loop_variable, X).label(i) for i in range(5)]
+    assert labels == ["input", "matmul", "tanh", "matmul", "tanh"]
+
+
+def test_a_checkpoint_of_a_constant_is_one():
+    ones = checkpoint(lambda u: onp.ones(2))
+    with pytest.warns(UserWarning, match="independent of input"):
+        onp.testing.assert_array_equal(parallel_jacobian(lambda x: ones(x) * x)(X), onp.eye(2))
+
+
+def test_exceptions_leave_the_trace_level_as_it_was():
+    @checkpoint
+    def fails_on_boxes(x):
+        if not isinstance(x, onp.ndarray):
+            raise KeyError("box")
+        return x
+
+    with pytest.raises(KeyError, match="box"):
+        parallel_jacobian(lambda x: fails_on_boxes(x) * x)(X)
+    assert trace_stack.top == -1
+    onp.testing.assert_array_equal(parallel_jacobian(lambda x: 2.0 * x)(X), 2.0 * onp.eye(2))
