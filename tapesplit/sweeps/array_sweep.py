@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from operator import attrgetter
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -148,6 +148,10 @@ def _doubles(tape: Tape, index: int, reads: Sequence[int]) -> int:
     return element_count(values[0]) * (2 if any(map(np.iscomplexobj, arrays)) else 1)
 
 
+_MOST_INPUTS: Final = 16
+"""Values that merged operations read: the directions of all of them are alive at the same time."""
+
+
 def _clusters(tape: Tape, facts: TapeFacts, chunk: Chunk) -> dict[int, ClusterStep]:
     """Merge elementwise operations with those whose results only they read; by last entry."""
     entries = tape.entries
@@ -164,7 +168,8 @@ def _clusters(tape: Tape, facts: TapeFacts, chunk: Chunk) -> dict[int, ClusterSt
         inputs: dict[int, None] = {}
         for parent in dict.fromkeys(parents):
             alone = parent in open_clusters and readers[parent] == parents.count(parent)
-            if alone and not _becomes_complex(tape, facts, index, parent):
+            few = alone and len(open_clusters[parent][1]) + len(inputs) < _MOST_INPUTS
+            if few and not _becomes_complex(tape, facts, index, parent):
                 absorbed, read = open_clusters.pop(parent)
                 # The longer list takes the shorter one in, so that merging a long run stays linear.
                 long, short = (absorbed, members) if len(absorbed) > len(members) else (members, absorbed)

@@ -125,3 +125,16 @@ def test_calls_reuse_the_memory_of_earlier_ones():
         [sys.executable, "-c", textwrap.dedent(script)], capture_output=True, text=True, check=True
     )
     assert int(done.stdout) < 300
+
+
+def test_long_sums_of_arrays_do_not_keep_all_summands():
+    factors = np.random.default_rng(0).standard_normal((64, 4, 40))
+
+    def total(x):
+        matrix = x[0].T @ factors[0]
+        for left, right in zip(x[1:], factors[1:], strict=True):
+            matrix = matrix + left.T @ right
+        return anp.sin(matrix)
+
+    plan = parallel_jacobian(total, method="tangent").plan(np.ones((64, 4, 40)))
+    assert plan.sweeps[0].bytes_per_direction < 24 * 8 * 40 * 40
