@@ -137,4 +137,4 @@ def test_long_sums_of_arrays_do_not_keep_all_summands():
         return anp.sin(matrix)
 
     plan = parallel_jacobian(total, method="tangent").plan(np.ones((64, 4, 40)))
-    assert plan.sweeps[0].bytes_per_direction < 24 * 8 * 40 * 40
+    assert plan.sweeps[0].bytes_per_direction < 30 * 8 * 40 * 40
