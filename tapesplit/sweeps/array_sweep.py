@@ -9,6 +9,7 @@ for each input of the step.
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain
 from operator import attrgetter
 from typing import Any, Final
@@ -22,10 +23,18 @@ from tapesplit.rules import IndexMap, Movement, index_maps
 from tapesplit.structures.facts import CallKind, TapeFacts
 from tapesplit.structures.structure import call_key, is_shape
 from tapesplit.sweeps.array_steps import ClusterStep, MapStep, Seeds, Step, bulk_step
-from tapesplit.sweeps.directions import Batch, accumulate, as_pairs, assemble, seed
+from tapesplit.sweeps.directions import Batch, accumulate, as_pairs, assemble, in_blocks, seed
 from tapesplit.sweeps.preaccumulation import Member, Term
 
 __all__ = ["ArraySweep", "compile_array_sweep"]
+
+
+_LARGE: Final = 64 * 10**6
+"""Bytes of derivatives from which on a sweep takes its directions in blocks: caches hold them no longer."""
+_BLOCK: Final = 32 * 10**6
+"""Bytes of a block."""
+_FEWEST: Final = 8
+"""Directions of the smallest block: partial derivatives are formed anew for each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,9 +63,22 @@ class ArraySweep:
 
     def working_bytes(self, directions: int) -> int:
         """Memory that a run with so many directions takes, at most."""
-        return self.fixed_bytes + self.bytes_per_direction * directions
+        block = self._block(directions)
+        result = 8 * max(self.chunk.n, self.chunk.m) * directions if block < directions else 0
+        return self.fixed_bytes + self.bytes_per_direction * block + result
 
-    def tangent(self, tape: Tape, matrix: np.ndarray | None) -> np.ndarray:
+    def _block(self, count: int) -> int:
+        """Return how many of so many directions are carried at a time."""
+        if self.bytes_per_direction * count <= _LARGE or self._is_diagonal():
+            return count
+        return max(_FEWEST, _BLOCK // self.bytes_per_direction)
+
+    def _is_diagonal(self) -> bool:
+        """Whether each element depends on one input only, so that identities stay diagonals."""
+        alone = all(isinstance(step, ClusterStep) and len(step.inputs) == 1 for step in self.steps)
+        return alone and self.chunk.n == self.chunk.m
+
+    def tangent(self, tape: Tape, matrix: np.ndarray | None, most: int | None = None) -> np.ndarray:
         """Return ``F' X`` for the chunk's Jacobian F'.
 
         Parameters
@@ -65,6 +87,8 @@ class ArraySweep:
             Values of this call.
         matrix
             X, shape ``(n, k)``; None for the identity.
+        most
+            Directions that may be carried at a time.
 
         Returns
         -------
@@ -72,16 +96,23 @@ class ArraySweep:
             Shape ``(m, k)``.
         """
         count = self.chunk.n if matrix is None else matrix.shape[1]
-        seeds = _seeds(tape, self.chunk.sources, None if matrix is None else matrix.T, adjoint_mode=False)
+        block = min(self._block(count), most or count)
+        rows = None if matrix is None else matrix.T
+        return in_blocks(partial(self._tangents, tape), rows, self.chunk.n, block).T
+
+    def _tangents(self, tape: Tape, matrix: np.ndarray | None) -> np.ndarray:
+        """Carry tangents, shape ``(k, n)``, to ``(k, m)``."""
+        count = self.chunk.n if matrix is None else len(matrix)
+        seeds = _seeds(tape, self.chunk.sources, matrix, adjoint_mode=False)
         for step, dropped in zip(self.steps, self.last_use, strict=True):
             batch = step.tangent(tape, seeds)
             if batch is not None:
                 seeds[step.entry] = batch
             for index in dropped:
                 seeds.pop(index, None)
-        return _collect(tape, self.chunk.targets, seeds, count, adjoint_mode=False).T
+        return _collect(tape, self.chunk.targets, seeds, count, adjoint_mode=False)
 
-    def adjoint(self, tape: Tape, matrix: np.ndarray | None) -> np.ndarray:
+    def adjoint(self, tape: Tape, matrix: np.ndarray | None, most: int | None = None) -> np.ndarray:
         """Return ``X F'`` for the chunk's Jacobian F'.
 
         Parameters
@@ -90,12 +121,20 @@ class ArraySweep:
             Values of this call.
         matrix
             X, shape ``(k, m)``; None for the identity.
+        most
+            Directions that may be carried at a time.
 
         Returns
         -------
         ndarray
             Shape ``(k, n)``.
         """
+        count = self.chunk.m if matrix is None else len(matrix)
+        block = min(self._block(count), most or count)
+        return in_blocks(partial(self._adjoints, tape), matrix, self.chunk.m, block)
+
+    def _adjoints(self, tape: Tape, matrix: np.ndarray | None) -> np.ndarray:
+        """Carry adjoints, shape ``(k, m)``, to ``(k, n)``."""
         count = self.chunk.m if matrix is None else len(matrix)
         seeds = _seeds(tape, self.chunk.targets, matrix, adjoint_mode=True)
         for step in reversed(self.steps):
@@ -260,7 +299,8 @@ def _seeds(tape: Tape, indices: Sequence[int], matrix: np.ndarray | None, *, adj
     batches = seed(matrix, shapes, dtypes, adjoint_mode=adjoint_mode)
     seeds: Seeds = {}
     for index, batch in zip(indices, batches, strict=True):
-        seeds[index] = accumulate(seeds.get(index), batch)
+        if matrix is None or len(batches) == 1 or batch.rows.any():  # type: ignore[union-attr] # no diagonals
+            seeds[index] = accumulate(seeds.get(index), batch)
     return seeds
 
 

@@ -6,12 +6,13 @@ others being zero; `Diagonal` holds one direction for each element. Sweeps keep 
 them dense.
 """
 
+from collections.abc import Callable
 from math import prod
 from typing import NamedTuple
 
 import numpy as np
 
-__all__ = ["Batch", "Diagonal", "Rows", "accumulate", "as_pairs", "assemble", "seed"]
+__all__ = ["Batch", "Diagonal", "Rows", "accumulate", "as_pairs", "assemble", "in_blocks", "seed"]
 
 
 class Rows(NamedTuple):
@@ -88,6 +89,35 @@ def seed(
             batches.append(Rows(first, rows.reshape(len(rows), *shape)))
         start = stop
     return batches
+
+
+def in_blocks(
+    sweep: Callable[[np.ndarray | None], np.ndarray], seeds: np.ndarray | None, size: int, block: int
+) -> np.ndarray:
+    """Sweep so many directions at a time.
+
+    Parameters
+    ----------
+    sweep
+        From seeds, shape ``(k, size)``, to results, shape ``(k, other size)``.
+    seeds
+        One row for each direction; None stands for the identity.
+    size
+        Elements that are seeded.
+    block
+        Directions at a time.
+    """
+    count = size if seeds is None else len(seeds)
+    if block >= count:
+        return sweep(seeds)
+    result = np.empty(0)
+    for start in range(0, count, block):
+        stop = min(start + block, count)
+        rows = sweep(np.eye(stop - start, size, start) if seeds is None else seeds[start:stop])
+        if not start:
+            result = np.empty((count, rows.shape[1]), rows.dtype)
+        result[start:stop] = rows
+    return result
 
 
 def accumulate(left: Batch | None, right: Batch) -> Batch:

@@ -4,8 +4,10 @@ One operation without a scalar form, such as a Fourier transform behind a simula
 steps of thousands of operations on single numbers.
 """
 
+import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 from typing import Final, NamedTuple
 
@@ -25,6 +27,7 @@ from tapesplit.cuts.chunks import Chunk
 from tapesplit.recording.tape import Tape
 from tapesplit.structures.facts import TapeFacts
 from tapesplit.sweeps.array_sweep import ArraySweep, compile_array_sweep
+from tapesplit.sweeps.directions import in_blocks
 from tapesplit.sweeps.lowering import compile_scalar_sweep
 from tapesplit.sweeps.scalar_sweep import ScalarSweep
 
@@ -70,8 +73,14 @@ class StagedSweep:
         handed_over = 8 * directions * sum(self.sizes.values())
         return handed_over + max(part.working_bytes(directions) for part in self.parts)
 
-    def tangent(self, tape: Tape, matrix: np.ndarray | None) -> np.ndarray:
-        """Return ``F' X`` for X of shape ``(n, k)``; None stands for the identity."""
+    def tangent(self, tape: Tape, matrix: np.ndarray | None, most: int | None = None) -> np.ndarray:
+        """Return ``F' X`` for X of shape ``(n, k)``, None for the identity, ``most`` directions at a time."""
+        rows = None if matrix is None else matrix.T
+        return in_blocks(partial(self._tangents, tape), rows, self.chunk.n, most or sys.maxsize).T
+
+    def _tangents(self, tape: Tape, rows: np.ndarray | None) -> np.ndarray:
+        """Carry tangents, shape ``(k, n)``, to ``(k, m)``."""
+        matrix = None if rows is None else rows.T
         X = np.eye(self.chunk.n) if matrix is None else matrix
         tangents = dict(self._split(X, self.chunk.sources))
         for part, dropped in zip(self.parts, self.last_use, strict=True):
@@ -80,10 +89,14 @@ class StagedSweep:
             for index in dropped:
                 del tangents[index]
             tangents.update(self._split(part.tangent(tape, seeds), part.chunk.targets))
-        return np.concatenate([tangents[index] for index in self.chunk.targets])
+        return np.concatenate([tangents[index] for index in self.chunk.targets]).T
 
-    def adjoint(self, tape: Tape, matrix: np.ndarray | None) -> np.ndarray:
-        """Return ``X F'`` for X of shape ``(k, m)``; None stands for the identity."""
+    def adjoint(self, tape: Tape, matrix: np.ndarray | None, most: int | None = None) -> np.ndarray:
+        """Return ``X F'`` for X of shape ``(k, m)``, None for the identity, ``most`` directions at a time."""
+        return in_blocks(partial(self._adjoints, tape), matrix, self.chunk.m, most or sys.maxsize)
+
+    def _adjoints(self, tape: Tape, matrix: np.ndarray | None) -> np.ndarray:
+        """Carry adjoints, shape ``(k, m)``, to ``(k, n)``."""
         X = np.eye(self.chunk.m) if matrix is None else matrix
         adjoints = dict(self._split(X.T, self.chunk.targets))
         for part in reversed(self.parts):

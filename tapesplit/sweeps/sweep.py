@@ -122,24 +122,5 @@ def run_sweep(
     ndarray
         Shape ``(m, k)`` or ``(k, n)``.
     """
-    tangent = mode is Mode.TANGENT
-    run = sweep.tangent if tangent else sweep.adjoint
-    size = sweep.chunk.n if tangent else sweep.chunk.m
-    count = size if matrix is None else matrix.shape[1 if tangent else 0]
-    block = count if memory_limit is None else max(1, memory_limit // max(sweep.bytes_per_direction, 1))
-    if block >= count:
-        return run(tape, matrix)
-    if isinstance(sweep, ScalarSweep):  # takes blocks itself, so that all use the same coefficients
-        return (sweep.tangent if tangent else sweep.adjoint)(tape, matrix, block)
-    given = matrix.T if tangent and matrix is not None else matrix  # a row for each direction
-
-    def some(start: int, stop: int) -> np.ndarray:
-        seeds = np.eye(stop - start, size, start) if given is None else given[start:stop]
-        return run(tape, seeds.T).T if tangent else run(tape, seeds)
-
-    first = some(0, block)
-    result = np.empty((count, first.shape[1]), first.dtype)
-    result[:block] = first
-    for start in range(block, count, block):
-        result[start : start + block] = some(start, min(start + block, count))
-    return result.T if tangent else result
+    most = None if memory_limit is None else max(1, memory_limit // max(sweep.bytes_per_direction, 1))
+    return (sweep.tangent if mode is Mode.TANGENT else sweep.adjoint)(tape, matrix, most)

@@ -9,6 +9,7 @@ import tracemalloc
 import autograd.numpy as anp
 import numpy as np
 import pytest
+from autograd import jacobian
 
 from tapesplit import execute, parallel_jacobian, record
 from tapesplit.errors import MemoryLimitError
@@ -36,6 +37,15 @@ def fit(p):
     return p[0] * anp.exp(-p[1] * TIMES) * anp.cos(p[2] * TIMES)
 
 
+def field(p):
+    """Take steps of a field whose derivatives by all parameters are too many for a cache."""
+    u = anp.tanh(WAVES @ p)
+    for _ in range(3):
+        u = u + 0.1 * (anp.roll(u, 1) - 2.0 * u + anp.roll(u, -1)) * anp.exp(-u * u)
+    return anp.sum(anp.reshape(u, (150, 200)), axis=1)
+
+
+WAVES = np.cos(np.arange(30_000 * 120)).reshape(30_000, 120)
 MIX = np.random.default_rng(0).standard_normal((250, 250)) / 16
 TIMES = np.linspace(0.0, 3.0, 40_000)
 PROBLEMS = {
@@ -64,6 +74,29 @@ def test_predicted_peak_is_near_the_measured_one(name):
     jac = parallel_jacobian(f, machines=1)
     measured = traced_peak(jac, x)
     assert measured / 1.5 < jac.plan(x).peak_bytes < 1.5 * measured
+
+
+@pytest.mark.parametrize("method", ["tangent", "adjoint"])
+def test_large_sweeps_take_their_directions_in_blocks(method):
+    x = np.linspace(-0.1, 0.1, 120)
+    jac = parallel_jacobian(field, method=method, machines=1)
+    plan, tape = jac.plan(x), jac.tape(x)
+    (sweep,) = plan.sweeps
+    assert sweep.bytes_per_direction * 120 > 64e6
+    assert plan.peak_bytes < 64e6
+    assert plan.peak_bytes / 1.5 < traced_peak(jac, x) < 1.5 * plan.peak_bytes
+    few = execute(plan, tape, memory_limit=10 * sweep.bytes_per_direction)
+    np.testing.assert_allclose(jac(x), few, rtol=0, atol=1e-13 * np.abs(few).max())
+    few = jacobian(lambda p: field(p)[:2])(x)
+    np.testing.assert_allclose(jac(x)[:2], few, rtol=0, atol=1e-12 * np.abs(few).max())
+
+
+def test_large_diagonals_stay_diagonals():
+    x = np.linspace(-1.0, 1.0, 3000)
+    jac = parallel_jacobian(anp.sin, machines=1)
+    np.testing.assert_allclose(np.diag(jac(x)), np.cos(x), rtol=1e-15)
+    assert np.count_nonzero(jac(x)) == x.size
+    assert traced_peak(jac, x) < 1.2 * 8 * 3000**2
 
 
 @pytest.mark.parametrize("method", ["tangent", "adjoint"])
