@@ -170,7 +170,7 @@ class ValueTable:
 
 _CACHED: Final = 2**19
 """Numbers (4 MB) of the system that are worked on at a time."""
-_FEWEST: Final = 8
+_FEWEST: Final = 16
 """Directions below which a smaller block would cost more than it saves."""
 
 
