@@ -6,15 +6,15 @@ from math import inf
 from operator import attrgetter, itemgetter
 from time import perf_counter
 
-from jcdp_core.solvers.deadline import Deadline, OutOfTimeError
-from jcdp_core.solvers.labels import LabelTable, label_table
-from jcdp_core.solvers.level_order import depth_first, schedule_tree
 from jcdp_core.solvers.problem import Problem
-from jcdp_core.solvers.rescheduled import rescheduled_program
-from jcdp_core.solvers.reversed_search import ReversedSearch
+from jcdp_core.solvers.search.deadline import Deadline, OutOfTimeError
+from jcdp_core.solvers.search.labels import LabelTable, label_table
+from jcdp_core.solvers.search.level_order import depth_first, schedule_tree
+from jcdp_core.solvers.search.rescheduled import rescheduled_program
+from jcdp_core.solvers.search.reversed_search import ReversedSearch
+from jcdp_core.solvers.search.steps import Placement, StepTable, single_link_steps
+from jcdp_core.solvers.search.write_down import write_down
 from jcdp_core.solvers.solution import Solution
-from jcdp_core.solvers.steps import Placement, StepTable, single_link_steps
-from jcdp_core.solvers.write_down import write_down
 
 __all__ = ["search_sequences", "solve_exact"]
 

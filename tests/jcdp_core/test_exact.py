@@ -25,16 +25,17 @@ from jcdp_core import (
     solve,
 )
 from jcdp_core.schedulers import schedule_sequence
-from jcdp_core.solvers import deadline, dp_table, dual_bounds, exact, reversed_search
-from jcdp_core.solvers.deadline import OutOfTimeError
+from jcdp_core.solvers import dp_table, exact
 from jcdp_core.solvers.dynamic_programming import solve_dynamic_programming
 from jcdp_core.solvers.exact import solve_exact
 from jcdp_core.solvers.heuristic import solve_heuristic
-from jcdp_core.solvers.labels import label_table
-from jcdp_core.solvers.rescheduled import rescheduled_program
-from jcdp_core.solvers.reversed_search import ReversedSearch
-from jcdp_core.solvers.steps import single_link_steps
-from jcdp_core.solvers.write_down import write_down
+from jcdp_core.solvers.search import deadline, dual_bounds, reversed_search
+from jcdp_core.solvers.search.deadline import OutOfTimeError
+from jcdp_core.solvers.search.labels import label_table
+from jcdp_core.solvers.search.rescheduled import rescheduled_program
+from jcdp_core.solvers.search.reversed_search import ReversedSearch
+from jcdp_core.solvers.search.steps import single_link_steps
+from jcdp_core.solvers.search.write_down import write_down
 
 
 def problem_of(instance):

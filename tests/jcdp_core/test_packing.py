@@ -3,7 +3,7 @@
 import random
 from itertools import permutations, product
 
-from jcdp_core.solvers.packing import pack
+from jcdp_core.solvers.search.packing import pack
 
 
 def can_be_packed(jobs, available, end):

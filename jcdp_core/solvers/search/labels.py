@@ -8,7 +8,7 @@ from bisect import bisect_right
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from jcdp_core.solvers.steps import Step, StepTable
+from jcdp_core.solvers.search.steps import Step, StepTable
 
 __all__ = ["LabelTable", "Tree", "add_labels", "label_table"]
 
@@ -35,7 +35,7 @@ class LabelTable:
     Examples
     --------
     >>> from jcdp_core import JacobianChain, Problem
-    >>> from jcdp_core.solvers.steps import single_link_steps
+    >>> from jcdp_core.solvers.search.steps import single_link_steps
     >>> chain = JacobianChain.from_sizes([9, 8, 7], [10, 11])
     >>> table = single_link_steps(Problem(chain, machines=2))
     >>> labels = label_table(table, machines=2)
@@ -125,7 +125,7 @@ def label_table(
     Examples
     --------
     >>> from jcdp_core import JacobianChain, Problem
-    >>> from jcdp_core.solvers.steps import single_link_steps
+    >>> from jcdp_core.solvers.search.steps import single_link_steps
     >>> chain = JacobianChain.from_sizes([3, 1, 1, 2], [6, 8, 6])
     >>> table = single_link_steps(Problem(chain, machines=2))
     >>> label_table(table, machines=2).makespans[table.whole]

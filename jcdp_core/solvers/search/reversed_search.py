@@ -26,10 +26,10 @@ from collections.abc import Callable
 from operator import le
 from typing import Any, NamedTuple, TypeAlias
 
-from jcdp_core.solvers.dual_bounds import DualBounds
-from jcdp_core.solvers.labels import LabelTable
-from jcdp_core.solvers.packing import pack
-from jcdp_core.solvers.steps import Placement, Step, StepTable
+from jcdp_core.solvers.search.dual_bounds import DualBounds
+from jcdp_core.solvers.search.labels import LabelTable
+from jcdp_core.solvers.search.packing import pack
+from jcdp_core.solvers.search.steps import Placement, Step, StepTable
 
 __all__ = ["ReversedSearch"]
 
@@ -92,8 +92,8 @@ class ReversedSearch:
     Examples
     --------
     >>> from jcdp_core import JacobianChain, Problem
-    >>> from jcdp_core.solvers.labels import label_table
-    >>> from jcdp_core.solvers.steps import single_link_steps
+    >>> from jcdp_core.solvers.search.labels import label_table
+    >>> from jcdp_core.solvers.search.steps import single_link_steps
     >>> table = single_link_steps(Problem(JacobianChain.from_sizes([3, 2, 5], [7, 11]), machines=2))
     >>> search = ReversedSearch(table, label_table(table, machines=2), makespan=100)
     >>> search.run(), search.makespan, search.placements

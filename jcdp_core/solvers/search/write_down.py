@@ -6,7 +6,7 @@ from jcdp_core.operation import Action, Mode, Operation
 from jcdp_core.schedule import Schedule, Task
 from jcdp_core.sequence import EliminationSequence
 from jcdp_core.solvers.problem import Problem
-from jcdp_core.solvers.steps import Placement, StepTable
+from jcdp_core.solvers.search.steps import Placement, StepTable
 
 __all__ = ["write_down"]
 
@@ -42,7 +42,7 @@ def write_down(
     Examples
     --------
     >>> from jcdp_core import JacobianChain
-    >>> from jcdp_core.solvers.steps import single_link_steps
+    >>> from jcdp_core.solvers.search.steps import single_link_steps
     >>> problem = Problem(JacobianChain.from_sizes([1, 4, 5, 4], [7, 11, 9]))
     >>> steps = [(0, 0, (7, 1, ())), (7, 1, (11, 1, (0,))), (18, 2, (9, 1, (1,)))]
     >>> sequence, schedule = write_down(problem, single_link_steps(problem), steps)

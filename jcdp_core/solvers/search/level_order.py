@@ -2,8 +2,8 @@
 
 from heapq import heapify, heappop, heappush
 
-from jcdp_core.solvers.labels import Tree
-from jcdp_core.solvers.steps import Placement
+from jcdp_core.solvers.search.labels import Tree
+from jcdp_core.solvers.search.steps import Placement
 
 __all__ = ["depth_first", "schedule_tree"]
 

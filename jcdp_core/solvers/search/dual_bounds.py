@@ -11,8 +11,8 @@ from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from jcdp_core.solvers.labels import LabelTable, add_labels
-from jcdp_core.solvers.steps import StepTable
+from jcdp_core.solvers.search.labels import LabelTable, add_labels
+from jcdp_core.solvers.search.steps import StepTable
 
 __all__ = ["DualBounds"]
 
@@ -52,7 +52,7 @@ class DualBounds:
     Three links of 70 fma cannot be accumulated on two machines within 119:
 
     >>> from jcdp_core import JacobianChain, Problem
-    >>> from jcdp_core.solvers.steps import single_link_steps
+    >>> from jcdp_core.solvers.search.steps import single_link_steps
     >>> chain = JacobianChain.from_sizes([1, 1, 1, 1], [70, 70, 70])
     >>> bounds = DualBounds(single_link_steps(Problem(chain, machines=2)), 119)
     >>> bounds.refute(0, 119, [0, 0], [(0, 0), (4, 0), (8, 0)])

@@ -1,0 +1,1 @@
+"""Search: the parts of the exact solver, which the heuristic uses, too."""
