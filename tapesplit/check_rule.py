@@ -277,7 +277,8 @@ def _random(random: np.random.Generator, count: int, value: Any) -> np.ndarray:
 
 def _identity(value: Any, start: int) -> Diagonal:
     """One direction for each element."""
-    return Diagonal(start, np.ones(np.shape(value), np.result_type(np.asarray(value), np.float16)))
+    one = np.ones(np.shape(value), np.result_type(np.asarray(value), np.float16))
+    return Diagonal.of(one, start, start, start + one.size)
 
 
 def _dense(batch: Batch | None, count: int, shape: tuple[int, ...]) -> np.ndarray:

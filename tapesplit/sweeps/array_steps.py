@@ -186,8 +186,9 @@ def _shape_of_array(value: Any) -> tuple[int, ...] | None:
 
 
 def _scaled_rows(batch: Diagonal, matrix: np.ndarray) -> Rows:
-    """Multiply a diagonal by a matrix: no product, just its rows times numbers."""
-    return Rows(batch.start, batch.values.reshape(-1, 1) * matrix, owned=True)
+    """Multiply a diagonal by a matrix: no product, just its rows times numbers, direction by direction."""
+    values = batch.values.reshape(-1, 1)[batch.wanted]
+    return Rows(batch.start, np.multiply(values, matrix[batch.wanted], order="C"), owned=True)
 
 
 def _as_precise(arg: Any, value: Any, primitive: Any) -> Any:
@@ -220,7 +221,8 @@ def _scaled_up(batch: Batch, partial: Any, value: Any) -> Batch:
     shape = np.shape(value)
     if isinstance(batch, Diagonal):
         if batch.values.shape == shape:
-            return Diagonal(batch.start, real_like(np.broadcast_to(batch.values * partial, shape), value))
+            values = real_like(np.broadcast_to(batch.values * partial, shape), value)
+            return Diagonal(batch.origin, values, batch.start, batch.stop)
         batch = batch.dense()
     rows = lifted(batch.rows, len(shape))
     one = is_one(partial)
@@ -235,7 +237,8 @@ def _scaled_down(batch: Batch, partial: Any, value: Any) -> Batch:
     shape = np.shape(value)
     if isinstance(batch, Diagonal):
         if batch.values.shape == shape:
-            return Diagonal(batch.start, real_like(np.broadcast_to(batch.values * partial, shape), value))
+            values = real_like(np.broadcast_to(batch.values * partial, shape), value)
+            return Diagonal(batch.origin, values, batch.start, batch.stop)
         batch = batch.dense()
     one = is_one(partial)
     rows = batch.rows if one else batch.rows * partial
@@ -250,7 +253,7 @@ def _gathered(batch: Batch, moves: IndexMap, value: Any) -> Batch:
         run = moves.run
         if run is not None and run.step == 1 and moves.complete:
             moved = real_like(batch.values.reshape(-1)[run], value)
-            return Diagonal(batch.start + run.start, moved.reshape(shape))
+            return Diagonal.of(moved.reshape(shape), batch.origin + run.start, batch.start, batch.stop)
         batch = batch.dense()
     rows = real_like(moves.gather(flat(batch.rows)), value)
     return Rows(batch.start, rows.reshape(len(rows), *shape))
@@ -264,7 +267,10 @@ def _gathered_together(moved: list[tuple[Batch, IndexMap]], value: Any) -> Rows:
     rows = np.zeros((stop - start, moved[0][1].length), dtype)
     for batch, moves in moved:
         if isinstance(batch, Diagonal):
-            rows[batch.start - start + moves.sources, moves.targets] = batch.values.reshape(-1)[moves.sources]
+            directions = batch.origin + moves.sources
+            here = (directions >= batch.start) & (directions < batch.stop)
+            moved_values = batch.values.reshape(-1)[moves.sources[here]]
+            rows[directions[here] - start, moves.targets[here]] = moved_values
         else:
             moves.put(flat(batch.rows), rows[batch.start - start : batch.stop - start])
     return Rows(start, real_like(rows, value).reshape(len(rows), *batch_shape(value)), owned=True)
@@ -292,7 +298,7 @@ def _scattered(batch: Batch, moves: IndexMap, value: Any) -> Batch:
         block = moves.block
         if block is not None:
             moved = real_like(batch.values.reshape(-1)[block], value)
-            return Diagonal(batch.start + block.start, moved.reshape(shape))
+            return Diagonal.of(moved.reshape(shape), batch.origin + block.start, batch.start, batch.stop)
         batch = batch.dense()
     rows = real_like(moves.scatter(flat(batch.rows)), value)
     return Rows(batch.start, rows.reshape(len(rows), *shape), owned=moves.block is None)

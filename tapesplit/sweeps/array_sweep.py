@@ -69,14 +69,9 @@ class ArraySweep:
 
     def _block(self, count: int) -> int:
         """Return how many of so many directions are carried at a time."""
-        if self.bytes_per_direction * count <= _LARGE or self._is_diagonal():
+        if self.bytes_per_direction * count <= _LARGE:
             return count
         return max(_FEWEST, _BLOCK // self.bytes_per_direction)
-
-    def _is_diagonal(self) -> bool:
-        """Whether each element depends on one input only, so that identities stay diagonals."""
-        alone = all(isinstance(step, ClusterStep) and len(step.inputs) == 1 for step in self.steps)
-        return alone and self.chunk.n == self.chunk.m
 
     def tangent(self, tape: Tape, matrix: np.ndarray | None, most: int | None = None) -> np.ndarray:
         """Return ``F' X`` for the chunk's Jacobian F'.
@@ -100,17 +95,16 @@ class ArraySweep:
         rows = None if matrix is None else matrix.T
         return in_blocks(partial(self._tangents, tape), rows, self.chunk.n, block).T
 
-    def _tangents(self, tape: Tape, matrix: np.ndarray | None) -> np.ndarray:
+    def _tangents(self, tape: Tape, rows: np.ndarray | range) -> np.ndarray:
         """Carry tangents, shape ``(k, n)``, to ``(k, m)``."""
-        count = self.chunk.n if matrix is None else len(matrix)
-        seeds = _seeds(tape, self.chunk.sources, matrix, adjoint_mode=False)
+        seeds = _seeds(tape, self.chunk.sources, rows, adjoint_mode=False)
         for step, dropped in zip(self.steps, self.last_use, strict=True):
             batch = step.tangent(tape, seeds)
             if batch is not None:
                 seeds[step.entry] = batch
             for index in dropped:
                 seeds.pop(index, None)
-        return _collect(tape, self.chunk.targets, seeds, count, adjoint_mode=False)
+        return _collect(tape, self.chunk.targets, seeds, len(rows), adjoint_mode=False)
 
     def adjoint(self, tape: Tape, matrix: np.ndarray | None, most: int | None = None) -> np.ndarray:
         """Return ``X F'`` for the chunk's Jacobian F'.
@@ -133,15 +127,14 @@ class ArraySweep:
         block = min(self._block(count), most or count)
         return in_blocks(partial(self._adjoints, tape), matrix, self.chunk.m, block)
 
-    def _adjoints(self, tape: Tape, matrix: np.ndarray | None) -> np.ndarray:
+    def _adjoints(self, tape: Tape, rows: np.ndarray | range) -> np.ndarray:
         """Carry adjoints, shape ``(k, m)``, to ``(k, n)``."""
-        count = self.chunk.m if matrix is None else len(matrix)
-        seeds = _seeds(tape, self.chunk.targets, matrix, adjoint_mode=True)
+        seeds = _seeds(tape, self.chunk.targets, rows, adjoint_mode=True)
         for step in reversed(self.steps):
             batch = seeds.pop(step.entry, None)
             if batch is not None:
                 step.adjoint(tape, batch, seeds)
-        return _collect(tape, self.chunk.sources, seeds, count, adjoint_mode=True)
+        return _collect(tape, self.chunk.sources, seeds, len(rows), adjoint_mode=True)
 
 
 def compile_array_sweep(tape: Tape, facts: TapeFacts, chunk: Chunk) -> ArraySweep:
@@ -292,14 +285,14 @@ def _peak_bytes(
     return 8 * peak
 
 
-def _seeds(tape: Tape, indices: Sequence[int], matrix: np.ndarray | None, *, adjoint_mode: bool) -> Seeds:
-    """Seed the values of a separator."""
+def _seeds(tape: Tape, indices: Sequence[int], matrix: np.ndarray | range, *, adjoint_mode: bool) -> Seeds:
+    """Seed the values of a separator; those that no direction reaches have no seeds."""
     values = [tape.entries[index][VALUE] for index in indices]
     shapes, dtypes = [np.shape(v) for v in values], [derivative_dtype(v) for v in values]
     batches = seed(matrix, shapes, dtypes, adjoint_mode=adjoint_mode)
     seeds: Seeds = {}
     for index, batch in zip(indices, batches, strict=True):
-        if matrix is None or len(batches) == 1 or batch.rows.any():  # type: ignore[union-attr] # no diagonals
+        if batch.start < batch.stop:
             seeds[index] = accumulate(seeds.get(index), batch)
     return seeds
 

@@ -41,15 +41,27 @@ class Rows(NamedTuple):
 
 
 class Diagonal(NamedTuple):
-    """Direction ``start + e`` is ``values.flat[e]`` at element e of the value and zero elsewhere."""
+    """Direction ``origin + e`` is ``values.flat[e]`` at element e of the value and zero elsewhere.
 
-    start: int
+    Only directions from ``start`` to ``stop`` are wanted: a block of them carries all elements along, which
+    costs less than a step that is not elementwise.
+    """
+
+    origin: int
     values: np.ndarray
+    start: int
+    stop: int
+
+    @classmethod
+    def of(cls, values: np.ndarray, origin: int, start: int, stop: int) -> "Diagonal":
+        """Return the directions of all values that lie between two limits, which may be none."""
+        first = min(max(start, origin), stop)
+        return cls(origin, values, first, max(min(stop, origin + values.size), first))
 
     @property
-    def stop(self) -> int:
-        """First direction behind the window."""
-        return self.start + self.values.size
+    def wanted(self) -> slice:
+        """Elements whose directions are wanted."""
+        return slice(self.start - self.origin, self.stop - self.origin)
 
     @property
     def dtype(self) -> np.dtype:
@@ -58,19 +70,19 @@ class Diagonal(NamedTuple):
 
     def dense(self) -> Rows:
         """Write the zeros out."""
-        size = self.values.size
-        rows = np.zeros((size, size), self.values.dtype)
-        rows.reshape(-1)[:: size + 1] = self.values.reshape(-1)
-        return Rows(self.start, rows.reshape(size, *self.values.shape), owned=True)
+        wanted, size = self.wanted, self.values.size
+        rows = np.zeros((wanted.stop - wanted.start, size), self.values.dtype)
+        rows.reshape(-1)[wanted.start :: size + 1] = self.values.reshape(-1)[wanted]
+        return Rows(self.start, rows.reshape(len(rows), *self.values.shape), owned=True)
 
 
 Batch = Rows | Diagonal
 
 
 def seed(
-    matrix: np.ndarray | None, shapes: list[tuple[int, ...]], dtypes: list[np.dtype], *, adjoint_mode: bool
+    seeds: np.ndarray | range, shapes: list[tuple[int, ...]], dtypes: list[np.dtype], *, adjoint_mode: bool
 ) -> list[Batch]:
-    """Split a seed matrix ``(k, total real elements)`` among values; None stands for the identity.
+    """Split a seed matrix ``(k, total real elements)`` among values; a range stands for rows of the identity.
 
     A complex number ``u + iv`` has two of them. Its tangents are ``du + i dv``; adjoints are the derivatives
     by u minus i times those by v, so that they go through products as tangents do.
@@ -80,26 +92,31 @@ def seed(
     for shape, dtype in zip(shapes, dtypes, strict=True):
         is_complex = dtype.kind == "c"
         stop = start + prod(shape) * (1 + is_complex)
-        if matrix is None and not is_complex:
-            batches.append(Diagonal(start, np.ones(shape, dtype)))
+        if not isinstance(seeds, range):
+            batch: Batch = Rows(0, seeds[:, start:stop])
+        elif is_complex:
+            batch = Diagonal.of(np.ones(stop - start), start - seeds.start, 0, len(seeds)).dense()
         else:
-            first, rows = (start, np.eye(stop - start)) if matrix is None else (0, matrix[:, start:stop])
+            batch = Diagonal.of(np.ones(shape, dtype), start - seeds.start, 0, len(seeds))
+        if isinstance(batch, Rows):
+            rows = batch.rows
             if is_complex:
                 rows = rows[:, ::2] + (-1j if adjoint_mode else 1j) * rows[:, 1::2]
-            batches.append(Rows(first, rows.reshape(len(rows), *shape)))
+            batch = Rows(batch.start, rows.reshape(len(rows), *shape))
+        batches.append(batch)
         start = stop
     return batches
 
 
 def in_blocks(
-    sweep: Callable[[np.ndarray | None], np.ndarray], seeds: np.ndarray | None, size: int, block: int
+    sweep: Callable[[np.ndarray | range], np.ndarray], seeds: np.ndarray | None, size: int, block: int
 ) -> np.ndarray:
     """Sweep so many directions at a time.
 
     Parameters
     ----------
     sweep
-        From seeds, shape ``(k, size)``, to results, shape ``(k, other size)``.
+        From seeds, shape ``(k, size)`` or a range of rows of the identity, to results, shape ``(k, other)``.
     seeds
         One row for each direction; None stands for the identity.
     size
@@ -107,16 +124,16 @@ def in_blocks(
     block
         Directions at a time.
     """
-    count = size if seeds is None else len(seeds)
+    given = range(size) if seeds is None else seeds
+    count = len(given)
     if block >= count:
-        return sweep(seeds)
+        return sweep(given)
     result = np.empty(0)
     for start in range(0, count, block):
-        stop = min(start + block, count)
-        rows = sweep(np.eye(stop - start, size, start) if seeds is None else seeds[start:stop])
+        rows = sweep(given[start : start + block])
         if not start:
             result = np.empty((count, rows.shape[1]), rows.dtype)
-        result[start:stop] = rows
+        result[start : start + block] = rows
     return result
 
 
@@ -124,8 +141,8 @@ def accumulate(left: Batch | None, right: Batch) -> Batch:
     """Add two batches of the same value."""
     if left is None:
         return right
-    if isinstance(left, Diagonal) and isinstance(right, Diagonal) and left.start == right.start:
-        return Diagonal(left.start, left.values + right.values)
+    if isinstance(left, Diagonal) and isinstance(right, Diagonal) and left.origin == right.origin:
+        return Diagonal(left.origin, left.values + right.values, left.start, left.stop)
     left, right = left.dense(), right.dense()
     if left.start <= right.start and right.stop <= left.stop:
         return _add_into(left, right)
@@ -177,7 +194,7 @@ def assemble(batches: list[Batch | None], sizes: list[int], count: int, dtype: n
             rows = batch.rows.reshape(len(batch.rows), size)
             matrix[batch.start : batch.stop, column : column + size] = rows
         elif batch is not None:
-            index = np.arange(size)
-            matrix[batch.start + index, column + index] = batch.values.reshape(-1)
+            index = np.arange(size)[batch.wanted]
+            matrix[batch.origin + index, column + index] = batch.values.reshape(-1)[index]
         column += size
     return matrix

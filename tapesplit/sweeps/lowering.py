@@ -322,7 +322,7 @@ _NAN: Final = (np.nan, complex(np.nan))
 def _seeds(result: IntArray, shape: tuple[int, ...], dtype: np.dtype) -> Batch:
     """Return adjoints of the result of a call, one direction for each real element of a slice."""
     count, size = result.shape
-    rows = None
+    rows: np.ndarray | range = range(result.size)
     if count > 1:
         rows = np.zeros((size, result.size))
         rows[np.arange(size), result] = 1.0

@@ -78,13 +78,12 @@ class StagedSweep:
         rows = None if matrix is None else matrix.T
         return in_blocks(partial(self._tangents, tape), rows, self.chunk.n, most or sys.maxsize).T
 
-    def _tangents(self, tape: Tape, rows: np.ndarray | None) -> np.ndarray:
+    def _tangents(self, tape: Tape, rows: np.ndarray | range) -> np.ndarray:
         """Carry tangents, shape ``(k, n)``, to ``(k, m)``."""
-        matrix = None if rows is None else rows.T
-        X = np.eye(self.chunk.n) if matrix is None else matrix
-        tangents = dict(self._split(X, self.chunk.sources))
+        is_identity, X = _opened(rows, self.chunk.n)
+        tangents = dict(self._split(X.T, self.chunk.sources))
         for part, dropped in zip(self.parts, self.last_use, strict=True):
-            whole = matrix is None and part.chunk.sources == self.chunk.sources
+            whole = is_identity and part.chunk.sources == self.chunk.sources
             seeds = None if whole else np.concatenate([tangents[index] for index in part.chunk.sources])
             for index in dropped:
                 del tangents[index]
@@ -95,16 +94,16 @@ class StagedSweep:
         """Return ``X F'`` for X of shape ``(k, m)``, None for the identity, ``most`` directions at a time."""
         return in_blocks(partial(self._adjoints, tape), matrix, self.chunk.m, most or sys.maxsize)
 
-    def _adjoints(self, tape: Tape, matrix: np.ndarray | None) -> np.ndarray:
+    def _adjoints(self, tape: Tape, rows: np.ndarray | range) -> np.ndarray:
         """Carry adjoints, shape ``(k, m)``, to ``(k, n)``."""
-        X = np.eye(self.chunk.m) if matrix is None else matrix
+        is_identity, X = _opened(rows, self.chunk.m)
         adjoints = dict(self._split(X.T, self.chunk.targets))
         for part in reversed(self.parts):
-            whole = matrix is None and part.chunk.targets == self.chunk.targets
+            whole = is_identity and part.chunk.targets == self.chunk.targets
             read = [adjoints.pop(index) for index in part.chunk.targets]
             seeds = None if whole else np.concatenate(read).T
-            for index, rows in self._split(part.adjoint(tape, seeds).T, part.chunk.sources):
-                adjoints[index] = adjoints[index] + rows if index in adjoints else rows
+            for index, found in self._split(part.adjoint(tape, seeds).T, part.chunk.sources):
+                adjoints[index] = adjoints[index] + found if index in adjoints else found
         for index in self.chunk.sources:
             adjoints.setdefault(index, np.zeros((self.sizes[index], len(X))))
         return np.concatenate([adjoints[index] for index in self.chunk.sources]).T
@@ -116,6 +115,13 @@ class StagedSweep:
             stop = start + self.sizes[index]
             yield index, matrix[start:stop]
             start = stop
+
+
+def _opened(seeds: np.ndarray | range, size: int) -> tuple[bool, np.ndarray]:
+    """Write rows of the identity out, and tell whether they are all that there are."""
+    if isinstance(seeds, range):
+        return len(seeds) == size, np.eye(len(seeds), size, seeds.start)
+    return False, seeds
 
 
 def find_stages(
