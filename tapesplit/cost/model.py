@@ -53,7 +53,7 @@ class CostModel:
 
     step: float = 5.5e-6
     element: float = 0.7e-9
-    element_direction: float = 0.45e-9
+    element_direction: float = 0.46e-9
     product: float = 2.3e-6
     product_fma: float = 0.035e-9
     loop: float = 3.0e-5
@@ -63,7 +63,7 @@ class CostModel:
     array: float = 1.0e-6
     inner: float = 1.2e-9
     coefficient: float = 6.0e-9
-    coefficient_direction: float = 0.38e-9
+    coefficient_direction: float = 0.31e-9
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,7 @@ class Work:
     formulas
         Partial derivatives of the different kinds of calls, as far as they are no constants.
     steps
-        Entries; more for reductions with weights.
+        Entries; more for products, other functions, and reductions with weights.
     elements
         Elements of elementwise operations.
     moved
@@ -150,7 +150,7 @@ def work_table(facts: TapeFacts) -> WorkTable:
     weighted = sums & ~facts.by_kind(lambda kind: kind.is_local)
     is_block = facts.blocks > 0
     lines = {
-        "steps": 1 + _WEIGHING * weighted,
+        "steps": 1 + _WEIGHING * weighted + _HEAVY * (bulk & ~sums),
         "elements": sizes * elementwise,
         "moved": sizes * (moves | products)
         + facts.edges * (sums | elementwise)
@@ -224,6 +224,8 @@ _ENDS: Final = 3
 """Steps that take as long as seeding and collecting the directions."""
 _BLOCK: Final = 4
 """Steps that take as long as finding the derivatives of a block that is not joined with like ones."""
+_HEAVY: Final = 2
+"""Steps that the call of a product or of another function takes longer than an elementwise operation."""
 _WEIGHING: Final = 5
 """Steps that take as long as finding the weights of a reduction."""
 
