@@ -297,6 +297,29 @@ def filtered_signal(x):
     return anp.real(anp.fft.ifft(anp.fft.fft(x) * np.exp(-np.arange(128) / 20.0))) ** 2
 
 
+@program(RANDOM.standard_normal(12) * 0.1)
+def spectrum_of_an_oscillator(p):
+    """Simulate an oscillator in a loop over numbers, and transform: a system and array steps by turns."""
+    position, speed, track = p[0], p[1], []
+    for step in range(128):
+        force = -position - p[2 + step % 10] * position**3
+        position, speed = position + 0.1 * speed, speed + 0.1 * force
+        track.append(position)
+    return anp.abs(anp.fft.fft(anp.array(track)))
+
+
+@program(RANDOM.standard_normal(60) * 0.1)
+def large_field(p):
+    """Take steps of a field of 20000 cells: its derivatives by 60 parameters fit into no cache."""
+    u = anp.tanh(WAVES @ p)
+    for _ in range(4):
+        u = u + 0.1 * (anp.roll(u, 1) - 2.0 * u + anp.roll(u, -1)) * anp.exp(-u * u)
+    return anp.sum(anp.reshape(u, (100, 200)), axis=1)
+
+
+WAVES = np.cos(np.arange(20_000 * 60)).reshape(20_000, 60)
+
+
 @program(RANDOM.random(100) + 1.0)
 def special_functions(x):
     """Evaluate functions of scipy.special."""

@@ -29,9 +29,9 @@ from tapesplit.sweeps.preaccumulation import Member, Term
 __all__ = ["ArraySweep", "compile_array_sweep"]
 
 
-_LARGE: Final = 64 * 10**6
+_LARGE: Final = 16 * 10**6
 """Bytes of derivatives from which on a sweep takes its directions in blocks: caches hold them no longer."""
-_BLOCK: Final = 32 * 10**6
+_BLOCK: Final = 8 * 10**6
 """Bytes of a block."""
 _FEWEST: Final = 8
 """Directions of the smallest block: partial derivatives are formed anew for each."""
