@@ -55,8 +55,11 @@ class Diagonal(NamedTuple):
     @classmethod
     def of(cls, values: np.ndarray, origin: int, start: int, stop: int) -> "Diagonal":
         """Return the directions of all values that lie between two limits, which may be none."""
+        last = origin + values.size
+        if start <= origin and last <= stop:  # as nearly always
+            return cls(origin, values, origin, last)
         first = min(max(start, origin), stop)
-        return cls(origin, values, first, max(min(stop, origin + values.size), first))
+        return cls(origin, values, first, max(min(stop, last), first))
 
     @property
     def wanted(self) -> slice:
@@ -71,6 +74,8 @@ class Diagonal(NamedTuple):
     def dense(self) -> Rows:
         """Write the zeros out."""
         wanted, size = self.wanted, self.values.size
+        if size == 1 == self.stop - self.start:
+            return Rows(self.start, self.values[None])
         rows = np.zeros((wanted.stop - wanted.start, size), self.values.dtype)
         rows.reshape(-1)[wanted.start :: size + 1] = self.values.reshape(-1)[wanted]
         return Rows(self.start, rows.reshape(len(rows), *self.values.shape), owned=True)
