@@ -52,7 +52,7 @@ def check_jacobian(fun: Callable[..., Any], *args: Any, argnum: int = 0, **kwarg
         raise ArgumentTypeError(
             f"check_jacobian checks one argument at a time, but argnum is {argnum!r}; give one integer"
         )
-    (argnum,), precise = positions, list(args)
+    argnum, precise = positions[0], list(args)
     precise[argnum] = _in_floating_point(args[argnum])
     expected = autograd.jacobian(fun, argnum)(*precise, **kwargs)
     for method in ("auto", "tangent", "adjoint"):

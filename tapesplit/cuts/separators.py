@@ -28,7 +28,7 @@ _NEAR_BOUND: Final = 1.05
 
 
 _WORTH_CUTTING: Final = 1.1
-"""Cost of a plain mode, against that of any chain, from which on one machine looks for cuts."""
+"""How many times as much as any chain a plain mode must cost for cuts on one machine."""
 _SHARES: Final = 20
 """Parts of all edges that further cuts of minimal width are apart at least."""
 

@@ -20,9 +20,11 @@ def _maker(primitive: Any) -> Any:
     return vjp.__closure__[0].cell_contents if getattr(vjp, "__code__", None) is _BY_ARGNUM else None
 
 
+_OTHER = object()
+"""Stands for code of another version of autograd, which then goes on with checkpoints as it does."""
 _probe = checkpoint(lambda x: x)
-_BY_ARGNUM = primitive_vjps[_probe].__code__
-_CHECKPOINT = _maker(_probe).__code__
+_BY_ARGNUM = getattr(primitive_vjps[_probe], "__code__", _OTHER)
+_CHECKPOINT = getattr(_maker(_probe), "__code__", _OTHER)
 
 
 def is_checkpoint(primitive: Any) -> bool:

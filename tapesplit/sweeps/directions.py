@@ -138,6 +138,8 @@ def in_blocks(
         rows = sweep(given[start : start + block])
         if not start:
             result = np.empty((count, rows.shape[1]), rows.dtype)
+        elif rows.dtype != result.dtype:  # the first block had nothing but zeros
+            result = result.astype(np.result_type(result, rows))
         result[start : start + block] = rows
     return result
 
