@@ -166,7 +166,7 @@ class _Lowering:
             shape, is_complex = self.shape(entries[0]), bool(self.facts.is_complex[entries[0]])
         else:
             shape, is_complex = shape_of(call[ARGS][position]), np.iscomplexobj(call[ARGS][position])
-            is_single = getattr(call[VALUE], "dtype", None) == np.float32
+            is_single = not is_complex and getattr(call[VALUE], "dtype", None) == np.float32
         size = prod(shape) * (1 + is_complex)
         starts = self.behind + np.arange(entries.size) * size
         self.behind += entries.size * size

@@ -121,8 +121,8 @@ class Operand:
     """One argument of many calls, ``args[position]`` of each entry, or their results if position is None.
 
     ``ndim`` is 0 for numbers, 1 for vectors, 2 or more for what is flattened. Complex numbers are gathered
-    as pairs. Constants of calls in single precision are rounded to it, as NumPy does: partial derivatives may
-    ask whether a result is equal to one of them.
+    as pairs. Real constants of calls in single precision are rounded to it, as NumPy does: partial
+    derivatives may ask whether a result is equal to one of them.
     """
 
     position: int | None

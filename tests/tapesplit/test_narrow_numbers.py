@@ -3,7 +3,7 @@
 import autograd.numpy as np
 import numpy as onp
 import pytest
-from autograd import jacobian
+from autograd import grad, jacobian
 from autograd.extend import defvjp, primitive
 
 from tapesplit import defvector, parallel_jacobian
@@ -102,3 +102,16 @@ def test_limits_are_rounded_like_what_they_limit(fun, method):
     """A result in single precision equals a limit of 0.1 only if that is rounded, too."""
     x = onp.array([0.9, -0.9, 0.1], onp.float32)
     onp.testing.assert_allclose(parallel_jacobian(fun, method=method)(x), jacobian(fun)(x), rtol=1e-6)
+
+
+@pytest.mark.filterwarnings("ignore:Casting complex values")  # which autograd's rule does
+@pytest.mark.parametrize("method", ["auto", "tangent", "adjoint"])
+def test_complex_constants_of_single_results_keep_their_imaginary_part(method):
+    """The adjoint of a real factor is a real product of complex numbers."""
+    factor = onp.random.default_rng(0).standard_normal((4, 4, 2)) @ onp.array([1.0, 1.0j])
+    gradient = grad(lambda x: np.sum(np.abs(np.dot(np.outer(x, np.sin(x)), factor)) ** 2))
+    x = onp.array([0.3, -0.7, 0.2, 0.9])
+    expected = jacobian(gradient)(x)
+    for point in (x, x.astype(onp.float32)):
+        found = parallel_jacobian(gradient, method=method)(point)
+        onp.testing.assert_allclose(found, expected, rtol=0, atol=1e-6 * onp.abs(expected).max())
