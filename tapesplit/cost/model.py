@@ -1,7 +1,7 @@
 """The runtime cost model: predicted seconds of sweeps and products on this machine.
 
-A fused multiply-add is not a unit of time: in a matrix product it takes a twentieth of a nanosecond, in
-a Python loop twenty microseconds. The model has a dozen constants, each the time of one kind of
+A fused multiply-add is not a unit of time: in a matrix product it takes a thirtieth of a nanosecond, in
+a Python loop thirty microseconds. The model has a dozen constants, each the time of one kind of
 work; `tapesplit.planning.calibrate` measures them, `tapesplit.cost.stored` keeps them.
 """
 
@@ -136,7 +136,6 @@ def work_table(facts: TapeFacts) -> WorkTable:
     ----------
     facts
         What is known of tapes of the structure, n entries.
-
     """
     elementwise = facts.elementwise
     moves = facts.by_kind(lambda kind: isinstance(kind.rule, Movement))

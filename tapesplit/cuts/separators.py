@@ -74,8 +74,8 @@ def cut_graph(
         Most links of the chain, that is one more than separators. Cuts that the cheapest chain on one machine
         needs come first; where they must be left out, those go that save least.
     thorough : bool
-        Whether to compare all narrow cuts of small graphs, instead of those of the tape's order only, which
-        takes up to five milliseconds.
+        Whether to compare cuts of several orders and minimum cuts, too, which takes some milliseconds,
+        instead of those of the tape's order only.
     spread : bool
         Whether to look for cuts that give several machines something to do: always, and as many as there is
         room for, spread over the tape. Else there are none if no chain can beat the plain tangent or adjoint
@@ -95,9 +95,8 @@ def cut_graph(
     many directions as some cut is wide; paths that are seen at once, or else a flow of as many elements,
     prove this before any cut is looked for.
 
-    Candidates are compared by the cost of the whole chain (`choose_nested`), not by width. On graphs of up to
-    24 coarse vertices they are all narrow lower sets; on larger ones, prefixes of several orders and minimum
-    cuts. Takes O(n + e) plus flows of bounded size; memory is linear.
+    Candidates are compared by the cost of the whole chain (`choose_nested`), not by width. They are prefixes
+    of several orders and minimum cuts. Takes O(n + e) plus flows of bounded size; memory is linear.
 
     Examples
     --------

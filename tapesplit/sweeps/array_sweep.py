@@ -67,11 +67,11 @@ class ArraySweep:
         result = 8 * max(self.chunk.n, self.chunk.m) * directions if block < directions else 0
         return self.fixed_bytes + self.bytes_per_direction * block + result
 
-    def _block(self, count: int) -> int:
-        """Return how many of so many directions are carried at a time."""
-        if self.bytes_per_direction * count <= _LARGE:
-            return count
-        return max(_FEWEST, _BLOCK // self.bytes_per_direction)
+    def _block(self, count: int, most: int | None = None) -> int:
+        """Return how many of so many directions are carried at a time, where ``most`` may be."""
+        if self.bytes_per_direction * count > _LARGE:
+            count = min(count, max(_FEWEST, _BLOCK // self.bytes_per_direction))
+        return count if most is None else min(count, most)
 
     def tangent(self, tape: Tape, matrix: np.ndarray | None, most: int | None = None) -> np.ndarray:
         """Return ``F' X`` for the chunk's Jacobian F'.
@@ -90,9 +90,8 @@ class ArraySweep:
         ndarray
             Shape ``(m, k)``.
         """
-        count = self.chunk.n if matrix is None else matrix.shape[1]
-        block = min(self._block(count), most or count)
         rows = None if matrix is None else matrix.T
+        block = self._block(self.chunk.n if rows is None else len(rows), most)
         return in_blocks(partial(self._tangents, tape), rows, self.chunk.n, block).T
 
     def _tangents(self, tape: Tape, rows: np.ndarray | range) -> np.ndarray:
@@ -123,8 +122,7 @@ class ArraySweep:
         ndarray
             Shape ``(k, n)``.
         """
-        count = self.chunk.m if matrix is None else len(matrix)
-        block = min(self._block(count), most or count)
+        block = self._block(self.chunk.m if matrix is None else len(matrix), most)
         return in_blocks(partial(self._adjoints, tape), matrix, self.chunk.m, block)
 
     def _adjoints(self, tape: Tape, rows: np.ndarray | range) -> np.ndarray:
@@ -285,11 +283,11 @@ def _peak_bytes(
     return 8 * peak
 
 
-def _seeds(tape: Tape, indices: Sequence[int], matrix: np.ndarray | range, *, adjoint_mode: bool) -> Seeds:
+def _seeds(tape: Tape, indices: Sequence[int], rows: np.ndarray | range, *, adjoint_mode: bool) -> Seeds:
     """Seed the values of a separator; those that no direction reaches have no seeds."""
     values = [tape.entries[index][VALUE] for index in indices]
     shapes, dtypes = [np.shape(v) for v in values], [derivative_dtype(v) for v in values]
-    batches = seed(matrix, shapes, dtypes, adjoint_mode=adjoint_mode)
+    batches = seed(rows, shapes, dtypes, adjoint_mode=adjoint_mode)
     seeds: Seeds = {}
     for index, batch in zip(indices, batches, strict=True):
         if batch.start < batch.stop:

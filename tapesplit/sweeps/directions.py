@@ -62,6 +62,11 @@ class Diagonal(NamedTuple):
         return cls(origin, values, first, max(min(stop, last), first))
 
     @property
+    def is_whole(self) -> bool:
+        """Whether the directions of all elements are wanted."""
+        return self.stop - self.start == self.values.size
+
+    @property
     def wanted(self) -> slice:
         """Elements whose directions are wanted."""
         return slice(self.start - self.origin, self.stop - self.origin)
@@ -74,7 +79,7 @@ class Diagonal(NamedTuple):
     def dense(self) -> Rows:
         """Write the zeros out."""
         wanted, size = self.wanted, self.values.size
-        if size == 1 == self.stop - self.start:
+        if size == 1 and self.is_whole:
             return Rows(self.start, self.values[None])
         rows = np.zeros((wanted.stop - wanted.start, size), self.values.dtype)
         rows.reshape(-1)[wanted.start :: size + 1] = self.values.reshape(-1)[wanted]
@@ -114,7 +119,10 @@ def seed(
 
 
 def in_blocks(
-    sweep: Callable[[np.ndarray | range], np.ndarray], seeds: np.ndarray | None, size: int, block: int
+    sweep: Callable[[np.ndarray | range], np.ndarray],
+    seeds: np.ndarray | None,
+    size: int,
+    block: int | None,
 ) -> np.ndarray:
     """Sweep so many directions at a time.
 
@@ -127,18 +135,18 @@ def in_blocks(
     size
         Elements that are seeded.
     block
-        Directions at a time.
+        Directions at a time; None for all of them.
     """
     given = range(size) if seeds is None else seeds
     count = len(given)
-    if block >= count:
+    if block is None or block >= count:
         return sweep(given)
-    result = np.empty(0)
-    for start in range(0, count, block):
+    first = sweep(given[:block])
+    result = np.empty((count, first.shape[1]), first.dtype)
+    result[:block] = first
+    for start in range(block, count, block):
         rows = sweep(given[start : start + block])
-        if not start:
-            result = np.empty((count, rows.shape[1]), rows.dtype)
-        elif rows.dtype != result.dtype:  # the first block had nothing but zeros
+        if rows.dtype != result.dtype:  # blocks before had nothing but zeros
             result = result.astype(np.result_type(result, rows))
         result[start : start + block] = rows
     return result

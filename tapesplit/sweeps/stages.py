@@ -4,7 +4,6 @@ One operation without a scalar form, such as a Fourier transform behind a simula
 steps of thousands of operations on single numbers.
 """
 
-import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -76,7 +75,7 @@ class StagedSweep:
     def tangent(self, tape: Tape, matrix: np.ndarray | None, most: int | None = None) -> np.ndarray:
         """Return ``F' X`` for X of shape ``(n, k)``, None for the identity, ``most`` directions at a time."""
         rows = None if matrix is None else matrix.T
-        return in_blocks(partial(self._tangents, tape), rows, self.chunk.n, most or sys.maxsize).T
+        return in_blocks(partial(self._tangents, tape), rows, self.chunk.n, most).T
 
     def _tangents(self, tape: Tape, rows: np.ndarray | range) -> np.ndarray:
         """Carry tangents, shape ``(k, n)``, to ``(k, m)``."""
@@ -92,7 +91,7 @@ class StagedSweep:
 
     def adjoint(self, tape: Tape, matrix: np.ndarray | None, most: int | None = None) -> np.ndarray:
         """Return ``X F'`` for X of shape ``(k, m)``, None for the identity, ``most`` directions at a time."""
-        return in_blocks(partial(self._adjoints, tape), matrix, self.chunk.m, most or sys.maxsize)
+        return in_blocks(partial(self._adjoints, tape), matrix, self.chunk.m, most)
 
     def _adjoints(self, tape: Tape, rows: np.ndarray | range) -> np.ndarray:
         """Carry adjoints, shape ``(k, m)``, to ``(k, n)``."""

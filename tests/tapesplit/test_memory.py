@@ -92,6 +92,14 @@ def test_large_sweeps_take_their_directions_in_blocks(method):
     np.testing.assert_allclose(jac(x)[:2], few, rtol=0, atol=1e-12 * np.abs(few).max())
 
 
+def test_few_directions_of_long_arrays_are_one_block():
+    times = np.linspace(0.0, 3.0, 400_000)
+    jac = parallel_jacobian(lambda p: p[0] * anp.exp(-p[1] * times) * anp.cos(p[2] * times), machines=1)
+    x = np.array([1.0, 0.5, 3.0])
+    measured = traced_peak(jac, x)
+    assert measured / 1.5 < jac.plan(x).peak_bytes < 1.5 * measured
+
+
 @pytest.mark.parametrize("method", ["tangent", "adjoint"])
 def test_blocks_cut_through_the_identities_of_several_inputs(method, monkeypatch):
     """Directions of a block belong to some of the inputs, and to some elements of these."""
