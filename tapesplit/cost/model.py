@@ -21,6 +21,7 @@ __all__ = [
     "Work",
     "WorkTable",
     "array_seconds",
+    "compressed_seconds",
     "product_seconds",
     "scalar_seconds",
     "system_seconds",
@@ -225,6 +226,10 @@ _BLOCK: Final = 4
 """Steps that take as long as finding the derivatives of a block that is not joined with like ones."""
 _HEAVY: Final = 2
 """Steps that the call of a product or of another function takes longer than an elementwise operation."""
+_END: Final = 1.5
+"""Elements that are moved while one is seeded in a system, or read from it."""
+_EXPANDED: Final = 1.5
+"""Elements that are moved while memory for one of a Jacobian is made zero."""
 _WEIGHING: Final = 5
 """Steps that take as long as finding the weights of a reduction."""
 
@@ -266,7 +271,7 @@ def array_seconds(model: CostModel, work: Work, directions: int) -> float:
     )
 
 
-def scalar_seconds(model: CostModel, work: Work, directions: int) -> float:
+def scalar_seconds(model: CostModel, work: Work, directions: int, ends: int) -> float:
     """Predict a scalar sweep.
 
     Parameters
@@ -277,17 +282,21 @@ def scalar_seconds(model: CostModel, work: Work, directions: int) -> float:
         What is swept.
     directions
         Number of directions k.
+    ends
+        Elements that are seeded and elements that are read.
 
     Returns
     -------
     float
         Seconds; infinite if there is no scalar form.
     """
-    return float("inf") if work.formless else system_seconds(model, work, directions)
+    if work.formless:
+        return float("inf")
+    return float(system_seconds(model, work, directions) + _END * ends * directions * model.element_direction)
 
 
 def system_seconds(model: CostModel, work: Any, directions: int) -> Any:
-    """Do what `scalar_seconds` does for work that has a scalar form, of one part or of many in arrays."""
+    """Predict systems, of one part of a tape or of many in arrays, without what goes in and comes out."""
     return (
         model.system
         + work.formulas * model.formula
@@ -298,6 +307,29 @@ def system_seconds(model: CostModel, work: Any, directions: int) -> Any:
         + work.block_steps * model.step
         + work.block_loops * model.loop
     )
+
+
+def compressed_seconds(model: CostModel, work: Work, colors: int, sizes: tuple[int, int]) -> float:
+    """Predict a scalar sweep whose directions share seeds.
+
+    Parameters
+    ----------
+    model
+        Constants of the machine.
+    work
+        What is swept.
+    colors
+        Number of seeds.
+    sizes
+        Columns and rows of the whole Jacobian, which is mostly zero.
+
+    Returns
+    -------
+    float
+        Seconds; infinite if there is no scalar form.
+    """
+    expanded = _EXPANDED * prod(sizes) * model.element_direction
+    return scalar_seconds(model, work, colors, sum(sizes)) + expanded
 
 
 def product_seconds(model: CostModel, fma: int, elements: int) -> float:

@@ -145,10 +145,19 @@ def _forms(plan: JacobianPlan) -> list[str]:
     for task in sorted(plan.tasks, key=lambda task: task.swept):
         if task.swept:
             swept.setdefault((task.form, task.obstacle), []).extend(task.swept)
-    return [
+    sentences = [
         f"{_runs(sorted(links))} swept {_FORMS[form]}{_obstacle(plan, form, obstacle)}."
         for (form, obstacle), links in swept.items()
     ]
+    for task in plan.tasks:
+        if task.colors:
+            reach = "inputs of one color reach the same output"
+            read = "outputs of one color read the same input"
+            sentences.append(
+                f"{_runs(task.swept)} sparse: {plural(task.directions, 'direction')} share "
+                f"{plural(task.colors, 'seed')}, since no two {reach if task.mode is Mode.TANGENT else read}."
+            )
+    return sentences
 
 
 _FORMS: Final[dict[Form, str]] = {

@@ -159,10 +159,21 @@ def _totals(plan: JacobianPlan) -> list[str]:
         ("plan", f"{count(plan.fma)} fma", "work of all machines together"),
         ("makespan", f"{count(plan.makespan)} fma", f"on {_machines(plan)}, {_gain(plan)}"),
         ("lower bound", f"{count(plan.solution.lower_bound)} fma", proof),
+        *_colors(plan),
         ("sweeps", seconds_text(plan.seconds), "predicted, beyond recording the function"),
         ("peak memory", bytes_text(plan.peak_bytes), "beyond the tape, predicted"),
     ]
     return _table(None, rows, "<><", None)
+
+
+def _colors(plan: JacobianPlan) -> list[tuple[str, str, str]]:
+    """Count the seeds that directions share."""
+    shared = [task for task in plan.tasks if task.colors]
+    if not shared:
+        return []
+    directions = sum(task.directions for task in shared)
+    colors = plural(sum(task.colors for task in shared), "color")
+    return [("compressed", colors, f"for {plural(directions, 'direction')}, as the Jacobian is sparse")]
 
 
 def _last_run(plan: JacobianPlan) -> list[str]:

@@ -10,7 +10,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from jcdp_core import Mode
-from tapesplit.cost.model import CostModel, array_seconds, scalar_seconds, total_work, work_table
+from tapesplit.cost.model import CostModel, array_seconds, system_seconds, total_work, work_table
 from tapesplit.cost.stored import store
 from tapesplit.cuts.chunks import cut_into_chunks
 from tapesplit.cuts.graph import graph_of
@@ -103,7 +103,7 @@ def _shares(assumed: CostModel, sweep: _Sweep) -> list[float]:
     seeds = np.ones((sweep.size, sweep.directions))
     compiled = compile_sweep(tape, facts, table, chunk, Mode.TANGENT, sweep.directions, sweep.form)
     slower = _shortest(lambda: compiled.tangent(tape, seeds)) / sweep.seconds
-    predict = scalar_seconds if sweep.form == "system" else array_seconds
+    predict = system_seconds if sweep.form == "system" else array_seconds
     predicted = predict(assumed, work, sweep.directions)
     return [predict(_only(assumed, group), work, sweep.directions) / predicted / slower for group in _GROUPS]
 

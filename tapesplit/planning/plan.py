@@ -52,6 +52,9 @@ class PlanTask:
     directions
         Directions that a sweep carries: columns of its Jacobian in tangent mode, rows in adjoint mode; 0
         for a product.
+    colors
+        Seeds that the directions share, where those of one color have no result in common; 0 if each has
+        its own.
     seconds
         Predicted time, if nothing else runs.
     start, finish
@@ -76,6 +79,7 @@ class PlanTask:
     machine: int
     fma: int
     directions: int = 0
+    colors: int = 0
     seconds: float = 0.0
     start: float = 0.0
     finish: float = 0.0

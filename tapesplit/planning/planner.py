@@ -17,11 +17,12 @@ from tapesplit.cuts.graph import TapeGraph, graph_of
 from tapesplit.cuts.separators import Separator, cut_graph
 from tapesplit.planning.plan import JacobianPlan, MachinesReason, PlanTask
 from tapesplit.planning.recost import recost
-from tapesplit.planning.tasks import compile_task, makespan, plan_tasks
+from tapesplit.planning.tasks import compile_tasks, makespan, plan_tasks
 from tapesplit.recording.tape import Tape
 from tapesplit.structures.dtypes import shared_dtypes
 from tapesplit.structures.facts import TapeFacts, facts_of
 from tapesplit.structures.structure import Structure
+from tapesplit.sweeps.sweep import Sweep
 
 __all__ = ["make_plan"]
 
@@ -67,17 +68,17 @@ def make_plan(
     solver = "dp" if plain or method == "auto" else method
     thorough = cost == "fma" or force_machines or _plain_seconds(graph, work) > _WORTH_COMPARING
     separators = () if plain else cut_graph(graph, max_links=max_links, thorough=thorough)
-    draft = _draft(graph, facts, work, separators, plain, 1, solver, cost)
+    drafted = partial(_draft, tape, graph, facts, work, plain=plain, solver=solver, cost=cost)
+    draft = drafted(separators, machines=1)
     machines_reason: MachinesReason = "single" if machines == 1 else "light"
     if machines > 1 and (force_machines or _may_pay(draft.tasks)):
         if not plain:
             # Cuts that gain nothing on one machine let several work at the same time.
             separators = cut_graph(graph, max_links=max_links, spread=True)
-        parallel = _draft(graph, facts, work, separators, plain, machines, solver, cost)
+        parallel = drafted(separators, machines=machines)
         machines_reason = "forced" if force_machines else _worth_of_machines(parallel.tasks, draft.tasks)
         if machines_reason in {"forced", "gain"}:
             draft = parallel
-    sweeps = tuple(compile_task(tape, facts, work, draft.chunks, task) for task in draft.tasks)
     return JacobianPlan(
         name=tape.name,
         structure=structure,
@@ -87,7 +88,7 @@ def make_plan(
         chain=draft.chain,
         solution=draft.solution,
         tasks=draft.tasks,
-        sweeps=sweeps,
+        sweeps=draft.sweeps,
         machines=1 + max(task.machine for task in draft.tasks),
         shapes=(tape.shape(tape.output or 0), *(tape.shape(i) for i in range(tape.inputs))),
         reason=_reason(draft, method if plain else None),
@@ -103,43 +104,46 @@ _BLAS_THREADS: Final = 100_000
 
 
 class _Draft(NamedTuple):
-    """A chain and its solution, before anything is compiled."""
+    """A chain, its solution, and what carries that out."""
 
     separators: tuple[Separator, ...]
     chunks: tuple[Chunk, ...]
     chain: JacobianChain
     solution: Solution
+    fewest: int | None
     tasks: tuple[PlanTask, ...]
-    fewest: int | None = None
+    sweeps: tuple[Sweep | None, ...]
 
 
 def _draft(
+    tape: Tape,
     graph: TapeGraph,
     facts: TapeFacts,
     work: WorkTable,
     separators: tuple[Separator, ...],
+    *,
     plain: Mode | None,
     machines: int,
     solver: str,
     cost: str,
 ) -> _Draft:
-    """Cut, solve, and predict times."""
+    """Cut, solve, predict times, and compile."""
     chunks = cut_into_chunks(graph, separators)
     chain = _one_mode_chain(chunks[0], plain) if plain else chunk_chain(chunks)
     search = partial(solve, machines=machines, method=solver, time_limit=_LONGEST_SEARCH)
-    solution = search(chain)
-    draft = _Draft(separators, chunks, chain, solution, plan_tasks(solution, facts, work, chunks))
-    if cost == "fma" or len(chunks) == 1 or makespan(draft.tasks) < _WORTH_PRICING * len(chunks):
-        return draft
-    priced = _priced(chain, work, chunks)
-    by_time = search(priced)
-    if by_time.makespan > _CLEARLY * recost(solution, priced, 0).makespan:
-        return draft
-    timed = recost(by_time, chain, solution.lower_bound)
-    faster = draft._replace(
-        solution=timed, tasks=plan_tasks(timed, facts, work, chunks), fewest=solution.makespan
+    solution, fewest = search(chain), None
+    tasks = plan_tasks(solution, facts, work, chunks)
+    if cost != "fma" and len(chunks) > 1 and makespan(tasks) >= _WORTH_PRICING * len(chunks):
+        priced = _priced(chain, work, chunks)
+        by_time = search(priced)
+        if by_time.makespan <= _CLEARLY * recost(solution, priced, 0).makespan:
+            timed = recost(by_time, chain, solution.lower_bound)
+            faster = plan_tasks(timed, facts, work, chunks)
+            if makespan(faster) < _CLEARLY * makespan(tasks):
+                solution, fewest, tasks = timed, solution.makespan, faster
+    return _Draft(
+        separators, chunks, chain, solution, fewest, *compile_tasks(tape, facts, work, chunks, tasks)
     )
-    return faster if makespan(faster.tasks) < _CLEARLY * makespan(draft.tasks) else draft
 
 
 def _priced(chain: JacobianChain, work: WorkTable, chunks: Sequence[Chunk]) -> JacobianChain:
@@ -147,7 +151,7 @@ def _priced(chain: JacobianChain, work: WorkTable, chunks: Sequence[Chunk]) -> J
     directions = min(chain.sizes)
     links = []
     for link, chunk in zip(chain.links, chunks, strict=True):
-        seconds = _sweep_seconds(work, chunk.entries, directions)
+        seconds = _sweep_seconds(work, chunk.entries, directions, chunk.n + chunk.m)
         price = max(round(seconds / directions / cost_model().product_fma), 1)
         links.append(replace(link, tangent_cost=price, adjoint_cost=price))
     return JacobianChain(tuple(links))
@@ -179,13 +183,14 @@ _WORTH_PRICING: Final = 3.0e-4
 def _plain_seconds(graph: TapeGraph, work: WorkTable) -> float:
     """Predict one sweep through the whole tape, in the mode with fewer directions."""
     directions = min(graph.input_width, graph.output_width)
-    return _sweep_seconds(work, graph.entries[len(graph.inputs) :], directions)
+    ends = graph.input_width + graph.output_width
+    return _sweep_seconds(work, graph.entries[len(graph.inputs) :], directions, ends)
 
 
-def _sweep_seconds(work: WorkTable, entries: IntArray, directions: int) -> float:
+def _sweep_seconds(work: WorkTable, entries: IntArray, directions: int, ends: int) -> float:
     """Predict a sweep roughly, without a look for stages."""
     model, total = cost_model(), total_work(work, entries)
-    return min(array_seconds(model, total, directions), scalar_seconds(model, total, directions))
+    return min(array_seconds(model, total, directions), scalar_seconds(model, total, directions, ends))
 
 
 def _may_pay(tasks: Sequence[PlanTask]) -> bool:

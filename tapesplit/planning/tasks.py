@@ -13,9 +13,11 @@ from tapesplit.cuts.chunks import Chunk
 from tapesplit.planning.plan import PlanTask
 from tapesplit.recording.tape import Tape
 from tapesplit.structures.facts import TapeFacts
-from tapesplit.sweeps.sweep import Sweep, compile_sweep, predict
+from tapesplit.sweeps.compression import compress
+from tapesplit.sweeps.lowering import compile_scalar_sweep
+from tapesplit.sweeps.sweep import Sweep, compile_sweep, predict, predict_compressed
 
-__all__ = ["compile_task", "makespan", "plan_tasks"]
+__all__ = ["compile_tasks", "makespan", "plan_tasks"]
 
 
 def plan_tasks(
@@ -92,6 +94,8 @@ def _joined(chunks: Sequence[Chunk], links: Sequence[int]) -> Chunk:
     )
 
 
+_WORTH_COLORING: Final = 0.7
+"""Part of the time of a sweep that all directions together in one color must not exceed."""
 _HANDOVER: Final = 1.0e-4
 """Seconds to hand a task to another thread and its result back."""
 _CONTENTION: Final = 1.5
@@ -131,11 +135,29 @@ def makespan(tasks: Sequence[PlanTask]) -> float:
     return max(task.finish for task in tasks)
 
 
-def compile_task(
+def compile_tasks(
+    tape: Tape, facts: TapeFacts, work: WorkTable, chunks: Sequence[Chunk], tasks: Sequence[PlanTask]
+) -> tuple[tuple[PlanTask, ...], tuple[Sweep | None, ...]]:
+    """Compile the links that each task sweeps through; where directions share seeds, predict that anew."""
+    compiled = [_compiled(tape, facts, work, chunks, task) for task in tasks]
+    return _scheduled([task for task, _ in compiled]), tuple(sweep for _, sweep in compiled)
+
+
+def _compiled(
     tape: Tape, facts: TapeFacts, work: WorkTable, chunks: Sequence[Chunk], task: PlanTask
-) -> Sweep | None:
-    """Compile the links that a task sweeps through."""
+) -> tuple[PlanTask, Sweep | None]:
+    """Compile one task."""
     if task.mode is Mode.MULTIPLY:
-        return None
+        return task, None
     chunk = _joined(chunks, task.swept)
-    return compile_sweep(tape, facts, work, chunk, task.mode, task.directions, task.form)
+    if task.needs or predict_compressed(work, chunk, 1).seconds > _WORTH_COLORING * task.seconds:
+        return task, compile_sweep(tape, facts, work, chunk, task.mode, task.directions, task.form)
+    adjoint_mode = task.mode is Mode.ADJOINT
+    system = compile_scalar_sweep(tape, facts, chunk, task.directions, adjoint_mode=adjoint_mode)
+    if compressed := compress(system):
+        expected = predict_compressed(work, chunk, compressed.count)
+        if expected.seconds < task.seconds:
+            return replace(task, colors=compressed.count, **expected._asdict()), compressed
+    if task.form == "system":
+        return task, system
+    return task, compile_sweep(tape, facts, work, chunk, task.mode, task.directions, task.form)

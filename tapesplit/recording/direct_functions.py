@@ -198,10 +198,11 @@ _LISTS = frozenset({tuple, list, _Parts})
 def _untake(x: Any, idx: Any, vs: Any) -> Any:
     """Record the adjoint of a look-up; a sparse one of a small value would keep scalar sweeps out."""
     untake = _full_untake(idx)
-    small = type(vs) is ArrayVSpace and vs.dtype == np.float64 and vs.size <= _SMALL.get(untake, -1)
-    if small and type(x) is TapeBox and x._entries is not None:
+    known = untake is not None and type(vs) is ArrayVSpace and vs.dtype == np.float64
+    if known and type(x) is TapeBox and x._entries is not None:
         value = x._value
-        if type(value) in (np.ndarray, np.float64) and value.dtype == np.float64:
+        few_zeros = vs.size <= max(_SMALL[untake], _MOSTLY * np.size(value))
+        if few_zeros and type(value) in (np.ndarray, np.float64) and value.dtype == np.float64:
             result = untake.fun(value, idx, vs)
             return recorded(x, untake, FIRST, (x._index,), (value, idx, vs), result)
     return _general_untake(x, idx, vs)
@@ -228,6 +229,8 @@ _SELECTORS = frozenset({int, slice, type(None), type(Ellipsis)})
 """Parts of an index that take nothing twice."""
 _SMALL: Final = {dense_untake: 512, summed_untake: 4096}
 """Elements up to which adding zeros costs next to nothing, beside the rest of such a look-up."""
+_MOSTLY: Final = 4
+"""Times as large as what is looked up, up to which it costs little, too."""
 _ARRAYS = frozenset({np.ndarray})
 _NUMBERS = frozenset({float, int, complex, np.float64, np.complex128})
 _PLAIN_ARGUMENTS: frozenset[type] = PLAIN_NUMBERS | {str, tuple, type(None)}

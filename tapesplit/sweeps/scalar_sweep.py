@@ -234,14 +234,34 @@ class ScalarSweep:
         """Return ``X F'`` for X of shape ``(k, m)``, None for the identity, ``most`` directions at a time."""
         return self._run(tape, None if matrix is None else matrix.T, self.chunk.m, most).T
 
+    def paths(self, columns: np.ndarray | None = None) -> np.ndarray:
+        """Tell where derivatives are not zero whatever the values: count paths from seeds to results.
+
+        Parameters
+        ----------
+        columns
+            Shape ``(seeded, k)``, single precision, not negative; None for the identity.
+
+        Returns
+        -------
+        ndarray
+            Shape ``(read, k)``; only whether a number is zero is of use, as it may be infinite.
+        """
+        return self._solved(np.ones(len(self.template), np.float32), columns, len(self.seeds), None)
+
     def _run(self, tape: Tape, columns: np.ndarray | None, seeded: int, most: int | None) -> np.ndarray:
-        """Seed, substitute, read: ``(seeded, k)`` to ``(read, k)``, in blocks that fit into a cache."""
+        """Carry ``(seeded, k)`` to ``(read, k)``."""
+        return self._solved(self.coefficients(tape), columns, seeded, most)
+
+    def _solved(
+        self, coefficients: np.ndarray, columns: np.ndarray | None, seeded: int, most: int | None
+    ) -> np.ndarray:
+        """Seed, substitute, read, in blocks that fit into a cache."""
         count = seeded if columns is None else columns.shape[1]
         unknowns, block = len(self.indptr) - 1, min(self._block(count), most or count)
         solve = substitute_transposed if self.adjoint_mode else substitute
-        result = np.empty((self.results.size, count))
-        coefficients = self.coefficients(tape)
-        system = np.empty(unknowns * block)
+        result = np.empty((self.results.size, count), coefficients.dtype)
+        system = np.empty(unknowns * block, coefficients.dtype)
         for start in range(0, count, max(block, 1)):
             stop = min(start + block, count)
             Y = system[: unknowns * (stop - start)].reshape(unknowns, stop - start)

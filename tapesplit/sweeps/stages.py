@@ -18,7 +18,6 @@ from tapesplit.cost.model import (
     Work,
     WorkTable,
     array_seconds,
-    scalar_seconds,
     system_seconds,
     total_work,
 )
@@ -168,7 +167,7 @@ def find_stages(
         return ()  # containers are not handed over
     stages = []
     for part, system in zip(parts, systems, strict=True):
-        seconds = scalar_seconds if system else array_seconds
+        seconds = system_seconds if system else array_seconds
         stages.append(Stage(part, system, seconds(model, total_work(table, part.entries), directions)))
     return tuple(stages)
 

@@ -5,19 +5,26 @@ from typing import Final, Literal, NamedTuple
 import numpy as np
 
 from jcdp_core import Mode
-from tapesplit.cost.model import WorkTable, array_seconds, scalar_seconds, total_work
+from tapesplit.cost.model import (
+    WorkTable,
+    array_seconds,
+    compressed_seconds,
+    scalar_seconds,
+    total_work,
+)
 from tapesplit.cost.stored import cost_model
 from tapesplit.cuts.chunks import Chunk
 from tapesplit.recording.tape import Tape
 from tapesplit.structures.facts import TapeFacts
 from tapesplit.sweeps.array_sweep import ArraySweep, compile_array_sweep
+from tapesplit.sweeps.compression import CompressedSweep
 from tapesplit.sweeps.lowering import compile_scalar_sweep
 from tapesplit.sweeps.scalar_sweep import ScalarSweep
 from tapesplit.sweeps.stages import StagedSweep, compile_stages, find_stages, staged_seconds
 
-__all__ = ["Form", "Prediction", "Sweep", "compile_sweep", "predict", "run_sweep"]
+__all__ = ["Form", "Prediction", "Sweep", "compile_sweep", "predict", "predict_compressed", "run_sweep"]
 
-Sweep = ArraySweep | ScalarSweep | StagedSweep
+Sweep = ArraySweep | ScalarSweep | CompressedSweep | StagedSweep
 Form = Literal["arrays", "system", "stages"]
 
 
@@ -39,7 +46,7 @@ class Prediction(NamedTuple):
 def predict(facts: TapeFacts, table: WorkTable, chunk: Chunk, directions: int) -> Prediction:
     """Predict a sweep of a chunk with this number of directions, from `tapesplit.cost.model.work_table`."""
     model, work = cost_model(), total_work(table, chunk.entries)
-    scalar = scalar_seconds(model, work, directions)
+    scalar = scalar_seconds(model, work, directions, chunk.n + chunk.m)
     if len(chunk.sources) == 1 and work.elements == work.steps * chunk.n:
         # Elementwise all through: a diagonal among zeros that the system hands out.
         array = array_seconds(model, work, 0) + 0.1 * directions * chunk.n * model.element_direction
@@ -56,6 +63,14 @@ def predict(facts: TapeFacts, table: WorkTable, chunk: Chunk, directions: int) -
             return Prediction(staged, "stages", obstacle, product_fma=products)
     busy = work.looped == 0 and array > 8 * work.steps * model.step
     return Prediction(array, "arrays", obstacle, busy, products)
+
+
+def predict_compressed(table: WorkTable, chunk: Chunk, colors: int) -> Prediction:
+    """Predict a sweep of a chunk as a system whose directions share this number of seeds."""
+    model, work = cost_model(), total_work(table, chunk.entries)
+    seconds = compressed_seconds(model, work, colors, (chunk.n, chunk.m))
+    compiled = work.coefficients * model.coefficient_direction * colors
+    return Prediction(seconds, "system", releases_lock=compiled > 0.5 * seconds)
 
 
 _WORTH_A_LOOK: Final = 1.5e-4

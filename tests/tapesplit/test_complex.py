@@ -97,7 +97,9 @@ def decoded(program):
 def forced(monkeypatch, form):
     """Make all sweeps that can have a form have it."""
     if form == "systems":
-        monkeypatch.setattr(sweep, "scalar_seconds", lambda _, work, __: float("inf") if work.formless else 0)
+        monkeypatch.setattr(
+            sweep, "scalar_seconds", lambda _, work, *__: float("inf") if work.formless else 0
+        )
         monkeypatch.setattr(stages, "_WORTH_A_SYSTEM", -1.0)
         monkeypatch.setattr(sweep, "_WORTH_A_LOOK", -1.0)
         monkeypatch.setattr(sweep, "_WORTH_STAGES", float("inf"))

@@ -38,6 +38,11 @@ def fit(p):
     return p[0] * anp.exp(-p[1] * TIMES) * anp.cos(p[2] * TIMES)
 
 
+def chain_of_masses(x):
+    force = anp.sin(x[1:] - x[:-1])
+    return x - 0.1 * anp.concatenate([force[:1], force[1:] - force[:-1], -force[-1:]])
+
+
 def field(p):
     """Take steps of a field whose derivatives by all parameters are too many for a cache."""
     u = anp.tanh(WAVES @ p)
@@ -54,6 +59,7 @@ PROBLEMS = {
     "stencil": (stencil, np.linspace(-1.0, 1.0, 100)),
     "spectrum": (spectrum, np.linspace(-1.0, 1.0, 200)),
     "fit": (fit, np.array([1.0, 0.5, 3.0])),
+    "chain of masses": (chain_of_masses, np.linspace(0.0, 1.0, 500)),
 }
 
 
@@ -189,7 +195,8 @@ def test_calls_reuse_the_memory_of_earlier_ones():
     assert int(done.stdout) < 300
 
 
-def test_long_sums_of_arrays_do_not_keep_all_summands():
+def test_long_sums_of_arrays_do_not_keep_all_summands(monkeypatch):
+    monkeypatch.setattr("tapesplit.planning.tasks._WORTH_COLORING", 0.0)  # array steps, not a sparse system
     factors = np.random.default_rng(0).standard_normal((64, 4, 40))
 
     def total(x):

@@ -1,0 +1,287 @@
+"""Compressed sweeps: directions of sparse Jacobians that share a seed."""
+
+import pickle
+
+import autograd.numpy as np
+import numpy as onp
+import pytest
+from autograd import grad, jacobian
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tapesplit import execute, parallel_jacobian
+from tapesplit.sweeps.compression import CompressedSweep, color_columns
+
+MIX = onp.random.default_rng(0).standard_normal((5, 5))
+PLACES = onp.random.default_rng(1).integers(0, 60, (80, 3))
+
+
+def boundary_values(u):
+    inner = u[1:-1]
+    equations = u[2:] - 2.0 * inner + u[:-2] + 0.01 * np.exp(inner)
+    return np.concatenate([u[:1], equations, u[-1:] - 1.0])
+
+
+def collocation(z):
+    """States at many times; each equation reads those of two neighbors."""
+    states = np.reshape(z, (-1, 5))
+    rates = np.tanh(states @ MIX)
+    return np.ravel(states[1:] - states[:-1] - 0.05 * (rates[1:] + rates[:-1]))
+
+
+def rosenbrock(x):
+    return np.sum(100.0 * (x[1:] - x[:-1] ** 2) ** 2 + (1.0 - x[:-1]) ** 2)
+
+
+def loop(x):
+    return np.array([x[i] ** 2 * x[i - 1] - np.sin(x[i - 2]) for i in range(len(x))])
+
+
+def observations(z):
+    """Some equations for three numbers each, in any order, with others that no equation reads."""
+    seen = z[PLACES]
+    return np.ravel(seen[:, :2] * np.sin(seen[:, 2:]))
+
+
+def inverses(z):
+    return np.ravel(np.linalg.inv(np.reshape(z, (-1, 2, 2)) + 3.0 * onp.eye(2)))
+
+
+def waves(x):
+    rotated = np.exp(1j * x) * (x + 1j * np.roll(x, 1))
+    return np.concatenate([np.real(rotated), np.imag(rotated)])
+
+
+def with_constants(x):
+    return np.concatenate([np.ones(3), np.sin(x), np.zeros(2), x * np.roll(x, 1), x[:4]])
+
+
+SPARSE = {
+    "boundary values": (boundary_values, 90),
+    "collocation": (collocation, 100),
+    "Hessian": (grad(rosenbrock), 80),
+    "long Hessian": (grad(rosenbrock), 700),
+    "loop": (loop, 60),
+    "observations": (observations, 70),
+    "stacked inverses": (inverses, 80),
+    "complex numbers": (waves, 50),
+    "constants": (with_constants, 64),
+}
+
+
+def colors(jac, *args):
+    return [task.colors for task in jac.plan(*args).tasks]
+
+
+@pytest.fixture
+def always(monkeypatch):
+    """Color whatever can be, however little it gains."""
+    monkeypatch.setattr("tapesplit.planning.tasks._WORTH_COLORING", onp.inf)
+
+
+def check_compressed(f, x, **options):
+    """Compare the compressed Jacobian with autograd's, bit by bit with the same sweep of all directions."""
+    jac = parallel_jacobian(f, machines=1, **options)
+    found, expected = jac(x), jacobian(f)(x)
+    (sweep,), (task,) = jac.plan(x).sweeps, jac.plan(x).tasks
+    assert isinstance(sweep, CompressedSweep)
+    assert 0 < task.colors == sweep.count <= task.directions / 2
+    onp.testing.assert_allclose(found, expected, rtol=0, atol=1e-12 * onp.abs(expected).max())
+    mode = sweep.sweep.adjoint if sweep.sweep.adjoint_mode else sweep.sweep.tangent
+    onp.testing.assert_array_equal(found, mode(jac.tape(x), None))
+    return jac
+
+
+@pytest.mark.usefixtures("always")
+@pytest.mark.parametrize("method", ["tangent", "adjoint"])
+@pytest.mark.parametrize("name", SPARSE)
+def test_compressed_jacobians_are_those_of_all_directions(name, method):
+    f, size = SPARSE[name]
+    check_compressed(f, onp.linspace(0.3, 1.1, size), method=method)
+
+
+@pytest.mark.parametrize("name", ["boundary values", "collocation", "Hessian"])
+def test_large_ones_are_compressed_unasked(name):
+    f, _ = SPARSE[name]
+    jac = check_compressed(f, onp.linspace(0.3, 1.1, 400))
+    assert colors(jac, onp.ones(400)) == [10 if name == "collocation" else 3]
+
+
+def test_array_steps_give_way_to_a_compressed_system():
+    f, _ = SPARSE["Hessian"]
+    x = onp.linspace(0.3, 1.1, 1000)
+    jac = check_compressed(f, x)
+    assert jac.plan(x).tasks[0].form == "system"
+    before = jac.cache_info()
+    jac(x + 0.1)
+    assert (jac.cache_info().hits, jac.cache_info().misses) == (before.hits + 1, before.misses)
+
+
+def test_a_row_that_reads_everything_forbids_sharing():
+    x = onp.linspace(0.3, 1.1, 400)
+
+    def bordered(x):
+        return np.append(boundary_values(x), np.sum(x))
+
+    jac = parallel_jacobian(bordered, machines=1, method="tangent")
+    assert colors(jac, x) == [0]
+    onp.testing.assert_allclose(jac(x), jacobian(bordered)(x), rtol=0, atol=1e-12)
+    check_compressed(bordered, x, method="adjoint")
+
+
+@pytest.mark.usefixtures("always")
+def test_dense_jacobians_keep_their_directions():
+    x = onp.linspace(0.3, 1.1, 50)
+
+    def dense(x):
+        return x * np.sum(x)
+
+    for method in ("tangent", "adjoint"):
+        jac = parallel_jacobian(dense, machines=1, method=method)
+        assert colors(jac, x) == [0]
+        onp.testing.assert_allclose(jac(x), jacobian(dense)(x), rtol=1e-14)
+
+
+@pytest.mark.usefixtures("always")
+def test_few_directions_are_not_colored():
+    assert colors(parallel_jacobian(np.sin, machines=1), onp.ones(31)) == [0]
+
+
+@pytest.mark.usefixtures("always")
+@pytest.mark.parametrize("method", ["tangent", "adjoint"])
+def test_several_inputs_one_of_which_nobody_reads(method):
+    def f(x, y, z):
+        return np.concatenate([np.sin(x[::2]) * y, y * y * x[1::2], x])
+
+    args = onp.linspace(0.2, 0.9, 60), onp.linspace(1.0, 2.0, 30), onp.ones(7)
+    jac = parallel_jacobian(f, (0, 1, 2), machines=1, method=method)
+    assert colors(jac, *args)[0] in range(1, 10)
+    by_x, by_y, by_z = jac(*args)
+    onp.testing.assert_allclose(by_x, jacobian(f, 0)(*args), rtol=1e-14)
+    onp.testing.assert_allclose(by_y, jacobian(f, 1)(*args), rtol=1e-14)
+    onp.testing.assert_array_equal(by_z, onp.zeros((120, 7)))
+
+
+@pytest.mark.usefixtures("always")
+@pytest.mark.parametrize("method", ["tangent", "adjoint"])
+def test_an_output_that_is_an_input_and_an_input_seeded_twice(method):
+    def f(x):
+        return np.concatenate([x, x, np.roll(x, 1) * x])
+
+    check_compressed(f, onp.linspace(0.2, 0.9, 40), method=method)
+
+
+@pytest.mark.usefixtures("always")
+def test_single_precision_stays_so():
+    x = onp.linspace(0.3, 1.1, 60, dtype=onp.float32)
+    found = parallel_jacobian(boundary_values, machines=1)(x)
+    assert found.dtype == jacobian(boundary_values)(x).dtype
+    onp.testing.assert_allclose(found, jacobian(boundary_values)(x), rtol=1e-6)
+
+
+@pytest.mark.parametrize("method", ["tangent", "adjoint"])
+def test_infinite_derivatives_spoil_nothing_that_is_always_zero(method):
+    x = onp.linspace(0.0, 1.0, 300)
+
+    def f(x):
+        return np.sqrt(x) + 2.0 * np.roll(x, 1)
+
+    jac = parallel_jacobian(f, machines=1, method=method)
+    with onp.errstate(divide="ignore", invalid="ignore"):
+        found = jac(x)
+    assert colors(jac, x) == [2]
+    assert found[0, 0] == onp.inf
+    pattern = (onp.eye(300) + onp.roll(onp.eye(300), 1, axis=0)) > 0
+    assert (found[~pattern] == 0).all()
+    onp.testing.assert_allclose(found[1:, 1:].diagonal(), 0.5 / onp.sqrt(x[1:]), rtol=1e-14)
+    onp.testing.assert_array_equal(found[1:, 1:].diagonal(-1), onp.full(298, 2.0))
+
+
+@pytest.mark.parametrize("method", ["tangent", "adjoint"])
+def test_memory_limits_take_the_colors_in_blocks(method):
+    x = onp.linspace(0.3, 1.1, 400)
+    jac = parallel_jacobian(collocation, machines=1, method=method)
+    plan, tape, expected = jac.plan(x), jac.tape(x), jac(x)
+    (sweep,) = plan.sweeps
+    assert isinstance(sweep, CompressedSweep)
+    found = execute(plan, tape, memory_limit=3 * sweep.bytes_per_direction)
+    onp.testing.assert_array_equal(found, expected)
+
+
+def test_plans_say_so_and_pickle():
+    x = onp.linspace(0.3, 1.1, 400)
+    jac = parallel_jacobian(boundary_values, machines=1)
+    plan = jac.plan(x)
+    assert "compressed 3 colors for 400 directions, as the Jacobian is sparse" in " ".join(str(plan).split())
+    full = " ".join(plan.describe("full").split())
+    assert (
+        "Link 1 is sparse: 400 directions share 3 seeds, since no two inputs of one color reach the same "
+        "output." in full
+    )
+    again = pickle.loads(pickle.dumps(plan))  # noqa: S301 (made here)
+    onp.testing.assert_array_equal(execute(again, jac.tape(x)), jac(x))
+
+
+def test_a_compressed_sweep_multiplies_matrices_too():
+    x = onp.linspace(0.3, 1.1, 400)
+    for method in ("tangent", "adjoint"):
+        jac = parallel_jacobian(boundary_values, machines=1, method=method)
+        (sweep,), tape, expected = jac.plan(x).sweeps, jac.tape(x), jac(x)
+        matrix = onp.random.default_rng(2).standard_normal((400, 6))
+        if method == "tangent":
+            found, expected = sweep.tangent(tape, matrix), expected @ matrix
+        else:
+            found, expected = sweep.adjoint(tape, matrix.T), matrix.T @ expected
+        onp.testing.assert_allclose(found, expected, rtol=0, atol=1e-12)
+
+
+@st.composite
+def patterns(draw):
+    rows, columns = draw(st.integers(1, 12)), draw(st.integers(1, 12))
+    cells = st.lists(st.booleans(), min_size=rows * columns, max_size=rows * columns)
+    return onp.array(draw(cells)).reshape(rows, columns)
+
+
+@given(patterns())
+def test_columns_of_one_color_have_no_row_in_common(pattern):
+    found = color_columns(*pattern.nonzero(), *pattern.shape)
+    for color in range(int(found.max()) + 1):
+        assert pattern[:, found == color].sum(axis=1).max(initial=0) <= 1
+    assert set(found) == set(range(int(found.max()) + 1))
+    neighbors = (pattern.T.astype(int) @ pattern > 0).sum(axis=0)
+    assert found.max() < max(1, neighbors.max())  # what the greedy way promises
+
+
+@pytest.mark.parametrize("width", [1, 2, 3, 7])
+def test_banded_matrices_take_as_many_colors_as_they_have_diagonals(width):
+    pattern = sum(onp.eye(40, k=offset) for offset in range(width)) > 0
+    assert color_columns(*pattern.nonzero(), 40, 40).max() + 1 == width
+
+
+@st.composite
+def sparse_programs(draw):
+    """Three layers, each value of which reads at most two of the layer before."""
+    sizes = [40, *draw(st.lists(st.integers(33, 50), min_size=1, max_size=3))]
+    place = st.integers(0, 32)
+    reads = [
+        onp.array(draw(st.lists(st.tuples(place, place), min_size=size, max_size=size)))
+        + onp.arange(size)[:, None] % (before - 32)
+        for before, size in zip(sizes, sizes[1:], strict=False)
+    ]
+
+    def f(x):
+        for read in reads:
+            x = np.sin(x[read[:, 0]]) * x[read[:, 1]]
+        return x
+
+    return f, draw(st.sampled_from(["tangent", "adjoint"]))
+
+
+@pytest.mark.usefixtures("always")
+@given(sparse_programs())
+def test_random_sparse_programs(program):
+    f, method = program
+    x = onp.linspace(0.5, 1.5, 40)
+    expected = jacobian(f)(x)
+    found = parallel_jacobian(f, machines=1, method=method)(x)
+    onp.testing.assert_allclose(found, expected, rtol=0, atol=1e-12 * max(1.0, onp.abs(expected).max()))
