@@ -320,24 +320,6 @@ def large_field(p):
 WAVES = np.cos(np.arange(20_000 * 60)).reshape(20_000, 60)
 
 
-@program(RANDOM.random(1000))
-def boundary_value_problem(u):
-    """Give the residuals of an equation with an exponential source on a line, a sparse Jacobian."""
-    u = anp.concatenate([np.zeros(1), u, np.ones(1)])
-    return u[2:] - 2.0 * u[1:-1] + u[:-2] + 0.01 * anp.exp(u[1:-1])
-
-
-@program(RANDOM.standard_normal(400))
-def collocation(z):
-    """Give the residuals of the trapezoidal rule for a predator, its prey and two more at 100 times."""
-    x = anp.reshape(z, (100, 4))
-    rates = x * (1.0 - x @ RATES)
-    return anp.ravel(x[1:] - x[:-1] - 0.05 * (rates[1:] + rates[:-1]))
-
-
-RATES = RANDOM.random((4, 4))
-
-
 @program(RANDOM.random(100) + 1.0)
 def special_functions(x):
     """Evaluate functions of scipy.special."""
@@ -376,16 +358,37 @@ def rosenbrock(x):
     return anp.sum(100 * (x[1:] - x[:-1] ** 2) ** 2 + (1 - x[:-1]) ** 2)
 
 
-@hessian_of("hessian_of_long_arrays", RANDOM.standard_normal(800))
-def chain_of_springs(x):
-    """Add up the energies of springs between neighbors."""
-    return anp.sum((1.0 - anp.cos(x[1:] - x[:-1])) + 0.1 * x[:-1] ** 4)
-
-
 @hessian_of("hessian_of_a_likelihood", RANDOM.standard_normal(15))
 def likelihood(w):
     """Give the negative log likelihood of a multinomial regression."""
     return -anp.sum(softmax_residuals(w))
+
+
+# Sparse Jacobians
+
+
+@program(RANDOM.random(1000))
+def boundary_value_problem(u):
+    """Give the residuals of an equation with an exponential source on a line, a sparse Jacobian."""
+    u = anp.concatenate([np.zeros(1), u, np.ones(1)])
+    return u[2:] - 2.0 * u[1:-1] + u[:-2] + 0.01 * anp.exp(u[1:-1])
+
+
+@program(RANDOM.standard_normal(400))
+def collocation(z):
+    """Give the residuals of the trapezoidal rule for a predator, its prey and two more at 100 times."""
+    x = anp.reshape(z, (100, 4))
+    rates = x * (1.0 - x @ RATES)
+    return anp.ravel(x[1:] - x[:-1] - 0.05 * (rates[1:] + rates[:-1]))
+
+
+RATES = RANDOM.random((4, 4))
+
+
+@hessian_of("hessian_of_long_arrays", RANDOM.standard_normal(800))
+def chain_of_springs(x):
+    """Add up the energies of springs between neighbors."""
+    return anp.sum((1.0 - anp.cos(x[1:] - x[:-1])) + 0.1 * x[:-1] ** 4)
 
 
 def main() -> int:

@@ -13,9 +13,7 @@ from tapesplit.cuts.chunks import Chunk
 from tapesplit.planning.plan import PlanTask
 from tapesplit.recording.tape import Tape
 from tapesplit.structures.facts import TapeFacts
-from tapesplit.sweeps.compression import compress
-from tapesplit.sweeps.lowering import compile_scalar_sweep
-from tapesplit.sweeps.sweep import Sweep, compile_sweep, predict, predict_compressed
+from tapesplit.sweeps.sweep import Sweep, compile_compressed, compile_sweep, predict, predict_compressed
 
 __all__ = ["compile_tasks", "makespan", "plan_tasks"]
 
@@ -150,14 +148,13 @@ def _compiled(
     if task.mode is Mode.MULTIPLY:
         return task, None
     chunk = _joined(chunks, task.swept)
+    sweep = compile_sweep(tape, facts, work, chunk, task.mode, task.directions, task.form)
     if task.needs or predict_compressed(work, chunk, 1).seconds > _WORTH_COLORING * task.seconds:
-        return task, compile_sweep(tape, facts, work, chunk, task.mode, task.directions, task.form)
-    adjoint_mode = task.mode is Mode.ADJOINT
-    system = compile_scalar_sweep(tape, facts, chunk, task.directions, adjoint_mode=adjoint_mode)
-    if compressed := compress(system):
-        expected = predict_compressed(work, chunk, compressed.count)
-        if expected.seconds < task.seconds:
-            return replace(task, colors=compressed.count, **expected._asdict()), compressed
-    if task.form == "system":
-        return task, system
-    return task, compile_sweep(tape, facts, work, chunk, task.mode, task.directions, task.form)
+        return task, sweep
+    compressed = compile_compressed(tape, facts, sweep, task.mode, task.directions)
+    if compressed is None:
+        return task, sweep
+    expected = predict_compressed(work, chunk, compressed.count)
+    if expected.seconds > task.seconds:
+        return task, sweep
+    return replace(task, colors=compressed.count, **expected._asdict()), compressed

@@ -11,12 +11,15 @@ from typing import Final
 
 import numpy as np
 
+from jcdp_core import Mode
 from tapesplit.arrays import IntArray
 from tapesplit.cuts.chunks import Chunk
 from tapesplit.recording.tape import Tape
+from tapesplit.sweeps.array_sweep import ArraySweep
 from tapesplit.sweeps.scalar_sweep import ScalarSweep
+from tapesplit.sweeps.stages import StagedSweep
 
-__all__ = ["CompressedSweep", "color_columns", "compress"]
+__all__ = ["CompressedSweep", "color_columns", "compress", "looks_sparse"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -92,6 +95,32 @@ _WORTH_EXPANDING: Final = 0.5
 """Colors, as a part of the directions, up to which they are used."""
 
 
+def looks_sparse(sweep: ArraySweep | ScalarSweep | StagedSweep, tape: Tape, mode: Mode) -> bool:
+    """Tell from a few directions whether most derivatives may be zero.
+
+    Parameters
+    ----------
+    sweep
+        A link whose directions are those of an identity.
+    tape
+        Its structure decides for a system; for array steps its values, too.
+    mode
+        Tangent or adjoint.
+    """
+    chunk, is_tangent = sweep.chunk, mode is Mode.TANGENT
+    count, results = (chunk.n, chunk.m) if is_tangent else (chunk.m, chunk.n)
+    if count < _FEWEST or count * results > _LARGEST:
+        return False
+    seeds = np.zeros((_SAMPLE, count))
+    seeds[np.arange(_SAMPLE), np.arange(_SAMPLE) * count // _SAMPLE] = 1.0
+    if isinstance(sweep, ScalarSweep):
+        found = sweep.paths(seeds.T)
+    else:
+        with np.errstate(all="ignore"):  # the sweep itself will warn
+            found = sweep.tangent(tape, seeds.T) if is_tangent else sweep.adjoint(tape, seeds)
+    return bool(np.count_nonzero(found) <= _SPARSE * found.size)
+
+
 def compress(sweep: ScalarSweep) -> CompressedSweep | None:
     """Let the directions of an identity share seeds; None if that does not halve their number.
 
@@ -103,15 +132,9 @@ def compress(sweep: ScalarSweep) -> CompressedSweep | None:
     Notes
     -----
     The pattern takes half a sweep with all directions, and coloring about 0.1 µs for each derivative that is
-    not always zero. Neither is begun where a few directions show that there are too many of those.
+    not always zero.
     """
     directions, results = len(sweep.seeds), len(sweep.results)
-    if directions < _FEWEST or directions * results > _LARGEST:
-        return None
-    sample = np.zeros((directions, _SAMPLE), np.float32)
-    sample[np.arange(_SAMPLE) * directions // _SAMPLE, np.arange(_SAMPLE)] = 1.0
-    if np.count_nonzero(sweep.paths(sample)) > _SPARSE * _SAMPLE * results:
-        return None
     result, direction = np.divmod(np.flatnonzero(sweep.paths() != 0), directions)
     colors = color_columns(result, direction, results, directions)
     count = int(colors.max()) + 1

@@ -17,14 +17,24 @@ from tapesplit.cuts.chunks import Chunk
 from tapesplit.recording.tape import Tape
 from tapesplit.structures.facts import TapeFacts
 from tapesplit.sweeps.array_sweep import ArraySweep, compile_array_sweep
-from tapesplit.sweeps.compression import CompressedSweep
+from tapesplit.sweeps.compression import CompressedSweep, compress, looks_sparse
 from tapesplit.sweeps.lowering import compile_scalar_sweep
 from tapesplit.sweeps.scalar_sweep import ScalarSweep
 from tapesplit.sweeps.stages import StagedSweep, compile_stages, find_stages, staged_seconds
 
-__all__ = ["Form", "Prediction", "Sweep", "compile_sweep", "predict", "predict_compressed", "run_sweep"]
+__all__ = [
+    "Form",
+    "Prediction",
+    "Sweep",
+    "compile_compressed",
+    "compile_sweep",
+    "predict",
+    "predict_compressed",
+    "run_sweep",
+]
 
-Sweep = ArraySweep | ScalarSweep | CompressedSweep | StagedSweep
+WholeSweep = ArraySweep | ScalarSweep | StagedSweep
+Sweep = WholeSweep | CompressedSweep
 Form = Literal["arrays", "system", "stages"]
 
 
@@ -87,7 +97,7 @@ def compile_sweep(
     mode: Mode,
     directions: int,
     form: Form,
-) -> Sweep:
+) -> WholeSweep:
     """Compile a chunk for one mode.
 
     Parameters
@@ -112,6 +122,36 @@ def compile_sweep(
     if not stages:  # the machine has been calibrated since the prediction
         return compile_array_sweep(tape, facts, chunk)
     return compile_stages(tape, facts, chunk, stages, directions, adjoint_mode=adjoint_mode)
+
+
+def compile_compressed(
+    tape: Tape, facts: TapeFacts, sweep: WholeSweep, mode: Mode, directions: int
+) -> CompressedSweep | None:
+    """Compile a chunk so that the directions of an identity share seeds.
+
+    Parameters
+    ----------
+    tape, facts
+        A tape of the structure that the sweep is for, and what is known of it.
+    sweep
+        The chunk, which has a scalar form, with a seed for each direction.
+    mode
+        Tangent or adjoint.
+    directions
+        Number of directions k.
+
+    Returns
+    -------
+    CompressedSweep or None
+        None if too few directions can share seeds.
+    """
+    if not looks_sparse(sweep, tape, mode):
+        return None
+    if isinstance(sweep, ScalarSweep):
+        return compress(sweep)
+    return compress(
+        compile_scalar_sweep(tape, facts, sweep.chunk, directions, adjoint_mode=mode is Mode.ADJOINT)
+    )
 
 
 def run_sweep(

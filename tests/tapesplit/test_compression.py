@@ -1,6 +1,7 @@
 """Compressed sweeps: directions of sparse Jacobians that share a seed."""
 
 import pickle
+from itertools import pairwise
 
 import autograd.numpy as np
 import numpy as onp
@@ -266,7 +267,7 @@ def sparse_programs(draw):
     reads = [
         onp.array(draw(st.lists(st.tuples(place, place), min_size=size, max_size=size)))
         + onp.arange(size)[:, None] % (before - 32)
-        for before, size in zip(sizes, sizes[1:], strict=False)
+        for before, size in pairwise(sizes)
     ]
 
     def f(x):
