@@ -9,6 +9,7 @@ from typing import Any, Final
 import autograd
 import numpy as np
 
+from tapesplit.check import tolerance_of
 from tapesplit.draw.numbers import ratio, seconds_text
 from tapesplit.errors import WrongJacobianError
 from tapesplit.jacobian import parallel_jacobian
@@ -16,8 +17,6 @@ from tapesplit.validation import Method
 
 __all__ = ["Comparison", "compare"]
 
-_TOLERANCE: Final = 1e-8
-"""Largest difference that counts as rounding, relative to the largest entry."""
 _SPAN: Final = 0.5
 """Seconds to repeat a call for."""
 
@@ -96,7 +95,7 @@ def compare(
     oracles = [autograd.jacobian(fun, position) for position in positions]
     slowest, expected = _timed(lambda: [oracle(*args) for oracle in oracles])
     error = max(_difference(a, b) for a, b in zip(jacobians, expected, strict=True))
-    if not error <= _TOLERANCE:
+    if not error <= 10 * tolerance_of(expected):
         raise WrongJacobianError(
             f"the Jacobian differs from autograd.jacobian by {error:.1e} of its largest entry, so there is "
             "nothing to time; check the rules of your primitives with tapesplit.check_vector_rule"

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from autograd.extend import SparseObject
 
-from tapesplit.check import compare
+from tapesplit.check import compare, tolerance_of
 from tapesplit.cuts.chunks import Chunk
 from tapesplit.errors import ArgumentValueError, RuleError, WrongRuleError
 from tapesplit.recording.tape import VALUE, Tape, TapeEntry
@@ -22,9 +22,6 @@ from tapesplit.sweeps.directions import Batch, Diagonal, Rows
 from tapesplit.sweeps.lowering import compile_scalar_sweep
 
 __all__ = ["check_vector_rule"]
-
-_TOLERANCE = {"f": 3e-4, "F": 3e-4, "e": 3e-2}
-"""Largest difference by type code, relative to the largest element; 1e-9 for all others."""
 
 _compare = functools.partial(compare, error=WrongRuleError)
 
@@ -123,7 +120,7 @@ class _Call(NamedTuple):
     def precision(self) -> float:
         """Tolerance of comparisons, by the least precise operand."""
         values = [*self.inputs, self.entry.value, *(x for x in self.entry.args if isinstance(x, np.ndarray))]
-        return max(_TOLERANCE.get(np.result_type(flatten(x)).char, 1e-9) for x in values)
+        return tolerance_of([flatten(x) for x in values])
 
     @property
     def inputs(self) -> list[Any]:

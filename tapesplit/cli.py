@@ -1,6 +1,7 @@
 """The command ``tapesplit``: explain a function's Jacobian, time it, calibrate, show a demonstration."""
 
 import argparse
+import inspect
 import os
 import sys
 import sysconfig
@@ -20,7 +21,7 @@ from tapesplit.bench import compare
 from tapesplit.callback import Callback
 from tapesplit.cost.stored import store
 from tapesplit.draw.numbers import seconds_text
-from tapesplit.errors import CommandError
+from tapesplit.errors import CommandError, TapesplitError
 from tapesplit.jacobian import parallel_jacobian
 from tapesplit.loading import load_function, load_inputs
 from tapesplit.planning.calibrate import measured_costs
@@ -148,9 +149,22 @@ def _add_files(parser: argparse.ArgumentParser) -> None:
 def _explain(options: argparse.Namespace) -> None:
     """Run ``tapesplit explain``."""
     _check_files(options)
+    fun, args = _loaded(options)
+    _show(fun, args, options, **_settings(options, args))
+
+
+def _loaded(options: argparse.Namespace) -> tuple[Callable[..., Any], tuple[np.ndarray, ...]]:
+    """Load the function and its arguments; refuse a wrong number of these."""
     fun, names = load_function(options.function)
     args = load_inputs(options.input, names)
-    _show(fun, args, options, **_settings(options, args))
+    try:
+        inspect.signature(fun).bind(*args)
+    except TypeError as error:
+        raise CommandError(
+            f"{options.function} cannot be called with {len(args)} input{'s' * (len(args) != 1)}: {error}; "
+            "give --input once for each argument"
+        ) from error
+    return fun, args
 
 
 def _show(
@@ -191,8 +205,7 @@ def _check_files(options: argparse.Namespace) -> None:
 
 def _bench(options: argparse.Namespace) -> None:
     """Run ``tapesplit bench``."""
-    fun, names = load_function(options.function)
-    args = load_inputs(options.input, names)
+    fun, args = _loaded(options)
     print(compare(fun, args, **_settings(options, args)))
 
 
@@ -231,10 +244,10 @@ def _autoencoder() -> tuple[Callable[..., Any], np.ndarray]:
 
 def _told(error: Exception) -> str:
     """Tell an error in one line: one that we did not raise ourselves with its type and place."""
+    if isinstance(error, TapesplitError):
+        return str(error)
     places = traceback.extract_tb(error.__traceback__)
     user = [place for place in places if not _is_installed(place.filename)]
-    if not user and any(map(Path(places[-1].filename).is_relative_to, _OURS)):
-        return str(error)
     if not user and isinstance(error, OSError) and error.filename:
         return f"{error.filename}: {error.strerror}"
     notes = "".join(f"; {note}" for note in getattr(error, "__notes__", ()))

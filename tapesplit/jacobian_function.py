@@ -25,7 +25,7 @@ from tapesplit.recording.tracing import tracing_lock
 from tapesplit.shared_plans import forget_shared_plans, share_plan, shared_plan
 from tapesplit.structures.dtypes import in_dtype, result_dtypes
 from tapesplit.structures.structure import Structure, structure_of
-from tapesplit.validation import check_input, check_output
+from tapesplit.validation import check_input, check_output, check_tape
 
 __all__ = ["JacobianFunction"]
 
@@ -72,6 +72,13 @@ class JacobianFunction:
         """Position of the argument, or of the arguments, that it differentiates by."""
         return self._options.argnum
 
+    @property
+    def argnum_of_call(self) -> int | tuple[int, ...]:
+        """The same, but not counting what it is bound to."""
+        if isinstance(self.argnum, tuple):
+            return tuple(position - len(self._bound) for position in self.argnum)
+        return self.argnum - len(self._bound)
+
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Return the Jacobian, shape ``out.shape + in.shape``; a tuple of them for several argnums.
 
@@ -114,8 +121,7 @@ class JacobianFunction:
                 return self._by_recording(args, kwargs)
         except NestedTraceError:
             with tracing_lock():
-                value, aux = self._value((*self._bound, *args), kwargs) if with_value else (None, None)
-                return value, self._by_autograd((*self._bound, *args), kwargs), aux
+                return self._by_autograd((*self._bound, *args), kwargs, with_value=with_value)
 
     def _by_recording(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any, Any]:
         """Record and compute; the tape is gone at the end, before garbage is collected again."""
@@ -158,7 +164,7 @@ class JacobianFunction:
         ndarray or tuple of ndarray
             As a call returns it, without an auxiliary result.
         """
-        if _is_trivial(tape):
+        if _is_trivial(check_tape(tape)):
             columns = sum(int(np.size(tape.entries[i][VALUE])) for i in range(tape.inputs))
             matrix, dtypes = np.zeros((np.size(tape.value), columns)), None
         else:
@@ -208,7 +214,7 @@ class JacobianFunction:
         return replace(self._plan_for(tape), lines=tape.lines)
 
     def explain_miss(self, *args: Any, **kwargs: Any) -> str | None:
-        """Say why a call with these arguments would need a new plan; None if it would reuse one.
+        """Say why a call with these arguments would need another plan than the last; None if it would not.
 
         Parameters
         ----------
@@ -218,7 +224,8 @@ class JacobianFunction:
         Returns
         -------
         str or None
-            First difference from the plan that was used last.
+            First difference from the plan that was used last; "first call" before there is one, although the
+            call may then take over the plan of a function with the same code.
         """
         tape = self.tape(*args, **kwargs)
         return self._plans.explain_miss(structure_of(tape), tape)
@@ -312,18 +319,16 @@ class JacobianFunction:
             column += np.size(value)
         return self._options.packed(jacobians)
 
-    def _value(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any]:
-        """Return the function's value and its auxiliary result."""
-        fun, extra = self._without_aux()
-        value = fun(*args, **kwargs)
-        return value, extra[0] if extra else None
-
-    def _by_autograd(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def _by_autograd(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any], *, with_value: bool
+    ) -> tuple[Any, Any, Any]:
         """Leave a derivative of a derivative to autograd, which traces all levels at once."""
-        fun, _ = self._without_aux()
-        return self._options.packed(
-            [autograd.jacobian(fun, position)(*args, **kwargs) for position in self._options.positions]
-        )
+        fun, extra = self._without_aux()
+        value = fun(*args, **kwargs) if with_value else None
+        jacobians = [
+            autograd.jacobian(fun, position)(*args, **kwargs) for position in self._options.positions
+        ]
+        return value, self._options.packed(jacobians), extra[0] if extra else None
 
 
 def _splitting_aux(fun: Callable[..., Any], extra: list[Any]) -> Callable[..., Any]:

@@ -32,7 +32,7 @@ def fun_and_jac(fun: Callable[..., Any]) -> tuple[Callable[..., Any], Callable[.
     Raises
     ------
     ArgumentTypeError, ArgumentValueError
-        If this is no function, or a Jacobian with respect to several arguments.
+        If this is no function, or a Jacobian by another argument than the first one of a call.
 
     Notes
     -----
@@ -54,10 +54,10 @@ def fun_and_jac(fun: Callable[..., Any]) -> tuple[Callable[..., Any], Callable[.
             f"fun_and_jac needs a function, but got {fun!r:.60}; write value, jacobian = fun_and_jac(f)"
         )
     function = fun if isinstance(fun, JacobianFunction) else parallel_jacobian(fun)
-    if isinstance(function.argnum, tuple):
+    if function.argnum_of_call != 0:
         raise ArgumentValueError(
-            f"scipy.optimize asks for one Jacobian, but argnum is {function.argnum}; give one integer, and "
-            "join the variables in one array"
+            "scipy.optimize asks for the Jacobian by the first argument of a call, but argnum is "
+            f"{function.argnum}; put the variables first, joined in one array"
         )
     shared = _LastRecording(function)
     return shared.value, shared.jacobian

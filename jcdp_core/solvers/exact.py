@@ -168,8 +168,7 @@ def _glance(table: StepTable, found: _Found, deadline: Deadline, most: int, node
     begin = perf_counter()
     labels = _sample(table, deadline, most)
     found = found.with_schedule(*_first_schedule(table, labels, deadline))
-    search = ReversedSearch(table, labels, found.makespan, deadline.check)
-    search.bound = 0
+    search = ReversedSearch(table, labels, found.makespan, on_part=deadline.check)
     found, _ = _search(search, found, deadline.within(perf_counter() - begin), node_limit)
     return found
 
@@ -183,7 +182,7 @@ def _examine(table: StepTable, found: _Found, deadline: Deadline, node_limit: in
     if fresh and table.length > _JOINED and found.makespan > bound:
         with suppress(OutOfTimeError):
             found = found.with_schedule(*_first_schedule(table, _sample(table, deadline, 16), deadline))
-    search = ReversedSearch(table, labels, found.makespan, deadline.check)
+    search = ReversedSearch(table, labels, found.makespan, bound=bound, on_part=deadline.check)
     found, ended = _search(search, found, deadline, node_limit)
     return replace(found, bound=search.bound, proved=ended)
 

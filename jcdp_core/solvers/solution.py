@@ -1,6 +1,6 @@
 """What a solver answers: steps, schedule, and how good they are proved to be."""
 
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, field
 
 from jcdp_core.chain import JacobianChain
 from jcdp_core.operation import Operation
@@ -49,7 +49,7 @@ class Solution:
     _: KW_ONLY
     lower_bound: int
     method: str
-    seconds: float = 0.0
+    seconds: float = field(default=0.0, compare=False)
     nodes: int | None = None
     machines: int | None = None
 

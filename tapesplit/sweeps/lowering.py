@@ -126,20 +126,14 @@ class _Lowering:
         places = np.arange(prod(shape), dtype=unknown.dtype) * (1 + of_complex)
         rows: tuple[IntArray, ...] = tuple(places + starts[:, None] + part for part in range(1 + of_complex))
         edges: list[Edges] = []
-        ranks: list[IntArray | int] = [0, 0]
+        ranks = [0, 0]
         for number in given:
             by_complex = is_complex[calls.inputs[0, number]]
             for row, column, part in parts_between(of_complex, by_complex, derivatives[-1 - number]):
                 columns = np.broadcast_to(unknown[inputs[number] + column], rows[row].shape)
-                used, rank = columns >= 0, ranks[row]
-                if used.all():
-                    edges.append(Edges(-1 - number, rows[row], columns, rank, part=part))
-                    ranks[row] = rank + 1
-                else:  # elements that turned out constant have no coefficient
-                    before = np.broadcast_to(rank, used.shape)[used]
-                    edges.append(Edges(-1 - number, rows[row][used], columns[used], before, used, part))
-                    ranks[row] = rank + used
-        return Calls(tuple(edges), numbers, members, result, tuple(reads.indices))
+                edges.append(Edges(-1 - number, rows[row], columns, ranks[row], part=part))
+                ranks[row] += 1
+        return Calls(tuple(without_constants(edges)), numbers, members, result, tuple(reads.indices))
 
     def _terms(self, calls: MergedCalls, member: int, read: Callable[[int, int], int]) -> Iterator[Term]:
         """List the partial derivatives of a member, with what their formulas read."""

@@ -169,3 +169,11 @@ def test_chains_and_solutions_are_short_in_a_console():
     for given in (chain, costly):
         assert eval(repr(given)) == given  # noqa: S307 (our own text)
     assert repr(solve(chain, machines=2)) == "<Solution by dp on 2 machines: makespan 47 fma (optimal)>"
+
+
+def test_equal_problems_have_equal_solutions():
+    """Whatever the time that they took."""
+    first, second = solve(CHAIN_A, machines=2), replace(solve(CHAIN_A, machines=2), seconds=9.0)
+    assert first == second
+    assert len({first, second}) == 1
+    assert first != solve(CHAIN_A, machines=1)

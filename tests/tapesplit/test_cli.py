@@ -188,6 +188,10 @@ def test_calibrate_prints_constants_that_it_cannot_keep(capsys, monkeypatch, tmp
             ["demo", "--draw", "folder.svg"],
             "cannot write 'folder.svg': it is a folder, or you have no permission",
         ),
+        (
+            ["explain", "MODEL:two", "--input", "x0"],
+            "cannot be called with 1 input: missing a required argument: 'y'; give --input once for each",
+        ),
         (["explain", "MODEL:broken", "--input", "x0"], "model_of_test.py, line 14; --traceback shows more)"),
     ],
 )

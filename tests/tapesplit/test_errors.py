@@ -57,6 +57,11 @@ MISUSES = {
         lambda: parallel_jacobian(lambda n: anp.roll(X, n))(np.array(1)),
     ),
     "no function for SciPy": (TypeError, lambda: tapesplit.fun_and_jac(3)),
+    "second argument for SciPy": (
+        ValueError,
+        lambda: tapesplit.fun_and_jac(parallel_jacobian(anp.add, 1)),
+    ),
+    "no tape": (TypeError, lambda: parallel_jacobian(anp.sin).of_tape(3)),
     "argnums for SciPy": (ValueError, lambda: tapesplit.fun_and_jac(parallel_jacobian(anp.add, (0, 1)))),
 }
 

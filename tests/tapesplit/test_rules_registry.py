@@ -267,6 +267,18 @@ def test_check_jacobian_of_integers(fun, dtype):
     check_jacobian(fun, np.array([1, 0, 1], dtype))
 
 
+@pytest.mark.parametrize("dtype", [np.float16, np.float32])
+def test_check_jacobian_allows_for_the_precision(dtype):
+    weights = (np.random.default_rng(0).standard_normal((30, 30)) / 6).astype(dtype)
+
+    def network(x):
+        for _ in range(4):
+            x = anp.tanh(weights @ x)
+        return x
+
+    check_jacobian(network, np.linspace(0, 1, 30, dtype=dtype))
+
+
 def test_check_jacobian_takes_no_step_of_zero():
     """Differences of integers cut off would be zero, like this derivative."""
 

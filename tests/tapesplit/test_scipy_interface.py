@@ -4,8 +4,9 @@ import pickle
 
 import autograd.numpy as np
 import numpy as onp
+import pytest
 
-from tapesplit import fun_and_jac
+from tapesplit import fun_and_jac, parallel_jacobian
 
 
 def _pickled(what):
@@ -46,6 +47,24 @@ def test_what_the_function_closes_over_may_change():
     assert len(calls) == 4  # Jacobians take the recordings of values
     weight["mu"] = 3.0
     onp.testing.assert_allclose(jacobian(X), onp.diag(6.0 * X))
+
+
+def test_methods_count_themselves():
+    class Model:
+        @parallel_jacobian
+        def unbound(self, x):
+            return x
+
+        def residuals(self, x):
+            return x * x
+
+        jacobian = parallel_jacobian(residuals, argnum=1)
+
+    value, jacobian = fun_and_jac(Model().jacobian)
+    onp.testing.assert_array_equal(value(X), X * X)
+    onp.testing.assert_array_equal(jacobian(X), onp.diag(2.0 * X))
+    with pytest.raises(ValueError, match="by the first argument of a call, but argnum is 0; put the"):
+        fun_and_jac(Model().unbound)
 
 
 def test_both_functions_survive_pickling():

@@ -86,6 +86,8 @@ class ReversedSearch:
         Their labels for the same machines.
     makespan : int
         Makespan to improve on (fma), at most the horizon of the steps.
+    bound : int, optional
+        Lower bound of the makespan (fma): the search ends where it is reached.
     on_part : callable, optional
         Called before each sub-chain while tables of bounds are built; may raise to give up.
 
@@ -121,12 +123,13 @@ class ReversedSearch:
         table: StepTable,
         labels: LabelTable,
         makespan: int,
+        bound: int = 0,
         on_part: Callable[[], None] | None = None,
     ) -> None:
         self._table = table
         self._labels = labels
         self._on_part = on_part
-        self.bound = labels.makespans[table.whole][0]
+        self.bound = bound
         self._widest: list[int] = []
         self._branching = 0
         self._memory: dict[int, list[list[int]]] = {}
