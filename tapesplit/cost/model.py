@@ -7,6 +7,7 @@ work; `tapesplit.planning.calibrate` measures them, `tapesplit.cost.stored` keep
 
 from dataclasses import dataclass, fields
 from math import prod
+from operator import attrgetter
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -86,6 +87,8 @@ class Work:
         Scalar edges of other primitives with a vector rule.
     looped
         Calls of primitives without one.
+    local, local_loops
+        Those of them that have no JVP, and the elements of their results: tangents take a VJP for each.
     inner, coefficients
         Scalar edges inside of merged elementwise operations, and all that are left.
     numbers, arrays
@@ -103,6 +106,8 @@ class Work:
     moved: int
     product_fma: int
     looped: int
+    local: int
+    local_loops: int
     inner: int
     coefficients: int
     numbers: int
@@ -118,7 +123,7 @@ class WorkTable(NamedTuple):
     Parameters
     ----------
     lines
-        Shape ``(12, n)``: a line for each field of `Work` but the first one.
+        Shape ``(14, n)``: a line for each field of `Work` but the first one.
     kind
         Shape ``(n,)``: which kind of call each entry is.
     formulas
@@ -145,7 +150,7 @@ def work_table(facts: TapeFacts) -> WorkTable:
     is_inner = facts.reader != np.arange(facts.reader.size)
     inner = sizes * is_inner
     sums = facts.by_kind(lambda kind: is_reduction(kind.rule))
-    looped = ~(elementwise | moves | bulk)
+    looped, local = facts.by_kind(attrgetter("is_looped")), facts.by_kind(attrgetter("needs_local_jacobian"))
     products = bulk & ~sums & (facts.stacked == 0)
     weighted = sums & ~facts.by_kind(lambda kind: kind.is_local)
     is_block = facts.blocks > 0
@@ -159,6 +164,8 @@ def work_table(facts: TapeFacts) -> WorkTable:
         + _ROW * _rows(facts, weighted),
         "product_fma": facts.edges * (bulk & ~sums),
         "looped": looped,
+        "local": local,
+        "local_loops": sizes * local,
         "inner": inner,
         "coefficients": np.where(is_block, facts.blocks, _parts(facts) * (facts.edges - inner)),
         "numbers": elementwise & (sizes == 1),
@@ -234,7 +241,7 @@ _WEIGHING: Final = 5
 """Steps that take as long as finding the weights of a reduction."""
 
 
-def array_seconds(model: CostModel, work: Work, directions: int) -> float:
+def array_seconds(model: CostModel, work: Any, directions: int, *, adjoint_mode: bool) -> Any:
     """Predict an array sweep.
 
     Parameters
@@ -242,9 +249,11 @@ def array_seconds(model: CostModel, work: Work, directions: int) -> float:
     model
         Constants of the machine.
     work
-        What is swept.
+        What is swept, one part or many in arrays.
     directions
         Number of directions k.
+    adjoint_mode
+        Whether the sweep carries adjoints.
 
     Returns
     -------
@@ -258,16 +267,20 @@ def array_seconds(model: CostModel, work: Work, directions: int) -> float:
     Examples
     --------
     >>> product = Work(
-    ...     formulas=0, steps=1, elements=0, moved=0, product_fma=10**6, looped=0,
+    ...     formulas=0, steps=1, elements=0, moved=0, product_fma=10**6, looped=0, local=0, local_loops=0,
     ...     inner=0, coefficients=10**6, numbers=0, arrays=0, block_steps=0, block_loops=0, formless=1)
-    >>> round(array_seconds(CostModel(), product, directions=100), 6)
+    >>> round(array_seconds(CostModel(), product, directions=100, adjoint_mode=True), 6)
     0.003522
     """
     each = work.moved * model.element_direction + work.product_fma * model.product_fma
+    loops = directions * work.looped
+    if not adjoint_mode:
+        loops = directions * (work.looped - work.local) + work.local_loops
     return (
         (work.steps + _ENDS) * model.step
         + work.elements * model.element
-        + directions * (each + work.looped * model.loop)
+        + directions * each
+        + loops * model.loop
     )
 
 

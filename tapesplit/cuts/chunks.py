@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
+from math import ceil
 
 import numpy as np
 
@@ -72,9 +74,15 @@ def cut_into_chunks(graph: TapeGraph, separators: Sequence[Separator]) -> tuple[
     )
 
 
-def chunk_chain(chunks: Sequence[Chunk]) -> JacobianChain:
+def chunk_chain(chunks: Sequence[Chunk], local_fma: IntArray) -> JacobianChain:
     """Return the Jacobian chain that chunks form, one link a chunk, costs in fma.
 
-    A chunk that only moves data counts one edge, since chains have positive costs.
+    A chunk that only moves data counts one edge, since chains have positive costs. What tangents pay once,
+    whatever their number, is shared by as many as the chunk has inputs.
     """
-    return JacobianChain(tuple(ElementalJacobian(chunk.n, chunk.m, max(chunk.edges, 1)) for chunk in chunks))
+    links = []
+    for chunk in chunks:
+        edges, once = max(chunk.edges, 1), int(local_fma[chunk.entries].sum())
+        each = ceil(Fraction(once, max(chunk.n, 1)))
+        links.append(ElementalJacobian(chunk.n, chunk.m, edges, tangent_cost=edges + each))
+    return JacobianChain(tuple(links))

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import fields
+from functools import partial
 from typing import Any, Final, NamedTuple
 
 import autograd.numpy as anp
@@ -103,7 +104,7 @@ def _shares(assumed: CostModel, sweep: _Sweep) -> list[float]:
     seeds = np.ones((sweep.size, sweep.directions))
     compiled = compile_sweep(tape, facts, table, chunk, Mode.TANGENT, sweep.directions, sweep.form)
     slower = _shortest(lambda: compiled.tangent(tape, seeds)) / sweep.seconds
-    predict = system_seconds if sweep.form == "system" else array_seconds
+    predict = system_seconds if sweep.form == "system" else partial(array_seconds, adjoint_mode=False)
     predicted = predict(assumed, work, sweep.directions)
     return [predict(_only(assumed, group), work, sweep.directions) / predicted / slower for group in _GROUPS]
 

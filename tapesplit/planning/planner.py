@@ -129,7 +129,7 @@ def _draft(
 ) -> _Draft:
     """Cut, solve, predict times, and compile."""
     chunks = cut_into_chunks(graph, separators)
-    chain = _one_mode_chain(chunks[0], plain) if plain else chunk_chain(chunks)
+    chain = _one_mode_chain(chunks[0], plain) if plain else chunk_chain(chunks, facts.local_fma)
     search = partial(solve, machines=machines, method=solver, time_limit=_LONGEST_SEARCH)
     solution, fewest = search(chain), None
     tasks = plan_tasks(solution, facts, work, chunks)
@@ -190,7 +190,8 @@ def _plain_seconds(graph: TapeGraph, work: WorkTable) -> float:
 def _sweep_seconds(work: WorkTable, entries: IntArray, directions: int, ends: int) -> float:
     """Predict a sweep roughly, without a look for stages."""
     model, total = cost_model(), total_work(work, entries)
-    return min(array_seconds(model, total, directions), scalar_seconds(model, total, directions, ends))
+    arrays = array_seconds(model, total, directions, adjoint_mode=True)
+    return min(arrays, scalar_seconds(model, total, directions, ends))
 
 
 def _may_pay(tasks: Sequence[PlanTask]) -> bool:

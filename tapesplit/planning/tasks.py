@@ -72,7 +72,8 @@ def _timed(task: PlanTask, facts: TapeFacts, work: WorkTable, chunks: Sequence[C
         seconds = product_seconds(cost_model(), task.fma, elements)
         return replace(task, seconds=seconds, releases_lock=True, product_fma=task.fma)
     directions = chunks[task.first].n if task.mode is Mode.TANGENT else chunks[task.last].m
-    expected = predict(facts, work, _joined(chunks, task.swept), directions)
+    adjoint_mode = task.mode is Mode.ADJOINT
+    expected = predict(facts, work, _joined(chunks, task.swept), directions, adjoint_mode=adjoint_mode)
     return replace(task, directions=directions, **expected._asdict())
 
 

@@ -14,7 +14,7 @@ from autograd.core import add_outgrads, primitive_vjps
 from autograd.extend import SparseObject, vspace
 from autograd.util import toposort
 
-from tapesplit.recording.tape import PARENTS, VALUE, Tape
+from tapesplit.recording.tape import PARENTS, VALUE, Tape, constant_positions
 from tapesplit.recording.tracing import tracing_lock
 from tapesplit.recording.values import derivative_dtype
 from tapesplit.structures.structure import Structure, form_of
@@ -101,11 +101,14 @@ def _with_floats(tape: Tape, old: type[float], new: type[float]) -> Tape | None:
     for number, (primitive, argnums, parents, args, kwargs, value) in enumerate(tape.entries):
         if args is None:
             continue
-        constants = [a for i, a in enumerate(args) if i not in argnums] + list(kwargs.values())
+        positions = constant_positions(args, argnums)
+        constants = [*(args[i] for i in positions), *kwargs.values()]
         if (len(args) != 2 or kwargs) and old in map(type, constants):
-            others = tuple(a if i in argnums else converted(a) for i, a in enumerate(args))
+            others = list(args)
+            for i in positions:
+                others[i] = converted(args[i])
             keywords = {name: converted(constant) for name, constant in kwargs.items()}
-            entries[number] = (primitive, argnums, parents, others, keywords, value)
+            entries[number] = (primitive, argnums, parents, tuple(others), keywords, value)
             changed = True
     return replace(tape, entries=entries) if changed else None
 

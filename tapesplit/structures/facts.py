@@ -8,7 +8,7 @@ from math import prod
 from typing import Any, Final, NamedTuple
 
 import numpy as np
-from autograd.core import primitive_vjps
+from autograd.core import primitive_jvps, primitive_vjps
 from numpy.typing import NDArray
 
 from tapesplit.arrays import BoolArray, IntArray, coded
@@ -77,6 +77,16 @@ class CallKind:
         return (self.rule is None or isinstance(self.rule, Bulk)) and self.primitive in primitive_vjps
 
     @property
+    def is_looped(self) -> bool:
+        """Whether its calls take autograd's own rule, one direction at a time."""
+        return not (self.is_elementwise or isinstance(self.rule, (Movement, Bulk)))
+
+    @property
+    def needs_local_jacobian(self) -> bool:
+        """Whether tangents take all derivatives of the result, since autograd has no rule for them."""
+        return self.is_looped and (self.primitive not in primitive_jvps or bool(self.keywords))
+
+    @property
     def factor(self) -> int:
         """Scalar edges for each element of the result; -1 if only the rule can tell."""
         if self.primitive is None or isinstance(self.rule, Movement):
@@ -118,6 +128,9 @@ class TapeFacts:
     stacked
         Elements of the result and of all active arguments of calls that do the same to each slice of these,
         other than sums; else 0.
+    local_fma
+        What tangents pay once for all derivatives of the result, if autograd has no JVP: as many adjoints
+        as it has elements; else 0.
     first_parent, parents
         The active arguments of entry i are ``parents[first_parent[i]:first_parent[i + 1]]``.
     reader
@@ -138,6 +151,7 @@ class TapeFacts:
     blocks: IntArray
     joined: BoolArray
     stacked: IntArray
+    local_fma: IntArray
     first_parent: IntArray
     parents: IntArray
     reader: IntArray
@@ -195,6 +209,7 @@ def facts_of(tape: Tape, structure: Structure) -> TapeFacts:
         blocks=blocks,
         joined=joined > 0,
         stacked=stacked,
+        local_fma=np.maximum(sizes, 1) * edges * np.array([k.needs_local_jacobian for k in kinds])[kind],
         first_parent=first_parent,
         parents=parents,
         reader=reader,

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tapesplit.recording.tape import Tape
+from tapesplit.recording.tape import Tape, constant_positions
 from tapesplit.rules import Elementwise, Movement, Rule, find_rule, getitem
 from tapesplit.structures.comparison import any_places, is_look_up
 from tapesplit.structures.structure import (
@@ -203,7 +203,7 @@ def _constants_of(entry: tuple[Any, ...], static: Any) -> list[tuple[int | str, 
     """List the constants of a call with their positions or names and their keys."""
     _, argnums, _, args, kwargs, _ = entry
     keys = static if isinstance(static, Constants) else Constants((static,), ())
-    positions = [position for position in range(len(args)) if position not in argnums]
+    positions = constant_positions(args, argnums)
     return [
         *((position, args[position], key) for position, key in zip(positions, keys.positional, strict=True)),
         *((name, kwargs[name], key) for name, key in keys.keywords),

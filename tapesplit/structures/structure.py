@@ -17,7 +17,7 @@ from autograd.core import SparseObject
 from autograd.extend import VSpace
 from autograd.numpy.numpy_wrapper import array_from_args, concatenate_args
 
-from tapesplit.recording.tape import Tape
+from tapesplit.recording.tape import Tape, constant_positions
 from tapesplit.rules import CONTROLLED, PRODUCTS, Elementwise, find_rule
 
 __all__ = [
@@ -160,13 +160,19 @@ def statics_of(primitive: Any, args: tuple[Any, ...], argnums: tuple[int, ...], 
             return None
         if kind is slice:
             return plain_slice(constant)
-        if kind in _COUNTED_BY_TYPE and first_operand(primitive) == 0:
+        if kind in _COUNTED_BY_TYPE and not controlled and first_operand(primitive) == 0:
             return kind
         if kind in EXACT and constant is not None:
             return constant
-    key, first = _whole_key if controlled else static_key, first_operand(primitive)
+    positions = constant_positions(args, argnums)
+    if controlled:
+        key, first = _whole_key, sys.maxsize
+    elif find_rule(primitive) is None:
+        key, first = type_key, sys.maxsize
+    else:
+        key, first = static_key, first_operand(primitive)
     return Constants(
-        tuple([(key if i < first else operand_key)(a) for i, a in enumerate(args) if i not in argnums]),
+        tuple([(key if i < first else operand_key)(args[i]) for i in positions]),
         tuple([(name, key(kwargs[name])) for name in sorted(kwargs)]),
     )
 
@@ -194,7 +200,8 @@ def first_operand(primitive: Any) -> int:
     """Return from which position on numbers and arrays are operands, which only values depend on."""
     first = _FIRST_OPERAND.get(primitive)
     if first is None:
-        return 0 if isinstance(find_rule(primitive), Elementwise) else sys.maxsize
+        rule = find_rule(primitive)
+        return 0 if rule is None or isinstance(rule, Elementwise) else sys.maxsize
     return first
 
 
@@ -207,6 +214,14 @@ def operand_key(constant: Any) -> Any:
     if is_array and constant.dtype.kind in "fciub":
         return ArrayKey(constant.dtype, constant.shape)
     return static_key(constant)
+
+
+def type_key(constant: Any) -> Any:
+    """Describe a constant argument of a call that takes autograd's own rule, which sees it each time."""
+    kind = type(constant)
+    if kind is np.ndarray:
+        return ArrayKey(constant.dtype, constant.shape)
+    return None if kind is float or kind is np.float64 else kind
 
 
 _WHOLE = CONTROLLED | {_make_dict}

@@ -4,11 +4,11 @@ One operation without a scalar form, such as a Fourier transform behind a simula
 steps of thousands of operations on single numbers.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -123,7 +123,7 @@ def _opened(seeds: np.ndarray | range, size: int) -> tuple[bool, np.ndarray]:
 
 
 def find_stages(
-    facts: TapeFacts, table: WorkTable, chunk: Chunk, directions: int, model: CostModel
+    facts: TapeFacts, table: WorkTable, chunk: Chunk, directions: int, model: CostModel, *, adjoint_mode: bool
 ) -> tuple[Stage, ...]:
     """Split a chunk that cannot be one system into stages, if some of them had better be systems.
 
@@ -137,6 +137,8 @@ def find_stages(
         Number of directions k.
     model
         Constants of the machine.
+    adjoint_mode
+        Whether the sweep carries adjoints.
 
     Returns
     -------
@@ -151,24 +153,25 @@ def find_stages(
     """
     scalar = facts.scalar[chunk.entries]
     uniform = scalar.all() or not scalar.any()
-    if uniform or not _save(table, chunk.entries[scalar], [0], directions, model).any():
+    arrays = partial(array_seconds, model, directions=directions, adjoint_mode=adjoint_mode)
+    systems = partial(system_seconds, model, directions=directions)
+    if uniform or not _save(table, chunk.entries[scalar], [0], systems, arrays).any():
         return ()
     numbers = _stage_numbers(facts, chunk.entries)
     present, counts = np.unique(numbers, return_counts=True)
     ordered = chunk.entries[np.argsort(numbers, kind="stable")]
     starts = np.cumsum(counts) - counts
-    is_system = _save(table, ordered, starts, directions, model) & (present % 2 == 0)
+    is_system = _save(table, ordered, starts, systems, arrays) & (present % 2 == 0)
     if not is_system.any():
         return ()
     turns = np.flatnonzero(np.diff(is_system, prepend=~is_system[0]))
-    systems = is_system[turns].tolist()
+    kinds = is_system[turns].tolist()
     parts = _chunks(facts, chunk, [np.sort(group) for group in np.split(ordered, starts[turns[1:]])])
     if any(facts.sizes[index] < 0 for part in parts for index in part.targets):
         return ()  # containers are not handed over
     stages = []
-    for part, system in zip(parts, systems, strict=True):
-        seconds = system_seconds if system else array_seconds
-        stages.append(Stage(part, system, seconds(model, total_work(table, part.entries), directions)))
+    for part, system in zip(parts, kinds, strict=True):
+        stages.append(Stage(part, system, (systems if system else arrays)(total_work(table, part.entries))))
     return tuple(stages)
 
 
@@ -177,12 +180,15 @@ _WORTH_A_SYSTEM: Final = 7.5e-5
 
 
 def _save(
-    table: WorkTable, entries: IntArray, starts: IntArray | list[int], directions: int, model: CostModel
+    table: WorkTable,
+    entries: IntArray,
+    starts: IntArray | list[int],
+    systems: Callable[[Work], Any],
+    arrays: Callable[[Work], Any],
 ) -> BoolArray:
     """Tell which groups of entries are better swept as systems of their own, if they can be systems."""
     work = Work(0, *np.add.reduceat(table.lines[:, entries], starts, axis=1))
-    system = system_seconds(model, work, directions)
-    saves: BoolArray = system + _WORTH_A_SYSTEM < array_seconds(model, work, directions)
+    saves: BoolArray = systems(work) + _WORTH_A_SYSTEM < arrays(work)
     return saves
 
 

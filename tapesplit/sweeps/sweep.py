@@ -1,5 +1,6 @@
 """Vector sweeps of one chunk: choose array steps, a scalar system or stages of both, compile, run."""
 
+from functools import partial
 from typing import Final, Literal, NamedTuple
 
 import numpy as np
@@ -53,23 +54,27 @@ class Prediction(NamedTuple):
     product_fma: int = 0
 
 
-def predict(facts: TapeFacts, table: WorkTable, chunk: Chunk, directions: int) -> Prediction:
+def predict(
+    facts: TapeFacts, table: WorkTable, chunk: Chunk, directions: int, *, adjoint_mode: bool
+) -> Prediction:
     """Predict a sweep of a chunk with this number of directions, from `tapesplit.cost.model.work_table`."""
     model, work = cost_model(), total_work(table, chunk.entries)
     scalar = scalar_seconds(model, work, directions, chunk.n + chunk.m)
+    arrays = partial(array_seconds, model, work, adjoint_mode=adjoint_mode)
     if len(chunk.sources) == 1 and work.elements == work.steps * chunk.n:
         # Elementwise all through: a diagonal among zeros that the system hands out.
-        array = array_seconds(model, work, 0) + 0.1 * directions * chunk.n * model.element_direction
+        array = arrays(0) + 0.1 * directions * chunk.n * model.element_direction
     else:
-        array = array_seconds(model, work, directions)
+        array = arrays(directions)
     if scalar < array:
         compiled = work.coefficients * model.coefficient_direction * directions
         return Prediction(scalar, "system", releases_lock=compiled > 0.5 * scalar)
     products = work.product_fma * directions
     obstacle = int(chunk.entries[np.argmin(facts.scalar[chunk.entries])]) if work.formless else None
-    if array > _WORTH_A_LOOK and (stages := find_stages(facts, table, chunk, directions, model)):
+    if array > _WORTH_A_LOOK:
+        stages = find_stages(facts, table, chunk, directions, model, adjoint_mode=adjoint_mode)
         staged = staged_seconds(stages, model, directions)
-        if staged < _WORTH_STAGES * array:
+        if stages and staged < _WORTH_STAGES * array:
             return Prediction(staged, "stages", obstacle, product_fma=products)
     busy = work.looped == 0 and array > 8 * work.steps * model.step
     return Prediction(array, "arrays", obstacle, busy, products)
@@ -118,7 +123,7 @@ def compile_sweep(
         return compile_scalar_sweep(tape, facts, chunk, directions, adjoint_mode=adjoint_mode)
     if form == "arrays":
         return compile_array_sweep(tape, facts, chunk)
-    stages = find_stages(facts, table, chunk, directions, cost_model())
+    stages = find_stages(facts, table, chunk, directions, cost_model(), adjoint_mode=adjoint_mode)
     if not stages:  # the machine has been calibrated since the prediction
         return compile_array_sweep(tape, facts, chunk)
     return compile_stages(tape, facts, chunk, stages, directions, adjoint_mode=adjoint_mode)

@@ -13,6 +13,7 @@ import pytest
 from autograd import checkpoint, grad, jacobian
 from autograd.builtins import dict as dict_of_boxes
 from autograd.extend import defvjp, primitive
+from scipy import sparse
 
 from tapesplit import RuleError, defvector, jacobian_function, parallel_jacobian, record
 from tapesplit.structures.recognize import Recognizer, recognizer
@@ -40,6 +41,7 @@ def scaled(x, _constant):
 
 
 defvjp(scaled, lambda _ans, _x, _constant: lambda g: 2.0 * g, None)
+defvector(scaled, adjoints=[lambda A, _ans, _x, _constant: 2.0 * A])
 
 
 # A function of x and a constant; two constants between which it is switched; whether one plan serves both.
@@ -251,12 +253,59 @@ def test_unknown_constants_are_never_taken_for_known():
         return x[choice.index :]
 
     defvjp(pick, lambda _ans, x, choice: lambda g: onp.concatenate([onp.zeros(choice.index), g]))
+    defvector(pick, adjoints=[lambda A, _ans, x, choice: onp.pad(A, ((0, 0), (choice.index, 0)))])
     fun, place = changing(pick)
     jac = parallel_jacobian(fun)
     for index in (1, 2, 1):
         place["c"] = Choice(index)
         assert_right(jac, fun, X)
     assert jac.cache_info().misses == 3
+
+
+class Awkward:
+    """Equals nothing, and cannot be hashed."""
+
+    __hash__ = None
+
+    def __init__(self, factor):
+        self.factor = factor
+
+    def __eq__(self, other):
+        raise RuntimeError("do not compare me")
+
+
+@pytest.mark.parametrize(
+    "constants",
+    [
+        [Awkward(2.0), Awkward(3.0)],
+        [sparse.csr_array(onp.eye(6)), sparse.csr_array(onp.arange(36.0).reshape(6, 6))],
+        [{"a": 1.0}, {"b": 2.0, "c": [3.0]}],
+        [(1, "one"), (2, "another")],
+        [2, 3],
+    ],
+)
+def test_constants_that_only_autograds_own_rule_sees_count_by_type(constants):
+    def weight(c):
+        if isinstance(c, sparse.csr_array):
+            return c.sum()
+        if isinstance(c, Awkward):
+            return c.factor
+        return float(c if isinstance(c, int) else len(repr(c)))
+
+    @primitive
+    def weighed(x, c, *, more=None):
+        return x * weight(c) * (1.0 if more is None else weight(more))
+
+    def vjp(_ans, _x, c, *, more=None):
+        return lambda g: g * weight(c) * (1.0 if more is None else weight(more))
+
+    defvjp(weighed, vjp, None)
+    fun, place = changing(lambda x, c: weighed(x * x[0], c) + weighed(x, c, more=c))
+    jac = parallel_jacobian(fun)
+    for _ in range(3):
+        for place["c"] in constants:
+            assert_right(jac, fun, X)
+    assert jac.cache_info().misses == 1
 
 
 def test_index_objects_that_change():

@@ -6,6 +6,7 @@ import pytest
 
 from tapesplit.cost.model import total_work, work_table
 from tapesplit.recording.recorder import record
+from tapesplit.recording.tape import constant_positions
 from tapesplit.structures.facts import facts_of
 from tapesplit.structures.structure import structure_of
 
@@ -38,3 +39,10 @@ def test_steps_of_reductions_and_blocks(fun, steps, block_steps):
     tape = record(fun, onp.array([1.0, 2.0, 3.0]))
     work = total_work(work_table(facts_of(tape, structure_of(tape))), [len(tape) - 1])
     assert (work.steps, work.block_steps) == (steps, block_steps)
+
+
+def test_arguments_are_told_from_constants_in_linear_time():
+    """A list of thousands of numbers, joined with as many constants."""
+    args = [0.0] * 30_000
+    assert constant_positions(args, tuple(range(0, 30_000, 2))) == list(range(1, 30_000, 2))
+    assert constant_positions(args[:3], (1,)) == [0, 2]
