@@ -11,6 +11,7 @@ from tapesplit.cuts.graph import UNBOUNDED, TapeGraph, frontier_widths, records
 
 __all__ = [
     "Order",
+    "all_lower_sets",
     "candidate_prefixes",
     "depth_ranks",
     "order_by",
@@ -26,6 +27,8 @@ _OCTAVES: Final = 6
 """Windows at either end of an order, each with half as many edges as the one before."""
 _PATIENCE: Final = 4
 """Windows in a row that bring nothing narrower before the search along the order ends."""
+_FEW: Final = 100
+"""Lower sets up to which a graph offers all of them."""
 _NO_BETTER: Final = 1.05
 """A prefix this close to the minimal width is not worth a flow."""
 
@@ -139,6 +142,40 @@ def ranks_after(lower: BoolArray, ranks: IntArray) -> IntArray:
     """Return the order that computes a lower set first and else follows `ranks`."""
     behind = np.where(lower, ranks, ranks + int(ranks.max()) + 1)
     return (np.cumsum(np.bincount(behind) > 0) - 1)[behind]  # without gaps
+
+
+def all_lower_sets(graph: TapeGraph) -> list[BoolArray]:
+    """List all lower sets of a graph that has few, up to a hundred; none of others.
+
+    Parameters
+    ----------
+    graph : TapeGraph
+        The graph, n vertices.
+
+    Returns
+    -------
+    list of (n,) array of bool
+        Each contains the inputs.
+
+    Notes
+    -----
+    Vertices are added one after the other, in all orders. Takes O(n) Python steps for each set.
+    """
+    parents = [0] * graph.size
+    for child, parent in zip(graph.child.tolist(), graph.parent.tolist(), strict=True):
+        parents[child] |= 1 << parent
+    inputs = sum(1 << vertex for vertex in graph.inputs)
+    found, new = {inputs}, [inputs]
+    while new:
+        lower = new.pop()
+        for vertex, needed in enumerate(parents):
+            larger = lower | 1 << vertex
+            if not needed & ~lower and larger not in found:
+                if len(found) == _FEW:
+                    return []
+                found.add(larger)
+                new.append(larger)
+    return [np.array([lower >> vertex & 1 for vertex in range(graph.size)], np.bool_) for lower in found]
 
 
 def window_cuts(graph: TapeGraph, order: Order, least: int) -> Iterator[BoolArray]:

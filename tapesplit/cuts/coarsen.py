@@ -53,34 +53,37 @@ def coarsen(graph: TapeGraph) -> TapeGraph:
     >>> coarsen(chain).entries
     array([0, 2, 3])
     """
-    share, everything = _edge_shares(graph), np.arange(graph.size)
+    spent, everything = np.cumsum(graph.edges), np.arange(graph.size)
+    total = int(spent[-1])
     coarse = _contract(graph, everything, everything)
     while True:
-        target = _merge_targets(coarse, share)
+        target = _merge_targets(coarse, _edge_shares(spent - coarse.edges, total), _edge_shares(spent, total))
         kept = np.flatnonzero(target == np.arange(coarse.size))
         if len(kept) == coarse.size:
             return coarse
         number = np.full(coarse.size, -1)
         number[kept] = np.arange(len(kept))
         worth_another = len(kept) < max(_WORTH_A_ROUND * coarse.size, _SMALL)
-        coarse, share = _contract(coarse, kept, number[target]), share[kept]
+        coarse, spent = _contract(coarse, kept, number[target]), spent[kept]
         if not worth_another:
             return coarse
 
 
-def _edge_shares(graph: TapeGraph) -> IntArray:
-    """Return the number of the share of the edges that each vertex falls into.
+def _edge_shares(spent: IntArray, total: int) -> IntArray:
+    """Return the number of the share of all edges that some amounts of spent edges fall into.
 
     Close to either end relative differences count, since few edges there may be swept in many directions.
     """
-    before = np.cumsum(graph.edges)
-    total = int(before[-1])
-    octaves = np.floor(4 * np.log2(1 + before)) - np.floor(4 * np.log2(1 + total - before))
-    return before * _SHARES // max(total, 1) + octaves.astype(np.int64)
+    spent = np.maximum(spent, 0)  # a vertex may have the edges of others that the tape computes later
+    octaves = np.floor(4 * np.log2(1 + spent)) - np.floor(4 * np.log2(1 + total - spent))
+    return spent * _SHARES // max(total, 1) + octaves.astype(np.int64)
 
 
-def _merge_targets(graph: TapeGraph, share: IntArray) -> IntArray:
-    """Return the vertex that each vertex is merged into in the end: itself, or a descendant."""
+def _merge_targets(graph: TapeGraph, begin: IntArray, end: IntArray) -> IntArray:
+    """Return the vertex that each vertex is merged into in the end: itself, or a descendant.
+
+    The two share the edges from where the first one begins to where its reader ends.
+    """
     vertices = np.arange(graph.size)
     capacities = graph.capacities
     is_input = np.zeros(graph.size, dtype=np.bool_)
@@ -89,7 +92,7 @@ def _merge_targets(graph: TapeGraph, share: IntArray) -> IntArray:
     computed = ~is_input[graph.parent]
     source = _only(graph.size, graph.child[computed], graph.parent[computed])
     parents_width = np.bincount(graph.child, weights=capacities[graph.parent], minlength=graph.size)
-    mergeable = (reader >= 0) & ~is_input & (share == share[reader])
+    mergeable = (reader >= 0) & ~is_input & (begin == end[reader])
     mergeable[list(graph.outputs)] = False
     delay = parents_width <= capacities
     haste = (source[reader] == vertices) & (capacities > capacities[reader])

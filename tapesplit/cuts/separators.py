@@ -10,6 +10,7 @@ import numpy as np
 from tapesplit.arrays import BoolArray, IntArray, follow
 from tapesplit.cuts.candidates import (
     Order,
+    all_lower_sets,
     candidate_prefixes,
     depth_ranks,
     order_by,
@@ -27,6 +28,8 @@ _NEAR_BOUND: Final = 1.05
 """A chain within this factor of minimal width times all edges needs no further candidates."""
 
 
+_SMALL: Final = 40
+"""Vertices up to which a graph may have so few lower sets that all of them are compared."""
 _WORTH_CUTTING: Final = 1.1
 """How many times as much as any chain a plain mode must cost for cuts on one machine."""
 _SHARES: Final = 20
@@ -184,6 +187,8 @@ def _cheapest_chain(
     cost, chosen = choose_nested(family)
     if cost <= _NEAR_BOUND * cut.width * graph.total_edges:
         return family, chosen
+    if graph.size <= _SMALL and (lowers := all_lower_sets(graph)):
+        return _chosen(graph, lowers)
     depth = order_by(graph, depth_ranks(graph))
     members += [*family.members[chosen], *candidate_prefixes(graph, depth)]
     members += window_cuts(graph, depth, cut.width)
