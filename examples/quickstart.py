@@ -63,7 +63,10 @@ def make_pipeline(steps):
             x = widen @ np.tanh(narrow @ x)
         return x
 
-    title = f"Four-stage process pipeline: {steps} steps on 200 values in each stage, 8 values in between"
+    title = (
+        f"Four-stage process pipeline: {steps} step{'s' * (steps > 1)} on 200 values in each stage, "
+        "8 values between the stages"
+    )
     return title, pipeline, onp.random.default_rng(10).standard_normal(200)
 
 

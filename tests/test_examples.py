@@ -11,7 +11,7 @@ import pytest
 ROOT = Path(__file__).parent.parent
 
 SIZES = {
-    "quickstart": (1, 5),
+    "quickstart": (1, 10),
     "nist_least_squares": (),
     "assimilation_4dvar": (20, 8),
     "implicit_burgers": (40, 20),
