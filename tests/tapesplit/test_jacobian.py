@@ -430,6 +430,8 @@ def test_infinite_and_undefined_numbers(method):
         ({"argnum": (0, True)}, TypeError, "argnum must be an integer"),
         ({"argnum": b"0"}, TypeError, "argnum must be an integer"),
         ({"argnum": {0, 1}}, TypeError, "argnum must be an integer"),
+        ({"argnum": X}, TypeError, r"but got array\(\[.*\]\); write parallel_jacobian\(f\)\(x\)$"),
+        ({"argnum": "x"}, TypeError, "but got 'x'$"),
         ({"argnum": onp.array([0.0])}, TypeError, "argnum must be an integer"),
         ({"argnum": onp.array([[0, 1]])}, TypeError, "argnum must be an integer"),
         ({"argnum": ()}, ValueError, "argnum is empty"),
