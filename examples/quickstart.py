@@ -5,7 +5,8 @@ chain that results, the planned elimination sequence with its machines, what the
 tangent and adjoint mode, the measured time against ``autograd.jacobian``, and the difference of the two
 results. It ends with a picture of a tape split.
 
-Run it with ``make run`` or ``python examples/quickstart.py [machines]``.
+Run it with ``make run`` or ``python examples/quickstart.py [machines [divisor]]``. A divisor from 2 to 10
+makes the problems so many times smaller, for a short run.
 """
 
 import sys
@@ -29,49 +30,55 @@ def dense_layers(widths, seed):
     return weights, [0.1 * random.standard_normal(b) for b in widths[1:]]
 
 
-def autoencoder():
-    """Bottleneck autoencoder 512-256-8-256-512."""
-    weights, biases = dense_layers([512, 256, 8, 256, 512], seed=1)
+def make_autoencoder(width):
+    """Return title, function and input of a bottleneck autoencoder."""
+    widths = [width, width // 2, 8, width // 2, width]
+    weights, biases = dense_layers(widths, seed=1)
 
-    def f(x):
+    def autoencoder(x):
         for weight, bias in zip(weights, biases, strict=True):
             x = np.tanh(weight @ x + bias)
         return x
 
-    return f, onp.random.default_rng(1).standard_normal(512)
+    title = f"Bottleneck autoencoder {'-'.join(map(str, widths))}"
+    return title, autoencoder, onp.random.default_rng(1).standard_normal(width)
 
 
-def pipeline(interface=8):
-    """Four-stage process pipeline: ten steps on 200 values in each stage, 8 values between the stages."""
+def make_pipeline(steps):
+    """Return title, function and input of a process pipeline of four stages."""
     random = onp.random.default_rng(10)
     stages = [
         (
             random.standard_normal((200, 200)) / onp.sqrt(200),
-            random.standard_normal((interface, 200)) / 14,
-            random.standard_normal((200, interface)) / 3,
+            random.standard_normal((8, 200)) / 14,
+            random.standard_normal((200, 8)) / 3,
         )
         for _ in range(4)
     ]
 
-    def f(x):
+    def pipeline(x):
         for mix, narrow, widen in stages:
-            for _ in range(10):
+            for _ in range(steps):
                 x = x + 0.1 * np.tanh(mix @ x) * np.cos(x)
             x = widen @ np.tanh(narrow @ x)
         return x
 
-    return f, onp.random.default_rng(10).standard_normal(200)
+    title = (
+        f"Four-stage process pipeline: {steps} step{'s' * (steps > 1)} on 200 values in each stage, "
+        "8 values between the stages"
+    )
+    return title, pipeline, onp.random.default_rng(10).standard_normal(200)
 
 
-def lorenz96():
-    """150 Runge-Kutta steps of Lorenz-96 with 40 cells, 4 of them observed."""
+def make_lorenz96(steps):
+    """Return title, function and input of Lorenz-96 with 40 cells."""
 
     def rate(x):
         return (np.roll(x, -1) - np.roll(x, 2)) * np.roll(x, 1) - x + 8.0
 
-    def f(x):
+    def lorenz96(x):
         h = 0.005
-        for _ in range(150):
+        for _ in range(steps):
             k1 = rate(x)
             k2 = rate(x + (h / 2) * k1)
             k3 = rate(x + (h / 2) * k2)
@@ -79,17 +86,18 @@ def lorenz96():
             x = x + (h / 6) * (k1 + 2.0 * k2 + 2.0 * k3 + k4)
         return x[:4]
 
-    return f, 8.0 + onp.random.default_rng(3).standard_normal(40)
+    title = f"{steps} Runge-Kutta steps of Lorenz-96 with 40 cells, 4 of them observed"
+    return title, lorenz96, 8.0 + onp.random.default_rng(3).standard_normal(40)
 
 
-def robot_arm():
-    """3-D robot arm with 50 joints, written with Python scalars: pose of the hand."""
-    lengths = [0.1 + 0.01 * i for i in range(50)]
+def make_robot_arm(joints):
+    """Return title, function and input of a 3-D robot arm, written with Python scalars."""
+    lengths = [0.1 + 0.01 * i for i in range(joints)]
 
-    def f(q):
+    def robot_arm(q):
         r = [1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0]
         position = [0.0, 0.0, 0.0]
-        for i in range(50):
+        for i in range(joints):
             c, s = np.cos(q[i]), np.sin(q[i])
             a, b = ((0, 1), (2, 0), (1, 2))[i % 3]
             turned = list(r)
@@ -100,20 +108,34 @@ def robot_arm():
             position = [p + lengths[i] * r[3 * axis] for axis, p in enumerate(position)]
         return np.array(position + r)
 
-    return f, 0.3 * onp.random.default_rng(5).standard_normal(50)
+    title = f"3-D robot arm with {joints} joints, written with Python scalars: pose of the hand"
+    return title, robot_arm, 0.3 * onp.random.default_rng(5).standard_normal(joints)
 
 
-def curve_fit():
-    """Curve fit: 6 parameters, 10 000 residuals."""
-    t = onp.linspace(0, 5, 10_000)
+def make_curve_fit(points):
+    """Return title, function and input of a curve fit."""
+    t = onp.linspace(0, 5, points)
     y = onp.exp(-t)
 
-    def f(p):
+    def curve_fit(p):
         first = p[0] * np.exp(-p[1] * t) * np.cos(p[2] * t)
         second = p[3] * np.exp(-p[4] * t) * np.sin(p[5] * t)
         return first + second - y
 
-    return f, onp.array([1.0, 0.5, 3.0, 0.7, 2.0, 0.3])
+    return (
+        f"Curve fit: 6 parameters, {points} residuals",
+        curve_fit,
+        onp.array([1.0, 0.5, 3.0, 0.7, 2.0, 0.3]),
+    )
+
+
+PROBLEMS = {
+    make_autoencoder: 512,
+    make_pipeline: 10,
+    make_lorenz96: 150,
+    make_robot_arm: 50,
+    make_curve_fit: 10_000,
+}
 
 
 def seconds(call, at_least=0.05, times=9):
@@ -156,12 +178,13 @@ def show(title, f, x, machines) -> JacobianPlan:
 
 
 def main():
-    machines = int(sys.argv[1]) if len(sys.argv) > 1 else None
-    problems = (autoencoder, pipeline, lorenz96, robot_arm, curve_fit)
-    plans = [
-        show(f"({letter}) {build.__doc__}", *build(), machines)
-        for letter, build in zip("abcde", problems, strict=True)
-    ]
+    numbers = [int(word) for word in sys.argv[1:]]
+    machines = numbers[0] if numbers else None
+    divisor = numbers[1] if len(numbers) > 1 else 1
+    plans = []
+    for letter, (make, size) in zip("abcde", PROBLEMS.items(), strict=True):
+        title, f, x = make(size // divisor)
+        plans.append(show(f"({letter}) {title}", f, x, machines))
     OUT.mkdir(exist_ok=True)
     picture = OUT / "tape_split.svg"
     plans[0].draw(picture)

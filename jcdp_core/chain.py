@@ -197,11 +197,6 @@ class JacobianChain:
         return self.links[index]
 
     @property
-    def length(self) -> int:
-        """Number of links q."""
-        return len(self.links)
-
-    @property
     def sizes(self) -> tuple[int, ...]:
         """Elements of z_0, …, z_q; length q+1."""
         return (self.links[0].n, *(link.m for link in self.links))

@@ -122,7 +122,7 @@ def main_batch(arguments: Sequence[str] | None = None) -> int:
             signal.signal(signal.SIGTERM, previous)
         for path, size in zip(paths, before.values(), strict=True):
             note = ": complete already" if _size(path) == size else ""
-            print(f"{path}{note}")  # noqa: T201 - a command prints
+            print(f"{path}{note}")
 
     return _guarded(
         "jcdp-batch", run, "interrupted; the rows so far are kept, the same command goes on after them"
@@ -197,18 +197,17 @@ def _guarded(program: str, run: Callable[[], None], interrupted: str = "interrup
         sys.stdout.flush()
     except KeyboardInterrupt as interrupt:
         notes = (interrupted, *getattr(interrupt, "__notes__", ()))
-        print(f"{program}: {'; '.join(notes)}", file=sys.stderr)  # noqa: T201 - a command prints
+        print(f"{program}: {'; '.join(notes)}", file=sys.stderr)
         return 130
-    except (
-        BrokenPipeError
-    ):  # the reader has gone, as in `jcdp ... | head`; keep the shutdown from flushing again
+    except BrokenPipeError:
+        # The reader has gone, as in `jcdp ... | head`; keep the shutdown from flushing again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except OSError as error:
-        print(f"{program}: {error.filename or 'output'}: {error.strerror}", file=sys.stderr)  # noqa: T201 - a command prints
+        print(f"{program}: {error.filename or 'output'}: {error.strerror}", file=sys.stderr)
         return 1
     except (JcdpError, ImportError) as error:
-        print(f"{program}: {error}", file=sys.stderr)  # noqa: T201 - a command prints
+        print(f"{program}: {error}", file=sys.stderr)
         return 1
     return 0
 
@@ -226,19 +225,19 @@ def _solve(options: argparse.Namespace) -> None:
         )
     reports: list[dict[str, Any]] = []
     if not options.json:
-        print(settings_text(config, options.flavour))  # noqa: T201 - a command prints
+        print(settings_text(config, options.flavour))
     try:
         for chain in chains:
             solutions = compare(chain, config, config.machines)
             if options.json:
                 reports.append(chain_json(chain, solutions))
             else:
-                print(f"\n{chain_text(chain, solutions)}", flush=True)  # noqa: T201 - a command prints
+                print(f"\n{chain_text(chain, solutions)}", flush=True)
             _draw(min(solutions.values(), key=lambda solution: solution.makespan), options)
     finally:  # an interrupt leaves a document, too: of the chains so far
         if options.json:
             document = {"settings": settings_json(config, options.flavour), "chains": reports}
-            print(json.dumps(document, indent=2))  # noqa: T201 - a command prints
+            print(json.dumps(document, indent=2))
 
 
 def _draw(best: Solution, options: argparse.Namespace) -> None:
@@ -274,6 +273,6 @@ def _summarize(options: argparse.Namespace) -> None:
     proved = all(all(flags) for result in results for flags in result.finished.values())
     tables = [] if proved else summarize(results, options.solver, finished_only=True)
     tables += summarize(results, options.solver, finished_only=False)
-    print("\n\n".join(_FORMATS[options.format](table) for table in tables))  # noqa: T201 - a command prints
+    print("\n\n".join(_FORMATS[options.format](table) for table in tables))
     if options.output:
         draw_box_plots(results, options.solver, finished_only=False).savefig(options.output)

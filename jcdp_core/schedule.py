@@ -139,6 +139,11 @@ class Schedule:
         str
             The drawing.
 
+        Raises
+        ------
+        InvalidScheduleError
+            If the sequence has more or fewer steps than the schedule has tasks.
+
         Examples
         --------
         >>> from jcdp_core import JacobianChain, Operation
@@ -151,6 +156,11 @@ class Schedule:
            0                           54
         """
         expect(sequence, EliminationSequence, "sequence", "give that of the schedule", InvalidScheduleError)
+        if len(sequence) != len(self.tasks):
+            raise InvalidScheduleError(
+                f"the schedule has {len(self.tasks)} task{'s' * (len(self.tasks) != 1)}, but the sequence "
+                f"{len(sequence)} step{'s' * (len(sequence) != 1)}; give the sequence that it schedules"
+            )
         end, used = self.makespan, 1 + max(task.machine for task in self.tasks)
         labels = [str(machine + 1) for machine in range(used)]
         if self.machines > used:

@@ -7,6 +7,7 @@ from tapesplit.callback import Callback
 from tapesplit.check import check_jacobian
 from tapesplit.check_rule import check_vector_rule
 from tapesplit.cuts.separators import Separator
+from tapesplit.cuts.width_profile import WidthProfile
 from tapesplit.errors import (
     ArgumentIndexError,
     ArgumentTypeError,
@@ -58,6 +59,7 @@ __all__ = [
     "Tape",
     "TapesplitError",
     "TaskRecord",
+    "WidthProfile",
     "WrongJacobianError",
     "WrongRuleError",
     "check_jacobian",

@@ -16,10 +16,10 @@ import numpy as np
 
 import jcdp_core
 import tapesplit
-from jcdp_core.files import check_file
 from tapesplit.bench import compare
 from tapesplit.callback import Callback
 from tapesplit.cost.stored import store
+from tapesplit.draw.files import PICTURES, check_ending
 from tapesplit.draw.numbers import seconds_text
 from tapesplit.errors import CommandError, TapesplitError
 from tapesplit.jacobian import parallel_jacobian
@@ -34,7 +34,6 @@ _RUNS: Final = 5
 _OURS: Final = (Path(tapesplit.__file__).parent, Path(jcdp_core.__file__).parent)
 """Folders of our packages."""
 _REPORTS: Final = (".html", ".htm")
-_PICTURES: Final = (".svg", ".dot", ".gv", ".png", ".pdf")
 _EXAMPLES: Final = """\
 examples:
   tapesplit demo
@@ -199,8 +198,18 @@ def _settings(options: argparse.Namespace, args: Sequence[np.ndarray]) -> dict[s
 
 def _check_files(options: argparse.Namespace) -> None:
     """Refuse files that cannot be written before there is work to lose."""
-    check_file(options.html, _REPORTS, CommandError)
-    check_file(options.draw, _PICTURES, CommandError)
+    for name, endings in ((options.html, _REPORTS), (options.draw, PICTURES)):
+        if name is not None:
+            check_ending(name, endings)
+            _check_place(Path(name))
+
+
+def _check_place(file: Path) -> None:
+    """Refuse a file that is a folder, that lies in none, or that we may not write."""
+    if not file.parent.is_dir():
+        raise CommandError(f"cannot write {str(file)!r}: there is no folder {str(file.parent)!r}")
+    if file.is_dir() or not os.access(file if file.exists() else file.parent, os.W_OK):
+        raise CommandError(f"cannot write {str(file)!r}: it is a folder, or you have no permission")
 
 
 def _bench(options: argparse.Namespace) -> None:

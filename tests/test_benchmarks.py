@@ -40,7 +40,7 @@ def test_every_variant_has_a_turn_in_every_round(measure):
         measure.Variant(peer, "adjoint", lambda peer=peer: lambda: turns.append(peer) or np.eye(2))
         for peer in "ab"
     ]
-    timings = measure.measure(variants, repeat=3)
+    timings = measure.measure(variants, repeat=3, turn=0.001)
     order = [peer for i, peer in enumerate(turns) if i == 0 or turns[i - 1] != peer]
     assert order == list("ab") * 4  # the check and three rounds
     assert all(len(timing.laters) >= 3 and timing.error == 0 for timing in timings)

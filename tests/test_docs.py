@@ -7,6 +7,7 @@ start with ``>>>`` are doctests. Times differ from run to run, so that only thei
 
 import contextlib
 import doctest
+import importlib
 import io
 import re
 import subprocess
@@ -16,6 +17,8 @@ from pathlib import Path
 
 import pytest
 
+import jcdp_core
+import tapesplit
 from tapesplit.cost.stored import cost_model
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -131,3 +134,21 @@ def test_every_page_is_in_the_navigation():
     navigation = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
     listed = re.findall(r": ([\w/]+\.md)$", navigation, re.MULTILINE)
     assert sorted(listed) == [str(page.relative_to(ROOT / "docs")) for page in PAGES[1:]]
+
+
+def listed_names(page):
+    """Return module and name of what a page of the reference documents, without modules of exceptions."""
+    text = (ROOT / "docs" / "reference" / f"{page}.md").read_text(encoding="utf-8")
+    places = [place.rpartition(".") for place in re.findall(r"^::: (\S+)$", text, re.MULTILINE)]
+    return [(module, name) for module, _, name in places if name != "errors"]
+
+
+def test_the_reference_lists_public_names():
+    """Each where it is offered, and all that the packages export but exceptions, which have a section."""
+    listed = {page: listed_names(page) for page in ("tapesplit", "plans", "jcdp_core")}
+    for package in (tapesplit, jcdp_core):
+        assert {module for module, _ in listed[package.__name__]} == {package.__name__}
+        exported = {name for page in listed.values() for module, name in page if module == package.__name__}
+        assert exported == set(package.__all__) - set(package.errors.__all__)
+    for module, name in listed["plans"]:
+        assert name in importlib.import_module(module).__all__, f"{module}.{name}"

@@ -43,13 +43,29 @@ def test_every_exception_is_exported(package):
     assert all(getattr(package, name) is getattr(errors, name) for name in errors.__all__)
 
 
+def imports(package):
+    """Return module and name of what the modules of a package import, name None for a whole module."""
+    for path in Path(package.__file__).parent.rglob("*.py"):
+        for statement in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(statement, ast.ImportFrom):
+                yield from ((path.name, statement.module, alias.name) for alias in statement.names)
+            elif isinstance(statement, ast.Import):
+                yield from ((path.name, alias.name, None) for alias in statement.names)
+
+
 @pytest.mark.parametrize("package", [jcdp_core, tapesplit])
 def test_modules_take_from_each_other_what_they_offer(package):
     """A name that another module imports is in ``__all__`` of the module that defines it."""
-    for path in Path(package.__file__).parent.rglob("*.py"):
-        for statement in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(statement, ast.ImportFrom) and statement.module.startswith(package.__name__):
-                source = importlib.import_module(statement.module)
-                for name in (alias.name for alias in statement.names):
-                    is_module = hasattr(getattr(source, name), "__spec__")
-                    assert is_module or name in source.__all__, f"{path.name}: {statement.module}.{name}"
+    for path, module, name in imports(package):
+        if name and module.startswith(package.__name__):
+            source = importlib.import_module(module)
+            is_module = hasattr(getattr(source, name), "__spec__")
+            assert is_module or name in source.__all__, f"{path}: {module}.{name}"
+
+
+def test_tapesplit_takes_public_names_of_the_solver_library():
+    taken = [entry for entry in imports(tapesplit) if entry[1].startswith("jcdp_core")]
+    assert ("planner.py", "jcdp_core", "solve") in taken
+    for path, module, name in taken:
+        public = module == "jcdp_core" and name in {*jcdp_core.__all__, None}
+        assert public, f"{path}: {module}.{name}"

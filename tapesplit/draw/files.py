@@ -1,9 +1,9 @@
 """Pictures into files: the ending of the name says the format."""
 
 import os
-from collections.abc import Callable
-from functools import partial
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Final
 
 from tapesplit.cuts.width_profile import WidthProfile
 from tapesplit.draw.dot import to_dot
@@ -15,7 +15,43 @@ from tapesplit.draw.svg import to_svg
 from tapesplit.errors import ArgumentValueError
 from tapesplit.planning.plan import JacobianPlan
 
-__all__ = ["draw_profile", "draw_split"]
+__all__ = ["PICTURES", "check_ending", "draw_profile", "draw_split"]
+
+PICTURES: Final = (".svg", ".dot", ".gv", ".png", ".pdf")
+"""What the name of a picture of a split tape may end in."""
+_SCENES: Final = (".svg", ".png", ".pdf")
+"""The same for any other picture."""
+
+
+def check_ending(path: str | os.PathLike[str], endings: Sequence[str]) -> None:
+    """Refuse a file whose name says another format.
+
+    Parameters
+    ----------
+    path
+        The file.
+    endings
+        Those that its name may have, two at least.
+
+    Raises
+    ------
+    ArgumentValueError
+        If the name ends in none of them.
+
+    Examples
+    --------
+    >>> check_ending("split.SVG", PICTURES)
+    >>> check_ending("split.jpg", [".png", ".pdf"])
+    Traceback (most recent call last):
+        ...
+    tapesplit.errors.ArgumentValueError: cannot write 'split.jpg': ...; let it end in .png or .pdf
+    """
+    ending = Path(path).suffix
+    if ending.lower() not in endings:
+        known = f"{', '.join(endings[:-1])} or {endings[-1]}"
+        raise ArgumentValueError(
+            f"cannot write {os.fspath(path)!r}: the name ends in {ending!r}; let it end in {known}"
+        )
 
 
 def draw_split(plan: JacobianPlan, path: str | os.PathLike[str]) -> None:
@@ -47,13 +83,14 @@ def draw_split(plan: JacobianPlan, path: str | os.PathLike[str]) -> None:
     >>> draw_split(plan, "split.jpg")
     Traceback (most recent call last):
         ...
-    tapesplit.errors.ArgumentValueError: cannot draw 'split.jpg'; let the name end in .svg, .dot, .png or .pdf
+    tapesplit.errors.ArgumentValueError: cannot write 'split.jpg': the name ends in '.jpg'; let it end in ...
     """
+    check_ending(path, PICTURES)
     path = Path(path)
     if path.suffix.lower() in {".dot", ".gv"}:
         path.write_text(to_dot(plan), encoding="utf-8")
     else:
-        _write(partial(split_scene, plan), path, ".svg, .dot, .png or .pdf")
+        _write(split_scene(plan), path)
 
 
 def draw_profile(profile: WidthProfile, path: str | os.PathLike[str]) -> None:
@@ -81,17 +118,15 @@ def draw_profile(profile: WidthProfile, path: str | os.PathLike[str]) -> None:
     >>> draw_profile(profile, "widths.jpg")
     Traceback (most recent call last):
         ...
-    tapesplit.errors.ArgumentValueError: cannot draw 'widths.jpg'; let the name end in .svg, .png or .pdf
+    tapesplit.errors.ArgumentValueError: cannot write 'widths.jpg': the name ends in '.jpg'; let it end in ...
     """
-    _write(partial(profile_scene, profile), Path(path), ".svg, .png or .pdf")
+    check_ending(path, _SCENES)
+    _write(profile_scene(profile), Path(path))
 
 
-def _write(scene: Callable[[], Scene], path: Path, known: str) -> None:
-    """Draw a scene in the format that the ending of the name says; refuse others with the known ones."""
-    match path.suffix.lower():
-        case ".svg":
-            path.write_text(to_svg(scene()), encoding="utf-8")
-        case ".png" | ".pdf":
-            save_figure(scene(), path)
-        case _:
-            raise ArgumentValueError(f"cannot draw {os.fspath(path)!r}; let the name end in {known}")
+def _write(scene: Scene, path: Path) -> None:
+    """Draw a scene in the format that the ending of the name says."""
+    if path.suffix.lower() == ".svg":
+        path.write_text(to_svg(scene), encoding="utf-8")
+    else:
+        save_figure(scene, path)

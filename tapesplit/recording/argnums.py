@@ -16,7 +16,10 @@ def checked_argnum(argnum: Any) -> int | tuple[int, ...]:
     several = isinstance(given, Sequence) and not isinstance(given, (str, bytes))
     numbers = tuple(given) if several else (given,)
     if not all(isinstance(i, (int, np.integer)) and not isinstance(i, bool) for i in numbers):
-        raise ArgumentTypeError(f"argnum must be an integer or a sequence of integers, but got {argnum!r}")
+        advice = "; write parallel_jacobian(f)(x)" if isinstance(argnum, np.ndarray) else ""
+        raise ArgumentTypeError(
+            f"argnum must be an integer or a sequence of integers, but got {argnum!r}{advice}"
+        )
     if not numbers:
         raise ArgumentValueError("argnum is empty; give the position of at least one argument")
     return tuple(map(int, numbers)) if several else int(given)

@@ -24,7 +24,7 @@ def test_from_sizes_equals_links():
     links = (ElementalJacobian(3, 2, 7), ElementalJacobian(2, 5, 11, tangent_cost=12, adjoint_cost=13))
     chain = JacobianChain.from_sizes([3, 2, 5], [7, 11], tangent_costs=[7, 12], adjoint_costs=[7, 13])
     assert chain == JacobianChain(links)
-    assert len(chain) == chain.length == 2
+    assert len(chain) == 2
     assert chain.sizes == (3, 2, 5)
     assert chain.edges == (7, 11)
     assert chain.tangent_costs == (7, 12)

@@ -27,6 +27,15 @@ def test_wrong_kinds_of_arguments_are_named():
         solve(CHAIN_A).schedule.gantt(CHAIN_A)
 
 
+@pytest.mark.parametrize("links", [1, 6])
+def test_gantt_refuses_the_sequence_of_another_schedule(links):
+    sequence = solve(CHAIN_A[:links]).sequence
+    schedule = solve(CHAIN_A[:3]).schedule
+    message = rf"has {len(schedule.tasks)} tasks, but the sequence {len(sequence)} steps?; give the sequence"
+    with pytest.raises(InvalidScheduleError, match=message):
+        schedule.gantt(sequence)
+
+
 def test_a_schedule_has_tasks():
     with pytest.raises(InvalidScheduleError, match="no tasks"):
         Schedule((), machines=1)

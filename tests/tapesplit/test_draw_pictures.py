@@ -377,7 +377,7 @@ def test_the_ending_says_the_format(tmp_path, suffix, start):
 
 @pytest.mark.parametrize("name", ["split.gif", "split"])
 def test_other_endings_are_refused(tmp_path, name):
-    with pytest.raises(ValueError, match=r"let the name end in \.svg, \.dot, \.png or \.pdf"):
+    with pytest.raises(ValueError, match=r"let it end in \.svg, \.dot, \.gv, \.png or \.pdf$"):
         two_links().draw(tmp_path / name)
 
 

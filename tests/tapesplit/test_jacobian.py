@@ -173,7 +173,7 @@ def test_methods_count_self():
     onp.testing.assert_allclose(hard.tangent_modulus(X), onp.diag(200 * X), rtol=1e-15)
     onp.testing.assert_allclose(Material.tangent_modulus(soft, X), onp.diag(2 * X), rtol=1e-15)
     onp.testing.assert_allclose(hard.tangent_modulus.value_and_jacobian(X)[0], 100 * X**2)
-    assert hard.tangent_modulus.plan(X).chain.length == 1
+    assert len(hard.tangent_modulus.plan(X).chain) == 1
     assert Material.static(X).shape == (4, 4)
     info = Material.tangent_modulus.cache_info()
     assert info.misses == 1
@@ -430,6 +430,8 @@ def test_infinite_and_undefined_numbers(method):
         ({"argnum": (0, True)}, TypeError, "argnum must be an integer"),
         ({"argnum": b"0"}, TypeError, "argnum must be an integer"),
         ({"argnum": {0, 1}}, TypeError, "argnum must be an integer"),
+        ({"argnum": X}, TypeError, r"but got array\(\[.*\]\); write parallel_jacobian\(f\)\(x\)$"),
+        ({"argnum": "x"}, TypeError, "but got 'x'$"),
         ({"argnum": onp.array([0.0])}, TypeError, "argnum must be an integer"),
         ({"argnum": onp.array([[0, 1]])}, TypeError, "argnum must be an integer"),
         ({"argnum": ()}, ValueError, "argnum is empty"),

@@ -101,7 +101,7 @@ def test_a_profile_is_drawn_in_the_format_of_the_ending(tmp_path, suffix, start)
 
 @pytest.mark.parametrize("name", ["widths.dot", "widths"])
 def test_other_endings_are_refused(tmp_path, name):
-    with pytest.raises(ValueError, match=r"let the name end in \.svg, \.png or \.pdf"):
+    with pytest.raises(ValueError, match=r"let it end in \.svg, \.png or \.pdf$"):
         profile_widths(record(layers, np.ones(50))).draw(tmp_path / name)
 
 

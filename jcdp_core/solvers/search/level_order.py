@@ -29,9 +29,13 @@ def schedule_tree(tree: Tree, machines: int) -> tuple[int, list[Placement]]:
     -----
     O(p log p) for p steps that occupy one machine each.
 
+    The order is that of `jcdp_core.schedulers.list_scheduling.highest_level_first`: by remaining cost, not by
+    the number of remaining steps as in Hu's algorithm.
+
     References
     ----------
-    Hu, Parallel sequencing and assembly line problems, Operations Research 9 (1961).
+    R. L. Graham, Bounds on multiprocessing timing anomalies, SIAM J. Appl. Math. 17 (1969), on list
+    schedules.
 
     Examples
     --------
