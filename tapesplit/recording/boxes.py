@@ -158,15 +158,25 @@ class RecordingBox(ArrayBox):
 
     def __getitem__(self, index: Any) -> Any:
         """Record an indexing operation."""
-        if self._entries is None or type(index) in Box.types:
+        entries = self._entries
+        kind = type(index)
+        if entries is None or kind in Box.types:
             return _general_getitem(self, index)
         value = self._value
         result = TapeBox()
         result._value = item = value[index]
         result._trace = self._trace
-        result._entries = entries = self._entries
-        result._index = len(entries)
-        entries.append((_general_getitem, FIRST, (self._index,), (value, index), _NO_KEYWORDS, item))
+        result._entries = entries
+        number = len(entries)
+        if kind is int or (kind is tuple and len(index) == 2 and type(index[0]) is type(index[1]) is int):
+            number = entries.taken.setdefault((self._index, index), number)
+        elif kind is slice and index.step is None:
+            start, stop = index.start, index.stop
+            if type(start) in _BOUNDS and type(stop) in _BOUNDS:
+                number = entries.taken.setdefault((self._index, start, stop), number)
+        result._index = number
+        if number == len(entries):
+            entries.append((_general_getitem, FIRST, (self._index,), (value, index), _NO_KEYWORDS, item))
         return result
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
@@ -191,6 +201,10 @@ class NumberBox(RecordingBox):
     """
 
     __slots__ = ()
+
+
+_BOUNDS: Final = frozenset({int, type(None)})
+"""Bounds of a slice that compare by value."""
 
 
 def _maker(box_type: type[RecordingBox]) -> Callable[[Any, int, Any], RecordingBox]:

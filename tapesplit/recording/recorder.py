@@ -23,7 +23,7 @@ from tapesplit.recording.boxes import TapeNode
 from tapesplit.recording.memory import NoGarbageCollection, keep_freed_memory
 from tapesplit.recording.source_lines import LinedEntries, users_stack_level
 from tapesplit.recording.stand_ins import BoxesInPlace
-from tapesplit.recording.tape import PRIMITIVE, Tape
+from tapesplit.recording.tape import PRIMITIVE, Entries, Tape
 from tapesplit.recording.tracing import tracing_lock
 
 __all__ = ["own_values", "record", "record_with_lines"]
@@ -71,7 +71,7 @@ def record(fun: Callable[..., Any], *args: Any, argnum: int | Sequence[int] = 0,
     >>> len(tape), tape.output, tape.label(1)
     (3, 2, 'sin')
     """
-    return _recorded([], fun, args, kwargs, argnum)
+    return _recorded(Entries(), fun, args, kwargs, argnum)
 
 
 def record_with_lines(
@@ -84,7 +84,7 @@ def record_with_lines(
 
 
 def _recorded(
-    entries: list[tuple[Any, ...]],
+    entries: Entries,
     fun: Callable[..., Any],
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
@@ -169,7 +169,7 @@ def _check_constant_result(result: Any, name: str) -> None:
         )
 
 
-def _input_box(entries: list[tuple[Any, ...]], value: Any, level: int, position: int) -> Box:
+def _input_box(entries: Entries, value: Any, level: int, position: int) -> Box:
     """Box one input of the tape."""
     try:
         box_type = box_type_mappings[type(value)]

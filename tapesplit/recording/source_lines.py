@@ -5,12 +5,14 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, Final
 
+from tapesplit.recording.tape import Entries
+
 __all__ = ["LinedEntries", "users_stack_level"]
 
 _NOT_THE_USERS: Final = {"tapesplit", "autograd", "numpy"}
 
 
-class LinedEntries(list[tuple[Any, ...]]):
+class LinedEntries(Entries):
     """Entries of a tape that note the line of code which was running when each was appended.
 
     A look-up takes about a microsecond, more than recording a number.

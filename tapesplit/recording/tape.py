@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-__all__ = ["ARGS", "PARENTS", "PRIMITIVE", "VALUE", "Tape", "TapeEntry", "constant_positions"]
+__all__ = ["ARGS", "PARENTS", "PRIMITIVE", "VALUE", "Entries", "Tape", "TapeEntry", "constant_positions"]
 
 
 class TapeEntry(NamedTuple):
@@ -36,6 +36,19 @@ class TapeEntry(NamedTuple):
 
 PRIMITIVE, PARENTS, ARGS, VALUE = 0, 2, 3, 5
 """Where the plain tuple of an entry has the fields that are read one at a time."""
+
+
+class Entries(list[tuple[Any, ...]]):
+    """Entries of a tape that is being recorded, with the places that elements were taken from.
+
+    Programs read the same elements again and again, ``y[0]`` in each turn of a loop. Each is taken once.
+    """
+
+    __slots__ = ("taken",)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.taken: dict[tuple[Any, ...], int] = {}
 
 
 def constant_positions(args: Sequence[Any], argnums: tuple[int, ...]) -> list[int]:

@@ -13,13 +13,14 @@ from autograd.numpy.numpy_boxes import ArrayBox
 from autograd.test_util import check_grads
 from autograd.tracer import box_type_mappings, trace_stack
 
-from tapesplit import parallel_jacobian, record
+from tapesplit import check_jacobian, parallel_jacobian, record
 from tapesplit.errors import StaleValueError
 from tapesplit.recording import boxes, direct_functions, stand_ins
 from tapesplit.recording.boxes import RecordingBox, TapeBox
 from tapesplit.recording.tracing import tracing_lock
 
 X = onp.linspace(0.3, 0.9, 4)
+SIX = onp.linspace(0.3, 0.9, 6)
 OPERATORS = [
     operator.add,
     operator.sub,
@@ -557,3 +558,73 @@ def test_functions_that_are_assigned_while_recording_stay():
         assert np.cos is doubled
     finally:
         np.cos = cosine
+
+
+def test_what_is_read_again_is_one_entry():
+    def f(x):
+        m = np.reshape(x, (3, 2))
+        total = 0.0
+        for k in range(5):
+            total = total + k * x[1] * np.sum(x[2:4]) + m[1, 0] * x[:][-1] + x[-5] * m[1][0]
+        return total
+
+    tape = record(f, SIX)
+    # x[1], x[2:4], m[1, 0], x[:], its last, x[-5], m[1] and its first
+    assert [tape.label(i) for i in range(len(tape))].count("__getitem__") == 8
+    check_jacobian(f, SIX)
+
+
+@pytest.mark.parametrize(
+    "indices",
+    [
+        (1, True),
+        (1, onp.int64(1)),
+        (slice(1, 4), slice(1, 4, 2), slice(1, 4, -1)),
+        (slice(0, 1), slice(False, True)),
+        (0, (0,), [0], None, ...),
+    ],
+)
+def test_reads_that_differ_are_told_apart(indices):
+    def f(x):
+        return np.concatenate([np.ravel(np.sin(k * x[index])) for k in (1.0, 2.0) for index in indices])
+
+    check_jacobian(f, SIX)
+
+
+def test_places_in_matrices_are_no_slices():
+    def f(x):
+        m = np.reshape(x, (3, 2))
+        return np.concatenate([np.ravel(m[0, 1]), np.ravel(m[0:1]), np.ravel(m[0, 1]), np.ravel(m[0:1])])
+
+    check_jacobian(f, SIX)
+    assert [record(f, SIX).label(i) for i in range(2, 6)].count("__getitem__") == 2
+
+
+def test_an_index_that_changes_is_read_each_time():
+    class Index:
+        value = 0
+
+        def __index__(self):
+            return self.value
+
+    def f(x):
+        index, found = Index(), []
+        for index.value in (2, 4):
+            found += [np.sum(x[index:]), np.sum(x[:index]), x[index]]
+        return np.array(found)
+
+    tape = record(f, SIX)
+    onp.testing.assert_array_equal(tape.value, f(SIX))
+    assert [tape.label(i) for i in range(len(tape))].count("__getitem__") == 6
+
+
+def test_a_failed_look_up_leaves_no_trace():
+    def f(x):
+        for _ in range(2):
+            try:
+                x = x * x[100]
+            except IndexError:
+                x = np.sin(x)
+        return x
+
+    check_jacobian(f, SIX)
