@@ -207,11 +207,15 @@ def _cost(family: CutFamily, cuts: list[int]) -> float:
 
 
 def _limited(family: CutFamily, cuts: list[int], most: int) -> list[int]:
-    """Drop cuts that only pass data along, and then the cuts that save least until `most` are left."""
+    """Drop cuts that only pass data along, and then those that save least; `most` may stay, or fewer."""
     cuts = _useful(family, cuts)
-    while len(cuts) > most:
-        cuts = min(([c for c in cuts if c != dropped] for dropped in cuts), key=partial(_cost, family))
-    return cuts
+    if len(cuts) <= most:
+        return cuts
+    cost, few = partial(_cost, family), []
+    while cuts:
+        cuts = min(([c for c in cuts if c != dropped] for dropped in cuts), key=cost)
+        few.append(cuts)
+    return min((cuts for cuts in few if len(cuts) <= most), key=cost)
 
 
 def _useful(family: CutFamily, cuts: list[int]) -> list[int]:

@@ -102,6 +102,42 @@ def test_plans_are_close_to_the_best_choice_of_cuts():
     assert min(ratios) >= 1
 
 
+def test_a_cut_behind_heavy_work_survives_the_movements_that_follow():
+    """The last value is copied into many places: widest of all, and free."""
+    graph = path([2000, 10, 40, 40, 40, 3000], [0, 20_000, 400, 1600, 1600, 0])
+    assert planned_fma(graph, cut_graph(graph)) <= 1.01 * best_fma(graph)
+    graph = path([64, 17, 27, 22, 8, 8, 18, 28, 28, 175], [0, 1088, 459, 594, 0, 8, 144, 504, 0, 175])
+    assert planned_fma(graph, cut_graph(graph)) <= 1.01 * best_fma(graph)
+
+
+def test_plans_of_arithmetic_and_movements_are_close_to_the_best_choice_of_cuts():
+    """Operations that cost much for their width stand next to others that cost nothing."""
+    rng = np.random.default_rng(3)
+    ratios = []
+    while len(ratios) < 150:
+        size = int(rng.integers(8, 15))
+        widths = np.rint(np.exp(rng.uniform(1.5, 5.5, size))).astype(int).tolist()
+        parents = [[], *([v - 1, *rng.choice(v, rng.integers(0, 2))] for v in range(1, size))]
+        dense = [widths[v] * sum(widths[p] for p in parents[v]) for v in range(size)]
+        kinds = [dense, [10 * width for width in widths], [0] * size]
+        edges = [kinds[rng.integers(3)][v] for v in range(size)]
+        graph = tape_graph(widths, [sorted({*map(int, group)}) for group in parents], edges)
+        sets = lower_sets(graph, limit=150)
+        if sets is None or graph.total_edges < 5000:
+            continue
+        best = choose_nested(cut_family(graph, sets))[0]
+        ratios.append(planned_fma(graph, cut_graph(graph)) / best)
+    assert np.mean(ratios) <= 1.02
+    assert max(ratios) <= 1.2
+
+
+@deterministic
+@given(tape_graphs())
+def test_more_links_never_make_a_plan_worse(graph):
+    costs = [planned_fma(graph, cut_graph(graph, max_links=links)) for links in range(2, 8)]
+    assert costs == sorted(costs, reverse=True)
+
+
 def test_plans_on_long_paths_are_as_good_as_with_every_cut():
     rng = np.random.default_rng(2)
     for trial in range(12):
