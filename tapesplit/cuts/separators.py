@@ -28,6 +28,8 @@ _NEAR_BOUND: Final = 1.05
 """A chain within this factor of minimal width times all edges needs no further candidates."""
 
 
+_GLOBAL: Final = 3
+"""Times as long as in a window the flow through the whole graph may take: it is the one that counts most."""
 _SMALL: Final = 40
 """Vertices up to which a graph may have so few lower sets that all of them are compared."""
 _WORTH_CUTTING: Final = 1.1
@@ -160,7 +162,7 @@ def _global_cut(graph: TapeGraph, order: Order, enough: float, *, forced: bool) 
     earliest, latest = ranks <= narrowest[0], ranks <= narrowest[-1]
     if forced:
         return MinimumCut(live, earliest, latest)
-    bound = int(min(live, enough, FLOW_BUDGET // graph.size))
+    bound = int(min(live, enough, _GLOBAL * FLOW_BUDGET // graph.size))
     cut = minimum_cut(graph, ranks == 0, np.ones(graph.size, dtype=np.bool_), bound)
     return cut or MinimumCut(bound + 1, earliest, latest)
 
