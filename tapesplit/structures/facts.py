@@ -177,7 +177,7 @@ def facts_of(tape: Tape, structure: Structure) -> TapeFacts:
     children = np.repeat(np.arange(kind.size), counts)
     scalar[children[~known_form[parents]]] = False  # scalar sweeps read nothing else
     if complex_.any():  # a formula of a user's may be complex whatever it reads
-        own = np.array([not isinstance(k.rule, Elementwise) or k.rule.keeps_double for k in kinds])[kind]
+        own = np.array([not isinstance(k.rule, Elementwise) or k.rule.built_in for k in kinds])[kind]
         scalar &= own | ~complex_
         scalar[children[complex_[parents] & ~own[children]]] = False
     reader = _only_readers(parents, children, elementwise & scalar, np.stack([sizes, complex_]))

@@ -133,14 +133,17 @@ class _Lowering:
                 columns = np.broadcast_to(unknown[inputs[number] + column], rows[row].shape)
                 edges.append(Edges(-1 - number, rows[row], columns, ranks[row], part=part))
                 ranks[row] += 1
-        return Calls(tuple(without_constants(edges)), numbers, members, result, tuple(reads.indices))
+        used = tuple(without_constants(edges))
+        return Calls(used, numbers, members, result, tuple(reads.indices), entries=calls.members)
 
     def _terms(self, calls: MergedCalls, member: int, read: Callable[[int, int], int]) -> Iterator[Term]:
         """List the partial derivatives of a member, with what their formulas read."""
         kind = self.facts.kinds[self.facts.kind[calls.members[0, member]]]
         for argnum, target in zip(kind.argnums, calls.operands[member], strict=True):
             partial = kind.rule.partials[argnum]
-            if callable(partial):
+            if callable(partial) and not kind.rule.built_in:
+                yield Term(target, partial)
+            elif callable(partial):
                 named = _operands_read(partial, kind.arity + 1)
                 operands = (read(member, i - 1) if i in named else None for i in range(kind.arity + 1))
                 yield Term(target, partial, tuple(operands))
