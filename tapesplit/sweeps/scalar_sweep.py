@@ -273,6 +273,8 @@ class ScalarSweep:
         """Seed, substitute, read, in blocks that fit into a cache."""
         count = seeded if columns is None else columns.shape[1]
         unknowns, block = len(self.indptr) - 1, min(self._block(count), most or count)
+        if not unknowns:
+            return np.zeros((self.results.size, count), coefficients.dtype)
         solve = substitute_transposed if self.adjoint_mode else substitute
         result = np.empty((self.results.size, count), coefficients.dtype)
         system = np.empty(unknowns * block, coefficients.dtype)
