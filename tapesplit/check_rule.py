@@ -2,6 +2,7 @@
 
 import functools
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -106,7 +107,9 @@ class _Call(NamedTuple):
         tape = Tape([*entries, tuple(entry)], last, last, entry.value)
         n, m = sum(map(element_count, inputs)), element_count(entry.value)
         chunk = Chunk(tuple(range(last)), (last,), np.array([last]), n, m, 1)
-        return cls(entry, tape, facts_of(tape, structure_of(tape)), chunk)
+        facts = facts_of(tape, structure_of(tape))
+        attached = np.zeros_like(facts.detached)  # calls on empty arrays are checked as well
+        return cls(entry, tape, replace(facts, detached=attached), chunk)
 
     @property
     def label(self) -> str:

@@ -123,6 +123,9 @@ class TapeFacts:
     reader
         For each entry the elementwise operation of equal size that alone reads it, so that the two can be
         merged; else itself.
+    detached
+        Whether the value is empty, or depends on the inputs through empty arrays only: its derivatives are
+        zeros, even where partial derivatives are infinite.
     """
 
     structure: Structure
@@ -141,6 +144,7 @@ class TapeFacts:
     first_parent: IntArray
     parents: IntArray
     reader: IntArray
+    detached: BoolArray
 
     def by_kind(self, tell: Callable[[CallKind], Any]) -> NDArray[Any]:
         """Return for each entry what is told of its kind."""
@@ -198,7 +202,19 @@ def facts_of(tape: Tape, structure: Structure) -> TapeFacts:
         first_parent=first_parent,
         parents=parents,
         reader=reader,
+        detached=_detached(tape, structure, sizes),
     )
+
+
+def _detached(tape: Tape, structure: Structure, sizes: IntArray) -> BoolArray:
+    """Tell which values depend on the inputs through empty arrays only."""
+    empty = sizes == 0
+    if not empty.any():
+        return empty
+    detached = empty.tolist()
+    for index in range(tape.inputs, len(tape)):
+        detached[index] = detached[index] or all(detached[parent] for parent in structure.parents[index])
+    return np.array(detached)
 
 
 def _kinds(tape: Tape, structure: Structure) -> tuple[tuple[CallKind, ...], IntArray]:

@@ -7,7 +7,7 @@ in arrays of shape (calls, elements of a result).
 
 import dis
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from math import prod
 from typing import Any, Final
@@ -53,15 +53,18 @@ def compile_scalar_sweep(
     -----
     Takes about 1 µs for each entry and 20 ns for each coefficient.
     """
-    merged = merge_calls(tape, facts, chunk, directions)
+    detached = facts.detached[chunk.entries]
+    attached = replace(chunk, entries=chunk.entries[~detached])
+    merged = merge_calls(tape, facts, attached, directions)
     is_inner = np.zeros(len(tape), dtype=np.bool_)
     for calls in merged:
         is_inner[calls.members[:, :-1]] = True
-    order = np.concatenate([np.array(chunk.sources, dtype=np.int64), chunk.entries])
-    order = order[~is_inner[order]]
-    elements = number_elements(tape, facts, order, len(chunk.sources))
+    given = np.concatenate([np.array(chunk.sources, dtype=np.int64), chunk.entries[detached]])
+    order = np.concatenate([given, attached.entries[~is_inner[attached.entries]]])
+    elements = number_elements(tape, facts, order, given.size)
     lowering = _Lowering(tape, facts, elements)
-    lowered = [*map(lowering.merged, merged), *lowering.sums_and_products(chunk), *lowering.blocks(chunk)]
+    lowered = [*map(lowering.merged, merged), *lowering.sums_and_products(attached)]
+    lowered += lowering.blocks(attached)
     layout = lay_out(elements.unknowns, lowered, adjoint_mode=adjoint_mode)
     recipes, values = gather_only_what_is_read(layout.recipes, facts, order, elements, lowering.others)
     ends = [
