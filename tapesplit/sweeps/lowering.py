@@ -137,7 +137,9 @@ class _Lowering:
                 edges.append(Edges(-1 - number, rows[row], columns, ranks[row], part=part))
                 ranks[row] += 1
         used = tuple(without_constants(edges))
-        return Calls(used, numbers, members, result, tuple(reads.indices), entries=calls.members)
+        alone = any(callable(term.partial) and not term.operands for _, terms in members for term in terms)
+        entries = calls.members if alone else None
+        return Calls(used, numbers, members, result, tuple(reads.indices), entries=entries)
 
     def _terms(self, calls: MergedCalls, member: int, read: Callable[[int, int], int]) -> Iterator[Term]:
         """List the partial derivatives of a member, with what their formulas read."""

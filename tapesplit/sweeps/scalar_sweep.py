@@ -57,8 +57,8 @@ class Recipe:
     coefficients
         Where the products of the partial derivatives are stored.
     calls
-        Tape entries of the members, of shape (calls, members): formulas of users' are evaluated on each call
-        alone, since they may ask what their arguments are.
+        Tape entries of the members, of shape (calls, members), if there are formulas of users': these are
+        evaluated on each call alone, since they may ask what their arguments are.
     """
 
     members: tuple[Member, ...]

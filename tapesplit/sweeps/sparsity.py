@@ -41,7 +41,7 @@ class Calls:
     reads: tuple[IntArray, ...] = ()
     block: Block | None = None
     entries: IntArray | None = None
-    """Tape entries of the members, of shape (calls, members)."""
+    """Tape entries of the members, of shape (calls, members); None if no formula needs them."""
 
 
 def without_constants(edges: list[Edges]) -> list[Edges]:
