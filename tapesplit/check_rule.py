@@ -2,6 +2,7 @@
 
 import functools
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -106,7 +107,9 @@ class _Call(NamedTuple):
         tape = Tape([*entries, tuple(entry)], last, last, entry.value)
         n, m = sum(map(element_count, inputs)), element_count(entry.value)
         chunk = Chunk(tuple(range(last)), (last,), np.array([last]), n, m, 1)
-        return cls(entry, tape, facts_of(tape, structure_of(tape)), chunk)
+        facts = facts_of(tape, structure_of(tape))
+        attached = np.zeros_like(facts.detached)  # calls on empty arrays are checked as well
+        return cls(entry, tape, replace(facts, detached=attached), chunk)
 
     @property
     def label(self) -> str:
@@ -191,15 +194,23 @@ class _Call(NamedTuple):
             _compare(got, wanted, f"the adjoint rule of {self.label} differs from autograd's", self.precision)
 
     def check_scalar_sweep(self) -> None:
-        """Compare the rule in its scalar form, where operands are flat vectors, if the call has one."""
-        if not self.facts.scalar.all() or self.entry.kwargs:
+        """Compare the rule in its scalar form, where like calls are one, if the call has one.
+
+        The operands of the two calls are no inputs of their tape: these are counted as real numbers.
+        """
+        first = self.tape.inputs
+        tape = Tape([*self.tape.entries, self.tape.entries[first]], 0, first, self.entry.value)
+        facts = facts_of(tape, structure_of(tape))
+        calls = np.array([first, first + 1])
+        if not facts.scalar[calls].all():
             return
-        parts = self.tape, self.facts, self.chunk
-        expected = compile_array_sweep(*parts).tangent(self.tape, None)
+        n, m = int(facts.sizes[:first].sum()), int(facts.sizes[calls].sum())
+        chunk = Chunk(tuple(range(first)), (first, first + 1), calls, n, m, 1)
+        expected = compile_array_sweep(tape, facts, chunk).tangent(tape, None)
         for adjoint_mode in (False, True):
-            directions = self.chunk.m if adjoint_mode else self.chunk.n
-            sweep = compile_scalar_sweep(*parts, directions, adjoint_mode=adjoint_mode)
-            found = sweep.adjoint(self.tape, None) if adjoint_mode else sweep.tangent(self.tape, None)
+            directions = m if adjoint_mode else n
+            sweep = compile_scalar_sweep(tape, facts, chunk, directions, adjoint_mode=adjoint_mode)
+            found = sweep.adjoint(tape, None) if adjoint_mode else sweep.tangent(tape, None)
             _compare(found, expected, f"the scalar form of the rule of {self.label} differs", self.precision)
 
     def _looped_tangent(self, T: Sequence[np.ndarray]) -> np.ndarray:

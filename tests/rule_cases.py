@@ -308,6 +308,8 @@ case(anp.diff, real(4, 5), n=2, axis=0)
 cases((anp.sort,), (real(6),), (real(0),), (np.array([1.0, 1.0, 0.0]),))
 cases((anp.partition,), (real(6), 2))
 case(anp.sort, real(6), axis=0)
+case(anp.sort, NUMBER, axis=None)
+case(anp.partition, NUMBER, 0, axis=None)
 
 # ---- movements
 
@@ -389,6 +391,7 @@ cases(
     (0, real(2), np.ones(2), real(1)),
     (1, real(2, 3), real(2, 1)),
     (-1, real(2, 2), real(2, 0)),
+    (0, real(0), real(2)),
     (0, real(2), complexes(2)),
 )
 cases(
@@ -511,6 +514,7 @@ cases(
 )
 cases(tensordot_adjoint_0, (real(3, 4), real(2, 4), 1, 2, 2), (real(4, 3), real(2, 4), ([1], [1]), 2, 2))
 cases(tensordot_adjoint_1, (real(2, 3), real(2, 4), 1, 2, 2), (real(2, 3), real(2, 4), ([1], [1]), 2, 2))
+case(anp.outer, real(2), b=real(3))
 cases(anp.outer, (real(2), real(3)), (complexes(2), real(3)), (real(0), real(3)))
 cases(
     anp.kron,
@@ -538,6 +542,8 @@ for call in (
     ("Zj,jY->ZY", real(2, 3), real(3, 2)),
     ("i,i->", real(0), real(0)),
     ("ij,j->i", complexes(2, 3), real(3)),
+    ("ij,j->i", real(4, 1), real(3)),
+    ("ij,j,jk->ik", real(2, 1), real(3), real(3, 1)),
     ("i,->i", real(3), NUMBER),
     (real(2, 3), [0, 1], real(3, 4), [1, 2], [0, 2]),
 ):
@@ -729,6 +735,9 @@ beyond(anp.einsum, real(3, 3), [0, 0], [0])
 beyond(linalg._primitive_norm, real(2, 3, 4), None, (-2, -1))
 beyond(linalg._primitive_norm, real(3, 4), axis=1, keepdims=True)
 beyond(linalg.solve, regular(4, 3, 3), real(3))
+beyond(linalg.solve, regular(2, 2), real(3, 2, 1))
+beyond(linalg.solve, regular(2, 2), real(1, 2, 3))
+beyond(linalg.solve, regular(3, 2, 2), real(4, 1, 2, 1))
 beyond(linalg.eigh, real(4, 4), "l")
 for primitive in (fft.rfft, fft.irfft):
     beyond(primitive, real(6, 4), n=4, axis=0, norm="forward")  # wrong: scaled as if norm were None

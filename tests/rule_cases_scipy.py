@@ -128,6 +128,7 @@ for mode in ("full", "valid", "same"):
     cases(signal.convolve, (real(6), real(3)), (real(5, 4), real(3, 2)), (real(4), real(4)), mode=mode)
     cases(signal.convolve, (real(2, 5), real(3, 4)), axes=([1], [1]), mode=mode)
     cases(signal.convolve, (real(2, 5), real(2, 3)), axes=([1], [1]), dot_axes=([0], [0]), mode=mode)
+    cases(signal.convolve, (real(6),), B=real(3), mode=mode)
 for mode in ("full", "valid"):
     cases(signal.convolve, (real(3), real(6)), (real(2, 3), real(4, 5)), mode=mode)
     cases(signal.convolve, (real(3, 2, 5), real(2, 4, 7)), axes=([2], [2]), dot_axes=([1], [0]), mode=mode)

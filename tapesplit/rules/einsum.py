@@ -69,8 +69,9 @@ def _adjoint(argnum: int) -> Callable[..., Any]:
         kept = "".join(letter for letter in distinct if shape[target.index(letter)] == sizes[letter])
         terms = [call.free + call.output, *call.terms[: call.active], *call.terms[call.active + 1 :]]
         operands = [A, *call.operands[: call.active], *call.operands[call.active + 1 :]]
-        # An index that this operand alone has comes back by broadcasting ones.
-        for letter in set(kept).difference(*terms):
+        # An index that this operand alone has in its full length comes back by broadcasting ones.
+        lengths = zip("".join(terms), chain.from_iterable(map(np.shape, operands)), strict=True)
+        for letter in set(kept).difference(letter for letter, n in lengths if n == sizes.get(letter)):
             terms.append(letter)
             operands.append(np.ones(sizes[letter], A.dtype))
         rows = _einsum(terms, operands, call.free + kept)

@@ -44,7 +44,8 @@ def _as_column(x: np.ndarray, b: Any) -> np.ndarray:
 
 
 def _solve_tangent_a(T: np.ndarray, ans: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    rows = -solve_columns(a, T @ _as_column(ans, b))
+    columns = _as_column(ans, b)
+    rows = -solve_columns(a, lifted(T, columns.ndim) @ columns)  # b may be a stack where a is one matrix
     return rows[..., 0] if np.ndim(b) == 1 else rows
 
 

@@ -86,8 +86,8 @@ def local_matrix(entry: TapeEntry, argnum: int) -> np.ndarray | None:
     """Return the Jacobian of a matrix times a vector by the vector: the matrix; None for any other call."""
     if entry.primitive not in {anp.matmul, anp.dot} or np.ndim(entry.args[argnum]) != 1:
         return None
-    other = np.asarray(entry.args[1 - argnum])
-    if other.ndim != 2:
+    other = np.asarray(entry.args[1 - argnum]) if len(entry.args) == 2 else None
+    if other is None or other.ndim != 2:
         return None
     return other if argnum == 1 else other.T
 
@@ -128,6 +128,8 @@ def _contraction(labels: Callable[..., tuple[Labels, Labels, Labels]], first: in
     """
 
     def describe(*args: Any, **kwargs: Any) -> tuple[Any, ...]:
+        if len(args) < first + 2:
+            raise TypeError("operands that are given by name have no contraction labels")
         *of_operands, of_ans = labels(*args, **kwargs)
         shapes = map(np.shape, args[first : first + 2])
         axes = [[*zip(of_x, shape, strict=True)] for of_x, shape in zip(of_operands, shapes, strict=True)]

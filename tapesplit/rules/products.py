@@ -14,7 +14,6 @@ import numpy as np
 from autograd.numpy.numpy_vjps import dot_adjoint_0, dot_adjoint_1, tensordot_adjoint_0, tensordot_adjoint_1
 
 from tapesplit.arrays import multiply
-from tapesplit.errors import RuleError
 from tapesplit.recording.primitives import adjusted_side
 from tapesplit.rules.axes import behind, fold, lifted, of_arrays
 from tapesplit.rules.registry import bulk
@@ -326,10 +325,7 @@ def _cross(argnum: int, *, adjoint: bool) -> Callable[..., Any]:
         if lengths == (2, 2):
             return _in_plane(X, np.moveaxis(this, own, -1), other, own, 1 - 2 * argnum, adjoint=adjoint)
         if lengths != (3, 3):
-            raise RuleError(
-                f"np.cross of vectors of {lengths[argnum]} and {lengths[1 - argnum]} elements has no "
-                "derivative here; give both three elements"
-            )
+            return NotImplemented
         source, target = (result, own) if adjoint else (own, result)
         rows = lifted(np.moveaxis(X, behind(source), -1), np.ndim(other))
         rows = np.cross(rows, other) if adjoint == (argnum == 1) else np.cross(other, rows)

@@ -52,12 +52,14 @@ class Elementwise:
 
     ``partials[i](ans, *args, **kwargs)`` is the derivative by argument i, of a shape that broadcasts to that
     of the result; the numbers 1 and -1 are taken as such and cost nothing. None means that the derivative is
-    zero. ``keeps_double`` says that double precision in is double precision out, whatever the values; a
-    primitive of the user's may return complex numbers for some of them.
+    zero. ``built_in`` says that the rule is one of ours: double precision in is double precision out,
+    whatever the values, and formulas may be called on many calls at once, with all operands as arrays of
+    floating-point numbers. A primitive of the user's may return complex numbers for some values, and its
+    formulas may ask for the type, the sign or the shape of what they are given.
     """
 
     partials: tuple[Partial | float | None, ...]
-    keeps_double: bool = False
+    built_in: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +122,7 @@ def registered() -> Mapping[Primitive, Rule]:
 
 def elementwise(primitive: Primitive, *partials: Partial | float | None) -> None:
     """Register an elementwise primitive by its partial derivatives, one for each argument."""
-    _rules[primitive] = Elementwise(partials, keeps_double=True)
+    _rules[primitive] = Elementwise(partials, built_in=True)
 
 
 def is_elementwise_call(rule: Rule | None, argnums: tuple[int, ...], kwargs: Collection[str]) -> bool:

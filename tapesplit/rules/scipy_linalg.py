@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 from autograd.scipy import linalg
-from scipy.linalg import schur, solve_banded, solve_triangular
+from scipy.linalg import get_lapack_funcs, schur, solve_banded, solve_triangular
 
 from tapesplit.rules.axes import of_arrays, real_like
 from tapesplit.rules.registry import bulk
@@ -152,21 +152,22 @@ bulk(
 
 
 def _sylvester(a: np.ndarray, b: np.ndarray, Q: np.ndarray) -> Any:
-    """Solve for each Q of a batch ``(k, m, n)``, column by column of triangular factors (Bartels & Stewart).
+    """Solve for each Q of a batch ``(k, m, n)`` with one pair of Schur factorizations (Bartels & Stewart).
 
     Returns NotImplemented for equations that have no unique solution, where SciPy moves eigenvalues a little.
     """
-    (R, U), (S, V) = schur(a, "complex"), schur(b, "complex")
-    sums = np.add.outer(np.diagonal(R), np.diagonal(S))
-    if np.any(np.abs(sums) <= 1e-14 * np.abs(sums).max(initial=0.0)):
-        return NotImplemented
-    F = np.ascontiguousarray((U.conj().T @ Q @ V).transpose(2, 1, 0))
-    eye = np.eye(len(a))
-    for j in range(len(b) if Q.size else 0):
-        right = F[j] - np.tensordot(S[:j, j], F[:j], 1)
-        F[j] = solve_triangular(R + S[j, j] * eye, right, check_finite=False)
-    X = U @ F.transpose(2, 1, 0) @ V.conj().T
-    return X if any(map(np.iscomplexobj, (a, b, Q))) else X.real
+    if not Q.size:
+        return Q
+    form = "complex" if any(map(np.iscomplexobj, (a, b, Q))) else "real"
+    (R, U), (S, V) = schur(a, form), schur(b, form)
+    F = U.conj().T @ Q @ V
+    (solve,) = get_lapack_funcs(("trsyl",), (R, S, F))
+    for number, right in enumerate(F):
+        found, scale, info = solve(R, S, right)
+        if info:
+            return NotImplemented
+        F[number] = scale * found
+    return U @ F @ V.conj().T
 
 
 def _solved(right: Callable[..., np.ndarray]) -> Any:

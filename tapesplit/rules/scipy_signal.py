@@ -106,7 +106,8 @@ def _adjoint(
 
 def _edges(ans: Any, args: tuple[Any, ...], argnums: tuple[int, ...], kwargs: Any) -> int:
     """|E|: one edge for each product of elements, at most."""
-    return int(np.size(args[0])) * int(np.size(args[1])) * len(argnums)
+    B = args[1] if len(args) > 1 else kwargs["B"]
+    return int(np.size(args[0])) * int(np.size(B)) * len(argnums)
 
 
 bulk(

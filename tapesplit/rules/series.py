@@ -135,14 +135,14 @@ bulk(
 )
 
 
-def _arranged(T: np.ndarray, order: np.ndarray) -> Any:
+def _arranged(T: np.ndarray, x: Any, order: np.ndarray) -> Any:
     """Carry tangents of a vector to the places of its elements."""
-    return T.take(order, axis=1) if T.ndim == 2 else NotImplemented
+    return T.take(order, axis=1) if np.ndim(x) == 1 else NotImplemented
 
 
-def _rearranged(A: np.ndarray, order: np.ndarray) -> Any:
+def _rearranged(A: np.ndarray, x: Any, order: np.ndarray) -> Any:
     """Carry adjoints of a vector back to where its elements were."""
-    if A.ndim != 2:
+    if np.ndim(x) != 1:
         return NotImplemented
     places = np.empty_like(order)
     places[order] = np.arange(order.size)
@@ -153,7 +153,7 @@ def _rearranged(A: np.ndarray, order: np.ndarray) -> Any:
 for _order, _arrange in ((np.argsort, anp.sort), (np.argpartition, anp.partition)):
     bulk(
         _arrange,
-        tangents=[lambda T, ans, x, *args, order=_order, **kwargs: _arranged(T, order(x, *args, **kwargs))],
-        adjoints=[lambda A, ans, x, *args, order=_order, **kwargs: _rearranged(A, order(x, *args, **kwargs))],
+        tangents=[lambda T, ans, x, *args, f=_order, **kwargs: _arranged(T, x, f(x, *args, **kwargs))],
+        adjoints=[lambda A, ans, x, *args, f=_order, **kwargs: _rearranged(A, x, f(x, *args, **kwargs))],
         edges=no_edges,
     )

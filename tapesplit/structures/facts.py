@@ -136,6 +136,9 @@ class TapeFacts:
     reader
         For each entry the elementwise operation of equal size that alone reads it, so that the two can be
         merged; else itself.
+    detached
+        Whether the value is empty, or depends on the inputs through empty arrays only: its derivatives are
+        zeros, even where partial derivatives are infinite.
     """
 
     structure: Structure
@@ -155,6 +158,7 @@ class TapeFacts:
     first_parent: IntArray
     parents: IntArray
     reader: IntArray
+    detached: BoolArray
 
     def by_kind(self, tell: Callable[[CallKind], Any]) -> NDArray[Any]:
         """Return for each entry what is told of its kind."""
@@ -191,7 +195,7 @@ def facts_of(tape: Tape, structure: Structure) -> TapeFacts:
     children = np.repeat(np.arange(kind.size), counts)
     scalar[children[~known_form[parents]]] = False  # scalar sweeps read nothing else
     if complex_.any():  # a formula of a user's may be complex whatever it reads
-        own = np.array([not isinstance(k.rule, Elementwise) or k.rule.keeps_double for k in kinds])[kind]
+        own = np.array([not isinstance(k.rule, Elementwise) or k.rule.built_in for k in kinds])[kind]
         scalar &= own | ~complex_
         scalar[children[complex_[parents] & ~own[children]]] = False
     reader = _only_readers(parents, children, elementwise & scalar, np.stack([sizes, complex_]))
@@ -213,7 +217,19 @@ def facts_of(tape: Tape, structure: Structure) -> TapeFacts:
         first_parent=first_parent,
         parents=parents,
         reader=reader,
+        detached=_detached(tape, structure, sizes),
     )
+
+
+def _detached(tape: Tape, structure: Structure, sizes: IntArray) -> BoolArray:
+    """Tell which values depend on the inputs through empty arrays only."""
+    empty = sizes == 0
+    if not empty.any():
+        return empty
+    detached = empty.tolist()
+    for index in range(tape.inputs, len(tape)):
+        detached[index] = detached[index] or all(detached[parent] for parent in structure.parents[index])
+    return np.array(detached)
 
 
 def _kinds(tape: Tape, structure: Structure) -> tuple[tuple[CallKind, ...], IntArray]:

@@ -273,4 +273,4 @@ def _leading(structure: Structure) -> list[int]:
 
 def _keeps_double(rule: Rule | None) -> bool:
     """Whether results have a form that follows from operands in double precision."""
-    return isinstance(rule, Movement) or (isinstance(rule, Elementwise) and rule.keeps_double)
+    return isinstance(rule, Movement) or (isinstance(rule, Elementwise) and rule.built_in)

@@ -1,5 +1,6 @@
 """Steps of array sweeps: stacked directions go through one operation, or merged elementwise ones."""
 
+import functools
 from dataclasses import dataclass
 from math import prod
 from typing import Any
@@ -15,7 +16,7 @@ from tapesplit.rules.axes import flat, fold, lifted, real_like
 from tapesplit.sweeps.directions import Batch, Diagonal, Rows, accumulate
 from tapesplit.sweeps.preaccumulation import Member, Term, is_one, preaccumulate
 
-__all__ = ["BulkStep", "ClusterStep", "MapStep", "Seeds", "Step", "bulk_step"]
+__all__ = ["BulkStep", "ClusterStep", "MapStep", "Seeds", "Step", "bulk_step", "evaluated"]
 
 
 Seeds = dict[int, Batch]
@@ -59,13 +60,7 @@ class ClusterStep:
 
     def partials(self, tape: Tape) -> dict[int, Any]:
         """Return derivatives by each input, broadcasting to the shape of the result."""
-
-        def evaluate(index: int, term: Term) -> Any:
-            primitive, _, _, _, kwargs, value = tape.entries[index]
-            args = [_as_precise(arg, value, primitive) for arg in tape.arguments(index)]
-            return term.partial(value, *args, **kwargs)  # type: ignore[operator]
-
-        return preaccumulate(self.entry, self.members, evaluate)
+        return preaccumulate(self.entry, self.members, functools.partial(evaluated, tape))
 
     def tangent(self, tape: Tape, seeds: Seeds) -> Batch | None:
         """Multiply tangents by the partials."""
@@ -145,6 +140,13 @@ class BulkStep:
 Step = MapStep | ClusterStep | BulkStep
 
 
+def evaluated(tape: Tape, index: int, term: Term) -> Any:
+    """Return the partial derivative of an elementwise operation by its formula, on its own arguments."""
+    primitive, _, _, _, kwargs, value = tape.entries[index]
+    args = [_as_precise(arg, value, primitive) for arg in tape.arguments(index)]
+    return term.partial(value, *args, **kwargs)  # type: ignore[operator]
+
+
 def bulk_step(entry: int, rule: Rule | None) -> BulkStep:
     """Return the step of an entry that is neither elementwise nor a movement; the rule may be missing."""
     return BulkStep(entry, rule if isinstance(rule, Bulk) else Bulk())
@@ -200,7 +202,7 @@ def _as_precise(arg: Any, value: Any, primitive: Any) -> Any:
     dtype, wanted = getattr(arg, "dtype", None), getattr(value, "dtype", None)
     if dtype is wanted is _DOUBLE:
         return arg
-    if type(arg) in _SEQUENCES and find_rule(primitive).keeps_double:  # type: ignore[union-attr]
+    if type(arg) in _SEQUENCES and find_rule(primitive).built_in:  # type: ignore[union-attr]
         arg = np.asarray(arg)  # NumPy's functions take lists as operands
         dtype = arg.dtype
     if dtype is None or wanted is None or dtype.kind not in "fiubc":

@@ -7,7 +7,7 @@ for each input of the step.
 """
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
@@ -53,6 +53,8 @@ class ArraySweep:
         Memory that the derivatives of all values alive at a time take for each direction, at most.
     fixed_bytes
         Memory that partial derivatives take besides, at most.
+    detached
+        Sources and targets that depend on the inputs through empty arrays only: they have no directions.
     """
 
     chunk: Chunk
@@ -60,6 +62,7 @@ class ArraySweep:
     last_use: tuple[tuple[int, ...], ...]
     bytes_per_direction: int
     fixed_bytes: int
+    detached: frozenset[int] = frozenset()
 
     def working_bytes(self, directions: int) -> int:
         """Memory that a run with so many directions takes, at most."""
@@ -96,7 +99,7 @@ class ArraySweep:
 
     def _tangents(self, tape: Tape, rows: np.ndarray | range) -> np.ndarray:
         """Carry tangents, shape ``(k, n)``, to ``(k, m)``."""
-        seeds = _seeds(tape, self.chunk.sources, rows, adjoint_mode=False)
+        seeds = self._attached(_seeds(tape, self.chunk.sources, rows, adjoint_mode=False))
         for step, dropped in zip(self.steps, self.last_use, strict=True):
             batch = step.tangent(tape, seeds)
             if batch is not None:
@@ -127,12 +130,18 @@ class ArraySweep:
 
     def _adjoints(self, tape: Tape, rows: np.ndarray | range) -> np.ndarray:
         """Carry adjoints, shape ``(k, m)``, to ``(k, n)``."""
-        seeds = _seeds(tape, self.chunk.targets, rows, adjoint_mode=True)
+        seeds = self._attached(_seeds(tape, self.chunk.targets, rows, adjoint_mode=True))
         for step in reversed(self.steps):
             batch = seeds.pop(step.entry, None)
             if batch is not None:
                 step.adjoint(tape, batch, seeds)
-        return _collect(tape, self.chunk.sources, seeds, len(rows), adjoint_mode=True)
+        return _collect(tape, self.chunk.sources, self._attached(seeds), len(rows), adjoint_mode=True)
+
+    def _attached(self, seeds: Seeds) -> Seeds:
+        """Drop directions of values that depend on nothing."""
+        for index in self.detached:
+            seeds.pop(index, None)
+        return seeds
 
 
 def compile_array_sweep(tape: Tape, facts: TapeFacts, chunk: Chunk) -> ArraySweep:
@@ -149,21 +158,24 @@ def compile_array_sweep(tape: Tape, facts: TapeFacts, chunk: Chunk) -> ArraySwee
     -----
     Takes a few µs for each entry.
     """
-    clusters = _clusters(tape, facts, chunk)
+    detached = {*np.flatnonzero(facts.detached).tolist()}
+    clusters = _clusters(tape, facts, chunk, detached)
     covered = {member for step in clusters.values() for member, _ in step.members}
     known: dict[Any, tuple[IndexMap, ...]] = {}
     steps: list[Step] = []
     for index in chunk.entries.tolist():
         if index in clusters:
             steps.append(clusters[index])
-        elif index not in covered:
+        elif index not in covered and index not in detached:
             steps.append(_single_step(tape, facts, index, known))
     last_use = _last_uses(tape, chunk, steps)
-    sizes = {index: real_count(tape.entries[index][VALUE]) for index in chunk.sources}
+    sizes = dict.fromkeys(detached, 0)
+    sizes |= {index: real_count(tape.entries[index][VALUE]) for index in chunk.sources}
     sizes |= {step.entry: _doubles(tape, step.entry, _reads(tape, step)) for step in steps}
     partials = [8 * sizes[step.entry] * (1 + len(step.inputs)) for step in clusters.values()]
     peak = _peak_bytes(tape, chunk, steps, last_use, sizes)
-    return ArraySweep(chunk, tuple(steps), last_use, peak, max(partials, default=0))
+    ends = frozenset(detached.intersection(chunk.sources + chunk.targets))
+    return ArraySweep(chunk, tuple(steps), last_use, peak, max(partials, default=0), ends)
 
 
 def _reads(tape: Tape, step: Step) -> tuple[int, ...]:
@@ -182,7 +194,7 @@ _MOST_INPUTS: Final = 16
 """Values that merged operations read: the directions of all of them are alive at the same time."""
 
 
-def _clusters(tape: Tape, facts: TapeFacts, chunk: Chunk) -> dict[int, ClusterStep]:
+def _clusters(tape: Tape, facts: TapeFacts, chunk: Chunk, detached: Container[int]) -> dict[int, ClusterStep]:
     """Merge elementwise operations with those whose results only they read; by last entry."""
     entries = tape.entries
     indices, kinds = chunk.entries.tolist(), facts.kind[chunk.entries].tolist()
@@ -191,12 +203,14 @@ def _clusters(tape: Tape, facts: TapeFacts, chunk: Chunk) -> dict[int, ClusterSt
     open_clusters: dict[int, tuple[list[Member], dict[int, None]]] = {}
     for index, kind in zip(indices, kinds, strict=True):
         found = formulas[kind]
-        if found is None:
+        if found is None or index in detached:
             continue
         parents = entries[index][PARENTS]
         members: list[Member] = []
         inputs: dict[int, None] = {}
         for parent in dict.fromkeys(parents):
+            if parent in detached:
+                continue
             alone = parent in open_clusters and readers[parent] == parents.count(parent)
             few = alone and len(open_clusters[parent][1]) + len(inputs) < _MOST_INPUTS
             if few and not _becomes_complex(tape, facts, index, parent):
@@ -211,7 +225,7 @@ def _clusters(tape: Tape, facts: TapeFacts, chunk: Chunk) -> dict[int, ClusterSt
         terms = [
             Term(parent, formula)
             for parent, formula in zip(parents, found, strict=True)
-            if formula is not None
+            if formula is not None and parent not in detached
         ]
         members.append(Member(index, tuple(terms)))
         open_clusters[index] = (members, inputs)

@@ -7,7 +7,7 @@ in arrays of shape (calls, elements of a result).
 
 import dis
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from math import prod
 from typing import Any, Final
@@ -53,15 +53,18 @@ def compile_scalar_sweep(
     -----
     Takes about 1 µs for each entry and 20 ns for each coefficient.
     """
-    merged = merge_calls(tape, facts, chunk, directions)
+    detached = facts.detached[chunk.entries]
+    attached = replace(chunk, entries=chunk.entries[~detached])
+    merged = merge_calls(tape, facts, attached, directions)
     is_inner = np.zeros(len(tape), dtype=np.bool_)
     for calls in merged:
         is_inner[calls.members[:, :-1]] = True
-    order = np.concatenate([np.array(chunk.sources, dtype=np.int64), chunk.entries])
-    order = order[~is_inner[order]]
-    elements = number_elements(tape, facts, order, len(chunk.sources))
+    given = np.concatenate([np.array(chunk.sources, dtype=np.int64), chunk.entries[detached]])
+    order = np.concatenate([given, attached.entries[~is_inner[attached.entries]]])
+    elements = number_elements(tape, facts, order, given.size)
     lowering = _Lowering(tape, facts, elements)
-    lowered = [*map(lowering.merged, merged), *lowering.sums_and_products(chunk), *lowering.blocks(chunk)]
+    lowered = [*map(lowering.merged, merged), *lowering.sums_and_products(attached)]
+    lowered += lowering.blocks(attached)
     layout = lay_out(elements.unknowns, lowered, adjoint_mode=adjoint_mode)
     recipes, values = gather_only_what_is_read(layout.recipes, facts, order, elements, lowering.others)
     ends = [
@@ -133,14 +136,19 @@ class _Lowering:
                 columns = np.broadcast_to(unknown[inputs[number] + column], rows[row].shape)
                 edges.append(Edges(-1 - number, rows[row], columns, ranks[row], part=part))
                 ranks[row] += 1
-        return Calls(tuple(without_constants(edges)), numbers, members, result, tuple(reads.indices))
+        used = tuple(without_constants(edges))
+        alone = any(callable(term.partial) and not term.operands for _, terms in members for term in terms)
+        entries = calls.members if alone else None
+        return Calls(used, numbers, members, result, tuple(reads.indices), entries=entries)
 
     def _terms(self, calls: MergedCalls, member: int, read: Callable[[int, int], int]) -> Iterator[Term]:
         """List the partial derivatives of a member, with what their formulas read."""
         kind = self.facts.kinds[self.facts.kind[calls.members[0, member]]]
         for argnum, target in zip(kind.argnums, calls.operands[member], strict=True):
             partial = kind.rule.partials[argnum]
-            if callable(partial):
+            if callable(partial) and not kind.rule.built_in:
+                yield Term(target, partial)
+            elif callable(partial):
                 named = _operands_read(partial, kind.arity + 1)
                 operands = (read(member, i - 1) if i in named else None for i in range(kind.arity + 1))
                 yield Term(target, partial, tuple(operands))

@@ -15,7 +15,7 @@ class Term(NamedTuple):
     """One partial derivative of an operation, by another member or an input of the merged operation.
 
     It is a number or a formula ``partial(ans, *args)``. ``operands`` say where the formula finds what it
-    takes, unless that is on the tape; one that it does not name is None.
+    takes; one that it does not name is None. Without them, it takes the arguments of one call, from the tape.
     """
 
     target: int

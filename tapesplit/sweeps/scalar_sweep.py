@@ -17,7 +17,7 @@ from tapesplit.cuts.chunks import Chunk
 from tapesplit.recording.tape import ARGS, VALUE, Tape
 from tapesplit.rules import as_one_call
 from tapesplit.rules.axes import flat
-from tapesplit.sweeps.array_steps import BulkStep
+from tapesplit.sweeps.array_steps import BulkStep, evaluated
 from tapesplit.sweeps.complex_parts import Part, part_of
 from tapesplit.sweeps.directions import Batch, as_pairs
 from tapesplit.sweeps.preaccumulation import Member, Term, preaccumulate
@@ -56,23 +56,37 @@ class Recipe:
         both parts of complex numbers along a third axis.
     coefficients
         Where the products of the partial derivatives are stored.
+    calls
+        Tape entries of the members, of shape (calls, members), if there are formulas of users': these are
+        evaluated on each call alone, since they may ask what their arguments are.
     """
 
     members: tuple[Member, ...]
     result: int
     reads: tuple[IntArray, ...]
     coefficients: tuple[Coefficients, ...]
+    calls: IntArray | None = None
 
-    def write(self, values: np.ndarray, coefficients: np.ndarray) -> None:
-        """Evaluate the coefficients where the values of one tape are gathered."""
+    def write(self, tape: Tape, values: np.ndarray, coefficients: np.ndarray) -> None:
+        """Evaluate the coefficients for one tape, whose values are gathered."""
         read = [_read(values, index) for index in self.reads]
 
-        def evaluate(_: int, term: Term) -> Any:
+        def evaluate(member: int, term: Term) -> Any:
+            if self.calls is not None and not term.operands:
+                return _evaluated_alone(tape, self.calls[:, member], term)
             return term.partial(*[None if i is None else read[i] for i in term.operands])  # type: ignore[operator]
 
         derivatives = preaccumulate(self.result, self.members, evaluate)
         for target, places, used, part in self.coefficients:
             coefficients[places] = existing(derivatives[target], used, part)
+
+
+def _evaluated_alone(tape: Tape, calls: IntArray, term: Term) -> np.ndarray:
+    """Evaluate a formula on the arguments of each call alone; a row for each."""
+    found, shape = [evaluated(tape, index, term) for index in calls.tolist()], tape.shape(calls[0])
+    if shape:
+        found = [np.broadcast_to(partial, shape) for partial in found]
+    return np.array(found).reshape(len(found), -1)
 
 
 def _read(values: np.ndarray, places: IntArray) -> np.ndarray:
@@ -259,6 +273,8 @@ class ScalarSweep:
         """Seed, substitute, read, in blocks that fit into a cache."""
         count = seeded if columns is None else columns.shape[1]
         unknowns, block = len(self.indptr) - 1, min(self._block(count), most or count)
+        if not unknowns:
+            return np.zeros((self.results.size, count), coefficients.dtype)
         solve = substitute_transposed if self.adjoint_mode else substitute
         result = np.empty((self.results.size, count), coefficients.dtype)
         system = np.empty(unknowns * block, coefficients.dtype)
@@ -294,7 +310,7 @@ class ScalarSweep:
         values = self.values.gather(tape)
         coefficients = self.template.copy()
         for recipe in self.recipes:
-            recipe.write(values, coefficients)
+            recipe.write(tape, values, coefficients)
         for block in self.blocks:
             block.write(tape, coefficients)
         return coefficients

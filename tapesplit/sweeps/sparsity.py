@@ -40,6 +40,8 @@ class Calls:
     result: int = 0
     reads: tuple[IntArray, ...] = ()
     block: Block | None = None
+    entries: IntArray | None = None
+    """Tape entries of the members, of shape (calls, members); None if no formula needs them."""
 
 
 def without_constants(edges: list[Edges]) -> list[Edges]:
@@ -90,7 +92,7 @@ def lay_out(count: int, calls: list[Calls], *, adjoint_mode: bool) -> Layout:
         if like.block is not None:
             blocks.append(replace(like.block, coefficients=tuple(coefficients)))
         elif coefficients:
-            recipes.append(Recipe(like.members, like.result, like.reads, tuple(coefficients)))
+            recipes.append(Recipe(like.members, like.result, like.reads, tuple(coefficients), like.entries))
     if adjoint_mode:
         np.subtract(count - 1, indices, out=indices)
     return Layout(recipes, blocks, indptr, indices, template)

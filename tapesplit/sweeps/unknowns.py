@@ -5,7 +5,7 @@ from typing import Final
 
 import numpy as np
 
-from tapesplit.arrays import IntArray, coded, equal_columns, follow
+from tapesplit.arrays import IntArray, coded, equal_columns, follow, ranges
 from tapesplit.recording.tape import Tape
 from tapesplit.rules import Movement, getitem, joint_index_map
 from tapesplit.structures.facts import TapeFacts, calls_by_kind
@@ -38,10 +38,10 @@ def number_elements(tape: Tape, facts: TapeFacts, order: IntArray, sources: int)
     tape, facts
         A tape, and what is known of it.
     order
-        Entries whose elements are numbered: the sources of a chunk, then what it computes, but not what is
-        inside of merged operations.
+        Entries whose elements are numbered: the sources of a chunk and what depends on nothing, then what it
+        computes, but not what is inside of merged operations.
     sources
-        How many of them are sources.
+        How many of them are sources, or depend on nothing.
     """
     sizes = facts.sizes[order]
     first = np.zeros(len(tape), dtype=np.int64)
@@ -52,6 +52,8 @@ def number_elements(tape: Tape, facts: TapeFacts, order: IntArray, sources: int)
     is_move = facts.by_kind(lambda kind: isinstance(kind.rule, Movement))[order]
     is_move[:sources] = False
     _trace_moves(tape, facts, first, order[is_move], origin)
+    detached = order[facts.detached[order]]
+    origin[ranges(first[detached], facts.sizes[detached])] = -1
     origin = follow(origin)
     elements = np.arange(count, dtype=np.int32)
     computed = origin[:-1] == elements

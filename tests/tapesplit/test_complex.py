@@ -6,9 +6,9 @@ import pytest
 from autograd import jacobian
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from sweep_forms import forced
 
 from tapesplit import parallel_jacobian
-from tapesplit.sweeps import stages, sweep
 from tapesplit.sweeps.array_sweep import ArraySweep
 from tapesplit.sweeps.scalar_sweep import ScalarSweep
 
@@ -92,20 +92,6 @@ def decoded(program):
         return np.concatenate([part(v) for v in values[-3:] for part in PARTS])
 
     return fun
-
-
-def forced(monkeypatch, form):
-    """Make all sweeps that can have a form have it."""
-    if form == "systems":
-        monkeypatch.setattr(
-            sweep, "scalar_seconds", lambda _, work, *__: float("inf") if work.formless else 0
-        )
-        monkeypatch.setattr(stages, "_WORTH_A_SYSTEM", -1.0)
-        monkeypatch.setattr(sweep, "_WORTH_A_LOOK", -1.0)
-        monkeypatch.setattr(sweep, "_WORTH_STAGES", float("inf"))
-    elif form == "arrays":
-        monkeypatch.setattr(sweep, "scalar_seconds", lambda *_: float("inf"))
-        monkeypatch.setattr(sweep, "_WORTH_A_LOOK", float("inf"))
 
 
 programs = st.lists(st.tuples(*[st.integers(0, 400)] * 3), min_size=1, max_size=12)

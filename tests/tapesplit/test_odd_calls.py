@@ -230,6 +230,22 @@ def test_parts_of_a_split_are_what_autograd_makes_of_them():
 
 
 @pytest.mark.filterwarnings("ignore:Arrays of 2-dimensional vectors:DeprecationWarning")
+@pytest.mark.parametrize("method", ["auto", "tangent", "adjoint"])
+@pytest.mark.parametrize("swapped", [False, True])
+def test_cross_products_with_vectors_in_the_plane(method, swapped):
+    x, flat = onp.array([0.3, -0.7, 1.1]), onp.array([2.0, 1.0])
+    try:
+        onp.cross(x, flat)
+    except ValueError:
+        pytest.skip("this NumPy has cross products in space only")
+
+    def fun(x):
+        return np.cross(flat, x) if swapped else np.cross(x, flat)
+
+    onp.testing.assert_array_equal(parallel_jacobian(fun, method=method)(x), jacobian(fun)(x))
+
+
+@pytest.mark.filterwarnings("ignore:Arrays of 2-dimensional vectors:DeprecationWarning")
 @pytest.mark.parametrize("method", ["tangent", "adjoint"])
 @pytest.mark.parametrize(
     ("shape", "other"), [((2,), (2,)), ((3, 2), (2,)), ((2,), (3, 2)), ((3, 2), (3, 2)), ((3, 2), (4, 1, 2))]

@@ -1,6 +1,7 @@
 """The registry: what is registered when, what users register, what counts as an edge, how checks fail."""
 
 import functools
+import math
 import re
 import subprocess
 import sys
@@ -9,17 +10,20 @@ import autograd
 import autograd.numpy as anp
 import numpy as np
 import pytest
+from autograd import jacobian
 from autograd.extend import defjvp, defvjp, primitive
 from autograd.scipy import special
 from autograd.scipy.integrate import odeint
 from autograd.scipy.stats import dirichlet, multivariate_normal, t
 from rule_cases import WHERE
+from sweep_forms import forced
 
 from tapesplit import check_jacobian, check_vector_rule, defvector, parallel_jacobian
 from tapesplit.errors import RuleError
 from tapesplit.recording.tape import TapeEntry
 from tapesplit.recording.tracing import tracing_lock
-from tapesplit.rules import count_edges, find_rule, loop_adjoint, loop_tangent, registry
+from tapesplit.rules import count_edges, find_rule, local, loop_adjoint, loop_tangent, registry
+from tapesplit.sweeps.scalar_sweep import ScalarSweep
 
 
 def test_scipys_rules_come_with_its_modules_and_not_before():
@@ -227,6 +231,54 @@ def test_a_partial_derivative_of_a_wrong_shape_is_named(cube, shape):
 def test_partial_derivatives_may_broadcast(cube):
     defvector(cube, lambda ans, x: 3 * x[:1] ** 2)
     check_vector_rule(cube, np.full((2, 2), 3.0))
+
+
+def _by_type(x, n):
+    return n if isinstance(n, int) else 1 / n
+
+
+FORMULAS_OF_PYTHON = {
+    "type": (2, _by_type),
+    "identity": (True, lambda x, flag: 1.5 if flag is True else -1.0),
+    "truth": (True, lambda x, flag: 1.5 if flag else -1.0),
+    "range": (3, lambda x, n: sum(0.25 for _ in range(n))),
+    "sign": (2.0, lambda x, n: 1.5 if x > 0 else 0.5),
+    "math": (2.0, lambda x, n: math.cos(x)),
+    "size": (2.0, lambda x, n: 1.0 / np.size(x) ** 2),
+}
+"""Constants with formulas that gathered operands would break, or change."""
+
+
+@pytest.mark.parametrize("name", FORMULAS_OF_PYTHON)
+@pytest.mark.parametrize("form", ["systems", "arrays"])
+def test_users_formulas_get_the_arguments_of_each_call(monkeypatch, name, form):
+    constant, slope = FORMULAS_OF_PYTHON[name]
+
+    @primitive
+    def sloped(x, n):
+        return x * slope(x, n)
+
+    defvjp(sloped, lambda ans, x, n: lambda g: g * slope(x, n))
+    defvector(sloped, lambda ans, x, n: slope(x, n))
+    check_vector_rule(sloped, np.float64(0.5), constant)
+
+    def fun(x):
+        a, b, c = x[0], x[1], x[2]
+        for _ in range(8):
+            a, b, c = sloped(b, constant) * 0.9 + a * 0.1, sloped(c, constant) * 0.5, a * b
+        return anp.array([a, b, c])
+
+    x = np.array([0.3, -0.7, 1.1])
+    forced(monkeypatch, form)
+    jac = parallel_jacobian(fun)
+    np.testing.assert_allclose(jac(x), jacobian(fun)(x), rtol=1e-12, atol=1e-14)
+    assert isinstance(jac.plan(x).sweeps[0], ScalarSweep) == (form == "systems")
+
+
+def test_check_finds_a_wrong_scalar_form(monkeypatch):
+    monkeypatch.setitem(local._structures, anp.sum, local._reduction(lambda count: 2.0))
+    with pytest.raises(AssertionError, match=r"the scalar form of the rule of sum\(.*\) .* differs"):
+        check_vector_rule(anp.sum, np.ones((2, 3)), axis=1)
 
 
 def test_check_of_nothing_is_an_error(cube):

@@ -4,6 +4,7 @@ import autograd.numpy as np
 import numpy as onp
 import pytest
 from autograd import jacobian
+from sweep_forms import forced
 
 from tapesplit import parallel_jacobian
 from tapesplit.sweeps import stages, sweep
@@ -118,3 +119,18 @@ def test_what_only_the_ends_read_is_dropped():
     jac, p = parallel_jacobian(STAGED["a spectrum between"]), onp.array([1.1, 0.4, 0.1, 0.4])
     (staged,) = jac.plan(p).sweeps
     assert [set(part.chunk.sources) for part in staged.parts] == [set(dropped) for dropped in staged.last_use]
+
+
+@pytest.mark.parametrize("method", ["tangent", "adjoint"])
+def test_a_system_that_reads_nothing_but_empty_arrays(monkeypatch, method):
+    """A call with a keyword has no scalar form, so that a stage ends there."""
+    forced(monkeypatch, "systems")
+    x = onp.array([0.3, 0.7, 1.1])
+
+    def fun(x):
+        few = np.negative(x[x > 5.0], casting="safe")
+        return np.concatenate([np.sin(few), onp.ones(2)])
+
+    jac = parallel_jacobian(fun, method=method)
+    onp.testing.assert_array_equal(jac(x), onp.zeros((2, 3)))
+    assert isinstance(jac.plan(x).sweeps[0], StagedSweep)
