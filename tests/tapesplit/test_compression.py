@@ -77,7 +77,7 @@ def colors(jac, *args):
 @pytest.fixture
 def always(monkeypatch):
     """Color whatever can be, however little it gains."""
-    monkeypatch.setattr("tapesplit.planning.tasks._WORTH_COLORING", onp.inf)
+    monkeypatch.setattr("tapesplit.planning.tasks._WORTH_COLORING", 1e12)
 
 
 def check_compressed(f, x, **options):
