@@ -26,16 +26,22 @@ def reads(tape: Tape, step: Step) -> tuple[int, ...]:
 
 
 def number_counts(tape: Tape, chunk: Chunk, steps: Sequence[Step]) -> dict[int, int]:
-    """Count the numbers that one direction of each value takes."""
+    """Count the numbers that one direction of each value takes, two for each complex number."""
     sizes = {index: real_count(tape.entries[index][VALUE]) for index in chunk.sources}
-    return sizes | {step.entry: _doubles(tape, step.entry, reads(tape, step)) for step in steps}
+    return sizes | {step.entry: _numbers(tape, step) for step in steps}
 
 
-def _doubles(tape: Tape, index: int, parents: Sequence[int]) -> int:
-    """Count the numbers that one direction of a value takes: real parts are views of complex directions."""
-    values = [tape.entries[i][VALUE] for i in (index, *parents)]
+def _numbers(tape: Tape, step: Step) -> int:
+    """Count the numbers that one direction of a result takes.
+
+    Where a real part is taken, it is a view of complex directions; containers have no type to go by.
+    """
+    value = tape.entries[step.entry][VALUE]
+    if isinstance(step, BulkStep) and isinstance(value, np.ndarray):
+        return real_count(value)
+    values = [value, *(tape.entries[i][VALUE] for i in reads(tape, step))]
     arrays = [value for value in values if isinstance(value, (np.ndarray, np.generic, complex))]
-    return element_count(values[0]) * (2 if any(map(np.iscomplexobj, arrays)) else 1)
+    return element_count(value) * (2 if any(map(np.iscomplexobj, arrays)) else 1)
 
 
 @dataclass(slots=True)
@@ -58,7 +64,7 @@ class _Walk:
         """Begin with the identity, or with directions that are handed over."""
         start = 0
         for index in indices:
-            is_complex = np.iscomplexobj(self.tape.entries[index][VALUE])
+            is_complex = self.is_complex(index)
             if identity and not is_complex:
                 self.origins[index] = start
             self.keep(index, self.sizes[index] if is_complex else 0)
@@ -203,7 +209,7 @@ def adjoint_numbers(
 
 
 def _hand_out(walk: _Walk, step: BulkStep) -> None:
-    """Take a step that finds the adjoints of all its arguments before it adds them to those that there are."""
+    """Take a step that finds the adjoints of all its arguments before it adds them to what there is."""
     entry, size = walk.tape[step.entry], walk.sizes[step.entry]
     found = sum(walk.sizes[parent] for parent in entry.parents)
     matrices = all(local_matrix(entry, argnum) is not None for argnum in entry.argnums)

@@ -143,6 +143,7 @@ class ArraySweep:
             batch = seeds.pop(step.entry, None)
             if batch is not None:
                 step.adjoint(tape, batch, seeds)
+            del batch  # what is collected takes its memory
         return _collect(tape, self.chunk.sources, seeds, len(rows), adjoint_mode=True)
 
 
