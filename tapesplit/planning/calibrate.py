@@ -47,7 +47,7 @@ def measured_costs() -> CostModel:
 
     Notes
     -----
-    Takes a quarter of a second. The assumed constants were fitted to many programs on one server core of
+    Takes half a second. The assumed constants were fitted to many programs on one server core of
     2025. Some sweeps, whose times there are known, tell how much slower or faster this machine is at what
     each group of constants stands for: linear least squares of relative errors.
     """
