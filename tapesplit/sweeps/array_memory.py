@@ -7,12 +7,13 @@ direction; seeds that are handed over belong to somebody else.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
 import numpy as np
 
 from tapesplit.cuts.chunks import Chunk
 from tapesplit.recording.tape import PARENTS, PRIMITIVE, VALUE, Tape
-from tapesplit.recording.values import element_count, real_count
+from tapesplit.recording.values import batch_shape, element_count, real_count
 from tapesplit.rules import PRODUCTS, has_local_structure, is_reduction, local_matrix
 from tapesplit.sweeps.array_steps import BulkStep, ClusterStep, MapStep, Step
 from tapesplit.sweeps.preaccumulation import is_one
@@ -40,8 +41,12 @@ def _numbers(tape: Tape, step: Step) -> int:
     if isinstance(step, BulkStep) and isinstance(value, np.ndarray):
         return real_count(value)
     values = [value, *(tape.entries[i][VALUE] for i in reads(tape, step))]
-    arrays = [value for value in values if isinstance(value, (np.ndarray, np.generic, complex))]
+    arrays = [value for value in values if isinstance(value, _NUMBERS)]
     return element_count(value) * (2 if any(map(np.iscomplexobj, arrays)) else 1)
+
+
+_NUMBERS: Final = (np.ndarray, np.generic, complex)
+"""Types of values that may be complex; containers tell nothing."""
 
 
 @dataclass(slots=True)
@@ -97,11 +102,12 @@ class _Walk:
 
     def is_complex(self, index: int) -> bool:
         """Tell whether a value is complex."""
-        return bool(np.iscomplexobj(self.tape.entries[index][VALUE]))
+        value = self.tape.entries[index][VALUE]
+        return isinstance(value, _NUMBERS) and bool(np.iscomplexobj(value))
 
     def alike(self, index: int, other: int) -> bool:
         """Tell whether two values have the same shape, so that elementwise steps keep diagonals."""
-        return np.shape(self.tape.entries[index][VALUE]) == np.shape(self.tape.entries[other][VALUE])
+        return batch_shape(self.tape.entries[index][VALUE]) == batch_shape(self.tape.entries[other][VALUE])
 
     def inner(self, step: BulkStep, numbers: int) -> int:
         """Count the numbers that a rule needs besides what it reads and returns.
@@ -152,6 +158,8 @@ def tangent_numbers(
 
 def _origin_of_tangents(walk: _Walk, step: Step) -> int | None:
     """Return the first direction of the result of a step if it is a diagonal."""
+    if not walk.origins:  # as in most of a long sweep
+        return None
     found = {walk.origins.get(index) for index in reads(walk.tape, step)}
     origin = found.pop()
     if found or origin is None or isinstance(step, BulkStep):
@@ -169,17 +177,18 @@ def _held_by_tangents(walk: _Walk, step: Step) -> int:
     if isinstance(step, MapStep):
         return size + (walk.opened(parents[0]) if len(step.maps) == 1 else 0)
     if isinstance(step, ClusterStep):  # the first product takes in the others, one by one
-        spread = [walk.opened(index) for index in parents if not walk.alike(index, step.entry)]
+        diagonal = [index for index in parents if index in walk.origins]
+        spread = [walk.opened(index) for index in diagonal if not walk.alike(index, step.entry)]
         return size * min(len(parents), 2) + max(spread, default=0)
-    entry = walk.tape[step.entry]
-    opened = [
-        walk.opened(index)
-        for index, argnum in zip(parents, entry.argnums, strict=True)
-        if local_matrix(entry, argnum) is None
-    ]
+    opened = [0]
+    if any(index in walk.origins for index in parents):
+        entry = walk.tape[step.entry]
+        for index, argnum in zip(parents, entry.argnums, strict=True):
+            if local_matrix(entry, argnum) is None:
+                opened.append(walk.opened(index))
     largest = max([size, *(walk.sizes[index] for index in parents)])
     # Results of rules may be views: the first two are added up in a third array.
-    return size * (1 if len(parents) == 1 else 3) + max(opened, default=0) + walk.inner(step, largest)
+    return size * (1 if len(parents) == 1 else 3) + max(opened) + walk.inner(step, largest)
 
 
 def adjoint_numbers(
@@ -210,12 +219,14 @@ def adjoint_numbers(
 
 def _hand_out(walk: _Walk, step: BulkStep) -> None:
     """Take a step that finds the adjoints of all its arguments before it adds them to what there is."""
-    entry, size = walk.tape[step.entry], walk.sizes[step.entry]
-    found = sum(walk.sizes[parent] for parent in entry.parents)
-    matrices = all(local_matrix(entry, argnum) is not None for argnum in entry.argnums)
-    opened = 0 if matrices else walk.opened(step.entry)
+    parents, size, opened = reads(walk.tape, step), walk.sizes[step.entry], walk.opened(step.entry)
+    found = sum(walk.sizes[parent] for parent in parents)
+    if opened:
+        entry = walk.tape[step.entry]
+        if all(local_matrix(entry, argnum) is not None for argnum in entry.argnums):
+            opened = 0  # rows of the matrices times numbers
     walk.hold(found + opened + walk.inner(step, max(size, found)))
-    for parent in entry.parents:
+    for parent in parents:
         _add(walk, parent, found)
 
 
@@ -230,7 +241,7 @@ def _hand_back(walk: _Walk, step: MapStep | ClusterStep) -> None:
         start = None if origin is None or scattered else origin
         if blocks and start is not None and block is not None:
             start += block.start
-        elif not blocks and not walk.alike(parent, step.entry):
+        elif not blocks and start is not None and not walk.alike(parent, step.entry):
             start = None
         if start is not None and (parent not in walk.alive or known == start):
             walk.keep(parent, 0)
@@ -238,7 +249,7 @@ def _hand_back(walk: _Walk, step: MapStep | ClusterStep) -> None:
         elif blocks and block is not None and not opened:  # a view
             _add(walk, parent, 0)
         else:
-            between = 0 if blocks or walk.alike(parent, step.entry) else size
+            between = 0 if blocks or walk.sizes[parent] == size else size  # before sums over broadcast axes
             walk.hold(opened + between + walk.sizes[parent])
             _add(walk, parent, opened + between + walk.sizes[parent])
             if parent not in unscaled:
