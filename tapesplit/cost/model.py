@@ -1,8 +1,8 @@
 """The runtime cost model: predicted seconds of sweeps and products on this machine.
 
 A fused multiply-add is not a unit of time: in a matrix product it takes a thirtieth of a nanosecond, in
-a Python loop thirty microseconds. The model has a dozen constants, each the time of one kind of
-work; `tapesplit.planning.calibrate` measures them, `tapesplit.cost.stored` keeps them.
+a Python loop thirty microseconds. Each constant of the model is the time of one kind of work;
+`tapesplit.planning.calibrate` measures them, `tapesplit.cost.stored` keeps them.
 """
 
 from dataclasses import dataclass, fields

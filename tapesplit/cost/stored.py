@@ -22,8 +22,8 @@ def cost_model() -> CostModel:
     Returns
     -------
     CostModel
-        Read once for each process from the file that `tapesplit.planning.calibrate.calibrate` writes. A file
-        that cannot be read, or that holds anything but positive numbers, counts for nothing.
+        Read once for each process from the file that ``tapesplit calibrate`` writes. A file that
+        cannot be read, or that holds anything but positive numbers, counts for nothing.
     """
     try:
         stored = json.loads(_path().read_text())

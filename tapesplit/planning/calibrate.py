@@ -11,8 +11,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from jcdp_core import Mode
-from tapesplit.cost.model import CostModel, array_seconds, system_seconds, total_work, work_table
-from tapesplit.cost.stored import store
+from tapesplit.cost.model import CostModel, Work, array_seconds, system_seconds, total_work, work_table
 from tapesplit.cuts.chunks import cut_into_chunks
 from tapesplit.cuts.graph import graph_of
 from tapesplit.recording.recorder import record
@@ -20,7 +19,7 @@ from tapesplit.structures.facts import facts_of
 from tapesplit.structures.structure import structure_of
 from tapesplit.sweeps.sweep import Form, compile_sweep
 
-__all__ = ["calibrate", "measured_costs"]
+__all__ = ["measured_costs"]
 
 _GROUPS: Final = (
     ("step", "loop", "product"),
@@ -32,26 +31,10 @@ _GROUPS: Final = (
 """Constants that get a factor together: what bounds them in a machine is the same."""
 _TRUST: Final = 0.1
 """Weight of the assumption that all factors are equal, against one sweep."""
-_RUNS: Final = 15
-"""Runs of each sweep, the fastest of which counts."""
-
-
-def calibrate() -> CostModel:
-    """Measure this machine's cost constants and keep them for later processes.
-
-    Returns
-    -------
-    CostModel
-        Those of `measured_costs`.
-
-    Raises
-    ------
-    OSError
-        If the user's cache directory (``XDG_CACHE_HOME``) cannot be written.
-    """
-    model = measured_costs()
-    store(model)
-    return model
+_ROUNDS: Final = 5
+"""Times that all sweeps have their turn: other work on the machine often ends between."""
+_RUNS: Final = 3
+"""Runs of each sweep in a turn: the first one finds its data in no cache. The fastest of all counts."""
 
 
 def measured_costs() -> CostModel:
@@ -64,13 +47,17 @@ def measured_costs() -> CostModel:
 
     Notes
     -----
-    Takes a quarter of a second. The assumed constants were fitted to many programs on one server core of
+    Takes half a second. The assumed constants were fitted to many programs on one server core of
     2025. Some sweeps, whose times there are known, tell how much slower or faster this machine is at what
     each group of constants stands for: linear least squares of relative errors.
     """
     assumed = CostModel()
     with threadpool_limits(1):
-        shares = np.array([_shares(assumed, sweep) for sweep in _SWEEPS])
+        compiled = [_compiled(sweep) for sweep in _SWEEPS]
+        seconds = _shortest([sweep.run for sweep in compiled])
+        shares = np.array(
+            [_shares(assumed, *measured) for measured in zip(_SWEEPS, compiled, seconds, strict=True)]
+        )
     common = 1.0 / float(np.median(shares.sum(axis=1)))
     prior = _TRUST * np.eye(len(_GROUPS)) / common
     system = np.concatenate([shares, prior])
@@ -94,29 +81,42 @@ class _Sweep(NamedTuple):
     seconds: float
 
 
-def _shares(assumed: CostModel, sweep: _Sweep) -> list[float]:
-    """Return the share of each group of constants in the predicted time, over how much slower it was here."""
+class _Compiled(NamedTuple):
+    """A sweep that can be run, and the work that it is."""
+
+    run: Callable[[], object]
+    work: Work
+
+
+def _compiled(sweep: _Sweep) -> _Compiled:
+    """Record and compile a sweep."""
     tape = record(sweep.function, np.linspace(0.3, 0.7, sweep.size))
     facts = facts_of(tape, structure_of(tape))
     chunk = cut_into_chunks(graph_of(tape, facts), ())[0]
     table = work_table(facts)
-    work = total_work(table, chunk.entries)
     seeds = np.ones((sweep.size, sweep.directions))
     compiled = compile_sweep(tape, facts, table, chunk, Mode.TANGENT, sweep.directions, sweep.form)
-    slower = _shortest(lambda: compiled.tangent(tape, seeds)) / sweep.seconds
+    return _Compiled(partial(compiled.tangent, tape, seeds), total_work(table, chunk.entries))
+
+
+def _shares(assumed: CostModel, sweep: _Sweep, compiled: _Compiled, seconds: float) -> list[float]:
+    """Return the share of each group of constants in the predicted time, over how much slower it was here."""
+    slower, work = seconds / sweep.seconds, compiled.work
     predict = system_seconds if sweep.form == "system" else partial(array_seconds, adjoint_mode=False)
     predicted = predict(assumed, work, sweep.directions)
     return [predict(_only(assumed, group), work, sweep.directions) / predicted / slower for group in _GROUPS]
 
 
-def _shortest(call: Callable[[], object]) -> float:
-    """Time a call: the shortest of some runs, in seconds."""
-    spans = []
-    for _ in range(_RUNS):
-        start = time.perf_counter()
-        call()
-        spans.append(time.perf_counter() - start)
-    return min(spans)
+def _shortest(calls: Sequence[Callable[[], object]]) -> list[float]:
+    """Time calls by turns: the shortest of some runs of each, in seconds."""
+    shortest = [float("inf")] * len(calls)
+    for _ in range(_ROUNDS):
+        for number, call in enumerate(calls):
+            for _ in range(_RUNS):
+                start = time.perf_counter()
+                call()
+                shortest[number] = min(shortest[number], time.perf_counter() - start)
+    return shortest
 
 
 def _only(model: CostModel, group: Sequence[str]) -> CostModel:

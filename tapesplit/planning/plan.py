@@ -4,7 +4,7 @@ import os
 import pickle
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
-from typing import Any, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 import numpy as np
 
@@ -227,7 +227,8 @@ class JacobianPlan:
         """Most memory that an execution takes beyond the tape, in bytes, if no memory limit is set.
 
         That is the Jacobians of parts of the chain, each from its task to the task that uses it, and inside
-        the running sweep the derivatives of all values that are alive. Several machines add up.
+        the running sweep the derivatives of all values that are alive. Several machines add up. Comparing
+        the tape with the plan comes before.
         """
         peaks = dict.fromkeys(range(self.machines), 0)
         waiting: dict[int, int] = {}
@@ -238,7 +239,7 @@ class JacobianPlan:
             peaks[task.machine] = max(peaks[task.machine], held + max(working, result))
             held += result - sum(waiting.pop(need) for need in task.needs)
             waiting[index] = result
-        return sum(peaks.values())
+        return max(sum(peaks.values()), _COMPARED * len(self.structure.parents))
 
     def describe(self, level: Literal["line", "normal", "full"] = "normal") -> str:
         """Describe the plan in words and tables; see `tapesplit.draw.describe`.
@@ -293,6 +294,10 @@ class JacobianPlan:
     def _repr_html_(self) -> str:
         """Show the plan in a notebook."""
         return _views().notebook_html(self)
+
+
+_COMPARED: Final = 110
+"""Bytes for each tape entry that comparing the structure of a tape with that of a plan takes."""
 
 
 def _views() -> Any:

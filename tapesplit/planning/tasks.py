@@ -149,7 +149,9 @@ def _compiled(
     if task.mode is Mode.MULTIPLY:
         return task, None
     chunk = _joined(chunks, task.swept)
-    sweep = compile_sweep(tape, facts, work, chunk, task.mode, task.directions, task.form)
+    sweep = compile_sweep(
+        tape, facts, work, chunk, task.mode, task.directions, task.form, identity=not task.needs
+    )
     if task.needs or predict_compressed(work, chunk, 1).seconds > _WORTH_COLORING * task.seconds:
         return task, sweep
     compressed = compile_compressed(tape, facts, sweep, task.mode, task.directions)

@@ -18,10 +18,11 @@ import numpy as np
 
 from tapesplit.cuts.chunks import Chunk
 from tapesplit.recording.tape import PARENTS, VALUE, Tape
-from tapesplit.recording.values import derivative_dtype, element_count, real_count
+from tapesplit.recording.values import derivative_dtype, real_count
 from tapesplit.rules import IndexMap, Movement, index_maps
 from tapesplit.structures.facts import CallKind, TapeFacts
 from tapesplit.structures.structure import call_key, is_shape
+from tapesplit.sweeps.array_memory import adjoint_numbers, number_counts, reads, tangent_numbers
 from tapesplit.sweeps.array_steps import ClusterStep, MapStep, Seeds, Step, bulk_step
 from tapesplit.sweeps.directions import Batch, accumulate, as_pairs, assemble, in_blocks, seed
 from tapesplit.sweeps.preaccumulation import Member, Term
@@ -49,10 +50,12 @@ class ArraySweep:
         In the order of the tape.
     last_use
         For each step, the values that no later step reads: their tangents are dropped there.
+    adjoint_mode
+        Whether memory is counted for adjoints.
     bytes_per_direction
         Memory that the derivatives of all values alive at a time take for each direction, at most.
     fixed_bytes
-        Memory that partial derivatives take besides, at most.
+        Memory that partial derivatives and diagonals take besides, at most.
     detached
         Sources and targets that depend on the inputs through empty arrays only: they have no directions.
     """
@@ -60,14 +63,22 @@ class ArraySweep:
     chunk: Chunk
     steps: tuple[Step, ...]
     last_use: tuple[tuple[int, ...], ...]
+    adjoint_mode: bool
     bytes_per_direction: int
     fixed_bytes: int
     detached: frozenset[int] = frozenset()
 
+    @property
+    def least_bytes(self) -> int:
+        """Memory that a run takes besides its result if it carries one direction at a time."""
+        return self.fixed_bytes + self.bytes_per_direction
+
     def working_bytes(self, directions: int) -> int:
         """Memory that a run with so many directions takes, at most."""
         block = self._block(directions)
-        result = 8 * max(self.chunk.n, self.chunk.m) * directions if block < directions else 0
+        # Blocks are written into the result, which is what a run with all directions ends with.
+        width = self.chunk.n if self.adjoint_mode else self.chunk.m
+        result = 8 * width * directions if block < directions else 0
         return self.fixed_bytes + self.bytes_per_direction * block + result
 
     def _block(self, count: int, most: int | None = None) -> int:
@@ -135,6 +146,7 @@ class ArraySweep:
             batch = seeds.pop(step.entry, None)
             if batch is not None:
                 step.adjoint(tape, batch, seeds)
+            del batch  # what is collected takes its memory
         return _collect(tape, self.chunk.sources, self._attached(seeds), len(rows), adjoint_mode=True)
 
     def _attached(self, seeds: Seeds) -> Seeds:
@@ -144,7 +156,9 @@ class ArraySweep:
         return seeds
 
 
-def compile_array_sweep(tape: Tape, facts: TapeFacts, chunk: Chunk) -> ArraySweep:
+def compile_array_sweep(
+    tape: Tape, facts: TapeFacts, chunk: Chunk, *, adjoint_mode: bool = False, identity: bool = False
+) -> ArraySweep:
     """Compile a chunk into array steps.
 
     Parameters
@@ -153,6 +167,9 @@ def compile_array_sweep(tape: Tape, facts: TapeFacts, chunk: Chunk) -> ArraySwee
         A tape of the structure that the sweep is for, and what is known of it.
     chunk
         Part of the tape.
+    adjoint_mode, identity
+        What memory is counted for: the mode, and whether directions are those of an identity. Either mode
+        and any seeds can be run.
 
     Notes
     -----
@@ -169,25 +186,15 @@ def compile_array_sweep(tape: Tape, facts: TapeFacts, chunk: Chunk) -> ArraySwee
         elif index not in covered and index not in detached:
             steps.append(_single_step(tape, facts, index, known))
     last_use = _last_uses(tape, chunk, steps)
-    sizes = dict.fromkeys(detached, 0)
-    sizes |= {index: real_count(tape.entries[index][VALUE]) for index in chunk.sources}
-    sizes |= {step.entry: _doubles(tape, step.entry, _reads(tape, step)) for step in steps}
+    sizes = dict.fromkeys(detached, 0) | number_counts(tape, chunk, steps)
+    if adjoint_mode:
+        numbers = adjoint_numbers(tape, chunk, steps, sizes, identity=identity)
+    else:
+        numbers = tangent_numbers(tape, chunk, steps, last_use, sizes, identity=identity)
     partials = [8 * sizes[step.entry] * (1 + len(step.inputs)) for step in clusters.values()]
-    peak = _peak_bytes(tape, chunk, steps, last_use, sizes)
     ends = frozenset(detached.intersection(chunk.sources + chunk.targets))
-    return ArraySweep(chunk, tuple(steps), last_use, peak, max(partials, default=0), ends)
-
-
-def _reads(tape: Tape, step: Step) -> tuple[int, ...]:
-    """Return the values that a step reads."""
-    return step.inputs if isinstance(step, ClusterStep) else tape.entries[step.entry][PARENTS]
-
-
-def _doubles(tape: Tape, index: int, reads: Sequence[int]) -> int:
-    """Count the numbers that one direction of a value takes: real parts are views of complex directions."""
-    values = [tape.entries[i][VALUE] for i in (index, *reads)]
-    arrays = [value for value in values if isinstance(value, (np.ndarray, np.generic, complex))]
-    return element_count(values[0]) * (2 if any(map(np.iscomplexobj, arrays)) else 1)
+    most = max(partials, default=0)
+    return ArraySweep(chunk, tuple(steps), last_use, adjoint_mode, 8 * numbers, most, ends)
 
 
 _MOST_INPUTS: Final = 16
@@ -269,7 +276,7 @@ def _last_uses(tape: Tape, chunk: Chunk, steps: Sequence[Step]) -> tuple[tuple[i
     """List after each step the values that nothing later reads."""
     last: dict[int, int] = {}
     for position, step in enumerate(steps):
-        for index in _reads(tape, step):
+        for index in reads(tape, step):
             last[index] = position
     for index in chunk.targets:
         last.pop(index, None)
@@ -277,24 +284,6 @@ def _last_uses(tape: Tape, chunk: Chunk, steps: Sequence[Step]) -> tuple[tuple[i
     for index, position in last.items():
         dropped[position].append(index)
     return tuple(map(tuple, dropped))
-
-
-def _peak_bytes(
-    tape: Tape,
-    chunk: Chunk,
-    steps: Sequence[Step],
-    last_use: tuple[tuple[int, ...], ...],
-    sizes: Mapping[int, int],
-) -> int:
-    """Most bytes of one direction of all live values; a step that adds up holds its result twice."""
-    alive = peak = sum(sizes[index] for index in chunk.sources)
-    for step, dropped in zip(steps, last_use, strict=True):
-        size = sizes[step.entry]
-        alive += size
-        adds_up = len(_reads(tape, step)) > 1 and not isinstance(step, MapStep)
-        peak = max(peak, alive + (size if adds_up else 0))
-        alive -= sum(sizes[index] for index in dropped)
-    return 8 * peak
 
 
 def _seeds(tape: Tape, indices: Sequence[int], rows: np.ndarray | range, *, adjoint_mode: bool) -> Seeds:

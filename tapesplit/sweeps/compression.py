@@ -33,7 +33,8 @@ class CompressedSweep:
     colors
         Color of each direction.
     sources, places
-        Where each derivative stands in the compressed Jacobian, and where in the whole one, both flat.
+        Where each derivative stands in the compressed Jacobian, which has a row for each result of the
+        sweep, and where in the whole one, both flat.
     """
 
     sweep: ScalarSweep
@@ -56,9 +57,26 @@ class CompressedSweep:
         """Memory that one color takes."""
         return self.sweep.bytes_per_direction
 
+    @property
+    def fixed_bytes(self) -> int:
+        """Memory that coefficients, seeds and the compressed Jacobian take besides."""
+        return self.sweep.fixed_bytes + self._ends_bytes
+
+    @property
+    def least_bytes(self) -> int:
+        """Memory that a run takes besides its result if it carries one color at a time."""
+        return self._ends_bytes + max(self.sweep.least_bytes, 8 * self.places.size)
+
+    @property
+    def _ends_bytes(self) -> int:
+        """Memory of the seeds and of the compressed Jacobian."""
+        return 8 * self.count * (len(self.sweep.seeds) + len(self.sweep.results))
+
     def working_bytes(self, _: int) -> int:
-        """Memory that a run takes: the compressed sweep, its derivatives, and the whole Jacobian."""
-        return self.sweep.working_bytes(self.count) + 8 * (self.chunk.n * self.chunk.m + self.places.size)
+        """Memory that a run takes: the compressed sweep, then its derivatives and the whole Jacobian."""
+        compressed, seeds = (8 * self.count * len(end) for end in (self.sweep.results, self.sweep.seeds))
+        expanding = compressed + 8 * (self.places.size + self.chunk.n * self.chunk.m)
+        return max(seeds + self.sweep.working_bytes(self.count), expanding)
 
     def tangent(self, tape: Tape, matrix: np.ndarray | None, most: int | None = None) -> np.ndarray:
         """Return ``F' X`` for X of shape ``(n, k)``, None for the identity, ``most`` colors at a time."""
@@ -70,14 +88,16 @@ class CompressedSweep:
         """Return ``X F'`` for X of shape ``(k, m)``, None for the identity, ``most`` colors at a time."""
         if matrix is not None:
             return self.sweep.adjoint(tape, matrix, most)
-        return self._expanded(self.sweep.adjoint(tape, self._shared(), most))
+        return self._expanded(self.sweep.adjoint(tape, self._shared(), most).T)
 
     def _shared(self) -> np.ndarray:
         """Return a seed for each color: the sum of its directions."""
-        return (self.colors == np.arange(self.count)[:, None]).astype(float)
+        seeds = np.zeros((self.count, self.colors.size))
+        seeds[self.colors, np.arange(self.colors.size)] = 1.0
+        return seeds
 
     def _expanded(self, compressed: np.ndarray) -> np.ndarray:
-        """Move each derivative to its place."""
+        """Move each derivative to its place; a row of the compressed Jacobian is a result."""
         jacobian = np.zeros((self.chunk.m, self.chunk.n))
         jacobian.reshape(-1)[self.places] = compressed.take(self.sources)
         return jacobian
@@ -140,10 +160,10 @@ def compress(sweep: ScalarSweep) -> CompressedSweep | None:
     count = int(colors.max()) + 1
     if count > _WORTH_EXPANDING * directions:
         return None
-    color = colors[direction]
+    sources = result * count + colors[direction]
     if sweep.adjoint_mode:
-        return CompressedSweep(sweep, colors, color * results + result, direction * results + result)
-    return CompressedSweep(sweep, colors, result * count + color, result * directions + direction)
+        return CompressedSweep(sweep, colors, sources, direction * results + result)
+    return CompressedSweep(sweep, colors, sources, result * directions + direction)
 
 
 def color_columns(row: IntArray, column: IntArray, rows: int, columns: int) -> IntArray:

@@ -141,10 +141,11 @@ def in_blocks(
     count = len(given)
     if block is None or block >= count:
         return sweep(given)
-    first = sweep(given[:block])
-    result = np.empty((count, first.shape[1]), first.dtype)
-    result[:block] = first
+    rows = sweep(given[:block])
+    result = np.empty((count, rows.shape[1]), rows.dtype)
+    result[:block] = rows
     for start in range(block, count, block):
+        del rows  # the next block takes the same memory
         rows = sweep(given[start : start + block])
         if rows.dtype != result.dtype:  # blocks before had nothing but zeros
             result = result.astype(np.result_type(result, rows))

@@ -67,6 +67,12 @@ class Recipe:
     coefficients: tuple[Coefficients, ...]
     calls: IntArray | None = None
 
+    @property
+    def numbers(self) -> int:
+        """How many numbers are held meanwhile: what is read, partial derivatives, and products of these."""
+        read = sum(index.size for index in self.reads)
+        return read + min(len(self.members), 2) * sum(found.places.size for found in self.coefficients)
+
     def write(self, tape: Tape, values: np.ndarray, coefficients: np.ndarray) -> None:
         """Evaluate the coefficients for one tape, whose values are gathered."""
         read = [_read(values, index) for index in self.reads]
@@ -119,6 +125,11 @@ class Block:
     reads: tuple[IntArray, ...]
     coefficients: tuple[Coefficients, ...] = ()
 
+    @property
+    def numbers(self) -> int:
+        """How many numbers are held meanwhile: seeds, adjoints, and a product inside of the rule."""
+        return 3 * sum(found.places.size for found in self.coefficients)
+
     def write(self, tape: Tape, coefficients: np.ndarray) -> None:
         """Evaluate the derivatives for the values of one tape."""
         call = as_one_call([tape[i] for i in self.entries])
@@ -161,11 +172,6 @@ class ValueTable:
     """Which numbers of a tape the coefficients are made of; they are gathered in this order."""
 
     operands: tuple[Operand, ...]
-
-    @property
-    def numbers(self) -> int:
-        """How many Python numbers are gathered."""
-        return sum(len(operand.entries) for operand in self.operands if not operand.ndim)
 
     def gather(self, tape: Tape) -> np.ndarray:
         """Return the numbers of one tape."""
@@ -229,16 +235,32 @@ class ScalarSweep:
 
     @property
     def bytes_per_direction(self) -> int:
-        """Memory that all unknowns, the seeds and the results take for each direction."""
-        return 8 * (len(self.indptr) + len(self.seeds) + len(self.results))
+        """Memory that all unknowns and what is read of them take for each direction that is carried."""
+        seeds = 0 if self.distinct_seeds else len(self.seeds)
+        return 8 * (len(self.indptr) + len(self.results) + seeds)
+
+    @property
+    def fixed_bytes(self) -> int:
+        """Memory that the coefficients take besides."""
+        return 8 * len(self.template)
+
+    @property
+    def least_bytes(self) -> int:
+        """Memory that a run takes besides its result if it carries one direction at a time."""
+        return self.fixed_bytes + max(self._formula_bytes, self.bytes_per_direction)
+
+    @property
+    def _formula_bytes(self) -> int:
+        """Memory that finding the coefficients takes: what is gathered, and the largest formula or block."""
+        reads = [index for recipe in self.recipes for index in recipe.reads]
+        gathered = 1 + max((int(index.max(initial=-1)) for index in reads), default=-1)
+        formula = max((recipe.numbers for recipe in self.recipes), default=0)
+        return 8 * max(gathered + formula, *(block.numbers for block in self.blocks), 0)
 
     def working_bytes(self, directions: int) -> int:
-        """Memory that a run takes: a block of the system, coefficients, and the largest formula."""
-        largest = max((sum(c.places.size for c in r.coefficients) for r in self.recipes), default=0)
-        read = max((sum(index.size for index in recipe.reads) for recipe in self.recipes), default=0)
-        system = len(self.indptr) * self._block(directions)
-        ends = (len(self.seeds) + len(self.results)) * directions
-        return 8 * (system + ends + len(self.template) + read + 3 * largest) + 40 * self.values.numbers
+        """Memory that a run takes: coefficients, then what they are made of, or a block and the results."""
+        carried = self.bytes_per_direction * self._block(directions) + 8 * len(self.results) * directions
+        return self.fixed_bytes + max(self._formula_bytes, carried)
 
     def tangent(self, tape: Tape, matrix: np.ndarray | None, most: int | None = None) -> np.ndarray:
         """Return ``F' X`` for X of shape ``(n, k)``, None for the identity, ``most`` directions at a time."""

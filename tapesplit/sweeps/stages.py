@@ -66,6 +66,16 @@ class StagedSweep:
         """Memory that one direction takes: all that is handed over, and the largest part."""
         return 8 * sum(self.sizes.values()) + max(part.bytes_per_direction for part in self.parts)
 
+    @property
+    def fixed_bytes(self) -> int:
+        """Memory that a part takes besides, at most."""
+        return max(part.fixed_bytes for part in self.parts)
+
+    @property
+    def least_bytes(self) -> int:
+        """Memory that a run takes besides its result if it carries one direction at a time."""
+        return 8 * sum(self.sizes.values()) + max(part.least_bytes for part in self.parts)
+
     def working_bytes(self, directions: int) -> int:
         """Memory that a run with so many directions takes, at most."""
         handed_over = 8 * directions * sum(self.sizes.values())
@@ -269,7 +279,7 @@ def compile_stages(
                 compile_scalar_sweep(tape, facts, stage.chunk, directions, adjoint_mode=adjoint_mode)
             )
         else:
-            parts.append(compile_array_sweep(tape, facts, stage.chunk))
+            parts.append(compile_array_sweep(tape, facts, stage.chunk, adjoint_mode=adjoint_mode))
     last = {index: number for number, part in enumerate(parts) for index in part.chunk.sources}
     dropped: list[list[int]] = [[] for _ in parts]
     for index in last.keys() - {*chunk.targets}:

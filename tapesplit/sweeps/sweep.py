@@ -29,6 +29,7 @@ __all__ = [
     "Sweep",
     "compile_compressed",
     "compile_sweep",
+    "least_bytes",
     "predict",
     "predict_compressed",
     "run_sweep",
@@ -102,6 +103,8 @@ def compile_sweep(
     mode: Mode,
     directions: int,
     form: Form,
+    *,
+    identity: bool = False,
 ) -> WholeSweep:
     """Compile a chunk for one mode.
 
@@ -117,15 +120,17 @@ def compile_sweep(
         Number of directions k that will be propagated.
     form
         The form that `predict` has found.
+    identity
+        Whether the directions will be those of an identity.
     """
     adjoint_mode = mode is Mode.ADJOINT
     if form == "system":
         return compile_scalar_sweep(tape, facts, chunk, directions, adjoint_mode=adjoint_mode)
     if form == "arrays":
-        return compile_array_sweep(tape, facts, chunk)
+        return compile_array_sweep(tape, facts, chunk, adjoint_mode=adjoint_mode, identity=identity)
     stages = find_stages(facts, table, chunk, directions, cost_model(), adjoint_mode=adjoint_mode)
     if not stages:  # the machine has been calibrated since the prediction
-        return compile_array_sweep(tape, facts, chunk)
+        return compile_array_sweep(tape, facts, chunk, adjoint_mode=adjoint_mode, identity=identity)
     return compile_stages(tape, facts, chunk, stages, directions, adjoint_mode=adjoint_mode)
 
 
@@ -159,6 +164,13 @@ def compile_compressed(
     )
 
 
+def least_bytes(sweep: Sweep) -> int:
+    """Return the smallest memory limit that a sweep can keep."""
+    if isinstance(sweep, CompressedSweep):
+        return min(sweep.least_bytes, sweep.sweep.least_bytes)
+    return sweep.least_bytes
+
+
 def run_sweep(
     sweep: Sweep, tape: Tape, mode: Mode, matrix: np.ndarray | None, memory_limit: int | None = None
 ) -> np.ndarray:
@@ -175,12 +187,16 @@ def run_sweep(
     matrix
         X, shape ``(n, k)`` or ``(k, m)``; None for the identity.
     memory_limit
-        Bytes that the derivatives inside the sweep may take at a time.
+        Bytes that the derivatives inside the sweep may take at a time, `least_bytes` or more.
 
     Returns
     -------
     ndarray
         Shape ``(m, k)`` or ``(k, n)``.
     """
-    most = None if memory_limit is None else max(1, memory_limit // max(sweep.bytes_per_direction, 1))
+    most = None
+    if memory_limit is not None:
+        if isinstance(sweep, CompressedSweep) and sweep.least_bytes > memory_limit:
+            sweep = sweep.sweep  # more work, but there are no seeds and no compressed Jacobian
+        most = max(1, (memory_limit - sweep.fixed_bytes) // max(sweep.bytes_per_direction, 1))
     return (sweep.tangent if mode is Mode.TANGENT else sweep.adjoint)(tape, matrix, most)

@@ -1,5 +1,6 @@
 """Calibration: constants follow the machine, without timing anything here."""
 
+import itertools
 import json
 import math
 from dataclasses import asdict
@@ -15,19 +16,17 @@ from tapesplit.planning import calibrate
 
 
 @pytest.fixture
-def machine(monkeypatch, tmp_path):
+def machine(monkeypatch):
     """Return a function that calibrates for a machine, given how much slower it is at each sweep."""
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
 
     def constants(slower):
-        times = iter([sweep.seconds * slower(sweep) for sweep in calibrate._SWEEPS])
-
-        def pretend(call):
-            call()
-            return next(times)
+        def pretend(calls):
+            for call in calls:
+                call()
+            return [sweep.seconds * slower(sweep) for sweep in calibrate._SWEEPS]
 
         monkeypatch.setattr(calibrate, "_shortest", pretend)
-        model = asdict(calibrate.calibrate())
+        model = asdict(calibrate.measured_costs())
         return {name: model[name] / assumed for name, assumed in asdict(CostModel()).items()}
 
     return constants
@@ -48,6 +47,23 @@ def test_slow_memory_is_told_from_a_slow_interpreter(machine):
     factors = machine(lambda sweep: 3.0 if sweep.directions * sweep.size > 30_000 else 1.0)
     assert factors["coefficient_direction"] > 1.5 * factors["number"]
     assert factors["element"] > 1.5 * factors["step"]
+
+
+def test_calls_are_timed_by_turns_and_the_shortest_run_counts(monkeypatch):
+    """A load that begins or ends in between hits some runs of each, not all runs of one."""
+    clock, calls = iter(range(10**6)), []
+    monkeypatch.setattr(calibrate.time, "perf_counter", lambda: float(next(clock)))
+
+    def work(name, spans):
+        calls.append(name)
+        for _ in range(next(spans)):
+            next(clock)
+
+    ends, begins = iter([9] * 7 + [2] * 100), iter([5] * 7 + [50] * 100)
+    assert calibrate._shortest([lambda: work("a", ends), lambda: work("b", begins)]) == [3.0, 6.0]
+    turns = [name for name, _ in itertools.groupby(calls)]
+    assert len(turns) > 6
+    assert turns == ["a", "b"] * (len(turns) // 2)
 
 
 @pytest.fixture

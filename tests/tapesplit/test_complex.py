@@ -199,7 +199,7 @@ def test_tapes_are_cut_where_two_complex_numbers_are_four_elements(form, monkeyp
 def test_a_memory_limit_takes_complex_directions_in_blocks(method):
     x = onp.linspace(-1.0, 2.0, 48)
     plan = parallel_jacobian(narrow_spectrum, method=method).plan(x)
-    least = max(found.bytes_per_direction for found in plan.sweeps if found is not None)
+    least = max(found.least_bytes for found in plan.sweeps if found is not None)
     jac = parallel_jacobian(narrow_spectrum, method=method, memory_limit=3 * least)
     onp.testing.assert_allclose(jac(x), jacobian(narrow_spectrum)(x), rtol=1e-11, atol=1e-12)
 

@@ -79,7 +79,7 @@ def test_stages_keep_a_memory_limit():
     fun, p = STAGED["a spectrum between"], onp.array([1.1, 0.4, 0.1, 0.4])
     plan = parallel_jacobian(fun).plan(p)
     assert [task.form for task in plan.tasks] == ["stages"]
-    least = max(found.bytes_per_direction for found in plan.sweeps)
+    least = max(found.least_bytes for found in plan.sweeps)
     onp.testing.assert_allclose(parallel_jacobian(fun, memory_limit=least)(p), jacobian(fun)(p), rtol=1e-11)
 
 

@@ -1,0 +1,273 @@
+"""Memory of array sweeps: which directions are alive at the same time, found by a walk through the steps.
+
+The walk forms no derivatives. It counts the arrays that steps hold: what they read, what they return, and the
+products that are added up between. Identities stay diagonals for a while, which take no memory for each
+direction; seeds that are handed over belong to somebody else.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+
+from tapesplit.cuts.chunks import Chunk
+from tapesplit.recording.tape import PARENTS, PRIMITIVE, VALUE, Tape
+from tapesplit.recording.values import batch_shape, element_count, real_count
+from tapesplit.rules import PRODUCTS, has_local_structure, is_reduction, local_matrix
+from tapesplit.sweeps.array_steps import BulkStep, ClusterStep, MapStep, Step
+from tapesplit.sweeps.preaccumulation import is_one
+
+__all__ = ["adjoint_numbers", "number_counts", "reads", "tangent_numbers"]
+
+
+def reads(tape: Tape, step: Step) -> tuple[int, ...]:
+    """Return the values that a step reads."""
+    return step.inputs if isinstance(step, ClusterStep) else tape.entries[step.entry][PARENTS]
+
+
+def number_counts(tape: Tape, chunk: Chunk, steps: Sequence[Step]) -> dict[int, int]:
+    """Count the numbers that one direction of each value takes, two for each complex number."""
+    sizes = {index: real_count(tape.entries[index][VALUE]) for index in chunk.sources}
+    return sizes | {step.entry: _numbers(tape, step) for step in steps}
+
+
+def _numbers(tape: Tape, step: Step) -> int:
+    """Count the numbers that one direction of a result takes.
+
+    Where a real part is taken, it is a view of complex directions; containers have no type to go by.
+    """
+    value = tape.entries[step.entry][VALUE]
+    if isinstance(step, BulkStep) and isinstance(value, np.ndarray):
+        return real_count(value)
+    values = [value, *(tape.entries[i][VALUE] for i in reads(tape, step))]
+    arrays = [value for value in values if isinstance(value, _NUMBERS)]
+    return element_count(value) * (2 if any(map(np.iscomplexobj, arrays)) else 1)
+
+
+_NUMBERS: Final = (np.ndarray, np.generic, complex)
+"""Types of values that may be complex; containers tell nothing."""
+
+
+@dataclass(slots=True)
+class _Walk:
+    """Numbers that one direction of the values that are alive takes.
+
+    ``origins`` has the values whose directions are diagonals, with the first direction of each; ``owned``
+    those that further directions can be added to in place.
+    """
+
+    tape: Tape
+    sizes: Mapping[int, int]
+    alive: dict[int, int] = field(default_factory=dict)
+    origins: dict[int, int] = field(default_factory=dict)
+    owned: set[int] = field(default_factory=set)
+    total: int = 0
+    peak: int = 0
+
+    def seed(self, indices: Sequence[int], *, identity: bool) -> None:
+        """Begin with the identity, or with directions that are handed over."""
+        start = 0
+        for index in indices:
+            is_complex = self.is_complex(index)
+            if identity and not is_complex:
+                self.origins[index] = start
+            self.keep(index, self.sizes[index] if is_complex else 0)
+            start += real_count(self.tape.entries[index][VALUE])
+
+    def hold(self, numbers: int) -> None:
+        """Take note of arrays that are needed for a moment."""
+        self.peak = max(self.peak, self.total + numbers)
+
+    def keep(self, index: int, numbers: int) -> None:
+        """Let a value have directions of this size."""
+        self.total += numbers - self.alive.get(index, 0)
+        self.alive[index] = numbers
+        self.peak = max(self.peak, self.total)
+
+    def drop(self, index: int) -> None:
+        """Let go of the directions of a value."""
+        self.total -= self.alive.pop(index, 0)
+        self.origins.pop(index, None)
+
+    def opened(self, index: int) -> int:
+        """Count the numbers that a diagonal takes once its zeros are written out."""
+        return self.sizes[index] if index in self.origins else 0
+
+    def collect(self, indices: Sequence[int]) -> int:
+        """End: directions of several values, or a diagonal, are joined. Return the most there were."""
+        if len(indices) > 1 or indices[0] in self.origins or self.is_complex(indices[0]):
+            self.hold(sum(self.sizes[index] for index in indices))
+        return self.peak
+
+    def is_complex(self, index: int) -> bool:
+        """Tell whether a value is complex."""
+        value = self.tape.entries[index][VALUE]
+        return isinstance(value, _NUMBERS) and bool(np.iscomplexobj(value))
+
+    def alike(self, index: int, other: int) -> bool:
+        """Tell whether two values have the same shape, so that elementwise steps keep diagonals."""
+        return batch_shape(self.tape.entries[index][VALUE]) == batch_shape(self.tape.entries[other][VALUE])
+
+    def inner(self, step: BulkStep, numbers: int) -> int:
+        """Count the numbers that a rule needs besides what it reads and returns.
+
+        Sums and products need nothing. Other functions are several products, with a result between them at
+        least; several factors (of a decomposition) are formed apart and then joined.
+        """
+        primitive, value = self.tape.entries[step.entry][PRIMITIVE], self.tape.entries[step.entry][VALUE]
+        if primitive in PRODUCTS or has_local_structure(primitive) or is_reduction(step.rule):
+            return 0
+        return numbers + (self.sizes[step.entry] if isinstance(value, tuple) else 0)
+
+
+def tangent_numbers(
+    tape: Tape,
+    chunk: Chunk,
+    steps: Sequence[Step],
+    last_use: Sequence[tuple[int, ...]],
+    sizes: Mapping[int, int],
+    *,
+    identity: bool,
+) -> int:
+    """Count the numbers that a tangent takes, at most, of all values that are alive at a time.
+
+    Parameters
+    ----------
+    tape, chunk, steps, last_use
+        An array sweep.
+    sizes
+        From `number_counts`.
+    identity
+        Whether the sweep begins with the identity.
+    """
+    walk = _Walk(tape, sizes)
+    walk.seed(chunk.sources, identity=identity)
+    for step, dropped in zip(steps, last_use, strict=True):
+        origin = _origin_of_tangents(walk, step)
+        if origin is None:
+            walk.hold(_held_by_tangents(walk, step))
+            walk.keep(step.entry, sizes[step.entry])
+        else:
+            walk.keep(step.entry, 0)
+            walk.origins[step.entry] = origin
+        for index in dropped:
+            walk.drop(index)
+    return walk.collect(chunk.targets)
+
+
+def _origin_of_tangents(walk: _Walk, step: Step) -> int | None:
+    """Return the first direction of the result of a step if it is a diagonal."""
+    if not walk.origins:  # as in most of a long sweep
+        return None
+    found = {walk.origins.get(index) for index in reads(walk.tape, step)}
+    origin = found.pop()
+    if found or origin is None or isinstance(step, BulkStep):
+        return None
+    if isinstance(step, ClusterStep):
+        return origin if all(walk.alike(index, step.entry) for index in step.inputs) else None
+    moves, run = step.maps[0][1], step.maps[0][1].run
+    is_part = len(step.maps) == 1 and moves.complete and run is not None and run.step == 1
+    return origin + run.start if is_part and run is not None else None
+
+
+def _held_by_tangents(walk: _Walk, step: Step) -> int:
+    """Count the numbers that a step holds besides what is alive: its results, and what it needs for them."""
+    size, parents = walk.sizes[step.entry], reads(walk.tape, step)
+    if isinstance(step, MapStep):
+        return size + (walk.opened(parents[0]) if len(step.maps) == 1 else 0)
+    if isinstance(step, ClusterStep):  # the first product takes in the others, one by one
+        diagonal = [index for index in parents if index in walk.origins]
+        spread = [walk.opened(index) for index in diagonal if not walk.alike(index, step.entry)]
+        return size * min(len(parents), 2) + max(spread, default=0)
+    opened = [0]
+    if any(index in walk.origins for index in parents):
+        entry = walk.tape[step.entry]
+        for index, argnum in zip(parents, entry.argnums, strict=True):
+            if local_matrix(entry, argnum) is None:
+                opened.append(walk.opened(index))
+    largest = max([size, *(walk.sizes[index] for index in parents)])
+    # Results of rules may be views: the first two are added up in a third array.
+    return size * (1 if len(parents) == 1 else 3) + max(opened) + walk.inner(step, largest)
+
+
+def adjoint_numbers(
+    tape: Tape, chunk: Chunk, steps: Sequence[Step], sizes: Mapping[int, int], *, identity: bool
+) -> int:
+    """Count the numbers that an adjoint takes, at most, of all values that are alive at a time.
+
+    Parameters
+    ----------
+    tape, chunk, steps
+        An array sweep.
+    sizes
+        From `number_counts`.
+    identity
+        Whether the sweep begins with the identity.
+    """
+    walk = _Walk(tape, sizes)
+    walk.seed(chunk.targets, identity=identity)
+    for step in reversed(steps):
+        if step.entry in walk.alive:
+            if isinstance(step, BulkStep):
+                _hand_out(walk, step)
+            else:
+                _hand_back(walk, step)
+            walk.drop(step.entry)
+    return walk.collect(chunk.sources)
+
+
+def _hand_out(walk: _Walk, step: BulkStep) -> None:
+    """Take a step that finds the adjoints of all its arguments before it adds them to what there is."""
+    parents, size, opened = reads(walk.tape, step), walk.sizes[step.entry], walk.opened(step.entry)
+    found = sum(walk.sizes[parent] for parent in parents)
+    if opened:
+        entry = walk.tape[step.entry]
+        if all(local_matrix(entry, argnum) is not None for argnum in entry.argnums):
+            opened = 0  # rows of the matrices times numbers
+    walk.hold(found + opened + walk.inner(step, max(size, found)))
+    for parent in parents:
+        _add(walk, parent, found)
+
+
+def _hand_back(walk: _Walk, step: MapStep | ClusterStep) -> None:
+    """Take a step that adds the adjoints of each argument as it goes."""
+    origin, opened, size = walk.origins.get(step.entry), walk.opened(step.entry), walk.sizes[step.entry]
+    blocks = dict(step.maps) if isinstance(step, MapStep) else {}
+    unscaled = _unscaled(step)
+    scattered = any(moves.block is None for moves in blocks.values())
+    for parent in reads(walk.tape, step):
+        known, block = walk.origins.get(parent), blocks[parent].block if blocks else None
+        start = None if origin is None or scattered else origin
+        if blocks and start is not None and block is not None:
+            start += block.start
+        elif not blocks and start is not None and not walk.alike(parent, step.entry):
+            start = None
+        if start is not None and (parent not in walk.alive or known == start):
+            walk.keep(parent, 0)
+            walk.origins[parent] = start
+        elif blocks and block is not None and not opened:  # a view
+            _add(walk, parent, 0)
+        else:
+            between = 0 if blocks or walk.sizes[parent] == size else size  # before sums over broadcast axes
+            walk.hold(opened + between + walk.sizes[parent])
+            _add(walk, parent, opened + between + walk.sizes[parent])
+            if parent not in unscaled:
+                walk.owned.add(parent)
+
+
+def _unscaled(step: MapStep | ClusterStep) -> set[int]:
+    """Return the arguments whose adjoints may be those of the result, as in a sum: a view of them."""
+    members = step.members if isinstance(step, ClusterStep) else ()
+    return {term.target for member in members for term in member.terms if is_one(term.partial)}
+
+
+def _add(walk: _Walk, parent: int, held: int) -> None:
+    """Add to the adjoints of a value while arrays of so many numbers are held."""
+    size = walk.sizes[parent]
+    if parent in walk.alive:
+        zeros = walk.opened(parent)
+        walk.hold(held + zeros + (0 if parent in walk.owned or zeros else size))
+        walk.owned.add(parent)
+        walk.origins.pop(parent, None)
+    walk.keep(parent, size)
