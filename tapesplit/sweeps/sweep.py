@@ -91,7 +91,7 @@ def predict_compressed(table: WorkTable, chunk: Chunk, colors: int) -> Predictio
 
 _WORTH_A_LOOK: Final = 1.5e-4
 """Seconds of array steps from which on stages could save as much as finding them takes in some calls."""
-_WORTH_STAGES: Final = 0.7
+_WORTH_STAGES: Final = 0.8
 """Part of the time of array steps that stages are predicted to take where they are worth being compiled."""
 
 
