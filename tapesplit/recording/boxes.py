@@ -168,9 +168,9 @@ class RecordingBox(ArrayBox):
         result._trace = self._trace
         result._entries = entries
         number = len(entries)
-        if kind is int or (kind is tuple and len(index) == 2 and type(index[0]) is type(index[1]) is int):
+        if kind is int:
             number = entries.taken.setdefault((self._index, index), number)
-        elif kind is slice and index.step is None:
+        elif kind is slice and _NARROW * len(item) <= len(value) and index.step is None:
             start, stop = index.start, index.stop
             if type(start) in _BOUNDS and type(stop) in _BOUNDS:
                 number = entries.taken.setdefault((self._index, start, stop), number)
@@ -203,6 +203,8 @@ class NumberBox(RecordingBox):
     __slots__ = ()
 
 
+_NARROW: Final = 4
+"""Times as long as a slice an array must be for the slice to make a cut much narrower."""
 _BOUNDS: Final = frozenset({int, type(None)})
 """Bounds of a slice that compare by value."""
 

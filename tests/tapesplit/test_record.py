@@ -561,17 +561,34 @@ def test_functions_that_are_assigned_while_recording_stay():
 
 
 def test_what_is_read_again_is_one_entry():
+    """Numbers, and slices that are narrow enough for a cut to profit."""
+
     def f(x):
-        m = np.reshape(x, (3, 2))
         total = 0.0
         for k in range(5):
-            total = total + k * x[1] * np.sum(x[2:4]) + m[1, 0] * x[:][-1] + x[-5] * m[1][0]
+            total = total + k * x[1] * np.sum(x[2:4]) + x[-5] * x[:2][0] * np.sum(x[1:])
         return total
 
-    tape = record(f, SIX)
-    # x[1], x[2:4], m[1, 0], x[:], its last, x[-5], m[1] and its first
-    assert [tape.label(i) for i in range(len(tape))].count("__getitem__") == 8
-    check_jacobian(f, SIX)
+    x = onp.linspace(0.3, 0.9, 9)
+    tape = record(f, x)
+    # x[1], x[2:4], x[-5], x[:2] and its first; x[1:] five times
+    assert [tape.label(i) for i in range(len(tape))].count("__getitem__") == 10
+    check_jacobian(f, x)
+
+
+def test_a_slice_that_is_read_in_each_turn_is_a_narrow_cut():
+    matrix, rows = onp.cos(onp.arange(2000.0)).reshape(50, 40), onp.sin(onp.arange(250.0)).reshape(50, 5)
+
+    def f(x):
+        y = np.tanh(matrix @ x)
+        total = 0.0
+        for k in range(6):
+            total = total + np.sin((k + 1.0) * (rows @ y[:5]))
+        return total
+
+    (separator,) = parallel_jacobian(f, machines=1).plan(onp.ones(40)).separators
+    assert separator.width == 5
+    check_jacobian(f, onp.linspace(-1.0, 1.0, 40))
 
 
 @pytest.mark.parametrize(
