@@ -3,8 +3,10 @@
 import autograd.numpy as np
 import numpy as onp
 import pytest
+from autograd.extend import defvjp, primitive
 
-from tapesplit.cost.model import total_work, work_table
+from tapesplit import parallel_jacobian
+from tapesplit.cost.model import CostModel, array_seconds, total_work, work_table
 from tapesplit.recording.recorder import record
 from tapesplit.recording.tape import constant_positions
 from tapesplit.structures.facts import facts_of
@@ -23,6 +25,36 @@ def test_a_keyword_that_no_formula_knows_makes_a_call_a_loop(fun, looped):
     tape = record(fun, onp.ones(3))
     work = total_work(work_table(facts_of(tape, structure_of(tape))), [1])
     assert (work.looped, work.elements) == (looped, 3 * (1 - looped))
+
+
+def test_tangents_without_a_rule_of_autograds_pay_for_all_derivatives():
+    """As many adjoints as the result has elements: a chain prefers adjoints of few results then."""
+    calls = []
+
+    @primitive
+    def long(x):
+        return onp.outer(onp.arange(200.0), x)
+
+    def vjp(_ans, _x):
+        def adjoint(g):
+            calls.append(g)
+            return onp.arange(200.0) @ g
+
+        return adjoint
+
+    defvjp(long, vjp)
+    tape = record(long, onp.ones(2))
+    work = total_work(work_table(facts_of(tape, structure_of(tape))), [1])
+    assert (work.looped, work.local, work.local_loops) == (1, 1, 400)
+    jac = parallel_jacobian(lambda x: long(x)[-1] * x, machines=1)
+    onp.testing.assert_array_equal(jac(onp.ones(2)), 398.0 * onp.eye(2))
+    assert len(calls) == 2
+    (link,) = jac.plan(onp.ones(2)).chain
+    assert link.tangent_cost == link.edges + 400 * 800 // 2
+    adjoint, tangent = (
+        array_seconds(CostModel(), work, 2, adjoint_mode=adjoint_mode) for adjoint_mode in (True, False)
+    )
+    assert tangent > 50 * adjoint
 
 
 @pytest.mark.parametrize(
