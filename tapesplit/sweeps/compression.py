@@ -136,8 +136,12 @@ def looks_sparse(sweep: ArraySweep | ScalarSweep | StagedSweep, tape: Tape, mode
     if isinstance(sweep, ScalarSweep):
         found = sweep.paths(seeds.T)
     else:
-        with np.errstate(all="ignore"):  # the sweep itself will warn
-            found = sweep.tangent(tape, seeds.T) if is_tangent else sweep.adjoint(tape, seeds)
+        try:
+            with np.errstate(all="ignore"):  # the sweep itself will warn
+                found = sweep.tangent(tape, seeds.T) if is_tangent else sweep.adjoint(tape, seeds)
+        except BaseException as error:
+            error.add_note(f"while trying {_SAMPLE} directions for the plan of {tape.name}")
+            raise
     return bool(np.count_nonzero(found) <= _SPARSE * found.size)
 
 

@@ -276,7 +276,7 @@ class ScalarSweep:
         Parameters
         ----------
         columns
-            Shape ``(seeded, k)``, single precision, not negative; None for the identity.
+            Shape ``(seeded, k)``, not negative; None for the identity.
 
         Returns
         -------

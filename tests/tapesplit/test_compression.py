@@ -7,10 +7,11 @@ import autograd.numpy as np
 import numpy as onp
 import pytest
 from autograd import grad, jacobian
+from autograd.extend import defvjp, primitive
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tapesplit import execute, parallel_jacobian
+from tapesplit import defvector, execute, parallel_jacobian
 from tapesplit.sweeps.compression import CompressedSweep, color_columns
 
 MIX = onp.random.default_rng(0).standard_normal((5, 5))
@@ -225,6 +226,22 @@ def test_plans_say_so_and_pickle():
     )
     again = pickle.loads(pickle.dumps(plan))  # noqa: S301 (made here)
     onp.testing.assert_array_equal(execute(again, jac.tape(x)), jac(x))
+
+
+def test_a_rule_that_raises_while_directions_are_tried_says_so():
+    @primitive
+    def wave(x):
+        return onp.sin(x)
+
+    def partial(_ans, _x):
+        raise ZeroDivisionError("the rule is broken")
+
+    defvjp(wave, lambda _ans, x: lambda g: g * onp.cos(x))
+    defvector(wave, partial)
+    jac = parallel_jacobian(lambda x: wave(np.roll(x, 1) * x) + np.roll(x, 2), machines=1)
+    with pytest.raises(ZeroDivisionError, match="the rule is broken") as caught:
+        jac(onp.linspace(0.1, 1.0, 1500))
+    assert any("directions for the plan of" in note or "task 1" in note for note in caught.value.__notes__)
 
 
 def test_a_compressed_sweep_multiplies_matrices_too():
