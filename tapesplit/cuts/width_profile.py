@@ -33,7 +33,8 @@ class WidthProfile:
     live : (k,) array of int
         Elements of the narrowest live set of the share; -1 if each holds a value that cannot be cut at.
     minimal : (k,) array of int
-        Elements of the narrowest separator that computes everything before the share and nothing behind it.
+        Elements of the narrowest separator that computes everything before the share and nothing behind it,
+        or of one of ``separators`` that stands there and is narrower.
     separators : tuple of Separator
         The s separators that the tape is cut at.
     places : (s,) array of float
@@ -94,7 +95,7 @@ class WidthProfile:
 
     def _cuts_in(self, share: int) -> str:
         """Name the widths of the separators in a share; those between two shares belong to the first."""
-        shares = np.maximum(np.ceil(self.places) - 1, 0)
+        shares = _shares_of(self.places)
         widths = [s.width for s, at in zip(self.separators, shares, strict=True) if at == share]
         if len(widths) > _NAMED:
             return f"  {len(widths)} cuts of {min(widths)} to {max(widths)}"
@@ -119,6 +120,11 @@ class WidthProfile:
         return profile_html(self)
 
 
+def _shares_of(places: FloatArray) -> IntArray:
+    """Return the share that each separator is in; one between two of them belongs to the first."""
+    return np.maximum(np.ceil(places).astype(np.int64) - 1, 0)
+
+
 def width_profile(
     graph: TapeGraph, separators: Sequence[Separator] = (), *, shares: int = 20
 ) -> WidthProfile:
@@ -140,7 +146,9 @@ def width_profile(
 
     Notes
     -----
-    Takes a maximum flow for each share. Where it would take seconds the live width stands for the minimum.
+    Takes a maximum flow for each share, in which only its own values can be reordered; a chosen separator
+    that is narrower counts where it stands. Where flows would take seconds the live width stands for the
+    minimum.
 
     Examples
     --------
@@ -175,4 +183,6 @@ def width_profile(
     spent = np.cumsum(chunk_edges(graph, chunks, len(separators) + 1))[:-1]
     places = np.interp(spent, [0, *edges[ends]], np.arange(len(ends) + 1.0))
     entries, live, minimal = table.T
+    # A cut may take values from all over the tape, which no window has together.
+    np.minimum.at(minimal, _shares_of(places), [separator.width for separator in separators])
     return WidthProfile(entries, live, minimal, tuple(separators), places)

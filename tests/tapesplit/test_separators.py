@@ -363,3 +363,12 @@ def test_the_width_profile_shows_what_reordering_would_gain():
     assert profile.minimal.min() == 2 < profile.live.min() == live_width(graph)
     assert str(profile).splitlines()[0].split() == ["entry", "live", "minimal", "elements"]
     assert len(str(profile).splitlines()) == len(profile.entries) + 1
+
+
+def test_the_width_profile_shows_chosen_cuts_whose_values_are_far_apart():
+    graph = strands((4, 30), interleave=True)
+    separators = cut_graph(graph)
+    profile = width_profile(graph, separators, shares=20)
+    assert profile.minimal.min() == min(s.width for s in separators)
+    for separator, place in zip(separators, profile.places, strict=True):
+        assert profile.minimal[max(int(np.ceil(place)) - 1, 0)] <= separator.width
