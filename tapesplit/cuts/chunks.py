@@ -2,8 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from fractions import Fraction
-from math import ceil
 
 import numpy as np
 
@@ -83,6 +81,6 @@ def chunk_chain(chunks: Sequence[Chunk], local_fma: IntArray) -> JacobianChain:
     links = []
     for chunk in chunks:
         edges, once = max(chunk.edges, 1), int(local_fma[chunk.entries].sum())
-        each = ceil(Fraction(once, max(chunk.n, 1)))
+        each = -(-once // max(chunk.n, 1))
         links.append(ElementalJacobian(chunk.n, chunk.m, edges, tangent_cost=edges + each))
     return JacobianChain(tuple(links))

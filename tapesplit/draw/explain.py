@@ -55,7 +55,7 @@ def decisions(plan: JacobianPlan) -> tuple[str, ...]:
     Link 1 is swept as one sparse system of single elements.
     One machine works: no task would release Python's lock.
     """
-    return (*_cuts(plan), *_modes(plan), *_forms(plan), *_sequence(plan), _machines(plan))
+    return (*_cuts(plan), *_modes(plan), *_forms(plan), *_colors(plan), *_sequence(plan), _machines(plan))
 
 
 def _cuts(plan: JacobianPlan) -> list[str]:
@@ -145,21 +145,26 @@ def _forms(plan: JacobianPlan) -> list[str]:
     for task in sorted(plan.tasks, key=lambda task: task.swept):
         if task.swept:
             swept.setdefault((task.form, task.obstacle), []).extend(task.swept)
-    sentences = [
+    return [
         f"{_runs(sorted(links))} swept {_FORMS[form]}{_obstacle(plan, form, obstacle)}."
         for (form, obstacle), links in swept.items()
     ]
-    for task in plan.tasks:
-        if task.colors:
-            reach = "inputs of one color reach the same output"
-            read = "outputs of one color read the same input"
-            sentences.append(
-                f"{_runs(task.swept)} sparse: {plural(task.directions, 'direction')} share "
-                f"{plural(task.colors, 'seed')}, since no two {reach if task.mode is Mode.TANGENT else read}."
-            )
-    return sentences
 
 
+def _colors(plan: JacobianPlan) -> list[str]:
+    """Say which sweeps carry their directions in few colors, and what those of one color have apart."""
+    return [
+        f"{_runs(task.swept)} sparse: {plural(task.directions, 'direction')} share "
+        f"{plural(task.colors, 'seed')}, since no two {_APART[task.mode]}."
+        for task in plan.tasks
+        if task.colors
+    ]
+
+
+_APART: Final = {
+    Mode.TANGENT: "inputs of one color reach the same output",
+    Mode.ADJOINT: "outputs of one color read the same input",
+}
 _FORMS: Final[dict[Form, str]] = {
     "arrays": "by array steps, one operation at a time",
     "system": "as one sparse system of single elements",

@@ -13,6 +13,7 @@ from tapesplit.cuts.chunks import Chunk
 from tapesplit.planning.plan import PlanTask
 from tapesplit.recording.tape import Tape
 from tapesplit.structures.facts import TapeFacts
+from tapesplit.sweeps.compression import FEWEST_TO_COLOR
 from tapesplit.sweeps.sweep import Sweep, compile_compressed, compile_sweep, predict, predict_compressed
 
 __all__ = ["compile_tasks", "makespan", "plan_tasks"]
@@ -139,7 +140,8 @@ def compile_tasks(
 ) -> tuple[tuple[PlanTask, ...], tuple[Sweep | None, ...]]:
     """Compile the links that each task sweeps through; where directions share seeds, predict that anew."""
     compiled = [_compiled(tape, facts, work, chunks, task) for task in tasks]
-    return _scheduled([task for task, _ in compiled]), tuple(sweep for _, sweep in compiled)
+    timed, sweeps = tuple(task for task, _ in compiled), tuple(sweep for _, sweep in compiled)
+    return (_scheduled(timed) if any(task.colors for task in timed) else timed), sweeps
 
 
 def _compiled(
@@ -152,7 +154,9 @@ def _compiled(
     sweep = compile_sweep(
         tape, facts, work, chunk, task.mode, task.directions, task.form, identity=not task.needs
     )
-    if task.needs or predict_compressed(work, chunk, 1).seconds > _WORTH_COLORING * task.seconds:
+    if task.needs or task.directions < FEWEST_TO_COLOR:
+        return task, sweep
+    if predict_compressed(work, chunk, 1).seconds > _WORTH_COLORING * task.seconds:
         return task, sweep
     compressed = compile_compressed(tape, facts, sweep, task.mode, task.directions)
     if compressed is None:

@@ -19,7 +19,7 @@ from tapesplit.sweeps.array_sweep import ArraySweep
 from tapesplit.sweeps.scalar_sweep import ScalarSweep
 from tapesplit.sweeps.stages import StagedSweep
 
-__all__ = ["CompressedSweep", "color_columns", "compress", "looks_sparse"]
+__all__ = ["FEWEST_TO_COLOR", "CompressedSweep", "color_columns", "compress", "looks_sparse"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -103,7 +103,7 @@ class CompressedSweep:
         return jacobian
 
 
-_FEWEST: Final = 32
+FEWEST_TO_COLOR: Final = 32
 """Directions below which there is little to save."""
 _LARGEST: Final = 2**28
 """Elements (2 GB) of a Jacobian up to which finding its pattern does not ask for much more memory."""
@@ -121,7 +121,7 @@ def looks_sparse(sweep: ArraySweep | ScalarSweep | StagedSweep, tape: Tape, mode
     Parameters
     ----------
     sweep
-        A link whose directions are those of an identity.
+        A link whose directions are those of an identity, more than a few.
     tape
         Its structure decides for a system; for array steps its values, too.
     mode
@@ -129,7 +129,7 @@ def looks_sparse(sweep: ArraySweep | ScalarSweep | StagedSweep, tape: Tape, mode
     """
     chunk, is_tangent = sweep.chunk, mode is Mode.TANGENT
     count, results = (chunk.n, chunk.m) if is_tangent else (chunk.m, chunk.n)
-    if count < _FEWEST or count * results > _LARGEST:
+    if count * results > _LARGEST:
         return False
     seeds = np.zeros((_SAMPLE, count))
     seeds[np.arange(_SAMPLE), np.arange(_SAMPLE) * count // _SAMPLE] = 1.0
