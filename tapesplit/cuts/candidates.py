@@ -1,12 +1,13 @@
 """Candidates for cuts, as lower sets: narrow prefixes of a few orders, and minimum cuts around them."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import chain, islice
 from typing import Final, NamedTuple
 
 import numpy as np
 
 from tapesplit.arrays import BoolArray, IntArray
-from tapesplit.cuts.flow import FLOW_BUDGET, MinimumCut, minimum_cut
+from tapesplit.cuts.flow import FLOW_BUDGET, MinimumCut, Region, minimum_cuts
 from tapesplit.cuts.graph import UNBOUNDED, TapeGraph, frontier_widths, records
 
 __all__ = [
@@ -201,34 +202,24 @@ def window_cuts(graph: TapeGraph, order: Order, least: int) -> Iterator[BoolArra
     expensive; the search ends when four in a row bring nothing narrower. Further ones hold the first and the
     last half, quarter, eighth ... of the edges.
     """
-    idle = 0
-    for window in _inner_windows(graph, order):
-        if window.bound > _NO_BETTER * least and idle < _PATIENCE:
-            cut = window.cut(graph, order.ranks)
-            yield from (cut.earliest, cut.latest) if cut else ()
-            idle = 0 if cut and cut.width < window.bound else idle + 1
-    for window in _outer_windows(graph, order):
-        cut = window.cut(graph, order.ranks) if window.bound > _NO_BETTER * least else None
-        yield from (cut.earliest, cut.latest) if cut else ()
+    inner = _inner_windows(graph, order, least)
+    while windows := list(islice(inner, _PATIENCE)):
+        cuts = minimum_cuts(graph, windows)
+        yield from _lower_sets(cuts)
+        if not any(cut and cut.width < window.bound for cut, window in zip(cuts, windows, strict=True)):
+            break
+    yield from _lower_sets(minimum_cuts(graph, _outer_windows(graph, order, least)))
 
 
-class _Window(NamedTuple):
-    """Ranks between which a cut is sought, and its largest width."""
-
-    lower: int
-    upper: int
-    bound: int
-
-    def cut(self, graph: TapeGraph, ranks: IntArray) -> MinimumCut | None:
-        """Return the minimum cut in the window."""
-        lower, upper = ranks <= self.lower, ranks <= self.upper
-        return minimum_cut(graph, lower, upper, self.bound, backend="scipy")
+def _lower_sets(cuts: Iterable[MinimumCut | None]) -> Iterator[BoolArray]:
+    """Return both lower sets of the cuts that were found."""
+    return chain.from_iterable((cut.earliest, cut.latest) for cut in cuts if cut)
 
 
-def _inner_windows(graph: TapeGraph, order: Order) -> Iterator[_Window]:
-    """Return windows around narrow prefixes, the narrowest first."""
-    widths = order.widths
-    counts = np.cumsum(np.bincount(order.ranks))
+def _inner_windows(graph: TapeGraph, order: Order, least: int) -> Iterator[Region]:
+    """Return windows around narrow prefixes that may hold better ones, the narrowest first."""
+    ranks, widths = order
+    counts = np.cumsum(np.bincount(ranks))
     windows = min(_WINDOWS, 4 + graph.size // 100)
     budget = 6 * FLOW_BUDGET
     for t in sorted(narrow_prefixes(graph, order, windows), key=widths.__getitem__):
@@ -239,17 +230,22 @@ def _inner_windows(graph: TapeGraph, order: Order) -> Iterator[_Window]:
             return
         lower = max(int(np.searchsorted(counts, counts[t] - reach)) - 1, 0)
         upper = min(int(np.searchsorted(counts, counts[t] + reach)), len(counts) - 1)
-        yield _Window(lower, upper, bound)
+        if bound > _NO_BETTER * least:
+            yield Region(ranks <= lower, ranks <= upper, bound)
 
 
-def _outer_windows(graph: TapeGraph, order: Order) -> Iterator[_Window]:
+def _outer_windows(graph: TapeGraph, order: Order, least: int) -> list[Region]:
     """Return windows at both ends that hold one half, one quarter ... of the edges."""
     ranks, widths = order
     edges = np.cumsum(np.bincount(ranks, weights=graph.edges))
     shares = edges[-1] / 2.0 ** np.arange(1, _OCTAVES + 1)
     heads = [(0, upper) for upper in np.searchsorted(edges, shares).tolist()]
     tails = [(lower, len(edges) - 1) for lower in np.searchsorted(edges, edges[-1] - shares).tolist()]
-    for lower, upper in heads + tails:
-        inside = int(np.count_nonzero((ranks > lower) & (ranks <= upper)))
-        narrowest = int(widths[lower : upper + 1].min())
-        yield _Window(lower, upper, min(narrowest, FLOW_BUDGET // (2 * inside + 1)))
+    windows = []
+    for first, last in heads + tails:
+        lower, upper = ranks <= first, ranks <= last
+        inside = int(np.count_nonzero(upper & ~lower))
+        bound = min(int(widths[first : last + 1].min()), FLOW_BUDGET // (2 * inside + 1))
+        if bound > _NO_BETTER * least:
+            windows.append(Region(lower, upper, bound))
+    return windows

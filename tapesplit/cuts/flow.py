@@ -10,6 +10,7 @@ v if nothing outside the set reads it. Arcs of the network and what cutting them
 The cuts of finite capacity are exactly the lower sets, and their capacity is the width of the frontier.
 """
 
+from collections.abc import Iterator, Sequence
 from typing import Any, Final, Literal, NamedTuple
 
 import networkx as nx
@@ -21,16 +22,26 @@ from scipy.sparse.csgraph import breadth_first_order, maximum_flow
 from tapesplit.arrays import BoolArray, IntArray, follow
 from tapesplit.cuts.graph import TapeGraph
 
-__all__ = ["FLOW_BUDGET", "MinimumCut", "carries_flow", "has_wide_paths", "minimum_cut"]
+__all__ = [
+    "FLOW_BUDGET",
+    "MinimumCut",
+    "Region",
+    "carries_flow",
+    "has_wide_paths",
+    "minimum_cut",
+    "minimum_cuts",
+]
 
 FLOW_BUDGET: Final = 2_000_000
 """Vertices times elements that one flow may take: up to 0.3 µs each."""
 _SUPPLY: Final = 0
-_SOURCE: Final = 1
-_SINK: Final = 2
+_SINK: Final = 1
+_SOURCE: Final = 2
 _FIRST: Final = 3
-_NETWORKX_SIZE: Final = 8
-"""Vertices up to which networkx cuts a network in less time than scipy takes to prepare."""
+_NETWORKX_NODES: Final = 20
+"""Nodes up to which networkx cuts a network in less time than scipy takes to prepare."""
+_TOGETHER: Final = 4000
+"""Vertices up to which regions share a flow: preparing one takes as long as a small flow."""
 _LARGEST_BOUND: Final = (1 << 30) - 2
 """scipy computes with 32-bit capacities, and a residual capacity may be twice the capacity."""
 
@@ -41,6 +52,14 @@ class MinimumCut(NamedTuple):
     width: int
     earliest: BoolArray
     latest: BoolArray
+
+
+class Region(NamedTuple):
+    """Where a cut is sought: between two nested lower sets of a graph, up to a width in elements."""
+
+    lower: BoolArray
+    upper: BoolArray
+    bound: int
 
 
 class _Network(NamedTuple):
@@ -191,13 +210,6 @@ def minimum_cut(
         Width in elements, equal to the value of the flow, and the smallest and the largest lower set of
         this width; None if every cut is wider than `bound`, or has about 2**30 elements or more.
 
-    Notes
-    -----
-    Ford and Fulkerson, *Maximal flow through a network*, 1956; the extreme minimum cuts are those of Picard
-    and Queyranne, *On the structure of all minimum cuts in a network*, 1980. Dinic's algorithm in scipy,
-    preflow-push in networkx. Capacities above `bound` are cut down to ``bound + 1``, which cannot change such
-    a cut.
-
     Examples
     --------
     Two strands are narrow in different places; the cut takes each where it is narrow:
@@ -212,20 +224,96 @@ def minimum_cut(
     >>> cut.width, frontier(strands, cut.latest)
     (4, array([1, 4]))
     """
-    region = upper & ~lower
-    bound = min(bound, _LARGEST_BOUND)
-    network = _network(graph, lower, region, bound)
-    small = np.count_nonzero(region) <= _NETWORKX_SIZE
-    use_networkx = backend == "networkx" or (backend == "auto" and small)
-    width, from_source, to_sink = (_networkx_flow if use_networkx else _scipy_flow)(network)
-    if width > bound:
-        return None
-    numbers = np.flatnonzero(region)
-    computed = _FIRST + 2 * np.arange(len(numbers))
-    earliest, latest = lower.copy(), lower.copy()
-    earliest[numbers] = from_source[computed]
-    latest[numbers] = ~to_sink[computed]
-    return MinimumCut(width, earliest, latest)
+    return minimum_cuts(graph, [Region(lower, upper, bound)], backend=backend)[0]
+
+
+def minimum_cuts(
+    graph: TapeGraph,
+    regions: Sequence[Region],
+    *,
+    backend: Literal["auto", "networkx", "scipy"] = "auto",
+) -> list[MinimumCut | None]:
+    """Find the narrowest lower sets of several regions, which may overlap.
+
+    Parameters
+    ----------
+    graph : TapeGraph
+        The graph, n vertices.
+    regions : sequence of Region
+        Where to cut.
+    backend : {"auto", "networkx", "scipy"}
+        As for `minimum_cut`.
+
+    Returns
+    -------
+    list of MinimumCut or None
+        What `minimum_cut` returns for each of the regions.
+
+    Notes
+    -----
+    Ford and Fulkerson, *Maximal flow through a network*, 1956; the extreme minimum cuts are those of Picard
+    and Queyranne, *On the structure of all minimum cuts in a network*, 1980. Dinic's algorithm in scipy,
+    preflow-push in networkx. Capacities above `bound` are cut down to ``bound + 1``, which cannot change such
+    a cut. Small regions share a flow, which takes longer to prepare than to compute.
+
+    Examples
+    --------
+    >>> chain = TapeGraph(
+    ...     entries=np.arange(4), widths=np.array([9, 2, 5, 9]), edges=np.array([0, 18, 10, 45]),
+    ...     child=np.array([1, 2, 3]), parent=np.array([0, 1, 2]), inputs=(0,), outputs=(3,))
+    >>> ranks = np.arange(4)
+    >>> regions = [Region(ranks <= 0, ranks <= 3, bound=8), Region(ranks <= 2, ranks <= 3, bound=4)]
+    >>> [cut and cut.width for cut in minimum_cuts(chain, regions)]
+    [2, None]
+    """
+    cuts: list[MinimumCut | None] = []
+    rest = list(regions)
+    while rest:
+        sizes = np.cumsum([np.count_nonzero(region.upper & ~region.lower) for region in rest])
+        some = max(int(np.searchsorted(sizes, _TOGETHER, side="right")), 1)
+        cuts += _cut_at_once(graph, rest[:some], backend=backend)
+        del rest[:some]
+    return cuts
+
+
+def _cut_at_once(graph: TapeGraph, regions: Sequence[Region], *, backend: str) -> Iterator[MinimumCut | None]:
+    """Find minimum cuts by a flow through the networks of all regions, which share supply and sink only."""
+    insides = [np.flatnonzero(upper & ~lower) for lower, upper, _ in regions]
+    bounds = [min(bound, _LARGEST_BOUND) for _, _, bound in regions]
+    networks = [
+        _network(graph, lower, upper & ~lower, bound)
+        for (lower, upper, _), bound in zip(regions, bounds, strict=True)
+    ]
+    network, sources = _together(networks)
+    use_networkx = backend == "networkx" or (backend == "auto" and network.nodes <= _NETWORKX_NODES)
+    widths, from_supply, to_sink = (_networkx_flow if use_networkx else _scipy_flow)(network, sources)
+    for region, inside, bound, source, width in zip(regions, insides, bounds, sources, widths, strict=True):
+        if width > bound:
+            yield None
+            continue
+        computed = source + (_FIRST - _SOURCE) + 2 * np.arange(len(inside))
+        earliest, latest = region.lower.copy(), region.lower.copy()
+        earliest[inside] = from_supply[computed]
+        latest[inside] = ~to_sink[computed]
+        yield MinimumCut(width, earliest, latest)
+
+
+def _together(networks: Sequence[_Network]) -> tuple[_Network, list[int]]:
+    """Join networks at their supply and sink; return also where the source of each is."""
+    sizes = [network.nodes - _SOURCE for network in networks]
+    shifts = (np.cumsum(sizes) - sizes).tolist()
+
+    def shifted(ends: Sequence[IntArray]) -> IntArray:
+        moved = [nodes + shift * (nodes >= _SOURCE) for nodes, shift in zip(ends, shifts, strict=True)]
+        return np.concatenate(moved)
+
+    joined = _Network(
+        nodes=_SOURCE + sum(sizes),
+        tails=shifted([network.tails for network in networks]),
+        heads=shifted([network.heads for network in networks]),
+        capacities=np.concatenate([network.capacities for network in networks]),
+    )
+    return joined, [_SOURCE + shift for shift in shifts]
 
 
 def _network(graph: TapeGraph, lower: BoolArray, region: BoolArray, bound: int) -> _Network:
@@ -262,30 +350,31 @@ def _network(graph: TapeGraph, lower: BoolArray, region: BoolArray, bound: int) 
     )
 
 
-def _scipy_flow(network: _Network) -> tuple[int, BoolArray, BoolArray]:
-    """Return flow value, nodes that the source still reaches and nodes that still reach the sink."""
+def _scipy_flow(network: _Network, sources: list[int]) -> tuple[list[int], BoolArray, BoolArray]:
+    """Return the flow into each source, nodes that the supply still reaches, nodes that reach the sink."""
     most = int(network.capacities.max(initial=0))
     capacity = _matrix(network.nodes, network.tails, network.heads, network.capacities)
     capacity.sum_duplicates()
     capacity.data = np.minimum(capacity.data, most).astype(np.int32)
-    result = maximum_flow(capacity, _SUPPLY, _SINK)
-    residual = csr_array(capacity - result.flow)
+    flow = maximum_flow(capacity, _SUPPLY, _SINK).flow
+    residual = csr_array(capacity - flow)
     residual.eliminate_zeros()
-    from_source, to_sink = np.zeros((2, network.nodes), dtype=np.bool_)
-    from_source[breadth_first_order(residual, _SOURCE, return_predecessors=False)] = True
+    from_supply, to_sink = np.zeros((2, network.nodes), dtype=np.bool_)
+    from_supply[breadth_first_order(residual, _SUPPLY, return_predecessors=False)] = True
     to_sink[breadth_first_order(csr_array(residual.T), _SINK, return_predecessors=False)] = True
-    return int(result.flow_value), from_source, to_sink
+    return flow[[_SUPPLY], :].toarray()[0, sources].tolist(), from_supply, to_sink
 
 
-def _networkx_flow(network: _Network) -> tuple[int, BoolArray, BoolArray]:
+def _networkx_flow(network: _Network, sources: list[int]) -> tuple[list[int], BoolArray, BoolArray]:
     """Do the same with networkx."""
     digraph = nx.DiGraph()
-    digraph.add_nodes_from((_SUPPLY, _SOURCE, _SINK))
+    digraph.add_nodes_from((_SUPPLY, _SINK, *sources))
     arcs = zip(network.tails.tolist(), network.heads.tolist(), network.capacities.tolist(), strict=True)
     digraph.add_edges_from((tail, head, {"capacity": capacity}) for tail, head, capacity in arcs)
     flow = nx.algorithms.flow.preflow_push(digraph, _SUPPLY, _SINK)
+    widths = [flow[_SUPPLY][source]["flow"] for source in sources]
     flow.remove_edges_from([(u, v) for u, v, arc in flow.edges(data=True) if arc["flow"] == arc["capacity"]])
-    from_source, to_sink = np.zeros((2, network.nodes), dtype=np.bool_)
-    from_source[[_SOURCE, *nx.descendants(flow, _SOURCE)]] = True
+    from_supply, to_sink = np.zeros((2, network.nodes), dtype=np.bool_)
+    from_supply[[_SUPPLY, *nx.descendants(flow, _SUPPLY)]] = True
     to_sink[[_SINK, *nx.ancestors(flow, _SINK)]] = True
-    return flow.graph["flow_value"], from_source, to_sink
+    return widths, from_supply, to_sink

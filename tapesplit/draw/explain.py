@@ -16,7 +16,7 @@ from tapesplit.draw.rows import (
     operation_name,
     step_rows,
 )
-from tapesplit.planning.plan import JacobianPlan
+from tapesplit.planning.plan import NOTHING_TO_SAVE, JacobianPlan
 from tapesplit.rules import find_rule
 from tapesplit.sweeps.sweep import Form
 
@@ -287,6 +287,8 @@ def _interface(plan: JacobianPlan) -> str:
     if ends <= 1:
         side = "input" if chain.sizes[0] == 1 else "output"
         return f"There is one {side}: a single sweep is the cheapest Jacobian there is."
+    if plan.reason == NOTHING_TO_SAVE:
+        return "Sweeping in a single direction would take nearly as long: no narrow interface could help."
     return (
         f"The function's values never pass through an interface much narrower than its {count(ends)} inputs "
         "or outputs. One that is narrower would be a place to cut."

@@ -18,13 +18,16 @@ from tapesplit.structures.pickling import dumps
 from tapesplit.structures.structure import Structure
 from tapesplit.sweeps.sweep import Form, Sweep
 
-__all__ = ["JacobianPlan", "LastRun", "MachinesReason", "PlanTask", "TaskRecord"]
+__all__ = ["NOTHING_TO_SAVE", "JacobianPlan", "LastRun", "MachinesReason", "PlanTask", "TaskRecord"]
 
 
 MachinesReason: TypeAlias = Literal["single", "light", "serial", "uneven", "little", "gain", "forced"]
 """Why so many machines work: only one was asked for; work that releases the interpreter's lock is too little
 for threads; the steps form a single row; one machine would have all heavy tasks; the gain would be less than
 a fifth; it is at least that; or all were to be used in any case."""
+
+NOTHING_TO_SAVE: Final = "cuts could save less than a tenth of the time of a call"
+"""Reason of plans for which no cuts were looked for."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,13 +9,13 @@ from functools import partial
 from typing import Final, NamedTuple
 
 from jcdp_core import ElementalJacobian, JacobianChain, Mode, Solution, solve
-from tapesplit.arrays import IntArray
-from tapesplit.cost.model import WorkTable, array_seconds, scalar_seconds, total_work, work_table
+from tapesplit.cost.model import WorkTable, work_table
 from tapesplit.cost.stored import cost_model
 from tapesplit.cuts.chunks import Chunk, chunk_chain, cut_into_chunks
 from tapesplit.cuts.graph import TapeGraph, graph_of
 from tapesplit.cuts.separators import Separator, cut_graph
-from tapesplit.planning.plan import JacobianPlan, MachinesReason, PlanTask
+from tapesplit.planning.effort import Effort, effort_for, sweep_seconds
+from tapesplit.planning.plan import NOTHING_TO_SAVE, JacobianPlan, MachinesReason, PlanTask
 from tapesplit.planning.recost import recost
 from tapesplit.planning.tasks import compile_tasks, makespan, plan_tasks
 from tapesplit.recording.tape import Tape
@@ -35,7 +35,6 @@ def make_plan(
     force_machines: bool = False,
     method: str = "auto",
     cost: str = "runtime",
-    max_links: int = 40,
 ) -> JacobianPlan:
     """Plan the Jacobian of a tape.
 
@@ -54,8 +53,6 @@ def make_plan(
     cost
         "fma" for the sequence with the fewest multiply-adds (the paper's cost), "runtime" for the one
         that is predicted to be faster where another is.
-    max_links
-        Upper limit of the length q of the chain.
 
     Raises
     ------
@@ -66,15 +63,17 @@ def make_plan(
     graph, work = graph_of(tape, facts), work_table(facts)
     plain = {"tangent": Mode.TANGENT, "adjoint": Mode.ADJOINT}.get(method)
     solver = "dp" if plain or method == "auto" else method
-    thorough = cost == "fma" or force_machines or _plain_seconds(graph, work) > _WORTH_COMPARING
-    separators = () if plain else cut_graph(graph, max_links=max_links, thorough=thorough)
+    effort: Effort = "thorough" if cost == "fma" or force_machines else effort_for(graph, work)
+    separators: tuple[Separator, ...] = ()
+    if not plain and effort != "none":
+        separators = cut_graph(graph, thorough=effort == "thorough")
     drafted = partial(_draft, tape, graph, facts, work, plain=plain, solver=solver, cost=cost)
     draft = drafted(separators, machines=1)
     machines_reason: MachinesReason = "single" if machines == 1 else "light"
     if machines > 1 and (force_machines or _may_pay(draft.tasks)):
         if not plain:
             # Cuts that gain nothing on one machine let several work at the same time.
-            separators = cut_graph(graph, max_links=max_links, spread=True)
+            separators = cut_graph(graph, spread=True)
         parallel = drafted(separators, machines=machines)
         machines_reason = "forced" if force_machines else _worth_of_machines(parallel.tasks, draft.tasks)
         if machines_reason in {"forced", "gain"}:
@@ -91,7 +90,7 @@ def make_plan(
         sweeps=draft.sweeps,
         machines=1 + max(task.machine for task in draft.tasks),
         shapes=(tape.shape(tape.output or 0), *(tape.shape(i) for i in range(tape.inputs))),
-        reason=_reason(draft, method if plain else None),
+        reason=f"method {method!r} was asked for" if plain else _reason(draft, effort),
         machines_reason=machines_reason,
         fewest=draft.fewest,
         dtypes=shared_dtypes(tape, structure),
@@ -151,18 +150,16 @@ def _priced(chain: JacobianChain, work: WorkTable, chunks: Sequence[Chunk]) -> J
     directions = min(chain.sizes)
     links = []
     for link, chunk in zip(chain.links, chunks, strict=True):
-        seconds = _sweep_seconds(work, chunk.entries, directions, chunk.n + chunk.m)
+        seconds = sweep_seconds(work, chunk.entries, directions, chunk.n + chunk.m)
         price = max(round(seconds / directions / cost_model().product_fma), 1)
         links.append(replace(link, tangent_cost=price, adjoint_cost=price))
     return JacobianChain(tuple(links))
 
 
-def _reason(draft: _Draft, forced: str | None) -> str:
+def _reason(draft: _Draft, effort: Effort) -> str:
     """Say in a few words why the plan has its form."""
-    if forced:
-        return f"method {forced!r} was asked for"
     if not draft.separators:
-        return "no interface is narrow enough for a cut to pay"
+        return NOTHING_TO_SAVE if effort == "none" else "no interface is narrow enough for a cut to pay"
     sizes = draft.chain.sizes
     narrow = min(sizes) < min(sizes[0], sizes[-1])
     return "cut at narrow interfaces" if narrow else "cut where machines can share work"
@@ -170,28 +167,12 @@ def _reason(draft: _Draft, forced: str | None) -> str:
 
 _LONGEST_SEARCH: Final = 5.0
 """Seconds after which a search takes the best plan that it has found; a function needs up to four."""
-_WORTH_COMPARING: Final = 1.5e-4
-"""Seconds of a plain sweep up to which comparing all cuts would take longer than it saves in some calls."""
 _WORTH_A_THREAD: Final = 3.0e-4
 """Seconds that a task must take before another thread can be worth its while."""
 _CLEARLY: Final = 0.95
 """Part of the time of the sequence with the fewest multiply-adds that another one is predicted to take."""
 _WORTH_PRICING: Final = 3.0e-4
 """Seconds a link below which looking for a faster sequence would cost more than it can save in some calls."""
-
-
-def _plain_seconds(graph: TapeGraph, work: WorkTable) -> float:
-    """Predict one sweep through the whole tape, in the mode with fewer directions."""
-    directions = min(graph.input_width, graph.output_width)
-    ends = graph.input_width + graph.output_width
-    return _sweep_seconds(work, graph.entries[len(graph.inputs) :], directions, ends)
-
-
-def _sweep_seconds(work: WorkTable, entries: IntArray, directions: int, ends: int) -> float:
-    """Predict a sweep roughly, without a look for stages."""
-    model, total = cost_model(), total_work(work, entries)
-    arrays = array_seconds(model, total, directions, adjoint_mode=True)
-    return min(arrays, scalar_seconds(model, total, directions, ends))
 
 
 def _may_pay(tasks: Sequence[PlanTask]) -> bool:

@@ -9,18 +9,25 @@ import autograd.numpy as np
 import numpy as onp
 import pytest
 from draw_plans import two_links
+from small_problems import PROBLEMS
 
 import jcdp_core
 from jcdp_core import JacobianChain, Mode, check_schedule, check_sequence, solve
-from tapesplit import parallel_jacobian
+from tapesplit import parallel_jacobian, record
+from tapesplit.cost.model import work_table
 from tapesplit.cost.stored import cost_model
+from tapesplit.cuts.graph import graph_of
+from tapesplit.draw.explain import advice, decisions
 from tapesplit.errors import PlanMismatchError
 from tapesplit.planning import planner
+from tapesplit.planning.effort import _least_seconds, effort_for
 from tapesplit.planning.plan import JacobianPlan, PlanTask
 from tapesplit.planning.planner import _may_pay, _worth_of_machines
 from tapesplit.planning.recost import recost
 from tapesplit.planning.tasks import _CONTENTION, _HANDOVER, _scheduled, makespan
+from tapesplit.structures.facts import facts_of
 from tapesplit.structures.pickling import dumps
+from tapesplit.structures.structure import structure_of
 
 
 @pytest.fixture(autouse=True)
@@ -191,6 +198,55 @@ def test_the_sequence_that_is_predicted_to_be_faster_is_taken():
     assert fastest.tasks[-1].mode is Mode.MULTIPLY
     check_schedule(fastest.solution.sequence, fastest.solution.schedule, 1)
     onp.testing.assert_allclose(fast(u), cheap(u), rtol=1e-12, atol=1e-15)
+
+
+def single_numbers(x):
+    """Pass through three numbers in 2000 operations, each of which a system sweeps in no time."""
+    y = [np.sum(x * k) for k in range(3)]
+    z = [np.sin(y[0] * k) + y[1] * y[2] for k in range(400)]
+    return np.array([z[k] * z[k - 1] for k in range(0, 400, 8)])
+
+
+def test_no_cuts_are_looked_for_where_none_could_save_a_tenth_of_a_call():
+    plan = parallel_jacobian(single_numbers).plan(onp.ones(50))
+    assert plan.separators == ()
+    assert "Not cut: cuts could save less than a tenth of the time of a call." in decisions(plan)
+    assert "Sweeping in a single direction would take nearly as long" in " ".join(advice(plan))
+    assert "could save less" in str(plan)
+
+
+def test_cuts_are_looked_for_where_multiply_adds_count_or_machines_are_forced():
+    assert parallel_jacobian(single_numbers, cost="fma").plan(onp.ones(50)).separators
+    with ThreadPoolExecutor(2) as executor:
+        plan = parallel_jacobian(single_numbers, machines=2, executor=executor).plan(onp.ones(50))
+    assert plan.separators
+
+
+def test_more_effort_for_more_that_could_be_saved():
+    def strands(x, width):
+        ys = [x[:width], x[width:]]
+        weights = onp.eye(width)
+        for _ in range(100):
+            ys = [np.tanh(weights @ y) for y in ys]
+        return np.concatenate([np.sum(y) * weights[0] for y in ys])
+
+    def effort(fun, n):
+        tape = record(fun, onp.ones(n))
+        facts = facts_of(tape, structure_of(tape))
+        return effort_for(graph_of(tape, facts), work_table(facts))
+
+    assert effort(single_numbers, 50) == "none"
+    assert effort(lambda x: strands(x, 10), 20) == "brief"
+    assert effort(lambda x: strands(x, 200), 400) == "thorough"
+
+
+@pytest.mark.parametrize("name", [name for name in sorted(PROBLEMS) if not name.startswith("empty")])
+def test_no_plan_is_predicted_to_take_less_than_the_least(name):
+    program = PROBLEMS[name]
+    plan = parallel_jacobian(program.fun, machines=1, cost="fma").plan(*program.args)
+    work = work_table(facts_of(record(program.fun, *program.args), plan.structure))
+    swept = sum(task.seconds for task in plan.tasks if task.swept)
+    assert swept >= _least_seconds(work, plan.graph.entries[len(plan.graph.inputs) :])
 
 
 def test_plans_are_pickled_by_the_names_of_their_fields():

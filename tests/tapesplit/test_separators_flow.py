@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from tape_graphs import deterministic, lower_sets, random_graph, tape_graph, tape_graphs, width_of
 
-from tapesplit.cuts.flow import FLOW_BUDGET, carries_flow, has_wide_paths, minimum_cut
+from tapesplit.cuts import flow
+from tapesplit.cuts.flow import FLOW_BUDGET, Region, carries_flow, has_wide_paths, minimum_cut, minimum_cuts
 from tapesplit.cuts.graph import tape_ranks
 
 BACKENDS = ["networkx", "scipy"]
@@ -55,6 +56,33 @@ def test_wider_cuts_than_the_bound_are_not_found(backend):
     first = np.array([True, False, False, False])
     assert minimum_cut(graph, first, everything, 8, backend=backend) is None
     assert minimum_cut(graph, first, everything, 9, backend=backend).width == 9
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("together", [4000, 30])
+def test_regions_that_share_a_flow_are_cut_like_each_alone(backend, together, monkeypatch):
+    monkeypatch.setattr(flow, "_TOGETHER", together)
+    rng = np.random.default_rng(0)
+    for kind in range(6):
+        graph = random_graph(rng, 40, span=8, density=0.2, kind=kind)
+        ranks = tape_ranks(graph)
+        last = int(ranks.max())
+        ends = [sorted(rng.choice(last + 1, 2, replace=False)) for _ in range(8)]
+        whole = [Region(ranks <= a, ranks <= b, int(graph.capacities.sum())) for a, b in ends]
+        widths = [minimum_cut(graph, *region, backend=backend).width for region in whole]
+        regions = [
+            region._replace(bound=width - i % 2)
+            for i, (region, width) in enumerate(zip(whole, widths, strict=True))
+        ]
+        alone = [minimum_cut(graph, *region, backend=backend) for region in regions]
+        shared = minimum_cuts(graph, regions, backend=backend)
+        assert {cut is None for cut in alone} == {True, False}
+        for one, other in zip(alone, shared, strict=True):
+            assert (one is None) == (other is None)
+            if one:
+                assert one.width == other.width
+                assert one.earliest.tolist() == other.earliest.tolist()
+                assert one.latest.tolist() == other.latest.tolist()
 
 
 @pytest.mark.parametrize("size", [60, 400])

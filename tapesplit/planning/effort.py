@@ -1,0 +1,96 @@
+"""Effort: how hard to look for cuts, by what they could save in a call."""
+
+from dataclasses import fields
+from typing import Final, Literal, TypeAlias
+
+import numpy as np
+
+from tapesplit.arrays import IntArray
+from tapesplit.cost.model import (
+    Work,
+    WorkTable,
+    array_seconds,
+    scalar_seconds,
+    system_seconds,
+    total_work,
+)
+from tapesplit.cost.stored import cost_model
+from tapesplit.cuts.graph import TapeGraph
+
+__all__ = ["Effort", "effort_for", "sweep_seconds"]
+
+Effort: TypeAlias = Literal["none", "brief", "thorough"]
+"""No search for cuts at all, one along the tape's order, or a comparison of cuts of all kinds."""
+
+_FEW: Final = 250
+"""Vertices up to which a search takes so little time that plans may show cuts that save little."""
+_NEGLIGIBLE: Final = 0.1
+"""Part of a call that cuts must be able to save."""
+_RECORDED: Final = 5.0e-7
+"""Seconds that recording an operation takes at least."""
+_WORTH_COMPARING: Final = 1.5e-4
+"""Seconds that cuts must be able to save for a comparison, which takes about ten times as long."""
+_COMPARED: Final = 1.5e-6
+"""The same for each vertex."""
+
+
+def effort_for(graph: TapeGraph, work: WorkTable) -> Effort:
+    """Tell how hard to look for cuts.
+
+    Parameters
+    ----------
+    graph
+        The graph of a tape, n vertices.
+    work
+        The work of its entries.
+
+    Returns
+    -------
+    {"none", "brief", "thorough"}
+        "none" if one sweep through the whole tape is within a tenth of a call of what any plan takes.
+
+    Notes
+    -----
+    Every plan sweeps through each entry, in one direction or more, in the form that is faster there. Takes
+    O(n), vectorised.
+    """
+    directions, ends = min(graph.input_width, graph.output_width), graph.input_width + graph.output_width
+    swept = graph.entries[len(graph.inputs) :]
+    plain = sweep_seconds(work, swept, directions, ends)
+    saving = plain - _least_seconds(work, swept)
+    if graph.size > _FEW and saving < _NEGLIGIBLE * (plain + _RECORDED * work.kind.size):
+        return "none"
+    return "thorough" if saving > _WORTH_COMPARING + _COMPARED * graph.size else "brief"
+
+
+def _least_seconds(work: WorkTable, entries: IntArray) -> float:
+    """Predict sweeping each entry in one direction, by sweeps of which all but one start for free."""
+    model, each, nothing = cost_model(), Work(0, *work.lines[:, entries]), Work(*[0] * len(fields(Work)))
+    arrays, start = (array_seconds(model, swept, 1, adjoint_mode=True) for swept in (each, nothing))
+    systems, setup = (system_seconds(model, swept, 1) for swept in (each, nothing))
+    least = np.where(each.formless, arrays - start, np.minimum(arrays - start, systems - setup))
+    return float(min(start, setup) + least.sum())
+
+
+def sweep_seconds(work: WorkTable, entries: IntArray, directions: int, ends: int) -> float:
+    """Predict a sweep roughly, without a look for stages.
+
+    Parameters
+    ----------
+    work
+        The work of all entries of a tape.
+    entries
+        Those that are swept.
+    directions
+        Number of directions.
+    ends
+        Elements that are seeded and elements that are read.
+
+    Returns
+    -------
+    float
+        Seconds in the faster of both forms.
+    """
+    model, total = cost_model(), total_work(work, entries)
+    arrays = array_seconds(model, total, directions, adjoint_mode=True)
+    return min(arrays, scalar_seconds(model, total, directions, ends))
