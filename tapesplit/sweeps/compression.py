@@ -109,6 +109,8 @@ _LARGEST: Final = 2**28
 """Elements (2 GB) of a Jacobian up to which finding its pattern does not ask for much more memory."""
 _SAMPLE: Final = 16
 """Directions that tell whether the pattern is worth being found."""
+_SPREAD: Final = (5**0.5 - 1) / 2
+"""Share of all directions between two of the sample: no grid has a period that is near to its multiples."""
 _SPARSE: Final = 0.25
 """Part of the results that a direction may reach: there are as many colors, at least, of all directions."""
 _WORTH_EXPANDING: Final = 0.5
@@ -132,7 +134,7 @@ def looks_sparse(sweep: ArraySweep | ScalarSweep | StagedSweep, tape: Tape, mode
     if count * results > _LARGEST:
         return False
     seeds = np.zeros((_SAMPLE, count))
-    seeds[np.arange(_SAMPLE), np.arange(_SAMPLE) * count // _SAMPLE] = 1.0
+    seeds[np.arange(_SAMPLE), (np.arange(_SAMPLE) * _SPREAD % 1.0 * count).astype(int)] = 1.0
     if isinstance(sweep, ScalarSweep):
         found = sweep.paths(seeds.T)
     else:
@@ -142,7 +144,8 @@ def looks_sparse(sweep: ArraySweep | ScalarSweep | StagedSweep, tape: Tape, mode
         except BaseException as error:
             error.add_note(f"while trying {_SAMPLE} directions for the plan of {tape.name}")
             raise
-    return bool(np.count_nonzero(found) <= _SPARSE * found.size)
+    reached = np.count_nonzero(found) - np.count_nonzero(np.isnan(found))  # which may be zero times infinity
+    return bool(reached <= _SPARSE * found.size)
 
 
 def compress(sweep: ScalarSweep) -> CompressedSweep | None:
@@ -159,7 +162,10 @@ def compress(sweep: ScalarSweep) -> CompressedSweep | None:
     not always zero.
     """
     directions, results = len(sweep.seeds), len(sweep.results)
-    result, direction = np.divmod(np.flatnonzero(sweep.paths() != 0), directions)
+    found = sweep.paths() != 0
+    if np.count_nonzero(found, axis=1).max() > _WORTH_EXPANDING * directions:
+        return None  # a result needs a color for each direction that reaches it
+    result, direction = np.divmod(np.flatnonzero(found), directions)
     colors = color_columns(result, direction, results, directions)
     count = int(colors.max()) + 1
     if count > _WORTH_EXPANDING * directions:

@@ -159,9 +159,9 @@ def compile_compressed(
         return None
     if isinstance(sweep, ScalarSweep):
         return compress(sweep)
-    return compress(
-        compile_scalar_sweep(tape, facts, sweep.chunk, directions, adjoint_mode=mode is Mode.ADJOINT)
-    )
+    system = compile_scalar_sweep(tape, facts, sweep.chunk, directions, adjoint_mode=mode is Mode.ADJOINT)
+    # Array steps may have met derivatives that are zero at this point only.
+    return compress(system) if looks_sparse(system, tape, mode) else None
 
 
 def least_bytes(sweep: Sweep) -> int:

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tapesplit import defvector, execute, parallel_jacobian
+from tapesplit.sweeps import compression, sweep
 from tapesplit.sweeps.compression import CompressedSweep, color_columns
 
 MIX = onp.random.default_rng(0).standard_normal((5, 5))
@@ -145,6 +146,58 @@ def test_dense_jacobians_keep_their_directions():
 
 
 @pytest.mark.usefixtures("always")
+@pytest.mark.parametrize("method", ["tangent", "adjoint"])
+def test_a_first_point_where_derivatives_are_zero_is_no_pattern(method, monkeypatch):
+    def looks_sparse_at_zero(x):
+        return np.tanh(x) * np.sum(x**2) + 0.1 * x
+
+    def refuse(*_):
+        raise AssertionError("a dense pattern was colored")
+
+    monkeypatch.setattr(compression, "color_columns", refuse)
+    jac = parallel_jacobian(looks_sparse_at_zero, method=method, machines=1)
+    x = onp.linspace(-1.0, 1.0, 200)
+    onp.testing.assert_array_equal(jac(0.0 * x), 0.1 * onp.eye(200))
+    onp.testing.assert_allclose(jac(x), jacobian(looks_sparse_at_zero)(x), rtol=1e-12, atol=1e-14)
+    assert [task.colors for task in jac.plan(x).tasks] == [0]
+
+
+def test_the_sample_is_not_fooled_by_grids(monkeypatch):
+    def boundary_column(u):
+        grid = np.reshape(u, (32, 32))
+        inner = grid[:, 1:]
+        return np.ravel(np.concatenate([grid[:, :1], np.tanh(inner) * np.sum(inner**2)], axis=1))
+
+    def refuse(*_):
+        raise AssertionError("the whole pattern was looked for")
+
+    monkeypatch.setattr(sweep, "compress", refuse)
+    x = onp.random.default_rng(0).standard_normal(1024)
+    onp.testing.assert_allclose(
+        parallel_jacobian(boundary_column)(x), jacobian(boundary_column)(x), rtol=1e-12
+    )
+
+
+def test_a_full_row_ends_the_search_for_colors(monkeypatch):
+    def one_full_row(x):
+        return np.concatenate([np.sin(x) * np.cos(x), np.ones(1) * np.sum(x * x)])
+
+    monkeypatch.setattr(compression, "color_columns", lambda *_: pytest.fail("no colors can be shared"))
+    plan = parallel_jacobian(one_full_row, method="tangent").plan(onp.ones(300))
+    assert [task.colors for task in plan.tasks] == [0]
+
+
+@pytest.mark.parametrize("start", [0.0, 1.0, onp.nan])
+def test_the_plan_is_the_same_wherever_the_first_call_is(start):
+    def neighbors(x):
+        return np.sqrt(x[1:]) * x[:-1]
+
+    jac = parallel_jacobian(neighbors, machines=1)
+    with onp.errstate(all="ignore"):
+        jac(onp.full(2000, start))
+    assert [task.colors for task in jac.plan(onp.ones(2000)).tasks] == [2]
+
+
 def test_few_directions_are_not_colored():
     assert colors(parallel_jacobian(np.sin, machines=1), onp.ones(31)) == [0]
 
