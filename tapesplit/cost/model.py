@@ -148,7 +148,7 @@ def work_table(facts: TapeFacts) -> WorkTable:
     bulk = facts.by_kind(lambda kind: isinstance(kind.rule, Bulk))
     sizes = np.maximum(facts.sizes, 0)
     is_inner = facts.reader != np.arange(facts.reader.size)
-    inner = sizes * is_inner
+    inner = np.where(facts.is_complex, sizes // 2, sizes) * is_inner  # complex ones count once, as in edges
     sums = facts.by_kind(lambda kind: is_reduction(kind.rule))
     looped, local = facts.by_kind(attrgetter("is_looped")), facts.by_kind(attrgetter("needs_local_jacobian"))
     products = bulk & ~sums & (facts.stacked == 0)
