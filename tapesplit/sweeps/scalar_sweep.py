@@ -342,8 +342,8 @@ class ScalarSweep:
         Y = np.zeros((last + 1, results.size), coefficients.dtype)
         Y[last - self.results[results], np.arange(results.size)] = 1.0
         solve(starts, targets, coefficients[::-1].copy(), Y)
-        derivatives = Y[last - self.seeds]
-        derivatives[self.seeds < 0] = 0.0
+        derivatives = Y[np.minimum(last - self.seeds, last)]
+        derivatives[self.seeds < 0] = 0.0  # constants
         return derivatives
 
     def _block(self, count: int) -> int:

@@ -131,6 +131,11 @@ def with_parameter(z):
     return np.concatenate([z[0] * boundary_values(z[1:]), z[:1] ** 2])
 
 
+def constants_and_a_parameter(z):
+    """Constant outputs, outputs that are inputs, and a parameter that all others read."""
+    return np.concatenate([np.ones(3), z[1:] * z[0], np.zeros(2), z[:1]])
+
+
 def arrow(x):
     return rosenbrock(x) + x[0] * np.sum(np.sin(x))
 
@@ -143,7 +148,7 @@ def repeated(x):
 
 @pytest.mark.usefixtures("always")
 @pytest.mark.parametrize("method", ["tangent", "adjoint"])
-@pytest.mark.parametrize("f", [bordered, with_parameter, grad(arrow), repeated])
+@pytest.mark.parametrize("f", [bordered, with_parameter, grad(arrow), repeated, constants_and_a_parameter])
 def test_what_many_directions_reach_is_swept_from_the_other_end(f, method):
     x = onp.linspace(0.3, 1.1, 90)
     jac = parallel_jacobian(f, machines=1, method=method)
