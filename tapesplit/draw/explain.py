@@ -297,6 +297,8 @@ def _interface(plan: JacobianPlan) -> str:
     if ends <= 1:
         side = "input" if chain.sizes[0] == 1 else "output"
         return f"There is one {side}: a single sweep is the cheapest Jacobian there is."
+    if any(task.colors for task in plan.tasks):
+        return "Few directions carry the sparse Jacobian: a narrow interface would gain next to nothing."
     if plan.reason == NOTHING_TO_SAVE:
         return "Sweeping in a single direction would take nearly as long: no narrow interface could help."
     return (
