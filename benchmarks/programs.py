@@ -376,7 +376,7 @@ def boundary_value_problem(u):
 
 @program(RANDOM.standard_normal(400))
 def collocation(z):
-    """Give the residuals of the trapezoidal rule for four species at 100 times, and how many there were in all."""
+    """Give the residuals of the trapezoidal rule for four species at 100 times, and an integral."""
     x = anp.reshape(z, (100, 4))
     rates = x * (1.0 - x @ RATES)
     return anp.append(anp.ravel(x[1:] - x[:-1] - 0.05 * (rates[1:] + rates[:-1])), anp.sum(x**2))
