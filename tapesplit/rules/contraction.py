@@ -1,7 +1,7 @@
 """Sums over products of several arrays with named indices, pair after pair by products of matrices.
 
-NumPy looks for the order of the pairs at each call, which takes longer than many a sum itself. Here it is kept:
-it depends on the indices and the shapes only.
+NumPy looks for the order of the pairs at each call, which takes longer than many a sum itself. Here it is
+kept: it depends on the indices and the shapes only.
 """
 
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
 
-__all__ = ["contract"]
+__all__ = ["contract", "products"]
 
 Shape: TypeAlias = tuple[int, ...]
 
@@ -25,7 +25,7 @@ _SMALL_SLICE: Final = 200
 
 
 class _Matrices(NamedTuple):
-    """Two operands as stacks of matrices: the order of their axes, and their shapes; then those of the product."""
+    """Two operands as stacks of matrices: axes, shapes; the shape of the product, the order of its axes."""
 
     axes: tuple[Shape, Shape]
     shapes: tuple[Shape, Shape]
@@ -36,11 +36,13 @@ class _Matrices(NamedTuple):
 class _Step(NamedTuple):
     """The operands at these places, last ones first, become one, which is put last.
 
-    It is a product of matrices, or a sum in one loop if ``matrices`` is None.
+    It is a product of matrices, or a sum in one loop if ``matrices`` is None, over so many ``products`` of
+    elements.
     """
 
     places: tuple[int, ...]
     subscripts: str
+    products: int
     matrices: _Matrices | None
 
 
@@ -70,13 +72,18 @@ def contract(terms: tuple[str, ...], operands: Sequence[Any], output: str) -> np
     if any(array.dtype != np.float64 for array in arrays):
         precision = np.finfo(np.result_type(np.float16, *operands)).dtype
         arrays = [np.asarray(array, np.result_type(array, precision)) for array in arrays]
-    for places, subscripts, matrices in _steps(terms, tuple(array.shape for array in arrays), output):
+    for places, subscripts, _, matrices in _steps(terms, tuple(array.shape for array in arrays), output):
         chosen = [arrays.pop(place) for place in places]
         if matrices is None:
             arrays.append(np.einsum(subscripts, *chosen))
         else:
             arrays.append(_product(matrices, *chosen))
     return arrays[0]
+
+
+def products(terms: tuple[str, ...], shapes: tuple[Shape, ...], output: str) -> int:
+    """Count the products of elements that `contract` sums."""
+    return sum(step.products for step in _steps(terms, shapes, output))
 
 
 def _product(matrices: _Matrices, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
@@ -94,7 +101,7 @@ def _steps(terms: tuple[str, ...], shapes: tuple[Shape, ...], output: str) -> tu
     whole = ",".join(terms) + "->" + output
     # A small sum takes less time than several calls; a product that sums nothing is as good in one.
     if len(terms) == 1 or prod(lengths.values()) <= _SMALL or lengths.keys() <= set(output):
-        return (_Step((0,) * len(terms), whole, None),)
+        return (_Step((0,) * len(terms), whole, prod(lengths.values()), None),)
     path = np.einsum_path(whole, *(np.broadcast_to(0.0, shape) for shape in shapes), optimize="greedy")[0]
     steps = []
     for chosen in path[1:]:
@@ -103,9 +110,9 @@ def _steps(terms: tuple[str, ...], shapes: tuple[Shape, ...], output: str) -> tu
         lengths = _lengths(taken)
         needed = output + "".join(term for term, _ in known)
         result = "".join(filter(needed.__contains__, lengths)) if known else output
-        matrices = _matrices(taken, result) if len(taken) == 2 else None  # noqa: PLR2004
+        matrices = _matrices(taken, result) if len(taken) == 2 else None
         subscripts = ",".join(term for term, _ in taken) + "->" + result
-        steps.append(_Step(places, subscripts, matrices))
+        steps.append(_Step(places, subscripts, prod(lengths.values()), matrices))
         known.append((result, tuple(lengths[letter] for letter in result)))
     return tuple(steps)
 
@@ -119,7 +126,7 @@ def _lengths(known: Sequence[tuple[str, Shape]]) -> dict[str, int]:
 
 
 def _matrices(taken: list[tuple[str, Shape]], result: str) -> _Matrices | None:
-    """Tell how a pair becomes stacks of matrices; None if that is not possible, or takes longer than a loop."""
+    """Tell how a pair becomes stacks of matrices; None if it does not, or if a loop takes less time."""
     (x, x_shape), (y, y_shape) = taken
     lengths = _lengths(taken)
     batch = [letter for letter in result if letter in x and letter in y]
@@ -138,7 +145,9 @@ def _matrices(taken: list[tuple[str, Shape]], result: str) -> _Matrices | None:
             tuple(x.index(letter) for letter in [*batch, *left, *summed]),
             tuple(y.index(letter) for letter in [*batch, *summed, *right]),
         ),
-        shapes=((stack, rows, terms), (stack, terms, columns)) if batch else ((rows, terms), (terms, columns)),
+        shapes=((stack, rows, terms), (stack, terms, columns))
+        if batch
+        else ((rows, terms), (terms, columns)),
         opened=tuple(lengths[letter] for letter in produced),
         order=tuple(produced.index(letter) for letter in result),
     )

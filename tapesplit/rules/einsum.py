@@ -1,13 +1,12 @@
 """Sums over products of indexed arrays: an extra index for the directions turns one into its derivatives.
 
-How a call is read and in which order its operands are multiplied depends on subscripts and shapes only. Finding
-it out takes longer than many a small sum, so it is kept.
+How a call is read depends on subscripts and shapes only. Finding it out takes longer than many a small sum,
+so it is kept.
 """
 
 from collections.abc import Callable
 from functools import lru_cache
 from itertools import chain
-from math import prod
 from string import ascii_letters
 from typing import Any, Final, NamedTuple, TypeAlias
 
@@ -15,7 +14,7 @@ import autograd.numpy as anp
 import numpy as np
 
 from tapesplit.rules.axes import real_like
-from tapesplit.rules.contraction import contract
+from tapesplit.rules.contraction import contract, products
 from tapesplit.rules.registry import bulk
 
 Shape: TypeAlias = tuple[int, ...]
@@ -60,7 +59,8 @@ class _Adjoint(NamedTuple):
 def _read(args: tuple[Any, ...]) -> tuple[_Call, list[Any]]:
     """Bring both calling conventions, with letters and with lists of numbers, into one form."""
     if isinstance(args[0], str):
-        subscripts, operands = (args[0],), args[1:]
+        subscripts: tuple[Any, ...] = (args[0],)
+        operands = args[1:]
     else:
         pairs = len(args) // 2 * 2
         subscripts, operands = tuple(map(tuple, (*args[1::2], *args[pairs:]))), args[:pairs:2]
@@ -146,8 +146,9 @@ def _on_diagonal(rows: np.ndarray, distinct: str, target: str, shape: Shape) -> 
 
 
 def _edges(ans: Any, args: tuple[Any, ...], argnums: tuple[int, ...], kwargs: Any) -> int:
-    """|E|: one edge for each product of elements, for each active operand."""
-    return prod(_read(args)[0].sizes.values()) * len(argnums)
+    """|E|: one edge for each product of elements in the pairs of operands, for each active one."""
+    call, _ = _read(args)
+    return products(call.terms, call.shapes, call.output) * len(argnums)
 
 
 bulk(
@@ -155,4 +156,5 @@ bulk(
     tangents=[_tangent(argnum) for argnum in range(_MOST_ARGUMENTS)],
     adjoints=[_adjoint(argnum) for argnum in range(_MOST_ARGUMENTS)],
     edges=_edges,
+    steps=3,
 )

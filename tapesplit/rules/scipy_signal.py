@@ -42,7 +42,9 @@ def _convolved(A: np.ndarray, B: np.ndarray, axes: Any, dot_axes: Any, mode: str
         A.shape[axis] + sum(margin) - n + 1 for axis, margin, n in zip(conv_a, margins, sizes, strict=True)
     ]
     rest = [axis for axis in range(A.ndim) if axis not in dot_a]
-    in_windows = prod(A.shape[axis] for axis in range(A.ndim) if axis not in conv_a) * prod(lengths) * prod(sizes)
+    in_windows = (
+        prod(A.shape[axis] for axis in range(A.ndim) if axis not in conv_a) * prod(lengths) * prod(sizes)
+    )
     if in_windows <= _MOST_IN_WINDOWS:
         padded = _padded(A, conv_a, margins)
         windows = np.lib.stride_tricks.sliding_window_view(padded, sizes, axis=tuple(conv_a))
@@ -167,7 +169,7 @@ def _products(
     dot_axes: Any = ((), ()),
     mode: str = "full",
 ) -> int:
-    """Count products of elements: of each element with each, or with all of a window where these are fewer."""
+    """Count products of elements: of each with each, or with all of a window where these are fewer."""
     (conv_a, conv_b), (dot_a, _) = _pairs(A, axes, dot_axes)
     summed = prod(A.shape[axis] for axis in dot_a)
     window = prod(min(A.shape[a], B.shape[b]) for a, b in zip(conv_a, conv_b, strict=True))
@@ -186,4 +188,6 @@ bulk(
         ),
     ],
     edges=_edges,
+    steps=15,
+    pace=40,
 )
