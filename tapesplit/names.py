@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable
 from typing import Any, Final
 
-__all__ = ["display_name", "find_primitive", "is_primitive", "primitive_name"]
+__all__ = ["display_name", "find_primitive", "is_from_autograd", "is_primitive", "primitive_name"]
 
 _PUBLIC: Final = ("autograd.numpy", "autograd.numpy.linalg", "autograd.numpy.fft", "autograd.builtins")
 """Modules whose names come first, since users know them."""
@@ -27,6 +27,13 @@ def is_primitive(function: Any) -> bool:
     """Return whether a function is an autograd primitive; its wrappers have its attributes, but no rules."""
     wrapped = getattr(function, "__wrapped__", None)
     return getattr(function, "_is_autograd_primitive", False) is True and not is_primitive(wrapped)
+
+
+def is_from_autograd(primitive: Callable[..., Any] | None) -> bool:
+    """Return whether a primitive is one of autograd's own."""
+    if id(primitive) not in _known_names:
+        _known_names.update(_names_of_autograd())
+    return _known_names.get(id(primitive), ("", None))[1] is primitive
 
 
 def primitive_name(primitive: Callable[..., Any]) -> str:
@@ -53,11 +60,8 @@ def primitive_name(primitive: Callable[..., Any]) -> str:
     >>> primitive_name(np.dot), find_primitive("autograd.numpy:dot") is np.dot
     ('autograd.numpy:dot', True)
     """
-    if id(primitive) not in _known_names:
-        _known_names.update(_names_of_autograd())
-    name, known = _known_names.get(id(primitive), ("", None))
-    if known is primitive:
-        return name
+    if is_from_autograd(primitive):
+        return _known_names[id(primitive)][0]
     raw = getattr(primitive, "fun", primitive)
     name = f"{getattr(raw, '__module__', None)}:{getattr(raw, '__qualname__', None)}"
     try:

@@ -1,11 +1,13 @@
 """The cache of plans: those of the last few structures, found by comparison."""
 
 import os
+import pickle
 import threading
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
 from tapesplit.planning.plan import JacobianPlan
+from tapesplit.recording.overrides import are_current, vjps_of
 from tapesplit.recording.tape import Tape
 from tapesplit.rules import rules_defined
 from tapesplit.structures.comparison import first_difference, fits, without_places
@@ -46,7 +48,7 @@ class _Kept(NamedTuple):
 
 _SEVERAL: Final = 2
 """Index arrays that get plans of their own, before one plan is made that reads them from the tape."""
-_NEW_RULES: Final = "vector rules have been defined since the last call"
+_NEW_RULES: Final = "rules have been defined since the last call"
 
 
 class PlanCache:
@@ -70,14 +72,21 @@ class PlanCache:
         self._why_empty = "first call"
         self._clears = 0
         self._rules = rules_defined()
+        self._vjps: dict[Any, Any] = {}
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave out what recognizes tapes: primitives do not pickle, and the next use makes it again."""
-        return vars(self) | {"_kept": tuple(kept._replace(recognizer=None) for kept in self._kept)}
+        """Leave out what does not pickle: what recognizes tapes, and plans with local functions.
+
+        The next use makes it again.
+        """
+        kept = tuple(kept._replace(recognizer=None) for kept in self._kept if _pickles(kept.plan))
+        return vars(self) | {"_kept": kept, "_vjps": {}}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Take the rules of this process for those that the plans were made of."""
         vars(self).update(state, _rules=rules_defined())
+        for kept in self._kept:
+            self._vjps |= vjps_of(kept.plan.structure.primitives)
 
     @property
     def latest(self) -> JacobianPlan | None:
@@ -87,8 +96,7 @@ class PlanCache:
 
     def plan_for(self, tape: Tape, make: Callable[[Structure], JacobianPlan]) -> JacobianPlan:
         """Return the plan for the structure of a tape; make it if there is none, and keep the reason why."""
-        if self._rules != rules_defined():
-            self._forget_old_rules()
+        self._forget_old_rules()
         clears = self._clears
         for kept in self._kept:
             if kept.recognizer and kept.recognizer.accepts(tape):
@@ -129,11 +137,11 @@ class PlanCache:
         return found if several >= _SEVERAL else structure
 
     def _forget_old_rules(self) -> None:
-        """Forget all plans if vector rules have been defined since they were made."""
+        """Forget all plans if rules have been defined since they were made."""
+        if self._rules == rules_defined() and are_current(self._vjps):
+            return
         with _lock:
-            if self._rules == rules_defined():
-                return
-            self._rules = rules_defined()
+            self._rules, self._vjps = rules_defined(), {}
             self._forget(_NEW_RULES if self._kept else self._why_empty)
 
     def _forget(self, reason: str) -> None:
@@ -147,6 +155,8 @@ class PlanCache:
         if self._clears != clears:
             return
         others = [other for other in self._kept if other.plan is not kept.plan]
+        if len(others) == len(self._kept):
+            self._vjps = self._vjps | vjps_of(kept.plan.structure.primitives)
         self._kept = (kept, *others)[: self._maxsize]
 
     def explain_miss(self, structure: Structure, tape: Tape) -> str | None:
@@ -174,6 +184,15 @@ class PlanCache:
         """Compare with the plan that was used last."""
         latest = self.latest
         return first_difference(latest.structure, structure, tape) if latest else self._why_empty
+
+
+def _pickles(plan: JacobianPlan) -> bool:
+    """Tell whether all that a plan refers to has a name."""
+    try:
+        pickle.dumps(plan)
+    except (pickle.PicklingError, AttributeError, TypeError):  # whatever the Python version raises
+        return False
+    return True
 
 
 # One lock for all caches, since a forked child must get a new one: nobody there could release it. Comparing

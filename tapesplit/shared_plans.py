@@ -12,6 +12,7 @@ from typing import Any, Final, NamedTuple
 from tapesplit.cost.model import CostModel
 from tapesplit.cost.stored import cost_model
 from tapesplit.planning.plan import JacobianPlan
+from tapesplit.recording.overrides import are_current, vjps_of
 from tapesplit.rules import rules_defined
 from tapesplit.structures.structure import Structure
 
@@ -28,12 +29,14 @@ class _Shared(NamedTuple):
     options: tuple[Any, ...]
     model: CostModel
     rules: int
+    vjps: dict[Any, Any]
     plan: JacobianPlan
 
     def serves(self, code: Any, options: tuple[Any, ...], structure: Structure) -> bool:
         """Tell whether the same plan would be made again."""
         asked = (self.code, self.options, self.model) == (code, options, cost_model())
-        return asked and self.rules == rules_defined() and self.plan.structure == structure
+        same_rules = self.rules == rules_defined() and are_current(self.vjps)
+        return asked and same_rules and self.plan.structure == structure
 
 
 # Replaced as a whole and never changed, so that threads need no lock: at worst one of them plans in vain.
@@ -66,7 +69,8 @@ def share_plan(fun: Callable[..., Any], options: tuple[Any, ...], plan: Jacobian
     """Keep a plan for functions with the same code; the one that was not used for the longest time may go."""
     code = _code(fun)
     if code is not None:
-        _put_in_front(_Shared(code, options, cost_model(), rules_defined(), plan))
+        vjps = vjps_of(plan.structure.primitives)
+        _put_in_front(_Shared(code, options, cost_model(), rules_defined(), vjps, plan))
 
 
 def forget_shared_plans(fun: Callable[..., Any]) -> None:

@@ -148,7 +148,7 @@ def work_table(facts: TapeFacts) -> WorkTable:
     bulk = facts.by_kind(lambda kind: isinstance(kind.rule, Bulk))
     sizes = np.maximum(facts.sizes, 0)
     is_inner = facts.reader != np.arange(facts.reader.size)
-    inner = sizes * is_inner
+    inner = np.where(facts.is_complex, sizes // 2, sizes) * is_inner  # complex ones count once, as in edges
     sums = facts.by_kind(lambda kind: is_reduction(kind.rule))
     looped, local = facts.by_kind(attrgetter("is_looped")), facts.by_kind(attrgetter("needs_local_jacobian"))
     products = bulk & ~sums & (facts.stacked == 0)
@@ -158,8 +158,8 @@ def work_table(facts: TapeFacts) -> WorkTable:
         "steps": 1 + _WEIGHING * weighted + facts.by_kind(_call_steps) * (bulk & ~sums),
         "elements": sizes * elementwise,
         "moved": sizes * (moves | products)
-        + _parts(facts) * facts.edges * (sums | elementwise)
-        - inner
+        + facts.edges * sums
+        + _parts(facts) * (facts.edges * elementwise - inner)
         + _STACKED * facts.stacked
         + _ROW * _rows(facts, weighted),
         "product_fma": facts.edges * facts.by_kind(_pace) * (bulk & ~sums),

@@ -18,6 +18,7 @@ from tapesplit.draw.rows import (
 )
 from tapesplit.planning.plan import NOTHING_TO_SAVE, JacobianPlan
 from tapesplit.rules import find_rule
+from tapesplit.sweeps.compression import CompressedSweep
 from tapesplit.sweeps.sweep import Form
 
 __all__ = ["advice", "decisions"]
@@ -155,10 +156,19 @@ def _colors(plan: JacobianPlan) -> list[str]:
     """Say which sweeps carry their directions in few colors, and what those of one color have apart."""
     return [
         f"{_runs(task.swept)} sparse: {plural(task.directions, 'direction')} share "
-        f"{plural(task.colors, 'seed')}, since no two {_APART[task.mode]}."
-        for task in plan.tasks
-        if task.colors
+        f"{plural(sweep.count - sweep.left_out.size, 'seed')}, since no two {_APART[task.mode]}"
+        f"{_left_out(task.mode, sweep.left_out.size)}."
+        for task, sweep in zip(plan.tasks, plan.sweeps, strict=True)
+        if isinstance(sweep, CompressedSweep)
     ]
+
+
+def _left_out(mode: Mode, amount: int) -> str:
+    """Say what is swept from, the other way than all else."""
+    if not amount:
+        return ""
+    end, others = ("output", "inputs reach") if mode is Mode.TANGENT else ("input", "outputs read")
+    return f"; {plural(amount, end)} that many {others} {'is' if amount == 1 else 'are'} swept from"
 
 
 _APART: Final = {

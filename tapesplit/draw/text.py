@@ -169,13 +169,13 @@ def _totals(plan: JacobianPlan) -> list[str]:
 
 
 def _colors(plan: JacobianPlan) -> list[tuple[str, str, str]]:
-    """Count the seeds that directions share."""
+    """Count the directions that are carried where those of an identity share seeds."""
     shared = [task for task in plan.tasks if task.colors]
     if not shared:
         return []
     directions = sum(task.directions for task in shared)
-    colors = plural(sum(task.colors for task in shared), "color")
-    return [("compressed", colors, f"for {plural(directions, 'direction')}, as the Jacobian is sparse")]
+    seeds = plural(sum(task.colors for task in shared), "seed")
+    return [("compressed", seeds, f"for {plural(directions, 'direction')}, as the Jacobian is sparse")]
 
 
 def _last_run(plan: JacobianPlan) -> list[str]:

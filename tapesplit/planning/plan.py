@@ -56,8 +56,8 @@ class PlanTask:
         Directions that a sweep carries: columns of its Jacobian in tangent mode, rows in adjoint mode; 0
         for a product.
     colors
-        Seeds that the directions share, where those of one color have no result in common; 0 if each has
-        its own.
+        Seeds that the directions share, where those of one color have no result in common, and of results
+        that are swept from instead; 0 if each direction has its own.
     seconds
         Predicted time, if nothing else runs.
     start, finish

@@ -11,6 +11,7 @@ import autograd.numpy as anp
 import numpy as np
 
 from tapesplit.recording.boxes import FIRST, TapeBox, recorded
+from tapesplit.recording.overrides import is_overridden
 from tapesplit.recording.primitives import adjusted_side
 
 __all__ = ["cross", "euclidean_norm", "is_boxed_array", "roll", "solution"]
@@ -52,7 +53,7 @@ def _looked_up(value: np.ndarray, shift: int) -> np.ndarray:
 
 def cross(a: Any, b: Any, *args: Any, **kwargs: Any) -> Any:
     """Record the products of vectors of three elements as NumPy computes them, in a third of the time."""
-    boxed = is_boxed_array(a) or is_boxed_array(b)
+    boxed = (is_boxed_array(a) or is_boxed_array(b)) and not is_overridden(_general_cross)
     if args or kwargs or not boxed or not (_has_three(a) and _has_three(b)):
         return _general_cross(a, b, *args, **kwargs)
     return _moved_on(a, -1) * _moved_on(b, 1) - _moved_on(a, 1) * _moved_on(b, -1)

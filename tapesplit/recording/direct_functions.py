@@ -11,7 +11,7 @@ from typing import Any, Final
 import autograd.numpy as anp
 import numpy as np
 from autograd.builtins import SequenceBox, make_sequence
-from autograd.numpy import numpy_vjps
+from autograd.numpy import linalg, numpy_vjps
 from autograd.numpy.numpy_boxes import ArrayBox
 from autograd.numpy.numpy_vspaces import ArrayVSpace
 from autograd.numpy.numpy_wrapper import array_from_args, concatenate_args
@@ -29,6 +29,7 @@ from tapesplit.recording.boxes import (
     recorded,
 )
 from tapesplit.recording.direct_arithmetic import cross, euclidean_norm, is_boxed_array, roll, solution
+from tapesplit.recording.overrides import is_overridden
 from tapesplit.recording.primitives import dense_untake, log_abs_det, summed_untake
 
 __all__ = ["DIRECT_FUNCTIONS", "DIRECT_LINALG", "direct_untake"]
@@ -102,7 +103,8 @@ def _append(arr: Any, values: Any, axis: Any = None) -> Any:
 def _split(ary: Any, indices_or_sections: Any, axis: Any = 0) -> Any:
     """Record parts of equal size as slices: a list of values would keep scalar sweeps out."""
     whole = type(indices_or_sections) is int and type(axis) is int
-    if not whole or not is_boxed_array(ary) or axis not in range(ary._value.ndim):
+    rewritten = whole and is_boxed_array(ary) and not is_overridden(_general_split)
+    if not rewritten or axis not in range(ary._value.ndim):
         return _general_split(ary, indices_or_sections, axis)
     size, rest = divmod(ary._value.shape[axis], max(indices_or_sections, 1))
     if rest or indices_or_sections < 1:
@@ -219,7 +221,8 @@ def _full_untake(index: Any) -> Any:
 
 def _slogdet(x: Any) -> Any:
     """Record the logarithm alone; a pair of values would keep scalar sweeps out. The sign is constant."""
-    if not is_boxed_array(x) or x._value.dtype != np.float64 or x._value.ndim != 2:
+    rewritten = is_boxed_array(x) and x._value.dtype == np.float64 and x._value.ndim == 2
+    if not rewritten or is_overridden(_general_slogdet):
         return _general_slogdet(x)
     sign, logarithm = np.linalg.slogdet(x._value)
     return sign, recorded(x, log_abs_det, FIRST, (x._index,), (x._value,), logarithm)
@@ -270,6 +273,7 @@ _general_array = anp.array
 _general_where = anp.where
 _general_append = anp.append
 _general_slogdet = anp.linalg.slogdet
+_general_solve = anp.linalg.solve
 _general_split = anp.split
 _direct_where = _direct(anp.where, np.where)
 _general_concatenate = anp.concatenate
@@ -312,13 +316,15 @@ _direct_norm, _direct_solve = DIRECT_LINALG["norm"], DIRECT_LINALG["solve"]
 
 def _norm(x: Any, *args: Any, **kwargs: Any) -> Any:
     """Record the norms of vectors as arithmetic, any other as a call."""
-    found = None if args or not kwargs.keys() <= {"axis", "keepdims"} else euclidean_norm(x, **kwargs)
+    general = args or not kwargs.keys() <= {"axis", "keepdims"} or is_overridden(linalg._primitive_norm)
+    found = None if general else euclidean_norm(x, **kwargs)
     return _direct_norm(x, *args, **kwargs) if found is None else found
 
 
 def _solve(*args: Any, **kwargs: Any) -> Any:
     """Record solutions of linear systems by the right-hand side, any other as a call."""
-    found = None if kwargs or len(args) != 2 else solution(*args)
+    general = kwargs or len(args) != 2 or is_overridden(_general_solve)
+    found = None if general else solution(*args)
     return _direct_solve(*args, **kwargs) if found is None else found
 
 

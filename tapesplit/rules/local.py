@@ -18,6 +18,7 @@ from autograd.numpy.numpy_wrapper import _astype, _primitive_mean
 from autograd.util import func
 
 from tapesplit.arrays import occurrences
+from tapesplit.recording.overrides import is_overridden
 from tapesplit.recording.primitives import adjusted_side, summed_untake
 from tapesplit.recording.tape import TapeEntry
 from tapesplit.rules.axes import positive
@@ -56,7 +57,7 @@ class LocalStructure:
 
 def has_local_structure(primitive: Any) -> bool:
     """Tell whether calls of a primitive can have a local structure."""
-    return primitive in _structures
+    return primitive in _structures and not is_overridden(primitive)
 
 
 def local_slices(entry: TapeEntry) -> int:
@@ -84,7 +85,8 @@ def _described(entry: TapeEntry) -> tuple[Any, ...] | None:
 
 def local_matrix(entry: TapeEntry, argnum: int) -> np.ndarray | None:
     """Return the Jacobian of a matrix times a vector by the vector: the matrix; None for any other call."""
-    if entry.primitive not in {anp.matmul, anp.dot} or np.ndim(entry.args[argnum]) != 1:
+    known = entry.primitive in {anp.matmul, anp.dot} and not is_overridden(entry.primitive)
+    if not known or np.ndim(entry.args[argnum]) != 1:
         return None
     other = np.asarray(entry.args[1 - argnum]) if len(entry.args) == 2 else None
     if other is None or other.ndim != 2:

@@ -9,9 +9,10 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
-from autograd.core import primitive_jvps, primitive_vjps
+from autograd.core import primitive_vjps
 
 from tapesplit.errors import RuleError
+from tapesplit.recording.overrides import find_jvp
 from tapesplit.recording.tape import TapeEntry
 from tapesplit.recording.tracing import tracing_lock
 from tapesplit.recording.values import batch_shape, element_count, flatten, unflatten
@@ -67,9 +68,10 @@ def loop_tangent(T: np.ndarray, entry: TapeEntry, argnum: int) -> np.ndarray:
         Whatever autograd's VJP raises; what its JVP raises is the cause of a `RuleError`.
     """
     failure: Exception | None = None
-    if entry.primitive in primitive_jvps and not entry.kwargs:
+    jvp = None if entry.kwargs else find_jvp(entry.primitive)
+    if jvp is not None:
         try:
-            return _jvp_loop(T, entry, argnum)
+            return _jvp_loop(jvp, T, entry, argnum)
         except Exception as error:  # noqa: BLE001 (autograd.jacobian would not have called it)
             failure = error
     try:
@@ -96,10 +98,10 @@ def _jacobian_product(T: np.ndarray, entry: TapeEntry, argnum: int) -> np.ndarra
     return rows + 1j * np.real(T @ flat(loop_adjoint(-1j * basis, single)[0]).T)
 
 
-def _jvp_loop(T: np.ndarray, entry: TapeEntry, argnum: int) -> np.ndarray:
+def _jvp_loop(jvp: Callable[..., Any], T: np.ndarray, entry: TapeEntry, argnum: int) -> np.ndarray:
     """Loop over autograd's JVP."""
     with tracing_lock():
-        jvp, target = primitive_jvps[entry.primitive], entry.args[argnum]
+        target = entry.args[argnum]
         rows = [
             _row(
                 jvp((argnum,), [unflatten(row, target)], entry.value, entry.args, dict(entry.kwargs)),

@@ -20,6 +20,7 @@ import numpy as np
 
 from tapesplit.errors import ArgumentTypeError, RuleError
 from tapesplit.names import display_name, is_primitive
+from tapesplit.recording.overrides import is_overridden
 from tapesplit.recording.values import element_count
 
 __all__ = [
@@ -92,17 +93,21 @@ class Bulk:
 Rule: TypeAlias = Elementwise | Movement | Bulk
 
 _rules: dict[Primitive, Rule] = {}
+_users: set[Primitive] = set()
 _defined = 0
 _pending: dict[str, str] = {}
 
 
 def find_rule(primitive: Primitive) -> Rule | None:
-    """Return the vector rule of a primitive, None if it takes the loop over autograd's own rule."""
+    """Return the vector rule of a primitive, None if it takes the loop over autograd's own rule.
+
+    Our rule for a primitive whose VJP the user has replaced is none any more.
+    """
     rule = _rules.get(primitive)
     if rule is None:
         _load_pending()
         rule = _rules.get(primitive)  # even if nothing was pending: another thread may just have loaded it
-    return rule
+    return None if is_overridden(primitive) and primitive not in _users else rule
 
 
 def rules_on_demand(host: str, module: str) -> None:
@@ -273,6 +278,7 @@ def defvector(
         _rules[primitive] = Elementwise(tuple(map(_inexact, partials)))
     else:
         _rules[primitive] = Bulk(tangent_map, adjoint_map, edges)
+    _users.add(primitive)
     _defined += 1
 
 

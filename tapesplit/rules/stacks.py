@@ -15,6 +15,7 @@ from autograd.numpy import linalg
 from autograd.numpy.numpy_wrapper import _primitive_std, _primitive_var
 
 from tapesplit.arrays import IntArray
+from tapesplit.recording.overrides import is_overridden
 from tapesplit.recording.primitives import log_abs_det
 from tapesplit.recording.tape import TapeEntry
 from tapesplit.recording.values import batch_shape, element_count
@@ -65,7 +66,7 @@ def slices_of(entry: TapeEntry) -> Slices:
 def _loops(entry: TapeEntry) -> tuple[tuple[int, ...], list[tuple[int, ...]]]:
     """Return the loop dimensions of a call, and the axes of core dimensions of its result and arguments."""
     shapes = [batch_shape(entry.value), *(batch_shape(entry.args[i]) for i in entry.argnums)]
-    core_axes = _core_axes.get(entry.primitive)
+    core_axes = None if is_overridden(entry.primitive) else _core_axes.get(entry.primitive)
     axes = None if core_axes is None else core_axes(*entry.args, **entry.kwargs)
     if axes is not None:
         cores = [positive(axes, len(shape)) if len(shape) == len(shapes[1]) else () for shape in shapes]
@@ -80,6 +81,8 @@ def _loops(entry: TapeEntry) -> tuple[tuple[int, ...], list[tuple[int, ...]]]:
 
 def can_be_stacked(call: TapeEntry) -> bool:
     """Tell whether like calls are one call on stacks of their arguments."""
+    if is_overridden(call.primitive):
+        return False
     if _core_axes.get(call.primitive) is along_axis:
         x, *rest = call.args
         plain = type(x) is np.ndarray and len(rest) <= 1 and call.kwargs.keys() <= {"axis", "keepdims"}

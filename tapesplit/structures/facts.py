@@ -8,10 +8,11 @@ from math import prod
 from typing import Any, Final, NamedTuple
 
 import numpy as np
-from autograd.core import primitive_jvps, primitive_vjps
+from autograd.core import primitive_vjps
 from numpy.typing import NDArray
 
 from tapesplit.arrays import BoolArray, IntArray, coded
+from tapesplit.recording.overrides import find_jvp
 from tapesplit.recording.tape import VALUE, Tape, TapeEntry
 from tapesplit.recording.values import element_count, real_count
 from tapesplit.rules import (
@@ -84,7 +85,7 @@ class CallKind:
     @property
     def needs_local_jacobian(self) -> bool:
         """Whether tangents take all derivatives of the result, since autograd has no rule for them."""
-        return self.is_looped and (self.primitive not in primitive_jvps or bool(self.keywords))
+        return self.is_looped and (bool(self.keywords) or find_jvp(self.primitive) is None)
 
     @property
     def factor(self) -> int:

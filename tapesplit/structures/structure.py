@@ -15,6 +15,7 @@ import numpy as np
 from autograd.builtins import _make_dict
 from autograd.core import SparseObject
 from autograd.extend import VSpace
+from autograd.numpy.numpy_vspaces import ArrayVSpace
 from autograd.numpy.numpy_wrapper import array_from_args, concatenate_args
 
 from tapesplit.recording.tape import Tape, constant_positions
@@ -268,6 +269,8 @@ def _content(constant: Any) -> Any:
         return constant
     if isinstance(constant, FunctionType):
         return constant.__code__  # calls often make it anew, and derivatives call that of their own tape
+    if isinstance(constant, ArrayVSpace):
+        return (constant.shape, constant.dtype)
     if isinstance(constant, VSpace):
         return repr(constant)
     if isinstance(constant, SparseObject):  # an adjoint that is added to others
@@ -280,7 +283,10 @@ def _content(constant: Any) -> Any:
         return static_key(tuple(constant))
     try:
         hash(constant)
-    except (TypeError, ValueError):
+        equals_itself = (constant == constant) is True  # noqa: PLR0124 (comparisons of users' types may do anything)
+    except Exception:  # noqa: BLE001 (the same)
+        return object()
+    if not equals_itself:
         return object()
     # Such a sequence is the same object with other contents later on.
     kind: Any = type(constant)

@@ -3,7 +3,9 @@
 Where every result depends on few of the seeded elements, most of what the directions of an identity carry is
 zero. Directions of one color have no result in common, so that the sweep of their sum holds all derivatives,
 each in a place that the sparsity pattern tells (Curtis, Powell & Reid, *On the estimation of sparse Jacobian
-matrices*, 1974; Gebremedhin, Manne & Pothen, *What color is your Jacobian?*, 2005).
+matrices*, 1974; Gebremedhin, Manne & Pothen, *What color is your Jacobian?*, 2005). The few
+results that depend on many elements are swept from the other end (Coleman & Verma, *The efficient computation
+of sparse Jacobian matrices using automatic differentiation*, 1998).
 """
 
 from dataclasses import dataclass
@@ -26,12 +28,17 @@ __all__ = ["FEWEST_TO_COLOR", "CompressedSweep", "color_columns", "compress", "l
 class CompressedSweep:
     """A system that carries the directions of an identity in few colors.
 
+    Results that many directions reach would need a color for each. They are left out, and their derivatives
+    carried back from them, by the same coefficients.
+
     Parameters
     ----------
     sweep
         The system.
     colors
         Color of each direction.
+    left_out
+        Results that are swept from.
     sources, places
         Where each derivative stands in the compressed Jacobian, which has a row for each result of the
         sweep, and where in the whole one, both flat.
@@ -39,6 +46,7 @@ class CompressedSweep:
 
     sweep: ScalarSweep
     colors: IntArray
+    left_out: IntArray
     sources: IntArray
     places: IntArray
 
@@ -49,7 +57,12 @@ class CompressedSweep:
 
     @property
     def count(self) -> int:
-        """Number of colors: directions that are carried."""
+        """Directions that are carried: one for each color, and one from each result that is left out."""
+        return self._seeds + self.left_out.size
+
+    @property
+    def _seeds(self) -> int:
+        """Number of colors."""
         return int(self.colors.max()) + 1
 
     @property
@@ -69,8 +82,11 @@ class CompressedSweep:
 
     @property
     def _ends_bytes(self) -> int:
-        """Memory of the seeds and of the compressed Jacobian."""
-        return 8 * self.count * (len(self.sweep.seeds) + len(self.sweep.results))
+        """Memory of the seeds, of the compressed Jacobian, and of sweeping back."""
+        ends = 8 * self.count * (len(self.sweep.seeds) + len(self.sweep.results))
+        if not self.left_out.size:
+            return ends
+        return ends + 8 * self.left_out.size * len(self.sweep.indptr) + 12 * len(self.sweep.indices)
 
     def working_bytes(self, _: int) -> int:
         """Memory that a run takes: the compressed sweep, then its derivatives and the whole Jacobian."""
@@ -82,24 +98,25 @@ class CompressedSweep:
         """Return ``F' X`` for X of shape ``(n, k)``, None for the identity, ``most`` colors at a time."""
         if matrix is not None:
             return self.sweep.tangent(tape, matrix, most)
-        return self._expanded(self.sweep.tangent(tape, self._shared().T, most))
+        return self._expanded(tape, most)
 
     def adjoint(self, tape: Tape, matrix: np.ndarray | None, most: int | None = None) -> np.ndarray:
         """Return ``X F'`` for X of shape ``(k, m)``, None for the identity, ``most`` colors at a time."""
         if matrix is not None:
             return self.sweep.adjoint(tape, matrix, most)
-        return self._expanded(self.sweep.adjoint(tape, self._shared(), most).T)
+        return self._expanded(tape, most)
 
-    def _shared(self) -> np.ndarray:
-        """Return a seed for each color: the sum of its directions."""
-        seeds = np.zeros((self.count, self.colors.size))
+    def _expanded(self, tape: Tape, most: int | None) -> np.ndarray:
+        """Sweep, and move each derivative to its place; a row of the compressed Jacobian is a result."""
+        coefficients = self.sweep.coefficients(tape)
+        seeds = np.zeros((self._seeds, self.colors.size))
         seeds[self.colors, np.arange(self.colors.size)] = 1.0
-        return seeds
-
-    def _expanded(self, compressed: np.ndarray) -> np.ndarray:
-        """Move each derivative to its place; a row of the compressed Jacobian is a result."""
+        compressed = self.sweep.carry(coefficients, seeds.T, most)
         jacobian = np.zeros((self.chunk.m, self.chunk.n))
         jacobian.reshape(-1)[self.places] = compressed.take(self.sources)
+        if self.left_out.size:
+            by_result = jacobian.T if self.sweep.adjoint_mode else jacobian
+            by_result[self.left_out] = self.sweep.carry_back(coefficients, self.left_out).T
         return jacobian
 
 
@@ -115,6 +132,8 @@ _SPARSE: Final = 0.25
 """Part of the results that a direction may reach: there are as many colors, at least, of all directions."""
 _WORTH_EXPANDING: Final = 0.5
 """Colors, as a part of the directions, up to which they are used."""
+_WORTH_LEAVING: Final = 0.5
+"""Part of the directions that must be left to be carried if results are left out."""
 
 
 def looks_sparse(sweep: ArraySweep | ScalarSweep | StagedSweep, tape: Tape, mode: Mode) -> bool:
@@ -163,17 +182,31 @@ def compress(sweep: ScalarSweep) -> CompressedSweep | None:
     """
     directions, results = len(sweep.seeds), len(sweep.results)
     found = sweep.paths() != 0
-    if np.count_nonzero(found, axis=1).max() > _WORTH_EXPANDING * directions:
-        return None  # a result needs a color for each direction that reaches it
+    left_out = _fullest(np.count_nonzero(found, axis=1), int(_WORTH_EXPANDING * directions))
+    if left_out is None:
+        return None
+    found[left_out] = False
     result, direction = np.divmod(np.flatnonzero(found), directions)
     colors = color_columns(result, direction, results, directions)
     count = int(colors.max()) + 1
-    if count > _WORTH_EXPANDING * directions:
+    if count + left_out.size > _WORTH_EXPANDING * directions:
         return None
     sources = result * count + colors[direction]
-    if sweep.adjoint_mode:
-        return CompressedSweep(sweep, colors, sources, direction * results + result)
-    return CompressedSweep(sweep, colors, sources, result * directions + direction)
+    places = direction * results + result if sweep.adjoint_mode else result * directions + direction
+    return CompressedSweep(sweep, colors, left_out, sources, places)
+
+
+def _fullest(counts: IntArray, most: int) -> IntArray | None:
+    """Choose the results to be left out, so that they and those that the fullest other one needs are few.
+
+    ``counts`` tells how many directions reach each result; None if more than ``most`` must be carried.
+    """
+    order = np.argsort(-counts, kind="stable")
+    carried = np.arange(counts.size) + counts[order]
+    best = int(np.argmin(carried))
+    if carried[best] > _WORTH_LEAVING * carried[0]:
+        best = 0
+    return None if carried[best] > most else np.sort(order[:best])
 
 
 def color_columns(row: IntArray, column: IntArray, rows: int, columns: int) -> IntArray:

@@ -264,11 +264,11 @@ class ScalarSweep:
 
     def tangent(self, tape: Tape, matrix: np.ndarray | None, most: int | None = None) -> np.ndarray:
         """Return ``F' X`` for X of shape ``(n, k)``, None for the identity, ``most`` directions at a time."""
-        return self._run(tape, matrix, self.chunk.n, most)
+        return self.carry(self.coefficients(tape), matrix, most)
 
     def adjoint(self, tape: Tape, matrix: np.ndarray | None, most: int | None = None) -> np.ndarray:
         """Return ``X F'`` for X of shape ``(k, m)``, None for the identity, ``most`` directions at a time."""
-        return self._run(tape, None if matrix is None else matrix.T, self.chunk.m, most).T
+        return self.carry(self.coefficients(tape), None if matrix is None else matrix.T, most).T
 
     def paths(self, columns: np.ndarray | None = None) -> np.ndarray:
         """Tell where derivatives are not zero whatever the values: count paths from seeds to results.
@@ -283,17 +283,28 @@ class ScalarSweep:
         ndarray
             Shape ``(read, k)``; only whether a number is zero is of use, as it may be infinite.
         """
-        return self._solved(np.ones(len(self.template), np.float32), columns, len(self.seeds), None)
+        return self.carry(np.ones(len(self.template), np.float32), columns)
 
-    def _run(self, tape: Tape, columns: np.ndarray | None, seeded: int, most: int | None) -> np.ndarray:
-        """Carry ``(seeded, k)`` to ``(read, k)``."""
-        return self._solved(self.coefficients(tape), columns, seeded, most)
-
-    def _solved(
-        self, coefficients: np.ndarray, columns: np.ndarray | None, seeded: int, most: int | None
+    def carry(
+        self, coefficients: np.ndarray, columns: np.ndarray | None, most: int | None = None
     ) -> np.ndarray:
-        """Seed, substitute, read, in blocks that fit into a cache."""
-        count = seeded if columns is None else columns.shape[1]
+        """Carry directions from seeds to results, in blocks that fit into a cache.
+
+        Parameters
+        ----------
+        coefficients
+            From `coefficients`.
+        columns
+            Shape ``(seeded, k)``; None for the identity.
+        most
+            Directions that are carried at a time.
+
+        Returns
+        -------
+        ndarray
+            Shape ``(read, k)``.
+        """
+        count = len(self.seeds) if columns is None else columns.shape[1]
         unknowns, block = len(self.indptr) - 1, min(self._block(count), most or count)
         if not unknowns:
             return np.zeros((self.results.size, count), coefficients.dtype)
@@ -310,6 +321,30 @@ class ScalarSweep:
         if self.constant_results.size:
             result[self.constant_results] = 0.0
         return result
+
+    def carry_back(self, coefficients: np.ndarray, results: IntArray) -> np.ndarray:
+        """Carry directions from results to seeds: the same system, transposed and from the end.
+
+        Parameters
+        ----------
+        coefficients
+            From `coefficients`.
+        results
+            Numbers of k results that are no constants.
+
+        Returns
+        -------
+        ndarray
+            The derivatives of these results, shape ``(seeded, k)``.
+        """
+        last, solve = len(self.indptr) - 2, substitute if self.adjoint_mode else substitute_transposed
+        starts, targets = self.indptr[-1] - self.indptr[::-1], last - self.indices[::-1]
+        Y = np.zeros((last + 1, results.size), coefficients.dtype)
+        Y[last - self.results[results], np.arange(results.size)] = 1.0
+        solve(starts, targets, coefficients[::-1].copy(), Y)
+        derivatives = Y[np.minimum(last - self.seeds, last)]
+        derivatives[self.seeds < 0] = 0.0  # constants
+        return derivatives
 
     def _block(self, count: int) -> int:
         """Return how many of so many directions are carried at a time: blocks of about equal size."""

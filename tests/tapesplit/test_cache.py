@@ -1,5 +1,6 @@
 """The cache of plans: reused while the structure holds, and nothing that may change is baked into a plan."""
 
+import copy
 import functools
 import operator
 import pickle
@@ -13,6 +14,7 @@ import pytest
 from autograd import checkpoint, grad, jacobian
 from autograd.builtins import dict as dict_of_boxes
 from autograd.extend import defvjp, primitive
+from autograd.misc.fixed_points import fixed_point
 from scipy import sparse
 
 from tapesplit import RuleError, defvector, jacobian_function, parallel_jacobian, record
@@ -536,7 +538,7 @@ def test_rules_that_are_defined_again_need_new_plans():
     for _ in range(2):
         onp.testing.assert_allclose(jac(X), onp.diag(2.0 * X))
     defvector(cube, lambda ans, x: 3 * x**2)
-    assert jac.explain_miss(X) == "vector rules have been defined since the last call"
+    assert jac.explain_miss(X) == "rules have been defined since the last call"
     onp.testing.assert_allclose(jac(X), onp.diag(3.0 * X**2))
     assert jac.cache_info()[:3] == (1, 2, 1)
     assert "defined" in jac.cache_info().last_miss
@@ -831,3 +833,49 @@ def test_functions_that_each_call_makes_anew_need_no_new_plan():
     for scale["now"] in (1.0, 2.0, 3.0):
         onp.testing.assert_allclose(jac(X), scale["now"] * onp.eye(len(X)))
     assert jac.cache_info().misses == 1
+
+
+def test_plans_that_do_not_pickle_stay_behind():
+    def newton(a):
+        return lambda z: 0.5 * (z + a / z)
+
+    def distance(u, v):
+        return np.max(np.abs(u - v))
+
+    def root(x):
+        return fixed_point(newton, x**2 + 1.0, onp.ones(3), distance, 1e-13) * x[0]
+
+    jac = parallel_jacobian(root)
+    x = onp.array([1.0, 2.0, 3.0])
+    want = jac(x)
+    other = copy.deepcopy(jac)
+    assert other.cache_info().currsize == 0
+    onp.testing.assert_array_equal(other(x), want)
+
+
+class _Vague:
+    """Compares as an array does."""
+
+    __hash__ = object.__hash__
+
+    def __eq__(self, other):
+        return onp.array([True, False])
+
+
+class _Unhashable:
+    def __hash__(self):
+        raise RuntimeError("never hash me")
+
+
+@pytest.mark.parametrize("constant", [_Vague, _Unhashable])
+def test_constants_that_cannot_be_compared_are_new_each_time(constant):
+    @primitive
+    def twice(x, c):
+        return 2.0 * x
+
+    defvjp(twice, lambda ans, x, c: lambda g: 2.0 * g)
+    defvector(twice, lambda ans, x, c: 2.0)
+    jac = parallel_jacobian(lambda x: twice(x, constant()))
+    for _ in range(3):
+        onp.testing.assert_array_equal(jac(X), 2.0 * onp.eye(len(X)))
+    assert jac.cache_info().hits == 0

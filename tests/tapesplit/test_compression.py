@@ -1,6 +1,7 @@
 """Compressed sweeps: directions of sparse Jacobians that share a seed."""
 
 import pickle
+import tracemalloc
 from itertools import pairwise
 
 import autograd.numpy as np
@@ -120,16 +121,67 @@ def test_array_steps_give_way_to_a_compressed_system():
     assert (jac.cache_info().hits, jac.cache_info().misses) == (before.hits + 1, before.misses)
 
 
-def test_a_row_that_reads_everything_forbids_sharing():
+def bordered(x):
+    """Equations between neighbors, and two that read everything."""
+    return np.concatenate([boundary_values(x), np.array([np.sum(x**2), x[3] * np.mean(np.sin(x))])])
+
+
+def with_parameter(z):
+    """Equations between neighbors that all read one parameter."""
+    return np.concatenate([z[0] * boundary_values(z[1:]), z[:1] ** 2])
+
+
+def constants_and_a_parameter(z):
+    """Constant outputs, outputs that are inputs, and a parameter that all others read."""
+    return np.concatenate([np.ones(3), z[1:] * z[0], np.zeros(2), z[:1]])
+
+
+def arrow(x):
+    return rosenbrock(x) + x[0] * np.sum(np.sin(x))
+
+
+def repeated(x):
+    """The same dense number twice, between constants."""
+    total = np.sum(x * np.roll(x, 1))
+    return np.concatenate([np.ones(2), np.stack([total, total]), np.cos(x), x[:3]])
+
+
+@pytest.mark.usefixtures("always")
+@pytest.mark.parametrize("method", ["tangent", "adjoint"])
+@pytest.mark.parametrize("f", [bordered, with_parameter, grad(arrow), repeated, constants_and_a_parameter])
+def test_what_many_directions_reach_is_swept_from_the_other_end(f, method):
+    x = onp.linspace(0.3, 1.1, 90)
+    jac = parallel_jacobian(f, machines=1, method=method)
+    (sweep,), expected = jac.plan(x).sweeps, jacobian(f)(x)
+    pattern = expected != 0
+    dense = ((pattern if method == "tangent" else pattern.T).sum(axis=1) > 45).nonzero()[0]
+    onp.testing.assert_array_equal(sweep.left_out, dense)
+    assert sweep.count <= 7
+    for memory_limit in (None, sweep.least_bytes):
+        found = execute(jac.plan(x), jac.tape(x), memory_limit=memory_limit)
+        onp.testing.assert_allclose(found, expected, rtol=0, atol=1e-12)
+    onp.testing.assert_allclose(jac(0.5 * x), jacobian(f)(0.5 * x), rtol=0, atol=1e-12)
+
+
+def test_large_bordered_systems_are_compressed_unasked():
     x = onp.linspace(0.3, 1.1, 400)
+    jac = parallel_jacobian(bordered, machines=1)
+    assert colors(jac, x) == [5]
+    text = " ".join(jac.plan(x).describe("full").split())
+    assert "Link 1 is sparse: 400 directions share 3 seeds" in text
+    assert "2 outputs that many inputs reach are swept from" in text
 
-    def bordered(x):
-        return np.append(boundary_values(x), np.sum(x))
 
-    jac = parallel_jacobian(bordered, machines=1, method="tangent")
-    assert colors(jac, x) == [0]
-    onp.testing.assert_allclose(jac(x), jacobian(bordered)(x), rtol=0, atol=1e-12)
-    check_compressed(bordered, x, method="adjoint")
+def test_memory_of_sweeping_back_is_predicted():
+    x = onp.linspace(0.3, 1.1, 2000)
+    jac = parallel_jacobian(bordered, machines=1)
+    jac(x)
+    tape, plan = jac.tape(x), jac.plan(x)
+    tracemalloc.start()
+    execute(plan, tape)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak / 1.5 < plan.peak_bytes < 1.5 * peak
 
 
 @pytest.mark.usefixtures("always")
@@ -178,12 +230,13 @@ def test_the_sample_is_not_fooled_by_grids(monkeypatch):
     )
 
 
-def test_a_full_row_ends_the_search_for_colors(monkeypatch):
-    def one_full_row(x):
-        return np.concatenate([np.sin(x) * np.cos(x), np.ones(1) * np.sum(x * x)])
+def test_many_full_rows_end_the_search_for_colors(monkeypatch):
+    def many_full_rows(x):
+        return np.concatenate([np.sin(x) * np.cos(x), x[:180] * np.sum(x * x)])
 
     monkeypatch.setattr(compression, "color_columns", lambda *_: pytest.fail("no colors can be shared"))
-    plan = parallel_jacobian(one_full_row, method="tangent").plan(onp.ones(300))
+    monkeypatch.setattr(compression, "_SPARSE", 1.0)
+    plan = parallel_jacobian(many_full_rows, method="tangent").plan(onp.ones(300))
     assert [task.colors for task in plan.tasks] == [0]
 
 
@@ -271,7 +324,7 @@ def test_plans_say_so_and_pickle():
     x = onp.linspace(0.3, 1.1, 400)
     jac = parallel_jacobian(boundary_values, machines=1)
     plan = jac.plan(x)
-    assert "compressed 3 colors for 400 directions, as the Jacobian is sparse" in " ".join(str(plan).split())
+    assert "compressed 3 seeds for 400 directions, as the Jacobian is sparse" in " ".join(str(plan).split())
     full = " ".join(plan.describe("full").split())
     assert (
         "Link 1 is sparse: 400 directions share 3 seeds, since no two inputs of one color reach the same "
@@ -335,7 +388,7 @@ def test_banded_matrices_take_as_many_colors_as_they_have_diagonals(width):
 
 @st.composite
 def sparse_programs(draw):
-    """Three layers, each value of which reads at most two of the layer before."""
+    """Layers, each value of which reads at most two of the layer before, and sums of some layers."""
     sizes = [40, *draw(st.lists(st.integers(33, 50), min_size=1, max_size=3))]
     place = st.integers(0, 32)
     reads = [
@@ -344,10 +397,14 @@ def sparse_programs(draw):
         for before, size in pairwise(sizes)
     ]
 
+    sums = draw(st.lists(st.sampled_from(range(len(reads))), max_size=2))
+
     def f(x):
-        for read in reads:
+        extra = []
+        for layer, read in enumerate(reads):
+            extra += [np.sum(x * x)] * sums.count(layer)
             x = np.sin(x[read[:, 0]]) * x[read[:, 1]]
-        return x
+        return np.concatenate([x[:7], np.array(extra), x[7:]]) if extra else x
 
     return f, draw(st.sampled_from(["tangent", "adjoint"]))
 

@@ -108,6 +108,17 @@ def test_partial_derivatives_of_complex_numbers_are_four_products():
     assert work.moved == 4 * X.size
 
 
+def test_merged_operations_on_complex_numbers_take_no_negative_work():
+    waves = onp.exp(1j * onp.linspace(0.0, 3.0, 50))
+
+    def response(c):
+        return np.abs((c[0] + c[1] * waves + c[2] * waves**2) / (1.0 + c[1] * waves))
+
+    tape = record(response, onp.ones(3))
+    table = work_table(facts_of(tape, structure_of(tape)))
+    assert (table.lines >= 0).all()
+
+
 def test_arguments_are_told_from_constants_in_linear_time():
     """A list of thousands of numbers, joined with as many constants."""
     args = [0.0] * 30_000

@@ -1,0 +1,78 @@
+"""Derivative rules of autograd's that a user has replaced: ours for the same primitive must give way."""
+
+from collections.abc import Callable, Iterable, Iterator
+from types import FunctionType
+from typing import Any
+
+from autograd.core import primitive_jvps, primitive_vjps
+
+from tapesplit.names import is_from_autograd, is_primitive
+
+__all__ = ["are_current", "find_jvp", "is_overridden", "vjps_of"]
+
+
+def is_overridden(primitive: Callable[..., Any] | None) -> bool:
+    """Tell whether somebody else than autograd, or we, has defined the VJP of a primitive.
+
+    Parameters
+    ----------
+    primitive
+        A primitive of autograd's or ours.
+
+    Examples
+    --------
+    >>> import autograd.numpy as np
+    >>> is_overridden(np.sqrt)
+    False
+    """
+    vjp = primitive_vjps.get(primitive)
+    known = _seen.get(primitive)
+    if known is None or known[0] is not vjp:
+        _seen[primitive] = known = (vjp, vjp is not None and not _is_known(vjp))
+    return known[1]
+
+
+_seen: dict[Any, tuple[Any, bool]] = {}
+"""Rules that have been looked at, and whether they are others than autograd's."""
+
+
+def find_jvp(primitive: Callable[..., Any] | None) -> Callable[..., Any] | None:
+    """Return the JVP of a primitive, None if there is none, or if only the VJP of autograd's was replaced."""
+    jvp: Callable[..., Any] | None = primitive_jvps.get(primitive)
+    if jvp is None or not is_overridden(primitive) or not is_from_autograd(primitive):
+        return jvp
+    return None if _is_known(jvp) else jvp
+
+
+def vjps_of(primitives: Iterable[Callable[..., Any] | None]) -> dict[Any, Any]:
+    """Return the VJP of each different primitive among some."""
+    return {primitive: primitive_vjps.get(primitive) for primitive in set(primitives)}
+
+
+def are_current(vjps: dict[Any, Any]) -> bool:
+    """Tell whether nobody has replaced any of these VJPs, see `vjps_of`."""
+    return list(map(primitive_vjps.get, vjps)) == list(vjps.values())
+
+
+def _is_known(rule: Any) -> bool:
+    """Tell whether all functions that a rule is made of are autograd's or ours."""
+    return all(_module(part).partition(".")[0] in _OURS for part in _parts(rule))
+
+
+_OURS = frozenset({"autograd", "tapesplit"})
+
+
+def _module(function: Any) -> str:
+    """Return the module that a rule is defined in."""
+    defined = getattr(function, "func", function)  # of a partial
+    return str(getattr(defined, "__module__", None) or type(defined).__module__)
+
+
+def _parts(rule: Any) -> Iterator[Any]:
+    """Return a rule and those that ``defvjp`` has wrapped in it, but not the primitive."""
+    yield rule
+    for cell in getattr(rule, "__closure__", None) or ():
+        held = cell.cell_contents
+        for part in held.values() if isinstance(held, dict) else (held,):
+            if callable(part) and not is_primitive(part):
+                yield from _parts(part) if isinstance(part, FunctionType) else (part,)

@@ -1,0 +1,154 @@
+"""VJPs that a user has put in the place of autograd's: they count, as they do for `autograd.jacobian`."""
+
+import copy
+import pickle
+
+import autograd.numpy as np
+import numpy as onp
+import pytest
+from autograd import jacobian
+from autograd.core import primitive_jvps, primitive_vjps
+from autograd.extend import defjvp, defvjp, defvjp_argnums, primitive
+from autograd.numpy import linalg
+from autograd.scipy import special
+
+from tapesplit import defvector, parallel_jacobian
+from tapesplit.recording.overrides import find_jvp, is_overridden
+from tapesplit.rules import registered, registry
+
+MATRIX = onp.random.default_rng(0).standard_normal((3, 3)) + 4.0 * onp.eye(3)
+X = onp.linspace(0.3, 0.9, 9)
+
+
+def square(x):
+    return np.reshape(x, (3, 3))
+
+
+USES = {
+    np.sqrt: np.sqrt,
+    np.tanh: lambda x: np.tanh(x) * x,
+    np.add: lambda x: x + np.sin(x),
+    np.multiply: lambda x: x * x[::-1],
+    np.power: lambda x: x**3,
+    np.negative: lambda x: -np.exp(x),
+    np.dot: lambda x: np.dot(MATRIX, x[:3]),
+    np.matmul: lambda x: square(x) @ MATRIX,
+    np.einsum: lambda x: np.einsum("ij,j->i", square(x), x[:3]),
+    np.sum: lambda x: np.sum(square(x), axis=0),
+    np.cumsum: np.cumsum,
+    np.prod: lambda x: np.prod(square(x), axis=0),
+    np.maximum: lambda x: np.maximum(x, 0.5),
+    np.max: lambda x: np.max(square(x), axis=1),
+    np.sort: lambda x: np.sort(x[::-1]),
+    np.roll: lambda x: np.roll(x, 2),
+    np.reshape: lambda x: np.reshape(x, (3, 3)) * MATRIX,
+    np.transpose: lambda x: square(x).T * MATRIX,
+    np.split: lambda x: np.split(x, 3)[1] * 2.0,
+    np.cross: lambda x: np.cross(x[:3], x[3:6]),
+    np.concatenate_args: lambda x: np.concatenate([x[:3], 2.0 * x]),
+    np.array_from_args: lambda x: np.array([x[1], x[2] * x[3]]),
+    linalg._primitive_norm: lambda x: np.linalg.norm(square(x), axis=1),
+    np.linalg.solve: lambda x: np.linalg.solve(square(x) + MATRIX, x[:3]),
+    np.linalg.slogdet: lambda x: np.linalg.slogdet(square(x) + MATRIX)[1] * x,
+    np.linalg.inv: lambda x: np.linalg.inv(square(x) + MATRIX),
+    np.linalg.det: lambda x: np.linalg.det(square(x) + MATRIX) * x,
+    np.fft.fft: lambda x: np.abs(np.fft.fft(x)),
+    special.expit: lambda x: special.expit(x) * x,
+}
+
+
+def doubled(maker):
+    """Return a VJP that is twice another."""
+
+    def vjp_argnums(argnums, ans, args, kwargs):
+        vjp = maker(argnums, ans, args, kwargs)
+        return lambda g: tuple(2.0 * row for row in vjp(g))
+
+    return vjp_argnums
+
+
+@pytest.fixture
+def override(monkeypatch):
+    """Double the VJP of a primitive until the end of a test."""
+
+    def define(primitive):
+        monkeypatch.setitem(primitive_vjps, primitive, primitive_vjps[primitive])
+        defvjp_argnums(primitive, doubled(primitive_vjps[primitive]))
+
+    return define
+
+
+@pytest.mark.parametrize("method", ["auto", "tangent", "adjoint"])
+@pytest.mark.parametrize("used", USES, ids=lambda used: used.__name__)
+def test_an_overridden_vjp_counts_as_in_autograd(used, method, override):
+    fun = USES[used]
+    jac = parallel_jacobian(fun, method=method)
+    before = jacobian(fun)(X)
+    onp.testing.assert_allclose(jac(X), before, rtol=1e-12, atol=1e-14)
+    override(used)
+    after = jacobian(fun)(X)
+    assert onp.abs(after - before).max() > 0.01
+    onp.testing.assert_allclose(jac(X), after, rtol=1e-12, atol=1e-14)
+    assert jac.cache_info().hits == 0
+    onp.testing.assert_allclose(parallel_jacobian(fun, method=method)(X), after, rtol=1e-12, atol=1e-14)
+
+
+def test_a_safe_square_root(override):
+    override(np.sqrt)
+    safe = lambda ans, x: lambda g: g * onp.where(ans > 0, 0.5 / onp.where(ans > 0, ans, 1.0), 0.0)  # noqa: E731
+    defvjp(np.sqrt, safe)
+    got = parallel_jacobian(lambda x: np.sqrt(x) + x)(onp.array([0.0, 1.0, 4.0]))
+    onp.testing.assert_array_equal(got, onp.diag([1.0, 1.5, 1.25]))
+
+
+def test_nothing_is_overridden_at_first():
+    ours = registered().keys() - registry._users
+    assert len(ours) > 200
+    assert not any(map(is_overridden, ours))
+    assert all(find_jvp(known) is not None for known in ours & primitive_jvps.keys())
+
+
+def test_a_jvp_that_is_defined_too_is_used(override, monkeypatch):
+    override(np.sinh)
+    assert find_jvp(np.sinh) is None
+    monkeypatch.setitem(primitive_jvps, np.sinh, primitive_jvps[np.sinh])
+    defjvp(np.sinh, lambda g, ans, x: 2.0 * g * onp.cosh(x))
+    got = parallel_jacobian(np.sinh, method="tangent")(X)
+    onp.testing.assert_allclose(got, onp.diag(2.0 * onp.cosh(X)), rtol=1e-14)
+
+
+def test_jvps_of_users_own_primitives_count():
+    @primitive
+    def own(x):
+        return 3.0 * x
+
+    defvjp(own, lambda ans, x: lambda g: 3.0 * g)
+    assert find_jvp(own) is None
+    defjvp(own, "same")
+    assert find_jvp(own) is primitive_jvps[own]
+
+
+def test_a_vector_rule_for_the_new_vjp_is_used(override, monkeypatch):
+    monkeypatch.setitem(registry._rules, np.cosh, registry._rules[np.cosh])
+    monkeypatch.setattr(registry, "_users", set(registry._users))
+    override(np.cosh)
+    defvector(np.cosh, lambda ans, x: 2.0 * onp.sinh(x))
+    onp.testing.assert_allclose(parallel_jacobian(np.cosh)(X), jacobian(np.cosh)(X), rtol=1e-14)
+
+
+def by_pickling(jac):
+    return pickle.loads(pickle.dumps(jac))  # noqa: S301 (our own)
+
+
+@pytest.mark.parametrize("take", [by_pickling, copy.deepcopy])
+def test_plans_that_were_copied_notice_it_too(take, override):
+    jac = parallel_jacobian(softened)
+    jac(X)
+    other = take(jac)
+    other(X)
+    override(np.log1p)
+    onp.testing.assert_allclose(other(X), jacobian(softened)(X), rtol=1e-14)
+
+
+def softened(x):
+    return np.log1p(x) * 2.0
