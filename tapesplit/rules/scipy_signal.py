@@ -24,7 +24,7 @@ def _behind(axes: list[int]) -> list[int]:
 
 
 _MOST_IN_WINDOWS: Final = 2**13
-"""Elements of all windows up to which they are copied for a product of matrices."""
+"""Elements of all windows up to which they are copied for one product: 64 kB that no plan counts."""
 
 
 def _convolved(A: np.ndarray, B: np.ndarray, axes: Any, dot_axes: Any, mode: str) -> np.ndarray:
