@@ -84,7 +84,7 @@ class Work:
         Elements of movements, of sums and of the results of products, those of what merged elementwise
         operations read, and more for rows and stacks, which NumPy takes one by one.
     product_fma
-        Scalar edges of other primitives with a vector rule.
+        Scalar edges of other primitives with a vector rule; more where BLAS does not multiply them.
     looped
         Calls of primitives without one.
     local, local_loops
@@ -155,14 +155,14 @@ def work_table(facts: TapeFacts) -> WorkTable:
     weighted = sums & ~facts.by_kind(lambda kind: kind.is_local)
     is_block = facts.blocks > 0
     lines = {
-        "steps": 1 + _WEIGHING * weighted + _HEAVY * (bulk & ~sums),
+        "steps": 1 + _WEIGHING * weighted + facts.by_kind(_call_steps) * (bulk & ~sums),
         "elements": sizes * elementwise,
         "moved": sizes * (moves | products)
-        + facts.edges * (sums | elementwise)
-        - inner
+        + facts.edges * sums
+        + _parts(facts) * (facts.edges * elementwise - inner)
         + _STACKED * facts.stacked
         + _ROW * _rows(facts, weighted),
-        "product_fma": facts.edges * (bulk & ~sums),
+        "product_fma": facts.edges * facts.by_kind(_pace) * (bulk & ~sums),
         "looped": looped,
         "local": local,
         "local_loops": sizes * local,
@@ -183,6 +183,16 @@ def _formulas(kind: CallKind) -> int:
     if kind.is_elementwise:
         return sum(callable(kind.rule.partials[argnum]) for argnum in kind.argnums)  # type: ignore[union-attr]
     return len(kind.argnums) if kind.is_local and not is_reduction(kind.rule) else 0
+
+
+def _call_steps(kind: CallKind) -> int:
+    """Count the steps that a call takes longer than an elementwise operation."""
+    return max(_HEAVY, kind.rule.steps * len(kind.argnums)) if isinstance(kind.rule, Bulk) else 0
+
+
+def _pace(kind: CallKind) -> int:
+    """Count the multiply-adds in a product of matrices that take as long as one scalar edge."""
+    return kind.rule.pace if isinstance(kind.rule, Bulk) else 1
 
 
 def _parts(facts: TapeFacts) -> IntArray | int:
@@ -232,7 +242,7 @@ _ENDS: Final = 3
 _BLOCK: Final = 4
 """Steps that take as long as finding the derivatives of a block that is not joined with like ones."""
 _HEAVY: Final = 2
-"""Steps that the call of a product or of another function takes longer than an elementwise operation."""
+"""Steps that the call of a product or of another function takes longer than an elementwise one, at least."""
 _END: Final = 1.5
 """Elements that are moved while one is seeded in a system, or read from it."""
 _EXPANDED: Final = 1.5

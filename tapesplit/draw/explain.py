@@ -7,7 +7,7 @@ from typing import Final
 
 from jcdp_core import JacobianChain, Mode, solve
 from tapesplit.cuts.separators import Separator
-from tapesplit.draw.numbers import count, plural, seconds_text
+from tapesplit.draw.numbers import count, plural, ratio, seconds_text
 from tapesplit.draw.rows import (
     LinkRow,
     StepRow,
@@ -132,11 +132,11 @@ def _only_mode(plan: JacobianPlan, row: LinkRow) -> str:
         if row.mode is Mode.TANGENT
         else ("tangent", row.n * link.tangent_cost)
     )
-    available = link.adjoint if row.mode is Mode.TANGENT else link.tangent
-    rest = f"{other} mode would take {count(fma)}" if available else f"{other} mode is not available here"
+    asked = f", but {row.mode.name.lower()} mode was asked for" if plan.asked_mode else ""
     return (
         f"The only link is swept in {row.mode.name.lower()} mode with "
-        f"{plural(row.directions, 'direction')}, {count(plan.fma)} fma; {rest}."
+        f"{plural(row.directions, 'direction')}, {count(plan.fma)} fma; "
+        f"{other} mode would take {count(fma)}{asked}."
     )
 
 
@@ -265,7 +265,42 @@ def advice(plan: JacobianPlan) -> tuple[str, ...]:
     The function's values never pass through an interface much narrower than its 3 inputs or outputs. One
     that is narrower would be a place to cut.
     """
-    return tuple(filter(None, (_loops(plan), _interface(plan), _bottleneck(plan))))
+    known = _asked(plan), _mispredicted(plan)
+    # How wide interfaces are says little where the mode is a poor one, or the time goes elsewhere.
+    interface = "" if any(known) else _interface(plan)
+    return tuple(filter(None, (*known, _loops(plan), interface, _bottleneck(plan))))
+
+
+def _asked(plan: JacobianPlan) -> str:
+    """Say what the mode costs that the user has asked for."""
+    mode, cheaper = plan.asked_mode, min(plan.baselines, key=lambda mode: plan.baselines[mode])
+    if mode is None or plan.makespan <= plan.baselines[cheaper]:
+        return ""
+    return (
+        f"A sweep in {mode.name.lower()} mode was asked for, {count(plan.makespan)} fma. "
+        f"One in {cheaper} mode would take {count(plan.baselines[cheaper])}; method='auto' chooses."
+    )
+
+
+def _mispredicted(plan: JacobianPlan) -> str:
+    """Name the task that took far longer than predicted in the last run."""
+    late = [
+        (record.finish - record.start, task.finish - task.start, record.index + 1)
+        for record in plan.last_run.records
+        for task in [plan.tasks[record.index]]
+    ]
+    measured, predicted, number = max(late, default=(0.0, 0.0, 0), key=lambda times: times[0] - times[1])
+    if measured <= _LATE * predicted or not predicted:
+        return ""
+    return (
+        f"Task {number} took {ratio(measured / predicted)} × its prediction in the last run. The first run "
+        "of a plan also compiles its sweeps. If later ones are as late, the time goes where the plan does "
+        "not see it, and fewer multiply-adds may not help: a profiler shows what takes long."
+    )
+
+
+_LATE: Final = 4.0
+"""Times its prediction that a task takes where the prediction is no ground for advice."""
 
 
 def _loops(plan: JacobianPlan) -> str:

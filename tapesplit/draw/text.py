@@ -152,7 +152,9 @@ def _steps(plan: JacobianPlan, most: int | None) -> list[str]:
 
 def _totals(plan: JacobianPlan) -> list[str]:
     """Totals of the plan and of its alternatives."""
-    proof = "reached: the plan is optimal" if plan.solution.optimal else "for every plan of this chain"
+    mode = plan.asked_mode
+    best = f"optimal in {mode.name.lower()} mode, which was asked for" if mode else "the plan is optimal"
+    proof = f"reached: {best}" if plan.solution.optimal else "for every plan of this chain"
     rows = [
         ("all tangent", f"{count(plan.baselines['tangent'])} fma", ""),
         ("all adjoint", f"{count(plan.baselines['adjoint'])} fma", ""),

@@ -226,12 +226,20 @@ class JacobianPlan:
         return {"tangent": self.chunks[0].n * edges, "adjoint": self.chunks[-1].m * edges}
 
     @property
+    def asked_mode(self) -> Mode | None:
+        """The mode of all links where ``method="tangent"`` or ``"adjoint"`` was asked for, else None."""
+        links = self.chain.links
+        if all(link.tangent and link.adjoint for link in links):
+            return None
+        return Mode.TANGENT if links[0].tangent else Mode.ADJOINT
+
+    @property
     def peak_bytes(self) -> int:
         """Most memory that an execution takes beyond the tape, in bytes, if no memory limit is set.
 
         That is the Jacobians of parts of the chain, each from its task to the task that uses it, and inside
         the running sweep the derivatives of all values that are alive. Several machines add up. Comparing
-        the tape with the plan comes before.
+        the tape with the plan comes before. The first execution, which compiles sweeps, takes more.
         """
         peaks = dict.fromkeys(range(self.machines), 0)
         waiting: dict[int, int] = {}

@@ -1,57 +1,102 @@
-"""Sums over products of indexed arrays: an extra index for the directions turns one into its derivatives."""
+"""Sums over products of indexed arrays: an extra index for the directions turns one into its derivatives.
+
+How a call is read depends on subscripts and shapes only. Finding it out takes longer than many a small sum,
+so it is kept.
+"""
 
 from collections.abc import Callable
+from functools import lru_cache
 from itertools import chain
-from math import prod
 from string import ascii_letters
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import autograd.numpy as anp
 import numpy as np
 
 from tapesplit.rules.axes import real_like
+from tapesplit.rules.contraction import contract, products
 from tapesplit.rules.registry import bulk
 
+Shape: TypeAlias = tuple[int, ...]
+
 _MOST_ARGUMENTS = 12
+_KEPT: Final = 1024
+"""Forms of calls that are kept."""
 
 
 class _Call(NamedTuple):
     """An einsum call without ellipsis; ``free`` is a letter that it does not use, if there is one."""
 
-    terms: list[str]
-    operands: list[Any]
+    terms: tuple[str, ...]
+    shapes: tuple[Shape, ...]
     output: str
     free: str
-    active: int
 
     @property
     def sizes(self) -> dict[str, int]:
         """Length of each index; axes of length one broadcast."""
         sizes: dict[str, int] = {}
-        for term, operand in zip(self.terms, self.operands, strict=True):
-            for letter, n in zip(term, np.shape(operand), strict=True):
+        for term, shape in zip(self.terms, self.shapes, strict=True):
+            for letter, n in zip(term, shape, strict=True):
                 sizes[letter] = n if sizes.get(letter, 1) == 1 else sizes[letter]
         return sizes
 
 
-def _parsed(args: tuple[Any, ...], argnum: int) -> _Call:
+class _Adjoint(NamedTuple):
+    """The sum that is the adjoint of a call by one operand.
+
+    Vectors of ones are added to the other operands. The result has the ``distinct`` indices of the operand,
+    with axes of the lengths ``folded``.
+    """
+
+    terms: tuple[str, ...]
+    output: str
+    ones: tuple[int, ...]
+    distinct: str
+    folded: Shape
+
+
+def _read(args: tuple[Any, ...]) -> tuple[_Call, list[Any]]:
     """Bring both calling conventions, with letters and with lists of numbers, into one form."""
-    inputs, output, operands = anp.parse_einsum_input(*args)
+    if isinstance(args[0], str):
+        subscripts: tuple[Any, ...] = (args[0],)
+        operands = args[1:]
+    else:
+        pairs = len(args) // 2 * 2
+        subscripts, operands = tuple(map(tuple, (*args[1::2], *args[pairs:]))), args[:pairs:2]
+    return _parsed(subscripts, tuple(map(np.shape, operands))), list(operands)
+
+
+@lru_cache(_KEPT)
+def _parsed(subscripts: tuple[Any, ...], shapes: tuple[Shape, ...]) -> _Call:
+    """Read the subscripts of a call."""
+    arrays = [np.broadcast_to(0.0, shape) for shape in shapes]
+    if isinstance(subscripts[0], str):
+        args = [subscripts[0], *arrays]
+    else:
+        pairs = zip(arrays, subscripts, strict=False)
+        args = [*chain.from_iterable(pairs), *subscripts[len(arrays) :]]
+    inputs, output, _ = anp.parse_einsum_input(*args)
     free = next((letter for letter in ascii_letters if letter not in inputs), "")
-    active = argnum - 1 if isinstance(args[0], str) else argnum // 2
-    return _Call(inputs.split(","), list(operands), output, free, active)
+    return _Call(tuple(inputs.split(",")), shapes, output, free)
+
+
+def _place(args: tuple[Any, ...], argnum: int) -> int:
+    """Return which of the operands an argument is."""
+    return argnum - 1 if isinstance(args[0], str) else argnum // 2
 
 
 def _tangent(argnum: int) -> Callable[..., Any]:
     """Make the tangent function of one argument: the same sum, with the tangents in its place."""
 
     def tangent(T: np.ndarray, ans: Any, *args: Any, **kwargs: Any) -> Any:
-        call = _parsed(args, argnum)
-        if not call.free or not set(kwargs) <= {"optimize"}:
+        call, operands = _read(args)
+        if not call.free or not kwargs.keys() <= {"optimize"}:
             return NotImplemented
-        call.operands[call.active] = T
-        call.terms[call.active] = call.free + call.terms[call.active]
-        return _einsum(call.terms, call.operands, call.free + call.output)
+        active, terms = _place(args, argnum), list(call.terms)
+        operands[active] = T
+        terms[active] = call.free + terms[active]
+        return contract(tuple(terms), operands, call.free + call.output)
 
     return tangent
 
@@ -60,28 +105,37 @@ def _adjoint(argnum: int) -> Callable[..., Any]:
     """Make the adjoint function of one argument: adjoints take its place, its letters become the result."""
 
     def adjoint(A: np.ndarray, ans: Any, *args: Any, **kwargs: Any) -> Any:
-        call = _parsed(args, argnum)
-        if not call.free or not set(kwargs) <= {"optimize"}:
+        call, operands = _read(args)
+        if not call.free or not kwargs.keys() <= {"optimize"}:
             return NotImplemented
-        target, shape, sizes = call.terms[call.active], np.shape(call.operands[call.active]), call.sizes
-        distinct = "".join(dict.fromkeys(target))
-        # An axis of length one that broadcasts collects the sum over its index.
-        kept = "".join(letter for letter in distinct if shape[target.index(letter)] == sizes[letter])
-        terms = [call.free + call.output, *call.terms[: call.active], *call.terms[call.active + 1 :]]
-        operands = [A, *call.operands[: call.active], *call.operands[call.active + 1 :]]
-        # An index that this operand alone has in its full length comes back by broadcasting ones.
-        lengths = zip("".join(terms), chain.from_iterable(map(np.shape, operands)), strict=True)
-        for letter in set(kept).difference(letter for letter, n in lengths if n == sizes.get(letter)):
-            terms.append(letter)
-            operands.append(np.ones(sizes[letter], A.dtype))
-        rows = _einsum(terms, operands, call.free + kept)
-        rows = rows.reshape(len(A), *(shape[target.index(letter)] for letter in distinct))
-        return real_like(_on_diagonal(rows, distinct, target, shape), call.operands[call.active])
+        active = _place(args, argnum)
+        back, target = _backward(call, active), call.terms[active]
+        operand = operands.pop(active)
+        rows = contract(back.terms, [A, *operands, *(np.ones(n, A.dtype) for n in back.ones)], back.output)
+        rows = rows.reshape(len(A), *back.folded)
+        return real_like(_on_diagonal(rows, back.distinct, target, call.shapes[active]), operand)
 
     return adjoint
 
 
-def _on_diagonal(rows: np.ndarray, distinct: str, target: str, shape: tuple[int, ...]) -> np.ndarray:
+@lru_cache(_KEPT)
+def _backward(call: _Call, active: int) -> _Adjoint:
+    """Find the sum that is the adjoint of a call by one operand."""
+    target, shape, sizes = call.terms[active], call.shapes[active], call.sizes
+    distinct = "".join(dict.fromkeys(target))
+    folded = tuple(shape[target.index(letter)] for letter in distinct)
+    # An axis of length one that broadcasts collects the sum over its index.
+    kept = [letter for letter, n in zip(distinct, folded, strict=True) if n == sizes[letter]]
+    others = [*call.terms[:active], *call.terms[active + 1 :]]
+    lengths = zip("".join(others), chain(*call.shapes[:active], *call.shapes[active + 1 :]), strict=True)
+    full = {letter for letter, n in lengths if n == sizes[letter]}.union(call.output)
+    # An index that this operand alone has in its full length comes back by broadcasting ones.
+    alone = [letter for letter in kept if letter not in full]
+    terms = (call.free + call.output, *others, *alone)
+    return _Adjoint(terms, call.free + "".join(kept), tuple(sizes[n] for n in alone), distinct, folded)
+
+
+def _on_diagonal(rows: np.ndarray, distinct: str, target: str, shape: Shape) -> np.ndarray:
     """Put the adjoints of repeated indices on the diagonal."""
     if distinct == target:
         return rows
@@ -91,25 +145,10 @@ def _on_diagonal(rows: np.ndarray, distinct: str, target: str, shape: tuple[int,
     return full
 
 
-def _einsum(terms: list[str], operands: list[Any], output: str) -> np.ndarray:
-    """Sum the product of some operands, pairwise if there are several; none of them in less precision."""
-    precision = np.finfo(np.result_type(np.float16, *operands)).dtype
-    precise = [np.asarray(operand, np.result_type(operand, precision)) for operand in operands]
-    sizes = dict(
-        chain.from_iterable(zip(t, x.shape, strict=True) for t, x in zip(terms, precise, strict=True))
-    )
-    # Looking for the best order takes longer than a small sum, and than a product that sums nothing.
-    optimize = len(operands) > 1 and prod(sizes.values()) > _SMALL and not sizes.keys() <= set(output)
-    return np.einsum(",".join(terms) + "->" + output, *precise, optimize=optimize)
-
-
-_SMALL: Final = 2000
-"""Products of elements."""
-
-
 def _edges(ans: Any, args: tuple[Any, ...], argnums: tuple[int, ...], kwargs: Any) -> int:
-    """|E|: one edge for each product of elements, for each active operand."""
-    return prod(_parsed(args, argnums[0]).sizes.values()) * len(argnums)
+    """|E|: one edge for each product of elements in the pairs of operands, for each active one."""
+    call, _ = _read(args)
+    return products(call.terms, call.shapes, call.output) * len(argnums)
 
 
 bulk(
@@ -117,4 +156,5 @@ bulk(
     tangents=[_tangent(argnum) for argnum in range(_MOST_ARGUMENTS)],
     adjoints=[_adjoint(argnum) for argnum in range(_MOST_ARGUMENTS)],
     edges=_edges,
+    steps=3,
 )

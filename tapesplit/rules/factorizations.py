@@ -76,7 +76,7 @@ def _eigh_edges(ans: Any, args: tuple[Any, ...], argnums: tuple[int, ...], kwarg
     return 4 * int(np.size(args[0])) * np.shape(args[0])[-1]
 
 
-bulk(linalg.eigh, tangents=[_eigh_tangent], adjoints=[_eigh_adjoint], edges=_eigh_edges)
+bulk(linalg.eigh, tangents=[_eigh_tangent], adjoints=[_eigh_adjoint], edges=_eigh_edges, steps=12)
 
 
 def _eig_gaps(w: np.ndarray) -> np.ndarray:

@@ -81,7 +81,7 @@ def _register(
             return NotImplemented
         return real_like(_resized(backward(A, lengths, axes, norm), x.shape), x)
 
-    bulk(transform, tangents=[tangent], adjoints=[adjoint], edges=_edges)
+    bulk(transform, tangents=[tangent], adjoints=[adjoint], edges=_edges, steps=3, pace=10)
 
 
 def _edges(ans: Any, args: tuple[Any, ...], argnums: tuple[int, ...], kwargs: Any) -> int:

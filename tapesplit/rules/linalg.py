@@ -69,6 +69,8 @@ bulk(
     tangents=[of_arrays(_solve_tangent_a), of_arrays(_solve_tangent_b)],
     adjoints=[of_arrays(_solve_adjoint_a), of_arrays(_solve_adjoint_b)],
     edges=_solve_edges,
+    steps=3,
+    pace=8,
 )
 bulk(
     linalg.inv,
@@ -177,7 +179,14 @@ def _cholesky_adjoint(A: np.ndarray, L: np.ndarray, x: np.ndarray) -> Any:
     return (S + S.mT) / 2.0
 
 
-bulk(linalg.cholesky, tangents=[_cholesky_tangent], adjoints=[_cholesky_adjoint], edges=_cubic(3))
+bulk(
+    linalg.cholesky,
+    tangents=[_cholesky_tangent],
+    adjoints=[_cholesky_adjoint],
+    edges=_cubic(3),
+    steps=4,
+    pace=3,
+)
 
 
 def _pinv_tangent(T: np.ndarray, ans: np.ndarray, x: np.ndarray) -> np.ndarray:

@@ -1,11 +1,13 @@
 """Convolutions of autograd.scipy.signal: a batch of directions is one more axis that is not convolved."""
 
 from math import prod
+from string import ascii_letters
 from typing import Any, Final
 
 import numpy as np
 from autograd.scipy.signal import convolve, flipped_idxs, parse_axes
 
+from tapesplit.rules.contraction import contract
 from tapesplit.rules.registry import bulk
 
 
@@ -21,32 +23,84 @@ def _behind(axes: list[int]) -> list[int]:
     return [axis + 1 for axis in axes]
 
 
-_MOST_IN_WINDOWS: Final = 2**20
-"""Elements of all windows up to which they are copied for a product of matrices."""
+_MOST_IN_WINDOWS: Final = 2**13
+"""Elements of all windows up to which they are copied for one product: 64 kB that no plan counts."""
 
 
 def _convolved(A: np.ndarray, B: np.ndarray, axes: Any, dot_axes: Any, mode: str) -> np.ndarray:
-    """Convolve as autograd does, but multiply windows of one operand by the other one in one call of BLAS."""
+    """Convolve as autograd does, but without a copy of all windows of one operand where they are many."""
     (conv_a, conv_b), (dot_a, dot_b) = axes, dot_axes
     sizes = [B.shape[axis] for axis in conv_b]
     if mode != "same" and prod(A.shape[axis] for axis in conv_a) < prod(sizes):
         rows = _convolved(B, A, (conv_b, conv_a), (dot_b, dot_a), mode)
         of_b, of_a = B.ndim - len(conv_b) - len(dot_b), A.ndim - len(conv_a) - len(dot_a)
         return np.transpose(rows, [*range(of_b, of_b + of_a), *range(of_b), *range(of_a + of_b, rows.ndim)])
-    padded = A
-    if mode != "valid":
-        widths = [(0, 0)] * A.ndim
-        for axis, n in zip(conv_a, sizes, strict=True):
-            widths[axis] = (n - 1, n - 1) if mode == "full" else (n // 2, (n - 1) // 2)
-        padded = np.pad(A, widths)
-    windows = np.lib.stride_tricks.sliding_window_view(padded, sizes, axis=tuple(conv_a))
-    if windows.size > _MOST_IN_WINDOWS:
-        return convolve(A, B, [conv_a, conv_b], [dot_a, dot_b], mode)
-    summed = [*range(A.ndim, windows.ndim), *dot_a], [*conv_b, *dot_b]
-    rows = np.tensordot(windows, np.flip(B, conv_b), summed)
+    before = [{"full": n - 1, "same": n // 2, "valid": 0}[mode] for n in sizes]
+    behind = [{"full": n - 1, "same": (n - 1) // 2, "valid": 0}[mode] for n in sizes]
+    margins = list(zip(before, behind, strict=True))
+    lengths = [
+        A.shape[axis] + sum(margin) - n + 1 for axis, margin, n in zip(conv_a, margins, sizes, strict=True)
+    ]
     rest = [axis for axis in range(A.ndim) if axis not in dot_a]
+    in_windows = (
+        prod(A.shape[axis] for axis in range(A.ndim) if axis not in conv_a) * prod(lengths) * prod(sizes)
+    )
+    if in_windows <= _MOST_IN_WINDOWS:
+        padded = _padded(A, conv_a, margins)
+        windows = np.lib.stride_tricks.sliding_window_view(padded, sizes, axis=tuple(conv_a))
+        summed = [*range(A.ndim, windows.ndim), *dot_a], [*conv_b, *dot_b]
+        rows = np.tensordot(windows, np.flip(B, conv_b), summed)
+    else:
+        rows = _summed(A, B, axes, dot_axes, lengths, before)
     ignored = [place for place, axis in enumerate(rest) if axis not in conv_a]
     return np.transpose(rows, [*ignored, *range(len(rest), rows.ndim), *map(rest.index, conv_a)])
+
+
+def _padded(A: np.ndarray, axes: list[int], margins: list[tuple[int, int]]) -> np.ndarray:
+    """Put zeros around an array; np.pad takes five times as long for a small one."""
+    shape, inside = list(A.shape), [slice(None)] * A.ndim
+    for axis, (before, behind) in zip(axes, margins, strict=True):
+        inside[axis] = slice(before, before + shape[axis])
+        shape[axis] += before + behind
+    padded = np.zeros(shape, A.dtype)
+    padded[tuple(inside)] = A
+    return padded
+
+
+def _summed(
+    A: np.ndarray, B: np.ndarray, axes: Any, dot_axes: Any, lengths: list[int], margins: list[int]
+) -> np.ndarray:
+    """Add up what each element of the convolved axes of B gives, without windows or margins in memory.
+
+    The axes of the result are the others of A, then those of B; convolved ones have these lengths.
+    """
+    (conv_a, conv_b), (dot_a, dot_b) = axes, dot_axes
+    factors = np.moveaxis(B, conv_b, range(len(conv_b)))
+    # Letters that both operands have belong to axes that are summed.
+    of_a = ascii_letters[: A.ndim]
+    names = dict(zip(dot_b, (of_a[axis] for axis in dot_a), strict=True))
+    of_b = "".join(names.get(i, ascii_letters[A.ndim + i]) for i in range(B.ndim) if i not in conv_b)
+    rest = [axis for axis in range(A.ndim) if axis not in dot_a]
+    rest_b = [axis for axis in range(B.ndim) if axis not in {*conv_b, *dot_b}]
+    long = dict(zip(conv_a, lengths, strict=True))
+    shape = [*(long.get(axis, A.shape[axis]) for axis in rest), *(B.shape[axis] for axis in rest_b)]
+    result = "".join(letter for letter in of_a + of_b if (letter in of_a) != (letter in of_b))
+    total = np.zeros(shape, np.result_type(A, B))
+    buffer = np.empty(0 if of_b else A.size, total.dtype)
+    for place in np.ndindex(factors.shape[: len(conv_b)]):
+        source, target = [slice(None)] * A.ndim, [slice(None)] * len(rest)
+        for axis, j, length, margin, n in zip(
+            conv_a, place, lengths, margins, factors.shape, strict=False
+        ):  # element i of A belongs to element i + shift of the result
+            shift = j - (n - 1 - margin)
+            first, last = max(0, -shift), min(A.shape[axis], length - shift)
+            source[axis], target[rest.index(axis)] = slice(first, last), slice(first + shift, last + shift)
+        part, factor = A[tuple(source)], factors[place]
+        if of_b:
+            total[tuple(target)] += contract((of_a, of_b), [part, factor], result)
+        else:  # large arrays that are made anew take longer than the products in them
+            total[tuple(target)] += np.multiply(part, factor, out=buffer[: part.size].reshape(part.shape))
+    return total
 
 
 def _left_tangent(
@@ -89,10 +143,8 @@ def _adjoint(
         else "valid"
     )
     if mode == "same":
-        widths = [(0, 0)] * G.ndim
-        for axis, n in zip(result["conv"], shapes["B"]["conv"], strict=True):
-            widths[axis + 1] = ((n - 1) // 2, n - 1 - (n - 1) // 2)
-        G = np.pad(G, widths)
+        margins = [((n - 1) // 2, n - 1 - (n - 1) // 2) for n in shapes["B"]["conv"]]
+        G = _padded(G, _behind(list(result["conv"])), margins)
     rows = _convolved(
         G,
         Y[flipped_idxs(Y.ndim, theirs["conv"])],
@@ -105,9 +157,23 @@ def _adjoint(
 
 
 def _edges(ans: Any, args: tuple[Any, ...], argnums: tuple[int, ...], kwargs: Any) -> int:
-    """|E|: one edge for each product of elements, at most."""
-    B = args[1] if len(args) > 1 else kwargs["B"]
-    return int(np.size(args[0])) * int(np.size(B)) * len(argnums)
+    """|E|: one edge for each product of elements, for each active operand."""
+    return _products(ans, *args, **kwargs) * len(argnums)
+
+
+def _products(
+    ans: np.ndarray,
+    A: np.ndarray,
+    B: np.ndarray,
+    axes: Any = None,
+    dot_axes: Any = ((), ()),
+    mode: str = "full",
+) -> int:
+    """Count products of elements: of each with each, or with all of a window where these are fewer."""
+    (conv_a, conv_b), (dot_a, _) = _pairs(A, axes, dot_axes)
+    summed = prod(A.shape[axis] for axis in dot_a)
+    window = prod(min(A.shape[a], B.shape[b]) for a, b in zip(conv_a, conv_b, strict=True))
+    return int(min(A.size * B.size // max(summed, 1), ans.size * window * summed))
 
 
 bulk(
@@ -122,4 +188,6 @@ bulk(
         ),
     ],
     edges=_edges,
+    steps=15,
+    pace=40,
 )

@@ -4,6 +4,7 @@ import autograd.numpy as np
 import numpy as onp
 import pytest
 from autograd.extend import defvjp, primitive
+from autograd.scipy.signal import convolve
 
 from tapesplit import parallel_jacobian
 from tapesplit.cost.model import CostModel, array_seconds, total_work, work_table
@@ -71,6 +72,40 @@ def test_steps_of_reductions_and_blocks(fun, steps, block_steps):
     tape = record(fun, onp.array([1.0, 2.0, 3.0]))
     work = total_work(work_table(facts_of(tape, structure_of(tape))), [len(tape) - 1])
     assert (work.steps, work.block_steps) == (steps, block_steps)
+
+
+X, W = onp.linspace(0.1, 1.0, 30), onp.ones((6, 4))
+
+
+@pytest.mark.parametrize(
+    ("fun", "steps", "product_fma"),
+    [
+        (lambda x: np.dot(W, np.reshape(x[:12], (4, 3))), 3, 72),
+        (lambda x: np.einsum("i,i,i->i", x, x, x), 10, 90),
+        (lambda x: convolve(x, W[0], mode="valid"), 16, 40 * 4 * 27),
+        (lambda x: convolve(x, W[0]), 16, 40 * 4 * 30),
+        (lambda x: convolve(W[0], x, mode="same"), 16, 40 * 4 * 4),
+        (np.fft.fft, 4, 10 * 30 * 5),
+        (lambda x: np.linalg.solve(W[:4] + 5.0 * onp.eye(4), x[:4]), 4, 8 * 16),
+    ],
+)
+def test_work_of_calls_that_are_no_products_of_matrices(fun, steps, product_fma):
+    """FFTs, convolutions, solutions: a multiply-add takes longer there; sums of several operands, a call."""
+    tape = record(fun, X)
+    work = total_work(work_table(facts_of(tape, structure_of(tape))), [len(tape) - 1])
+    assert (work.steps, work.product_fma) == (steps, product_fma)
+
+
+def test_edges_of_a_long_product_are_those_of_its_pairs():
+    matrices = onp.ones((3, 20, 20))
+    tape = record(lambda x: np.einsum("ij,jk,kl->il", x, matrices[0], matrices[1]), matrices[2])
+    assert facts_of(tape, structure_of(tape)).edges[-1] == 2 * 20**3
+
+
+def test_partial_derivatives_of_complex_numbers_are_four_products():
+    tape = record(lambda x: np.exp(np.fft.fft(x)), X)
+    work = total_work(work_table(facts_of(tape, structure_of(tape))), [len(tape) - 1])
+    assert work.moved == 4 * X.size
 
 
 def test_merged_operations_on_complex_numbers_take_no_negative_work():

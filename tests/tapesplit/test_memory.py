@@ -10,6 +10,7 @@ import autograd.numpy as anp
 import numpy as np
 import pytest
 from autograd import jacobian
+from autograd.scipy.signal import convolve
 
 from tapesplit import execute, parallel_jacobian, record
 from tapesplit.errors import MemoryLimitError
@@ -124,6 +125,14 @@ def inverses(x):
     return anp.linalg.inv(anp.reshape(x, (40, 5, 5)) + 4.0 * np.eye(5))
 
 
+def filters(x):
+    kernels = np.cos(np.arange(432.0)).reshape(3, 16, 3, 3)
+    features = convolve(
+        anp.reshape(x, (3, 12, 12)), kernels, axes=([1, 2], [2, 3]), dot_axes=([0], [0]), mode="valid"
+    )
+    return convolve(anp.tanh(features), kernels[0], axes=([1, 2], [1, 2]), dot_axes=([0], [0]), mode="valid")
+
+
 def table(x):
     return anp.outer(anp.sin(x), anp.cos(x))
 
@@ -164,6 +173,7 @@ KINDS = {
     "neighbors": (neighbors, 1500),
     "image": (image, 900),
     "inverses": (inverses, 1000),
+    "filters": (filters, 432),
     "table": (table, 60),
     "pairs": (pairs, 100),
     "loop": (loop, 2),

@@ -12,6 +12,7 @@ import tapesplit.rules.elementwise
 from tapesplit import check_vector_rule, parallel_jacobian
 from tapesplit.check_rule import _check_calls
 from tapesplit.rules import IndexMap, find_rule, registered, scipy_signal
+from tapesplit.rules.contraction import contract
 
 
 def _name(primitive):
@@ -90,6 +91,55 @@ def test_large_convolutions_copy_no_windows(monkeypatch, mode):
     check_vector_rule(convolve, random.normal(size=6), random.normal(size=3), mode=mode)
     x, kernel = random.normal(size=(2, 5, 4)), random.normal(size=(2, 3, 2))
     check_vector_rule(convolve, x, kernel, axes=([1, 2], [1, 2]), dot_axes=([0], [0]), mode=mode)
+
+
+def test_orders_of_sums_over_indices_are_looked_for_once(monkeypatch):
+    searched = []
+    search = np.einsum_path
+
+    def counted(*args, **kwargs):
+        searched.append(args[0])
+        return search(*args, **kwargs)
+
+    monkeypatch.setattr(np, "einsum_path", counted)
+    A, B, C = np.random.default_rng(4).normal(size=(3, 9, 9))
+    jac = parallel_jacobian(lambda x: anp.ravel(anp.einsum("ij,jk,kl->il", anp.reshape(x, (9, 9)), B, C)))
+    x = A.ravel()
+    np.testing.assert_allclose(jac(x), np.kron(np.eye(9), (B @ C).T), rtol=1e-12, atol=1e-12)
+    assert searched
+    searched.clear()
+    jac(x)
+    assert not searched
+
+
+@pytest.mark.parametrize(
+    ("subscripts", "shapes"),
+    [
+        ("ij,jk->ik", [(20, 30), (30, 40)]),
+        ("ij,jk->ki", [(20, 30), (30, 40)]),
+        ("zij,zjk->zik", [(5, 20, 30), (5, 30, 7)]),
+        ("izj,jkz->kzi", [(20, 5, 30), (30, 7, 5)]),
+        ("aij,ei,ej->ae", [(9, 20, 20), (30, 20), (30, 20)]),
+        ("ijk,ia,jb,kc->abc", [(8, 7, 6), (8, 5), (7, 4), (6, 3)]),
+        ("ij,j,jk->ik", [(30, 1), (30,), (30, 20)]),
+        ("iij,jk->ik", [(20, 20, 9), (9, 30)]),
+        ("ij,kj->k", [(20, 30), (40, 30)]),
+        ("ij,jk,->ik", [(20, 30), (30, 40), ()]),
+        ("i,ij,jk->", [(20,), (20, 30), (30, 40)]),
+        ("ij,jk,kl->il", [(20, 0), (0, 40), (40, 50)]),
+    ],
+)
+@pytest.mark.parametrize("dtype", ["d", "f", "D"])
+def test_contraction_equals_numpys(subscripts, shapes, dtype):
+    random = np.random.default_rng(5)
+    operands = [random.normal(size=shape).astype(dtype) for shape in shapes]
+    terms, _, output = subscripts.partition("->")
+    found = contract(tuple(terms.split(",")), operands, output)
+    expected = np.einsum(subscripts, *operands, optimize=False)
+    assert found.shape == expected.shape
+    assert found.dtype == expected.dtype
+    largest = np.abs(expected).max(initial=1.0)
+    np.testing.assert_allclose(found, expected, rtol=0, atol=largest * (1e-4 if dtype == "f" else 1e-12))
 
 
 @pytest.mark.parametrize("dtype", ["e", "f", "d", "g", "F", "D", "G"])

@@ -1,0 +1,153 @@
+"""Sums over products of several arrays with named indices, pair after pair by products of matrices.
+
+NumPy looks for the order of the pairs at each call, which takes longer than many a sum itself. Here it is
+kept: it depends on the indices and the shapes only.
+"""
+
+from collections.abc import Sequence
+from functools import lru_cache
+from itertools import chain
+from math import prod
+from typing import Any, Final, NamedTuple, TypeAlias
+
+import numpy as np
+
+__all__ = ["contract", "products"]
+
+Shape: TypeAlias = tuple[int, ...]
+
+_KEPT: Final = 1024
+"""Orders that are kept."""
+_SMALL: Final = 2000
+"""Products of elements that take less time than looking for anything better, or than a call of BLAS."""
+_SMALL_SLICE: Final = 200
+"""Products of elements that take less time than one of the matrices of a stack."""
+
+
+class _Matrices(NamedTuple):
+    """Two operands as stacks of matrices: axes, shapes; the shape of the product, the order of its axes."""
+
+    axes: tuple[Shape, Shape]
+    shapes: tuple[Shape, Shape]
+    opened: Shape
+    order: Shape
+
+
+class _Step(NamedTuple):
+    """The operands at these places, last ones first, become one, which is put last.
+
+    It is a product of matrices, or a sum in one loop if ``matrices`` is None, over so many ``products`` of
+    elements.
+    """
+
+    places: tuple[int, ...]
+    subscripts: str
+    products: int
+    matrices: _Matrices | None
+
+
+def contract(terms: tuple[str, ...], operands: Sequence[Any], output: str) -> np.ndarray:
+    """Sum the product of some operands, pairwise if there are several; none of them in less precision.
+
+    Parameters
+    ----------
+    terms
+        The indices of each operand, a letter for each axis.
+    operands
+        Arrays and numbers; axes of length one broadcast.
+    output
+        The indices of the result.
+
+    Returns
+    -------
+    numpy.ndarray
+        May be a view of an operand.
+
+    Examples
+    --------
+    >>> contract(("ij", "jk", "k"), [np.eye(2), np.array([[1.0, 2.0], [3.0, 4.0]]), np.ones(2)], "i")
+    array([3., 7.])
+    """
+    arrays = [np.asarray(operand) for operand in operands]
+    if any(array.dtype != np.float64 for array in arrays):
+        precision = np.finfo(np.result_type(np.float16, *operands)).dtype
+        arrays = [np.asarray(array, np.result_type(array, precision)) for array in arrays]
+    for places, subscripts, _, matrices in _steps(terms, tuple(array.shape for array in arrays), output):
+        chosen = [arrays.pop(place) for place in places]
+        if matrices is None:
+            arrays.append(np.einsum(subscripts, *chosen))
+        else:
+            arrays.append(_product(matrices, *chosen))
+    return arrays[0]
+
+
+def products(terms: tuple[str, ...], shapes: tuple[Shape, ...], output: str) -> int:
+    """Count the products of elements that `contract` sums."""
+    return sum(step.products for step in _steps(terms, shapes, output))
+
+
+def _product(matrices: _Matrices, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
+    """Multiply two operands as stacks of matrices."""
+    axes, shapes, opened, order = matrices
+    product = X.transpose(axes[0]).reshape(shapes[0]) @ Y.transpose(axes[1]).reshape(shapes[1])
+    return product.reshape(opened).transpose(order)
+
+
+@lru_cache(_KEPT)
+def _steps(terms: tuple[str, ...], shapes: tuple[Shape, ...], output: str) -> tuple[_Step, ...]:
+    """Find the order of the pairs."""
+    known = list(zip(terms, shapes, strict=True))
+    lengths = _lengths(known)
+    whole = ",".join(terms) + "->" + output
+    # A small sum takes less time than several calls; a product that sums nothing is as good in one.
+    if len(terms) == 1 or prod(lengths.values()) <= _SMALL or lengths.keys() <= set(output):
+        return (_Step((0,) * len(terms), whole, prod(lengths.values()), None),)
+    path = np.einsum_path(whole, *(np.broadcast_to(0.0, shape) for shape in shapes), optimize="greedy")[0]
+    steps = []
+    for chosen in path[1:]:
+        places = tuple(sorted(chosen, reverse=True))
+        taken = [known.pop(place) for place in places]
+        lengths = _lengths(taken)
+        needed = output + "".join(term for term, _ in known)
+        result = "".join(filter(needed.__contains__, lengths)) if known else output
+        matrices = _matrices(taken, result) if len(taken) == 2 else None
+        subscripts = ",".join(term for term, _ in taken) + "->" + result
+        steps.append(_Step(places, subscripts, prod(lengths.values()), matrices))
+        known.append((result, tuple(lengths[letter] for letter in result)))
+    return tuple(steps)
+
+
+def _lengths(known: Sequence[tuple[str, Shape]]) -> dict[str, int]:
+    """Return the length of each index; axes of length one broadcast."""
+    lengths: dict[str, int] = {}
+    for letter, n in chain.from_iterable(zip(term, shape, strict=True) for term, shape in known):
+        lengths[letter] = n if lengths.get(letter, 1) == 1 else lengths[letter]
+    return lengths
+
+
+def _matrices(taken: list[tuple[str, Shape]], result: str) -> _Matrices | None:
+    """Tell how a pair becomes stacks of matrices; None if it does not, or if a loop takes less time."""
+    (x, x_shape), (y, y_shape) = taken
+    lengths = _lengths(taken)
+    batch = [letter for letter in result if letter in x and letter in y]
+    left = [letter for letter in result if letter in x and letter not in y]
+    right = [letter for letter in result if letter not in x]
+    summed = [letter for letter in x if letter not in result]
+    is_plain = len(set(x)) == len(x) and len(set(y)) == len(y) and set(summed) == set(y).difference(result)
+    broadcast = any(n != lengths[letter] for letter, n in zip(x + y, x_shape + y_shape, strict=True))
+    stack, rows, columns, terms = (prod(lengths[i] for i in part) for part in (batch, left, right, summed))
+    is_small = stack * rows * columns * terms <= _SMALL + _SMALL_SLICE * stack
+    if not is_plain or broadcast or is_small or not summed:
+        return None
+    produced = [*batch, *left, *right]
+    return _Matrices(
+        axes=(
+            tuple(x.index(letter) for letter in [*batch, *left, *summed]),
+            tuple(y.index(letter) for letter in [*batch, *summed, *right]),
+        ),
+        shapes=((stack, rows, terms), (stack, terms, columns))
+        if batch
+        else ((rows, terms), (terms, columns)),
+        opened=tuple(lengths[letter] for letter in produced),
+        order=tuple(produced.index(letter) for letter in result),
+    )
