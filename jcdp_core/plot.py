@@ -11,7 +11,7 @@ from jcdp_core.dot import machine_color, step_label
 from jcdp_core.results import Results
 from jcdp_core.schedule import Schedule
 from jcdp_core.sequence import EliminationSequence
-from jcdp_core.statistics import ratios_by_machines
+from jcdp_core.statistics import ratios_by_machines, scope_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -65,10 +65,10 @@ def draw_box_plots(results: Sequence[Results], solver: str = "DP", *, finished_o
         axis.set_title(f"$q = {length}$", fontsize=10)
         axis.set_xlabel("machines")
     for axis in axes[::across]:
-        axis.set_ylabel(f"optimum / {solver} [%]")
+        axis.set_ylabel(f"C = optimum / {solver} [%]")
     for axis in axes[len(panels) :]:
         axis.set_visible(False)
-    figure.suptitle("finished solves only" if finished_only else "all chains", fontsize=10)
+    figure.suptitle(scope_of(results, finished_only=finished_only), fontsize=10)
     return figure
 
 

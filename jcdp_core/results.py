@@ -80,20 +80,16 @@ class Results:
             Solver whose makespan is the denominator.
         finished_only : bool
             Whether to leave out the chains whose optimum is not proved. If they are kept, the best makespan
-            found stands for the optimum, and C is an upper bound.
+            found by any solver stands for the optimum, and C is an upper bound.
 
         Returns
         -------
         ndarray of float, shape (chains,)
             The ratios; 1.0 where the solver is optimal.
         """
-        rows = zip(
-            self.finished[machines],
-            self.makespans["BnB_BnB", machines],
-            self.makespans[solver, machines],
-            strict=True,
-        )
-        return np.array([_ratio(best, found) for done, best, found in rows if done or not finished_only])
+        best = map(min, *(self.makespans[name, machines] for name in SOLVERS))
+        rows = zip(self.finished[machines], best, self.makespans[solver, machines], strict=True)
+        return np.array([_ratio(least, found) for done, least, found in rows if done or not finished_only])
 
 
 def _ratio(best: int, found: int) -> float:

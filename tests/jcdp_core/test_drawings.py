@@ -70,6 +70,7 @@ def test_box_plots_have_quartiles_and_outer_percentiles(plot):
     results = [read_results(DATA / f"results_length_{length}.head150.csv") for length in (3, 6)]
     figure = plot.draw_box_plots(results, finished_only=True)
     assert [axis.get_title() for axis in figure.axes] == ["$q = 3$", "$q = 6$"]
+    assert figure.get_suptitle() == "finished solves only; 2 left out"
     axis = figure.axes[1]
     assert [label.get_text() for label in axis.get_xticklabels()] == ["2", "3", "4", "5", "6"]
     sample = 100 * results[1].ratios(2, finished_only=True)
@@ -85,7 +86,9 @@ def test_box_plots_have_quartiles_and_outer_percentiles(plot):
 
 def test_figures_can_be_saved_without_a_display(plot, three_machines, tmp_path):
     results = [read_results(DATA / "results_length_3.head150.csv")]
-    plot.draw_box_plots(results, finished_only=False).savefig(tmp_path / "boxes.png")
+    figure = plot.draw_box_plots(results, finished_only=False)
+    assert figure.get_suptitle() == "all chains, every optimum proved"
+    figure.savefig(tmp_path / "boxes.png")
     plot.draw_gantt(three_machines.sequence, three_machines.schedule).savefig(tmp_path / "gantt.svg")
     plot.draw_task_tree(three_machines.sequence, three_machines.schedule).savefig(tmp_path / "tree.pdf")
     assert (tmp_path / "boxes.png").read_bytes().startswith(b"\x89PNG")

@@ -91,6 +91,15 @@ def test_a_column_without_finished_solves_is_a_dash():
     assert {table.rows[2] for table in summarize([results], finished_only=True)} == {("-",)}
 
 
+def test_no_ratio_exceeds_one_where_another_solver_was_better():
+    """As in files of earlier versions: the time of the exact solver ended above the heuristic's makespan."""
+    values = {"BnB_BnB": 10, "BnB_List": 9, "DP": 12, "DP_BnB": 12}
+    makespans_ = {(solver, count): (value,) for solver, value in values.items() for count in (1, 2)}
+    results = Results(2, {1: (True,), 2: (False,)}, makespans_)
+    assert results.ratios(2, "BnB_List", finished_only=False).tolist() == [1]
+    assert results.ratios(2, "DP", finished_only=False).tolist() == [9 / 12]
+
+
 def test_one_is_printed_only_where_it_is_one():
     optimum, found = (999_999, 10), (1_000_000, 10)
     makespans_ = {
