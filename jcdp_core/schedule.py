@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from jcdp_core.errors import InvalidScheduleError
-from jcdp_core.limits import expect
+from jcdp_core.limits import expect, positive_integer
 from jcdp_core.sequence import EliminationSequence
 from jcdp_core.tables import html_table, text_table
 
@@ -75,7 +75,8 @@ class Schedule:
     Raises
     ------
     InvalidScheduleError
-        If there is no task, or the tasks are not in the order of the steps. `check_schedule` proves the rest.
+        If there is no task, the tasks are not in the order of the steps, or the number of machines is not a
+        positive integer. `check_schedule` proves the rest.
 
     References
     ----------
@@ -99,7 +100,7 @@ class Schedule:
     machines: int
 
     def __post_init__(self) -> None:
-        """Freeze the tasks and check their order."""
+        """Freeze the tasks, check their order, and count the machines."""
         expect(self.tasks, Iterable, "tasks", "give a list of Task", InvalidScheduleError)
         object.__setattr__(self, "tasks", tuple(self.tasks))
         if not self.tasks:
@@ -110,6 +111,10 @@ class Schedule:
                 raise InvalidScheduleError(
                     f"tasks[{position}] has index {task.index}; give the tasks in the order of the steps"
                 )
+        machines = positive_integer(self.machines)
+        if not machines:
+            raise InvalidScheduleError(f"machines is {self.machines!r}; give their number, an int ≥ 1")
+        object.__setattr__(self, "machines", machines)
 
     @property
     def makespan(self) -> int:
