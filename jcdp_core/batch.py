@@ -79,7 +79,8 @@ def run_batch(
     flavour : {"libstdc++", "libc++"}, optional
         Flavor of the random stream.
     jobs : int, optional
-        Worker processes; 1 solves in this process.
+        Worker processes; 1 solves in this process. Workers import the script that calls: with more than one,
+        keep the call under ``if __name__ == "__main__":``.
 
     Returns
     -------
@@ -221,7 +222,10 @@ def _ordered_map(jobs: int) -> Iterator[_OrderedMap]:
         for worker in set(multiprocessing.active_children()) - others:
             worker.terminate()
         if isinstance(error, BrokenProcessPool):
-            raise SolverError("a worker process died (out of memory?); the rows so far are kept") from error
+            raise SolverError(
+                "a worker process died (out of memory, or a script that calls run_batch outside of "
+                "`if __name__ == '__main__':`?); the rows so far are kept"
+            ) from error
         raise
     finally:
         executor.shutdown()

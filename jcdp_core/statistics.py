@@ -46,15 +46,14 @@ class Table:
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
         writer.writerows([[self.title], ["q", *self.machines]])
-        writer.writerows([length, *row] for length, row in self.rows.items())
+        writer.writerows([length, *self._padded(row)] for length, row in self.rows.items())
         return text.getvalue().rstrip("\n")
 
     def to_latex(self) -> str:
         """Return the table as a LaTeX ``table`` environment with the title as its caption."""
         lines = [" & ".join(["$q \\backslash m$", *map(str, self.machines)]) + r" \\ \hline"]
         for length, row in self.rows.items():
-            padding = [""] * (len(self.machines) - len(row))
-            lines.append(" & ".join([str(length), *row, *padding]) + r" \\")
+            lines.append(" & ".join([str(length), *self._padded(row)]) + r" \\")
         title = self.title.replace("%", r"\%").replace("_", r"\_")
         return "\n".join(
             [
@@ -66,6 +65,10 @@ class Table:
                 r"\end{table}",
             ]
         )
+
+    def _padded(self, row: tuple[str, ...]) -> list[str]:
+        """Return a row with a cell for each column."""
+        return [*row, *[""] * (len(self.machines) - len(row))]
 
 
 def _fraction(value: float) -> str:

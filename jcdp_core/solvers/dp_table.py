@@ -42,7 +42,7 @@ class Table:
     Raises
     ------
     SolverError
-        If the table would take more than 2 GB: machines are very many, each of use for its memory.
+        If the table would take more than 2 GB: the chain is very long, or machines are very many.
 
     Notes
     -----
@@ -75,11 +75,16 @@ class Table:
         # overflow.
         self.infeasible = _largest_makespan(problem) + 1
         self.dtype = np.dtype(np.int64 if 3 * self.infeasible < 2**63 else object)
-        cells = rows * q * q * (1 if self.dtype == np.int64 else _CELLS_OF_AN_OBJECT)
-        if cells > _MOST_CELLS:
+        cells = q * q * (1 if self.dtype == np.int64 else _CELLS_OF_AN_OBJECT)
+        if 2 * cells > _MOST_CELLS:
+            raise SolverError(
+                f"the table of the dynamic program for {q} links would take {32 * cells >> 30} GB even for "
+                "one machine; solve parts of the chain"
+            )
+        if rows * cells > _MOST_CELLS:
             raise SolverError(
                 f"the table of the dynamic program for {q} links and {self.machines} machines of use would "
-                f"take {16 * cells >> 30} GB; give fewer machines, or a larger memory_limit if they "
+                f"take {16 * rows * cells >> 30} GB; give fewer machines, or a larger memory_limit if they "
                 "share memory"
             )
         self.rows = slice(1 if problem.machines == 1 else 0, self.machines + 1)

@@ -282,6 +282,16 @@ def test_tables_that_are_too_large_are_refused():
         solve(chain, machines=10**5, memory_limit=1, shared_memory=True)
 
 
+def test_chains_that_are_too_long_for_any_number_of_machines_are_refused(monkeypatch):
+    chain = JacobianChain.from_sizes([4] * 12001, [20] * 12000)
+    message = "links would take {} GB even for one machine; solve parts of the chain"
+    with pytest.raises(SolverError, match="for 12000 " + message.format(4)):
+        solve(chain, machines=4)
+    monkeypatch.setattr(dp_table, "_MOST_CELLS", 2 * 11 * 11)
+    with pytest.raises(SolverError, match="for 12 " + message.format(0)):
+        solve(chain[:12], machines=4, method="exact", time_limit=1e-9)  # which falls back on one machine
+
+
 def test_memory_limit_counts_all_links_of_one_elimination():
     # Adjoints are by far the cheapest; each link fits, any two do not.
     chain = JacobianChain.from_sizes([90, 90, 90, 1], [50, 50, 50])

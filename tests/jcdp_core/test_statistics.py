@@ -122,7 +122,7 @@ def test_csv_and_latex(published):
     assert table.to_csv().splitlines() == [
         "Percentage of chains where DP is optimal (finished solves only; 2 left out)",
         "q,2,3,4,5,6",
-        "3,80.0,100",
+        "3,80.0,100,,,",
         "6,31.3,50.7,86.6,98.0,100",
     ]
     latex = summarize(published, "DP_BnB", finished_only=True)[0].to_latex().splitlines()
