@@ -17,6 +17,11 @@ from itertools import groupby, islice
 from pathlib import Path
 from typing import Final
 
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
+
 from jcdp_core.chain import JacobianChain
 from jcdp_core.comparison import compare
 from jcdp_core.config import Config
@@ -24,7 +29,7 @@ from jcdp_core.errors import ConfigError, ResultsError, SolverError
 from jcdp_core.generator import ChainGenerator, Flavour
 from jcdp_core.limits import expect, positive_integer
 from jcdp_core.progress import progress_bar
-from jcdp_core.results import SOLVERS, columns
+from jcdp_core.results import SOLVERS, columns, read_row
 
 __all__ = ["result_row", "run_batch"]
 
@@ -74,7 +79,8 @@ def run_batch(
     flavour : {"libstdc++", "libc++"}, optional
         Flavor of the random stream.
     jobs : int, optional
-        Worker processes; 1 solves in this process.
+        Worker processes; 1 solves in this process. Workers import the script that calls: with more than one,
+        keep the call under ``if __name__ == "__main__":``.
 
     Returns
     -------
@@ -84,7 +90,8 @@ def run_batch(
     Raises
     ------
     ResultsError
-        If files of that prefix belong to other settings or are damaged.
+        If files of that prefix belong to other settings, are damaged, or another run is writing them (where
+        the system has POSIX locks).
     ConfigError
         If a length is given twice: its rows would go to one file.
     SolverError
@@ -104,40 +111,64 @@ def run_batch(
     if len(set(config.length)) < len(config.length):
         raise ConfigError("length: a length is given twice; its rows would go to one file")
     generator = ChainGenerator(config, flavour)
-    _claim_prefix(prefix, config, flavour)
     paths = [Path(f"{prefix}{length}.csv") for length in config.length]
-    complete = [_complete_rows(path, length) for path, length in zip(paths, config.length, strict=True)]
+    with _claimed_settings(Path(f"{prefix}settings.in"), paths) as settings:
+        _check_settings(settings, config, flavour)
+        lengths = zip(paths, config.length, strict=True)
+        complete = [_complete_rows(path, length, config.amount) for path, length in lengths]
+        _solve_rows(generator, paths, complete, jobs)
+    return paths
+
+
+def _solve_rows(generator: ChainGenerator, paths: list[Path], complete: list[int], jobs: int) -> None:
+    """Append the rows of all chains that have none yet."""
+    row_of = partial(result_row, config=generator.config)
     groups = groupby(generator, key=len)
     with _ordered_map(jobs) as ordered_map, progress_bar(len(generator), sum(complete), "chain") as progress:
         for path, done, (_, chains) in zip(paths, complete, groups, strict=True):
             with path.open("a", encoding="utf-8", newline="") as file:
-                for row in ordered_map(partial(result_row, config=config), islice(chains, done, None)):
+                for row in ordered_map(row_of, islice(chains, done, None)):
                     file.write(row + "\n")
                     file.flush()
                     progress.update()
-    return paths
 
 
-def _claim_prefix(prefix: str, config: Config, flavour: str) -> None:
-    """Write the settings next to the results, or check that they are those of the earlier run."""
-    settings = f"// written by jcdp-batch --flavour {flavour}\n{config}"
-    path = Path(f"{prefix}settings.in")
-    if path.exists():
-        earlier = _read(path).splitlines()
-        if earlier != settings.splitlines():
-            changed = sorted(set(earlier) - set(settings.splitlines()))
+@contextmanager
+def _claimed_settings(settings: Path, results: list[Path]) -> Iterator[Path]:
+    """Provide the file of settings, locked until we are done or dead: two runs would write each row twice."""
+    new = not settings.exists() or not settings.stat().st_size
+    for path in results:
+        if new and path.exists():
             raise ResultsError(
-                f"{path}: the files of this prefix belong to other settings (there: {'; '.join(changed)}); "
-                "choose another prefix, or remove the files"
-            )
-        return
-    for length in config.length:
-        if Path(f"{prefix}{length}.csv").exists():
-            raise ResultsError(
-                f"{prefix}{length}.csv: the file exists, but {path.name} does not, so that its settings are "
+                f"{path}: the file exists, but {settings.name} does not, so that its settings are "
                 "unknown; choose another prefix, or remove the file"
             )
-    path.write_text(settings, encoding="utf-8")
+    with settings.open("a", encoding="utf-8") as file:
+        try:
+            if fcntl:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise ResultsError(
+                f"{settings}: another run is writing the files of this prefix; wait for its end, or choose "
+                "another prefix"
+            ) from None
+        except OSError:  # some file systems have no locks
+            pass
+        yield settings
+
+
+def _check_settings(path: Path, config: Config, flavour: str) -> None:
+    """Write the settings next to the results, or check that they are those of the earlier run."""
+    settings = f"// written by jcdp-batch --flavour {flavour}\n{config}"
+    earlier = _read(path).splitlines()
+    if not earlier:
+        path.write_text(settings, encoding="utf-8")
+    elif earlier != settings.splitlines():
+        changed = sorted(set(earlier) - set(settings.splitlines()))
+        raise ResultsError(
+            f"{path}: the files of this prefix belong to other settings (there: {'; '.join(changed)}); "
+            "choose another prefix, or remove the files"
+        )
 
 
 def _read(path: Path) -> str:
@@ -150,20 +181,23 @@ def _read(path: Path) -> str:
         ) from None
 
 
-def _complete_rows(path: Path, length: int) -> int:
+def _complete_rows(path: Path, length: int, amount: int) -> int:
     """Return the number of complete rows in a file; cut off an incomplete last one; start a new file."""
-    header = ",".join(columns(length))
+    header = columns(length)
     text = _read(path) if path.exists() else ""
     complete = text[: text.rfind("\n") + 1]
     lines = complete.splitlines()
     if not lines:
-        path.write_text(header + "\n", encoding="utf-8", newline="")
+        path.write_text(",".join(header) + "\n", encoding="utf-8", newline="")
         return 0
-    if lines[0] != header:
+    if lines[0].split(",") != header:
         raise ResultsError(f"{path}:1: the header is not that of chains of length {length}; remove the file")
+    if len(lines) - 1 > amount:
+        raise ResultsError(
+            f"{path}: {len(lines) - 1} rows for {amount} chains; did two runs write them? Remove the file"
+        )
     for number, line in enumerate(lines[1:], start=2):
-        if line.count(",") != header.count(","):
-            raise ResultsError(f"{path}:{number}: the row is damaged; remove it and all rows after it")
+        read_row(line.split(","), len(header), f"{path}:{number}")
     if len(complete) < len(text):
         os.truncate(path, len(complete.encode()))
     return len(lines) - 1
@@ -188,7 +222,10 @@ def _ordered_map(jobs: int) -> Iterator[_OrderedMap]:
         for worker in set(multiprocessing.active_children()) - others:
             worker.terminate()
         if isinstance(error, BrokenProcessPool):
-            raise SolverError("a worker process died (out of memory?); the rows so far are kept") from error
+            raise SolverError(
+                "a worker process died (out of memory, or a script that calls run_batch outside of "
+                "`if __name__ == '__main__':`?); the rows so far are kept"
+            ) from error
         raise
     finally:
         executor.shutdown()

@@ -3,11 +3,13 @@
 from collections.abc import Sequence
 from itertools import combinations
 
+import numpy as np
+
 from jcdp_core.chain import JacobianChain
 from jcdp_core.errors import InvalidScheduleError, InvalidSequenceError
-from jcdp_core.limits import expect
+from jcdp_core.limits import expect, is_integer, positive_integer, positive_or_none
 from jcdp_core.operation import Action, Mode, Operation
-from jcdp_core.schedule import Schedule
+from jcdp_core.schedule import Schedule, Task
 from jcdp_core.sequence import EliminationSequence
 
 __all__ = ["check_schedule", "check_sequence"]
@@ -40,7 +42,9 @@ def check_sequence(
     ------
     InvalidSequenceError
         If a step uses a Jacobian that is not there, makes one that nobody uses, has the wrong cost, or breaks
-        a constraint. The message names the step.
+        a constraint; or if an argument is of the wrong kind. The message names the step or the argument.
+    SolverError
+        If the memory limit is not a positive integer.
 
     References
     ----------
@@ -58,10 +62,9 @@ def check_sequence(
     """
     expect(chain, JacobianChain, "chain", "give the chain first, then the sequence", InvalidSequenceError)
     expect(sequence, EliminationSequence, "sequence", "give that of a solution", InvalidSequenceError)
-    if pool_sizes is not None and len(pool_sizes) != len(sequence.operations):
-        raise InvalidSequenceError(
-            f"{len(pool_sizes)} pool sizes for {len(sequence.operations)} steps; give one each"
-        )
+    expect(matrix_free, (bool, np.bool_), "matrix_free", "give True or False", InvalidSequenceError)
+    memory_limit = positive_or_none(memory_limit, "memory_limit")
+    pools = _pool_sizes(pool_sizes, len(sequence.operations))
     available: dict[tuple[int, int], str] = {}
     for index, (operation, cost) in enumerate(zip(sequence.operations, sequence.costs, strict=True)):
         name = f"step {index + 1}, {operation},"
@@ -79,16 +82,30 @@ def check_sequence(
         available[operation.i, operation.j] = name.rstrip(",")
         if cost != _fma(chain, operation):
             raise InvalidSequenceError(f"{name} costs {_fma(chain, operation)} fma, not {cost}")
-        pool = 1 if pool_sizes is None else pool_sizes[index]
-        _check_modes(
-            chain, operation, name, matrix_free, None if memory_limit is None else memory_limit * pool
-        )
+        edge_limit = None if memory_limit is None else memory_limit * pools[index]
+        _check_modes(chain, operation, name, matrix_free, edge_limit)
     whole = (0, len(chain.links))
     if available.pop(whole, None) is None:
         raise InvalidSequenceError(f"no step makes the Jacobian ({_join(whole)}) of the whole chain")
     if available:
         operand, maker = next(iter(available.items()))
         raise InvalidSequenceError(f"the Jacobian ({_join(operand)}), made by {maker}, is never used")
+
+
+def _pool_sizes(pool_sizes: Sequence[int] | None, steps: int) -> list[int]:
+    """Return the number of machines whose memory each step may use."""
+    if pool_sizes is None:
+        return [1] * steps
+    expect(pool_sizes, (Sequence, np.ndarray), "pool_sizes", "give a list", InvalidSequenceError)
+    if len(pool_sizes) != steps:
+        raise InvalidSequenceError(f"{len(pool_sizes)} pool sizes for {steps} steps; give one each")
+    pools = [positive_integer(size) for size in pool_sizes]
+    if 0 in pools:
+        number = pools.index(0)
+        raise InvalidSequenceError(
+            f"the pool size of step {number + 1} is {pool_sizes[number]!r}; give an int ≥ 1"
+        )
+    return pools
 
 
 def check_schedule(sequence: EliminationSequence, schedule: Schedule, machines: int | None = None) -> None:
@@ -109,7 +126,10 @@ def check_schedule(sequence: EliminationSequence, schedule: Schedule, machines: 
     Raises
     ------
     InvalidScheduleError
-        The message names the task, the pair of tasks, or the precedence edge, all counted from 1.
+        The message names the task, the pair of tasks, or the precedence edge, all counted from 1. Times and
+        machines that are no integers are refused, too.
+    SolverError
+        If the number of machines is not a positive integer.
 
     Notes
     -----
@@ -133,12 +153,13 @@ def check_schedule(sequence: EliminationSequence, schedule: Schedule, machines: 
     """
     expect(sequence, EliminationSequence, "sequence", "give that of a solution", InvalidScheduleError)
     expect(schedule, Schedule, "schedule", "give the sequence first, then the schedule", InvalidScheduleError)
-    machines = schedule.machines if machines is None else machines
+    machines = positive_or_none(machines, "machines") or schedule.machines
     if len(schedule.tasks) != len(sequence.operations):
         raise InvalidScheduleError(
             f"{len(schedule.tasks)} tasks for {len(sequence.operations)} steps; give one each"
         )
     for number, (task, cost) in enumerate(zip(schedule.tasks, sequence.costs, strict=True), start=1):
+        _check_kinds(task, number)
         if task.start < 0 or task.finish - task.start != cost:
             raise InvalidScheduleError(
                 f"step {number} runs from {task.start} to {task.finish} but costs {cost} fma"
@@ -163,6 +184,15 @@ def check_schedule(sequence: EliminationSequence, schedule: Schedule, machines: 
             raise InvalidScheduleError(
                 f"steps {first.index + 1} and {second.index + 1} overlap in time and share machine {shared}"
             )
+
+
+def _check_kinds(task: Task, number: int) -> None:
+    """Prove that times and machines are integers: others could lie between two machines."""
+    name = f"the pool of step {number}"
+    expect(task.pool, Sequence, name, "give a tuple of machines", InvalidScheduleError)
+    for value in (task.start, task.finish, task.machine, *task.pool):
+        if not is_integer(value):
+            raise InvalidScheduleError(f"step {number} has {value!r} among its times and machines; give ints")
 
 
 def _check_precedence(sequence: EliminationSequence, schedule: Schedule) -> None:

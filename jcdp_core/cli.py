@@ -14,7 +14,7 @@ from jcdp_core.batch import run_batch
 from jcdp_core.comparison import compare
 from jcdp_core.config import key_table, read_config
 from jcdp_core.dot import task_tree_dot
-from jcdp_core.errors import ConfigError, JcdpError
+from jcdp_core.errors import ConfigError, JcdpError, ResultsError
 from jcdp_core.files import check_file, check_folder, choice
 from jcdp_core.generator import ChainGenerator, Flavour
 from jcdp_core.plot import draw_box_plots, draw_gantt, draw_task_tree
@@ -270,6 +270,10 @@ def _summarize(options: argparse.Namespace) -> None:
     check_file(options.output, _PICTURES, ConfigError)
     _check_distinct(options.files)
     results = [read_results(path) for path in options.files]
+    if all(result.length == 1 for result in results):
+        raise ResultsError(
+            "all chains have one link, which no solver can share among machines; give files of longer chains"
+        )
     proved = all(all(flags) for result in results for flags in result.finished.values())
     tables = [] if proved else summarize(results, options.solver, finished_only=True)
     tables += summarize(results, options.solver, finished_only=False)

@@ -6,6 +6,7 @@ dump and help text are derived from the metadata of the fields, so that a new ke
 
 import difflib
 import math
+import sys
 from dataclasses import Field, dataclass, field, fields
 from pathlib import Path
 from typing import Any, final
@@ -84,11 +85,15 @@ class Config:
 
     def __post_init__(self) -> None:
         for key in fields(self):
-            object.__setattr__(self, key.name, plain(getattr(self, key.name)))
             try:
-                _kind(key).check(getattr(self, key.name))
+                value = _kind(key).accept(plain(getattr(self, key.name)))
             except (TypeError, ValueError) as error:
                 raise ConfigError(f"{key.name}: {error}") from None
+            object.__setattr__(self, key.name, value)
+        if self.amount * len(self.length) > sys.maxsize:
+            raise ConfigError(
+                f"amount: {self.amount} chains per length are more than can be counted; lower it"
+            )
         edges, most = self.dag_size_range
         for name in ("tangent_factor_range", "adjoint_factor_range"):
             if edges * getattr(self, name)[0] < 0.5:
@@ -166,8 +171,7 @@ def _read_line(line: str, values: dict[str, Any]) -> None:
     if not text:
         raise ValueError(f"{name}: the value is missing; write '{name} {kind.syntax}'")
     try:
-        values[name] = kind.parse(text)
-        kind.check(values[name])
+        values[name] = kind.accept(kind.parse(text))
     except ValueError as error:
         raise ValueError(f"{name}: {error}") from None
 

@@ -27,15 +27,15 @@ class Kind:
         What help texts show, as in ``A B``.
     parse : callable
         From text to value.
-    check : callable
-        Raises if a value is out of range.
+    accept : callable
+        From what a caller gave to the value that is kept; raises if it is out of range.
     write : callable
         From value to text that *parse* gives back.
     """
 
     syntax: str
     parse: Callable[[str], Any]
-    check: Callable[[Any], None]
+    accept: Callable[[Any], Any]
     write: Callable[[Any], str]
 
 
@@ -84,12 +84,13 @@ def _real(text: str) -> float:
         raise ValueError(f"{text!r} is not a number{_hint(text)}") from None
 
 
-def _check_integer(value: int, lowest: int) -> None:
-    """Raise unless *value* is an integer in [lowest, 2^64)."""
+def _accept_integer(value: int, lowest: int) -> int:
+    """Return *value* if it is an integer in [lowest, 2^64)."""
     if isinstance(value, bool) or not isinstance(value, int):
         raise TypeError(f"{value!r} is not an integer")
     if not lowest <= value < _WORD:
         raise ValueError(f"{value} is out of range: give an integer from {lowest} to 2^64 - 1")
+    return value
 
 
 def count(lowest: int) -> Kind:
@@ -110,17 +111,16 @@ def count(lowest: int) -> Kind:
     >>> count(0).parse("42")
     42
     """
-    return Kind("N", _integer, lambda value: _check_integer(value, lowest), str)
+    return Kind("N", _integer, lambda value: _accept_integer(value, lowest), str)
 
 
-def _check_lengths(value: tuple[int, ...]) -> None:
-    """Raise unless *value* is a non-empty sequence of positive integers."""
+def _accept_lengths(value: tuple[int, ...]) -> tuple[int, ...]:
+    """Return *value* if it is a non-empty sequence of positive integers."""
     if not isinstance(value, tuple):
         raise TypeError(f"{value!r} is not a tuple of lengths: give one or more integers, as in (4, 5, 6)")
     if not value:
         raise ValueError("no length given: give one or more positive integers, as in 4,5,6")
-    for length in value:
-        _check_integer(length, 1)
+    return tuple(_accept_integer(length, 1) for length in value)
 
 
 def _parse_pair(number: Callable[[str], Any]) -> Callable[[str], Any]:
@@ -135,39 +135,45 @@ def _parse_pair(number: Callable[[str], Any]) -> Callable[[str], Any]:
     return parse
 
 
-def _check_pair(value: tuple[Any, Any]) -> None:
-    """Raise TypeError unless *value* has two ends."""
-    if not isinstance(value, tuple) or len(value) != 2:
-        raise TypeError(f"{value!r} is not a range: give two numbers, as in (5, 50)")
+def _accept_pair(accept: Callable[[Any], Any]) -> Callable[[Any], tuple[Any, Any]]:
+    """Return what accepts two numbers in order."""
+
+    def accept_both(value: Any) -> tuple[Any, Any]:
+        if not isinstance(value, tuple) or len(value) != 2:
+            raise TypeError(f"{value!r} is not a range: give two numbers, as in (5, 50)")
+        low, high = map(accept, value)
+        if low > high:
+            raise ValueError(f"the range {low} {high} is reversed: write {high} {low}")
+        return low, high
+
+    return accept_both
 
 
-def _check_order(value: tuple[Any, Any]) -> None:
-    """Raise ValueError unless the two ends of the range *value* are in order."""
-    if value[0] > value[1]:
-        raise ValueError(f"the range {value[0]} {value[1]} is reversed: write {value[1]} {value[0]}")
+def _accept_real(value: Any) -> float:
+    """Return *value* as a float if it is a finite number >= 0."""
+    number = _as_float(value)
+    if not (math.isfinite(number) and number >= 0):
+        raise ValueError(f"{number} is out of range: give a finite number that is not negative")
+    return number
 
 
-def _check_integers(value: tuple[int, int]) -> None:
-    """Raise unless *value* is an ordered pair of positive integers."""
-    _check_pair(value)
-    for bound in value:
-        _check_integer(bound, 1)
-    _check_order(value)
+def _as_float(value: Any) -> float:
+    """Return a number as a float, infinite if it is too large for one."""
+    try:
+        if not isinstance(value, (bool, str)):
+            return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
+    except (TypeError, ValueError):
+        pass
+    raise TypeError(f"{value!r} is not a number")
 
 
-def _check_reals(value: tuple[float, float]) -> None:
-    """Raise unless *value* is an ordered pair of finite numbers >= 0."""
-    _check_pair(value)
-    for bound in value:
-        if not (math.isfinite(bound) and bound >= 0):
-            raise ValueError(f"{bound} is out of range: give a finite number that is not negative")
-    _check_order(value)
-
-
-def _check_flag(value: bool) -> None:
-    """Raise TypeError unless *value* is a bool."""
+def _accept_flag(value: bool) -> bool:
+    """Return *value* if it is a bool."""
     if not isinstance(value, bool):
         raise TypeError(f"{value!r} is not a flag: give True or False")
+    return value
 
 
 def _flag(text: str) -> bool:
@@ -177,21 +183,28 @@ def _flag(text: str) -> bool:
     return text == "1"
 
 
-def _check_seconds(value: float) -> None:
-    """Raise ValueError unless *value* is a time."""
-    if not (math.isfinite(value) and value >= 0):
-        raise ValueError(f"{value} is not a time: give seconds, or 0 for no limit")
+def _accept_seconds(value: Any) -> float:
+    """Return *value* as a float if it is a time."""
+    seconds = _as_float(value)
+    if not (math.isfinite(seconds) and seconds >= 0):
+        raise ValueError(f"{seconds} is not a time: give seconds, or 0 for no limit")
+    return seconds
 
 
 LENGTHS: Final = Kind(
     "N,N,...",
     lambda text: tuple(_integer(word.strip()) for word in text.split(",")),
-    _check_lengths,
+    _accept_lengths,
     lambda value: ",".join(map(str, value)),
 )
-INTEGERS: Final = Kind("A B", _parse_pair(_integer), _check_integers, lambda value: f"{value[0]} {value[1]}")
-REALS: Final = Kind("A B", _parse_pair(_real), _check_reals, lambda value: f"{value[0]!r} {value[1]!r}")
-FLAG: Final = Kind("0|1", _flag, _check_flag, lambda value: str(int(value)))
-SECONDS: Final = Kind(
-    "SECONDS", _real, _check_seconds, lambda value: f"{value:g}" if value == int(value) else repr(value)
+INTEGERS: Final = Kind(
+    "A B",
+    _parse_pair(_integer),
+    _accept_pair(lambda value: _accept_integer(value, 1)),
+    lambda value: f"{value[0]} {value[1]}",
 )
+REALS: Final = Kind(
+    "A B", _parse_pair(_real), _accept_pair(_accept_real), lambda value: f"{value[0]!r} {value[1]!r}"
+)
+FLAG: Final = Kind("0|1", _flag, _accept_flag, lambda value: str(int(value)))
+SECONDS: Final = Kind("SECONDS", _real, _accept_seconds, lambda value: repr(value).removesuffix(".0"))

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from jcdp_core.schedule import Schedule
+from jcdp_core.schedule import Schedule, Task, check_same_steps
 from jcdp_core.sequence import EliminationSequence
 
 __all__ = ["machine_color", "step_label", "task_tree_dot"]
@@ -32,17 +32,17 @@ def machine_color(machine: int) -> str:
     return _COLORS[machine % len(_COLORS)]
 
 
-def step_label(sequence: EliminationSequence, index: int, separator: str = "\n") -> str:
-    """Return number, notation and cost of a step, as all drawings show it.
+def step_label(sequence: EliminationSequence, task: Task, separator: str = "\n") -> str:
+    """Return number, notation, cost and machine of a step, as all task trees show it.
 
     Parameters
     ----------
     sequence : EliminationSequence
         The steps.
-    index : int
-        Step (0-based; printed 1-based).
+    task : Task
+        Which one, and where it runs (printed 1-based).
     separator : str, optional
-        What stands between the two lines of the label.
+        What stands between the lines of the label.
 
     Returns
     -------
@@ -51,14 +51,18 @@ def step_label(sequence: EliminationSequence, index: int, separator: str = "\n")
 
     Examples
     --------
-    >>> from jcdp_core import JacobianChain, Operation
-    >>> chain = JacobianChain.from_sizes([3, 2], [7000])
-    >>> sequence = EliminationSequence.from_operations(chain, [Operation.parse("ACC ADJ (0 1)")])
-    >>> step_label(sequence, 0, " | ")
-    '1: ACC ADJ (0 1) | 14 000 fma'
+    >>> from jcdp_core import JacobianChain, solve
+    >>> solution = solve(JacobianChain.from_sizes([3, 2], [7000]))
+    >>> step_label(solution.sequence, solution.schedule.tasks[0], " | ")
+    '1: ACC ADJ (0 1) | 14 000 fma | machine 1'
     """
-    cost = f"{sequence.costs[index]:,}".replace(",", " ")
-    return f"{index + 1}: {sequence.operations[index]}{separator}{cost} fma"
+    cost = f"{sequence.costs[task.index]:,}".replace(",", " ")
+    lines = (
+        f"{task.index + 1}: {sequence.operations[task.index]}",
+        f"{cost} fma",
+        f"machine {task.machine + 1}",
+    )
+    return separator.join(lines)
 
 
 def task_tree_dot(sequence: EliminationSequence, schedule: Schedule) -> str:
@@ -75,6 +79,11 @@ def task_tree_dot(sequence: EliminationSequence, schedule: Schedule) -> str:
     -------
     str
         A digraph; render it with ``dot -Tpdf``. Nodes are numbered from 1, as in print.
+
+    Raises
+    ------
+    InvalidScheduleError
+        If the sequence has more or fewer steps than the schedule has tasks.
 
     Notes
     -----
@@ -94,9 +103,10 @@ def task_tree_dot(sequence: EliminationSequence, schedule: Schedule) -> str:
     }
     <BLANKLINE>
     """
+    check_same_steps(sequence, schedule)
     lines = ["digraph tasks {", '  node [shape=box, style="rounded,filled", fontname="Helvetica"];']
     for task in schedule.tasks:
-        label = step_label(sequence, task.index, r"\n") + rf"\nmachine {task.machine + 1}"
+        label = step_label(sequence, task, r"\n")
         lines.append(f'  {task.index + 1} [label="{label}", fillcolor="{machine_color(task.machine)}"];')
     for index, successor in enumerate(sequence.successors):
         if successor is not None:

@@ -8,7 +8,7 @@ import numpy as np
 
 from jcdp_core.errors import JcdpError, SolverError
 
-__all__ = ["expect", "positive_integer", "positive_or_none", "seconds_or_none"]
+__all__ = ["expect", "is_integer", "positive_integer", "positive_or_none", "seconds_or_none"]
 
 
 def expect(
@@ -52,6 +52,27 @@ def expect(
 def _with_article(noun: str) -> str:
     """Put the indefinite article before the name of a class."""
     return f"{'an' if noun[0] in 'AEIOUaeiou' else 'a'} {noun}"
+
+
+def is_integer(value: object) -> bool:
+    """Tell whether a value is an integer of Python or NumPy; booleans and floats are not.
+
+    Parameters
+    ----------
+    value : object
+        What the caller gave.
+
+    Returns
+    -------
+    bool
+        True for integers of any sign.
+
+    Examples
+    --------
+    >>> is_integer(0), is_integer(np.int8(-3)), is_integer(True), is_integer(2.0)
+    (True, True, False, False)
+    """
+    return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
 
 
 def positive_integer(value: object) -> int:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from jcdp_core.errors import InvalidOperationError
+from jcdp_core.limits import is_integer
 
 __all__ = ["Action", "Mode", "Operation"]
 
@@ -62,7 +63,7 @@ class Operation:
     Raises
     ------
     InvalidOperationError
-        If the positions are out of order, or do not suit the action; or action or mode is something else.
+        If the positions are out of order, or do not suit the action; or an argument is something else.
 
     References
     ----------
@@ -89,6 +90,8 @@ class Operation:
                 f"{self.action!r}, {self.mode!r}: these must be an Action and a Mode; "
                 "or give the step as text to Operation.parse"
             )
+        if not all(map(is_integer, self._positions)):
+            raise InvalidOperationError(f"{self._positions}: these are no positions; give an int for each")
         if self.action is Action.ACCUMULATE:
             if self.mode is Mode.MULTIPLY:
                 raise InvalidOperationError(
@@ -139,8 +142,12 @@ class Operation:
 
     def __str__(self) -> str:
         """Return the step in the paper's notation."""
-        positions = (self.i, self.j) if self.k is None else (self.i, self.k, self.j)
-        return f"{self.action.value} {self.mode.value} ({' '.join(map(str, positions))})"
+        return f"{self.action.value} {self.mode.value} ({' '.join(map(str, self._positions))})"
+
+    @property
+    def _positions(self) -> tuple[int, ...]:
+        """The positions that are given, from first to last."""
+        return (self.i, self.j) if self.k is None else (self.i, self.k, self.j)
 
     @property
     def swept(self) -> range:

@@ -5,19 +5,23 @@ can be made without a display and in any thread.
 """
 
 from collections.abc import Sequence
+from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from jcdp_core.dot import machine_color, step_label
 from jcdp_core.results import Results
-from jcdp_core.schedule import Schedule
+from jcdp_core.schedule import Schedule, Task, check_same_steps, machine_labels
 from jcdp_core.sequence import EliminationSequence
-from jcdp_core.statistics import ratios_by_machines
+from jcdp_core.statistics import ratios_by_machines, scope_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 __all__ = ["draw_box_plots", "draw_gantt", "draw_task_tree"]
+
+_LETTERS = 150
+"""Letters that have room side by side on the time axis of a Gantt chart."""
 
 
 def _figure(width: float, height: float) -> "Figure":
@@ -65,10 +69,10 @@ def draw_box_plots(results: Sequence[Results], solver: str = "DP", *, finished_o
         axis.set_title(f"$q = {length}$", fontsize=10)
         axis.set_xlabel("machines")
     for axis in axes[::across]:
-        axis.set_ylabel(f"optimum / {solver} [%]")
+        axis.set_ylabel(f"C = optimum / {solver} [%]")
     for axis in axes[len(panels) :]:
         axis.set_visible(False)
-    figure.suptitle("finished solves only" if finished_only else "all chains", fontsize=10)
+    figure.suptitle(scope_of(results, finished_only=finished_only), fontsize=10)
     return figure
 
 
@@ -101,38 +105,49 @@ def draw_gantt(sequence: EliminationSequence, schedule: Schedule) -> "Figure":
     Returns
     -------
     matplotlib.figure.Figure
-        Time runs to the right in fma; bars carry number and notation of their steps.
+        Time runs to the right in fma; bars carry number and notation of their steps as far as there is room.
+        Machines after the last one that runs a task share a row.
 
     Raises
     ------
     ImportError
         If matplotlib is missing.
+    InvalidScheduleError
+        If the sequence has more or fewer steps than the schedule has tasks.
     """
-    rows = 1 + max(task.machine for task in schedule.tasks)
-    figure = _figure(11, 0.9 + 0.65 * rows)
+    check_same_steps(sequence, schedule)
+    labels = machine_labels(schedule)
+    figure = _figure(11, 0.9 + 0.65 * len(labels))
     axis = figure.subplots()
+    # Positions are floats of at most 15 digits, which are exact and can be drawn; labels are integers.
+    unit = 10 ** max(0, len(str(schedule.makespan)) - 15)
     for task in schedule.tasks:
-        length = task.finish - task.start
-        axis.barh(
-            task.machine + 1, length, 0.8, task.start, color=machine_color(task.machine), edgecolor="0.25"
-        )
-        # The notation needs about a twelfth of the width; a shorter bar gets its number only.
-        operation = str(sequence.operations[task.index])
-        wide = length > schedule.makespan / 12
-        text = f"{task.index + 1}\n{operation[:7]}\n{operation[8:]}" if wide else str(task.index + 1)
-        axis.text(task.start + length / 2, task.machine + 1, text, ha="center", va="center", fontsize=7)
-    axis.set_yticks(range(1, rows + 1))
-    axis.set_ylim(rows + 0.5, 0.5)
-    axis.set_xlim(0, schedule.makespan)
+        start, length = task.start / unit, (task.finish - task.start) / unit
+        row, color = task.machine + 1, machine_color(task.machine)
+        axis.barh(row, length, 0.8, start, color=color, edgecolor="0.25")
+        label = _bar_label(sequence, task, (task.finish - task.start) / schedule.makespan)
+        axis.text(start + length / 2, row, label, ha="center", va="center", fontsize=7)
+    axis.set_yticks(range(1, len(labels) + 1), labels)
+    axis.set_ylim(len(labels) + 0.5, 0.5)
+    axis.set_xlim(0, schedule.makespan / unit)
     axis.set_ylabel("machine")
-    axis.xaxis.set_major_formatter(lambda value, _: _grouped(round(value)))
+    axis.xaxis.set_major_formatter(lambda value, _: _grouped(round(value) * unit))
     axis.set_xlabel(f"time in fma (makespan {_grouped(schedule.makespan)})")
     return figure
 
 
+def _bar_label(sequence: EliminationSequence, task: Task, share: float) -> str:
+    """Return what fits into the bar of a task: number and notation, the number, or nothing."""
+    number, operation = str(task.index + 1), str(sequence.operations[task.index])
+    for lines in ([number, operation[:7], operation[8:]], [number]):
+        if 1 + max(map(len, lines)) <= share * _LETTERS:
+            return "\n".join(lines)
+    return ""
+
+
 def _grouped(number: int) -> str:
-    """Print an integer with thin spaces between groups of three digits."""
-    return f"{number:,}".replace(",", "\u2009")
+    """Print an integer with thin spaces between groups of three digits, a very long one rounded."""
+    return f"{number:,}".replace(",", "\u2009") if number < 10**18 else f"{Decimal(number):.3e}"
 
 
 def _tree_positions(sequence: EliminationSequence) -> list[tuple[float, int]]:
@@ -179,30 +194,25 @@ def draw_task_tree(sequence: EliminationSequence, schedule: Schedule) -> "Figure
     ------
     ImportError
         If matplotlib is missing.
+    InvalidScheduleError
+        If the sequence has more or fewer steps than the schedule has tasks.
     """
+    check_same_steps(sequence, schedule)
     positions = _tree_positions(sequence)
     width = 1 + max(column for column, _ in positions)
     height = 1 + max(level for _, level in positions)
-    figure = _figure(0.4 + 2.0 * width, 0.6 + 0.95 * height)
-    from matplotlib.patches import Patch  # noqa: PLC0415 - optional package, known to be there by now
-
+    figure = _figure(0.4 + 2.0 * width, 0.3 + 1.05 * height)
     axis = figure.subplots()
     axis.set(xlim=(-0.5, width - 0.5), ylim=(-0.5, height - 0.5))
     axis.axis("off")
     for index, successor in enumerate(sequence.successors):
         if successor is not None:
             (column, level), (next_column, next_level) = positions[index], positions[successor]
-            # A level is 0.95 inches high and a box about half of that: from lower edge to upper edge.
+            # A level is 1.05 inches high and a box 0.6 of that: from lower edge to upper edge.
             arrow = {"arrowstyle": "-|>", "color": "0.3", "shrinkA": 0, "shrinkB": 0}
-            axis.annotate("", (next_column, next_level + 0.25), (column, level - 0.25), arrowprops=arrow)
+            axis.annotate("", (next_column, next_level + 0.31), (column, level - 0.31), arrowprops=arrow)
     for task in schedule.tasks:
         box = {"boxstyle": "round,pad=0.45", "facecolor": machine_color(task.machine), "edgecolor": "0.25"}
-        label = step_label(sequence, task.index)
+        label = step_label(sequence, task)
         axis.text(*positions[task.index], label, bbox=box, ha="center", va="center", fontsize=9)
-    machines = sorted({task.machine for task in schedule.tasks})
-    patches = [
-        Patch(facecolor=machine_color(machine), edgecolor="0.25", label=f"machine {machine + 1}")
-        for machine in machines
-    ]
-    figure.legend(handles=patches, loc="outside upper center", ncols=len(machines), frameon=False)
     return figure

@@ -16,7 +16,7 @@ import numpy as np
 
 from jcdp_core.errors import ResultsError
 
-__all__ = ["SOLVERS", "Results", "columns", "read_results"]
+__all__ = ["SOLVERS", "Results", "columns", "read_results", "read_row"]
 
 _BELOW_ONE: Final = math.nextafter(1.0, 0.0)
 SOLVERS: Final = ("BnB_BnB", "BnB_List", "DP", "DP_BnB")
@@ -80,20 +80,16 @@ class Results:
             Solver whose makespan is the denominator.
         finished_only : bool
             Whether to leave out the chains whose optimum is not proved. If they are kept, the best makespan
-            found stands for the optimum, and C is an upper bound.
+            found by any solver stands for the optimum, and C is an upper bound.
 
         Returns
         -------
         ndarray of float, shape (chains,)
             The ratios; 1.0 where the solver is optimal.
         """
-        rows = zip(
-            self.finished[machines],
-            self.makespans["BnB_BnB", machines],
-            self.makespans[solver, machines],
-            strict=True,
-        )
-        return np.array([_ratio(best, found) for done, best, found in rows if done or not finished_only])
+        best = map(min, *(self.makespans[name, machines] for name in SOLVERS))
+        rows = zip(self.finished[machines], best, self.makespans[solver, machines], strict=True)
+        return np.array([_ratio(least, found) for done, least, found in rows if done or not finished_only])
 
 
 def _ratio(best: int, found: int) -> float:
@@ -133,7 +129,7 @@ def read_results(path: str | Path) -> Results:
         raise ResultsError(
             f"{path}:1: the header is not that of a results file; it starts {','.join(columns(1))}"
         )
-    cells = [_read_row(row, len(header), f"{path}:{line}") for line, row in enumerate(rows[1:], start=2)]
+    cells = [read_row(row, len(header), f"{path}:{line}") for line, row in enumerate(rows[1:], start=2)]
     if not cells:
         raise ResultsError(f"{path}: there are no rows yet; run jcdp-batch first")
     by_name = dict(zip(header, zip(*cells, strict=True), strict=True))
@@ -145,18 +141,48 @@ def read_results(path: str | Path) -> Results:
     )
 
 
-def _read_row(row: list[str], width: int, place: str) -> list[int]:
-    """Return the cells of *row* as integers, the flags as 0 and 1."""
+def read_row(row: list[str], width: int, place: str) -> list[int]:
+    """Return the cells of a row as integers, the flags as 0 and 1.
+
+    Parameters
+    ----------
+    row : list of str
+        The cells.
+    width : int
+        How many there should be.
+    place : str
+        File and line, for the message.
+
+    Returns
+    -------
+    list of int
+        Flags and makespans (fma), in the order of `columns`.
+
+    Raises
+    ------
+    ResultsError
+        If there are more or fewer cells, or one is no flag or no makespan.
+
+    Examples
+    --------
+    >>> read_row(["true", "14", "14", "14", "14"], 5, "results.csv:2")
+    [1, 14, 14, 14, 14]
+    """
     if len(row) != width:
-        raise ResultsError(f"{place}: {len(row)} cells instead of {width}; remove the incomplete row")
+        raise _damaged(place, f"{len(row)} cells instead of {width}")
     flags = {"true": 1, "false": 0}
     cells = []
     for column, cell in enumerate(row):
         try:
             value = int(cell) if column % (len(SOLVERS) + 1) else flags[cell]
         except (KeyError, ValueError):
-            raise ResultsError(f"{place}: cell {column + 1} is {cell!r}, which is no result") from None
+            raise _damaged(place, f"cell {column + 1} is {cell!r}, which is no result") from None
         if value < 1 and column % (len(SOLVERS) + 1):
-            raise ResultsError(f"{place}: cell {column + 1} is {cell!r}; a makespan is at least 1")
+            raise _damaged(place, f"cell {column + 1} is {cell!r}, and a makespan is at least 1")
         cells.append(value)
     return cells
+
+
+def _damaged(place: str, reason: str) -> ResultsError:
+    """Return what to raise for a row; where one is missing, those after it would count for other chains."""
+    return ResultsError(f"{place}: {reason}; the row is damaged: remove it and all rows after it")

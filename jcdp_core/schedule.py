@@ -4,11 +4,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from jcdp_core.errors import InvalidScheduleError
-from jcdp_core.limits import expect
+from jcdp_core.limits import expect, positive_integer
 from jcdp_core.sequence import EliminationSequence
 from jcdp_core.tables import html_table, text_table
 
-__all__ = ["Schedule", "Task"]
+__all__ = ["Schedule", "Task", "check_same_steps", "machine_labels"]
 
 _HEAD = ("step", "machine", "start", "finish")
 
@@ -75,7 +75,8 @@ class Schedule:
     Raises
     ------
     InvalidScheduleError
-        If there is no task, or the tasks are not in the order of the steps. `check_schedule` proves the rest.
+        If there is no task, the tasks are not in the order of the steps, or the number of machines is not a
+        positive integer. `check_schedule` proves the rest.
 
     References
     ----------
@@ -99,7 +100,7 @@ class Schedule:
     machines: int
 
     def __post_init__(self) -> None:
-        """Freeze the tasks and check their order."""
+        """Freeze the tasks, check their order, and count the machines."""
         expect(self.tasks, Iterable, "tasks", "give a list of Task", InvalidScheduleError)
         object.__setattr__(self, "tasks", tuple(self.tasks))
         if not self.tasks:
@@ -110,6 +111,10 @@ class Schedule:
                 raise InvalidScheduleError(
                     f"tasks[{position}] has index {task.index}; give the tasks in the order of the steps"
                 )
+        machines = positive_integer(self.machines)
+        if not machines:
+            raise InvalidScheduleError(f"machines is {self.machines!r}; give their number, an int ≥ 1")
+        object.__setattr__(self, "machines", machines)
 
     @property
     def makespan(self) -> int:
@@ -142,7 +147,8 @@ class Schedule:
         Raises
         ------
         InvalidScheduleError
-            If the sequence has more or fewer steps than the schedule has tasks.
+            If the sequence has more or fewer steps than the schedule has tasks, or the width is no positive
+            integer.
 
         Examples
         --------
@@ -155,16 +161,10 @@ class Schedule:
         1 |[1 ACC TAN][2 ELI TAN========]|
            0                           54
         """
-        expect(sequence, EliminationSequence, "sequence", "give that of the schedule", InvalidScheduleError)
-        if len(sequence) != len(self.tasks):
-            raise InvalidScheduleError(
-                f"the schedule has {len(self.tasks)} task{'s' * (len(self.tasks) != 1)}, but the sequence "
-                f"{len(sequence)} step{'s' * (len(sequence) != 1)}; give the sequence that it schedules"
-            )
-        end, used = self.makespan, 1 + max(task.machine for task in self.tasks)
-        labels = [str(machine + 1) for machine in range(used)]
-        if self.machines > used:
-            labels.append(str(self.machines) if self.machines == used + 1 else f"{used + 1}-{self.machines}")
+        check_same_steps(sequence, self)
+        if not positive_integer(width):
+            raise InvalidScheduleError(f"width is {width!r}; give a number of characters, an int ≥ 1")
+        end, labels = self.makespan, machine_labels(self)
         label_width = max(map(len, labels))
         lines = []
         for machine, label in enumerate(labels):
@@ -173,7 +173,7 @@ class Schedule:
                 left, right = task.start * width // end, task.finish * width // end
                 row[left:right] = _bar(task.index, sequence, right - left)
             lines.append(f"{label:>{label_width}} |{''.join(row)}|")
-        return "\n".join([*lines, f"{'':{label_width}}  0{end:>{width - 1}}"])
+        return "\n".join([*lines, f"{'':{label_width}}  0 {str(end).rjust(width - 2)}"])
 
     def __str__(self) -> str:
         """Return a table of the tasks."""
@@ -193,6 +193,62 @@ class Schedule:
     def _rows(self) -> list[tuple[int, ...]]:
         """Return the cells of the tables, steps and machines counted from 1."""
         return [(task.index + 1, task.machine + 1, task.start, task.finish) for task in self.tasks]
+
+
+def check_same_steps(sequence: EliminationSequence, schedule: Schedule) -> None:
+    """Raise unless a schedule has as many tasks as a sequence has steps, for those who draw the two.
+
+    Parameters
+    ----------
+    sequence : EliminationSequence
+        The steps.
+    schedule : Schedule
+        When and where they run.
+
+    Raises
+    ------
+    InvalidScheduleError
+        If one of the two is something else, or they do not belong together.
+
+    Examples
+    --------
+    >>> from jcdp_core import JacobianChain, solve
+    >>> solution = solve(JacobianChain.from_sizes([3, 2, 5], [7, 11]))
+    >>> check_same_steps(solution.sequence, solution.schedule)
+    """
+    expect(sequence, EliminationSequence, "sequence", "give that of the schedule", InvalidScheduleError)
+    expect(schedule, Schedule, "schedule", "give the sequence first, then the schedule", InvalidScheduleError)
+    steps, tasks = len(sequence), len(schedule.tasks)
+    if steps != tasks:
+        raise InvalidScheduleError(
+            f"the schedule has {tasks} task{'s' * (tasks != 1)}, but the sequence "
+            f"{steps} step{'s' * (steps != 1)}; give the sequence that it schedules"
+        )
+
+
+def machine_labels(schedule: Schedule) -> list[str]:
+    """Return the labels of a chart's rows: one per machine, and one for all after the last with a task.
+
+    Parameters
+    ----------
+    schedule : Schedule
+        The schedule.
+
+    Returns
+    -------
+    list of str
+        Machines counted from 1.
+
+    Examples
+    --------
+    >>> machine_labels(Schedule((Task(0, 1, 0, 21, (1,)),), machines=5))
+    ['1', '2', '3-5']
+    """
+    used, machines = 1 + max(task.machine for task in schedule.tasks), schedule.machines
+    labels = [str(machine + 1) for machine in range(used)]
+    if machines > used:
+        labels.append(str(machines) if machines == used + 1 else f"{used + 1}-{machines}")
+    return labels
 
 
 def _bar(index: int, sequence: EliminationSequence, length: int) -> str:

@@ -14,7 +14,7 @@ import numpy as np
 
 from jcdp_core.results import Results
 
-__all__ = ["Table", "ratios_by_machines", "summarize"]
+__all__ = ["Table", "ratios_by_machines", "scope_of", "summarize"]
 
 
 @final
@@ -46,15 +46,14 @@ class Table:
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
         writer.writerows([[self.title], ["q", *self.machines]])
-        writer.writerows([length, *row] for length, row in self.rows.items())
+        writer.writerows([length, *self._padded(row)] for length, row in self.rows.items())
         return text.getvalue().rstrip("\n")
 
     def to_latex(self) -> str:
         """Return the table as a LaTeX ``table`` environment with the title as its caption."""
         lines = [" & ".join(["$q \\backslash m$", *map(str, self.machines)]) + r" \\ \hline"]
         for length, row in self.rows.items():
-            padding = [""] * (len(self.machines) - len(row))
-            lines.append(" & ".join([str(length), *row, *padding]) + r" \\")
+            lines.append(" & ".join([str(length), *self._padded(row)]) + r" \\")
         title = self.title.replace("%", r"\%").replace("_", r"\_")
         return "\n".join(
             [
@@ -66,6 +65,10 @@ class Table:
                 r"\end{table}",
             ]
         )
+
+    def _padded(self, row: tuple[str, ...]) -> list[str]:
+        """Return a row with a cell for each column."""
+        return [*row, *[""] * (len(self.machines) - len(row))]
 
 
 def _fraction(value: float) -> str:
@@ -120,6 +123,40 @@ def ratios_by_machines(
     }
 
 
+def scope_of(results: Iterable[Results], *, finished_only: bool) -> str:
+    """Say which chains the ratios count, and what those prove; machine counts begin at two.
+
+    Parameters
+    ----------
+    results : iterable of Results
+        Results of any lengths.
+    finished_only : bool
+        As in `Results.ratios`.
+
+    Returns
+    -------
+    str
+        What titles of tables and figures end with.
+
+    Examples
+    --------
+    >>> scope_of([], finished_only=False)
+    'all chains, every optimum proved'
+    """
+    unfinished = sum(
+        not done
+        for result in results
+        for count, flags in result.finished.items()
+        if count > 1
+        for done in flags
+    )
+    if not unfinished:
+        return "all chains, every optimum proved"
+    if finished_only:
+        return f"finished solves only; {unfinished} left out"
+    return f"all chains; {unfinished} solve{'s' * (unfinished != 1)} not proved: C is an upper bound"
+
+
 def summarize(results: Sequence[Results], solver: str = "DP", *, finished_only: bool) -> list[Table]:
     r"""Return the tables of average, minimum and percentage, and of the number of chains behind them.
 
@@ -156,20 +193,7 @@ def summarize(results: Sequence[Results], solver: str = "DP", *, finished_only: 
     2       .800
     """
     by_length = ratios_by_machines(results, solver, finished_only=finished_only)
-    unfinished = sum(
-        not done
-        for result in results
-        for count, flags in result.finished.items()
-        if count > 1
-        for done in flags
-    )
-    scope = "all chains, every optimum proved"
-    if unfinished:
-        scope = (
-            f"finished solves only; {unfinished} left out"
-            if finished_only
-            else f"all chains; {unfinished} solve{'s' * (unfinished != 1)} not proved: C is an upper bound"
-        )
+    scope = scope_of(results, finished_only=finished_only)
     machines = tuple(range(2, max(by_length, default=1) + 1))
     return [
         Table(

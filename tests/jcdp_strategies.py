@@ -18,11 +18,12 @@ deterministic = settings(
 
 
 @st.composite
-def chains(draw, *, max_length=5, max_size=9, max_edges=40, own_costs=False, modes=False):
-    """Draw a chain; small numbers, so that ties are frequent."""
+def chains(draw, *, max_length=5, max_size=9, max_edges=40, own_costs=False, modes=False, tied=False):
+    """Draw a chain; small numbers, so that ties are frequent; few different ones if they shall be rife."""
     length = draw(st.integers(1, max_length))
-    sizes = draw(st.lists(st.integers(1, max_size), min_size=length + 1, max_size=length + 1))
-    numbers = st.integers(1, max_edges)
+    size = st.sampled_from([2, 4, 8]) if tied else st.integers(1, max_size)
+    sizes = draw(st.lists(size, min_size=length + 1, max_size=length + 1))
+    numbers = st.sampled_from([1, 2, 4, 8, 16]) if tied else st.integers(1, max_edges)
     links = []
     for n, m in pairwise(sizes):
         costs = (draw(numbers), draw(numbers)) if own_costs else (None, None)

@@ -26,6 +26,9 @@ _MOST_CELLS = 1 << 27
 _CELLS_OF_AN_OBJECT = 3
 """Cells whose memory a Python integer takes with its place in the table, measured."""
 
+_BLOCK = 1 << 16
+"""Products that are looked at together: half a megabyte for each intermediate result, which caches hold."""
+
 
 class Table:
     """Hold the optimal makespan of the recurrence for each sub-chain and each number of machines.
@@ -42,7 +45,7 @@ class Table:
     Raises
     ------
     SolverError
-        If the table would take more than 2 GB: machines are very many, each of use for its memory.
+        If the table would take more than 2 GB: the chain is very long, or machines are very many.
 
     Notes
     -----
@@ -75,11 +78,16 @@ class Table:
         # overflow.
         self.infeasible = _largest_makespan(problem) + 1
         self.dtype = np.dtype(np.int64 if 3 * self.infeasible < 2**63 else object)
-        cells = rows * q * q * (1 if self.dtype == np.int64 else _CELLS_OF_AN_OBJECT)
-        if cells > _MOST_CELLS:
+        cells = q * q * (1 if self.dtype == np.int64 else _CELLS_OF_AN_OBJECT)
+        if 2 * cells > _MOST_CELLS:
+            raise SolverError(
+                f"the table of the dynamic program for {q} links would take {32 * cells >> 30} GB even for "
+                "one machine; solve parts of the chain"
+            )
+        if rows * cells > _MOST_CELLS:
             raise SolverError(
                 f"the table of the dynamic program for {q} links and {self.machines} machines of use would "
-                f"take {16 * cells >> 30} GB; give fewer machines, or a larger memory_limit if they "
+                f"take {16 * rows * cells >> 30} GB; give fewer machines, or a larger memory_limit if they "
                 "share memory"
             )
         self.rows = slice(1 if problem.machines == 1 else 0, self.machines + 1)
@@ -157,17 +165,25 @@ class Table:
 
     def _multiply(self, length: int) -> Numbers:
         """Return the cheapest product for each sub-chain of one length."""
+        count = self.length - length + 1
+        step = 1 + _BLOCK // (len(self.starts) * length)
+        blocks = [slice(first, min(first + step, count)) for first in range(0, count, step)]
+        best = [self._multiply_some(length, block) for block in blocks]
+        return np.concatenate(best, axis=1) if len(best) > 1 else best[0]
+
+    def _multiply_some(self, length: int, block: slice) -> Numbers:
+        """Return the cheapest product for some sub-chains of one length, by where they start."""
         q, m, rows = self.length, self.machines, self.rows
         # Axis 1: where the sub-chain starts; axis 2: how many links the earlier factor has, 1, …, length-1.
-        earlier = self.starts[:, : q - length + 1, 1:length]
-        later = self.ends[:, length - 1 :, q - length + 1 : q]
+        earlier = self.starts[:, block, 1:length]
+        later = self.ends[:, length - 1 :, q - length + 1 : q][:, block]
         joined = earlier[rows] + later[rows]
         if rows.start == 0:
             np.maximum(earlier[0], later[0], out=joined[0])
         if m > 1:
             parallel = _merge_descending(earlier[1:], later[1:], _power_of_two(m - 1))
             np.minimum(joined[2:], parallel[: m - 1], out=joined[2:])
-        joined += self._middles[: q - length + 1, 1:length] * self._outer.diagonal(length)[:, None]
+        joined += self._middles[block, 1:length] * self._outer.diagonal(length)[block, None]
         return joined.min(axis=2)
 
     @cached_property
@@ -177,9 +193,9 @@ class Table:
 
     @cached_property
     def _middles(self) -> Numbers:
-        """Sizes of z_{i+p} by start i and length p, the middle dimension of a product."""
-        positions = np.arange(self.length)
-        return self.sizes[np.minimum(positions[:, None] + positions, self.length)]
+        """Sizes of z_{i+p} by start i and length p, the middle dimension of a product: a view of a line."""
+        padded = np.concatenate([self.sizes, self.sizes])
+        return np.lib.stride_tricks.as_strided(padded, (self.length, self.length), 2 * padded.strides)
 
     def _eliminate(self, best: Numbers, length: int) -> None:
         """Lower `best` where eliminating the last link by tangents or the first by adjoints is cheaper."""

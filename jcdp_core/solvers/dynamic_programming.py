@@ -188,9 +188,10 @@ def _choose(table: Table, i: int, j: int, row: int, reader: Mode) -> tuple[Opera
     which may then go on with it as one sweep.
     """
     if j - i == 1:
-        link, value = table.problem.chain.links[i], table.value(i, j, row)
+        problem, value = table.problem, table.value(i, j, row)
+        link, pool_size = problem.chain.links[i], row or problem.machines or 1
         tangent = link.tangent and link.n * link.tangent_cost == value
-        adjoint = link.adjoint and link.m * link.adjoint_cost == value
+        adjoint = problem.adjoint_allowed(i, i, pool_size) and link.m * link.adjoint_cost == value
         mode = Mode.ADJOINT if not tangent or (adjoint and reader is Mode.ADJOINT) else Mode.TANGENT
         return Operation(Action.ACCUMULATE, mode, i, None, j), 0
     value = table.starts[row, i, j - i]

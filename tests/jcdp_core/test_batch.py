@@ -1,5 +1,6 @@
 """Batch runs: right rows in the right order, whatever interrupts them."""
 
+import errno
 import itertools
 import os
 import signal
@@ -111,7 +112,8 @@ def test_processes_keep_the_order(tmp_path, reference):
 
 
 def test_a_dead_worker_is_reported():
-    with pytest.raises(SolverError, match="a worker process died"), batch._ordered_map(2) as ordered_map:
+    message = "a worker process died .* outside of `if __name__ == '__main__':`"
+    with pytest.raises(SolverError, match=message), batch._ordered_map(2) as ordered_map:
         list(ordered_map(os._exit, [3]))
 
 
@@ -144,6 +146,32 @@ def test_other_settings_are_refused(tmp_path):
         run_batch(CONFIG, f"{tmp_path}/r", flavour="libc++")
 
 
+@pytest.mark.skipif(os.name != "posix", reason="needs POSIX locks")
+def test_two_runs_at_a_time_are_refused(tmp_path, reference, monkeypatch):
+    def row(chain, config):
+        with pytest.raises(
+            ResultsError, match=r"rsettings\.in: another run is writing the files of this prefix"
+        ):
+            run_batch(CONFIG, f"{tmp_path}/r")
+        return result_row(chain, config)
+
+    monkeypatch.setattr(batch, "result_row", row)
+    assert _lines(run_batch(CONFIG, f"{tmp_path}/r")) == reference
+    assert _lines(run_batch(CONFIG, f"{tmp_path}/r")) == reference  # the first run has let go
+
+
+def test_file_systems_without_locks_will_do(tmp_path, reference, monkeypatch):
+    class NoLocks:
+        LOCK_EX = LOCK_NB = 0
+
+        def flock(self, file, operation):
+            raise OSError(errno.ENOLCK, "No locks available")
+
+    for fcntl in (NoLocks(), None):
+        monkeypatch.setattr(batch, "fcntl", fcntl)
+        assert _lines(run_batch(CONFIG, f"{tmp_path}/r")) == reference
+
+
 def test_foreign_and_damaged_files_are_refused(tmp_path):
     (tmp_path / "r3.csv").write_text("precious\n", encoding="utf-8")
     with pytest.raises(ResultsError, match=r"r3\.csv: the file exists, but rsettings\.in does not"):
@@ -153,7 +181,17 @@ def test_foreign_and_damaged_files_are_refused(tmp_path):
     paths = run_batch(CONFIG, f"{tmp_path}/s")
     lines = paths[0].read_text(encoding="utf-8").splitlines()
     paths[0].write_text("\n".join([lines[0], lines[1], "true,1", *lines[3:], ""]), encoding="utf-8")
-    with pytest.raises(ResultsError, match=r"s2\.csv:3: the row is damaged"):
+    with pytest.raises(
+        ResultsError, match=r"s2\.csv:3: 2 cells instead of 10; the row is damaged: remove it"
+    ):
+        run_batch(CONFIG, f"{tmp_path}/s")
+    paths[0].write_text("\n".join([*lines[:2], "a" + "," * 9, *lines[3:], ""]), encoding="utf-8")
+    with pytest.raises(
+        ResultsError, match=r"s2\.csv:3: cell 1 is 'a', which is no result; the row is damaged"
+    ):
+        run_batch(CONFIG, f"{tmp_path}/s")
+    paths[0].write_text("\n".join([lines[0], *2 * lines[1:], ""]), encoding="utf-8")
+    with pytest.raises(ResultsError, match=r"s2\.csv: 10 rows for 5 chains; did two runs write them\?"):
         run_batch(CONFIG, f"{tmp_path}/s")
     paths[0].write_text("q,m\n", encoding="utf-8")
     with pytest.raises(ResultsError, match=r"s2\.csv:1: the header is not that of chains of length 2"):

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,6 +16,7 @@ from jcdp_core import (
     JacobianChain,
     Operation,
     Schedule,
+    SolverError,
     check_schedule,
     check_sequence,
     solve,
@@ -168,6 +170,68 @@ def test_schedules_of_broken_sequences():
     sequence = sequence_of(chain, "ELI TAN (0 1 2)")
     with pytest.raises(InvalidScheduleError, match=r"step 1 needs \(0 1\), which no earlier step makes"):
         check_schedule(sequence, with_task(Schedule(SOLUTION.schedule.tasks[:1], 1), 0, start=0, finish=33))
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"machine": 0.5, "pool": (0.5,)},
+        {"machine": False, "pool": (False,)},
+        {"pool": (0, 1.0)},
+        {"start": 0.0},
+        {"finish": 10228680.0},
+        {"pool": "0"},
+    ],
+)
+def test_times_and_machines_are_integers(changes):
+    with pytest.raises(InvalidScheduleError, match=r"step 1 has .* among its times and machines; give ints"):
+        check_schedule(SOLUTION.sequence, with_task(SOLUTION.schedule, 0, **changes))
+
+
+def test_three_fractions_of_a_machine_are_not_three_machines():
+    tasks = [replace(task, machine=task.machine / 2, pool=()) for task in SOLUTION.schedule.tasks]
+    tasks = [replace(task, pool=(task.machine,)) for task in tasks]
+    with pytest.raises(InvalidScheduleError, match=r"step 1 has 0\.0 among its times and machines"):
+        check_schedule(SOLUTION.sequence, Schedule(tasks, 2))
+
+
+def test_a_pool_is_a_tuple():
+    with pytest.raises(InvalidScheduleError, match=r"the pool of step 2 is the int 3, where a Sequence is"):
+        check_schedule(SOLUTION.sequence, with_task(SOLUTION.schedule, 1, pool=3))
+
+
+@pytest.mark.parametrize("given", ["2", float("inf"), 2.0, 0, True])
+def test_numbers_of_machines_and_edges_are_integers(given):
+    with pytest.raises(SolverError, match=r"machines is .*; give an int ≥ 1, or None"):
+        check_schedule(SOLUTION.sequence, SOLUTION.schedule, given)
+    with pytest.raises(SolverError, match=r"memory_limit is .*; give an int ≥ 1, or None"):
+        check_sequence(CHAIN_A, SOLUTION.sequence, memory_limit=given)
+    with pytest.raises(InvalidSequenceError, match=r"the pool size of step 2 is .*; give an int ≥ 1"):
+        check_sequence(CHAIN_A, SOLUTION.sequence, pool_sizes=[1, given, *[1] * 6])
+    with pytest.raises(InvalidScheduleError, match=r"machines is .*; give their number, an int ≥ 1"):
+        Schedule(SOLUTION.schedule.tasks, given)
+
+
+def test_numbers_of_numpy_are_welcome():
+    tasks = [
+        replace(
+            task, machine=np.int64(task.machine), start=np.int64(task.start), pool=(*np.array(task.pool),)
+        )
+        for task in SOLUTION.schedule.tasks
+    ]
+    check_schedule(SOLUTION.sequence, Schedule(tasks, np.int8(3)), np.int8(3))
+    check_sequence(CHAIN_A, SOLUTION.sequence, matrix_free=np.True_, pool_sizes=np.ones(8, int))
+    # 100 · 1100 edges are more than a 16-bit integer holds.
+    check_sequence(
+        CHAIN_A, SOLUTION.sequence, memory_limit=np.int16(1100), pool_sizes=np.full(8, 100, np.int16)
+    )
+
+
+def test_wrong_kinds_of_options_are_named():
+    with pytest.raises(InvalidSequenceError, match=r"matrix_free is the str 'no', where a bool is expected"):
+        check_sequence(CHAIN_A, SOLUTION.sequence, matrix_free="no")
+    with pytest.raises(InvalidSequenceError, match=r"pool_sizes is the int 8, where a Sequence is expected"):
+        check_sequence(CHAIN_A, SOLUTION.sequence, pool_sizes=8)
 
 
 def test_arguments_in_the_wrong_order_are_named():

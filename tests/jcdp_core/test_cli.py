@@ -16,6 +16,7 @@ from jcdp_core.cli import main, main_batch, main_stats
 from jcdp_core.comparison import compare
 from jcdp_core.config import Config
 from jcdp_core.operation import Operation
+from jcdp_core.results import columns
 
 ROOT = Path(__file__).parents[2]
 DATA = Path(__file__).parent / "data"
@@ -275,6 +276,17 @@ def test_a_batch_that_goes_on_says_which_files_were_complete(capsys):
     assert main_batch(["batch.in", "-o", "folder/"]) == 0
     assert capsys.readouterr().out.splitlines() == ["folder/2.csv: complete already", "folder/3.csv"]
     assert Path("folder/3.csv").read_text(encoding="utf-8") == rows
+
+
+def test_chains_of_one_link_have_no_statistics(tmp_path, capsys):
+    path = tmp_path / "results_length_1.csv"
+    path.write_text(",".join(columns(1)) + "\ntrue,1,1,1,1\n", encoding="utf-8")
+    assert main_stats([str(path)]) == 1
+    assert capsys.readouterr().err == (
+        "jcdp-stats: all chains have one link, which no solver can share among machines; "
+        "give files of longer chains\n"
+    )
+    assert main_stats([str(path), str(DATA / "results_length_3.head150.csv")]) == 0
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,9 @@
 """Configuration files: keys are read, written and described from one table; errors name line and key."""
 
+import sys
 from dataclasses import fields
+from decimal import Decimal
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -62,7 +65,7 @@ def _ordered(numbers):
 
 
 _counts = st.integers(1, 2**64 - 1)
-_factors = _ordered(st.floats(0.5, 1e6))
+_factors = _ordered(st.floats(0.5, 1e6) | st.fractions("1/2", 10**6) | st.decimals("0.5", 10**6))
 
 
 @settings(derandomize=True, deadline=None, max_examples=100)
@@ -70,7 +73,7 @@ _factors = _ordered(st.floats(0.5, 1e6))
     st.builds(
         Config,
         length=st.lists(st.integers(1, 1000), min_size=1, max_size=5).map(tuple),
-        amount=_counts,
+        amount=st.integers(1, sys.maxsize // 5),
         size_range=_ordered(_counts),
         dag_size_range=_ordered(_counts),
         tangent_factor_range=_factors,
@@ -79,7 +82,7 @@ _factors = _ordered(st.floats(0.5, 1e6))
         available_threads=st.integers(0, 2**64 - 1),
         available_memory=st.integers(0, 2**64 - 1),
         matrix_free=st.booleans(),
-        time_to_solve=st.floats(0, 1e9),
+        time_to_solve=st.floats(0, 1e9) | st.integers(0, 10**18) | st.decimals(0, 10**9, places=3),
         seed=st.integers(0, 2**64 - 1),
     )
 )
@@ -153,6 +156,15 @@ def test_missing_and_binary_files(tmp_path):
         ({"density_range": 0.5}, r"density_range: 0.5 is not a range: give two numbers"),
         ({"density_range": (0, 0.5, 1)}, r"density_range: .* is not a range"),
         ({"matrix_free": 1}, "matrix_free: 1 is not a flag"),
+        ({"amount": 2**63}, "amount: 9223372036854775808 chains per length are more than can be counted"),
+        ({"amount": 2**62, "length": (2, 3)}, "amount: 4611686018427387904 chains per length are more than"),
+        ({"time_to_solve": 10**400}, "time_to_solve: inf is not a time: give seconds, or 0 for no limit"),
+        ({"time_to_solve": -(10**400)}, "time_to_solve: -inf is not a time"),
+        ({"time_to_solve": True}, "time_to_solve: True is not a number"),
+        ({"time_to_solve": "10"}, "time_to_solve: '10' is not a number"),
+        ({"time_to_solve": None}, "time_to_solve: None is not a number"),
+        ({"tangent_factor_range": (1, 10**400)}, "tangent_factor_range: inf is out of range: give a finite"),
+        ({"tangent_factor_range": (True, True)}, "tangent_factor_range: True is not a number"),
         ({"length": "234"}, "length: '234' is not a tuple of lengths"),
         ({"length": {2, 3}}, r"length: \{2, 3\} is not a tuple of lengths"),
         ({"size_range": b"56"}, "size_range: b'56' is not a range"),
@@ -166,6 +178,19 @@ def test_missing_and_binary_files(tmp_path):
 def test_values_are_checked_without_a_file_too(values, message):
     with pytest.raises(ConfigError, match=message):
         Config(**values)
+
+
+@pytest.mark.parametrize("seconds", [0, 10, 0.5, 1234567, 123456.75, 1e300, Decimal("0.1")])
+def test_times_are_written_to_the_last_digit(write, seconds):
+    config = Config(time_to_solve=seconds)
+    assert config.time_to_solve == float(seconds)
+    assert read_config(write(str(config))) == config
+
+
+def test_ends_of_ranges_of_any_kind_become_floats(write):
+    config = Config(tangent_factor_range=(Decimal("1.5"), Fraction(5, 2)), adjoint_factor_range=(1, 2))
+    assert "tangent_factor_range 1.5 2.5\nadjoint_factor_range 1.0 2.0\n" in str(config)
+    assert read_config(write(str(config))) == config
 
 
 def test_lines_that_do_not_go_together_name_the_file(write):

@@ -1,6 +1,7 @@
 """Drawings of results and schedules: DOT text, and what the matplotlib figures show."""
 
 import re
+from decimal import Decimal
 from pathlib import Path
 
 import numpy as np
@@ -8,7 +9,11 @@ import pytest
 
 from jcdp_core.chain import JacobianChain
 from jcdp_core.dot import machine_color, task_tree_dot
+from jcdp_core.errors import InvalidScheduleError
+from jcdp_core.operation import Operation
 from jcdp_core.results import read_results
+from jcdp_core.schedule import Schedule, Task
+from jcdp_core.sequence import EliminationSequence
 from jcdp_core.solvers import solve
 
 DATA = Path(__file__).parent / "data"
@@ -50,11 +55,10 @@ def test_task_tree_shows_every_step_and_arc(plot, three_machines):
     assert max(heights.values()) == heights["3"] == 4
     assert len(axis.texts) - len(boxes) == 7  # the arrows are annotations without text
     assert len({box.get_position() for box in boxes.values()}) == 8
-    assert [text.get_text() for text in figure.legends[0].get_texts()] == [
-        "machine 1",
-        "machine 2",
-        "machine 3",
-    ]
+    machines = {index: text.get_text().splitlines()[2] for index, text in boxes.items()}
+    assert machines == {
+        str(task.index + 1): f"machine {task.machine + 1}" for task in three_machines.schedule.tasks
+    }
 
 
 def test_gantt_bars_are_the_tasks(plot, three_machines):
@@ -66,10 +70,54 @@ def test_gantt_bars_are_the_tasks(plot, three_machines):
     assert axis.get_xlabel() == "time in fma (makespan 29\u2009797\u2009092)"
 
 
+def test_bars_show_what_fits_and_idle_machines_share_a_row(plot):
+    lengths = [1, 20, 40, 939]
+    operations = ["ACC TAN (0 1)", "ELI TAN (0 1 2)", "ELI TAN (0 2 3)", "ELI TAN (0 3 4)"]
+    sequence = EliminationSequence(tuple(map(Operation.parse, operations)), tuple(lengths))
+    starts = [0, 1, 21, 61]
+    tasks = [
+        Task(index, 0, start, start + length, (0,))
+        for index, (start, length) in enumerate(zip(starts, lengths, strict=True))
+    ]
+    (axis,) = plot.draw_gantt(sequence, Schedule(tasks, 5)).axes
+    assert [text.get_text() for text in axis.texts] == ["", "2", "3", "4\nELI TAN\n(0 3 4)"]
+    assert [label.get_text() for label in axis.get_yticklabels()] == ["1", "2-5"]
+
+
+def test_no_text_is_wider_than_its_bar(plot):
+    rng = np.random.default_rng(1)
+    chain = JacobianChain.from_sizes(rng.integers(5, 50, 25), rng.integers(1000, 10000, 24))
+    solution = solve(chain, machines=4)
+    figure = plot.draw_gantt(solution.sequence, solution.schedule)
+    figure.draw_without_rendering()
+    for bar, text in zip(figure.axes[0].patches, figure.axes[0].texts, strict=True):
+        assert not text.get_text() or text.get_window_extent().width < bar.get_window_extent().width
+
+
+def test_times_beyond_64_bits_are_drawn(plot, tmp_path):
+    chain = JacobianChain.from_sizes([3 * 10**50, 2, 5], [7 * 10**50, 11])
+    solution = solve(chain, machines=2)
+    figure = plot.draw_gantt(solution.sequence, solution.schedule)
+    figure.savefig(tmp_path / "gantt.png")
+    (axis,) = figure.axes
+    assert axis.get_xlabel() == f"time in fma (makespan {Decimal(solution.makespan):.3e})"
+    assert sum(bar.get_width() for bar in axis.patches) == pytest.approx(axis.get_xlim()[1])
+
+
+def test_steps_of_another_schedule_are_refused(plot, three_machines):
+    other = solve(JacobianChain.from_sizes([3, 2, 5], [7, 11]))
+    for draw in (task_tree_dot, plot.draw_gantt, plot.draw_task_tree):
+        with pytest.raises(InvalidScheduleError, match="the schedule has 2 tasks, but the sequence 8 steps"):
+            draw(three_machines.sequence, other.schedule)
+        with pytest.raises(InvalidScheduleError, match="sequence is a Schedule, where an EliminationSeq"):
+            draw(other.schedule, other.sequence)
+
+
 def test_box_plots_have_quartiles_and_outer_percentiles(plot):
     results = [read_results(DATA / f"results_length_{length}.head150.csv") for length in (3, 6)]
     figure = plot.draw_box_plots(results, finished_only=True)
     assert [axis.get_title() for axis in figure.axes] == ["$q = 3$", "$q = 6$"]
+    assert figure.get_suptitle() == "finished solves only; 2 left out"
     axis = figure.axes[1]
     assert [label.get_text() for label in axis.get_xticklabels()] == ["2", "3", "4", "5", "6"]
     sample = 100 * results[1].ratios(2, finished_only=True)
@@ -85,7 +133,9 @@ def test_box_plots_have_quartiles_and_outer_percentiles(plot):
 
 def test_figures_can_be_saved_without_a_display(plot, three_machines, tmp_path):
     results = [read_results(DATA / "results_length_3.head150.csv")]
-    plot.draw_box_plots(results, finished_only=False).savefig(tmp_path / "boxes.png")
+    figure = plot.draw_box_plots(results, finished_only=False)
+    assert figure.get_suptitle() == "all chains, every optimum proved"
+    figure.savefig(tmp_path / "boxes.png")
     plot.draw_gantt(three_machines.sequence, three_machines.schedule).savefig(tmp_path / "gantt.svg")
     plot.draw_task_tree(three_machines.sequence, three_machines.schedule).savefig(tmp_path / "tree.pdf")
     assert (tmp_path / "boxes.png").read_bytes().startswith(b"\x89PNG")

@@ -22,7 +22,7 @@ from jcdp_core import (
     check_sequence,
     solve,
 )
-from jcdp_core.solvers import dp_table
+from jcdp_core.solvers import SOLVERS, dp_table
 from jcdp_core.solvers.dp_table import Table
 from jcdp_core.solvers.dynamic_programming import makespans, solve_dynamic_programming
 
@@ -104,8 +104,26 @@ def problems(draw):
     )
 
 
+@st.composite
+def tied_problems(draw):
+    """Draw a problem where both modes often cost the same and a memory limit decides between them."""
+    return Problem(
+        draw(chains(max_length=6, own_costs=draw(st.booleans()), modes=draw(st.booleans()), tied=True)),
+        machines=draw(st.sampled_from([1, 2, 3, 4, 9])),
+        matrix_free=draw(st.booleans()),
+        memory_limit=draw(st.sampled_from([1, 2, 3, 5, 8, 16])),
+        shared_memory=draw(st.booleans()),
+    )
+
+
+TIED = JacobianChain.from_sizes([5, 1, 1], [1, 9])
+"""Both modes of the second link cost 9, and the step that reads it is an adjoint one."""
+
+
 @settings(deterministic, max_examples=300)
-@given(problems())
+@example(Problem(TIED, memory_limit=5))
+@example(Problem(TIED, machines=2, memory_limit=4, shared_memory=True))
+@given(problems() | tied_problems())
 def test_equals_the_literal_recurrences(problem):
     expected = literal(problem)
     if expected == float("inf"):
@@ -127,6 +145,21 @@ def problems_with_wide_steps(draw):
         memory_limit=draw(st.integers(2, 20)),
         shared_memory=True,
     )
+
+
+@settings(deterministic, max_examples=150)
+@example(Problem(TIED, memory_limit=5), None)
+@example(Problem(TIED, memory_limit=5), 1e-9)
+@given(tied_problems(), st.sampled_from([None, 1e-9]))
+def test_all_solvers_keep_the_memory_limit(problem, time_limit):
+    """Also where the time ends at once, so that the searches fall back on the dynamic program."""
+    timed = replace(problem, time_limit=time_limit)
+    for method in ("dp", "heuristic", "exact"):
+        try:
+            solution = SOLVERS[method](timed)
+        except InfeasibleError:
+            continue
+        check(problem, solution)
 
 
 @settings(deterministic, max_examples=400)
@@ -247,6 +280,16 @@ def test_tables_that_are_too_large_are_refused():
     assert solve(chain, machines=10**5, memory_limit=1).schedule.machines == 10**5
     with pytest.raises(SolverError, match=r"40 links and 100000 machines of use would take 3 GB; give fewer"):
         solve(chain, machines=10**5, memory_limit=1, shared_memory=True)
+
+
+def test_chains_that_are_too_long_for_any_number_of_machines_are_refused(monkeypatch):
+    chain = JacobianChain.from_sizes([4] * 12001, [20] * 12000)
+    message = "links would take {} GB even for one machine; solve parts of the chain"
+    with pytest.raises(SolverError, match="for 12000 " + message.format(4)):
+        solve(chain, machines=4)
+    monkeypatch.setattr(dp_table, "_MOST_CELLS", 2 * 11 * 11)
+    with pytest.raises(SolverError, match="for 12 " + message.format(0)):
+        solve(chain[:12], machines=4, method="exact", time_limit=1e-9)  # which falls back on one machine
 
 
 def test_memory_limit_counts_all_links_of_one_elimination():

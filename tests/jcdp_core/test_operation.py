@@ -84,3 +84,11 @@ def test_endless_positions_are_refused():
     with pytest.raises(InvalidOperationError, match=r"cannot read 'ACC TAN .*\.\.\..*' as a step") as caught:
         Operation.parse(f"ACC TAN (0 1{'0' * 5000})")
     assert len(str(caught.value)) < 150
+
+
+@pytest.mark.parametrize(
+    "positions", [(0.0, 1, 2), (0, "1", 2), (0, 1, None), (False, 1, 2), (None, None, 2)]
+)
+def test_positions_are_integers(positions):
+    with pytest.raises(InvalidOperationError, match=r"\(.*\): these are no positions; give an int"):
+        Operation(Action.ELIMINATE, Mode.TANGENT, *positions)

@@ -60,6 +60,18 @@ def test_gantt_keeps_its_width(width):
     assert axis.endswith(str(solution.makespan))
 
 
+def test_the_ends_of_the_time_axis_stay_apart():
+    solution = solve(CHAIN_A, machines=3)
+    assert solution.schedule.gantt(solution.sequence, 9).splitlines()[-1].split() == ["0", "29797092"]
+
+
+@pytest.mark.parametrize("width", [0, -5, 7.5, "80", True])
+def test_a_chart_has_a_positive_width(width):
+    solution = solve(CHAIN_A, machines=3)
+    with pytest.raises(InvalidScheduleError, match=r"width is .*; give a number of characters, an int ≥ 1"):
+        solution.schedule.gantt(solution.sequence, width)
+
+
 @pytest.mark.parametrize(("machines", "label"), [(4, "4"), (5, "4-5"), (10**12, "4-1000000000000")])
 def test_gantt_gives_the_machines_that_stay_idle_one_line(machines, label):
     schedule = solve(CHAIN_A, machines=3).schedule

@@ -91,6 +91,15 @@ def test_a_column_without_finished_solves_is_a_dash():
     assert {table.rows[2] for table in summarize([results], finished_only=True)} == {("-",)}
 
 
+def test_no_ratio_exceeds_one_where_another_solver_was_better():
+    """As in files of earlier versions: the time of the exact solver ended above the heuristic's makespan."""
+    values = {"BnB_BnB": 10, "BnB_List": 9, "DP": 12, "DP_BnB": 12}
+    makespans_ = {(solver, count): (value,) for solver, value in values.items() for count in (1, 2)}
+    results = Results(2, {1: (True,), 2: (False,)}, makespans_)
+    assert results.ratios(2, "BnB_List", finished_only=False).tolist() == [1]
+    assert results.ratios(2, "DP", finished_only=False).tolist() == [9 / 12]
+
+
 def test_one_is_printed_only_where_it_is_one():
     optimum, found = (999_999, 10), (1_000_000, 10)
     makespans_ = {
@@ -113,7 +122,7 @@ def test_csv_and_latex(published):
     assert table.to_csv().splitlines() == [
         "Percentage of chains where DP is optimal (finished solves only; 2 left out)",
         "q,2,3,4,5,6",
-        "3,80.0,100",
+        "3,80.0,100,,,",
         "6,31.3,50.7,86.6,98.0,100",
     ]
     latex = summarize(published, "DP_BnB", finished_only=True)[0].to_latex().splitlines()
@@ -140,7 +149,7 @@ HEADER = ",".join(columns(1))
         (f"{HEADER}\ntrue,1,1,1\n", r"results\.csv:2: 4 cells instead of 5"),
         (f"{HEADER}\ntrue,1,1,1,1\nyes,1,1,1,1\n", r"results\.csv:3: cell 1 is 'yes'"),
         (f"{HEADER}\ntrue,1,1.5,1,1\n", r"results\.csv:2: cell 3 is '1.5'"),
-        (f"{HEADER}\ntrue,1,1,0,1\n", r"results\.csv:2: cell 4 is '0'; a makespan is at least 1"),
+        (f"{HEADER}\ntrue,1,1,0,1\n", r"results\.csv:2: cell 4 is '0', and a makespan is at least 1"),
     ],
 )
 def test_malformed_files(tmp_path, text, message):
