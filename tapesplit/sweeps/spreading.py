@@ -56,4 +56,5 @@ def spread(starts: IntArray, inner: Sequence[Shape], outer: Sequence[Shape], par
 
 def _positions(inner: Shape, outer: Shape, parts: int) -> IntArray:
     """Return the positions in an operand for each element of the result."""
-    return np.broadcast_to(parts * np.arange(prod(inner)).reshape(inner), outer).reshape(-1)
+    positions = parts * np.arange(prod(inner))
+    return positions if inner == outer else np.broadcast_to(positions.reshape(inner), outer).reshape(-1)
