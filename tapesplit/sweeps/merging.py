@@ -14,6 +14,7 @@ from typing import Any, Final
 import numpy as np
 
 from tapesplit.arrays import IntArray, coded, equal_columns, follow
+from tapesplit.cost.formulas import COEFFICIENT, WORTH_MERGING
 from tapesplit.cuts.chunks import Chunk
 from tapesplit.recording.tape import ARGS, Tape
 from tapesplit.rules import Elementwise
@@ -66,13 +67,13 @@ def merge_calls(tape: Tape, facts: TapeFacts, chunk: Chunk, directions: int) -> 
     reader = facts.reader.copy()
     reader[list(chunk.targets)] = chunk.targets  # they are read from outside as well
     inner = elementwise[reader[elementwise] != elementwise]
-    if facts.sizes[inner].sum() * (directions + _COEFFICIENT) < _WORTH_A_LOOK:
+    if facts.sizes[inner].sum() * (directions + COEFFICIENT) < _WORTH_A_LOOK:
         return _joined(tape, facts, _single(tape, facts, elementwise))
     done: list[MergedCalls] = []
     alone: list[IntArray] = []
     for calls in _joined(tape, facts, _alike(tape, facts, elementwise, follow(reader))):
         size = facts.sizes[calls.members[:, -1]].sum()
-        if calls.members.shape[1] == 1 or size * (directions + _COEFFICIENT) >= _WORTH:
+        if calls.members.shape[1] == 1 or size * (directions + COEFFICIENT) >= WORTH_MERGING:
             done.append(calls)
         else:
             alone.append(calls.members.ravel())
@@ -81,10 +82,6 @@ def merge_calls(tape: Tape, facts: TapeFacts, chunk: Chunk, directions: int) -> 
     return done
 
 
-_COEFFICIENT: Final = 8
-"""Directions whose time a coefficient takes to be evaluated and stored."""
-_WORTH: Final = 4000
-"""Elements times directions that pay for the Python calls of merged operations of their own."""
 _WORTH_A_LOOK: Final = 50_000
 """Elements times directions that pay for finding the merged operations that are alike."""
 _FEW: Final = 4000

@@ -22,7 +22,7 @@ from tapesplit.sweeps.merging import merge_calls
 
 @pytest.fixture(autouse=True)
 def always_merge(monkeypatch):
-    monkeypatch.setattr(merging, "_WORTH", 0)
+    monkeypatch.setattr(merging, "WORTH_MERGING", 0)
     monkeypatch.setattr(merging, "_WORTH_A_LOOK", 0)
 
 
@@ -145,7 +145,7 @@ def test_values_that_others_read_stay():
 
 
 def test_few_elements_are_not_worth_it(monkeypatch):
-    monkeypatch.setattr(merging, "_WORTH", 10**9)
+    monkeypatch.setattr(merging, "WORTH_MERGING", 10**9)
     tape, facts, chunk = parts(stencil, X)
     assert {calls.members.shape[1] for calls in merge_calls(tape, facts, chunk, 1)} == {1}
     check(stencil, X)
