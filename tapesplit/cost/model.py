@@ -13,6 +13,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from tapesplit.arrays import BoolArray, IntArray
+from tapesplit.cost.formulas import shared_formulas
 from tapesplit.rules import Bulk, Movement, is_reduction
 from tapesplit.structures.facts import CallKind, TapeFacts
 from tapesplit.structures.structure import is_shape
@@ -75,7 +76,8 @@ class Work:
     Parameters
     ----------
     formulas
-        Partial derivatives of the different kinds of calls, as far as they are no constants.
+        Partial derivatives of the different kinds of calls, in each kind of merged operations, as far as they
+        are no constants.
     steps
         Entries; more for products, other functions, and reductions with weights.
     elements
@@ -124,14 +126,14 @@ class WorkTable(NamedTuple):
     ----------
     lines
         Shape ``(14, n)``: a line for each field of `Work` but the first one.
-    kind
-        Shape ``(n,)``: which kind of call each entry is.
+    sharing
+        Shape ``(n,)``: entries with the same number share formulas, see `shared_formulas`.
     formulas
-        Of each kind of calls, which share them.
+        How many those with each number have.
     """
 
     lines: IntArray
-    kind: IntArray
+    sharing: IntArray
     formulas: IntArray
 
 
@@ -175,14 +177,7 @@ def work_table(facts: TapeFacts) -> WorkTable:
         "formless": ~facts.scalar,
     }
     summed = np.stack([lines[field.name] for field in fields(Work)[1:]])
-    return WorkTable(summed, facts.kind, np.array([_formulas(kind) for kind in facts.kinds]))
-
-
-def _formulas(kind: CallKind) -> int:
-    """Count the partial derivatives that are evaluated for the calls of a kind."""
-    if kind.is_elementwise:
-        return sum(callable(kind.rule.partials[argnum]) for argnum in kind.argnums)  # type: ignore[union-attr]
-    return len(kind.argnums) if kind.is_local and not is_reduction(kind.rule) else 0
+    return WorkTable(summed, *shared_formulas(facts))
 
 
 def _call_steps(kind: CallKind) -> int:
@@ -229,7 +224,7 @@ def total_work(table: WorkTable, entries: IntArray | list[int]) -> Work:
     entries
         Tape indices.
     """
-    formulas = table.formulas[np.bincount(table.kind[entries]).nonzero()].sum()
+    formulas = table.formulas[np.bincount(table.sharing[entries]).nonzero()].sum()
     return Work(int(formulas), *table.lines[:, entries].sum(axis=1).tolist())
 
 

@@ -58,7 +58,7 @@ def effort_for(graph: TapeGraph, work: WorkTable) -> Effort:
     swept = graph.entries[len(graph.inputs) :]
     plain = sweep_seconds(work, swept, directions, ends)
     saving = plain - _least_seconds(work, swept)
-    if graph.size > _FEW and saving < _NEGLIGIBLE * (plain + _RECORDED * work.kind.size):
+    if graph.size > _FEW and saving < _NEGLIGIBLE * (plain + _RECORDED * work.sharing.size):
         return "none"
     return "thorough" if saving > _WORTH_COMPARING + _COMPARED * graph.size else "brief"
 

@@ -2,13 +2,13 @@
 
 Every element that a merged operation, a sum or a product computes is an unknown. Elements that only move are
 the same unknown under another name, so indexing and reshaping cost nothing. Like calls are lowered together,
-in arrays of shape (calls, elements of a result).
+in arrays of shape (calls, elements of a result); those of different shapes as one call with all elements.
 """
 
 import dis
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, partial
 from math import prod
 from typing import Any, Final
 
@@ -28,6 +28,7 @@ from tapesplit.sweeps.merging import MergedCalls, merge_calls, shape_of
 from tapesplit.sweeps.preaccumulation import Member, Term, preaccumulate
 from tapesplit.sweeps.scalar_sweep import Block, Operand, ScalarSweep
 from tapesplit.sweeps.sparsity import Calls, Edges, lay_out, without_constants
+from tapesplit.sweeps.spreading import spread
 from tapesplit.sweeps.unknowns import Elements, number_elements
 
 __all__ = ["compile_scalar_sweep"]
@@ -105,17 +106,20 @@ class _Lowering:
     def merged(self, calls: MergedCalls) -> Calls:
         """Lower merged elementwise operations that are alike."""
         result = calls.members.shape[1] - 1
-        shape = self.shape(calls.members[0, result])
-        if 0 in shape:  # then its first element may be one behind the last
+        shapes = self.shapes(calls.members[:, result], of_one_shape=calls.of_one_shape)
+        if 0 in shapes[0]:  # then its first element may be one behind the last
             return Calls((), {})
         is_complex = self.facts.is_complex
         inputs = [
-            _broadcast(
-                self.elements.first[entries], self.shape(entries[0]), shape, 1 + is_complex[entries[0]]
+            spread(
+                self.elements.first[entries],
+                self.shapes(entries, of_one_shape=calls.of_one_shape),
+                shapes,
+                1 + is_complex[entries[0]],
             )
             for entries in calls.inputs.T
         ]
-        reads = _Reads(self, calls, inputs, shape)
+        reads = _Reads(self, calls, inputs, shapes)
         members = tuple(
             Member(number, tuple(self._terms(calls, number, reads.number)))
             for number in range(result, -1, -1)
@@ -126,8 +130,8 @@ class _Lowering:
         unknown = self.elements.unknown
         starts = unknown[self.elements.first[calls.members[:, result]]]
         of_complex = is_complex[calls.members[0, result]]
-        places = np.arange(prod(shape), dtype=unknown.dtype) * (1 + of_complex)
-        rows: tuple[IntArray, ...] = tuple(places + starts[:, None] + part for part in range(1 + of_complex))
+        places = spread(starts, shapes, shapes, 1 + of_complex)
+        rows = [places + part for part in range(1 + of_complex)]
         edges: list[Edges] = []
         ranks = [0, 0]
         for number in given:
@@ -155,29 +159,36 @@ class _Lowering:
             elif partial is not None:
                 yield Term(target, partial)
 
-    def other(self, entries: IntArray, position: int | None) -> tuple[IntArray, tuple[int, ...], bool]:
+    def other(
+        self, entries: IntArray, position: int | None, *, of_one_shape: bool = True
+    ) -> tuple[IntArray, list[tuple[int, ...]], bool]:
         """Give numbers to a constant argument of many calls, or to a result inside of them.
 
         Returns
         -------
-        starts, shape, is_complex
-            Number of the first element of each, their shape, and whether they are complex.
+        starts, shapes, is_complex
+            Number of the first element of each, their shapes, see `spread`, and whether they are complex.
         """
         call, is_single = self.tape.entries[entries[0]], False
         if position is None:
-            shape, is_complex = self.shape(entries[0]), bool(self.facts.is_complex[entries[0]])
+            shapes = self.shapes(entries, of_one_shape=of_one_shape)
+            is_complex = bool(self.facts.is_complex[entries[0]])
         else:
-            shape, is_complex = shape_of(call[ARGS][position]), np.iscomplexobj(call[ARGS][position])
+            examples = entries[: 1 if of_one_shape else None].tolist()
+            shapes = [shape_of(self.tape.entries[i][ARGS][position]) for i in examples]
+            is_complex = np.iscomplexobj(call[ARGS][position])
             is_single = not is_complex and getattr(call[VALUE], "dtype", None) == np.float32
-        size = prod(shape) * (1 + is_complex)
-        starts = self.behind + np.arange(entries.size) * size
-        self.behind += entries.size * size
-        self.others.append(Operand(position, tuple(entries.tolist()), len(shape), is_complex, is_single))
-        return starts, shape, is_complex
+        sizes = np.empty(entries.size, dtype=np.int64)
+        sizes[:] = [prod(shape) * (1 + is_complex) for shape in shapes]
+        starts = self.behind + np.cumsum(sizes) - sizes
+        self.behind += int(sizes.sum())
+        self.others.append(Operand(position, tuple(entries.tolist()), len(shapes[0]), is_complex, is_single))
+        return starts, shapes, is_complex
 
-    def shape(self, entry: int) -> tuple[int, ...]:
-        """Return the shape of a value that has a place in scalar sweeps."""
-        return number_shape(self.facts.forms[self.facts.form[entry]]) or ()
+    def shapes(self, entries: IntArray, *, of_one_shape: bool) -> list[tuple[int, ...]]:
+        """Return the shapes of values that have a place in scalar sweeps; one if it is that of all."""
+        forms = self.facts.form[entries[: 1 if of_one_shape else None]].tolist()
+        return [number_shape(self.facts.forms[form]) or () for form in forms]
 
     def sums_and_products(self, chunk: Chunk) -> Iterator[Calls]:
         """Lower the other operations of a chunk."""
@@ -278,7 +289,7 @@ class _Reads:
     lowering: _Lowering
     calls: MergedCalls
     inputs: list[IntArray]
-    shape: tuple[int, ...]
+    shapes: list[tuple[int, ...]]
     numbers: dict[Any, int] = field(default_factory=dict)
     indices: list[IntArray] = field(default_factory=list)
 
@@ -299,17 +310,18 @@ class _Reads:
     def _index(self, key: Any) -> IntArray:
         """Say where an operand stands: an input, a member's result or one of its constant arguments."""
         members, is_complex = self.calls.members, self.lowering.facts.is_complex
+        other = partial(self.lowering.other, of_one_shape=self.calls.of_one_shape)
         if isinstance(key, tuple):
-            starts, shape, has_pairs = self.lowering.other(members[:, key[0]], key[1])
+            starts, shapes, has_pairs = other(members[:, key[0]], key[1])
         elif key < 0:
             places, has_pairs = self.inputs[-1 - key], is_complex[self.calls.inputs[0, -1 - key]]
             return pairs(places) if has_pairs else places
         elif key < members.shape[1] - 1:
-            starts, shape, has_pairs = self.lowering.other(members[:, key], None)
+            starts, shapes, has_pairs = other(members[:, key], None)
         else:
-            starts, shape = self.lowering.elements.first[members[:, key]], self.shape
+            starts, shapes = self.lowering.elements.first[members[:, key]], self.shapes
             has_pairs = is_complex[members[0, key]]
-        places = _broadcast(starts, shape, self.shape, 1 + has_pairs)
+        places = spread(starts, shapes, self.shapes, 1 + has_pairs)
         return pairs(places) if has_pairs else places
 
     def nan(self, term: Term) -> complex:
@@ -334,14 +346,6 @@ def _seeds(result: IntArray, shape: tuple[int, ...], dtype: np.dtype) -> Batch:
 def _of_parts(positions: IntArray) -> IntArray:
     """Return the positions of both parts of complex numbers in each slice, one behind the other."""
     return pairs(2 * positions).reshape(len(positions), -1)
-
-
-def _broadcast(starts: IntArray, inner: tuple[int, ...], shape: tuple[int, ...], parts: int) -> IntArray:
-    """Return the first part of an operand for each element of the result; just one for a number."""
-    if prod(inner) == 1:
-        return starts[:, None]
-    positions = np.broadcast_to(parts * np.arange(prod(inner)).reshape(inner), shape)
-    return starts[:, None] + positions.reshape(-1)
 
 
 def _itself(operand: Any) -> Any:

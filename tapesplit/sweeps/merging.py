@@ -6,16 +6,20 @@ its partial derivatives are multiplied out with a single direction (local preacc
 operation hundreds of times; those are found here, so that they can be done in arrays.
 """
 
-from collections.abc import Iterator
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 
 from tapesplit.arrays import IntArray, coded, equal_columns, follow
+from tapesplit.cost.formulas import COEFFICIENT, WORTH_MERGING
 from tapesplit.cuts.chunks import Chunk
 from tapesplit.recording.tape import ARGS, Tape
+from tapesplit.rules import Elementwise
 from tapesplit.structures.facts import CallKind, TapeFacts, calls_by_kind
+from tapesplit.structures.structure import is_shape, number_shape
 
 __all__ = ["MergedCalls", "merge_calls", "shape_of"]
 
@@ -32,11 +36,14 @@ class MergedCalls:
         Tape entries that they read from outside.
     operands
         For each member its active arguments: the number of a member, or ``-1 - number`` of an input.
+    of_one_shape
+        Whether calls agree in the shapes of all that they read and compute.
     """
 
     members: IntArray
     inputs: IntArray
     operands: tuple[tuple[int, ...], ...]
+    of_one_shape: bool = True
 
 
 def merge_calls(tape: Tape, facts: TapeFacts, chunk: Chunk, directions: int) -> list[MergedCalls]:
@@ -60,27 +67,27 @@ def merge_calls(tape: Tape, facts: TapeFacts, chunk: Chunk, directions: int) -> 
     reader = facts.reader.copy()
     reader[list(chunk.targets)] = chunk.targets  # they are read from outside as well
     inner = elementwise[reader[elementwise] != elementwise]
-    if facts.sizes[inner].sum() * (directions + _COEFFICIENT) < _WORTH_A_LOOK:
-        return list(_single(tape, facts, elementwise))
+    if facts.sizes[inner].sum() * (directions + COEFFICIENT) < _WORTH_A_LOOK:
+        return _joined(tape, facts, _single(tape, facts, elementwise))
     done: list[MergedCalls] = []
     alone: list[IntArray] = []
-    for calls in _alike(tape, facts, elementwise, follow(reader)):
-        size = calls.members.shape[0] * facts.sizes[calls.members[0, -1]]
-        if calls.members.shape[1] == 1 or size * (directions + _COEFFICIENT) >= _WORTH:
+    for calls in _joined(tape, facts, _alike(tape, facts, elementwise, follow(reader))):
+        size = facts.sizes[calls.members[:, -1]].sum()
+        if calls.members.shape[1] == 1 or size * (directions + COEFFICIENT) >= WORTH_MERGING:
             done.append(calls)
         else:
             alone.append(calls.members.ravel())
     if alone:
-        done += _single(tape, facts, np.sort(np.concatenate(alone)))
+        done += _joined(tape, facts, _single(tape, facts, np.sort(np.concatenate(alone))))
     return done
 
 
-_COEFFICIENT: Final = 8
-"""Directions whose time a coefficient takes to be evaluated and stored."""
-_WORTH: Final = 4000
-"""Elements times directions that pay for the Python calls of merged operations of their own."""
 _WORTH_A_LOOK: Final = 50_000
 """Elements times directions that pay for finding the merged operations that are alike."""
+_FEW: Final = 4000
+"""Elements of calls of one shape up to which it pays to evaluate them together with those of other shapes."""
+_TOGETHER: Final = 32_768
+"""About how many elements are joined: formulas of more would leave the cache."""
 
 
 def _single(tape: Tape, facts: TapeFacts, entries: IntArray) -> Iterator[MergedCalls]:
@@ -125,6 +132,61 @@ def _alike(tape: Tape, facts: TapeFacts, entries: IntArray, result: IntArray) ->
                     )
                 ),
             )
+
+
+def _joined(tape: Tape, facts: TapeFacts, found: Iterable[MergedCalls]) -> list[MergedCalls]:
+    """Join calls that differ in their shapes only, if there are few of each shape: they share formulas.
+
+    Formulas of users' may ask for shapes.
+    """
+    groups: defaultdict[Any, list[MergedCalls]] = defaultdict(list)
+    for calls in found:
+        groups[tuple(facts.kind[calls.members[0]].tolist()), calls.operands].append(calls)
+    result: list[MergedCalls] = []
+    for (codes, _), group in groups.items():
+        rules = [facts.kinds[code].rule for code in codes]
+        if len(group) == 1 or not all(isinstance(rule, Elementwise) and rule.built_in for rule in rules):
+            result += group
+            continue
+        like: defaultdict[Any, list[MergedCalls]] = defaultdict(list)
+        elements: Counter[Any] = Counter()
+        for number, calls in enumerate(group):
+            size = int(facts.sizes[calls.members[0, -1]]) * calls.members.shape[0]
+            key: Any = number
+            if 0 < size <= _FEW:
+                classes = _classes(tape, facts, calls)
+                elements[classes] += size
+                key = classes, elements[classes] // _TOGETHER
+            like[key].append(calls)
+        result += [same[0] if len(same) == 1 else _one_behind_the_other(same) for same in like.values()]
+    return result
+
+
+def _one_behind_the_other(same: list[MergedCalls]) -> MergedCalls:
+    """Return calls of several shapes as one."""
+    members = np.concatenate([calls.members for calls in same])
+    inputs = np.concatenate([calls.inputs for calls in same])
+    return MergedCalls(members, inputs, same[0].operands, of_one_shape=False)
+
+
+def _classes(tape: Tape, facts: TapeFacts, calls: MergedCalls) -> tuple[Any, ...]:
+    """Tell of all that a call reads and computes what matters besides sizes."""
+    entries = [*calls.members[0].tolist(), *calls.inputs[0].tolist()]
+    found: list[Any] = [_class(facts.forms[form]) for form in facts.form[entries].tolist()]
+    for entry in calls.members[0].tolist():
+        kind = facts.kinds[facts.kind[entry]]
+        constants = [tape.entries[entry][ARGS][i] for i in range(kind.arity) if i not in kind.argnums]
+        found += [(min(len(shape_of(c)), _MATRICES), np.iscomplexobj(c)) for c in constants]
+    return tuple(found)
+
+
+def _class(form: Any) -> tuple[int, Any]:
+    """Return the dimensions of a value, as far as they matter to how it is gathered, and its type."""
+    return min(len(number_shape(form) or ()), _MATRICES), None if is_shape(form) else form[0]
+
+
+_MATRICES: Final = 2
+"""Dimensions of matrices; arrays of more dimensions are gathered like them."""
 
 
 def _active_arguments(facts: TapeFacts, members: IntArray) -> IntArray:

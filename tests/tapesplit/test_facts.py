@@ -119,6 +119,21 @@ def test_merged_operations_on_complex_numbers_take_no_negative_work():
     assert (table.lines >= 0).all()
 
 
+def formulas_of(fun, size):
+    tape = record(fun, onp.linspace(0.1, 0.9, size))
+    facts = facts_of(tape, structure_of(tape))
+    return total_work(work_table(facts), list(range(1, len(tape)))).formulas
+
+
+@pytest.mark.parametrize(("size", "formulas"), [(100, 4), (3, 2)])
+def test_formulas_are_shared_by_kind_in_merged_operations_that_are_worth_it(size, formulas):
+    def fun(x):
+        values = [np.sin(np.exp(x[i:])) for i in range(3)]
+        return np.concatenate([*values, np.exp(np.sin(x + 1.0))])
+
+    assert formulas_of(fun, size) == formulas
+
+
 def test_arguments_are_told_from_constants_in_linear_time():
     """A list of thousands of numbers, joined with as many constants."""
     args = [0.0] * 30_000

@@ -4,9 +4,11 @@ import autograd.numpy as anp
 import numpy as np
 import pytest
 from autograd import jacobian
+from autograd.extend import defvjp, primitive
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import tapesplit
 from tapesplit import record
 from tapesplit.cuts.chunks import Chunk, cut_into_chunks
 from tapesplit.cuts.graph import graph_of
@@ -20,7 +22,7 @@ from tapesplit.sweeps.merging import merge_calls
 
 @pytest.fixture(autouse=True)
 def always_merge(monkeypatch):
-    monkeypatch.setattr(merging, "_WORTH", 0)
+    monkeypatch.setattr(merging, "WORTH_MERGING", 0)
     monkeypatch.setattr(merging, "_WORTH_A_LOOK", 0)
 
 
@@ -62,8 +64,30 @@ def inside_and_outside(x):
     return anp.concatenate([y, anp.sin(y) * 2.0])
 
 
+def shrinking(x):
+    values = x
+    while values.size > 1:
+        values = anp.exp(-x[1] * 0.1) * (x[0] * values[:-1] + anp.sin(values[1:] * 2.0) * values[:-1])
+    return values
+
+
+def of_all_lengths(step):
+    """Return a function that takes a step with the first elements of a vector, with more and more of them."""
+    return lambda x: anp.concatenate([anp.ravel(step(x[:n], np.linspace(1.0, 2.0, n))) for n in range(12)])
+
+
 X = np.linspace(0.2, 0.9, 12)
 CASES = {
+    "shrinking": shrinking,
+    "lengths": of_all_lengths(lambda v, c: anp.tanh(v * c + 0.5) * v**2),
+    "lengths, a number": of_all_lengths(lambda v, c: anp.exp(anp.sum(v) * 0.1) * anp.sin(v / 3.0)),
+    "lengths, rows and columns": of_all_lengths(lambda v, c: anp.cos(v[:, None] - v * c) * v[:, None]),
+    "lengths, a constant column": of_all_lengths(lambda v, c: anp.sin(v) * c[:3, None] + v[:1]),
+    "lengths, dimensions": of_all_lengths(
+        lambda v, c: anp.sin(v if v.size % 2 else anp.reshape(v, (2, -1)) * 2.0) * 3.0
+    ),
+    "lengths, complex": of_all_lengths(lambda v, c: anp.abs(anp.exp(1j * v) * c + v**2) + anp.real(v * 2j)),
+    "lengths, complex constants": of_all_lengths(lambda v, c: anp.imag((v + 1j * c) ** 2) * v),
     "stencil": stencil,
     "chain": lambda x: anp.sin(anp.exp(-(anp.tanh(x) ** 2))),
     "repeated operand": lambda x: (x * x) * (x * x) + anp.sin(x) * anp.sin(x),
@@ -121,10 +145,39 @@ def test_values_that_others_read_stay():
 
 
 def test_few_elements_are_not_worth_it(monkeypatch):
-    monkeypatch.setattr(merging, "_WORTH", 10**9)
+    monkeypatch.setattr(merging, "WORTH_MERGING", 10**9)
     tape, facts, chunk = parts(stencil, X)
     assert {calls.members.shape[1] for calls in merge_calls(tape, facts, chunk, 1)} == {1}
     check(stencil, X)
+
+
+def test_calls_of_different_lengths_share_formulas(monkeypatch):
+    def calls_of_recipes():
+        return sorted(recipe.reads[0].shape for recipe in check(shrinking, X).recipes)
+
+    assert calls_of_recipes() == [(1, 1), (1, 65), (10, 1)]  # the last step is one of numbers
+    monkeypatch.setattr(merging, "_TOGETHER", 30)
+    assert calls_of_recipes() == [(1, 1), (1, 9), (1, 21), (1, 35), (10, 1)]
+    monkeypatch.setattr(merging, "_FEW", 0)
+    assert calls_of_recipes() == [*((1, size) for size in range(1, 12)), (10, 1)]
+
+
+def test_calls_of_different_lengths_in_single_precision():
+    steps = of_all_lengths(lambda v, c: anp.maximum(v, np.float32(0.6)) * np.float32(0.1))
+    tape, facts, chunk = parts(steps, X.astype(np.float32))
+    sweep = compile_scalar_sweep(tape, facts, chunk, 12, adjoint_mode=False)
+    want = jacobian(steps)(X.astype(np.float32))
+    np.testing.assert_allclose(sweep.tangent(tape, None), want, rtol=1e-6)
+
+
+def test_formulas_of_users_see_the_shapes_of_their_calls():
+    @primitive
+    def scaled(x):
+        return x * x.size
+
+    defvjp(scaled, lambda ans, x: lambda g: g * x.size)
+    tapesplit.defvector(scaled, lambda ans, x: np.full(x.shape, float(x.size)))
+    check(of_all_lengths(lambda v, c: scaled(v) * c), X)
 
 
 def test_chunks_that_end_without_elements():

@@ -1,0 +1,64 @@
+"""Formulas: how many partial derivatives are evaluated where like calls share them."""
+
+from typing import Final
+
+import numpy as np
+
+from tapesplit.arrays import IntArray, follow
+from tapesplit.rules import is_reduction
+from tapesplit.structures.facts import CallKind, TapeFacts
+
+__all__ = ["COEFFICIENT", "WORTH_MERGING", "shared_formulas"]
+
+
+def shared_formulas(facts: TapeFacts) -> tuple[IntArray, IntArray]:
+    """Give entries of a tape that share formulas in a scalar sweep the same number.
+
+    Parameters
+    ----------
+    facts
+        What is known of tapes of the structure, n entries.
+
+    Returns
+    -------
+    number
+        Shape ``(n,)``: calls of a kind share formulas, in each kind of merged operations that is worth it.
+    formulas
+        How many those with each number have.
+
+    Notes
+    -----
+    Merged operations are told apart by hashes of what they consist of, in O(n).
+    """
+    hashes = np.random.default_rng(0).integers(_HASHES, size=len(facts.kinds))
+    result = follow(facts.reader)
+    merged = np.bincount(result, hashes[facts.kind]).astype(np.int64)[result] % _HASHES
+    is_result = result == np.arange(result.size)
+    elements = np.bincount(merged[is_result], facts.sizes[is_result], _HASHES)
+    merged[elements[merged] * (_directions(facts) + COEFFICIENT) < WORTH_MERGING] = 0
+    place = facts.kind * _HASHES + merged
+    present = np.bincount(place) > 0
+    of_kind = np.array([_formulas(kind) for kind in facts.kinds])
+    return (np.cumsum(present) - 1)[place], of_kind[np.flatnonzero(present) // _HASHES]
+
+
+_HASHES: Final = 512
+"""Merged operations that can be told apart."""
+COEFFICIENT: Final = 8
+"""Directions whose time a coefficient takes to be evaluated and stored."""
+WORTH_MERGING: Final = 4000
+"""Elements times directions that pay for the Python calls of merged operations of their own."""
+
+
+def _directions(facts: TapeFacts) -> int:
+    """Return how many directions the Jacobian of the whole tape takes."""
+    output = facts.structure.output
+    read = int(facts.sizes[: facts.structure.inputs].sum())
+    return read if output is None else min(read, int(facts.sizes[output]))
+
+
+def _formulas(kind: CallKind) -> int:
+    """Count the partial derivatives that are evaluated for the calls of a kind."""
+    if kind.is_elementwise:
+        return sum(callable(kind.rule.partials[argnum]) for argnum in kind.argnums)  # type: ignore[union-attr]
+    return len(kind.argnums) if kind.is_local and not is_reduction(kind.rule) else 0
