@@ -84,7 +84,7 @@ def merge_calls(tape: Tape, facts: TapeFacts, chunk: Chunk, directions: int) -> 
 
 _WORTH_A_LOOK: Final = 50_000
 """Elements times directions that pay for finding the merged operations that are alike."""
-_FEW: Final = 4000
+_FEW: Final = 1000
 """Elements of calls of one shape up to which it pays to evaluate them together with those of other shapes."""
 _TOGETHER: Final = 32_768
 """About how many elements are joined: formulas of more would leave the cache."""
