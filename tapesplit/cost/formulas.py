@@ -30,20 +30,24 @@ def shared_formulas(facts: TapeFacts) -> tuple[IntArray, IntArray]:
     -----
     Merged operations are told apart by hashes of what they consist of, in O(n).
     """
-    hashes = np.random.default_rng(0).integers(_HASHES, size=len(facts.kinds))
+    of_kind = np.array([_formulas(kind) for kind in facts.kinds])
     result = follow(facts.reader)
-    merged = np.bincount(result, hashes[facts.kind]).astype(np.int64)[result] % _HASHES
     is_result = result == np.arange(result.size)
+    if is_result.all():
+        return facts.kind, of_kind
+    hashes = (np.arange(1, of_kind.size + 1) ** 2 * _ODD) % _HASHES
+    merged = np.bincount(result, hashes[facts.kind]).astype(np.int64)[result] % _HASHES
     elements = np.bincount(merged[is_result], facts.sizes[is_result], _HASHES)
     merged[elements[merged] * (_directions(facts) + COEFFICIENT) < WORTH_MERGING] = 0
     place = facts.kind * _HASHES + merged
     present = np.bincount(place) > 0
-    of_kind = np.array([_formulas(kind) for kind in facts.kinds])
     return (np.cumsum(present) - 1)[place], of_kind[np.flatnonzero(present) // _HASHES]
 
 
 _HASHES: Final = 512
 """Merged operations that can be told apart."""
+_ODD: Final = 197
+"""Spreads the hashes of kinds, so that sums of few of them are different."""
 COEFFICIENT: Final = 8
 """Directions whose time a coefficient takes to be evaluated and stored."""
 WORTH_MERGING: Final = 4000

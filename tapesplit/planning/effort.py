@@ -56,10 +56,11 @@ def effort_for(graph: TapeGraph, work: WorkTable) -> Effort:
     """
     directions, ends = min(graph.input_width, graph.output_width), graph.input_width + graph.output_width
     swept = graph.entries[len(graph.inputs) :]
-    plain = sweep_seconds(work, swept, directions, ends)
-    saving = plain - _least_seconds(work, swept)
-    if graph.size > _FEW and saving < _NEGLIGIBLE * (plain + _RECORDED * work.sharing.size):
-        return "none"
+    saving = plain = sweep_seconds(work, swept, directions, ends)
+    if graph.size > _FEW:
+        saving -= _least_seconds(work, swept)
+        if saving < _NEGLIGIBLE * (plain + _RECORDED * work.sharing.size):
+            return "none"
     return "thorough" if saving > _WORTH_COMPARING + _COMPARED * graph.size else "brief"
 
 
