@@ -65,11 +65,20 @@ def effort_for(graph: TapeGraph, work: WorkTable) -> Effort:
 
 
 def _least_seconds(work: WorkTable, entries: IntArray) -> float:
-    """Predict sweeping each entry in one direction, by sweeps of which all but one start for free."""
-    model, each, nothing = cost_model(), Work(0, *work.lines[:, entries]), Work(*[0] * len(fields(Work)))
+    """Predict sweeping each entry in one direction, by sweeps of which all but one start for free.
+
+    Calls that share formulas are all swept by array steps, or pay for the formulas once.
+    """
+    model, each, nothing = cost_model(), Work(0, *work.lines), Work(*[0] * len(fields(Work)))
     arrays, start = (array_seconds(model, swept, 1, adjoint_mode=True) for swept in (each, nothing))
     systems, setup = (system_seconds(model, swept, 1) for swept in (each, nothing))
-    least = np.where(each.formless, arrays - start, np.minimum(arrays - start, systems - setup))
+    arrays -= start
+    faster = np.where(each.formless, arrays, np.minimum(arrays, systems - setup))
+    by_arrays, by_either = (
+        np.bincount(work.sharing[entries], seconds[entries], work.formulas.size)
+        for seconds in (arrays, faster)
+    )
+    least = np.minimum(by_arrays, by_either + work.formulas * model.formula)
     return float(min(start, setup) + least.sum())
 
 

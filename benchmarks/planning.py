@@ -1,0 +1,153 @@
+"""What planning takes next to recording: milliseconds of each stage, for tapes of up to 100 000 operations.
+
+``python -m benchmarks.planning [sizes]``. Planning is all from the facts of a tape to the solved chain; a
+plan compiles its sweeps besides.
+"""
+
+import gc
+import sys
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import autograd.numpy as anp
+import numpy as np
+
+from jcdp_core import solve
+from tapesplit import parallel_jacobian
+from tapesplit.cost.model import work_table
+from tapesplit.cuts.chunks import chunk_chain, cut_into_chunks
+from tapesplit.cuts.graph import graph_of
+from tapesplit.cuts.separators import cut_graph
+from tapesplit.planning.effort import effort_for
+from tapesplit.structures.facts import facts_of
+from tapesplit.structures.structure import structure_of
+
+Function = Callable[[Any], Any]
+
+
+def ring(size: int) -> tuple[Function, np.ndarray]:
+    """Relax 20 coupled numbers one after the other."""
+
+    def function(x):
+        cells = [x[i] for i in range(20)]
+        for step in range(size // 3):
+            i = step % 20
+            cells[i] = anp.sin(cells[i]) * 0.9 + cells[(i + 1) % 20]
+        return anp.array(cells)
+
+    return function, np.ones(20)
+
+
+def bottleneck(size: int) -> tuple[Function, np.ndarray]:
+    """Spread three numbers over many and gather them again, four times."""
+
+    def function(x):
+        y = [anp.sum(anp.sin(k * x)) for k in range(3)]
+        for _ in range(4):
+            z = [anp.sin(y[0] * k) + y[1] * y[2] for k in range(size // 32)]
+            y = [anp.tanh(sum(a * b for a, b in zip(z[k::3], z[k + 1 :: 3], strict=False))) for k in range(3)]
+        return anp.array([anp.sin(y[0] * k) + y[1] * y[2] for k in range(50)])
+
+    return function, np.ones(50)
+
+
+def layers(size: int) -> tuple[Function, np.ndarray]:
+    """Pass 20 numbers through narrow layers."""
+    weights = np.random.default_rng(0).standard_normal((20, 20)) / 5
+
+    def function(x):
+        for _ in range(size // 3):
+            x = anp.tanh(weights @ x) + 0.1 * x
+        return x
+
+    return function, np.ones(20)
+
+
+def strands(size: int) -> tuple[Function, np.ndarray]:
+    """Pass five vectors through layers side by side, to one number each, and spread these."""
+    weights = np.random.default_rng(0).standard_normal((10, 10)) / 3
+
+    def function(x):
+        vectors = [x[10 * i : 10 * i + 10] for i in range(5)]
+        for _ in range(size // 10):
+            vectors = [anp.tanh(weights @ vector) for vector in vectors]
+        return anp.concatenate([anp.sin(anp.sum(vector) * weights[0]) for vector in vectors])
+
+    return function, np.ones(50)
+
+
+def random_products(size: int) -> tuple[Function, np.ndarray]:
+    """Multiply numbers with others of the last sixty."""
+    pairs = np.random.default_rng(1).integers(0, 60, (size // 2, 2)).tolist()
+
+    def function(x):
+        values = [x[i] for i in range(20)]
+        for a, b in pairs:
+            values.append(anp.sin(values[-1 - a % len(values)]) * values[-1 - b % len(values)])
+        return anp.array(values[-30:])
+
+    return function, np.full(20, 0.3)
+
+
+PROGRAMS = {
+    "ring of 20 numbers": ring,
+    "through three numbers": bottleneck,
+    "narrow layers": layers,
+    "five strands": strands,
+    "random products": random_products,
+}
+
+
+def timed(task: Callable[[], Any], repeat: int) -> tuple[float, Any]:
+    """Return the shortest time of several runs in ms, and the result."""
+    times = []
+    for _ in range(repeat):
+        gc.collect()
+        start = time.perf_counter()
+        result = task()
+        times.append(time.perf_counter() - start)
+    return 1e3 * min(times), result
+
+
+def rows(sizes: list[int]) -> Iterator[str]:
+    """Measure each program at each size."""
+    for name, build in PROGRAMS.items():
+        for size in sizes:
+            function, x = build(size)
+            jac, repeat = parallel_jacobian(function, machines=1), 5 if size < 50_000 else 2
+            later = timed(lambda jac=jac, x=x: jac(x), repeat)[0]
+            recorded, tape = timed(lambda jac=jac, x=x: jac.tape(x), repeat)
+            structure = structure_of(tape)
+            known, facts = timed(lambda t=tape, s=structure: facts_of(t, s), repeat)
+            drawn, graph = timed(lambda t=tape, f=facts: graph_of(t, f), repeat)
+            priced, effort = timed(lambda f=facts, g=graph: effort_for(g, work_table(f)), repeat)
+            cut, separators = (0.0, ())
+            if effort != "none":
+                thorough = effort == "thorough"
+                cut, separators = timed(lambda g=graph, all_=thorough: cut_graph(g, thorough=all_), repeat)
+            chained, chain = timed(
+                lambda f=facts, g=graph, s=separators: chunk_chain(cut_into_chunks(g, s), f.local_fma), repeat
+            )
+            solved = chained + timed(lambda c=chain: solve(c), repeat)[0]
+            planned = known + drawn + priced + cut + solved
+            cells = (recorded, known, drawn, priced, cut, solved, later)
+            yield (
+                f"{name:22}{len(tape):>8}{len(chain):>6}"
+                + "".join(f"{cell:>9.2f}" for cell in cells)
+                + f"{planned / recorded:>9.2f}"
+            )
+
+
+def main() -> None:
+    """Print the table; sizes may be given as arguments."""
+    stages = ("record", "facts", "graph", "price", "cut", "solve", "later")
+    print(
+        f"{'ms':22}{'tape':>8}{'links':>6}" + "".join(f"{stage:>9}" for stage in stages) + f"{'plan/rec':>9}"
+    )
+    for row in rows([int(float(size)) for size in sys.argv[1:]] or [1_000, 10_000, 100_000]):
+        print(row, flush=True)
+
+
+if __name__ == "__main__":
+    main()
