@@ -99,13 +99,13 @@ PROGRAMS = {
 }
 
 
-def timed(task: Callable[[], Any], repeat: int) -> tuple[float, Any]:
+def timed(repeat: int, task: Callable[..., Any], *args: Any, **options: Any) -> tuple[float, Any]:
     """Return the shortest time of several runs in ms, and the result."""
     times = []
     for _ in range(repeat):
         gc.collect()
         start = time.perf_counter()
-        result = task()
+        result = task(*args, **options)
         times.append(time.perf_counter() - start)
     return 1e3 * min(times), result
 
@@ -116,20 +116,20 @@ def rows(sizes: list[int]) -> Iterator[str]:
         for size in sizes:
             function, x = build(size)
             jac, repeat = parallel_jacobian(function, machines=1), 5 if size < 50_000 else 2
-            later = timed(lambda jac=jac, x=x: jac(x), repeat)[0]
-            recorded, tape = timed(lambda jac=jac, x=x: jac.tape(x), repeat)
+            later, _ = timed(repeat, jac, x)
+            recorded, tape = timed(repeat, jac.tape, x)
             structure = structure_of(tape)
-            known, facts = timed(lambda t=tape, s=structure: facts_of(t, s), repeat)
-            drawn, graph = timed(lambda t=tape, f=facts: graph_of(t, f), repeat)
-            priced, effort = timed(lambda f=facts, g=graph: effort_for(g, work_table(f)), repeat)
-            cut, separators = (0.0, ())
+            known, facts = timed(repeat, facts_of, tape, structure)
+            drawn, graph = timed(repeat, graph_of, tape, facts)
+            worked, work = timed(repeat, work_table, facts)
+            weighed, effort = timed(repeat, effort_for, graph, work)
+            cut, separators = 0.0, ()
             if effort != "none":
-                thorough = effort == "thorough"
-                cut, separators = timed(lambda g=graph, all_=thorough: cut_graph(g, thorough=all_), repeat)
-            chained, chain = timed(
-                lambda f=facts, g=graph, s=separators: chunk_chain(cut_into_chunks(g, s), f.local_fma), repeat
-            )
-            solved = chained + timed(lambda c=chain: solve(c), repeat)[0]
+                cut, separators = timed(repeat, cut_graph, graph, thorough=effort == "thorough")
+            parted, chunks = timed(repeat, cut_into_chunks, graph, separators)
+            chain = chunk_chain(chunks, facts.local_fma)
+            solved, _ = timed(repeat, solve, chain)
+            priced, solved = worked + weighed, parted + solved
             planned = known + drawn + priced + cut + solved
             cells = (recorded, known, drawn, priced, cut, solved, later)
             yield (

@@ -112,8 +112,9 @@ def run_batch(
         raise ConfigError("length: a length is given twice; its rows would go to one file")
     generator = ChainGenerator(config, flavour)
     paths = [Path(f"{prefix}{length}.csv") for length in config.length]
-    with _claimed_settings(Path(f"{prefix}settings.in"), paths) as settings:
-        _check_settings(settings, config, flavour)
+    settings = Path(f"{prefix}settings.in")
+    with _locked(settings):
+        _check_settings(settings, paths, config, flavour)
         lengths = zip(paths, config.length, strict=True)
         complete = [_complete_rows(path, length, config.amount) for path, length in lengths]
         _solve_rows(generator, paths, complete, jobs)
@@ -134,15 +135,8 @@ def _solve_rows(generator: ChainGenerator, paths: list[Path], complete: list[int
 
 
 @contextmanager
-def _claimed_settings(settings: Path, results: list[Path]) -> Iterator[Path]:
-    """Provide the file of settings, locked until we are done or dead: two runs would write each row twice."""
-    new = not settings.exists() or not settings.stat().st_size
-    for path in results:
-        if new and path.exists():
-            raise ResultsError(
-                f"{path}: the file exists, but {settings.name} does not, so that its settings are "
-                "unknown; choose another prefix, or remove the file"
-            )
+def _locked(settings: Path) -> Iterator[None]:
+    """Lock the file of settings until we are done or dead: two runs would write each row twice."""
     with settings.open("a", encoding="utf-8") as file:
         try:
             if fcntl:
@@ -154,21 +148,28 @@ def _claimed_settings(settings: Path, results: list[Path]) -> Iterator[Path]:
             ) from None
         except OSError:  # some file systems have no locks
             pass
-        yield settings
+        yield
 
 
-def _check_settings(path: Path, config: Config, flavour: str) -> None:
+def _check_settings(settings: Path, results: list[Path], config: Config, flavour: str) -> None:
     """Write the settings next to the results, or check that they are those of the earlier run."""
-    settings = f"// written by jcdp-batch --flavour {flavour}\n{config}"
-    earlier = _read(path).splitlines()
-    if not earlier:
-        path.write_text(settings, encoding="utf-8")
-    elif earlier != settings.splitlines():
-        changed = sorted(set(earlier) - set(settings.splitlines()))
-        raise ResultsError(
-            f"{path}: the files of this prefix belong to other settings (there: {'; '.join(changed)}); "
-            "choose another prefix, or remove the files"
-        )
+    text = f"// written by jcdp-batch --flavour {flavour}\n{config}"
+    earlier = _read(settings).splitlines()
+    if earlier:
+        if earlier != text.splitlines():
+            changed = "; ".join(sorted(set(earlier) - set(text.splitlines())))
+            raise ResultsError(
+                f"{settings}: the files of this prefix belong to other settings (there: {changed}); choose "
+                "another prefix, or remove the files"
+            )
+        return
+    for path in results:
+        if path.exists():
+            raise ResultsError(
+                f"{path}: the file exists, but nothing in {settings.name} tells its settings; choose another "
+                "prefix, or remove the file"
+            )
+    settings.write_text(text, encoding="utf-8")
 
 
 def _read(path: Path) -> str:

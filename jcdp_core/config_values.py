@@ -160,7 +160,7 @@ def _accept_real(value: Any) -> float:
 def _as_float(value: Any) -> float:
     """Return a number as a float, infinite if it is too large for one."""
     try:
-        if not isinstance(value, (bool, str)):
+        if not isinstance(value, (bool, str, bytes, bytearray)):
             return float(value)
     except OverflowError:
         return math.inf if value > 0 else -math.inf

@@ -31,8 +31,10 @@ def is_primitive(function: Any) -> bool:
 
 def is_from_autograd(primitive: Callable[..., Any] | None) -> bool:
     """Return whether a primitive is one of autograd's own."""
-    if id(primitive) not in _known_names:
+    global _scanned  # noqa: PLW0603 (what has been imported when autograd's modules were looked through)
+    if id(primitive) not in _known_names and _scanned != len(sys.modules):
         _known_names.update(_names_of_autograd())
+        _scanned = len(sys.modules)
     return _known_names.get(id(primitive), ("", None))[1] is primitive
 
 
@@ -95,6 +97,7 @@ def find_primitive(name: str) -> Callable[..., Any]:
 
 _known_names: dict[int, tuple[str, Any]] = {}
 """By the primitive's id: its name, and the primitive itself."""
+_scanned = 0
 
 
 def _names_of_autograd() -> dict[int, tuple[str, Any]]:

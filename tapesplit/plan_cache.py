@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 from tapesplit.planning.plan import JacobianPlan
 from tapesplit.recording.overrides import are_current, vjps_of
 from tapesplit.recording.tape import Tape
-from tapesplit.rules import rules_defined
+from tapesplit.rules import is_replaced, rules_defined
 from tapesplit.structures.comparison import first_difference, fits, without_places
 from tapesplit.structures.recognize import Recognizer, recognizer
 from tapesplit.structures.structure import Structure, structure_of
@@ -40,10 +40,11 @@ class CacheInfo(NamedTuple):
 
 
 class _Kept(NamedTuple):
-    """A plan, and what recognizes its tapes; None until the plan is used a second time."""
+    """A plan, the VJPs of then, and what recognizes its tapes: None until the plan is used a second time."""
 
     plan: JacobianPlan
-    recognizer: Recognizer | None
+    vjps: dict[Any, Any]
+    recognizer: Recognizer | None = None
 
 
 _SEVERAL: Final = 2
@@ -72,21 +73,20 @@ class PlanCache:
         self._why_empty = "first call"
         self._clears = 0
         self._rules = rules_defined()
-        self._vjps: dict[Any, Any] = {}
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out what does not pickle: what recognizes tapes, and plans with local functions.
 
         The next use makes it again.
         """
-        kept = tuple(kept._replace(recognizer=None) for kept in self._kept if _pickles(kept.plan))
-        return vars(self) | {"_kept": kept, "_vjps": {}}
+        self._forget_old_rules()
+        return vars(self) | {"_kept": tuple(_Kept(plan, {}) for plan, *_ in self._kept if _pickles(plan))}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Take the rules of this process for those that the plans were made of."""
+        """Take the rules of this process for those that the plans were made of, but for what it replaces."""
         vars(self).update(state, _rules=rules_defined())
-        for kept in self._kept:
-            self._vjps |= vjps_of(kept.plan.structure.primitives)
+        known = [(plan, vjps_of(plan.structure.primitives)) for plan, *_ in self._kept]
+        self._kept = tuple(_Kept(plan, vjps) for plan, vjps in known if not any(map(is_replaced, vjps)))
 
     @property
     def latest(self) -> JacobianPlan | None:
@@ -123,7 +123,7 @@ class PlanCache:
             self._last_miss = reason
         plan = make(self._with_open_places(structure))
         with _lock:
-            kept = self._match(structure) or _Kept(plan, None)
+            kept = self._match(structure) or _Kept(plan, vjps_of(structure.primitives))
             self._keep(kept, clears)
         return kept.plan
 
@@ -138,10 +138,10 @@ class PlanCache:
 
     def _forget_old_rules(self) -> None:
         """Forget all plans if rules have been defined since they were made."""
-        if self._rules == rules_defined() and are_current(self._vjps):
+        if self._rules == rules_defined() and all(are_current(vjps) for _, vjps, _ in self._kept):
             return
         with _lock:
-            self._rules, self._vjps = rules_defined(), {}
+            self._rules = rules_defined()
             self._forget(_NEW_RULES if self._kept else self._why_empty)
 
     def _forget(self, reason: str) -> None:
@@ -155,8 +155,6 @@ class PlanCache:
         if self._clears != clears:
             return
         others = [other for other in self._kept if other.plan is not kept.plan]
-        if len(others) == len(self._kept):
-            self._vjps = self._vjps | vjps_of(kept.plan.structure.primitives)
         self._kept = (kept, *others)[: self._maxsize]
 
     def explain_miss(self, structure: Structure, tape: Tape) -> str | None:

@@ -35,7 +35,7 @@ def shared_formulas(facts: TapeFacts) -> tuple[IntArray, IntArray]:
     is_result = result == np.arange(result.size)
     if is_result.all():
         return facts.kind, of_kind
-    hashes = (np.arange(1, of_kind.size + 1) ** 2 * _ODD) % _HASHES
+    hashes = _HASH_OF_KIND[np.arange(of_kind.size) % _HASH_OF_KIND.size]
     merged = np.bincount(result, hashes[facts.kind]).astype(np.int64)[result] % _HASHES
     elements = np.bincount(merged[is_result], facts.sizes[is_result], _HASHES)
     merged[elements[merged] * (_directions(facts) + COEFFICIENT) < WORTH_MERGING] = 0
@@ -44,10 +44,10 @@ def shared_formulas(facts: TapeFacts) -> tuple[IntArray, IntArray]:
     return (np.cumsum(present) - 1)[place], of_kind[np.flatnonzero(present) // _HASHES]
 
 
-_HASHES: Final = 512
+_HASHES: Final = 509
 """Merged operations that can be told apart."""
-_ODD: Final = 197
-"""Spreads the hashes of kinds, so that sums of few of them are different."""
+_HASH_OF_KIND: Final = np.random.default_rng(0).integers(1, _HASHES, 1024)
+"""Random numbers, so that sums of few of them are different."""
 COEFFICIENT: Final = 8
 """Directions whose time a coefficient takes to be evaluated and stored."""
 WORTH_MERGING: Final = 4000

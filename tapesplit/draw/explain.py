@@ -156,7 +156,7 @@ def _colors(plan: JacobianPlan) -> list[str]:
     """Say which sweeps carry their directions in few colors, and what those of one color have apart."""
     return [
         f"{_runs(task.swept)} sparse: {plural(task.directions, 'direction')} share "
-        f"{plural(sweep.count - sweep.left_out.size, 'seed')}, since no two {_APART[task.mode]}"
+        f"{plural(sweep.color_count, 'seed')}, since no two {_APART[task.mode]}"
         f"{_left_out(task.mode, sweep.left_out.size)}."
         for task, sweep in zip(plan.tasks, plan.sweeps, strict=True)
         if isinstance(sweep, CompressedSweep)
@@ -164,7 +164,7 @@ def _colors(plan: JacobianPlan) -> list[str]:
 
 
 def _left_out(mode: Mode, amount: int) -> str:
-    """Say what is swept from, the other way than all else."""
+    """Say which ends are swept from, in the other mode than all else."""
     if not amount:
         return ""
     end, others = ("output", "inputs reach") if mode is Mode.TANGENT else ("input", "outputs read")

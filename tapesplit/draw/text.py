@@ -10,6 +10,7 @@ from tapesplit.draw.numbers import bytes_text, count, plural, ratio, seconds_tex
 from tapesplit.draw.rows import LinkRow, StepRow, link_rows, signature, step_rows
 from tapesplit.errors import ArgumentValueError
 from tapesplit.planning.plan import JacobianPlan
+from tapesplit.sweeps.compression import CompressedSweep
 
 __all__ = ["describe"]
 
@@ -169,12 +170,14 @@ def _totals(plan: JacobianPlan) -> list[str]:
 
 
 def _colors(plan: JacobianPlan) -> list[tuple[str, str, str]]:
-    """Count the directions that are carried where those of an identity share seeds."""
-    shared = [task for task in plan.tasks if task.colors]
+    """Count the seeds that directions share, and those at the other end."""
+    shared = [sweep for sweep in plan.sweeps if isinstance(sweep, CompressedSweep)]
     if not shared:
         return []
-    directions = sum(task.directions for task in shared)
-    seeds = plural(sum(task.colors for task in shared), "seed")
+    directions = sum(task.directions for task in plan.tasks if task.colors)
+    seeds = plural(sum(sweep.color_count for sweep in shared), "seed")
+    back = sum(sweep.left_out.size for sweep in shared)
+    seeds = f"{seeds} + {back}" if back else seeds
     return [("compressed", seeds, f"for {plural(directions, 'direction')}, as the Jacobian is sparse")]
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator
 from types import FunctionType
-from typing import Any
+from typing import Any, Final
 
 from autograd.core import primitive_jvps, primitive_vjps
 
@@ -12,12 +12,12 @@ __all__ = ["are_current", "find_jvp", "is_overridden", "vjps_of"]
 
 
 def is_overridden(primitive: Callable[..., Any] | None) -> bool:
-    """Tell whether somebody else than autograd, or we, has defined the VJP of a primitive.
+    """Tell whether the VJP of a primitive is neither autograd's nor ours.
 
     Parameters
     ----------
     primitive
-        A primitive of autograd's or ours.
+        Any primitive; that of a user's own primitive is the user's.
 
     Examples
     --------
@@ -39,9 +39,9 @@ _seen: dict[Any, tuple[Any, bool]] = {}
 def find_jvp(primitive: Callable[..., Any] | None) -> Callable[..., Any] | None:
     """Return the JVP of a primitive, None if there is none, or if only the VJP of autograd's was replaced."""
     jvp: Callable[..., Any] | None = primitive_jvps.get(primitive)
-    if jvp is None or not is_overridden(primitive) or not is_from_autograd(primitive):
+    if jvp is None or not is_overridden(primitive) or not _is_known(jvp):
         return jvp
-    return None if _is_known(jvp) else jvp
+    return None if is_from_autograd(primitive) else jvp
 
 
 def vjps_of(primitives: Iterable[Callable[..., Any] | None]) -> dict[Any, Any]:
@@ -56,10 +56,11 @@ def are_current(vjps: dict[Any, Any]) -> bool:
 
 def _is_known(rule: Any) -> bool:
     """Tell whether all functions that a rule is made of are autograd's or ours."""
-    return all(_module(part).partition(".")[0] in _OURS for part in _parts(rule))
+    return all(_module(part).partition(".")[0] in _KNOWN for part in _parts(rule))
 
 
-_OURS = frozenset({"autograd", "tapesplit"})
+_KNOWN: Final = frozenset({"autograd", "tapesplit"})
+"""Packages whose VJPs our vector rules agree with."""
 
 
 def _module(function: Any) -> str:

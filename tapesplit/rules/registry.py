@@ -34,6 +34,7 @@ __all__ = [
     "elementwise",
     "find_rule",
     "is_elementwise_call",
+    "is_replaced",
     "movement",
     "no_edges",
     "registered",
@@ -77,9 +78,9 @@ class Bulk:
     form of its arguments that it does not cover. ``edges(ans, args, argnums, kwargs)`` is the number of
     scalar edges |E|; by default each element of the result depends on each element of the active arguments.
     ``opens_lists`` tells that directions of lists come in the shape of the arrays that NumPy makes of them,
-    not as rows of all elements. What is known of the time: a call takes as long as ``steps`` elementwise
-    operations for each active argument, and one of the scalar edges as ``pace`` multiply-adds in a product of
-    matrices.
+    not as rows of all elements. What is known of the time: a call takes ``steps`` elementwise
+    operations longer than one of these for each active argument, and one of the scalar edges as long as
+    ``pace`` multiply-adds in a product of matrices.
     """
 
     tangents: Mapping[int, VectorFunction] = field(default_factory=dict)
@@ -107,7 +108,12 @@ def find_rule(primitive: Primitive) -> Rule | None:
     if rule is None:
         _load_pending()
         rule = _rules.get(primitive)  # even if nothing was pending: another thread may just have loaded it
-    return None if is_overridden(primitive) and primitive not in _users else rule
+    return None if is_replaced(primitive) else rule
+
+
+def is_replaced(primitive: Primitive | None) -> bool:
+    """Tell whether a user has replaced the VJP of a primitive that we have a rule for, and not that rule."""
+    return primitive in _rules and primitive not in _users and is_overridden(primitive)
 
 
 def rules_on_demand(host: str, module: str) -> None:

@@ -68,7 +68,7 @@ def _padded(A: np.ndarray, axes: list[int], margins: list[tuple[int, int]]) -> n
 
 
 def _summed(
-    A: np.ndarray, B: np.ndarray, axes: Any, dot_axes: Any, lengths: list[int], margins: list[int]
+    A: np.ndarray, B: np.ndarray, axes: Any, dot_axes: Any, lengths: list[int], before: list[int]
 ) -> np.ndarray:
     """Add up what each element of the convolved axes of B gives, without windows or margins in memory.
 
@@ -90,7 +90,7 @@ def _summed(
     for place in np.ndindex(factors.shape[: len(conv_b)]):
         source, target = [slice(None)] * A.ndim, [slice(None)] * len(rest)
         for axis, j, length, margin, n in zip(
-            conv_a, place, lengths, margins, factors.shape, strict=False
+            conv_a, place, lengths, before, factors.shape, strict=False
         ):  # element i of A belongs to element i + shift of the result
             shift = j - (n - 1 - margin)
             first, last = max(0, -shift), min(A.shape[axis], length - shift)

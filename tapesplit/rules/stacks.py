@@ -66,7 +66,9 @@ def slices_of(entry: TapeEntry) -> Slices:
 def _loops(entry: TapeEntry) -> tuple[tuple[int, ...], list[tuple[int, ...]]]:
     """Return the loop dimensions of a call, and the axes of core dimensions of its result and arguments."""
     shapes = [batch_shape(entry.value), *(batch_shape(entry.args[i]) for i in entry.argnums)]
-    core_axes = None if is_overridden(entry.primitive) else _core_axes.get(entry.primitive)
+    core_axes = _core_axes.get(entry.primitive)
+    if core_axes is not None and is_overridden(entry.primitive):
+        core_axes = None  # a VJP of the user's may mix what belongs to different slices
     axes = None if core_axes is None else core_axes(*entry.args, **entry.kwargs)
     if axes is not None:
         cores = [positive(axes, len(shape)) if len(shape) == len(shapes[1]) else () for shape in shapes]
@@ -81,7 +83,8 @@ def _loops(entry: TapeEntry) -> tuple[tuple[int, ...], list[tuple[int, ...]]]:
 
 def can_be_stacked(call: TapeEntry) -> bool:
     """Tell whether like calls are one call on stacks of their arguments."""
-    if is_overridden(call.primitive):
+    known = call.primitive in _core_axes or call.primitive in _OF_MATRICES
+    if not known or is_overridden(call.primitive):
         return False
     if _core_axes.get(call.primitive) is along_axis:
         x, *rest = call.args

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tapesplit.names import find_primitive, is_primitive, primitive_name
-from tapesplit.rules import Bulk, Elementwise, Movement, find_rule, registered
+from tapesplit.rules import Bulk, Elementwise, Movement, Rule, registered
 
 __all__ = ["dumps"]
 
@@ -34,7 +34,7 @@ class _Pickler(pickle.Pickler):
         if isinstance(obj, (Bulk, Elementwise, Movement)):
             for primitive, rule in registered().items():
                 if rule is obj:
-                    return find_rule, (primitive,)
+                    return _rule, (primitive,)
         if callable(obj) and getattr(obj, "__name__", "") == "<lambda>":
             for primitive, rule in registered().items():
                 if isinstance(rule, Elementwise) and obj in rule.partials:
@@ -42,6 +42,11 @@ class _Pickler(pickle.Pickler):
         return NotImplemented
 
 
+def _rule(primitive: Callable[..., Any]) -> Rule:
+    """Return our rule for a primitive, or the user's vector rule."""
+    return registered()[primitive]
+
+
 def _partial(primitive: Callable[..., Any], argnum: int) -> Any:
     """Return the partial derivative of an elementwise primitive."""
-    return find_rule(primitive).partials[argnum]  # type: ignore[union-attr]
+    return _rule(primitive).partials[argnum]  # type: ignore[union-attr]

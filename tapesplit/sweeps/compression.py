@@ -58,10 +58,10 @@ class CompressedSweep:
     @property
     def count(self) -> int:
         """Directions that are carried: one for each color, and one from each result that is left out."""
-        return self._seeds + self.left_out.size
+        return self.color_count + self.left_out.size
 
     @property
-    def _seeds(self) -> int:
+    def color_count(self) -> int:
         """Number of colors."""
         return int(self.colors.max()) + 1
 
@@ -109,7 +109,7 @@ class CompressedSweep:
     def _expanded(self, tape: Tape, most: int | None) -> np.ndarray:
         """Sweep, and move each derivative to its place; a row of the compressed Jacobian is a result."""
         coefficients = self.sweep.coefficients(tape)
-        seeds = np.zeros((self._seeds, self.colors.size))
+        seeds = np.zeros((self.color_count, self.colors.size))
         seeds[self.colors, np.arange(self.colors.size)] = 1.0
         compressed = self.sweep.carry(coefficients, seeds.T, most)
         jacobian = np.zeros((self.chunk.m, self.chunk.n))

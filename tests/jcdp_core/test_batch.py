@@ -174,7 +174,9 @@ def test_file_systems_without_locks_will_do(tmp_path, reference, monkeypatch):
 
 def test_foreign_and_damaged_files_are_refused(tmp_path):
     (tmp_path / "r3.csv").write_text("precious\n", encoding="utf-8")
-    with pytest.raises(ResultsError, match=r"r3\.csv: the file exists, but rsettings\.in does not"):
+    with pytest.raises(
+        ResultsError, match=r"r3\.csv: the file exists, but nothing in rsettings\.in tells its settings"
+    ):
         run_batch(CONFIG, f"{tmp_path}/r")
     assert (tmp_path / "r3.csv").read_text(encoding="utf-8") == "precious\n"
 

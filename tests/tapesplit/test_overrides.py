@@ -12,7 +12,7 @@ from autograd.extend import defjvp, defvjp, defvjp_argnums, primitive
 from autograd.numpy import linalg
 from autograd.scipy import special
 
-from tapesplit import defvector, parallel_jacobian
+from tapesplit import defvector, names, parallel_jacobian
 from tapesplit.recording.overrides import find_jvp, is_overridden
 from tapesplit.rules import registered, registry
 
@@ -148,6 +148,63 @@ def test_plans_that_were_copied_notice_it_too(take, override):
     other(X)
     override(np.log1p)
     onp.testing.assert_allclose(other(X), jacobian(softened)(X), rtol=1e-14)
+
+
+@pytest.mark.parametrize("take", [by_pickling, copy.deepcopy])
+@pytest.mark.parametrize("fun", ["softened", "looped"])
+def test_plans_from_before_are_not_taken_along(take, fun, override):
+    fun = globals()[fun]
+    jac = parallel_jacobian(fun)
+    jac(X)
+    blob = pickle.dumps(jac)
+    override(np.log1p)
+    for other in (take(jac), pickle.loads(blob)):  # noqa: S301 (our own)
+        onp.testing.assert_allclose(other(X), jacobian(fun)(X), rtol=1e-14)
+
+
+def test_vjps_of_plans_that_are_gone_are_forgotten():
+    def made_anew(x):
+        @primitive
+        def own(x):
+            return 2.0 * x
+
+        defvjp(own, lambda ans, x: lambda g: 2.0 * g)
+        return own(x)
+
+    jac = parallel_jacobian(made_anew)
+    for _ in range(12):
+        jac(X)
+    assert jac.cache_info().currsize == 8
+    assert len({own for kept in jac._plans._kept for own in kept.vjps}) == 8 + 1
+
+
+def test_a_vjp_that_mixes_slices_is_not_called_on_stacks(override):
+    def inverses(x):
+        return np.array([np.sum(np.linalg.inv(MATRIX * x[i])) for i in range(9)])
+
+    def by_norm(ans, x):
+        return lambda g: -ans.T @ g @ ans.T * onp.linalg.norm(x)
+
+    override(np.linalg.inv)
+    defvjp(np.linalg.inv, by_norm)
+    for method in ("tangent", "adjoint"):
+        got = parallel_jacobian(inverses, method=method)(X)
+        onp.testing.assert_allclose(got, jacobian(inverses)(X), rtol=1e-12)
+
+
+def test_users_jvps_are_found_without_a_search(monkeypatch):
+    @primitive
+    def own(x):
+        return 2.0 * x
+
+    defvjp(own, lambda ans, x: lambda g: 2.0 * g)
+    defjvp(own, lambda g, ans, x: 2.0 * g)
+    monkeypatch.setattr(names, "_names_of_autograd", lambda: pytest.fail("all modules were looked through"))
+    assert find_jvp(own) is primitive_jvps[own]
+
+
+def looped(x):
+    return np.array([np.log1p(x[i]) * x[i - 1] for i in range(9)])
 
 
 def softened(x):

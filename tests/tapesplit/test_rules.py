@@ -11,7 +11,7 @@ from rule_cases_scipy import CASES as SCIPY_CASES
 import tapesplit.rules.elementwise
 from tapesplit import check_vector_rule, parallel_jacobian
 from tapesplit.check_rule import _check_calls
-from tapesplit.rules import IndexMap, find_rule, registered, scipy_signal
+from tapesplit.rules import IndexMap, contraction, find_rule, registered, scipy_signal
 from tapesplit.rules.contraction import contract
 
 
@@ -102,6 +102,7 @@ def test_orders_of_sums_over_indices_are_looked_for_once(monkeypatch):
         return search(*args, **kwargs)
 
     monkeypatch.setattr(np, "einsum_path", counted)
+    contraction._steps.cache_clear()
     A, B, C = np.random.default_rng(4).normal(size=(3, 9, 9))
     jac = parallel_jacobian(lambda x: anp.ravel(anp.einsum("ij,jk,kl->il", anp.reshape(x, (9, 9)), B, C)))
     x = A.ravel()
