@@ -11,7 +11,7 @@ from typing import Any, Final
 import autograd.numpy as anp
 import numpy as np
 from autograd.builtins import SequenceBox, make_sequence
-from autograd.numpy import linalg, numpy_vjps
+from autograd.numpy import numpy_vjps
 from autograd.numpy.numpy_boxes import ArrayBox
 from autograd.numpy.numpy_vspaces import ArrayVSpace
 from autograd.numpy.numpy_wrapper import array_from_args, concatenate_args
@@ -103,7 +103,7 @@ def _append(arr: Any, values: Any, axis: Any = None) -> Any:
 def _split(ary: Any, indices_or_sections: Any, axis: Any = 0) -> Any:
     """Record parts of equal size as slices: a list of values would keep scalar sweeps out."""
     whole = type(indices_or_sections) is int and type(axis) is int
-    rewritten = whole and is_boxed_array(ary) and not is_overridden(_general_split)
+    rewritten = whole and is_boxed_array(ary) and not any(map(is_overridden, _OF_SPLIT))
     if not rewritten or axis not in range(ary._value.ndim):
         return _general_split(ary, indices_or_sections, axis)
     size, rest = divmod(ary._value.shape[axis], max(indices_or_sections, 1))
@@ -275,6 +275,7 @@ _general_append = anp.append
 _general_slogdet = anp.linalg.slogdet
 _general_solve = anp.linalg.solve
 _general_split = anp.split
+_OF_SPLIT = (anp.split, ArrayBox.__getitem__)
 _direct_where = _direct(anp.where, np.where)
 _general_concatenate = anp.concatenate
 _general_hstack = anp.hstack
@@ -316,8 +317,7 @@ _direct_norm, _direct_solve = DIRECT_LINALG["norm"], DIRECT_LINALG["solve"]
 
 def _norm(x: Any, *args: Any, **kwargs: Any) -> Any:
     """Record the norms of vectors as arithmetic, any other as a call."""
-    general = args or not kwargs.keys() <= {"axis", "keepdims"} or is_overridden(linalg._primitive_norm)
-    found = None if general else euclidean_norm(x, **kwargs)
+    found = None if args or not kwargs.keys() <= {"axis", "keepdims"} else euclidean_norm(x, **kwargs)
     return _direct_norm(x, *args, **kwargs) if found is None else found
 
 

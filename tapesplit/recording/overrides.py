@@ -26,6 +26,8 @@ def is_overridden(primitive: Callable[..., Any] | None) -> bool:
     False
     """
     vjp = primitive_vjps.get(primitive)
+    if primitive in _FIRST_SEEN:
+        return vjp is not _FIRST_SEEN[primitive]
     known = _seen.get(primitive)
     if known is None or known[0] is not vjp:
         _seen[primitive] = known = (vjp, vjp is not None and not _is_known(vjp))
@@ -77,3 +79,7 @@ def _parts(rule: Any) -> Iterator[Any]:
         for part in held.values() if isinstance(held, dict) else (held,):
             if callable(part) and not is_primitive(part):
                 yield from _parts(part) if isinstance(part, FunctionType) else (part,)
+
+
+_FIRST_SEEN: Final = {primitive: vjp for primitive, vjp in primitive_vjps.items() if _is_known(vjp)}
+"""VJPs from before anybody replaced one by another of autograd's own, or by none."""

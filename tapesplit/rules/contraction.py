@@ -37,13 +37,14 @@ class _Step(NamedTuple):
     """The operands at these places, last ones first, become one, which is put last.
 
     It is a product of matrices, or a sum in one loop if ``matrices`` is None, over so many ``products`` of
-    elements.
+    elements; NumPy may ``optimize`` the loop where an axis of length one broadcasts.
     """
 
     places: tuple[int, ...]
     subscripts: str
     products: int
     matrices: _Matrices | None
+    optimize: bool = False
 
 
 def contract(terms: tuple[str, ...], operands: Sequence[Any], output: str) -> np.ndarray:
@@ -72,10 +73,12 @@ def contract(terms: tuple[str, ...], operands: Sequence[Any], output: str) -> np
     if any(array.dtype != np.float64 for array in arrays):
         precision = np.finfo(np.result_type(np.float16, *operands)).dtype
         arrays = [np.asarray(array, np.result_type(array, precision)) for array in arrays]
-    for places, subscripts, _, matrices in _steps(terms, tuple(array.shape for array in arrays), output):
+    for places, subscripts, _, matrices, optimize in _steps(
+        terms, tuple(array.shape for array in arrays), output
+    ):
         chosen = [arrays.pop(place) for place in places]
         if matrices is None:
-            arrays.append(np.einsum(subscripts, *chosen))
+            arrays.append(np.einsum(subscripts, *chosen, optimize=optimize))
         else:
             arrays.append(_product(matrices, *chosen))
     return arrays[0]
@@ -112,7 +115,10 @@ def _steps(terms: tuple[str, ...], shapes: tuple[Shape, ...], output: str) -> tu
         result = "".join(filter(needed.__contains__, lengths)) if known else output
         matrices = _matrices(taken, result) if len(taken) == 2 else None
         subscripts = ",".join(term for term, _ in taken) + "->" + result
-        steps.append(_Step(places, subscripts, prod(lengths.values()), matrices))
+        amount = prod(lengths.values())
+        stretched = any(n != lengths[i] for term, shape in taken for i, n in zip(term, shape, strict=True))
+        optimize = len(taken) == 2 and stretched and amount > _SMALL
+        steps.append(_Step(places, subscripts, amount, matrices, optimize))
         known.append((result, tuple(lengths[letter] for letter in result)))
     return tuple(steps)
 

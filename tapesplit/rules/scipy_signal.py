@@ -25,6 +25,8 @@ def _behind(axes: list[int]) -> list[int]:
 
 _MOST_IN_WINDOWS: Final = 2**13
 """Elements of all windows up to which they are copied for one product: 64 kB that no plan counts."""
+_MOST_PLACES: Final = 64
+"""Elements of the convolved axes of an operand up to which what they give is added up one by one."""
 
 
 def _convolved(A: np.ndarray, B: np.ndarray, axes: Any, dot_axes: Any, mode: str) -> np.ndarray:
@@ -42,14 +44,17 @@ def _convolved(A: np.ndarray, B: np.ndarray, axes: Any, dot_axes: Any, mode: str
         A.shape[axis] + sum(margin) - n + 1 for axis, margin, n in zip(conv_a, margins, sizes, strict=True)
     ]
     rest = [axis for axis in range(A.ndim) if axis not in dot_a]
-    in_windows = (
-        prod(A.shape[axis] for axis in range(A.ndim) if axis not in conv_a) * prod(lengths) * prod(sizes)
-    )
-    if in_windows <= _MOST_IN_WINDOWS:
+    others = [axis for axis in range(B.ndim) if axis not in {*conv_b, *dot_b}]
+    amount = prod(lengths) * prod(A.shape[axis] for axis in rest if axis not in conv_a)
+    in_windows = amount * prod(A.shape[axis] for axis in dot_a) * prod(sizes)
+    in_result = amount * prod(B.shape[axis] for axis in others)
+    if in_windows <= max(_MOST_IN_WINDOWS, 2 * in_result):
         padded = _padded(A, conv_a, margins)
         windows = np.lib.stride_tricks.sliding_window_view(padded, sizes, axis=tuple(conv_a))
         summed = [*range(A.ndim, windows.ndim), *dot_a], [*conv_b, *dot_b]
         rows = np.tensordot(windows, np.flip(B, conv_b), summed)
+    elif prod(sizes) > _MOST_PLACES:
+        return convolve(A, B, [conv_a, conv_b], [dot_a, dot_b], mode)
     else:
         rows = _summed(A, B, axes, dot_axes, lengths, before)
     ignored = [place for place, axis in enumerate(rest) if axis not in conv_a]
@@ -152,7 +157,9 @@ def _adjoint(
         [_behind(list(result[f"ignore_{other}"])), list(theirs["ignore"])],
         back,
     )
-    order = np.argsort(mine["ignore"] + mine["dot"] + mine["conv"])
+    # Those that were summed come in the order that they have in the other operand.
+    summed = [own for _, own in sorted(zip(theirs["dot"], mine["dot"], strict=True))]
+    order = np.argsort([*mine["ignore"], *summed, *mine["conv"]])
     return np.transpose(rows, [0, *(int(i) + 1 for i in order)])
 
 

@@ -93,6 +93,33 @@ def test_an_overridden_vjp_counts_as_in_autograd(used, method, override):
     onp.testing.assert_allclose(parallel_jacobian(fun, method=method)(X), after, rtol=1e-12, atol=1e-14)
 
 
+REWRITTEN = [
+    (np.sqrt, lambda x: np.linalg.norm(x) * x),
+    (np.dot, lambda x: np.linalg.norm(x) * x),
+    (np.sum, lambda x: np.linalg.norm(square(x), axis=1)),
+    (np.multiply, lambda x: np.cross(x[:3], x[3:6])),
+    (np.subtract, lambda x: np.cross(x[:3], x[3:6])),
+]
+
+
+@pytest.mark.parametrize(("used", "fun"), REWRITTEN, ids=lambda given: getattr(given, "__name__", "f"))
+def test_calls_that_are_recorded_as_others_keep_their_own_vjp(used, fun, override):
+    override(used)
+    onp.testing.assert_allclose(parallel_jacobian(fun)(X), jacobian(fun)(X), rtol=1e-12, atol=1e-14)
+
+
+@pytest.mark.parametrize("method", ["auto", "tangent", "adjoint"])
+def test_a_vjp_of_autograds_in_the_place_of_another_counts(method, override):
+    def fun(x):
+        return np.sin(x) * x
+
+    override(np.sin)
+    for replace in (lambda: defvjp(np.sin, None), lambda: defvjp_argnums(np.sin, primitive_vjps[np.cos])):
+        replace()
+        got = parallel_jacobian(fun, method=method)(X)
+        onp.testing.assert_allclose(got, jacobian(fun)(X), rtol=1e-14)
+
+
 def test_a_safe_square_root(override):
     override(np.sqrt)
     safe = lambda ans, x: lambda g: g * onp.where(ans > 0, 0.5 / onp.where(ans > 0, ans, 1.0), 0.0)  # noqa: E731

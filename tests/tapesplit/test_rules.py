@@ -93,6 +93,31 @@ def test_large_convolutions_copy_no_windows(monkeypatch, mode):
     check_vector_rule(convolve, x, kernel, axes=([1, 2], [1, 2]), dot_axes=([0], [0]), mode=mode)
 
 
+@pytest.mark.parametrize("method", ["tangent", "adjoint"])
+@pytest.mark.parametrize("lengths", [(2, 2), (3, 2)])
+@pytest.mark.parametrize("dot_axes", [[[1, 2], [2, 1]], [[2, 1], [1, 2]]])
+def test_convolutions_with_summed_axes_in_any_order(lengths, dot_axes, method):
+    """autograd's own derivative is wrong here; a linear function is its derivative times its argument."""
+    random = np.random.default_rng(2)
+    A, B = random.normal(size=(7, *lengths)), random.normal(size=(5, *lengths[::-1]))
+
+    def by_first(A):
+        return convolve(A, B, axes=[[0], [0]], dot_axes=dot_axes)
+
+    def by_second(B):
+        return convolve(A, B, axes=[[0], [0]], dot_axes=dot_axes)
+
+    for fun, x in ((by_first, A), (by_second, B)):
+        derivative = parallel_jacobian(fun, method=method)(x)
+        np.testing.assert_allclose(np.tensordot(derivative, x, 3), fun(x), rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("mode", ["full", "valid", "same"])
+def test_convolutions_with_long_operands(mode):
+    random = np.random.default_rng(3)
+    check_vector_rule(convolve, random.normal(size=110), random.normal(size=100), mode=mode)
+
+
 def test_orders_of_sums_over_indices_are_looked_for_once(monkeypatch):
     searched = []
     search = np.einsum_path
