@@ -12,7 +12,7 @@ import numpy as np
 from autograd.numpy import linalg
 
 from tapesplit.recording.boxes import FIRST, TapeBox, recorded
-from tapesplit.recording.overrides import is_overridden
+from tapesplit.recording.overrides import are_current, original_vjps
 from tapesplit.recording.primitives import adjusted_side
 
 __all__ = ["cross", "euclidean_norm", "is_boxed_array", "roll", "solution"]
@@ -54,7 +54,7 @@ def _looked_up(value: np.ndarray, shift: int) -> np.ndarray:
 
 def cross(a: Any, b: Any, *args: Any, **kwargs: Any) -> Any:
     """Record the products of vectors of three elements as NumPy computes them, in a third of the time."""
-    boxed = (is_boxed_array(a) or is_boxed_array(b)) and not any(map(is_overridden, _OF_CROSS))
+    boxed = (is_boxed_array(a) or is_boxed_array(b)) and are_current(_OF_CROSS)
     if args or kwargs or not boxed or not (_has_three(a) and _has_three(b)):
         return _general_cross(a, b, *args, **kwargs)
     return _moved_on(a, -1) * _moved_on(b, 1) - _moved_on(a, 1) * _moved_on(b, -1)
@@ -75,7 +75,7 @@ def _moved_on(x: Any, shift: int) -> Any:
 
 def euclidean_norm(x: Any, *, axis: Any = None, keepdims: Any = False) -> Any:
     """Record the root of a sum of squares; None for what is no norm of vectors of real numbers."""
-    if not is_boxed_array(x) or x._value.dtype != np.float64 or any(map(is_overridden, _OF_NORM)):
+    if not is_boxed_array(x) or x._value.dtype != np.float64 or not are_current(_OF_NORM):
         return None
     value = x._value
     if axis is None and value.ndim == 1 and not keepdims:
@@ -119,5 +119,5 @@ _DOUBLE = np.dtype(np.float64)
 _general_solve = anp.linalg.solve
 _general_roll, _general_cross = anp.roll, anp.cross
 _general_dot, _general_sum, _general_sqrt = anp.dot, anp.sum, anp.sqrt
-_OF_CROSS: Final = (anp.cross, anp.roll, anp.multiply, anp.subtract)
-_OF_NORM: Final = (linalg._primitive_norm, anp.dot, anp.sum, anp.sqrt, anp.multiply)
+_OF_CROSS: Final = original_vjps(anp.cross, anp.roll, anp.multiply, anp.subtract)
+_OF_NORM: Final = original_vjps(linalg._primitive_norm, anp.dot, anp.sum, anp.sqrt, anp.multiply)

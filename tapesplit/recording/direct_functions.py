@@ -29,7 +29,7 @@ from tapesplit.recording.boxes import (
     recorded,
 )
 from tapesplit.recording.direct_arithmetic import cross, euclidean_norm, is_boxed_array, roll, solution
-from tapesplit.recording.overrides import is_overridden
+from tapesplit.recording.overrides import are_current, is_overridden, original_vjps
 from tapesplit.recording.primitives import dense_untake, log_abs_det, summed_untake
 
 __all__ = ["DIRECT_FUNCTIONS", "DIRECT_LINALG", "direct_untake"]
@@ -103,7 +103,7 @@ def _append(arr: Any, values: Any, axis: Any = None) -> Any:
 def _split(ary: Any, indices_or_sections: Any, axis: Any = 0) -> Any:
     """Record parts of equal size as slices: a list of values would keep scalar sweeps out."""
     whole = type(indices_or_sections) is int and type(axis) is int
-    rewritten = whole and is_boxed_array(ary) and not any(map(is_overridden, _OF_SPLIT))
+    rewritten = whole and is_boxed_array(ary) and are_current(_OF_SPLIT)
     if not rewritten or axis not in range(ary._value.ndim):
         return _general_split(ary, indices_or_sections, axis)
     size, rest = divmod(ary._value.shape[axis], max(indices_or_sections, 1))
@@ -275,7 +275,7 @@ _general_append = anp.append
 _general_slogdet = anp.linalg.slogdet
 _general_solve = anp.linalg.solve
 _general_split = anp.split
-_OF_SPLIT = (anp.split, ArrayBox.__getitem__)
+_OF_SPLIT = original_vjps(anp.split, ArrayBox.__getitem__)
 _direct_where = _direct(anp.where, np.where)
 _general_concatenate = anp.concatenate
 _general_hstack = anp.hstack

@@ -8,7 +8,7 @@ from autograd.core import primitive_jvps, primitive_vjps
 
 from tapesplit.names import is_from_autograd, is_primitive
 
-__all__ = ["are_current", "find_jvp", "is_overridden", "vjps_of"]
+__all__ = ["are_current", "find_jvp", "is_overridden", "original_vjps", "vjps_of"]
 
 
 def is_overridden(primitive: Callable[..., Any] | None) -> bool:
@@ -51,8 +51,13 @@ def vjps_of(primitives: Iterable[Callable[..., Any] | None]) -> dict[Any, Any]:
     return {primitive: primitive_vjps.get(primitive) for primitive in set(primitives)}
 
 
+def original_vjps(*primitives: Callable[..., Any]) -> dict[Any, Any]:
+    """Return autograd's own VJPs of some primitives; None for one that was replaced before our import."""
+    return {primitive: _FIRST_SEEN.get(primitive) for primitive in primitives}
+
+
 def are_current(vjps: dict[Any, Any]) -> bool:
-    """Tell whether nobody has replaced any of these VJPs, see `vjps_of`."""
+    """Tell whether nobody has replaced any of these VJPs, see `vjps_of` and `original_vjps`."""
     return list(map(primitive_vjps.get, vjps)) == list(vjps.values())
 
 
