@@ -80,12 +80,13 @@ class PlanCache:
         The next use makes it again.
         """
         self._forget_old_rules()
-        return vars(self) | {"_kept": tuple(_Kept(plan, {}) for plan, *_ in self._kept if _pickles(plan))}
+        return vars(self) | {"_kept": tuple(filter(None, (_pickled(kept.plan) for kept in self._kept)))}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Take the rules of this process for those that the plans were made of, but for what it replaces."""
         vars(self).update(state, _rules=rules_defined())
-        known = [(plan, vjps_of(plan.structure.primitives)) for plan, *_ in self._kept]
+        plans = [pickle.loads(plan) for plan in state["_kept"]]  # noqa: S301 (part of what is being loaded)
+        known = [(plan, vjps_of(plan.structure.primitives)) for plan in plans]
         self._kept = tuple(_Kept(plan, vjps) for plan, vjps in known if not any(map(is_replaced, vjps)))
 
     @property
@@ -184,13 +185,12 @@ class PlanCache:
         return first_difference(latest.structure, structure, tape) if latest else self._why_empty
 
 
-def _pickles(plan: JacobianPlan) -> bool:
-    """Tell whether all that a plan refers to has a name."""
+def _pickled(plan: JacobianPlan) -> bytes | None:
+    """Pickle a plan; None if something that it refers to has no name."""
     try:
-        pickle.dumps(plan)
+        return pickle.dumps(plan)
     except (pickle.PicklingError, AttributeError, TypeError):  # whatever the Python version raises
-        return False
-    return True
+        return None
 
 
 # One lock for all caches, since a forked child must get a new one: nobody there could release it. Comparing

@@ -4,7 +4,7 @@ NumPy looks for the order of the pairs at each call, which takes longer than man
 kept: it depends on the indices and the shapes only.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from itertools import chain
 from math import prod
@@ -12,12 +12,12 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
 
-__all__ = ["contract", "products"]
+__all__ = ["KEPT", "Shape", "contract", "lengths_of", "products"]
 
 Shape: TypeAlias = tuple[int, ...]
 
-_KEPT: Final = 1024
-"""Orders that are kept."""
+KEPT: Final = 1024
+"""Forms of calls that are kept."""
 _SMALL: Final = 2000
 """Products of elements that take less time than looking for anything better, or than a call of BLAS."""
 _SMALL_SLICE: Final = 200
@@ -96,11 +96,11 @@ def _product(matrices: _Matrices, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
     return product.reshape(opened).transpose(order)
 
 
-@lru_cache(_KEPT)
+@lru_cache(KEPT)
 def _steps(terms: tuple[str, ...], shapes: tuple[Shape, ...], output: str) -> tuple[_Step, ...]:
     """Find the order of the pairs."""
     known = list(zip(terms, shapes, strict=True))
-    lengths = _lengths(known)
+    lengths = lengths_of(known)
     whole = ",".join(terms) + "->" + output
     # A small sum takes less time than several calls; a product that sums nothing is as good in one.
     if len(terms) == 1 or prod(lengths.values()) <= _SMALL or lengths.keys() <= set(output):
@@ -110,20 +110,20 @@ def _steps(terms: tuple[str, ...], shapes: tuple[Shape, ...], output: str) -> tu
     for chosen in path[1:]:
         places = tuple(sorted(chosen, reverse=True))
         taken = [known.pop(place) for place in places]
-        lengths = _lengths(taken)
+        lengths = lengths_of(taken)
         needed = output + "".join(term for term, _ in known)
         result = "".join(filter(needed.__contains__, lengths)) if known else output
-        matrices = _matrices(taken, result) if len(taken) == 2 else None
+        is_pair, amount = len(taken) == 2, prod(lengths.values())
+        broadcast = any(n != lengths[i] for term, shape in taken for i, n in zip(term, shape, strict=True))
+        matrices = _matrices(taken, lengths, result) if is_pair and not broadcast else None
         subscripts = ",".join(term for term, _ in taken) + "->" + result
-        amount = prod(lengths.values())
-        stretched = any(n != lengths[i] for term, shape in taken for i, n in zip(term, shape, strict=True))
-        optimize = len(taken) == 2 and stretched and amount > _SMALL
+        optimize = is_pair and broadcast and amount > _SMALL
         steps.append(_Step(places, subscripts, amount, matrices, optimize))
         known.append((result, tuple(lengths[letter] for letter in result)))
     return tuple(steps)
 
 
-def _lengths(known: Sequence[tuple[str, Shape]]) -> dict[str, int]:
+def lengths_of(known: Iterable[tuple[str, Shape]]) -> dict[str, int]:
     """Return the length of each index; axes of length one broadcast."""
     lengths: dict[str, int] = {}
     for letter, n in chain.from_iterable(zip(term, shape, strict=True) for term, shape in known):
@@ -131,19 +131,17 @@ def _lengths(known: Sequence[tuple[str, Shape]]) -> dict[str, int]:
     return lengths
 
 
-def _matrices(taken: list[tuple[str, Shape]], result: str) -> _Matrices | None:
+def _matrices(taken: list[tuple[str, Shape]], lengths: dict[str, int], result: str) -> _Matrices | None:
     """Tell how a pair becomes stacks of matrices; None if it does not, or if a loop takes less time."""
-    (x, x_shape), (y, y_shape) = taken
-    lengths = _lengths(taken)
+    (x, _), (y, _) = taken
     batch = [letter for letter in result if letter in x and letter in y]
     left = [letter for letter in result if letter in x and letter not in y]
     right = [letter for letter in result if letter not in x]
     summed = [letter for letter in x if letter not in result]
     is_plain = len(set(x)) == len(x) and len(set(y)) == len(y) and set(summed) == set(y).difference(result)
-    broadcast = any(n != lengths[letter] for letter, n in zip(x + y, x_shape + y_shape, strict=True))
     stack, rows, columns, terms = (prod(lengths[i] for i in part) for part in (batch, left, right, summed))
     is_small = stack * rows * columns * terms <= _SMALL + _SMALL_SLICE * stack
-    if not is_plain or broadcast or is_small or not summed:
+    if not is_plain or is_small or not summed:
         return None
     produced = [*batch, *left, *right]
     return _Matrices(

@@ -8,20 +8,16 @@ from collections.abc import Callable
 from functools import lru_cache
 from itertools import chain
 from string import ascii_letters
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple
 
 import autograd.numpy as anp
 import numpy as np
 
 from tapesplit.rules.axes import real_like
-from tapesplit.rules.contraction import contract, products
+from tapesplit.rules.contraction import KEPT, Shape, contract, lengths_of, products
 from tapesplit.rules.registry import bulk
 
-Shape: TypeAlias = tuple[int, ...]
-
-_MOST_ARGUMENTS = 12
-_KEPT: Final = 1024
-"""Forms of calls that are kept."""
+_MOST_ARGUMENTS: Final = 12
 
 
 class _Call(NamedTuple):
@@ -35,11 +31,7 @@ class _Call(NamedTuple):
     @property
     def sizes(self) -> dict[str, int]:
         """Length of each index; axes of length one broadcast."""
-        sizes: dict[str, int] = {}
-        for term, shape in zip(self.terms, self.shapes, strict=True):
-            for letter, n in zip(term, shape, strict=True):
-                sizes[letter] = n if sizes.get(letter, 1) == 1 else sizes[letter]
-        return sizes
+        return lengths_of(zip(self.terms, self.shapes, strict=True))
 
 
 class _Adjoint(NamedTuple):
@@ -67,7 +59,7 @@ def _read(args: tuple[Any, ...]) -> tuple[_Call, list[Any]]:
     return _parsed(subscripts, tuple(map(np.shape, operands))), list(operands)
 
 
-@lru_cache(_KEPT)
+@lru_cache(KEPT)
 def _parsed(subscripts: tuple[Any, ...], shapes: tuple[Shape, ...]) -> _Call:
     """Read the subscripts of a call."""
     arrays = [np.broadcast_to(0.0, shape) for shape in shapes]
@@ -118,7 +110,7 @@ def _adjoint(argnum: int) -> Callable[..., Any]:
     return adjoint
 
 
-@lru_cache(_KEPT)
+@lru_cache(KEPT)
 def _backward(call: _Call, active: int) -> _Adjoint:
     """Find the sum that is the adjoint of a call by one operand."""
     target, shape, sizes = call.terms[active], call.shapes[active], call.sizes
