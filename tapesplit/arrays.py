@@ -117,6 +117,7 @@ def multiply(A: np.ndarray, B: np.ndarray) -> np.ndarray:
     blocks = 2 * ceil(fma / _PACKED)
     if rows < blocks * _FEW:
         return A @ B
+    B = np.asarray(B, order="F" if columns <= _FEW and A.flags.f_contiguous else "C")
     product = np.empty((rows, columns), np.result_type(A, B))
     starts = [rows * block // blocks for block in range(blocks + 1)]
     for start, stop in pairwise(starts):

@@ -51,7 +51,8 @@ class IndexMap:
     def of_sources(cls, sources: np.ndarray, size: int) -> "IndexMap":
         """Return the map for a flat position in the argument for each element of the result, -1 for none."""
         targets = np.flatnonzero(sources >= 0)
-        return cls(targets, sources[targets], sources.size, size)
+        found = sources if targets.size == sources.size else sources[targets]
+        return cls(targets, found, sources.size, size)
 
     @property
     def complete(self) -> bool:
@@ -178,6 +179,9 @@ LOOK_UP: Final = Bulk(tangents={0: _look_up}, adjoints={0: _put_back})
 def index_maps(entry: TapeEntry) -> tuple[IndexMap, ...]:
     """Find the index map of each active argument."""
     argument, source = joint_index_map(entry)
+    if len(entry.argnums) == 1:
+        sources = source if not argument.any() else np.where(argument == 0, source, -1)
+        return (IndexMap.of_sources(sources, element_count(entry.args[entry.argnums[0]])),)
     order = np.argsort(argument, kind="stable")
     starts = np.searchsorted(argument[order], np.arange(len(entry.argnums) + 1))
     found = []
@@ -216,9 +220,9 @@ def joint_index_map(entry: TapeEntry) -> tuple[np.ndarray, np.ndarray]:
             "order 'A' or 'K' moves elements by how they lie in memory, which plans do not depend on; give "
             "order 'C' or 'F'"
         )
-    if entry.primitive is getitem:  # brings no constants in: one run will do
-        sources = places(*entry.args)
-        return np.zeros(sources.size, dtype=np.intp), sources
+    one_run = places(*entry.args) if entry.primitive is getitem else _viewed(entry)
+    if one_run is not None:  # no constants are brought in
+        return np.zeros(one_run.size, dtype=np.intp), one_run
     starts = np.cumsum([0, *(element_count(entry.args[argnum]) for argnum in entry.argnums)])
     sources = _sources(entry, entry.argnums, starts[:-1].tolist())
     argument = np.searchsorted(starts, sources, side="right") - 1
@@ -233,6 +237,17 @@ def _follows_memory(*constants: Any, order: Any = "C", **others: Any) -> bool:
     """Tell whether the order of elements, by name or last by position, is that in memory."""
     given = (order, *constants[-1:]) if constants and isinstance(constants[-1], str) else (order,)
     return not {str(word).upper() for word in given}.isdisjoint({"A", "K"})
+
+
+def _viewed(entry: TapeEntry) -> np.ndarray | None:
+    """Find where the elements of a view of the only argument come from; None if the result is no view."""
+    x = entry.args[entry.argnums[0]]
+    if len(entry.argnums) > 1 or type(x) is not np.ndarray:
+        return None
+    numbers = np.arange(x.size)
+    args = (*entry.args[: entry.argnums[0]], numbers.reshape(x.shape), *entry.args[entry.argnums[0] + 1 :])
+    moved = entry.primitive(*args, **entry.kwargs)  # type: ignore[misc]
+    return moved.ravel() if isinstance(moved, np.ndarray) and moved.base is numbers else None
 
 
 def _sources(entry: TapeEntry, argnums: Sequence[int], starts: Sequence[int]) -> np.ndarray:

@@ -170,14 +170,19 @@ def facts_of(tape: Tape, structure: Structure) -> TapeFacts:
     """Collect the facts of a tape, in about 0.3 µs per entry."""
     kinds, kind = _kinds(tape, structure)
     forms, form = coded(structure.forms)
-    sizes = np.array([_real_size(f) for f in forms], dtype=np.int64)[form]
-    complex_ = np.array([is_complex(f) for f in forms])[form]
+    told = [(_real_size(f), is_complex(f), number_shape(f) is not None) for f in forms]
+    sizes, is_complex_, has_known_form = np.array(told).T.take(form, axis=1)
+    complex_, known_form = is_complex_ > 0, has_known_form > 0
     sizes[: tape.inputs] = [element_count(entry[VALUE]) for entry in tape.entries[: tape.inputs]]
-    known_form = np.array([number_shape(f) is not None for f in forms])[form]
 
-    factors = np.array([k.factor for k in kinds])[kind]
+    told = [
+        (k.factor, len(k.argnums), k.arity, k.has_scalar_form, k.is_elementwise, k.needs_local_jacobian)
+        for k in kinds
+    ]
+    factors, counts, arities, *tests = np.array(told).T.take(kind, axis=1)
+    has_scalar_form, elementwise, needs_local_jacobian = np.array(tests) > 0
     edges = np.where(complex_, sizes // 2, sizes) * factors
-    scalar = known_form & np.array([k.has_scalar_form for k in kinds])[kind]
+    scalar = known_form & has_scalar_form
     blocks, joined, stacked = np.zeros((3, kind.size), dtype=np.int64)
     others = np.flatnonzero((factors < 0) | (sizes < 0))
     call = coded([call_key(structure, index) for index in others.tolist()])[1]
@@ -185,12 +190,9 @@ def facts_of(tape: Tape, structure: Structure) -> TapeFacts:
     known = np.array([_numbers_of(tape[index]) for index in examples], dtype=np.int64).reshape(-1, 5)
     edges[others], is_local_call, blocks[others], joined[others], stacked[others] = known[call].T
     scalar[others] &= (is_local_call > 0) | (blocks[others] > 0)
-    elementwise = np.array([k.is_elementwise for k in kinds])[kind]
-    takes_constants = np.array([k.arity > len(k.argnums) for k in kinds])[kind]
-    constant = np.flatnonzero(scalar & elementwise & takes_constants)
+    constant = np.flatnonzero(scalar & elementwise & (arities > counts))
     scalar[constant] = [plain_constants(structure.statics[index]) for index in constant.tolist()]
 
-    counts = np.array([len(k.argnums) for k in kinds])[kind]
     first_parent = np.concatenate([[0], np.cumsum(counts)])
     parents = np.fromiter(chain.from_iterable(structure.parents), dtype=np.int64, count=int(first_parent[-1]))
     children = np.repeat(np.arange(kind.size), counts)
@@ -214,7 +216,7 @@ def facts_of(tape: Tape, structure: Structure) -> TapeFacts:
         blocks=blocks,
         joined=joined > 0,
         stacked=stacked,
-        local_fma=np.maximum(sizes, 1) * edges * np.array([k.needs_local_jacobian for k in kinds])[kind],
+        local_fma=np.maximum(sizes, 1) * edges * needs_local_jacobian,
         first_parent=first_parent,
         parents=parents,
         reader=reader,
