@@ -107,8 +107,8 @@ class Tape:
 
     def __getitem__(self, index: int) -> TapeEntry:
         """Return one entry by its tape index."""
-        entry = TapeEntry(*self.entries[index])
-        return entry if entry.args is not None else entry._replace(args=self.arguments(index))
+        primitive, argnums, parents, _, kwargs, value = self.entries[index]
+        return TapeEntry(primitive, argnums, parents, self.arguments(index), kwargs, value)
 
     def arguments(self, index: int) -> tuple[Any, ...]:
         """Return all positional arguments of one entry as plain values.
@@ -123,9 +123,9 @@ class Tape:
         tuple
             Active and constant ones, as they were given.
         """
-        entry = self.entries[index]
-        args = entry[ARGS]
-        return tuple([self.entries[parent][VALUE] for parent in entry[PARENTS]]) if args is None else args
+        entries = self.entries
+        _, _, parents, args, _, _ = entries[index]
+        return tuple([entries[parent][VALUE] for parent in parents]) if args is None else args
 
     def shape(self, index: int) -> tuple[int, ...]:
         """Return the shape of the value of one entry.

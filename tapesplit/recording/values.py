@@ -24,6 +24,8 @@ _CONTAINERS = (tuple, list, dict, SparseObject)
 
 def element_count(value: Any) -> int:
     """Count the elements of a value."""
+    if type(value) is np.ndarray:  # as nearly always
+        return value.size
     if isinstance(value, (tuple, list)):
         return sum(map(element_count, value))
     if isinstance(value, dict):
@@ -41,6 +43,8 @@ def real_count(value: Any) -> int:
 
 def batch_shape(value: Any) -> tuple[int, ...]:
     """Return the shape of one direction of a value: its own, or one axis for a container."""
+    if type(value) is np.ndarray:
+        return value.shape
     return (element_count(value),) if isinstance(value, _CONTAINERS) else np.shape(value)
 
 

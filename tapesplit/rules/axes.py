@@ -47,7 +47,7 @@ def of_arrays(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def flat(X: np.ndarray) -> np.ndarray:
     """Return one row for each direction; there may be no directions, or no elements."""
-    return X.reshape(len(X), prod(X.shape[1:]))
+    return X if X.ndim == 2 else X.reshape(len(X), prod(X.shape[1:]))
 
 
 def lifted(X: np.ndarray, ndim: int) -> np.ndarray:

@@ -137,12 +137,12 @@ for _adjoint, _labels in ADJOINT_LABELS.items():
     contraction(_adjoint, _labels)
 
 
-def _matmul_left_tangent(T: np.ndarray, ans: Any, a: Any, b: Any) -> np.ndarray:
+def _matmul_left_tangent(T: np.ndarray, ans: Any, a: np.ndarray, b: np.ndarray) -> np.ndarray:
     if T.ndim == 2:  # a is a vector: (k, n) @ (..., n, p)
-        if np.ndim(b) == 2:
+        if b.ndim == 2:
             return multiply(T, b)
-        return T @ b if np.ndim(b) == 1 else np.moveaxis(T @ b, -2, 0)
-    return _one_product(T, b) if np.ndim(b) == 2 else np.matmul(lifted(T, np.ndim(b)), b)
+        return T @ b if b.ndim == 1 else np.moveaxis(T @ b, -2, 0)
+    return _one_product(T, b) if b.ndim == 2 else np.matmul(lifted(T, b.ndim), b)
 
 
 def _one_product(X: np.ndarray, b: np.ndarray) -> np.ndarray:
@@ -150,16 +150,16 @@ def _one_product(X: np.ndarray, b: np.ndarray) -> np.ndarray:
     return multiply(X.reshape(prod(X.shape[:-1]), X.shape[-1]), b).reshape(*X.shape[:-1], b.shape[-1])
 
 
-def _matmul_right_tangent(T: np.ndarray, ans: Any, a: Any, b: Any) -> np.ndarray:
+def _matmul_right_tangent(T: np.ndarray, ans: Any, a: np.ndarray, b: np.ndarray) -> np.ndarray:
     if T.ndim == 2:  # b is a vector: a @ x for each x
-        if np.ndim(a) == 2:
+        if a.ndim == 2:
             return multiply(T, a.T)
-        return T @ a if np.ndim(a) == 1 else np.moveaxis(np.matmul(a, T.T), -1, 0)
-    if np.ndim(a) == 1:
+        return T @ a if a.ndim == 1 else np.moveaxis(np.matmul(a, T.T), -1, 0)
+    if a.ndim == 1:
         return np.matmul(a, T)
-    if T.ndim == 3 and np.ndim(a) > 2:
+    if T.ndim == 3 and a.ndim > 2:
         return np.moveaxis(np.tensordot(a, T, (-1, 1)), -2, 0)
-    return np.matmul(a, lifted(T, np.ndim(a)))
+    return np.matmul(a, lifted(T, a.ndim))
 
 
 def _transposed(x: np.ndarray) -> np.ndarray:
@@ -167,30 +167,30 @@ def _transposed(x: np.ndarray) -> np.ndarray:
     return np.ascontiguousarray(np.swapaxes(x, -1, -2)) if x.ndim > 2 else x.T
 
 
-def _matmul_left_adjoint(A: np.ndarray, ans: Any, a: Any, b: Any) -> np.ndarray:
-    if np.ndim(b) == 1:
-        return fold(A[..., None] * b, np.shape(a))
-    if np.ndim(b) == 2:
-        return multiply(A, b.T) if np.ndim(a) == 1 else _one_product(A, b.T)
-    if np.ndim(a) <= 2:  # the stack of b is summed, too
-        stack = range(np.ndim(b) - 2)
+def _matmul_left_adjoint(A: np.ndarray, ans: Any, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    if b.ndim == 1:
+        return fold(A[..., None] * b, a.shape)
+    if b.ndim == 2:
+        return multiply(A, b.T) if a.ndim == 1 else _one_product(A, b.T)
+    if a.ndim <= 2:  # the stack of b is summed, too
+        stack = range(b.ndim - 2)
         return np.tensordot(A, b, ([*(i + 1 for i in stack), -1], [*stack, -1]))
-    return fold(np.matmul(A, _transposed(b)), np.shape(a))
+    return fold(np.matmul(A, _transposed(b)), a.shape)
 
 
-def _matmul_right_adjoint(A: np.ndarray, ans: Any, a: Any, b: Any) -> np.ndarray:
-    if np.ndim(b) == 1:
-        if np.ndim(a) == 1:
+def _matmul_right_adjoint(A: np.ndarray, ans: Any, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    if b.ndim == 1:
+        if a.ndim == 1:
             return A[:, None] * a
-        if np.ndim(a) == 2:
+        if a.ndim == 2:
             return multiply(A, a)
-        return np.tensordot(A, a, np.ndim(a) - 1)
-    if np.ndim(a) == 1:
-        return fold(a[:, None] * A[..., None, :], np.shape(b))
-    if np.ndim(b) == 2 and np.ndim(a) > 2:
-        stack = range(np.ndim(a) - 1)
+        return np.tensordot(A, a, a.ndim - 1)
+    if a.ndim == 1:
+        return fold(a[:, None] * A[..., None, :], b.shape)
+    if b.ndim == 2 and a.ndim > 2:
+        stack = range(a.ndim - 1)
         return np.tensordot(A, a, ([i + 1 for i in stack], stack)).mT
-    return fold(np.matmul(_transposed(a), A), np.shape(b))
+    return fold(np.matmul(_transposed(a), A), b.shape)
 
 
 def _matmul_edges(ans: Any, args: tuple[Any, ...], argnums: tuple[int, ...], kwargs: Any) -> int:
@@ -219,8 +219,8 @@ bulk(
 def _as_matmul(of_matmul: Callable[..., Any], of_dot: Callable[..., Any]) -> Callable[..., Any]:
     """Take the matrix product's form where a dot product is one, of vectors and matrices: it is faster."""
 
-    def function(X: np.ndarray, ans: Any, a: Any, b: Any) -> Any:
-        is_matmul = 0 < np.ndim(a) <= 2 and 0 < np.ndim(b) <= 2
+    def function(X: np.ndarray, ans: Any, a: np.ndarray, b: np.ndarray) -> Any:
+        is_matmul = 0 < a.ndim <= 2 and 0 < b.ndim <= 2
         return (of_matmul if is_matmul else of_dot)(X, ans, a, b)
 
     return function

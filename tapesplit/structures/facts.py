@@ -170,16 +170,16 @@ def facts_of(tape: Tape, structure: Structure) -> TapeFacts:
     """Collect the facts of a tape, in about 0.3 µs per entry."""
     kinds, kind = _kinds(tape, structure)
     forms, form = coded(structure.forms)
-    told = [(_real_size(f), is_complex(f), number_shape(f) is not None) for f in forms]
-    sizes, is_complex_, has_known_form = np.array(told).T.take(form, axis=1)
-    complex_, known_form = is_complex_ > 0, has_known_form > 0
+    of_forms = [(_real_size(f), is_complex(f), number_shape(f) is not None) for f in forms]
+    sizes, *tests = np.array(of_forms).T.take(form, axis=1)
+    complex_, known_form = np.array(tests) > 0
     sizes[: tape.inputs] = [element_count(entry[VALUE]) for entry in tape.entries[: tape.inputs]]
 
-    told = [
+    of_kinds = [
         (k.factor, len(k.argnums), k.arity, k.has_scalar_form, k.is_elementwise, k.needs_local_jacobian)
         for k in kinds
     ]
-    factors, counts, arities, *tests = np.array(told).T.take(kind, axis=1)
+    factors, counts, arities, *tests = np.array(of_kinds).T.take(kind, axis=1)
     has_scalar_form, elementwise, needs_local_jacobian = np.array(tests) > 0
     edges = np.where(complex_, sizes // 2, sizes) * factors
     scalar = known_form & has_scalar_form

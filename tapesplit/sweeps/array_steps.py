@@ -39,7 +39,7 @@ class MapStep:
 
     def adjoint(self, tape: Tape, A: Batch, seeds: Seeds) -> None:
         """Scatter adjoints."""
-        if any(moves.block is None for _, moves in self.maps):
+        if isinstance(A, Diagonal) and any(moves.block is None for _, moves in self.maps):
             A = A.dense()
         for parent, moves in self.maps:
             known, value = seeds.get(parent), tape.entries[parent][VALUE]
@@ -231,7 +231,7 @@ def _scaled_up(batch: Batch, partial: Any, value: Any) -> Batch:
     rows = real_like(rows if one else rows * partial, value)
     if rows.shape[1:] != shape:
         return Rows(batch.start, np.broadcast_to(rows, (len(rows), *shape)))
-    return Rows(batch.start, rows, owned=not one)
+    return Rows(batch.start, rows, not one)
 
 
 def _scaled_down(batch: Batch, partial: Any, value: Any) -> Batch:
@@ -245,7 +245,7 @@ def _scaled_down(batch: Batch, partial: Any, value: Any) -> Batch:
     one = is_one(partial)
     rows = batch.rows if one else batch.rows * partial
     folded = real_like(fold(rows, shape), value)
-    return Rows(batch.start, folded, owned=not one and folded is rows)
+    return Rows(batch.start, folded, not one and folded is rows)
 
 
 def _gathered(batch: Batch, moves: IndexMap, value: Any) -> Batch:
