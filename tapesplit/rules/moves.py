@@ -14,8 +14,10 @@ import autograd.numpy as anp
 import numpy as np
 from autograd.builtins import container_take
 from autograd.numpy.numpy_boxes import ArrayBox
+from autograd.numpy.numpy_wrapper import array_from_args, concatenate_args
 from scipy.sparse import csr_array
 
+from tapesplit.arrays import ranges
 from tapesplit.errors import RuleError
 from tapesplit.recording.tape import TapeEntry
 from tapesplit.recording.values import element_count, flatten, renumber, unflatten
@@ -223,6 +225,10 @@ def joint_index_map(entry: TapeEntry) -> tuple[np.ndarray, np.ndarray]:
     one_run = places(*entry.args) if entry.primitive is getitem else _viewed(entry)
     if one_run is not None:  # no constants are brought in
         return np.zeros(one_run.size, dtype=np.intp), one_run
+    if entry.primitive in _JOINING:
+        first, is_plain = _JOINING[entry.primitive]
+        if is_plain(*entry.args[:first]):
+            return _joined(entry, first)
     starts = np.cumsum([0, *(element_count(entry.args[argnum]) for argnum in entry.argnums)])
     sources = _sources(entry, entry.argnums, starts[:-1].tolist())
     argument = np.searchsorted(starts, sources, side="right") - 1
@@ -237,6 +243,21 @@ def _follows_memory(*constants: Any, order: Any = "C", **others: Any) -> bool:
     """Tell whether the order of elements, by name or last by position, is that in memory."""
     given = (order, *constants[-1:]) if constants and isinstance(constants[-1], str) else (order,)
     return not {str(word).upper() for word in given}.isdisjoint({"A", "K"})
+
+
+_JOINING: Final[dict[Any, tuple[int, Callable[..., bool]]]] = {
+    array_from_args: (2, lambda options, keywords: not options and not keywords),
+    concatenate_args: (1, lambda axis: type(axis) is int and axis == 0),
+}
+"""Primitives that join all arguments from one on, and whether their elements then follow one another."""
+
+
+def _joined(entry: TapeEntry, first: int) -> tuple[np.ndarray, np.ndarray]:
+    """Find where elements come from that are those of each argument in turn, from the first to join."""
+    sizes = np.array([element_count(arg) for arg in entry.args[first:]])
+    active = np.full(sizes.size, -1)
+    active[np.array(entry.argnums) - first] = np.arange(len(entry.argnums))
+    return np.repeat(active, sizes), ranges(np.zeros_like(sizes), sizes)
 
 
 def _viewed(entry: TapeEntry) -> np.ndarray | None:
