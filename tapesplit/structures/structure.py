@@ -100,8 +100,9 @@ def structure_of(tape: Tape) -> Structure:
         else form_of(value)
         for value in values
     ]
+    known: dict[Any, Any] = {}
     statics = [
-        NO_CONSTANTS if a is None or (len(a) == len(g) and not k) else statics_of(p, a, g, k)
+        NO_CONSTANTS if a is None or (len(a) == len(g) and not k) else statics_of(p, a, g, k, known)
         for p, a, g, k in zip(primitives, args, argnums, kwargs, strict=True)
     ]
     types = list(map(type, statics))
@@ -151,8 +152,17 @@ _REAL_KINDS = frozenset({float, np.float32, np.dtype(np.float32)})
 _COMPLEX_KINDS = frozenset({complex, np.complex128, np.dtype(np.complex128)})
 
 
-def statics_of(primitive: Any, args: tuple[Any, ...], argnums: tuple[int, ...], kwargs: Any) -> Any:
-    """Describe the constant arguments of a call that has some, see `Structure`."""
+def statics_of(
+    primitive: Any,
+    args: tuple[Any, ...],
+    argnums: tuple[int, ...],
+    kwargs: Any,
+    known: dict[Any, Any] | None = None,
+) -> Any:
+    """Describe the constant arguments of a call that has some, see `Structure`.
+
+    Calls with an array, which loops read again and again, are looked up in ``known``.
+    """
     controlled = primitive in _WHOLE
     if len(args) == 2 and not kwargs:
         constant = args[1 - argnums[0]]
@@ -165,6 +175,11 @@ def statics_of(primitive: Any, args: tuple[Any, ...], argnums: tuple[int, ...], 
             return kind
         if kind in EXACT and constant is not None:
             return constant
+        if kind is np.ndarray and known is not None:
+            call = (primitive, argnums, id(constant))
+            if call not in known:
+                known[call] = statics_of(primitive, args, argnums, kwargs)
+            return known[call]
     positions = constant_positions(args, argnums)
     if controlled:
         key, first = _whole_key, sys.maxsize
