@@ -77,16 +77,16 @@ class Bulk:
     i. None means that this argument takes the loop, and so does a function that returns NotImplemented for a
     form of its arguments that it does not cover. ``edges(ans, args, argnums, kwargs)`` is the number of
     scalar edges |E|; by default each element of the result depends on each element of the active arguments.
-    ``opens_lists`` tells that directions of lists come in the shape of the arrays that NumPy makes of them,
-    not as rows of all elements. What is known of the time: a call takes ``steps`` elementwise
-    operations longer than one of these for each active argument, and one of the scalar edges as long as
-    ``pace`` multiply-adds in a product of matrices.
+    ``built_in`` says that the rule is one of ours: directions of lists come in the shape of the arrays that
+    NumPy makes of them, not as rows of all elements. What is known of the time: a call takes ``steps``
+    elementwise operations longer than one of these for each active argument, and one of the scalar edges as
+    long as ``pace`` multiply-adds in a product of matrices.
     """
 
     tangents: Mapping[int, VectorFunction] = field(default_factory=dict)
     adjoints: Mapping[int, VectorFunction] = field(default_factory=dict)
     edges: Callable[..., int] | None = None
-    opens_lists: bool = False
+    built_in: bool = False
     steps: int = 0
     pace: int = 1
 

@@ -146,6 +146,8 @@ def tangent_numbers(
     for step, dropped in zip(steps, last_use, strict=True):
         origin = _origin_of_tangents(walk, step)
         if origin is None:
+            for index in _spent(step):
+                walk.drop(index)
             walk.hold(_held_by_tangents(walk, step))
             walk.keep(step.entry, sizes[step.entry])
         else:
@@ -154,6 +156,11 @@ def tangent_numbers(
         for index in dropped:
             walk.drop(index)
     return walk.collect(chunk.targets)
+
+
+def _spent(step: Step) -> frozenset[int]:
+    """Return the values whose directions a step overwrites."""
+    return step.spent if isinstance(step, ClusterStep) else frozenset()
 
 
 def _origin_of_tangents(walk: _Walk, step: Step) -> int | None:
@@ -212,6 +219,8 @@ def adjoint_numbers(
             if isinstance(step, BulkStep):
                 _hand_out(walk, step)
             else:
+                if step.entry in _spent(step):
+                    walk.drop(step.entry)
                 _hand_back(walk, step)
             walk.drop(step.entry)
     return walk.collect(chunk.sources)

@@ -52,11 +52,13 @@ class ClusterStep:
     """Elementwise operations that end in one value.
 
     ``members`` are the operations, the last one first; ``inputs`` are the values that they read from outside.
+    ``spent`` are those of the inputs, and maybe the result, whose directions nobody needs afterwards.
     """
 
     entry: int
     members: tuple[Member, ...]
     inputs: tuple[int, ...]
+    spent: frozenset[int] = frozenset()
 
     def partials(self, tape: Tape) -> dict[int, Any]:
         """Return derivatives by each input, broadcasting to the shape of the result."""
@@ -68,15 +70,17 @@ class ClusterStep:
         value = tape.entries[self.entry][VALUE]
         for parent, partial in self.partials(tape).items():
             if parent in seeds:
-                out = accumulate(out, _scaled_up(seeds[parent], partial, value))
+                out = accumulate(
+                    out, _scaled_up(seeds[parent], partial, value, overwrite=parent in self.spent)
+                )
         return out
 
     def adjoint(self, tape: Tape, A: Batch, seeds: Seeds) -> None:
         """Multiply adjoints by the partials and sum them over broadcast axes."""
+        overwrite = self.entry in self.spent
         for parent, partial in self.partials(tape).items():
-            seeds[parent] = accumulate(
-                seeds.get(parent), _scaled_down(A, partial, tape.entries[parent][VALUE])
-            )
+            scaled = _scaled_down(A, partial, tape.entries[parent][VALUE], overwrite=overwrite)
+            seeds[parent] = accumulate(seeds.get(parent), scaled)
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +162,7 @@ def _called(rule: Bulk, mode: str, rows: np.ndarray, entry: TapeEntry, argnum: i
     if function is None:
         return NotImplemented
     arg = entry.args[argnum]
-    opened = _shape_of_array(arg) if rule.opens_lists and type(arg) in _SEQUENCES else None
+    opened = _shape_of_array(arg) if rule.built_in and type(arg) in _SEQUENCES else None
     if mode == "tangent" and opened is not None:
         rows = rows.reshape(len(rows), *opened)
     found = function(rows, entry.value, *entry.args, **entry.kwargs)
@@ -218,7 +222,14 @@ _DOUBLE = np.dtype(np.float64)
 _SEQUENCES = frozenset({list, tuple})
 
 
-def _scaled_up(batch: Batch, partial: Any, value: Any) -> Batch:
+def _scaled(rows: np.ndarray, partial: Any, *, overwrite: bool) -> np.ndarray:
+    """Multiply directions by a partial derivative."""
+    if overwrite and not np.iscomplexobj(partial):
+        return np.multiply(rows, partial, out=rows)
+    return rows * partial
+
+
+def _scaled_up(batch: Batch, partial: Any, value: Any, *, overwrite: bool) -> Batch:
     """Tangents times a partial, in the shape of the result."""
     shape = np.shape(value)
     if isinstance(batch, Diagonal):
@@ -228,13 +239,13 @@ def _scaled_up(batch: Batch, partial: Any, value: Any) -> Batch:
         batch = batch.dense()
     rows = lifted(batch.rows, len(shape))
     one = is_one(partial)
-    rows = real_like(rows if one else rows * partial, value)
+    rows = real_like(rows if one else _scaled(rows, partial, overwrite=overwrite), value)
     if rows.shape[1:] != shape:
         return Rows(batch.start, np.broadcast_to(rows, (len(rows), *shape)))
     return Rows(batch.start, rows, not one)
 
 
-def _scaled_down(batch: Batch, partial: Any, value: Any) -> Batch:
+def _scaled_down(batch: Batch, partial: Any, value: Any, *, overwrite: bool) -> Batch:
     """Adjoints times a partial, summed to the shape of the argument."""
     shape = np.shape(value)
     if isinstance(batch, Diagonal):
@@ -243,7 +254,7 @@ def _scaled_down(batch: Batch, partial: Any, value: Any) -> Batch:
             return Diagonal(batch.origin, values, batch.start, batch.stop)
         batch = batch.dense()
     one = is_one(partial)
-    rows = batch.rows if one else batch.rows * partial
+    rows = batch.rows if one else _scaled(batch.rows, partial, overwrite=overwrite)
     folded = real_like(fold(rows, shape), value)
     return Rows(batch.start, folded, not one and folded is rows)
 

@@ -8,22 +8,23 @@ for each input of the step.
 
 from collections import Counter
 from collections.abc import Callable, Container, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
 from operator import attrgetter
 from typing import Any, Final
 
+import autograd.numpy as anp
 import numpy as np
 
 from tapesplit.cuts.chunks import Chunk
-from tapesplit.recording.tape import PARENTS, VALUE, Tape
+from tapesplit.recording.tape import PARENTS, PRIMITIVE, VALUE, Tape
 from tapesplit.recording.values import derivative_dtype, real_count
-from tapesplit.rules import IndexMap, Movement, index_maps
+from tapesplit.rules import PRODUCTS, IndexMap, Movement, index_maps
 from tapesplit.structures.facts import CallKind, TapeFacts
 from tapesplit.structures.structure import call_key, is_shape
 from tapesplit.sweeps.array_memory import adjoint_numbers, number_counts, reads, tangent_numbers
-from tapesplit.sweeps.array_steps import ClusterStep, MapStep, Seeds, Step, bulk_step
+from tapesplit.sweeps.array_steps import BulkStep, ClusterStep, MapStep, Seeds, Step, bulk_step
 from tapesplit.sweeps.directions import Batch, accumulate, as_pairs, assemble, in_blocks, seed
 from tapesplit.sweeps.preaccumulation import Member, Term
 
@@ -185,6 +186,7 @@ def compile_array_sweep(
             steps.append(clusters[index])
         elif index not in covered and index not in detached:
             steps.append(_single_step(tape, facts, index, known))
+    steps = _overwriting(tape, facts, chunk, steps)
     last_use = _last_uses(tape, chunk, steps)
     sizes = dict.fromkeys(detached, 0) | number_counts(tape, chunk, steps)
     if adjoint_mode:
@@ -270,6 +272,41 @@ def _single_step(tape: Tape, facts: TapeFacts, index: int, known: dict[Any, tupl
     if key not in known:
         known[key] = index_maps(entry)
     return MapStep(index, tuple(zip(entry.parents, known[key], strict=True)))
+
+
+_MADE_ANEW: Final = PRODUCTS - {anp.einsum}
+"""Products whose directions are new arrays; a sum over one operand may be a view of it."""
+
+
+def _overwriting(tape: Tape, facts: TapeFacts, chunk: Chunk, steps: list[Step]) -> list[Step]:
+    """Let merged operations overwrite directions that a product has made for them alone."""
+    forms = facts.structure.forms
+    made = {
+        step.entry
+        for step in steps
+        if isinstance(step, BulkStep)
+        and step.rule.built_in
+        and tape.entries[step.entry][PRIMITIVE] in _MADE_ANEW
+    }
+    if not made:
+        return steps
+    readings = [(index, step.entry) for step in steps for index in reads(tape, step)]
+    readers, last = Counter(chain(chunk.targets, [index for index, _ in readings])), dict(readings)
+
+    def spent(step: ClusterStep) -> frozenset[int]:
+        like = [index for index in step.inputs if forms[index] == forms[step.entry]]
+        found = {index for index in like if index in made and readers[index] == 1}
+        alone = len(like) == len(step.inputs) == readers[step.entry] == 1
+        if alone and last.get(step.entry) in made:
+            found.add(step.entry)
+        return frozenset(found)
+
+    return [
+        replace(step, spent=spent(step))
+        if isinstance(step, ClusterStep) and is_shape(forms[step.entry])
+        else step
+        for step in steps
+    ]
 
 
 def _last_uses(tape: Tape, chunk: Chunk, steps: Sequence[Step]) -> tuple[tuple[int, ...], ...]:

@@ -133,6 +133,10 @@ def filters(x):
     return convolve(anp.tanh(features), kernels[0], axes=([1, 2], [1, 2]), dot_axes=([0], [0]), mode="valid")
 
 
+def widened(x):
+    return anp.tanh(WAVES[:4000, :100] @ x) @ WAVES[:4000, :100]
+
+
 def table(x):
     return anp.outer(anp.sin(x), anp.cos(x))
 
@@ -174,6 +178,7 @@ KINDS = {
     "image": (image, 900),
     "inverses": (inverses, 1000),
     "filters": (filters, 432),
+    "widened": (widened, 100),
     "table": (table, 60),
     "pairs": (pairs, 100),
     "loop": (loop, 2),

@@ -1,0 +1,134 @@
+"""Merged operations overwrite directions that a product has made for them alone, and no others."""
+
+import autograd.numpy as anp
+import numpy as np
+import pytest
+from autograd import jacobian
+from autograd.extend import defvjp, primitive
+from sweep_forms import forced
+
+from tapesplit import defvector, execute, parallel_jacobian
+
+W = np.random.default_rng(0).standard_normal((12, 12)) / 4
+X = np.linspace(-1.0, 1.0, 12)
+FIXED = np.cos(np.arange(144.0)).reshape(12, 12)
+
+
+@primitive
+def fixed_product(x):
+    return FIXED @ x
+
+
+defvjp(fixed_product, lambda ans, x: lambda g: FIXED.T @ g)
+defvector(fixed_product, tangents=[lambda T, ans, x: T @ FIXED.T], adjoints=[lambda A, ans, x: A @ FIXED])
+
+
+def alone(x):
+    return W @ anp.tanh(W @ anp.tanh(W @ x))
+
+
+def read_twice(x):
+    y = W @ x
+    return anp.concatenate([anp.sin(y), W @ anp.exp(y), y])
+
+
+def read_through_a_view(x):
+    y = W @ x
+    rows = anp.reshape(y, (3, 4))
+    return anp.sum(anp.exp(rows), axis=0)[0] * anp.sin(y)
+
+
+def read_again_later(x):
+    y = W @ x
+    z = anp.tanh(y)
+    return (W @ z) * anp.cumsum(y)
+
+
+def with_two_operands(x):
+    return W @ ((W @ x) * anp.sin(W @ anp.cos(x)) + 2.0 * (W @ x**2))
+
+
+def unscaled(x):
+    y = W @ x
+    z = y + 1.0
+    return W @ (z + anp.tanh(W @ z))
+
+
+def squared(x):
+    y = W @ anp.tanh(W @ x)
+    return anp.dot(y, y) * W[0]
+
+
+def widened(x):
+    return anp.outer(W[:3, 0], anp.exp(W @ x)) * anp.sin(W @ x)
+
+
+def complex_between(x):
+    y = (W * (1.0 + 0.5j)) @ x
+    return anp.real((W @ (y * anp.exp(1j * anp.real(y)))) * (1.0 - 2.0j))
+
+
+def a_product_of_users(x):
+    return fixed_product(anp.tanh(fixed_product(x)))
+
+
+def a_sum_of_one_operand(x):
+    y = anp.einsum("ij->ji", anp.reshape(anp.outer(x, x), (12, 12)))
+    return anp.sum(anp.sin(y), axis=0)
+
+
+PROGRAMS = [
+    alone,
+    read_twice,
+    read_through_a_view,
+    read_again_later,
+    with_two_operands,
+    unscaled,
+    squared,
+    widened,
+    complex_between,
+    a_product_of_users,
+    a_sum_of_one_operand,
+]
+
+
+def spent(fun):
+    """List what the steps of the only sweep overwrite."""
+    (sweep,) = parallel_jacobian(fun, method="tangent", machines=1).plan(X).sweeps
+    return {index for step in sweep.steps for index in getattr(step, "spent", ())}
+
+
+@pytest.mark.parametrize("method", ["tangent", "adjoint"])
+@pytest.mark.parametrize("fun", PROGRAMS, ids=lambda fun: fun.__name__)
+def test_results_are_those_of_autograd_call_after_call(monkeypatch, fun, method):
+    forced(monkeypatch, "arrays")
+    jac = parallel_jacobian(fun, method=method, machines=1)
+    plan, tape = jac.plan(X), jac.tape(X)
+    values = [np.array(entry[-1]) for entry in tape.entries]
+    expected = jacobian(fun)(X).reshape(-1, X.size)
+    for _ in range(2):
+        np.testing.assert_allclose(execute(plan, tape), expected, rtol=0, atol=1e-13 * np.abs(expected).max())
+    for entry, value in zip(tape.entries, values, strict=True):
+        np.testing.assert_array_equal(entry[-1], value)
+
+
+def test_directions_that_one_step_alone_reads_are_overwritten(monkeypatch):
+    """In tangent mode those of the inputs of a step, in adjoint mode those of its result."""
+    forced(monkeypatch, "arrays")
+    assert spent(alone) == {1, 2, 3, 4}
+    assert spent(with_two_operands) == {1, 2, 3, 6, 7}
+
+
+@pytest.mark.parametrize(
+    ("fun", "product"),
+    [(read_twice, 1), (read_through_a_view, 1), (read_again_later, 1), (squared, 3), (complex_between, 1)],
+)
+def test_directions_that_others_see_are_kept(monkeypatch, fun, product):
+    forced(monkeypatch, "arrays")
+    assert product not in spent(fun)
+
+
+@pytest.mark.parametrize("fun", [a_product_of_users, a_sum_of_one_operand])
+def test_rules_that_may_return_what_others_see_leave_it_alone(monkeypatch, fun):
+    forced(monkeypatch, "arrays")
+    assert not spent(fun)
