@@ -1,6 +1,5 @@
 """A check of vector rules, for users' own ones as well, against autograd's rules and differences."""
 
-import functools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -8,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from autograd.extend import SparseObject
 
-from tapesplit.check import compare, tolerance_of
+from tapesplit.check import compare, largest, tolerance_of
 from tapesplit.cuts.chunks import Chunk
 from tapesplit.errors import ArgumentValueError, RuleError, WrongRuleError
 from tapesplit.recording.tape import VALUE, Tape, TapeEntry
@@ -23,8 +22,6 @@ from tapesplit.sweeps.directions import Batch, Diagonal, Rows
 from tapesplit.sweeps.lowering import compile_scalar_sweep
 
 __all__ = ["check_vector_rule"]
-
-_compare = functools.partial(compare, error=WrongRuleError)
 
 
 def check_vector_rule(primitive: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
@@ -183,15 +180,28 @@ class _Call(NamedTuple):
             expected = None
         if expected is None:
             differences = self._differences(T, count)
-            _compare(pushed, differences, f"the tangent rule of {self.label} differs from differences", 1e-6)
+            self._compare(
+                pushed, differences, f"the tangent rule of {self.label} differs from differences", 1e-6
+            )
             left, right = self._inner_products(pushed, pulled, T, A)
-            _compare(right, left, f"the modes of the rule of {self.label} are not adjoint", self.precision)
+            self._compare(right, left, f"the modes of the rule of {self.label} are not adjoint")
             return
-        _compare(
-            pushed, expected[0], f"the tangent rule of {self.label} differs from autograd's", self.precision
-        )
+        self._compare(pushed, expected[0], f"the tangent rule of {self.label} differs from autograd's")
         for got, wanted in zip(pulled, expected[1], strict=True):
-            _compare(got, wanted, f"the adjoint rule of {self.label} differs from autograd's", self.precision)
+            self._compare(got, wanted, f"the adjoint rule of {self.label} differs from autograd's")
+
+    def _compare(
+        self, found: np.ndarray, expected: np.ndarray, what: str, tolerance: float | None = None
+    ) -> None:
+        """Refuse differences beyond the precision of the call, unless another tolerance is given."""
+        compare(
+            found,
+            expected,
+            what,
+            self.precision if tolerance is None else tolerance,
+            magnitude=largest(flatten(self.entry.value)),
+            error=WrongRuleError,
+        )
 
     def check_scalar_sweep(self) -> None:
         """Compare the rule in its scalar form, where like calls are one, if the call has one.
@@ -211,7 +221,7 @@ class _Call(NamedTuple):
             directions = m if adjoint_mode else n
             sweep = compile_scalar_sweep(tape, facts, chunk, directions, adjoint_mode=adjoint_mode)
             found = sweep.adjoint(tape, None) if adjoint_mode else sweep.tangent(tape, None)
-            _compare(found, expected, f"the scalar form of the rule of {self.label} differs", self.precision)
+            self._compare(found, expected, f"the scalar form of the rule of {self.label} differs")
 
     def _looped_tangent(self, T: Sequence[np.ndarray]) -> np.ndarray:
         """Carry tangents by autograd's rule."""

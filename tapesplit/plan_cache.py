@@ -1,11 +1,11 @@
 """The cache of plans: those of the last few structures, found by comparison."""
 
-import os
 import pickle
 import threading
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
+from tapesplit.forks import renew_after_fork
 from tapesplit.planning.plan import JacobianPlan
 from tapesplit.recording.overrides import are_current, vjps_of
 from tapesplit.recording.tape import Tape
@@ -198,10 +198,10 @@ def _pickled(plan: JacobianPlan) -> bytes | None:
 _lock = threading.RLock()
 
 
-def _renew_lock_after_fork() -> None:
+def _renew_lock() -> None:
     """Replace the lock in a forked child."""
     global _lock  # noqa: PLW0603 (held for assignments and comparisons only)
     _lock = threading.RLock()
 
 
-os.register_at_fork(after_in_child=_renew_lock_after_fork)
+renew_after_fork(_renew_lock)

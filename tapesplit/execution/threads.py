@@ -1,6 +1,5 @@
 """What an execution takes from its process: kept threads, and a BLAS that runs on one thread."""
 
-import os
 import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -13,6 +12,7 @@ from weakref import ref
 
 from threadpoolctl import OpenBLASController, ThreadpoolController
 
+from tapesplit.forks import renew_after_fork
 from tapesplit.recording.tracing import holds_tracing_lock
 
 __all__ = ["may_use_threads", "on_worker", "prompt_switches", "single_threaded_blas", "submit"]
@@ -48,13 +48,13 @@ class _ProcessState:
 _process = _ProcessState()
 
 
-def _renew_after_fork() -> None:
+def _renew_state() -> None:
     """Forget pools whose threads the child does not have, and a lock that nobody there would release."""
     global _process  # noqa: PLW0603 (see the class)
     _process = _ProcessState()
 
 
-os.register_at_fork(after_in_child=_renew_after_fork)
+renew_after_fork(_renew_state)
 
 
 def submit(machines: int, function: Callable[..., Result], *args: Any) -> "Future[Result]":

@@ -1,6 +1,5 @@
 """The lock around autograd's process-wide trace level, and how to leave that level as it was."""
 
-import os
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -8,6 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from autograd.tracer import trace_stack
+
+from tapesplit.forks import renew_after_fork
 
 __all__ = ["holds_tracing_lock", "tracing_lock"]
 
@@ -23,7 +24,7 @@ class _TracingState:
 _state = _TracingState()
 
 
-def _renew_after_fork() -> None:
+def _renew_state() -> None:
     """Replace a lock that another thread held at the fork: nobody in the child would release it.
 
     One without a holder may have been taken a moment before; the level is then as this thread has left it.
@@ -58,4 +59,4 @@ def holds_tracing_lock() -> bool:
     return _state.holder == threading.get_ident()
 
 
-os.register_at_fork(after_in_child=_renew_after_fork)
+renew_after_fork(_renew_state)

@@ -392,9 +392,9 @@ def test_the_limit_of_blas_is_lifted_by_another_thread_than_set_it():
     threads._set_blas_threads(zip(libraries, before, strict=True))
 
 
-def run_script(text, **options):
+def run_script(text, before="", **options):
     """Run a script in its own interpreter; return the finished process."""
-    script = "import sys\n" + textwrap.dedent(PRELUDE) + textwrap.dedent(text)
+    script = before + "import sys\n" + textwrap.dedent(PRELUDE) + textwrap.dedent(text)
     return subprocess.run(  # noqa: S603 (the test's own text)
         [sys.executable, "-c", script], capture_output=True, text=True, timeout=50, check=False, **options
     )
@@ -657,7 +657,7 @@ def test_a_child_gets_a_new_tracing_lock_whenever_another_thread_had_it(monkeypa
     with ThreadPoolExecutor(1) as pool, monkeypatch.context() as patch:
         patch.setattr(trace_stack, "top", 5)
         pool.submit(hold).result()
-        tracing._renew_after_fork()
+        tracing._renew_state()
         assert trace_stack.top == (-1 if noted else 5)
         assert tracing._state.lock.acquire(blocking=False)
 
@@ -665,7 +665,7 @@ def test_a_child_gets_a_new_tracing_lock_whenever_another_thread_had_it(monkeypa
 def test_a_child_that_is_forked_while_it_traces_keeps_its_lock():
     with tracing.tracing_lock():
         before = tracing._state
-        tracing._renew_after_fork()
+        tracing._renew_state()
         assert tracing._state is before
 
 
@@ -676,5 +676,16 @@ def test_a_child_that_is_forked_while_it_computes_leaves_under_its_own_lock(monk
     with threads.prompt_switches():
         assert sys.getswitchinterval() < before
         threads._process.lock.acquire()  # by another thread, which the child does not have
-        threads._renew_after_fork()
+        threads._renew_state()
     assert sys.getswitchinterval() == before
+
+
+def test_systems_without_forks_import_the_package():
+    """Such as Windows."""
+    done = run_script(
+        """
+        print(onp.isfinite(parallel_jacobian(np.sin)(0.0)))
+        """,
+        before="import os\ndel os.fork, os.register_at_fork\n",
+    )
+    assert (done.stdout, done.stderr) == ("True\n", "")

@@ -595,3 +595,42 @@ def test_types_are_constant_arguments(kind):
     np.testing.assert_array_equal(jacobian(x), autograd.jacobian(lambda x: (x * 3.0).astype(kind) * x)(x))
     jacobian(x)
     assert jacobian.cache_info().hits == 1
+
+
+SMALL = 1e-10
+
+
+@primitive
+def small_sine(x):
+    return SMALL * np.sin(x)
+
+
+defvjp(small_sine, lambda ans, x: lambda g: g * SMALL * np.cos(x))
+
+
+@pytest.mark.parametrize("check", [check_jacobian, check_vector_rule])
+def test_checks_of_functions_with_small_values(check):
+    x = np.array([0.3, 1.2])
+    defvector(small_sine, lambda ans, x: SMALL * np.cos(x))
+    check(small_sine, x)
+    defvector(small_sine, lambda ans, x: 1.0001 * SMALL * np.cos(x))
+    with pytest.raises(AssertionError, match=r"small_sine.* instead of"):
+        check(small_sine, x)
+
+
+def test_differences_of_functions_with_small_values_count():
+    @primitive
+    def liar(x):
+        return SMALL * x
+
+    defvjp(liar, lambda ans, x: lambda g: 2.0 * SMALL * g)
+    with pytest.raises(AssertionError, match="differs from central differences"):
+        check_jacobian(liar, np.ones(2))
+
+
+def test_check_jacobian_takes_rounding_for_zero_where_derivatives_cancel():
+    def shares(x):
+        return anp.sum(anp.exp(x) / anp.sum(anp.exp(x)))
+
+    check_jacobian(lambda x: 1e3 * shares(x), np.linspace(-1.0, 1.0, 7))
+    check_jacobian(lambda x: x - x, np.ones(3))
