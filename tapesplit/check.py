@@ -11,7 +11,7 @@ from tapesplit.jacobian import parallel_jacobian
 from tapesplit.names import display_name
 from tapesplit.recording.argnums import positions_of
 
-__all__ = ["check_jacobian", "compare", "largest", "tolerance_of"]
+__all__ = ["check_close", "check_jacobian", "largest", "tolerance_of"]
 
 _TOLERANCES: Final = {"f": 3e-4, "F": 3e-4, "e": 3e-2}
 """Largest difference by type code, relative to the largest element; 1e-9 for all others."""
@@ -72,11 +72,11 @@ def check_jacobian(fun: Callable[..., Any], *args: Any, argnum: int = 0, **kwarg
     for method in ("auto", "tangent", "adjoint"):
         found = parallel_jacobian(fun, argnum, method=method)(*args, **kwargs)
         differs = f"{name}: the Jacobian (method {method!r}) differs from autograd.jacobian"
-        compare(found, expected, differs, tolerance, magnitude=magnitude)
+        check_close(found, expected, differs, tolerance, magnitude=magnitude)
     difference = (values[0] - values[1]) / (2 * step)
     product = np.tensordot(expected, direction, axes=x.ndim)
     differs = f"{name}: J·v differs from central differences of step {step:.1e}"
-    compare(product, difference, differs, max(1e-4, tolerance), magnitude=magnitude)
+    check_close(product, difference, differs, max(1e-4, tolerance), magnitude=magnitude)
 
 
 def _in_floating_point(x: Any) -> Any:
@@ -95,7 +95,7 @@ def tolerance_of(values: Iterable[np.ndarray]) -> float:
     return max(_TOLERANCES.get(value.dtype.char, 1e-9) for value in values)
 
 
-def compare(
+def check_close(
     found: Any,
     expected: Any,
     what: str,

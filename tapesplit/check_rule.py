@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from autograd.extend import SparseObject
 
-from tapesplit.check import compare, largest, tolerance_of
+from tapesplit.check import check_close, largest, tolerance_of
 from tapesplit.cuts.chunks import Chunk
 from tapesplit.errors import ArgumentValueError, RuleError, WrongRuleError
 from tapesplit.recording.tape import VALUE, Tape, TapeEntry
@@ -194,7 +194,7 @@ class _Call(NamedTuple):
         self, found: np.ndarray, expected: np.ndarray, what: str, tolerance: float | None = None
     ) -> None:
         """Refuse differences beyond the precision of the call, unless another tolerance is given."""
-        compare(
+        check_close(
             found,
             expected,
             what,

@@ -10,7 +10,7 @@ from typing import Any, Final
 import autograd
 import numpy as np
 
-from tapesplit.errors import NestedTraceError, NothingToPlanError, OutputTypeError
+from tapesplit.errors import NestedTraceError, NothingToPlanError, OutputTypeError, PlanMismatchError
 from tapesplit.execution.coordinator import carry_out
 from tapesplit.execution.threads import single_threaded_blas
 from tapesplit.names import display_name
@@ -74,10 +74,9 @@ class JacobianFunction:
 
     @property
     def argnum_of_call(self) -> int | tuple[int, ...]:
-        """The same, but not counting what it is bound to."""
-        if isinstance(self.argnum, tuple):
-            return tuple(position - len(self._bound) for position in self.argnum)
-        return self.argnum - len(self._bound)
+        """The same, but not counting what it is bound to; negative positions count from the end anyway."""
+        found = tuple(i - len(self._bound) if i >= 0 else i for i in self._options.positions)
+        return found if isinstance(self.argnum, tuple) else found[0]
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Return the Jacobian, shape ``out.shape + in.shape``; a tuple of them for several argnums.
@@ -163,8 +162,14 @@ class JacobianFunction:
         -------
         ndarray or tuple of ndarray
             As a call returns it, without an auxiliary result.
+
+        Raises
+        ------
+        PlanMismatchError
+            If the tape was recorded with respect to other arguments.
         """
-        if _is_trivial(check_tape(tape)):
+        self._check_inputs(check_tape(tape))
+        if _is_trivial(tape):
             columns = sum(int(np.size(tape.entries[i][VALUE])) for i in range(tape.inputs))
             matrix, dtypes = np.zeros((np.size(tape.value), columns)), None
         else:
@@ -281,11 +286,23 @@ class JacobianFunction:
         args = (*self._bound, *args)
         for position in self._options.positions:
             if -len(args) <= position < len(args):
-                check_input(args[position], position)
+                check_input(args[position], position % len(args))
         fun, extra = self._without_aux()
         tape = recorder(fun, *args, argnum=self._options.argnum, **kwargs)
         check_output(tape)
         return tape, own_values(extra[0], tape) if extra else None
+
+    def _check_inputs(self, tape: Tape) -> None:
+        """Refuse a tape of another argument; which one a negative position means, only the call can tell."""
+        asked = self._options.positions
+        if len(asked) != len(tape.argnums) or any(
+            0 <= position != argnum for position, argnum in zip(asked, tape.argnums, strict=True)
+        ):
+            raise PlanMismatchError(
+                f"the tape of {tape.name} was recorded with respect to argument "
+                f"{', '.join(map(str, tape.argnums))}, but this Jacobian is by argument "
+                f"{', '.join(map(str, asked))}; record it with jac.tape(...), or with the same argnum"
+            )
 
     def _without_aux(self) -> tuple[Callable[..., Any], list[Any]]:
         """Return the function of the array only, and a list that gets the auxiliary result of a call."""

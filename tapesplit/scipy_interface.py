@@ -57,7 +57,7 @@ def fun_and_jac(fun: Callable[..., Any]) -> tuple[Callable[..., Any], Callable[.
     if function.argnum_of_call != 0:
         raise ArgumentValueError(
             "scipy.optimize asks for the Jacobian by the first argument of a call, but argnum is "
-            f"{function.argnum}; put the variables first, joined in one array"
+            f"{function.argnum}; put the variables first, joined in one array, and count from the front"
         )
     shared = _LastRecording(function)
     return shared.value, shared.jacobian

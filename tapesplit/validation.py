@@ -65,10 +65,12 @@ def check_tape(tape: Any) -> Tape:
 def check_helpers(executor: Any, callback: Any) -> None:
     """Check the objects that take part in an execution."""
     kinds = [kind.__name__ for kind in type(executor).__mro__]
-    if executor is not None and (not hasattr(executor, "submit") or "ProcessPoolExecutor" in kinds):
+    of_processes = "ProcessPoolExecutor" in kinds
+    if executor is not None and (of_processes or not hasattr(executor, "submit")):
         raise ArgumentTypeError(
-            f"executor must be a concurrent.futures executor of threads, but got {kinds[0]}: tapes cannot "
-            "leave their process"
+            f"executor must be a concurrent.futures executor of threads, but got {kinds[0]}"
+            + (": tapes cannot leave their process" if of_processes else "")
+            + "; give a ThreadPoolExecutor, or none for threads of tapesplit's own"
         )
     if callback is not None and not isinstance(callback, Callback):
         raise ArgumentTypeError(f"callback must be a tapesplit.Callback, but got {type(callback).__name__}")

@@ -94,13 +94,6 @@ def _modes(plan: JacobianPlan) -> list[str]:
     sentences = [_swept_alike(group) for group in groups[:_MOST]]
     if len(groups) > _MOST:
         sentences.append(f"The other {len(groups) - _MOST} groups of links are in the table of the chain.")
-    forced = [
-        row.number
-        for row, link in zip(rows, plan.chain.links, strict=True)
-        if not (link.tangent and link.adjoint)
-    ]
-    if forced:
-        sentences.append(f"Links that only one mode can sweep: {', '.join(map(str, forced))}.")
     return sentences
 
 
@@ -226,7 +219,7 @@ def _why_one(plan: JacobianPlan) -> str:
     """Say why the planner left all work to one machine."""
     match plan.machines_reason:
         case "single":
-            return "no more were asked for"
+            return "no more were asked for, or one core is all that this process may use"
         case "light":
             unlocked = sum(task.seconds for task in plan.tasks if task.releases_lock)
             if not unlocked:

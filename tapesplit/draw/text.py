@@ -66,7 +66,7 @@ def _line(plan: JacobianPlan) -> str:
 def _gain(plan: JacobianPlan) -> str:
     """Compare the makespan with that of the cheaper plain mode."""
     mode = min(plan.baselines, key=lambda mode: plan.baselines[mode])
-    if not plan.baselines[mode]:
+    if not any(chunk.edges for chunk in plan.chunks):
         return "the function only moves data"
     gain = plan.baselines[mode] / plan.makespan
     if 0.99 < gain < 1.01:
@@ -109,10 +109,11 @@ def _head(plan: JacobianPlan) -> list[str]:
     cuts = len(plan.separators)
     cut = "not cut" if not cuts else f"cut at {cuts} separator{'s' * (cuts != 1)} into {cuts + 1} links"
     end = f", {size} Jacobian"
+    chosen = "" if plan.asked_mode else f"{plan.solution.method}: "
     return [
         shorten(signature(plan), _WIDTH - len(end)) + end,
         f"tape of {plural(operations, 'operation')}, |E| = {edges}, {cut}",
-        shorten(f"{plan.solution.method}: {plan.reason}", _WIDTH),
+        shorten(chosen + plan.reason, _WIDTH),
     ]
 
 

@@ -222,8 +222,7 @@ class JacobianPlan:
     @property
     def baselines(self) -> dict[str, int]:
         """Cost of one tangent and of one adjoint sweep with all directions, in fma."""
-        edges = sum(chunk.edges for chunk in self.chunks)
-        return {"tangent": self.chunks[0].n * edges, "adjoint": self.chunks[-1].m * edges}
+        return {"tangent": self.chain.all_tangent_cost(), "adjoint": self.chain.all_adjoint_cost()}
 
     @property
     def asked_mode(self) -> Mode | None:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Final, NamedTuple
 
-from jcdp_core import ElementalJacobian, JacobianChain, Mode, Solution, solve
+from jcdp_core import JacobianChain, Mode, Solution, solve
 from tapesplit.cost.model import WorkTable, work_table
 from tapesplit.cost.stored import cost_model
 from tapesplit.cuts.chunks import Chunk, chunk_chain, cut_into_chunks
@@ -128,7 +128,9 @@ def _draft(
 ) -> _Draft:
     """Cut, solve, predict times, and compile."""
     chunks = cut_into_chunks(graph, separators)
-    chain = _one_mode_chain(chunks[0], plain) if plain else chunk_chain(chunks, facts.local_fma)
+    chain = chunk_chain(chunks, facts.local_fma)
+    if plain:
+        chain = _in_one_mode(chain, plain)
     search = partial(solve, machines=machines, method=solver, time_limit=_LONGEST_SEARCH)
     solution, fewest = search(chain), None
     tasks = plan_tasks(solution, facts, work, chunks)
@@ -190,9 +192,7 @@ def _worth_of_machines(parallel: Sequence[PlanTask], serial: Sequence[PlanTask])
     return "gain" if makespan(parallel) < 0.8 * makespan(serial) else "little"
 
 
-def _one_mode_chain(chunk: Chunk, mode: Mode) -> JacobianChain:
-    """Return the chain of one link that allows one mode only."""
-    link = ElementalJacobian(
-        chunk.n, chunk.m, max(chunk.edges, 1), tangent=mode is Mode.TANGENT, adjoint=mode is Mode.ADJOINT
-    )
+def _in_one_mode(chain: JacobianChain, mode: Mode) -> JacobianChain:
+    """Allow one mode only for the one link of a chain."""
+    link = replace(chain.links[0], tangent=mode is Mode.TANGENT, adjoint=mode is Mode.ADJOINT)
     return JacobianChain((link,))

@@ -22,6 +22,8 @@ def checked_argnum(argnum: Any) -> int | tuple[int, ...]:
         )
     if not numbers:
         raise ArgumentValueError("argnum is empty; give the position of at least one argument")
+    if len(set(numbers)) < len(numbers):
+        raise ArgumentValueError(f"argnum {numbers} names an argument twice; name each one once")
     return tuple(map(int, numbers)) if several else int(given)
 
 

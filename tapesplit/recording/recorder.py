@@ -50,8 +50,9 @@ def record(fun: Callable[..., Any], *args: Any, argnum: int | Sequence[int] = 0,
     ------
     InputTypeError
         If autograd cannot differentiate with respect to the type of an argument.
-    ArgumentIndexError
-        If there is no argument at ``argnum``.
+    ArgumentIndexError, ArgumentTypeError, ArgumentValueError
+        If there is no argument at ``argnum``, if that is no integer or sequence of integers, or if it is
+        empty or names an argument twice.
     OutputTypeError
         If ``fun`` returns a plain tuple, list or dict.
     NestedTraceError
@@ -114,10 +115,10 @@ def _recorded(
         raise NestedTraceError(_NESTED.format(name))
     node = result._node if isbox(result) else None
     if isinstance(node, TapeNode) and node.entries is entries:
-        return Tape(entries, len(argnums), node.index, result._value, name)
+        return Tape(entries, len(argnums), node.index, result._value, name, argnums)
     _check_constant_result(result, name)
     warnings.warn("Output seems independent of input.", UserWarning, stacklevel=users_stack_level())
-    return Tape(entries, len(argnums), None, result, name)
+    return Tape(entries, len(argnums), None, result, name, argnums)
 
 
 _NESTED = (

@@ -78,6 +78,8 @@ class Tape:
         The function's value.
     name
         Name of the function, for messages and reports.
+    argnums
+        Positions of the inputs among the function's arguments.
     lines
         For each entry the user's line of code that made it, as "file.py:12"; empty if they were not noted.
 
@@ -100,6 +102,7 @@ class Tape:
     output: int | None
     value: Any
     name: str = "function"
+    argnums: tuple[int, ...] = ()
     lines: tuple[str, ...] = ()
 
     def __len__(self) -> int:

@@ -443,7 +443,7 @@ def test_infinite_and_undefined_numbers(method):
         (
             {"executor": 4},
             TypeError,
-            "executor must be a concurrent.futures executor of threads, but got int",
+            "executor must be a concurrent.futures executor of threads, but got int; give a",
         ),
         ({"executor": ProcessPoolExecutor()}, TypeError, "got ProcessPoolExecutor: tapes cannot leave"),
         ({"callback": print}, TypeError, "callback must be a tapesplit.Callback, but got builtin"),
@@ -535,6 +535,32 @@ def test_argnum_without_an_argument(argnum, count):
 def test_argnum_twice():
     with pytest.raises(ValueError, match="names an argument of two_arrays twice"):
         parallel_jacobian(two_arrays, (0, -2))(X, Y)
+    with pytest.raises(ValueError, match=r"argnum \(1, 1\) names an argument twice"):
+        parallel_jacobian(two_arrays, (1, 1))
+
+
+@pytest.mark.parametrize("argnum", [1, (0, 1), (1, 0), (0,)])
+def test_tapes_of_other_arguments_are_refused(argnum):
+    def product(a, b):
+        return a * b
+
+    jac = parallel_jacobian(product)
+    tape = record(product, 2.0, 3.0, argnum=argnum)
+    if argnum == (0,):
+        assert jac.of_tape(tape) == 3.0
+    else:
+        with pytest.raises(
+            ValueError, match=r"recorded with respect to .* but this Jacobian is by argument 0"
+        ):
+            jac.of_tape(tape)
+        assert onp.sum(parallel_jacobian(product, argnum).of_tape(tape)) == (2.0 if argnum == 1 else 5.0)
+    last = parallel_jacobian(product, -1)
+    assert last.of_tape(last.tape(2.0, 3.0)) == 2.0
+
+
+def test_an_input_that_cannot_be_differentiated_is_named_by_its_position():
+    with pytest.raises(TypeError, match="argument 1 is a list"):
+        parallel_jacobian(two_arrays, -1)(X, [1.0, 2.0])
 
 
 @pytest.mark.parametrize(

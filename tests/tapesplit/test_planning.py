@@ -8,6 +8,7 @@ from dataclasses import fields
 import autograd.numpy as np
 import numpy as onp
 import pytest
+from autograd.extend import defvjp, primitive
 from draw_plans import two_links
 from small_problems import PROBLEMS
 
@@ -298,3 +299,18 @@ def test_a_search_that_would_not_end_returns_what_it_has_found(monkeypatch):
     plan = jac.plan(x)
     assert plan.machines > 1
     assert plan.makespan > plan.solution.lower_bound  # not proved
+
+
+@pytest.mark.parametrize("method", ["auto", "tangent", "adjoint"])
+def test_plans_and_plain_modes_are_counted_alike(method):
+    """Tangents pay for the local Jacobian of a primitive without a JVP."""
+
+    @primitive
+    def sums(x):
+        return onp.cumsum(x)
+
+    defvjp(sums, lambda ans, x: lambda g: onp.cumsum(g[::-1])[::-1])
+    plan = parallel_jacobian(lambda x: sums(np.sin(x)), method=method, machines=1).plan(onp.ones(20))
+    assert plan.baselines == {"tangent": 20 * 420 + 20 * 400, "adjoint": 20 * 420}
+    assert plan.makespan == plan.baselines["tangent" if method == "tangent" else "adjoint"]
+    assert ("dp" in str(plan).splitlines()[2]) == (method == "auto")
