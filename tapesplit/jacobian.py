@@ -88,9 +88,9 @@ def parallel_jacobian(
         What a plan should be cheap in: "runtime", the predicted time on this machine, or "fma", the
         paper's count of multiply-adds.
     memory_limit
-        Bytes that the derivatives inside one sweep may take at a time; a sweep that would need more goes
-        through its directions in blocks, down to one at a time. Partial derivatives, the Jacobians of the
-        chain's parts, and the tape come on top; see `JacobianPlan.peak_bytes`.
+        Bytes that the derivatives inside one sweep may take at a time, partial derivatives included, for
+        each machine; a sweep that would need more goes through its directions in blocks, down to one at a
+        time. The Jacobians of the chain's parts and the tape come on top; see `JacobianPlan.peak_bytes`.
     executor
         A concurrent.futures executor of threads. With one, work that can be shared is shared among all
         machines, whether that is predicted to pay or not; the default is a pool that the process keeps.

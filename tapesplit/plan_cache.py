@@ -49,6 +49,7 @@ class _Kept(NamedTuple):
 
 _SEVERAL: Final = 2
 """Index arrays that get plans of their own, before one plan is made that reads them from the tape."""
+_NO_PLAN: Final = "no plan yet"
 _NEW_RULES: Final = "rules have been defined since the last call"
 
 
@@ -69,7 +70,7 @@ class PlanCache:
         self._kept: tuple[_Kept, ...] = ()
         self._hits = 0
         self._misses = 0
-        self._last_miss = "no plan yet"
+        self._last_miss = _NO_PLAN
         self._why_empty = "first call"
         self._clears = 0
         self._rules = rules_defined()
@@ -171,9 +172,9 @@ class PlanCache:
     def clear(self) -> None:
         """Forget all plans."""
         with _lock:
-            self._forget("first call")
+            self._forget("the cache was cleared")
             self._hits = self._misses = 0
-            self._last_miss = "the cache was cleared"
+            self._last_miss = _NO_PLAN
 
     def _match(self, structure: Structure) -> _Kept | None:
         """Look a plan up without counting."""
