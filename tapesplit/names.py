@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable
 from typing import Any, Final
 
-__all__ = ["display_name", "find_primitive", "is_from_autograd", "is_primitive", "primitive_name"]
+__all__ = ["display_name", "find_primitive", "is_from_autograd", "is_primitive", "label_of", "primitive_name"]
 
 _PUBLIC: Final = ("autograd.numpy", "autograd.numpy.linalg", "autograd.numpy.fft", "autograd.builtins")
 """Modules whose names come first, since users know them."""
@@ -21,6 +21,23 @@ def display_name(function: Any) -> str:
     simple: str = getattr(function, "__name__", type(function).__name__)
     qualified = getattr(function, "__qualname__", simple)
     return simple if "<locals>" in qualified else qualified
+
+
+def label_of(primitive: Callable[..., Any] | None) -> str:
+    """Return the name by which readers know a primitive, "input" for none."""
+    if primitive is None:
+        return "input"
+    name = getattr(primitive, "__name__", str(primitive))
+    return _LABELS.get(name) or name.strip("_")
+
+
+_LABELS: Final = {
+    "concatenate_args": "concatenate",
+    "array_from_args": "array",
+    "_array_from_scalar_or_array": "array",
+    "custom_where": "where",
+}
+"""Public functions that call primitives of other names."""
 
 
 def is_primitive(function: Any) -> bool:

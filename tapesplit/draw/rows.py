@@ -1,12 +1,12 @@
 """What every view says about the links and steps of a plan, as plain rows."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
 from jcdp_core import Mode
 from tapesplit.draw.numbers import count, shape_text
+from tapesplit.names import label_of
 from tapesplit.planning.plan import JacobianPlan
 
 __all__ = [
@@ -139,17 +139,12 @@ def signature(plan: JacobianPlan) -> str:
 
 def operation_name(plan: JacobianPlan, entry: int) -> str:
     """Name the operation of a tape entry."""
-    return _name(plan.structure.primitives[entry])
-
-
-def _name(primitive: Callable[..., Any] | None) -> str:
-    """Name a primitive, or an input."""
-    return "input" if primitive is None else getattr(primitive, "__name__", str(primitive)).strip("_")
+    return label_of(plan.structure.primitives[entry])
 
 
 def operation_counts(plan: JacobianPlan, entries: Iterable[int]) -> str:
     """Name the operations of tape entries with their counts, the most frequent first."""
     counts: Counter[str] = Counter()
     for primitive, times in Counter(map(plan.structure.primitives.__getitem__, entries)).items():
-        counts[_name(primitive)] += times
+        counts[label_of(primitive)] += times
     return ", ".join(f"{times} {name}" if times > 1 else name for name, times in counts.most_common())

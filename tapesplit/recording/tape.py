@@ -10,6 +10,8 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
+from tapesplit.names import label_of
+
 __all__ = ["ARGS", "PARENTS", "PRIMITIVE", "VALUE", "Entries", "Tape", "TapeEntry", "constant_positions"]
 
 
@@ -90,11 +92,11 @@ class Tape:
     >>> tape = record(lambda x: np.sin(x[0] * x[1]), np.array([1.0, 2.0]))
     >>> print(tape)
     tape of <lambda>: 5 entries, 1 input, output entry 4
-      0  input        (2,)
-      1  __getitem__  ()    <- 0
-      2  __getitem__  ()    <- 0
-      3  multiply     ()    <- 1, 2
-      4  sin          ()    <- 3
+      0  input     (2,)
+      1  getitem   ()    <- 0
+      2  getitem   ()    <- 0
+      3  multiply  ()    <- 1, 2
+      4  sin       ()    <- 3
     """
 
     entries: Sequence[tuple[Any, ...]]
@@ -158,8 +160,7 @@ class Tape:
         str
             "input" for an input.
         """
-        primitive = self.entries[index][PRIMITIVE]
-        return "input" if primitive is None else getattr(primitive, "__name__", str(primitive))
+        return label_of(self.entries[index][PRIMITIVE])
 
     def __str__(self) -> str:
         head = (
