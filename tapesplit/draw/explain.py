@@ -194,11 +194,12 @@ def _obstacle(plan: JacobianPlan, form: Form, obstacle: int | None) -> str:
 
 def _sequence(plan: JacobianPlan) -> list[str]:
     """Say so where the sequence was chosen for its predicted time, not for its multiply-adds."""
-    if plan.fewest is None:
+    if plan.least_makespan is None:
         return []
     sentence = (
-        f"Another sequence has a makespan of {count(plan.fewest)} fma, this one has {count(plan.makespan)}: "
-        "it is predicted to take less time, as not all multiply-adds take the same time."
+        f"Another sequence has a makespan of {count(plan.least_makespan)} fma, this one has "
+        f"{count(plan.makespan)}: it is predicted to take less time, as not all multiply-adds take the "
+        "same time."
     )
     return [sentence]
 
@@ -325,7 +326,7 @@ def _interface(plan: JacobianPlan) -> str:
     if ends <= 1:
         side = "input" if chain.sizes[0] == 1 else "output"
         return f"There is one {side}: a single sweep is the cheapest Jacobian there is."
-    if any(task.colors for task in plan.tasks):
+    if any(task.seeds for task in plan.tasks):
         return "Few directions carry the sparse Jacobian: a narrow interface would gain next to nothing."
     if plan.reason == NOTHING_TO_SAVE:
         return "Sweeping in a single direction would take nearly as long: no narrow interface could help."
@@ -350,7 +351,7 @@ def _narrower(plan: JacobianPlan, width: int) -> str:
         method=plan.solution.method,
         time_limit=_LONGEST_SEARCH,
     )
-    known = plan.makespan if plan.fewest is None else plan.fewest
+    known = plan.makespan if plan.least_makespan is None else plan.least_makespan
     return (
         f"Were it {width // 2} wide, and the operations the same, the makespan would be "
         f"{count(narrower.makespan)} instead of {count(known)} fma."

@@ -175,7 +175,7 @@ def _colors(plan: JacobianPlan) -> list[tuple[str, str, str]]:
     shared = [sweep for sweep in plan.sweeps if isinstance(sweep, CompressedSweep)]
     if not shared:
         return []
-    directions = sum(task.directions for task in plan.tasks if task.colors)
+    directions = sum(task.directions for task in plan.tasks if task.seeds)
     seeds = plural(sum(sweep.color_count for sweep in shared), "seed")
     back = sum(sweep.left_out.size for sweep in shared)
     seeds = f"{seeds} + {back}" if back else seeds

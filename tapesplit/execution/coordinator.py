@@ -117,7 +117,7 @@ def carry_out(
     if memory_limit is not None:
         _check_memory_limit(plan, memory_limit)
     run = _Run(plan, tape, memory_limit, callback or _NOBODY)
-    with single_threaded_blas() if plan.multiplies else nullcontext():
+    with single_threaded_blas() if plan.uses_blas else nullcontext():
         if plan.machines == 1 or not may_use_threads():
             return run.inline()
         with prompt_switches():

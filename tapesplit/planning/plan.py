@@ -55,7 +55,7 @@ class PlanTask:
     directions
         Directions that a sweep carries: columns of its Jacobian in tangent mode, rows in adjoint mode; 0
         for a product.
-    colors
+    seeds
         Seeds that the directions share, where those of one color have no result in common, and of results
         that are swept from instead; 0 if each direction has its own.
     seconds
@@ -82,7 +82,7 @@ class PlanTask:
     machine: int
     fma: int
     directions: int = 0
-    colors: int = 0
+    seeds: int = 0
     seconds: float = 0.0
     start: float = 0.0
     finish: float = 0.0
@@ -164,12 +164,12 @@ class JacobianPlan:
         Why the plan has this form, in a few words.
     machines_reason
         Why so many machines work.
-    fewest
+    least_makespan
         Makespan in fma of the sequence that is cheapest in fma, where another one is predicted to be faster;
         else None.
     dtypes
         Type of the Jacobian by each input; None if tapes of this structure differ in it.
-    multiplies
+    uses_blas
         Whether there are matrix products large enough for BLAS to use threads of its own.
     lines
         For each tape entry the user's line of code, "file.py:12"; noted by `JacobianFunction.plan` only.
@@ -198,9 +198,9 @@ class JacobianPlan:
     shapes: tuple[tuple[int, ...], ...]
     reason: str
     machines_reason: MachinesReason
-    fewest: int | None
+    least_makespan: int | None
     dtypes: tuple[np.dtype, ...] | None
-    multiplies: bool
+    uses_blas: bool
     lines: tuple[str, ...] = ()
     last_run: LastRun = field(default_factory=LastRun)
 

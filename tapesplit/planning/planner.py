@@ -92,9 +92,9 @@ def make_plan(
         shapes=(tape.shape(tape.output or 0), *(tape.shape(i) for i in range(tape.inputs))),
         reason=f"method {method!r} was asked for" if plain else _reason(draft, effort),
         machines_reason=machines_reason,
-        fewest=draft.fewest,
+        least_makespan=draft.least_makespan,
         dtypes=shared_dtypes(tape, structure),
-        multiplies=sum(task.product_fma for task in draft.tasks) > _BLAS_THREADS,
+        uses_blas=sum(task.product_fma for task in draft.tasks) > _BLAS_THREADS,
     )
 
 
@@ -109,7 +109,7 @@ class _Draft(NamedTuple):
     chunks: tuple[Chunk, ...]
     chain: JacobianChain
     solution: Solution
-    fewest: int | None
+    least_makespan: int | None
     tasks: tuple[PlanTask, ...]
     sweeps: tuple[Sweep | None, ...]
 
@@ -132,7 +132,7 @@ def _draft(
     if plain:
         chain = _in_one_mode(chain, plain)
     search = partial(solve, machines=machines, method=solver, time_limit=_LONGEST_SEARCH)
-    solution, fewest = search(chain), None
+    solution, least_makespan = search(chain), None
     tasks = plan_tasks(solution, facts, work, chunks)
     if cost != "fma" and len(chunks) > 1 and makespan(tasks) >= _WORTH_PRICING * len(chunks):
         priced = _priced(chain, work, chunks)
@@ -141,9 +141,9 @@ def _draft(
             timed = recost(by_time, chain, solution.lower_bound)
             faster = plan_tasks(timed, facts, work, chunks)
             if makespan(faster) < _CLEARLY * makespan(tasks):
-                solution, fewest, tasks = timed, solution.makespan, faster
+                solution, least_makespan, tasks = timed, solution.makespan, faster
     return _Draft(
-        separators, chunks, chain, solution, fewest, *compile_tasks(tape, facts, work, chunks, tasks)
+        separators, chunks, chain, solution, least_makespan, *compile_tasks(tape, facts, work, chunks, tasks)
     )
 
 

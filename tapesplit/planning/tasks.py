@@ -141,7 +141,7 @@ def compile_tasks(
     """Compile the links that each task sweeps through; where directions share seeds, predict that anew."""
     compiled = [_compiled(tape, facts, work, chunks, task) for task in tasks]
     timed, sweeps = tuple(task for task, _ in compiled), tuple(sweep for _, sweep in compiled)
-    return (_scheduled(timed) if any(task.colors for task in timed) else timed), sweeps
+    return (_scheduled(timed) if any(task.seeds for task in timed) else timed), sweeps
 
 
 def _compiled(
@@ -164,4 +164,4 @@ def _compiled(
     expected = predict_compressed(work, chunk, compressed.count)
     if expected.seconds > task.seconds:
         return task, sweep
-    return replace(task, colors=compressed.count, **expected._asdict()), compressed
+    return replace(task, seeds=compressed.count, **expected._asdict()), compressed

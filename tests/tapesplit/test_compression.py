@@ -74,7 +74,7 @@ SPARSE = {
 
 
 def colors(jac, *args):
-    return [task.colors for task in jac.plan(*args).tasks]
+    return [task.seeds for task in jac.plan(*args).tasks]
 
 
 @pytest.fixture
@@ -89,7 +89,7 @@ def check_compressed(f, x, **options):
     found, expected = jac(x), jacobian(f)(x)
     (sweep,), (task,) = jac.plan(x).sweeps, jac.plan(x).tasks
     assert isinstance(sweep, CompressedSweep)
-    assert 0 < task.colors == sweep.count <= task.directions / 2
+    assert 0 < task.seeds == sweep.count <= task.directions / 2
     onp.testing.assert_allclose(found, expected, rtol=0, atol=1e-12 * onp.abs(expected).max())
     mode = sweep.sweep.adjoint if sweep.sweep.adjoint_mode else sweep.sweep.tangent
     onp.testing.assert_array_equal(found, mode(jac.tape(x), None))
@@ -212,7 +212,7 @@ def test_a_first_point_where_derivatives_are_zero_is_no_pattern(method, monkeypa
     x = onp.linspace(-1.0, 1.0, 200)
     onp.testing.assert_array_equal(jac(0.0 * x), 0.1 * onp.eye(200))
     onp.testing.assert_allclose(jac(x), jacobian(looks_sparse_at_zero)(x), rtol=1e-12, atol=1e-14)
-    assert [task.colors for task in jac.plan(x).tasks] == [0]
+    assert [task.seeds for task in jac.plan(x).tasks] == [0]
 
 
 def test_the_sample_is_not_fooled_by_grids(monkeypatch):
@@ -235,7 +235,7 @@ def test_many_full_rows_end_the_search_for_colors(monkeypatch):
     monkeypatch.setattr(compression, "color_columns", lambda *_: pytest.fail("no colors can be shared"))
     monkeypatch.setattr(compression, "_SPARSE", 1.0)
     plan = parallel_jacobian(many_full_rows, method="tangent").plan(onp.ones(300))
-    assert [task.colors for task in plan.tasks] == [0]
+    assert [task.seeds for task in plan.tasks] == [0]
 
 
 @pytest.mark.parametrize("start", [0.0, 1.0, onp.nan])
@@ -246,7 +246,7 @@ def test_the_plan_is_the_same_wherever_the_first_call_is(start):
     jac = parallel_jacobian(neighbors, machines=1)
     with onp.errstate(all="ignore"):
         jac(onp.full(2000, start))
-    assert [task.colors for task in jac.plan(onp.ones(2000)).tasks] == [2]
+    assert [task.seeds for task in jac.plan(onp.ones(2000)).tasks] == [2]
 
 
 @pytest.mark.usefixtures("always")

@@ -286,7 +286,7 @@ def test_decisions_give_the_reason_of_the_planner(reason, text):
 
 def test_decisions_say_that_time_counted_more_than_multiply_adds():
     plan = two_links()
-    text = " ".join(decisions(replace(plan, fewest=700)))
+    text = " ".join(decisions(replace(plan, least_makespan=700)))
     assert (
         "Another sequence has a makespan of 700 fma, this one has 756: it is predicted to take less" in text
     )

@@ -192,8 +192,8 @@ def test_the_sequence_that_is_predicted_to_be_faster_is_taken():
     u = onp.sin(onp.linspace(0.0, 6.0, 2000))
     cheap, fast = (parallel_jacobian(sensors, machines=1, cost=cost) for cost in ("fma", "runtime"))
     cheapest, fastest = cheap.plan(u), fast.plan(u)
-    assert cheapest.fewest is None
-    assert fastest.fewest == cheapest.makespan < fastest.makespan
+    assert cheapest.least_makespan is None
+    assert fastest.least_makespan == cheapest.makespan < fastest.makespan
     assert fastest.seconds < 0.6 * cheapest.seconds
     assert Mode.MULTIPLY not in {t.mode for t in cheapest.tasks}
     assert fastest.tasks[-1].mode is Mode.MULTIPLY
