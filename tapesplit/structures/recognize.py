@@ -1,9 +1,9 @@
 """Recognition: see in a fraction of the time whether a tape has a structure that is known.
 
 `structure_of` describes every entry from nothing. Where a tape of the structure is at hand, most of that is
-known: elementwise operations of autograd's and moves in double precision have a form that follows from their
-operands, and only calls that take constants have some to compare. What is left are comparisons of whole
-columns.
+known: elementwise operations of autograd's, moves, sums and products in double precision have a form that
+follows from their operands, and only calls that take constants have some to compare. What is left are
+comparisons of whole columns.
 """
 
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tapesplit.recording.tape import Tape, constant_positions
-from tapesplit.rules import Elementwise, Movement, Rule, find_rule, getitem
+from tapesplit.rules import PRODUCTS, Elementwise, Movement, Rule, find_rule, getitem, is_reduction
 from tapesplit.structures.comparison import any_places, is_look_up
 from tapesplit.structures.structure import (
     EXACT,
@@ -258,7 +258,7 @@ def _leading(structure: Structure) -> list[int]:
     """List the entries whose form does not follow from operands in double precision, as those of masks."""
     double = list(map(is_shape, structure.forms))
     follow = {
-        primitive: primitive is not None and _keeps_double(find_rule(primitive))
+        primitive: primitive in PRODUCTS or _keeps_double(find_rule(primitive) if primitive else None)
         for primitive in set(structure.primitives)
     }
     return [
@@ -273,4 +273,5 @@ def _leading(structure: Structure) -> list[int]:
 
 def _keeps_double(rule: Rule | None) -> bool:
     """Whether results have a form that follows from operands in double precision."""
-    return isinstance(rule, Movement) or (isinstance(rule, Elementwise) and rule.built_in)
+    is_elementwise = isinstance(rule, Elementwise) and rule.built_in
+    return is_elementwise or isinstance(rule, Movement) or is_reduction(rule)
