@@ -18,8 +18,9 @@ from tapesplit.options import Options
 from tapesplit.plan_cache import CacheInfo, PlanCache
 from tapesplit.planning.plan import JacobianPlan, LastRun
 from tapesplit.planning.planner import make_plan
+from tapesplit.recording.auxiliary import own_values
 from tapesplit.recording.memory import NoGarbageCollection
-from tapesplit.recording.recorder import own_values, record, record_with_lines
+from tapesplit.recording.recorder import record, record_with_lines
 from tapesplit.recording.tape import VALUE, Tape
 from tapesplit.recording.tracing import tracing_lock
 from tapesplit.shared_plans import forget_shared_plans, share_plan, shared_plan

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tapesplit.errors import ArgumentTypeError, ArgumentValueError
+from tapesplit.errors import ArgumentTypeError, ArgumentValueError, InputTypeError
 from tapesplit.jacobian import JacobianFunction, parallel_jacobian
 from tapesplit.recording.tape import Tape
 
@@ -76,7 +76,7 @@ class _LastRecording:
 
     def value(self, x: Any, *args: Any, **kwargs: Any) -> Any:
         """Return the function's value, a copy: what the caller writes into it must not reach the tape."""
-        point = np.array(x, dtype=float)  # a copy: optimizers move x in place
+        point = _point(x)
         self._last = None  # two tapes at a time would be one too many
         tape = self._function.tape(point, *args, **kwargs)
         self._last = (point, args, kwargs, tape)
@@ -88,8 +88,18 @@ class _LastRecording:
         if last is not None and np.array_equal(last[0], x) and _same(last[1], last[2], args, kwargs):
             tape = last[3]
         else:
-            tape = self._function.tape(np.array(x, dtype=float), *args, **kwargs)
+            tape = self._function.tape(_point(x), *args, **kwargs)
         return self._function.of_tape(tape)
+
+
+def _point(x: Any) -> np.ndarray:
+    """Return a copy in double precision: optimizers move x in place."""
+    if np.iscomplexobj(x):
+        raise InputTypeError(
+            "these functions take real points only, but x is complex, as in steps of jac='cs' or hess='cs'; "
+            "give the second function of fun_and_jac as jac, and '2-point' or '3-point' as hess"
+        )
+    return np.array(x, dtype=float)
 
 
 def _same(

@@ -26,7 +26,7 @@ from tapesplit.recording.stand_ins import BoxesInPlace
 from tapesplit.recording.tape import PRIMITIVE, Entries, Tape
 from tapesplit.recording.tracing import tracing_lock
 
-__all__ = ["own_values", "record", "record_with_lines"]
+__all__ = ["record", "record_with_lines"]
 
 
 def record(fun: Callable[..., Any], *args: Any, argnum: int | Sequence[int] = 0, **kwargs: Any) -> Tape:
@@ -125,20 +125,6 @@ _NESTED = (
     "{} depends on values that autograd is differentiating at this moment, so its tape alone does not have "
     "the whole derivative; call its Jacobian function, which then leaves all levels to autograd"
 )
-
-
-def own_values(value: Any, tape: Tape) -> Any:
-    """Return a value, or nested tuples, lists and dicts of them, with the boxes of one tape opened."""
-    if isinstance(value, dict):
-        return {key: own_values(item, tape) for key, item in value.items()}
-    if isinstance(value, (tuple, list)):
-        items = [own_values(item, tape) for item in value]
-        if isbox(value):  # parts of a split are a list outside
-            return items
-        return type(value)(*items) if hasattr(value, "_fields") else type(value)(items)
-    if isbox(value) and isinstance(value._node, TapeNode) and value._node.entries is tape.entries:
-        return value._value
-    return value
 
 
 def _depends_on_outer_trace(entries: list[tuple[Any, ...]]) -> bool:

@@ -1,7 +1,8 @@
 """Stand-ins: while a tape is recorded, autograd's modules hold functions and boxes that record themselves."""
 
 import operator
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import autograd.numpy as anp
@@ -44,6 +45,10 @@ _NAMESPACES = (
 )
 
 
+_STOOD_FOR = {
+    id(namespace.direct[name]): own for namespace in _NAMESPACES for name, own in namespace.general.items()
+}
+"""autograd's own functions by the identity of those that stand in for them."""
 _replaced: list[tuple[_Namespace, dict[str, Any]]] = []
 """Modules whose functions are replaced at the moment, with autograd's own functions."""
 
@@ -55,7 +60,7 @@ class BoxesInPlace:
     says that a trace is active, so that this use may be a nested one.
     """
 
-    __slots__ = ("_inside_trace", "_outermost")
+    __slots__ = ("_inside_trace", "_modules", "_outermost")
 
     def __init__(self, *, inside_trace: bool) -> None:
         self._inside_trace = inside_trace
@@ -64,6 +69,7 @@ class BoxesInPlace:
         if _replaced and not self._inside_trace:
             _put_back()  # a Ctrl-C has kept an earlier exit from it
         self._outermost = not _replaced
+        self._modules = len(sys.modules)
         if not self._outermost:
             return
         try:
@@ -80,6 +86,16 @@ class BoxesInPlace:
     def __exit__(self, *exception: object) -> None:
         if self._outermost:
             _put_back()
+            if len(sys.modules) > self._modules:
+                _put_back_in(list(sys.modules.values())[self._modules :])
+
+
+def _put_back_in(modules: Iterable[Any]) -> None:
+    """Give autograd's own functions to modules that have just imported those that stand in for them."""
+    for module in modules:
+        if getattr(module, "__name__", "").partition(".")[0] != "tapesplit":
+            names = getattr(module, "__dict__", {})
+            names.update({name: _STOOD_FOR[id(f)] for name, f in list(names.items()) if id(f) in _STOOD_FOR})
 
 
 def _put_back() -> None:

@@ -71,7 +71,7 @@ def contract(terms: tuple[str, ...], operands: Sequence[Any], output: str) -> np
     """
     arrays = [np.asarray(operand) for operand in operands]
     if any(array.dtype != np.float64 for array in arrays):
-        precision = np.finfo(np.result_type(np.float16, *operands)).dtype
+        precision = np.finfo(np.result_type(np.float16, *arrays)).dtype
         arrays = [np.asarray(array, np.result_type(array, precision)) for array in arrays]
     for places, subscripts, _, matrices, optimize in _steps(
         terms, tuple(array.shape for array in arrays), output

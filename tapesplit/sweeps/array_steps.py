@@ -70,9 +70,11 @@ class ClusterStep:
         value = tape.entries[self.entry][VALUE]
         for parent, partial in self.partials(tape).items():
             if parent in seeds:
-                out = accumulate(
-                    out, _scaled_up(seeds[parent], partial, value, overwrite=parent in self.spent)
-                )
+                batch, operand = seeds[parent], tape.entries[parent][VALUE]
+                if type(operand) in _SEQUENCES:
+                    batch = _of_array(batch, operand)
+                scaled = _scaled_up(batch, partial, value, overwrite=parent in self.spent)
+                out = accumulate(out, scaled)
         return out
 
     def adjoint(self, tape: Tape, A: Batch, seeds: Seeds) -> None:
@@ -182,6 +184,12 @@ def _called(rule: Bulk, mode: str, rows: np.ndarray, entry: TapeEntry, argnum: i
     return found
 
 
+def _of_array(batch: Batch, value: Any) -> Rows:
+    """Give directions of a list the shape of the array that NumPy makes of it."""
+    rows = batch.dense().rows
+    return Rows(batch.start, rows.reshape(len(rows), *np.shape(value)))
+
+
 def _shape_of_array(value: Any) -> tuple[int, ...] | None:
     """Return the shape of the array of numbers that NumPy makes of a list, None if it makes none."""
     try:
@@ -206,9 +214,11 @@ def _as_precise(arg: Any, value: Any, primitive: Any) -> Any:
     dtype, wanted = getattr(arg, "dtype", None), getattr(value, "dtype", None)
     if dtype is wanted is _DOUBLE:
         return arg
-    if type(arg) in _SEQUENCES and find_rule(primitive).built_in:  # type: ignore[union-attr]
-        arg = np.asarray(arg)  # NumPy's functions take lists as operands
+    if dtype is None and type(arg) not in _PLAIN and find_rule(primitive).built_in:  # type: ignore[union-attr]
+        arg = np.asarray(arg)  # NumPy's functions take lists as operands, and what else can be an array
         dtype = arg.dtype
+    elif wanted is _LONG_DOUBLE and type(arg) in {int, float}:
+        return np.longdouble(arg)
     if dtype is None or wanted is None or dtype.kind not in "fiubc":
         return arg
     if dtype.kind == "c":
@@ -219,6 +229,8 @@ def _as_precise(arg: Any, value: Any, primitive: Any) -> Any:
 
 
 _DOUBLE = np.dtype(np.float64)
+_LONG_DOUBLE = np.dtype(np.longdouble)
+_PLAIN = frozenset({int, float, complex, bool, str, type(None)})
 _SEQUENCES = frozenset({list, tuple})
 
 

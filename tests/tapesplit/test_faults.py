@@ -689,3 +689,17 @@ def test_systems_without_forks_import_the_package():
         before="import os\ndel os.fork, os.register_at_fork\n",
     )
     assert (done.stdout, done.stderr) == ("True\n", "")
+
+
+def test_modules_that_are_imported_while_recording_get_the_functions_of_autograd(tmp_path, monkeypatch):
+    (tmp_path / "lazy_layers.py").write_text("from autograd.numpy import tanh, sum as total\n")
+    monkeypatch.syspath_prepend(tmp_path)
+
+    def fun(x):
+        import lazy_layers
+
+        return lazy_layers.tanh(x) * lazy_layers.total(x)
+
+    parallel_jacobian(fun)(X)
+    layers = sys.modules.pop("lazy_layers")
+    assert (layers.tanh, layers.total) == (np.tanh, np.sum)

@@ -3,11 +3,13 @@
 import functools
 import pickle
 import warnings
+from collections import defaultdict
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
 from inspect import signature
 from types import NoneType
-from typing import Any, get_overloads, get_type_hints
+from typing import Any, NamedTuple, get_overloads, get_type_hints
 
 import autograd.numpy as np
 import numpy as onp
@@ -205,6 +207,55 @@ def test_auxiliary_result():
     onp.testing.assert_array_equal(value, onp.sin(2 * X))
     onp.testing.assert_array_equal(same, derivative)
     onp.testing.assert_array_equal(again["z"], 2 * X)
+
+
+class Log(list):
+    def __init__(self, name, size):
+        super().__init__([name] * size)
+
+
+@dataclass(frozen=True)
+class State:
+    energy: object
+    name: str = "start"
+
+
+class Point(NamedTuple):
+    x: object
+    y: object
+
+
+def test_auxiliary_results_without_traced_values_are_passed_on():
+    cyclic = {}
+    cyclic["self"] = cyclic
+    for aux in (
+        Log("a", 2),
+        cyclic,
+        optimize.OptimizeResult(x=1.0),
+        defaultdict(list, a=[1]),
+        [1, 2],
+        State(1.0),
+        None,
+    ):
+        _, found = parallel_jacobian(lambda x, aux=aux: (x * x, aux), has_aux=True)(X)
+        assert found is aux
+
+
+def test_auxiliary_results_with_traced_values_keep_their_types():
+    def fun(x):
+        log, counts, cyclic = Log(x, 2), defaultdict(list, total=np.sum(x)), [x]
+        cyclic.append(cyclic)
+        objects = onp.array([None, "text"])
+        objects[0] = x[0]
+        return x * x, (log, counts, State(x), Point(x, 2.0), optimize.OptimizeResult(x=x), objects, cyclic)
+
+    _, (log, counts, state, point, result, objects, cyclic) = parallel_jacobian(fun, has_aux=True)(X)
+    assert [type(part) for part in (log, counts, state, point)] == [Log, defaultdict, State, Point]
+    for found in (*log, state.energy, point.x, result.x, cyclic[0]):
+        assert type(found) is onp.ndarray
+        onp.testing.assert_array_equal(found, X)
+    assert (counts["total"], counts["none"], state.name, point.y) == (X.sum(), [], "start", 2.0)
+    assert [*objects] == [X[0], "text"]
 
 
 def test_parts_of_a_split_are_a_list_in_an_auxiliary_result():

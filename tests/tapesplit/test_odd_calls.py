@@ -1,6 +1,8 @@
 """Calls that NumPy and autograd take although few people write them: each gives autograd's derivatives."""
 
 import warnings
+from array import array
+from typing import NamedTuple
 
 import autograd.numpy as np
 import autograd.scipy.linalg as scipy_linalg
@@ -315,3 +317,75 @@ def test_keys_of_dicts_that_compare_to_arrays():
     jac = parallel_jacobian(lambda x: dict_of_boxes({place["key"]: x, "z": 2.0 * x})[place["key"]] * 3.0)
     for place["key"] in (onp.float64(2.5), (1, 2.0), 2.5):
         onp.testing.assert_array_equal(jac(onp.ones(2)), 3.0 * onp.eye(2))
+
+
+class Shares(NamedTuple):
+    a: float
+    b: float
+    c: float
+
+
+class Wrapped:
+    """An object that NumPy makes an array of, as files of measurements hold them."""
+
+    def __array__(self, dtype=None, copy=None):
+        return onp.array([3.0, 4.0, 5.0], dtype)
+
+
+@MODES
+@pytest.mark.parametrize(
+    "operand",
+    [
+        Shares(2.0, 3.0, 4.0),
+        array("d", [2.0, 3.0, 4.0]),
+        range(1, 4),
+        Wrapped(),
+        (5.0,),
+    ],
+    ids=lambda operand: type(operand).__name__,
+)
+def test_operands_that_numpy_makes_arrays_of(operand, method):
+    for fun in (
+        lambda x: x * operand * 3,
+        lambda x: 2.0 * (x * operand) + x * operand,
+        lambda x: operand / x,
+        lambda x: np.einsum("i,i,i->i", x, onp.asarray(operand) * onp.ones(3), x),
+    ):
+        assert_right(fun, TRIPLE, method, jacobian(fun)(TRIPLE))
+
+
+@MODES
+@pytest.mark.parametrize(
+    "fun",
+    [
+        lambda x: np.einsum("i,i,i->i", x, [1, 2, 3], x),
+        lambda x: np.einsum(
+            "i,ij,j->", x, [[True, False, False], [False, True, False], [False, False, True]], x
+        ),
+        lambda x: np.einsum("ij,j->i", np.outer(onp.ones(20), np.tile(x, 20)), list(range(60))),
+        lambda x: np.einsum(x, [0], [1, 2, 3], [0], [0]),
+    ],
+)
+def test_einsum_of_lists_of_integers(fun, method):
+    assert_right(fun, TRIPLE, method, jacobian(fun)(TRIPLE))
+
+
+@MODES
+@pytest.mark.parametrize(
+    "fun",
+    [
+        lambda x: np.sin(np.split(x, 3)),
+        lambda x: np.abs(np.split(x, 2)) * 2.0,
+        lambda x: np.exp(np.hsplit(np.outer(x, x), 2)),
+        lambda x: np.where(True, np.split(x, 3), 0.0),
+        lambda x: np.exp(list_of_boxes([x * x, x + 1.0])),
+    ],
+)
+def test_elementwise_functions_of_lists(fun, method):
+    x = onp.arange(1.0, 7.0)
+    assert_right(fun, x, method, jacobian(fun)(x))
+
+
+def test_quotients_keep_the_precision_of_long_doubles():
+    x = onp.ones(1, onp.longdouble)
+    assert parallel_jacobian(lambda x: x / 3)(x)[0, 0] == onp.longdouble(1) / 3

@@ -5,6 +5,7 @@ import pickle
 import autograd.numpy as np
 import numpy as onp
 import pytest
+from scipy.optimize import least_squares
 
 from tapesplit import fun_and_jac, parallel_jacobian
 
@@ -78,3 +79,13 @@ def _called_before():
     for function in both:
         function(X)
     return both
+
+
+def test_complex_points_are_refused():
+    """Steps into the complex plane would not move a real function."""
+    value, jacobian = fun_and_jac(_squares)
+    for function in (value, jacobian):
+        with pytest.raises(TypeError, match="real points only, but x is complex"):
+            function(X + 1e-20j)
+    with pytest.raises(TypeError, match="give the second function of fun_and_jac as jac"):
+        least_squares(value, X, jac="cs")
