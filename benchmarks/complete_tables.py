@@ -14,9 +14,8 @@ from itertools import islice
 from pathlib import Path
 from time import perf_counter, process_time
 
-from jcdp_core import ChainGenerator, read_config, solve
+from jcdp_core import ChainGenerator, makespans, read_config, solve
 from jcdp_core.config import Config
-from jcdp_core.solvers.dynamic_programming import makespans
 from jcdp_core.solvers.problem import Problem
 
 PUBLISHED = range(2, 9)

@@ -9,9 +9,16 @@ ten seconds: the numbers have hundreds of digits.
 import sys
 from pathlib import Path
 
-from jcdp_core import Problem, check_schedule, check_sequence, schedule_sequence
-from jcdp_core.solvers.dynamic_programming import makespans
-from jcdp_core.solvers.worst_case import comb_sequence, worst_case_bound, worst_case_chain
+from jcdp_core import (
+    Problem,
+    check_schedule,
+    check_sequence,
+    comb_sequence,
+    makespans,
+    schedule_sequence,
+    worst_case_bound,
+    worst_case_chain,
+)
 
 LENGTHS = (4, 6, 8, 12, 16, 24, 32, 48, 64, 96)
 MACHINES = (2, 3, 4, 8)

@@ -22,7 +22,8 @@ from jcdp_core.schedule import Schedule, Task
 from jcdp_core.schedulers import Scheduling, schedule_sequence
 from jcdp_core.sequence import EliminationSequence
 from jcdp_core.solvers import Problem, Solution, solve
-from jcdp_core.solvers.worst_case import worst_case_bound
+from jcdp_core.solvers.dynamic_programming import makespans
+from jcdp_core.solvers.worst_case import comb_sequence, worst_case_bound, worst_case_chain
 
 __all__ = [
     "Action",
@@ -49,10 +50,13 @@ __all__ = [
     "Task",
     "check_schedule",
     "check_sequence",
+    "comb_sequence",
+    "makespans",
     "read_config",
     "schedule_sequence",
     "solve",
     "worst_case_bound",
+    "worst_case_chain",
 ]
 
 if TYPE_CHECKING:  # else type checkers would take any name for one of ours

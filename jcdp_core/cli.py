@@ -204,10 +204,10 @@ def _guarded(program: str, run: Callable[[], None], interrupted: str = "interrup
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except OSError as error:
-        print(f"{program}: {error.filename or 'output'}: {error.strerror}", file=sys.stderr)
+        print(f"{program}: error: {error.filename or 'output'}: {error.strerror}", file=sys.stderr)
         return 1
     except (JcdpError, ImportError) as error:
-        print(f"{program}: {error}", file=sys.stderr)
+        print(f"{program}: error: {error}", file=sys.stderr)
         return 1
     return 0
 

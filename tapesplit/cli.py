@@ -131,9 +131,15 @@ def _add_function(parser: argparse.ArgumentParser) -> None:
         type=int,
         action="append",
         metavar="N",
-        help="position of an argument to differentiate by, from 0, once for each (default: all)",
+        help="position of an argument to differentiate by, from 0, once for each (default: all); "
+        "the others are passed as they are, these as arrays of float",
     )
-    parser.add_argument("--method", default="auto", help=f"{', '.join(get_args(Method))} (default: auto)")
+    parser.add_argument(
+        "--method",
+        choices=get_args(Method),
+        default="auto",
+        help="how the chain is planned, or one plain sweep (default: auto)",
+    )
     parser.add_argument(
         "--machines", type=int, metavar="N", help="threads to plan for (default: all usable cores)"
     )
@@ -148,14 +154,15 @@ def _add_files(parser: argparse.ArgumentParser) -> None:
 def _explain(options: argparse.Namespace) -> None:
     """Run ``tapesplit explain``."""
     _check_files(options)
-    fun, args = _loaded(options)
-    _show(fun, args, options, **_settings(options, args))
+    settings = _settings(options)
+    fun, args = _loaded(options, settings["argnum"])
+    _show(fun, args, options, **settings)
 
 
-def _loaded(options: argparse.Namespace) -> tuple[Callable[..., Any], tuple[np.ndarray, ...]]:
+def _loaded(options: argparse.Namespace, argnum: Sequence[int]) -> tuple[Callable[..., Any], tuple[Any, ...]]:
     """Load the function and its arguments; refuse a wrong number of these."""
     fun, names = load_function(options.function)
-    args = load_inputs(options.input, names)
+    args = load_inputs(options.input, names, argnum)
     try:
         inspect.signature(fun).bind(*args)
     except TypeError as error:
@@ -166,9 +173,7 @@ def _loaded(options: argparse.Namespace) -> tuple[Callable[..., Any], tuple[np.n
     return fun, args
 
 
-def _show(
-    fun: Callable[..., Any], args: Sequence[np.ndarray], options: argparse.Namespace, **settings: Any
-) -> None:
+def _show(fun: Callable[..., Any], args: Sequence[Any], options: argparse.Namespace, **settings: Any) -> None:
     """Plan, print, write the files that were asked for; a report has the times of the fastest run."""
     runs: list[Any] = []
     observer = Callback(finish=lambda _plan, records: runs.append(records))
@@ -185,14 +190,20 @@ def _show(
         print(f"\nwrote {options.html}")
 
 
-def _settings(options: argparse.Namespace, args: Sequence[np.ndarray]) -> dict[str, Any]:
+def _settings(options: argparse.Namespace) -> dict[str, Any]:
     """Return the options of `parallel_jacobian` that were asked for."""
+    inputs = range(len(options.input))
+    argnum = tuple(options.argnum or inputs)
+    if inputs and not set(argnum) <= set(inputs):  # where there are none, that is the error to tell
+        raise CommandError(
+            f"--argnum is {next(n for n in argnum if n not in inputs)}; give the position of an input, "
+            f"counted from 0: with {len(inputs)} input{'s' * (len(inputs) != 1)} the last is {inputs[-1]}"
+        )
     if options.machines is not None and options.machines < 1:
         raise CommandError(
             f"--machines is {options.machines}; give a number of threads, at least 1, or leave it out for "
             "all usable cores"
         )
-    argnum = tuple(options.argnum or range(len(args)))
     return {"argnum": argnum, "machines": options.machines, "method": options.method}
 
 
@@ -214,8 +225,9 @@ def _check_place(file: Path) -> None:
 
 def _bench(options: argparse.Namespace) -> None:
     """Run ``tapesplit bench``."""
-    fun, args = _loaded(options)
-    print(compare(fun, args, **_settings(options, args)))
+    settings = _settings(options)
+    fun, args = _loaded(options, settings["argnum"])
+    print(compare(fun, args, **settings))
 
 
 def _calibrate(_options: argparse.Namespace) -> None:

@@ -1,5 +1,7 @@
 """The exceptions of tapesplit: each is also the builtin that users would catch."""
 
+import pickle
+
 __all__ = [
     "ArgumentIndexError",
     "ArgumentTypeError",
@@ -7,6 +9,7 @@ __all__ = [
     "CommandError",
     "InputTypeError",
     "MemoryLimitError",
+    "MissingPackageError",
     "NestedTraceError",
     "NothingToPlanError",
     "OutputTypeError",
@@ -15,6 +18,7 @@ __all__ = [
     "SeparatorError",
     "StaleValueError",
     "TapesplitError",
+    "UnnamedPrimitiveError",
     "WrongJacobianError",
     "WrongRuleError",
 ]
@@ -62,6 +66,14 @@ class RuleError(TapesplitError, NotImplementedError):
 
 class MemoryLimitError(TapesplitError, ValueError):
     """A memory limit that not even one direction of a sweep can keep."""
+
+
+class MissingPackageError(TapesplitError, ImportError):
+    """An optional package that is needed for what was asked for, and not installed."""
+
+
+class UnnamedPrimitiveError(TapesplitError, pickle.PicklingError):
+    """A primitive that another process could not find, in a plan that is to be pickled."""
 
 
 class PlanMismatchError(TapesplitError, ValueError):

@@ -114,7 +114,7 @@ def parallel_jacobian(
         In a call, if an argument or the value has no real dense Jacobian.
     MemoryLimitError
         In a call, if one direction alone needs more than the memory limit.
-    ImportError
+    MissingPackageError
         If ``progress`` is true and tqdm is not installed.
 
     Notes

@@ -2,7 +2,7 @@
 
 import importlib.util
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Final
@@ -64,7 +64,9 @@ def _module(path: Path) -> ModuleType:
     return module
 
 
-def load_inputs(texts: Sequence[str], names: Mapping[str, Any]) -> tuple[np.ndarray, ...]:
+def load_inputs(
+    texts: Sequence[str], names: Mapping[str, Any], differentiated: Container[int]
+) -> tuple[Any, ...]:
     """Load inputs.
 
     Parameters
@@ -73,31 +75,38 @@ def load_inputs(texts: Sequence[str], names: Mapping[str, Any]) -> tuple[np.ndar
         Each the name of a .npy file, or a Python expression in which ``np`` is numpy.
     names
         Names that expressions may use besides.
+    differentiated
+        Positions of those that become arrays of float; the others stay what they are.
 
     Returns
     -------
-    tuple of ndarray
-        Arrays of float.
+    tuple
+        The values.
 
     Raises
     ------
     CommandError
-        If a file cannot be read, an expression cannot be evaluated, or the value is no array of numbers.
+        If a file cannot be read, an expression cannot be evaluated, or a value to differentiate by is no
+        array of real numbers.
 
     Examples
     --------
-    >>> load_inputs(["np.ones(3)", "[1, 2]"], {})
-    (array([1., 1., 1.]), array([1., 2.]))
+    >>> load_inputs(["np.ones(3)", "[1, 2]", "4"], {}, differentiated=(0, 1))
+    (array([1., 1., 1.]), array([1., 2.]), 4)
     """
     if not texts:
         raise CommandError(
             "no input is given; write --input 'np.ones(3)' or --input data.npy for each argument"
         )
-    return tuple(_load_input(text, names) for text in texts)
+    values = [_value(text, names) for text in texts]
+    return tuple(
+        _floats(text, value) if position in differentiated else value
+        for position, (text, value) in enumerate(zip(texts, values, strict=True))
+    )
 
 
-def _load_input(text: str, names: Mapping[str, Any]) -> np.ndarray:
-    """Load one input."""
+def _value(text: str, names: Mapping[str, Any]) -> Any:
+    """Read a file, or evaluate an expression."""
     if text.endswith(_OTHER_FILES):
         raise CommandError(
             f"--input {text!r} is no .npy file; load it in an expression, as in \"np.load('x.npz')['a']\" or "
@@ -105,11 +114,28 @@ def _load_input(text: str, names: Mapping[str, Any]) -> np.ndarray:
         )
     try:
         if text.endswith(".npy"):
-            return np.asarray(np.load(text), dtype=float)
+            return np.load(text)
         # the user's own words on the user's own command line, like python -c
-        return np.asarray(eval(text, {**names, "np": np}), dtype=float)  # noqa: S307
+        return eval(text, {**names, "np": np})  # noqa: S307
     except Exception as error:
         raise CommandError(
-            f"--input {text!r} is no array: {type(error).__name__}: {error}; write an expression of numpy "
+            f"--input {text!r} has no value: {type(error).__name__}: {error}; write an expression of numpy "
             "such as 'np.ones(3)', a name in the function's file, or the name of a .npy file"
         ) from error
+
+
+def _floats(text: str, value: Any) -> np.ndarray:
+    """Make an array of float of what to differentiate by."""
+    advice = (
+        "give real numbers, or name the inputs to differentiate by with --argnum; others stay as they are"
+    )
+    try:
+        array = np.asarray(value)
+        floats = array if np.iscomplexobj(array) else np.asarray(array, dtype=float)
+    except Exception as error:
+        raise CommandError(
+            f"--input {text!r} is no array of numbers: {type(error).__name__}: {error}; {advice}"
+        ) from error
+    if np.iscomplexobj(floats):
+        raise CommandError(f"--input {text!r} is complex; {advice}")
+    return floats

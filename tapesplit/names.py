@@ -5,10 +5,11 @@ of it would have no derivative rules.
 """
 
 import importlib
-import pickle
 import sys
 from collections.abc import Callable
 from typing import Any, Final
+
+from tapesplit.errors import UnnamedPrimitiveError
 
 __all__ = ["display_name", "find_primitive", "is_from_autograd", "is_primitive", "label_of", "primitive_name"]
 
@@ -70,7 +71,7 @@ def primitive_name(primitive: Callable[..., Any]) -> str:
 
     Raises
     ------
-    pickle.PicklingError
+    UnnamedPrimitiveError
         If no name leads to it, as for a primitive that is defined inside a function.
 
     Examples
@@ -89,7 +90,7 @@ def primitive_name(primitive: Callable[..., Any]) -> str:
         found = None
     if found is primitive:
         return name
-    raise pickle.PicklingError(
+    raise UnnamedPrimitiveError(
         f"the primitive {name} cannot be pickled: that name does not lead to it; define it at the top level "
         "of a module"
     )

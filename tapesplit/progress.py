@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tapesplit.callback import Callback
+from tapesplit.errors import MissingPackageError
 from tapesplit.planning.plan import JacobianPlan, TaskRecord
 
 __all__ = ["both", "progress_bar"]
@@ -26,7 +27,7 @@ def progress_bar(delay: float = 0.5) -> Callback:
 
     Raises
     ------
-    ImportError
+    MissingPackageError
         If tqdm is not installed.
 
     Examples
@@ -40,7 +41,7 @@ def progress_bar(delay: float = 0.5) -> Callback:
     try:
         from tqdm import tqdm  # noqa: PLC0415 - optional package
     except ImportError as error:
-        raise ImportError(
+        raise MissingPackageError(
             "a progress bar needs tqdm, which is not installed; install it with "
             "pip install 'tapesplit[progress]'"
         ) from error

@@ -6,6 +6,7 @@ from tapesplit.cuts import certify, separators, width_profile
 from tapesplit.cuts.graph import TapeGraph, graph_of
 from tapesplit.cuts.separators import Separator
 from tapesplit.cuts.width_profile import WidthProfile
+from tapesplit.errors import NothingToPlanError
 from tapesplit.recording.tape import Tape
 from tapesplit.structures.facts import facts_of
 from tapesplit.structures.structure import structure_of
@@ -24,14 +25,17 @@ def find_separators(tape: Tape, *, max_links: int = 40, machines: int = 1) -> tu
     max_links
         Most links of the chain, that is one more than separators.
     machines
-        Number of machines: several can use cuts that gain nothing on one.
+        1, or more: any larger number adds cuts that gain nothing on one machine, spread over the tape, which
+        give several something to do. It makes no difference how many these are.
 
     Returns
     -------
     tuple of Separator
-        From the input to the output, those of a plan for so many machines; plans that count seconds have
-        none where these cannot save a tenth of a call. Empty if the output does not depend on the input, or,
-        for one machine, if no chain is much cheaper than one plain sweep. Vertices are indices of the tape.
+        From the input to the output, the best of all kinds of cuts. A plan has the same ones if it counts
+        fma, or if several machines work; one that counts seconds looks less far where cuts save little, and
+        has none where they cannot save a tenth of a call. Empty if the output does not depend on the input,
+        or, for one machine, if no chain is much cheaper than one plain sweep. Vertices are indices of the
+        tape.
 
     Raises
     ------
@@ -91,7 +95,7 @@ def profile_widths(tape: Tape, *, shares: int = 20) -> WidthProfile:
     Parameters
     ----------
     tape
-        From `tapesplit.record`; its output must depend on an input.
+        From `tapesplit.record`.
     shares
         Number of places along the tape.
 
@@ -105,6 +109,8 @@ def profile_widths(tape: Tape, *, shares: int = 20) -> WidthProfile:
     ------
     ArgumentTypeError, ArgumentValueError
         If this is no tape, or if the number of places is not a positive integer.
+    NothingToPlanError
+        If the output does not depend on an input.
 
     Examples
     --------
@@ -116,7 +122,12 @@ def profile_widths(tape: Tape, *, shares: int = 20) -> WidthProfile:
     ([1, 1], [1])
     """
     check_count("shares", shares)
-    graph = _graph(check_tape(tape))
+    if check_tape(tape).output is None:
+        raise NothingToPlanError(
+            f"the value of {tape.name} does not depend on its input, so that there are no widths between "
+            "them; record a function that uses its argument"
+        )
+    graph = _graph(tape)
     return width_profile.width_profile(graph, separators.cut_graph(graph), shares=shares)
 
 

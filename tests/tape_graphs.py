@@ -5,7 +5,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
 from jcdp_core import JacobianChain, solve
-from tapesplit.cuts.graph import TapeGraph, frontier
+from tapesplit.cuts.graph import TapeGraph, on_frontiers
 from tapesplit.cuts.separators import assign_chunks, chunk_edges
 
 deterministic = settings(
@@ -107,6 +107,11 @@ def lower_sets(graph, limit=10**6):
         found |= larger
         stack.extend(larger)
     return [np.isin(np.arange(graph.size), list(lower)) for lower in found]
+
+
+def frontier(graph, lower):
+    """Return the vertices on the frontier of one lower set."""
+    return np.flatnonzero(on_frontiers(graph, lower[None])[0])
 
 
 def width_of(graph, lower):

@@ -9,6 +9,7 @@ import contextlib
 import doctest
 import importlib
 import io
+import pkgutil
 import re
 import subprocess
 import sys
@@ -24,6 +25,7 @@ from tapesplit.cost.stored import cost_model
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 FENCE = re.compile(r"^```(\w*)[^\n]*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+FULL_NAME = re.compile(r"`((?:tapesplit|jcdp_core)(?:\.\w+)+)`")
 LINK = re.compile(r"\]\((?!https?:|#)([^)#\s]+)")
 TIME = re.compile(r"\b[\d.]+ (?:ns|µs|ms|s)\b")
 RATIO = re.compile(r"\b[\d.e-]+ (?=×|times|of the largest)")
@@ -128,6 +130,36 @@ def check_doctest(code, namespace, page):
 def test_links_lead_to_files(page):
     text = FENCE.sub("", page.read_text(encoding="utf-8"))
     assert [link for link in LINK.findall(text) if not (page.parent / link).exists()] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_full_names_are_those_of_something(page):
+    for full_name in FULL_NAME.findall(FENCE.sub("", page.read_text(encoding="utf-8"))):
+        pkgutil.resolve_name(full_name)
+
+
+MODULES = re.compile(r"`(\w+/?)`")
+
+
+@pytest.mark.parametrize("package", [tapesplit, jcdp_core])
+def test_the_tables_of_modules_are_complete(package):
+    """All modules and folders of a package have a row; that of a folder names all modules there, or none."""
+    home, seen = ROOT / package.__name__, []
+    text = (ROOT / "docs" / "contributing.md").read_text(encoding="utf-8")
+    table = text.partition(f"| modules of {package.__name__} |")[2].partition("\n\n")[0]
+    for line in table.splitlines()[2:]:
+        _, modules, ideas, _ = line.split("|")
+        seen += MODULES.findall(modules)
+        for folder in re.findall(r"`(\w+)/`", modules):
+            there, named = module_names(home / folder), set(MODULES.findall(ideas))
+            assert named == there or not named & there, folder
+    assert sorted(seen) == sorted(
+        module_names(home) | {f"{folder.parent.name}/" for folder in home.glob("*/__init__.py")}
+    )
+
+
+def module_names(folder):
+    return {path.stem for path in folder.glob("*.py")} - {"__init__", "__main__"}
 
 
 def test_every_page_is_in_the_navigation():

@@ -1,7 +1,7 @@
 """Every elimination sequence, every schedule: slow beyond any use, and short enough to be believed.
 
-It is the oracle that the tests measure all other solvers with, so it shares nothing with them but the data
-types.
+It is the oracle that the tests measure all other solvers with, so it shares no search with them: only the
+data types, what a step costs, and which steps a problem allows.
 """
 
 from collections.abc import Iterator

@@ -220,8 +220,8 @@ def minimum_cut(
     ...     inputs=(0,), outputs=(5,))
     >>> inputs, everything = np.arange(6) == 0, np.full(6, True)
     >>> cut = minimum_cut(strands, inputs, everything, bound=8)
-    >>> from tapesplit.cuts.graph import frontier
-    >>> cut.width, frontier(strands, cut.latest)
+    >>> from tapesplit.cuts.graph import on_frontiers
+    >>> cut.width, np.flatnonzero(on_frontiers(strands, cut.latest[None])[0])
     (4, array([1, 4]))
     """
     return minimum_cuts(graph, [Region(lower, upper, bound)], backend=backend)[0]

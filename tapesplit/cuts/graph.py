@@ -8,7 +8,6 @@ separator of the two sides, and nested lower sets have nested separators.
 from dataclasses import dataclass
 from typing import Any, Final
 
-import networkx as nx
 import numpy as np
 from numpy.typing import NDArray
 
@@ -20,13 +19,11 @@ from tapesplit.structures.facts import TapeFacts
 __all__ = [
     "UNBOUNDED",
     "TapeGraph",
-    "frontier",
     "frontier_widths",
     "graph_of",
     "on_frontiers",
     "records",
     "tape_ranks",
-    "to_networkx",
 ]
 
 UNBOUNDED: Final = 1 << 40
@@ -94,45 +91,6 @@ class TapeGraph:
     def total_edges(self) -> int:
         """Scalar edges of the whole tape: fma of one direction."""
         return int(self.edges.sum())
-
-
-def to_networkx(graph: TapeGraph) -> nx.DiGraph:
-    """Build the networkx graph of a tape.
-
-    Parameters
-    ----------
-    graph : TapeGraph
-        The graph to convert.
-
-    Returns
-    -------
-    networkx.DiGraph
-        Nodes 0..n-1 with attributes ``entry``, ``width`` (elements, -1 if unbounded) and ``edges``; arcs
-        lead from parent to child.
-
-    Notes
-    -----
-    Takes O(n + e) Python steps.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> chain = TapeGraph(
-    ...     entries=np.array([0, 2]), widths=np.array([3, 1]), edges=np.array([0, 3]),
-    ...     child=np.array([1]), parent=np.array([0]), inputs=(0,), outputs=(1,))
-    >>> print(to_networkx(chain))
-    DiGraph with 2 nodes and 1 edges
-    >>> to_networkx(chain).nodes[1]
-    {'entry': 2, 'width': 1, 'edges': 3}
-    """
-    digraph = nx.DiGraph()
-    columns = zip(graph.entries.tolist(), graph.widths.tolist(), graph.edges.tolist(), strict=True)
-    digraph.add_nodes_from(
-        (vertex, {"entry": entry, "width": width, "edges": edges})
-        for vertex, (entry, width, edges) in enumerate(columns)
-    )
-    digraph.add_edges_from(zip(graph.parent.tolist(), graph.child.tolist(), strict=True))
-    return digraph
 
 
 def tape_ranks(graph: TapeGraph) -> IntArray:
@@ -219,30 +177,12 @@ def records(widths: NDArray[Any]) -> BoolArray:
     return found
 
 
-def frontier(graph: TapeGraph, lower: BoolArray) -> IntArray:
-    """Return the frontier of a lower set.
-
-    Parameters
-    ----------
-    graph : TapeGraph
-        The graph, n vertices.
-    lower : (n,) array of bool
-        Membership in the lower set.
-
-    Returns
-    -------
-    array of int
-        Vertex numbers, increasing: members with a child outside the set, and outputs in the set.
-    """
-    return np.flatnonzero(on_frontiers(graph, lower[None])[0])
-
-
 _AT_ONCE: Final = 2**20
 """Arcs times lower sets that are looked at together."""
 
 
 def on_frontiers(graph: TapeGraph, lowers: BoolArray) -> BoolArray:
-    """Return which vertices are on the frontiers of several lower sets, see `frontier`.
+    """Return which vertices are on the frontiers of several lower sets.
 
     Parameters
     ----------
@@ -254,7 +194,7 @@ def on_frontiers(graph: TapeGraph, lowers: BoolArray) -> BoolArray:
     Returns
     -------
     (N, n) array of bool
-        Membership in each frontier.
+        Membership in each frontier: of members with a child outside the set, and of outputs in the set.
 
     Notes
     -----

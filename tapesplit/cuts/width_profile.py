@@ -98,8 +98,8 @@ class WidthProfile:
         shares = _shares_of(self.places)
         widths = [s.width for s, at in zip(self.separators, shares, strict=True) if at == share]
         if len(widths) > _NAMED:
-            return f"  {len(widths)} cuts of {min(widths)} to {max(widths)}"
-        return f"  cut at {', '.join(map(str, widths))}" if widths else ""
+            return f"  {len(widths)} cuts, {min(widths)} to {max(widths)} wide"
+        return f"  cut{'s' * (len(widths) > 1)}, {', '.join(map(str, widths))} wide" if widths else ""
 
     def draw(self, path: str | os.PathLike[str]) -> None:
         """Draw the profile into a file; see `tapesplit.draw.draw_profile`.

@@ -5,6 +5,7 @@ from itertools import pairwise
 from typing import Any, Final
 
 from tapesplit.draw.scene import INK, STYLES, Area, Box, Label, Line, Scene, box_labels
+from tapesplit.errors import MissingPackageError
 
 __all__ = ["save_figure"]
 
@@ -25,14 +26,14 @@ def save_figure(scene: Scene, path: str | os.PathLike[str]) -> None:
 
     Raises
     ------
-    ImportError
+    MissingPackageError
         If matplotlib is not installed.
     """
     try:
         from matplotlib.backends.backend_agg import FigureCanvasAgg  # noqa: PLC0415 - optional package
         from matplotlib.figure import Figure  # noqa: PLC0415 - optional package
     except ImportError as error:
-        raise ImportError(
+        raise MissingPackageError(
             f"drawing {os.fspath(path)!r} needs matplotlib, which is not installed; install it with "
             "pip install 'tapesplit[plot]', or draw an .svg file, which needs nothing"
         ) from error

@@ -68,7 +68,7 @@ def draw_split(plan: JacobianPlan, path: str | os.PathLike[str]) -> None:
     ------
     ArgumentValueError
         If the ending is none of these.
-    ImportError
+    MissingPackageError
         If matplotlib is needed and not installed.
 
     Notes
@@ -107,7 +107,7 @@ def draw_profile(profile: WidthProfile, path: str | os.PathLike[str]) -> None:
     ------
     ArgumentValueError
         If the ending is none of these.
-    ImportError
+    MissingPackageError
         If matplotlib is needed and not installed.
 
     Examples

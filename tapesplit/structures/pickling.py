@@ -16,7 +16,7 @@ def dumps(value: Any) -> bytes:
 
     Raises
     ------
-    pickle.PicklingError
+    UnnamedPrimitiveError
         If it refers to a primitive that no name leads to.
     """
     file = io.BytesIO()

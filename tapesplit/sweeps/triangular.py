@@ -32,12 +32,14 @@ def substitute(indptr: np.ndarray, indices: np.ndarray, data: np.ndarray, Y: np.
     indptr, indices, data
         L, shape ``(N, N)``; every column index is smaller than its row index.
     Y
-        Right-hand sides, C-contiguous float64 of shape ``(N, k)``; overwritten by the solution.
+        Right-hand sides, C-contiguous, of shape ``(N, k)`` and of the type of `data`, float32 or float64;
+        overwritten by the solution.
 
     Notes
     -----
-    Takes about ``nnz · (2 + 0.16 k)`` ns. The rows of Y are computed one after the other, so the result
-    has the same bits every time.
+    Takes a multiply-add for each entry of L and each column of Y, the ``coefficient_direction`` of
+    `tapesplit.cost.model.CostModel`. The rows of Y are computed one after the other, so the result has the
+    same bits every time.
 
     Examples
     --------
@@ -55,9 +57,9 @@ def substitute(indptr: np.ndarray, indices: np.ndarray, data: np.ndarray, Y: np.
 
 
 def substitute_transposed(indptr: np.ndarray, indices: np.ndarray, data: np.ndarray, Y: np.ndarray) -> None:
-    """Solve ``(I - U) X = Y`` in place for strictly lower triangular U whose columns are given.
+    """Solve ``(I - L) X = Y`` in place for strictly lower triangular L whose columns are given.
 
-    Column j of U is stored where a CSR matrix stores row j; every index is larger than the number of its
+    Column j of L is stored where a CSR matrix stores row j; every index is larger than the number of its
     column.
     """
     size, count = Y.shape

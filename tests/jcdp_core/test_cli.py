@@ -20,6 +20,7 @@ from jcdp_core.results import columns
 
 ROOT = Path(__file__).parents[2]
 DATA = Path(__file__).parent / "data"
+PROGRAMS = {main: "jcdp", main_batch: "jcdp-batch", main_stats: "jcdp-stats"}
 EXAMPLE = "length 6\nsize_range 5 500\ndag_size_range 1000 100000\nseed 2457497973\n"
 ONE_MACHINE = [
     ("ACC TAN (4 5)", 10228680),
@@ -165,46 +166,46 @@ def test_help_lists_every_key(command, capsys):
         (
             main,
             ["absent.in"],
-            "jcdp: absent.in: cannot read the configuration file: No such file or directory",
+            "absent.in: cannot read the configuration file: No such file or directory",
         ),
-        (main, ["wrong.in"], "jcdp: wrong.in:2: unknown key 'sead'; did you mean 'seed'?"),
-        (main, ["many.in", "--dot", "tree.dot"], "jcdp: many.in: --dot and --gantt draw one chain"),
-        (main, ["one.in", "--gantt", "no/g.txt"], "jcdp: cannot write 'no/g.txt': there is no folder 'no'\n"),
-        (main, ["one.in", "--dot", "no/t.svg"], "jcdp: cannot write 'no/t.svg': there is no folder 'no'\n"),
+        (main, ["wrong.in"], "wrong.in:2: unknown key 'sead'; did you mean 'seed'?"),
+        (main, ["many.in", "--dot", "tree.dot"], "many.in: --dot and --gantt draw one chain"),
+        (main, ["one.in", "--gantt", "no/g.txt"], "cannot write 'no/g.txt': there is no folder 'no'\n"),
+        (main, ["one.in", "--dot", "no/t.svg"], "cannot write 'no/t.svg': there is no folder 'no'\n"),
         (
             main,
             ["one.in", "--dot", "t.t"],
-            "jcdp: cannot write 't.t': the name ends in '.t'; let it end in .dot, .gv, .pdf, .png or .svg",
+            "cannot write 't.t': the name ends in '.t'; let it end in .dot, .gv, .pdf, .png or .svg",
         ),
         (
             main,
             ["one.in", "--gantt", "chart"],
-            "jcdp: cannot write 'chart': the name ends in ''; let it end in .txt, .pdf, .png or .svg\n",
+            "cannot write 'chart': the name ends in ''; let it end in .txt, .pdf, .png or .svg\n",
         ),
         (
             main,
             ["one.in", "--dot", "folder.dot"],
-            "jcdp: cannot write 'folder.dot': it is a folder, or you have",
+            "cannot write 'folder.dot': it is a folder, or you have",
         ),
-        (main_batch, ["wrong.in"], "jcdp-batch: wrong.in:2: unknown key 'sead'; did you mean 'seed'?"),
-        (main_batch, ["one.in", "-o", "no/r"], "jcdp-batch: cannot write 'no/r': there is no folder 'no'\n"),
-        (main_batch, ["one.in", "--jobs", "0"], "jcdp-batch: jobs is 0; give the number of worker processes"),
-        (main_stats, ["one.in"], "jcdp-stats: one.in:1: the header is not that of a results file"),
+        (main_batch, ["wrong.in"], "wrong.in:2: unknown key 'sead'; did you mean 'seed'?"),
+        (main_batch, ["one.in", "-o", "no/r"], "cannot write 'no/r': there is no folder 'no'\n"),
+        (main_batch, ["one.in", "--jobs", "0"], "jobs is 0; give the number of worker processes"),
+        (main_stats, ["one.in"], "one.in:1: the header is not that of a results file"),
         (
             main_stats,
             ["a.csv", "./a.csv"],
-            "jcdp-stats: ./a.csv is given twice, so that its chains would count",
+            "./a.csv is given twice, so that its chains would count",
         ),
-        (main_stats, ["absent.csv"], "jcdp-stats: absent.csv: cannot read the results file"),
+        (main_stats, ["absent.csv"], "absent.csv: cannot read the results file"),
         (
             main_stats,
             ["absent.csv", "-o", "b.txt"],
-            "jcdp-stats: cannot write 'b.txt': the name ends in '.txt'; let it end in .pdf, .png or .svg\n",
+            "cannot write 'b.txt': the name ends in '.txt'; let it end in .pdf, .png or .svg\n",
         ),
         (
             main_stats,
             ["absent.csv", "-o", "no/b.png"],
-            "jcdp-stats: cannot write 'no/b.png': there is no folder",
+            "cannot write 'no/b.png': there is no folder",
         ),
     ],
 )
@@ -217,7 +218,7 @@ def test_errors_are_one_line(capsys, command, arguments, message):
     assert command(arguments) == 1
     out, errors = capsys.readouterr()
     assert out == ""  # nothing is lost
-    assert errors.startswith(message)
+    assert errors.startswith(f"{PROGRAMS[command]}: error: {message}")
     assert errors.count("\n") == 1
 
 
@@ -283,7 +284,7 @@ def test_chains_of_one_link_have_no_statistics(tmp_path, capsys):
     path.write_text(",".join(columns(1)) + "\ntrue,1,1,1,1\n", encoding="utf-8")
     assert main_stats([str(path)]) == 1
     assert capsys.readouterr().err == (
-        "jcdp-stats: all chains have one link, which no solver can share among machines; "
+        "jcdp-stats: error: all chains have one link, which no solver can share among machines; "
         "give files of longer chains\n"
     )
     assert main_stats([str(path), str(DATA / "results_length_3.head150.csv")]) == 0

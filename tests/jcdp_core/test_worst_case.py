@@ -8,8 +8,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jcdp_strategies import CHAIN_A, chains, deterministic
 
-from jcdp_core import Problem, SolverError, check_sequence, schedule_sequence, solve
-from jcdp_core.solvers.worst_case import comb_sequence, worst_case_bound, worst_case_chain
+from jcdp_core import (
+    Problem,
+    SolverError,
+    check_sequence,
+    comb_sequence,
+    schedule_sequence,
+    solve,
+    worst_case_bound,
+    worst_case_chain,
+)
 
 
 @deterministic

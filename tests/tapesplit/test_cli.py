@@ -27,6 +27,11 @@ def two(x, y):
 
 def broken(x):
     return x + np.ones(7)
+
+def steps(x, n):
+    for _ in range(n):
+        x = np.sin(x)
+    return x
 """
 
 
@@ -62,7 +67,24 @@ def test_inputs_are_files_expressions_and_names(model, tmp_path, capsys):
     np.save(tmp_path / "y.npy", np.arange(4))
     assert main(["explain", f"{model}:two", "--input", "x0", "--input", "y.npy", "--level", "line"]) == 0
     assert capsys.readouterr().out.startswith("two: (4,), (4,) -> (4,)")
-    np.testing.assert_array_equal(load_inputs(["np.arange(2)"], {})[0], [0.0, 1.0])
+
+
+def test_inputs_to_differentiate_by_become_floats_and_others_stay(model, capsys):
+    array, number, name = load_inputs(["np.arange(2)", "2", "'sin'"], {}, differentiated={0})
+    assert array.dtype == float
+    assert (type(number), name) == (int, "sin")
+    words = [f"{model}:steps", "--input", "x0", "--input", "3", "--argnum", "0"]
+    assert main(["explain", *words, "--level", "line"]) == 0
+    assert capsys.readouterr().out.startswith("steps: (4,) -> (4,)")
+    assert main(["bench", *words]) == 0
+
+
+@pytest.mark.parametrize("command", ["explain", "bench"])
+def test_an_unknown_method_is_refused_before_the_file_runs(command, capsys):
+    with pytest.raises(SystemExit, match="2"):
+        main([command, "none.py:f", "--input", "x0", "--method", "magic"])
+    error = capsys.readouterr().err.splitlines()[-1]
+    assert error.startswith(f"tapesplit {command}: error: argument --method: invalid choice: 'magic'")
 
 
 def test_explain_takes_arguments_and_a_method(model, capsys):
@@ -158,7 +180,7 @@ def test_calibrate_prints_constants_that_it_cannot_keep(capsys, monkeypatch, tmp
     [
         (["explain", "model"], "'model' does not name a function; write FILE.py:FUNCTION"),
         (["explain", "none.py:f"], "there is no file 'none.py'"),
-        (["explain", "MODEL:g", "--input", "x0"], "has no 'g'; it has f, two, broken"),
+        (["explain", "MODEL:g", "--input", "x0"], "has no 'g'; it has f, two, broken, steps"),
         (["explain", "MODEL:SCALE", "--input", "x0"], "is no function: its type is float"),
         (["explain", "MODEL:f"], "no input is given"),
         (["explain", "MODEL:f", "--input", "x1"], "NameError: name 'x1' is not defined"),
@@ -173,7 +195,19 @@ def test_calibrate_prints_constants_that_it_cannot_keep(capsys, monkeypatch, tmp
             "--machines is 0; give a number of threads, at least 1, or leave it out for all usable cores",
         ),
         (["bench", "MODEL:f", "--input", "x0", "--machines", "-1"], "--machines is -1; give"),
-        (["explain", "MODEL:f", "--input", "x0", "--method", "magic"], "method must be one of 'auto', 'dp'"),
+        (
+            ["explain", "MODEL:two", "--input", "x0", "--input", "x0", "--argnum", "1", "--argnum", "5"],
+            "--argnum is 5; give the position of an input, counted from 0: with 2 inputs the last is 1\n",
+        ),
+        (
+            ["bench", "none.py:f", "--input", "x0", "--argnum", "-1"],
+            "--argnum is -1; give the position of an input, counted from 0: with 1 input the last is 0\n",
+        ),
+        (["explain", "MODEL:f", "--argnum", "5"], "no input is given"),
+        (
+            ["explain", "MODEL:f", "--input", "x0 + 1j"],
+            "--input 'x0 + 1j' is complex; give real numbers, or name the inputs to differentiate by with --",
+        ),
         (
             ["explain", "MODEL:f", "--input", "x0", "--draw", "s.gif"],
             "cannot write 's.gif': the name ends in '.gif'; let it end in .svg, .dot, .gv, .png or .pdf\n",

@@ -1,5 +1,8 @@
 """Whatever tapesplit refuses, it says so with an exception of its own that is also the builtin one."""
 
+import pickle
+import sys
+
 import autograd.numpy as anp
 import numpy as np
 import pytest
@@ -72,6 +75,32 @@ def test_misuse_raises_our_own_and_the_builtin_exception(misuse):
     with pytest.raises(tapesplit.TapesplitError) as caught:
         call()
     assert isinstance(caught.value, builtin)
+
+
+@pytest.mark.parametrize(
+    ("package", "call"),
+    [
+        ("tqdm", lambda: parallel_jacobian(anp.sin, progress=True)),
+        ("matplotlib.figure", lambda: PLAN.draw("plan.png")),
+    ],
+)
+def test_missing_packages_raise_our_own_and_an_import_error(package, call, monkeypatch):
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(tapesplit.MissingPackageError, match=r"pip install 'tapesplit\[") as caught:
+        call()
+    assert isinstance(caught.value, ImportError)
+
+
+def test_primitives_without_a_name_raise_our_own_and_a_pickling_error():
+    @primitive
+    def local(x):
+        return x
+
+    defvjp(local, lambda ans, x: lambda g: g)
+    plan = parallel_jacobian(local).plan(X)
+    with pytest.raises(tapesplit.UnnamedPrimitiveError, match="define it at the top level") as caught:
+        pickle.dumps(plan)
+    assert isinstance(caught.value, pickle.PicklingError)
 
 
 def test_wrong_derivatives_raise_our_own_and_an_assertion_error():

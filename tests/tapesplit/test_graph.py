@@ -1,11 +1,11 @@
 """The graph type, frontier widths, coarsening."""
 
-import networkx as nx
 import numpy as np
 import pytest
 from hypothesis import given
 from tape_graphs import (
     deterministic,
+    frontier,
     least_width,
     lower_sets,
     path,
@@ -17,15 +17,7 @@ from tape_graphs import (
 
 from tapesplit.arrays import follow
 from tapesplit.cuts.coarsen import coarsen
-from tapesplit.cuts.graph import UNBOUNDED, frontier, frontier_widths, tape_ranks, to_networkx
-
-
-def test_networkx_graph_has_the_same_paths_and_attributes():
-    graph = tape_graph([4, 2, 3, 4], [[], [0], [0], [1, 2]], entries=[0, 2, 5, 9])
-    digraph = to_networkx(graph)
-    assert nx.is_directed_acyclic_graph(digraph)
-    assert set(digraph.edges) == {(0, 1), (0, 2), (1, 3), (2, 3)}
-    assert digraph.nodes[2] == {"entry": 5, "width": 3, "edges": 12}
+from tapesplit.cuts.graph import UNBOUNDED, frontier_widths, tape_ranks
 
 
 @deterministic

@@ -740,17 +740,6 @@ def test_primitives_have_names():
         assert find_primitive(primitive_name(tape[index].primitive)) is tape[index].primitive
 
 
-def test_local_primitive_cannot_be_pickled():
-    @primitive
-    def local(x):
-        return x
-
-    defvjp(local, lambda _ans, _x: lambda g: g)
-    plan = parallel_jacobian(local).plan(X)
-    with pytest.raises(pickle.PicklingError, match="define it at the top level of a module"):
-        pickle.dumps(plan)
-
-
 def test_find_separators_of_a_tape():
     tape = record(lambda x: np.sin(np.sum(x)) * onp.ones(50), onp.ones(50))
     (separator,) = find_separators(tape, max_links=2)

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from tape_graphs import (
     chain_of,
     deterministic,
+    frontier,
     least_width,
     lower_sets,
     path,
@@ -21,7 +22,7 @@ from tape_graphs import (
 
 from jcdp_core import JacobianChain, solve
 from tapesplit.cuts.certify import certify_cuts
-from tapesplit.cuts.graph import frontier, frontier_widths, tape_ranks
+from tapesplit.cuts.graph import frontier_widths, tape_ranks
 from tapesplit.cuts.nesting import choose_nested, cut_family
 from tapesplit.cuts.separators import Separator, assign_chunks, cut_graph
 from tapesplit.cuts.width_profile import width_profile

@@ -11,7 +11,7 @@ from tapesplit import check_separators, find_separators, parallel_jacobian, prof
 from tapesplit.cuts.graph import TapeGraph
 from tapesplit.cuts.separators import Separator
 from tapesplit.cuts.width_profile import WidthProfile, width_profile
-from tapesplit.errors import SeparatorError, TapesplitError
+from tapesplit.errors import NothingToPlanError, SeparatorError, TapesplitError
 
 WIDTHS = [50, 3, 40, 2, 30]
 LAYERS = [np.cos(np.arange(m * n)).reshape(m, n) for n, m in pairwise(WIDTHS)]
@@ -44,7 +44,7 @@ PROFILE = """\
    entry      live   minimal  elements
        1         3         3  ########################################
        3         3         3  ########################################
-       5         2         2  ###########################               cut at 2
+       5         2         2  ###########################               cut, 2 wide
        8         2         2  ###########################"""
 
 
@@ -68,7 +68,7 @@ def test_a_separator_is_placed_by_the_edges_before_it():
     profile = width_profile(graph, (Separator((2,), 1, "minimal"),), shares=2)
     assert profile.entries.tolist() == [3, 4]  # 60 and 100 of 100 edges
     assert profile.places.tolist() == [pytest.approx(40 / 60)]
-    assert str(profile).splitlines()[1].endswith("cut at 1")
+    assert str(profile).splitlines()[1].endswith("  cut, 1 wide")
 
 
 @pytest.mark.parametrize(
@@ -86,8 +86,9 @@ def test_widths_that_differ_by_more_than_20_have_a_logarithmic_scale(widths, is_
 def test_many_cuts_in_one_share_are_counted():
     columns, cuts = np.array([7]), tuple(Separator((i,), 2 + i, "cost") for i in range(4))
     profile = WidthProfile(columns, columns, columns, cuts, np.linspace(0.1, 1.0, 4))
-    assert str(profile).endswith("  4 cuts of 2 to 5")
-    assert str(replace(profile, separators=cuts[:3], places=profile.places[:3])).endswith("  cut at 2, 3, 4")
+    assert str(profile).endswith("  4 cuts, 2 to 5 wide")
+    few = replace(profile, separators=cuts[:3], places=profile.places[:3])
+    assert str(few).endswith("  cuts, 2, 3, 4 wide")
 
 
 @pytest.mark.parametrize(("suffix", "start"), [("svg", b"<svg"), ("png", b"\x89PNG"), ("pdf", b"%PDF")])
@@ -130,7 +131,9 @@ def test_wrong_arguments_are_refused(call, error, message):
     assert isinstance(caught.value, TapesplitError)
 
 
-def test_an_output_that_does_not_depend_on_the_input_has_no_separators():
+def test_an_output_that_does_not_depend_on_the_input_has_neither_separators_nor_widths():
     with pytest.warns(UserWarning, match="independent"):
         tape = record(lambda x: np.ones(3), np.ones(2))
     assert find_separators(tape) == ()
+    with pytest.raises(NothingToPlanError, match="the value of <lambda> does not depend on its input"):
+        profile_widths(tape)
