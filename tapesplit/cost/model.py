@@ -195,8 +195,7 @@ def _parts(facts: TapeFacts) -> IntArray | int:
     if not facts.is_complex.any():
         return 1
     reads_complex = np.zeros_like(facts.is_complex)
-    child = np.repeat(np.arange(facts.form.size), np.diff(facts.first_parent))
-    reads_complex[child[facts.is_complex[facts.parents]]] = True
+    reads_complex[facts.children[facts.is_complex[facts.parents]]] = True
     return (1 + facts.is_complex) * (1 + reads_complex)
 
 
@@ -205,8 +204,7 @@ def _rows(facts: TapeFacts, weighted: BoolArray) -> IntArray:
     rows = np.array([prod(form[:-1]) if is_shape(form) and len(form) > 1 else 0 for form in facts.forms])
     if not rows.any():  # numbers and vectors only
         return rows[facts.form]
-    child = np.repeat(np.arange(facts.form.size), np.diff(facts.first_parent))
-    read = facts.sizes[facts.parents]
+    child, read = facts.children, facts.sizes[facts.parents]
     turns = weighted.copy()
     turns[child[(read > 1) & (read < facts.sizes[child]) & facts.elementwise[child]]] = True
     most: IntArray = rows[facts.form]

@@ -277,8 +277,7 @@ def graph_of(tape: Tape, facts: TapeFacts) -> TapeGraph:
     needed = _ancestors(tape, facts)
     entries = np.flatnonzero(needed)
     number = np.cumsum(needed) - 1
-    child = np.repeat(np.arange(len(needed)), np.diff(facts.first_parent))
-    kept = needed[child]
+    kept = needed[facts.children]
     inputs = tuple(range(tape.inputs))
     outputs = () if tape.output is None else (int(number[tape.output]),)
     widths = facts.sizes[entries]
@@ -288,7 +287,7 @@ def graph_of(tape: Tape, facts: TapeFacts) -> TapeGraph:
         entries=entries,
         widths=widths,
         edges=facts.edges[entries],
-        child=number[child[kept]],
+        child=number[facts.children[kept]],
         parent=number[facts.parents[kept]],
         inputs=inputs,
         outputs=outputs,

@@ -161,6 +161,8 @@ def statics_of(primitive: Any, args: tuple[Any, ...], argnums: tuple[int, ...], 
             return None
         if kind is slice:
             return plain_slice(constant)
+        if kind is np.ndarray and not controlled and constant.dtype.kind in "fc":  # whatever the primitive
+            return Constants((ArrayKey(constant.dtype, constant.shape),), ())
         if kind in _COUNTED_BY_TYPE and not controlled and first_operand(primitive) == 0:
             return kind
         if kind in EXACT and constant is not None:
