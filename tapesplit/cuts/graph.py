@@ -83,12 +83,12 @@ class TapeGraph:
     @property
     def input_width(self) -> int:
         """Elements of the inputs: columns of the Jacobian."""
-        return int(self.widths[list(self.inputs)].sum())
+        return sum(self.widths[list(self.inputs)].tolist())
 
     @property
     def output_width(self) -> int:
         """Elements of the outputs: rows of the Jacobian."""
-        return int(self.widths[list(self.outputs)].sum())
+        return sum(self.widths[list(self.outputs)].tolist())
 
     @property
     def total_edges(self) -> int:
