@@ -50,7 +50,7 @@ class TapeGraph:
     child, parent : (e,) array of int
         Graph edges as vertex numbers, ``parent < child``; repeated edges are allowed.
     inputs, outputs : tuple of int
-        Vertex numbers. A vertex may be both.
+        Vertex numbers; the inputs come first. A vertex may be both.
 
     Examples
     --------
