@@ -8,8 +8,9 @@ import operator
 import sys
 from collections.abc import Callable, KeysView
 from dataclasses import dataclass
+from functools import lru_cache
 from types import FunctionType
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from autograd.builtins import _make_dict
@@ -162,7 +163,7 @@ def statics_of(primitive: Any, args: tuple[Any, ...], argnums: tuple[int, ...], 
         if kind is slice:
             return plain_slice(constant)
         if kind is np.ndarray and not controlled and constant.dtype.kind in "fc":  # whatever the primitive
-            return Constants((ArrayKey(constant.dtype, constant.shape),), ())
+            return _array_constant(constant.dtype, constant.shape)
         if kind in _COUNTED_BY_TYPE and not controlled and first_operand(primitive) == 0:
             return kind
         if kind in EXACT and constant is not None:
@@ -178,6 +179,16 @@ def statics_of(primitive: Any, args: tuple[Any, ...], argnums: tuple[int, ...], 
         tuple([(key if i < first else operand_key)(args[i]) for i in positions]),
         tuple([(name, key(kwargs[name])) for name in sorted(kwargs)]),
     )
+
+
+_SHARED: Final = 1000
+"""Descriptions of arrays that are kept: programs read the same ones in each turn of a loop."""
+
+
+@lru_cache(maxsize=_SHARED)
+def _array_constant(dtype: np.dtype, shape: tuple[int, ...]) -> Constants:
+    """Describe one floating-point array."""
+    return Constants((ArrayKey(dtype, shape),), ())
 
 
 def plain_slice(given: slice) -> slice:
