@@ -114,6 +114,9 @@ class TapeFacts:
         (container, integer, complex in single precision).
     is_complex
         Whether the value is complex, in double precision.
+    call
+        Equal for two entries that are neither elementwise nor movements if they are like calls: of equal
+        shapes and constants.
     edges
         Scalar edges |E| from the active arguments: fma per direction.
     elementwise
@@ -151,6 +154,7 @@ class TapeFacts:
     form: IntArray
     sizes: IntArray
     is_complex: BoolArray
+    call: IntArray
     edges: IntArray
     elementwise: BoolArray
     scalar: BoolArray
@@ -186,14 +190,15 @@ def facts_of(tape: Tape, structure: Structure) -> TapeFacts:
     has_scalar_form, elementwise, needs_local_jacobian = np.array(tests) > 0
     edges = (sizes >> is_complex_) * factors
     scalar = known_form & has_scalar_form
-    blocks, joined, stacked = np.zeros((3, kind.size), dtype=np.int64)
+    blocks, joined, stacked, call = np.zeros((4, kind.size), dtype=np.int64)
     others = np.flatnonzero((factors < 0) | (sizes < 0))
     if others.size:
-        keys, call = coded([call_key(structure, index) for index in others.tolist()])
+        keys, like = coded([call_key(structure, index) for index in others.tolist()])
         examples = np.empty(len(keys), dtype=np.int64)
-        examples[call[::-1]] = others[::-1]
+        examples[like[::-1]] = others[::-1]
         known = np.array([_numbers_of(tape[index]) for index in examples.tolist()], dtype=np.int64)
-        edges[others], is_local_call, blocks[others], joined[others], stacked[others] = known[call].T
+        edges[others], is_local_call, blocks[others], joined[others], stacked[others] = known[like].T
+        call[others] = like
         scalar[others] &= (is_local_call > 0) | (blocks[others] > 0)
     scalar &= plain | ~elementwise
     keyed = keyed[(scalar & elementwise)[keyed]]
@@ -217,6 +222,7 @@ def facts_of(tape: Tape, structure: Structure) -> TapeFacts:
         form=form,
         sizes=sizes,
         is_complex=complex_,
+        call=call,
         edges=edges,
         elementwise=elementwise,
         scalar=scalar,
