@@ -116,7 +116,8 @@ def has_wide_paths(graph: TapeGraph, width: float) -> bool:
     end = _reached([v for v in graph.outputs if wide[v]], child[::-1], parent[::-1])
     vertices, first_operand = np.arange(graph.size), np.arange(graph.size)
     first_operand[graph.child[::-1]] = graph.parent[::-1]
-    begins, ends = np.isin(vertices, list(begin)), np.isin(vertices, list(end))
+    begins, ends = np.zeros((2, graph.size), dtype=np.bool_)
+    begins[list(begin)] = ends[list(end)] = True
     stops = begins[first_operand] | (first_operand == vertices)
     starts = graph.parent[ends[graph.child] & ~ends[graph.parent]]
     paths = np.unique(follow(np.where(stops, vertices, first_operand))[starts])

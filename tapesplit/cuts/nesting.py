@@ -38,9 +38,7 @@ class CutFamily:
 
     def subfamily(self, kept: list[int]) -> "CutFamily":
         """Return the family of some of the candidates."""
-        return CutFamily(
-            self.members[kept], self.widths[kept], self.edges[kept], self.nested[kept][:, kept]
-        )
+        return CutFamily(self.members[kept], self.widths[kept], self.edges[kept], self.nested[kept][:, kept])
 
 
 def cut_family(graph: TapeGraph, members: Iterable[BoolArray]) -> CutFamily:

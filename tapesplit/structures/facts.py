@@ -177,16 +177,15 @@ def facts_of(tape: Tape, structure: Structure) -> TapeFacts:
     """Collect the facts of a tape, in about 0.3 µs per entry."""
     kinds, kind, plain, keyed = _kinds(tape, structure)
     forms, form = coded(structure.forms)
-    told = [(_real_size(f), is_complex(f), number_shape(f) is not None) for f in forms]
-    sizes, is_complex_, has_known_form = np.array(told).T.take(form, axis=1)
+    of_form = [(_real_size(f), is_complex(f), number_shape(f) is not None) for f in forms]
+    sizes, is_complex_, has_known_form = np.array(of_form).T.take(form, axis=1)
     complex_, known_form = is_complex_ > 0, has_known_form > 0
     sizes[: tape.inputs] = [element_count(entry[VALUE]) for entry in tape.entries[: tape.inputs]]
 
-    told = [
-        (k.factor, len(k.argnums), k.has_scalar_form, k.is_elementwise, k.needs_local_jacobian)
-        for k in kinds
+    of_kind = [
+        (k.factor, len(k.argnums), k.has_scalar_form, k.is_elementwise, k.needs_local_jacobian) for k in kinds
     ]
-    factors, counts, *tests = np.array(told).T.take(kind, axis=1)
+    factors, counts, *tests = np.array(of_kind).T.take(kind, axis=1)
     has_scalar_form, elementwise, needs_local_jacobian = np.array(tests) > 0
     edges = (sizes >> is_complex_) * factors
     scalar = known_form & has_scalar_form
@@ -249,9 +248,7 @@ def _detached(tape: Tape, structure: Structure, sizes: IntArray) -> BoolArray:
     return np.array(detached)
 
 
-def _kinds(
-    tape: Tape, structure: Structure
-) -> tuple[tuple[CallKind, ...], IntArray, BoolArray, IntArray]:
+def _kinds(tape: Tape, structure: Structure) -> tuple[tuple[CallKind, ...], IntArray, BoolArray, IntArray]:
     """Return the different kinds of calls, and which of them each entry is.
 
     Return also which entries may have numbers only as constant arguments, and those of them that must be
