@@ -172,7 +172,7 @@ def work_table(facts: TapeFacts) -> WorkTable:
         "block_loops": sizes * (is_block & looped),
         "formless": ~facts.scalar,
     }
-    summed = np.stack([lines[field.name] for field in fields(Work)[1:]])
+    summed = np.array([lines[field.name] for field in fields(Work)[1:]])
     return WorkTable(summed, *shared_formulas(facts))
 
 

@@ -208,7 +208,7 @@ class _Recurrence:
         """Return the best split of a pair and what happens there."""
         left, right = self.cost[i, i + 1 : j], self.cost[i + 1 : j, j]
         n, m = self.width[i], self.width[j]
-        options = np.stack(
+        options = np.array(
             [
                 left + n * self.spent[i + 1 : j, j],
                 right + m * self.spent[i, i + 1 : j],
