@@ -19,6 +19,7 @@ __all__ = [
     "multiply",
     "occurrences",
     "ranges",
+    "run_starts",
 ]
 
 IntArray = NDArray[Any]  # of integers; the stubs of NumPy 2.5 give reductions of `np.integer` no type
@@ -48,11 +49,18 @@ def occurrences(items: IntArray) -> IntArray:
     """Return for each item how many equal ones stand before it."""
     order = np.argsort(items, kind="stable")
     ordered = items[order]
-    starts = np.flatnonzero(np.diff(ordered, prepend=-1))
+    starts = run_starts(ordered)
     counts = np.diff(np.append(starts, items.size))
     result = np.empty(items.size, dtype=np.int64)
     result[order] = np.arange(items.size) - np.repeat(starts, counts)
     return result
+
+
+def run_starts(items: NDArray[Any]) -> IntArray:
+    """Return where the runs of equal items start."""
+    starts = np.ones(items.size, dtype=np.bool_)
+    np.not_equal(items[1:], items[:-1], out=starts[1:])
+    return np.flatnonzero(starts)
 
 
 def ranges(starts: IntArray, sizes: IntArray) -> IntArray:

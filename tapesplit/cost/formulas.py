@@ -31,14 +31,14 @@ def shared_formulas(facts: TapeFacts) -> tuple[IntArray, IntArray]:
     Merged operations are told apart by hashes of what they consist of, in O(n).
     """
     of_kind = np.array([_formulas(kind) for kind in facts.kinds])
-    result = follow(facts.reader)
-    is_result = result == np.arange(result.size)
-    if is_result.all():
+    is_result, each = facts.reader == np.arange(facts.reader.size), _directions(facts) + COEFFICIENT
+    if is_result.all() or np.abs(facts.sizes).sum() * each < WORTH_MERGING:
         return facts.kind, of_kind
+    result = follow(facts.reader)
     hashes = _HASH_OF_KIND[np.arange(of_kind.size) % _HASH_OF_KIND.size]
     merged = np.bincount(result, hashes[facts.kind]).astype(np.int64)[result] % _HASHES
     elements = np.bincount(merged[is_result], facts.sizes[is_result], _HASHES)
-    merged[elements[merged] * (_directions(facts) + COEFFICIENT) < WORTH_MERGING] = 0
+    merged[elements[merged] * each < WORTH_MERGING] = 0
     place = facts.kind * _HASHES + merged
     present = np.bincount(place) > 0
     return (np.cumsum(present) - 1)[place], of_kind[np.flatnonzero(present) // _HASHES]

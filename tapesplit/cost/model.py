@@ -7,7 +7,6 @@ a Python loop thirty microseconds. Each constant of the model is the time of one
 
 from dataclasses import dataclass, fields
 from math import prod
-from operator import attrgetter
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -146,48 +145,63 @@ def work_table(facts: TapeFacts) -> WorkTable:
         What is known of tapes of the structure, n entries.
     """
     elementwise = facts.elementwise
-    moves = facts.by_kind(lambda kind: isinstance(kind.rule, Movement))
-    bulk = facts.by_kind(lambda kind: isinstance(kind.rule, Bulk))
+    told = np.array([_told(kind) for kind in facts.kinds])
+    steps, moves, products, sums, weighted, pace, looped, local = told.T.take(facts.kind, axis=1)
     sizes = np.maximum(facts.sizes, 0)
     is_inner = facts.reader != np.arange(facts.reader.size)
-    inner = np.where(facts.is_complex, sizes // 2, sizes) * is_inner  # complex ones count once, as in edges
-    sums = facts.by_kind(lambda kind: is_reduction(kind.rule))
-    looped, local = facts.by_kind(attrgetter("is_looped")), facts.by_kind(attrgetter("needs_local_jacobian"))
-    products = bulk & ~sums & (facts.stacked == 0)
-    weighted = sums & ~facts.by_kind(lambda kind: kind.is_local)
+    inner = (sizes >> facts.is_complex) * is_inner  # complex ones count once, as in edges
+    outer = _parts(facts) * (facts.edges - inner)
     is_block = facts.blocks > 0
     lines = {
-        "steps": 1 + _WEIGHING * weighted + facts.by_kind(_call_steps) * (bulk & ~sums),
+        "steps": steps,
         "elements": sizes * elementwise,
-        "moved": sizes * (moves | products)
+        "moved": sizes * (moves + products * (facts.stacked == 0))
         + facts.edges * sums
-        + _parts(facts) * (facts.edges * elementwise - inner)
+        + outer * elementwise
         + _STACKED * facts.stacked
-        + _ROW * _rows(facts, weighted),
-        "product_fma": facts.edges * facts.by_kind(_pace) * (bulk & ~sums),
+        + _ROW * _rows(facts, weighted > 0),
+        "product_fma": facts.edges * pace,
         "looped": looped,
         "local": local,
         "local_loops": sizes * local,
         "inner": inner,
-        "coefficients": np.where(is_block, facts.blocks, _parts(facts) * (facts.edges - inner)),
+        "coefficients": np.where(is_block, facts.blocks, outer),
         "numbers": elementwise & (sizes == 1),
         "arrays": elementwise & (sizes > 1) & ~is_inner,
         "block_steps": is_block * np.where(facts.joined, 1, _BLOCK),
         "block_loops": sizes * (is_block & looped),
         "formless": ~facts.scalar,
     }
-    summed = np.stack([lines[field.name] for field in fields(Work)[1:]])
+    summed = np.array([lines[field.name] for field in fields(Work)[1:]])
     return WorkTable(summed, *shared_formulas(facts))
 
 
-def _call_steps(kind: CallKind) -> int:
-    """Count the steps that a call takes longer than an elementwise operation."""
-    return max(_HEAVY, kind.rule.steps * len(kind.argnums)) if isinstance(kind.rule, Bulk) else 0
+class _Told(NamedTuple):
+    """What the work of a call depends on besides its size, see `Work`."""
+
+    steps: int
+    moves: bool
+    is_product: bool
+    is_sum: bool
+    is_weighted: bool
+    pace: int
+    is_looped: bool
+    needs_local_jacobian: bool
 
 
-def _pace(kind: CallKind) -> int:
-    """Count the multiply-adds in a product of matrices that take as long as one scalar edge."""
-    return kind.rule.pace if isinstance(kind.rule, Bulk) else 1
+def _told(kind: CallKind) -> _Told:
+    """Tell what the work of the calls of a kind depends on besides their sizes."""
+    rule, is_sum = kind.rule, is_reduction(kind.rule)
+    steps, pace, is_weighted = 1, 0, is_sum and not kind.is_local
+    if is_weighted:
+        steps += _WEIGHING
+    elif isinstance(rule, Bulk) and not is_sum:
+        steps += max(_HEAVY, rule.steps * len(kind.argnums))
+        pace = rule.pace
+    return _Told(
+        steps, isinstance(rule, Movement), pace > 0, is_sum, is_weighted, pace, kind.is_looped,
+        kind.needs_local_jacobian,
+    )  # fmt: skip
 
 
 def _parts(facts: TapeFacts) -> IntArray | int:
@@ -195,8 +209,7 @@ def _parts(facts: TapeFacts) -> IntArray | int:
     if not facts.is_complex.any():
         return 1
     reads_complex = np.zeros_like(facts.is_complex)
-    child = np.repeat(np.arange(facts.form.size), np.diff(facts.first_parent))
-    reads_complex[child[facts.is_complex[facts.parents]]] = True
+    reads_complex[facts.children[facts.is_complex[facts.parents]]] = True
     return (1 + facts.is_complex) * (1 + reads_complex)
 
 
@@ -205,8 +218,7 @@ def _rows(facts: TapeFacts, weighted: BoolArray) -> IntArray:
     rows = np.array([prod(form[:-1]) if is_shape(form) and len(form) > 1 else 0 for form in facts.forms])
     if not rows.any():  # numbers and vectors only
         return rows[facts.form]
-    child = np.repeat(np.arange(facts.form.size), np.diff(facts.first_parent))
-    read = facts.sizes[facts.parents]
+    child, read = facts.children, facts.sizes[facts.parents]
     turns = weighted.copy()
     turns[child[(read > 1) & (read < facts.sizes[child]) & facts.elementwise[child]]] = True
     most: IntArray = rows[facts.form]
@@ -225,7 +237,7 @@ def total_work(table: WorkTable, entries: IntArray | list[int]) -> Work:
         Tape indices.
     """
     formulas = table.formulas[np.bincount(table.sharing[entries]).nonzero()].sum()
-    return Work(int(formulas), *table.lines[:, entries].sum(axis=1).tolist())
+    return Work(int(formulas), *table.lines.take(entries, axis=1).sum(axis=1).tolist())
 
 
 _ROW: Final = 20

@@ -1,12 +1,12 @@
 """Candidates for cuts, as lower sets: narrow prefixes of a few orders, and minimum cuts around them."""
 
 from collections.abc import Iterable, Iterator
-from itertools import chain, islice
+from itertools import chain, islice, pairwise
 from typing import Final, NamedTuple
 
 import numpy as np
 
-from tapesplit.arrays import BoolArray, IntArray
+from tapesplit.arrays import BoolArray, IntArray, run_starts
 from tapesplit.cuts.flow import FLOW_BUDGET, MinimumCut, Region, minimum_cuts
 from tapesplit.cuts.graph import UNBOUNDED, TapeGraph, frontier_widths, records
 
@@ -78,10 +78,8 @@ def narrow_prefixes(graph: TapeGraph, order: Order, amount: int) -> list[int]:
     if not usable.size:
         return []
     widths, share = widths[usable], np.minimum(edges[usable] * (amount / edges[-1]), amount - 1) // 1
-    starts = np.flatnonzero(np.diff(share, prepend=-1))
-    least = np.repeat(np.minimum.reduceat(widths, starts), np.diff(starts, append=len(share)))
-    narrow = np.flatnonzero(widths == least)
-    return usable[narrow[np.flatnonzero(np.diff(share[narrow], prepend=-1))]].tolist()
+    bounds = pairwise([*run_starts(share).tolist(), len(share)])
+    return [int(usable[start + widths[start:stop].argmin()]) for start, stop in bounds]
 
 
 def record_prefixes(order: Order) -> list[int]:

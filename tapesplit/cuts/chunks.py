@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -58,17 +59,12 @@ def cut_into_chunks(graph: TapeGraph, separators: Sequence[Separator]) -> tuple[
     inputs, outputs = (tuple(graph.entries[list(ends)].tolist()) for ends in (graph.inputs, graph.outputs))
     fronts = [inputs, *(separator.vertices for separator in separators), outputs]
     widths = [graph.input_width, *(separator.width for separator in separators), graph.output_width]
-    computed = np.ones(graph.size, dtype=np.bool_)
-    computed[list(graph.inputs)] = False
-    members = np.flatnonzero(computed)
-    members = members[np.argsort(numbers[members], kind="stable")]
-    bounds = np.searchsorted(numbers[members], np.arange(count + 1)).tolist()
-    entries = graph.entries[members]
+    behind = numbers[len(graph.inputs) :]
+    entries = graph.entries[len(graph.inputs) :][np.argsort(behind, kind="stable")]
+    parts = pairwise([0, *np.cumsum(np.bincount(behind, minlength=count)).tolist()])
     return tuple(
-        Chunk(
-            fronts[i], fronts[i + 1], entries[bounds[i] : bounds[i + 1]], widths[i], widths[i + 1], edges[i]
-        )
-        for i in range(count)
+        Chunk(fronts[i], fronts[i + 1], entries[start:stop], widths[i], widths[i + 1], edges[i])
+        for i, (start, stop) in enumerate(parts)
     )
 
 

@@ -9,11 +9,12 @@ Both only ever narrow a frontier. They apply within a small share of the tape's 
 where the edges are split is kept, too.
 """
 
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
 
-from tapesplit.arrays import IntArray, follow
+from tapesplit.arrays import IntArray, follow, run_starts
 from tapesplit.cuts.graph import TapeGraph
 
 __all__ = ["coarsen"]
@@ -53,18 +54,20 @@ def coarsen(graph: TapeGraph) -> TapeGraph:
     >>> coarsen(chain).entries
     array([0, 2, 3])
     """
-    spent, everything = np.cumsum(graph.edges), np.arange(graph.size)
+    spent = np.cumsum(graph.edges)
     total = int(spent[-1])
-    coarse = _contract(graph, everything, everything)
+    end = _edge_shares(spent, total)
+    child, parent = _distinct(graph.child, graph.parent, graph.size)
+    coarse = replace(graph, child=child, parent=parent)
     while True:
-        target = _merge_targets(coarse, _edge_shares(spent - coarse.edges, total), _edge_shares(spent, total))
+        target = _merge_targets(coarse, _edge_shares(spent - coarse.edges, total), end)
         kept = np.flatnonzero(target == np.arange(coarse.size))
         if len(kept) == coarse.size:
             return coarse
         number = np.full(coarse.size, -1)
         number[kept] = np.arange(len(kept))
         worth_another = len(kept) < max(_WORTH_A_ROUND * coarse.size, _SMALL)
-        coarse, spent = _contract(coarse, kept, number[target]), spent[kept]
+        coarse, spent, end = _contract(coarse, kept, number[target]), spent[kept], end[kept]
         if not worth_another:
             return coarse
 
@@ -84,16 +87,16 @@ def _merge_targets(graph: TapeGraph, begin: IntArray, end: IntArray) -> IntArray
 
     The two share the edges from where the first one begins to where its reader ends.
     """
-    vertices = np.arange(graph.size)
-    capacities = graph.capacities
-    is_input = np.zeros(graph.size, dtype=np.bool_)
-    is_input[list(graph.inputs)] = True
+    vertices, is_computed = np.arange(graph.size), np.ones(graph.size, dtype=np.bool_)
+    is_computed[list(graph.inputs)] = False
     reader = _only(graph.size, graph.parent, graph.child)
-    computed = ~is_input[graph.parent]
+    mergeable = (reader >= 0) & is_computed & (begin == end[reader])
+    mergeable[list(graph.outputs)] = False
+    if not mergeable.any():
+        return vertices
+    capacities, computed = graph.capacities, is_computed[graph.parent]
     source = _only(graph.size, graph.child[computed], graph.parent[computed])
     parents_width = np.bincount(graph.child, weights=capacities[graph.parent], minlength=graph.size)
-    mergeable = (reader >= 0) & ~is_input & (begin == end[reader])
-    mergeable[list(graph.outputs)] = False
     delay = parents_width <= capacities
     haste = (source[reader] == vertices) & (capacities > capacities[reader])
     return follow(np.where(mergeable & (delay | haste), reader, vertices))
@@ -110,8 +113,7 @@ def _only(size: int, at: IntArray, neighbor: IntArray) -> IntArray:
 def _distinct(child: IntArray, parent: IntArray, size: int) -> tuple[IntArray, IntArray]:
     """Drop repeated arcs, which would count the width of a parent twice."""
     key = np.sort(child * size + parent, kind="stable")  # fast, as tapes are nearly in this order
-    key = key[np.diff(key, prepend=-1) > 0]
-    return np.divmod(key, size)
+    return np.divmod(key[run_starts(key)], size)
 
 
 def _contract(graph: TapeGraph, kept: IntArray, step: IntArray) -> TapeGraph:

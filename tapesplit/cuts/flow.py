@@ -116,7 +116,8 @@ def has_wide_paths(graph: TapeGraph, width: float) -> bool:
     end = _reached([v for v in graph.outputs if wide[v]], child[::-1], parent[::-1])
     vertices, first_operand = np.arange(graph.size), np.arange(graph.size)
     first_operand[graph.child[::-1]] = graph.parent[::-1]
-    begins, ends = np.isin(vertices, list(begin)), np.isin(vertices, list(end))
+    begins, ends = np.zeros((2, graph.size), dtype=np.bool_)
+    begins[list(begin)] = ends[list(end)] = True
     stops = begins[first_operand] | (first_operand == vertices)
     starts = graph.parent[ends[graph.child] & ~ends[graph.parent]]
     paths = np.unique(follow(np.where(stops, vertices, first_operand))[starts])
@@ -300,6 +301,8 @@ def _cut_at_once(graph: TapeGraph, regions: Sequence[Region], *, backend: str) -
 
 def _together(networks: Sequence[_Network]) -> tuple[_Network, list[int]]:
     """Join networks at their supply and sink; return also where the source of each is."""
+    if len(networks) == 1:
+        return networks[0], [_SOURCE]
     sizes = [network.nodes - _SOURCE for network in networks]
     shifts = (np.cumsum(sizes) - sizes).tolist()
 
@@ -354,15 +357,13 @@ def _scipy_flow(network: _Network, sources: list[int]) -> tuple[list[int], BoolA
     """Return the flow into each source, nodes that the supply still reaches, nodes that reach the sink."""
     most = int(network.capacities.max(initial=0))
     capacity = _matrix(network.nodes, network.tails, network.heads, network.capacities)
-    capacity.sum_duplicates()
     capacity.data = np.minimum(capacity.data, most).astype(np.int32)
     flow = maximum_flow(capacity, _SUPPLY, _SINK).flow
-    residual = csr_array(capacity - flow)
-    residual.eliminate_zeros()
+    residual = capacity - flow
     from_supply, to_sink = np.zeros((2, network.nodes), dtype=np.bool_)
     from_supply[breadth_first_order(residual, _SUPPLY, return_predecessors=False)] = True
     to_sink[breadth_first_order(csr_array(residual.T), _SINK, return_predecessors=False)] = True
-    return flow[[_SUPPLY], :].toarray()[0, sources].tolist(), from_supply, to_sink
+    return flow.data[: len(sources)].tolist(), from_supply, to_sink  # the row of the supply, which is first
 
 
 def _networkx_flow(network: _Network, sources: list[int]) -> tuple[list[int], BoolArray, BoolArray]:

@@ -47,7 +47,7 @@ class TapeGraph:
     child, parent : (e,) array of int
         Graph edges as vertex numbers, ``parent < child``; repeated edges are allowed.
     inputs, outputs : tuple of int
-        Vertex numbers. A vertex may be both.
+        Vertex numbers; the inputs come first. A vertex may be both.
 
     Examples
     --------
@@ -80,12 +80,12 @@ class TapeGraph:
     @property
     def input_width(self) -> int:
         """Elements of the inputs: columns of the Jacobian."""
-        return int(self.widths[list(self.inputs)].sum())
+        return sum(self.widths[list(self.inputs)].tolist())
 
     @property
     def output_width(self) -> int:
         """Elements of the outputs: rows of the Jacobian."""
-        return int(self.widths[list(self.outputs)].sum())
+        return sum(self.widths[list(self.outputs)].tolist())
 
     @property
     def total_edges(self) -> int:
@@ -217,8 +217,7 @@ def graph_of(tape: Tape, facts: TapeFacts) -> TapeGraph:
     needed = _ancestors(tape, facts)
     entries = np.flatnonzero(needed)
     number = np.cumsum(needed) - 1
-    child = np.repeat(np.arange(len(needed)), np.diff(facts.first_parent))
-    kept = needed[child]
+    kept = needed[facts.children]
     inputs = tuple(range(tape.inputs))
     outputs = () if tape.output is None else (int(number[tape.output]),)
     widths = facts.sizes[entries]
@@ -228,7 +227,7 @@ def graph_of(tape: Tape, facts: TapeFacts) -> TapeGraph:
         entries=entries,
         widths=widths,
         edges=facts.edges[entries],
-        child=number[child[kept]],
+        child=number[facts.children[kept]],
         parent=number[facts.parents[kept]],
         inputs=inputs,
         outputs=outputs,

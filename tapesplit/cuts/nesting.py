@@ -38,9 +38,7 @@ class CutFamily:
 
     def subfamily(self, kept: list[int]) -> "CutFamily":
         """Return the family of some of the candidates."""
-        return CutFamily(
-            self.members[kept], self.widths[kept], self.edges[kept], self.nested[np.ix_(kept, kept)]
-        )
+        return CutFamily(self.members[kept], self.widths[kept], self.edges[kept], self.nested[kept][:, kept])
 
 
 def cut_family(graph: TapeGraph, members: Iterable[BoolArray]) -> CutFamily:
@@ -61,12 +59,11 @@ def cut_family(graph: TapeGraph, members: Iterable[BoolArray]) -> CutFamily:
     distinct = list({lower.tobytes(): lower for lower in members}.values())
     distinct.sort(key=np.count_nonzero)
     lowers = np.array(distinct)
-    capacities = graph.capacities
-    widths = np.array([front @ capacities for front in on_frontiers(graph, lowers)])
+    widths = np.einsum("ij,j->i", on_frontiers(graph, lowers), graph.capacities)
     widths[[0, -1]] = graph.input_width, graph.output_width
     fit = np.flatnonzero((widths > 0) & (widths < UNBOUNDED))
     kept = lowers[fit]
-    edges = np.array([lower @ graph.edges for lower in kept])
+    edges = np.einsum("ij,j->i", kept, graph.edges)  # unlike @ it makes no integers of all members
     return CutFamily(kept, widths[fit], edges, _nested(kept))
 
 
@@ -211,7 +208,7 @@ class _Recurrence:
         """Return the best split of a pair and what happens there."""
         left, right = self.cost[i, i + 1 : j], self.cost[i + 1 : j, j]
         n, m = self.width[i], self.width[j]
-        options = np.stack(
+        options = np.array(
             [
                 left + n * self.spent[i + 1 : j, j],
                 right + m * self.spent[i, i + 1 : j],
@@ -225,8 +222,8 @@ class _Recurrence:
 def _nested(members: BoolArray) -> BoolArray:
     """Return which candidates are proper subsets of which later ones."""
     size, vertices = members.shape
-    if not (members[:-1] & ~members[1:]).any():
-        return np.triu(np.ones((size, size), dtype=np.bool_), 1)
+    if not (members[:-1] > members[1:]).any():
+        return np.tri(size, k=-1, dtype=np.bool_).T
     packed = np.zeros((size, -(-vertices // 64)), dtype=np.uint64)
     packed.view(np.uint8)[:, : -(-vertices // 8)] = np.packbits(members, axis=1)
     result = np.zeros((size, size), dtype=np.bool_)

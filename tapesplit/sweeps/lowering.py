@@ -14,12 +14,12 @@ from typing import Any, Final
 
 import numpy as np
 
-from tapesplit.arrays import IntArray, coded, equal_columns, ranges
+from tapesplit.arrays import IntArray, equal_columns, ranges
 from tapesplit.cuts.chunks import Chunk
 from tapesplit.recording.tape import ARGS, VALUE, Tape
 from tapesplit.rules import as_one_call, can_be_stacked, local_structure, slices_of
 from tapesplit.structures.facts import TapeFacts, calls_by_kind
-from tapesplit.structures.structure import call_key, number_shape
+from tapesplit.structures.structure import number_shape
 from tapesplit.sweeps.array_steps import bulk_step
 from tapesplit.sweeps.complex_parts import pairs, parts_between
 from tapesplit.sweeps.directions import Batch, seed
@@ -196,19 +196,15 @@ class _Lowering:
         for kind, members, parents in calls_by_kind(self.facts, entries):
             if not kind.is_local:
                 continue
-            for here in equal_columns(self._keys(members)[None]):
+            for here in equal_columns(self.facts.call[members][None]):
                 yield self._local(members[here], parents[here], kind.argnums)
 
     def blocks(self, chunk: Chunk) -> Iterator[Calls]:
         """Lower the calls that are known by all their derivatives only, like ones together if they stack."""
         entries = chunk.entries[self.facts.blocks[chunk.entries] > 0]
-        for here in equal_columns(self._keys(entries)[None]) if entries.size else ():
+        for here in equal_columns(self.facts.call[entries][None]) if entries.size else ():
             like = entries[here]
             yield from map(self._block, [like] if can_be_stacked(self.tape[like[0]]) else like[:, None])
-
-    def _keys(self, entries: IntArray) -> IntArray:
-        """Give like calls, of equal shapes and constants, the same number."""
-        return coded(call_key(self.facts.structure, index) for index in entries.tolist())[1]
 
     def _block(self, entries: IntArray) -> Calls:
         """Lower like calls: each element of a slice depends on all that is read in the same slice."""

@@ -95,7 +95,7 @@ def _single(tape: Tape, facts: TapeFacts, entries: IntArray) -> Iterator[MergedC
     for kind, calls, parents in calls_by_kind(facts, entries):
         first = np.argmax(parents[:, :, None] == parents[:, None, :], axis=2)
         shapes = _shapes_of_constants(tape, kind, calls)
-        table = np.stack([facts.form[calls], *facts.form[parents].T, *shapes, *first.T])
+        table = np.array([facts.form[calls], *facts.form[parents].T, *shapes, *first.T])
         for here in equal_columns(table):
             place = first[here[0]].tolist()
             distinct = sorted(set(place))
@@ -237,7 +237,7 @@ def _features(
         for shapes in _shapes_of_constants(tape, facts.kinds[code], members[here]):
             features.append(np.zeros_like(kind))
             features[-1][here] = shapes
-    return np.stack(features)
+    return np.array(features)
 
 
 def _shapes_of_constants(tape: Tape, kind: CallKind, calls: IntArray) -> list[IntArray]:

@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from tapesplit.arrays import BoolArray, IntArray, ranges
+from tapesplit.arrays import BoolArray, IntArray, ranges, run_starts
 from tapesplit.cost.model import (
     CostModel,
     Work,
@@ -174,7 +174,7 @@ def find_stages(
     is_system = _save(table, ordered, starts, systems, arrays) & (present % 2 == 0)
     if not is_system.any():
         return ()
-    turns = np.flatnonzero(np.diff(is_system, prepend=~is_system[0]))
+    turns = run_starts(is_system)
     kinds = is_system[turns].tolist()
     parts = _chunks(facts, chunk, [np.sort(group) for group in np.split(ordered, starts[turns[1:]])])
     if any(facts.sizes[index] < 0 for part in parts for index in part.targets):
@@ -197,7 +197,7 @@ def _save(
     arrays: Callable[[Work], Any],
 ) -> BoolArray:
     """Tell which groups of entries are better swept as systems of their own, if they can be systems."""
-    work = Work(0, *np.add.reduceat(table.lines[:, entries], starts, axis=1))
+    work = Work(0, *np.add.reduceat(table.lines.take(entries, axis=1), starts, axis=1))
     saves: BoolArray = systems(work) + _WORTH_A_SYSTEM < arrays(work)
     return saves
 

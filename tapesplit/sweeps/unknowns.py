@@ -76,7 +76,7 @@ def _trace_moves(tape: Tape, facts: TapeFacts, first: IntArray, moves: IntArray,
         ]
         types = coded(structure.static_types[i] for i in indices)[1]
         forms = facts.form[members], *facts.form[parents].T
-        for here in equal_columns(np.stack([*forms, coded(statics)[1], types])):
+        for here in equal_columns(np.array([*forms, coded(statics)[1], types])):
             starts = first[parents[here]]
             parts = 1 + facts.is_complex[parents[here[0]]]
             if statics[here[0]] is _ANY_NUMBER:  # the bread and butter of scalar code needs no map
