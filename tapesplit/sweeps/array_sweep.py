@@ -302,8 +302,8 @@ def _overwriting(tape: Tape, facts: TapeFacts, chunk: Chunk, steps: list[Step]) 
         return frozenset(found)
 
     return [
-        replace(step, spent=spent(step))
-        if isinstance(step, ClusterStep) and is_shape(forms[step.entry])
+        replace(step, spent=found)
+        if isinstance(step, ClusterStep) and is_shape(forms[step.entry]) and (found := spent(step))
         else step
         for step in steps
     ]
