@@ -169,7 +169,8 @@ class JacobianFunction:
         PlanMismatchError
             If the tape was recorded with respect to other arguments.
         """
-        self._check_inputs(check_tape(tape))
+        if check_tape(tape).argnums != self._options.positions:
+            self._check_inputs(tape)
         if _is_trivial(tape):
             columns = sum(int(np.size(tape.entries[i][VALUE])) for i in range(tape.inputs))
             matrix, dtypes = np.zeros((np.size(tape.value), columns)), None
