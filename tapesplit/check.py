@@ -36,8 +36,8 @@ def check_jacobian(fun: Callable[..., Any], *args: Any, argnum: int = 0, **kwarg
     WrongJacobianError
         If the Jacobian differs from ``autograd.jacobian`` by more than 1e-9 of its largest element (3e-4 in
         single and 3e-2 in half precision), if the plain tangent or adjoint sweep gives another one, or if the
-        product with one random direction differs from central differences by more than 1e-4 and that. Where
-        all elements are smaller than 1e-5 of the largest value of the function, that counts instead.
+        product with one random direction differs from central differences by more than 1e-4 and that. What
+        counts instead of the largest element is 1e-5 of the function's largest value where that is more.
     ArgumentIndexError, ArgumentTypeError
         If there is no argument at ``argnum``, or if that is no integer.
 

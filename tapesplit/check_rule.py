@@ -10,6 +10,7 @@ from autograd.extend import SparseObject
 from tapesplit.check import check_close, largest, tolerance_of
 from tapesplit.cuts.chunks import Chunk
 from tapesplit.errors import ArgumentValueError, RuleError, WrongRuleError
+from tapesplit.names import label_of
 from tapesplit.recording.tape import VALUE, Tape, TapeEntry
 from tapesplit.recording.values import batch_shape, element_count, flatten, unflatten
 from tapesplit.rules import Bulk, Elementwise, Movement, find_rule, loop_adjoint, loop_tangent
@@ -42,8 +43,9 @@ def check_vector_rule(primitive: Callable[..., Any], *args: Any, **kwargs: Any) 
     Raises
     ------
     WrongRuleError
-        If the rule differs from the loop over autograd's rule, or (where autograd has no rule) from central
-        differences, or if its two modes are not adjoint to each other: ``<A, tangent(T)> = <adjoint(A), T>``.
+        If the rule differs from the loop over autograd's rule by more than `check_jacobian` allows, or (where
+        autograd has no rule) from central differences by more than 1e-6, or if its two modes are not adjoint
+        to each other: ``<A, tangent(T)> = <adjoint(A), T>``.
     ArgumentValueError
         If the primitive has no vector rule, or no argument that the rule covers is of floating-point type.
 
@@ -52,7 +54,7 @@ def check_vector_rule(primitive: Callable[..., Any], *args: Any, **kwargs: Any) 
     >>> import autograd.numpy as np
     >>> check_vector_rule(np.multiply, np.ones((2, 3)), np.array([1.0, 2.0, 3.0]))
     """
-    name = getattr(primitive, "__name__", str(primitive))
+    name = label_of(primitive)
     active = [i for i, arg in enumerate(args) if _is_floating(arg) and _covers(primitive, i)]
     if not active:
         raise ArgumentValueError(
@@ -113,7 +115,7 @@ class _Call(NamedTuple):
         """The call in words."""
         shapes = ", ".join(_shown(arg) for arg in self.entry.args)
         keywords = "".join(f", {key}={value!r}" for key, value in self.entry.kwargs.items())
-        name = getattr(self.entry.primitive, "__name__", self.entry.primitive)
+        name = label_of(self.entry.primitive)
         return f"{name}({shapes}{keywords}) by argument {', '.join(map(str, self.entry.argnums))}"
 
     @property

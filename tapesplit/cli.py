@@ -132,7 +132,7 @@ def _add_function(parser: argparse.ArgumentParser) -> None:
         action="append",
         metavar="N",
         help="position of an argument to differentiate by, from 0, once for each (default: all); "
-        "the others are passed as they are, these as arrays of float",
+        "these become arrays of float, the others are passed as they are",
     )
     parser.add_argument(
         "--method",

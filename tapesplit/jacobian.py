@@ -76,7 +76,8 @@ def parallel_jacobian(
         Position of the argument to differentiate by, or a sequence of positions. In a method, self is
         position 0.
     has_aux
-        Whether ``fun`` returns a pair: the array to differentiate, and anything else, which is passed on.
+        Whether ``fun`` returns a pair: the array to differentiate, and anything else, which is passed on;
+        containers are copied where they hold traced values.
     machines
         Most threads to use; None stands for the usable cores. Several work only where that is predicted to
         pay.
@@ -109,7 +110,8 @@ def parallel_jacobian(
     Raises
     ------
     ArgumentTypeError, ArgumentValueError, ArgumentIndexError
-        If ``fun`` is not callable, or an option or argnum is of a wrong type or out of range.
+        If ``fun`` is not callable, an option or argnum is of a wrong type or out of range, or argnum is empty
+        or names an argument twice.
     InputTypeError, OutputTypeError
         In a call, if an argument or the value has no real dense Jacobian.
     MemoryLimitError

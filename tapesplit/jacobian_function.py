@@ -231,8 +231,9 @@ class JacobianFunction:
         Returns
         -------
         str or None
-            First difference from the plan that was used last; "first call" before there is one, although the
-            call may then take over the plan of a function with the same code.
+            First difference from the plan that was used last. Where there is none, why so: "first call",
+            although the call may then take over the plan of a function with the same code, or what has
+            cleared the cache.
         """
         tape = self.tape(*args, **kwargs)
         return self._plans.explain_miss(structure_of(tape), tape)
@@ -295,11 +296,9 @@ class JacobianFunction:
         return tape, own_values(extra[0], tape) if extra else None
 
     def _check_inputs(self, tape: Tape) -> None:
-        """Refuse a tape of another argument; which one a negative position means, only the call can tell."""
-        asked = self._options.positions
-        if len(asked) != len(tape.argnums) or any(
-            0 <= position != argnum for position, argnum in zip(asked, tape.argnums, strict=True)
-        ):
+        """Refuse a tape of other arguments, if it says of which."""
+        asked = tuple(i + tape.arity if i < 0 else i for i in self._options.positions)
+        if tape.argnums and asked != tape.argnums:
             raise PlanMismatchError(
                 f"the tape of {tape.name} was recorded with respect to argument "
                 f"{', '.join(map(str, tape.argnums))}, but this Jacobian is by argument "

@@ -33,6 +33,8 @@ def fun_and_jac(fun: Callable[..., Any]) -> tuple[Callable[..., Any], Callable[.
     ------
     ArgumentTypeError, ArgumentValueError
         If this is no function, or a Jacobian by another argument than the first one of a call.
+    InputTypeError
+        In a call, if the point is complex.
 
     Notes
     -----

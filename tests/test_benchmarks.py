@@ -3,20 +3,10 @@
 import json
 import subprocess
 import sys
-from itertools import combinations
 from pathlib import Path
 
 import numpy as np
 import pytest
-
-from jcdp_core import solve
-from tapesplit import check_separators, parallel_jacobian, record
-from tapesplit.cuts.chunks import chunk_chain, cut_into_chunks
-from tapesplit.cuts.graph import graph_of
-from tapesplit.cuts.separators import Separator
-from tapesplit.recording.tape import VALUE
-from tapesplit.structures.facts import facts_of
-from tapesplit.structures.structure import structure_of
 
 ROOT = Path(__file__).parent.parent
 
@@ -73,36 +63,3 @@ def test_command_line(tmp_path):
     )
     assert done.returncode == (0 if all(bar["holds"] for bar in document["bars"]) else 1)
     assert (tmp_path / "speed.png").stat().st_size > 10_000
-
-
-@pytest.mark.parametrize(
-    ("name", "narrow"),
-    [
-        ("a_bottleneck", [8]),
-        ("b_alternating", [60, 12, 25, 5]),
-        ("f_wide", []),
-        ("g_square", []),
-        ("h_params", []),
-        ("i_pipeline", [10]),
-        ("j_wide_halves", [100]),
-    ],
-)
-def test_plans_take_no_more_than_any_cuts_chosen_by_hand(monkeypatch, name, narrow):
-    """Behind the narrow layers of a network, or nowhere."""
-    monkeypatch.syspath_prepend(ROOT)
-    from benchmarks.problems import get
-
-    f, x = get(name, "autograd")
-    tape = record(f, x)
-    facts = facts_of(tape, structure_of(tape))
-    graph = graph_of(tape, facts)
-    sizes = [np.size(entry[VALUE]) for entry in tape.entries]
-    layers = [i for i in range(len(tape)) if tape.label(i) == "tanh" and sizes[i] in narrow]
-    assert len(layers) == {"i_pipeline": 4}.get(name, len(narrow))
-    plan = parallel_jacobian(f, machines=1, cost="fma").plan(x)
-    for count in range(len(layers) + 1):
-        for chosen in combinations(layers, count):
-            cuts = tuple(Separator((i,), sizes[i], "cost") for i in chosen)
-            check_separators(tape, cuts)
-            by_hand = solve(chunk_chain(cut_into_chunks(graph, cuts), facts.local_fma))
-            assert plan.makespan <= by_hand.makespan

@@ -145,8 +145,8 @@ def work_table(facts: TapeFacts) -> WorkTable:
         What is known of tapes of the structure, n entries.
     """
     elementwise = facts.elementwise
-    told = np.array([_told(kind) for kind in facts.kinds])
-    steps, moves, products, sums, weighted, pace, looped, local = told.T.take(facts.kind, axis=1)
+    of_kind = np.array([_work_of_kind(kind) for kind in facts.kinds])
+    steps, moves, sums, weighted, pace, looped, local = of_kind.T.take(facts.kind, axis=1)
     sizes = np.maximum(facts.sizes, 0)
     is_inner = facts.reader != np.arange(facts.reader.size)
     inner = (sizes >> facts.is_complex) * is_inner  # complex ones count once, as in edges
@@ -155,7 +155,7 @@ def work_table(facts: TapeFacts) -> WorkTable:
     lines = {
         "steps": steps,
         "elements": sizes * elementwise,
-        "moved": sizes * (moves + products * (facts.stacked == 0))
+        "moved": sizes * (moves + (pace > 0) * (facts.stacked == 0))
         + facts.edges * sums
         + outer * elementwise
         + _STACKED * facts.stacked
@@ -176,20 +176,20 @@ def work_table(facts: TapeFacts) -> WorkTable:
     return WorkTable(summed, *shared_formulas(facts))
 
 
-class _Told(NamedTuple):
+class _KindWork(NamedTuple):
     """What the work of a call depends on besides its size, see `Work`."""
 
     steps: int
     moves: bool
-    is_product: bool
     is_sum: bool
     is_weighted: bool
     pace: int
+    """Multiply-adds in a product of matrices that take as long as one edge; 0 where edges are no products."""
     is_looped: bool
     needs_local_jacobian: bool
 
 
-def _told(kind: CallKind) -> _Told:
+def _work_of_kind(kind: CallKind) -> _KindWork:
     """Tell what the work of the calls of a kind depends on besides their sizes."""
     rule, is_sum = kind.rule, is_reduction(kind.rule)
     steps, pace, is_weighted = 1, 0, is_sum and not kind.is_local
@@ -198,10 +198,8 @@ def _told(kind: CallKind) -> _Told:
     elif isinstance(rule, Bulk) and not is_sum:
         steps += max(_HEAVY, rule.steps * len(kind.argnums))
         pace = rule.pace
-    return _Told(
-        steps, isinstance(rule, Movement), pace > 0, is_sum, is_weighted, pace, kind.is_looped,
-        kind.needs_local_jacobian,
-    )  # fmt: skip
+    moves = isinstance(rule, Movement)
+    return _KindWork(steps, moves, is_sum, is_weighted, pace, kind.is_looped, kind.needs_local_jacobian)
 
 
 def _parts(facts: TapeFacts) -> IntArray | int:

@@ -221,7 +221,10 @@ class JacobianPlan:
 
     @property
     def baselines(self) -> dict[str, int]:
-        """Cost of one tangent and of one adjoint sweep with all directions, in fma."""
+        """Cost of one tangent and of one adjoint sweep with all directions, in fma.
+
+        A link that only moves data counts one edge, as in its chain.
+        """
         return {"tangent": self.chain.all_tangent_cost(), "adjoint": self.chain.all_adjoint_cost()}
 
     @property

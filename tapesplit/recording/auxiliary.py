@@ -1,5 +1,6 @@
 """Auxiliary results: what a function returns besides its value, with the boxes of the recording opened."""
 
+from collections.abc import Iterable
 from copy import copy
 from dataclasses import fields, is_dataclass
 from typing import Any
@@ -14,47 +15,57 @@ __all__ = ["own_values"]
 
 
 def own_values(value: Any, tape: Tape) -> Any:
-    """Return a value with the boxes of one tape opened, also those in tuples, lists, dicts and data classes.
+    """Return a value with the boxes of one tape opened.
 
-    What holds no box is the same object; what holds some is copied.
+    Also those in tuples, lists, dicts, data classes and arrays of objects: such containers are copied, once
+    each. What holds no box is the same object.
     """
-    return _opened(value, tape, ())
+    return _opened(value, tape, {})
 
 
-def _opened(value: Any, tape: Tape, outer: tuple[int, ...]) -> Any:
-    """Open the boxes in a value that stands inside of some others, given by their identities."""
-    if isbox(value) and not isinstance(value, (tuple, list, dict)):
+def _opened(value: Any, tape: Tape, copies: dict[int, Any]) -> Any:
+    """Open the boxes in a value; ``copies`` has those of containers, by identity."""
+    if isbox(value) and not isinstance(value, list):
         is_own = isinstance(value._node, TapeNode) and value._node.entries is tape.entries
         return value._value if is_own else value
-    parts = _parts(value)
-    if not parts or id(value) in outer:
-        return value
-    opened = {key: _opened(part, tape, (*outer, id(value))) for key, part in parts.items()}
-    if isbox(value):  # parts of a split are a list outside
-        return list(opened.values())
-    if all(opened[key] is part for key, part in parts.items()):
+    if id(value) in copies:
+        return copies[id(value)]
+    if not _holds_box(value, set()):
         return value
     if isinstance(value, tuple):
-        return tuple.__new__(type(value), opened.values())
-    found = copy(value)
-    for key, part in opened.items():
-        if isinstance(value, (list, dict, np.ndarray)):
-            found[key] = part
+        return tuple.__new__(type(value), [_opened(item, tape, copies) for item in value])
+    # Parts of a split are a list outside. A container that holds itself must know its copy.
+    found = copies[id(value)] = list(value) if isbox(value) else copy(value)
+    for key, part in _parts(value):
+        if is_dataclass(value):
+            object.__setattr__(found, key, _opened(part, tape, copies))
         else:
-            object.__setattr__(found, key, part)
+            found[key] = _opened(part, tape, copies)
     return found
 
 
-def _parts(value: Any) -> dict[Any, Any]:
-    """Return what a value is made of, by key, position or name; nothing for anything but containers."""
+def _holds_box(value: Any, seen: set[int]) -> bool:
+    """Tell whether a value is a box or contains one, but for containers that have been looked into."""
+    if isbox(value):
+        return True
+    if type(value) in _LEAVES or id(value) in seen:
+        return False
+    seen.add(id(value))
+    return any(_holds_box(part, seen) for _, part in _parts(value))
+
+
+_LEAVES = frozenset({int, float, bool, str, type(None), np.float64})
+
+
+def _parts(value: Any) -> Iterable[tuple[Any, Any]]:
+    """Return what a container is made of, by key, position or name; nothing for anything else."""
     if isinstance(value, dict):
-        return value
+        return value.items()
     if isinstance(value, (tuple, list)):
-        return dict(enumerate(value))
-    if isinstance(value, np.ndarray) and value.dtype == object:
-        return dict(np.ndenumerate(value))
+        return enumerate(value)
+    if isinstance(value, np.ndarray):
+        return np.ndenumerate(value) if value.dtype == object else ()
     if is_dataclass(value) and not isinstance(value, type):
-        return {
-            field.name: getattr(value, field.name) for field in fields(value) if hasattr(value, field.name)
-        }
-    return {}
+        names = [field.name for field in fields(value)]
+        return [(name, getattr(value, name)) for name in names if hasattr(value, name)]
+    return ()

@@ -17,7 +17,7 @@ from tapesplit.errors import (
     NestedTraceError,
     OutputTypeError,
 )
-from tapesplit.names import display_name
+from tapesplit.names import display_name, label_of
 from tapesplit.recording.argnums import positions_of
 from tapesplit.recording.boxes import TapeNode
 from tapesplit.recording.memory import NoGarbageCollection, keep_freed_memory
@@ -108,17 +108,17 @@ def _recorded(
             last, count = entries[-1][PRIMITIVE], len(entries) - len(argnums)
             error.add_note(
                 f"while recording {name} for its Jacobian, after {count} operation{'s' * (count != 1)}"
-                + (f", the last one {getattr(last, '__name__', last)}" if last else "")
+                + (f", the last one {label_of(last)}" if last else "")
             )
             raise
     if level > 0 and (_depends_on_outer_trace(entries) or (isbox(result) and result._trace != level)):
         raise NestedTraceError(_NESTED.format(name))
     node = result._node if isbox(result) else None
     if isinstance(node, TapeNode) and node.entries is entries:
-        return Tape(entries, len(argnums), node.index, result._value, name, argnums)
+        return Tape(entries, len(argnums), node.index, result._value, name, argnums, len(args))
     _check_constant_result(result, name)
     warnings.warn("Output seems independent of input.", UserWarning, stacklevel=users_stack_level())
-    return Tape(entries, len(argnums), None, result, name, argnums)
+    return Tape(entries, len(argnums), None, result, name, argnums, len(args))
 
 
 _NESTED = (

@@ -86,16 +86,15 @@ class BoxesInPlace:
     def __exit__(self, *exception: object) -> None:
         if self._outermost:
             _put_back()
-            if len(sys.modules) > self._modules:
+            if len(sys.modules) > self._modules:  # new ones stand behind those that there were
                 _put_back_in(list(sys.modules.values())[self._modules :])
 
 
 def _put_back_in(modules: Iterable[Any]) -> None:
     """Give autograd's own functions to modules that have just imported those that stand in for them."""
     for module in modules:
-        if getattr(module, "__name__", "").partition(".")[0] != "tapesplit":
-            names = getattr(module, "__dict__", {})
-            names.update({name: _STOOD_FOR[id(f)] for name, f in list(names.items()) if id(f) in _STOOD_FOR})
+        names = getattr(module, "__dict__", {})
+        names.update({name: _STOOD_FOR[id(f)] for name, f in list(names.items()) if id(f) in _STOOD_FOR})
 
 
 def _put_back() -> None:

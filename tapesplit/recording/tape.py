@@ -81,7 +81,9 @@ class Tape:
     name
         Name of the function, for messages and reports.
     argnums
-        Positions of the inputs among the function's arguments.
+        Positions of the inputs among the function's positional arguments; empty if nobody knows.
+    arity
+        Number of these arguments.
     lines
         For each entry the user's line of code that made it, as "file.py:12"; empty if they were not noted.
 
@@ -105,6 +107,7 @@ class Tape:
     value: Any
     name: str = "function"
     argnums: tuple[int, ...] = ()
+    arity: int = 0
     lines: tuple[str, ...] = ()
 
     def __len__(self) -> int:

@@ -78,9 +78,9 @@ class Bulk:
     form of its arguments that it does not cover. ``edges(ans, args, argnums, kwargs)`` is the number of
     scalar edges |E|; by default each element of the result depends on each element of the active arguments.
     ``built_in`` says that the rule is one of ours: directions of lists come in the shape of the arrays that
-    NumPy makes of them, not as rows of all elements. What is known of the time: a call takes ``steps``
-    elementwise operations longer than one of these for each active argument, and one of the scalar edges as
-    long as ``pace`` multiply-adds in a product of matrices.
+    NumPy makes of them, not as rows of all elements, and those of products are new arrays. What is known of
+    the time: a call takes ``steps`` elementwise operations longer than one of these for each active argument,
+    and one of the scalar edges as long as ``pace`` multiply-adds in a product of matrices.
     """
 
     tangents: Mapping[int, VectorFunction] = field(default_factory=dict)
@@ -183,7 +183,9 @@ def bulk(
     pace: int = 1,
 ) -> None:
     """Register any other primitive of autograd's by the functions that carry all directions, see `Bulk`."""
-    _rules[primitive] = Bulk(_numbered(tangents), _numbered(adjoints), edges, True, steps, pace)
+    _rules[primitive] = Bulk(
+        _numbered(tangents), _numbered(adjoints), edges, built_in=True, steps=steps, pace=pace
+    )
 
 
 def no_edges(ans: Any, args: tuple[Any, ...], argnums: tuple[int, ...], kwargs: Any) -> int:

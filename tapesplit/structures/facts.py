@@ -9,7 +9,6 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 from autograd.core import primitive_vjps
-from numpy.typing import NDArray
 
 from tapesplit.arrays import BoolArray, IntArray, coded
 from tapesplit.recording.overrides import find_jvp
@@ -167,10 +166,6 @@ class TapeFacts:
     children: IntArray
     reader: IntArray
     detached: BoolArray
-
-    def by_kind(self, tell: Callable[[CallKind], Any]) -> NDArray[Any]:
-        """Return for each entry what is told of its kind."""
-        return np.array(list(map(tell, self.kinds)))[self.kind]
 
 
 def facts_of(tape: Tape, structure: Structure) -> TapeFacts:

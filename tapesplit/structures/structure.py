@@ -161,7 +161,8 @@ def statics_of(
 ) -> Any:
     """Describe the constant arguments of a call that has some, see `Structure`.
 
-    Calls with an array, which loops read again and again, are looked up in ``known``.
+    Calls with an array, which loops read again and again, are looked up in ``known`` by its identity: the
+    tape must keep it.
     """
     controlled = primitive in _WHOLE
     if len(args) == 2 and not kwargs:

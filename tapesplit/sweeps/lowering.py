@@ -271,11 +271,8 @@ class _Lowering:
                 here = [(column, part) for row_of_part, column, part in parts if row_of_part == row]
                 for number, (column, part) in enumerate(here):
                     rank = ranks[row] + len(here) * local.rank + number
-                    of, by = (
-                        unknown[at + shift if shift else at] for at, shift in ((rows, row), (columns, column))
-                    )
-                    edge = Edges(target, of, by, rank, part=part)
-                    found.append(edge)
+                    of, by = unknown[row:][rows], unknown[column:][columns]
+                    found.append(Edges(target, of, by, rank, part=part))
                 ranks[row] += len(here) * (int(local.rank.max(initial=-1)) + 1)
         edges = tuple(without_constants(found))
         return Calls(edges, numbers, (Member(0, tuple(terms)),), 0, tuple(reads))

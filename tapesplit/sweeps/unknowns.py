@@ -49,7 +49,7 @@ def number_elements(tape: Tape, facts: TapeFacts, order: IntArray, sources: int)
     count = int(sizes.sum())
     origin = np.arange(count + 1, dtype=np.int32)
     origin[-1] = -1  # where origins of -1 lead
-    is_move = facts.by_kind(lambda kind: isinstance(kind.rule, Movement))[order]
+    is_move = np.array([isinstance(kind.rule, Movement) for kind in facts.kinds])[facts.kind[order]]
     is_move[:sources] = False
     _trace_moves(tape, facts, first, order[is_move], origin)
     detached = order[facts.detached[order]]

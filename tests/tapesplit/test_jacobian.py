@@ -6,7 +6,7 @@ import warnings
 from collections import defaultdict
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from inspect import signature
 from types import NoneType
 from typing import Any, NamedTuple, get_overloads, get_type_hints
@@ -218,6 +218,7 @@ class Log(list):
 class State:
     energy: object
     name: str = "start"
+    later: object = field(init=False)
 
 
 class Point(NamedTuple):
@@ -243,19 +244,35 @@ def test_auxiliary_results_without_traced_values_are_passed_on():
 
 def test_auxiliary_results_with_traced_values_keep_their_types():
     def fun(x):
-        log, counts, cyclic = Log(x, 2), defaultdict(list, total=np.sum(x)), [x]
-        cyclic.append(cyclic)
+        log, counts, cyclic = Log(x, 2), defaultdict(list, total=np.sum(x)), [x, [1.0]]
+        cyclic += [cyclic, (cyclic, cyclic[1])]
+        nested = [2.0 * x]
+        for _ in range(40):  # 2**40 paths
+            nested = [nested, nested]
         objects = onp.array([None, "text"])
         objects[0] = x[0]
-        return x * x, (log, counts, State(x), Point(x, 2.0), optimize.OptimizeResult(x=x), objects, cyclic)
+        return x * x, (
+            log,
+            counts,
+            State(x),
+            Point(x, 2.0),
+            optimize.OptimizeResult(x=x),
+            objects,
+            cyclic,
+            nested,
+        )
 
-    _, (log, counts, state, point, result, objects, cyclic) = parallel_jacobian(fun, has_aux=True)(X)
+    _, (log, counts, state, point, result, objects, cyclic, nested) = parallel_jacobian(fun, has_aux=True)(X)
     assert [type(part) for part in (log, counts, state, point)] == [Log, defaultdict, State, Point]
     for found in (*log, state.energy, point.x, result.x, cyclic[0]):
         assert type(found) is onp.ndarray
         onp.testing.assert_array_equal(found, X)
     assert (counts["total"], counts["none"], state.name, point.y) == (X.sum(), [], "start", 2.0)
     assert [*objects] == [X[0], "text"]
+    assert cyclic[2] is cyclic
+    assert cyclic[3][0] is cyclic
+    assert cyclic[3][1] is cyclic[1]
+    assert nested[0] is nested[1]
 
 
 def test_parts_of_a_split_are_a_list_in_an_auxiliary_result():
@@ -588,6 +605,27 @@ def test_argnum_twice():
         parallel_jacobian(two_arrays, (0, -2))(X, Y)
     with pytest.raises(ValueError, match=r"argnum \(1, 1\) names an argument twice"):
         parallel_jacobian(two_arrays, (1, 1))
+
+
+def test_a_position_from_the_end_means_that_of_the_tape():
+    def product(a, b):
+        return a * b
+
+    last = parallel_jacobian(product, -1)
+    assert last.of_tape(record(product, 2.0, 3.0, argnum=1)) == 2.0
+    for argnum in (0, (0, 1)):
+        with pytest.raises(ValueError, match="but this Jacobian is by argument 1;"):
+            last.of_tape(record(product, 2.0, 3.0, argnum=argnum))
+
+
+def test_bound_arguments_do_not_shift_positions_from_the_end():
+    class Model:
+        @functools.partial(parallel_jacobian, argnum=-1)
+        def energy(self, x):
+            return x * x
+
+    assert (Model().energy.argnum, Model().energy.argnum_of_call) == (-1, -1)
+    assert Model().energy(3.0) == 6.0
 
 
 @pytest.mark.parametrize("argnum", [1, (0, 1), (1, 0), (0,)])

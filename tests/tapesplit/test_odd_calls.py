@@ -389,3 +389,18 @@ def test_elementwise_functions_of_lists(fun, method):
 def test_quotients_keep_the_precision_of_long_doubles():
     x = onp.ones(1, onp.longdouble)
     assert parallel_jacobian(lambda x: x / 3)(x)[0, 0] == onp.longdouble(1) / 3
+
+
+@MODES
+@pytest.mark.parametrize(
+    "fun",
+    [
+        lambda x: np.array([x, 2.0 * x], order="F")[1],
+        lambda x: np.array([x[0], x[1]], ndmin=2)[0] * x,
+        lambda x: np.real(np.array([x[0], x[1]], dtype=complex)) * x,
+        lambda x: np.concatenate([np.array([x, x]), [[1.0, 2.0]]], axis=-2)[1],
+        lambda x: np.concatenate([np.outer(x, x), np.ones((2, 1))], axis=1)[1],
+    ],
+)
+def test_joins_with_options(fun, method):
+    assert_right(fun, PAIR, method, differences(lambda x: onp.asarray(fun(x), float), PAIR))

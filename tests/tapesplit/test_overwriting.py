@@ -8,6 +8,7 @@ from autograd.extend import defvjp, primitive
 from sweep_forms import forced
 
 from tapesplit import defvector, execute, parallel_jacobian
+from tapesplit.rules import registry
 
 W = np.random.default_rng(0).standard_normal((12, 12)) / 4
 X = np.linspace(-1.0, 1.0, 12)
@@ -54,6 +55,24 @@ def unscaled(x):
     return W @ (z + anp.tanh(W @ z))
 
 
+def with_another_input(x):
+    return W @ (anp.tanh(W @ x) * anp.sum(x * x))
+
+
+def complex_partial(x):
+    return W @ anp.abs((W @ x) * (1.0 + 2.0j))
+
+
+def read_by_two_products(x):
+    y = anp.tanh(x)
+    return anp.concatenate([W @ y, W.T @ y])
+
+
+def read_by_a_product_and_a_view(x):
+    y = anp.tanh(x)
+    return anp.concatenate([W @ y, anp.reshape(y, (3, 4))[1], y])
+
+
 def squared(x):
     y = W @ anp.tanh(W @ x)
     return anp.dot(y, y) * W[0]
@@ -84,6 +103,10 @@ PROGRAMS = [
     read_again_later,
     with_two_operands,
     unscaled,
+    with_another_input,
+    complex_partial,
+    read_by_two_products,
+    read_by_a_product_and_a_view,
     squared,
     widened,
     complex_between,
@@ -126,6 +149,22 @@ def test_directions_that_one_step_alone_reads_are_overwritten(monkeypatch):
 def test_directions_that_others_see_are_kept(monkeypatch, fun, product):
     forced(monkeypatch, "arrays")
     assert product not in spent(fun)
+
+
+def test_rules_of_users_for_products_may_keep_what_they_return(monkeypatch):
+    forced(monkeypatch, "arrays")
+    kept = []
+
+    def tangent(T, ans, a, b):
+        kept.append(T @ a.T)
+        return kept[-1]
+
+    monkeypatch.setattr(registry, "_users", set(registry._users))
+    monkeypatch.setitem(registry._rules, anp.matmul, registry._rules[anp.matmul])
+    defvector(anp.matmul, tangents=[None, tangent], adjoints=[None, lambda A, ans, a, b: A @ a])
+    assert not spent(alone)
+    parallel_jacobian(lambda x: anp.tanh(W @ anp.tanh(W @ x)), method="tangent", machines=1)(X)
+    np.testing.assert_allclose(kept[-1], jacobian(lambda x: W @ anp.tanh(W @ x))(X).T, rtol=1e-13)
 
 
 @pytest.mark.parametrize("fun", [a_product_of_users, a_sum_of_one_operand])

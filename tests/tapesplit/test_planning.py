@@ -4,6 +4,8 @@ import pickle
 import random
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import fields
+from itertools import combinations
+from pathlib import Path
 
 import autograd.numpy as np
 import numpy as onp
@@ -14,10 +16,12 @@ from small_problems import PROBLEMS
 
 import jcdp_core
 from jcdp_core import JacobianChain, Mode, check_schedule, check_sequence, solve
-from tapesplit import parallel_jacobian, record
+from tapesplit import check_separators, parallel_jacobian, record
 from tapesplit.cost.model import work_table
 from tapesplit.cost.stored import cost_model
+from tapesplit.cuts.chunks import chunk_chain, cut_into_chunks
 from tapesplit.cuts.graph import graph_of
+from tapesplit.cuts.separators import Separator
 from tapesplit.draw.explain import advice, decisions
 from tapesplit.errors import PlanMismatchError
 from tapesplit.planning import planner
@@ -26,6 +30,7 @@ from tapesplit.planning.plan import JacobianPlan, PlanTask
 from tapesplit.planning.planner import _may_pay, _worth_of_machines
 from tapesplit.planning.recost import recost
 from tapesplit.planning.tasks import _CONTENTION, _HANDOVER, _scheduled, makespan
+from tapesplit.recording.tape import VALUE
 from tapesplit.structures.facts import facts_of
 from tapesplit.structures.pickling import dumps
 from tapesplit.structures.structure import structure_of
@@ -314,3 +319,36 @@ def test_plans_and_plain_modes_are_counted_alike(method):
     assert plan.baselines == {"tangent": 20 * 420 + 20 * 400, "adjoint": 20 * 420}
     assert plan.makespan == plan.baselines["tangent" if method == "tangent" else "adjoint"]
     assert ("dp" in str(plan).splitlines()[2]) == (method == "auto")
+
+
+@pytest.mark.parametrize(
+    ("name", "narrow", "count"),
+    [
+        ("a_bottleneck", [8], 1),
+        ("b_alternating", [60, 12, 25, 5], 4),
+        ("f_wide", [], 0),
+        ("g_square", [], 0),
+        ("h_params", [], 0),
+        ("i_pipeline", [10], 4),
+        ("j_wide_halves", [100], 1),
+    ],
+)
+def test_plans_take_no_more_than_any_cuts_chosen_by_hand(monkeypatch, name, narrow, count):
+    """Behind the narrow layers of a network, or nowhere."""
+    monkeypatch.syspath_prepend(Path(__file__).parents[2])
+    from benchmarks.problems import get
+
+    f, x = get(name, "autograd")
+    tape = record(f, x)
+    facts = facts_of(tape, structure_of(tape))
+    graph = graph_of(tape, facts)
+    sizes = [onp.size(entry[VALUE]) for entry in tape.entries]
+    layers = [i for i in range(len(tape)) if tape.label(i) == "tanh" and sizes[i] in narrow]
+    assert len(layers) == count
+    plan = parallel_jacobian(f, machines=1, cost="fma").plan(x)
+    for some in range(count + 1):
+        for chosen in combinations(layers, some):
+            cuts = tuple(Separator((i,), sizes[i], "cost") for i in chosen)
+            check_separators(tape, cuts)
+            by_hand = solve(chunk_chain(cut_into_chunks(graph, cuts), facts.local_fma))
+            assert plan.makespan <= by_hand.makespan

@@ -645,3 +645,29 @@ def test_a_failed_look_up_leaves_no_trace():
         return x
 
     check_jacobian(f, SIX)
+
+
+@pytest.mark.parametrize(
+    ("call", "label"),
+    [
+        (lambda x: np.concatenate([x, x]), "concatenate"),
+        (lambda x: np.append(x, 2.0), "concatenate"),
+        (lambda x: np.array([x[0], 2.0]), "array"),
+        (lambda x: np.array(x, ndmin=2), "array"),
+        (lambda x: np.where(x > 0.0, x, 0.0), "where"),
+        (lambda x: x.astype(float), "astype"),
+        (lambda x: x[1:], "getitem"),
+        (np.mean, "mean"),
+    ],
+)
+def test_operations_have_the_names_that_users_know(call, label):
+    tape = record(call, onp.ones(3))
+    assert tape.label(tape.output) == label
+    assert f"{len(tape) - 1}  {label} " in str(tape)
+    with pytest.raises(RuntimeError) as info:
+        record(lambda x: [call(x), raising()], onp.ones(3))
+    assert info.value.__notes__[0].endswith(f"the last one {label}")
+
+
+def raising():
+    raise RuntimeError
