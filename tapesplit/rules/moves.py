@@ -225,10 +225,9 @@ def joint_index_map(entry: TapeEntry) -> tuple[np.ndarray, np.ndarray]:
     one_run = places(*entry.args) if entry.primitive is getitem else _viewed(entry)
     if one_run is not None:  # no constants are brought in
         return np.zeros(one_run.size, dtype=np.intp), one_run
-    if entry.primitive in _JOINING:
-        first, is_plain = _JOINING[entry.primitive]
-        if is_plain(*entry.args[:first]):
-            return _joined(entry, first)
+    first = _first_joined(entry)
+    if first is not None:
+        return _joined(entry, first)
     starts = np.cumsum([0, *(element_count(entry.args[argnum]) for argnum in entry.argnums)])
     sources = _sources(entry, entry.argnums, starts[:-1].tolist())
     argument = np.searchsorted(starts, sources, side="right") - 1
@@ -245,11 +244,12 @@ def _follows_memory(*constants: Any, order: Any = "C", **others: Any) -> bool:
     return not {str(word).upper() for word in given}.isdisjoint({"A", "K"})
 
 
-_JOINING: Final[dict[Any, tuple[int, Callable[..., bool]]]] = {
-    array_from_args: (2, lambda options, keywords: not options and not keywords),
-    concatenate_args: (1, lambda axis: type(axis) is int and axis == 0),
-}
-"""Primitives that join all arguments from one on, and whether their elements then follow one another."""
+def _first_joined(entry: TapeEntry) -> int | None:
+    """Return from which argument on the elements of all follow one another; None if they do not."""
+    if entry.primitive is array_from_args:  # its options say how they are stored
+        return 2
+    is_along_first = entry.primitive is concatenate_args and type(entry.args[0]) is int and entry.args[0] == 0
+    return 1 if is_along_first else None
 
 
 def _joined(entry: TapeEntry, first: int) -> tuple[np.ndarray, np.ndarray]:
