@@ -105,6 +105,8 @@ _PACKED: Final = 1_000_000
 """Multiply-adds above which OpenBLAS copies the operands first."""
 _FEW: Final = 8
 """Rows of a first or columns of a second operand for which that takes longer than the product."""
+_SMALL: Final = 8192
+"""Numbers that are copied without a thought for memory."""
 _FEW_BETWEEN: Final = 20
 """The same for the columns of the first operand, the rows of the second."""
 
@@ -114,8 +116,8 @@ def multiply(A: np.ndarray, B: np.ndarray) -> np.ndarray:
 
     Where a matrix is narrow, each number is used a few times only. Blocks that are small enough to be
     multiplied as they stand, and whose results stay in the cache, then take down to half the time. What all
-    blocks read is put in the order in which BLAS walks through it, which it does not do itself: else a
-    product can take twice as long as in one piece.
+    blocks read is put in the order in which BLAS walks through it, which it does not do itself, unless the
+    copy would take memory that counts: else a product can take twice as long as in one piece.
     """
     rows, inner = A.shape
     columns = B.shape[1]
@@ -127,7 +129,8 @@ def multiply(A: np.ndarray, B: np.ndarray) -> np.ndarray:
     blocks = 2 * ceil(fma / _PACKED)
     if rows < blocks * _FEW:
         return A @ B
-    B = np.asarray(B, order="F" if columns <= _FEW and A.flags.f_contiguous else "C")
+    if B.size <= max(_SMALL, rows * columns // 8):
+        B = np.asarray(B, order="F" if columns <= _FEW and A.flags.f_contiguous else "C")
     product = np.empty((rows, columns), np.result_type(A, B))
     starts = [rows * block // blocks for block in range(blocks + 1)]
     for start, stop in pairwise(starts):

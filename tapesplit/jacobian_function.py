@@ -298,7 +298,8 @@ class JacobianFunction:
     def _check_inputs(self, tape: Tape) -> None:
         """Refuse a tape of other arguments, if it says of which."""
         asked = tuple(i + tape.arity if i < 0 else i for i in self._options.positions)
-        if tape.argnums and asked != tape.argnums:
+        of_call = tuple(i - len(self._bound) for i in asked)  # the tape may be that of the bound function
+        if tape.argnums and tape.argnums not in {asked, of_call}:
             raise PlanMismatchError(
                 f"the tape of {tape.name} was recorded with respect to argument "
                 f"{', '.join(map(str, tape.argnums))}, but this Jacobian is by argument "

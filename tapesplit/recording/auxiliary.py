@@ -34,14 +34,34 @@ def _opened(value: Any, tape: Tape, copies: dict[int, Any]) -> Any:
         return value
     if isinstance(value, tuple):
         return tuple.__new__(type(value), [_opened(item, tape, copies) for item in value])
-    # Parts of a split are a list outside. A container that holds itself must know its copy.
-    found = copies[id(value)] = list(value) if isbox(value) else copy(value)
+    found = copies[id(value)] = _copied(value)  # before its parts: it may hold itself
     for key, part in _parts(value):
-        if is_dataclass(value):
-            object.__setattr__(found, key, _opened(part, tape, copies))
-        else:
-            found[key] = _opened(part, tape, copies)
+        _set_part(found, key, _opened(part, tape, copies))
     return found
+
+
+def _copied(value: Any) -> Any:
+    """Copy a container; one that does not let itself be copied, and parts of a split, in a plain one."""
+    if isbox(value):
+        return list(value)
+    try:
+        return copy(value)
+    except Exception:
+        if not isinstance(value, (dict, list)):
+            raise
+        return dict(value) if isinstance(value, dict) else list(value)
+
+
+def _set_part(container: Any, key: Any, part: Any) -> None:
+    """Put a part in its place, also where a subclass or a frozen data class would not let others do so."""
+    if isinstance(container, dict):
+        dict.__setitem__(container, key, part)
+    elif isinstance(container, list):
+        list.__setitem__(container, key, part)
+    elif isinstance(container, np.ndarray):
+        container[key] = part
+    else:
+        object.__setattr__(container, key, part)
 
 
 def _holds_box(value: Any, seen: set[int]) -> bool:

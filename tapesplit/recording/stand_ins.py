@@ -3,6 +3,7 @@
 import operator
 import sys
 from collections.abc import Callable, Iterable
+from types import ModuleType
 from typing import Any
 
 import autograd.numpy as anp
@@ -93,8 +94,9 @@ class BoxesInPlace:
 def _put_back_in(modules: Iterable[Any]) -> None:
     """Give autograd's own functions to modules that have just imported those that stand in for them."""
     for module in modules:
-        names = getattr(module, "__dict__", {})
-        names.update({name: _STOOD_FOR[id(f)] for name, f in list(names.items()) if id(f) in _STOOD_FOR})
+        if type(module) is ModuleType:  # others, such as lazy ones, may do anything when they are looked into
+            names = vars(module)
+            names.update({name: _STOOD_FOR[id(f)] for name, f in list(names.items()) if id(f) in _STOOD_FOR})
 
 
 def _put_back() -> None:

@@ -81,7 +81,10 @@ class ClusterStep:
         """Multiply adjoints by the partials and sum them over broadcast axes."""
         overwrite = self.entry in self.spent
         for parent, partial in self.partials(tape).items():
-            scaled = _scaled_down(A, partial, tape.entries[parent][VALUE], overwrite=overwrite)
+            operand = tape.entries[parent][VALUE]
+            scaled = _scaled_down(A, partial, operand, overwrite=overwrite)
+            if type(operand) in _SEQUENCES:  # whose directions have one row of all elements
+                scaled = Rows(scaled.start, flat(scaled.dense().rows))
             seeds[parent] = accumulate(seeds.get(parent), scaled)
 
 

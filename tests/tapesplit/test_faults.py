@@ -26,6 +26,7 @@ from tapesplit import Callback, defvector, execute, parallel_jacobian, record
 from tapesplit.execution import threads
 from tapesplit.execution.threads import prompt_switches, single_threaded_blas
 from tapesplit.recording import tracing
+from tapesplit.recording.direct_functions import DIRECT_FUNCTIONS
 from tapesplit.recording.memory import NoGarbageCollection
 
 pytestmark = pytest.mark.timeout(60)
@@ -703,3 +704,15 @@ def test_modules_that_are_imported_while_recording_get_the_functions_of_autograd
     parallel_jacobian(fun)(X)
     layers = sys.modules.pop("lazy_layers")
     assert (layers.tanh, layers.total) == (np.tanh, np.sum)
+
+
+def test_anything_may_become_a_module_while_recording(monkeypatch):
+    class Settings:
+        tolerance = 1e-3
+
+    def fun(x):
+        monkeypatch.setitem(sys.modules, "settings_of_this_test", Settings)
+        return np.tanh(x)
+
+    parallel_jacobian(fun)(X)
+    assert np.tanh is not DIRECT_FUNCTIONS["tanh"]

@@ -221,6 +221,11 @@ class State:
     later: object = field(init=False)
 
 
+class Frozen(dict):
+    def __setitem__(self, key, value):
+        raise TypeError("frozen")
+
+
 class Point(NamedTuple):
     x: object
     y: object
@@ -256,15 +261,16 @@ def test_auxiliary_results_with_traced_values_keep_their_types():
             counts,
             State(x),
             Point(x, 2.0),
-            optimize.OptimizeResult(x=x),
+            Frozen(x=x),
             objects,
             cyclic,
             nested,
         )
 
     _, (log, counts, state, point, result, objects, cyclic, nested) = parallel_jacobian(fun, has_aux=True)(X)
-    assert [type(part) for part in (log, counts, state, point)] == [Log, defaultdict, State, Point]
-    for found in (*log, state.energy, point.x, result.x, cyclic[0]):
+    kinds = [type(part) for part in (log, counts, state, point, result)]
+    assert kinds == [Log, defaultdict, State, Point, dict]  # nobody can copy a frozen one
+    for found in (*log, state.energy, point.x, result["x"], cyclic[0]):
         assert type(found) is onp.ndarray
         onp.testing.assert_array_equal(found, X)
     assert (counts["total"], counts["none"], state.name, point.y) == (X.sum(), [], "start", 2.0)
@@ -626,6 +632,20 @@ def test_bound_arguments_do_not_shift_positions_from_the_end():
 
     assert (Model().energy.argnum, Model().energy.argnum_of_call) == (-1, -1)
     assert Model().energy(3.0) == 6.0
+    assert Model().energy.of_tape(Model().energy.tape(3.0)) == 6.0
+
+
+def test_tapes_of_a_bound_function_count_its_arguments():
+    class Model:
+        def energy(self, x, y):
+            return x * y
+
+        force = parallel_jacobian(energy, 1)
+
+    model = Model()
+    assert model.force.of_tape(record(model.energy, 2.0, 3.0)) == 3.0
+    with pytest.raises(ValueError, match="recorded with respect to argument 2"):
+        model.force.of_tape(record(Model.energy, model, 2.0, 3.0, argnum=2))
 
 
 @pytest.mark.parametrize("argnum", [1, (0, 1), (1, 0), (0,)])

@@ -54,6 +54,7 @@ def field(p):
 
 
 WAVES = np.cos(np.arange(30_000 * 120)).reshape(30_000, 120)
+LONG = np.cos(np.arange(700 * 7000)).reshape(700, 7000)
 MIX = np.random.default_rng(0).standard_normal((250, 250)) / 16
 TIMES = np.linspace(0.0, 3.0, 40_000)
 PROBLEMS = {
@@ -137,6 +138,10 @@ def widened(x):
     return anp.tanh(WAVES[:4000, :100] @ x) @ WAVES[:4000, :100]
 
 
+def narrow_before_a_long_product(x):
+    return anp.sin(anp.dot(LONG, anp.sin(anp.dot(x, LONG[:8]))))
+
+
 def table(x):
     return anp.outer(anp.sin(x), anp.cos(x))
 
@@ -179,6 +184,7 @@ KINDS = {
     "inverses": (inverses, 1000),
     "filters": (filters, 432),
     "widened": (widened, 100),
+    "narrow before a long product": (narrow_before_a_long_product, 8),
     "table": (table, 60),
     "pairs": (pairs, 100),
     "loop": (loop, 2),

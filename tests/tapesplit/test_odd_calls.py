@@ -11,6 +11,7 @@ import pytest
 from autograd import grad, jacobian
 from autograd.builtins import dict as dict_of_boxes
 from autograd.builtins import list as list_of_boxes
+from autograd.builtins import tuple as tuple_of_boxes
 from autograd.extend import defvjp, primitive
 from autograd.misc.flatten import flatten
 from autograd.scipy.special import logsumexp
@@ -404,3 +405,21 @@ def test_quotients_keep_the_precision_of_long_doubles():
 )
 def test_joins_with_options(fun, method):
     assert_right(fun, PAIR, method, differences(lambda x: onp.asarray(fun(x), float), PAIR))
+
+
+@MODES
+def test_lists_that_several_kinds_of_operations_read(method):
+    matrix, square = WEIGHTS[:, :2] / 3.0, onp.array(MATRIX) / 5.0
+
+    def summed_up(x):
+        pair = tuple_of_boxes((np.sin(x), np.cos(x)))
+        return np.sum(np.exp(pair) * np.sum(pair, axis=0))
+
+    def multiplied(x):
+        y = np.sin(x)
+        alone = tuple_of_boxes((y,))
+        both = np.add(alone, 1.0) + np.dot(alone, square)
+        return np.dot(matrix, both[0]) * np.dot(matrix, y)
+
+    assert_right(summed_up, TRIPLE, method, differences(summed_up, TRIPLE))
+    assert_right(multiplied, PAIR, method, differences(multiplied, PAIR))
