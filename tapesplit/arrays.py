@@ -105,10 +105,10 @@ _PACKED: Final = 1_000_000
 """Multiply-adds above which OpenBLAS copies the operands first."""
 _FEW: Final = 8
 """Rows of a first or columns of a second operand for which that takes longer than the product."""
-_SMALL: Final = 8192
-"""Numbers that are copied without a thought for memory."""
 _FEW_BETWEEN: Final = 20
 """The same for the columns of the first operand, the rows of the second."""
+_SMALL: Final = 8192
+"""Numbers that are copied without a thought for memory."""
 
 
 def multiply(A: np.ndarray, B: np.ndarray) -> np.ndarray:

@@ -169,8 +169,7 @@ class JacobianFunction:
         PlanMismatchError
             If the tape was recorded with respect to other arguments.
         """
-        if check_tape(tape).argnums != self._options.positions:
-            self._check_inputs(tape)
+        self._check_inputs(check_tape(tape))
         if _is_trivial(tape):
             columns = sum(int(np.size(tape.entries[i][VALUE])) for i in range(tape.inputs))
             matrix, dtypes = np.zeros((np.size(tape.value), columns)), None
@@ -297,6 +296,8 @@ class JacobianFunction:
 
     def _check_inputs(self, tape: Tape) -> None:
         """Refuse a tape of other arguments, if it says of which."""
+        if tape.argnums == self._options.positions:  # as nearly always
+            return
         asked = tuple(i + tape.arity if i < 0 else i for i in self._options.positions)
         of_call = tuple(i - len(self._bound) for i in asked)  # the tape may be that of the bound function
         if tape.argnums and tape.argnums not in {asked, of_call}:

@@ -131,11 +131,11 @@ def _floats(text: str, value: Any) -> np.ndarray:
     )
     try:
         array = np.asarray(value)
-        floats = array if np.iscomplexobj(array) else np.asarray(array, dtype=float)
+        floats = np.asarray(array.real, dtype=float)
     except Exception as error:
         raise CommandError(
             f"--input {text!r} is no array of numbers: {type(error).__name__}: {error}; {advice}"
         ) from error
-    if np.iscomplexobj(floats):
+    if np.iscomplexobj(array):
         raise CommandError(f"--input {text!r} is complex; {advice}")
     return floats

@@ -46,7 +46,7 @@ def _copied(value: Any) -> Any:
         return list(value)
     try:
         return copy(value)
-    except Exception:
+    except Exception:  # whatever a class of the user's raises where it is copied
         if not isinstance(value, (dict, list)):
             raise
         return dict(value) if isinstance(value, dict) else list(value)
