@@ -3,7 +3,7 @@
 import functools
 from dataclasses import dataclass
 from math import prod
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -204,8 +204,18 @@ def _shape_of_array(value: Any) -> tuple[int, ...] | None:
 
 def _scaled_rows(batch: Diagonal, matrix: np.ndarray) -> Rows:
     """Multiply a diagonal by a matrix: no product, just its rows times numbers, direction by direction."""
-    values = batch.values.reshape(-1, 1)[batch.wanted]
-    return Rows(batch.start, np.multiply(values, matrix[batch.wanted], order="C"), owned=True)
+    values, rows = batch.values.reshape(-1, 1)[batch.wanted], matrix[batch.wanted]
+    if rows.size < _LARGE:
+        return Rows(batch.start, np.multiply(values, rows, order="C"), owned=True)
+    # NumPy is fast at transposing only where it does nothing else.
+    rows = rows.astype(np.result_type(values, rows), order="C")
+    if (values != 1.0).any():
+        rows *= values
+    return Rows(batch.start, rows, owned=True)
+
+
+_LARGE: Final = 2**15
+"""Numbers of a matrix that take longer to be transposed than a few more calls of NumPy."""
 
 
 def _as_precise(arg: Any, value: Any, primitive: Any) -> Any:

@@ -37,6 +37,12 @@ _BLOCK: Final = 8 * 10**6
 """Bytes of a block."""
 _FEWEST: Final = 8
 """Directions of the smallest block: partial derivatives are formed anew for each."""
+_BUFFERED: Final = 2**17
+"""Bytes of derivatives from which on NumPy works faster with small buffers."""
+_BUFFER: Final = 1024
+"""Numbers in such a buffer. NumPy 2.3 and later copy rows that do not follow each other into buffers of 8192
+numbers, as many rows at a time as these hold: elementwise operations on slices then take up to three times as
+long."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,8 +112,7 @@ class ArraySweep:
             Shape ``(m, k)``.
         """
         rows = None if matrix is None else matrix.T
-        block = self._block(self.chunk.n if rows is None else len(rows), most)
-        return in_blocks(partial(self._tangents, tape), rows, self.chunk.n, block).T
+        return self._carried(partial(self._tangents, tape), rows, self.chunk.n, most).T
 
     def _tangents(self, tape: Tape, rows: np.ndarray | range) -> np.ndarray:
         """Carry tangents, shape ``(k, n)``, to ``(k, m)``."""
@@ -137,8 +142,7 @@ class ArraySweep:
         ndarray
             Shape ``(k, n)``.
         """
-        block = self._block(self.chunk.m if matrix is None else len(matrix), most)
-        return in_blocks(partial(self._adjoints, tape), matrix, self.chunk.m, block)
+        return self._carried(partial(self._adjoints, tape), matrix, self.chunk.m, most)
 
     def _adjoints(self, tape: Tape, rows: np.ndarray | range) -> np.ndarray:
         """Carry adjoints, shape ``(k, m)``, to ``(k, n)``."""
@@ -149,6 +153,21 @@ class ArraySweep:
                 step.adjoint(tape, batch, seeds)
             del batch  # what is collected takes its memory
         return _collect(tape, self.chunk.sources, self._attached(seeds), len(rows), adjoint_mode=True)
+
+    def _carried(
+        self,
+        sweep: Callable[[np.ndarray | range], np.ndarray],
+        seeds: np.ndarray | None,
+        size: int,
+        most: int | None,
+    ) -> np.ndarray:
+        """Carry all directions, see `in_blocks`."""
+        block = self._block(size if seeds is None else len(seeds), most)
+        if self.bytes_per_direction * block < _BUFFERED:
+            return in_blocks(sweep, seeds, size, block)
+        with np.errstate():  # restores the size of buffers at its end
+            np.setbufsize(_BUFFER)
+            return in_blocks(sweep, seeds, size, block)
 
     def _attached(self, seeds: Seeds) -> Seeds:
         """Drop directions of values that depend on nothing."""

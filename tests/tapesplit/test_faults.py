@@ -10,6 +10,7 @@ import threading
 import time
 import weakref
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from itertools import pairwise
 
 import autograd.numpy as np
@@ -20,6 +21,7 @@ from autograd.extend import defvjp, primitive
 from autograd.tracer import trace_stack
 from executors import SerialExecutor, ShufflingExecutor
 from small_problems import PROBLEMS
+from sweep_forms import forced
 from threadpoolctl import threadpool_limits
 
 from tapesplit import Callback, defvector, execute, parallel_jacobian, record
@@ -405,6 +407,7 @@ PRELUDE = """
 import numpy as onp
 import autograd.numpy as np
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from tapesplit import parallel_jacobian, execute, record
 from tapesplit.execution.threads import submit
 weights = [onp.cos(onp.arange(a * b)).reshape(a, b) for a, b in ((3, 8), (8, 3), (2, 8), (9, 2), (3, 9))]
@@ -528,6 +531,33 @@ def test_the_switch_interval_is_restored_after_threads_have_run():
             pass
         assert sys.getswitchinterval() == pytest.approx(1e-4)
     assert sys.getswitchinterval() == before
+
+
+@pytest.mark.parametrize("mode", ["tangent", "adjoint"])
+@pytest.mark.parametrize("error", [None, ValueError("broken rule")])
+def test_the_buffers_of_numpy_are_small_during_large_sweeps_only(monkeypatch, mode, error):
+    met = []
+
+    def directions(rows, ans, x):
+        met.append(onp.getbufsize())
+        if error is not None:
+            raise error
+        return rows
+
+    @primitive
+    def noted(x):
+        return 1.0 * x
+
+    defvector(noted, tangents=[directions], adjoints=[directions])
+    forced(monkeypatch, "arrays")
+    before = onp.getbufsize()
+    for size in (5, 200):
+        jac = parallel_jacobian(lambda x: np.outer(noted(x), x)[1], method=mode)
+        with nullcontext() if error is None else pytest.raises(ValueError, match="broken rule"):
+            jac(onp.ones(size))
+        assert onp.getbufsize() == before
+    assert met[0] == before
+    assert met[-1] < before
 
 
 class _Interrupted:
