@@ -16,7 +16,7 @@ from tapesplit.draw.rows import (
     operation_name,
     step_rows,
 )
-from tapesplit.planning.plan import NOTHING_TO_SAVE, JacobianPlan
+from tapesplit.planning.plan import JacobianPlan
 from tapesplit.rules import find_rule
 from tapesplit.sweeps.compression import CompressedSweep
 from tapesplit.sweeps.sweep import Form
@@ -328,7 +328,7 @@ def _interface(plan: JacobianPlan) -> str:
         return f"There is one {side}: a single sweep is the cheapest Jacobian there is."
     if any(task.seeds for task in plan.tasks):
         return "Few directions carry the sparse Jacobian: a narrow interface would gain next to nothing."
-    if plan.reason == NOTHING_TO_SAVE:
+    if plan.cut_reason == "light":
         return "Sweeping in a single direction would take nearly as long: no narrow interface could help."
     return (
         f"The function's values never pass through an interface much narrower than its {count(ends)} inputs "
