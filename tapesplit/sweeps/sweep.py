@@ -126,12 +126,11 @@ def compile_sweep(
     adjoint_mode = mode is Mode.ADJOINT
     if form == "system":
         return compile_scalar_sweep(tape, facts, chunk, directions, adjoint_mode=adjoint_mode)
-    if form == "arrays":
-        return compile_array_sweep(tape, facts, chunk, adjoint_mode=adjoint_mode, identity=identity)
-    stages = find_stages(facts, table, chunk, directions, cost_model(), adjoint_mode=adjoint_mode)
-    if not stages:  # the machine has been calibrated since the prediction
-        return compile_array_sweep(tape, facts, chunk, adjoint_mode=adjoint_mode, identity=identity)
-    return compile_stages(tape, facts, chunk, stages, directions, adjoint_mode=adjoint_mode)
+    if form == "stages":
+        stages = find_stages(facts, table, chunk, directions, cost_model(), adjoint_mode=adjoint_mode)
+        if stages:  # unless the machine has been calibrated since the prediction
+            return compile_stages(tape, facts, chunk, stages, directions, adjoint_mode=adjoint_mode)
+    return compile_array_sweep(tape, facts, chunk, adjoint_mode=adjoint_mode, identity=identity)
 
 
 def compile_compressed(
