@@ -11,6 +11,7 @@ from tapesplit.draw.numbers import count, plural, ratio, seconds_text
 from tapesplit.draw.rows import (
     LinkRow,
     StepRow,
+    cheaper_mode,
     link_rows,
     operation_counts,
     operation_name,
@@ -267,12 +268,12 @@ def advice(plan: JacobianPlan) -> tuple[str, ...]:
 
 def _asked(plan: JacobianPlan) -> str:
     """Say what the mode costs that the user has asked for."""
-    mode, cheaper = plan.asked_mode, min(plan.baselines, key=lambda mode: plan.baselines[mode])
-    if mode is None or plan.makespan <= plan.baselines[cheaper]:
+    mode, (cheaper, cost) = plan.asked_mode, cheaper_mode(plan)
+    if mode is None or plan.makespan <= cost:
         return ""
     return (
         f"A sweep in {mode.name.lower()} mode was asked for, {count(plan.makespan)} fma. "
-        f"One in {cheaper} mode would take {count(plan.baselines[cheaper])}; method='auto' chooses."
+        f"One in {cheaper} mode would take {count(cost)}; method='auto' chooses."
     )
 
 
