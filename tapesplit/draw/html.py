@@ -9,8 +9,9 @@ from typing import Final
 
 from jcdp_core import Mode
 from tapesplit.cuts.width_profile import WidthProfile, width_profile
+from tapesplit.draw.advise import advice
 from tapesplit.draw.bars import comparison_scene
-from tapesplit.draw.explain import advice, decisions
+from tapesplit.draw.explain import decisions
 from tapesplit.draw.gantt import gantt_scene
 from tapesplit.draw.numbers import bytes_text, count, ratio, seconds_text, shape_text, shorten
 from tapesplit.draw.profile import profile_scene

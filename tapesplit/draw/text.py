@@ -5,7 +5,8 @@ from collections.abc import Callable, Sequence
 from math import prod
 from typing import Final, Literal
 
-from tapesplit.draw.explain import advice, decisions
+from tapesplit.draw.advise import advice
+from tapesplit.draw.explain import decisions
 from tapesplit.draw.numbers import bytes_text, count, plural, ratio, seconds_text, shorten
 from tapesplit.draw.rows import LinkRow, StepRow, cheaper_mode, link_rows, signature, step_rows
 from tapesplit.errors import ArgumentValueError

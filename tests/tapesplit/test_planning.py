@@ -22,7 +22,7 @@ from tapesplit.cost.stored import cost_model
 from tapesplit.cuts.chunks import chunk_chain, cut_into_chunks
 from tapesplit.cuts.graph import graph_of
 from tapesplit.cuts.separators import Separator
-from tapesplit.draw.explain import advice, decisions
+from tapesplit.draw import advice, decisions
 from tapesplit.errors import PlanMismatchError
 from tapesplit.planning import planner
 from tapesplit.planning.effort import _least_seconds, effort_for
