@@ -16,7 +16,7 @@ import numpy as np
 
 from jcdp_core import solve
 from tapesplit import parallel_jacobian
-from tapesplit.cost.model import work_table
+from tapesplit.cost.work import work_table
 from tapesplit.cuts.chunks import chunk_chain, cut_into_chunks
 from tapesplit.cuts.graph import graph_of
 from tapesplit.cuts.separators import cut_graph

@@ -9,8 +9,8 @@ from functools import partial
 from typing import Final, NamedTuple
 
 from jcdp_core import JacobianChain, Mode, Solution, solve
-from tapesplit.cost.model import WorkTable, work_table
 from tapesplit.cost.stored import cost_model
+from tapesplit.cost.work import WorkTable, work_table
 from tapesplit.cuts.chunks import Chunk, chunk_chain, cut_into_chunks
 from tapesplit.cuts.graph import TapeGraph, graph_of
 from tapesplit.cuts.separators import Separator, cut_graph

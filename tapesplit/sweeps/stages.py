@@ -13,14 +13,8 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from tapesplit.arrays import BoolArray, IntArray, ranges, run_starts
-from tapesplit.cost.model import (
-    CostModel,
-    Work,
-    WorkTable,
-    array_seconds,
-    system_seconds,
-    total_work,
-)
+from tapesplit.cost.model import CostModel, array_seconds, system_seconds
+from tapesplit.cost.work import Work, WorkTable, total_work
 from tapesplit.cuts.chunks import Chunk
 from tapesplit.recording.tape import Tape
 from tapesplit.structures.facts import TapeFacts
