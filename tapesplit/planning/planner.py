@@ -82,17 +82,11 @@ def make_plan(
         name=tape.name,
         structure=structure,
         graph=graph,
-        separators=draft.separators,
-        chunks=draft.chunks,
-        chain=draft.chain,
-        solution=draft.solution,
-        tasks=draft.tasks,
-        sweeps=draft.sweeps,
+        **draft._asdict(),
         machines=1 + max(task.machine for task in draft.tasks),
         shapes=(tape.shape(tape.output or 0), *(tape.shape(i) for i in range(tape.inputs))),
         cut_reason="asked" if plain else _cut_reason(draft, effort),
         machines_reason=machines_reason,
-        least_makespan=draft.least_makespan,
         dtypes=shared_dtypes(tape, structure),
         uses_blas=sum(task.product_fma for task in draft.tasks) > _BLAS_THREADS,
     )
@@ -103,7 +97,7 @@ _BLAS_THREADS: Final = 100_000
 
 
 class _Draft(NamedTuple):
-    """A chain, its solution, and what carries that out."""
+    """What a plan has by these names: a chain, its solution, and what carries that out."""
 
     separators: tuple[Separator, ...]
     chunks: tuple[Chunk, ...]
