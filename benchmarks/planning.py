@@ -2,7 +2,7 @@
 
 ``python -m benchmarks.planning [sizes]``. Planning is all from the facts of a tape to the solved chain, and
 should take no longer than recording; a plan compiles its sweeps besides. Garbage is collected before each
-measurement, which leaves the caches as cold as a first call finds them.
+run, which leaves the caches as cold as a first call finds them.
 """
 
 import gc
@@ -14,9 +14,9 @@ from typing import Any
 import autograd.numpy as anp
 import numpy as np
 
-from jcdp_core import JacobianChain, solve
+from jcdp_core import solve
 from tapesplit import parallel_jacobian
-from tapesplit.cost.model import work_table
+from tapesplit.cost.work import work_table
 from tapesplit.cuts.chunks import chunk_chain, cut_into_chunks
 from tapesplit.cuts.graph import graph_of
 from tapesplit.cuts.separators import cut_graph
@@ -101,30 +101,43 @@ PROGRAMS = {
 }
 
 
-def timed(repeat: int, task: Callable[..., Any], *args: Any, **options: Any) -> tuple[float, Any]:
-    """Return the shortest time of several runs in ms, and the result."""
+def shortest(repeat: int, task: Callable[..., object], *args: Any) -> float:
+    """Return the shortest time of several runs in seconds."""
     times = []
     for _ in range(repeat):
         gc.collect()
         start = time.perf_counter()
-        result = task(*args, **options)
+        task(*args)
         times.append(time.perf_counter() - start)
-    return 1e3 * min(times), result
+    return min(times)
 
 
-def planned(tape: Tape, structure: Structure) -> JacobianChain:
-    """Do all that planning does, in one go."""
+STAGES = ("facts", "graph", "price", "cut", "solve")
+
+
+def planning(tape: Tape, structure: Structure) -> Iterator[None]:
+    """Do all that planning does; yield before the first stage and behind each."""
+    yield
     facts = facts_of(tape, structure)
-    graph, work = graph_of(tape, facts), work_table(facts)
-    effort = effort_for(graph, work)
+    yield
+    graph = graph_of(tape, facts)
+    yield
+    effort = effort_for(graph, work_table(facts))
+    yield
     separators = () if effort == "none" else cut_graph(graph, thorough=effort == "thorough")
-    chain = chunk_chain(cut_into_chunks(graph, separators), facts.local_fma)
-    solve(chain)
-    return chain
+    yield
+    solve(chunk_chain(cut_into_chunks(graph, separators), facts.local_fma))
+    yield
+
+
+def stage_seconds(tape: Tape, structure: Structure) -> np.ndarray:
+    """Return the seconds that each stage of planning takes, with all stages in one go."""
+    gc.collect()
+    return np.diff([time.perf_counter() for _ in planning(tape, structure)])
 
 
 def rows(sizes: list[int]) -> Iterator[tuple[str, bool]]:
-    """Measure each program at each size: all of planning in one go, and each stage alone.
+    """Measure each program at each size, the stages in the fastest of some runs of planning.
 
     Yields a row, and whether planning took longer than recording.
     """
@@ -132,23 +145,14 @@ def rows(sizes: list[int]) -> Iterator[tuple[str, bool]]:
         for size in sizes:
             function, x = build(size)
             jac, repeat = parallel_jacobian(function, machines=1), 5 if size < 50_000 else 2
-            later, _ = timed(repeat, jac, x)
-            recorded, tape = timed(repeat, jac.tape, x)
+            later, recorded = shortest(repeat, jac, x), shortest(repeat, jac.tape, x)
+            tape, links = jac.tape(x), len(jac.plan(x).chain)
             structure = structure_of(tape)
-            whole, chain = timed(repeat, planned, tape, structure)
-            known, facts = timed(repeat, facts_of, tape, structure)
-            drawn, graph = timed(repeat, graph_of, tape, facts)
-            worked, work = timed(repeat, work_table, facts)
-            weighed, effort = timed(repeat, effort_for, graph, work)
-            cut, separators = 0.0, ()
-            if effort != "none":
-                cut, separators = timed(repeat, cut_graph, graph, thorough=effort == "thorough")
-            parted, _ = timed(repeat, cut_into_chunks, graph, separators)
-            solved, _ = timed(repeat, solve, chain)
-            cells = (recorded, whole, known, drawn, worked + weighed, cut, parted + solved, later)
+            stages = min((stage_seconds(tape, structure) for _ in range(repeat)), key=sum)
+            whole = stages.sum()
             row = (
-                f"{name:22}{len(tape):>8}{len(chain):>6}"
-                + "".join(f"{cell:>9.2f}" for cell in cells)
+                f"{name:22}{len(tape):>8}{links:>6}"
+                + "".join(f"{1e3 * seconds:>9.2f}" for seconds in (recorded, whole, *stages, later))
                 + f"{whole / recorded:>10.2f}  {'holds' if whole <= recorded else 'MISSED'}"
             )
             yield row, whole > recorded
@@ -156,8 +160,8 @@ def rows(sizes: list[int]) -> Iterator[tuple[str, bool]]:
 
 def main() -> int:
     """Print the table, for sizes given as arguments or these; 1 if planning takes longer than recording."""
-    stages = ("record", "plan", "facts", "graph", "price", "cut", "solve", "later")
-    head = f"{'ms':22}{'tape':>8}{'links':>6}" + "".join(f"{stage:>9}" for stage in stages)
+    columns = ("record", "plan", *STAGES, "later")
+    head = f"{'ms':22}{'tape':>8}{'links':>6}" + "".join(f"{column:>9}" for column in columns)
     print(f"{head}{'plan/rec':>10}  bar of 1")
     missed = 0
     for row, is_missed in rows([int(float(size)) for size in sys.argv[1:]] or [1_000, 10_000, 100_000]):

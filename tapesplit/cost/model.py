@@ -5,29 +5,19 @@ a Python loop thirty microseconds. Each constant of the model is the time of one
 `tapesplit.planning.calibrate` measures them, `tapesplit.cost.stored` keeps them.
 """
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from math import prod
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
-import numpy as np
-
-from tapesplit.arrays import BoolArray, IntArray
-from tapesplit.cost.formulas import shared_formulas
-from tapesplit.rules import Bulk, Movement, is_reduction
-from tapesplit.structures.facts import CallKind, TapeFacts
-from tapesplit.structures.structure import is_shape
+from tapesplit.cost.work import Work
 
 __all__ = [
     "CostModel",
-    "Work",
-    "WorkTable",
     "array_seconds",
     "compressed_seconds",
     "product_seconds",
     "scalar_seconds",
     "system_seconds",
-    "total_work",
-    "work_table",
 ]
 
 
@@ -68,192 +58,12 @@ class CostModel:
     coefficient_direction: float = 0.31e-9
 
 
-@dataclass(frozen=True, slots=True)
-class Work:
-    """How much of each kind of work some entries of a tape are.
-
-    Parameters
-    ----------
-    formulas
-        Partial derivatives of the different kinds of calls, in each kind of merged operations, as far as they
-        are no constants.
-    steps
-        Entries; more for products, other functions, and reductions with weights.
-    elements
-        Elements of elementwise operations.
-    moved
-        Elements of movements, of sums and of the results of products, those of what merged elementwise
-        operations read, and more for rows and stacks, which NumPy takes one by one.
-    product_fma
-        Scalar edges of other primitives with a vector rule; more where BLAS does not multiply them.
-    looped
-        Calls of primitives without one.
-    local, local_loops
-        Those of them that have no JVP, and the elements of their results: tangents take a VJP for each.
-    inner, coefficients
-        Scalar edges inside of merged elementwise operations, and all that are left.
-    numbers, arrays
-        Elementwise operations on single numbers, and those on arrays that are left once they are merged.
-    block_steps, block_loops
-        Steps that take as long as finding the derivatives of the entries that scalar sweeps know by all of
-        these, and elements of the results of those entries that have no vector rule.
-    formless
-        Entries that have no scalar form.
-    """
-
-    formulas: int
-    steps: int
-    elements: int
-    moved: int
-    product_fma: int
-    looped: int
-    local: int
-    local_loops: int
-    inner: int
-    coefficients: int
-    numbers: int
-    arrays: int
-    block_steps: int
-    block_loops: int
-    formless: int
-
-
-class WorkTable(NamedTuple):
-    """How much of each kind of work every entry of a tape is.
-
-    Parameters
-    ----------
-    lines
-        Shape ``(14, n)``: a line for each field of `Work` but the first one.
-    sharing
-        Shape ``(n,)``: entries with the same number share formulas, see `shared_formulas`.
-    formulas
-        How many those with each number have.
-    """
-
-    lines: IntArray
-    sharing: IntArray
-    formulas: IntArray
-
-
-def work_table(facts: TapeFacts) -> WorkTable:
-    """Return how much of each kind of work every entry of a tape is.
-
-    Parameters
-    ----------
-    facts
-        What is known of tapes of the structure, n entries.
-    """
-    elementwise = facts.elementwise
-    of_kind = np.array([_work_of_kind(kind) for kind in facts.kinds])
-    steps, moves, sums, weighted, pace, looped, local = of_kind.T.take(facts.kind, axis=1)
-    sizes = np.maximum(facts.sizes, 0)
-    is_inner = facts.reader != np.arange(facts.reader.size)
-    inner = (sizes >> facts.is_complex) * is_inner  # complex ones count once, as in edges
-    outer = _parts(facts) * (facts.edges - inner)
-    is_block = facts.blocks > 0
-    lines = {
-        "steps": steps,
-        "elements": sizes * elementwise,
-        "moved": sizes * (moves + (pace > 0) * (facts.stacked == 0))
-        + facts.edges * sums
-        + outer * elementwise
-        + _STACKED * facts.stacked
-        + _ROW * _rows(facts, weighted > 0),
-        "product_fma": facts.edges * pace,
-        "looped": looped,
-        "local": local,
-        "local_loops": sizes * local,
-        "inner": inner,
-        "coefficients": np.where(is_block, facts.blocks, outer),
-        "numbers": elementwise & (sizes == 1),
-        "arrays": elementwise & (sizes > 1) & ~is_inner,
-        "block_steps": is_block * np.where(facts.joined, 1, _BLOCK),
-        "block_loops": sizes * (is_block & looped),
-        "formless": ~facts.scalar,
-    }
-    summed = np.array([lines[field.name] for field in fields(Work)[1:]])
-    return WorkTable(summed, *shared_formulas(facts))
-
-
-class _KindWork(NamedTuple):
-    """What the work of a call depends on besides its size, see `Work`."""
-
-    steps: int
-    moves: bool
-    is_sum: bool
-    is_weighted: bool
-    pace: int
-    """Multiply-adds in a product of matrices that take as long as one edge; 0 where edges are no products."""
-    is_looped: bool
-    needs_local_jacobian: bool
-
-
-def _work_of_kind(kind: CallKind) -> _KindWork:
-    """Tell what the work of the calls of a kind depends on besides their sizes."""
-    rule, is_sum = kind.rule, is_reduction(kind.rule)
-    steps, pace, is_weighted = 1, 0, is_sum and not kind.is_local
-    if is_weighted:
-        steps += _WEIGHING
-    elif isinstance(rule, Bulk) and not is_sum:
-        steps += max(_HEAVY, rule.steps * len(kind.argnums))
-        pace = rule.pace
-    moves = isinstance(rule, Movement)
-    return _KindWork(steps, moves, is_sum, is_weighted, pace, kind.is_looped, kind.needs_local_jacobian)
-
-
-def _parts(facts: TapeFacts) -> IntArray | int:
-    """Count the real coefficients for each scalar edge: four between complex numbers."""
-    if not facts.is_complex.any():
-        return 1
-    reads_complex = np.zeros_like(facts.is_complex)
-    reads_complex[facts.children[facts.is_complex[facts.parents]]] = True
-    return (1 + facts.is_complex) * (1 + reads_complex)
-
-
-def _rows(facts: TapeFacts, weighted: BoolArray) -> IntArray:
-    """Count the rows of last axes where an active argument is broadcast or a reduction weighs."""
-    rows = np.array([prod(form[:-1]) if is_shape(form) and len(form) > 1 else 0 for form in facts.forms])
-    if not rows.any():  # numbers and vectors only
-        return rows[facts.form]
-    child, read = facts.children, facts.sizes[facts.parents]
-    turns = weighted.copy()
-    turns[child[(read > 1) & (read < facts.sizes[child]) & facts.elementwise[child]]] = True
-    most: IntArray = rows[facts.form]
-    np.maximum.at(most, child, rows[facts.form[facts.parents]])
-    return most * turns
-
-
-def total_work(table: WorkTable, entries: IntArray | list[int]) -> Work:
-    """Sum up the work of some entries.
-
-    Parameters
-    ----------
-    table
-        From `work_table`.
-    entries
-        Tape indices.
-    """
-    formulas = table.formulas[np.bincount(table.sharing[entries]).nonzero()].sum()
-    return Work(int(formulas), *table.lines.take(entries, axis=1).sum(axis=1).tolist())
-
-
-_ROW: Final = 20
-"""Elements that are moved while NumPy turns to the next row of what is broadcast or weighed."""
-_STACKED: Final = 4
-"""Elements that are moved while one element of a stack of small matrices is multiplied."""
 _ENDS: Final = 3
 """Steps that take as long as seeding and collecting the directions."""
-_BLOCK: Final = 4
-"""Steps that take as long as finding the derivatives of a block that is not joined with like ones."""
-_HEAVY: Final = 2
-"""Steps that the call of a product or of another function takes longer than an elementwise one, at least."""
 _END: Final = 1.5
 """Elements that are moved while one is seeded in a system, or read from it."""
 _EXPANDED: Final = 1.5
 """Elements that are moved while memory for one of a Jacobian is made zero."""
-_WEIGHING: Final = 5
-"""Steps that take as long as finding the weights of a reduction."""
 
 
 def array_seconds(model: CostModel, work: Any, directions: int, *, adjoint_mode: bool) -> Any:

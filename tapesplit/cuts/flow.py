@@ -19,18 +19,10 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import breadth_first_order, maximum_flow
 
-from tapesplit.arrays import BoolArray, IntArray, follow
+from tapesplit.arrays import BoolArray, IntArray
 from tapesplit.cuts.graph import TapeGraph
 
-__all__ = [
-    "FLOW_BUDGET",
-    "MinimumCut",
-    "Region",
-    "carries_flow",
-    "has_wide_paths",
-    "minimum_cut",
-    "minimum_cuts",
-]
+__all__ = ["FLOW_BUDGET", "MinimumCut", "Region", "capacity_matrix", "minimum_cut", "minimum_cuts"]
 
 FLOW_BUDGET: Final = 2_000_000
 """Vertices times elements that one flow may take: up to 0.3 µs each."""
@@ -72,116 +64,6 @@ class _Network(NamedTuple):
     tails: IntArray
     heads: IntArray
     capacities: IntArray
-
-
-def has_wide_paths(graph: TapeGraph, width: float) -> bool:
-    """Return whether paths that are seen without a search carry some width together.
-
-    Parameters
-    ----------
-    graph : TapeGraph
-        The graph, n vertices and e edges.
-    width : float
-        Elements asked for.
-
-    Returns
-    -------
-    bool
-        True proves that no frontier is narrower than `width`; False proves nothing.
-
-    Notes
-    -----
-    Values of at least this width carry all. Any others carry one element each, along a path that goes back
-    from operation to first operand: the states of a loop, updated from themselves, have such paths apart.
-    Takes O(n log n + e) vectorised steps, and a Python step for each edge between wide values.
-
-    Examples
-    --------
-    >>> states = TapeGraph(
-    ...     entries=np.arange(6), widths=np.array([2, 1, 1, 1, 1, 2]), edges=np.array([0, 0, 0, 2, 2, 0]),
-    ...     child=np.array([1, 2, 3, 3, 4, 4, 5, 5]), parent=np.array([0, 0, 1, 2, 2, 1, 3, 4]),
-    ...     inputs=(0,), outputs=(5,))
-    >>> has_wide_paths(states, 2), has_wide_paths(states, 3)
-    (True, False)
-    """
-    capacities = graph.capacities
-    wide = capacities >= width
-    if wide.all():
-        return True
-    arcs = wide[graph.parent] & wide[graph.child]  # in the order of their ends
-    child, parent = graph.child[arcs].tolist(), graph.parent[arcs].tolist()
-    begin = _reached([v for v in graph.inputs if wide[v]], parent, child)
-    if not begin.isdisjoint(v for v in graph.outputs if wide[v]):
-        return True
-    end = _reached([v for v in graph.outputs if wide[v]], child[::-1], parent[::-1])
-    vertices, first_operand = np.arange(graph.size), np.arange(graph.size)
-    first_operand[graph.child[::-1]] = graph.parent[::-1]
-    begins, ends = np.zeros((2, graph.size), dtype=np.bool_)
-    begins[list(begin)] = ends[list(end)] = True
-    stops = begins[first_operand] | (first_operand == vertices)
-    starts = graph.parent[ends[graph.child] & ~ends[graph.parent]]
-    paths = np.unique(follow(np.where(stops, vertices, first_operand))[starts])
-    return paths.size >= width and bool(capacities.min() > 0)
-
-
-def _reached(seeds: list[int], tails: list[int], heads: list[int]) -> set[int]:
-    """Return what arcs lead to from some vertices; the arcs stand in an order in which they can be walked."""
-    reached = set(seeds)
-    for tail, head in zip(tails, heads, strict=True):
-        if tail in reached:
-            reached.add(head)
-    return reached
-
-
-def carries_flow(graph: TapeGraph, width: int) -> bool:
-    """Return whether paths of some width each, in which no value is used beyond its own, add up to `width`.
-
-    Parameters
-    ----------
-    graph : TapeGraph
-        The graph, n vertices and e edges.
-    width : int
-        Flow asked for, in elements.
-
-    Returns
-    -------
-    bool
-        True proves that no frontier is narrower than `width`. False proves nothing: frontiers may be wider
-        than the flow, and a flow that would take long is not looked for.
-
-    Notes
-    -----
-    The flow runs from the outputs to the inputs, through both ends of every vertex: the search turns back
-    less often where values are read once than where they are computed from several.
-
-    Examples
-    --------
-    >>> strands = TapeGraph(
-    ...     entries=np.arange(6), widths=np.array([8, 2, 6, 6, 2, 8]), edges=np.array([0, 9, 9, 9, 9, 9]),
-    ...     child=np.array([1, 2, 3, 4, 5, 5]), parent=np.array([0, 0, 1, 2, 3, 4]),
-    ...     inputs=(0,), outputs=(5,))
-    >>> carries_flow(strands, 4), carries_flow(strands, 5)
-    (True, False)
-    """
-    size = graph.size
-    if width * size > FLOW_BUDGET:
-        return False
-    source, sink, vertices = 2 * size, 2 * size + 1, np.arange(size)
-    inputs, outputs = list(graph.inputs), list(graph.outputs)
-    tails = np.concatenate(
-        [vertices, size + graph.child, size + vertices[inputs], np.full(len(outputs), source)]
-    )
-    heads = np.concatenate([size + vertices, graph.parent, np.full(len(inputs), sink), outputs])
-    capacities = np.full(len(tails), width, dtype=np.int32)
-    capacities[:size] = np.minimum(graph.capacities, width)
-    network = _matrix(sink + 1, tails, heads, capacities)
-    return bool(maximum_flow(network, source, sink).flow_value >= width)
-
-
-def _matrix(nodes: int, tails: IntArray, heads: IntArray, capacities: NDArray[Any]) -> csr_array:
-    """Return the capacities of a network as a matrix; not every SciPy computes flows with 64-bit indices."""
-    arcs = (tails.astype(np.int32), heads.astype(np.int32))
-    return csr_array((capacities, arcs), shape=(nodes, nodes))
 
 
 def minimum_cut(
@@ -353,10 +235,16 @@ def _network(graph: TapeGraph, lower: BoolArray, region: BoolArray, bound: int) 
     )
 
 
+def capacity_matrix(nodes: int, tails: IntArray, heads: IntArray, capacities: NDArray[Any]) -> csr_array:
+    """Return the capacities of a network as a matrix; not every SciPy computes flows with 64-bit indices."""
+    arcs = (tails.astype(np.int32), heads.astype(np.int32))
+    return csr_array((capacities, arcs), shape=(nodes, nodes))
+
+
 def _scipy_flow(network: _Network, sources: list[int]) -> tuple[list[int], BoolArray, BoolArray]:
     """Return the flow into each source, nodes that the supply still reaches, nodes that reach the sink."""
     most = int(network.capacities.max(initial=0))
-    capacity = _matrix(network.nodes, network.tails, network.heads, network.capacities)
+    capacity = capacity_matrix(network.nodes, network.tails, network.heads, network.capacities)
     capacity.data = np.minimum(capacity.data, most).astype(np.int32)
     flow = maximum_flow(capacity, _SUPPLY, _SINK).flow
     residual = capacity - flow

@@ -18,9 +18,10 @@ from tapesplit.cuts.candidates import (
     window_cuts,
 )
 from tapesplit.cuts.coarsen import coarsen
-from tapesplit.cuts.flow import FLOW_BUDGET, MinimumCut, carries_flow, has_wide_paths, minimum_cut
+from tapesplit.cuts.flow import FLOW_BUDGET, MinimumCut, minimum_cut
 from tapesplit.cuts.graph import TapeGraph, frontier_widths, on_frontiers, tape_ranks
 from tapesplit.cuts.nesting import CutFamily, choose_nested, cut_family, spread_nested
+from tapesplit.cuts.width_bounds import carries_flow, has_wide_paths
 
 __all__ = ["Reason", "Separator", "assign_chunks", "chunk_edges", "cut_graph"]
 

@@ -9,12 +9,13 @@ from typing import Final
 
 from jcdp_core import Mode
 from tapesplit.cuts.width_profile import WidthProfile, width_profile
+from tapesplit.draw.advise import advice
 from tapesplit.draw.bars import comparison_scene
-from tapesplit.draw.explain import advice, decisions
+from tapesplit.draw.explain import decisions
 from tapesplit.draw.gantt import gantt_scene
 from tapesplit.draw.numbers import bytes_text, count, ratio, seconds_text, shape_text, shorten
 from tapesplit.draw.profile import profile_scene
-from tapesplit.draw.rows import link_rows, step_rows
+from tapesplit.draw.rows import cheaper_mode, link_rows, step_rows
 from tapesplit.draw.scene import INK, STYLES, Scene
 from tapesplit.draw.split import split_scene
 from tapesplit.draw.svg import scene_css, to_svg
@@ -164,18 +165,18 @@ def _resource(name: str) -> str:
 def _summary(plan: JacobianPlan, records: Sequence[TaskRecord]) -> str:
     """Say the most important in a sentence and some numbers."""
     output, *inputs = plan.shapes
-    mode = min(plan.baselines, key=lambda mode: plan.baselines[mode])
+    mode, cost = cheaper_mode(plan)
     links = "was not cut" if len(plan.chain) == 1 else f"was cut into {len(plan.chain)} links"
     sentence = (
         f"The tape of {plan.name} {links}. Its Jacobian takes {count(plan.makespan)} multiply-adds (fma) on "
-        f"the busiest machine; plain {mode} mode takes {count(plan.baselines[mode])}."
+        f"the busiest machine; plain {mode} mode takes {count(cost)}."
     )
     facts = [
         ("maps", f"{', '.join(map(shape_text, inputs))} → {shape_text(output)}"),
         ("operations", count(sum(len(chunk.entries) for chunk in plan.chunks))),
         ("links", str(len(plan.chain))),
         ("makespan", f"{count(plan.makespan)} fma"),
-        (f"all {mode} ÷ makespan", ratio(plan.baselines[mode] / plan.makespan)),
+        (f"all {mode} ÷ makespan", ratio(cost / plan.makespan)),
         ("peak memory beyond the tape", bytes_text(plan.peak_bytes)),
     ]
     if records:

@@ -12,6 +12,7 @@ from tapesplit.planning.plan import JacobianPlan
 __all__ = [
     "LinkRow",
     "StepRow",
+    "cheaper_mode",
     "link_rows",
     "operation_counts",
     "operation_name",
@@ -135,6 +136,11 @@ def signature(plan: JacobianPlan) -> str:
     """Write the function's name and shapes, for example "f: (3,) -> (2,)"."""
     output, *inputs = plan.shapes
     return f"{plan.name}: {', '.join(map(shape_text, inputs))} -> {shape_text(output)}"
+
+
+def cheaper_mode(plan: JacobianPlan) -> tuple[str, int]:
+    """Name the cheaper one of the plain modes, with its cost in fma."""
+    return min(plan.baselines.items(), key=lambda baseline: baseline[1])
 
 
 def operation_name(plan: JacobianPlan, entry: int) -> str:

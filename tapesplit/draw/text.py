@@ -5,9 +5,10 @@ from collections.abc import Callable, Sequence
 from math import prod
 from typing import Final, Literal
 
-from tapesplit.draw.explain import advice, decisions
+from tapesplit.draw.advise import advice
+from tapesplit.draw.explain import decisions
 from tapesplit.draw.numbers import bytes_text, count, plural, ratio, seconds_text, shorten
-from tapesplit.draw.rows import LinkRow, StepRow, link_rows, signature, step_rows
+from tapesplit.draw.rows import LinkRow, StepRow, cheaper_mode, link_rows, signature, step_rows
 from tapesplit.errors import ArgumentValueError
 from tapesplit.planning.plan import JacobianPlan
 from tapesplit.sweeps.compression import CompressedSweep
@@ -65,10 +66,10 @@ def _line(plan: JacobianPlan) -> str:
 
 def _gain(plan: JacobianPlan) -> str:
     """Compare the makespan with that of the cheaper plain mode."""
-    mode = min(plan.baselines, key=lambda mode: plan.baselines[mode])
     if not any(chunk.edges for chunk in plan.chunks):
         return "the function only moves data"
-    gain = plan.baselines[mode] / plan.makespan
+    mode, cost = cheaper_mode(plan)
+    gain = cost / plan.makespan
     if 0.99 < gain < 1.01:
         return f"as much as all {mode}"
     return (

@@ -11,7 +11,8 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from jcdp_core import Mode
-from tapesplit.cost.model import CostModel, Work, array_seconds, system_seconds, total_work, work_table
+from tapesplit.cost.model import CostModel, array_seconds, system_seconds
+from tapesplit.cost.work import Work, total_work, work_table
 from tapesplit.cuts.chunks import cut_into_chunks
 from tapesplit.cuts.graph import graph_of
 from tapesplit.recording.recorder import record

@@ -6,15 +6,9 @@ from typing import Final, Literal, TypeAlias
 import numpy as np
 
 from tapesplit.arrays import IntArray
-from tapesplit.cost.model import (
-    Work,
-    WorkTable,
-    array_seconds,
-    scalar_seconds,
-    system_seconds,
-    total_work,
-)
+from tapesplit.cost.model import array_seconds, scalar_seconds, system_seconds
 from tapesplit.cost.stored import cost_model
+from tapesplit.cost.work import Work, WorkTable, total_work
 from tapesplit.cuts.graph import TapeGraph
 
 __all__ = ["Effort", "effort_for", "sweep_seconds"]

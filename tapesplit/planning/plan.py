@@ -18,16 +18,17 @@ from tapesplit.structures.pickling import dumps
 from tapesplit.structures.structure import Structure
 from tapesplit.sweeps.sweep import Form, Sweep
 
-__all__ = ["NOTHING_TO_SAVE", "JacobianPlan", "LastRun", "MachinesReason", "PlanTask", "TaskRecord"]
+__all__ = ["CutReason", "JacobianPlan", "LastRun", "MachinesReason", "PlanTask", "TaskRecord"]
 
+
+CutReason: TypeAlias = Literal["asked", "light", "wide", "narrow", "shared"]
+"""Why a tape is cut, or is not: one mode was asked for; cuts could save so little that none were looked for;
+no interface is narrow enough; some are; or several machines can share work at the cuts."""
 
 MachinesReason: TypeAlias = Literal["single", "light", "serial", "uneven", "little", "gain", "forced"]
 """Why so many machines work: only one was asked for; work that releases the interpreter's lock is too little
 for threads; the steps form a single row; one machine would have all heavy tasks; the gain would be less than
 a fifth; it is at least that; or all were to be used in any case."""
-
-NOTHING_TO_SAVE: Final = "cuts could save less than a tenth of the time of a call"
-"""Reason of plans for which no cuts were looked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,8 +161,8 @@ class JacobianPlan:
         Threads that work at the same time.
     shapes
         Shape of the output and of each input.
-    reason
-        Why the plan has this form, in a few words.
+    cut_reason
+        Why the tape is cut, or is not.
     machines_reason
         Why so many machines work.
     least_makespan
@@ -196,13 +197,19 @@ class JacobianPlan:
     sweeps: tuple[Sweep | None, ...]
     machines: int
     shapes: tuple[tuple[int, ...], ...]
-    reason: str
+    cut_reason: CutReason
     machines_reason: MachinesReason
     least_makespan: int | None
     dtypes: tuple[np.dtype, ...] | None
     uses_blas: bool
     lines: tuple[str, ...] = ()
     last_run: LastRun = field(default_factory=LastRun)
+
+    @property
+    def reason(self) -> str:
+        """Why the plan has this form, in a few words."""
+        mode = self.asked_mode
+        return f"method {mode.name.lower()!r} was asked for" if mode else _REASONS[self.cut_reason]
 
     @property
     def makespan(self) -> int:
@@ -309,6 +316,12 @@ class JacobianPlan:
         return _views().notebook_html(self)
 
 
+_REASONS: Final[dict[CutReason, str]] = {
+    "light": "cuts could save less than a tenth of the time of a call",
+    "wide": "no interface is narrow enough for a cut to pay",
+    "narrow": "cut at narrow interfaces",
+    "shared": "cut where machines can share work",
+}
 _COMPARED: Final = 110
 """Bytes for each tape entry that comparing the structure of a tape with that of a plan takes."""
 

@@ -9,13 +9,13 @@ from functools import partial
 from typing import Final, NamedTuple
 
 from jcdp_core import JacobianChain, Mode, Solution, solve
-from tapesplit.cost.model import WorkTable, work_table
 from tapesplit.cost.stored import cost_model
+from tapesplit.cost.work import WorkTable, work_table
 from tapesplit.cuts.chunks import Chunk, chunk_chain, cut_into_chunks
 from tapesplit.cuts.graph import TapeGraph, graph_of
 from tapesplit.cuts.separators import Separator, cut_graph
 from tapesplit.planning.effort import Effort, effort_for, sweep_seconds
-from tapesplit.planning.plan import NOTHING_TO_SAVE, JacobianPlan, MachinesReason, PlanTask
+from tapesplit.planning.plan import CutReason, JacobianPlan, MachinesReason, PlanTask
 from tapesplit.planning.recost import recost
 from tapesplit.planning.tasks import compile_tasks, makespan, plan_tasks
 from tapesplit.recording.tape import Tape
@@ -82,17 +82,11 @@ def make_plan(
         name=tape.name,
         structure=structure,
         graph=graph,
-        separators=draft.separators,
-        chunks=draft.chunks,
-        chain=draft.chain,
-        solution=draft.solution,
-        tasks=draft.tasks,
-        sweeps=draft.sweeps,
+        **draft._asdict(),
         machines=1 + max(task.machine for task in draft.tasks),
         shapes=(tape.shape(tape.output or 0), *(tape.shape(i) for i in range(tape.inputs))),
-        reason=f"method {method!r} was asked for" if plain else _reason(draft, effort),
+        cut_reason="asked" if plain else _cut_reason(draft, effort),
         machines_reason=machines_reason,
-        least_makespan=draft.least_makespan,
         dtypes=shared_dtypes(tape, structure),
         uses_blas=sum(task.product_fma for task in draft.tasks) > _BLAS_THREADS,
     )
@@ -103,7 +97,7 @@ _BLAS_THREADS: Final = 100_000
 
 
 class _Draft(NamedTuple):
-    """A chain, its solution, and what carries that out."""
+    """What a plan has by these names: a chain, its solution, and what carries that out."""
 
     separators: tuple[Separator, ...]
     chunks: tuple[Chunk, ...]
@@ -158,13 +152,12 @@ def _priced(chain: JacobianChain, work: WorkTable, chunks: Sequence[Chunk]) -> J
     return JacobianChain(tuple(links))
 
 
-def _reason(draft: _Draft, effort: Effort) -> str:
-    """Say in a few words why the plan has its form."""
+def _cut_reason(draft: _Draft, effort: Effort) -> CutReason:
+    """Tell why the tape is cut, or is not."""
     if not draft.separators:
-        return NOTHING_TO_SAVE if effort == "none" else "no interface is narrow enough for a cut to pay"
+        return "light" if effort == "none" else "wide"
     sizes = draft.chain.sizes
-    narrow = min(sizes) < min(sizes[0], sizes[-1])
-    return "cut at narrow interfaces" if narrow else "cut where machines can share work"
+    return "narrow" if min(sizes) < min(sizes[0], sizes[-1]) else "shared"
 
 
 _LONGEST_SEARCH: Final = 5.0

@@ -7,8 +7,9 @@ from typing import Final
 import numpy as np
 
 from jcdp_core import Mode, Schedule, Solution
-from tapesplit.cost.model import WorkTable, product_seconds
+from tapesplit.cost.model import product_seconds
 from tapesplit.cost.stored import cost_model
+from tapesplit.cost.work import WorkTable
 from tapesplit.cuts.chunks import Chunk
 from tapesplit.planning.plan import PlanTask
 from tapesplit.recording.tape import Tape

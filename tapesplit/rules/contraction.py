@@ -8,13 +8,14 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from itertools import chain
 from math import prod
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 
 __all__ = ["KEPT", "Shape", "contract", "lengths_of", "products"]
 
 Shape: TypeAlias = tuple[int, ...]
+_Label = TypeVar("_Label", str, int)
 
 KEPT: Final = 1024
 """Forms of calls that are kept."""
@@ -123,11 +124,11 @@ def _steps(terms: tuple[str, ...], shapes: tuple[Shape, ...], output: str) -> tu
     return tuple(steps)
 
 
-def lengths_of(known: Iterable[tuple[str, Shape]]) -> dict[str, int]:
+def lengths_of(known: Iterable[tuple[Sequence[_Label], Shape]]) -> dict[_Label, int]:
     """Return the length of each index; axes of length one broadcast."""
-    lengths: dict[str, int] = {}
-    for letter, n in chain.from_iterable(zip(term, shape, strict=True) for term, shape in known):
-        lengths[letter] = n if lengths.get(letter, 1) == 1 else lengths[letter]
+    lengths: dict[_Label, int] = {}
+    for label, n in chain.from_iterable(zip(labels, shape, strict=True) for labels, shape in known):
+        lengths[label] = n if lengths.get(label, 1) == 1 else lengths[label]
     return lengths
 
 

@@ -6,7 +6,6 @@ known they can be part of a scalar sweep.
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from itertools import chain
 from math import prod
 from typing import Any, NamedTuple
 
@@ -22,6 +21,7 @@ from tapesplit.recording.overrides import is_overridden
 from tapesplit.recording.primitives import adjusted_side, summed_untake
 from tapesplit.recording.tape import TapeEntry
 from tapesplit.rules.axes import positive
+from tapesplit.rules.contraction import lengths_of
 from tapesplit.rules.moves import places
 from tapesplit.rules.products import ADJOINT_LABELS, Labels, dot_labels, inner_labels, tensordot_labels
 
@@ -133,12 +133,10 @@ def _contraction(labels: Callable[..., tuple[Labels, Labels, Labels]], first: in
         if len(args) < first + 2:
             raise TypeError("operands that are given by name have no contraction labels")
         *of_operands, of_ans = labels(*args, **kwargs)
-        shapes = map(np.shape, args[first : first + 2])
-        axes = [[*zip(of_x, shape, strict=True)] for of_x, shape in zip(of_operands, shapes, strict=True)]
-        sizes: dict[int, int] = {}
-        for label, n in chain.from_iterable(axes):
-            sizes[label] = n if sizes.get(label, 1) == 1 else sizes[label]
-        return *([label for label, n in of_x if n == sizes[label]] for of_x in axes), of_ans, sizes
+        known = [*zip(of_operands, map(np.shape, args[first : first + 2]), strict=True)]
+        sizes = lengths_of(known)
+        full = ([label for label, n in zip(*of_x, strict=True) if n == sizes[label]] for of_x in known)
+        return *full, of_ans, sizes
 
     def build(
         argnum: int, of_x: Labels, of_y: Labels, of_ans: Labels, sizes: dict[int, int]

@@ -66,9 +66,7 @@ def slices_of(entry: TapeEntry) -> Slices:
 def _loops(entry: TapeEntry) -> tuple[tuple[int, ...], list[tuple[int, ...]]]:
     """Return the loop dimensions of a call, and the axes of core dimensions of its result and arguments."""
     shapes = [batch_shape(entry.value), *(batch_shape(entry.args[i]) for i in entry.argnums)]
-    core_axes = _core_axes.get(entry.primitive)
-    if core_axes is not None and is_overridden(entry.primitive):
-        core_axes = None  # a VJP of the user's may mix what belongs to different slices
+    core_axes = _core_axes_of(entry.primitive)
     axes = None if core_axes is None else core_axes(*entry.args, **entry.kwargs)
     if axes is not None:
         cores = [positive(axes, len(shape)) if len(shape) == len(shapes[1]) else () for shape in shapes]
@@ -81,12 +79,18 @@ def _loops(entry: TapeEntry) -> tuple[tuple[int, ...], list[tuple[int, ...]]]:
     return (), [tuple(range(len(shape))) for shape in shapes]
 
 
+def _core_axes_of(primitive: Any) -> CoreAxes | None:
+    """Return how calls are stacks; None where a VJP of the user's may mix what belongs to several slices."""
+    core_axes = _core_axes.get(primitive)
+    return None if core_axes is None or is_overridden(primitive) else core_axes
+
+
 def can_be_stacked(call: TapeEntry) -> bool:
     """Tell whether like calls are one call on stacks of their arguments."""
-    known = call.primitive in _core_axes or call.primitive in _OF_MATRICES
-    if not known or is_overridden(call.primitive):
+    core_axes = _core_axes_of(call.primitive)
+    if core_axes is None:
         return False
-    if _core_axes.get(call.primitive) is along_axis:
+    if core_axes is along_axis:
         x, *rest = call.args
         plain = type(x) is np.ndarray and len(rest) <= 1 and call.kwargs.keys() <= {"axis", "keepdims"}
         return plain and not (call.primitive is anp.cumsum and _axis(call) is None and x.ndim > 1)

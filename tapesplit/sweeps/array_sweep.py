@@ -28,7 +28,7 @@ from tapesplit.sweeps.array_steps import BulkStep, ClusterStep, MapStep, Seeds, 
 from tapesplit.sweeps.directions import Batch, accumulate, as_pairs, assemble, in_blocks, seed
 from tapesplit.sweeps.preaccumulation import Member, Term
 
-__all__ = ["ArraySweep", "compile_array_sweep"]
+__all__ = ["ArraySweep", "compile_array_sweep", "last_uses"]
 
 
 _LARGE: Final = 16 * 10**6
@@ -206,7 +206,7 @@ def compile_array_sweep(
         elif index not in covered and index not in detached:
             steps.append(_single_step(tape, facts, index, known))
     steps = _overwriting(tape, facts, chunk, steps)
-    last_use = _last_uses(tape, chunk, steps)
+    last_use = last_uses([reads(tape, step) for step in steps], chunk.targets)
     sizes = dict.fromkeys(detached, 0) | number_counts(tape, chunk, steps)
     if adjoint_mode:
         numbers = adjoint_numbers(tape, chunk, steps, sizes, identity=identity)
@@ -328,15 +328,12 @@ def _overwriting(tape: Tape, facts: TapeFacts, chunk: Chunk, steps: list[Step]) 
     ]
 
 
-def _last_uses(tape: Tape, chunk: Chunk, steps: Sequence[Step]) -> tuple[tuple[int, ...], ...]:
-    """List after each step the values that nothing later reads."""
-    last: dict[int, int] = {}
-    for position, step in enumerate(steps):
-        for index in reads(tape, step):
-            last[index] = position
-    for index in chunk.targets:
+def last_uses(readings: Sequence[Sequence[int]], kept: Sequence[int]) -> tuple[tuple[int, ...], ...]:
+    """List for each of some steps the values that it is the last one to read, but for those that are kept."""
+    last = {index: position for position, read in enumerate(readings) for index in read}
+    for index in kept:
         last.pop(index, None)
-    dropped: list[list[int]] = [[] for _ in steps]
+    dropped: list[list[int]] = [[] for _ in readings]
     for index, position in last.items():
         dropped[position].append(index)
     return tuple(map(tuple, dropped))

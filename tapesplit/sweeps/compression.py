@@ -96,15 +96,11 @@ class CompressedSweep:
 
     def tangent(self, tape: Tape, matrix: np.ndarray | None, most: int | None = None) -> np.ndarray:
         """Return ``F' X`` for X of shape ``(n, k)``, None for the identity, ``most`` colors at a time."""
-        if matrix is not None:
-            return self.sweep.tangent(tape, matrix, most)
-        return self._expanded(tape, most)
+        return self._expanded(tape, most) if matrix is None else self.sweep.tangent(tape, matrix, most)
 
     def adjoint(self, tape: Tape, matrix: np.ndarray | None, most: int | None = None) -> np.ndarray:
         """Return ``X F'`` for X of shape ``(k, m)``, None for the identity, ``most`` colors at a time."""
-        if matrix is not None:
-            return self.sweep.adjoint(tape, matrix, most)
-        return self._expanded(tape, most)
+        return self._expanded(tape, most) if matrix is None else self.sweep.adjoint(tape, matrix, most)
 
     def _expanded(self, tape: Tape, most: int | None) -> np.ndarray:
         """Sweep, and move each derivative to its place; a row of the compressed Jacobian is a result."""

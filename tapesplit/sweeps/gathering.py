@@ -1,14 +1,13 @@
 """Gathering: which numbers of a tape the coefficients of a scalar sweep are made of, and in what order."""
 
 from dataclasses import replace
-from typing import Final
 
 import numpy as np
 
 from tapesplit.arrays import IntArray
 from tapesplit.structures.facts import TapeFacts
 from tapesplit.structures.structure import number_shape
-from tapesplit.sweeps.scalar_sweep import Operand, Recipe, ValueTable
+from tapesplit.sweeps.coefficients import Operand, Recipe, ValueTable, gathered_dimensions
 from tapesplit.sweeps.unknowns import Elements
 
 __all__ = ["gather_only_what_is_read"]
@@ -39,14 +38,12 @@ def gather_only_what_is_read(
     starts = np.cumsum(sizes) - sizes
     needed = sizes > 0
     needed[needed] = np.logical_or.reduceat(read, starts[needed])
-    ndim = np.array([min(len(number_shape(form) or ()), _MATRICES) for form in facts.forms])[
-        facts.form[order]
-    ]
+    ndim = np.array([gathered_dimensions(number_shape(form)) for form in facts.forms])[facts.form[order]]
     complex_ = facts.is_complex[order]
     groups = {
         (n, is_complex): np.flatnonzero(needed & (ndim == n) & (complex_ == is_complex))
         for is_complex in ((False, True) if complex_.any() else (False,))
-        for n in range(_MATRICES + 1)
+        for n in range(3)
     }
     kept = np.concatenate([*groups.values()])
     shift = np.zeros(sizes.size, dtype=np.int64)
@@ -63,7 +60,3 @@ def gather_only_what_is_read(
     found = [Operand(None, tuple(order[group].tolist()), *form) for form, group in groups.items()]
     table = ValueTable(tuple(operand for operand in (*found, *others) if operand.entries))
     return tuple(replace(recipe, reads=tuple(map(moved, recipe.reads))) for recipe in recipes), table
-
-
-_MATRICES: Final = 2
-"""Dimensions of matrices; arrays of more dimensions are gathered like them."""

@@ -21,12 +21,13 @@ from tapesplit.rules import as_one_call, can_be_stacked, local_structure, slices
 from tapesplit.structures.facts import TapeFacts, calls_by_kind
 from tapesplit.structures.structure import number_shape
 from tapesplit.sweeps.array_steps import bulk_step
+from tapesplit.sweeps.coefficients import Block, Operand
 from tapesplit.sweeps.complex_parts import pairs, parts_between
 from tapesplit.sweeps.directions import Batch, seed
 from tapesplit.sweeps.gathering import gather_only_what_is_read
 from tapesplit.sweeps.merging import MergedCalls, merge_calls, shape_of
 from tapesplit.sweeps.preaccumulation import Member, Term, preaccumulate
-from tapesplit.sweeps.scalar_sweep import Block, Operand, ScalarSweep
+from tapesplit.sweeps.scalar_sweep import ScalarSweep
 from tapesplit.sweeps.sparsity import Calls, Edges, lay_out, without_constants
 from tapesplit.sweeps.spreading import spread
 from tapesplit.sweeps.unknowns import Elements, number_elements

@@ -20,6 +20,7 @@ from tapesplit.recording.tape import ARGS, Tape
 from tapesplit.rules import Elementwise
 from tapesplit.structures.facts import CallKind, TapeFacts, calls_by_kind
 from tapesplit.structures.structure import is_shape, number_shape
+from tapesplit.sweeps.coefficients import gathered_dimensions
 
 __all__ = ["MergedCalls", "merge_calls", "shape_of"]
 
@@ -176,17 +177,13 @@ def _classes(tape: Tape, facts: TapeFacts, calls: MergedCalls) -> tuple[Any, ...
     for entry in calls.members[0].tolist():
         kind = facts.kinds[facts.kind[entry]]
         constants = [tape.entries[entry][ARGS][i] for i in range(kind.arity) if i not in kind.argnums]
-        found += [(min(len(shape_of(c)), _MATRICES), np.iscomplexobj(c)) for c in constants]
+        found += [(gathered_dimensions(shape_of(c)), np.iscomplexobj(c)) for c in constants]
     return tuple(found)
 
 
 def _class(form: Any) -> tuple[int, Any]:
     """Return the dimensions of a value, as far as they matter to how it is gathered, and its type."""
-    return min(len(number_shape(form) or ()), _MATRICES), None if is_shape(form) else form[0]
-
-
-_MATRICES: Final = 2
-"""Dimensions of matrices; arrays of more dimensions are gathered like them."""
+    return gathered_dimensions(number_shape(form)), None if is_shape(form) else form[0]
 
 
 def _active_arguments(facts: TapeFacts, members: IntArray) -> IntArray:

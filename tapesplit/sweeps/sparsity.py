@@ -6,9 +6,9 @@ from typing import NamedTuple
 import numpy as np
 
 from tapesplit.arrays import BoolArray, IntArray, occurrences
+from tapesplit.sweeps.coefficients import Block, Coefficients, Recipe, existing
 from tapesplit.sweeps.complex_parts import Part
 from tapesplit.sweeps.preaccumulation import Member
-from tapesplit.sweeps.scalar_sweep import Block, Coefficients, Recipe, existing
 
 __all__ = ["Calls", "Edges", "Layout", "lay_out", "without_constants"]
 

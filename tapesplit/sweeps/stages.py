@@ -13,18 +13,12 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from tapesplit.arrays import BoolArray, IntArray, ranges, run_starts
-from tapesplit.cost.model import (
-    CostModel,
-    Work,
-    WorkTable,
-    array_seconds,
-    system_seconds,
-    total_work,
-)
+from tapesplit.cost.model import CostModel, array_seconds, system_seconds
+from tapesplit.cost.work import Work, WorkTable, total_work
 from tapesplit.cuts.chunks import Chunk
 from tapesplit.recording.tape import Tape
 from tapesplit.structures.facts import TapeFacts
-from tapesplit.sweeps.array_sweep import ArraySweep, compile_array_sweep
+from tapesplit.sweeps.array_sweep import ArraySweep, compile_array_sweep, last_uses
 from tapesplit.sweeps.directions import in_blocks
 from tapesplit.sweeps.lowering import compile_scalar_sweep
 from tapesplit.sweeps.scalar_sweep import ScalarSweep
@@ -280,10 +274,7 @@ def compile_stages(
             )
         else:
             parts.append(compile_array_sweep(tape, facts, stage.chunk, adjoint_mode=adjoint_mode))
-    last = {index: number for number, part in enumerate(parts) for index in part.chunk.sources}
-    dropped: list[list[int]] = [[] for _ in parts]
-    for index in last.keys() - {*chunk.targets}:
-        dropped[last[index]].append(index)
-    ends = sorted({*chunk.sources, *chunk.targets, *last})
+    read = [part.chunk.sources for part in parts]
+    ends = sorted({*chunk.sources, *chunk.targets}.union(*read))
     sizes = {index: int(facts.sizes[index]) for index in ends}
-    return StagedSweep(chunk, tuple(parts), tuple(map(tuple, dropped)), sizes)
+    return StagedSweep(chunk, tuple(parts), last_uses(read, chunk.targets), sizes)

@@ -6,14 +6,9 @@ from typing import Final, Literal, NamedTuple
 import numpy as np
 
 from jcdp_core import Mode
-from tapesplit.cost.model import (
-    WorkTable,
-    array_seconds,
-    compressed_seconds,
-    scalar_seconds,
-    total_work,
-)
+from tapesplit.cost.model import array_seconds, compressed_seconds, scalar_seconds
 from tapesplit.cost.stored import cost_model
+from tapesplit.cost.work import WorkTable, total_work
 from tapesplit.cuts.chunks import Chunk
 from tapesplit.recording.tape import Tape
 from tapesplit.structures.facts import TapeFacts
@@ -58,7 +53,7 @@ class Prediction(NamedTuple):
 def predict(
     facts: TapeFacts, table: WorkTable, chunk: Chunk, directions: int, *, adjoint_mode: bool
 ) -> Prediction:
-    """Predict a sweep of a chunk with this number of directions, from `tapesplit.cost.model.work_table`."""
+    """Predict a sweep of a chunk with this number of directions, from `tapesplit.cost.work.work_table`."""
     model, work = cost_model(), total_work(table, chunk.entries)
     scalar = scalar_seconds(model, work, directions, chunk.n + chunk.m)
     arrays = partial(array_seconds, model, work, adjoint_mode=adjoint_mode)
@@ -126,12 +121,11 @@ def compile_sweep(
     adjoint_mode = mode is Mode.ADJOINT
     if form == "system":
         return compile_scalar_sweep(tape, facts, chunk, directions, adjoint_mode=adjoint_mode)
-    if form == "arrays":
-        return compile_array_sweep(tape, facts, chunk, adjoint_mode=adjoint_mode, identity=identity)
-    stages = find_stages(facts, table, chunk, directions, cost_model(), adjoint_mode=adjoint_mode)
-    if not stages:  # the machine has been calibrated since the prediction
-        return compile_array_sweep(tape, facts, chunk, adjoint_mode=adjoint_mode, identity=identity)
-    return compile_stages(tape, facts, chunk, stages, directions, adjoint_mode=adjoint_mode)
+    if form == "stages":
+        stages = find_stages(facts, table, chunk, directions, cost_model(), adjoint_mode=adjoint_mode)
+        if stages:  # unless the machine has been calibrated since the prediction
+            return compile_stages(tape, facts, chunk, stages, directions, adjoint_mode=adjoint_mode)
+    return compile_array_sweep(tape, facts, chunk, adjoint_mode=adjoint_mode, identity=identity)
 
 
 def compile_compressed(

@@ -7,7 +7,8 @@ from autograd.extend import defvjp, primitive
 from autograd.scipy.signal import convolve
 
 from tapesplit import parallel_jacobian
-from tapesplit.cost.model import CostModel, array_seconds, total_work, work_table
+from tapesplit.cost.model import CostModel, array_seconds
+from tapesplit.cost.work import total_work, work_table
 from tapesplit.recording.recorder import record
 from tapesplit.recording.tape import constant_positions
 from tapesplit.structures.facts import facts_of

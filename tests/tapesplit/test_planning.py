@@ -17,12 +17,12 @@ from small_problems import PROBLEMS
 import jcdp_core
 from jcdp_core import JacobianChain, Mode, check_schedule, check_sequence, solve
 from tapesplit import check_separators, parallel_jacobian, record
-from tapesplit.cost.model import work_table
 from tapesplit.cost.stored import cost_model
+from tapesplit.cost.work import work_table
 from tapesplit.cuts.chunks import chunk_chain, cut_into_chunks
 from tapesplit.cuts.graph import graph_of
 from tapesplit.cuts.separators import Separator
-from tapesplit.draw.explain import advice, decisions
+from tapesplit.draw import advice, decisions
 from tapesplit.errors import PlanMismatchError
 from tapesplit.planning import planner
 from tapesplit.planning.effort import _least_seconds, effort_for

@@ -7,8 +7,9 @@ from hypothesis import given
 from tape_graphs import deterministic, lower_sets, random_graph, tape_graph, tape_graphs, width_of
 
 from tapesplit.cuts import flow
-from tapesplit.cuts.flow import FLOW_BUDGET, Region, carries_flow, has_wide_paths, minimum_cut, minimum_cuts
+from tapesplit.cuts.flow import FLOW_BUDGET, Region, minimum_cut, minimum_cuts
 from tapesplit.cuts.graph import tape_ranks
+from tapesplit.cuts.width_bounds import carries_flow, has_wide_paths
 
 BACKENDS = ["networkx", "scipy"]
 

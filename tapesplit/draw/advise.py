@@ -1,0 +1,163 @@
+"""What would make the Jacobian of a function cheaper, in sentences."""
+
+from dataclasses import replace
+from typing import Final
+
+from jcdp_core import JacobianChain, Mode, solve
+from tapesplit.draw.numbers import count, plural, ratio
+from tapesplit.draw.rows import StepRow, cheaper_mode, operation_counts, step_rows
+from tapesplit.planning.plan import JacobianPlan
+from tapesplit.rules import find_rule
+
+__all__ = ["advice"]
+
+
+def advice(plan: JacobianPlan) -> tuple[str, ...]:
+    r"""Say what bounds the plan, and what change of the function would lower it.
+
+    Parameters
+    ----------
+    plan
+        The plan.
+
+    Returns
+    -------
+    tuple of str
+        Sentences, the most useful first.
+
+    Examples
+    --------
+    >>> import autograd.numpy as np
+    >>> from tapesplit import parallel_jacobian
+    >>> plan = parallel_jacobian(lambda x: np.sin(x) * x, machines=1).plan(np.ones(3))
+    >>> print(*advice(plan), sep="\n")
+    The function's values never pass through an interface much narrower than its 3 inputs or outputs. One
+    that is narrower would be a place to cut.
+    """
+    known = _asked(plan), _mispredicted(plan)
+    # How wide interfaces are says little where the mode is a poor one, or the time goes elsewhere.
+    interface = "" if any(known) else _interface(plan)
+    return tuple(filter(None, (*known, _loops(plan), interface, _bottleneck(plan))))
+
+
+def _asked(plan: JacobianPlan) -> str:
+    """Say what the mode costs that the user has asked for."""
+    mode, (cheaper, cost) = plan.asked_mode, cheaper_mode(plan)
+    if mode is None or plan.makespan <= cost:
+        return ""
+    return (
+        f"A sweep in {mode.name.lower()} mode was asked for, {count(plan.makespan)} fma. "
+        f"One in {cheaper} mode would take {count(cost)}; method='auto' chooses."
+    )
+
+
+def _mispredicted(plan: JacobianPlan) -> str:
+    """Name the task that took far longer than predicted in the last run."""
+    late = [
+        (record.finish - record.start, task.finish - task.start, record.index + 1)
+        for record in plan.last_run.records
+        for task in [plan.tasks[record.index]]
+    ]
+    measured, predicted, number = max(late, default=(0.0, 0.0, 0), key=lambda times: times[0] - times[1])
+    if measured <= _LATE * predicted or not predicted:
+        return ""
+    return (
+        f"Task {number} took {ratio(measured / predicted)} × its prediction in the last run. The first run "
+        "of a plan also compiles its sweeps. If later ones are as late, the time goes where the plan does "
+        "not see it, and fewer multiply-adds may not help: a profiler shows what takes long."
+    )
+
+
+_LATE: Final = 4.0
+"""Times its prediction that a task takes where the prediction is no ground for advice."""
+
+
+def _loops(plan: JacobianPlan) -> str:
+    """Name the primitives that are swept one direction at a time."""
+    entries = [
+        entry
+        for chunk in plan.chunks
+        for entry in chunk.entries.tolist()
+        if find_rule(plan.structure.primitives[entry]) is None  # an input is in no chunk
+    ]
+    if not entries:
+        return ""
+    return (
+        f"No vector rule is registered for {operation_counts(plan, entries)}: these carry one direction "
+        "at a time. tapesplit.defvector gives them one."
+    )
+
+
+def _interface(plan: JacobianPlan) -> str:
+    """Compare the narrowest interface with the ends."""
+    chain = plan.chain
+    ends = min(chain.sizes[0], chain.sizes[-1])
+    narrowest = min(chain.sizes[1:-1], default=ends)
+    if narrowest < ends:
+        return (
+            f"The narrowest interface has {plural(narrowest, 'element')}, the smaller end {count(ends)}. "
+            f"{_narrower(plan, narrowest)}"
+        )
+    if ends <= 1:
+        side = "input" if chain.sizes[0] == 1 else "output"
+        return f"There is one {side}: a single sweep is the cheapest Jacobian there is."
+    if any(task.seeds for task in plan.tasks):
+        return "Few directions carry the sparse Jacobian: a narrow interface would gain next to nothing."
+    if plan.cut_reason == "light":
+        return "Sweeping in a single direction would take nearly as long: no narrow interface could help."
+    return (
+        f"The function's values never pass through an interface much narrower than its {count(ends)} inputs "
+        "or outputs. One that is narrower would be a place to cut."
+    )
+
+
+def _narrower(plan: JacobianPlan, width: int) -> str:
+    """Solve the chain again with the interfaces of one width half as wide, and say what that gains."""
+    if width == 1:
+        return "It cannot be narrower."
+    last = len(plan.chain) - 1
+    links = [
+        replace(link, n=_halved(link.n, width, index > 0), m=_halved(link.m, width, index < last))
+        for index, link in enumerate(plan.chain.links)
+    ]
+    narrower = solve(
+        JacobianChain(tuple(links)),
+        machines=plan.machines,
+        method=plan.solution.method,
+        time_limit=_LONGEST_SEARCH,
+    )
+    known = plan.makespan if plan.least_makespan is None else plan.least_makespan
+    return (
+        f"Were it {width // 2} wide, and the operations the same, the makespan would be "
+        f"{count(narrower.makespan)} instead of {count(known)} fma."
+    )
+
+
+_LONGEST_SEARCH: Final = 1.0
+"""Seconds after which a search for a piece of advice ends with the best sequence found."""
+
+
+def _halved(size: int, width: int, inside: bool) -> int:
+    """Halve a size inside the chain that is a given width."""
+    return size // 2 if inside and size == width else size
+
+
+def _bottleneck(plan: JacobianPlan) -> str:
+    """Name the step that takes most of the time."""
+    steps = step_rows(plan)
+    if len(steps) == 1:
+        return ""
+    worst: StepRow = max(steps, key=lambda row: row.cost)
+    share = f"Step {worst.number}, {worst.operation}, is {worst.cost / plan.fma:.0%} of the work"
+    if worst.mode is Mode.MULTIPLY:
+        middle = worst.cost // (worst.rows * worst.columns)
+        last = worst.last - worst.first + 1 == len(plan.chain)
+        why = "; its size is that of the Jacobian itself" if last else ""
+        return f"{share}: a product of {worst.rows} × {middle} by {middle} × {worst.columns}{why}."
+    directions = worst.columns if worst.mode is Mode.TANGENT else worst.rows
+    return f"{share}: a sweep of {plural(directions, 'direction')} for {_covered(worst)}."
+
+
+def _covered(step: StepRow) -> str:
+    """Name the links that a step's result covers."""
+    return f"link {step.first}" if step.first == step.last else f"links {step.first} to {step.last}"

@@ -1,0 +1,185 @@
+"""Coefficients of a scalar sweep: how partial derivatives of like calls come from the values of a tape."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tapesplit.arrays import BoolArray, IntArray
+from tapesplit.recording.tape import ARGS, VALUE, Tape
+from tapesplit.rules import as_one_call
+from tapesplit.rules.axes import flat
+from tapesplit.sweeps.array_steps import BulkStep, evaluated
+from tapesplit.sweeps.complex_parts import Part, part_of
+from tapesplit.sweeps.directions import Batch, as_pairs
+from tapesplit.sweeps.preaccumulation import Member, Term, preaccumulate
+
+__all__ = ["Block", "Coefficients", "Operand", "Recipe", "ValueTable", "existing", "gathered_dimensions"]
+
+
+class Coefficients(NamedTuple):
+    """Where the derivatives by one input stand; ``used`` marks those that exist, None if all do."""
+
+    target: int
+    places: IntArray
+    used: BoolArray | None
+    part: Part
+
+
+def existing(derivatives: Any, used: BoolArray | None, part: Part) -> Any:
+    """Return the derivatives that are coefficients: one part of them, by elements that are no constants."""
+    derivatives = part_of(derivatives, part)
+    return derivatives if used is None else np.broadcast_to(derivatives, used.shape)[used]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Recipe:
+    """Coefficients of many like calls of merged operations.
+
+    Parameters
+    ----------
+    members
+        What is merged, the last operation first; the operands of their terms number what is read.
+    result
+        Number of the last member.
+    reads
+        Places among the gathered values, of shape (calls, elements of a result) or (calls, 1); those of
+        both parts of complex numbers along a third axis.
+    coefficients
+        Where the products of the partial derivatives are stored.
+    calls
+        Tape entries of the members, of shape (calls, members), if there are formulas of users': these are
+        evaluated on each call alone, since they may ask what their arguments are.
+    """
+
+    members: tuple[Member, ...]
+    result: int
+    reads: tuple[IntArray, ...]
+    coefficients: tuple[Coefficients, ...]
+    calls: IntArray | None = None
+
+    @property
+    def numbers(self) -> int:
+        """How many numbers are held meanwhile: what is read, partial derivatives, and products of these."""
+        read = sum(index.size for index in self.reads)
+        return read + min(len(self.members), 2) * sum(found.places.size for found in self.coefficients)
+
+    def write(self, tape: Tape, values: np.ndarray, coefficients: np.ndarray) -> None:
+        """Evaluate the coefficients for one tape, whose values are gathered."""
+        read = [_read(values, index) for index in self.reads]
+
+        def evaluate(member: int, term: Term) -> Any:
+            if self.calls is not None and not term.operands:
+                return _evaluated_alone(tape, self.calls[:, member], term)
+            return term.partial(*[None if i is None else read[i] for i in term.operands])  # type: ignore[operator]
+
+        derivatives = preaccumulate(self.result, self.members, evaluate)
+        for target, places, used, part in self.coefficients:
+            coefficients[places] = existing(derivatives[target], used, part)
+
+
+def _evaluated_alone(tape: Tape, calls: IntArray, term: Term) -> np.ndarray:
+    """Evaluate a formula on the arguments of each call alone; a row for each."""
+    found, shape = [evaluated(tape, index, term) for index in calls.tolist()], tape.shape(calls[0])
+    if shape:
+        found = [np.broadcast_to(partial, shape) for partial in found]
+    return np.array(found).reshape(len(found), -1)
+
+
+def _read(values: np.ndarray, places: IntArray) -> np.ndarray:
+    """Return the gathered values in some places, complex numbers where there are pairs of places."""
+    return values.take(places).view(np.complex128)[..., 0] if places.ndim == 3 else values[places]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Block:
+    """All derivatives of like calls: coefficients that the rule for array sweeps finds.
+
+    Parameters
+    ----------
+    step
+        What carries adjoints through such a call.
+    entries
+        The calls; several are carried out as one, on stacks of their arguments.
+    seeds
+        Adjoints of the result, one direction for each real element of a slice.
+    reads
+        For each active argument the positions of its real elements, of shape (slices, elements of a slice).
+    coefficients
+        The derivatives by each active argument, by direction, slice and element; their targets are
+        ``-1 - number``.
+    """
+
+    step: BulkStep
+    entries: tuple[int, ...]
+    seeds: Batch
+    reads: tuple[IntArray, ...]
+    coefficients: tuple[Coefficients, ...] = ()
+
+    @property
+    def numbers(self) -> int:
+        """How many numbers are held meanwhile: seeds, adjoints, and a product inside of the rule."""
+        return 3 * sum(found.places.size for found in self.coefficients)
+
+    def write(self, tape: Tape, coefficients: np.ndarray) -> None:
+        """Evaluate the derivatives for the values of one tape."""
+        call = as_one_call([tape[i] for i in self.entries])
+        adjoints = self.step.adjoints(call, self.seeds)
+        for target, places, used, part in self.coefficients:
+            found, arg = adjoints[-1 - target], call.args[call.argnums[-1 - target]]
+            rows = as_pairs(found, adjoint_mode=True).rows if np.iscomplexobj(arg) else flat(found.rows)
+            derivative = rows[:, self.reads[-1 - target]].reshape(-1)
+            coefficients[places] = existing(derivative, used, part)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Operand:
+    """One argument of many calls, ``args[position]`` of each entry, or their results if position is None.
+
+    ``ndim`` is 0 for numbers, 1 for vectors, 2 or more for what is flattened. Complex numbers are gathered
+    as pairs. Real constants of calls in single precision are rounded to it, as NumPy does: partial
+    derivatives may ask whether a result is equal to one of them.
+    """
+
+    position: int | None
+    entries: tuple[int, ...]
+    ndim: int
+    is_complex: bool = False
+    is_single: bool = False
+
+    def values(self, entries: Sequence[tuple[Any, ...]]) -> list[Any]:
+        """Return it for each call on one tape."""
+        if self.position is None:
+            return [entries[i][VALUE] for i in self.entries]
+        constants = [entries[i][ARGS][self.position] for i in self.entries]
+        if not self.is_single:
+            return constants
+        with np.errstate(over="ignore"):
+            return [np.asarray(constant, np.float32) for constant in constants]
+
+
+def gathered_dimensions(shape: Sequence[int] | None) -> int:
+    """Return the dimensions of a value as gathering counts them: arrays of more are like matrices."""
+    return min(len(shape or ()), 2)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ValueTable:
+    """Which numbers of a tape the coefficients are made of; they are gathered in this order."""
+
+    operands: tuple[Operand, ...]
+
+    def gather(self, tape: Tape) -> np.ndarray:
+        """Return the numbers of one tape."""
+        parts: list[np.ndarray] = [np.zeros(0)]
+        for operand in self.operands:
+            values, dtype = operand.values(tape.entries), np.complex128 if operand.is_complex else np.float64
+            if operand.ndim == 0:
+                parts.append(np.array(values, dtype).view(np.float64))
+                continue
+            vectors = values if operand.ndim == 1 else [np.asarray(value).reshape(-1) for value in values]
+            parts += (
+                [np.concatenate(vectors, dtype=dtype).view(np.float64)] if operand.is_complex else vectors
+            )
+        return np.concatenate(parts)
