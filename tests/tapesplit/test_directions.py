@@ -2,10 +2,15 @@
 
 from math import prod
 
+import autograd.numpy as anp
 import numpy as np
+import pytest
+from autograd import jacobian
 from hypothesis import given
 from hypothesis import strategies as st
+from sweep_forms import forced
 
+from tapesplit import parallel_jacobian
 from tapesplit.sweeps.directions import Diagonal, Rows, accumulate, as_pairs, assemble, in_blocks, seed
 
 COUNT = 9  # directions in all
@@ -101,3 +106,14 @@ def test_blocks_are_joined_in_the_most_precise_type_of_all(count, block, is_rang
     np.testing.assert_array_equal(got, matrix)
     assert sum(sizes) == count
     assert max(sizes) <= (block or count)
+
+
+@pytest.mark.parametrize("method", ["tangent", "adjoint"])
+def test_parts_that_are_joined_need_not_have_the_first_direction(monkeypatch, method):
+    def f(x):
+        return anp.cumsum(anp.concatenate([anp.sin(x[6:9]), x[3:6]])) * x[5]
+
+    forced(monkeypatch, "arrays")
+    x = np.linspace(0.1, 1.0, 10)
+    got = parallel_jacobian(f, method=method, machines=1)(x)
+    np.testing.assert_allclose(got, jacobian(f)(x), rtol=0, atol=1e-14)
