@@ -87,6 +87,7 @@ CASES = {
     "float or truth value": (lambda x, c: x * c, [1.0, onp.bool_(True)], False),
     "axes": (lambda x, c: np.sum(np.reshape(x, (2, 3, 1)), axis=c), [(0, 2), (1, 2)], False),
     "axes and order": (lambda x, c: np.sum(np.reshape(x, (2, 3)), **c), [{"axis": 0}, {"axis": 1}], False),
+    "types inside of a dict": (lambda x, c: scaled(x, c) * x, [{"a": 1}, {"a": True}], False),
     "names of keywords": (lambda x, c: np.sum(x, **c) * x, [{"axis": 0}, {"keepdims": True}], False),
     "exponent two and another": (lambda x, c: x**c, [2, 3], True),
     "exponent zero": (lambda x, c: x**c, [0.0, 1.0], True),

@@ -107,6 +107,7 @@ CASES = {
     "negatives": lambda x: -(-(x + 1.0) - (x - 2.0)),
     "scalars": lambda x: anp.array([x[i] * anp.sin(x[i - 1] + x[i - 2]) ** 2 for i in range(12)]),
     "result inside": inside_and_outside,
+    "first one alone": lambda x: (lambda y: y * anp.sum(y))(anp.sin(x)),
 }
 
 
