@@ -525,6 +525,22 @@ def test_dicts_whose_keys_are_floats_or_hold_some(first, second):
         onp.testing.assert_array_equal(jac(x), jacobian(f)(x))
 
 
+def test_dicts_that_are_recorded_count_by_their_keys_in_order():
+    @primitive
+    def weighted(parts):
+        return 2.0 * parts[0.5] + parts[1.5]
+
+    defvjp(weighted, lambda ans, parts: lambda g: {0.5: 2.0 * g, 1.5: g})
+    keys = []
+
+    def fun(x):
+        return weighted(dict_of_boxes({keys[0]: 2.0 * x, keys[1]: x * x}))
+
+    jac = parallel_jacobian(fun)
+    for keys[:] in ([0.5, 1.5], [1.5, 0.5], [0.5, 1.5]):
+        assert_right(jac, fun, X)
+
+
 def test_dicts_of_autograd_reuse_their_plan():
     jac = parallel_jacobian(lambda x: dict_of_boxes({"a": x, "b": 2.0 * x})["b"] * x)
     for _ in range(3):
