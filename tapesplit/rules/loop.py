@@ -90,7 +90,7 @@ def _jacobian_product(T: np.ndarray, entry: TapeEntry, argnum: int) -> np.ndarra
     size = element_count(entry.value)
     dtype = np.result_type(flatten(entry.value), np.float16)
     basis = np.eye(size, dtype=dtype).reshape(size, *batch_shape(entry.value))
-    single = entry._replace(argnums=(argnum,), parents=entry.parents[:1])
+    single = entry._replace(argnums=(argnum,))
     T = flat(T)
     rows = np.real(T @ flat(loop_adjoint(basis, single)[0]).T)
     if dtype.kind != "c":

@@ -127,10 +127,7 @@ class BulkStep:
         looped = [position for position, batch in enumerate(found) if batch is None]
         if looped:  # autograd's rule serves all arguments at once
             A = A.dense()
-            partial = entry._replace(
-                argnums=tuple(entry.argnums[i] for i in looped),
-                parents=tuple(entry.parents[i] for i in looped),
-            )
+            partial = entry._replace(argnums=tuple(entry.argnums[i] for i in looped))
             for position, rows in zip(looped, loop_adjoint(A.rows, partial), strict=True):
                 found[position] = Rows(A.start, rows)
         return found  # type: ignore[return-value] # autograd has filled the gaps
@@ -173,7 +170,7 @@ def _called(rule: Bulk, mode: str, rows: np.ndarray, entry: TapeEntry, argnum: i
     found = function(rows, entry.value, *entry.args, **entry.kwargs)
     if found is NotImplemented:
         return found
-    if mode == "adjoint" and opened is not None and getattr(found, "shape", ())[1:] == opened:
+    if mode == "adjoint" and getattr(found, "shape", ())[1:] == opened:
         found = flat(found)
     target = entry.value if mode == "tangent" else entry.args[argnum]
     expected = rows.shape[:1] + (target.shape if hasattr(target, "shape") else batch_shape(target))

@@ -47,8 +47,7 @@ def number_elements(tape: Tape, facts: TapeFacts, order: IntArray, sources: int)
     first = np.zeros(len(tape), dtype=np.int64)
     first[order] = np.cumsum(sizes) - sizes
     count = int(sizes.sum())
-    origin = np.arange(count + 1, dtype=np.int32)
-    origin[-1] = -1  # where origins of -1 lead
+    origin = np.arange(count + 1, dtype=np.int32)  # the last one is where origins of -1 lead
     is_move = np.array([isinstance(kind.rule, Movement) for kind in facts.kinds])[facts.kind[order]]
     is_move[:sources] = False
     _trace_moves(tape, facts, first, order[is_move], origin)

@@ -8,8 +8,11 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from sweep_forms import forced
 
-from tapesplit import parallel_jacobian
-from tapesplit.sweeps.array_sweep import ArraySweep
+from tapesplit import parallel_jacobian, record
+from tapesplit.cuts.chunks import Chunk
+from tapesplit.structures.facts import facts_of
+from tapesplit.structures.structure import structure_of
+from tapesplit.sweeps.array_sweep import ArraySweep, compile_array_sweep
 from tapesplit.sweeps.scalar_sweep import ScalarSweep
 
 LOAD = 1.5 - 0.5j
@@ -202,6 +205,17 @@ def test_a_memory_limit_takes_complex_directions_in_blocks(method):
     least = max(found.least_bytes for found in plan.sweeps if found is not None)
     jac = parallel_jacobian(narrow_spectrum, method=method, memory_limit=3 * least)
     onp.testing.assert_allclose(jac(x), jacobian(narrow_spectrum)(x), rtol=1e-11, atol=1e-12)
+
+
+def test_blocks_need_not_reach_all_complex_values_of_a_cut():
+    tape = record(lambda x: np.real(np.exp(x * 1j) * np.cumsum(x * LOAD)), onp.linspace(0.1, 1.0, 3))
+    facts = facts_of(tape, structure_of(tape))
+    (first, second), (of_first, of_second) = (1, 3), (2, 4)
+    assert [tape[of_first].parents, tape[of_second].parents] == [(first,), (second,)]
+    chunk = Chunk((first, second), (of_first, of_second), onp.array([of_first, of_second]), 12, 12, 12)
+    sweep = compile_array_sweep(tape, facts, chunk)
+    onp.testing.assert_array_equal(sweep.tangent(tape, None, 2), sweep.tangent(tape, onp.eye(12)))
+    onp.testing.assert_array_equal(sweep.adjoint(tape, None, 2), sweep.adjoint(tape, onp.eye(12)))
 
 
 @pytest.mark.parametrize("form", ["systems", "arrays"])

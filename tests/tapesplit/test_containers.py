@@ -11,7 +11,7 @@ from autograd.tracer import getval
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tapesplit import parallel_jacobian, record
+from tapesplit import defvector, parallel_jacobian, record
 
 X = onp.linspace(0.2, 1.3, 6)
 
@@ -155,6 +155,25 @@ def test_others_are_recorded_once(fun):
     tape = record(fun, X)
     labels = [tape.label(index) for index in range(len(tape))]
     assert labels.count("make_sequence") == 1
+
+
+@pytest.mark.parametrize("method", ["tangent", "adjoint"])
+def test_vector_rules_of_users_get_all_elements_in_one_axis(method):
+    @primitive
+    def mixed(pair):
+        return pair[0] + 2.0 * pair[1]
+
+    defvjp(mixed, lambda ans, pair: lambda g: (g, 2.0 * g))
+    defvector(
+        mixed,
+        tangents=[lambda T, ans, pair: T[:, :3] + 2.0 * T[:, 3:]],
+        adjoints=[lambda A, ans, pair: onp.concatenate([A, 2.0 * A], axis=1)],
+    )
+
+    def fun(x):
+        return mixed(ab.tuple((np.sin(x[:3]), x[3:]))) * x[0]
+
+    onp.testing.assert_allclose(parallel_jacobian(fun, method=method)(X), jacobian(fun)(X), rtol=1e-14)
 
 
 @pytest.mark.parametrize("take_apart", [True, False])

@@ -145,6 +145,11 @@ def test_no_columns(dtype, shape):
 
 
 @pytest.mark.parametrize("dtype", ANY)
+def test_no_columns_of_any_type(dtype):
+    agrees(lambda x: np.concatenate([np.ravel(x), onp.ones(2, dtype)]), onp.zeros((2, 0), dtype))
+
+
+@pytest.mark.parametrize("dtype", ANY)
 def test_no_rows(dtype):
     """autograd has no Jacobian here."""
     got = parallel_jacobian(lambda x: x[:0])(onp.ones(3, dtype))

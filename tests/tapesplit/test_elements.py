@@ -3,7 +3,10 @@
 import autograd.numpy as anp
 import numpy as np
 import pytest
+from autograd import jacobian
+from sweep_forms import forced
 
+from tapesplit import parallel_jacobian
 from tapesplit.recording.recorder import record
 from tapesplit.rules import index_maps, joint_index_map
 from tapesplit.structures.facts import facts_of
@@ -54,3 +57,15 @@ def test_casts_to_less_precise_types_move_every_element(dtype, size):
     argument, source = joint_index_map(joined)
     assert argument.tolist() == [0] * size + [1] * size
     assert source.tolist() == [*range(size)] * 2
+
+
+@pytest.mark.parametrize("form", ["systems", "arrays"])
+def test_results_of_one_shape_may_have_parts_of_different_shapes(monkeypatch, form):
+    def f(x):
+        y = anp.sin(x)
+        parts = [y[:2], y[1:2], y[2:]], [y[:2], y[1:3], y[3:]]
+        return anp.concatenate([x[0] * anp.concatenate(part) for part in parts])
+
+    forced(monkeypatch, form)
+    got = parallel_jacobian(f, method="tangent", machines=1)(INPUT)
+    np.testing.assert_allclose(got, jacobian(f)(INPUT), rtol=0, atol=1e-15)

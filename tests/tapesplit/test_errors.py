@@ -40,6 +40,7 @@ MISUSES = {
     "number that is none": (TypeError, lambda: parallel_jacobian(anp.sin)("x")),
     "executing with a limit": (TypeError, lambda: tapesplit.execute(PLAN, TAPE, memory_limit="x")),
     "executing a tape": (TypeError, lambda: tapesplit.execute(TAPE, PLAN)),
+    "executing without a plan": (TypeError, lambda: tapesplit.execute(TAPE, TAPE)),
     "executing on no tape": (TypeError, lambda: tapesplit.execute(PLAN, X)),
     "executing with no executor": (TypeError, lambda: tapesplit.execute(PLAN, TAPE, executor=3)),
     "executing with no callback": (TypeError, lambda: tapesplit.execute(PLAN, TAPE, callback=print)),

@@ -474,6 +474,13 @@ def test_output_independent_of_the_input(fun):
     onp.testing.assert_array_equal(got, onp.zeros((*onp.shape(fun(X)), 4)))
 
 
+@pytest.mark.filterwarnings("ignore:Output seems independent")
+def test_output_independent_of_several_inputs():
+    found = parallel_jacobian(lambda _x, _y: onp.ones(2), argnum=(0, 1))(X, Y)
+    assert [block.shape for block in found] == [(2, *X.shape), (2, *Y.shape)]
+    assert not any(block.any() for block in found)
+
+
 @pytest.mark.parametrize("method", ["auto", "tangent", "adjoint"])
 def test_infinite_and_undefined_numbers(method):
     """They reach the rows, or going backwards the columns, that depend on them, and nothing else."""

@@ -143,6 +143,21 @@ def tripled(x):
 defvjp(tripled, lambda ans, x: lambda g: 3.0 * g)
 
 M = np.eye(4) + 0.1 * np.random.default_rng(5).standard_normal((4, 4))
+
+
+@primitive
+def combined(x, y, z):
+    return x * anp.sum(y) + anp.cumsum(z)
+
+
+defvjp(
+    combined,
+    lambda ans, x, y, z: lambda g: g * np.sum(y),
+    lambda ans, x, y, z: lambda g: np.full(y.shape, g @ x),
+    lambda ans, x, y, z: lambda g: np.cumsum(g[::-1])[::-1],
+)
+
+
 BLOCKS = {
     "norm": lambda x: x / anp.linalg.norm(x, 3),
     "solve": lambda x: anp.linalg.solve(M + anp.outer(x, x), x),
@@ -155,6 +170,7 @@ BLOCKS = {
     "sum with a mask": lambda x: x + anp.sum(x, where=np.array([True, False, True, True])),
     "moved results": lambda x: anp.roll(anp.cumsum(x[::-1])[1:], 1)[[0, 1, 2, 0]],
     "no vector rule": lambda x: tripled(x) / 3 + tripled(x[0]),
+    "three operands": lambda x: combined(anp.roll(x, 1), x * x, anp.roll(x, 2)) / 4,
 }
 
 

@@ -125,14 +125,15 @@ def test_plans_with_open_places_are_pickled_executed_and_refused():
         execute(plan, record(interpolated, POINTS[1]))
 
 
-def test_recognition_sees_all_but_the_contents():
-    _, plan = with_open_places(interpolated)
-    known = recognizer(plan.structure, record(interpolated, POINTS[0]))
+@pytest.mark.parametrize("fun", [interpolated, pixels])
+def test_recognition_sees_all_but_the_contents(fun):
+    _, plan = with_open_places(fun)
+    known = recognizer(plan.structure, record(fun, POINTS[0]))
     place["index"] = RANDOM.integers(0, 11, 200)
-    assert known.accepts(record(interpolated, POINTS[1]))
+    assert known.accepts(record(fun, POINTS[1]))
     shorter, narrower = onp.arange(5), onp.zeros(200, onp.int32)
     for place["index"] in (shorter, narrower):
-        other = record(interpolated, POINTS[1])
+        other = record(fun, POINTS[1])
         assert not known.accepts(other)
         assert not fits(plan.structure, structure_of(other))
 

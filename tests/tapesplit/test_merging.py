@@ -64,6 +64,11 @@ def inside_and_outside(x):
     return anp.concatenate([y, anp.sin(y) * 2.0])
 
 
+def first_one_alone(x):
+    y = anp.sin(x)
+    return y * anp.sum(y)
+
+
 def shrinking(x):
     values = x
     while values.size > 1:
@@ -107,6 +112,7 @@ CASES = {
     "negatives": lambda x: -(-(x + 1.0) - (x - 2.0)),
     "scalars": lambda x: anp.array([x[i] * anp.sin(x[i - 1] + x[i - 2]) ** 2 for i in range(12)]),
     "result inside": inside_and_outside,
+    "first one alone": first_one_alone,
 }
 
 

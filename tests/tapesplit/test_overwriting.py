@@ -96,6 +96,13 @@ def a_sum_of_one_operand(x):
     return anp.sum(anp.sin(y), axis=0)
 
 
+def a_sum_whose_operands_are_read_before(x):
+    left, right = W @ x, W.T @ x
+    running = anp.cumsum(left)
+    total = left + right  # both get its adjoints as they are
+    return anp.cumsum(total) * running + W @ total
+
+
 PROGRAMS = [
     alone,
     read_twice,
@@ -112,6 +119,7 @@ PROGRAMS = [
     complex_between,
     a_product_of_users,
     a_sum_of_one_operand,
+    a_sum_whose_operands_are_read_before,
 ]
 
 
