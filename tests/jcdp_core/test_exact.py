@@ -469,8 +469,10 @@ def test_without_time_the_steps_of_the_dynamic_program_are_rescheduled(q):
 
 @pytest.mark.parametrize(("machines", "shared_memory"), [(5, False), (500, True)])
 def test_an_answer_without_time_and_without_a_dynamic_program(monkeypatch, machines, shared_memory):
+    """With shared memory, adjoints that no machine can tape alone are all that there is."""
+    links = random_chain(random.Random(3), 12).links
     problem = Problem(
-        random_chain(random.Random(3), 12),
+        JacobianChain(tuple(replace(link, tangent=not shared_memory) for link in links)),
         machines,
         memory_limit=3000,
         shared_memory=shared_memory,
@@ -481,6 +483,7 @@ def test_an_answer_without_time_and_without_a_dynamic_program(monkeypatch, machi
     solution = solve_exact(problem)
     assert solution.lower_bound <= best <= solution.makespan
     assert (solution.method, solution.machines, solution.nodes) == ("exact", machines, 0)
+    assert solution.schedule.machines == machines
     certify(problem, solution.sequence, solution.schedule)
 
 
