@@ -7,6 +7,7 @@ from jcdp_core.certify import check_schedule, check_sequence
 from jcdp_core.comparison import TITLES, compare
 from jcdp_core.config import Config
 from jcdp_core.generator import ChainGenerator
+from jcdp_core.schedulers import schedule_sequence
 from jcdp_core.solvers import solve
 
 RANGES = {"length": (5,), "amount": 12, "size_range": (2, 30), "dag_size_range": (50, 900)}
@@ -44,6 +45,10 @@ def test_rescheduling_improves_where_it_can():
     improved = [found for found in solutions if found["DP_BnB"].makespan < found["DP"].makespan]
     assert improved
     assert all(found["DP_BnB"].sequence == found["DP"].sequence for found in improved)
+    for found in solutions:
+        for name, method in (("DP_List", "highest_level_first"), ("DP_BnB", "branch_and_bound")):
+            scheduling = schedule_sequence(found["DP"].sequence, machines=2, method=method)
+            assert found[name].schedule == scheduling.schedule
 
 
 @pytest.mark.parametrize("best", ["DP_BnB", "BnB_List"])
