@@ -484,6 +484,7 @@ def test_an_answer_without_time_and_without_a_dynamic_program(monkeypatch, machi
     assert solution.lower_bound <= best <= solution.makespan
     assert (solution.method, solution.machines, solution.nodes) == ("exact", machines, 0)
     assert solution.schedule.machines == machines
+    assert solution.makespan <= problem.useful_machines * solution.lower_bound
     certify(problem, solution.sequence, solution.schedule)
 
 

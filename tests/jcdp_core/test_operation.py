@@ -44,6 +44,7 @@ def test_other_text_is_refused(text):
         "ACC TAN (5 4)",
         "ACC MUL (4 5)",
         "ACC ADJ (4 5 6)",
+        "ACC TAN (4 4 5)",
         "ELI TAN (4 5)",
         "ELI MUL (4 4 5)",
     ],
