@@ -22,6 +22,7 @@ from tape_graphs import (
 )
 
 from jcdp_core import JacobianChain, solve
+from tapesplit.cuts.candidates import ranks_after
 from tapesplit.cuts.certify import certify_cuts
 from tapesplit.cuts.graph import frontier_widths, tape_ranks
 from tapesplit.cuts.nesting import choose_nested, cut_family
@@ -158,6 +159,16 @@ def test_fewer_links_never_make_a_cheaper_plan():
         assert [len(s) < q for q, s in enumerate(found, 1)] == [True] * 8
         costs = [planned_fma(graph, s) for s in found]
         assert costs[-1] <= min(costs)
+
+
+@deterministic
+@given(tape_graphs(max_size=6))
+def test_a_lower_set_comes_first_and_all_else_stays_in_order(graph):
+    ranks = tape_ranks(graph)
+    for lower in lower_sets(graph):
+        keys = list(zip((~lower).tolist(), ranks.tolist(), strict=True))
+        order = sorted(set(keys))
+        assert ranks_after(lower, ranks).tolist() == [order.index(key) for key in keys]
 
 
 def strands(lengths, *, interleave):
