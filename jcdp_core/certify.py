@@ -216,7 +216,7 @@ def _check_precedence(sequence: EliminationSequence, schedule: Schedule) -> None
 def _needs(operation: Operation) -> list[tuple[int, int]]:
     """Return the Jacobians that a step consumes."""
     i, k, j = operation.i, operation.k, operation.j
-    if operation.action is Action.ACCUMULATE or k is None:
+    if k is None:
         return []
     if operation.mode is Mode.TANGENT:
         return [(i, k)]

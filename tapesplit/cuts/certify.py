@@ -52,7 +52,6 @@ def certify_cuts(graph: TapeGraph, separators: Sequence[Separator]) -> None:
         parents[child].append(parent)
         children[parent].append(child)
     computed = np.zeros(graph.size, dtype=np.bool_)
-    computed[list(graph.inputs)] = True
     previous = set(graph.inputs)
     for number, separator in enumerate(separators, 1):
         label = f"separator {number} of {len(separators)}"
@@ -110,9 +109,8 @@ def _check_separates(graph: TapeGraph, children: list[list[int]], members: set[i
 
 
 def _with_ancestors(graph: TapeGraph, parents: list[list[int]], members: set[int]) -> BoolArray:
-    """Return the members, the inputs and everything that the members are computed from."""
+    """Return the members and everything that they are computed from: all inputs, if they separate."""
     side = np.zeros(graph.size, dtype=np.bool_)
-    side[list(graph.inputs)] = True
     stack = list(members)
     while stack:
         vertex = stack.pop()

@@ -1,5 +1,7 @@
 """The same elimination sequence on the same machines, at other costs."""
 
+from dataclasses import replace
+
 from jcdp_core import EliminationSequence, JacobianChain, Schedule, Solution, Task
 
 __all__ = ["recost"]
@@ -42,13 +44,4 @@ def recost(solution: Solution, chain: JacobianChain, lower_bound: int) -> Soluti
         tasks[step] = Task(step, old[step].machine, start, finish, (old[step].machine,))
         free[old[step].machine] = finish
     schedule = Schedule(tuple(tasks[step] for step in range(len(old))), solution.schedule.machines)
-    return Solution(
-        chain=chain,
-        sequence=sequence,
-        schedule=schedule,
-        lower_bound=lower_bound,
-        method=solution.method,
-        seconds=solution.seconds,
-        nodes=solution.nodes,
-        machines=solution.machines,
-    )
+    return replace(solution, chain=chain, sequence=sequence, schedule=schedule, lower_bound=lower_bound)

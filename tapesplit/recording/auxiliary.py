@@ -25,7 +25,7 @@ def own_values(value: Any, tape: Tape) -> Any:
 
 def _opened(value: Any, tape: Tape, copies: dict[int, Any]) -> Any:
     """Open the boxes in a value; ``copies`` has those of containers, by identity."""
-    if isbox(value) and not isinstance(value, list):
+    if isbox(value):
         is_own = isinstance(value._node, TapeNode) and value._node.entries is tape.entries
         return value._value if is_own else value
     if id(value) in copies:
@@ -41,9 +41,7 @@ def _opened(value: Any, tape: Tape, copies: dict[int, Any]) -> Any:
 
 
 def _copied(value: Any) -> Any:
-    """Copy a container; one that does not let itself be copied, and parts of a split, in a plain one."""
-    if isbox(value):
-        return list(value)
+    """Copy a container; one that does not let itself be copied in a plain one."""
     try:
         return copy(value)
     except Exception:  # whatever a class of the user's raises where it is copied

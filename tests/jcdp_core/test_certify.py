@@ -148,7 +148,7 @@ def test_mutated_schedules_are_refused(chain, machines, data):
             "step 2 starts at 10228679, before step 1, which it needs",
         ),
         (4, {"machine": 1, "pool": (1,)}, "steps 3 and 5 overlap in time and share machine 2"),
-        (4, {"pool": (1, 2)}, "steps 3 and 5 overlap in time and share machine 2"),
+        (2, {"pool": (1, 2)}, "steps 3 and 5 overlap in time and share machine 3"),
         (0, {"machine": 1}, r"step 1 runs on machine 2, not in its pool \[1\]"),
         (7, {"pool": (0, 1, 2, 3)}, r"step 8 has the pool \[1,4\], but there are 3 machines"),
         (2, {"machine": 1, "pool": (1, 1)}, r"step 3 has a machine twice in its pool \{2,2\}"),

@@ -7,6 +7,8 @@ from jcdp_core.certify import check_schedule, check_sequence
 from jcdp_core.comparison import TITLES, compare
 from jcdp_core.config import Config
 from jcdp_core.generator import ChainGenerator
+from jcdp_core.report import chain_text
+from jcdp_core.schedulers import schedule_sequence
 from jcdp_core.solvers import solve
 
 RANGES = {"length": (5,), "amount": 12, "size_range": (2, 30), "dag_size_range": (50, 900)}
@@ -44,6 +46,10 @@ def test_rescheduling_improves_where_it_can():
     improved = [found for found in solutions if found["DP_BnB"].makespan < found["DP"].makespan]
     assert improved
     assert all(found["DP_BnB"].sequence == found["DP"].sequence for found in improved)
+    for found in solutions:
+        for name, method in (("DP_List", "highest_level_first"), ("DP_BnB", "branch_and_bound")):
+            scheduling = schedule_sequence(found["DP"].sequence, machines=2, method=method)
+            assert found[name].schedule == scheduling.schedule
 
 
 @pytest.mark.parametrize("best", ["DP_BnB", "BnB_List"])
@@ -61,3 +67,18 @@ def test_the_exact_solver_is_never_shown_worse_than_another(monkeypatch, best):
     for found in solutions:
         assert found["BnB_BnB"].makespan == min(solution.makespan for solution in found.values())
         check_schedule(found["BnB_BnB"].sequence, found["BnB_BnB"].schedule, 2)
+
+
+def test_the_report_compares_each_solver_with_the_best():
+    config = Config(length=(6,), amount=100, size_range=(5, 50), dag_size_range=(1000, 10000))
+    compared = ((chain, compare(chain, config, 2)) for chain in ChainGenerator(config))
+    chain, found = next(pair for pair in compared if pair[1]["DP"].makespan > pair[1]["BnB_BnB"].makespan)
+    report = chain_text(chain, found)
+    cells = [line.split() for line in report.splitlines()]
+    for name, solution in found.items():
+        (row,) = [row for row in cells if row[:2] == [name, str(solution.makespan)]]
+        ratio = found["BnB_BnB"].makespan / solution.makespan
+        assert row[2] == f"{ratio:.3f}"
+        assert (row[3] == "optimal") == (ratio == 1)
+        after = report.partition(f"{name} ({TITLES[name]})")[2].splitlines()[1]
+        assert (f"{solution.nodes} nodes" in after) == (solution.nodes is not None)

@@ -384,3 +384,14 @@ def test_tables_of_huge_numbers_count_three_times(monkeypatch, scale, fits):
         return
     with pytest.raises(SolverError, match="the table of the dynamic program for 2 links and 2 machines"):
         solve_dynamic_programming(problem)
+
+
+@pytest.mark.parametrize("modes", [(True, True, True), (False, True, False), (False, False, True)])
+def test_numbers_next_to_the_largest_integers_are_exact(modes):
+    """Sums with infeasible values are larger than these numbers, and must not overflow either."""
+    for sixteenths in range(1, 64):
+        cost = sixteenths * 2**57
+        links = [ElementalJacobian(2, 2, 5, cost, cost + 1, mode, not mode) for mode in modes]
+        chain = JacobianChain(links)
+        best = solve(chain, machines=1, method="brute_force").makespan
+        assert solve(chain, machines=1, method="dp").makespan == best

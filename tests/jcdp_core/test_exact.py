@@ -452,12 +452,14 @@ def test_a_proof_may_come_after_few_labels(monkeypatch):
     certify(problem, solution.sequence, solution.schedule)
 
 
-@pytest.mark.parametrize("q", [20, 40, 60])
-def test_without_time_the_steps_of_the_dynamic_program_are_rescheduled(q):
+@pytest.mark.parametrize(("q", "memory_limit"), [(20, None), (20, 12_000), (40, None), (60, None)])
+def test_without_time_the_steps_of_the_dynamic_program_are_rescheduled(q, memory_limit):
     improved = 0
     for machines in (2, 3, 4):
-        problem = Problem(random_chain(random.Random(0), q), machines, time_limit=1e-9)
-        program = solve(problem.chain, machines=machines)
+        problem = Problem(
+            random_chain(random.Random(0), q), machines, memory_limit=memory_limit, time_limit=1e-9
+        )
+        program = solve(problem.chain, machines=machines, memory_limit=memory_limit)
         scheduling = schedule_sequence(program.sequence, machines=machines, method="highest_level_first")
         solution = solve_exact(problem)
         assert solution.makespan == min(program.makespan, scheduling.schedule.makespan)
@@ -469,8 +471,10 @@ def test_without_time_the_steps_of_the_dynamic_program_are_rescheduled(q):
 
 @pytest.mark.parametrize(("machines", "shared_memory"), [(5, False), (500, True)])
 def test_an_answer_without_time_and_without_a_dynamic_program(monkeypatch, machines, shared_memory):
+    """With shared memory, adjoints that no machine can tape alone are all that there is."""
+    links = random_chain(random.Random(3), 12).links
     problem = Problem(
-        random_chain(random.Random(3), 12),
+        JacobianChain(tuple(replace(link, tangent=not shared_memory) for link in links)),
         machines,
         memory_limit=3000,
         shared_memory=shared_memory,
@@ -481,6 +485,8 @@ def test_an_answer_without_time_and_without_a_dynamic_program(monkeypatch, machi
     solution = solve_exact(problem)
     assert solution.lower_bound <= best <= solution.makespan
     assert (solution.method, solution.machines, solution.nodes) == ("exact", machines, 0)
+    assert solution.schedule.machines == machines
+    assert solution.makespan <= problem.useful_machines * solution.lower_bound
     certify(problem, solution.sequence, solution.schedule)
 
 

@@ -44,6 +44,7 @@ def test_other_text_is_refused(text):
         "ACC TAN (5 4)",
         "ACC MUL (4 5)",
         "ACC ADJ (4 5 6)",
+        "ACC TAN (4 4 5)",
         "ELI TAN (4 5)",
         "ELI MUL (4 4 5)",
     ],
@@ -73,9 +74,17 @@ def test_what_a_step_sweeps_and_consumes(text, swept, operands):
     assert operation.operands == operands
 
 
-def test_action_and_mode_are_not_text():
-    with pytest.raises(InvalidOperationError, match=r"'ACC', 'TAN': these must be an Action and a Mode"):
-        Operation("ACC", "TAN", 0, None, 1)
+@pytest.mark.parametrize(
+    ("action", "mode"), [("ACC", "TAN"), (Action.ACCUMULATE, "TAN"), ("ACC", Mode.TANGENT)]
+)
+def test_action_and_mode_are_not_text(action, mode):
+    with pytest.raises(
+        InvalidOperationError, match=rf"{action!r}, {mode!r}: these must be an Action and a M"
+    ):
+        Operation(action, mode, 0, None, 1)
+
+
+def test_only_text_is_read():
     with pytest.raises(InvalidOperationError, match="cannot read 3 as a step"):
         Operation.parse(3)
 

@@ -20,6 +20,7 @@ from jcdp_core import (
     solve,
 )
 from jcdp_core.schedulers import SCHEDULERS
+from jcdp_core.schedulers.list_scheduling import list_schedule
 
 
 def best_makespan(sequence, machines):
@@ -67,6 +68,31 @@ def random_sequence(draw, chain):
 
     make(0, len(chain))
     return EliminationSequence.from_operations(chain, steps)
+
+
+def path_of(sequence, step):
+    """Return a step and all that wait for it."""
+    steps = [step]
+    while sequence.successors[steps[-1]] is not None:
+        steps.append(sequence.successors[steps[-1]])
+    return steps
+
+
+@deterministic
+@given(chains(max_length=8), st.integers(1, 4), st.data())
+def test_lists_go_by_the_paths_to_the_last_step(chain, machines, data):
+    sequence = random_sequence(data.draw, chain)
+    costs = sequence.costs
+    paths = [path_of(sequence, step) for step in range(len(sequence))]
+    lengths = [sum(costs[step] for step in path) for path in paths]
+    lists = {
+        "hu": [(-len(path), -cost) for path, cost in zip(paths, costs, strict=True)],
+        "highest_level_first": [-length for length in lengths],
+    }
+    for method, priorities in lists.items():
+        found = schedule_sequence(sequence, machines=machines, method=method)
+        assert found.schedule == list_schedule(sequence, machines, priorities)
+        assert found.lower_bound == max(*lengths, -(-sum(costs) // machines))
 
 
 @settings(deterministic, max_examples=150)

@@ -48,6 +48,12 @@ def test_in_tree_of_the_paper_example():
     assert len(sequence) == 8
 
 
+def test_operands_that_no_step_makes_have_no_index():
+    sequence = EliminationSequence.from_operations(CHAIN_A, steps(THREE_MACHINES)[2:])
+    assert sequence.predecessors == ((), (0,), (), (1, 2), (3,), (4,))
+    assert sequence.successors == (1, 3, 3, 4, 5, None)
+
+
 def test_bracketing_of_the_paper_example():
     sequence = EliminationSequence.from_operations(CHAIN_A, steps(THREE_MACHINES))
     assert sequence.bracketing() == "((Ḟ6 F5) (((F4 F̄3) F2) F̄1))"

@@ -33,6 +33,7 @@ def test_the_bound_holds(chain, machines, matrix_free):
 def test_the_bound_of_the_paper_example(machines, bound):
     # Its unlimited solution uses three machines.
     assert worst_case_bound(Problem(CHAIN_A, machines)) == bound
+    assert worst_case_bound(Problem(CHAIN_A, machines, memory_limit=10**6)) == bound
 
 
 def test_shared_memory_bounds_by_all_machines():

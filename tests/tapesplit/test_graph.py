@@ -1,8 +1,13 @@
 """The graph type, frontier widths, coarsening."""
 
+from collections import Counter
+
+import autograd.numpy as anp
+import networkx as nx
 import numpy as np
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 from tape_graphs import (
     deterministic,
     frontier,
@@ -15,9 +20,34 @@ from tape_graphs import (
     width_of,
 )
 
+from tapesplit import record
 from tapesplit.arrays import follow
 from tapesplit.cuts.coarsen import coarsen
-from tapesplit.cuts.graph import UNBOUNDED, frontier_widths, tape_ranks
+from tapesplit.cuts.graph import UNBOUNDED, frontier_widths, graph_of, tape_ranks
+from tapesplit.recording.tape import PARENTS
+from tapesplit.structures.facts import facts_of
+from tapesplit.structures.structure import structure_of
+
+
+@deterministic
+@given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), min_size=1, max_size=9), st.integers(0, 99))
+def test_the_graph_of_a_tape_is_what_lies_between_inputs_and_output(steps, last):
+    def f(x, y):
+        values = [x, y]
+        for a, b in steps:
+            values.append(anp.sin(values[a % len(values)]) * values[b % len(values)])
+        return values[last % len(values)]
+
+    tape = record(f, np.ones(2), np.ones(2), argnum=(0, 1))
+    arcs = [(parent, child) for child, entry in enumerate(tape.entries) for parent in entry[PARENTS]]
+    needed = nx.ancestors(nx.DiGraph([*arcs, (tape.output, "end")]), "end") | {0, 1}
+    graph = graph_of(tape, facts_of(tape, structure_of(tape)))
+    assert graph.entries.tolist() == sorted(needed)
+    assert graph.widths.tolist() == [2] * graph.size
+    found = zip(graph.entries[graph.parent].tolist(), graph.entries[graph.child].tolist(), strict=True)
+    assert Counter(found) == Counter(arc for arc in arcs if needed.issuperset(arc))
+    assert graph.inputs == (0, 1)
+    assert graph.entries[list(graph.outputs)].tolist() == [tape.output]
 
 
 @deterministic

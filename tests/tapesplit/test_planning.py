@@ -61,6 +61,7 @@ def test_recosted_schedules_keep_their_certificate(machines):
         )
         again = recost(solution, chain, lower_bound=1)
         assert again.sequence.operations == solution.sequence.operations
+        assert (again.machines, again.method, again.lower_bound) == (machines, solution.method, 1)
         check_sequence(chain, again.sequence)
         check_schedule(again.sequence, again.schedule, machines)
         assert again.makespan == again.schedule.makespan >= max(again.sequence.costs)

@@ -669,5 +669,17 @@ def test_operations_have_the_names_that_users_know(call, label):
     assert info.value.__notes__[0].endswith(f"the last one {label}")
 
 
+@pytest.mark.parametrize("entries", [40, 41, 60])
+def test_long_tapes_are_listed_by_their_ends(entries):
+    def f(x):
+        for _ in range(entries - 1):
+            x = np.sin(x)
+        return x
+
+    listed = [line.split()[0] for line in str(record(f, onp.ones(3))).splitlines()[1:]]
+    ends = [*range(20), "...", *range(entries - 20, entries)]
+    assert listed == list(map(str, ends if entries > 40 else range(40)))
+
+
 def raising():
     raise RuntimeError

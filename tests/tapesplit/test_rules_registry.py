@@ -332,6 +332,11 @@ def test_check_jacobian_allows_for_the_precision(dtype):
     check_jacobian(network, np.linspace(0, 1, 30, dtype=dtype))
 
 
+@pytest.mark.parametrize("size", [1e-9, 1.0, 1e9])
+def test_check_jacobian_takes_steps_that_suit_the_point(size):
+    check_jacobian(lambda x: x * (x / size), np.array([size, 2 * size]))
+
+
 def test_check_jacobian_takes_no_step_of_zero():
     """Differences of integers cut off would be zero, like this derivative."""
 

@@ -50,6 +50,26 @@ def test_what_the_function_closes_over_may_change():
     onp.testing.assert_allclose(jacobian(X), onp.diag(6.0 * X))
 
 
+def _power(x, exponent=1.0, *, scale=1.0):
+    return scale * x**exponent
+
+
+@pytest.mark.parametrize(
+    ("args", "kwargs"),
+    [
+        ((2.0,), {"scale": 5.0}),
+        ((2.0,), {"scale": 3.0}),
+        ((4.0,), {"scale": 5.0}),
+        ((2.0,), {}),
+        ((), {"scale": 5.0}),
+    ],
+)
+def test_a_recording_serves_no_call_with_other_arguments(args, kwargs):
+    value, jacobian = fun_and_jac(_power)
+    value(X, 2.0, scale=5.0)
+    onp.testing.assert_allclose(jacobian(X, *args, **kwargs), parallel_jacobian(_power)(X, *args, **kwargs))
+
+
 def test_methods_count_themselves():
     class Model:
         @parallel_jacobian

@@ -2,6 +2,7 @@
 
 import tracemalloc
 from dataclasses import replace
+from itertools import combinations, product
 
 import numpy as np
 import pytest
@@ -21,6 +22,7 @@ from tape_graphs import (
 )
 
 from jcdp_core import JacobianChain, solve
+from tapesplit.cuts.candidates import ranks_after
 from tapesplit.cuts.certify import certify_cuts
 from tapesplit.cuts.graph import frontier_widths, tape_ranks
 from tapesplit.cuts.nesting import choose_nested, cut_family
@@ -157,6 +159,16 @@ def test_fewer_links_never_make_a_cheaper_plan():
         assert [len(s) < q for q, s in enumerate(found, 1)] == [True] * 8
         costs = [planned_fma(graph, s) for s in found]
         assert costs[-1] <= min(costs)
+
+
+@deterministic
+@given(tape_graphs(max_size=6))
+def test_a_lower_set_comes_first_and_all_else_stays_in_order(graph):
+    ranks = tape_ranks(graph)
+    for lower in lower_sets(graph):
+        keys = list(zip((~lower).tolist(), ranks.tolist(), strict=True))
+        order = sorted(set(keys))
+        assert ranks_after(lower, ranks).tolist() == [order.index(key) for key in keys]
 
 
 def strands(lengths, *, interleave):
@@ -321,6 +333,7 @@ BENT = tape_graph([9, 3, 4, 9, 9], [[], [0], [1], [1, 2], [3]])
     [
         ([Separator((7,), 1, "cost")], "entry 7, which is on no path"),
         ([Separator((2, 1), 7, "cost")], "must increase"),
+        ([Separator((1, 1), 6, "cost")], "must increase"),
         ([Separator((1, 2), 6, "cost")], "claims a width of 6 elements, but its values have 7"),
         ([Separator((2,), 4, "cost")], "does not separate"),
         ([Separator((2, 3), 13, "cost")], "contains tape entry 2, which nothing behind it reads"),
@@ -339,6 +352,30 @@ def test_a_separator_with_a_path_that_crosses_it_twice_is_rejected():
     graph = tape_graph([500, 1, 9, 9, 1, 9, 500], [[], [0], [1], [0], [2, 3], [1, 2], [4, 5]])
     with pytest.raises(SeparatorError, match="lacks tape entry 2, which is computed before it and read"):
         certify_cuts(graph, [Separator((1, 4), 2, "cost")])
+
+
+def accepted(graph, *cuts):
+    """Tell whether vertices of the right widths are certified as separators."""
+    widths = [int(graph.widths[list(cut)].sum()) for cut in cuts]
+    entries = [tuple(graph.entries[list(cut)].tolist()) for cut in cuts]
+    try:
+        certify_cuts(graph, [Separator(*pair, "cost") for pair in zip(entries, widths, strict=True)])
+    except SeparatorError:
+        return False
+    return True
+
+
+@deterministic
+@given(tape_graphs(max_size=6))
+def test_frontiers_of_nested_lower_sets_are_accepted_and_nothing_else(graph):
+    fronts = {tuple(frontier(graph, lower).tolist()): lower for lower in lower_sets(graph)}
+    lowers = {front: lower for front, lower in fronts.items() if (graph.widths[list(front)] >= 0).all()}
+    lowers.pop(graph.inputs, None)
+    subsets = [cut for size in range(1, graph.size + 1) for cut in combinations(range(graph.size), size)]
+    assert {cut for cut in subsets if accepted(graph, cut)} == lowers.keys()
+    for first, second in product(lowers, repeat=2):
+        nested = first != second and (lowers[first] <= lowers[second]).all()
+        assert accepted(graph, first, second) == nested
 
 
 def test_values_without_width_are_rejected_in_separators():

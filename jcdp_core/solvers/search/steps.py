@@ -84,9 +84,9 @@ class StepTable:
         ['ELI TAN (0 1 2)', 'ELI ADJ (0 1 2)', 'ELI MUL (0 1 2)']
         """
         first, last = divmod(part, self.length)
-        duration, machines, needs = step
+        duration, _, needs = step
         if not needs:
-            tangent = machines == 1 and duration == self.tangent_seeds[first]
+            tangent = duration == self.tangent_seeds[first]  # no adjoint is listed that takes as long
             return Operation(
                 Action.ACCUMULATE, Mode.TANGENT if tangent else Mode.ADJOINT, first, None, first + 1
             )
