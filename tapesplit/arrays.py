@@ -15,6 +15,7 @@ __all__ = [
     "IntArray",
     "coded",
     "equal_columns",
+    "first_of",
     "follow",
     "multiply",
     "occurrences",
@@ -32,6 +33,13 @@ def coded(items: Iterable[Any]) -> tuple[list[Any], IntArray]:
     codes: defaultdict[Any, int] = defaultdict(count().__next__)
     numbers = np.fromiter(map(codes.__getitem__, items), dtype=np.int64)
     return list(codes), numbers
+
+
+def first_of(codes: IntArray) -> IntArray:
+    """Return where each code 0, 1, … stands first."""
+    first = np.empty(int(codes.max(initial=-1)) + 1, dtype=np.int64)
+    first[codes[::-1]] = np.arange(codes.size)[::-1]
+    return first
 
 
 def equal_columns(table: IntArray) -> list[IntArray]:

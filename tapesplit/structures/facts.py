@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from autograd.core import primitive_vjps
 
-from tapesplit.arrays import BoolArray, IntArray, coded
+from tapesplit.arrays import BoolArray, IntArray, coded, first_of
 from tapesplit.recording.overrides import find_jvp
 from tapesplit.recording.tape import VALUE, Tape, TapeEntry
 from tapesplit.recording.values import element_count, real_count
@@ -34,7 +34,7 @@ from tapesplit.structures.structure import (
     NO_CONSTANTS,
     Constants,
     Structure,
-    call_key,
+    hashable,
     is_complex,
     is_shape,
     number_shape,
@@ -188,7 +188,7 @@ def facts_of(tape: Tape, structure: Structure) -> TapeFacts:
     blocks, joined, stacked, call = np.zeros((4, kind.size), dtype=np.int64)
     others = np.flatnonzero((factors < 0) | (sizes < 0))
     if others.size:
-        call[others], numbers = _like_calls(tape, structure, others)
+        call[others], numbers = _like_calls(tape, structure, kind, form, others)
         edges[others], is_local_call, blocks[others], joined[others], stacked[others] = numbers
         scalar[others] &= (is_local_call > 0) | (blocks[others] > 0)
     scalar &= ~elementwise | _takes_numbers(structure, seen, which, scalar & elementwise)
@@ -248,13 +248,15 @@ def _kinds(
     """Return the different kinds of calls, and which of them each entry is."""
     simple = [(p, a, len(a) + (constants is not _NONE), (), False) for p, a, constants in seen]
     keyed = np.flatnonzero(np.array([constants is Constants for *_, constants in seen])[which])
+    # Only calls of the same primitive with the same arguments share an object here, see `statics_of`.
+    _, like = coded([id(structure.statics[index]) for index in keyed.tolist()])
     others = []
-    for index in keyed.tolist():
+    for index in keyed[first_of(like)].tolist():
         primitive, argnums, _, args, kwargs, _ = tape.entries[index]
         others.append((primitive, argnums, len(args), (*kwargs,), is_look_up(structure, index)))
     kinds, number = coded([*simple, *others])
     kind = number[which]
-    kind[keyed] = number[len(seen) :]
+    kind[keyed] = number[len(seen) + like]
     return (
         tuple(CallKind(p, a, n, k, LOOK_UP if is_open else _rule(p)) for p, a, n, k, is_open in kinds),
         kind,
@@ -349,13 +351,30 @@ def _numbers_of(entry: TapeEntry) -> _CallNumbers:
     return _CallNumbers(edges, block=block, joined=can_be_stacked(entry), stacked=stacked)
 
 
-def _like_calls(tape: Tape, structure: Structure, entries: IntArray) -> tuple[IntArray, IntArray]:
+def _like_calls(
+    tape: Tape, structure: Structure, kind: IntArray, form: IntArray, entries: IntArray
+) -> tuple[IntArray, IntArray]:
     """Return which of some calls are alike, and a line for each field of their `_CallNumbers`."""
-    keys, like = coded([call_key(structure, index) for index in entries.tolist()])
-    examples = np.empty(len(keys), dtype=np.int64)
-    examples[like[::-1]] = entries[::-1]
-    known = np.array([_numbers_of(tape[index]) for index in examples.tolist()], dtype=np.int64)
+    indices, forms = entries.tolist(), structure.forms
+    parents = map(structure.parents.__getitem__, indices)
+    read = [forms[p[0]] if len(p) == 1 else tuple([forms[i] for i in p]) for p in parents]
+    columns = (kind[entries], form[entries], _constants(structure, indices))
+    _, like = coded(zip(*[column.tolist() for column in columns], read, strict=True))
+    examples = entries[first_of(like)].tolist()
+    known = np.array([_numbers_of(tape[index]) for index in examples], dtype=np.int64)
     return like, known[like].T
+
+
+def _constants(structure: Structure, indices: list[int]) -> IntArray:
+    """Return numbers of the constant arguments of some calls, the same for equal ones.
+
+    They take long to hash, but loops read the same ones again and again, see `statics_of`.
+    """
+    statics = [structure.statics[index] for index in indices]
+    _, which = coded(map(id, statics))
+    examples = [statics[place] for place in first_of(which).tolist()]
+    _, numbers = coded([(type(static), hashable(static)) for static in examples])
+    return numbers[which]
 
 
 def _real_size(form: Any) -> int:
