@@ -29,7 +29,7 @@ from tapesplit.errors import (
     WrongRuleError,
 )
 from tapesplit.execution.coordinator import execute
-from tapesplit.jacobian import JacobianFunction, parallel_jacobian
+from tapesplit.decorator import JacobianFunction, parallel_jacobian
 from tapesplit.plan_cache import CacheInfo
 from tapesplit.planning.plan import JacobianPlan, TaskRecord
 from tapesplit.progress import progress_bar

@@ -11,7 +11,7 @@ import numpy as np
 
 from tapesplit.check import check_close, largest, tolerance_of
 from tapesplit.draw.numbers import ratio, seconds_text
-from tapesplit.jacobian import parallel_jacobian
+from tapesplit.decorator import parallel_jacobian
 from tapesplit.validation import Method
 
 __all__ = ["Comparison", "compare"]

@@ -7,7 +7,7 @@ import autograd
 import numpy as np
 
 from tapesplit.errors import ArgumentTypeError, WrongJacobianError
-from tapesplit.jacobian import parallel_jacobian
+from tapesplit.decorator import parallel_jacobian
 from tapesplit.names import display_name
 from tapesplit.recording.argnums import positions_of
 

@@ -22,7 +22,7 @@ from tapesplit.cost.stored import store
 from tapesplit.draw.files import PICTURES, check_ending
 from tapesplit.draw.numbers import seconds_text
 from tapesplit.errors import CommandError, TapesplitError
-from tapesplit.jacobian import parallel_jacobian
+from tapesplit.decorator import parallel_jacobian
 from tapesplit.loading import load_function, load_inputs
 from tapesplit.planning.calibrate import measured_costs
 from tapesplit.validation import Method

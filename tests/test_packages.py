@@ -3,6 +3,7 @@
 import ast
 import importlib.metadata
 import tomllib
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -69,3 +70,8 @@ def test_tapesplit_takes_public_names_of_the_solver_library():
     for path, module, name in taken:
         public = module == "jcdp_core" and name in {*jcdp_core.__all__, None}
         assert public, f"{path}: {module}.{name}"
+
+
+@pytest.mark.parametrize("name", ["jacobian", "grad", "hessian"])
+def test_names_of_autograd_are_no_modules(name):
+    assert find_spec(f"tapesplit.{name}") is None

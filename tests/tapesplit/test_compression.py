@@ -416,3 +416,12 @@ def test_random_sparse_programs(program):
     expected = jacobian(f)(x)
     found = parallel_jacobian(f, machines=1, method=method)(x)
     onp.testing.assert_allclose(found, expected, rtol=0, atol=1e-12 * max(1.0, onp.abs(expected).max()))
+
+
+@pytest.mark.parametrize(("size", "reach"), [(97, 3), (150, 5), (333, 20), (1000, 5), (1000, 20)])
+def test_bands_of_rings_are_colored_with_the_fewest_colors(size, reach):
+    neighbors = onp.arange(-reach, reach + 1)
+    row = onp.repeat(onp.arange(size), neighbors.size)
+    column = (onp.arange(size)[:, None] + neighbors).ravel() % size
+    sharing = size // neighbors.size  # so many columns can have one color
+    assert color_columns(row, column, size, size).max() + 1 == -(-size // sharing)
