@@ -8,6 +8,7 @@ from tapesplit.check import check_jacobian
 from tapesplit.check_rule import check_vector_rule
 from tapesplit.cuts.separators import Separator
 from tapesplit.cuts.width_profile import WidthProfile
+from tapesplit.decorator import JacobianFunction, parallel_jacobian
 from tapesplit.errors import (
     ArgumentIndexError,
     ArgumentTypeError,
@@ -29,7 +30,6 @@ from tapesplit.errors import (
     WrongRuleError,
 )
 from tapesplit.execution.coordinator import execute
-from tapesplit.decorator import JacobianFunction, parallel_jacobian
 from tapesplit.plan_cache import CacheInfo
 from tapesplit.planning.plan import JacobianPlan, TaskRecord
 from tapesplit.progress import progress_bar

@@ -10,8 +10,8 @@ import autograd
 import numpy as np
 
 from tapesplit.check import check_close, largest, tolerance_of
-from tapesplit.draw.numbers import ratio, seconds_text
 from tapesplit.decorator import parallel_jacobian
+from tapesplit.draw.numbers import ratio, seconds_text
 from tapesplit.validation import Method
 
 __all__ = ["Comparison", "compare"]

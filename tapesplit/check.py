@@ -6,8 +6,8 @@ from typing import Any, Final
 import autograd
 import numpy as np
 
-from tapesplit.errors import ArgumentTypeError, WrongJacobianError
 from tapesplit.decorator import parallel_jacobian
+from tapesplit.errors import ArgumentTypeError, WrongJacobianError
 from tapesplit.names import display_name
 from tapesplit.recording.argnums import positions_of
 

@@ -19,10 +19,10 @@ import tapesplit
 from tapesplit.bench import compare
 from tapesplit.callback import Callback
 from tapesplit.cost.stored import store
+from tapesplit.decorator import parallel_jacobian
 from tapesplit.draw.files import PICTURES, check_ending
 from tapesplit.draw.numbers import seconds_text
 from tapesplit.errors import CommandError, TapesplitError
-from tapesplit.decorator import parallel_jacobian
 from tapesplit.loading import load_function, load_inputs
 from tapesplit.planning.calibrate import measured_costs
 from tapesplit.validation import Method

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from tapesplit.errors import ArgumentTypeError, ArgumentValueError, InputTypeError
 from tapesplit.decorator import JacobianFunction, parallel_jacobian
+from tapesplit.errors import ArgumentTypeError, ArgumentValueError, InputTypeError
 from tapesplit.recording.tape import Tape
 
 __all__ = ["fun_and_jac"]
