@@ -17,7 +17,8 @@ def progress_bar(delay: float = 0.5) -> Callback:
     Parameters
     ----------
     delay
-        Seconds before the bar appears, so that short Jacobians show none.
+        Seconds before the bar appears, so that short Jacobians show none; it is there from the start where
+        the plan predicts more.
 
     Returns
     -------
@@ -48,12 +49,15 @@ def progress_bar(delay: float = 0.5) -> Callback:
     of_thread = threading.local()  # a callback runs on the thread that called for the Jacobian
 
     def start(plan: JacobianPlan) -> None:
+        predicted = max(task.finish for task in plan.tasks)
         of_thread.bar = tqdm(
             total=plan.fma,
             desc=plan.name,
             unit="fma",
             unit_scale=True,
-            delay=delay,
+            delay=0.0
+            if predicted > delay
+            else delay,  # it is drawn after tasks, of which the first may be long
             leave=False,
             disable=None,
         )

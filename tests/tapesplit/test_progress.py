@@ -17,8 +17,8 @@ X = np.linspace(0.1, 1.0, 12)
 class Bar:
     """Stands in for tqdm."""
 
-    def __init__(self, total, desc, **_options):
-        self.total, self.desc, self.done, self.closed = total, desc, 0, False
+    def __init__(self, total, desc, delay, **_options):
+        self.total, self.desc, self.delay, self.done, self.closed = total, desc, delay, 0, False
         self.thread = threading.get_ident()
 
     def update(self, n):
@@ -44,6 +44,14 @@ def test_the_bar_counts_all_work_and_closes(bars):
     assert [(bar.done, bar.total, bar.closed, bar.desc) for bar in bars] == 2 * [
         (bars[0].total, jacobian.plan(X).fma, True, "bottleneck")
     ]
+
+
+def test_the_bar_of_a_long_jacobian_is_there_from_the_start(bars):
+    jacobian = parallel_jacobian(bottleneck)
+    predicted = max(task.finish for task in jacobian.plan(X).tasks)
+    for delay in (2.0 * predicted, 0.5 * predicted):
+        parallel_jacobian(bottleneck, callback=progress_bar(delay))(X)
+    assert [bar.delay for bar in bars] == [2.0 * predicted, 0.0]
 
 
 def test_progress_joins_the_callback(bars):
