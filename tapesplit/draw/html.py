@@ -28,10 +28,9 @@ __all__ = ["notebook_html", "profile_html", "report_html", "write_report"]
 _POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'"
 """The page may load nothing at all."""
 
-_SPLIT: Final = (
-    "The tape is cut where few values cross; what lies between two cuts is a link of the chain. Point at a "
-    "box, or move through the picture with the arrow keys."
-)
+_CUT: Final = "The tape is cut where few values cross; what lies between two cuts is a link of the chain."
+_UNCUT: Final = "The tape is not cut: it is the only link of the chain."
+_MOVE: Final = "Point at a box, or move through the picture with the arrow keys."
 _WIDTHS: Final = (
     "The tape in equal shares of its edges, from inputs to outputs. A pale bar far above its blue one is a "
     "place where another order of the operations would be narrower."
@@ -39,7 +38,7 @@ _WIDTHS: Final = (
 _PLANNED: Final = "Each bar is a step."
 _MEASURED: Final = (
     "Predicted and measured tasks on the same scale of time. A task is a step, or several steps that are one "
-    "sweep. Gaps are time that the coordinator takes, or waits for the other machine."
+    "sweep. Gaps are time that the coordinator takes, or waits for another machine."
 )
 _BRACKETS: Final = "Each step spans the links whose Jacobian it yields; the last one spans them all."
 _TREE: Final = (
@@ -189,8 +188,9 @@ def _summary(plan: JacobianPlan, records: Sequence[TaskRecord]) -> str:
 def _sections(plan: JacobianPlan, records: Sequence[TaskRecord]) -> list[tuple[str, str, str]]:
     """Return name, title and body of each section."""
     profile = width_profile(plan.graph, plan.separators)
+    split = f"{_CUT if plan.separators else _UNCUT} {_MOVE}"
     return [
-        ("split", "Split tape", _lead(_SPLIT) + _picture(split_scene(plan))),
+        ("split", "Split tape", _lead(split) + _picture(split_scene(plan))),
         ("widths", "Width profile", _lead(_WIDTHS) + _picture(profile_scene(profile))),
         ("comparison", "Plan and plain modes", _picture(comparison_scene(plan))),
         ("chain", "Chain", _chain_table(plan)),
