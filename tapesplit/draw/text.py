@@ -155,9 +155,7 @@ def _steps(plan: JacobianPlan, most: int | None) -> list[str]:
 
 def _totals(plan: JacobianPlan) -> list[str]:
     """Totals of the plan and of its alternatives."""
-    mode = plan.asked_mode
-    best = f"optimal in {mode.name.lower()} mode, which was asked for" if mode else "the plan is optimal"
-    proof = f"reached: {best}" if plan.solution.optimal else "for every plan of this chain"
+    proof = f"reached: {_best(plan)}" if plan.solution.optimal else "for every plan of this chain"
     rows = [
         ("all tangent", f"{count(plan.baselines['tangent'])} fma", ""),
         ("all adjoint", f"{count(plan.baselines['adjoint'])} fma", ""),
@@ -169,6 +167,13 @@ def _totals(plan: JacobianPlan) -> list[str]:
         ("peak memory", bytes_text(plan.peak_bytes), "beyond the tape, predicted"),
     ]
     return _table(None, rows, "<><", None)
+
+
+def _best(plan: JacobianPlan) -> str:
+    """Say among which plans this one is proved to be the best: other cuts are other chains."""
+    if plan.asked_mode:
+        return f"optimal in {plan.asked_mode.name.lower()} mode, which was asked for"
+    return "optimal for this chain" if plan.separators else "optimal without cuts"
 
 
 def _colors(plan: JacobianPlan) -> list[tuple[str, str, str]]:
