@@ -5,7 +5,7 @@ from typing import Final
 
 from jcdp_core import JacobianChain, Mode, solve
 from tapesplit.draw.numbers import count, plural, ratio
-from tapesplit.draw.rows import StepRow, cheaper_mode, operation_counts, step_rows
+from tapesplit.draw.rows import StepRow, carried_out, cheaper_mode, operation_counts, step_rows
 from tapesplit.planning.plan import JacobianPlan
 from tapesplit.rules import find_rule
 
@@ -43,10 +43,11 @@ def advice(plan: JacobianPlan) -> tuple[str, ...]:
 def _asked(plan: JacobianPlan) -> str:
     """Say what the mode costs that the user has asked for."""
     mode, (cheaper, cost) = plan.asked_mode, cheaper_mode(plan)
-    if mode is None or plan.makespan <= cost:
+    makespan = carried_out(plan)[1].makespan
+    if mode is None or makespan <= cost:
         return ""
     return (
-        f"A sweep in {mode.name.lower()} mode was asked for, {count(plan.makespan)} fma. "
+        f"A sweep in {mode.name.lower()} mode was asked for, {count(makespan)} fma. "
         f"One in {cheaper} mode would take {count(cost)}; method='auto' chooses."
     )
 
@@ -94,10 +95,9 @@ def _interface(plan: JacobianPlan) -> str:
     ends = min(chain.sizes[0], chain.sizes[-1])
     narrowest = min(chain.sizes[1:-1], default=ends)
     if narrowest < ends:
-        return (
-            f"The narrowest interface has {plural(narrowest, 'element')}, the smaller end {count(ends)}. "
-            f"{_narrower(plan, narrowest)}"
-        )
+        known = f"The narrowest interface has {plural(narrowest, 'element')}, the smaller end {count(ends)}."
+        # What is solved again is the chain, which knows nothing of shared seeds.
+        return known if any(task.seeds for task in plan.tasks) else f"{known} {_narrower(plan, narrowest)}"
     if ends <= 1:
         side = "input" if chain.sizes[0] == 1 else "output"
         return f"There is one {side}: a single sweep is the cheapest Jacobian there is."
@@ -148,14 +148,16 @@ def _bottleneck(plan: JacobianPlan) -> str:
     if len(steps) == 1:
         return ""
     worst: StepRow = max(steps, key=lambda row: row.cost)
-    share = f"Step {worst.number}, {worst.operation}, is {worst.cost / plan.fma:.0%} of the work"
+    part = worst.cost / sum(step.cost for step in steps)
+    share = f"Step {worst.number}, {worst.operation}, is {part:.0%} of the work"
     if worst.mode is Mode.MULTIPLY:
         middle = worst.cost // (worst.rows * worst.columns)
         last = worst.last - worst.first + 1 == len(plan.chain)
         why = "; its size is that of the Jacobian itself" if last else ""
         return f"{share}: a product of {worst.rows} × {middle} by {middle} × {worst.columns}{why}."
-    directions = worst.columns if worst.mode is Mode.TANGENT else worst.rows
-    return f"{share}: a sweep of {plural(directions, 'direction')} for {_covered(worst)}."
+    (task,) = (task for task in plan.tasks if worst.number - 1 in task.steps)
+    carried = plural(task.seeds, "seed") if task.seeds else plural(task.directions, "direction")
+    return f"{share}: a sweep of {carried} for {_covered(worst)}."
 
 
 def _covered(step: StepRow) -> str:

@@ -3,6 +3,7 @@
 from typing import Final
 
 from tapesplit.draw.numbers import count, ratio
+from tapesplit.draw.rows import carried_out, shared_seeds
 from tapesplit.draw.scene import Box, Label, Scene, Shape
 from tapesplit.planning.plan import JacobianPlan
 
@@ -24,20 +25,22 @@ def comparison_scene(plan: JacobianPlan) -> Scene:
     Returns
     -------
     Scene
-        One bar each, on a linear scale.
+        One bar each, on a linear scale. Where directions share seeds, no bound is known.
     """
+    sequence, schedule = carried_out(plan)
     bars = [
         ("all tangent", plan.baselines["tangent"], "tangent"),
         ("all adjoint", plan.baselines["adjoint"], "adjoint"),
-        ("plan, all work", plan.fma, "multiply"),
-        ("plan, makespan", plan.makespan, "multiply"),
-        ("lower bound", plan.solution.lower_bound, "bound"),
+        ("plan, all work", sequence.total, "multiply"),
+        ("plan, makespan", schedule.makespan, "multiply"),
     ]
+    if not shared_seeds(plan):
+        bars.append(("lower bound", plan.solution.lower_bound, "bound"))
     most = max(cost for _, cost, _ in bars)
     shapes: list[Shape] = []
     for row, (name, cost, style) in enumerate(bars):
         y, width = 12 + _ROW * row, max(_WIDTH * cost / most, 1.5)
-        against = ratio(cost / plan.makespan)
+        against = ratio(cost / schedule.makespan)
         shapes.append(Label(_LEFT - 10, y + 15, name, anchor="end"))
         shapes.append(
             Box(_LEFT, y, width, _ROW - 8, style, (), f"{name}: {cost} fma, {against} × the makespan")

@@ -119,7 +119,7 @@ def _only_mode(plan: JacobianPlan, row: LinkRow) -> str:
     asked = f", but {row.mode.name.lower()} mode was asked for" if plan.asked_mode else ""
     return (
         f"The only link is swept in {row.mode.name.lower()} mode with "
-        f"{plural(row.directions, 'direction')}, {count(plan.fma)} fma; "
+        f"{plural(row.directions, 'direction')}, {count(plan.fma)} fma{_unshared(plan)}; "
         f"{other} mode would take {count(fma)}{asked}."
     )
 
@@ -134,6 +134,11 @@ def _forms(plan: JacobianPlan) -> list[str]:
         f"{_runs(sorted(links))} swept {_FORMS[form]}{_obstacle(plan, form, obstacle)}."
         for (form, obstacle), links in swept.items()
     ]
+
+
+def _unshared(plan: JacobianPlan) -> str:
+    """Qualify costs of the chain where directions share seeds."""
+    return " without shared seeds" if any(task.seeds for task in plan.tasks) else ""
 
 
 def _colors(plan: JacobianPlan) -> list[str]:
@@ -189,8 +194,8 @@ def _sequence(plan: JacobianPlan) -> list[str]:
         return []
     sentence = (
         f"Another sequence has a makespan of {count(plan.least_makespan)} fma, this one has "
-        f"{count(plan.makespan)}: it is predicted to take less time, as not all multiply-adds take the "
-        "same time."
+        f"{count(plan.makespan)}{_unshared(plan)}: it is predicted to take less time, as not all "
+        "multiply-adds take the same time."
     )
     return [sentence]
 

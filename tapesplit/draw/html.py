@@ -15,7 +15,7 @@ from tapesplit.draw.explain import decisions
 from tapesplit.draw.gantt import gantt_scene
 from tapesplit.draw.numbers import bytes_text, count, ratio, seconds_text, shape_text, shorten
 from tapesplit.draw.profile import profile_scene
-from tapesplit.draw.rows import cheaper_mode, link_rows, step_rows
+from tapesplit.draw.rows import carried_out, cheaper_mode, link_rows, shared_seeds, step_rows
 from tapesplit.draw.scene import INK, STYLES, Scene
 from tapesplit.draw.split import split_scene
 from tapesplit.draw.svg import scene_css, to_svg
@@ -28,10 +28,9 @@ __all__ = ["notebook_html", "profile_html", "report_html", "write_report"]
 _POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'"
 """The page may load nothing at all."""
 
-_SPLIT: Final = (
-    "The tape is cut where few values cross; what lies between two cuts is a link of the chain. Point at a "
-    "box, or move through the picture with the arrow keys."
-)
+_CUT: Final = "The tape is cut where few values cross; what lies between two cuts is a link of the chain."
+_UNCUT: Final = "The tape is not cut: it is the only link of the chain."
+_MOVE: Final = "Point at a box, or move through the picture with the arrow keys."
 _WIDTHS: Final = (
     "The tape in equal shares of its edges, from inputs to outputs. A pale bar far above its blue one is a "
     "place where another order of the operations would be narrower."
@@ -39,7 +38,7 @@ _WIDTHS: Final = (
 _PLANNED: Final = "Each bar is a step."
 _MEASURED: Final = (
     "Predicted and measured tasks on the same scale of time. A task is a step, or several steps that are one "
-    "sweep. Gaps are time that the coordinator takes, or waits for the other machine."
+    "sweep. Gaps are time that the coordinator takes, or waits for another machine."
 )
 _BRACKETS: Final = "Each step spans the links whose Jacobian it yields; the last one spans them all."
 _TREE: Final = (
@@ -166,17 +165,19 @@ def _summary(plan: JacobianPlan, records: Sequence[TaskRecord]) -> str:
     """Say the most important in a sentence and some numbers."""
     output, *inputs = plan.shapes
     mode, cost = cheaper_mode(plan)
+    shared, makespan = shared_seeds(plan), carried_out(plan)[1].makespan
     links = "was not cut" if len(plan.chain) == 1 else f"was cut into {len(plan.chain)} links"
     sentence = (
-        f"The tape of {plan.name} {links}. Its Jacobian takes {count(plan.makespan)} multiply-adds (fma) on "
+        f"The tape of {plan.name} {links}. Its Jacobian takes {count(makespan)} multiply-adds (fma) on "
         f"the busiest machine; plain {mode} mode takes {count(cost)}."
     )
     facts = [
         ("maps", f"{', '.join(map(shape_text, inputs))} → {shape_text(output)}"),
         ("operations", count(sum(len(chunk.entries) for chunk in plan.chunks))),
         ("links", str(len(plan.chain))),
-        ("makespan", f"{count(plan.makespan)} fma"),
-        (f"all {mode} ÷ makespan", ratio(cost / plan.makespan)),
+        ("makespan", f"{count(makespan)} fma"),
+        (f"all {mode} ÷ makespan", ratio(cost / makespan)),
+        *([("compressed", " for ".join(shared))] if shared else []),
         ("peak memory beyond the tape", bytes_text(plan.peak_bytes)),
     ]
     if records:
@@ -189,8 +190,9 @@ def _summary(plan: JacobianPlan, records: Sequence[TaskRecord]) -> str:
 def _sections(plan: JacobianPlan, records: Sequence[TaskRecord]) -> list[tuple[str, str, str]]:
     """Return name, title and body of each section."""
     profile = width_profile(plan.graph, plan.separators)
+    split = f"{_CUT if plan.separators else _UNCUT} {_MOVE}"
     return [
-        ("split", "Split tape", _lead(_SPLIT) + _picture(split_scene(plan))),
+        ("split", "Split tape", _lead(split) + _picture(split_scene(plan))),
         ("widths", "Width profile", _lead(_WIDTHS) + _picture(profile_scene(profile))),
         ("comparison", "Plan and plain modes", _picture(comparison_scene(plan))),
         ("chain", "Chain", _chain_table(plan)),

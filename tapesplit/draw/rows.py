@@ -4,18 +4,22 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from jcdp_core import Mode
-from tapesplit.draw.numbers import count, shape_text
+from jcdp_core import EliminationSequence, Mode, Schedule
+from tapesplit.draw.numbers import count, plural, shape_text
 from tapesplit.names import label_of
 from tapesplit.planning.plan import JacobianPlan
+from tapesplit.planning.recost import retimed
+from tapesplit.sweeps.compression import CompressedSweep
 
 __all__ = [
     "LinkRow",
     "StepRow",
+    "carried_out",
     "cheaper_mode",
     "link_rows",
     "operation_counts",
     "operation_name",
+    "shared_seeds",
     "signature",
     "step_rows",
 ]
@@ -37,6 +41,8 @@ class LinkRow:
         Tangent or adjoint: how the plan sweeps it.
     directions
         Directions of that sweep.
+    seeds
+        Seeds that these share; 0 if each has its own.
     operations
         Its operations with their counts, for example "3 dot, 3 tanh".
     """
@@ -47,12 +53,14 @@ class LinkRow:
     edges: int
     mode: Mode
     directions: int
+    seeds: int
     operations: str
 
     @property
     def sweep(self) -> str:
-        """How the plan sweeps the link, for example "adjoint × 8"."""
-        return f"{self.mode.name.lower()} × {count(self.directions)}"
+        """How the plan sweeps the link, for example "adjoint × 8", or "adjoint × 3 seeds" that are shared."""
+        carried = plural(self.seeds, "seed") if self.seeds else count(self.directions)
+        return f"{self.mode.name.lower()} × {carried}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +80,7 @@ class StepRow:
     machine
         1-based.
     start, finish, cost
-        In fma.
+        In fma, as it is carried out.
     needs
         Numbers of the steps whose results it takes.
     rows, columns
@@ -106,10 +114,11 @@ def link_rows(plan: JacobianPlan) -> tuple[LinkRow, ...]:
     (9, 'tangent × 3', 'sin, multiply')
     """
     links = plan.chain.links
-    swept: dict[int, tuple[Mode, int]] = {}
-    for operation in plan.solution.sequence.operations:
+    seeds = {step: task.seeds for task in plan.tasks for step in task.steps}
+    swept: dict[int, tuple[Mode, int, int]] = {}
+    for step, operation in enumerate(plan.solution.sequence.operations):
         directions = links[operation.i].n if operation.mode is Mode.TANGENT else links[operation.j - 1].m
-        swept |= dict.fromkeys(operation.swept, (operation.mode, directions))
+        swept |= dict.fromkeys(operation.swept, (operation.mode, directions, seeds[step]))
     modes = [swept[index] for index in range(len(links))]
     return tuple(
         LinkRow(number, chunk.n, chunk.m, chunk.edges, *mode, operation_counts(plan, chunk.entries.tolist()))
@@ -119,7 +128,7 @@ def link_rows(plan: JacobianPlan) -> tuple[LinkRow, ...]:
 
 def step_rows(plan: JacobianPlan) -> tuple[StepRow, ...]:
     """Describe the steps of the elimination sequence, in order."""
-    links, sequence, tasks = plan.chain.links, plan.solution.sequence, plan.solution.schedule.tasks
+    links, (sequence, schedule) = plan.chain.links, carried_out(plan)
     return tuple(
         StepRow(
             task.index + 1, str(step), step.mode, step.i + 1, step.j,
@@ -127,9 +136,40 @@ def step_rows(plan: JacobianPlan) -> tuple[StepRow, ...]:
             links[step.j - 1].m, links[step.i].n,
         )
         for step, cost, needs, task in zip(
-            sequence.operations, sequence.costs, sequence.predecessors, tasks, strict=True
+            sequence.operations, sequence.costs, sequence.predecessors, schedule.tasks, strict=True
         )
     )  # fmt: skip
+
+
+def carried_out(plan: JacobianPlan) -> tuple[EliminationSequence, Schedule]:
+    """Return the steps of a plan and their schedule with the multiply-adds that are carried out.
+
+    Those of the solution, in which each direction has a seed of its own, unless directions share seeds: the
+    chain of links knows nothing of their sparsity.
+    """
+    sequence, schedule = plan.solution.sequence, plan.solution.schedule
+    costs = list(sequence.costs)
+    for task in plan.tasks:
+        for step in task.steps if task.seeds else ():
+            costs[step] = costs[step] * task.seeds // task.directions
+    if costs == list(sequence.costs):
+        return sequence, schedule
+    shared = EliminationSequence(sequence.operations, tuple(costs))
+    return shared, retimed(schedule, shared)
+
+
+def shared_seeds(plan: JacobianPlan) -> tuple[str, str] | None:
+    """Count the seeds that directions share, with those at the other end, and these directions.
+
+    None if each direction has a seed of its own.
+    """
+    shared = [sweep for sweep in plan.sweeps if isinstance(sweep, CompressedSweep)]
+    if not shared:
+        return None
+    directions = sum(task.directions for task in plan.tasks if task.seeds)
+    seeds = plural(sum(sweep.color_count for sweep in shared), "seed")
+    back = sum(sweep.left_out.size for sweep in shared)
+    return f"{seeds} + {back}" if back else seeds, plural(directions, "direction")
 
 
 def signature(plan: JacobianPlan) -> str:

@@ -177,16 +177,17 @@ def split_scene(plan: JacobianPlan) -> Scene:
 def _titles(plan: JacobianPlan, folded: Folded) -> list[Shape]:
     """Title, and how to read the picture."""
     one = "each box is one operation" if folded.complete else "a box can stand for several operations"
+    links = "links. Dashed: cuts with their width" if plan.separators else "the only link"
     return [
         Label(_MARGIN, 26, shorten(signature(plan), 70), size=15, strong=True),
-        Label(_MARGIN, 44, f"Tinted: links. Dashed: cuts with their width. Here {one}.", "muted"),
+        Label(_MARGIN, 44, f"Tinted: {links}. Here {one}.", "muted"),
     ]
 
 
 def _chunk(row: LinkRow, grid: _Grid) -> list[Shape]:
     """Background and heading of one chunk, in each band that it is in."""
-    maps = f"{row.n} to {row.m} elements"
-    tip = f"link {row.number}: {row.operations}\n{maps}\n|E| {count(row.edges)}\n{row.sweep} directions"
+    maps, unit = f"{row.n} to {row.m} elements", "" if row.seeds else " directions"
+    tip = f"link {row.number}: {row.operations}\n{maps}\n|E| {count(row.edges)}\n{row.sweep}{unit}"
     style = chunk_style(row.number - 1)
     shapes: list[Shape] = []
     for part in _parts(grid, row.number - 1):

@@ -8,10 +8,18 @@ from typing import Final, Literal
 from tapesplit.draw.advise import advice
 from tapesplit.draw.explain import decisions
 from tapesplit.draw.numbers import bytes_text, count, plural, ratio, seconds_text, shorten
-from tapesplit.draw.rows import LinkRow, StepRow, cheaper_mode, link_rows, signature, step_rows
+from tapesplit.draw.rows import (
+    LinkRow,
+    StepRow,
+    carried_out,
+    cheaper_mode,
+    link_rows,
+    shared_seeds,
+    signature,
+    step_rows,
+)
 from tapesplit.errors import ArgumentValueError
 from tapesplit.planning.plan import JacobianPlan
-from tapesplit.sweeps.compression import CompressedSweep
 
 __all__ = ["describe"]
 
@@ -60,16 +68,17 @@ def describe(plan: JacobianPlan, level: Literal["line", "normal", "full"] = "nor
 def _line(plan: JacobianPlan) -> str:
     """One line."""
     links = "one link" if len(plan.chain) == 1 else f"{len(plan.chain)} links"
-    end = f", {links}, {count(plan.makespan)} fma on {_machines(plan)}, {_gain(plan)}"
+    _, schedule = carried_out(plan)
+    end = f", {links}, {count(schedule.makespan)} fma on {_machines(plan)}, {_gain(plan, schedule.makespan)}"
     return shorten(signature(plan), _WIDTH - len(end)) + end
 
 
-def _gain(plan: JacobianPlan) -> str:
+def _gain(plan: JacobianPlan, makespan: int) -> str:
     """Compare the makespan with that of the cheaper plain mode."""
     if not any(chunk.edges for chunk in plan.chunks):
         return "the function only moves data"
     mode, cost = cheaper_mode(plan)
-    gain = cost / plan.makespan
+    gain = cost / makespan
     if 0.99 < gain < 1.01:
         return f"as much as all {mode}"
     return (
@@ -90,7 +99,7 @@ def _normal(plan: JacobianPlan) -> str:
 
 def _full(plan: JacobianPlan) -> str:
     """Everything that there is to say."""
-    sequence, schedule = plan.solution.sequence, plan.solution.schedule
+    sequence, schedule = carried_out(plan)
     parts = [*_head(plan), "", *_links(plan, None), "", *_steps(plan, None), "", *_totals(plan)]
     parts += ["", f"bracketing  {shorten(sequence.bracketing(), _WIDTH - 12)}"]
     parts += ["", "machines over time (fma)", schedule.gantt(sequence, width=_WIDTH - 8)]
@@ -155,32 +164,35 @@ def _steps(plan: JacobianPlan, most: int | None) -> list[str]:
 
 def _totals(plan: JacobianPlan) -> list[str]:
     """Totals of the plan and of its alternatives."""
-    mode = plan.asked_mode
-    best = f"optimal in {mode.name.lower()} mode, which was asked for" if mode else "the plan is optimal"
-    proof = f"reached: {best}" if plan.solution.optimal else "for every plan of this chain"
+    sequence, schedule = carried_out(plan)
+    makespan = schedule.makespan
     rows = [
         ("all tangent", f"{count(plan.baselines['tangent'])} fma", ""),
         ("all adjoint", f"{count(plan.baselines['adjoint'])} fma", ""),
-        ("plan", f"{count(plan.fma)} fma", "work of all machines together"),
-        ("makespan", f"{count(plan.makespan)} fma", f"on {_machines(plan)}, {_gain(plan)}"),
-        ("lower bound", f"{count(plan.solution.lower_bound)} fma", proof),
-        *_colors(plan),
+        ("plan", f"{count(sequence.total)} fma", "work of all machines together"),
+        ("makespan", f"{count(makespan)} fma", f"on {_machines(plan)}, {_gain(plan, makespan)}"),
+        _bound(plan),
         ("sweeps", seconds_text(plan.seconds), "predicted, beyond recording the function"),
         ("peak memory", bytes_text(plan.peak_bytes), "beyond the tape, predicted"),
     ]
     return _table(None, rows, "<><", None)
 
 
-def _colors(plan: JacobianPlan) -> list[tuple[str, str, str]]:
-    """Count the seeds that directions share, and those at the other end."""
-    shared = [sweep for sweep in plan.sweeps if isinstance(sweep, CompressedSweep)]
-    if not shared:
-        return []
-    directions = sum(task.directions for task in plan.tasks if task.seeds)
-    seeds = plural(sum(sweep.color_count for sweep in shared), "seed")
-    back = sum(sweep.left_out.size for sweep in shared)
-    seeds = f"{seeds} + {back}" if back else seeds
-    return [("compressed", seeds, f"for {plural(directions, 'direction')}, as the Jacobian is sparse")]
+def _bound(plan: JacobianPlan) -> tuple[str, str, str]:
+    """Bound the makespan; shared seeds, which no bound of the chain knows of, stand in its place."""
+    shared = shared_seeds(plan)
+    if shared:
+        seeds, directions = shared
+        return "compressed", seeds, f"for {directions}, as the Jacobian is sparse"
+    proof = f"reached: {_best(plan)}" if plan.solution.optimal else "for every plan of this chain"
+    return "lower bound", f"{count(plan.solution.lower_bound)} fma", proof
+
+
+def _best(plan: JacobianPlan) -> str:
+    """Say among which plans this one is proved to be the best: other cuts are other chains."""
+    if plan.asked_mode:
+        return f"optimal in {plan.asked_mode.name.lower()} mode, which was asked for"
+    return "optimal for this chain" if plan.separators else "optimal without cuts"
 
 
 def _last_run(plan: JacobianPlan) -> list[str]:

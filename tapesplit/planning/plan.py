@@ -52,7 +52,7 @@ class PlanTask:
     machine
         0-based.
     fma
-        Planned cost.
+        Planned cost, as of a seed for each direction.
     directions
         Directions that a sweep carries: columns of its Jacobian in tangent mode, rows in adjoint mode; 0
         for a product.
@@ -213,7 +213,10 @@ class JacobianPlan:
 
     @property
     def makespan(self) -> int:
-        """Planned time of the slowest machine in fma."""
+        """Planned time of the slowest machine in fma, as of a seed for each direction.
+
+        Where directions share seeds, less is carried out, which the tables tell.
+        """
         return self.solution.makespan
 
     @property
@@ -223,7 +226,7 @@ class JacobianPlan:
 
     @property
     def fma(self) -> int:
-        """Planned work of all machines together in fma."""
+        """Planned work of all machines together in fma, as of a seed for each direction."""
         return self.solution.sequence.total
 
     @property

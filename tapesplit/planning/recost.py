@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from jcdp_core import EliminationSequence, JacobianChain, Schedule, Solution, Task
 
-__all__ = ["recost"]
+__all__ = ["recost", "retimed"]
 
 
 def recost(solution: Solution, chain: JacobianChain, lower_bound: int) -> Solution:
@@ -33,7 +33,34 @@ def recost(solution: Solution, chain: JacobianChain, lower_bound: int) -> Soluti
     470
     """
     sequence = EliminationSequence.from_operations(chain, solution.sequence.operations)
-    old, predecessors = solution.schedule.tasks, sequence.predecessors
+    schedule = retimed(solution.schedule, sequence)
+    return replace(solution, chain=chain, sequence=sequence, schedule=schedule, lower_bound=lower_bound)
+
+
+def retimed(schedule: Schedule, sequence: EliminationSequence) -> Schedule:
+    """Return the order and machines of a schedule with the costs of a sequence of the same steps.
+
+    Parameters
+    ----------
+    schedule
+        Where the steps run, and in which order.
+    sequence
+        The steps, with the costs that count.
+
+    Returns
+    -------
+    Schedule
+        Each step starts as soon as its machine and its operands are free, in the order of the old starts.
+
+    Examples
+    --------
+    >>> from jcdp_core import JacobianChain, solve
+    >>> solution = solve(JacobianChain.from_sizes([3, 2, 5], [7, 11]))
+    >>> slow = EliminationSequence(solution.sequence.operations, (100, 10))
+    >>> retimed(solution.schedule, slow).makespan
+    110
+    """
+    old, predecessors = schedule.tasks, sequence.predecessors
     free: dict[int, int] = {}
     tasks: dict[int, Task] = {}
     for step in sorted(range(len(old)), key=lambda step: (old[step].start, step)):
@@ -43,5 +70,4 @@ def recost(solution: Solution, chain: JacobianChain, lower_bound: int) -> Soluti
         # Only its own machine is kept free for a step: at other costs, steps with a common pool can overlap.
         tasks[step] = Task(step, old[step].machine, start, finish, (old[step].machine,))
         free[old[step].machine] = finish
-    schedule = Schedule(tuple(tasks[step] for step in range(len(old))), solution.schedule.machines)
-    return replace(solution, chain=chain, sequence=sequence, schedule=schedule, lower_bound=lower_bound)
+    return Schedule(tuple(tasks[step] for step in range(len(old))), schedule.machines)

@@ -108,6 +108,13 @@ def test_a_report_shows_the_last_run(tmp_path):
     assert "measured, step" not in report_html(plan, ())
 
 
+def test_a_report_says_whether_the_tape_is_cut(page):
+    assert "The tape is cut where few values cross;" in page
+    uncut = report_html(plan_of(np.sin, 3))
+    assert "The tape is not cut: it is the only link of the chain. Point at a box" in uncut
+    assert "is cut where" not in uncut
+
+
 def test_names_are_escaped(tmp_path):
     path = tmp_path / "report.html"
     plan_of(lambda x: np.sin(2 * x), 2).to_html(path)  # its name is <lambda>

@@ -238,6 +238,13 @@ def test_cuts_are_drawn_with_their_widths():
     svg = to_svg(scene)
     assert svg.count(">2</text>") == 2  # above the cut and below it
     assert "entry 3: matmul\nvalue (2,)\n|E| 20\nlink 1" in svg
+    assert "Tinted: links. Dashed: cuts with their width. Here each box is one operation." in svg
+
+
+def test_a_picture_without_cuts_speaks_of_none():
+    svg = to_svg(split_scene(plan_of(np.sin, 3)))
+    assert "Tinted: the only link. Here each box is one operation." in svg
+    assert "Dashed" not in svg
 
 
 def test_dot_has_a_cluster_for_each_chunk():

@@ -33,7 +33,7 @@ all tangent  3240 fma
 all adjoint  2430 fma
 plan          756 fma  work of all machines together
 makespan      756 fma  on one machine, 3.21 × less than all adjoint
-lower bound   756 fma  reached: the plan is optimal
+lower bound   756 fma  reached: optimal for this chain
 """
 
 
@@ -41,6 +41,13 @@ def test_the_normal_table_is_pinned():
     text, times = str(two_links()).split("sweeps  ")
     assert text == BOTTLENECK
     assert times.splitlines()[1] == "peak memory    4.5 kB  beyond the tape, predicted"
+
+
+def test_the_bound_holds_for_the_cuts_that_were_chosen():
+    assert "reached: optimal without cuts" in str(plan_of(np.sin, 3))
+    plan = two_links()
+    unproved = replace(plan, solution=replace(plan.solution, lower_bound=700))
+    assert "700 fma  for every plan of this chain" in str(unproved)
 
 
 def test_the_line_is_pinned():
