@@ -157,9 +157,6 @@ def _bottleneck(plan: JacobianPlan) -> str:
         return f"{share}: a product of {worst.rows} × {middle} by {middle} × {worst.columns}{why}."
     (task,) = (task for task in plan.tasks if worst.number - 1 in task.steps)
     carried = plural(task.seeds, "seed") if task.seeds else plural(task.directions, "direction")
-    return f"{share}: a sweep of {carried} for {_covered(worst)}."
-
-
-def _covered(step: StepRow) -> str:
-    """Name the links that a step's result covers."""
-    return f"link {step.first}" if step.first == step.last else f"links {step.first} to {step.last}"
+    swept = plan.solution.sequence.operations[worst.number - 1].swept
+    links = f"link {swept.stop}" if len(swept) == 1 else f"links {swept.start + 1} to {swept.stop}"
+    return f"{share}: a sweep of {carried} through {links}."

@@ -138,7 +138,7 @@ def test_one_of_several_sweeps_may_be_compressed(chain):
     assert [step.cost for step in steps] == [2 * first.edges, chain.solution.sequence.costs[1]]
     assert steps[-1].finish == sum(step.cost for step in steps) < chain.makespan
     text = " ".join(advice(chain))
-    assert "Step 1, ACC ADJ (0 1), is 98% of the work: a sweep of 2 seeds for link 1." in text
+    assert "Step 1, ACC ADJ (0 1), is 98% of the work: a sweep of 2 seeds through link 1." in text
     assert "Were it" not in text  # the chain without seeds would be compared
     assert "86160" in chain.describe("full").split("machines over time (fma)")[1].splitlines()[2]
 

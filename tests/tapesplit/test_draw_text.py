@@ -9,6 +9,7 @@ import pytest
 from autograd.extend import defvjp, primitive
 from draw_plans import bottleneck, plan_of, scalars, two_links
 from executors import SerialExecutor
+from small_problems import PROBLEMS
 
 from tapesplit import Callback, TaskRecord, execute, parallel_jacobian, record
 from tapesplit.draw import advice, decisions
@@ -364,6 +365,12 @@ def test_advice_names_the_narrowest_interface_and_the_largest_step():
     assert "The narrowest interface has 2 elements, the smaller end 9." in text
     assert "the makespan would be 378 instead of 756 fma" in text
     assert "Step 2, ACC ADJ (0 1), is 40% of the work" in text
+
+
+def test_advice_names_the_links_that_the_largest_step_goes_through():
+    waist = PROBLEMS["long_thin_waist"]
+    text = " ".join(advice(parallel_jacobian(waist.fun, cost="fma", machines=1).plan(*waist.args)))
+    assert "Step 2, ELI ADJ (0 5 6), is 58% of the work: a sweep of 1 direction through links 1 to 5." in text
 
 
 def test_advice_for_an_interface_of_one_element():
