@@ -1,7 +1,7 @@
 """A check of Jacobians for users' own functions, in the manner of autograd's `check_grads`."""
 
 from collections.abc import Callable, Iterable
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import autograd
 import numpy as np
@@ -14,7 +14,11 @@ from tapesplit.recording.argnums import positions_of
 __all__ = ["check_close", "check_jacobian", "largest", "tolerance_of"]
 
 _TOLERANCES: Final = {"f": 3e-4, "F": 3e-4, "e": 3e-2}
-"""Largest difference by type code, relative to the largest element; 1e-9 for all others."""
+"""Largest difference by type code, relative to what is expected there; 1e-9 for all others."""
+_DIRECTIONS: Final = 8
+"""Directions at most along which differences are taken; also points where rounding is looked at."""
+_STEPS: Final = 6
+"""Steps that are tried, from the power 1/3 to the power 2/3 of the precision, relative to the inputs."""
 
 
 def check_jacobian(fun: Callable[..., Any], *args: Any, argnum: int = 0, **kwargs: Any) -> None:
@@ -32,18 +36,27 @@ def check_jacobian(fun: Callable[..., Any], *args: Any, argnum: int = 0, **kwarg
     Raises
     ------
     WrongJacobianError
-        If the Jacobian differs from ``autograd.jacobian`` by more than 1e-9 of its largest element (3e-4 in
-        single and 3e-2 in half precision), if the plain tangent or adjoint sweep gives another one, or if the
-        product with one random direction differs from central differences by more than 1e-4 and that. A
-        largest element below 1e-3 counts as that, and as 1 for the differences, which are that crude.
+        If an element of the Jacobian, or of the plain tangent or adjoint sweep, differs from that of
+        ``autograd.jacobian`` by more than 1e-9 (3e-4 in single and 3e-2 in half precision), or if a product
+        with a direction differs from central differences by more than 1e-4 (or that). Both are relative to
+        the row and column, see the notes.
     ArgumentIndexError, ArgumentTypeError
         If there is no argument at ``argnum``, or if that is no integer.
 
     Notes
     -----
-    Costs four Jacobians and two calls of the function. Integers are compared with what autograd and
-    differences give for them in double precision. At a point where the function is not differentiable, the
-    differences have no meaning and the check may fail.
+    Costs four Jacobians and up to 25 calls of the function: differences are taken along eight directions at
+    most, each of inputs with derivatives of like size, with steps in proportion to each input. Where that
+    disagrees, smaller steps are tried, too; where no step has finite values, there is no comparison.
+
+    Units do not matter: derivatives are multiplied by their inputs (1 for inputs that are 0) and compared
+    with those of the same row. An element counts relative to the geometric mean of the largest one of its
+    row and of its column; products relative to the sum of what they add. Differences of less than 1e-12 of
+    the output, or of 1 if it is smaller, are rounding; in the products, of less than 1e-9. More is rounding
+    where outputs are sums of large terms that cancel, as values at the next floating-point numbers show.
+
+    Integers are compared with what autograd and differences give for them in double precision. At a point
+    where the function is not differentiable, the differences have no meaning and the check may fail.
 
     Examples
     --------
@@ -58,23 +71,111 @@ def check_jacobian(fun: Callable[..., Any], *args: Any, argnum: int = 0, **kwarg
         )
     argnum, precise = positions[0], list(args)
     precise[argnum] = _in_floating_point(args[argnum])
-    expected = autograd.jacobian(fun, argnum)(*precise, **kwargs)
+    expected = np.asarray(autograd.jacobian(fun, argnum)(*precise, **kwargs))
+
+    def moved(x: np.ndarray) -> np.ndarray:
+        with np.errstate(all="ignore"):  # a step may leave the domain
+            return np.asarray(fun(*precise[:argnum], x, *precise[argnum + 1 :], **kwargs))
+
     x = np.asarray(precise[argnum])
-    direction = np.random.default_rng(0).uniform(0.5, 1.0, x.shape)
-    step = np.cbrt(np.finfo(x.dtype).eps) * max(1.0, float(np.abs(x).max(initial=0.0)))
-    values = []
-    for h in (step, -step):
-        precise[argnum] = (x + h * direction).astype(x.dtype)
-        values.append(np.asarray(fun(*precise, **kwargs)))
-    tolerance = tolerance_of([x, expected, *values])
+    point = _Point.of(x, np.asarray(fun(*precise, **kwargs)), expected, moved)
     for method in ("auto", "tangent", "adjoint"):
         found = parallel_jacobian(fun, argnum, method=method)(*args, **kwargs)
         differs = f"{name}: the Jacobian (method {method!r}) differs from autograd.jacobian"
-        check_close(found, expected, differs, tolerance)
-    difference = (values[0] - values[1]) / (2 * step)
-    product = np.tensordot(expected, direction, axes=x.ndim)
-    differs = f"{name}: J·v differs from central differences of step {step:.1e}"
-    check_close(product, difference, differs, max(1e-4, tolerance), least=1.0)
+        _check_within(found, expected, point.rounding().reshape(expected.shape), differs)
+    point.check_differences(f"{name}: J·v differs from central differences")
+
+
+class _Point(NamedTuple):
+    """A point of a function, with the sizes of what is computed there, in double precision."""
+
+    x: np.ndarray
+    value: np.ndarray
+    J: np.ndarray
+    moved: Callable[[np.ndarray], np.ndarray]
+    """The value at another point."""
+    tolerance: float
+    """Of single elements, relative to what is expected there."""
+    eps: float
+    """The precision of the least precise array."""
+    inputs: np.ndarray
+    """Of each input; 1 for zeros."""
+    outputs: np.ndarray
+    """Of what each output is a sum of, as far as its value, its derivatives and its rounding show."""
+    sizes: np.ndarray
+    """Of the elements of the Jacobian in units in which the inputs have size 1; this makes units cancel."""
+    rows: np.ndarray
+    """The largest of each row of these."""
+    shares: np.ndarray
+    """For each column, the largest part that it has of such a row."""
+
+    @classmethod
+    def of(
+        cls, x: np.ndarray, value: np.ndarray, J: np.ndarray, moved: Callable[[np.ndarray], np.ndarray]
+    ) -> "_Point":
+        """Measure inputs, outputs and elements of the Jacobian, in double precision."""
+        floating = [array for array in (x, value, J) if array.dtype.kind in "fc"]
+        eps = max(float(np.finfo(array.dtype).eps) for array in floating)
+        inputs = _finite_sizes(x).ravel()
+        inputs[inputs < 10 * eps] = 1.0  # zeros, and what rounding leaves of them
+        J = J.reshape(value.size, x.size)
+        sizes = _finite_sizes(J) * inputs
+        rows = sizes.max(axis=1, initial=0.0)
+        parts = sizes / np.where(rows > 0, rows, 1.0)[:, np.newaxis]
+        shares = parts.max(axis=0, initial=0.0)
+        outputs = np.maximum(np.maximum(_finite_sizes(value).ravel(), rows), 1.0)
+        # Of large terms that cancel, rounding is left. It is another one at the next floating-point numbers.
+        for step in 2 * eps * inputs * np.random.default_rng(0).uniform(-1.0, 1.0, (_DIRECTIONS, x.size)):
+            noise = moved(_stepped(x, step)) - value
+            outputs = np.maximum(outputs, _finite_sizes(noise).ravel() / eps)
+        return cls(x, value, J, moved, tolerance_of(floating), eps, inputs, outputs, sizes, rows, shares)
+
+    def rounding(self) -> np.ndarray:
+        """Return how far each element of the Jacobian may be off.
+
+        That is relative to the geometric mean of the largest element of the row and of the column, in units
+        in which the inputs and all rows are of size 1. Of sums that cancel, some rounding is left.
+        """
+        relative = self.tolerance * np.outer(self.rows, np.sqrt(self.shares))
+        least = max(1e-3 * self.tolerance, 16 * self.eps) * self.outputs
+        return np.maximum(relative, least[:, np.newaxis]) / self.inputs
+
+    def check_differences(self, what: str) -> None:
+        """Compare with differences along directions of inputs whose derivatives have like sizes.
+
+        In one direction for all inputs, large derivatives would hide those that are small next to them.
+        """
+        lengths = self.inputs * np.random.default_rng(0).uniform(0.5, 1.0, self.x.size)
+        for group in np.array_split(np.argsort(self.shares), max(1, min(self.x.size, _DIRECTIONS))):
+            direction = np.zeros(self.x.size)
+            direction[group] = lengths[group]
+            self._check_direction(direction, what)
+
+    def _check_direction(self, direction: np.ndarray, what: str) -> None:
+        """Compare the product with one direction, for steps of falling length until all rows agree."""
+        slopes = self.sizes @ (direction / self.inputs)
+        rounding = self.eps * self.outputs
+        allowed = max(1e-4, self.tolerance) * slopes + 32 * rounding / np.cbrt(self.eps)
+        right = np.zeros(self.value.size, bool)
+        found = np.full(self.value.size, np.nan)
+        for relative in self.eps ** np.linspace(1 / 3, 2 / 3, _STEPS):
+            after, before = (_stepped(self.x, sign * relative * direction) for sign in (1, -1))
+            taken = np.subtract(after, before, dtype=np.result_type(after, float)).ravel() / (2 * relative)
+            expected = self.J @ taken
+            difference = (self.moved(after) - self.moved(before)).ravel() / (2 * relative)
+            # Rounding can make anything of a step that is too short, also what is expected.
+            right |= (np.abs(difference - expected) <= allowed) & (rounding / relative <= allowed)
+            if right.all():
+                return
+            found = np.where(np.isfinite(found), found, difference)
+        found = np.where(right | ~np.isfinite(found), expected, found)
+        shape = self.value.shape
+        _check_within(found.reshape(shape), expected.reshape(shape), allowed.reshape(shape), what)
+
+
+def _stepped(x: np.ndarray, step: np.ndarray) -> np.ndarray:
+    """Return the point that is a step away, in the precision of the first one."""
+    return (x + step.reshape(x.shape)).astype(x.dtype)
 
 
 def _in_floating_point(x: Any) -> Any:
@@ -83,13 +184,18 @@ def _in_floating_point(x: Any) -> Any:
     return x.astype(np.float64) if kind in {"i", "u", "b"} else x
 
 
+def _finite_sizes(values: np.ndarray) -> np.ndarray:
+    """Return absolute values in double precision, 0 for those that are not finite."""
+    return np.abs(np.where(np.isfinite(values), values, 0.0)).astype(np.float64)
+
+
 def largest(values: np.ndarray) -> float:
     """Return the largest absolute value that is finite, 0 if there is none."""
     return float(np.abs(values[np.isfinite(values)]).max(initial=0.0))
 
 
 def tolerance_of(values: Iterable[np.ndarray]) -> float:
-    """Return how far results may differ, relative to the largest element, by the least precise value."""
+    """Return how far results may differ, relative to what is expected, by the least precise value."""
     return max(_TOLERANCES.get(value.dtype.char, 1e-9) for value in values)
 
 
@@ -106,11 +212,22 @@ def check_close(
 
     That counts as ``least`` where it is smaller: of sums that cancel, rounding is left.
     """
-    found, expected = np.asarray(found), np.asarray(expected)
+    expected = np.asarray(expected)
+    _check_within(found, expected, tolerance * max(largest(expected), least), what, error)
+
+
+def _check_within(
+    found: Any,
+    expected: np.ndarray,
+    allowed: Any,
+    what: str,
+    error: type[AssertionError] = WrongJacobianError,
+) -> None:
+    """Raise if two arrays differ in shape or by more than is allowed, a number or one for each element."""
+    found = np.asarray(found)
     if found.shape != expected.shape:
         raise error(f"{what}: its shape is {found.shape} instead of {expected.shape}")
-    scale = max(largest(expected), least)
-    wrong = ~np.isclose(found, expected, rtol=0.0, atol=tolerance * scale, equal_nan=True)
+    wrong = ~np.isclose(found, expected, rtol=0.0, atol=allowed, equal_nan=True)
     if wrong.any():
         where = tuple(map(int, np.unravel_index(np.argmax(wrong), wrong.shape)))
         raise error(

@@ -3,6 +3,7 @@
 from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
+from autograd.tracer import isbox
 
 from tapesplit.callback import Callback
 from tapesplit.errors import ArgumentTypeError, ArgumentValueError, InputTypeError, OutputTypeError
@@ -107,6 +108,11 @@ def check_output(tape: Tape) -> None:
     value = tape.value
     if _is_plainly_real(value):
         return
+    if isbox(value):
+        raise OutputTypeError(
+            f"{tape.name} passed a traced value by keyword to a primitive or a checkpointed function, which "
+            "hides it from autograd; pass it by position"
+        )
     if not isinstance(value, (tuple, list, dict)) and np.iscomplexobj(value):
         raise OutputTypeError(
             f"{tape.name} returned complex values; return real and imaginary part as real arrays"

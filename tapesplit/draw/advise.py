@@ -54,6 +54,8 @@ def _asked(plan: JacobianPlan) -> str:
 
 def _mispredicted(plan: JacobianPlan) -> str:
     """Name the task that took far longer than predicted in the last run."""
+    if plan.last_run.runs < 2:  # the first run of a plan also compiles its sweeps, which nobody predicts
+        return ""
     late = [
         (record.finish - record.start, task.finish - task.start, record.index + 1)
         for record in plan.last_run.records
@@ -63,9 +65,9 @@ def _mispredicted(plan: JacobianPlan) -> str:
     if measured <= _LATE * predicted or not predicted:
         return ""
     return (
-        f"Task {number} took {ratio(measured / predicted)} × its prediction in the last run. The first run "
-        "of a plan also compiles its sweeps. If later ones are as late, the time goes where the plan does "
-        "not see it, and fewer multiply-adds may not help: a profiler shows what takes long."
+        f"Task {number} took {ratio(measured / predicted)} × its prediction in the last run. If others are "
+        "as late, the time goes where the plan does not see it, and fewer multiply-adds may not help: a "
+        "profiler shows what takes long."
     )
 
 

@@ -155,6 +155,7 @@ class _Run:
         records = tuple(self.records)
         if exception[0] is None:
             self.plan.last_run.records = records
+            self.plan.last_run.runs += 1
         if self.callback.finish:
             self.callback.finish(self.plan, records)
 

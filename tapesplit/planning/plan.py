@@ -117,16 +117,19 @@ class TaskRecord:
 class LastRun:
     """Measured times of the tasks in the last run of a plan that ended well.
 
-    All copies of a plan with other source lines share one. It is replaced as a whole, so that a reader in
-    another thread sees the times of one run; a pickled one is restored empty.
+    All copies of a plan with other source lines share one. The records are replaced as a whole, so that a
+    reader in another thread sees the times of one run; a pickled one is restored empty.
 
     Parameters
     ----------
     records
         A `tapesplit.TaskRecord` for each task, in the order in which they ended; empty before the first run.
+    runs
+        How many runs ended well; of several that end at the same time, one may be missed.
     """
 
     records: tuple[TaskRecord, ...] = ()
+    runs: int = 0
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle nothing: times belong to the process that measured them."""

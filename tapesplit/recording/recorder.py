@@ -152,7 +152,8 @@ def _check_constant_result(result: Any, name: str) -> None:
     if isinstance(result, np.ndarray) and result.dtype == object:
         raise OutputTypeError(
             f"{name} returned an array of objects, which hides them from autograd; build it with np.array of "
-            "autograd.numpy, call its functions instead of NumPy's, and write A @ x instead of A.dot(x)"
+            "autograd.numpy, call its functions instead of NumPy's, write A @ x instead of A.dot(x), and "
+            "pass traced values by position, not by keyword"
         )
 
 

@@ -117,6 +117,7 @@ def test_a_run_leaves_its_times_in_all_copies_of_its_plan():
     assert [line.split()[0] for line in table[2:]] == [*map(str, range(1, len(earlier.tasks) + 1)), "sum"]
     jac(x)
     assert earlier.last_run.records == runs[-1] != runs[0]
+    assert earlier.last_run.runs == jac.plan(x).last_run.runs == len(runs) == 2
     assert str(earlier) == str(jac.plan(x))  # the normal table is about the plan only
 
 
@@ -133,6 +134,7 @@ def test_execute_leaves_its_times_and_a_run_that_fails_does_not():
     with pytest.raises(RuntimeError, match="stopped"):
         execute(plan, tape, callback=Callback(posttask=stop))
     assert plan.last_run.records is records
+    assert plan.last_run.runs == 1
 
 
 def test_two_machines_leave_the_times_of_all_tasks(two_machines_run):
@@ -148,6 +150,7 @@ def test_a_pickled_plan_has_not_run():
     restored = pickle.loads(pickle.dumps(plan))  # noqa: S301 - our own bytes
     assert plan.last_run.records
     assert restored.last_run.records == ()
+    assert restored.last_run.runs == 0
 
 
 def test_an_unknown_level_is_named():
@@ -244,10 +247,11 @@ def test_a_mode_that_was_asked_for_is_named_as_such():
 
 def test_no_narrower_interface_is_advised_where_the_time_goes_elsewhere():
     plan = two_links()
-    for factor, late in ((1.0, False), (3.0, False), (8.0, True)):
+    for factor, runs, late in ((1.0, 2, False), (3.0, 2, False), (8.0, 1, False), (8.0, 2, True)):
         times = [task.finish - task.start for task in plan.tasks]
         times[-1] *= factor
         plan.last_run.records = tuple(TaskRecord(index, 0, 0.0, t) for index, t in enumerate(times))
+        plan.last_run.runs = runs
         text = " ".join(advice(plan))
         assert (f"Task {len(times)} took 8 × its prediction in the last run." in text) == late
         assert ("interface" in text) == (not late)

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, get_overloads, get_type_hints
 import autograd.numpy as np
 import numpy as onp
 import pytest
-from autograd import jacobian
+from autograd import checkpoint, jacobian
 from autograd.extend import defvjp, primitive
 from autograd.scipy.stats import norm, t
 from scipy import optimize
@@ -689,6 +689,11 @@ def test_an_input_that_cannot_be_differentiated_is_named_by_its_position():
         (
             lambda x: onp.array([x[0], x[1]]),
             "returned an array of objects, .* build it with np.array of autograd",
+        ),
+        (lambda x: np.dot(onp.eye(4), b=x), "pass traced values by position, not by keyword"),
+        (
+            lambda x: checkpoint(lambda a, b: a * b)(x, b=x[0]),
+            "<lambda> passed a traced value by keyword to a primitive .*; pass it by position",
         ),
         (lambda _x: None, "returned NoneType, which has no derivative"),
         (np.histogram, "returned tuple, which has no derivative; return an array of floats"),

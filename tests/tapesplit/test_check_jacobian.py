@@ -1,0 +1,147 @@
+"""`check_jacobian` on functions whose inputs, outputs or derivatives have very different sizes."""
+
+import autograd.numpy as anp
+import numpy as np
+import pytest
+from autograd.extend import defvjp, primitive
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tapesplit import check_jacobian, defvector
+from tapesplit.check import _DIRECTIONS
+
+TIMES = np.linspace(0.0, 1000.0, 20)
+
+
+@pytest.mark.parametrize(
+    ("fun", "x"),
+    [
+        (lambda p: p[0] * anp.exp(-p[1] * TIMES), [1e6, 1e-3]),
+        (lambda p: p[0] + anp.sin(p[1] * TIMES / 100), [1e5, 0.5]),
+        (lambda p: p[0] + anp.sin(p[1] * TIMES), [1e5, 0.5]),
+        (lambda p: anp.log(p) * p[0], [1e6, 1e-3, 1.0]),
+        (lambda p: anp.sin(1e6 * p), [1.0, 0.5]),
+        (lambda p: 1.0 / p, [1e-12, 1e-6, 1e6]),
+        (lambda p: anp.exp(p / 1e-9) / anp.sum(p), [1e-9, 2e-9]),
+        (lambda p: anp.sqrt(p - 1.0) + p[0], [1.0 + 1e-7, 2.0]),
+        (lambda p: anp.sin(p) * p[1], [0.0, 1e6, 1e-17]),
+        (lambda p: anp.tanh(p[1:] - p[:-1]), [1e3, 1e3, 1e3 + 1e-3]),
+    ],
+)
+@pytest.mark.parametrize("dtype", [np.float64, np.longdouble])
+def test_right_derivatives_of_badly_scaled_functions_pass(fun, x, dtype):
+    check_jacobian(fun, np.array(x, dtype))
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_rounding_of_large_terms_that_cancel_is_no_alarm(seed):
+    random = np.random.default_rng(seed)
+    matrix = 1e5 * random.standard_normal((40, 40))
+    sums = matrix.sum(axis=0)
+    check_jacobian(lambda x: anp.array([anp.sum(matrix @ x) - sums @ x, x[0]]), random.standard_normal(40))
+    check_jacobian(lambda x: anp.sum(x - anp.mean(x)), 100.0 * random.standard_normal(1000))
+
+
+def test_outputs_without_finite_values_a_step_away_are_not_compared():
+    check_jacobian(lambda x: x**1.5, np.array([0.0, 2.0]))
+
+
+@primitive
+def square(x):
+    return x**2
+
+
+@pytest.mark.parametrize("large", [1.0, 1e9, 1e12])
+@pytest.mark.parametrize("in_rule", [True, False])
+@pytest.mark.parametrize(
+    "fun",
+    [
+        lambda p, large: anp.array([large * p[0], large * p[0], large * p[0], square(p[1])]),
+        lambda p, large: anp.array([square(p[1]) / large**0.5, p[0]]),
+        lambda p, large: p[:1] * large**0.5 + square(p[1]),
+    ],
+)
+def test_wrong_derivatives_next_to_large_ones_are_found(fun, in_rule, large):
+    p = np.array([2.0, 0.25])
+    defvjp(square, lambda ans, x: lambda g: g * 2 * x)
+    defvector(square, lambda ans, x: 2 * x)
+    check_jacobian(fun, p, large)
+    if in_rule:
+        defvector(square, lambda ans, x: 0 * x)
+    else:
+        defvjp(square, lambda ans, x: lambda g: g * 0.0 * x)
+        defvector(square, lambda ans, x: 0 * x)
+    with pytest.raises(
+        AssertionError, match=r"differs from autograd\.j" if in_rule else "central differences"
+    ):
+        check_jacobian(fun, p, large)
+
+
+def scaled(x, inputs, outputs):
+    """Values and derivatives of all sizes, each entry of the Jacobian a fair part of its row."""
+    x = x * inputs
+    return outputs * anp.stack([x[0] * x[1] * x[2], anp.exp(x[0] - x[1]) + x[2], anp.sin(x[0] + x[1] + x[2])])
+
+
+powers = st.lists(st.integers(-6, 6), min_size=3, max_size=3).map(lambda powers: 10.0 ** np.array(powers))
+points = st.lists(st.floats(0.2, 0.5), min_size=3, max_size=3).map(np.array)
+
+
+@settings(deadline=None, max_examples=100)
+@given(x=points, inputs=powers, outputs=powers, zero=st.integers(0, 3))
+def test_units_raise_no_alarm(x, inputs, outputs, zero):
+    x[zero:] = 0.0
+    check_jacobian(lambda x: scaled(x, inputs, outputs), x / inputs)
+
+
+@primitive
+def liar(x, inputs, outputs, wrong):
+    return scaled(x, inputs, outputs)
+
+
+def _true(x, inputs, outputs):
+    a, b, c = x * inputs
+    rows = [[b * c, a * c, a * b], [np.exp(a - b), -np.exp(a - b), 1.0], 3 * [np.cos(a + b + c)]]
+    return outputs[:, np.newaxis] * rows * inputs
+
+
+defvjp(liar, lambda ans, x, inputs, outputs, wrong: lambda g: g @ (_true(x, inputs, outputs) * wrong[0]))
+defvector(
+    liar,
+    tangents=[lambda T, ans, x, inputs, outputs, wrong: T @ (_true(x, inputs, outputs) * wrong[1]).T],
+    adjoints=[lambda A, ans, x, inputs, outputs, wrong: A @ (_true(x, inputs, outputs) * wrong[1])],
+)
+
+
+@settings(deadline=None, max_examples=100)
+@given(
+    x=points,
+    inputs=powers,
+    outputs=powers,
+    place=st.tuples(st.integers(0, 2), st.integers(0, 2)),
+    factor=st.sampled_from([0.0, -1.0, 2.0]),
+    in_rule=st.booleans(),
+)
+def test_a_wrong_entry_raises_an_alarm_in_all_units(x, inputs, outputs, place, factor, in_rule):
+    right, wrong = np.ones((3, 3)), np.ones((3, 3))
+    wrong[place] = factor
+    x = x / inputs
+    check_jacobian(liar, x, inputs, outputs, (right, right))
+    differs = r"differs from autograd\.jacobian" if in_rule else "differs from central differences"
+    with pytest.raises(AssertionError, match=differs):
+        check_jacobian(liar, x, inputs, outputs, (right if in_rule else wrong, wrong))
+
+
+def test_many_inputs_share_directions():
+    calls = []
+
+    def fun(x):
+        calls.append(1)
+        return anp.cumsum(x) * anp.sin(x)
+
+    check_jacobian(fun, np.linspace(0.1, 1.0, 50))
+    assert len(calls) == 1 + 1 + 3 + _DIRECTIONS + 2 * _DIRECTIONS
+
+
+def test_arrays_without_elements():
+    check_jacobian(anp.sum, np.ones(0))
