@@ -53,7 +53,8 @@ def solve(
         Whether a step whose pool has t machines may tape t times as much.
     time_limit : float, optional
         Seconds after which a search returns the best that it knows. It does not stop the dynamic program,
-        which every search without proof ends with: two seconds at 150 links and as many machines.
+        which a search of more than 12 links begins with, and one without proof needs: two seconds at 150
+        links and as many machines.
 
     Returns
     -------

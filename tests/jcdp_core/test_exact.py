@@ -346,6 +346,43 @@ def test_a_short_time_suffices_where_the_dynamic_program_is_optimal(machines):
     assert solution.makespan == solve(chain, machines=machines).makespan
 
 
+@pytest.mark.parametrize("method", ["exact", "heuristic"])
+@pytest.mark.parametrize("machines", [1, 60, 99, None])
+def test_nothing_is_searched_where_the_dynamic_program_is_optimal(monkeypatch, method, machines):
+    monkeypatch.delattr(exact, "single_link_steps")
+    monkeypatch.delattr(exact, "label_table")
+    problem = Problem(random_chain(random.Random(2), 60), machines)
+    solution, program = (solve(problem.chain, machines=machines, method=name) for name in (method, "dp"))
+    assert solution == replace(program, method=method, nodes=0)
+    assert solution.optimal
+    certify(problem, solution.sequence, solution.schedule)
+
+
+def test_a_dynamic_program_with_more_machines_than_links_is_the_last_resort(monkeypatch):
+    """Memory that 2000 machines share makes its table far larger than the search."""
+    monkeypatch.delattr(exact, "rescheduled_program")
+    chain = JacobianChain.from_sizes([4] + 20 * [1], 20 * [100])
+    problem = Problem(chain, 5000, memory_limit=1, shared_memory=True)
+    assert problem.useful_machines == 2000
+    solution = solve_exact(problem)
+    assert solution.optimal
+    certify(problem, solution.sequence, solution.schedule)
+
+
+def test_the_dynamic_program_is_solved_once(monkeypatch):
+    """First of all on chains of more than 12 links, at last on others, which are proved without it mostly."""
+    solved = []
+
+    def count_programs(problem):
+        solved.append(len(problem.chain))
+        return rescheduled_program(problem)
+
+    monkeypatch.setattr(exact, "rescheduled_program", count_programs)
+    for q in (8, 16):
+        solve_heuristic(Problem(random_chain(random.Random(6), q), 4), node_limit=0)
+    assert solved == [8, 16]
+
+
 def test_few_labels_are_better_than_none(monkeypatch):
     """The time does not suffice for all labels, but for some; without any, the dynamic program remains."""
 

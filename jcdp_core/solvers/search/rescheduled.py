@@ -36,8 +36,8 @@ def rescheduled_program(problem: Problem) -> Solution:
         program = solve_dynamic_programming(problem)
     except SolverError:
         program = _least_work(problem)
-    if problem.shared_memory and problem.memory_limit is not None:
-        return program  # steps need their pools
+    if program.optimal or (problem.shared_memory and problem.memory_limit is not None):
+        return program  # with shared memory, steps need their pools
     schedule = schedule_sequence(
         program.sequence, machines=problem.machines, method="highest_level_first"
     ).schedule
