@@ -39,7 +39,7 @@ _TREES: Final = (".dot", ".gv", *_PICTURES)
 _CHARTS: Final = (".txt", *_PICTURES)
 
 _BATCH_NOTES: Final = """\
-columns per machine count t:
+columns for each machine count t from 1 to the length (available_threads has no effect):
   BnB_BnB/t/finished  true if the exact solver proved its optimum within time_to_solve
   BnB_BnB/t           exact solver: makespan over all sequences and schedules
   BnB_List/t          heuristic (search with a node cap); the reference implementation has
@@ -83,6 +83,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def main_batch(arguments: Sequence[str] | None = None) -> int:
     """Run ``jcdp-batch``: solve all chains of a configuration and write results files.
+
+    Each chain is solved for all machine counts up to its length, whatever ``available_threads`` says.
 
     Parameters
     ----------

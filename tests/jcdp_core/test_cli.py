@@ -160,6 +160,22 @@ def test_help_lists_every_key(command, capsys):
     assert all(f"\n  {key.name} " in text for key in fields(Config))
 
 
+@pytest.mark.usefixtures("folder")
+def test_batch_solves_for_all_machine_counts_and_says_so(capsys):
+    rows = []
+    for machines in (0, 1, 2):
+        config = Config(length=(3,), amount=2, size_range=(5, 50), available_threads=machines)
+        Path("batch.in").write_text(str(config), encoding="utf-8")
+        assert main_batch(["batch.in", "-o", f"{machines}_"]) == 0
+        rows.append(Path(f"{machines}_3.csv").read_text(encoding="utf-8"))
+    assert rows[0] == rows[1] == rows[2]
+    capsys.readouterr()
+    with pytest.raises(SystemExit, match="0"):
+        main_batch(["--help"])
+    help_text = capsys.readouterr().out
+    assert "each machine count t from 1 to the length (available_threads has no effect)" in help_text
+
+
 @pytest.mark.parametrize(
     ("command", "arguments", "message"),
     [
