@@ -29,7 +29,7 @@ from jcdp_core.solvers import dp_table, exact
 from jcdp_core.solvers.dynamic_programming import solve_dynamic_programming
 from jcdp_core.solvers.exact import solve_exact
 from jcdp_core.solvers.heuristic import solve_heuristic
-from jcdp_core.solvers.search import deadline, dual_bounds, reversed_search
+from jcdp_core.solvers.search import deadline, dual_bounds, rescheduled, reversed_search
 from jcdp_core.solvers.search.deadline import OutOfTimeError
 from jcdp_core.solvers.search.labels import label_table
 from jcdp_core.solvers.search.rescheduled import rescheduled_program
@@ -353,9 +353,31 @@ def test_nothing_is_searched_where_the_dynamic_program_is_optimal(monkeypatch, m
     monkeypatch.delattr(exact, "label_table")
     problem = Problem(random_chain(random.Random(2), 60), machines)
     solution, program = (solve(problem.chain, machines=machines, method=name) for name in (method, "dp"))
-    assert solution == replace(program, method=method, nodes=0)
-    assert solution.optimal
+    assert (solution.method, solution.machines, solution.nodes) == (method, machines, 0)
+    assert solution.makespan == solution.lower_bound == program.makespan
+    assert solution.schedule.machines == program.schedule.machines
     certify(problem, solution.sequence, solution.schedule)
+
+
+def test_as_many_machines_as_the_unlimited_solution_uses_are_unlimited(monkeypatch):
+    """No table has a row for each of them, and no machine more is needed for the proof."""
+    chain = random_chain(random.Random(2), 60)
+    unlimited = solve(chain, machines=None)
+    useful = unlimited.schedule.machines
+    assert 1 < useful < 60
+    solved = []
+
+    def tabulate(problem):
+        solved.append(problem.machines)
+        return solve_dynamic_programming(problem)
+
+    monkeypatch.setattr(rescheduled, "solve_dynamic_programming", tabulate)
+    solution = rescheduled_program(Problem(chain, useful))
+    assert (solution.makespan, solution.optimal, solution.machines) == (unlimited.makespan, True, useful)
+    certify(Problem(chain, useful), solution.sequence, solution.schedule)
+    assert solved == [None]
+    rescheduled_program(Problem(chain, useful - 1))
+    assert solved == [None, None, useful - 1]
 
 
 def test_a_dynamic_program_with_more_machines_than_links_is_the_last_resort(monkeypatch):
