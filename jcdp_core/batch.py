@@ -72,7 +72,7 @@ def run_batch(
     Parameters
     ----------
     config : Config
-        Settings of generator and solvers.
+        Settings of generator and solvers; the machine counts are 1, …, q whatever ``available_threads`` says.
     prefix : str, optional
         Start of all file names: ``{prefix}{q}.csv`` for the rows of length q, ``{prefix}settings.in`` for the
         settings that they belong to.

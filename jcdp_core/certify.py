@@ -41,8 +41,9 @@ def check_sequence(
     Raises
     ------
     InvalidSequenceError
-        If a step uses a Jacobian that is not there, makes one that nobody uses, has the wrong cost, or breaks
-        a constraint; or if an argument is of the wrong kind. The message names the step or the argument.
+        If a step uses a Jacobian that is not there, makes one that nobody uses, has the wrong cost (or one
+        that is no integer), or breaks a constraint; or if an argument is of the wrong kind. The message names
+        the step or the argument.
     SolverError
         If the memory limit is not a positive integer.
 
@@ -80,6 +81,8 @@ def check_sequence(
                 f"{name} makes a Jacobian that {available[operation.i, operation.j]} made"
             )
         available[operation.i, operation.j] = name.rstrip(",")
+        if not is_integer(cost):
+            raise InvalidSequenceError(f"{name} has {cost!r} as its cost; give an int")
         if cost != _fma(chain, operation):
             raise InvalidSequenceError(f"{name} costs {_fma(chain, operation)} fma, not {cost}")
         edge_limit = None if memory_limit is None else memory_limit * pools[index]
@@ -127,7 +130,7 @@ def check_schedule(sequence: EliminationSequence, schedule: Schedule, machines: 
     ------
     InvalidScheduleError
         The message names the task, the pair of tasks, or the precedence edge, all counted from 1. Times and
-        machines that are no integers are refused, too.
+        machines that are no integers are refused, too, and empty pools.
     SolverError
         If the number of machines is not a positive integer.
 
@@ -160,13 +163,14 @@ def check_schedule(sequence: EliminationSequence, schedule: Schedule, machines: 
         )
     for number, (task, cost) in enumerate(zip(schedule.tasks, sequence.costs, strict=True), start=1):
         _check_kinds(task, number)
-        if task.start < 0 or task.finish - task.start != cost:
+        # Python's integers: those of NumPy may wrap around.
+        if task.start < 0 or int(task.finish) - int(task.start) != cost:
             raise InvalidScheduleError(
                 f"step {number} runs from {task.start} to {task.finish} but costs {cost} fma"
             )
         if task.machine not in task.pool:
             raise InvalidScheduleError(
-                f"step {number} runs on machine {task.machine + 1}, not in its pool {task.pool_text()}"
+                f"step {number} runs on machine {int(task.machine) + 1}, not in its pool {task.pool_text()}"
             )
         if len(set(task.pool)) < len(task.pool):
             raise InvalidScheduleError(
@@ -174,22 +178,24 @@ def check_schedule(sequence: EliminationSequence, schedule: Schedule, machines: 
             )
         if any(not 0 <= machine < machines for machine in task.pool):
             raise InvalidScheduleError(
-                f"step {number} has the pool {task.pool_text()}, but there are {machines} machines"
+                f"step {number} has the pool {task.pool_text()}, but there {_machines(machines)}"
             )
     _check_precedence(sequence, schedule)
     for first, second in combinations(schedule.tasks, 2):
         overlap = max(first.start, second.start) < min(first.finish, second.finish)
         if overlap and not set(first.pool).isdisjoint(second.pool):
-            shared = 1 + min(set(first.pool) & set(second.pool))
+            shared = 1 + int(min(set(first.pool) & set(second.pool)))
             raise InvalidScheduleError(
                 f"steps {first.index + 1} and {second.index + 1} overlap in time and share machine {shared}"
             )
 
 
 def _check_kinds(task: Task, number: int) -> None:
-    """Prove that times and machines are integers: others could lie between two machines."""
+    """Prove that times and machines are integers, others could lie between two machines, and some exist."""
     name = f"the pool of step {number}"
     expect(task.pool, Sequence, name, "give a tuple of machines", InvalidScheduleError)
+    if not task.pool:
+        raise InvalidScheduleError(f"{name} is empty; give at least the machine that runs the step")
     for value in (task.start, task.finish, task.machine, *task.pool):
         if not is_integer(value):
             raise InvalidScheduleError(f"step {number} has {value!r} among its times and machines; give ints")
@@ -259,6 +265,11 @@ def _check_modes(
     edges = sum(link.edges for link in chain.links[first:last])
     if operation.mode is Mode.ADJOINT and edge_limit is not None and edges > edge_limit:
         raise InvalidSequenceError(f"{name} tapes {edges} edges, more than the memory limit of {edge_limit}")
+
+
+def _machines(number: int) -> str:
+    """Say how many machines there are."""
+    return "is 1 machine" if number == 1 else f"are {number} machines"
 
 
 def _join(positions: tuple[int, int]) -> str:

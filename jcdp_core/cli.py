@@ -17,7 +17,7 @@ from jcdp_core.dot import task_tree_dot
 from jcdp_core.errors import ConfigError, JcdpError, ResultsError
 from jcdp_core.files import check_file, check_folder, choice
 from jcdp_core.generator import ChainGenerator, Flavour
-from jcdp_core.plot import draw_box_plots, draw_gantt, draw_task_tree
+from jcdp_core.plot import draw_box_plots, draw_gantt, draw_task_tree, figure_class
 from jcdp_core.report import chain_json, chain_text, settings_json, settings_text
 from jcdp_core.results import SOLVERS, read_results
 from jcdp_core.solvers import Solution
@@ -39,7 +39,7 @@ _TREES: Final = (".dot", ".gv", *_PICTURES)
 _CHARTS: Final = (".txt", *_PICTURES)
 
 _BATCH_NOTES: Final = """\
-columns per machine count t:
+columns for each machine count t from 1 to the length (available_threads has no effect):
   BnB_BnB/t/finished  true if the exact solver proved its optimum within time_to_solve
   BnB_BnB/t           exact solver: makespan over all sequences and schedules
   BnB_List/t          heuristic (search with a node cap); the reference implementation has
@@ -83,6 +83,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def main_batch(arguments: Sequence[str] | None = None) -> int:
     """Run ``jcdp-batch``: solve all chains of a configuration and write results files.
+
+    Each chain is solved for all machine counts up to its length, whatever ``available_threads`` says.
 
     Parameters
     ----------
@@ -214,8 +216,8 @@ def _guarded(program: str, run: Callable[[], None], interrupted: str = "interrup
 
 def _solve(options: argparse.Namespace) -> None:
     """Carry out ``jcdp``."""
-    check_file(options.dot, _TREES, ConfigError)
-    check_file(options.gantt, _CHARTS, ConfigError)
+    _check_drawing(options.dot, _TREES)
+    _check_drawing(options.gantt, _CHARTS)
     config = read_config(options.config)
     chains = ChainGenerator(config, options.flavour)
     if (options.dot or options.gantt) and len(chains) > 1:
@@ -238,6 +240,15 @@ def _solve(options: argparse.Namespace) -> None:
         if options.json:
             document = {"settings": settings_json(config, options.flavour), "chains": reports}
             print(json.dumps(document, indent=2))
+
+
+def _check_drawing(name: str | None, endings: Sequence[str]) -> None:
+    """Refuse a drawing that cannot be written, or not without a package that is missing."""
+    check_file(name, endings, ConfigError)
+    if name is not None and Path(name).suffix.lower() in _PICTURES:
+        plain = " or ".join(ending for ending in endings if ending not in _PICTURES)
+        instead = f"let its name end in {plain}, which needs nothing" if plain else "leave it out"
+        figure_class(f"drawing {name!r}", instead)
 
 
 def _draw(best: Solution, options: argparse.Namespace) -> None:
@@ -267,7 +278,7 @@ def _check_distinct(files: Sequence[str]) -> None:
 
 def _summarize(options: argparse.Namespace) -> None:
     """Carry out ``jcdp-stats``."""
-    check_file(options.output, _PICTURES, ConfigError)
+    _check_drawing(options.output, _PICTURES)
     _check_distinct(options.files)
     results = [read_results(path) for path in options.files]
     if all(result.length == 1 for result in results):

@@ -8,8 +8,8 @@ from typing import Final
 
 from jcdp_core.chain import JacobianChain
 from jcdp_core.config import Config
-from jcdp_core.schedulers import schedule_sequence
-from jcdp_core.solvers import Solution, solve
+from jcdp_core.schedulers import SchedulerName, schedule_sequence
+from jcdp_core.solvers import Solution, SolverName, solve
 
 __all__ = ["TITLES", "compare"]
 
@@ -49,7 +49,7 @@ def compare(chain: JacobianChain, config: Config, machines: int | None) -> dict[
     {'DP': 47, 'DP_List': 47, 'DP_BnB': 47, 'BnB_List': 47, 'BnB_BnB': 47}
     """
 
-    def solution(method: str) -> Solution:
+    def solution(method: SolverName) -> Solution:
         """Solve with the settings of the configuration."""
         return solve(
             chain,
@@ -73,7 +73,7 @@ def compare(chain: JacobianChain, config: Config, machines: int | None) -> dict[
     return others | {"BnB_BnB": replace(exact, sequence=best.sequence, schedule=best.schedule)}
 
 
-def _reschedule(found: Solution, scheduler: str, time_limit: float | None) -> Solution:
+def _reschedule(found: Solution, scheduler: SchedulerName, time_limit: float | None) -> Solution:
     """Return the solution with its sequence scheduled anew, from time zero.
 
     The bound stays that of *found*: it holds for all sequences, the scheduler's only for this one.

@@ -6,6 +6,7 @@ dump and help text are derived from the metadata of the fields, so that a new ke
 
 import difflib
 import math
+import os
 import sys
 from dataclasses import Field, dataclass, field, fields
 from pathlib import Path
@@ -13,6 +14,7 @@ from typing import Any, final
 
 from jcdp_core.config_values import FLAG, INTEGERS, LENGTHS, REALS, SECONDS, Kind, count, plain
 from jcdp_core.errors import ConfigError
+from jcdp_core.limits import expect
 
 __all__ = ["Config", "key_table", "read_config"]
 
@@ -192,9 +194,9 @@ def read_config(path: str | Path) -> Config:
     Raises
     ------
     ConfigError
-        If the file cannot be read, or if a line has an unknown key (the nearest valid one is named), a key
-        that was given before, or a malformed, reversed or out-of-range value. The message starts with
-        ``file:line:``, or with ``file:`` where two lines do not go together.
+        If the path is something else, if the file cannot be read, or if a line has an unknown key (the
+        nearest valid one is named), a key that was given before, or a malformed, reversed or out-of-range
+        value. The message starts with ``file:line:``, or with ``file:`` where two lines do not go together.
 
     Examples
     --------
@@ -205,6 +207,7 @@ def read_config(path: str | Path) -> Config:
     ...     read_config(path).length
     (2, 3)
     """
+    expect(path, (str, os.PathLike), "path", "give the name of a configuration file", ConfigError)
     try:
         lines = Path(path).read_text(encoding="utf-8-sig").splitlines()
     except OSError as error:

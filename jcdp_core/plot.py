@@ -18,21 +18,43 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["draw_box_plots", "draw_gantt", "draw_task_tree"]
+__all__ = ["draw_box_plots", "draw_gantt", "draw_task_tree", "figure_class"]
 
 _LETTERS = 150
 """Letters that have room side by side on the time axis of a Gantt chart."""
 
 
-def _figure(width: float, height: float) -> "Figure":
-    """Return an empty figure; width and height in inches."""
+def figure_class(what: str = "drawing", instead: str = "") -> type["Figure"]:
+    """Import matplotlib's figures, or say how to get them.
+
+    Parameters
+    ----------
+    what : str, optional
+        What needs them, for the message.
+    instead : str, optional
+        What to do without them, for the message.
+
+    Returns
+    -------
+    type
+        matplotlib.figure.Figure.
+
+    Raises
+    ------
+    ImportError
+        If matplotlib is missing.
+    """
     try:
         from matplotlib.figure import Figure  # noqa: PLC0415 - optional package
     except ImportError as error:
-        raise ImportError(
-            "drawing needs matplotlib; install it with: pip install 'tapesplit[plot]'"
-        ) from error
-    return Figure(figsize=(width, height), layout="constrained")
+        advice = "install it with: pip install 'tapesplit[plot]'"
+        raise ImportError(f"{what} needs matplotlib; {advice}{instead and f', or {instead}'}") from error
+    return Figure
+
+
+def _figure(width: float, height: float) -> "Figure":
+    """Return an empty figure; width and height in inches."""
+    return figure_class()(figsize=(width, height), layout="constrained")
 
 
 def draw_box_plots(results: Sequence[Results], solver: str = "DP", *, finished_only: bool) -> "Figure":

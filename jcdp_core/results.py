@@ -7,6 +7,7 @@ this format, and ``jcdp-batch`` writes it.
 
 import csv
 import math
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +16,7 @@ from typing import Final, final
 import numpy as np
 
 from jcdp_core.errors import ResultsError
+from jcdp_core.limits import expect
 
 __all__ = ["SOLVERS", "Results", "columns", "read_results", "read_row"]
 
@@ -116,6 +118,7 @@ def read_results(path: str | Path) -> Results:
         If the file cannot be read, is empty, has other columns, or has a malformed row; the message starts
         with ``file:line:``.
     """
+    expect(path, (str, os.PathLike), "path", "give the name of a results file", ResultsError)
     try:
         with Path(path).open(newline="", encoding="utf-8") as lines:
             rows = list(csv.reader(lines))

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from jcdp_core.errors import InvalidScheduleError
-from jcdp_core.limits import expect, positive_integer
+from jcdp_core.limits import expect, is_integer, positive_integer
 from jcdp_core.sequence import EliminationSequence
 from jcdp_core.tables import html_table, text_table
 
@@ -46,17 +46,18 @@ class Task:
         Returns
         -------
         str
-            `[2]` for one machine, `[1,3]` for the machines 1 to 3, `{1,3}` for those two alone.
+            `[2]` for one machine, `[1,3]` for the machines 1 to 3, `{1,3}` for those two alone,
+            `{}` for none.
 
         Examples
         --------
         >>> Task(0, 0, 0, 21, (0, 1, 2)).pool_text(), Task(0, 0, 0, 21, (0, 2)).pool_text()
         ('[1,3]', '{1,3}')
         """
-        numbers = [machine + 1 for machine in self.pool]
+        numbers = [int(machine) + 1 for machine in self.pool]  # those of NumPy may wrap around
         if len(numbers) == 1:
             return f"[{numbers[0]}]"
-        if numbers == list(range(numbers[0], numbers[-1] + 1)):
+        if numbers and numbers == list(range(numbers[0], numbers[-1] + 1)):
             return f"[{numbers[0]},{numbers[-1]}]"
         return f"{{{','.join(map(str, numbers))}}}"
 
@@ -107,9 +108,10 @@ class Schedule:
             raise InvalidScheduleError("the schedule has no tasks; give one per step of the sequence")
         for position, task in enumerate(self.tasks):
             expect(task, Task, f"tasks[{position}]", "give one Task per step", InvalidScheduleError)
-            if task.index != position:
+            if not is_integer(task.index) or task.index != position:
                 raise InvalidScheduleError(
-                    f"tasks[{position}] has index {task.index}; give the tasks in the order of the steps"
+                    f"tasks[{position}] has index {task.index!r}; give the tasks in the order of the steps, "
+                    "with the indices 0, 1, …"
                 )
         machines = positive_integer(self.machines)
         if not machines:

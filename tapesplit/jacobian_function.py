@@ -54,6 +54,9 @@ class JacobianFunction:
     (None, 'the shape or type of the value of entry 0 (input) changed from (2,) to (3,)')
     """
 
+    __wrapped__: Callable[..., Any]
+    """The function, as it was given."""
+
     def __init__(
         self,
         fun: Callable[..., Any],

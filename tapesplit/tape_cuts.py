@@ -70,10 +70,10 @@ def check_separators(tape: Tape, nested: Sequence[Separator]) -> None:
     Raises
     ------
     ArgumentTypeError
-        If this is no tape.
+        If this is no tape, or if these are no separators.
     SeparatorError
-        If a path from input to output bypasses one, if one is not computed from the one before it alone, or
-        if a width is wrong.
+        If a path from input to output bypasses one, if one is not computed from the one before it alone, if
+        one repeats it, the inputs or the output, or if a width is wrong.
 
     Notes
     -----

@@ -1,6 +1,7 @@
 """Schedulers: when and where the steps of one given elimination sequence run."""
 
 from collections.abc import Callable
+from typing import Literal, TypeAlias
 
 from jcdp_core.errors import InvalidSequenceError, SolverError
 from jcdp_core.limits import expect, seconds_or_none
@@ -9,9 +10,11 @@ from jcdp_core.schedulers.list_scheduling import highest_level_first, hu
 from jcdp_core.schedulers.scheduling import Scheduling
 from jcdp_core.sequence import EliminationSequence
 
-__all__ = ["SCHEDULERS", "Scheduling", "schedule_sequence"]
+__all__ = ["SCHEDULERS", "SchedulerName", "Scheduling", "schedule_sequence"]
 
-SCHEDULERS: dict[str, Callable[[EliminationSequence, int | None, float | None], Scheduling]] = {
+SchedulerName: TypeAlias = Literal["hu", "highest_level_first", "branch_and_bound"]
+
+SCHEDULERS: dict[SchedulerName, Callable[[EliminationSequence, int | None, float | None], Scheduling]] = {
     "hu": hu,
     "highest_level_first": highest_level_first,
     "branch_and_bound": branch_and_bound,
@@ -23,7 +26,7 @@ def schedule_sequence(
     sequence: EliminationSequence,
     *,
     machines: int | None = 1,
-    method: str = "branch_and_bound",
+    method: SchedulerName = "branch_and_bound",
     time_limit: float | None = None,
 ) -> Scheduling:
     """Schedule a given elimination sequence in the least time.
@@ -37,7 +40,7 @@ def schedule_sequence(
         The steps.
     machines : int or None, optional
         Number of machines; None for as many as can be used.
-    method : str, optional
+    method : {"branch_and_bound", "highest_level_first", "hu"}, optional
         `"branch_and_bound"` (exact), `"highest_level_first"` (by remaining cost) or `"hu"` (by level).
     time_limit : float, optional
         Seconds after which a search returns the best schedule so far.

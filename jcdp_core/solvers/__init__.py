@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import replace
 from time import perf_counter
+from typing import Literal, TypeAlias
 
 from jcdp_core.chain import JacobianChain
 from jcdp_core.errors import SolverError
@@ -13,9 +14,11 @@ from jcdp_core.solvers.heuristic import solve_heuristic
 from jcdp_core.solvers.problem import Problem
 from jcdp_core.solvers.solution import Solution
 
-__all__ = ["SOLVERS", "Problem", "Solution", "solve"]
+__all__ = ["SOLVERS", "Problem", "Solution", "SolverName", "solve"]
 
-SOLVERS: dict[str, Callable[[Problem], Solution]] = {
+SolverName: TypeAlias = Literal["brute_force", "dp", "exact", "heuristic"]
+
+SOLVERS: dict[SolverName, Callable[[Problem], Solution]] = {
     "brute_force": solve_brute_force,
     "dp": solve_dynamic_programming,
     "exact": solve_exact,
@@ -28,7 +31,7 @@ def solve(
     chain: JacobianChain,
     *,
     machines: int | None = 1,
-    method: str = "dp",
+    method: SolverName = "dp",
     matrix_free: bool = True,
     memory_limit: int | None = None,
     shared_memory: bool = False,
@@ -42,7 +45,7 @@ def solve(
         The chain.
     machines : int or None, optional
         Number of machines; None for as many as can be used.
-    method : str, optional
+    method : {"dp", "heuristic", "exact", "brute_force"}, optional
         Name of the solver: `"dp"` is the dynamic program of the paper, `"heuristic"` is never worse and
         mostly optimal, `"exact"` proves the optimum, `"brute_force"` tries everything (at most 5 links).
     matrix_free : bool, optional
@@ -53,7 +56,8 @@ def solve(
         Whether a step whose pool has t machines may tape t times as much.
     time_limit : float, optional
         Seconds after which a search returns the best that it knows. It does not stop the dynamic program,
-        which every search without proof ends with: two seconds at 150 links and as many machines.
+        which a search of more than 12 links begins with, and one without proof needs: two seconds at 150
+        links and as many machines.
 
     Returns
     -------

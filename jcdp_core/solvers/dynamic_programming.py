@@ -6,6 +6,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from jcdp_core.errors import SolverError
+from jcdp_core.limits import expect
 from jcdp_core.operation import Action, Mode, Operation
 from jcdp_core.schedule import Schedule, Task
 from jcdp_core.sequence import EliminationSequence
@@ -93,6 +94,7 @@ def makespans(problem: Problem) -> tuple[int, ...]:
     >>> makespans(Problem(JacobianChain.from_sizes([3, 2, 5], [7, 11]), machines=3))
     (47, 47, 47)
     """
+    expect(problem, Problem, "problem", "give Problem(chain, machines=…)", SolverError)
     problem.check_feasible()
     if problem.machines is None:
         raise SolverError("machines=None has no list of numbers of machines; give the largest one")

@@ -3,9 +3,9 @@
 from dataclasses import replace
 from itertools import pairwise
 
-from jcdp_core.chain import ElementalJacobian, JacobianChain
-from jcdp_core.errors import SolverError
-from jcdp_core.limits import expect
+from jcdp_core.chain import CHAIN_ADVICE, ElementalJacobian, JacobianChain
+from jcdp_core.errors import InvalidChainError, SolverError
+from jcdp_core.limits import expect, positive_integer
 from jcdp_core.operation import Action, Mode, Operation
 from jcdp_core.sequence import EliminationSequence
 from jcdp_core.solvers.dynamic_programming import solve_dynamic_programming
@@ -77,6 +77,11 @@ def worst_case_chain(length: int, growth: int = 16) -> JacobianChain:
     JacobianChain
         The chain; its numbers have some hundred digits, which the solvers compute with exactly.
 
+    Raises
+    ------
+    InvalidChainError
+        If a number is not a positive integer.
+
     References
     ----------
     Märtens & Naumann 2025, Sec. 3, ask for synthetic chains near the bound; this family is our own.
@@ -88,10 +93,14 @@ def worst_case_chain(length: int, growth: int = 16) -> JacobianChain:
     >>> round(makespan / solve_dynamic_programming(Problem(chain, machines=1)).makespan, 3)
     0.875
     """
+    links, factor = positive_integer(length), positive_integer(growth)
+    for name, given, number in (("length", length, links), ("growth", growth, factor)):
+        if not number:
+            raise InvalidChainError(f"{name} is {given!r}; give an int ≥ 1")
     # Products on the comb cost at most smallest²·growth^(2q), others at least smallest³; c lies between.
-    smallest = growth ** (4 * length + 4)
-    accumulation = smallest**2 * growth ** (3 * length + 2)
-    sizes = [smallest * growth ** (length - 1 - i) for i in range(length)] + [1]
+    smallest = factor ** (4 * links + 4)
+    accumulation = smallest**2 * factor ** (3 * links + 2)
+    sizes = [smallest * factor ** (links - 1 - i) for i in range(links)] + [1]
     return JacobianChain(
         tuple(ElementalJacobian(n, m, accumulation // n, adjoint=False) for n, m in pairwise(sizes))
     )
@@ -110,11 +119,17 @@ def comb_sequence(chain: JacobianChain) -> EliminationSequence:
     EliminationSequence
         2q-1 steps.
 
+    Raises
+    ------
+    InvalidChainError
+        If the chain is something else.
+
     Examples
     --------
     >>> print(comb_sequence(JacobianChain.from_sizes([2, 2, 2, 2], [3, 3, 3])).bracketing())
     ((F3 F2) F1)
     """
+    expect(chain, JacobianChain, "chain", CHAIN_ADVICE, InvalidChainError)
     steps: list[Operation] = []
     for i in reversed(range(len(chain))):
         steps.append(Operation(Action.ACCUMULATE, Mode.TANGENT, i, None, i + 1))

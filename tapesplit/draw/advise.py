@@ -1,12 +1,12 @@
 """What would make the Jacobian of a function cheaper, in sentences."""
 
 from dataclasses import replace
-from typing import Final
+from typing import Final, cast
 
 from jcdp_core import JacobianChain, Mode, solve
 from tapesplit.draw.numbers import count, plural, ratio
 from tapesplit.draw.rows import StepRow, carried_out, cheaper_mode, operation_counts, step_rows
-from tapesplit.planning.plan import JacobianPlan
+from tapesplit.planning.plan import JacobianPlan, SolverName
 from tapesplit.rules import find_rule
 
 __all__ = ["advice"]
@@ -125,7 +125,7 @@ def _narrower(plan: JacobianPlan, width: int) -> str:
     narrower = solve(
         JacobianChain(tuple(links)),
         machines=plan.machines,
-        method=plan.solution.method,
+        method=cast(SolverName, plan.solution.method),
         time_limit=_LONGEST_SEARCH,
     )
     known = plan.makespan if plan.least_makespan is None else plan.least_makespan

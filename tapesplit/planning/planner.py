@@ -6,7 +6,7 @@ Cut, solve, predict, compile. Several machines are planned for only where thread
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, cast
 
 from jcdp_core import JacobianChain, Mode, Solution, solve
 from tapesplit.cost.stored import cost_model
@@ -15,7 +15,7 @@ from tapesplit.cuts.chunks import Chunk, chunk_chain, cut_into_chunks
 from tapesplit.cuts.graph import TapeGraph, graph_of
 from tapesplit.cuts.separators import Separator, cut_graph
 from tapesplit.planning.effort import Effort, effort_for, sweep_seconds
-from tapesplit.planning.plan import CutReason, JacobianPlan, MachinesReason, PlanTask
+from tapesplit.planning.plan import CutReason, JacobianPlan, MachinesReason, PlanTask, SolverName
 from tapesplit.planning.recost import recost
 from tapesplit.planning.tasks import compile_tasks, makespan, plan_tasks
 from tapesplit.recording.tape import Tape
@@ -62,7 +62,7 @@ def make_plan(
     facts = facts_of(tape, structure)
     graph, work = graph_of(tape, facts), work_table(facts)
     plain = {"tangent": Mode.TANGENT, "adjoint": Mode.ADJOINT}.get(method)
-    solver = "dp" if plain or method == "auto" else method
+    solver = "dp" if plain or method == "auto" else cast(SolverName, method)  # `solve` refuses other names
     effort: Effort = "thorough" if cost == "fma" or force_machines else effort_for(graph, work)
     separators: tuple[Separator, ...] = ()
     if not plain and effort != "none":
@@ -117,7 +117,7 @@ def _draft(
     *,
     plain: Mode | None,
     machines: int,
-    solver: str,
+    solver: SolverName,
     cost: str,
 ) -> _Draft:
     """Cut, solve, predict times, and compile."""

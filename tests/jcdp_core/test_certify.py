@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from jcdp_strategies import CHAIN_A, chains, deterministic
 
@@ -17,6 +17,7 @@ from jcdp_core import (
     Operation,
     Schedule,
     SolverError,
+    Task,
     check_schedule,
     check_sequence,
     solve,
@@ -139,6 +140,79 @@ def test_mutated_schedules_are_refused(chain, machines, data):
         check_schedule(sequence, with_task(schedule, index, **changes), machines)
 
 
+NUMBERS = st.one_of(
+    st.integers(-3, 5),
+    st.sampled_from(sorted({time for task in SOLUTION.schedule.tasks for time in (task.start, task.finish)})),
+    st.integers(-128, 127).map(np.int8),
+    st.integers(0, 255).map(np.uint8),
+)
+ANYTHING = st.one_of(
+    NUMBERS,
+    st.none(),
+    st.booleans(),
+    st.floats(),
+    st.complex_numbers(),
+    st.text(max_size=2),
+    st.lists(NUMBERS),
+)
+POOLS = st.one_of(st.lists(NUMBERS, max_size=4).map(tuple), st.lists(ANYTHING, max_size=3), ANYTHING)
+CORRUPTION = st.fixed_dictionaries(
+    {}, optional={"machine": ANYTHING, "start": ANYTHING, "finish": ANYTHING, "pool": POOLS}
+)
+
+
+def is_int(value):
+    return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+
+
+def is_plausible(task, cost, machines):
+    """Tell whether a task alone is in order, by the words of the documentation."""
+    times, pool = (task.start, task.finish), task.pool
+    if not isinstance(pool, (tuple, list)) or not all(map(is_int, (*times, task.machine, *pool))):
+        return False
+    in_pool = task.machine in pool and len(set(pool)) == len(pool) and set(pool) <= set(range(machines))
+    return in_pool and 0 <= int(task.start) == int(task.finish) - cost
+
+
+@settings(deterministic, max_examples=400)
+@given(st.integers(0, 7), CORRUPTION)
+def test_corrupt_fields_are_refused_by_name_and_only_if_they_are_wrong(index, changes):
+    schedule = with_task(SOLUTION.schedule, index, **changes)
+    in_order = is_plausible(schedule.tasks[index], SOLUTION.sequence.costs[index], 3)
+    try:
+        check_schedule(SOLUTION.sequence, schedule, 3)
+        refused = None
+    except InvalidScheduleError as error:
+        refused = str(error)
+    if refused is None:
+        assert in_order
+    else:
+        assert "step" in refused
+        # A task that is in order may still meet another one, or what it needs.
+        assert not in_order or "overlap" in refused or "needs" in refused
+
+
+@pytest.mark.parametrize("index", [0.0, False, "0", None, np.zeros(2)])
+def test_indices_are_integers(index):
+    tasks = (replace(SOLUTION.schedule.tasks[0], index=index), *SOLUTION.schedule.tasks[1:])
+    with pytest.raises(InvalidScheduleError, match=r"tasks\[0\] has index .*; give the tasks in the order"):
+        Schedule(tasks, 3)
+
+
+def test_times_of_numpy_do_not_wrap_around():
+    chain = JacobianChain.from_sizes([1, 1], [251])
+    sequence = sequence_of(chain, "ACC TAN (0 1)")
+    with pytest.raises(InvalidScheduleError, match="step 1 runs from 10 to 5 but costs 251 fma"):
+        check_schedule(sequence, Schedule((Task(0, 0, np.uint8(10), np.uint8(5), (0,)),), 1))
+
+
+@pytest.mark.parametrize("cost", [10228680.0, "10228680", None, True])
+def test_costs_are_integers(cost):
+    costs = (cost, *SOLUTION.sequence.costs[1:])
+    with pytest.raises(InvalidSequenceError, match=r"step 1, ACC .*, has .* as its cost; give an int"):
+        check_sequence(CHAIN_A, replace(SOLUTION.sequence, costs=costs))
+
+
 @pytest.mark.parametrize(
     ("index", "changes", "message"),
     [
@@ -152,12 +226,18 @@ def test_mutated_schedules_are_refused(chain, machines, data):
         (0, {"machine": 1}, r"step 1 runs on machine 2, not in its pool \[1\]"),
         (7, {"pool": (0, 1, 2, 3)}, r"step 8 has the pool \[1,4\], but there are 3 machines"),
         (2, {"machine": 1, "pool": (1, 1)}, r"step 3 has a machine twice in its pool \{2,2\}"),
+        (2, {"pool": ()}, "the pool of step 3 is empty; give at least the machine that runs the step"),
         (2, {"finish": 2985337}, "step 3 runs from 0 to 2985337 but costs 2985336 fma"),
     ],
 )
 def test_messages_name_the_place(index, changes, message):
     with pytest.raises(InvalidScheduleError, match=message):
         check_schedule(SOLUTION.sequence, with_task(SOLUTION.schedule, index, **changes), 3)
+
+
+def test_a_single_machine_is_named_in_the_singular():
+    with pytest.raises(InvalidScheduleError, match=r"step 3 has the pool \[2\], but there is 1 machine$"):
+        check_schedule(SOLUTION.sequence, SOLUTION.schedule, 1)
 
 
 def test_one_task_per_step():

@@ -152,12 +152,58 @@ def test_draws_pictures(config, tmp_path):
     assert gantt.read_bytes().startswith(b"\x89PNG")
 
 
+@pytest.mark.parametrize(
+    ("command", "arguments", "instead"),
+    [
+        (main, ["--gantt", "g.png"], "let its name end in .txt, which needs nothing"),
+        (main, ["--dot", "t.SVG"], "let its name end in .dot or .gv, which needs nothing"),
+        (main_stats, ["-o", "b.pdf"], "leave it out"),
+    ],
+)
+@pytest.mark.usefixtures("folder")
+def test_a_missing_matplotlib_is_told_before_there_is_work_to_lose(
+    capsys, monkeypatch, command, arguments, instead
+):
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    assert command(["absent", *arguments]) == 1
+    out, errors = capsys.readouterr()
+    assert out == ""
+    assert errors == (
+        f"{PROGRAMS[command]}: error: drawing {arguments[-1]!r} needs matplotlib; "
+        f"install it with: pip install 'tapesplit[plot]', or {instead}\n"
+    )
+
+
+def test_text_is_drawn_without_matplotlib(config, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    dot, gantt = tmp_path / "tree.gv", tmp_path / "gantt.txt"
+    assert main([config(), "--dot", str(dot), "--gantt", str(gantt)]) == 0
+    assert dot.exists()
+    assert gantt.exists()
+
+
 @pytest.mark.parametrize("command", [main, main_batch])
 def test_help_lists_every_key(command, capsys):
     with pytest.raises(SystemExit, match="0"):
         command(["--help"])
     text = capsys.readouterr().out
     assert all(f"\n  {key.name} " in text for key in fields(Config))
+
+
+@pytest.mark.usefixtures("folder")
+def test_batch_solves_for_all_machine_counts_and_says_so(capsys):
+    rows = []
+    for machines in (0, 1, 2):
+        config = Config(length=(3,), amount=2, size_range=(5, 50), available_threads=machines)
+        Path("batch.in").write_text(str(config), encoding="utf-8")
+        assert main_batch(["batch.in", "-o", f"{machines}_"]) == 0
+        rows.append(Path(f"{machines}_3.csv").read_text(encoding="utf-8"))
+    assert rows[0] == rows[1] == rows[2]
+    capsys.readouterr()
+    with pytest.raises(SystemExit, match="0"):
+        main_batch(["--help"])
+    help_text = capsys.readouterr().out
+    assert "each machine count t from 1 to the length (available_threads has no effect)" in help_text
 
 
 @pytest.mark.parametrize(

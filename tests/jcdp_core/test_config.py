@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jcdp_core.config import Config, key_table, read_config
-from jcdp_core.errors import ConfigError
+from jcdp_core.errors import ConfigError, ResultsError
+from jcdp_core.results import read_results
 
 PUBLISHED = """\
 // the published statistics
@@ -96,6 +97,14 @@ def test_table_lists_every_key_with_its_default():
     lines = key_table().splitlines()
     assert [line.split()[0] for line in lines] == [key.name for key in fields(Config)]
     assert lines[-1].split()[-1] == "[5489]"
+
+
+@pytest.mark.parametrize("path", [None, 3, b"batch.in", Config()])
+def test_a_path_is_a_path(path):
+    with pytest.raises(ConfigError, match=r"path is .*, where a str is expected; give the name of a config"):
+        read_config(path)
+    with pytest.raises(ResultsError, match=r"path is .*, where a str is expected; give the name of a result"):
+        read_results(path)
 
 
 @pytest.mark.parametrize(

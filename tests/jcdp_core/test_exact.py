@@ -29,7 +29,7 @@ from jcdp_core.solvers import dp_table, exact
 from jcdp_core.solvers.dynamic_programming import solve_dynamic_programming
 from jcdp_core.solvers.exact import solve_exact
 from jcdp_core.solvers.heuristic import solve_heuristic
-from jcdp_core.solvers.search import deadline, dual_bounds, reversed_search
+from jcdp_core.solvers.search import deadline, dual_bounds, rescheduled, reversed_search
 from jcdp_core.solvers.search.deadline import OutOfTimeError
 from jcdp_core.solvers.search.labels import label_table
 from jcdp_core.solvers.search.rescheduled import rescheduled_program
@@ -344,6 +344,65 @@ def test_a_short_time_suffices_where_the_dynamic_program_is_optimal(machines):
     solution = solve(chain, machines=machines, method="exact", time_limit=0.02)
     assert solution.optimal
     assert solution.makespan == solve(chain, machines=machines).makespan
+
+
+@pytest.mark.parametrize("method", ["exact", "heuristic"])
+@pytest.mark.parametrize("machines", [1, 60, 99, None])
+def test_nothing_is_searched_where_the_dynamic_program_is_optimal(monkeypatch, method, machines):
+    monkeypatch.delattr(exact, "single_link_steps")
+    monkeypatch.delattr(exact, "label_table")
+    problem = Problem(random_chain(random.Random(2), 60), machines)
+    solution, program = (solve(problem.chain, machines=machines, method=name) for name in (method, "dp"))
+    assert (solution.method, solution.machines, solution.nodes) == (method, machines, 0)
+    assert solution.makespan == solution.lower_bound == program.makespan
+    assert solution.schedule.machines == program.schedule.machines
+    certify(problem, solution.sequence, solution.schedule)
+
+
+def test_as_many_machines_as_the_unlimited_solution_uses_are_unlimited(monkeypatch):
+    """No table has a row for each of them, and no machine more is needed for the proof."""
+    chain = random_chain(random.Random(2), 60)
+    unlimited = solve(chain, machines=None)
+    useful = unlimited.schedule.machines
+    assert 1 < useful < 60
+    solved = []
+
+    def tabulate(problem):
+        solved.append(problem.machines)
+        return solve_dynamic_programming(problem)
+
+    monkeypatch.setattr(rescheduled, "solve_dynamic_programming", tabulate)
+    solution = rescheduled_program(Problem(chain, useful))
+    assert (solution.makespan, solution.optimal, solution.machines) == (unlimited.makespan, True, useful)
+    certify(Problem(chain, useful), solution.sequence, solution.schedule)
+    assert solved == [None]
+    rescheduled_program(Problem(chain, useful - 1))
+    assert solved == [None, None, useful - 1]
+
+
+def test_a_dynamic_program_with_more_machines_than_links_is_the_last_resort(monkeypatch):
+    """Memory that 2000 machines share makes its table far larger than the search."""
+    monkeypatch.delattr(exact, "rescheduled_program")
+    chain = JacobianChain.from_sizes([4] + 20 * [1], 20 * [100])
+    problem = Problem(chain, 5000, memory_limit=1, shared_memory=True)
+    assert problem.useful_machines == 2000
+    solution = solve_exact(problem)
+    assert solution.optimal
+    certify(problem, solution.sequence, solution.schedule)
+
+
+def test_the_dynamic_program_is_solved_once(monkeypatch):
+    """First of all on chains of more than 12 links, at last on others, which are proved without it mostly."""
+    solved = []
+
+    def count_programs(problem):
+        solved.append(len(problem.chain))
+        return rescheduled_program(problem)
+
+    monkeypatch.setattr(exact, "rescheduled_program", count_programs)
+    for q in (8, 16):
+        solve_heuristic(Problem(random_chain(random.Random(6), q), 4), node_limit=0)
+    assert solved == [8, 16]
 
 
 def test_few_labels_are_better_than_none(monkeypatch):

@@ -84,7 +84,14 @@ def test_gantt_gives_the_machines_that_stay_idle_one_line(machines, label):
 
 @pytest.mark.parametrize(
     ("pool", "text"),
-    [((3,), "[4]"), ((0, 1), "[1,2]"), ((1, 2, 3), "[2,4]"), ((0, 2), "{1,3}"), ((0, 1, 3), "{1,2,4}")],
+    [
+        ((3,), "[4]"),
+        ((0, 1), "[1,2]"),
+        ((1, 2, 3), "[2,4]"),
+        ((0, 2), "{1,3}"),
+        ((0, 1, 3), "{1,2,4}"),
+        ((), "{}"),
+    ],
 )
 def test_pools_with_gaps_are_not_printed_as_ranges(pool, text):
-    assert Task(0, pool[0], 0, 21, pool).pool_text() == text
+    assert Task(0, 0, 0, 21, pool).pool_text() == text

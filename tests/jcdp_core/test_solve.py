@@ -1,6 +1,7 @@
 """`solve` and the constraints of a problem: names, ranges, messages."""
 
 from dataclasses import replace
+from typing import get_args
 
 import numpy as np
 import pytest
@@ -16,7 +17,8 @@ from jcdp_core import (
     SolverError,
     solve,
 )
-from jcdp_core.solvers import SOLVERS
+from jcdp_core.schedulers import SCHEDULERS, SchedulerName
+from jcdp_core.solvers import SOLVERS, SolverName
 
 
 def test_unknown_methods_are_answered_with_the_known_ones():
@@ -177,3 +179,8 @@ def test_equal_problems_have_equal_solutions():
     assert first == second
     assert len({first, second}) == 1
     assert first != solve(CHAIN_A, machines=1)
+
+
+def test_the_types_name_every_solver_and_scheduler():
+    assert set(get_args(SolverName)) == set(SOLVERS)
+    assert set(get_args(SchedulerName)) == set(SCHEDULERS)

@@ -3,16 +3,19 @@
 import runpy
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from jcdp_strategies import CHAIN_A, chains, deterministic
 
 from jcdp_core import (
+    InvalidChainError,
     Problem,
     SolverError,
     check_sequence,
     comb_sequence,
+    makespans,
     schedule_sequence,
     solve,
     worst_case_bound,
@@ -72,3 +75,22 @@ def test_the_bound_is_that_of_a_problem():
         match=r"problem is a JacobianChain, where a Problem is expected; give Problem\(chain, machines=…\)",
     ):
         worst_case_bound(worst_case_chain(3))
+
+
+@pytest.mark.parametrize("given", ["3", 3.0, None, True, 0, -2])
+def test_numbers_of_the_worst_chain_are_positive_integers(given):
+    with pytest.raises(InvalidChainError, match=r"length is .*; give an int ≥ 1"):
+        worst_case_chain(given)
+    with pytest.raises(InvalidChainError, match=r"growth is .*; give an int ≥ 1"):
+        worst_case_chain(3, growth=given)
+
+
+def test_numbers_of_numpy_are_welcome():
+    assert worst_case_chain(np.int8(9), np.int8(64)) == worst_case_chain(9, 64)
+
+
+def test_other_arguments_are_named():
+    with pytest.raises(InvalidChainError, match=r"chain is the int 3, where a JacobianChain is expected"):
+        comb_sequence(3)
+    with pytest.raises(SolverError, match=r"problem is a JacobianChain, where a Problem is expected"):
+        makespans(worst_case_chain(3))

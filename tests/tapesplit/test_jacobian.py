@@ -65,6 +65,7 @@ def test_keeps_name_and_documentation():
 
     assert (residuals.__name__, residuals.__doc__) == ("residuals", "Return residuals.")
     assert residuals.__wrapped__(3.0) == 3.0
+    assert get_type_hints(type(residuals))["__wrapped__"] == Callable[..., Any]  # type checkers know it
     assert "residuals with respect to argument 0" in repr(residuals)
 
 

@@ -341,6 +341,8 @@ BENT = tape_graph([9, 3, 4, 9, 9], [[], [0], [1], [1, 2], [3]])
         ([Separator((3,), 9, "cost"), Separator((1,), 3, "cost")], "is not nested"),
         ([Separator((1,), 3, "cost"), Separator((1,), 3, "cost")], "repeats the one before it"),
         ([Separator((0,), 9, "cost")], "or the inputs"),
+        ([Separator((4,), 9, "cost")], "separator 1 of 1 repeats the outputs"),
+        ([Separator((1,), 3, "cost"), Separator((4,), 9, "cost")], "separator 2 of 2 repeats the outputs"),
     ],
 )
 def test_broken_separators_are_rejected(separators, message):
@@ -371,6 +373,7 @@ def test_frontiers_of_nested_lower_sets_are_accepted_and_nothing_else(graph):
     fronts = {tuple(frontier(graph, lower).tolist()): lower for lower in lower_sets(graph)}
     lowers = {front: lower for front, lower in fronts.items() if (graph.widths[list(front)] >= 0).all()}
     lowers.pop(graph.inputs, None)
+    lowers.pop(graph.outputs, None)
     subsets = [cut for size in range(1, graph.size + 1) for cut in combinations(range(graph.size), size)]
     assert {cut for cut in subsets if accepted(graph, cut)} == lowers.keys()
     for first, second in product(lowers, repeat=2):

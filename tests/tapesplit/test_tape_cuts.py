@@ -12,6 +12,7 @@ from tapesplit.cuts.graph import TapeGraph
 from tapesplit.cuts.separators import Separator
 from tapesplit.cuts.width_profile import WidthProfile, width_profile
 from tapesplit.errors import NothingToPlanError, SeparatorError, TapesplitError
+from tapesplit.recording.tape import VALUE
 
 WIDTHS = [50, 3, 40, 2, 30]
 LAYERS = [np.cos(np.arange(m * n)).reshape(m, n) for n, m in pairwise(WIDTHS)]
@@ -32,6 +33,15 @@ def test_found_separators_are_certified_and_mutated_ones_refused():
     for wrong in ((wider, *found[1:]), tuple(reversed(found)), (*found, found[0])):
         with pytest.raises(SeparatorError):
             check_separators(tape, wrong)
+
+
+def test_the_ends_of_a_tape_are_no_separators():
+    """A link from the inputs to themselves, or from the output to itself, computes nothing."""
+    tape = record(layers, np.ones(50))
+    for entry in (0, tape.output):
+        end = Separator((entry,), np.size(tape.entries[entry][VALUE]), "cost")
+        with pytest.raises(SeparatorError, match=r"separator 1 of 1 repeats .*puts; drop it"):
+            check_separators(tape, (end,))
 
 
 def test_the_profile_shows_the_narrow_places():
@@ -118,6 +128,13 @@ def test_the_separators_are_those_of_a_plan():
     [
         (lambda tape: find_separators(layers), TypeError, "a tape is needed, but got function; .*record"),
         (lambda tape: check_separators(layers, ()), TypeError, "a tape is needed, but got function"),
+        (
+            lambda tape: check_separators(tape, ("a",)),
+            TypeError,
+            "separator 1 of 1 must be .* got 'a'; .*find_",
+        ),
+        (lambda tape: check_separators(tape, None), TypeError, "a sequence of separators .* got NoneType; "),
+        (lambda tape: check_separators(tape, (2, 3)), TypeError, "separator 1 of 2 must be .* got 2; "),
         (lambda tape: profile_widths(None), TypeError, "a tape is needed, but got NoneType"),
         (lambda tape: find_separators(tape, max_links="3"), TypeError, "max_links must be .* got '3'"),
         (lambda tape: find_separators(tape, max_links=0), ValueError, "max_links must be .* got 0"),

@@ -33,15 +33,29 @@ def rescheduled_program(problem: Problem) -> Solution:
     47
     """
     try:
-        program = solve_dynamic_programming(problem)
+        program = _on_enough_machines(problem) or solve_dynamic_programming(problem)
     except SolverError:
         program = _least_work(problem)
-    if problem.shared_memory and problem.memory_limit is not None:
-        return program  # steps need their pools
+    if program.optimal or (problem.shared_memory and problem.memory_limit is not None):
+        return program  # with shared memory, steps need their pools
     schedule = schedule_sequence(
         program.sequence, machines=problem.machines, method="highest_level_first"
     ).schedule
     return replace(program, schedule=schedule) if schedule.makespan < program.makespan else program
+
+
+def _on_enough_machines(problem: Problem) -> Solution | None:
+    """Return the solution for unlimited machines if there are as many as it uses: nothing is shorter.
+
+    Its table has a single row, instead of one for each machine.
+    """
+    machines = problem.machines or 1  # where they are unlimited, it is one table anyway
+    if machines == 1 or (problem.shared_memory and problem.memory_limit is not None):
+        return None
+    program = solve_dynamic_programming(replace(problem, machines=None, shared_memory=False))
+    if program.schedule.machines > machines:
+        return None
+    return replace(program, schedule=Schedule(program.schedule.tasks, machines), machines=machines)
 
 
 def _least_work(problem: Problem) -> Solution:
