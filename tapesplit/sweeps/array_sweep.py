@@ -38,7 +38,7 @@ _BLOCK: Final = 8 * 10**6
 _FEWEST: Final = 8
 """Directions of the smallest block: partial derivatives are formed anew for each."""
 _BUFFERED: Final = 2**17
-"""Bytes of derivatives from which on NumPy works faster with small buffers."""
+"""Bytes of derivatives from which on NumPy works faster with small buffers; not if one direction has them."""
 _BUFFER: Final = 1024
 """Numbers in such a buffer. NumPy 2.3 and later copy rows that do not follow each other into buffers of 8192
 numbers, as many rows at a time as these hold: elementwise operations on slices then take up to three times as
@@ -163,11 +163,11 @@ class ArraySweep:
     ) -> np.ndarray:
         """Carry all directions, see `in_blocks`."""
         block = self._block(size if seeds is None else len(seeds), most)
-        if self.bytes_per_direction * block < _BUFFERED:
-            return in_blocks(sweep, seeds, size, block)
-        with np.errstate():  # restores the size of buffers at its end
-            np.setbufsize(_BUFFER)
-            return in_blocks(sweep, seeds, size, block)
+        if self.bytes_per_direction < _BUFFERED <= self.bytes_per_direction * block:
+            with np.errstate():  # restores the size of buffers at its end
+                np.setbufsize(_BUFFER)
+                return in_blocks(sweep, seeds, size, block)
+        return in_blocks(sweep, seeds, size, block)
 
     def _attached(self, seeds: Seeds) -> Seeds:
         """Drop directions of values that depend on nothing."""

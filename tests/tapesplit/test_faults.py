@@ -552,7 +552,7 @@ def test_the_buffers_of_numpy_are_small_during_large_sweeps_only(monkeypatch, mo
     forced(monkeypatch, "arrays")
     before = onp.getbufsize()
     for size in (5, 200):
-        jac = parallel_jacobian(lambda x: np.outer(noted(x), x)[1], method=mode)
+        jac = parallel_jacobian(lambda x: np.outer(noted(x), x[:3]), method=mode)
         with nullcontext() if error is None else pytest.raises(ValueError, match="broken rule"):
             jac(onp.ones(size))
         assert onp.getbufsize() == before
