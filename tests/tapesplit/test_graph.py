@@ -40,7 +40,9 @@ def test_the_graph_of_a_tape_is_what_lies_between_inputs_and_output(steps, last)
 
     tape = record(f, np.ones(2), np.ones(2), argnum=(0, 1))
     arcs = [(parent, child) for child, entry in enumerate(tape.entries) for parent in entry[PARENTS]]
-    needed = nx.ancestors(nx.DiGraph([*arcs, (tape.output, "end")]), "end") | {0, 1}
+    drawn = nx.DiGraph()
+    drawn.add_edges_from([*arcs, (tape.output, "end")])
+    needed = nx.ancestors(drawn, "end") | {0, 1}
     graph = graph_of(tape, facts_of(tape, structure_of(tape)))
     assert graph.entries.tolist() == sorted(needed)
     assert graph.widths.tolist() == [2] * graph.size
