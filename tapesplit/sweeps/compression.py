@@ -173,8 +173,8 @@ def compress(sweep: ScalarSweep) -> CompressedSweep | None:
 
     Notes
     -----
-    The pattern takes half a sweep with all directions, and coloring about 0.1 µs for each derivative that is
-    not always zero.
+    The pattern takes half a sweep with all directions, and coloring 0.1 to 0.3 µs for each derivative that
+    is not always zero.
     """
     directions, results = len(sweep.seeds), len(sweep.results)
     found = sweep.paths() != 0
@@ -239,7 +239,7 @@ def color_columns(row: IntArray, column: IntArray, rows: int, columns: int) -> I
     colors = _greedy(given, bounds, rows, np.argsort(-counts, kind="stable"))
     if colors.max(initial=0) + 1 > _WORTH_ANOTHER_ORDER * fewest:
         others = _greedy(given, bounds, rows, _far_apart(columns, fewest))
-        if others.max() < colors.max():
+        if others.max(initial=0) < colors.max(initial=0):
             return others
     return colors
 

@@ -7,7 +7,7 @@ from autograd.extend import defvjp, primitive
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tapesplit import check_jacobian, defvector
+from tapesplit import WrongJacobianError, check_jacobian, defvector
 from tapesplit.check import _DIRECTIONS
 
 TIMES = np.linspace(0.0, 1000.0, 20)
@@ -22,6 +22,8 @@ TIMES = np.linspace(0.0, 1000.0, 20)
         (lambda p: anp.log(p) * p[0], [1e6, 1e-3, 1.0]),
         (lambda p: anp.sin(1e6 * p), [1.0, 0.5]),
         (lambda p: 1.0 / p, [1e-12, 1e-6, 1e6]),
+        (lambda p: 1.0 / p, [1e-16]),
+        (lambda p: anp.sin(1e20 * p), [1e-20, 2e-20]),
         (lambda p: anp.exp(p / 1e-9) / anp.sum(p), [1e-9, 2e-9]),
         (lambda p: anp.sqrt(p - 1.0) + p[0], [1.0 + 1e-7, 2.0]),
         (lambda p: anp.sin(p) * p[1], [0.0, 1e6, 1e-17]),
@@ -49,6 +51,19 @@ def test_outputs_without_finite_values_a_step_away_are_not_compared():
 @primitive
 def square(x):
     return x**2
+
+
+@pytest.mark.parametrize(("dtype", "factor"), [(np.float64, 1.001), (np.float32, 1.003), (np.float16, 1.5)])
+@pytest.mark.parametrize("x", [[1.0, 0.5], [-2.0, 0.1, 3.0]])
+def test_wrong_derivatives_of_any_precision_are_found(dtype, factor, x):
+    x = np.array(x, dtype)
+    defvjp(square, lambda ans, x: lambda g: g * (2 * x))
+    defvector(square, lambda ans, x: 2 * x)
+    check_jacobian(square, x)
+    defvjp(square, lambda ans, x: lambda g: g * (2 * x * factor).astype(dtype))
+    defvector(square, lambda ans, x: (2 * x * factor).astype(dtype))
+    with pytest.raises(WrongJacobianError, match="differs from central differences"):
+        check_jacobian(square, x)
 
 
 @pytest.mark.parametrize("large", [1.0, 1e9, 1e12])
