@@ -49,15 +49,14 @@ def progress_bar(delay: float = 0.5) -> Callback:
     of_thread = threading.local()  # a callback runs on the thread that called for the Jacobian
 
     def start(plan: JacobianPlan) -> None:
-        predicted = max(task.finish for task in plan.tasks)
+        # The bar is first drawn when a task has ended, unless there is no delay; the first may be long.
+        is_long = max(task.finish for task in plan.tasks) > delay
         of_thread.bar = tqdm(
             total=plan.fma,
             desc=plan.name,
             unit="fma",
             unit_scale=True,
-            delay=0.0
-            if predicted > delay
-            else delay,  # it is drawn after tasks, of which the first may be long
+            delay=0.0 if is_long else delay,
             leave=False,
             disable=None,
         )
