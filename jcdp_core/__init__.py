@@ -21,7 +21,7 @@ from jcdp_core.operation import Action, Mode, Operation
 from jcdp_core.schedule import Schedule, Task
 from jcdp_core.schedulers import Scheduling, schedule_sequence
 from jcdp_core.sequence import EliminationSequence
-from jcdp_core.solvers import Problem, Solution, solve
+from jcdp_core.solvers import Problem, Solution, SolverName, solve
 from jcdp_core.solvers.dynamic_programming import makespans
 from jcdp_core.solvers.worst_case import comb_sequence, worst_case_bound, worst_case_chain
 
@@ -47,6 +47,7 @@ __all__ = [
     "Scheduling",
     "Solution",
     "SolverError",
+    "SolverName",
     "Task",
     "check_schedule",
     "check_sequence",

@@ -195,7 +195,7 @@ def _finite_sizes(values: np.ndarray) -> np.ndarray:
 
 def largest(values: np.ndarray) -> float:
     """Return the largest absolute value that is finite, 0 if there is none."""
-    return float(np.abs(values[np.isfinite(values)]).max(initial=0.0))
+    return float(_finite_sizes(values).max(initial=0.0))
 
 
 def tolerance_of(values: Iterable[np.ndarray]) -> float:

@@ -50,13 +50,12 @@ def progress_bar(delay: float = 0.5) -> Callback:
 
     def start(plan: JacobianPlan) -> None:
         # The bar is first drawn when a task has ended, unless there is no delay; the first may be long.
-        is_long = max(task.finish for task in plan.tasks) > delay
         of_thread.bar = tqdm(
             total=plan.fma,
             desc=plan.name,
             unit="fma",
             unit_scale=True,
-            delay=0.0 if is_long else delay,
+            delay=0.0 if plan.seconds > delay else delay,
             leave=False,
             disable=None,
         )

@@ -10,7 +10,7 @@ from tapesplit.errors import NothingToPlanError
 from tapesplit.recording.tape import Tape
 from tapesplit.structures.facts import facts_of
 from tapesplit.structures.structure import structure_of
-from tapesplit.validation import check_count, check_tape
+from tapesplit.validation import check_count, check_nested, check_tape
 
 __all__ = ["check_separators", "find_separators", "profile_widths"]
 
@@ -86,7 +86,7 @@ def check_separators(tape: Tape, nested: Sequence[Separator]) -> None:
     >>> tape = record(lambda x: np.sin(np.sum(x)) * np.ones(100), np.ones(100))
     >>> check_separators(tape, find_separators(tape))
     """
-    certify.certify_cuts(_graph(check_tape(tape)), nested)
+    certify.certify_cuts(_graph(check_tape(tape)), check_nested(nested))
 
 
 def profile_widths(tape: Tape, *, shares: int = 20) -> WidthProfile:

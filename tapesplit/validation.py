@@ -1,11 +1,13 @@
 """Checks of options, arguments and values, whose messages say what to do instead."""
 
+from collections.abc import Sequence
 from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 from autograd.tracer import isbox
 
 from tapesplit.callback import Callback
+from tapesplit.cuts.separators import Separator
 from tapesplit.errors import ArgumentTypeError, ArgumentValueError, InputTypeError, OutputTypeError
 from tapesplit.recording.tape import Tape
 
@@ -16,6 +18,7 @@ __all__ = [
     "check_helpers",
     "check_input",
     "check_limit",
+    "check_nested",
     "check_options",
     "check_output",
     "check_tape",
@@ -61,6 +64,22 @@ def check_tape(tape: Any) -> Tape:
             f"a tape is needed, but got {type(tape).__name__}; tapesplit.record(fun, x) returns one"
         )
     return tape
+
+
+def check_nested(separators: Any) -> Sequence[Separator]:
+    """Return what must be separators."""
+    if not isinstance(separators, Sequence):
+        raise ArgumentTypeError(
+            f"a sequence of separators is needed, but got {type(separators).__name__}; "
+            "tapesplit.find_separators(tape) returns one"
+        )
+    for number, separator in enumerate(separators, 1):
+        if not isinstance(separator, Separator):
+            raise ArgumentTypeError(
+                f"separator {number} of {len(separators)} must be a tapesplit Separator, but got "
+                f"{separator!r}; tapesplit.find_separators(tape) returns them"
+            )
+    return separators
 
 
 def check_helpers(executor: Any, callback: Any) -> None:

@@ -17,6 +17,7 @@ from jcdp_core.solvers.solution import Solution
 __all__ = ["SOLVERS", "Problem", "Solution", "SolverName", "solve"]
 
 SolverName: TypeAlias = Literal["brute_force", "dp", "exact", "heuristic"]
+"""Solvers by the name that `solve` knows them by."""
 
 SOLVERS: dict[SolverName, Callable[[Problem], Solution]] = {
     "brute_force": solve_brute_force,
@@ -24,7 +25,7 @@ SOLVERS: dict[SolverName, Callable[[Problem], Solution]] = {
     "exact": solve_exact,
     "heuristic": solve_heuristic,
 }
-"""Solvers by the name that `solve` knows them by; each takes a `Problem` and returns a `Solution`."""
+"""Solvers by their names; each takes a `Problem` and returns a `Solution`."""
 
 
 def solve(

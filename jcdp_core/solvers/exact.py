@@ -119,10 +119,7 @@ def search_sequences(problem: Problem, method: str, node_limit: int | None = Non
         for most in _few_labels(table, deadline, node_limit):
             found = _glance(table, found, deadline, most, node_limit)
         found = _examine(table, found, deadline, node_limit)
-    if found.proved:
-        program = None
-    elif program is None:
-        program = rescheduled_program(problem)
+    program = None if found.proved else program or rescheduled_program(problem)
     if program is not None and not found.placements:
         return replace(program, method=method, nodes=0)
     sequence, schedule = write_down(problem, table, found.placements)

@@ -7,7 +7,7 @@ import numpy as np
 from tapesplit.arrays import BoolArray
 from tapesplit.cuts.graph import TapeGraph
 from tapesplit.cuts.separators import Separator
-from tapesplit.errors import ArgumentTypeError, SeparatorError
+from tapesplit.errors import SeparatorError
 
 __all__ = ["certify_cuts"]
 
@@ -24,8 +24,6 @@ def certify_cuts(graph: TapeGraph, separators: Sequence[Separator]) -> None:
 
     Raises
     ------
-    ArgumentTypeError
-        If these are no separators.
     SeparatorError
         If a separator names values that are not on the tape or may not be in a separator, if its width is
         wrong, if a path from input to output bypasses it, if it holds a value that nothing behind it reads,
@@ -56,7 +54,6 @@ def certify_cuts(graph: TapeGraph, separators: Sequence[Separator]) -> None:
         children[parent].append(child)
     computed = np.zeros(graph.size, dtype=np.bool_)
     previous = set(graph.inputs)
-    _check_kinds(separators)
     for number, separator in enumerate(separators, 1):
         label = f"separator {number} of {len(separators)}"
         members = _vertices(graph, separator, label)
@@ -69,21 +66,6 @@ def certify_cuts(graph: TapeGraph, separators: Sequence[Separator]) -> None:
         _check_order(graph, computed, side, label)
         _check_needed(graph, children, side, members, label)
         computed, previous = side, members
-
-
-def _check_kinds(separators: object) -> None:
-    """Refuse what are no separators."""
-    if not isinstance(separators, Sequence):
-        raise ArgumentTypeError(
-            f"a sequence of separators is needed, but got {type(separators).__name__}; "
-            "tapesplit.find_separators(tape) returns one"
-        )
-    for number, separator in enumerate(separators, 1):
-        if not isinstance(separator, Separator):
-            raise ArgumentTypeError(
-                f"separator {number} of {len(separators)} must be a tapesplit Separator, but got "
-                f"{separator!r}; tapesplit.find_separators(tape) returns them"
-            )
 
 
 def _vertices(graph: TapeGraph, separator: Separator, label: str) -> set[int]:

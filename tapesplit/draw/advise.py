@@ -3,10 +3,10 @@
 from dataclasses import replace
 from typing import Final, cast
 
-from jcdp_core import JacobianChain, Mode, solve
+from jcdp_core import JacobianChain, Mode, SolverName, solve
 from tapesplit.draw.numbers import count, plural, ratio
-from tapesplit.draw.rows import StepRow, carried_out, cheaper_mode, operation_counts, step_rows
-from tapesplit.planning.plan import JacobianPlan, SolverName
+from tapesplit.draw.rows import StepRow, carried_out, cheaper_mode, operation_counts, shared_seeds, step_rows
+from tapesplit.planning.plan import JacobianPlan
 from tapesplit.rules import find_rule
 
 __all__ = ["advice"]
@@ -99,11 +99,11 @@ def _interface(plan: JacobianPlan) -> str:
     if narrowest < ends:
         known = f"The narrowest interface has {plural(narrowest, 'element')}, the smaller end {count(ends)}."
         # What is solved again is the chain, which knows nothing of shared seeds.
-        return known if any(task.seeds for task in plan.tasks) else f"{known} {_narrower(plan, narrowest)}"
+        return known if shared_seeds(plan) else f"{known} {_narrower(plan, narrowest)}"
     if ends <= 1:
         side = "input" if chain.sizes[0] == 1 else "output"
         return f"There is one {side}: a single sweep is the cheapest Jacobian there is."
-    if any(task.seeds for task in plan.tasks):
+    if shared_seeds(plan):
         return "Few directions carry the sparse Jacobian: a narrow interface would gain next to nothing."
     if plan.cut_reason == "light":
         return "Sweeping in a single direction would take nearly as long: no narrow interface could help."

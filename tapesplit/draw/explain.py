@@ -7,7 +7,7 @@ from typing import Final
 from jcdp_core import Mode
 from tapesplit.cuts.separators import Separator
 from tapesplit.draw.numbers import count, plural, seconds_text
-from tapesplit.draw.rows import LinkRow, link_rows, operation_name
+from tapesplit.draw.rows import LinkRow, link_rows, operation_name, shared_seeds
 from tapesplit.planning.plan import JacobianPlan
 from tapesplit.sweeps.compression import CompressedSweep
 from tapesplit.sweeps.sweep import Form
@@ -138,7 +138,7 @@ def _forms(plan: JacobianPlan) -> list[str]:
 
 def _unshared(plan: JacobianPlan) -> str:
     """Qualify costs of the chain where directions share seeds."""
-    return " without shared seeds" if any(task.seeds for task in plan.tasks) else ""
+    return " without shared seeds" if shared_seeds(plan) else ""
 
 
 def _colors(plan: JacobianPlan) -> list[str]:

@@ -18,10 +18,8 @@ from tapesplit.structures.pickling import dumps
 from tapesplit.structures.structure import Structure
 from tapesplit.sweeps.sweep import Form, Sweep
 
-__all__ = ["CutReason", "JacobianPlan", "LastRun", "MachinesReason", "PlanTask", "SolverName", "TaskRecord"]
+__all__ = ["CutReason", "JacobianPlan", "LastRun", "MachinesReason", "PlanTask", "TaskRecord"]
 
-SolverName: TypeAlias = Literal["dp", "heuristic", "exact"]
-"""The solvers of jcdp_core that plans are made by."""
 
 CutReason: TypeAlias = Literal["asked", "light", "wide", "narrow", "shared"]
 """Why a tape is cut, or is not: one mode was asked for; cuts could save so little that none were looked for;

@@ -8,14 +8,14 @@ from dataclasses import replace
 from functools import partial
 from typing import Final, NamedTuple, cast
 
-from jcdp_core import JacobianChain, Mode, Solution, solve
+from jcdp_core import JacobianChain, Mode, Solution, SolverName, solve
 from tapesplit.cost.stored import cost_model
 from tapesplit.cost.work import WorkTable, work_table
 from tapesplit.cuts.chunks import Chunk, chunk_chain, cut_into_chunks
 from tapesplit.cuts.graph import TapeGraph, graph_of
 from tapesplit.cuts.separators import Separator, cut_graph
 from tapesplit.planning.effort import Effort, effort_for, sweep_seconds
-from tapesplit.planning.plan import CutReason, JacobianPlan, MachinesReason, PlanTask, SolverName
+from tapesplit.planning.plan import CutReason, JacobianPlan, MachinesReason, PlanTask
 from tapesplit.planning.recost import recost
 from tapesplit.planning.tasks import compile_tasks, makespan, plan_tasks
 from tapesplit.recording.tape import Tape
