@@ -22,7 +22,7 @@ class _Silence:
 
 
 def progress_bar(total: int, done: int, unit: str) -> AbstractContextManager[Progress]:
-    """Open a progress bar on standard error.
+    """Open a progress bar on standard error, or in a notebook.
 
     Parameters
     ----------
@@ -34,8 +34,8 @@ def progress_bar(total: int, done: int, unit: str) -> AbstractContextManager[Pro
     Returns
     -------
     context manager
-        Its value has a method ``update(n=1)``. Without tqdm, or if standard error is no terminal, it is
-        silent.
+        Its value has a method ``update(n=1)``. Without tqdm, or if nobody watches (standard error is
+        no terminal), it is silent.
 
     Examples
     --------
@@ -43,7 +43,7 @@ def progress_bar(total: int, done: int, unit: str) -> AbstractContextManager[Pro
     ...     _ = bar.update(), bar.update()
     """
     try:
-        from tqdm import tqdm  # noqa: PLC0415 - optional package
+        from tqdm.auto import tqdm  # noqa: PLC0415 - optional package
     except ImportError:
         return nullcontext(_Silence())
     bar: AbstractContextManager[Progress] = tqdm(total=total, initial=done, unit=unit, disable=None)

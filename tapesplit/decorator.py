@@ -98,7 +98,7 @@ def parallel_jacobian(
     callback
         Observes the tasks, see `tapesplit.Callback`.
     progress
-        Show a bar on a terminal while a long Jacobian is computed; needs tqdm.
+        Show a bar, on a terminal or in a notebook, while a long Jacobian is computed; needs tqdm.
 
     Returns
     -------

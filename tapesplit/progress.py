@@ -23,8 +23,8 @@ def progress_bar(delay: float = 0.5) -> Callback:
     Returns
     -------
     Callback
-        Its bar is on standard error if that is a terminal, counts fma, and vanishes at the end. Several
-        threads may use it at the same time.
+        Its bar is on standard error if that is a terminal, or in the notebook, counts fma, and vanishes at
+        the end. Several threads may use it at the same time.
 
     Raises
     ------
@@ -40,7 +40,7 @@ def progress_bar(delay: float = 0.5) -> Callback:
            [0., 1.]])
     """
     try:
-        from tqdm import tqdm  # noqa: PLC0415 - optional package
+        from tqdm.auto import tqdm  # noqa: PLC0415 - optional package
     except ImportError as error:
         raise MissingPackageError(
             "a progress bar needs tqdm, which is not installed; install it with "

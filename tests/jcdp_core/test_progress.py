@@ -9,7 +9,7 @@ from jcdp_core.progress import progress_bar
 
 
 def test_silent_without_tqdm(monkeypatch, capsys):
-    monkeypatch.setitem(sys.modules, "tqdm", None)
+    monkeypatch.setitem(sys.modules, "tqdm.auto", None)
     with progress_bar(10, 4, "chain") as progress:
         progress.update()
         progress.update(5)

@@ -81,7 +81,7 @@ def test_misuse_raises_our_own_and_the_builtin_exception(misuse):
 @pytest.mark.parametrize(
     ("package", "call"),
     [
-        ("tqdm", lambda: parallel_jacobian(anp.sin, progress=True)),
+        ("tqdm.auto", lambda: parallel_jacobian(anp.sin, progress=True)),
         ("matplotlib.figure", lambda: PLAN.draw("plan.png")),
     ],
 )

@@ -31,7 +31,7 @@ class Bar:
 
 @pytest.fixture
 def bars(monkeypatch):
-    tqdm = pytest.importorskip("tqdm")
+    tqdm = pytest.importorskip("tqdm.auto")
     made = []
     monkeypatch.setattr(tqdm, "tqdm", lambda **options: made.append(Bar(**options)) or made[-1])
     return made
@@ -85,7 +85,7 @@ def test_without_tqdm_the_message_says_what_to_do(monkeypatch):
     real = builtins.__import__
 
     def without_tqdm(name, *args, **kwargs):
-        if name == "tqdm":
+        if name == "tqdm.auto":
             raise ImportError(name)
         return real(name, *args, **kwargs)
 
