@@ -16,14 +16,14 @@ from tapesplit.execution.threads import single_threaded_blas
 from tapesplit.names import display_name
 from tapesplit.options import Options
 from tapesplit.plan_cache import CacheInfo, PlanCache
-from tapesplit.planning.plan import JacobianPlan, LastRun
+from tapesplit.planning.plan import JacobianPlan
 from tapesplit.planning.planner import make_plan
 from tapesplit.recording.auxiliary import own_values
 from tapesplit.recording.memory import NoGarbageCollection
 from tapesplit.recording.recorder import record, record_with_lines
 from tapesplit.recording.tape import VALUE, Tape
 from tapesplit.recording.tracing import tracing_lock
-from tapesplit.shared_plans import forget_shared_plans, share_plan, shared_plan
+from tapesplit.shared_plans import origin_of
 from tapesplit.structures.dtypes import in_dtype, result_dtypes
 from tapesplit.structures.structure import Structure, structure_of
 from tapesplit.validation import check_input, check_output, check_tape
@@ -68,7 +68,7 @@ class JacobianFunction:
         functools.update_wrapper(self, fun, updated=())
         self._fun = fun
         self._options = options
-        self._plans = plans or PlanCache()
+        self._plans = plans or PlanCache(origin_of(fun, options.for_plans))
         self._bound = bound
 
     @property
@@ -233,9 +233,8 @@ class JacobianFunction:
         Returns
         -------
         str or None
-            First difference from the plan that was used last. Where there is none, why so: "first call",
-            although the call may then take over the plan of a function with the same code, or what has
-            cleared the cache.
+            First difference from the plan that was used last. Without such a plan, why so: "first call", or
+            what has cleared the cache.
         """
         tape = self.tape(*args, **kwargs)
         return self._plans.explain_miss(structure_of(tape), tape)
@@ -251,9 +250,8 @@ class JacobianFunction:
         return self._plans.info()
 
     def cache_clear(self) -> None:
-        """Forget all plans, also those of functions with the same code."""
+        """Forget all plans, also those of functions with the same code and options."""
         self._plans.clear()
-        forget_shared_plans(self._fun)
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         """Pickle decorated functions and methods by name, as functions are; any other by its parts."""
@@ -317,17 +315,11 @@ class JacobianFunction:
 
     def _plan_for(self, tape: Tape) -> JacobianPlan:
         """Find the plan for the structure of a tape, or make one."""
-        return self._plans.plan_for(tape, functools.partial(self._made, tape))
 
-    def _made(self, tape: Tape, structure: Structure) -> JacobianPlan:
-        """Make a plan, or take over that of a function with the same code."""
-        asked = self._options.for_plans
-        known = shared_plan(self._fun, asked, structure)
-        if known is not None:
-            return replace(known, name=tape.name, last_run=LastRun())
-        plan = make_plan(tape, structure, **asked._asdict())
-        share_plan(self._fun, asked, plan)
-        return plan
+        def make(structure: Structure) -> JacobianPlan:
+            return make_plan(tape, structure, **self._options.for_plans._asdict())
+
+        return self._plans.plan_for(tape, make)
 
     def _shaped(self, tape: Tape, matrix: np.ndarray, dtypes: tuple[np.dtype, ...]) -> Any:
         """Split the columns among the inputs and give each Jacobian its shape and type."""

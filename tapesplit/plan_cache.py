@@ -7,11 +7,11 @@ from typing import Any, Final, NamedTuple
 
 from tapesplit.forks import renew_after_fork
 from tapesplit.planning.plan import JacobianPlan
-from tapesplit.recording.overrides import are_current, vjps_of
 from tapesplit.recording.tape import Tape
-from tapesplit.rules import is_replaced, rules_defined
+from tapesplit.rules import is_replaced
+from tapesplit.shared_plans import MOST_PLANS, KeptPlan, Origin, forget_shared, in_front, share, shared
 from tapesplit.structures.comparison import first_difference, fits, without_places
-from tapesplit.structures.recognize import Recognizer, recognizer
+from tapesplit.structures.recognize import recognizer
 from tapesplit.structures.structure import Structure, structure_of
 
 __all__ = ["CacheInfo", "PlanCache"]
@@ -23,9 +23,10 @@ class CacheInfo(NamedTuple):
     Attributes
     ----------
     hits
-        Times that a plan was reused; asking for the plan counts.
+        Times that a plan was reused, that of another function with the same code or its own; asking for the
+        plan counts.
     misses
-        Times that a plan had to be made, or taken over from another function with the same code.
+        Times that a plan had to be made.
     currsize, maxsize
         Plans that are kept, and how many at most.
     last_miss
@@ -39,14 +40,6 @@ class CacheInfo(NamedTuple):
     last_miss: str
 
 
-class _Kept(NamedTuple):
-    """A plan, the VJPs of then, and what recognizes its tapes: None until the plan is used a second time."""
-
-    plan: JacobianPlan
-    vjps: dict[Any, Any]
-    recognizer: Recognizer | None = None
-
-
 _SEVERAL: Final = 2
 """Index arrays that get plans of their own, before one plan is made that reads them from the tape."""
 _NO_PLAN: Final = "no plan yet"
@@ -54,41 +47,41 @@ _NEW_RULES: Final = "rules have been defined since the last call"
 
 
 class PlanCache:
-    """Plans for the structures seen last, newest use first.
+    """Plans for the structures seen last by one function, newest use first.
 
     Safe for several threads: the plans stand in a tuple, which is replaced and never changed. Threads that
     plan for one structure at the same time get one plan.
 
     Parameters
     ----------
-    maxsize
-        Number of plans that are kept.
+    origin
+        What the function has in common with others, whose plans are used, too, see `shared_plans`.
     """
 
-    def __init__(self, maxsize: int = 8) -> None:
-        self._maxsize = maxsize
-        self._kept: tuple[_Kept, ...] = ()
+    def __init__(self, origin: Origin | None) -> None:
+        self._origin = origin
+        self._kept: tuple[KeptPlan, ...] = ()
         self._hits = 0
         self._misses = 0
         self._last_miss = _NO_PLAN
         self._why_empty = "first call"
         self._clears = 0
-        self._rules = rules_defined()
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave out what does not pickle: what recognizes tapes, and plans with local functions.
+        """Leave out what does not pickle: code, what recognizes tapes, and plans with local functions.
 
         The next use makes it again.
         """
         self._forget_old_rules()
-        return vars(self) | {"_kept": tuple(filter(None, (_pickled(kept.plan) for kept in self._kept)))}
+        plans = tuple(filter(None, (_pickled(kept.plan) for kept in self._kept)))
+        return vars(self) | {"_kept": plans, "_origin": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Take the rules of this process for those that the plans were made of, but for what it replaces."""
-        vars(self).update(state, _rules=rules_defined())
+        vars(self).update(state)
         plans = [pickle.loads(plan) for plan in state["_kept"]]  # noqa: S301 (part of what is being loaded)
-        known = [(plan, vjps_of(plan.structure.primitives)) for plan in plans]
-        self._kept = tuple(_Kept(plan, vjps) for plan, vjps in known if not any(map(is_replaced, vjps)))
+        known = map(KeptPlan.of, plans)
+        self._kept = tuple(kept for kept in known if not any(map(is_replaced, kept.vjps)))
 
     @property
     def latest(self) -> JacobianPlan | None:
@@ -100,10 +93,8 @@ class PlanCache:
         """Return the plan for the structure of a tape; make it if there is none, and keep the reason why."""
         self._forget_old_rules()
         clears = self._clears
-        for kept in self._kept:
-            if kept.recognizer and kept.recognizer.accepts(tape):
-                break
-        else:
+        kept = _recognized(self._kept, tape) or _recognized(self._of_others(), tape)
+        if kept is None:
             structure = structure_of(tape)
             match = self._match(structure)
             if match is None:
@@ -125,14 +116,14 @@ class PlanCache:
             self._last_miss = reason
         plan = make(self._with_open_places(structure))
         with _lock:
-            kept = self._match(structure) or _Kept(plan, vjps_of(structure.primitives))
+            kept = self._match(structure) or KeptPlan.of(plan)
             self._keep(kept, clears)
         return kept.plan
 
     def _with_open_places(self, structure: Structure) -> Structure:
         """Leave out the contents of index arrays if plans are kept for several of them."""
         several, found = 0, structure
-        for kept in self._kept:
+        for kept in self._known():
             joint = without_places(kept.plan.structure, found)
             if joint is not None:
                 several, found = several + 1, joint
@@ -140,11 +131,9 @@ class PlanCache:
 
     def _forget_old_rules(self) -> None:
         """Forget all plans if rules have been defined since they were made."""
-        if self._rules == rules_defined() and all(are_current(vjps) for _, vjps, _ in self._kept):
-            return
-        with _lock:
-            self._rules = rules_defined()
-            self._forget(_NEW_RULES if self._kept else self._why_empty)
+        if not all(kept.is_current for kept in self._kept):
+            with _lock:
+                self._forget(_NEW_RULES)
 
     def _forget(self, reason: str) -> None:
         """Forget all plans, also those that are being made."""
@@ -152,12 +141,11 @@ class PlanCache:
         self._why_empty = reason
         self._clears += 1
 
-    def _keep(self, kept: _Kept, clears: int) -> None:
+    def _keep(self, kept: KeptPlan, clears: int) -> None:
         """Put a plan in front, unless all plans have been forgotten since it was asked for."""
-        if self._clears != clears:
-            return
-        others = [other for other in self._kept if other.plan is not kept.plan]
-        self._kept = (kept, *others)[: self._maxsize]
+        if self._clears == clears:
+            self._kept = in_front(kept, self._kept)
+            share(self._origin, kept)
 
     def explain_miss(self, structure: Structure, tape: Tape) -> str | None:
         """Say why no plan fits a structure; None if one does."""
@@ -167,23 +155,43 @@ class PlanCache:
     def info(self) -> CacheInfo:
         """Return how often a plan was reused, and why not the last time."""
         with _lock:
-            return CacheInfo(self._hits, self._misses, len(self._kept), self._maxsize, self._last_miss)
+            return CacheInfo(self._hits, self._misses, len(self._kept), MOST_PLANS, self._last_miss)
 
     def clear(self) -> None:
-        """Forget all plans."""
+        """Forget all plans, also those of other functions of the origin."""
         with _lock:
             self._forget("the cache was cleared")
+            forget_shared(self._origin)
             self._hits = self._misses = 0
             self._last_miss = _NO_PLAN
 
-    def _match(self, structure: Structure) -> _Kept | None:
+    def _of_others(self) -> tuple[KeptPlan, ...]:
+        """Return the plans that only other functions of the origin have used."""
+        own = {id(kept.plan) for kept in self._kept}
+        return tuple(kept for kept in shared(self._origin) if id(kept.plan) not in own)
+
+    def _known(self) -> tuple[KeptPlan, ...]:
+        """Return all plans that may be used, own ones first."""
+        return self._kept + self._of_others()
+
+    def _match(self, structure: Structure) -> KeptPlan | None:
         """Look a plan up without counting."""
-        return next((kept for kept in self._kept if fits(kept.plan.structure, structure)), None)
+        return next((kept for kept in self._known() if fits(kept.plan.structure, structure)), None)
 
     def _difference(self, structure: Structure, tape: Tape) -> str:
-        """Compare with the plan that was used last."""
-        latest = self.latest
-        return first_difference(latest.structure, structure, tape) if latest else self._why_empty
+        """Compare with the plan that was used last, by the function or by others of the origin."""
+        if self._kept:
+            return first_difference(self._kept[0].plan.structure, structure, tape)
+        others = self._of_others()
+        if not others:
+            return self._why_empty
+        changed = first_difference(others[0].plan.structure, structure, tape)
+        return f"{self._why_empty}; compared with the last function of the same code, {changed}"
+
+
+def _recognized(plans: tuple[KeptPlan, ...], tape: Tape) -> KeptPlan | None:
+    """Find the plan whose structure a tape is seen to have, without describing it."""
+    return next((kept for kept in plans if kept.recognizer and kept.recognizer.accepts(tape)), None)
 
 
 def _pickled(plan: JacobianPlan) -> bytes | None:

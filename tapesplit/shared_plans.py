@@ -7,88 +7,87 @@ tapes. The plans used last outlive the functions that they were made for.
 import functools
 from collections.abc import Callable
 from types import CodeType
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeAlias
 
-from tapesplit.cost.model import CostModel
-from tapesplit.cost.stored import cost_model
+from tapesplit.names import display_name
+from tapesplit.options import PlanOptions
 from tapesplit.planning.plan import JacobianPlan
 from tapesplit.recording.overrides import are_current, vjps_of
 from tapesplit.rules import rules_defined
-from tapesplit.structures.structure import Structure
+from tapesplit.structures.recognize import Recognizer
 
-__all__ = ["forget_shared_plans", "share_plan", "shared_plan"]
+__all__ = ["MOST_PLANS", "KeptPlan", "Origin", "forget_shared", "in_front", "origin_of", "share", "shared"]
 
-_MOST: Final = 16
-"""Plans that are shared at a time, those of all functions together."""
+MOST_PLANS: Final = 8
+"""Plans that are kept at a time for one function, or for those of one origin."""
+_MOST_ORIGINS: Final = 16
+
+Origin: TypeAlias = tuple[CodeType, str, PlanOptions]
+"""What functions have in common that share plans: code, name, and what they ask of plans."""
 
 
-class _Shared(NamedTuple):
-    """A plan, and what it was made for and from besides the structure of the tape."""
+class KeptPlan(NamedTuple):
+    """A plan, what it was made of besides the structure, and what recognizes tapes of this structure.
 
-    code: Any
-    options: tuple[Any, ...]
-    model: CostModel
+    The recognizer is None until the plan is used a second time.
+    """
+
+    plan: JacobianPlan
     rules: int
     vjps: dict[Any, Any]
-    plan: JacobianPlan
+    recognizer: Recognizer | None = None
 
-    def serves(self, code: Any, options: tuple[Any, ...], structure: Structure) -> bool:
-        """Tell whether the same plan would be made again."""
-        asked = (self.code, self.options, self.model) == (code, options, cost_model())
-        same_rules = self.rules == rules_defined() and are_current(self.vjps)
-        return asked and same_rules and self.plan.structure == structure
+    @classmethod
+    def of(cls, plan: JacobianPlan) -> "KeptPlan":
+        """Take down the rules that there are."""
+        return cls(plan, rules_defined(), vjps_of(plan.structure.primitives))
+
+    @property
+    def is_current(self) -> bool:
+        """Whether no rules have been defined since."""
+        return self.rules == rules_defined() and are_current(self.vjps)
 
 
-# Replaced as a whole and never changed, so that threads need no lock: at worst one of them plans in vain.
-_shared: tuple[_Shared, ...] = ()
+# Tuples that are replaced and never changed, so that reading needs no lock; the origin used last is the last.
+_shared: dict[Origin, tuple[KeptPlan, ...]] = {}
 
 
-def shared_plan(
-    fun: Callable[..., Any], options: tuple[Any, ...], structure: Structure
-) -> JacobianPlan | None:
-    """Return a plan that was made for the same code, options and structure; None if there is none.
+def origin_of(fun: Callable[..., Any], options: PlanOptions) -> Origin | None:
+    """Return what a function has in common with those that share plans with it; None without any code.
 
-    Parameters
-    ----------
-    fun
-        The user's function; all functions with its code count, whatever they close over.
-    options
-        All that decides about a plan besides the tape.
-    structure
-        The structure of the tape.
+    All functions with its code and name count, whatever they close over.
     """
     code = _code(fun)
-    found = next((shared for shared in _shared if shared.serves(code, options, structure)), None)
-    if found is None:
-        return None
-    _put_in_front(found)
-    return found.plan
+    return None if code is None else (code, display_name(fun), options)
 
 
-def share_plan(fun: Callable[..., Any], options: tuple[Any, ...], plan: JacobianPlan) -> None:
-    """Keep a plan for functions with the same code; the one that was not used for the longest time may go."""
-    code = _code(fun)
-    if code is not None:
-        vjps = vjps_of(plan.structure.primitives)
-        _put_in_front(_Shared(code, options, cost_model(), rules_defined(), vjps, plan))
+def shared(origin: Origin | None) -> tuple[KeptPlan, ...]:
+    """Return the plans that functions of an origin used last, newest use first."""
+    return tuple(kept for kept in _shared.get(origin, ()) if kept.is_current)  # type: ignore[arg-type]
 
 
-def forget_shared_plans(fun: Callable[..., Any]) -> None:
-    """Forget the plans that were made for the code of a function."""
-    global _shared  # noqa: PLW0603 (see there)
-    code = _code(fun)
-    _shared = tuple(shared for shared in _shared if shared.code != code)
+def share(origin: Origin | None, used: KeptPlan) -> None:
+    """Keep a plan for functions of an origin; the origin that was not used for the longest time may go."""
+    if origin is None:
+        return
+    _shared[origin] = in_front(used, _shared.pop(origin, ()))
+    for oldest in list(_shared)[:-_MOST_ORIGINS]:
+        _shared.pop(oldest, None)
 
 
-def _code(fun: Callable[..., Any]) -> Any:
+def forget_shared(origin: Origin | None) -> None:
+    """Forget the plans of an origin."""
+    _shared.pop(origin, None)  # type: ignore[arg-type]
+
+
+def in_front(used: KeptPlan, plans: tuple[KeptPlan, ...]) -> tuple[KeptPlan, ...]:
+    """Let a plan be the one that was used last; the one that was not used for the longest time may go."""
+    return (used, *(kept for kept in plans if kept.plan is not used.plan))[:MOST_PLANS]
+
+
+def _code(fun: Callable[..., Any]) -> CodeType | None:
     """Return the code that runs in the end: that of a partial's function, or of an object's call."""
     while isinstance(fun, functools.partial):
         fun = fun.func
     own, called = getattr(fun, "__code__", None), getattr(type(fun).__call__, "__code__", None)
     return own if isinstance(own, CodeType) else called
-
-
-def _put_in_front(used: _Shared) -> None:
-    """Let a plan be the one that was used last."""
-    global _shared  # noqa: PLW0603 (see there)
-    _shared = (used, *(shared for shared in _shared if shared is not used))[:_MOST]

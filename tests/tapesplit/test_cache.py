@@ -17,7 +17,7 @@ from autograd.extend import defvjp, primitive
 from autograd.misc.fixed_points import fixed_point
 from scipy import sparse
 
-from tapesplit import RuleError, defvector, jacobian_function, parallel_jacobian, record
+from tapesplit import RuleError, defvector, jacobian_function, parallel_jacobian, plan_cache, record
 from tapesplit.structures.recognize import Recognizer, recognizer
 from tapesplit.structures.structure import structure_of
 
@@ -649,8 +649,22 @@ def test_a_function_made_anew_from_the_same_code_takes_over_the_plan():
     again = made_anew(3.0)
     assert again.plan(X).sweeps is plan.sweeps
     assert_right(again, lambda x: np.sin(x**3.0) * np.sum(x), X)
-    assert again.cache_info()[:2] == (1, 1)
-    assert again.cache_info().last_miss == "first call"
+    assert again.cache_info()[:2] == (2, 0)
+    assert again.explain_miss(X) is None
+
+
+def test_a_function_made_anew_says_what_it_does_not_share():
+    made_anew()(X)
+    changed = "the shape or type of the value of entry 0 (input) changed from (6,) to (3,)"
+    again = made_anew()
+    assert (
+        again.explain_miss(X[:3])
+        == f"first call; compared with the last function of the same code, {changed}"
+    )
+    again(X)
+    again(X[:3])
+    assert again.cache_info()[:3] == (1, 1, 2)
+    assert again.cache_info().last_miss == changed
 
 
 @pytest.mark.parametrize("options", [{"method": "tangent"}, {"cost": "fma"}, {"machines": 3}])
@@ -667,12 +681,32 @@ def test_neither_are_those_of_other_code_shapes_or_functions_that_forgot_them():
     assert made_anew().plan(X).sweeps is not plan.sweeps
 
 
-def test_a_plan_that_is_taken_over_has_its_own_times():
-    first = made_anew()
-    first(X)
-    again = made_anew()
-    assert not again.plan(X).last_run.records
-    assert first.plan(X).last_run.records
+def test_functions_made_anew_open_index_arrays_that_change(monkeypatch):
+    made = []
+    planning_first(monkeypatch, lambda: made.append(1))
+    for index in ([0, 2], [1, 0], [3, 1], [2, 2], [5, 4]):
+        places = onp.array(index)
+        fun = functools.partial(lambda places, x: np.sin(x)[places] * np.sum(x), places)
+        assert_right(parallel_jacobian(fun), fun, X)
+    assert len(made) == 3
+
+
+def test_a_plan_that_is_taken_over_is_recognized(monkeypatch):
+    for _ in range(2):
+        made_anew()(X)
+    monkeypatch.setattr(plan_cache, "structure_of", None)  # nobody asks for it any more
+    assert_right(made_anew(3.0), lambda x: np.sin(x**3.0) * np.sum(x), X)
+
+
+def test_functions_of_the_same_code_and_another_name_have_plans_of_their_own():
+    def make(name):
+        def fun(x):
+            return np.sin(x)
+
+        fun.__name__ = fun.__qualname__ = name
+        return parallel_jacobian(fun)
+
+    assert [make(name).plan(X).name for name in ("one", "other")] == ["one", "other"]
 
 
 def test_a_new_rule_makes_a_new_plan():
@@ -692,10 +726,19 @@ def test_a_new_rule_makes_a_new_plan():
 
 
 def test_few_plans_are_shared():
-    plans = [made_anew().plan(onp.ones(size)) for size in range(1, 21)]
-    kept = [made_anew().plan(onp.ones(size)).sweeps is plans[size - 1].sweeps for size in range(20, 4, -1)]
+    plans = [made_anew().plan(onp.ones(size)) for size in range(1, 11)]
+    kept = [made_anew().plan(onp.ones(size)).sweeps is plans[size - 1].sweeps for size in range(10, 2, -1)]
     assert all(kept)
     assert made_anew().plan(onp.ones(1)).sweeps is not plans[0].sweeps
+
+
+def test_plans_of_few_codes_are_shared():
+    def anew(power):
+        return parallel_jacobian(eval(f"lambda x: np.sin(x) ** {power}.0 * np.sum(x)"))  # noqa: S307 (ours)
+
+    plans = {power: anew(power).plan(X) for power in range(2, 19)}
+    assert all(anew(power).plan(X).sweeps is plans[power].sweeps for power in range(18, 2, -1))
+    assert anew(2).plan(X).sweeps is not plans[2].sweeps
 
 
 def test_functions_without_code_of_their_own_share_nothing():
