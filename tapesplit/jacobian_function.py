@@ -70,6 +70,7 @@ class JacobianFunction:
         self._options = options
         self._plans = plans or PlanCache(origin_of(fun, options.for_plans))
         self._bound = bound
+        self._positions_of_call = tuple(i - len(bound) if i >= 0 else i for i in options.positions)
 
     @property
     def argnum(self) -> int | tuple[int, ...]:
@@ -79,7 +80,7 @@ class JacobianFunction:
     @property
     def argnum_of_call(self) -> int | tuple[int, ...]:
         """The same, but not counting what it is bound to; negative positions count from the end anyway."""
-        found = tuple(i - len(self._bound) if i >= 0 else i for i in self._options.positions)
+        found = self._positions_of_call
         return found if isinstance(self.argnum, tuple) else found[0]
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -293,15 +294,17 @@ class JacobianFunction:
         fun, extra = self._without_aux()
         tape = recorder(fun, *args, argnum=self._options.argnum, **kwargs)
         check_output(tape)
+        if self._bound:  # tapes count the arguments of the call
+            count = len(self._bound)
+            tape = replace(tape, argnums=tuple(i - count for i in tape.argnums), arity=tape.arity - count)
         return tape, own_values(extra[0], tape) if extra else None
 
     def _check_inputs(self, tape: Tape) -> None:
         """Refuse a tape of other arguments, if it says of which."""
-        if tape.argnums == self._options.positions:  # as nearly always
+        if tape.argnums == self._positions_of_call:  # as nearly always
             return
-        asked = tuple(i + tape.arity if i < 0 else i for i in self._options.positions)
-        of_call = tuple(i - len(self._bound) for i in asked)  # the tape may be that of the bound function
-        if tape.argnums and tape.argnums not in {asked, of_call}:
+        asked = tuple(i + tape.arity if i < 0 else i for i in self._positions_of_call)
+        if tape.argnums and tape.argnums != asked:
             raise PlanMismatchError(
                 f"the tape of {tape.name} was recorded with respect to argument "
                 f"{', '.join(map(str, tape.argnums))}, but this Jacobian is by argument "

@@ -652,6 +652,9 @@ def test_tapes_of_a_bound_function_count_its_arguments():
 
     model = Model()
     assert model.force.of_tape(record(model.energy, 2.0, 3.0)) == 3.0
+    assert model.force.of_tape(model.force.tape(2.0, 3.0)) == 3.0
+    with pytest.raises(ValueError, match=r"respect to argument 1, but this Jacobian is by argument 0;"):
+        model.force.of_tape(record(model.energy, 2.0, 3.0, argnum=1))
     with pytest.raises(ValueError, match="recorded with respect to argument 2"):
         model.force.of_tape(record(Model.energy, model, 2.0, 3.0, argnum=2))
 
