@@ -18,9 +18,10 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from jcdp_core import JacobianChain, solve
+from tapesplit.cuts.chunks import assign_chunks, chunk_edges
 from tapesplit.cuts.coarsen import coarsen
 from tapesplit.cuts.graph import TapeGraph, frontier_widths, tape_ranks
-from tapesplit.cuts.separators import assign_chunks, chunk_edges, cut_graph
+from tapesplit.cuts.separators import cut_graph
 
 Arcs = tuple[np.ndarray, np.ndarray]
 

@@ -80,7 +80,8 @@ def both(first: Callback, second: Callback) -> Callback:
     Returns
     -------
     Callback
-        For each event the functions that are not None.
+        For each event the functions that are not None. The second ``finish`` is called even if the first one
+        raises.
 
     Examples
     --------
@@ -92,11 +93,20 @@ def both(first: Callback, second: Callback) -> Callback:
     >>> seen
     [1, 1]
     """
+
+    def finish(*args: Any) -> None:
+        try:
+            if first.finish:
+                first.finish(*args)
+        finally:
+            if second.finish:
+                second.finish(*args)
+
     return Callback(
         _in_turn(first.start, second.start),
         _in_turn(first.pretask, second.pretask),
         _in_turn(first.posttask, second.posttask),
-        _in_turn(first.finish, second.finish),
+        finish,
     )
 
 

@@ -59,7 +59,8 @@ def fun_and_jac(fun: Callable[..., Any]) -> tuple[Callable[..., Any], Callable[.
     if function.argnum_of_call != 0:
         raise ArgumentValueError(
             "scipy.optimize asks for the Jacobian by the first argument of a call, but argnum is "
-            f"{function.argnum}; put the variables first, joined in one array, and count from the front"
+            f"{function.argnum}; put all variables in one array, the first argument, and give its position "
+            "as one integer that counts from the front"
         )
     shared = _LastRecording(function)
     return shared.value, shared.jacobian
@@ -87,7 +88,7 @@ class _LastRecording:
     def jacobian(self, x: Any, *args: Any, **kwargs: Any) -> Any:
         """Return the Jacobian; a recording serves once, as what the function reads may change."""
         last, self._last = self._last, None
-        if last is not None and np.array_equal(last[0], x) and _same(last[1], last[2], args, kwargs):
+        if last is not None and np.array_equal(last[0], x) and _objects(*last[1:3]) == _objects(args, kwargs):
             tape = last[3]
         else:
             tape = self._function.tape(_point(x), *args, **kwargs)
@@ -104,13 +105,6 @@ def _point(x: Any) -> np.ndarray:
     return np.array(x, dtype=float)
 
 
-def _same(
-    args: tuple[Any, ...], kwargs: dict[str, Any], new_args: tuple[Any, ...], new_kwargs: dict[str, Any]
-) -> bool:
-    """Tell whether two calls have the same objects as further arguments."""
-    return (
-        len(args) == len(new_args)
-        and kwargs.keys() == new_kwargs.keys()
-        and all(a is b for a, b in zip(args, new_args, strict=True))
-        and all(kwargs[name] is new_kwargs[name] for name in kwargs)
-    )
+def _objects(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[int], dict[str, int]]:
+    """Tell further arguments of two calls apart, as objects."""
+    return [*map(id, args)], {name: id(value) for name, value in kwargs.items()}

@@ -93,7 +93,10 @@ def check_helpers(executor: Any, callback: Any) -> None:
             + "; give a ThreadPoolExecutor, or none for threads of tapesplit's own"
         )
     if callback is not None and not isinstance(callback, Callback):
-        raise ArgumentTypeError(f"callback must be a tapesplit.Callback, but got {type(callback).__name__}")
+        raise ArgumentTypeError(
+            f"callback must be a tapesplit.Callback, but got {type(callback).__name__}; write "
+            "Callback(start=f), or one of its other events"
+        )
 
 
 def _is_plainly_real(value: Any) -> bool:

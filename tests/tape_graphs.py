@@ -5,8 +5,8 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
 from jcdp_core import JacobianChain, solve
+from tapesplit.cuts.chunks import assign_chunks, chunk_edges
 from tapesplit.cuts.graph import TapeGraph, on_frontiers
-from tapesplit.cuts.separators import assign_chunks, chunk_edges
 
 deterministic = settings(
     derandomize=True, deadline=None, max_examples=150, suppress_health_check=[HealthCheck.too_slow]

@@ -8,7 +8,7 @@ import numpy as np
 
 from tapesplit.arrays import BoolArray, IntArray, run_starts
 from tapesplit.cuts.flow import FLOW_BUDGET, MinimumCut, Region, minimum_cuts
-from tapesplit.cuts.graph import UNBOUNDED, TapeGraph, frontier_widths, records
+from tapesplit.cuts.graph import UNBOUNDED, TapeGraph, frontier_widths, one_sided_minima
 
 __all__ = [
     "Order",
@@ -51,7 +51,7 @@ def order_by(graph: TapeGraph, ranks: IntArray) -> Order:
 
 def candidate_prefixes(graph: TapeGraph, order: Order) -> list[BoolArray]:
     """Return the narrow and the record prefixes of an order, as lower sets."""
-    return [order.ranks <= t for t in narrow_prefixes(graph, order, _SHARES) + record_prefixes(order)]
+    return [order.ranks <= t for t in narrow_prefixes(graph, order, _SHARES) + minimal_prefixes(order)]
 
 
 def narrow_prefixes(graph: TapeGraph, order: Order, amount: int) -> list[int]:
@@ -82,7 +82,7 @@ def narrow_prefixes(graph: TapeGraph, order: Order, amount: int) -> list[int]:
     return [int(usable[start + widths[start:stop].argmin()]) for start, stop in bounds]
 
 
-def record_prefixes(order: Order) -> list[int]:
+def minimal_prefixes(order: Order) -> list[int]:
     """Choose the prefixes of an order that are narrower than all before them, or than all behind them.
 
     Parameters
@@ -102,7 +102,7 @@ def record_prefixes(order: Order) -> list[int]:
     """
     widths = order.widths
     level = np.log(np.maximum(widths, 1)) // np.log(1.2)
-    return np.flatnonzero(records(level)).tolist()
+    return np.flatnonzero(one_sided_minima(level)).tolist()
 
 
 def depth_ranks(graph: TapeGraph) -> IntArray:

@@ -54,9 +54,10 @@ def certify_cuts(graph: TapeGraph, separators: Sequence[Separator]) -> None:
         children[parent].append(child)
     computed = np.zeros(graph.size, dtype=np.bool_)
     previous = set(graph.inputs)
+    vertices = {entry: vertex for vertex, entry in enumerate(graph.entries.tolist())}
     for number, separator in enumerate(separators, 1):
         label = f"separator {number} of {len(separators)}"
-        members = _vertices(graph, separator, label)
+        members = _members(graph, vertices, separator, label)
         _check_separates(graph, children, members, label)
         side = _with_ancestors(graph, parents, members)
         if members == previous:
@@ -68,10 +69,9 @@ def certify_cuts(graph: TapeGraph, separators: Sequence[Separator]) -> None:
         computed, previous = side, members
 
 
-def _vertices(graph: TapeGraph, separator: Separator, label: str) -> set[int]:
+def _members(graph: TapeGraph, vertices: dict[int, int], separator: Separator, label: str) -> set[int]:
     """Return the vertex numbers of a separator after a check of its data."""
-    known = {entry: vertex for vertex, entry in enumerate(graph.entries.tolist())}
-    strangers = [entry for entry in separator.vertices if entry not in known]
+    strangers = [entry for entry in separator.vertices if entry not in vertices]
     if strangers:
         raise SeparatorError(
             f"{label} names tape entry {strangers[0]}, which is on no path from input to output; "
@@ -79,7 +79,7 @@ def _vertices(graph: TapeGraph, separator: Separator, label: str) -> set[int]:
         )
     if list(separator.vertices) != sorted(set(separator.vertices)):
         raise SeparatorError(f"{label} names {separator.vertices}; its tape entries must increase")
-    members = [known[entry] for entry in separator.vertices]
+    members = [vertices[entry] for entry in separator.vertices]
     unfit = [v for v in members if graph.widths[v] < 0]
     if unfit:
         raise SeparatorError(
@@ -142,10 +142,13 @@ def _check_needed(
     """Check that the members are just the values of the input side that something behind it reads."""
     outputs = set(graph.outputs)
     read = {v for v in np.flatnonzero(side).tolist() if v in outputs or not all(side[c] for c in children[v])}
-    for vertex in sorted(members ^ read):
-        fault = (
-            "lacks tape entry {}, which is computed before it and read behind it"
-            if vertex in read
-            else "contains tape entry {}, which nothing behind it reads"
-        )
-        raise SeparatorError(f"{label} {fault.format(graph.entries[vertex])}")
+    wrong = members ^ read
+    if not wrong:
+        return
+    vertex = min(wrong)
+    fault = (
+        "lacks tape entry {}, which is computed before it and read behind it; add that"
+        if vertex in read
+        else "contains tape entry {}, which nothing behind it reads; leave that out"
+    )
+    raise SeparatorError(f"{label} {fault.format(graph.entries[vertex])}")

@@ -2,16 +2,16 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import chain, pairwise
 
 import numpy as np
 
 from jcdp_core import ElementalJacobian, JacobianChain
-from tapesplit.arrays import IntArray
+from tapesplit.arrays import IntArray, follow
 from tapesplit.cuts.graph import TapeGraph
-from tapesplit.cuts.separators import Separator, assign_chunks, chunk_edges
+from tapesplit.cuts.separators import Separator
 
-__all__ = ["Chunk", "chunk_chain", "cut_into_chunks"]
+__all__ = ["Chunk", "assign_chunks", "chunk_chain", "chunk_edges", "cut_into_chunks"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)  # arrays have no truth value
@@ -80,3 +80,56 @@ def chunk_chain(chunks: Sequence[Chunk], local_fma: IntArray) -> JacobianChain:
         each = -(-once // max(chunk.n, 1))
         links.append(ElementalJacobian(chunk.n, chunk.m, edges, tangent_cost=edges + each))
     return JacobianChain(tuple(links))
+
+
+def assign_chunks(graph: TapeGraph, separators: tuple[Separator, ...]) -> IntArray:
+    """Assign each vertex to the chunk that computes it.
+
+    Parameters
+    ----------
+    graph : TapeGraph
+        The graph, n vertices.
+    separators : tuple of Separator
+        Nested separators, from input to output.
+
+    Returns
+    -------
+    (n,) array of int
+        The number of the first separator that the vertex is in or before; ``len(separators)`` if it is
+        behind all of them. Inputs have chunk 0.
+
+    Notes
+    -----
+    A vertex outside the separators is in the chunk of any child: an edge between two chunks would bypass
+    the separator between them. Takes O(e + n log d) for chunks of depth d.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> line = TapeGraph(
+    ...     entries=np.arange(4), widths=np.array([9, 2, 5, 9]), edges=np.array([0, 18, 10, 45]),
+    ...     child=np.array([1, 2, 3]), parent=np.array([0, 1, 2]), inputs=(0,), outputs=(3,))
+    >>> assign_chunks(line, (Separator((1,), 2, "minimal"),))
+    array([0, 0, 1, 1])
+    """
+    last = len(separators)
+    chunks = np.full(graph.size, last, dtype=np.int64)
+    if not last:
+        return chunks
+    numbers = np.repeat(np.arange(last), [len(separator.vertices) for separator in separators])
+    entries = chain.from_iterable(separator.vertices for separator in separators)
+    vertices = np.searchsorted(graph.entries, np.fromiter(entries, dtype=np.int64, count=numbers.size))
+    chunks[vertices[::-1]] = numbers[::-1]  # one in several separators is in the chunk before the first
+    chunks[list(graph.inputs)] = 0
+    known = np.flatnonzero(chunks < last)
+    step = np.arange(graph.size)
+    step[graph.parent] = graph.child
+    step[known] = known
+    return chunks[follow(step)]
+
+
+def chunk_edges(graph: TapeGraph, chunks: IntArray, count: int) -> IntArray:
+    """Return the scalar edges of each of ``count`` chunks, given the chunk of each vertex."""
+    edges = np.zeros(count, dtype=np.int64)
+    np.add.at(edges, chunks, graph.edges)
+    return edges

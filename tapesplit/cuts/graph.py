@@ -22,7 +22,7 @@ __all__ = [
     "frontier_widths",
     "graph_of",
     "on_frontiers",
-    "records",
+    "one_sided_minima",
     "tape_ranks",
 ]
 
@@ -153,7 +153,7 @@ def frontier_widths(graph: TapeGraph, ranks: IntArray) -> IntArray:
     return np.cumsum(births)[: last_rank + 1]
 
 
-def records(widths: NDArray[Any]) -> BoolArray:
+def one_sided_minima(widths: NDArray[Any]) -> BoolArray:
     """Return which of some widths in a row are less than all before them, or than all behind them.
 
     Parameters
@@ -168,7 +168,7 @@ def records(widths: NDArray[Any]) -> BoolArray:
 
     Examples
     --------
-    >>> records(np.array([5, 7, 3, 4, 4, 9])).tolist()
+    >>> one_sided_minima(np.array([5, 7, 3, 4, 4, 9])).tolist()
     [False, False, True, False, True, False]
     """
     found = np.zeros(len(widths), dtype=np.bool_)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tapesplit.arrays import BoolArray, FloatArray, IntArray
-from tapesplit.cuts.graph import UNBOUNDED, TapeGraph, on_frontiers, records
+from tapesplit.cuts.graph import UNBOUNDED, TapeGraph, on_frontiers, one_sided_minima
 
 __all__ = ["CutFamily", "choose_nested", "cut_family", "spread_nested"]
 
@@ -103,7 +103,7 @@ def _worth_choosing(family: CutFamily) -> list[int]:
     size = len(family.widths)
     if np.count_nonzero(family.nested) < size * (size - 1) // 2:
         return list(range(size))
-    useful = records(family.widths)
+    useful = one_sided_minima(family.widths)
     useful[[0, -1]] = True
     return np.flatnonzero(useful).tolist()
 

@@ -2,12 +2,11 @@
 
 from dataclasses import dataclass
 from functools import partial
-from itertools import chain
 from typing import Final, Literal
 
 import numpy as np
 
-from tapesplit.arrays import BoolArray, IntArray, follow
+from tapesplit.arrays import BoolArray, IntArray
 from tapesplit.cuts.candidates import (
     Order,
     all_lower_sets,
@@ -23,14 +22,14 @@ from tapesplit.cuts.graph import TapeGraph, frontier_widths, on_frontiers, tape_
 from tapesplit.cuts.nesting import CutFamily, choose_nested, cut_family, spread_nested
 from tapesplit.cuts.width_bounds import carries_flow, has_wide_paths
 
-__all__ = ["Reason", "Separator", "assign_chunks", "chunk_edges", "cut_graph"]
+__all__ = ["Reason", "Separator", "cut_graph"]
 
 _NEAR_BOUND: Final = 1.05
 """A chain within this factor of minimal width times all edges needs no further candidates."""
 
 
 _GLOBAL: Final = 3
-"""Times as long as in a window the flow through the whole graph may take: it is the one that counts most."""
+"""How many times the budget of a window the flow through the whole graph may take: it counts most."""
 _SMALL: Final = 40
 """Vertices up to which a graph may have so few lower sets that all of them are compared."""
 _WORTH_CUTTING: Final = 1.1
@@ -232,80 +231,3 @@ def _useful(family: CutFamily, cuts: list[int]) -> list[int]:
             kept[-1] = cut
     behind = [cut for cut in kept if edges[cut] > edges[0] or widths[cut] < widths[0]]
     return [cut for cut in behind if edges[cut] < edges[-1] or widths[cut] < widths[-1]]
-
-
-def assign_chunks(graph: TapeGraph, separators: tuple[Separator, ...]) -> IntArray:
-    """Assign each vertex to the chunk that computes it.
-
-    Parameters
-    ----------
-    graph : TapeGraph
-        The graph, n vertices.
-    separators : tuple of Separator
-        Nested separators, from input to output.
-
-    Returns
-    -------
-    (n,) array of int
-        The number of the first separator that the vertex is in or before; ``len(separators)`` if it is
-        behind all of them. Inputs have chunk 0.
-
-    Notes
-    -----
-    A vertex outside the separators is in the chunk of any child: an edge between two chunks would bypass
-    the separator between them. Takes O(e + n log d) for chunks of depth d.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> chain = TapeGraph(
-    ...     entries=np.arange(4), widths=np.array([9, 2, 5, 9]), edges=np.array([0, 18, 10, 45]),
-    ...     child=np.array([1, 2, 3]), parent=np.array([0, 1, 2]), inputs=(0,), outputs=(3,))
-    >>> assign_chunks(chain, cut_graph(chain, max_links=2))
-    array([0, 0, 1, 1])
-    """
-    last = len(separators)
-    chunks = np.full(graph.size, last, dtype=np.int64)
-    if not last:
-        return chunks
-    numbers = np.repeat(np.arange(last), [len(separator.vertices) for separator in separators])
-    entries = chain.from_iterable(separator.vertices for separator in separators)
-    vertices = np.searchsorted(graph.entries, np.fromiter(entries, dtype=np.int64, count=numbers.size))
-    chunks[vertices[::-1]] = numbers[::-1]  # one in several separators is in the chunk before the first
-    chunks[list(graph.inputs)] = 0
-    known = np.flatnonzero(chunks < last)
-    step = np.arange(graph.size)
-    step[graph.parent] = graph.child
-    step[known] = known
-    return chunks[follow(step)]
-
-
-def chunk_edges(graph: TapeGraph, chunks: IntArray, count: int) -> IntArray:
-    """Return the scalar edges of each chunk.
-
-    Parameters
-    ----------
-    graph : TapeGraph
-        The graph, n vertices.
-    chunks : (n,) array of int
-        From `assign_chunks`.
-    count : int
-        Number of chunks; some may have no vertex.
-
-    Returns
-    -------
-    (count,) array of int
-        fma per direction of each chunk.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> chain = TapeGraph(
-    ...     entries=np.arange(3), widths=np.array([9, 2, 9]), edges=np.array([0, 18, 45]),
-    ...     child=np.array([1, 2]), parent=np.array([0, 1]), inputs=(0,), outputs=(2,))
-    >>> chunk_edges(chain, np.array([0, 0, 1]), 2)
-    array([18, 45])
-    """
-    edges = np.zeros(count, dtype=np.int64)
-    np.add.at(edges, chunks, graph.edges)
-    return edges

@@ -8,9 +8,10 @@ from typing import Final
 import numpy as np
 
 from tapesplit.arrays import FloatArray, IntArray
+from tapesplit.cuts.chunks import assign_chunks, chunk_edges
 from tapesplit.cuts.flow import FLOW_BUDGET, minimum_cut
 from tapesplit.cuts.graph import UNBOUNDED, TapeGraph, frontier_widths, tape_ranks
-from tapesplit.cuts.separators import Separator, assign_chunks, chunk_edges
+from tapesplit.cuts.separators import Separator
 
 __all__ = ["WidthProfile", "width_profile"]
 

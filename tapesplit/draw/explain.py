@@ -7,7 +7,7 @@ from typing import Final
 from jcdp_core import Mode
 from tapesplit.cuts.separators import Separator
 from tapesplit.draw.numbers import count, plural, seconds_text
-from tapesplit.draw.rows import LinkRow, link_rows, operation_name, shared_seeds
+from tapesplit.draw.rows import LinkRow, form_reason, link_rows, operation_name, shared_seeds
 from tapesplit.planning.plan import JacobianPlan
 from tapesplit.sweeps.compression import CompressedSweep
 from tapesplit.sweeps.sweep import Form
@@ -16,7 +16,7 @@ __all__ = ["decisions"]
 
 _MOST: Final = 6
 """So many cuts, or groups of links, are named one by one."""
-_CUT_REASONS: Final = {
+_SEPARATOR_REASONS: Final = {
     "minimal": "no cut of the whole tape is narrower",
     "cost": "the cheapest chain on one machine needs it",
     "spread": "places to share work: much of it on either side for each element of their width",
@@ -53,8 +53,10 @@ def decisions(plan: JacobianPlan) -> tuple[str, ...]:
 def _cuts(plan: JacobianPlan) -> list[str]:
     """One sentence a reason for cuts, the best founded first, or why there is none."""
     if not plan.separators:
-        return [f"Not cut: {plan.reason}."]
-    found = {why: [s for s in plan.separators if s.reason == reason] for reason, why in _CUT_REASONS.items()}
+        return [f"Not cut: {form_reason(plan)}."]
+    found = {
+        why: [s for s in plan.separators if s.reason == reason] for reason, why in _SEPARATOR_REASONS.items()
+    }
     return [f"Cut at {_places(plan, cuts)}: {why}." for why, cuts in found.items() if cuts]
 
 

@@ -3,11 +3,12 @@
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Final
 
 from jcdp_core import EliminationSequence, Mode, Schedule
 from tapesplit.draw.numbers import count, plural, shape_text
 from tapesplit.names import label_of
-from tapesplit.planning.plan import JacobianPlan
+from tapesplit.planning.plan import CutReason, JacobianPlan
 from tapesplit.planning.recost import retimed
 from tapesplit.sweeps.compression import CompressedSweep
 
@@ -16,6 +17,7 @@ __all__ = [
     "StepRow",
     "carried_out",
     "cheaper_mode",
+    "form_reason",
     "link_rows",
     "operation_counts",
     "operation_name",
@@ -170,6 +172,20 @@ def shared_seeds(plan: JacobianPlan) -> tuple[str, str] | None:
     seeds = plural(sum(sweep.color_count for sweep in shared), "seed")
     back = sum(sweep.left_out.size for sweep in shared)
     return f"{seeds} + {back}" if back else seeds, plural(directions, "direction")
+
+
+def form_reason(plan: JacobianPlan) -> str:
+    """Say in a few words why a plan has its cuts, or none."""
+    mode = plan.asked_mode
+    return f"method {mode.name.lower()!r} was asked for" if mode else _CUT_REASONS[plan.cut_reason]
+
+
+_CUT_REASONS: Final[dict[CutReason, str]] = {
+    "light": "cuts could save less than a tenth of the time of a call",
+    "wide": "no interface is narrow enough for a cut to pay",
+    "narrow": "cut at narrow interfaces",
+    "shared": "cut where machines can share work",
+}
 
 
 def signature(plan: JacobianPlan) -> str:

@@ -13,6 +13,7 @@ from tapesplit.draw.rows import (
     StepRow,
     carried_out,
     cheaper_mode,
+    form_reason,
     link_rows,
     shared_seeds,
     signature,
@@ -123,7 +124,7 @@ def _head(plan: JacobianPlan) -> list[str]:
     return [
         shorten(signature(plan), _WIDTH - len(end)) + end,
         f"tape of {plural(operations, 'operation')}, |E| = {edges}, {cut}",
-        shorten(chosen + plan.reason, _WIDTH),
+        shorten(chosen + form_reason(plan), _WIDTH),
     ]
 
 

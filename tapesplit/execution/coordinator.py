@@ -121,7 +121,7 @@ def carry_out(
         if plan.machines == 1 or not may_use_threads():
             return run.inline()
         with prompt_switches():
-            return run.on(executor.submit if executor else partial(submit, plan.machines))
+            return run.on(partial(submit, plan.machines) if executor is None else executor.submit)
 
 
 def _check_memory_limit(plan: JacobianPlan, memory_limit: int) -> None:

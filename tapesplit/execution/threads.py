@@ -21,7 +21,10 @@ Result = TypeVar("Result")
 
 
 class _User:
-    """One who relies on a setting of the process; he is gone with his execution, also if Ctrl-C ends that."""
+    """An execution that relies on a setting of the process.
+
+    It is known by weak references only, which end with the execution even if Ctrl-C ends that.
+    """
 
     __slots__ = ("__weakref__",)
 

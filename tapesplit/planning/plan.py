@@ -57,8 +57,9 @@ class PlanTask:
         Directions that a sweep carries: columns of its Jacobian in tangent mode, rows in adjoint mode; 0
         for a product.
     seeds
-        Seeds that the directions share, where those of one color have no result in common, and of results
-        that are swept from instead; 0 if each direction has its own.
+        Seeds that are swept where directions share them: one for each color, whose directions reach no
+        common result, and one for each dense result that is swept from in the other mode. 0 if each
+        direction has a seed of its own.
     seconds
         Predicted time, if nothing else runs.
     start, finish
@@ -209,12 +210,6 @@ class JacobianPlan:
     last_run: LastRun = field(default_factory=LastRun)
 
     @property
-    def reason(self) -> str:
-        """Why the plan has this form, in a few words."""
-        mode = self.asked_mode
-        return f"method {mode.name.lower()!r} was asked for" if mode else _REASONS[self.cut_reason]
-
-    @property
     def makespan(self) -> int:
         """Planned time of the slowest machine in fma, as of a seed for each direction.
 
@@ -322,12 +317,6 @@ class JacobianPlan:
         return _views().notebook_html(self)
 
 
-_REASONS: Final[dict[CutReason, str]] = {
-    "light": "cuts could save less than a tenth of the time of a call",
-    "wide": "no interface is narrow enough for a cut to pay",
-    "narrow": "cut at narrow interfaces",
-    "shared": "cut where machines can share work",
-}
 _COMPARED: Final = 110
 """Bytes for each tape entry that comparing the structure of a tape with that of a plan takes."""
 

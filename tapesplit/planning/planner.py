@@ -64,20 +64,25 @@ def make_plan(
     plain = {"tangent": Mode.TANGENT, "adjoint": Mode.ADJOINT}.get(method)
     solver = "dp" if plain or method == "auto" else cast(SolverName, method)  # `solve` refuses other names
     effort: Effort = "thorough" if cost == "fma" or force_machines else effort_for(graph, work)
-    separators: tuple[Separator, ...] = ()
-    if not plain and effort != "none":
-        separators = cut_graph(graph, thorough=effort == "thorough")
     drafted = partial(_draft, tape, graph, facts, work, plain=plain, solver=solver, cost=cost)
-    draft = drafted(separators, machines=1)
+
+    def on_one() -> _Draft:
+        uncut = plain or effort == "none"
+        return drafted(() if uncut else cut_graph(graph, thorough=effort == "thorough"), machines=1)
+
+    def on_several() -> _Draft:
+        # Cuts that gain nothing on one machine let several work at the same time.
+        return drafted(() if plain else cut_graph(graph, spread=True), machines=machines)
+
     machines_reason: MachinesReason = "single" if machines == 1 else "light"
-    if machines > 1 and (force_machines or _may_pay(draft.tasks)):
-        if not plain:
-            # Cuts that gain nothing on one machine let several work at the same time.
-            separators = cut_graph(graph, spread=True)
-        parallel = drafted(separators, machines=machines)
-        machines_reason = "forced" if force_machines else _worth_of_machines(parallel.tasks, draft.tasks)
-        if machines_reason in {"forced", "gain"}:
-            draft = parallel
+    if force_machines and machines > 1:
+        draft, machines_reason = on_several(), "forced"
+    else:
+        draft = on_one()
+        if machines > 1 and _may_pay(draft.tasks):
+            parallel = on_several()
+            machines_reason = _worth_of_machines(parallel.tasks, draft.tasks)
+            draft = parallel if machines_reason == "gain" else draft
     return JacobianPlan(
         name=tape.name,
         structure=structure,

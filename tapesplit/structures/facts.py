@@ -5,36 +5,31 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
 from math import prod
-from typing import Any, Final, NamedTuple
+from typing import Any
 
 import numpy as np
 from autograd.core import primitive_vjps
 
 from tapesplit.arrays import BoolArray, IntArray, coded, first_of
 from tapesplit.recording.overrides import find_jvp
-from tapesplit.recording.tape import VALUE, Tape, TapeEntry
-from tapesplit.recording.values import element_count, real_count
+from tapesplit.recording.tape import VALUE, Tape
+from tapesplit.recording.values import element_count
 from tapesplit.rules import (
     LOOK_UP,
     Bulk,
     Elementwise,
     Movement,
     Rule,
-    can_be_stacked,
-    count_edges,
-    count_slices,
     find_rule,
     has_local_structure,
     is_elementwise_call,
-    is_reduction,
-    local_slices,
 )
+from tapesplit.structures.call_numbers import call_numbers
 from tapesplit.structures.comparison import is_look_up
 from tapesplit.structures.structure import (
     NO_CONSTANTS,
     Constants,
     Structure,
-    hashable,
     is_complex,
     is_shape,
     number_shape,
@@ -188,7 +183,7 @@ def facts_of(tape: Tape, structure: Structure) -> TapeFacts:
     blocks, joined, stacked, call = np.zeros((4, kind.size), dtype=np.int64)
     others = np.flatnonzero((factors < 0) | (sizes < 0))
     if others.size:
-        call[others], numbers = _like_calls(tape, structure, kind, form, others)
+        call[others], numbers = call_numbers(tape, structure, kind, form, others)
         edges[others], is_local_call, blocks[others], joined[others], stacked[others] = numbers
         scalar[others] &= (is_local_call > 0) | (blocks[others] > 0)
     scalar &= ~elementwise | _takes_numbers(structure, seen, which, scalar & elementwise)
@@ -295,16 +290,6 @@ def _only_readers(parents: IntArray, children: IntArray, elementwise: BoolArray,
     return np.where(can, last, np.arange(elementwise.size))
 
 
-_MOST_EDGES: Final = 100_000
-"""Calls with more scalar edges are better done as array operations."""
-_FEW: Final = 2
-"""Scalar edges for each element of a result and each argument, as in differences and sums of adjoints."""
-_EDGES_OF_A_SLICE: Final = 16_384
-"""So are other products with more of them for each slice that does not depend on others."""
-_DERIVATIVES_OF_A_SLICE: Final = 1024
-"""So are blocks with more elements for each slice."""
-
-
 def calls_by_kind(facts: TapeFacts, entries: IntArray) -> Iterator[tuple[CallKind, IntArray, IntArray]]:
     """Sort entries by kind; yield each kind with its entries and their active arguments."""
     kinds = facts.kind[entries]
@@ -313,68 +298,6 @@ def calls_by_kind(facts: TapeFacts, entries: IntArray) -> Iterator[tuple[CallKin
         members = entries[kinds == code]
         places = facts.first_parent[members][:, None] + np.arange(len(kind.argnums))
         yield kind, members, facts.parents[places]
-
-
-class _CallNumbers(NamedTuple):
-    """What the rule and the arguments of one call tell, see `TapeFacts`."""
-
-    edges: int = 0
-    is_local: bool = False
-    block: int = 0
-    joined: bool = False
-    stacked: int = 0
-
-
-def _numbers_of(entry: TapeEntry) -> _CallNumbers:
-    """Count the scalar edges of a call by its rule; tell whether it is a small sum or product.
-
-    If it is not, count the real elements of a block for it; 0 if they are too many, or no numbers. Count the
-    elements of a stack, too.
-    """
-    if entry.primitive is None:
-        return _CallNumbers()
-    edges = count_edges(entry.primitive, entry.value, entry.args, entry.argnums, entry.kwargs)
-    arrays = [arg for arg in entry.args if isinstance(arg, (np.ndarray, float, complex))]
-    of_numbers = all(np.asarray(array).dtype.kind in "fiubc" for array in arrays)
-    result, read = element_count(entry.value), sum(element_count(entry.args[i]) for i in entry.argnums)
-    is_sum = is_reduction(find_rule(entry.primitive))
-    local = local_slices(entry)
-    slices = local or max(count_slices(entry), 1)
-    stacked = result + read if slices > 1 and not is_sum else 0
-    is_sparse = edges <= _FEW * result * len(entry.argnums)
-    most = _MOST_EDGES if is_sum or is_sparse else min(_EDGES_OF_A_SLICE * slices, _MOST_EDGES)
-    if local and of_numbers and edges <= most:
-        return _CallNumbers(edges, is_local=True, stacked=stacked)
-    block = real_count(entry.value) * sum(real_count(entry.args[i]) for i in entry.argnums) // slices
-    if not of_numbers or block > min(_DERIVATIVES_OF_A_SLICE * slices, _MOST_EDGES):
-        return _CallNumbers(edges, stacked=stacked)
-    return _CallNumbers(edges, block=block, joined=can_be_stacked(entry), stacked=stacked)
-
-
-def _like_calls(
-    tape: Tape, structure: Structure, kind: IntArray, form: IntArray, entries: IntArray
-) -> tuple[IntArray, IntArray]:
-    """Return which of some calls are alike, and a line for each field of their `_CallNumbers`."""
-    indices, forms = entries.tolist(), structure.forms
-    parents = map(structure.parents.__getitem__, indices)
-    read = [forms[p[0]] if len(p) == 1 else tuple([forms[i] for i in p]) for p in parents]
-    columns = (kind[entries], form[entries], _constants(structure, indices))
-    _, like = coded(zip(*[column.tolist() for column in columns], read, strict=True))
-    examples = entries[first_of(like)].tolist()
-    known = np.array([_numbers_of(tape[index]) for index in examples], dtype=np.int64)
-    return like, known[like].T
-
-
-def _constants(structure: Structure, indices: list[int]) -> IntArray:
-    """Return numbers of the constant arguments of some calls, the same for equal ones.
-
-    They take long to hash, but loops read the same ones again and again, see `statics_of`.
-    """
-    statics = [structure.statics[index] for index in indices]
-    _, which = coded(map(id, statics))
-    examples = [statics[place] for place in first_of(which).tolist()]
-    _, numbers = coded([(type(static), hashable(static)) for static in examples])
-    return numbers[which]
 
 
 def _real_size(form: Any) -> int:

@@ -155,7 +155,7 @@ def recognizer(structure: Structure, tape: Tape) -> Recognizer:
         A tape of this structure.
     """
     primitives, argnums, _, args, kwargs, values = zip(*tape.entries, strict=True)
-    leading = _leading(structure)
+    leading = _to_describe(structure)
     numbers = [i for i in leading if type(values[i]) in {float, np.float64}]
     described = [i for i in leading if type(values[i]) not in {float, np.float64}]
     fixed = {primitive: _has_fixed_arity(primitive) for primitive in set(primitives)}
@@ -254,7 +254,7 @@ def _has_fixed_arity(primitive: Any) -> bool:
     return primitive in {None, getitem} or isinstance(getattr(primitive, "fun", None), np.ufunc)
 
 
-def _leading(structure: Structure) -> list[int]:
+def _to_describe(structure: Structure) -> list[int]:
     """List the entries whose form does not follow from operands in double precision, as those of masks."""
     double = list(map(is_shape, structure.forms))
     follow = {
@@ -266,8 +266,8 @@ def _leading(structure: Structure) -> list[int]:
         for index, (primitive, parents) in enumerate(
             zip(structure.primitives, structure.parents, strict=True)
         )
-        if not (double[index] and follow[primitive] and all(double[p] for p in parents))
-        or is_look_up(structure, index)
+        if not (double[index] and follow[primitive] and all(map(double.__getitem__, parents)))
+        or (primitive is getitem and is_look_up(structure, index))
     ]
 
 

@@ -62,6 +62,15 @@ def test_progress_joins_the_callback(bars):
     assert (seen, len(bars)) == (["end"], 2)
 
 
+def test_the_bar_closes_where_the_callback_raises(bars):
+    def finish(*_):
+        raise KeyError("mine")
+
+    with pytest.raises(KeyError, match="mine"):
+        parallel_jacobian(bottleneck, callback=Callback(finish=finish), progress=True)(X)
+    assert [bar.closed for bar in bars] == [True]
+
+
 def test_threads_have_bars_of_their_own(bars):
     jacobian = parallel_jacobian(bottleneck, callback=progress_bar())
     threads = [threading.Thread(target=jacobian, args=(X,)) for _ in range(4)]

@@ -24,9 +24,10 @@ from tape_graphs import (
 from jcdp_core import JacobianChain, solve
 from tapesplit.cuts.candidates import ranks_after
 from tapesplit.cuts.certify import certify_cuts
+from tapesplit.cuts.chunks import assign_chunks
 from tapesplit.cuts.graph import frontier_widths, tape_ranks
 from tapesplit.cuts.nesting import choose_nested, cut_family
-from tapesplit.cuts.separators import Separator, assign_chunks, cut_graph
+from tapesplit.cuts.separators import Separator, cut_graph
 from tapesplit.cuts.width_profile import width_profile
 from tapesplit.errors import SeparatorError
 

@@ -1,0 +1,109 @@
+"""Numbers of calls: what only the rule and the arguments of a call tell, asked once for all like calls."""
+
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from tapesplit.arrays import IntArray, coded, first_of
+from tapesplit.recording.tape import Tape, TapeEntry
+from tapesplit.recording.values import element_count, real_count
+from tapesplit.rules import (
+    can_be_stacked,
+    count_edges,
+    count_slices,
+    find_rule,
+    is_reduction,
+    local_slices,
+)
+from tapesplit.structures.structure import Structure, hashable
+
+__all__ = ["CallNumbers", "call_numbers"]
+
+
+class CallNumbers(NamedTuple):
+    """What the rule and the arguments of one call tell, see `TapeFacts`."""
+
+    edges: int = 0
+    is_local: bool = False
+    block: int = 0
+    joined: bool = False
+    stacked: int = 0
+
+
+def call_numbers(
+    tape: Tape, structure: Structure, kind: IntArray, form: IntArray, entries: IntArray
+) -> tuple[IntArray, IntArray]:
+    """Find out what the rules and arguments of some calls tell about them, once for all like calls.
+
+    Parameters
+    ----------
+    tape, structure
+        The tape, n entries, and its structure.
+    kind, form : (n,) arrays of int
+        See `TapeFacts`.
+    entries : (k,) array of int
+        The calls.
+
+    Returns
+    -------
+    (k,) array of int
+        Equal for like calls: of equal kinds, shapes and constants.
+    (5, k) array of int
+        A line for each field of `CallNumbers`.
+    """
+    indices, forms = entries.tolist(), structure.forms
+    parents = map(structure.parents.__getitem__, indices)
+    read = [forms[p[0]] if len(p) == 1 else tuple([forms[i] for i in p]) for p in parents]
+    columns = (kind[entries], form[entries], _constants(structure, indices))
+    _, like = coded(zip(*[column.tolist() for column in columns], read, strict=True))
+    examples = entries[first_of(like)].tolist()
+    known = np.array([_numbers_of(tape[index]) for index in examples], dtype=np.int64)
+    return like, known[like].T
+
+
+def _constants(structure: Structure, indices: list[int]) -> IntArray:
+    """Return numbers of the constant arguments of some calls, the same for equal ones.
+
+    They take long to hash, but loops read the same ones again and again, see `statics_of`.
+    """
+    statics = [structure.statics[index] for index in indices]
+    _, which = coded(map(id, statics))
+    examples = [statics[place] for place in first_of(which).tolist()]
+    _, numbers = coded([(type(static), hashable(static)) for static in examples])
+    return numbers[which]
+
+
+_MOST_EDGES: Final = 100_000
+"""Scalar edges above which a call is better done as an array operation."""
+_FEW: Final = 2
+"""Scalar edges for each element of the result and each argument up to which a product counts as sparse."""
+_EDGES_OF_A_SLICE: Final = 16_384
+"""The same limit for each independent slice of other products."""
+_DERIVATIVES_OF_A_SLICE: Final = 1024
+"""The same limit for the derivatives in each independent slice of a block."""
+
+
+def _numbers_of(entry: TapeEntry) -> CallNumbers:
+    """Count the scalar edges of a call by its rule; tell whether it is a small sum or product.
+
+    If it is not, count the real elements of a block for it; 0 if they are too many, or no numbers. Count the
+    elements of a stack, too.
+    """
+    if entry.primitive is None:
+        return CallNumbers()
+    edges = count_edges(entry.primitive, entry.value, entry.args, entry.argnums, entry.kwargs)
+    arrays = [arg for arg in entry.args if isinstance(arg, (np.ndarray, float, complex))]
+    of_numbers = all(np.asarray(array).dtype.kind in "fiubc" for array in arrays)
+    result, read = element_count(entry.value), sum(element_count(entry.args[i]) for i in entry.argnums)
+    is_sum = is_reduction(find_rule(entry.primitive))
+    local = local_slices(entry)
+    slices = local or max(count_slices(entry), 1)
+    stacked = result + read if slices > 1 and not is_sum else 0
+    is_sparse = edges <= _FEW * result * len(entry.argnums)
+    most = _MOST_EDGES if is_sum or is_sparse else min(_EDGES_OF_A_SLICE * slices, _MOST_EDGES)
+    if local and of_numbers and edges <= most:
+        return CallNumbers(edges, is_local=True, stacked=stacked)
+    block = real_count(entry.value) * sum(real_count(entry.args[i]) for i in entry.argnums) // slices
+    if not of_numbers or block > min(_DERIVATIVES_OF_A_SLICE * slices, _MOST_EDGES):
+        return CallNumbers(edges, stacked=stacked)
+    return CallNumbers(edges, block=block, joined=can_be_stacked(entry), stacked=stacked)
