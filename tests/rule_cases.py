@@ -272,6 +272,7 @@ for primitive in SPREADS:
     beyond(primitive, real(3, 4), axis=0, mean=np.array([[0.1, 0.2, 0.3, 0.4]]))
     beyond(primitive, real(1, 2), axis=0, mean=np.array([[2.0, -2.0]]))
 case(anp.sum, real(3), dtype=np.float64)  # keywords that no rule names take the loop
+case(anp.sum, real(3, 4), 0, None, None)
 case(anp.mean.__globals__["_primitive_mean"], real(3), dtype=np.float64)
 case(anp.einsum, "ij->i", real(2, 3), order="C")
 cases(
@@ -307,6 +308,7 @@ cases(
 case(anp.diff, real(4, 5), n=2, axis=0)
 cases((anp.sort,), (real(6),), (real(0),), (np.array([1.0, 1.0, 0.0]),))
 cases((anp.partition,), (real(6), 2))
+beyond(anp.partition, _random.permutation(300) / 300, 100)  # wrong: np.argpartition is another permutation there
 case(anp.sort, real(6), axis=0)
 case(anp.sort, NUMBER, axis=None)
 case(anp.partition, NUMBER, 0, axis=None)
@@ -616,9 +618,13 @@ cases(
     (linalg.inv, linalg.det, linalg.slogdet),
     (regular(3, 3),),
     (regular(2, 3, 3),),
-    (regular(3, 3) + 1j * real(3, 3),),
     (regular(1, 1),),
 )
+cases((linalg.inv, linalg.det), (regular(3, 3) + 1j * real(3, 3),))
+beyond(linalg.slogdet, regular(3, 3) + 1j * real(3, 3))  # wrong: takes the sign for a constant
+beyond(linalg.slogdet, regular(2, 3, 3) + 1j * real(2, 3, 3))
+for shape in ((3, 3), (4, 3), (2, 4), (2, 4, 3)):
+    beyond(linalg.pinv, complexes(*shape))  # wrong: transposes without conjugating
 cases(
     linalg._primitive_norm,
     (real(4),),
@@ -636,7 +642,7 @@ case(linalg._primitive_norm, real(3, 4), axis=-1)
 case(linalg._primitive_norm, real(3, 4), keepdims=True)
 case(linalg._primitive_norm, real(3, 3), ord="nuc")
 case(linalg._primitive_norm, real(3, 4), "nuc", keepdims=True)
-cases(linalg.cholesky, (spd(3, 3),), (spd(2, 3, 3),), (spd(1, 1),), (spd(3, 3) + 0j,))
+cases(linalg.cholesky, (spd(3, 3),), (spd(2, 3, 3),), (spd(1, 1),))
 cases(linalg.pinv, (real(3, 3),), (real(4, 3),), (real(2, 4),), (real(2, 4, 3),))
 cases(linalg.eigh, (real(4, 4),), (real(4, 4), "U"), (real(2, 3, 3),), (spd(1, 1),), (spd(3, 3) + 0j,))
 case(linalg.eigh, real(4, 4), UPLO="U")

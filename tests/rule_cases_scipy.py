@@ -3,7 +3,7 @@
 import numpy as np
 from autograd.scipy import linalg, signal, special
 from autograd.scipy.stats import beta, chi2, dirichlet, gamma, multivariate_normal, norm, poisson, t
-from rule_cases import NUMBER, ROTATION, positive, real, regular, spd
+from rule_cases import NUMBER, ROTATION, beyond, positive, real, regular, spd
 
 CASES = []
 
@@ -116,6 +116,7 @@ for lower, upper in ((1, 1), (0, 2), (2, 0), (2, 1), (0, 0)):
 cases(linalg.solve_triangular, (LOWER, real(4, 2)), lower=True, check_finite=False)
 cases(linalg.solve_triangular, (LOWER, real(4, 2)), lower=True, overwrite_b=False)  # takes the loop
 cases(linalg.sqrtm, (spd(4, 4),), (regular(4, 4),), (spd(1, 1),), (ROTATION,))
+beyond(linalg.sqrtm, regular(3, 3) + 0.1j * real(3, 3))  # wrong: no conjugates
 cases(
     linalg.solve_sylvester,
     (regular(3, 3), regular(4, 4), real(3, 4)),
@@ -133,4 +134,5 @@ for mode in ("full", "valid"):
     cases(signal.convolve, (real(3), real(6)), (real(2, 3), real(4, 5)), mode=mode)
     cases(signal.convolve, (real(3, 2, 5), real(2, 4, 7)), axes=([2], [2]), dot_axes=([1], [0]), mode=mode)
     cases(signal.convolve, (real(2, 3, 6), real(3, 4, 2)), axes=([2], [2]), dot_axes=([1], [0]), mode=mode)
-    cases(signal.convolve, (real(6, 4), real(3, 5)), axes=([0, 1], [0, 1]), mode="full")
+cases(signal.convolve, (real(3, 30), real(8, 1)), mode="same")
+cases(signal.convolve, (real(6, 4), real(3, 5)), axes=([0, 1], [0, 1]), mode="full")

@@ -3,7 +3,8 @@
 The formulas are those of M. Giles, "An extended collection of matrix derivative results for forward and
 reverse mode algorithmic differentiation" (2008), with all directions in one batch; cf. I. Murray,
 "Differentiation of the Cholesky decomposition" (2016). |E| counts the products with matrices that one
-direction takes. Complex factorizations take the loop over autograd's rules.
+direction takes. For complex matrices the derivatives of pseudoinverses, Cholesky factors and signs of
+determinants are right, autograd's are not.
 """
 
 from typing import Any
@@ -102,15 +103,19 @@ bulk(
 
 
 def _slogdet_tangent(T: np.ndarray, ans: Any, x: np.ndarray) -> np.ndarray:
-    """Tangents of sign and logarithm in one axis; the sign is constant."""
-    logs = np.real(_inner(T, np.linalg.inv(x).mT)).reshape(len(T), np.size(ans[1]))
-    return np.concatenate([np.zeros_like(logs), logs], axis=1)
+    """Tangents of sign and logarithm in one axis; the sign turns where the determinant is complex."""
+    logs = _inner(T, np.linalg.inv(x).mT)
+    signs = 1j * ans[0] * logs.imag if np.iscomplexobj(logs) else np.zeros_like(logs)
+    return np.concatenate([part.reshape(len(T), np.size(ans[1])) for part in (signs, logs.real)], axis=1)
 
 
 def _slogdet_adjoint(A: np.ndarray, ans: Any, x: np.ndarray) -> np.ndarray:
-    """Adjoints of the logarithm only."""
-    logs = np.real(A[:, A.shape[1] // 2 :]).reshape(len(A), *np.shape(ans[1]), 1, 1)
-    return real_like(logs * np.linalg.inv(x).mT, x)
+    """Adjoints of the logarithm, and of the sign if it is complex."""
+    signs, logs = (part.reshape(len(A), *np.shape(ans[1]), 1, 1) for part in np.split(A, 2, axis=1))
+    weights = logs.real
+    if np.iscomplexobj(x):
+        weights = weights + 1j * (signs * np.reshape(ans[0], (*np.shape(ans[0]), 1, 1))).imag
+    return real_like(weights * np.linalg.inv(x).mT, x)
 
 
 bulk(linalg.slogdet, tangents=[_slogdet_tangent], adjoints=[_slogdet_adjoint], edges=input_size)
@@ -159,24 +164,25 @@ def _norm_adjoint(
 bulk(linalg._primitive_norm, tangents=[_norm_tangent], adjoints=[_norm_adjoint], edges=input_size)  # noqa: SLF001 (linalg.norm itself only wraps it)
 
 
+def _hermitian(X: np.ndarray) -> np.ndarray:
+    """Conjugate and transpose matrices."""
+    return np.conj(X).mT
+
+
 def _half(X: np.ndarray) -> np.ndarray:
     """Lower triangle with half the diagonal."""
     return X * (np.tri(X.shape[-1]) - 0.5 * np.eye(X.shape[-1]))
 
 
-def _cholesky_tangent(T: np.ndarray, L: np.ndarray, x: np.ndarray) -> Any:
-    if np.iscomplexobj(x):
-        return NotImplemented
+def _cholesky_tangent(T: np.ndarray, L: np.ndarray, x: np.ndarray) -> np.ndarray:
     inverse = np.linalg.inv(L)
-    return L @ _half(inverse @ ((T + T.mT) / 2.0) @ inverse.mT)
+    return L @ _half(inverse @ ((T + _hermitian(T)) / 2.0) @ _hermitian(inverse))
 
 
-def _cholesky_adjoint(A: np.ndarray, L: np.ndarray, x: np.ndarray) -> Any:
-    if np.iscomplexobj(x):
-        return NotImplemented
+def _cholesky_adjoint(A: np.ndarray, L: np.ndarray, x: np.ndarray) -> np.ndarray:
     inverse = np.linalg.inv(L)
-    S = inverse.mT @ _half(L.mT @ A) @ inverse
-    return (S + S.mT) / 2.0
+    S = inverse.mT @ _half(L.mT @ A) @ np.conj(inverse)
+    return (S + _hermitian(S)) / 2.0
 
 
 bulk(
@@ -191,12 +197,14 @@ bulk(
 
 def _pinv_tangent(T: np.ndarray, ans: np.ndarray, x: np.ndarray) -> np.ndarray:
     left, right = np.eye(x.shape[-2]) - x @ ans, np.eye(x.shape[-1]) - ans @ x
-    return -ans @ T @ ans + ans @ ans.mT @ T.mT @ left + right @ T.mT @ ans.mT @ ans
+    back, T_back = _hermitian(ans), _hermitian(T)
+    return -ans @ T @ ans + ans @ back @ T_back @ left + right @ T_back @ back @ ans
 
 
 def _pinv_adjoint(A: np.ndarray, ans: np.ndarray, x: np.ndarray) -> np.ndarray:
     left, right = np.eye(x.shape[-2]) - x @ ans, np.eye(x.shape[-1]) - ans @ x
-    return (-ans @ A.mT @ ans + ans @ ans.mT @ A @ left + right @ A @ ans.mT @ ans).mT
+    back = _hermitian(ans)
+    return -ans.mT @ A @ ans.mT + np.conj(left @ A.mT @ ans @ back + back @ ans @ A.mT @ right)
 
 
 bulk(linalg.pinv, tangents=[_pinv_tangent], adjoints=[_pinv_adjoint], edges=_cubic(8))

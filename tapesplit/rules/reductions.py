@@ -120,16 +120,16 @@ def _extremum_weights(ans: Any, x: Any, axis: Any, where: Any = True, initial: A
 
 
 def _sum_tangent(
-    T: np.ndarray, ans: Any, x: Any, axis: Any = None, keepdims: Any = False, **keywords: Any
+    T: np.ndarray, ans: Any, x: Any, axis: Any = None, *rest: Any, keepdims: Any = False, **keywords: Any
 ) -> Any:
-    chosen = _summands(T, **keywords)
+    chosen = NotImplemented if rest else _summands(T, **keywords)
     return chosen if chosen is NotImplemented else reduce_batch(chosen, ans, axis)
 
 
 def _sum_adjoint(
-    A: np.ndarray, ans: Any, x: Any, axis: Any = None, keepdims: Any = False, **keywords: Any
+    A: np.ndarray, ans: Any, x: Any, axis: Any = None, *rest: Any, keepdims: Any = False, **keywords: Any
 ) -> Any:
-    return _summands(spread(A, x, axis), **keywords)
+    return NotImplemented if rest else _summands(spread(A, x, axis), **keywords)
 
 
 def _summands(X: np.ndarray, *, initial: float = 0.0, where: Any = True, **keywords: Any) -> Any:

@@ -205,20 +205,15 @@ bulk(
 )
 
 
-def _is_real_root(A: np.ndarray, options: Any) -> bool:
-    """Whether a call of ``sqrtm`` is of one real matrix, with defaults."""
-    return A.ndim == 2 and not np.iscomplexobj(A) and not any(options)
-
-
 def _root_tangent(T: np.ndarray, ans: np.ndarray, A: Any, *rest: Any, **keywords: Any) -> Any:
-    return _sylvester(ans, ans, T) if _is_real_root(np.asarray(A), (rest, keywords)) else NotImplemented
+    return NotImplemented if np.ndim(A) != 2 or rest or keywords else _sylvester(ans, ans, T)
 
 
 def _root_adjoint(G: np.ndarray, ans: np.ndarray, A: Any, *rest: Any, **keywords: Any) -> Any:
-    if not _is_real_root(np.asarray(A), (rest, keywords)):
+    if np.ndim(A) != 2 or rest or keywords:
         return NotImplemented
     rows = _sylvester(ans.T, ans.T, G)
-    return rows if rows is NotImplemented else rows.real
+    return rows if rows is NotImplemented else real_like(rows, A)
 
 
 bulk(

@@ -98,7 +98,8 @@ def _summed(
             conv_a, place, lengths, before, factors.shape, strict=False
         ):  # element i of A belongs to element i + shift of the result
             shift = j - (n - 1 - margin)
-            first, last = max(0, -shift), min(A.shape[axis], length - shift)
+            first = max(0, -shift)
+            last = max(first, min(A.shape[axis], length - shift))
             source[axis], target[rest.index(axis)] = slice(first, last), slice(first + shift, last + shift)
         part, factor = A[tuple(source)], factors[place]
         if of_b:

@@ -149,11 +149,23 @@ def _rearranged(A: np.ndarray, x: Any, order: np.ndarray) -> Any:
     return A.take(places, axis=1)
 
 
-# Sorting moves elements, but which ones depends on the values, so that no plan can know it.
-for _order, _arrange in ((np.argsort, anp.sort), (np.argpartition, anp.partition)):
+def _sorted_order(ans: Any, x: Any, *args: Any, **kwargs: Any) -> np.ndarray:
+    """Return which element of x each element of ``np.sort`` is."""
+    return np.argsort(x, *args, **kwargs)
+
+
+def _partition_order(ans: Any, x: Any, *_args: Any, **_kwargs: Any) -> np.ndarray:
+    """Return which element of x each element of ``np.partition`` is: not what ``np.argpartition`` says."""
+    order = np.empty(np.size(x), dtype=np.intp)
+    order[np.argsort(ans, axis=None)] = np.argsort(x, axis=None)
+    return order
+
+
+# Sorting moves elements, but where to depends on the values, so that no plan can know it.
+for _order, _arrange in ((_sorted_order, anp.sort), (_partition_order, anp.partition)):
     bulk(
         _arrange,
-        tangents=[lambda T, ans, x, *args, f=_order, **kwargs: _arranged(T, x, f(x, *args, **kwargs))],
-        adjoints=[lambda A, ans, x, *args, f=_order, **kwargs: _rearranged(A, x, f(x, *args, **kwargs))],
+        tangents=[lambda T, ans, x, *args, f=_order, **kwargs: _arranged(T, x, f(ans, x, *args, **kwargs))],
+        adjoints=[lambda A, ans, x, *args, f=_order, **kwargs: _rearranged(A, x, f(ans, x, *args, **kwargs))],
         edges=no_edges,
     )

@@ -228,3 +228,18 @@ def test_constants_in_single_precision_cost_no_digits(form, monkeypatch):
         return np.abs(x * (1 + 1j) / load)
 
     onp.testing.assert_allclose(parallel_jacobian(fun)(x), jacobian(fun)(x), rtol=1e-14)
+
+
+@pytest.mark.parametrize("method", ["tangent", "adjoint"])
+def test_cholesky_factors_of_hermitian_matrices_beyond_autograd(method):
+    """autograd's rule transposes without conjugating."""
+    stack = onp.random.default_rng(3).normal(size=(2, 3, 3, 2)) @ [1.0, 1j]
+
+    def fun(x):
+        roots = stack + np.reshape(x, (3, 3))
+        factors = np.linalg.cholesky(np.matmul(roots, np.conj(np.swapaxes(roots, 1, 2))) + 2.0 * onp.eye(3))
+        return np.ravel(np.real(factors) + 2.0 * np.imag(factors))
+
+    x = onp.linspace(-1.0, 1.0, 9)
+    expected = onp.stack([(fun(x + h) - fun(x - h)) / 2e-6 for h in 1e-6 * onp.eye(9)], axis=1)
+    onp.testing.assert_allclose(parallel_jacobian(fun, method=method)(x), expected, rtol=1e-7, atol=1e-8)
