@@ -15,7 +15,7 @@ from tapesplit.recording.tape import VALUE, Tape, TapeEntry
 from tapesplit.recording.values import batch_shape, element_count, flatten, unflatten
 from tapesplit.rules import Bulk, Elementwise, Movement, find_rule, loop_adjoint, loop_tangent
 from tapesplit.rules.axes import flat
-from tapesplit.rules.registry import is_elementwise_call, undefined
+from tapesplit.rules.registry import Undefined, is_elementwise_call
 from tapesplit.structures.facts import TapeFacts, facts_of
 from tapesplit.structures.structure import structure_of
 from tapesplit.sweeps.array_sweep import compile_array_sweep
@@ -270,7 +270,7 @@ def _covers(primitive: Callable[..., Any], argnum: int) -> bool:
     """Whether the vector rule has a form for an argument."""
     rule = find_rule(primitive)
     if isinstance(rule, Elementwise):
-        return argnum < len(rule.partials) and rule.partials[argnum] is not undefined
+        return argnum < len(rule.partials) and not isinstance(rule.partials[argnum], Undefined)
     return isinstance(rule, Movement) or (
         isinstance(rule, Bulk) and argnum in {*rule.tangents, *rule.adjoints}
     )

@@ -308,7 +308,7 @@ cases(
 case(anp.diff, real(4, 5), n=2, axis=0)
 cases((anp.sort,), (real(6),), (real(0),), (np.array([1.0, 1.0, 0.0]),))
 cases((anp.partition,), (real(6), 2))
-beyond(anp.partition, _random.permutation(300) / 300, 100)  # wrong: np.argpartition is another permutation there
+beyond(anp.partition, _random.permutation(300) / 300, 100)  # wrong: np.argpartition differs there
 case(anp.sort, real(6), axis=0)
 case(anp.sort, NUMBER, axis=None)
 case(anp.partition, NUMBER, 0, axis=None)

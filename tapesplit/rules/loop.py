@@ -12,6 +12,7 @@ import numpy as np
 from autograd.core import primitive_vjps
 
 from tapesplit.errors import RuleError
+from tapesplit.names import display_name
 from tapesplit.recording.overrides import find_jvp
 from tapesplit.recording.tape import TapeEntry
 from tapesplit.recording.tracing import tracing_lock
@@ -50,7 +51,7 @@ def loop_adjoint(A: np.ndarray, entry: TapeEntry) -> list[np.ndarray]:
         for row in A:
             gradients = tuple(vjp(row if is_own else _cotangent(row, entry.value)))
             for column, gradient, target in zip(columns, gradients, targets, strict=True):
-                column.append(_row(gradient, target))
+                column.append(_row(gradient, target, entry))
     return [_stacked(column, target) for column, target in zip(columns, targets, strict=True)]
 
 
@@ -106,6 +107,7 @@ def _jvp_loop(jvp: Callable[..., Any], T: np.ndarray, entry: TapeEntry, argnum: 
             _row(
                 jvp((argnum,), [unflatten(row, target)], entry.value, entry.args, dict(entry.kwargs)),
                 entry.value,
+                entry,
             )
             for row in flat(T)
         ]
@@ -117,10 +119,10 @@ def _vjp(entry: TapeEntry) -> Callable[[Any], Iterator[Any]]:
     try:
         maker = primitive_vjps[entry.primitive]
     except KeyError:
-        name = getattr(entry.primitive, "__name__", entry.primitive)
         raise RuleError(
-            f"autograd has no VJP for {name!r} with respect to arguments {entry.argnums}; define one with "
-            "autograd.extend.defvjp or register vector rules with tapesplit.defvector"
+            f"autograd has no VJP for {display_name(entry.primitive)!r} with respect to arguments "
+            f"{entry.argnums}; define one with autograd.extend.defvjp or register vector rules with "
+            "tapesplit.defvector"
         ) from None
     return maker(entry.argnums, entry.value, entry.args, dict(entry.kwargs))
 
@@ -131,7 +133,7 @@ def _cotangent(row: np.ndarray, value: Any) -> Any:
     return row[()] if is_number else unflatten(np.ravel(row), value)
 
 
-def _row(found: Any, like: Any) -> np.ndarray:
+def _row(found: Any, like: Any, entry: TapeEntry) -> np.ndarray:
     """Return the flat elements of what a rule has found for a value; rules may use a buffer of their own.
 
     A zero for all elements may be one number, as in autograd.
@@ -139,12 +141,16 @@ def _row(found: Any, like: Any) -> np.ndarray:
     if type(found) is type(like) is np.ndarray and found.shape == like.shape:  # as nearly always
         return found.flatten()
     if found is None:
-        raise RuleError("a derivative rule has returned None; return zeros where there is no dependence")
+        raise RuleError(
+            f"the derivative rule of {display_name(entry.primitive)} has returned None; return zeros where "
+            "there is no dependence"
+        )
     row, size = flatten(found), element_count(like)
     if row.size not in {1, size}:
         raise RuleError(
-            f"a derivative rule has returned {row.size} elements for a value of {size}; it does not cover "
-            "this form of the arguments"
+            f"the derivative rule of {display_name(entry.primitive)} has returned {row.size} elements for a "
+            f"value of {size}; it does not cover this form of the arguments: write the call in another one, "
+            "or give vector rules with tapesplit.defvector"
         )
     return np.broadcast_to(row, (size,)).copy()
 

@@ -19,6 +19,7 @@ from scipy.sparse import csr_array
 
 from tapesplit.arrays import ranges
 from tapesplit.errors import RuleError
+from tapesplit.names import display_name
 from tapesplit.recording.tape import TapeEntry
 from tapesplit.recording.values import element_count, flatten, renumber, unflatten
 from tapesplit.rules.axes import flat
@@ -198,7 +199,7 @@ CONTROLLED: Final = frozenset(
     {anp.roll, anp.rollaxis, anp.rot90, anp.triu, anp.tril}
     | {anp.diag, anp.diagonal, anp.repeat, anp.tile, anp.take, container_take}
 )
-"""Movements whose first argument moves, as all others say."""
+"""Movements of their first argument; the other arguments say how."""
 
 
 def joint_index_map(entry: TapeEntry) -> tuple[np.ndarray, np.ndarray]:
@@ -213,14 +214,14 @@ def joint_index_map(entry: TapeEntry) -> tuple[np.ndarray, np.ndarray]:
     """
     if entry.primitive in CONTROLLED and entry.argnums != (0,):
         raise RuleError(
-            f"{entry.primitive.__name__} has no derivative by the arguments {entry.argnums}, "  # type: ignore[union-attr]
-            "which say how elements move"
+            f"{display_name(entry.primitive)} has no derivative by the arguments {entry.argnums}, which say "
+            "how elements move; give plain values there"
         )
     is_matrix = entry.primitive in _ORDERED and np.ndim(entry.args[0]) > 1
     if is_matrix and _follows_memory(*entry.args[1:], **entry.kwargs):
         raise RuleError(
-            "order 'A' or 'K' moves elements by how they lie in memory, which plans do not depend on; give "
-            "order 'C' or 'F'"
+            f"the order of {display_name(entry.primitive)}, 'A' or 'K', moves elements by how they lie in "
+            "memory, which plans do not depend on; give order 'C' or 'F'"
         )
     one_run = places(*entry.args) if entry.primitive is getitem else _viewed(entry)
     if one_run is not None:  # no constants are brought in

@@ -24,10 +24,12 @@ from tapesplit.recording.overrides import is_overridden
 from tapesplit.recording.values import element_count
 
 __all__ = [
+    "UNDEFINED",
     "Bulk",
     "Elementwise",
     "Movement",
     "Rule",
+    "Undefined",
     "bulk",
     "count_edges",
     "defvector",
@@ -40,7 +42,6 @@ __all__ = [
     "registered",
     "rules_defined",
     "rules_on_demand",
-    "undefined",
 ]
 
 Primitive: TypeAlias = Callable[..., Any]
@@ -91,6 +92,25 @@ class Bulk:
     pace: int = 1
 
 
+@dataclass(frozen=True, slots=True)
+class Undefined:
+    """Stands for the partial derivative by an argument that autograd does not differentiate by."""
+
+    primitive: Primitive | None = None
+    argnum: int = 0
+
+    def __call__(self, *_args: Any, **_kwargs: Any) -> Any:
+        """Say so."""
+        raise RuleError(
+            f"autograd has no derivative of {display_name(self.primitive)} by argument {self.argnum} (such "
+            "as the order of a Bessel function or the degrees of freedom of a cdf); keep it constant, or "
+            "define the derivative with autograd.extend.defvjp"
+        )
+
+
+UNDEFINED: Final = Undefined()
+"""What rules give for such an argument."""
+
 Rule: TypeAlias = Elementwise | Movement | Bulk
 
 _rules: dict[Primitive, Rule] = {}
@@ -137,7 +157,11 @@ def registered() -> Mapping[Primitive, Rule]:
 
 def elementwise(primitive: Primitive, *partials: Partial | float | None) -> None:
     """Register an elementwise primitive by its partial derivatives, one for each argument."""
-    _rules[primitive] = Elementwise(partials, built_in=True)
+    named = [
+        Undefined(primitive, argnum) if partial is UNDEFINED else partial
+        for argnum, partial in enumerate(partials)
+    ]
+    _rules[primitive] = Elementwise(tuple(named), built_in=True)
 
 
 def is_elementwise_call(rule: Rule | None, argnums: tuple[int, ...], kwargs: Collection[str]) -> bool:
@@ -162,15 +186,6 @@ def _knows(partial: Partial | float | None, kwargs: Collection[str]) -> bool:
     return set(parameters).issuperset(kwargs) or Parameter.VAR_KEYWORD in {
         p.kind for p in parameters.values()
     }
-
-
-def undefined(ans: Any, *args: Any, **kwargs: Any) -> Any:
-    """Stand in for the partial derivative by an argument that autograd does not differentiate by."""
-    raise RuleError(
-        "autograd has no derivative for this argument of the primitive (such as the order of a Bessel "
-        "function or the degrees of freedom of a cdf); keep it constant, or define the derivative with "
-        "autograd.extend.defvjp"
-    )
 
 
 def bulk(

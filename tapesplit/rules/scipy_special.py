@@ -7,7 +7,7 @@ from autograd.scipy import special
 from scipy import special as sp
 
 from tapesplit.rules.reductions import weighted
-from tapesplit.rules.registry import elementwise, undefined
+from tapesplit.rules.registry import UNDEFINED, elementwise
 from tapesplit.rules.stacks import along_axis, stacked
 
 _ROOT_PI = np.sqrt(np.pi)
@@ -20,8 +20,8 @@ elementwise(special.rgamma, lambda ans, x: sp.psi(x) / -sp.gamma(x))
 for _digamma in (special.psi, special.digamma):
     elementwise(_digamma, lambda ans, x: sp.polygamma(1, x))
 elementwise(special.polygamma, None, lambda ans, n, x: sp.polygamma(n + 1, x))
-elementwise(special.gammainc, undefined, lambda ans, a, x: np.exp(-x) * np.power(x, a - 1) / sp.gamma(a))
-elementwise(special.gammaincc, undefined, lambda ans, a, x: -np.exp(-x) * np.power(x, a - 1) / sp.gamma(a))
+elementwise(special.gammainc, UNDEFINED, lambda ans, a, x: np.exp(-x) * np.power(x, a - 1) / sp.gamma(a))
+elementwise(special.gammaincc, UNDEFINED, lambda ans, a, x: -np.exp(-x) * np.power(x, a - 1) / sp.gamma(a))
 elementwise(
     special.beta,
     lambda ans, a, b: ans * (sp.psi(a) - sp.psi(a + b)),
@@ -34,8 +34,8 @@ elementwise(
 )
 elementwise(
     special.betainc,
-    undefined,
-    undefined,
+    UNDEFINED,
+    UNDEFINED,
     lambda ans, a, b, x: np.power(x, a - 1) * np.power(1 - x, b - 1) / sp.beta(a, b),
 )
 

@@ -8,7 +8,7 @@ from autograd.scipy.stats import beta, chi2, dirichlet, gamma, multivariate_norm
 from scipy import special as sp
 from scipy import stats
 
-from tapesplit.rules.registry import bulk, elementwise, undefined
+from tapesplit.rules.registry import UNDEFINED, bulk, elementwise
 
 
 def _density(primitive: Any, *derivatives: Any) -> None:
@@ -17,7 +17,7 @@ def _density(primitive: Any, *derivatives: Any) -> None:
     def times_density(derivative: Any) -> Any:
         return lambda ans, *args, **kwargs: ans * derivative(ans, *args, **kwargs)
 
-    elementwise(primitive, *(d if d is undefined else times_density(d) for d in derivatives))
+    elementwise(primitive, *(d if d is UNDEFINED else times_density(d) for d in derivatives))
 
 
 # Normal distribution
@@ -90,11 +90,11 @@ _density(t.pdf, _t_value, _t_freedom, _t_location, _t_scale)
 elementwise(
     t.cdf,
     lambda ans, x, df, loc=0.0, scale=1.0: stats.t.pdf(x, df, loc, scale),
-    undefined,
+    UNDEFINED,
     lambda ans, x, df, loc=0.0, scale=1.0: -stats.t.pdf(x, df, loc, scale),
-    undefined,
+    UNDEFINED,
 )
-elementwise(t.logcdf, _t_hazard, undefined, lambda *args, **kwargs: -_t_hazard(*args, **kwargs), undefined)
+elementwise(t.logcdf, _t_hazard, UNDEFINED, lambda *args, **kwargs: -_t_hazard(*args, **kwargs), UNDEFINED)
 
 
 # Gamma, beta, chi-squared and Poisson distributions
@@ -108,7 +108,7 @@ def _gamma_shape(ans: Any, x: Any, a: Any) -> Any:
 
 elementwise(gamma.logpdf, _gamma_value, _gamma_shape)
 _density(gamma.pdf, _gamma_value, _gamma_shape)
-elementwise(gamma.cdf, lambda ans, x, a: np.exp(-x) * np.power(x, a - 1) / sp.gamma(a), undefined)
+elementwise(gamma.cdf, lambda ans, x, a: np.exp(-x) * np.power(x, a - 1) / sp.gamma(a), UNDEFINED)
 
 
 def _beta_value(ans: Any, x: Any, a: Any, b: Any) -> Any:
@@ -128,8 +128,8 @@ _density(beta.pdf, _beta_value, _beta_first, _beta_second)
 elementwise(
     beta.cdf,
     lambda ans, x, a, b: np.power(x, a - 1) * np.power(1 - x, b - 1) / sp.beta(a, b),
-    undefined,
-    undefined,
+    UNDEFINED,
+    UNDEFINED,
 )
 
 
@@ -137,12 +137,12 @@ def _chi2_value(ans: Any, x: Any, df: Any) -> Any:
     return np.where(df % 1 == 0, (df - x - 2) / (2 * x), 0)
 
 
-elementwise(chi2.logpdf, _chi2_value, undefined)
-_density(chi2.pdf, _chi2_value, undefined)
+elementwise(chi2.logpdf, _chi2_value, UNDEFINED)
+_density(chi2.pdf, _chi2_value, UNDEFINED)
 elementwise(
     chi2.cdf,
     lambda ans, x, df: np.power(2.0, -df / 2) * np.exp(-x / 2) * np.power(x, df / 2 - 1) / sp.gamma(df / 2),
-    undefined,
+    UNDEFINED,
 )
 
 
@@ -150,9 +150,9 @@ def _poisson_mean(ans: Any, k: Any, mu: Any) -> Any:
     return np.where(k % 1 == 0, k / mu - 1, 0)
 
 
-elementwise(poisson.logpmf, undefined, _poisson_mean)
-_density(poisson.pmf, undefined, _poisson_mean)
-elementwise(poisson.cdf, undefined, lambda ans, k, mu: -stats.poisson.pmf(np.floor(k), mu))
+elementwise(poisson.logpmf, UNDEFINED, _poisson_mean)
+_density(poisson.pmf, UNDEFINED, _poisson_mean)
+elementwise(poisson.cdf, UNDEFINED, lambda ans, k, mu: -stats.poisson.pmf(np.floor(k), mu))
 
 
 # Densities of vectors
