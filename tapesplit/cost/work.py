@@ -110,7 +110,7 @@ def work_table(facts: TapeFacts) -> WorkTable:
         "product_fma": facts.edges * pace,
         "looped": looped,
         "local": local,
-        "local_loops": sizes * local,
+        "local_loops": facts.elements * local,
         "inner": inner,
         "coefficients": np.where(is_block, facts.blocks, outer),
         "numbers": elementwise & (sizes == 1),

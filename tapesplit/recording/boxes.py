@@ -231,7 +231,9 @@ make_box, make_number_box = _maker(TapeBox), _maker(NumberBox)
 
 for _type, _make in (TapeBox, make_box), (NumberBox, make_number_box):
     # Messages of Python and NumPy name the type of a box; users can look up what they read about an ArrayBox.
+    # Others (autoray, PennyLane) look up the functions for an array by the module of its type.
     _type.__name__ = _type.__qualname__ = ArrayBox.__name__
+    _type.__module__ = ArrayBox.__module__
     Box.types.add(_type)
     Box.type_mappings[_type] = _make
 

@@ -228,6 +228,19 @@ def _slogdet(x: Any) -> Any:
     return sign, recorded(x, log_abs_det, FIRST, (x._index,), (x._value,), logarithm)
 
 
+def _norm(x: Any, *args: Any, **kwargs: Any) -> Any:
+    """Record the norms of vectors as arithmetic, any other as a call."""
+    found = None if args or not kwargs.keys() <= {"axis", "keepdims"} else euclidean_norm(x, **kwargs)
+    return _direct_norm(x, *args, **kwargs) if found is None else found
+
+
+def _solve(*args: Any, **kwargs: Any) -> Any:
+    """Record solutions of linear systems by the right-hand side, any other as a call."""
+    general = kwargs or len(args) != 2 or is_overridden(_general_solve)
+    found = None if general else solution(*args)
+    return _direct_solve(*args, **kwargs) if found is None else found
+
+
 _SELECTORS = frozenset({int, slice, type(None), type(Ellipsis)})
 """Parts of an index that take nothing twice."""
 _SMALL: Final = {dense_untake: 512, summed_untake: 4096}
@@ -277,6 +290,8 @@ _general_solve = anp.linalg.solve
 _general_split = anp.split
 _OF_SPLIT = original_vjps(anp.split, ArrayBox.__getitem__)
 _direct_where = _direct(anp.where, np.where)
+_direct_norm = _direct(anp.linalg.norm, np.linalg.norm)
+_direct_solve = _direct(anp.linalg.solve, np.linalg.solve)
 _general_concatenate = anp.concatenate
 _general_hstack = anp.hstack
 _general_stack = anp.stack
@@ -308,29 +323,15 @@ DIRECT_FUNCTIONS: dict[str, Callable[..., Any]] = {
     "vstack": functools.wraps(anp.vstack)(_vstack),
 }
 direct_untake = functools.wraps(numpy_vjps.untake)(_untake)
-DIRECT_LINALG = {
-    name: _direct(getattr(anp.linalg, name), getattr(np.linalg, name))
-    for name in ("norm", "solve", "inv", "det", "cholesky")
+DIRECT_LINALG: dict[str, Callable[..., Any]] = {
+    **{
+        name: _direct(getattr(anp.linalg, name), getattr(np.linalg, name))
+        for name in ("inv", "det", "cholesky")
+    },
+    "norm": functools.wraps(anp.linalg.norm)(_norm),
+    "solve": functools.wraps(anp.linalg.solve)(_solve),
+    "slogdet": functools.wraps(anp.linalg.slogdet)(_slogdet),
 }
-_direct_norm, _direct_solve = DIRECT_LINALG["norm"], DIRECT_LINALG["solve"]
-
-
-def _norm(x: Any, *args: Any, **kwargs: Any) -> Any:
-    """Record the norms of vectors as arithmetic, any other as a call."""
-    found = None if args or not kwargs.keys() <= {"axis", "keepdims"} else euclidean_norm(x, **kwargs)
-    return _direct_norm(x, *args, **kwargs) if found is None else found
-
-
-def _solve(*args: Any, **kwargs: Any) -> Any:
-    """Record solutions of linear systems by the right-hand side, any other as a call."""
-    general = kwargs or len(args) != 2 or is_overridden(_general_solve)
-    found = None if general else solution(*args)
-    return _direct_solve(*args, **kwargs) if found is None else found
-
-
-DIRECT_LINALG["norm"] = functools.wraps(anp.linalg.norm)(_norm)
-DIRECT_LINALG["solve"] = functools.wraps(anp.linalg.solve)(_solve)
-DIRECT_LINALG["slogdet"] = functools.wraps(anp.linalg.slogdet)(_slogdet)
 
 
 def _reshape(box: Any, *args: Any, **kwargs: Any) -> Any:
@@ -339,12 +340,27 @@ def _reshape(box: Any, *args: Any, **kwargs: Any) -> Any:
     return DIRECT_FUNCTIONS["reshape"](box, *shape, **kwargs)
 
 
+def _called_by_numpy(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Make a method that leaves out keywords of no effect, with which NumPy's function of this name calls it.
+
+    autograd's rules do not know them.
+    """
+
+    def method(box: Any, *args: Any, **kwargs: Any) -> Any:
+        given = {name: kwargs[name] for name in kwargs if kwargs[name] is not None or name not in _NO_EFFECT}
+        return function(box, *args, **given)
+
+    return method
+
+
+_NO_EFFECT: Final = frozenset({"dtype", "out"})
 _METHODS = {
     method: DIRECT_FUNCTIONS[name]
     for method, function in vars(ArrayBox).items()
     for name in DIRECT_FUNCTIONS
     if function is getattr(anp, name)
 } | {
+    **{name: _called_by_numpy(DIRECT_FUNCTIONS[name]) for name in ("clip", "cumsum")},
     "reshape": _reshape,
     "T": property(DIRECT_FUNCTIONS["transpose"]),
     "__abs__": DIRECT_FUNCTIONS["abs"],

@@ -23,6 +23,7 @@ __all__ = ["CallNumbers", "call_numbers"]
 class CallNumbers(NamedTuple):
     """What the rule and the arguments of one call tell, see `TapeFacts`."""
 
+    elements: int = 0
     edges: int = 0
     is_local: bool = False
     block: int = 0
@@ -48,7 +49,7 @@ def call_numbers(
     -------
     (k,) array of int
         Equal for like calls: of equal kinds, shapes and constants.
-    (5, k) array of int
+    (6, k) array of int
         A line for each field of `CallNumbers`.
     """
     indices, forms = entries.tolist(), structure.forms
@@ -90,9 +91,10 @@ def _numbers_of(entry: TapeEntry) -> CallNumbers:
     elements of a stack, too.
     """
     if entry.primitive is None:
-        return CallNumbers()
+        return CallNumbers(element_count(entry.value))
     edges = count_edges(entry.primitive, entry.value, entry.args, entry.argnums, entry.kwargs)
     arrays = [arg for arg in entry.args if isinstance(arg, (np.ndarray, float, complex))]
+    elements = real_count(entry.value)
     of_numbers = all(np.asarray(array).dtype.kind in "fiubc" for array in arrays)
     result, read = element_count(entry.value), sum(element_count(entry.args[i]) for i in entry.argnums)
     is_sum = is_reduction(find_rule(entry.primitive))
@@ -102,8 +104,8 @@ def _numbers_of(entry: TapeEntry) -> CallNumbers:
     is_sparse = edges <= _FEW * result * len(entry.argnums)
     most = _MOST_EDGES if is_sum or is_sparse else min(_EDGES_OF_A_SLICE * slices, _MOST_EDGES)
     if local and of_numbers and edges <= most:
-        return CallNumbers(edges, is_local=True, stacked=stacked)
-    block = real_count(entry.value) * sum(real_count(entry.args[i]) for i in entry.argnums) // slices
+        return CallNumbers(elements, edges, is_local=True, stacked=stacked)
+    block = elements * sum(real_count(entry.args[i]) for i in entry.argnums) // slices
     if not of_numbers or block > min(_DERIVATIVES_OF_A_SLICE * slices, _MOST_EDGES):
-        return CallNumbers(edges, stacked=stacked)
-    return CallNumbers(edges, block=block, joined=can_be_stacked(entry), stacked=stacked)
+        return CallNumbers(elements, edges, stacked=stacked)
+    return CallNumbers(elements, edges, block=block, joined=can_be_stacked(entry), stacked=stacked)

@@ -106,6 +106,9 @@ class TapeFacts:
     sizes
         Real elements of the value, two for each complex number; -1 for a computed value that has none
         (container, integer, complex in single precision).
+    elements
+        The same, but with the elements of these values, too, where calls are neither elementwise nor
+        movements.
     is_complex
         Whether the value is complex, in double precision.
     call
@@ -147,6 +150,7 @@ class TapeFacts:
     forms: tuple[Any, ...]
     form: IntArray
     sizes: IntArray
+    elements: IntArray
     is_complex: BoolArray
     call: IntArray
     edges: IntArray
@@ -178,13 +182,14 @@ def facts_of(tape: Tape, structure: Structure) -> TapeFacts:
     ]
     factors, counts, *tests = np.array(of_kind).T.take(kind, axis=1)
     has_scalar_form, elementwise, needs_local_jacobian = np.array(tests) > 0
-    edges = (sizes >> is_complex_) * factors
+    elements, edges = sizes.copy(), (sizes >> is_complex_) * factors
     scalar = known_form & has_scalar_form
     blocks, joined, stacked, call = np.zeros((4, kind.size), dtype=np.int64)
     others = np.flatnonzero((factors < 0) | (sizes < 0))
     if others.size:
         call[others], numbers = call_numbers(tape, structure, kind, form, others)
-        edges[others], is_local_call, blocks[others], joined[others], stacked[others] = numbers
+        elements[others], edges[others], is_local_call, *of_blocks = numbers
+        blocks[others], joined[others], stacked[others] = of_blocks
         scalar[others] &= (is_local_call > 0) | (blocks[others] > 0)
     scalar &= ~elementwise | _takes_numbers(structure, seen, which, scalar & elementwise)
 
@@ -205,6 +210,7 @@ def facts_of(tape: Tape, structure: Structure) -> TapeFacts:
         forms=tuple(forms),
         form=form,
         sizes=sizes,
+        elements=elements,
         is_complex=complex_,
         call=call,
         edges=edges,
@@ -213,7 +219,7 @@ def facts_of(tape: Tape, structure: Structure) -> TapeFacts:
         blocks=blocks,
         joined=joined > 0,
         stacked=stacked,
-        local_fma=np.maximum(sizes, 1) * edges * needs_local_jacobian,
+        local_fma=np.maximum(elements, 1) * edges * needs_local_jacobian,
         first_parent=first_parent,
         parents=parents,
         children=children,

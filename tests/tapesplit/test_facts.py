@@ -140,3 +140,20 @@ def test_arguments_are_told_from_constants_in_linear_time():
     args = [0.0] * 30_000
     assert constant_positions(args, tuple(range(0, 30_000, 2))) == list(range(1, 30_000, 2))
     assert constant_positions(args[:3], (1,)) == [0, 2]
+
+
+def test_local_jacobians_of_containers_are_counted():
+    """Tangents through a call without a JVP take a VJP for each element of its result, a tuple's too."""
+
+    @primitive
+    def pair(x):
+        return 2.0 * x, onp.arange(40)
+
+    defvjp(pair, lambda ans, x: lambda g: 2.0 * g[0])
+    jac = parallel_jacobian(lambda x: pair(x)[0][:5])
+    tape = jac.tape(onp.ones(6))
+    facts = facts_of(tape, structure_of(tape))
+    assert (facts.elements[1], facts.local_fma[1]) == (46, 46 * facts.edges[1])
+    assert total_work(work_table(facts), [1]).local_loops == 46
+    assert jac.plan(onp.ones(6)).tasks[0].mode.name == "ADJOINT"
+    onp.testing.assert_array_equal(jac(onp.ones(6)), 2.0 * onp.eye(6)[:5])

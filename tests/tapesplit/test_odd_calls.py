@@ -65,6 +65,13 @@ def test_lists_as_operands(fun, method):
 
 
 @MODES
+@pytest.mark.parametrize("fun", [onp.cumsum, lambda x: onp.clip(x, 1.5, 2.5), onp.sum, onp.max])
+def test_functions_of_plain_numpy_that_call_methods(fun, method):
+    """autograd takes the first two for constants."""
+    assert_right(lambda x: fun(x) * x[0], TRIPLE, method, differences(lambda x: fun(x) * x[0], TRIPLE))
+
+
+@MODES
 @pytest.mark.parametrize("real", [np.abs, np.real, np.imag])
 @pytest.mark.parametrize("join", [np.concatenate, np.hstack, np.stack, np.array])
 def test_joins_of_complex_and_real_values(join, real, method):

@@ -683,3 +683,15 @@ def test_long_tapes_are_listed_by_their_ends(entries):
 
 def raising():
     raise RuntimeError
+
+
+def test_types_of_boxes_name_autograds_module():
+    """Other packages find the functions for an array by the module of its type."""
+    modules = []
+
+    def fun(x, y):
+        modules.extend(type(value).__module__ for value in (x, y, x[0], np.sin(x)))
+        return x * y
+
+    record(fun, X, 2.0, argnum=(0, 1))
+    assert modules == 4 * [ArrayBox.__module__]
