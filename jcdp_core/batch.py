@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from itertools import groupby, islice
 from pathlib import Path
@@ -153,14 +154,16 @@ def _locked(settings: Path) -> Iterator[None]:
 
 def _check_settings(settings: Path, results: list[Path], config: Config, flavour: str) -> None:
     """Write the settings next to the results, or check that they are those of the earlier run."""
-    text = f"// written by jcdp-batch --flavour {flavour}\n{config}"
+    # Rows have all numbers of machines, whatever the configuration says.
+    text = f"// written by jcdp-batch --flavour {flavour}\n{replace(config, available_threads=1)}"
     earlier = _read(settings).splitlines()
     if earlier:
         if earlier != text.splitlines():
-            changed = "; ".join(sorted(set(earlier) - set(text.splitlines())))
+            there, here = set(earlier), set(text.splitlines())
+            old, new = ("; ".join(sorted(lines)) for lines in (there - here, here - there))
             raise ResultsError(
-                f"{settings}: the files of this prefix belong to other settings (there: {changed}); choose "
-                "another prefix, or remove the files"
+                f"{settings}: the files of this prefix belong to other settings (there: {old}; here: {new}); "
+                "choose another prefix, or remove the files"
             )
         return
     for path in results:

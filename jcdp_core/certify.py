@@ -81,8 +81,6 @@ def check_sequence(
                 f"{name} makes a Jacobian that {available[operation.i, operation.j]} made"
             )
         available[operation.i, operation.j] = name.rstrip(",")
-        if not is_integer(cost):
-            raise InvalidSequenceError(f"{name} has {cost!r} as its cost; give an int")
         if cost != _fma(chain, operation):
             raise InvalidSequenceError(f"{name} costs {_fma(chain, operation)} fma, not {cost}")
         edge_limit = None if memory_limit is None else memory_limit * pools[index]
@@ -163,14 +161,13 @@ def check_schedule(sequence: EliminationSequence, schedule: Schedule, machines: 
         )
     for number, (task, cost) in enumerate(zip(schedule.tasks, sequence.costs, strict=True), start=1):
         _check_kinds(task, number)
-        # Python's integers: those of NumPy may wrap around.
-        if task.start < 0 or int(task.finish) - int(task.start) != cost:
+        if task.start < 0 or task.finish - task.start != cost:
             raise InvalidScheduleError(
                 f"step {number} runs from {task.start} to {task.finish} but costs {cost} fma"
             )
         if task.machine not in task.pool:
             raise InvalidScheduleError(
-                f"step {number} runs on machine {int(task.machine) + 1}, not in its pool {task.pool_text()}"
+                f"step {number} runs on machine {task.machine + 1}, not in its pool {task.pool_text()}"
             )
         if len(set(task.pool)) < len(task.pool):
             raise InvalidScheduleError(
@@ -184,7 +181,7 @@ def check_schedule(sequence: EliminationSequence, schedule: Schedule, machines: 
     for first, second in combinations(schedule.tasks, 2):
         overlap = max(first.start, second.start) < min(first.finish, second.finish)
         if overlap and not set(first.pool).isdisjoint(second.pool):
-            shared = 1 + int(min(set(first.pool) & set(second.pool)))
+            shared = 1 + min(set(first.pool) & set(second.pool))
             raise InvalidScheduleError(
                 f"steps {first.index + 1} and {second.index + 1} overlap in time and share machine {shared}"
             )

@@ -40,7 +40,8 @@ def compare(chain: JacobianChain, config: Config, machines: int | None) -> dict[
         By the keys of `TITLES`. ``BnB_BnB`` is the exact solver. In the reference implementation ``BnB_List``
         is the best list schedule over all sequences; here it is the heuristic, which plays the same role:
         better than the dynamic program, cheaper than the exact solver, without proof. Where the time of the
-        exact solver ends and another one is better, its steps and schedule are taken.
+        exact solver ends and another one is better, its steps and schedule are taken. All have the best
+        lower bound of any.
 
     Examples
     --------
@@ -70,7 +71,9 @@ def compare(chain: JacobianChain, config: Config, machines: int | None) -> dict[
     exact = solution("exact")
     # Another solver is better only where the time of the exact one ended before the proof.
     best = min(exact, *others.values(), key=attrgetter("makespan"))
-    return others | {"BnB_BnB": replace(exact, sequence=best.sequence, schedule=best.schedule)}
+    found_by = others | {"BnB_BnB": replace(exact, sequence=best.sequence, schedule=best.schedule)}
+    bound = max(solution.lower_bound for solution in found_by.values())
+    return {name: replace(solution, lower_bound=bound) for name, solution in found_by.items()}
 
 
 def _reschedule(found: Solution, scheduler: SchedulerName, time_limit: float | None) -> Solution:

@@ -3,12 +3,13 @@
 import math
 import operator
 import reprlib
+from typing import Any
 
 import numpy as np
 
 from jcdp_core.errors import JcdpError, SolverError
 
-__all__ = ["expect", "is_integer", "positive_integer", "positive_or_none", "seconds_or_none"]
+__all__ = ["expect", "is_integer", "plain", "positive_integer", "positive_or_none", "seconds_or_none"]
 
 
 def expect(
@@ -73,6 +74,27 @@ def is_integer(value: object) -> bool:
     (True, True, False, False)
     """
     return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+
+
+def plain(value: Any) -> Any:
+    """Return an integer of NumPy, whose sums may wrap around, as a Python integer; anything else as it is.
+
+    Parameters
+    ----------
+    value : object
+        What the caller gave.
+
+    Returns
+    -------
+    object
+        An equal value.
+
+    Examples
+    --------
+    >>> plain(np.uint8(200)) + 200, plain("one")
+    (400, 'one')
+    """
+    return int(value) if isinstance(value, np.integer) else value
 
 
 def positive_integer(value: object) -> int:

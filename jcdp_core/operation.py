@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from jcdp_core.errors import InvalidOperationError
-from jcdp_core.limits import is_integer
+from jcdp_core.limits import is_integer, plain
 
 __all__ = ["Action", "Mode", "Operation"]
 
@@ -92,6 +92,8 @@ class Operation:
             )
         if not all(map(is_integer, self._positions)):
             raise InvalidOperationError(f"{self._positions}: these are no positions; give an int for each")
+        for name in ("i", "k", "j"):
+            object.__setattr__(self, name, plain(getattr(self, name)))
         if self.action is Action.ACCUMULATE:
             if self.mode is Mode.MULTIPLY:
                 raise InvalidOperationError(

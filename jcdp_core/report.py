@@ -73,13 +73,12 @@ def chain_text(chain: JacobianChain, solutions: dict[str, Solution]) -> str:
 def _comparison(solutions: dict[str, Solution]) -> str:
     """Return a table of what the solvers found."""
     best = min(solution.makespan for solution in solutions.values())
-    bound = max(solution.lower_bound for solution in solutions.values())
     rows = [
         (
             name,
             solution.makespan,
             f"{best / solution.makespan:.3f}",
-            "optimal" if solution.makespan == bound else "",
+            "optimal" if solution.optimal else "",
             f"{1e3 * solution.seconds:.3f}",
         )
         for name, solution in solutions.items()

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from jcdp_core.errors import InvalidScheduleError
-from jcdp_core.limits import expect, is_integer, positive_integer
+from jcdp_core.limits import expect, is_integer, plain, positive_integer
 from jcdp_core.sequence import EliminationSequence
 from jcdp_core.tables import html_table, text_table
 
@@ -40,6 +40,13 @@ class Task:
     finish: int
     pool: tuple[int, ...]
 
+    def __post_init__(self) -> None:
+        """Turn integers of NumPy into Python's."""
+        for name in ("index", "machine", "start", "finish"):
+            object.__setattr__(self, name, plain(getattr(self, name)))
+        if isinstance(self.pool, Iterable) and not isinstance(self.pool, str):
+            object.__setattr__(self, "pool", tuple(map(plain, self.pool)))
+
     def pool_text(self) -> str:
         """Write the pool with machines counted from 1: as the paper does, or as a set if it has gaps.
 
@@ -54,7 +61,7 @@ class Task:
         >>> Task(0, 0, 0, 21, (0, 1, 2)).pool_text(), Task(0, 0, 0, 21, (0, 2)).pool_text()
         ('[1,3]', '{1,3}')
         """
-        numbers = [int(machine) + 1 for machine in self.pool]  # those of NumPy may wrap around
+        numbers = [machine + 1 for machine in self.pool]
         if len(numbers) == 1:
             return f"[{numbers[0]}]"
         if numbers and numbers == list(range(numbers[0], numbers[-1] + 1)):
@@ -164,18 +171,19 @@ class Schedule:
            0                           54
         """
         check_same_steps(sequence, self)
-        if not positive_integer(width):
+        columns = positive_integer(width)
+        if not columns:
             raise InvalidScheduleError(f"width is {width!r}; give a number of characters, an int ≥ 1")
         end, labels = self.makespan, machine_labels(self)
         label_width = max(map(len, labels))
         lines = []
         for machine, label in enumerate(labels):
-            row = ["."] * width
+            row = ["."] * columns
             for task in (task for task in self.tasks if task.machine == machine):
-                left, right = task.start * width // end, task.finish * width // end
+                left, right = task.start * columns // end, task.finish * columns // end
                 row[left:right] = _bar(task.index, sequence, right - left)
             lines.append(f"{label:>{label_width}} |{''.join(row)}|")
-        return "\n".join([*lines, f"{'':{label_width}}  0 {str(end).rjust(width - 2)}"])
+        return "\n".join([*lines, f"{'':{label_width}}  0 {str(end).rjust(columns - 2)}"])
 
     def __str__(self) -> str:
         """Return a table of the tasks."""

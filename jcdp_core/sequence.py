@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from jcdp_core.chain import CHAIN_ADVICE, JacobianChain
 from jcdp_core.errors import InvalidChainError, InvalidSequenceError
-from jcdp_core.limits import expect
+from jcdp_core.limits import expect, positive_integer
 from jcdp_core.operation import Mode, Operation
 from jcdp_core.tables import html_table, text_table
 
@@ -96,6 +96,8 @@ class EliminationSequence:
 
     def __post_init__(self) -> None:
         """Freeze the two lists and check that they fit."""
+        for name, advice in (("operations", _STEP_ADVICE), ("costs", "give a list of int ≥ 1")):
+            expect(getattr(self, name), Iterable, name, advice, InvalidSequenceError)
         object.__setattr__(self, "operations", tuple(self.operations))
         object.__setattr__(self, "costs", tuple(self.costs))
         if not self.operations or len(self.operations) != len(self.costs):
@@ -105,6 +107,14 @@ class EliminationSequence:
             )
         for number, step in enumerate(self.operations, start=1):
             expect(step, Operation, f"step {number}", _STEP_ADVICE, InvalidSequenceError)
+        costs = tuple(map(positive_integer, self.costs))
+        if not all(costs):
+            index = costs.index(0)
+            raise InvalidSequenceError(
+                f"step {index + 1}, {self.operations[index]}, has {self.costs[index]!r} as its cost; give an "
+                "int ≥ 1"
+            )
+        object.__setattr__(self, "costs", costs)
 
     @classmethod
     def from_operations(

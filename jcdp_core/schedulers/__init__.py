@@ -53,7 +53,7 @@ def schedule_sequence(
     Raises
     ------
     InvalidSequenceError
-        If the sequence is something else.
+        If the sequence is something else, or a step comes before one that it needs.
     SolverError
         If the method is unknown, or the number of machines or the time limit is out of range.
 
@@ -69,6 +69,12 @@ def schedule_sequence(
     47
     """
     expect(sequence, EliminationSequence, "sequence", "give that of a solution", InvalidSequenceError)
+    for step, needed in zip(sequence.operations, sequence.predecessors, strict=True):
+        if len(needed) < len(step.operands):
+            raise InvalidSequenceError(
+                f"{step} needs a Jacobian that no step before it makes; put the steps in order, and prove "
+                "the sequence with check_sequence"
+            )
     if not isinstance(method, str) or method not in SCHEDULERS:
         names = ", ".join(map(repr, sorted(SCHEDULERS)))
         raise SolverError(f"there is no scheduler {method!r}; choose one of {names}")

@@ -70,7 +70,7 @@ def predict(
     if array > _WORTH_A_LOOK:
         stages = find_stages(facts, table, chunk, directions, model, adjoint_mode=adjoint_mode)
         staged = staged_seconds(stages, model, directions)
-        if stages and staged < _WORTH_STAGES * array:
+        if stages and staged + _COMPILING * work.formulas < _WORTH_STAGES * array:
             return Prediction(staged, "stages", obstacle, product_fma=products)
     busy = work.looped == 0 and array > 8 * work.steps * model.step
     return Prediction(array, "arrays", obstacle, busy, products)
@@ -86,6 +86,8 @@ def predict_compressed(table: WorkTable, chunk: Chunk, colors: int) -> Predictio
 
 _WORTH_A_LOOK: Final = 1.5e-4
 """Seconds of array steps from which on stages could save as much as finding them takes in some calls."""
+_COMPILING: Final = 1.6e-5
+"""Seconds that stages must save for each formula: a twentieth of what compiling it in systems takes."""
 _WORTH_STAGES: Final = 0.8
 """Part of the time of array steps that stages are predicted to take where they are worth being compiled."""
 

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -140,10 +141,18 @@ def test_a_signal_ends_the_command_and_its_workers(tmp_path, jobs):
 
 def test_other_settings_are_refused(tmp_path):
     run_batch(CONFIG, f"{tmp_path}/r")
-    with pytest.raises(ResultsError, match=r"rsettings\.in: .* other settings \(there: seed 4711\)"):
+    with pytest.raises(
+        ResultsError, match=r"rsettings\.in: .* other settings \(there: seed 4711; here: seed 1\)"
+    ):
         run_batch(Config(length=(2, 3, 4), amount=5, **RANGES | {"seed": 1}), f"{tmp_path}/r")
-    with pytest.raises(ResultsError, match=r"\(there: // .* --flavour libstdc\+\+\)"):
+    with pytest.raises(ResultsError, match=r"\(there: // .* libstdc\+\+; here: // .* libc\+\+\)"):
         run_batch(CONFIG, f"{tmp_path}/r", flavour="libc++")
+
+
+def test_machines_of_the_configuration_do_not_matter(tmp_path):
+    run_batch(CONFIG, f"{tmp_path}/r")
+    run_batch(replace(CONFIG, available_threads=5), f"{tmp_path}/r")
+    assert "available_threads 1" in (tmp_path / "rsettings.in").read_text("utf-8")
 
 
 @pytest.mark.skipif(os.name != "posix", reason="needs POSIX locks")

@@ -9,11 +9,13 @@ from hypothesis import strategies as st
 from jcdp_strategies import CHAIN_A, chains, deterministic
 
 from jcdp_core import (
+    Action,
     ElementalJacobian,
     EliminationSequence,
     InvalidScheduleError,
     InvalidSequenceError,
     JacobianChain,
+    Mode,
     Operation,
     Schedule,
     SolverError,
@@ -305,6 +307,27 @@ def test_numbers_of_numpy_are_welcome():
     check_sequence(
         CHAIN_A, SOLUTION.sequence, memory_limit=np.int16(1100), pool_sizes=np.full(8, 100, np.int16)
     )
+
+
+def test_numbers_of_numpy_do_not_wrap_around():
+    chain = JacobianChain.from_sizes([1, 1, 1], [200, 200])
+    steps = sequence_of(chain, "ACC TAN (0 1)", "ELI TAN (0 1 2)").operations
+    sequence = EliminationSequence(steps, np.array([200, 200], np.uint8))
+    check_sequence(chain, sequence)
+    assert sequence.total == 400
+    task = Task(0, np.int8(0), np.uint8(0), np.uint8(200), np.array([127], np.int8))
+    assert (Schedule((task,), 3).idle, task.pool_text()) == (400, "[128]")
+    step = Operation(Action.ACCUMULATE, Mode.TANGENT, np.int8(127), None, 128)
+    assert step == Operation.parse("ACC TAN (127 128)")
+
+
+@pytest.mark.parametrize("costs", [(251, 0), (251, -1), (251, "1"), (251, 1.0)])
+def test_costs_that_no_step_has_are_refused(costs):
+    steps = SOLUTION.sequence.operations[:2]
+    with pytest.raises(InvalidSequenceError, match=r"step 2, .*, has .* as its cost; give an int ≥ 1"):
+        EliminationSequence(steps, costs)
+    with pytest.raises(InvalidSequenceError, match="operations is the int 3"):
+        EliminationSequence(3, costs)
 
 
 def test_wrong_kinds_of_options_are_named():

@@ -198,6 +198,13 @@ def test_a_solution_is_not_its_sequence():
         schedule_sequence(solve(CHAIN_A), machines=2)
 
 
+def test_steps_before_those_that_they_need_are_refused():
+    chain = JacobianChain.from_sizes([3, 2, 5], [7, 11])
+    steps = map(Operation.parse, ["ELI TAN (0 1 2)", "ACC TAN (0 1)"])
+    with pytest.raises(InvalidSequenceError, match=r"ELI TAN \(0 1 2\) needs a Jacobian that no step"):
+        schedule_sequence(EliminationSequence.from_operations(chain, steps), machines=2)
+
+
 def test_unknown_schedulers_and_numbers_of_machines():
     sequence = solve(CHAIN_A).sequence
     with pytest.raises(
