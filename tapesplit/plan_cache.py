@@ -191,7 +191,10 @@ class PlanCache:
 
 def _recognized(plans: tuple[KeptPlan, ...], tape: Tape) -> KeptPlan | None:
     """Find the plan whose structure a tape is seen to have, without describing it."""
-    return next((kept for kept in plans if kept.recognizer and kept.recognizer.accepts(tape)), None)
+    for kept in plans:
+        if kept.recognizer and kept.recognizer.accepts(tape):
+            return kept
+    return None
 
 
 def _pickled(plan: JacobianPlan) -> bytes | None:
