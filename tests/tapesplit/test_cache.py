@@ -631,10 +631,31 @@ def test_plans_hold_no_values():
     jac = parallel_jacobian(lambda x: np.tanh(x * 2.0) * x)
     x = onp.linspace(0.0, 1.0, 50)
     reference = weakref.ref(x)
-    jac(x)
+    for _ in range(3):
+        jac(x)
     del x
     gc.collect()
     assert reference() is None
+
+
+def test_shared_plans_hold_no_functions():
+    import gc
+    import weakref
+
+    class Model:
+        def __init__(self):
+            self.weights = onp.ones((6, 6))
+
+        def __call__(self, x):
+            return np.tanh(self.weights @ x)[onp.array([2, 0])]
+
+    model = Model()
+    references = [weakref.ref(model), weakref.ref(model.weights)]
+    for _ in range(3):
+        parallel_jacobian(model)(X)
+    del model
+    gc.collect()
+    assert [reference() for reference in references] == [None, None]
 
 
 def made_anew(power=2.0, **options):
