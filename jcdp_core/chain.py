@@ -7,8 +7,8 @@ from typing import SupportsIndex, overload
 
 import numpy as np
 
+from jcdp_core.arguments import expect, positive_integer
 from jcdp_core.errors import InvalidChainError
-from jcdp_core.limits import expect, positive_integer
 from jcdp_core.tables import html_table, text_table
 
 __all__ = ["CHAIN_ADVICE", "ElementalJacobian", "JacobianChain"]

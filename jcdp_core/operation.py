@@ -5,8 +5,8 @@ import reprlib
 from dataclasses import dataclass
 from enum import Enum
 
+from jcdp_core.arguments import is_integer, plain
 from jcdp_core.errors import InvalidOperationError
-from jcdp_core.limits import is_integer, plain
 
 __all__ = ["Action", "Mode", "Operation"]
 

@@ -3,9 +3,9 @@
 from dataclasses import replace
 from itertools import pairwise
 
+from jcdp_core.arguments import expect, positive_integer
 from jcdp_core.chain import CHAIN_ADVICE, ElementalJacobian, JacobianChain
 from jcdp_core.errors import InvalidChainError, SolverError
-from jcdp_core.limits import expect, positive_integer
 from jcdp_core.operation import Action, Mode, Operation
 from jcdp_core.sequence import EliminationSequence
 from jcdp_core.solvers.dynamic_programming import solve_dynamic_programming
