@@ -1,4 +1,4 @@
-"""Jacobian chain dynamic programming: plan the cheapest way to a chain of Jacobians."""
+"""Jacobian chain dynamic programming: the cheapest way to compute the Jacobian of a chain."""
 
 from typing import TYPE_CHECKING
 

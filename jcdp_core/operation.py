@@ -38,6 +38,7 @@ class Mode(Enum):
     MULTIPLY = "MUL"
 
 
+# int() refuses more than 4300 digits, with a message that does not name the step: 999 are enough here.
 _NOTATION = re.compile(r"\s*(ACC|ELI)\s+(TAN|ADJ|MUL)\s*\(\s*(\d{1,999}(?:\s+\d{1,999})*)\s*\)\s*")
 
 

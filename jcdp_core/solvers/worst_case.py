@@ -75,7 +75,7 @@ def worst_case_chain(length: int, growth: int = 16) -> JacobianChain:
     Returns
     -------
     JacobianChain
-        The chain; its numbers have some hundred digits, which the solvers compute with exactly.
+        The chain. At growth 16 its makespans have about 13·q digits; the solvers compute with all of them.
 
     Raises
     ------
