@@ -72,7 +72,7 @@ def solve_all(q):
     """Append what is missing to the file of one length: see `load` for the columns, in CPU seconds."""
     OUT.mkdir(exist_ok=True)
     path = OUT / f"complete_{q}.csv"
-    done = sum(1 for _ in path.open()) // (q - 1) if path.exists() else 0
+    done = len(path.read_text().splitlines()) // (q - 1) if path.exists() else 0
     with path.open("a") as file:
         for number, chain in enumerate(islice(chains(q), done, None), start=done):
             programmed = makespans(Problem(chain, q))
@@ -166,8 +166,7 @@ and bound finished within a time limit, and the unfinished ones (at q = 8, m = 4
 random sample, which is why the figures differ by more than rounding (survivorship bias).
 
 Lengths 10 and 12 are fresh chains of the same distributions (seed 4711, at most 10 s a solve). Where an
-optimum is not proved, the best makespan found stands for it. The times are from a machine of two cores with
-other work on it, which the limit of 10 s includes; lengths up to 7 were timed by the clock.
+optimum is not proved, the best makespan found stands for it. Times depend on the machine.
 
 To reproduce: `python -m benchmarks.complete_tables solve 2 3 4 5 6 7 8 10 12`, then the same with `write`.
 

@@ -1,4 +1,4 @@
-"""Jacobian chain dynamic programming: plan the cheapest way to a chain of Jacobians."""
+"""Jacobian chain dynamic programming: the cheapest way to compute the Jacobian of a chain."""
 
 from typing import TYPE_CHECKING
 
@@ -16,10 +16,10 @@ from jcdp_core.errors import (
     ResultsError,
     SolverError,
 )
-from jcdp_core.generator import ChainGenerator
+from jcdp_core.generator import ChainGenerator, Flavour
 from jcdp_core.operation import Action, Mode, Operation
 from jcdp_core.schedule import Schedule, Task
-from jcdp_core.schedulers import Scheduling, schedule_sequence
+from jcdp_core.schedulers import SchedulerName, Scheduling, schedule_sequence
 from jcdp_core.sequence import EliminationSequence
 from jcdp_core.solvers import Problem, Solution, SolverName, solve
 from jcdp_core.solvers.dynamic_programming import makespans
@@ -32,6 +32,7 @@ __all__ = [
     "ConfigError",
     "ElementalJacobian",
     "EliminationSequence",
+    "Flavour",
     "InfeasibleError",
     "InvalidChainError",
     "InvalidOperationError",
@@ -44,6 +45,7 @@ __all__ = [
     "Problem",
     "ResultsError",
     "Schedule",
+    "SchedulerName",
     "Scheduling",
     "Solution",
     "SolverError",

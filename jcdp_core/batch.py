@@ -23,14 +23,14 @@ try:
 except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
+from jcdp_core.arguments import expect, positive_integer
 from jcdp_core.chain import JacobianChain
 from jcdp_core.comparison import compare
 from jcdp_core.config import Config
 from jcdp_core.errors import ConfigError, ResultsError, SolverError
 from jcdp_core.generator import ChainGenerator, Flavour
-from jcdp_core.limits import expect, positive_integer
 from jcdp_core.progress import progress_bar
-from jcdp_core.results import SOLVERS, columns, read_row
+from jcdp_core.results import SOLVER_COLUMNS, columns, read_row
 
 __all__ = ["result_row", "run_batch"]
 
@@ -61,7 +61,7 @@ def result_row(chain: JacobianChain, config: Config) -> str:
     for machines in range(1, len(chain) + 1):
         solutions = compare(chain, config, machines)
         cells.append("true" if solutions["BnB_BnB"].optimal else "false")
-        cells += [str(solutions[name].makespan) for name in SOLVERS]
+        cells += [str(solutions[name].makespan) for name in SOLVER_COLUMNS]
     return ",".join(cells)
 
 

@@ -5,9 +5,9 @@ from itertools import combinations
 
 import numpy as np
 
+from jcdp_core.arguments import expect, is_integer, positive_integer, positive_or_none
 from jcdp_core.chain import JacobianChain
 from jcdp_core.errors import InvalidScheduleError, InvalidSequenceError
-from jcdp_core.limits import expect, is_integer, positive_integer, positive_or_none
 from jcdp_core.operation import Action, Mode, Operation
 from jcdp_core.schedule import Schedule, Task
 from jcdp_core.sequence import EliminationSequence

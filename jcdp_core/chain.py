@@ -7,14 +7,14 @@ from typing import SupportsIndex, overload
 
 import numpy as np
 
+from jcdp_core.arguments import expect, positive_integer
 from jcdp_core.errors import InvalidChainError
-from jcdp_core.limits import expect, positive_integer
 from jcdp_core.tables import html_table, text_table
 
 __all__ = ["CHAIN_ADVICE", "ElementalJacobian", "JacobianChain"]
 
 CHAIN_ADVICE = "build one by JacobianChain.from_sizes(sizes, edges)"
-"""What functions say that were given something else than a chain."""
+"""Advice in errors of functions that were given something other than a chain."""
 
 _HEAD = ("link", "inputs n", "outputs m", "|E|", "tangent fma", "adjoint fma")
 
@@ -83,7 +83,7 @@ class ElementalJacobian:
 class JacobianChain:
     """Hold the chain F' = F'_q · … · F'_1 of elemental Jacobians.
 
-    It has a length, iterates over its links, and has indices (0-based) and slices, which are chains.
+    It has a length, iterates over its links, and can be indexed (0-based) and sliced; a slice is a chain.
 
     Parameters
     ----------

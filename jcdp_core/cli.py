@@ -19,7 +19,7 @@ from jcdp_core.files import check_file, check_folder, choice
 from jcdp_core.generator import ChainGenerator, Flavour
 from jcdp_core.plot import draw_box_plots, draw_gantt, draw_task_tree, figure_class
 from jcdp_core.report import chain_json, chain_text, settings_json, settings_text
-from jcdp_core.results import SOLVERS, read_results
+from jcdp_core.results import SOLVER_COLUMNS, read_results
 from jcdp_core.solvers import Solution
 from jcdp_core.statistics import Table, summarize
 
@@ -162,7 +162,7 @@ def main_stats(arguments: Sequence[str] | None = None) -> int:
         "--format", choices=sorted(_FORMATS), default="text", help="of the tables [%(default)s]"
     )
     parser.add_argument(
-        "--solver", choices=SOLVERS[1:], default="DP", help="to compare with the optimum [%(default)s]"
+        "--solver", choices=SOLVER_COLUMNS[1:], default="DP", help="to compare with the optimum [%(default)s]"
     )
     return _guarded("jcdp-stats", lambda: _summarize(parser.parse_args(arguments)))
 

@@ -65,7 +65,7 @@ def check_file(name: str | None, endings: Sequence[str], error: type[Exception])
 
 
 def check_folder(start: str, error: type[Exception]) -> None:
-    """Refuse the start of a file name whose folder is not there or not open to us.
+    """Refuse a file-name prefix whose folder does not exist or cannot be written.
 
     Parameters
     ----------

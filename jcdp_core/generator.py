@@ -7,18 +7,19 @@ Märtens & Naumann (2025) were drawn with libstdc++, their worked example with l
 
 import math
 from collections.abc import Callable, Iterator
-from typing import Final, Literal, final
+from typing import Final, Literal, TypeAlias, final
 
 import numpy as np
 
+from jcdp_core.arguments import expect
 from jcdp_core.chain import ElementalJacobian, JacobianChain
 from jcdp_core.config import Config
 from jcdp_core.errors import ConfigError
-from jcdp_core.limits import expect
 
 __all__ = ["ChainGenerator", "Flavour", "mt19937_64"]
 
-Flavour = Literal["libstdc++", "libc++"]
+Flavour: TypeAlias = Literal["libstdc++", "libc++"]
+"""C++ libraries by the name that `ChainGenerator` knows them by."""
 
 _WORD: Final = (1 << 64) - 1
 _STATE, _MIDDLE = 312, 156

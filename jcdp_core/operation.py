@@ -5,8 +5,8 @@ import reprlib
 from dataclasses import dataclass
 from enum import Enum
 
+from jcdp_core.arguments import is_integer, plain
 from jcdp_core.errors import InvalidOperationError
-from jcdp_core.limits import is_integer, plain
 
 __all__ = ["Action", "Mode", "Operation"]
 
@@ -38,6 +38,7 @@ class Mode(Enum):
     MULTIPLY = "MUL"
 
 
+# int() refuses more than 4300 digits, with a message that does not name the step: 999 are enough here.
 _NOTATION = re.compile(r"\s*(ACC|ELI)\s+(TAN|ADJ|MUL)\s*\(\s*(\d{1,999}(?:\s+\d{1,999})*)\s*\)\s*")
 
 

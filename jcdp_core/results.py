@@ -15,13 +15,13 @@ from typing import Final, final
 
 import numpy as np
 
+from jcdp_core.arguments import expect
 from jcdp_core.errors import ResultsError
-from jcdp_core.limits import expect
 
-__all__ = ["SOLVERS", "Results", "columns", "read_results", "read_row"]
+__all__ = ["SOLVER_COLUMNS", "Results", "columns", "read_results", "read_row"]
 
 _BELOW_ONE: Final = math.nextafter(1.0, 0.0)
-SOLVERS: Final = ("BnB_BnB", "BnB_List", "DP", "DP_BnB")
+SOLVER_COLUMNS: Final = ("BnB_BnB", "BnB_List", "DP", "DP_BnB")
 
 
 def columns(length: int) -> list[str]:
@@ -45,7 +45,7 @@ def columns(length: int) -> list[str]:
     names = []
     for machines in range(1, length + 1):
         names.append(f"BnB_BnB/{machines}/finished")
-        names.extend(f"{solver}/{machines}" for solver in SOLVERS)
+        names.extend(f"{solver}/{machines}" for solver in SOLVER_COLUMNS)
     return names
 
 
@@ -89,7 +89,7 @@ class Results:
         ndarray of float, shape (chains,)
             The ratios; 1.0 where the solver is optimal.
         """
-        best = map(min, *(self.makespans[name, machines] for name in SOLVERS))
+        best = map(min, *(self.makespans[name, machines] for name in SOLVER_COLUMNS))
         rows = zip(self.finished[machines], best, self.makespans[solver, machines], strict=True)
         return np.array([_ratio(least, found) for done, least, found in rows if done or not finished_only])
 
@@ -127,7 +127,7 @@ def read_results(path: str | Path) -> Results:
     except (UnicodeDecodeError, csv.Error):
         raise ResultsError(f"{path}: not a CSV file; give files that jcdp-batch wrote") from None
     header = rows[0] if rows else []
-    length = len(header) // (len(SOLVERS) + 1)
+    length = len(header) // (len(SOLVER_COLUMNS) + 1)
     if not length or header != columns(length):
         raise ResultsError(
             f"{path}:1: the header is not that of a results file; it starts {','.join(columns(1))}"
@@ -140,7 +140,7 @@ def read_results(path: str | Path) -> Results:
     return Results(
         length,
         {count: tuple(map(bool, by_name[f"BnB_BnB/{count}/finished"])) for count in counts},
-        {(solver, count): by_name[f"{solver}/{count}"] for solver in SOLVERS for count in counts},
+        {(solver, count): by_name[f"{solver}/{count}"] for solver in SOLVER_COLUMNS for count in counts},
     )
 
 
@@ -177,10 +177,10 @@ def read_row(row: list[str], width: int, place: str) -> list[int]:
     cells = []
     for column, cell in enumerate(row):
         try:
-            value = int(cell) if column % (len(SOLVERS) + 1) else flags[cell]
+            value = int(cell) if column % (len(SOLVER_COLUMNS) + 1) else flags[cell]
         except (KeyError, ValueError):
             raise _damaged(place, f"cell {column + 1} is {cell!r}, which is no result") from None
-        if value < 1 and column % (len(SOLVERS) + 1):
+        if value < 1 and column % (len(SOLVER_COLUMNS) + 1):
             raise _damaged(place, f"cell {column + 1} is {cell!r}, and a makespan is at least 1")
         cells.append(value)
     return cells

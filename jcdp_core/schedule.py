@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from jcdp_core.arguments import expect, is_integer, plain, positive_integer
 from jcdp_core.errors import InvalidScheduleError
-from jcdp_core.limits import expect, is_integer, plain, positive_integer
 from jcdp_core.sequence import EliminationSequence
 from jcdp_core.tables import html_table, text_table
 

@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from jcdp_core.arguments import expect, positive_integer
 from jcdp_core.chain import CHAIN_ADVICE, JacobianChain
 from jcdp_core.errors import InvalidChainError, InvalidSequenceError
-from jcdp_core.limits import expect, positive_integer
 from jcdp_core.operation import Mode, Operation
 from jcdp_core.tables import html_table, text_table
 

@@ -180,8 +180,9 @@ def summarize(results: Sequence[Results], solver: str = "DP", *, finished_only: 
 
     Examples
     --------
-    >>> from jcdp_core.results import SOLVERS
-    >>> makespans = {(name, m): (8, 9) if name == "BnB_BnB" else (10, 9) for name in SOLVERS for m in (1, 2)}
+    >>> from jcdp_core.results import SOLVER_COLUMNS
+    >>> makespans = {(name, m): (10, 9) for name in SOLVER_COLUMNS for m in (1, 2)}
+    >>> makespans |= {("BnB_BnB", m): (8, 9) for m in (1, 2)}
     >>> results = Results(2, {1: (True, True), 2: (True, False)}, makespans)
     >>> print(summarize([results], finished_only=False)[0])
     Average of C = optimum/DP (all chains; 1 solve not proved: C is an upper bound)

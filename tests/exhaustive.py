@@ -81,14 +81,16 @@ def _best_order(tasks, machines, best):
     """Place the tasks in all orders, each as early as its operands and enough machines allow.
 
     An optimal schedule in which no task can start earlier is met in the order of its start times, so orders
-    whose start times go back are left out.
+    whose start times go back are left out. So are those in which what waits for a task ends too late.
     """
     finish = [0] * len(tasks)
+    tails = [cost for cost, _, _ in tasks]
+    for index, (_, _, needs) in reversed(list(enumerate(tasks))):  # each is needed by one later task
+        for need in needs:
+            tails[need] += tails[index]
 
     def place(begun, free, before, latest):
         nonlocal best
-        if best is not None and latest >= best:
-            return
         if begun == (1 << len(tasks)) - 1:
             best = latest
             return
@@ -96,7 +98,7 @@ def _best_order(tasks, machines, best):
             if begun >> index & 1 or any(not begun >> need & 1 for need in needs):
                 continue
             start = max([free[pool - 1], *(finish[need] for need in needs)])
-            if start < before:
+            if start < before or (best is not None and start + tails[index] >= best):
                 continue
             finish[index] = start + cost
             # The `pool` machines that become idle last, but not after the start, are taken.

@@ -1,8 +1,9 @@
 """The pages of the documentation are true: their Python code runs and prints what they say.
 
 In each page, blocks marked ``python`` are executed in order, in one namespace. A block marked ``text`` right
-after one of them is what it prints; blocks marked ``console`` hold commands and what these print. Lines that
-start with ``>>>`` are doctests. Times differ from run to run, so that only their presence is compared.
+after one of them is what it prints; blocks marked ``console`` hold commands and what these print, a line of
+dots for any lines. Lines that start with ``>>>`` are doctests. Times differ from run to run, so that only
+their presence is compared.
 """
 
 import contextlib
@@ -26,6 +27,8 @@ ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 FENCE = re.compile(r"^```(\w*)[^\n]*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 FULL_NAME = re.compile(r"`((?:tapesplit|jcdp_core)(?:\.\w+)+)`")
+COMMAND = re.compile(r"^\$ (.*)\n((?:(?!\$).*\n)*)", re.MULTILINE)
+MODULE = {"tapesplit": "tapesplit", "jcdp": "jcdp_core"}
 LINK = re.compile(r"\]\((?!https?:|#)([^)#\s]+)")
 TIME = re.compile(r"\b[\d.]+ (?:ns|µs|ms|s)\b")
 RATIO = re.compile(r"\b[\d.e-]+ (?=×|times|of the largest)")
@@ -68,15 +71,18 @@ WITH_COMMANDS = [page for page in PAGES if any(kind == "console" for kind, _ in 
 @pytest.mark.parametrize("page", WITH_COMMANDS, ids=name)
 def test_commands_print_what_the_page_says(page, tmp_path):
     """Blocks marked ``console``; they find the Python code before them in ``model.py``."""
-    for (kind, code), (next_kind, session) in pairwise(blocks(page)):
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
+    for (kind, code), (next_kind, session) in pairwise([("", ""), *blocks(page)]):
         if next_kind != "console":
             continue
-        assert kind == "python"
-        (tmp_path / "model.py").write_text(code, encoding="utf-8")
-        for command, expected in re.findall(r"^\$ tapesplit (.*)\n((?:(?!\$).*\n)*)", session, re.MULTILINE):
-            line = [sys.executable, "-m", "tapesplit", *command.split()]
+        if kind == "python":
+            (tmp_path / "model.py").write_text(code, encoding="utf-8")
+        for command, expected in COMMAND.findall(session):
+            program, *arguments = command.split()
+            line = [sys.executable, "-m", MODULE[program], *arguments]
             done = subprocess.run(line, cwd=tmp_path, capture_output=True, text=True, check=True)  # noqa: S603
-            assert comparable(done.stdout) == comparable(expected)
+            want, got = ("\n".join(comparable(text)) for text in (expected, done.stdout))
+            assert got == want or doctest.OutputChecker().check_output(want, got, doctest.ELLIPSIS), got
 
 
 @pytest.mark.usefixtures("assumed_costs")

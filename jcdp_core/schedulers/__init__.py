@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from typing import Literal, TypeAlias
 
+from jcdp_core.arguments import expect, seconds_or_none
 from jcdp_core.errors import InvalidSequenceError, SolverError
-from jcdp_core.limits import expect, seconds_or_none
 from jcdp_core.schedulers.branch_and_bound import branch_and_bound
 from jcdp_core.schedulers.list_scheduling import highest_level_first, hu
 from jcdp_core.schedulers.scheduling import Scheduling
@@ -13,13 +13,14 @@ from jcdp_core.sequence import EliminationSequence
 __all__ = ["SCHEDULERS", "SchedulerName", "Scheduling", "schedule_sequence"]
 
 SchedulerName: TypeAlias = Literal["hu", "highest_level_first", "branch_and_bound"]
+"""Schedulers by the name that `schedule_sequence` knows them by."""
 
 SCHEDULERS: dict[SchedulerName, Callable[[EliminationSequence, int | None, float | None], Scheduling]] = {
     "hu": hu,
     "highest_level_first": highest_level_first,
     "branch_and_bound": branch_and_bound,
 }
-"""Schedulers by the name that `schedule_sequence` knows them by."""
+"""Schedulers by their names."""
 
 
 def schedule_sequence(

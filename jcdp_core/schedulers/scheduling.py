@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from jcdp_core.limits import positive_or_none
+from jcdp_core.arguments import positive_or_none
 from jcdp_core.schedule import Schedule, Task
 from jcdp_core.sequence import EliminationSequence
 

@@ -16,7 +16,7 @@ import numpy as np
 from jcdp_core.errors import SolverError
 from jcdp_core.solvers.problem import Problem
 
-__all__ = ["Table"]
+__all__ = ["MakespanTable", "TableSizeError"]
 
 Numbers: TypeAlias = np.ndarray[Any, Any]
 
@@ -34,7 +34,11 @@ _BUFFER = 1024
 as many as these hold: with the default of 8192 numbers, the table of a long chain takes a third longer."""
 
 
-class Table:
+class TableSizeError(SolverError):
+    """The table would take too much memory; other solvers do without it then."""
+
+
+class MakespanTable:
     """Hold the optimal makespan of the recurrence for each sub-chain and each number of machines.
 
     Row t holds f[·, ·, t] for t machines, row 0 the values for unlimited machines (left out for one machine,
@@ -48,7 +52,7 @@ class Table:
 
     Raises
     ------
-    SolverError
+    TableSizeError
         If the table would take more than 2 GB: the chain is very long, or machines are very many.
 
     Notes
@@ -64,7 +68,7 @@ class Table:
     Examples
     --------
     >>> from jcdp_core import JacobianChain
-    >>> table = Table(Problem(JacobianChain.from_sizes([3, 2, 5], [7, 11]), machines=2))
+    >>> table = MakespanTable(Problem(JacobianChain.from_sizes([3, 2, 5], [7, 11]), machines=2))
     >>> table.value(0, 2, 1), table.value(0, 2, 2), table.value(0, 2, 0)
     (47, 47, 47)
     """
@@ -84,12 +88,12 @@ class Table:
         self.dtype = np.dtype(np.int64 if 3 * self.infeasible < 2**63 else object)
         cells = q * q * (1 if self.dtype == np.int64 else _CELLS_OF_AN_OBJECT)
         if 2 * cells > _MOST_CELLS:
-            raise SolverError(
+            raise TableSizeError(
                 f"the table of the dynamic program for {q} links would take {32 * cells >> 30} GB even for "
                 "one machine; solve parts of the chain"
             )
         if rows * cells > _MOST_CELLS:
-            raise SolverError(
+            raise TableSizeError(
                 f"the table of the dynamic program for {q} links and {self.machines} machines of use would "
                 f"take {16 * rows * cells >> 30} GB; give fewer machines, or a larger memory_limit if they "
                 "share memory"

@@ -5,12 +5,12 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from jcdp_core.arguments import expect
 from jcdp_core.errors import SolverError
-from jcdp_core.limits import expect
 from jcdp_core.operation import Action, Mode, Operation
 from jcdp_core.schedule import Schedule, Task
 from jcdp_core.sequence import EliminationSequence
-from jcdp_core.solvers.dp_table import Table
+from jcdp_core.solvers.dp_table import MakespanTable
 from jcdp_core.solvers.problem import Problem
 from jcdp_core.solvers.solution import Solution
 
@@ -60,7 +60,7 @@ def solve_dynamic_programming(problem: Problem) -> Solution:
     47
     """
     problem.check_feasible()
-    table = Table(problem)
+    table = MakespanTable(problem)
     steps, splits = _steps(table)
     useful = table.machines
     if problem.machines is None:
@@ -98,7 +98,7 @@ def makespans(problem: Problem) -> tuple[int, ...]:
     problem.check_feasible()
     if problem.machines is None:
         raise SolverError("machines=None has no list of numbers of machines; give the largest one")
-    table = Table(problem)
+    table = MakespanTable(problem)
     rows = [min(machines, table.machines) for machines in range(1, problem.machines + 1)]
     values = [table.value(0, table.length, row) for row in rows]
     if values[0] >= table.infeasible:
@@ -106,7 +106,7 @@ def makespans(problem: Problem) -> tuple[int, ...]:
     return tuple(values)
 
 
-def _lower_bound(problem: Problem, table: Table) -> int:
+def _lower_bound(problem: Problem, table: MakespanTable) -> int:
     """Return the larger of the unlimited makespan and the least work per machine."""
     if problem.machines is None or problem.machines == 1:
         return table.value(0, table.length, table.machines)
@@ -114,13 +114,13 @@ def _lower_bound(problem: Problem, table: Table) -> int:
     if problem.shared_memory and problem.memory_limit is not None:
         # Any step may find itself on all machines, with all their memory: relax to that.
         relaxed = Problem(problem.chain, 1, problem.matrix_free, problem.edge_limit(problem.machines))
-        work = Table(relaxed).value(0, table.length, 1)
+        work = MakespanTable(relaxed).value(0, table.length, 1)
     else:
         work = table.value(0, table.length, 1)
     return max(unlimited, -(-work // problem.machines))
 
 
-def _steps(table: Table) -> tuple[list[Operation], list[int]]:
+def _steps(table: MakespanTable) -> tuple[list[Operation], list[int]]:
     """Walk back from the whole chain; return the steps and, for products, the machines of the later factor.
 
     Later factors come before earlier ones, operands before the steps that need them. A split of 0 means that
@@ -181,7 +181,7 @@ def _tasks(sequence: EliminationSequence, pools: list[tuple[int, ...]]) -> list[
     return tasks
 
 
-def _choose(table: Table, i: int, j: int, row: int, reader: Mode) -> tuple[Operation, int]:
+def _choose(table: MakespanTable, i: int, j: int, row: int, reader: Mode) -> tuple[Operation, int]:
     """Find the last step for the positions i to j on the machines of a row, and the split of a product.
 
     Among equally good steps the one that the paper's loop over the split point meets first: products and
@@ -209,7 +209,7 @@ def _choose(table: Table, i: int, j: int, row: int, reader: Mode) -> tuple[Opera
     return Operation(Action.ELIMINATE, Mode.ADJOINT, i, j - nearest - 1, j), 0
 
 
-def _products(table: Table, i: int, j: int, row: int) -> tuple[Numbers, Numbers]:
+def _products(table: MakespanTable, i: int, j: int, row: int) -> tuple[Numbers, Numbers]:
     """Return the value of each product (i k j), k = i+1, …, j-1, and its later factor's machines (0: all)."""
     q, length = table.length, j - i
     earlier, later = table.starts[:, i, 1:length], table.ends[:, j - 1, q - length + 1 : q]
@@ -223,14 +223,14 @@ def _products(table: Table, i: int, j: int, row: int) -> tuple[Numbers, Numbers]
     return joined + table.sizes[i] * table.sizes[j] * table.sizes[i + 1 : j], splits
 
 
-def _tangents(table: Table, i: int, j: int, row: int) -> Numbers:
+def _tangents(table: MakespanTable, i: int, j: int, row: int) -> Numbers:
     """Return the value of each tangent elimination (i k j), k = i+1, …, j-1; -1 where it is not allowed."""
     swept = table.tangent_sums[j] - table.tangent_sums[i + 1 : j]
     allowed = table.tangent_gaps[j] == table.tangent_gaps[i + 1 : j]
     return np.where(allowed, table.starts[row, i, 1 : j - i] + table.sizes[i] * swept, -1)
 
 
-def _adjoints(table: Table, i: int, j: int, row: int) -> Numbers:
+def _adjoints(table: MakespanTable, i: int, j: int, row: int) -> Numbers:
     """Return the value of each adjoint elimination (i k j), k = j-1, …, i+1; -1 where it is not allowed."""
     q, middle = table.length, slice(j - 1, i, -1)
     swept = table.adjoint_sums[middle] - table.adjoint_sums[i]

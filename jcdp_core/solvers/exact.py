@@ -22,7 +22,8 @@ _PROGRAM_FIRST = 12
 """Links beyond which the dynamic program takes a fraction of the time that the labels take."""
 
 _JOINED = 48
-"""Links beyond which so many labels are joined that their trees suffer."""
+"""Links beyond which so many labels are joined that their trees suffer: makespans from those alone are half a
+percent longer at q = 56, 1.5 % at q = 80 (m = 4)."""
 
 _SHORT = 24
 """Links up to which all labels take so little time that no limit asks for fewer."""
@@ -90,8 +91,8 @@ def search_sequences(problem: Problem, method: str, node_limit: int | None = Non
     Returns
     -------
     Solution
-        Never worse than that of the dynamic program, unless the dynamic program is too large to run; nor than
-        its steps scheduled highest level first, unless steps share memory.
+        Never longer than the dynamic program's plan, unless its table is too large to build, nor than that
+        plan's steps scheduled highest level first, unless steps share memory.
 
     Raises
     ------
@@ -169,9 +170,10 @@ def _better(found: Solution, program: Solution) -> Solution:
 def _few_labels(table: StepTable, deadline: Deadline, node_limit: int | None) -> tuple[int, ...]:
     """Return how many labels to begin with: none where there is no hurry.
 
-    All labels take some 0.05 q⁴ µs. The numbers do not depend on the time: more of it goes on where less of
-    it ended. With a limit of nodes they are not begun with as long as there is time: what follows is up to
-    the clock.
+    All labels take some 0.05 q⁴ µs. Without few labels first, makespans under a limit of some seconds are 2 %
+    longer at q = 40, 1 % at q = 56 (m = 4). The numbers do not depend on the time: more of it goes on where
+    less of it ended. With a limit of nodes they are not begun with as long as there is time: what follows is
+    up to the clock.
     """
     tight = 5e-8 * table.length**4 > deadline.seconds / 2
     long = table.length > _SHORT and deadline.seconds < inf and node_limit is None

@@ -4,9 +4,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from jcdp_core.arguments import expect, positive_or_none, seconds_or_none
 from jcdp_core.chain import CHAIN_ADVICE, JacobianChain
 from jcdp_core.errors import InfeasibleError, InvalidChainError, SolverError
-from jcdp_core.limits import expect, positive_or_none, seconds_or_none
 
 __all__ = ["Problem"]
 

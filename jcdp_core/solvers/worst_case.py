@@ -3,9 +3,9 @@
 from dataclasses import replace
 from itertools import pairwise
 
+from jcdp_core.arguments import expect, positive_integer
 from jcdp_core.chain import CHAIN_ADVICE, ElementalJacobian, JacobianChain
 from jcdp_core.errors import InvalidChainError, SolverError
-from jcdp_core.limits import expect, positive_integer
 from jcdp_core.operation import Action, Mode, Operation
 from jcdp_core.sequence import EliminationSequence
 from jcdp_core.solvers.dynamic_programming import solve_dynamic_programming
@@ -75,7 +75,7 @@ def worst_case_chain(length: int, growth: int = 16) -> JacobianChain:
     Returns
     -------
     JacobianChain
-        The chain; its numbers have some hundred digits, which the solvers compute with exactly.
+        The chain. At growth 16 its makespans have about 13·q digits; the solvers compute with all of them.
 
     Raises
     ------

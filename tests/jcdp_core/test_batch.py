@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from jcdp_strategies import PUBLISHED, published_chains
 
 from jcdp_core import batch
 from jcdp_core.batch import result_row, run_batch
@@ -39,15 +40,13 @@ def _lines(paths):
 
 
 def test_rows_are_those_of_the_publication():
-    config = Config(length=(1, 2, 3), amount=10000, **RANGES)
-    chains = itertools.islice((chain for chain in ChainGenerator(config) if len(chain) == 3), 150)
     published = (DATA / "results_length_3.head150.csv").read_text(encoding="utf-8").splitlines()
     assert published[0] == ",".join(columns(3))
     names = columns(3)
     # BnB_List is another method here, and the published DP_BnB keeps the old start times.
     common = [index for index, name in enumerate(names) if name.split("/")[0] in {"BnB_BnB", "DP"}]
-    for chain, line in zip(chains, published[1:], strict=True):
-        ours, theirs = result_row(chain, config).split(","), line.split(",")
+    for chain, line in zip(published_chains()[3][:150], published[1:], strict=True):
+        ours, theirs = result_row(chain, PUBLISHED).split(","), line.split(",")
         assert [ours[index] for index in common] == [theirs[index] for index in common]
 
 

@@ -23,7 +23,7 @@ from jcdp_core import (
     solve,
 )
 from jcdp_core.solvers import SOLVERS, dp_table
-from jcdp_core.solvers.dp_table import Table
+from jcdp_core.solvers.dp_table import MakespanTable
 from jcdp_core.solvers.dynamic_programming import makespans, solve_dynamic_programming
 
 ONE_MACHINE = """\
@@ -329,8 +329,8 @@ def test_python_integers_take_over_before_int64_overflows():
         [size * factor for size in small.sizes], [e * factor**2 for e in small.edges]
     )
     for machines in (1, 2, 3, None):
-        assert Table(Problem(big, machines)).dtype == object
-        assert Table(Problem(small, machines)).dtype == np.int64
+        assert MakespanTable(Problem(big, machines)).dtype == object
+        assert MakespanTable(Problem(small, machines)).dtype == np.int64
         ours, reference = solve(big, machines=machines), solve(small, machines=machines)
         assert ours.makespan == reference.makespan * factor**3
         assert ours.sequence.operations == reference.sequence.operations

@@ -5,44 +5,17 @@ are marked as finished. Data: S. Märtens, Zenodo, doi:10.5281/zenodo.15373160.
 """
 
 from hashlib import sha256
-from itertools import islice
 
 import pytest
+from jcdp_strategies import published_chains
 
-from jcdp_core import ChainGenerator, solve
-from jcdp_core.config import Config
-
-PUBLISHED = Config(
-    length=(1, 2, 3, 4, 5, 6), amount=10000, size_range=(5, 50), dag_size_range=(1000, 10000), seed=4711
-)
-ROWS = 2000
+from jcdp_core import solve
 
 UNFINISHED = {
-    (6, 4): [
-        18,
-        191,
-        393,
-        399,
-        525,
-        666,
-        831,
-        993,
-        1032,
-        1056,
-        1096,
-        1172,
-        1236,
-        1284,
-        1388,
-        1472,
-        1652,
-        1765,
-        1804,
-        1872,
-        1918,
-    ],
+    (6, 4): [18, 191, 393, 399, 525, 666, 831, 993, 1032, 1056, 1096, 1172, 1236,
+             1284, 1388, 1472, 1652, 1765, 1804, 1872, 1918],
     (6, 5): [28, 165, 207, 215, 423, 1032],
-}
+}  # fmt: skip
 """Rows (0-based) that the published search did not finish, by length and number of machines."""
 
 CHECKSUMS = {
@@ -64,17 +37,10 @@ CHECKSUMS = {
 }
 
 
-@pytest.fixture(scope="module")
-def chains():
-    """Return the first chains of each length from one run of the generator."""
-    stream = iter(ChainGenerator(PUBLISHED))
-    return {q: list(islice(stream, PUBLISHED.amount))[:ROWS] for q in PUBLISHED.length}
-
-
 @pytest.mark.parametrize(("q", "machines"), sorted(CHECKSUMS))
-def test_optima_equal_the_published_ones(chains, q, machines):
+def test_optima_equal_the_published_ones(q, machines):
     makespans = []
-    for row, chain in enumerate(chains[q]):
+    for row, chain in enumerate(published_chains()[q]):
         if row not in UNFINISHED.get((q, machines), ()):
             solution = solve(chain, machines=machines, method="exact")
             assert solution.optimal

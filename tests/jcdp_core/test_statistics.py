@@ -5,12 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from jcdp_core.config import Config
 from jcdp_core.errors import ResultsError
-from jcdp_core.generator import ChainGenerator
-from jcdp_core.results import SOLVERS, Results, columns, read_results
-from jcdp_core.solvers.dynamic_programming import makespans
-from jcdp_core.solvers.problem import Problem
+from jcdp_core.results import SOLVER_COLUMNS, Results, columns, read_results
 from jcdp_core.statistics import ratios_by_machines, summarize
 
 DATA = Path(__file__).parent / "data"
@@ -68,16 +64,6 @@ def test_another_solver_can_be_compared(published):
     assert tables[2].rows[6] == ("72.0", "84.0", "98.7", "100", "100")
 
 
-def test_published_rows_are_the_dynamic_program_of_the_generated_chains(published):
-    config = Config(
-        length=(1, 2, 3), amount=10000, size_range=(5, 50), dag_size_range=(1000, 10000), seed=4711
-    )
-    chains = [chain for chain in ChainGenerator(config) if len(chain) == 3][:150]
-    rows = [makespans(Problem(chain, machines=3)) for chain in chains]
-    results = published[0]
-    assert [results.makespans["DP", machines] for machines in (1, 2, 3)] == list(zip(*rows, strict=True))
-
-
 def test_results_of_one_length_are_joined(published):
     one, two = published[0], published[0]
     joined = ratios_by_machines([one, two], finished_only=True)
@@ -85,35 +71,33 @@ def test_results_of_one_length_are_joined(published):
     assert len(joined[3][2]) == 300
 
 
+def results_of_two_links(usual=(7,), *, proved=True, **others):
+    """Return results with the same makespans for both machine counts, of all solvers but some."""
+    found = {(solver, count): others.get(solver, usual) for solver in SOLVER_COLUMNS for count in (1, 2)}
+    return Results(2, {1: (True,) * len(usual), 2: (proved,) * len(usual)}, found)
+
+
 def test_a_column_without_finished_solves_is_a_dash():
-    makespans_ = {(solver, count): (7,) for solver in SOLVERS for count in (1, 2)}
-    results = Results(2, {1: (True,), 2: (False,)}, makespans_)
+    results = results_of_two_links(proved=False)
     assert {table.rows[2] for table in summarize([results], finished_only=True)} == {("-",)}
 
 
 def test_no_ratio_exceeds_one_where_another_solver_was_better():
     """As in files of earlier versions: the time of the exact solver ended above the heuristic's makespan."""
-    values = {"BnB_BnB": 10, "BnB_List": 9, "DP": 12, "DP_BnB": 12}
-    makespans_ = {(solver, count): (value,) for solver, value in values.items() for count in (1, 2)}
-    results = Results(2, {1: (True,), 2: (False,)}, makespans_)
+    results = results_of_two_links((12,), proved=False, BnB_BnB=(10,), BnB_List=(9,))
     assert results.ratios(2, "BnB_List", finished_only=False).tolist() == [1]
     assert results.ratios(2, "DP", finished_only=False).tolist() == [9 / 12]
 
 
 def test_one_is_printed_only_where_it_is_one():
-    optimum, found = (999_999, 10), (1_000_000, 10)
-    makespans_ = {
-        (solver, count): optimum if solver == "BnB_BnB" else found for solver in SOLVERS for count in (1, 2)
-    }
-    results = Results(2, {1: (True, True), 2: (True, True)}, makespans_)
+    results = results_of_two_links((1_000_000, 10), BnB_BnB=(999_999, 10))
     tables = summarize([results], finished_only=False)
     assert [table.rows[2] for table in tables] == [("1.00",), ("1.00",), ("50.0",), ("2",)]
     assert tables[0].title.endswith("(all chains, every optimum proved)")
 
 
 def test_huge_makespans_stay_exact():
-    makespans_ = {(solver, count): (10**30 + (solver == "DP"),) for solver in SOLVERS for count in (1, 2)}
-    results = Results(2, {1: (True,), 2: (True,)}, makespans_)
+    results = results_of_two_links((10**30,), DP=(10**30 + 1,))
     assert summarize([results], finished_only=True)[2].rows[2] == ("0.0",)
 
 

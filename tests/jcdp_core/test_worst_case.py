@@ -1,8 +1,5 @@
 """The dynamic program's distance from the optimum: within the bound, and near it on the worst chains."""
 
-import runpy
-from pathlib import Path
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -57,16 +54,6 @@ def test_the_ratio_tends_to_the_bound(machines):
         assert worst_case_bound(Problem(chain, machines)) == 1 / machines
     assert ratios == sorted(ratios, reverse=True)
     assert 1 / machines < ratios[-1] < 1.1 / machines
-
-
-def test_the_example_draws_the_approach(tmp_path, capsys):
-    pytest.importorskip("matplotlib").use("agg")
-    example = runpy.run_path(str(Path(__file__).parents[2] / "examples" / "worst_case.py"))
-    settings = {"LENGTHS": (4, 8), "MACHINES": (2, 3), "FIGURE": tmp_path / "out" / "figure.png"}
-    example["main"].__globals__.update(settings)
-    example["main"]()
-    assert settings["FIGURE"].read_bytes().startswith(b"\x89PNG")
-    assert "m = 3, bound 1/m = 0.333" in capsys.readouterr().out
 
 
 def test_the_bound_is_that_of_a_problem():

@@ -2,9 +2,9 @@
 
 from dataclasses import replace
 
-from jcdp_core.errors import SolverError
 from jcdp_core.schedule import Schedule
 from jcdp_core.schedulers import schedule_sequence
+from jcdp_core.solvers.dp_table import TableSizeError
 from jcdp_core.solvers.dynamic_programming import solve_dynamic_programming
 from jcdp_core.solvers.problem import Problem
 from jcdp_core.solvers.solution import Solution
@@ -34,7 +34,7 @@ def rescheduled_program(problem: Problem) -> Solution:
     """
     try:
         program = _on_enough_machines(problem) or solve_dynamic_programming(problem)
-    except SolverError:
+    except TableSizeError:
         program = _least_work(problem)
     if program.optimal or (problem.shared_memory and problem.memory_limit is not None):
         return program  # with shared memory, steps need their pools
