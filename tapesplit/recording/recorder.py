@@ -1,7 +1,7 @@
 """Recording: run a user's function once on autograd's primitives and keep the tape.
 
-Only this module starts a trace of a user's function. autograd's trace level is one number for the whole
-process, so recording holds a process-wide lock, and the level is put back however the function ends.
+autograd's trace level is one number for the whole process, so recording holds a process-wide lock, and the
+level is put back however the function ends.
 """
 
 import warnings

@@ -35,7 +35,7 @@ class _Matrices(NamedTuple):
 
 
 class _Step(NamedTuple):
-    """The operands at these places, last ones first, become one, which is put last.
+    """Pop the operands at these places (descending), contract them, append the result.
 
     It is a product of matrices, or a sum in one loop if ``matrices`` is None, over so many ``products`` of
     elements; NumPy may ``optimize`` the loop where an axis of length one broadcasts.

@@ -18,6 +18,7 @@ from tapesplit.rules.contraction import KEPT, Shape, contract, lengths_of, produ
 from tapesplit.rules.registry import bulk
 
 _MOST_ARGUMENTS: Final = 12
+"""Positional arguments with a vector rule; those behind take the loop."""
 
 
 class _Call(NamedTuple):
