@@ -65,10 +65,10 @@ _LONG_ANGLES = {
 }
 
 
-@pytest.mark.parametrize("tangents", [True, False])
+@pytest.mark.parametrize("vector_tan", [True, False])
 @pytest.mark.parametrize("name", _LONG_ANGLES)
-def test_derivatives_of_sines_and_cosines_of_long_arrays_are_precise(monkeypatch, name, tangents):
-    monkeypatch.setattr(tapesplit.rules.elementwise, "_has_vector_tangent", lambda: tangents)
+def test_derivatives_of_sines_and_cosines_of_long_arrays_are_precise(monkeypatch, name, vector_tan):
+    monkeypatch.setattr(tapesplit.rules.elementwise, "_has_vector_tan", lambda: vector_tan)
     x = _LONG_ANGLES[name]
     for primitive, numpys, slope in ((anp.sin, np.sin, np.cos), (anp.cos, np.cos, lambda x: -np.sin(x))):
         partial = find_rule(primitive).partials[0](numpys(x), x)
