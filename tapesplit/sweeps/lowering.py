@@ -256,10 +256,10 @@ class _Lowering:
             if local is None:
                 raise AssertionError(f"{entry.primitive} was taken for a local operation")
             derivative: Any = local.factor
-            if local.positions is None:
+            if local.operand is None or local.positions is None:
                 numbers[target] = derivative
             else:
-                other = int(local.factor)
+                other = local.operand
                 if other not in starts:
                     starts[other], _, is_complex[other] = self.other(members, other)
                 terms.append(Term(target, _itself, (len(reads),)))
