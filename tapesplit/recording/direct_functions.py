@@ -43,7 +43,9 @@ def _unary(primitive: Any, ufunc: Any) -> Callable[..., Any]:
             return recorded(x, primitive, FIRST, (x._index,), None, ufunc(x._value))
         return primitive(x, *args, **kwargs)
 
-    return functools.wraps(primitive)(function)
+    functools.update_wrapper(function, primitive)
+    function.__qualname__ = primitive.__name__  # which messages name
+    return function
 
 
 def _direct(general: Callable[..., Any], function: Callable[..., Any]) -> Callable[..., Any]:

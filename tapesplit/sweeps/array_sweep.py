@@ -18,6 +18,7 @@ import autograd.numpy as anp
 import numpy as np
 
 from tapesplit.cuts.chunks import Chunk
+from tapesplit.recording.hidden import hidden_value_error, holds_box, holds_boxes
 from tapesplit.recording.tape import PARENTS, PRIMITIVE, VALUE, Tape
 from tapesplit.recording.values import derivative_dtype, real_count
 from tapesplit.rules import PRODUCTS, IndexMap, Movement, index_maps
@@ -112,7 +113,7 @@ class ArraySweep:
             Shape ``(m, k)``.
         """
         rows = None if matrix is None else matrix.T
-        return self._carried(partial(self._tangents, tape), rows, self.chunk.n, most).T
+        return self._carried(self._tangents, tape, rows, self.chunk.n, most).T
 
     def _tangents(self, tape: Tape, rows: np.ndarray | range) -> np.ndarray:
         """Carry tangents, shape ``(k, n)``, to ``(k, m)``."""
@@ -142,7 +143,7 @@ class ArraySweep:
         ndarray
             Shape ``(k, n)``.
         """
-        return self._carried(partial(self._adjoints, tape), matrix, self.chunk.m, most)
+        return self._carried(self._adjoints, tape, matrix, self.chunk.m, most)
 
     def _adjoints(self, tape: Tape, rows: np.ndarray | range) -> np.ndarray:
         """Carry adjoints, shape ``(k, m)``, to ``(k, n)``."""
@@ -155,6 +156,25 @@ class ArraySweep:
         return _collect(tape, self.chunk.sources, self._attached(seeds), len(rows), adjoint_mode=True)
 
     def _carried(
+        self,
+        sweep: Callable[[Tape, np.ndarray | range], np.ndarray],
+        tape: Tape,
+        seeds: np.ndarray | None,
+        size: int,
+        most: int | None,
+    ) -> np.ndarray:
+        """Carry all directions; if that fails since the function hides traced values, say so."""
+        try:
+            rows = self._in_blocks(partial(sweep, tape), seeds, size, most)
+        except Exception as error:
+            if holds_boxes(tape.entries):
+                raise hidden_value_error(tape.name) from error
+            raise
+        if rows.dtype.hasobject and holds_box(rows):
+            raise hidden_value_error(tape.name)
+        return rows
+
+    def _in_blocks(
         self,
         sweep: Callable[[np.ndarray | range], np.ndarray],
         seeds: np.ndarray | None,
