@@ -9,6 +9,7 @@ from autograd.tracer import isbox
 from tapesplit.callback import Callback
 from tapesplit.cuts.separators import Separator
 from tapesplit.errors import ArgumentTypeError, ArgumentValueError, InputTypeError, OutputTypeError
+from tapesplit.recording.hidden import hidden_value_error, holds_boxes
 from tapesplit.recording.tape import Tape
 
 __all__ = [
@@ -130,11 +131,9 @@ def check_output(tape: Tape) -> None:
     value = tape.value
     if _is_plainly_real(value):
         return
-    if isbox(value):
-        raise OutputTypeError(
-            f"{tape.name} passed a traced value by keyword to a primitive or a checkpointed function, which "
-            "hides it from autograd; pass it by position"
-        )
+    of_objects = isinstance(value, np.ndarray) and value.dtype == object
+    if isbox(value) or (of_objects and holds_boxes(tape.entries)):
+        raise hidden_value_error(tape.name)
     if not isinstance(value, (tuple, list, dict)) and np.iscomplexobj(value):
         raise OutputTypeError(
             f"{tape.name} returned complex values; return real and imaginary part as real arrays"

@@ -20,7 +20,7 @@ __all__ = [
     "window_cuts",
 ]
 
-_SHARES: Final = 28
+_CANDIDATE_SHARES: Final = 28
 """Equal shares of the edges, of each of which an order offers its narrowest prefix."""
 _WINDOWS: Final = 24
 """Windows along an order in which a flow looks for a narrower cut."""
@@ -51,7 +51,9 @@ def order_by(graph: TapeGraph, ranks: IntArray) -> Order:
 
 def candidate_prefixes(graph: TapeGraph, order: Order) -> list[BoolArray]:
     """Return the narrow and the record prefixes of an order, as lower sets."""
-    return [order.ranks <= t for t in narrow_prefixes(graph, order, _SHARES) + minimal_prefixes(order)]
+    return [
+        order.ranks <= t for t in narrow_prefixes(graph, order, _CANDIDATE_SHARES) + minimal_prefixes(order)
+    ]
 
 
 def narrow_prefixes(graph: TapeGraph, order: Order, amount: int) -> list[int]:

@@ -19,7 +19,7 @@ from tapesplit.cuts.graph import TapeGraph
 
 __all__ = ["coarsen"]
 
-_SHARES: Final = 64
+_MERGE_SHARES: Final = 64
 """Equal shares of the edges, within each of which vertices are merged."""
 _WORTH_A_ROUND: Final = 0.8
 """Part of the vertices; a round that leaves more of them is the last one."""
@@ -79,7 +79,7 @@ def _edge_shares(spent: IntArray, total: int) -> IntArray:
     """
     spent = np.maximum(spent, 0)  # a vertex may have the edges of others that the tape computes later
     octaves = np.floor(4 * np.log2(1 + spent)) - np.floor(4 * np.log2(1 + total - spent))
-    return spent * _SHARES // max(total, 1) + octaves.astype(np.int64)
+    return spent * _MERGE_SHARES // max(total, 1) + octaves.astype(np.int64)
 
 
 def _merge_targets(graph: TapeGraph, begin: IntArray, end: IntArray) -> IntArray:

@@ -34,7 +34,7 @@ _SMALL: Final = 40
 """Vertices up to which a graph may have so few lower sets that all of them are compared."""
 _WORTH_CUTTING: Final = 1.1
 """How many times as much as any chain a plain mode must cost for cuts on one machine."""
-_SHARES: Final = 20
+_SPREAD_SHARES: Final = 20
 """Parts of all edges that further cuts of minimal width are apart at least."""
 
 
@@ -131,7 +131,7 @@ def cut_graph(
     if spread:
         cuts = spread_nested(family, needed, max_links)
     elif cut.width <= least / 2:
-        apart = max(1, graph.total_edges // _SHARES)
+        apart = max(1, graph.total_edges // _SPREAD_SHARES)
         cuts = spread_nested(family, needed, max_links, widest=cut.width, apart=apart)
     fronts = on_frontiers(coarse, family.members[cuts])
     reasons: list[Reason] = [

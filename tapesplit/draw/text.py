@@ -89,8 +89,7 @@ def _gain(plan: JacobianPlan, makespan: int) -> str:
 
 def _machines(plan: JacobianPlan) -> str:
     """Count the machines that have something to do."""
-    used = len({task.machine for task in plan.tasks})
-    return "one machine" if used == 1 else f"{used} machines"
+    return "one machine" if plan.machines == 1 else f"{plan.machines} machines"
 
 
 def _normal(plan: JacobianPlan) -> str:

@@ -24,8 +24,8 @@ _RECORDED: Final = 5.0e-7
 """Seconds that recording an operation takes at least."""
 _WORTH_COMPARING: Final = 1.5e-4
 """Seconds that cuts must be able to save for a comparison, which takes about ten times as long."""
-_COMPARED: Final = 1.5e-6
-"""The same for each vertex."""
+_COMPARING_A_VERTEX: Final = 1.5e-6
+"""The same for each vertex of the graph."""
 
 
 def effort_for(graph: TapeGraph, work: WorkTable) -> Effort:
@@ -55,7 +55,7 @@ def effort_for(graph: TapeGraph, work: WorkTable) -> Effort:
         saving -= _least_seconds(work, swept)
         if saving < _NEGLIGIBLE * (plain + _RECORDED * work.sharing.size):
             return "none"
-    return "thorough" if saving > _WORTH_COMPARING + _COMPARED * graph.size else "brief"
+    return "thorough" if saving > _WORTH_COMPARING + _COMPARING_A_VERTEX * graph.size else "brief"
 
 
 def _least_seconds(work: WorkTable, entries: IntArray) -> float:

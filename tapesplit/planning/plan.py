@@ -260,7 +260,7 @@ class JacobianPlan:
             peaks[task.machine] = max(peaks[task.machine], held + max(working, result))
             held += result - sum(waiting.pop(need) for need in task.needs)
             waiting[index] = result
-        return max(sum(peaks.values()), _COMPARED * len(self.structure.parents))
+        return max(sum(peaks.values()), _COMPARING_BYTES * len(self.structure.parents))
 
     def describe(self, level: Literal["line", "normal", "full"] = "normal") -> str:
         """Describe the plan in words and tables; see `tapesplit.draw.describe`.
@@ -317,7 +317,7 @@ class JacobianPlan:
         return _views().notebook_html(self)
 
 
-_COMPARED: Final = 110
+_COMPARING_BYTES: Final = 110
 """Bytes for each tape entry that comparing the structure of a tape with that of a plan takes."""
 
 

@@ -1,14 +1,13 @@
 """Auxiliary results: what a function returns besides its value, with the boxes of the recording opened."""
 
-from collections.abc import Iterable
 from copy import copy
-from dataclasses import fields, is_dataclass
 from typing import Any
 
 import numpy as np
 from autograd.tracer import isbox
 
 from tapesplit.recording.boxes import TapeNode
+from tapesplit.recording.hidden import holds_box, parts_of
 from tapesplit.recording.tape import Tape
 
 __all__ = ["own_values"]
@@ -30,12 +29,12 @@ def _opened(value: Any, tape: Tape, copies: dict[int, Any]) -> Any:
         return value._value if is_own else value
     if id(value) in copies:
         return copies[id(value)]
-    if not _holds_box(value, set()):
+    if not holds_box(value):
         return value
     if isinstance(value, tuple):
         return tuple.__new__(type(value), [_opened(item, tape, copies) for item in value])
     found = copies[id(value)] = _copied(value)  # before its parts: it may hold itself
-    for key, part in _parts(value):
+    for key, part in parts_of(value):
         _set_part(found, key, _opened(part, tape, copies))
     return found
 
@@ -60,30 +59,3 @@ def _set_part(container: Any, key: Any, part: Any) -> None:
         container[key] = part
     else:
         object.__setattr__(container, key, part)
-
-
-def _holds_box(value: Any, seen: set[int]) -> bool:
-    """Tell whether a value is a box or contains one, but for containers that have been looked into."""
-    if isbox(value):
-        return True
-    if type(value) in _LEAVES or id(value) in seen:
-        return False
-    seen.add(id(value))
-    return any(_holds_box(part, seen) for _, part in _parts(value))
-
-
-_LEAVES = frozenset({int, float, bool, str, type(None), np.float64})
-
-
-def _parts(value: Any) -> Iterable[tuple[Any, Any]]:
-    """Return what a container is made of, by key, position or name; nothing for anything else."""
-    if isinstance(value, dict):
-        return value.items()
-    if isinstance(value, (tuple, list)):
-        return enumerate(value)
-    if isinstance(value, np.ndarray):
-        return np.ndenumerate(value) if value.dtype == object else ()
-    if is_dataclass(value) and not isinstance(value, type):
-        names = [field.name for field in fields(value)]
-        return [(name, getattr(value, name)) for name in names if hasattr(value, name)]
-    return ()

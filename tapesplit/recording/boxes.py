@@ -23,7 +23,7 @@ from tapesplit.recording.containers import PART_FINDERS, Parts, same_form, taken
 __all__ = [
     "FIRST",
     "OUR_BOXES",
-    "PLAIN_NUMBERS",
+    "PLAIN_OPERANDS",
     "THEIR_BOXES",
     "NumberBox",
     "RecordingBox",
@@ -126,7 +126,7 @@ notrace_primitives[TapeNode] = notrace_primitives[VJPNode]
 
 FIRST, _SECOND, _BOTH = (0,), (1,), (0, 1)
 _NO_KEYWORDS: dict[str, Any] = {}
-PLAIN_NUMBERS: Final[frozenset[type]] = frozenset(
+PLAIN_OPERANDS: Final[frozenset[type]] = frozenset(
     {float, int, bool, complex, np.ndarray, np.float64, np.complex128, np.float32, np.int64, np.bool_}
 )
 """Operands that need no look by autograd: exact types only, so that no subclass loses its own behavior."""
@@ -182,7 +182,7 @@ class RecordingBox(ArrayBox):
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
         """Record ``ndarray <operator> box`` directly; leave every other ufunc call to autograd."""
         reflected = _REFLECTED_UFUNCS.get(ufunc)
-        if reflected and method == "__call__" and not kwargs and type(inputs[0]) in PLAIN_NUMBERS:
+        if reflected and method == "__call__" and not kwargs and type(inputs[0]) in PLAIN_OPERANDS:
             return getattr(inputs[1], reflected)(inputs[0])
         return ArrayBox.__array_ufunc__(self, ufunc, method, *inputs, **kwargs)
 
@@ -204,7 +204,7 @@ class NumberBox(RecordingBox):
 
 
 _NARROW: Final = 4
-"""Times as long as a slice an array must be for the slice to make a cut much narrower."""
+"""A slice of at most a quarter of its array is taken once: it makes cuts narrower."""
 _BOUNDS: Final = frozenset({int, type(None)})
 """Bounds of a slice that compare by value."""
 
@@ -281,7 +281,7 @@ def _binary(primitive: Any, operate: Callable[[Any, Any], Any]) -> Callable[[Any
                     result._index = len(entries)
                     entries.append((primitive, _BOTH, (self._index, other._index), None, _NO_KEYWORDS, value))
                     return result
-            elif kind in PLAIN_NUMBERS:
+            elif kind in PLAIN_OPERANDS:
                 value = operate(left, other)
                 result = TapeBox()
                 result._value = value
@@ -306,7 +306,7 @@ def _comparison(primitive: Any, operate: Callable[[Any, Any], Any]) -> Callable[
         if entries is not None:
             if isinstance(other, RecordingBox) and other._entries is entries:
                 return operate(self._value, other._value)
-            if type(other) in PLAIN_NUMBERS:
+            if type(other) in PLAIN_OPERANDS:
                 return operate(self._value, other)
         return primitive(self, other)
 
@@ -317,7 +317,7 @@ def _reflected(primitive: Any, operate: Callable[[Any, Any], Any]) -> Callable[[
     """Make ``other <operator> box``; Python calls it only when ``other`` is no box."""
 
     def method(self: Any, other: Any) -> Any:
-        if self._entries is not None and type(other) in PLAIN_NUMBERS:
+        if self._entries is not None and type(other) in PLAIN_OPERANDS:
             right = self._value
             return recorded(self, primitive, _SECOND, (self._index,), (other, right), operate(other, right))
         return primitive(other, self)

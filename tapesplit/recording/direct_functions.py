@@ -20,7 +20,7 @@ from autograd.tracer import Box, box_type_mappings, trace_primitives_map
 from tapesplit.recording.boxes import (
     FIRST,
     OUR_BOXES,
-    PLAIN_NUMBERS,
+    PLAIN_OPERANDS,
     NumberBox,
     RecordingBox,
     TapeBox,
@@ -38,12 +38,14 @@ __all__ = ["DIRECT_FUNCTIONS", "DIRECT_LINALG", "direct_untake"]
 def _unary(primitive: Any, ufunc: Any) -> Callable[..., Any]:
     """Make a function that records calls with one of our boxes directly."""
 
-    def function(x: Any, *args: Any, **kwargs: Any) -> Any:
+    def function(x: Any, /, *args: Any, **kwargs: Any) -> Any:
         if type(x) in _RECORDING and x._entries is not None and not args and not kwargs:
             return recorded(x, primitive, FIRST, (x._index,), None, ufunc(x._value))
         return primitive(x, *args, **kwargs)
 
-    return functools.wraps(primitive)(function)
+    functools.update_wrapper(function, primitive)
+    function.__qualname__ = primitive.__name__  # which messages name
+    return function
 
 
 def _direct(general: Callable[..., Any], function: Callable[..., Any]) -> Callable[..., Any]:
@@ -111,10 +113,10 @@ def _split(ary: Any, indices_or_sections: Any, axis: Any = 0) -> Any:
         return _general_split(ary, indices_or_sections, axis)
     before = (slice(None),) * axis
     slices = [slice(part * size, (part + 1) * size) for part in range(indices_or_sections)]
-    return _Parts([ary[(*before, part) if before else part] for part in slices])
+    return _SplitResult([ary[(*before, part) if before else part] for part in slices])
 
 
-class _Parts(tuple[Any, ...]):
+class _SplitResult(tuple[Any, ...]):
     """Parts of a value. To autograd's functions they are one box, as what its own split returns.
 
     Like that one, they cannot be replaced.
@@ -147,8 +149,8 @@ class _Parts(tuple[Any, ...]):
         return TapeNode(values, make_sequence, (list, *values), {}, tuple(range(1, len(self) + 1)), nodes)
 
 
-Box.types.add(_Parts)
-box_type_mappings[_Parts] = SequenceBox
+Box.types.add(_SplitResult)
+box_type_mappings[_SplitResult] = SequenceBox
 
 
 def _array(A: Any, *args: Any, **kwargs: Any) -> Any:
@@ -194,7 +196,7 @@ def _alike(items: Any) -> "_Operands | None":
 
 
 _RECORDING = frozenset({TapeBox, NumberBox})
-_LISTS = frozenset({tuple, list, _Parts})
+_LISTS = frozenset({tuple, list, _SplitResult})
 
 
 def _untake(x: Any, idx: Any, vs: Any) -> Any:
@@ -249,7 +251,7 @@ _MOSTLY: Final = 4
 """Times as large as what is looked up, up to which it costs little, too."""
 _ARRAYS = frozenset({np.ndarray})
 _NUMBERS = frozenset({float, int, complex, np.float64, np.complex128})
-_PLAIN_ARGUMENTS: frozenset[type] = PLAIN_NUMBERS | {str, tuple, type(None)}
+_PLAIN_ARGUMENTS: frozenset[type] = PLAIN_OPERANDS | {str, tuple, type(None)}
 
 
 _Operands = tuple[Any, tuple[int, ...], tuple[int, ...], list[Any]]

@@ -1,7 +1,7 @@
 """Recording: run a user's function once on autograd's primitives and keep the tape.
 
-Only this module starts a trace of a user's function. autograd's trace level is one number for the whole
-process, so recording holds a process-wide lock, and the level is put back however the function ends.
+autograd's trace level is one number for the whole process, so recording holds a process-wide lock, and the
+level is put back however the function ends.
 """
 
 import warnings
@@ -9,17 +9,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
 from autograd.tracer import Box, box_type_mappings, isbox, trace_stack
 
-from tapesplit.errors import (
-    InputTypeError,
-    NestedTraceError,
-    OutputTypeError,
-)
+from tapesplit.errors import InputTypeError, NestedTraceError, OutputTypeError
 from tapesplit.names import display_name, label_of
 from tapesplit.recording.argnums import positions_of
 from tapesplit.recording.boxes import TapeNode
+from tapesplit.recording.hidden import hidden_value_error, holds_box, holds_boxes
 from tapesplit.recording.memory import NoGarbageCollection, keep_freed_memory
 from tapesplit.recording.source_lines import LinedEntries, users_stack_level
 from tapesplit.recording.stand_ins import BoxesInPlace
@@ -111,7 +107,8 @@ def _recorded(
                 + (f", the last one {label_of(last)}" if last else "")
             )
             raise
-    if level > 0 and (_depends_on_outer_trace(entries) or (isbox(result) and result._trace != level)):
+    # Boxes on the tape are those of an outer trace, whose derivatives must be traced, too.
+    if level > 0 and (holds_boxes(entries) or (isbox(result) and result._trace != level)):
         raise NestedTraceError(_NESTED.format(name))
     node = result._node if isbox(result) else None
     if isinstance(node, TapeNode) and node.entries is entries:
@@ -127,21 +124,6 @@ _NESTED = (
 )
 
 
-def _depends_on_outer_trace(entries: list[tuple[Any, ...]]) -> bool:
-    """Tell whether numbers on a tape are boxes of an outer trace, whose derivatives must be traced, too."""
-    return any(
-        _holds_box(value) or any(map(_holds_box, args or ())) or any(map(_holds_box, kwargs.values()))
-        for _, _, _, args, kwargs, value in entries
-    )
-
-
-def _holds_box(value: Any) -> bool:
-    """Tell whether a value is a box or contains one."""
-    if isinstance(value, (tuple, list)):
-        return any(map(_holds_box, value))
-    return any(map(_holds_box, value.values())) if isinstance(value, dict) else isbox(value)
-
-
 def _check_constant_result(result: Any, name: str) -> None:
     """Refuse results that may hide a dependence on the inputs."""
     if isinstance(result, (tuple, list, dict)):
@@ -149,12 +131,8 @@ def _check_constant_result(result: Any, name: str) -> None:
             f"{name} returned a {type(result).__name__}; a Jacobian needs one array: join the parts with "
             "np.concatenate or np.array"
         )
-    if isinstance(result, np.ndarray) and result.dtype == object:
-        raise OutputTypeError(
-            f"{name} returned an array of objects, which hides them from autograd; build it with np.array of "
-            "autograd.numpy, call its functions instead of NumPy's, write A @ x instead of A.dot(x), and "
-            "pass traced values by position, not by keyword"
-        )
+    if holds_box(result):
+        raise hidden_value_error(name)
 
 
 def _input_box(entries: Entries, value: Any, level: int, position: int) -> Box:

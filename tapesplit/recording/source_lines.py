@@ -37,7 +37,7 @@ def users_stack_level() -> int:
 def _users_frame() -> tuple[FrameType | None, int]:
     """Return the innermost frame outside the libraries, None if there is none, and how far above it is.
 
-    The function that called the caller is one frame above.
+    Level 1 is the frame that called this function's caller, as `warnings.warn` counts.
     """
     frame: FrameType | None = sys._getframe(2)  # noqa: SLF001 (documented, and the only way without building a traceback)
     level = 1

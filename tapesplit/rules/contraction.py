@@ -35,17 +35,16 @@ class _Matrices(NamedTuple):
 
 
 class _Step(NamedTuple):
-    """The operands at these places, last ones first, become one, which is put last.
+    """Pop the operands at these places (descending), contract them, append the result.
 
     It is a product of matrices, or a sum in one loop if ``matrices`` is None, over so many ``products`` of
-    elements; NumPy may ``optimize`` the loop where an axis of length one broadcasts.
+    elements.
     """
 
     places: tuple[int, ...]
     subscripts: str
     products: int
     matrices: _Matrices | None
-    optimize: bool = False
 
 
 def contract(terms: tuple[str, ...], operands: Sequence[Any], output: str) -> np.ndarray:
@@ -56,7 +55,7 @@ def contract(terms: tuple[str, ...], operands: Sequence[Any], output: str) -> np
     terms
         The indices of each operand, a letter for each axis.
     operands
-        Arrays and numbers; axes of length one broadcast.
+        Arrays and numbers; axes of one index have the same length.
     output
         The indices of the result.
 
@@ -74,12 +73,10 @@ def contract(terms: tuple[str, ...], operands: Sequence[Any], output: str) -> np
     if any(array.dtype != np.float64 for array in arrays):
         precision = np.finfo(np.result_type(np.float16, *arrays)).dtype
         arrays = [np.asarray(array, np.result_type(array, precision)) for array in arrays]
-    for places, subscripts, _, matrices, optimize in _steps(
-        terms, tuple(array.shape for array in arrays), output
-    ):
+    for places, subscripts, _, matrices in _steps(terms, tuple(array.shape for array in arrays), output):
         chosen = [arrays.pop(place) for place in places]
         if matrices is None:
-            arrays.append(np.einsum(subscripts, *chosen, optimize=optimize))
+            arrays.append(np.einsum(subscripts, *chosen))
         else:
             arrays.append(_product(matrices, *chosen))
     return arrays[0]
@@ -114,12 +111,9 @@ def _steps(terms: tuple[str, ...], shapes: tuple[Shape, ...], output: str) -> tu
         lengths = lengths_of(taken)
         needed = output + "".join(term for term, _ in known)
         result = "".join(filter(needed.__contains__, lengths)) if known else output
-        is_pair, amount = len(taken) == 2, prod(lengths.values())
-        broadcast = any(n != lengths[i] for term, shape in taken for i, n in zip(term, shape, strict=True))
-        matrices = _matrices(taken, lengths, result) if is_pair and not broadcast else None
+        matrices = _matrices(taken, lengths, result) if len(taken) == 2 else None
         subscripts = ",".join(term for term, _ in taken) + "->" + result
-        optimize = is_pair and broadcast and amount > _SMALL
-        steps.append(_Step(places, subscripts, amount, matrices, optimize))
+        steps.append(_Step(places, subscripts, prod(lengths.values()), matrices))
         known.append((result, tuple(lengths[letter] for letter in result)))
     return tuple(steps)
 

@@ -18,45 +18,44 @@ from tapesplit.rules.contraction import KEPT, Shape, contract, lengths_of, produ
 from tapesplit.rules.registry import bulk
 
 _MOST_ARGUMENTS: Final = 12
+"""Positional arguments with a vector rule; those behind take the loop."""
 
 
 class _Call(NamedTuple):
-    """An einsum call without ellipsis; ``free`` is a letter that it does not use, if there is one."""
+    """An einsum call without ellipsis and without axes of length one that broadcast.
+
+    ``free`` is a letter that it does not use, if there is one.
+    """
 
     terms: tuple[str, ...]
     shapes: tuple[Shape, ...]
     output: str
     free: str
 
-    @property
-    def sizes(self) -> dict[str, int]:
-        """Length of each index; axes of length one broadcast."""
-        return lengths_of(zip(self.terms, self.shapes, strict=True))
-
 
 class _Adjoint(NamedTuple):
     """The sum that is the adjoint of a call by one operand.
 
-    Vectors of ones are added to the other operands. The result has the ``distinct`` indices of the operand,
-    with axes of the lengths ``folded``.
+    Vectors of ones are added to the other operands. The result has the ``distinct`` indices of the operand.
     """
 
     terms: tuple[str, ...]
     output: str
     ones: tuple[int, ...]
     distinct: str
-    folded: Shape
 
 
 def _read(args: tuple[Any, ...]) -> tuple[_Call, list[Any]]:
-    """Bring both calling conventions, with letters and with lists of numbers, into one form."""
+    """Bring both calling conventions, with letters and with lists of numbers, into one form, see `_Call`."""
     if isinstance(args[0], str):
         subscripts: tuple[Any, ...] = (args[0],)
         operands = args[1:]
     else:
         pairs = len(args) // 2 * 2
         subscripts, operands = tuple(map(tuple, (*args[1::2], *args[pairs:]))), args[:pairs:2]
-    return _parsed(subscripts, tuple(map(np.shape, operands))), list(operands)
+    shapes = tuple(map(np.shape, operands))
+    call = _parsed(subscripts, shapes)
+    return call, list(operands if call.shapes == shapes else map(np.reshape, operands, call.shapes))
 
 
 @lru_cache(KEPT)
@@ -70,7 +69,11 @@ def _parsed(subscripts: tuple[Any, ...], shapes: tuple[Shape, ...]) -> _Call:
         args = [*chain.from_iterable(pairs), *subscripts[len(arrays) :]]
     inputs, output, _ = anp.parse_einsum_input(*args)
     free = next((letter for letter in ascii_letters if letter not in inputs), "")
-    return _Call(tuple(inputs.split(",")), shapes, output, free)
+    known = [*zip(inputs.split(","), shapes, strict=True)]
+    lengths = lengths_of(known)
+    full = [[(i, n) for i, n in zip(*operand, strict=True) if n == lengths[i]] for operand in known]
+    terms = tuple("".join(letter for letter, _ in axes) for axes in full)
+    return _Call(terms, tuple(tuple(n for _, n in axes) for axes in full), output, free)
 
 
 def _place(args: tuple[Any, ...], argnum: int) -> int:
@@ -86,7 +89,7 @@ def _tangent(argnum: int) -> Callable[..., Any]:
         if not call.free or not kwargs.keys() <= {"optimize"}:
             return NotImplemented
         active, terms = _place(args, argnum), list(call.terms)
-        operands[active] = T
+        operands[active] = T.reshape(len(T), *call.shapes[active])
         terms[active] = call.free + terms[active]
         return contract(tuple(terms), operands, call.free + call.output)
 
@@ -104,8 +107,8 @@ def _adjoint(argnum: int) -> Callable[..., Any]:
         back, target = _backward(call, active), call.terms[active]
         operand = operands.pop(active)
         rows = contract(back.terms, [A, *operands, *(np.ones(n, A.dtype) for n in back.ones)], back.output)
-        rows = rows.reshape(len(A), *back.folded)
-        return real_like(_on_diagonal(rows, back.distinct, target, call.shapes[active]), operand)
+        rows = real_like(_on_diagonal(rows, back.distinct, target, call.shapes[active]), operand)
+        return rows.reshape(len(A), *np.shape(args[argnum]))
 
     return adjoint
 
@@ -113,18 +116,13 @@ def _adjoint(argnum: int) -> Callable[..., Any]:
 @lru_cache(KEPT)
 def _backward(call: _Call, active: int) -> _Adjoint:
     """Find the sum that is the adjoint of a call by one operand."""
-    target, shape, sizes = call.terms[active], call.shapes[active], call.sizes
-    distinct = "".join(dict.fromkeys(target))
-    folded = tuple(shape[target.index(letter)] for letter in distinct)
-    # An axis of length one that broadcasts collects the sum over its index.
-    kept = [letter for letter, n in zip(distinct, folded, strict=True) if n == sizes[letter]]
-    others = [*call.terms[:active], *call.terms[active + 1 :]]
-    lengths = zip("".join(others), chain(*call.shapes[:active], *call.shapes[active + 1 :]), strict=True)
-    full = {letter for letter, n in lengths if n == sizes[letter]}.union(call.output)
-    # An index that this operand alone has in its full length comes back by broadcasting ones.
-    alone = [letter for letter in kept if letter not in full]
-    terms = (call.free + call.output, *others, *alone)
-    return _Adjoint(terms, call.free + "".join(kept), tuple(sizes[n] for n in alone), distinct, folded)
+    sizes = dict(zip(call.terms[active], call.shapes[active], strict=True))
+    distinct = "".join(sizes)
+    others = (call.free + call.output, *call.terms[:active], *call.terms[active + 1 :])
+    # An index that this operand alone has comes back by broadcasting ones.
+    alone = [letter for letter in distinct if letter not in "".join(others)]
+    ones = tuple(sizes[letter] for letter in alone)
+    return _Adjoint((*others, *alone), call.free + distinct, ones, distinct)
 
 
 def _on_diagonal(rows: np.ndarray, distinct: str, target: str, shape: Shape) -> np.ndarray:

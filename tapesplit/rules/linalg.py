@@ -103,14 +103,14 @@ bulk(
 
 
 def _slogdet_tangent(T: np.ndarray, ans: Any, x: np.ndarray) -> np.ndarray:
-    """Tangents of sign and logarithm in one axis; the sign turns where the determinant is complex."""
+    """Tangents of sign and logarithm in one axis; the sign turns if the matrix is complex."""
     logs = _inner(T, np.linalg.inv(x).mT)
     signs = 1j * ans[0] * logs.imag if np.iscomplexobj(logs) else np.zeros_like(logs)
     return np.concatenate([part.reshape(len(T), np.size(ans[1])) for part in (signs, logs.real)], axis=1)
 
 
 def _slogdet_adjoint(A: np.ndarray, ans: Any, x: np.ndarray) -> np.ndarray:
-    """Adjoints of the logarithm, and of the sign if it is complex."""
+    """Adjoints by the logarithm, and by the sign, which is constant unless the matrix is complex."""
     signs, logs = (part.reshape(len(A), *np.shape(ans[1]), 1, 1) for part in np.split(A, 2, axis=1))
     weights = logs.real
     if np.iscomplexobj(x):

@@ -7,7 +7,7 @@ known they can be part of a scalar sweep.
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from math import prod
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import autograd.numpy as anp
 import numpy as np
@@ -27,6 +27,10 @@ from tapesplit.rules.products import ADJOINT_LABELS, Labels, dot_labels, inner_l
 
 __all__ = ["LocalStructure", "has_local_structure", "local_matrix", "local_slices", "local_structure"]
 
+_Labeled: TypeAlias = tuple[Labels, Labels, Labels]
+_Description: TypeAlias = tuple[Any, ...] | None
+"""What a local structure is built from; None for forms of calls that have none."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LocalStructure:
@@ -39,10 +43,9 @@ class LocalStructure:
     rank
         How many edges before it an edge has in the same row.
     factor
-        The partial derivatives of all edges or of each one, or the number of the argument whose elements they
-        are.
-    positions
-        Their flat positions in that argument; None if the factor is a constant.
+        The partial derivatives of all edges or of each one, where they are constants.
+    operand, positions
+        The number of the argument whose elements they are elsewhere, and their flat positions in it.
     conjugated
         Whether complex numbers are conjugated.
     """
@@ -50,7 +53,8 @@ class LocalStructure:
     rows: np.ndarray
     columns: np.ndarray
     rank: np.ndarray
-    factor: float | np.ndarray | int
+    factor: float | np.ndarray = 1.0
+    operand: int | None = None
     positions: np.ndarray | None = None
     conjugated: bool = False
 
@@ -75,11 +79,11 @@ def local_structure(entry: TapeEntry, argnum: int) -> LocalStructure | None:
     return None if description is None else _structures[entry.primitive].build(argnum, *description)
 
 
-def _described(entry: TapeEntry) -> tuple[Any, ...] | None:
-    """Return what a local structure is built from; None for forms that have none."""
+def _described(entry: TapeEntry) -> _Description:
+    """Describe a call of a primitive that can have a local structure."""
     try:
         return _structures[entry.primitive].describe(*entry.args, **entry.kwargs)
-    except TypeError:  # a keyword that the structure does not know
+    except TypeError:  # an argument or a keyword that the structure does not know
         return None
 
 
@@ -97,7 +101,7 @@ def local_matrix(entry: TapeEntry, argnum: int) -> np.ndarray | None:
 class _Structure(NamedTuple):
     """How local structures of a primitive come about: a description of the call, its structure and slices."""
 
-    describe: Callable[..., tuple[Any, ...]]
+    describe: Callable[..., _Description]
     build: Callable[..., LocalStructure]
     slices: Callable[..., int] = lambda *_: 1
 
@@ -105,7 +109,7 @@ class _Structure(NamedTuple):
 def _reduction(factor: Callable[[int], float]) -> _Structure:
     """Make the structure of a sum with equal weights."""
 
-    def describe(x: Any, axis: Any = None, *, keepdims: Any = False) -> tuple[Any, ...]:
+    def describe(x: Any, axis: Any = None, *, keepdims: Any = False) -> _Description:
         return np.shape(x), positive(axis, np.ndim(x))
 
     def build(argnum: int, shape: tuple[int, ...], reduced: tuple[int, ...]) -> LocalStructure:
@@ -123,16 +127,17 @@ def _reduction(factor: Callable[[int], float]) -> _Structure:
     return _Structure(describe, build)
 
 
-def _contraction(labels: Callable[..., tuple[Labels, Labels, Labels]], first: int = 0) -> _Structure:
+def _contraction(labels: Callable[..., _Labeled | None], first: int = 0) -> _Structure:
     """Make the structure of a contraction: one edge for each product of two elements.
 
     The operands are arguments ``first`` and ``first + 1``. Their axes of length one may broadcast.
     """
 
-    def describe(*args: Any, **kwargs: Any) -> tuple[Any, ...]:
-        if len(args) < first + 2:
-            raise TypeError("operands that are given by name have no contraction labels")
-        *of_operands, of_ans = labels(*args, **kwargs)
+    def describe(*args: Any, **kwargs: Any) -> _Description:
+        found = labels(*args, **kwargs)
+        if found is None or len(args) < first + 2:  # an operand may be given by name
+            return None
+        *of_operands, of_ans = found
         known = [*zip(of_operands, map(np.shape, args[first : first + 2]), strict=True)]
         sizes = lengths_of(known)
         full = ([label for label, n in zip(*of_x, strict=True) if n == sizes[label]] for of_x in known)
@@ -145,8 +150,8 @@ def _contraction(labels: Callable[..., tuple[Labels, Labels, Labels]], first: in
         rows, left, right = (_positions(axes, grid, sizes) for axes in (of_ans, of_x, of_y))
         rank = np.arange(rows.size) % prod(sizes[label] for label in grid[len(of_ans) :])
         if argnum == first:
-            return LocalStructure(rows, left, rank, first + 1, right)
-        return LocalStructure(rows, right, rank, first, left)
+            return LocalStructure(rows, left, rank, operand=first + 1, positions=right)
+        return LocalStructure(rows, right, rank, operand=first, positions=left)
 
     def slices(of_x: Labels, of_y: Labels, of_ans: Labels, sizes: dict[int, int]) -> int:
         return prod(sizes[label] for label in of_ans if label in of_x and label in of_y)
@@ -154,10 +159,8 @@ def _contraction(labels: Callable[..., tuple[Labels, Labels, Labels]], first: in
     return _Structure(describe, build, slices)
 
 
-def _describe_differences(x: Any, n: Any = 1, axis: Any = -1) -> tuple[Any, ...]:
-    if n != 1:
-        raise TypeError("repeated differences have other factors")
-    return np.shape(x), axis
+def _describe_differences(x: Any, n: Any = 1, axis: Any = -1) -> _Description:
+    return (np.shape(x), axis) if n == 1 else None
 
 
 def _build_differences(argnum: int, shape: tuple[int, ...], axis: int) -> LocalStructure:
@@ -171,41 +174,37 @@ def _build_differences(argnum: int, shape: tuple[int, ...], axis: int) -> LocalS
 
 def _describe_padding(
     x: Any, pad_width: Any, mode: Any = "constant", *, constant_values: Any = 0
-) -> tuple[Any, ...]:
-    if mode != "constant":
-        raise TypeError("other modes of np.pad compute elements")
-    return np.shape(x), pad_width
+) -> _Description:
+    return (np.shape(x), pad_width) if mode == "constant" else None
 
 
 def _build_padding(argnum: int, shape: tuple[int, ...], width: Any) -> LocalStructure:
     """Build the structure of an array in a frame of constants."""
     padded = np.pad(np.arange(1, prod(shape) + 1).reshape(shape), width).ravel()
     rows = np.flatnonzero(padded)
-    return LocalStructure(rows, padded[rows] - 1, np.zeros_like(rows), 1.0)
+    return LocalStructure(rows, padded[rows] - 1, np.zeros_like(rows))
 
 
-def _describe_sum(space: Any, x: Any, y: Any) -> tuple[Any, ...]:
-    if not isinstance(space, ArrayVSpace):
-        raise TypeError("sums of containers have no elements here")
-    return (prod(space.shape),)
+def _describe_sum(space: Any, x: Any, y: Any) -> _Description:
+    return (prod(space.shape),) if isinstance(space, ArrayVSpace) else None
 
 
 def _build_sum(argnum: int, size: int) -> LocalStructure:
     """Build the structure of a sum of two adjoints."""
     elements = np.arange(size)
-    return LocalStructure(elements, elements, np.zeros_like(elements), 1.0)
+    return LocalStructure(elements, elements, np.zeros_like(elements))
 
 
-def _describe_untake(x: Any, index: Any, space: ArrayVSpace) -> tuple[Any, ...]:
+def _describe_untake(x: Any, index: Any, space: ArrayVSpace) -> _Description:
     return (places(space.zeros(), index),)
 
 
 def _build_untake(argnum: int, rows: np.ndarray) -> LocalStructure:
     """Build the structure of sums where an index points."""
-    return LocalStructure(rows, np.arange(rows.size), occurrences(rows), 1.0)
+    return LocalStructure(rows, np.arange(rows.size), occurrences(rows))
 
 
-def _describe_side(a: Any, b: Any, minus_x: Any) -> tuple[Any, ...]:
+def _describe_side(a: Any, b: Any, minus_x: Any) -> _Description:
     return _product.describe(a, minus_x)
 
 
@@ -215,14 +214,14 @@ def _build_side(
     """Build the structure of an adjusted right-hand side: that of a product by the matrix, of a sum by b."""
     if argnum == 1:
         return _build_sum(argnum, prod(sizes[label] for label in of_ans))
-    return replace(_product.build(0, of_a, of_x, of_ans, sizes), factor=2)
+    return replace(_product.build(0, of_a, of_x, of_ans, sizes), operand=2)
 
 
-def _describe_conjugate(x: Any) -> tuple[Any, ...]:
+def _describe_conjugate(x: Any) -> _Description:
     return (int(np.size(x)),)
 
 
-def _describe_cast(x: Any, dtype: Any, **keywords: Any) -> tuple[Any, ...]:
+def _describe_cast(x: Any, dtype: Any, **keywords: Any) -> _Description:
     return (int(np.size(x)),)
 
 
@@ -241,29 +240,26 @@ def _positions(axes: Labels, grid: Labels, sizes: dict[int, int]) -> np.ndarray:
     ).ravel()
 
 
-def _matmul_labels(a: Any, b: Any) -> tuple[Labels, Labels, Labels]:
+def _matmul_labels(a: Any, b: Any) -> _Labeled:
     """Label a product of matrices or vectors, which is a dot product, or of stacks of matrices."""
     left, right, result = dot_labels(min(np.ndim(a), 2), min(np.ndim(b), 2))
     stacks = [list(range(-max(np.ndim(x) - 2, 0), 0)) for x in (a, b)]
     return stacks[0] + left, stacks[1] + right, max(stacks, key=len) + result
 
 
-def _outer_labels(a: Any, b: Any) -> tuple[Labels, Labels, Labels]:
-    """Label an outer product of two vectors."""
-    if np.ndim(a) != 1 or np.ndim(b) != 1:
-        raise TypeError("operands that are flattened have no contraction labels")
-    return [0], [1], [0, 1]
+def _outer_labels(a: Any, b: Any) -> _Labeled | None:
+    """Label an outer product of two vectors; other operands are flattened."""
+    return ([0], [1], [0, 1]) if np.ndim(a) == np.ndim(b) == 1 else None
 
 
-def _einsum_labels(subscripts: Any, *operands: Any, **keywords: Any) -> tuple[Labels, Labels, Labels]:
+def _einsum_labels(subscripts: Any, *operands: Any, **keywords: Any) -> _Labeled | None:
     """Label a sum over products of two operands, neither of which has an index twice."""
     if not isinstance(subscripts, str) or len(operands) != 2:
-        raise TypeError("other sums have no contraction labels")
+        return None
     inputs, output, _ = anp.parse_einsum_input(subscripts, *operands)
     left, right, result = ([*map(ord, term)] for term in (*inputs.split(","), output))
-    if len(set(left)) < len(left) or len(set(right)) < len(right):
-        raise TypeError("diagonals have no contraction labels")
-    return left, right, result
+    is_plain = len(set(left)) == len(left) and len(set(right)) == len(right)
+    return (left, right, result) if is_plain else None
 
 
 _product = _contraction(_matmul_labels)

@@ -132,7 +132,7 @@ class IndexMap:
         X = np.zeros((len(Y), self.size), Y.dtype)
         if self.run is not None or self._repeats:
             self.add(Y, X)
-        else:
+        else:  # which takes half as long as adding
             X[:, self.sources] = Y[:, self.span]
         return X
 

@@ -1,6 +1,7 @@
 """Reductions along axes: each element that goes into one is one edge."""
 
 from collections.abc import Callable
+from inspect import signature
 from math import prod
 from typing import Any
 
@@ -37,7 +38,7 @@ def weighted(primitive: Any, weights: Callable[..., Any]) -> None:
     axes of length one. Keywords that it does not name and further positional arguments, which mean other
     things in each function, take the loop over autograd's rule.
     """
-    known = weights.__code__.co_varnames[3 : weights.__code__.co_argcount]
+    known = frozenset(signature(weights).parameters)
 
     def weigh(ans: Any, x: Any, axis: Any, keywords: dict[str, Any]) -> Any:
         reduced = positive(axis, np.ndim(x))
@@ -47,14 +48,14 @@ def weighted(primitive: Any, weights: Callable[..., Any]) -> None:
     def tangent(
         T: np.ndarray, ans: Any, x: Any, axis: Any = None, *rest: Any, keepdims: Any = False, **keywords: Any
     ) -> Any:
-        if rest or not set(keywords).issubset(known):
+        if rest or not known.issuperset(keywords):
             return NotImplemented
         return real_like(reduce_weighted(T, weigh(ans, x, axis, keywords), ans, axis), ans)
 
     def adjoint(
         A: np.ndarray, ans: Any, x: Any, axis: Any = None, *rest: Any, keepdims: Any = False, **keywords: Any
     ) -> Any:
-        if rest or not set(keywords).issubset(known):
+        if rest or not known.issuperset(keywords):
             return NotImplemented
         return spread(A, x, axis) * weigh(ans, x, axis, keywords)
 

@@ -23,13 +23,13 @@ __all__ = ["adjoint_numbers", "number_counts", "reads", "tangent_numbers"]
 
 def reads(tape: Tape, step: Step) -> tuple[int, ...]:
     """Return the values that a step reads."""
-    return step.inputs if isinstance(step, ClusterStep) else tape.entries[step.entry][PARENTS]
+    return step.inputs if isinstance(step, ClusterStep) else tape.entries[step.index][PARENTS]
 
 
 def number_counts(tape: Tape, chunk: Chunk, steps: Sequence[Step]) -> dict[int, int]:
     """Count the numbers that one direction of each value takes, two for each complex number."""
     sizes = {index: real_count(tape.entries[index][VALUE]) for index in chunk.sources}
-    return sizes | {step.entry: _numbers(tape, step) for step in steps}
+    return sizes | {step.index: _numbers(tape, step) for step in steps}
 
 
 def _numbers(tape: Tape, step: Step) -> int:
@@ -37,7 +37,7 @@ def _numbers(tape: Tape, step: Step) -> int:
 
     Where a real part is taken, it is a view of complex directions; containers have no type to go by.
     """
-    value = tape.entries[step.entry][VALUE]
+    value = tape.entries[step.index][VALUE]
     if isinstance(step, BulkStep) and isinstance(value, np.ndarray):
         return real_count(value)
     values = [value, *(tape.entries[i][VALUE] for i in reads(tape, step))]
@@ -115,10 +115,10 @@ class _Walk:
         Sums and products need nothing. Other functions are several products, with a result between them at
         least; several factors (of a decomposition) are formed apart and then joined.
         """
-        primitive, value = self.tape.entries[step.entry][PRIMITIVE], self.tape.entries[step.entry][VALUE]
+        primitive, value = self.tape.entries[step.index][PRIMITIVE], self.tape.entries[step.index][VALUE]
         if primitive in PRODUCTS or has_local_structure(primitive) or is_reduction(step.rule):
             return 0
-        return numbers + (self.sizes[step.entry] if isinstance(value, tuple) else 0)
+        return numbers + (self.sizes[step.index] if isinstance(value, tuple) else 0)
 
 
 def tangent_numbers(
@@ -149,10 +149,10 @@ def tangent_numbers(
             for index in _spent(step):
                 walk.drop(index)
             walk.hold(_held_by_tangents(walk, step))
-            walk.keep(step.entry, sizes[step.entry])
+            walk.keep(step.index, sizes[step.index])
         else:
-            walk.keep(step.entry, 0)
-            walk.origins[step.entry] = origin
+            walk.keep(step.index, 0)
+            walk.origins[step.index] = origin
         for index in dropped:
             walk.drop(index)
     return walk.collect(chunk.targets)
@@ -172,7 +172,7 @@ def _origin_of_tangents(walk: _Walk, step: Step) -> int | None:
     if found or origin is None or isinstance(step, BulkStep):
         return None
     if isinstance(step, ClusterStep):
-        return origin if all(walk.alike(index, step.entry) for index in step.inputs) else None
+        return origin if all(walk.alike(index, step.index) for index in step.inputs) else None
     moves, run = step.maps[0][1], step.maps[0][1].run
     is_part = len(step.maps) == 1 and moves.complete and run is not None and run.step == 1
     return origin + run.start if is_part and run is not None else None
@@ -180,16 +180,16 @@ def _origin_of_tangents(walk: _Walk, step: Step) -> int | None:
 
 def _held_by_tangents(walk: _Walk, step: Step) -> int:
     """Count the numbers that a step holds besides what is alive: its results, and what it needs for them."""
-    size, parents = walk.sizes[step.entry], reads(walk.tape, step)
+    size, parents = walk.sizes[step.index], reads(walk.tape, step)
     if isinstance(step, MapStep):
         return size + (walk.opened(parents[0]) if len(step.maps) == 1 else 0)
     if isinstance(step, ClusterStep):  # the first product takes in the others, one by one
         diagonal = [index for index in parents if index in walk.origins]
-        spread = [walk.opened(index) for index in diagonal if not walk.alike(index, step.entry)]
+        spread = [walk.opened(index) for index in diagonal if not walk.alike(index, step.index)]
         return size * min(len(parents), 2) + max(spread, default=0)
     opened = [0]
     if any(index in walk.origins for index in parents):
-        entry = walk.tape[step.entry]
+        entry = walk.tape[step.index]
         for index, argnum in zip(parents, entry.argnums, strict=True):
             if local_matrix(entry, argnum) is None:
                 opened.append(walk.opened(index))
@@ -215,23 +215,23 @@ def adjoint_numbers(
     walk = _Walk(tape, sizes)
     walk.seed(chunk.targets, identity=identity)
     for step in reversed(steps):
-        if step.entry in walk.alive:
+        if step.index in walk.alive:
             if isinstance(step, BulkStep):
                 _hand_out(walk, step)
             else:
-                if step.entry in _spent(step):
-                    walk.drop(step.entry)
+                if step.index in _spent(step):
+                    walk.drop(step.index)
                 _hand_back(walk, step)
-            walk.drop(step.entry)
+            walk.drop(step.index)
     return walk.collect(chunk.sources)
 
 
 def _hand_out(walk: _Walk, step: BulkStep) -> None:
     """Take a step that finds the adjoints of all its arguments before it adds them to what there is."""
-    parents, size, opened = reads(walk.tape, step), walk.sizes[step.entry], walk.opened(step.entry)
+    parents, size, opened = reads(walk.tape, step), walk.sizes[step.index], walk.opened(step.index)
     found = sum(walk.sizes[parent] for parent in parents)
     if opened:
-        entry = walk.tape[step.entry]
+        entry = walk.tape[step.index]
         if all(local_matrix(entry, argnum) is not None for argnum in entry.argnums):
             opened = 0  # rows of the matrices times numbers
     walk.hold(found + opened + walk.inner(step, max(size, found)))
@@ -241,7 +241,7 @@ def _hand_out(walk: _Walk, step: BulkStep) -> None:
 
 def _hand_back(walk: _Walk, step: MapStep | ClusterStep) -> None:
     """Take a step that adds the adjoints of each argument as it goes."""
-    origin, opened, size = walk.origins.get(step.entry), walk.opened(step.entry), walk.sizes[step.entry]
+    origin, opened, size = walk.origins.get(step.index), walk.opened(step.index), walk.sizes[step.index]
     blocks = dict(step.maps) if isinstance(step, MapStep) else {}
     unscaled = _unscaled(step)
     scattered = any(moves.block is None for moves in blocks.values())
@@ -250,7 +250,7 @@ def _hand_back(walk: _Walk, step: MapStep | ClusterStep) -> None:
         start = None if origin is None or scattered else origin
         if blocks and start is not None and block is not None:
             start += block.start
-        elif not blocks and start is not None and not walk.alike(parent, step.entry):
+        elif not blocks and start is not None and not walk.alike(parent, step.index):
             start = None
         if start is not None and (parent not in walk.alive or known == start):
             walk.keep(parent, 0)

@@ -1,4 +1,8 @@
-"""Steps of array sweeps: stacked directions go through one operation, or merged elementwise ones."""
+"""Steps of array sweeps: stacked directions go through one operation, or merged elementwise ones.
+
+`array_memory` counts what they hold: in ``_held_by_tangents`` for the methods ``tangent``, in ``_hand_back``
+and ``_hand_out`` for ``adjoint``. What changes here changes there.
+"""
 
 import functools
 from dataclasses import dataclass
@@ -26,12 +30,12 @@ Seeds = dict[int, Batch]
 class MapStep:
     """Elements move: one index map for each active argument."""
 
-    entry: int
+    index: int
     maps: tuple[tuple[int, IndexMap], ...]
 
     def tangent(self, tape: Tape, seeds: Seeds) -> Batch | None:
         """Gather tangents."""
-        value = tape.entries[self.entry][VALUE]
+        value = tape.entries[self.index][VALUE]
         moved = [(seeds[parent], moves) for parent, moves in self.maps if parent in seeds]
         if len(moved) > 1:
             return _gathered_together(moved, value)
@@ -55,19 +59,19 @@ class ClusterStep:
     ``spent`` are those of the inputs, and maybe the result, whose directions nobody needs afterwards.
     """
 
-    entry: int
+    index: int
     members: tuple[Member, ...]
     inputs: tuple[int, ...]
     spent: frozenset[int] = frozenset()
 
     def partials(self, tape: Tape) -> dict[int, Any]:
         """Return derivatives by each input, broadcasting to the shape of the result."""
-        return preaccumulate(self.entry, self.members, functools.partial(evaluated, tape))
+        return preaccumulate(self.index, self.members, functools.partial(evaluated, tape))
 
     def tangent(self, tape: Tape, seeds: Seeds) -> Batch | None:
         """Multiply tangents by the partials."""
         out: Batch | None = None
-        value = tape.entries[self.entry][VALUE]
+        value = tape.entries[self.index][VALUE]
         for parent, partial in self.partials(tape).items():
             if parent in seeds:
                 batch, operand = seeds[parent], tape.entries[parent][VALUE]
@@ -79,7 +83,7 @@ class ClusterStep:
 
     def adjoint(self, tape: Tape, A: Batch, seeds: Seeds) -> None:
         """Multiply adjoints by the partials and sum them over broadcast axes."""
-        overwrite = self.entry in self.spent
+        overwrite = self.index in self.spent
         for parent, partial in self.partials(tape).items():
             operand = tape.entries[parent][VALUE]
             scaled = _scaled_down(A, partial, operand, overwrite=overwrite)
@@ -92,12 +96,12 @@ class ClusterStep:
 class BulkStep:
     """Any other primitive: its vector rule where there is one, else the loop over autograd's own rule."""
 
-    entry: int
+    index: int
     rule: Bulk
 
     def tangent(self, tape: Tape, seeds: Seeds) -> Batch | None:
         """Carry tangents of each active argument."""
-        entry = tape[self.entry]
+        entry = tape[self.index]
         out: Batch | None = None
         for argnum, parent in zip(entry.argnums, entry.parents, strict=True):
             if parent in seeds:
@@ -117,7 +121,7 @@ class BulkStep:
 
     def adjoint(self, tape: Tape, A: Batch, seeds: Seeds) -> None:
         """Carry adjoints to each active argument."""
-        entry = tape[self.entry]
+        entry = tape[self.index]
         for parent, batch in zip(entry.parents, self.adjoints(entry, A), strict=True):
             seeds[parent] = accumulate(seeds.get(parent), batch)
 
@@ -153,9 +157,9 @@ def evaluated(tape: Tape, index: int, term: Term) -> Any:
     return term.partial(value, *args, **kwargs)  # type: ignore[operator]
 
 
-def bulk_step(entry: int, rule: Rule | None) -> BulkStep:
+def bulk_step(index: int, rule: Rule | None) -> BulkStep:
     """Return the step of an entry that is neither elementwise nor a movement; the rule may be missing."""
-    return BulkStep(entry, rule if isinstance(rule, Bulk) else Bulk())
+    return BulkStep(index, rule if isinstance(rule, Bulk) else Bulk())
 
 
 def _called(rule: Bulk, mode: str, rows: np.ndarray, entry: TapeEntry, argnum: int) -> Any:

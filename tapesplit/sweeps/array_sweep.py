@@ -18,6 +18,7 @@ import autograd.numpy as anp
 import numpy as np
 
 from tapesplit.cuts.chunks import Chunk
+from tapesplit.recording.hidden import hidden_value_error, holds_box, holds_boxes
 from tapesplit.recording.tape import PARENTS, PRIMITIVE, VALUE, Tape
 from tapesplit.recording.values import derivative_dtype, real_count
 from tapesplit.rules import PRODUCTS, IndexMap, Movement, index_maps
@@ -112,7 +113,7 @@ class ArraySweep:
             Shape ``(m, k)``.
         """
         rows = None if matrix is None else matrix.T
-        return self._carried(partial(self._tangents, tape), rows, self.chunk.n, most).T
+        return self._carried(self._tangents, tape, rows, self.chunk.n, most).T
 
     def _tangents(self, tape: Tape, rows: np.ndarray | range) -> np.ndarray:
         """Carry tangents, shape ``(k, n)``, to ``(k, m)``."""
@@ -120,7 +121,7 @@ class ArraySweep:
         for step, dropped in zip(self.steps, self.last_use, strict=True):
             batch = step.tangent(tape, seeds)
             if batch is not None:
-                seeds[step.entry] = batch
+                seeds[step.index] = batch
             for index in dropped:
                 seeds.pop(index, None)
         return _collect(tape, self.chunk.targets, seeds, len(rows), adjoint_mode=False)
@@ -142,19 +143,38 @@ class ArraySweep:
         ndarray
             Shape ``(k, n)``.
         """
-        return self._carried(partial(self._adjoints, tape), matrix, self.chunk.m, most)
+        return self._carried(self._adjoints, tape, matrix, self.chunk.m, most)
 
     def _adjoints(self, tape: Tape, rows: np.ndarray | range) -> np.ndarray:
         """Carry adjoints, shape ``(k, m)``, to ``(k, n)``."""
         seeds = self._attached(_seeds(tape, self.chunk.targets, rows, adjoint_mode=True))
         for step in reversed(self.steps):
-            batch = seeds.pop(step.entry, None)
+            batch = seeds.pop(step.index, None)
             if batch is not None:
                 step.adjoint(tape, batch, seeds)
             del batch  # what is collected takes its memory
         return _collect(tape, self.chunk.sources, self._attached(seeds), len(rows), adjoint_mode=True)
 
     def _carried(
+        self,
+        sweep: Callable[[Tape, np.ndarray | range], np.ndarray],
+        tape: Tape,
+        seeds: np.ndarray | None,
+        size: int,
+        most: int | None,
+    ) -> np.ndarray:
+        """Carry all directions; if that fails since the function hides traced values, say so."""
+        try:
+            rows = self._in_blocks(partial(sweep, tape), seeds, size, most)
+        except Exception as error:
+            if holds_boxes(tape.entries):
+                raise hidden_value_error(tape.name) from error
+            raise
+        if rows.dtype.hasobject and holds_box(rows):
+            raise hidden_value_error(tape.name)
+        return rows
+
+    def _in_blocks(
         self,
         sweep: Callable[[np.ndarray | range], np.ndarray],
         seeds: np.ndarray | None,
@@ -212,7 +232,7 @@ def compile_array_sweep(
         numbers = adjoint_numbers(tape, chunk, steps, sizes, identity=identity)
     else:
         numbers = tangent_numbers(tape, chunk, steps, last_use, sizes, identity=identity)
-    partials = [8 * sizes[step.entry] * (1 + len(step.inputs)) for step in clusters.values()]
+    partials = [8 * sizes[step.index] * (1 + len(step.inputs)) for step in clusters.values()]
     ends = frozenset(detached.intersection(chunk.sources + chunk.targets))
     most = max(partials, default=0)
     return ArraySweep(chunk, tuple(steps), last_use, adjoint_mode, 8 * numbers, most, ends)
@@ -301,28 +321,28 @@ def _overwriting(tape: Tape, facts: TapeFacts, chunk: Chunk, steps: list[Step]) 
     """Let merged operations overwrite directions that a product has made for them alone."""
     forms = facts.structure.forms
     made = {
-        step.entry
+        step.index
         for step in steps
         if isinstance(step, BulkStep)
         and step.rule.built_in
-        and tape.entries[step.entry][PRIMITIVE] in _MADE_ANEW
+        and tape.entries[step.index][PRIMITIVE] in _MADE_ANEW
     }
     if not made:
         return steps
-    readings = [(index, step.entry) for step in steps for index in reads(tape, step)]
+    readings = [(index, step.index) for step in steps for index in reads(tape, step)]
     readers, last = Counter(chain(chunk.targets, [index for index, _ in readings])), dict(readings)
 
     def spent(step: ClusterStep) -> frozenset[int]:
-        like = [index for index in step.inputs if forms[index] == forms[step.entry]]
+        like = [index for index in step.inputs if forms[index] == forms[step.index]]
         found = {index for index in like if index in made and readers[index] == 1}
-        alone = len(like) == len(step.inputs) == readers[step.entry] == 1
-        if alone and last.get(step.entry) in made:
-            found.add(step.entry)
+        alone = len(like) == len(step.inputs) == readers[step.index] == 1
+        if alone and last.get(step.index) in made:
+            found.add(step.index)
         return frozenset(found)
 
     return [
         replace(step, spent=found)
-        if isinstance(step, ClusterStep) and is_shape(forms[step.entry]) and (found := spent(step))
+        if isinstance(step, ClusterStep) and is_shape(forms[step.index]) and (found := spent(step))
         else step
         for step in steps
     ]

@@ -123,7 +123,8 @@ _LARGEST: Final = 2**28
 _SAMPLE: Final = 16
 """Directions that tell whether the pattern is worth being found."""
 _SPREAD: Final = (5**0.5 - 1) / 2
-"""Share of all directions between two of the sample: no grid has a period that is near to its multiples."""
+"""Golden ratio: consecutive samples are this share of all directions apart, so that no periodic grid lines up
+with them."""
 _SPARSE: Final = 0.25
 """Part of the results that a direction may reach: there are as many colors, at least, of all directions."""
 _WORTH_EXPANDING: Final = 0.5

@@ -29,7 +29,7 @@ from tapesplit.sweeps.merging import MergedCalls, merge_calls, shape_of
 from tapesplit.sweeps.preaccumulation import Member, Term, preaccumulate
 from tapesplit.sweeps.scalar_sweep import ScalarSweep
 from tapesplit.sweeps.sparsity import Calls, Edges, lay_out, without_constants
-from tapesplit.sweeps.spreading import spread
+from tapesplit.sweeps.spreading import broadcast_places
 from tapesplit.sweeps.unknowns import Elements, number_elements
 
 __all__ = ["compile_scalar_sweep"]
@@ -112,7 +112,7 @@ class _Lowering:
             return Calls((), {})
         is_complex = self.facts.is_complex
         inputs = [
-            spread(
+            broadcast_places(
                 self.elements.first[entries],
                 self.shapes(entries, of_one_shape=calls.of_one_shape),
                 shapes,
@@ -131,7 +131,7 @@ class _Lowering:
         unknown = self.elements.unknown
         starts = unknown[self.elements.first[calls.members[:, result]]]
         of_complex = is_complex[calls.members[0, result]]
-        places = spread(starts, shapes, shapes, 1 + of_complex)
+        places = broadcast_places(starts, shapes, shapes, 1 + of_complex)
         rows = [places + part for part in range(1 + of_complex)]
         edges: list[Edges] = []
         ranks = [0, 0]
@@ -168,7 +168,8 @@ class _Lowering:
         Returns
         -------
         starts, shapes, is_complex
-            Number of the first element of each, their shapes, see `spread`, and whether they are complex.
+            Number of the first element of each, their shapes as for `broadcast_places`, and whether they are
+            complex.
         """
         call, is_single = self.tape.entries[entries[0]], False
         if position is None:
@@ -255,10 +256,10 @@ class _Lowering:
             if local is None:
                 raise AssertionError(f"{entry.primitive} was taken for a local operation")
             derivative: Any = local.factor
-            if local.positions is None:
+            if local.operand is None or local.positions is None:
                 numbers[target] = derivative
             else:
-                other = int(local.factor)
+                other = local.operand
                 if other not in starts:
                     starts[other], _, is_complex[other] = self.other(members, other)
                 terms.append(Term(target, _itself, (len(reads),)))
@@ -318,7 +319,7 @@ class _Reads:
         else:
             starts, shapes = self.lowering.elements.first[members[:, key]], self.shapes
             has_pairs = is_complex[members[0, key]]
-        places = spread(starts, shapes, self.shapes, 1 + has_pairs)
+        places = broadcast_places(starts, shapes, self.shapes, 1 + has_pairs)
         return pairs(places) if has_pairs else places
 
     def nan(self, term: Term) -> complex:

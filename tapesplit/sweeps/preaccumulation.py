@@ -55,14 +55,14 @@ def preaccumulate(
         if weight is None:  # the result does not depend on this member
             continue
         for term in terms:
-            partial = _inexact(evaluate(number, term)) if callable(term.partial) else term.partial
+            partial = _floating(evaluate(number, term)) if callable(term.partial) else term.partial
             product = _product(weight, partial)
             known = weights.get(term.target)
             weights[term.target] = product if known is None else known + product
     return weights
 
 
-def _inexact(partial: Any) -> Any:
+def _floating(partial: Any) -> Any:
     """Return a derivative as floating-point numbers: sums of truth values and of integers wrap around."""
     dtype = getattr(partial, "dtype", None)
     return partial if dtype is None or dtype.kind not in "iub" else partial.astype(np.float64)

@@ -7,12 +7,14 @@ import numpy as np
 
 from tapesplit.arrays import IntArray, ranges
 
-__all__ = ["spread"]
+__all__ = ["broadcast_places"]
 
 Shape = tuple[int, ...]
 
 
-def spread(starts: IntArray, inner: Sequence[Shape], outer: Sequence[Shape], parts: int) -> IntArray:
+def broadcast_places(
+    starts: IntArray, inner: Sequence[Shape], outer: Sequence[Shape], parts: int
+) -> IntArray:
     """Return where the elements of an operand of many calls stand that those of the results belong to.
 
     Parameters
@@ -32,10 +34,10 @@ def spread(starts: IntArray, inner: Sequence[Shape], outer: Sequence[Shape], par
 
     Examples
     --------
-    >>> spread(np.array([10, 20]), [(3,)], [(2, 3)], 1)
+    >>> broadcast_places(np.array([10, 20]), [(3,)], [(2, 3)], 1)
     array([[10, 11, 12, 10, 11, 12],
            [20, 21, 22, 20, 21, 22]])
-    >>> spread(np.array([10, 20, 30]), [(3,), (), (2, 1)], [(3,), (2,), (2, 2)], 1)
+    >>> broadcast_places(np.array([10, 20, 30]), [(3,), (), (2, 1)], [(3,), (2,), (2, 2)], 1)
     array([[10, 11, 12, 20, 20, 30, 30, 31, 31]])
     """
     if len(outer) == 1:

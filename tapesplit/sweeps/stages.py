@@ -27,10 +27,10 @@ __all__ = ["Stage", "StagedSweep", "compile_stages", "find_stages", "staged_seco
 
 
 class Stage(NamedTuple):
-    """Part of a chunk, ``scalar`` if it is swept as a system, and the predicted time of that."""
+    """Part of a chunk, whether it is swept as a system, and the predicted time of that."""
 
     chunk: Chunk
-    scalar: bool
+    is_system: bool
     seconds: float
 
 
@@ -268,7 +268,7 @@ def compile_stages(
     """
     parts: list[ArraySweep | ScalarSweep] = []
     for stage in stages:
-        if stage.scalar:
+        if stage.is_system:
             parts.append(
                 compile_scalar_sweep(tape, facts, stage.chunk, directions, adjoint_mode=adjoint_mode)
             )

@@ -29,7 +29,7 @@ from tapesplit import (
     parallel_jacobian,
     record,
 )
-from tapesplit.errors import TapesplitError
+from tapesplit.errors import OutputTypeError, TapesplitError
 from tapesplit.names import find_primitive, primitive_name
 from tapesplit.recording.tracing import tracing_lock
 
@@ -692,17 +692,18 @@ def test_an_input_that_cannot_be_differentiated_is_named_by_its_position():
         (lambda x: x * 1j, "returned complex values; return real and imaginary part"),
         (
             lambda x: onp.array([x[0], x[1]]),
-            "returned an array of objects, .* build it with np.array of autograd",
+            "hides a traced value .* in an array of objects.* build arrays with np.array of autograd",
         ),
-        (lambda x: np.dot(onp.eye(4), b=x), "pass traced values by position, not by keyword"),
+        (lambda x: np.dot(onp.eye(4), b=x), "as a keyword.* pass traced values by position"),
         (
             lambda x: checkpoint(lambda a, b: a * b)(x, b=x[0]),
-            "<lambda> passed a traced value by keyword to a primitive .*; pass it by position",
+            "<lambda> hides a traced value from autograd: .* as a keyword",
         ),
         (lambda _x: None, "returned NoneType, which has no derivative"),
         (np.histogram, "returned tuple, which has no derivative; return an array of floats"),
         (lambda _x: "text", "returned str, which has no derivative"),
         (lambda _x: onp.array(["a"]), "returned an array of <U1 values, which has no derivative"),
+        (lambda _x: onp.array([None]), "returned an array of object values, which has no derivative"),
     ],
 )
 @pytest.mark.filterwarnings("ignore:Output seems independent")
@@ -710,6 +711,38 @@ def test_bad_result(fun, message):
     with pytest.raises(TypeError, match=message) as caught:
         parallel_jacobian(fun)(X)
     assert isinstance(caught.value, TapesplitError)
+
+
+@pytest.mark.parametrize(
+    "fun",
+    [
+        lambda x: np.dot(x, [x[0]] * 4),
+        lambda x: x * (x[0], 1.0, 2.0, 3.0),
+        lambda x: np.maximum(x, [x[0], 5.0, 6.0, 7.0]),
+        lambda x: np.concatenate([x, [x[0]]])[:3] * 2.0,
+        lambda x: (x * [x[0], 1.0, 2.0, 3.0])[1] * 2.0,
+        lambda x: np.sum((x * onp.array([x[0], 1.0, 2.0, 3.0]))[1:]) * x,
+        lambda x: np.einsum("i,i->i", x, [x[0], 1.0, 2.0, 3.0])[1],
+        lambda x: np.outer(x, [x[0], 2.0])[0, 1] * x[0],
+    ],
+)
+def test_a_traced_value_that_is_hidden_among_operands(fun):
+    message = "<lambda> hides a traced value from autograd: in a list or tuple, .* build arrays with np.array"
+    with pytest.raises(OutputTypeError, match=message):
+        parallel_jacobian(fun, method="adjoint")(X)
+
+
+@pytest.mark.parametrize("method", ["tangent", "adjoint"])
+def test_hidden_values_that_no_derivative_depends_on(method):
+    def fun(x):
+        return np.concatenate([x, [x[0], 2.0]])[-1] * x * len(x * ([x[0]] * 4))
+
+    onp.testing.assert_array_equal(parallel_jacobian(fun, method=method)(X), 8.0 * onp.eye(4))
+
+
+def test_functions_of_numpy_take_their_arguments_by_position_only():
+    with pytest.raises(TypeError, match=r"exp\(\) missing 1 required positional argument"):
+        parallel_jacobian(lambda x: np.exp(x=x))(X)
 
 
 def test_result_that_is_a_boxed_container():

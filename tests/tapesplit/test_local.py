@@ -70,7 +70,7 @@ def test_edges_of_a_call_are_its_derivative(name):
         local = local_structure(entry, argnum)
         jacobian_of_call = np.zeros((len(identity), np.size(entry.args[argnum])))
         factor = (
-            local.factor if local.positions is None else np.ravel(entry.args[local.factor])[local.positions]
+            local.factor if local.operand is None else np.ravel(entry.args[local.operand])[local.positions]
         )
         np.add.at(jacobian_of_call, (local.rows, local.columns), factor)
         np.testing.assert_allclose(jacobian_of_call, expected.reshape(jacobian_of_call.shape), atol=1e-14)

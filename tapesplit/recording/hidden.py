@@ -1,0 +1,60 @@
+"""Boxes inside of other values, where autograd does not see them."""
+
+from collections.abc import Iterable
+from dataclasses import fields, is_dataclass
+from typing import Any
+
+import numpy as np
+from autograd.tracer import isbox
+
+from tapesplit.errors import OutputTypeError
+
+__all__ = ["hidden_value_error", "holds_box", "holds_boxes", "parts_of"]
+
+
+def hidden_value_error(name: str) -> OutputTypeError:
+    """Return the error for a function of this name that hides traced values."""
+    return OutputTypeError(
+        f"{name} hides a traced value from autograd: in a list or tuple, in an array of objects, or as a "
+        "keyword; build arrays with np.array of autograd.numpy, call its functions instead of NumPy's, write "
+        "A @ x instead of A.dot(x), and pass traced values by position"
+    )
+
+
+def holds_boxes(entries: Iterable[tuple[Any, ...]]) -> bool:
+    """Tell whether values or arguments on a tape are boxes or contain some."""
+    return any(
+        holds_box(value) or any(map(holds_box, args or ())) or any(map(holds_box, kwargs.values()))
+        for _, _, _, args, kwargs, value in entries
+    )
+
+
+def holds_box(value: Any, seen: set[int] | None = None) -> bool:
+    """Tell whether a value is a box or contains one, but for containers that have been ``seen``."""
+    kind = type(value)
+    if kind in _LEAVES or (kind is np.ndarray and not value.dtype.hasobject):  # as nearly always
+        return False
+    if isbox(value):
+        return True
+    seen = set() if seen is None else seen
+    if id(value) in seen:
+        return False
+    seen.add(id(value))
+    return any(holds_box(part, seen) for _, part in parts_of(value))
+
+
+_LEAVES = frozenset({int, float, bool, str, type(None), np.float64})
+
+
+def parts_of(value: Any) -> Iterable[tuple[Any, Any]]:
+    """Return what a container is made of, by key, position or name; nothing for anything else."""
+    if isinstance(value, np.ndarray):
+        return np.ndenumerate(value) if value.dtype == object else ()
+    if isinstance(value, dict):
+        return value.items()
+    if isinstance(value, (tuple, list)):
+        return enumerate(value)
+    if is_dataclass(value) and not isinstance(value, type):
+        names = [field.name for field in fields(value)]
+        return [(name, getattr(value, name)) for name in names if hasattr(value, name)]
+    return ()
