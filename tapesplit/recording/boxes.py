@@ -317,9 +317,12 @@ def _reflected(primitive: Any, operate: Callable[[Any, Any], Any]) -> Callable[[
     """Make ``other <operator> box``; Python calls it only when ``other`` is no box."""
 
     def method(self: Any, other: Any) -> Any:
-        if self._entries is not None and type(other) in PLAIN_OPERANDS:
+        kind = type(other)
+        if self._entries is not None and kind in PLAIN_OPERANDS:
             right = self._value
-            return recorded(self, primitive, _SECOND, (self._index,), (other, right), operate(other, right))
+            # Python's complex numbers take NumPy's floats for their own, and raise where NumPy has infinity.
+            value = (primitive.fun if kind is complex else operate)(other, right)
+            return recorded(self, primitive, _SECOND, (self._index,), (other, right), value)
         return primitive(other, self)
 
     return method

@@ -16,7 +16,7 @@ from autograd.extend import defvjp, primitive
 from autograd.misc.flatten import flatten
 from autograd.scipy.special import logsumexp
 
-from tapesplit import RuleError, defvector, parallel_jacobian
+from tapesplit import RuleError, defvector, parallel_jacobian, record
 
 MODES = pytest.mark.parametrize("method", ["auto", "tangent", "adjoint"])
 PAIR, TRIPLE = onp.array([1.0, 2.0]), onp.array([1.0, 2.0, 3.0])
@@ -62,6 +62,28 @@ def assert_right(fun, x, method, want):
 )
 def test_lists_as_operands(fun, method):
     assert_right(fun, PAIR, method, differences(fun, PAIR))
+
+
+@pytest.mark.parametrize(
+    "fun",
+    [
+        lambda x: (1j * x[0]).astype(complex) * 1j,
+        lambda x: (2j ** x[0]).astype(complex),
+        lambda x: 1j / (x[0] - 1.0),
+        lambda x: (2j) ** (1e6 * x[0]),
+        lambda x: 1j - (1j + x[0]),
+    ],
+)
+def test_complex_numbers_before_numbers_of_an_array(fun):
+    """Python's complex numbers take NumPy's floats for their own; results must be NumPy's nevertheless."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)
+        tape = record(lambda x: np.real(fun(x)) * x, PAIR)
+        expected = jacobian(lambda x: np.real(fun(x)) * x)(PAIR)
+        found = parallel_jacobian(lambda x: np.real(fun(x)) * x)(PAIR)
+    assert all(type(entry.value) is not complex for entry in map(tape.__getitem__, range(len(tape))))
+    assert onp.isfinite(found).tolist() == onp.isfinite(expected).tolist()
+    onp.testing.assert_allclose(found[onp.isfinite(found)], expected[onp.isfinite(expected)], atol=1e-12)
 
 
 @MODES
