@@ -159,7 +159,7 @@ def _sylvester(a: np.ndarray, b: np.ndarray, Q: np.ndarray) -> Any:
     if not Q.size:
         return Q
     form = "complex" if any(map(np.iscomplexobj, (a, b, Q))) else "real"
-    (R, U), (S, V) = schur(a, form), schur(b, form)
+    (R, U), (S, V) = (schur(_in_double(x), form) for x in (a, b))
     F = U.conj().T @ Q @ V
     (solve,) = get_lapack_funcs(("trsyl",), (R, S, F))
     for number, right in enumerate(F):
@@ -168,6 +168,11 @@ def _sylvester(a: np.ndarray, b: np.ndarray, Q: np.ndarray) -> Any:
             return NotImplemented
         F[number] = scale * found
     return U @ F @ V.conj().T
+
+
+def _in_double(x: np.ndarray) -> np.ndarray:
+    """Give up more than double precision, which SciPy would take for single; older roots have it."""
+    return x.astype({"g": np.float64, "G": np.complex128}.get(x.dtype.char, x.dtype), copy=False)
 
 
 def _solved(right: Callable[..., np.ndarray]) -> Any:
