@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
-from dataclasses import replace
 from functools import partial
 from itertools import groupby, islice
 from pathlib import Path
@@ -154,12 +153,15 @@ def _locked(settings: Path) -> Iterator[None]:
 
 def _check_settings(settings: Path, results: list[Path], config: Config, flavour: str) -> None:
     """Write the settings next to the results, or check that they are those of the earlier run."""
-    # Rows have all numbers of machines, whatever the configuration says.
-    text = f"// written by jcdp-batch --flavour {flavour}\n{replace(config, available_threads=1)}"
+    text = f"// written by jcdp-batch --flavour {flavour}\n{config}"
     earlier = _read(settings).splitlines()
     if earlier:
-        if earlier != text.splitlines():
-            there, here = set(earlier), set(text.splitlines())
+        # Rows have all numbers of machines, whatever the configuration says.
+        there, here = (
+            {line for line in lines if not line.startswith("available_threads")}
+            for lines in (earlier, text.splitlines())
+        )
+        if there != here:
             old, new = ("; ".join(sorted(lines)) for lines in (there - here, here - there))
             raise ResultsError(
                 f"{settings}: the files of this prefix belong to other settings (there: {old}; here: {new}); "

@@ -23,7 +23,7 @@ from tapesplit.recording.memory import NoGarbageCollection
 from tapesplit.recording.recorder import record, record_with_lines
 from tapesplit.recording.tape import VALUE, Tape
 from tapesplit.recording.tracing import tracing_lock
-from tapesplit.shared_plans import origin_of
+from tapesplit.shared_plans import Origin, origin_of
 from tapesplit.structures.dtypes import in_dtype, result_dtypes
 from tapesplit.structures.structure import Structure, structure_of
 from tapesplit.validation import check_input, check_output, check_tape
@@ -68,7 +68,7 @@ class JacobianFunction:
         functools.update_wrapper(self, fun, updated=())
         self._fun = fun
         self._options = options
-        self._plans = plans or PlanCache(origin_of(fun, options.for_plans))
+        self._plans = plans or PlanCache()
         self._bound = bound
         self._positions_of_call = tuple(i - len(bound) if i >= 0 else i for i in options.positions)
 
@@ -238,7 +238,7 @@ class JacobianFunction:
             what has cleared the cache.
         """
         tape = self.tape(*args, **kwargs)
-        return self._plans.explain_miss(structure_of(tape), tape)
+        return self._plans.explain_miss(structure_of(tape), tape, self._origin())
 
     def cache_info(self) -> CacheInfo:
         """Return how often a plan was reused, and why not the last time.
@@ -251,8 +251,11 @@ class JacobianFunction:
         return self._plans.info()
 
     def cache_clear(self) -> None:
-        """Forget all plans, also those of functions with the same code and options."""
-        self._plans.clear()
+        """Forget all plans, also those kept for functions that are made anew from the same code.
+
+        Other functions keep their own.
+        """
+        self._plans.clear(self._origin())
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         """Pickle decorated functions and methods by name, as functions are; any other by its parts."""
@@ -322,7 +325,11 @@ class JacobianFunction:
         def make(structure: Structure) -> JacobianPlan:
             return make_plan(tape, structure, **self._options.for_plans._asdict())
 
-        return self._plans.plan_for(tape, make)
+        return self._plans.plan_for(tape, self._origin, make)
+
+    def _origin(self) -> Origin | None:
+        """Return what it has in common with functions that share plans with it, at this moment."""
+        return origin_of(self._fun, self._options.for_plans)
 
     def _shaped(self, tape: Tape, matrix: np.ndarray, dtypes: tuple[np.dtype, ...]) -> Any:
         """Split the columns among the inputs and give each Jacobian its shape and type."""

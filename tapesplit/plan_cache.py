@@ -9,7 +9,7 @@ from tapesplit.forks import renew_after_fork
 from tapesplit.planning.plan import JacobianPlan
 from tapesplit.recording.tape import Tape
 from tapesplit.rules import is_replaced
-from tapesplit.shared_plans import MOST_PLANS, KeptPlan, Origin, forget_shared, in_front, share, shared
+from tapesplit.shared_plans import KeptPlan, Origin, forget_shared, share, shared
 from tapesplit.structures.comparison import first_difference, fits, without_places
 from tapesplit.structures.recognize import recognizer
 from tapesplit.structures.structure import Structure, structure_of
@@ -46,20 +46,19 @@ _NO_PLAN: Final = "no plan yet"
 _NEW_RULES: Final = "rules have been defined since the last call"
 
 
+_MOST: Final = 8
+"""Plans that are kept at a time."""
+
+
 class PlanCache:
     """Plans for the structures seen last by one function, newest use first.
 
     Safe for several threads: the plans stand in a tuple, which is replaced and never changed. Threads that
-    plan for one structure at the same time get one plan.
-
-    Parameters
-    ----------
-    origin
-        What the function has in common with others, whose plans are used, too, see `shared_plans`.
+    plan for one structure at the same time get one plan. Plans of functions of the same ``origin`` are used,
+    too, see `shared_plans`.
     """
 
-    def __init__(self, origin: Origin | None) -> None:
-        self._origin = origin
+    def __init__(self) -> None:
         self._kept: tuple[KeptPlan, ...] = ()
         self._hits = 0
         self._misses = 0
@@ -68,19 +67,18 @@ class PlanCache:
         self._clears = 0
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave out what does not pickle: code, what recognizes tapes, and plans with local functions.
+        """Leave out what does not pickle: what recognizes tapes, and plans with local functions.
 
         The next use makes it again.
         """
         self._forget_old_rules()
-        plans = tuple(filter(None, (_pickled(kept.plan) for kept in self._kept)))
-        return vars(self) | {"_kept": plans, "_origin": None}
+        return vars(self) | {"_kept": tuple(filter(None, (_pickled(kept.plan) for kept in self._kept)))}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Take the rules of this process for those that the plans were made of, but for what it replaces."""
         vars(self).update(state)
         plans = [pickle.loads(plan) for plan in state["_kept"]]  # noqa: S301 (part of what is being loaded)
-        known = map(KeptPlan.of, plans)
+        known = [KeptPlan.made(lambda _, plan=plan: plan, plan.structure) for plan in plans]  # type: ignore[misc]
         self._kept = tuple(kept for kept in known if not any(map(is_replaced, kept.vjps)))
 
     @property
@@ -89,41 +87,53 @@ class PlanCache:
         kept = self._kept
         return kept[0].plan if kept else None
 
-    def plan_for(self, tape: Tape, make: Callable[[Structure], JacobianPlan]) -> JacobianPlan:
+    def plan_for(
+        self, tape: Tape, origin_now: Callable[[], Origin | None], make: Callable[[Structure], JacobianPlan]
+    ) -> JacobianPlan:
         """Return the plan for the structure of a tape; make it if there is none, and keep the reason why."""
         self._forget_old_rules()
-        clears = self._clears
-        kept = _recognized(self._kept, tape) or _recognized(self._of_others(), tape)
+        clears, own = self._clears, self._kept
+        kept = _recognized(own, tape)
+        if kept is not None and kept is own[0]:  # as nearly always
+            with _lock:
+                self._hits += 1
+            return kept.plan
+        origin = origin_now()
+        kept = kept or _recognized(self._of_others(origin), tape)
         if kept is None:
             structure = structure_of(tape)
-            match = self._match(structure)
+            match = self._match(structure, origin)
             if match is None:
-                return self._made(structure, tape, make, clears)
+                return self._made(structure, tape, origin, make, clears)
             kept = match._replace(recognizer=recognizer(match.plan.structure, tape))
         with _lock:
             self._hits += 1
-            if not self._kept or self._kept[0] is not kept:
-                self._keep(kept, clears)
+            self._keep(kept, origin, clears)
         return kept.plan
 
     def _made(
-        self, structure: Structure, tape: Tape, make: Callable[[Structure], JacobianPlan], clears: int
+        self,
+        structure: Structure,
+        tape: Tape,
+        origin: Origin | None,
+        make: Callable[[Structure], JacobianPlan],
+        clears: int,
     ) -> JacobianPlan:
         """Make a plan, unless another thread is faster; the one that was not used for the longest may go."""
-        reason = self._difference(structure, tape)
+        reason = self._difference(structure, tape, origin)
         with _lock:
             self._misses += 1
             self._last_miss = reason
-        plan = make(self._with_open_places(structure))
+        made = KeptPlan.made(make, self._with_open_places(structure, origin))
         with _lock:
-            kept = self._match(structure) or KeptPlan.of(plan)
-            self._keep(kept, clears)
+            kept = self._match(structure, origin) or made
+            self._keep(kept, origin, clears)
         return kept.plan
 
-    def _with_open_places(self, structure: Structure) -> Structure:
+    def _with_open_places(self, structure: Structure, origin: Origin | None) -> Structure:
         """Leave out the contents of index arrays if plans are kept for several of them."""
         several, found = 0, structure
-        for kept in self._known():
+        for kept in self._known(origin):
             joint = without_places(kept.plan.structure, found)
             if joint is not None:
                 several, found = several + 1, joint
@@ -141,48 +151,48 @@ class PlanCache:
         self._why_empty = reason
         self._clears += 1
 
-    def _keep(self, kept: KeptPlan, clears: int) -> None:
+    def _keep(self, used: KeptPlan, origin: Origin | None, clears: int) -> None:
         """Put a plan in front, unless all plans have been forgotten since it was asked for."""
         if self._clears == clears:
-            self._kept = in_front(kept, self._kept)
-            share(self._origin, kept)
+            self._kept = (used, *(kept for kept in self._kept if kept.plan is not used.plan))[:_MOST]
+            share(origin, used)
 
-    def explain_miss(self, structure: Structure, tape: Tape) -> str | None:
+    def explain_miss(self, structure: Structure, tape: Tape, origin: Origin | None) -> str | None:
         """Say why no plan fits a structure; None if one does."""
         self._forget_old_rules()
-        return None if self._match(structure) else self._difference(structure, tape)
+        return None if self._match(structure, origin) else self._difference(structure, tape, origin)
 
     def info(self) -> CacheInfo:
         """Return how often a plan was reused, and why not the last time."""
         with _lock:
-            return CacheInfo(self._hits, self._misses, len(self._kept), MOST_PLANS, self._last_miss)
+            return CacheInfo(self._hits, self._misses, len(self._kept), _MOST, self._last_miss)
 
-    def clear(self) -> None:
-        """Forget all plans, also those of other functions of the origin."""
+    def clear(self, origin: Origin | None) -> None:
+        """Forget all plans, also those that are shared by functions of the origin."""
         with _lock:
             self._forget("the cache was cleared")
-            forget_shared(self._origin)
+            forget_shared(origin)
             self._hits = self._misses = 0
             self._last_miss = _NO_PLAN
 
-    def _of_others(self) -> tuple[KeptPlan, ...]:
+    def _of_others(self, origin: Origin | None) -> tuple[KeptPlan, ...]:
         """Return the plans that only other functions of the origin have used."""
         own = {id(kept.plan) for kept in self._kept}
-        return tuple(kept for kept in shared(self._origin) if id(kept.plan) not in own)
+        return tuple(kept for kept in shared(origin) if id(kept.plan) not in own)
 
-    def _known(self) -> tuple[KeptPlan, ...]:
+    def _known(self, origin: Origin | None) -> tuple[KeptPlan, ...]:
         """Return all plans that may be used, own ones first."""
-        return self._kept + self._of_others()
+        return self._kept + self._of_others(origin)
 
-    def _match(self, structure: Structure) -> KeptPlan | None:
+    def _match(self, structure: Structure, origin: Origin | None) -> KeptPlan | None:
         """Look a plan up without counting."""
-        return next((kept for kept in self._known() if fits(kept.plan.structure, structure)), None)
+        return next((kept for kept in self._known(origin) if fits(kept.plan.structure, structure)), None)
 
-    def _difference(self, structure: Structure, tape: Tape) -> str:
+    def _difference(self, structure: Structure, tape: Tape, origin: Origin | None) -> str:
         """Compare with the plan that was used last, by the function or by others of the origin."""
         if self._kept:
             return first_difference(self._kept[0].plan.structure, structure, tape)
-        others = self._of_others()
+        others = self._of_others(origin)
         if not others:
             return self._why_empty
         changed = first_difference(others[0].plan.structure, structure, tape)

@@ -15,12 +15,12 @@ from tapesplit.planning.plan import JacobianPlan
 from tapesplit.recording.overrides import are_current, vjps_of
 from tapesplit.rules import rules_defined
 from tapesplit.structures.recognize import Recognizer
+from tapesplit.structures.structure import Structure
 
-__all__ = ["MOST_PLANS", "KeptPlan", "Origin", "forget_shared", "in_front", "origin_of", "share", "shared"]
+__all__ = ["KeptPlan", "Origin", "forget_shared", "origin_of", "share", "shared"]
 
-MOST_PLANS: Final = 8
-"""Plans that are kept at a time for one function, or for those of one origin."""
-_MOST_ORIGINS: Final = 16
+_MOST: Final = 64
+"""Plans that are shared at a time, those of all origins together."""
 
 Origin: TypeAlias = tuple[CodeType, str, PlanOptions]
 """What functions have in common that share plans: code, name, and what they ask of plans."""
@@ -38,9 +38,10 @@ class KeptPlan(NamedTuple):
     recognizer: Recognizer | None = None
 
     @classmethod
-    def of(cls, plan: JacobianPlan) -> "KeptPlan":
-        """Take down the rules that there are."""
-        return cls(plan, rules_defined(), vjps_of(plan.structure.primitives))
+    def made(cls, make: Callable[[Structure], JacobianPlan], structure: Structure) -> "KeptPlan":
+        """Make a plan; rules that are defined meanwhile are not those that it is made of."""
+        rules, vjps = rules_defined(), vjps_of(structure.primitives)
+        return cls(make(structure), rules, vjps)
 
     @property
     def is_current(self) -> bool:
@@ -48,8 +49,8 @@ class KeptPlan(NamedTuple):
         return self.rules == rules_defined() and are_current(self.vjps)
 
 
-# Tuples that are replaced and never changed, so that reading needs no lock; the origin used last is the last.
-_shared: dict[Origin, tuple[KeptPlan, ...]] = {}
+# Replaced as a whole and never changed, so that reading needs no lock; newest use first.
+_shared: tuple[tuple[Origin, KeptPlan], ...] = ()
 
 
 def origin_of(fun: Callable[..., Any], options: PlanOptions) -> Origin | None:
@@ -63,26 +64,20 @@ def origin_of(fun: Callable[..., Any], options: PlanOptions) -> Origin | None:
 
 def shared(origin: Origin | None) -> tuple[KeptPlan, ...]:
     """Return the plans that functions of an origin used last, newest use first."""
-    return tuple(kept for kept in _shared.get(origin, ()) if kept.is_current)  # type: ignore[arg-type]
+    return tuple(kept for known, kept in _shared if known == origin and kept.is_current)
 
 
 def share(origin: Origin | None, used: KeptPlan) -> None:
-    """Keep a plan for functions of an origin; the origin that was not used for the longest time may go."""
-    if origin is None:
-        return
-    _shared[origin] = in_front(used, _shared.pop(origin, ()))
-    for oldest in list(_shared)[:-_MOST_ORIGINS]:
-        _shared.pop(oldest, None)
+    """Keep a plan for functions of an origin; the one that was not used for the longest time may go."""
+    global _shared  # noqa: PLW0603 (the caller holds a lock)
+    if origin is not None:
+        _shared = ((origin, used), *(pair for pair in _shared if pair[1].plan is not used.plan))[:_MOST]
 
 
 def forget_shared(origin: Origin | None) -> None:
     """Forget the plans of an origin."""
-    _shared.pop(origin, None)  # type: ignore[arg-type]
-
-
-def in_front(used: KeptPlan, plans: tuple[KeptPlan, ...]) -> tuple[KeptPlan, ...]:
-    """Let a plan be the one that was used last; the one that was not used for the longest time may go."""
-    return (used, *(kept for kept in plans if kept.plan is not used.plan))[:MOST_PLANS]
+    global _shared  # noqa: PLW0603 (see above)
+    _shared = tuple(pair for pair in _shared if pair[0] != origin)
 
 
 def _code(fun: Callable[..., Any]) -> CodeType | None:

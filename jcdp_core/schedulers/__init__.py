@@ -70,6 +70,11 @@ def schedule_sequence(
     47
     """
     expect(sequence, EliminationSequence, "sequence", "give that of a solution", InvalidSequenceError)
+    ends = [(step.i, step.j) for step in sequence.operations]
+    if len(set(ends)) < len(ends):
+        raise InvalidSequenceError(
+            "two steps make the same Jacobian; leave one out, and prove the sequence with check_sequence"
+        )
     for step, needed in zip(sequence.operations, sequence.predecessors, strict=True):
         if len(needed) < len(step.operands):
             raise InvalidSequenceError(

@@ -18,6 +18,7 @@ import autograd.numpy as anp
 import numpy as np
 
 from tapesplit.cuts.chunks import Chunk
+from tapesplit.errors import TapesplitError
 from tapesplit.recording.hidden import hidden_value_error, holds_box, holds_boxes
 from tapesplit.recording.tape import PARENTS, PRIMITIVE, VALUE, Tape
 from tapesplit.recording.values import derivative_dtype, real_count
@@ -166,10 +167,10 @@ class ArraySweep:
         """Carry all directions; if that fails since the function hides traced values, say so."""
         try:
             rows = self._in_blocks(partial(sweep, tape), seeds, size, most)
-        except Exception as error:
-            if holds_boxes(tape.entries):
-                raise hidden_value_error(tape.name) from error
-            raise
+        except (TypeError, ValueError, AttributeError) as error:  # what NumPy raises where it meets boxes
+            if isinstance(error, TapesplitError) or not holds_boxes(tape.entries):
+                raise
+            raise hidden_value_error(tape.name) from error
         if rows.dtype.hasobject and holds_box(rows):
             raise hidden_value_error(tape.name)
         return rows

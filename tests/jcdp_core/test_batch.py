@@ -151,7 +151,7 @@ def test_other_settings_are_refused(tmp_path):
 def test_machines_of_the_configuration_do_not_matter(tmp_path):
     run_batch(CONFIG, f"{tmp_path}/r")
     run_batch(replace(CONFIG, available_threads=5), f"{tmp_path}/r")
-    assert "available_threads 1" in (tmp_path / "rsettings.in").read_text("utf-8")
+    assert "available_threads 1" in (tmp_path / "rsettings.in").read_text("utf-8")  # as it was given first
 
 
 @pytest.mark.skipif(os.name != "posix", reason="needs POSIX locks")

@@ -203,6 +203,9 @@ def test_steps_before_those_that_they_need_are_refused():
     steps = map(Operation.parse, ["ELI TAN (0 1 2)", "ACC TAN (0 1)"])
     with pytest.raises(InvalidSequenceError, match=r"ELI TAN \(0 1 2\) needs a Jacobian that no step"):
         schedule_sequence(EliminationSequence.from_operations(chain, steps), machines=2)
+    twice = map(Operation.parse, ["ACC TAN (0 1)", "ELI TAN (0 1 2)", "ELI TAN (0 1 2)"])
+    with pytest.raises(InvalidSequenceError, match="two steps make the same Jacobian"):
+        schedule_sequence(EliminationSequence.from_operations(chain, twice), machines=2)
 
 
 def test_unknown_schedulers_and_numbers_of_machines():

@@ -13,7 +13,7 @@ from tapesplit.recording.tracing import holds_tracing_lock
 
 @pytest.fixture(autouse=True)
 def _no_plans_of_other_tests(monkeypatch):
-    monkeypatch.setattr(shared_plans, "_shared", {})
+    monkeypatch.setattr(shared_plans, "_shared", ())
 
 
 @pytest.fixture(autouse=True)
