@@ -118,8 +118,9 @@ class TaskRecord:
 class LastRun:
     """Measured times of the tasks in the last run of a plan that ended well.
 
-    All copies of a plan with other source lines share one. The records are replaced as a whole, so that a
-    reader in another thread sees the times of one run; a pickled one is restored empty.
+    All copies of a plan with other source lines share one, and so do all functions that use the plan. The
+    records are replaced as a whole, so that a reader in another thread sees the times of one run; a pickled
+    one is restored empty.
 
     Parameters
     ----------
