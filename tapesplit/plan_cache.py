@@ -7,8 +7,9 @@ from typing import Any, Final, NamedTuple
 
 from tapesplit.forks import renew_after_fork
 from tapesplit.planning.plan import JacobianPlan
+from tapesplit.recording.overrides import vjps_of
 from tapesplit.recording.tape import Tape
-from tapesplit.rules import is_replaced
+from tapesplit.rules import is_replaced, rules_defined
 from tapesplit.shared_plans import KeptPlan, Origin, forget_shared, share, shared
 from tapesplit.structures.comparison import first_difference, fits, without_places
 from tapesplit.structures.recognize import recognizer
@@ -40,14 +41,12 @@ class CacheInfo(NamedTuple):
     last_miss: str
 
 
+_MOST: Final = 8
+"""Plans that are kept at a time."""
 _SEVERAL: Final = 2
 """Index arrays that get plans of their own, before one plan is made that reads them from the tape."""
 _NO_PLAN: Final = "no plan yet"
 _NEW_RULES: Final = "rules have been defined since the last call"
-
-
-_MOST: Final = 8
-"""Plans that are kept at a time."""
 
 
 class PlanCache:
@@ -78,7 +77,7 @@ class PlanCache:
         """Take the rules of this process for those that the plans were made of, but for what it replaces."""
         vars(self).update(state)
         plans = [pickle.loads(plan) for plan in state["_kept"]]  # noqa: S301 (part of what is being loaded)
-        known = [KeptPlan.made(lambda _, plan=plan: plan, plan.structure) for plan in plans]  # type: ignore[misc]
+        known = [KeptPlan(plan, rules_defined(), vjps_of(plan.structure.primitives)) for plan in plans]
         self._kept = tuple(kept for kept in known if not any(map(is_replaced, kept.vjps)))
 
     @property
