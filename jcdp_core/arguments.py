@@ -3,6 +3,7 @@
 import math
 import operator
 import reprlib
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -77,7 +78,7 @@ def is_integer(value: object) -> bool:
 
 
 def plain(value: Any) -> Any:
-    """Return an integer of NumPy, whose sums may wrap around, as a Python integer; anything else as it is.
+    """Return sequences as tuples and NumPy's numbers, whose sums may wrap around, as Python's.
 
     Parameters
     ----------
@@ -87,14 +88,17 @@ def plain(value: Any) -> Any:
     Returns
     -------
     object
-        An equal value.
+        The same value; what is neither a sequence nor a number comes back as it is.
 
     Examples
     --------
-    >>> plain(np.uint8(200)) + 200, plain("one")
-    (400, 'one')
+    >>> plain(range(2, 5)), plain(np.array([1.0, 2.0])), plain(np.bool_(True)), plain("4,5")
+    ((2, 3, 4), (1.0, 2.0), True, '4,5')
     """
-    return int(value) if isinstance(value, np.integer) else value
+    if isinstance(value, (np.ndarray, np.generic)):
+        value = value.tolist()
+    listed = isinstance(value, Sequence) and not isinstance(value, (str, bytes))
+    return tuple(map(plain, value)) if listed else value
 
 
 def positive_integer(value: object) -> int:

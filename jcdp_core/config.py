@@ -12,8 +12,8 @@ from dataclasses import Field, dataclass, field, fields
 from pathlib import Path
 from typing import Any, final
 
-from jcdp_core.arguments import expect
-from jcdp_core.config_values import FLAG, INTEGERS, LENGTHS, REALS, SECONDS, Kind, count, plain
+from jcdp_core.arguments import expect, plain
+from jcdp_core.config_values import FLAG, INTEGERS, LENGTHS, REALS, SECONDS, Kind, count
 from jcdp_core.errors import ConfigError
 
 __all__ = ["Config", "key_table", "read_config"]

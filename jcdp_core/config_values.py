@@ -5,13 +5,11 @@ calls knows the key and the line.
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final, final
 
-import numpy as np
-
-__all__ = ["FLAG", "INTEGERS", "LENGTHS", "REALS", "SECONDS", "Kind", "count", "plain"]
+__all__ = ["FLAG", "INTEGERS", "LENGTHS", "REALS", "SECONDS", "Kind", "count"]
 
 _WORD: Final = 1 << 64  # the random engine and its distributions work on 64-bit words
 
@@ -37,30 +35,6 @@ class Kind:
     parse: Callable[[str], Any]
     accept: Callable[[Any], Any]
     write: Callable[[Any], str]
-
-
-def plain(value: Any) -> Any:
-    """Return sequences as tuples and NumPy's numbers as Python's, so that equal settings are the same.
-
-    Parameters
-    ----------
-    value : object
-        What the caller gave.
-
-    Returns
-    -------
-    object
-        The same value; what is neither a sequence nor a number comes back as it is.
-
-    Examples
-    --------
-    >>> plain(range(2, 5)), plain(np.array([1.0, 2.0])), plain(np.bool_(True)), plain("4,5")
-    ((2, 3, 4), (1.0, 2.0), True, '4,5')
-    """
-    if isinstance(value, (np.ndarray, np.generic)):
-        value = value.tolist()
-    listed = isinstance(value, Sequence) and not isinstance(value, (str, bytes))
-    return tuple(map(plain, value)) if listed else value
 
 
 def _hint(text: str) -> str:

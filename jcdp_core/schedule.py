@@ -41,11 +41,11 @@ class Task:
     pool: tuple[int, ...]
 
     def __post_init__(self) -> None:
-        """Turn integers of NumPy into Python's."""
-        for name in ("index", "machine", "start", "finish"):
-            object.__setattr__(self, name, plain(getattr(self, name)))
-        if isinstance(self.pool, Iterable) and not isinstance(self.pool, str):
-            object.__setattr__(self, "pool", tuple(map(plain, self.pool)))
+        """Turn numbers of NumPy into Python's; solvers give the latter."""
+        numbers = (self.index, self.machine, self.start, self.finish)
+        if type(self.pool) is not tuple or not all(type(number) is int for number in numbers + self.pool):
+            for name in ("index", "machine", "start", "finish", "pool"):
+                object.__setattr__(self, name, plain(getattr(self, name)))
 
     def pool_text(self) -> str:
         """Write the pool with machines counted from 1: as the paper does, or as a set if it has gaps.
