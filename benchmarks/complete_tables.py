@@ -166,7 +166,8 @@ and bound finished within a time limit, and the unfinished ones (at q = 8, m = 4
 random sample, which is why the figures differ by more than rounding (survivorship bias).
 
 Lengths 10 and 12 are fresh chains of the same distributions (seed 4711, at most 10 s a solve). Where an
-optimum is not proved, the best makespan found stands for it. Times depend on the machine.
+optimum is not proved, the best makespan found stands for it. Times are of all solves, in seconds of the
+processor, while the clock ends those that take too long; they depend on the machine.
 
 To reproduce: `python -m benchmarks.complete_tables solve 2 3 4 5 6 7 8 10 12`, then the same with `write`.
 

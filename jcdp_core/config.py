@@ -201,6 +201,7 @@ def read_config(path: str | Path) -> Config:
     Examples
     --------
     >>> import tempfile
+    >>> from pathlib import Path
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = Path(folder) / "batch.in"
     ...     _ = path.write_text("length 2,3\n// a comment\nsize_range 5 50\n")

@@ -73,7 +73,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if options.traceback:
             traceback.print_exc()
         else:
-            print(f"tapesplit: error: {_told(error)}", file=sys.stderr)
+            print(f"tapesplit: error: {_told(error)}{_hint(error, options)}", file=sys.stderr)
         return 1
     return 0
 
@@ -91,7 +91,10 @@ def _parser() -> argparse.ArgumentParser:
     explain = _command(commands, "explain", _explain, "say how a Jacobian is computed, and why so")
     _add_function(explain)
     explain.add_argument(
-        "--level", choices=("line", "normal", "full"), default="full", help="how much to say"
+        "--level",
+        choices=("line", "normal", "full"),
+        default="full",
+        help="how much to say (default: full, with reasons and advice)",
     )
     _add_files(explain)
     _add_function(_command(commands, "bench", _bench, "time a Jacobian against autograd.jacobian"))
@@ -108,7 +111,7 @@ def _command(commands: Any, name: str, run: Callable[[argparse.Namespace], None]
         name,
         help=text,
         description=f"{text[0].upper()}{text[1:]}.",
-        epilog=_EXAMPLES,
+        epilog=_EXAMPLES if run in {_explain, _bench} else None,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--traceback", action="store_true", help="show the traceback of an error")
@@ -274,6 +277,14 @@ def _told(error: Exception) -> str:
     notes = "".join(f"; {note}" for note in getattr(error, "__notes__", ()))
     where = f"{user[-1].filename}, line {user[-1].lineno}; " if user else ""
     return f"{type(error).__name__}: {error}{notes} ({where}--traceback shows more)"
+
+
+def _hint(error: Exception, options: argparse.Namespace) -> str:
+    """Say that all inputs became arrays, where that may be why the user's function has failed."""
+    several = len(getattr(options, "input", ())) > 1 and options.argnum is None
+    if not several or isinstance(error, TapesplitError):
+        return ""
+    return "; all inputs are differentiated by: --argnum N keeps the others as they are"
 
 
 def _is_installed(filename: str) -> bool:

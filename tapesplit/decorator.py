@@ -104,8 +104,8 @@ def parallel_jacobian(
     -------
     JacobianFunction
         Called like ``fun``, it returns an array of shape ``out.shape + in.shape``, or a tuple of them
-        for several argnums. Its dtype is that of ``autograd.jacobian``, except that derivatives of integers
-        which are no integers come in double precision, not cut off. Its memory order is not specified.
+        for several argnums. Its dtype is that of ``autograd.jacobian``, except that fractions which that one
+        would cut off, as it does for integers, come in double precision. Its memory order is not specified.
 
     Raises
     ------

@@ -37,8 +37,12 @@ _LABELS: Final = {
     "array_from_args": "array",
     "_array_from_scalar_or_array": "array",
     "custom_where": "where",
+    "adjusted_side": "side of solve",
+    "dense_untake": "untake",
+    "summed_untake": "untake",
+    "log_abs_det": "slogdet",
 }
-"""Public functions that call primitives of other names."""
+"""Functions, as users know them, that call primitives of other names."""
 
 
 def is_primitive(function: Any) -> bool:

@@ -31,7 +31,7 @@ class CacheInfo(NamedTuple):
     currsize, maxsize
         Plans that are kept, and how many at most.
     last_miss
-        Why the newest plan had to be made.
+        Why the newest plan had to be made; "" if none has been made.
     """
 
     hits: int
@@ -45,7 +45,6 @@ _MOST: Final = 8
 """Plans that are kept at a time."""
 _SEVERAL: Final = 2
 """Index arrays that get plans of their own, before one plan is made that reads them from the tape."""
-_NO_PLAN: Final = "no plan yet"
 _NEW_RULES: Final = "rules have been defined since the last call"
 
 
@@ -61,7 +60,7 @@ class PlanCache:
         self._kept: tuple[KeptPlan, ...] = ()
         self._hits = 0
         self._misses = 0
-        self._last_miss = _NO_PLAN
+        self._last_miss = ""
         self._why_empty = "first call"
         self._clears = 0
 
@@ -172,7 +171,7 @@ class PlanCache:
             self._forget("the cache was cleared")
             forget_shared(origin)
             self._hits = self._misses = 0
-            self._last_miss = _NO_PLAN
+            self._last_miss = ""
 
     def _of_others(self, origin: Origin | None) -> tuple[KeptPlan, ...]:
         """Return the plans that only other functions of the origin have used."""

@@ -47,8 +47,9 @@ def solve(
     machines : int or None, optional
         Number of machines; None for as many as can be used.
     method : {"dp", "heuristic", "exact", "brute_force"}, optional
-        Name of the solver: `"dp"` is the dynamic program of the paper, `"heuristic"` is never worse and
-        mostly optimal, `"exact"` proves the optimum, `"brute_force"` tries everything (at most 5 links).
+        Name of the solver: `"dp"` is the dynamic program of the paper, `"heuristic"` is never worse, and
+        mostly optimal up to some 16 links, `"exact"` proves the optimum, `"brute_force"` tries everything
+        (at most 5 links).
     matrix_free : bool, optional
         Whether tangent and adjoint eliminations are allowed; else only accumulations and products.
     memory_limit : int, optional

@@ -88,9 +88,9 @@ def worst_case_chain(length: int, growth: int = 16) -> JacobianChain:
 
     Examples
     --------
-    >>> chain = worst_case_chain(8)
-    >>> makespan = solve_dynamic_programming(Problem(chain, machines=2)).makespan
-    >>> round(makespan / solve_dynamic_programming(Problem(chain, machines=1)).makespan, 3)
+    >>> from jcdp_core import Problem, makespans
+    >>> one, two = makespans(Problem(worst_case_chain(8), machines=2))
+    >>> round(two / one, 3)
     0.875
     """
     links, factor = positive_integer(length), positive_integer(growth)

@@ -5,7 +5,7 @@ from typing import Final, cast
 
 from jcdp_core import JacobianChain, Mode, SolverName, solve
 from tapesplit.draw.numbers import count, plural, ratio
-from tapesplit.draw.rows import StepRow, carried_out, cheaper_mode, operation_counts, shared_seeds, step_rows
+from tapesplit.draw.rows import StepRow, cheaper_mode, operation_counts, shared_seeds, step_rows
 from tapesplit.planning.plan import JacobianPlan
 from tapesplit.rules import find_rule
 
@@ -43,11 +43,10 @@ def advice(plan: JacobianPlan) -> tuple[str, ...]:
 def _asked(plan: JacobianPlan) -> str:
     """Say what the mode costs that the user has asked for."""
     mode, (cheaper, cost) = plan.asked_mode, cheaper_mode(plan)
-    makespan = carried_out(plan)[1].makespan
-    if mode is None or makespan <= cost:
+    if mode is None or plan.makespan <= cost:
         return ""
     return (
-        f"A sweep in {mode.name.lower()} mode was asked for, {count(makespan)} fma. "
+        f"A sweep in {mode.name.lower()} mode was asked for, {count(plan.makespan)} fma. "
         f"One in {cheaper} mode would take {count(cost)}; method='auto' chooses."
     )
 
@@ -62,7 +61,7 @@ def _mispredicted(plan: JacobianPlan) -> str:
         for task in [plan.tasks[record.index]]
     ]
     measured, predicted, number = max(late, default=(0.0, 0.0, 0), key=lambda times: times[0] - times[1])
-    if measured <= _LATE * predicted or not predicted:
+    if not predicted or measured <= max(_LATE * predicted, predicted + _NOTICEABLE):
         return ""
     return (
         f"Task {number} took {ratio(measured / predicted)} × its prediction in the last run. If others are "
@@ -73,6 +72,8 @@ def _mispredicted(plan: JacobianPlan) -> str:
 
 _LATE: Final = 4.0
 """Times its prediction that a task takes where the prediction is no ground for advice."""
+_NOTICEABLE: Final = 5.0e-4
+"""Seconds that a task must be late; less comes and goes with what else the machine does."""
 
 
 def _loops(plan: JacobianPlan) -> str:
@@ -128,7 +129,7 @@ def _narrower(plan: JacobianPlan, width: int) -> str:
         method=cast(SolverName, plan.solution.method),
         time_limit=_LONGEST_SEARCH,
     )
-    known = plan.makespan if plan.least_makespan is None else plan.least_makespan
+    known = plan.solution.makespan if plan.least_makespan is None else plan.least_makespan
     return (
         f"Were it {width // 2} wide, and the operations the same, the makespan would be "
         f"{count(narrower.makespan)} instead of {count(known)} fma."

@@ -3,7 +3,7 @@
 from typing import Final
 
 from tapesplit.draw.numbers import count, ratio
-from tapesplit.draw.rows import carried_out, shared_seeds
+from tapesplit.draw.rows import shared_seeds
 from tapesplit.draw.scene import Box, Label, Scene, Shape
 from tapesplit.planning.plan import JacobianPlan
 
@@ -27,7 +27,7 @@ def comparison_scene(plan: JacobianPlan) -> Scene:
     Scene
         One bar each, on a linear scale. Where directions share seeds, no bound is known.
     """
-    sequence, schedule = carried_out(plan)
+    sequence, schedule = plan.carried_out
     bars = [
         ("all tangent", plan.baselines["tangent"], "tangent"),
         ("all adjoint", plan.baselines["adjoint"], "adjoint"),

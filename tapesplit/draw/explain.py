@@ -1,7 +1,7 @@
 """Why a plan is as it is, in sentences."""
 
 from collections.abc import Sequence
-from itertools import groupby
+from itertools import chain, groupby
 from typing import Final
 
 from jcdp_core import Mode
@@ -75,7 +75,13 @@ def _places(plan: JacobianPlan, cuts: Sequence[Separator]) -> str:
 def _place(plan: JacobianPlan, cut: Separator) -> str:
     """Name the place of a cut by its first value."""
     first, others = cut.vertices[0], len(cut.vertices) - 1
-    return f"{first} ({operation_name(plan, first)})" + (f" with {others} more" if others else "")
+    return _entry(plan, first) + (f" with {others} more" if others else "")
+
+
+def _entry(plan: JacobianPlan, number: int) -> str:
+    """Name a tape entry by its operation and, if the plan has it, the user's line of code."""
+    where = f", {plan.lines[number]}" if plan.lines else ""
+    return f"{number} ({operation_name(plan, number)}{where})"
 
 
 def _modes(plan: JacobianPlan) -> list[str]:
@@ -121,21 +127,35 @@ def _only_mode(plan: JacobianPlan, row: LinkRow) -> str:
     asked = f", but {row.mode.name.lower()} mode was asked for" if plan.asked_mode else ""
     return (
         f"The only link is swept in {row.mode.name.lower()} mode with "
-        f"{plural(row.directions, 'direction')}, {count(plan.fma)} fma{_unshared(plan)}; "
+        f"{plural(row.directions, 'direction')}, {count(plan.solution.sequence.total)} fma{_unshared(plan)}; "
         f"{other} mode would take {count(fma)}{asked}."
     )
 
 
 def _forms(plan: JacobianPlan) -> list[str]:
     """Say which links are swept as systems, which by array steps, and what keeps those from being systems."""
-    swept: dict[tuple[Form, int | None], list[int]] = {}
+    swept: dict[tuple[Form, int | None], list[tuple[int, ...]]] = {}
     for task in sorted(plan.tasks, key=lambda task: task.swept):
         if task.swept:
-            swept.setdefault((task.form, task.obstacle), []).extend(task.swept)
+            swept.setdefault((task.form, task.obstacle), []).append(task.swept)
     return [
-        f"{_runs(sorted(links))} swept {_FORMS[form]}{_obstacle(plan, form, obstacle)}."
-        for (form, obstacle), links in swept.items()
+        f"{_runs(sorted(chain.from_iterable(sweeps)))} swept {_form_text(form, len(sweeps))}"
+        f"{_obstacle(plan, form, obstacle)}."
+        for (form, obstacle), sweeps in swept.items()
     ]
+
+
+def _form_text(form: Form, sweeps: int) -> str:
+    """Describe the form of one sweep, or of several."""
+    match form:
+        case "system":
+            return (
+                f"as {'one sparse system' if sweeps == 1 else f'{sweeps} sparse systems'} of single elements"
+            )
+        case "stages":
+            return "in stages, sparse systems of single elements and array steps by turns"
+        case _:
+            return "by array steps, one operation at a time"
 
 
 def _unshared(plan: JacobianPlan) -> str:
@@ -158,18 +178,17 @@ def _left_out(mode: Mode, amount: int) -> str:
     """Say which ends are swept from, in the other mode than all else."""
     if not amount:
         return ""
-    end, others = ("output", "inputs reach") if mode is Mode.TANGENT else ("input", "outputs read")
-    return f"; {plural(amount, end)} that many {others} {'is' if amount == 1 else 'are'} swept from"
+    tangent = mode is Mode.TANGENT
+    end, others, back = (
+        ("output", "inputs reach", "adjoint") if tangent else ("input", "outputs read", "tangent")
+    )
+    verb = "is" if amount == 1 else "are"
+    return f"; {plural(amount, end)} that many {others} {verb} swept in {back} mode"
 
 
 _APART: Final = {
     Mode.TANGENT: "inputs of one color reach the same output",
     Mode.ADJOINT: "outputs of one color read the same input",
-}
-_FORMS: Final[dict[Form, str]] = {
-    "arrays": "by array steps, one operation at a time",
-    "system": "as one sparse system of single elements",
-    "stages": "in stages, sparse systems of single elements and array steps by turns",
 }
 
 
@@ -186,8 +205,7 @@ def _obstacle(plan: JacobianPlan, form: Form, obstacle: int | None) -> str:
         return ""
     if obstacle is None:
         return "; one system is predicted to take longer"
-    name = operation_name(plan, obstacle)
-    return f"; entry {obstacle} ({name}) has no scalar form, or is too large for a system"
+    return f"; entry {_entry(plan, obstacle)} has no scalar form, or is too large for a system"
 
 
 def _sequence(plan: JacobianPlan) -> list[str]:
@@ -196,7 +214,7 @@ def _sequence(plan: JacobianPlan) -> list[str]:
         return []
     sentence = (
         f"Another sequence has a makespan of {count(plan.least_makespan)} fma, this one has "
-        f"{count(plan.makespan)}{_unshared(plan)}: it is predicted to take less time, as not all "
+        f"{count(plan.solution.makespan)}{_unshared(plan)}: it is predicted to take less time, as not all "
         "multiply-adds take the same time."
     )
     return [sentence]
@@ -206,7 +224,7 @@ def _machines(plan: JacobianPlan) -> str:
     """Say how many machines work, and what that gains or why there is only one."""
     if plan.machines == 1:
         return f"One machine works: {_why_one(plan)}."
-    forced = ", as all of them were to be used" if plan.machines_reason == "forced" else ""
+    forced = ", since an executor was given" if plan.machines_reason == "forced" else ""
     alone = sum(task.seconds for task in plan.tasks)
     return (
         f"{plan.machines} machines work{forced}: together they are predicted to take "

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from tapesplit.draw.numbers import count, seconds_text
-from tapesplit.draw.rows import carried_out, step_rows
+from tapesplit.draw.rows import step_rows
 from tapesplit.draw.scene import Box, Label, Line, Scene, Shape
 from tapesplit.planning.plan import JacobianPlan, TaskRecord
 
@@ -45,11 +45,8 @@ def gantt_scene(plan: JacobianPlan, records: Sequence[TaskRecord] | None = None)
     """
     machines = sorted({task.machine for task in plan.tasks})
     if not records:
-        _, schedule = carried_out(plan)
-        lanes = [
-            (f"machine {machine + 1}", _planned(plan, machine, schedule.makespan)) for machine in machines
-        ]
-        return _scene(lanes, f"{count(schedule.makespan)} fma")
+        lanes = [(f"machine {machine + 1}", _planned(plan, machine)) for machine in machines]
+        return _scene(lanes, f"{count(plan.makespan)} fma")
     end = max(plan.seconds, *(record.finish for record in records))
     lanes = []
     for machine in machines:
@@ -87,12 +84,12 @@ def _scene(lanes: Sequence[tuple[str, Sequence[_Bar]]], end: str) -> Scene:
     return Scene(right + 16, bottom + 12, "Machines over time", description, tuple(shapes))
 
 
-def _planned(plan: JacobianPlan, machine: int, end: int) -> list[_Bar]:
+def _planned(plan: JacobianPlan, machine: int) -> list[_Bar]:
     """Bars of the planned steps of one machine."""
     return [
         _Bar(
-            row.start / end,
-            row.finish / end,
+            row.start / plan.makespan,
+            row.finish / plan.makespan,
             row.mode.name.lower(),
             str(row.number),
             f"step {row.number}: {row.operation}\n{count(row.cost)} fma from {count(row.start)} on",
@@ -106,10 +103,10 @@ def _timed(
     plan: JacobianPlan, tasks: Sequence[tuple[int, float, float]], end: float, kind: str
 ) -> list[_Bar]:
     """Bars of tasks with their times in seconds; a task may be several steps."""
-    costs, bars = carried_out(plan)[0].costs, []
+    bars = []
     for index, start, finish in tasks:
         task = plan.tasks[index]
-        steps, fma = ", ".join(str(step + 1) for step in task.steps), sum(costs[step] for step in task.steps)
-        tip = f"{kind}, step {steps}: {seconds_text(finish - start)}\n{count(fma)} fma planned"
+        steps = ", ".join(str(step + 1) for step in task.steps)
+        tip = f"{kind}, step {steps}: {seconds_text(finish - start)}\n{count(task.fma)} fma planned"
         bars.append(_Bar(start / end, finish / end, task.mode.name.lower(), steps, tip))
     return bars

@@ -15,7 +15,7 @@ from tapesplit.draw.explain import decisions
 from tapesplit.draw.gantt import gantt_scene
 from tapesplit.draw.numbers import bytes_text, count, ratio, seconds_text, shape_text, shorten
 from tapesplit.draw.profile import profile_scene
-from tapesplit.draw.rows import carried_out, cheaper_mode, link_rows, shared_seeds, step_rows
+from tapesplit.draw.rows import cheaper_mode, link_rows, shared_seeds, step_rows
 from tapesplit.draw.scene import INK, STYLES, Scene
 from tapesplit.draw.split import split_scene
 from tapesplit.draw.svg import scene_css, to_svg
@@ -165,18 +165,18 @@ def _summary(plan: JacobianPlan, records: Sequence[TaskRecord]) -> str:
     """Say the most important in a sentence and some numbers."""
     output, *inputs = plan.shapes
     mode, cost = cheaper_mode(plan)
-    shared, makespan = shared_seeds(plan), carried_out(plan)[1].makespan
+    shared = shared_seeds(plan)
     links = "was not cut" if len(plan.chain) == 1 else f"was cut into {len(plan.chain)} links"
     sentence = (
-        f"The tape of {plan.name} {links}. Its Jacobian takes {count(makespan)} multiply-adds (fma) on "
+        f"The tape of {plan.name} {links}. Its Jacobian takes {count(plan.makespan)} multiply-adds (fma) on "
         f"the busiest machine; plain {mode} mode takes {count(cost)}."
     )
     facts = [
         ("maps", f"{', '.join(map(shape_text, inputs))} → {shape_text(output)}"),
         ("operations", count(sum(len(chunk.entries) for chunk in plan.chunks))),
         ("links", str(len(plan.chain))),
-        ("makespan", f"{count(makespan)} fma"),
-        (f"all {mode} ÷ makespan", ratio(cost / makespan)),
+        ("makespan", f"{count(plan.makespan)} fma"),
+        (f"all {mode} ÷ makespan", ratio(cost / plan.makespan)),
         *([("compressed", " for ".join(shared))] if shared else []),
         ("peak memory beyond the tape", bytes_text(plan.peak_bytes)),
     ]

@@ -5,17 +5,15 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from jcdp_core import EliminationSequence, Mode, Schedule
+from jcdp_core import Mode
 from tapesplit.draw.numbers import count, plural, shape_text
 from tapesplit.names import label_of
 from tapesplit.planning.plan import CutReason, JacobianPlan
-from tapesplit.planning.recost import retimed
 from tapesplit.sweeps.compression import CompressedSweep
 
 __all__ = [
     "LinkRow",
     "StepRow",
-    "carried_out",
     "cheaper_mode",
     "form_reason",
     "link_rows",
@@ -130,7 +128,7 @@ def link_rows(plan: JacobianPlan) -> tuple[LinkRow, ...]:
 
 def step_rows(plan: JacobianPlan) -> tuple[StepRow, ...]:
     """Describe the steps of the elimination sequence, in order."""
-    links, (sequence, schedule) = plan.chain.links, carried_out(plan)
+    links, (sequence, schedule) = plan.chain.links, plan.carried_out
     return tuple(
         StepRow(
             task.index + 1, str(step), step.mode, step.i + 1, step.j,
@@ -141,23 +139,6 @@ def step_rows(plan: JacobianPlan) -> tuple[StepRow, ...]:
             sequence.operations, sequence.costs, sequence.predecessors, schedule.tasks, strict=True
         )
     )  # fmt: skip
-
-
-def carried_out(plan: JacobianPlan) -> tuple[EliminationSequence, Schedule]:
-    """Return the steps of a plan and their schedule with the multiply-adds that are carried out.
-
-    Those of the solution, in which each direction has a seed of its own, unless directions share seeds: the
-    chain of links knows nothing of their sparsity.
-    """
-    sequence, schedule = plan.solution.sequence, plan.solution.schedule
-    costs = list(sequence.costs)
-    for task in plan.tasks:
-        for step in task.steps if task.seeds else ():
-            costs[step] = costs[step] * task.seeds // task.directions
-    if costs == list(sequence.costs):
-        return sequence, schedule
-    shared = EliminationSequence(sequence.operations, tuple(costs))
-    return shared, retimed(schedule, shared)
 
 
 def shared_seeds(plan: JacobianPlan) -> tuple[str, str] | None:

@@ -11,7 +11,6 @@ from tapesplit.draw.numbers import bytes_text, count, plural, ratio, seconds_tex
 from tapesplit.draw.rows import (
     LinkRow,
     StepRow,
-    carried_out,
     cheaper_mode,
     form_reason,
     link_rows,
@@ -69,22 +68,19 @@ def describe(plan: JacobianPlan, level: Literal["line", "normal", "full"] = "nor
 def _line(plan: JacobianPlan) -> str:
     """One line."""
     links = "one link" if len(plan.chain) == 1 else f"{len(plan.chain)} links"
-    _, schedule = carried_out(plan)
-    end = f", {links}, {count(schedule.makespan)} fma on {_machines(plan)}, {_gain(plan, schedule.makespan)}"
+    end = f", {links}, {count(plan.makespan)} fma on {_machines(plan)}, {_gain(plan)}"
     return shorten(signature(plan), _WIDTH - len(end)) + end
 
 
-def _gain(plan: JacobianPlan, makespan: int) -> str:
+def _gain(plan: JacobianPlan) -> str:
     """Compare the makespan with that of the cheaper plain mode."""
     if not any(chunk.edges for chunk in plan.chunks):
         return "the function only moves data"
     mode, cost = cheaper_mode(plan)
-    gain = cost / makespan
+    gain = cost / plan.makespan
     if 0.99 < gain < 1.01:
         return f"as much as all {mode}"
-    return (
-        f"{ratio(gain)} × less than all {mode}" if gain > 1 else f"{ratio(1 / gain)} × more than all {mode}"
-    )
+    return f"{ratio(gain)} × less than all {mode}" if gain > 1 else f"{ratio(1 / gain)} × all {mode}"
 
 
 def _machines(plan: JacobianPlan) -> str:
@@ -99,7 +95,7 @@ def _normal(plan: JacobianPlan) -> str:
 
 def _full(plan: JacobianPlan) -> str:
     """Everything that there is to say."""
-    sequence, schedule = carried_out(plan)
+    sequence, schedule = plan.carried_out
     parts = [*_head(plan), "", *_links(plan, None), "", *_steps(plan, None), "", *_totals(plan)]
     parts += ["", f"bracketing  {shorten(sequence.bracketing(), _WIDTH - 12)}"]
     parts += ["", "machines over time (fma)", schedule.gantt(sequence, width=_WIDTH - 8)]
@@ -164,13 +160,11 @@ def _steps(plan: JacobianPlan, most: int | None) -> list[str]:
 
 def _totals(plan: JacobianPlan) -> list[str]:
     """Totals of the plan and of its alternatives."""
-    sequence, schedule = carried_out(plan)
-    makespan = schedule.makespan
     rows = [
         ("all tangent", f"{count(plan.baselines['tangent'])} fma", ""),
         ("all adjoint", f"{count(plan.baselines['adjoint'])} fma", ""),
-        ("plan", f"{count(sequence.total)} fma", "work of all machines together"),
-        ("makespan", f"{count(makespan)} fma", f"on {_machines(plan)}, {_gain(plan, makespan)}"),
+        ("plan", f"{count(plan.fma)} fma", "work of all machines together"),
+        ("makespan", f"{count(plan.makespan)} fma", f"on {_machines(plan)}, {_gain(plan)}"),
         _bound(plan),
         ("sweeps", seconds_text(plan.seconds), "predicted, beyond recording the function"),
         ("peak memory", bytes_text(plan.peak_bytes), "beyond the tape, predicted"),

@@ -9,11 +9,12 @@ from typing import Any, Final, Literal, TypeAlias
 import numpy as np
 
 import jcdp_core
-from jcdp_core import JacobianChain, Mode, Solution
+from jcdp_core import EliminationSequence, JacobianChain, Mode, Schedule, Solution
 from tapesplit.cuts.chunks import Chunk
 from tapesplit.cuts.graph import TapeGraph
 from tapesplit.cuts.separators import Separator
 from tapesplit.errors import PlanMismatchError
+from tapesplit.planning.recost import retimed
 from tapesplit.structures.pickling import dumps
 from tapesplit.structures.structure import Structure
 from tapesplit.sweeps.sweep import Form, Sweep
@@ -52,7 +53,7 @@ class PlanTask:
     machine
         0-based.
     fma
-        Planned cost, as of a seed for each direction.
+        Planned cost, what is carried out.
     directions
         Directions that a sweep carries: columns of its Jacobian in tangent mode, rows in adjoint mode; 0
         for a product.
@@ -212,11 +213,8 @@ class JacobianPlan:
 
     @property
     def makespan(self) -> int:
-        """Planned time of the slowest machine in fma, as of a seed for each direction.
-
-        Where directions share seeds, less is carried out, which the tables tell.
-        """
-        return self.solution.makespan
+        """Planned time until the last machine is done, in fma that are carried out."""
+        return self.carried_out[1].makespan
 
     @property
     def seconds(self) -> float:
@@ -225,8 +223,25 @@ class JacobianPlan:
 
     @property
     def fma(self) -> int:
-        """Planned work of all machines together in fma, as of a seed for each direction."""
-        return self.solution.sequence.total
+        """Planned work of all machines together, in fma that are carried out."""
+        return self.carried_out[0].total
+
+    @property
+    def carried_out(self) -> tuple[EliminationSequence, Schedule]:
+        """Steps and schedule of the solution, but with the multiply-adds that are carried out.
+
+        Where directions share seeds these are fewer: the chain of links knows nothing of their sparsity, and
+        counts a seed for each direction.
+        """
+        sequence, schedule = self.solution.sequence, self.solution.schedule
+        costs = list(sequence.costs)
+        for task in self.tasks:
+            for step in task.steps if task.seeds else ():
+                costs[step] = costs[step] * task.seeds // task.directions
+        if costs == list(sequence.costs):
+            return sequence, schedule
+        shared = EliminationSequence(sequence.operations, tuple(costs))
+        return shared, retimed(schedule, shared)
 
     @property
     def baselines(self) -> dict[str, int]:

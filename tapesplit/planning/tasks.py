@@ -184,4 +184,5 @@ def _compiled(
     expected = predict_compressed(work, chunk, compressed.count)
     if expected.seconds > task.seconds:
         return task, sweep
-    return _predicted(replace(task, seeds=compressed.count), expected), compressed
+    fma = task.fma * compressed.count // task.directions
+    return _predicted(replace(task, seeds=compressed.count, fma=fma), expected), compressed

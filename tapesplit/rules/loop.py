@@ -121,8 +121,9 @@ def _vjp(entry: TapeEntry) -> Callable[[Any], Iterator[Any]]:
     except KeyError:
         raise RuleError(
             f"autograd has no VJP for {display_name(entry.primitive)!r} with respect to arguments "
-            f"{entry.argnums}; define one with autograd.extend.defvjp or register vector rules with "
-            "tapesplit.defvector"
+            f"{entry.argnums}, and no adjoints have been registered; define a VJP with "
+            "autograd.extend.defvjp or adjoints with tapesplit.defvector (tangents alone, or a JVP, suffice "
+            "for method='tangent')"
         ) from None
     return maker(entry.argnums, entry.value, entry.args, dict(entry.kwargs))
 

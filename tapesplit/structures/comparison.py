@@ -105,7 +105,8 @@ def first_difference(old: Structure, new: Structure, tape: Tape) -> str:
         for what, before, after in columns:
             if before[index] != after[index]:
                 say = _say_constants if what == "a constant argument" else _say
-                change = f"changed from {say(before[index])} to {say(after[index])}"
+                was, now = say(before[index]), say(after[index])
+                change = f"changed from {was} to {'another' if was == now else now}"
                 return f"{what} of entry {index} ({tape.label(index)}) {change}"
     if len(old.forms) != len(new.forms):
         return f"the number of entries changed from {len(old.forms)} to {len(new.forms)}"

@@ -6,6 +6,7 @@ and ``_hand_out`` for ``adjoint``. What changes here changes there.
 
 import functools
 from dataclasses import dataclass
+from itertools import zip_longest
 from math import prod
 from typing import Any, Final
 
@@ -105,7 +106,11 @@ class BulkStep:
         out: Batch | None = None
         for argnum, parent in zip(entry.argnums, entry.parents, strict=True):
             if parent in seeds:
-                out = accumulate(out, self._tangent(entry, argnum, seeds[parent]))
+                try:
+                    out = accumulate(out, self._tangent(entry, argnum, seeds[parent]))
+                except Exception as error:
+                    _name_call(error, entry.primitive, self.index)
+                    raise
         return out
 
     def _tangent(self, entry: TapeEntry, argnum: int, T: Batch) -> Rows:
@@ -127,9 +132,17 @@ class BulkStep:
 
     def adjoints(self, entry: TapeEntry, A: Batch) -> list[Rows]:
         """Return the adjoints of each active argument of a call by those of its result."""
+        try:
+            return self._adjoints(entry, A)
+        except Exception as error:
+            _name_call(error, entry.primitive, self.index)
+            raise
+
+    def _adjoints(self, entry: TapeEntry, A: Batch) -> list[Rows]:
+        """Take vector rules where there are some, autograd's rule for all other arguments at once."""
         found = [self._adjoint(entry, argnum, A) for argnum in entry.argnums]
         looped = [position for position, batch in enumerate(found) if batch is None]
-        if looped:  # autograd's rule serves all arguments at once
+        if looped:
             A = A.dense()
             partial = entry._replace(argnums=tuple(entry.argnums[i] for i in looped))
             for position, rows in zip(looped, loop_adjoint(A.rows, partial), strict=True):
@@ -154,7 +167,28 @@ def evaluated(tape: Tape, index: int, term: Term) -> Any:
     """Return the partial derivative of an elementwise operation by its formula, on its own arguments."""
     primitive, _, _, _, kwargs, value = tape.entries[index]
     args = [_as_precise(arg, value, primitive) for arg in tape.arguments(index)]
-    return term.partial(value, *args, **kwargs)  # type: ignore[operator]
+    try:
+        partial = term.partial(value, *args, **kwargs)  # type: ignore[operator]
+    except Exception as error:
+        _name_call(error, primitive, index)
+        raise
+    shape, expected = getattr(partial, "shape", ()), getattr(value, "shape", ())
+    if shape != expected and not _broadcasts(shape, expected):
+        raise RuleError(
+            f"a partial derivative of {display_name(primitive)}, entry {index} of the tape, has shape "
+            f"{shape} for a result of {expected}; correct the formula that tapesplit.defvector was given"
+        )
+    return partial
+
+
+def _broadcasts(shape: tuple[int, ...], expected: tuple[int, ...]) -> bool:
+    """Tell whether arrays of one shape can be broadcast to another, but for leading axes of length 1."""
+    return all(a in {1, b} for a, b in zip_longest(shape[::-1], expected[::-1], fillvalue=1))
+
+
+def _name_call(error: Exception, primitive: Any, index: int) -> None:
+    """Add to an error of a derivative rule which call of which primitive it was for."""
+    error.add_note(f"in a derivative rule of {display_name(primitive)}, entry {index} of the tape")
 
 
 def bulk_step(index: int, rule: Rule | None) -> BulkStep:

@@ -19,7 +19,7 @@ Part = Literal["real", "imaginary", "minus real", "minus imaginary"]
 
 def part_of(derivative: Any, part: Part) -> Any:
     """Return one part of a derivative, which may be real."""
-    found = np.imag(derivative) if part.endswith("imaginary") else np.real(derivative)
+    found = derivative.imag if part.endswith("imaginary") else derivative.real
     return -found if part.startswith("minus") else found
 
 

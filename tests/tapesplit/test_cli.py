@@ -77,6 +77,9 @@ def test_inputs_to_differentiate_by_become_floats_and_others_stay(model, capsys)
     assert main(["explain", *words, "--level", "line"]) == 0
     assert capsys.readouterr().out.startswith("steps: (4,) -> (4,)")
     assert main(["bench", *words]) == 0
+    assert capsys.readouterr().err == ""
+    assert main(["bench", *words[:-2]]) == 1
+    assert "; all inputs are differentiated by: --argnum N keeps" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("command", ["explain", "bench"])
@@ -260,8 +263,9 @@ def test_tracebacks_are_there_when_asked_for(model, capsys):
 
 
 @pytest.mark.parametrize("command", [[], ["explain"], ["bench"], ["demo"], ["calibrate"]])
-def test_help_has_examples(command, capsys):
+def test_help_has_examples_where_there_are_inputs(command, capsys):
     with pytest.raises(SystemExit) as stop:
         main([*command, "--help"])
     assert stop.value.code == 0
-    assert "tapesplit explain model.py:simulate --input" in capsys.readouterr().out
+    shown = "tapesplit explain model.py:simulate --input" in capsys.readouterr().out
+    assert shown == (command not in (["demo"], ["calibrate"]))

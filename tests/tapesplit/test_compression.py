@@ -170,7 +170,7 @@ def test_large_bordered_systems_are_compressed_unasked():
     text = " ".join(jac.plan(x).describe("full").split())
     assert "Link 1 is sparse: 400 directions share 3 seeds" in text
     assert "compressed 3 seeds + 2 for 400 directions" in text
-    assert "2 outputs that many inputs reach are swept from" in text
+    assert "2 outputs that many inputs reach are swept in adjoint mode" in text
     assert "Few directions carry the sparse Jacobian" in text
 
 

@@ -246,8 +246,11 @@ def test_a_mode_that_was_asked_for_is_named_as_such():
 
 
 def test_no_narrower_interface_is_advised_where_the_time_goes_elsewhere():
-    plan = two_links()
-    for factor, runs, late in ((1.0, 2, False), (3.0, 2, False), (8.0, 1, False), (8.0, 2, True)):
+    fast = two_links()
+    tasks = (replace(task, start=1e3 * task.start, finish=1e3 * task.finish) for task in fast.tasks)
+    slow = replace(fast, tasks=tuple(tasks))
+    runs_of_slow = ((slow, 1.0, 2, False), (slow, 3.0, 2, False), (slow, 8.0, 1, False), (slow, 8.0, 2, True))
+    for plan, factor, runs, late in ((fast, 8.0, 2, False), *runs_of_slow):
         times = [task.finish - task.start for task in plan.tasks]
         times[-1] *= factor
         plan.last_run.records = tuple(TaskRecord(index, 0, 0.0, t) for index, t in enumerate(times))
@@ -260,12 +263,15 @@ def test_no_narrower_interface_is_advised_where_the_time_goes_elsewhere():
 def test_decisions_name_the_forms_of_sweeps_and_obstacles():
     plan = two_links()
     first, second, product = plan.tasks
-    assert any("swept as one sparse system" in sentence for sentence in decisions(plan))
+    assert "Links 1 to 2 are swept as 2 sparse systems of single elements." in decisions(plan)
     tasks = (replace(first, form="arrays", obstacle=2), replace(second, form="stages", obstacle=2), product)
     text = " ".join(decisions(replace(plan, tasks=tasks)))
     assert text.count(f"entry 2 ({plan.structure.primitives[2].__name__}) has no scalar form") == 2
     assert "Link 2 is swept by array steps" in text
     assert "Link 1 is swept in stages" in text
+    assert f"entry 2 ({plan.structure.primitives[2].__name__}, f.py:2) has no scalar form" in " ".join(
+        decisions(replace(plan, tasks=tasks, lines=tuple(f"f.py:{entry}" for entry in range(99))))
+    )
     together = [replace(task, form="arrays", obstacle=None) for task in (first, second)]
     text = " ".join(decisions(replace(plan, tasks=(*together, product))))
     assert "Links 1 to 2 are swept by array steps, one operation at a time; one system is predicted" in text
@@ -332,7 +338,7 @@ def test_decisions_of_two_machines_give_the_gain(two_machines):
     work = 2 * len(plan.tasks)
     text = f"together they are predicted to take 5 ms, one would take {work} ms for the same tasks."
     assert decisions(plan)[-1] == f"2 machines work: {text}"
-    assert decisions(two_machines)[-1].startswith("2 machines work, as all of them were to be used: together")
+    assert decisions(two_machines)[-1].startswith("2 machines work, since an executor was given: together")
 
 
 @pytest.fixture

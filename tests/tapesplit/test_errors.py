@@ -50,7 +50,8 @@ MISUSES = {
     "rules": (TypeError, lambda: tapesplit.defvector(halved)),
     "rule without check": (ValueError, lambda: tapesplit.check_vector_rule(halved, X)),
     "argnum of a check": (IndexError, lambda: tapesplit.check_jacobian(anp.sin)),
-    "argnums of a check": (TypeError, lambda: tapesplit.check_jacobian(anp.add, X, X, argnum=(0, 1))),
+    "argnums of a check": (ValueError, lambda: tapesplit.check_jacobian(anp.add, X, X, argnum=(0, 0))),
+    "output of a check": (TypeError, lambda: tapesplit.check_jacobian(lambda x: [x], X)),
     "word as an argnum of a record": (TypeError, lambda: record(anp.sin, X, argnum="x")),
     "truth value as an argnum": (
         TypeError,

@@ -24,7 +24,7 @@ from small_problems import PROBLEMS
 from sweep_forms import forced
 from threadpoolctl import threadpool_limits
 
-from tapesplit import Callback, defvector, execute, parallel_jacobian, record
+from tapesplit import Callback, RuleError, defvector, execute, parallel_jacobian, record
 from tapesplit.execution import threads
 from tapesplit.execution.threads import prompt_switches, single_threaded_blas
 from tapesplit.recording import tracing
@@ -757,3 +757,25 @@ def test_anything_may_become_a_module_while_recording(monkeypatch):
 
     parallel_jacobian(fun)(X)
     assert np.tanh is not DIRECT_FUNCTIONS["tanh"]
+
+
+@pytest.mark.parametrize("method", ["tangent", "adjoint"])
+@pytest.mark.parametrize("after", [np.sum, lambda x: x @ onp.ones((3, 3))])
+def test_errors_of_rules_name_the_call(method, after):
+    rules = {
+        "takes 1 positional argument": {"partials": (lambda x: x,)},
+        "has shape": {"partials": (lambda ans, x: onp.ones((3, 1)),)},
+        "takes 2 positional arguments": {"tangents": [lambda T, ans: T], "adjoints": [lambda A, ans: A]},
+    }
+    for message, given in rules.items():
+
+        @primitive
+        def faulty(x):
+            return 2.0 * x
+
+        defvjp(faulty, lambda ans, x: lambda g: 2.0 * g)
+        defvector(faulty, *given.pop("partials", ()), **given)
+        with pytest.raises((TypeError, RuleError), match=message) as caught:
+            parallel_jacobian(lambda x, f=faulty: after(f(np.sin(x))), method=method)(onp.ones(3))
+        told = [str(caught.value), *caught.value.__notes__]
+        assert any("faulty, entry 2 of the tape" in text for text in told)

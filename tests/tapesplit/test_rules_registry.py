@@ -314,6 +314,27 @@ def test_check_jacobian_by_any_argument(argnum):
     check_jacobian(fun, np.array([0.5, 2.0]), np.array([3.0, -1.0]), np.array([0.1, 0.2]), argnum=argnum)
 
 
+def test_check_jacobian_by_several_arguments(cube):
+    x, y = np.array([0.5, 2.0]), np.array([3.0, -1.0])
+    check_jacobian(lambda x, y: x * cube(y), x, y, argnum=(0, 1))
+    defvector(cube, lambda ans, x: x)
+    with pytest.raises(AssertionError, match=r"differs from autograd\.jacobian"):
+        check_jacobian(lambda x, y: x * cube(y), x, y, argnum=(0, 1))
+    check_jacobian(lambda x, y: x * cube(y), x, y, argnum=(0,))
+
+
+def test_check_jacobian_of_a_primitive_without_vjp():
+    @primitive
+    def halved(x):
+        return 0.5 * x
+
+    defvector(halved, 0.5)
+    check_jacobian(lambda x: halved(x) * x, np.ones(2))
+    defvector(halved, lambda ans, x: 0.6 + 0.0 * x)
+    with pytest.raises(AssertionError, match="differs from central differences"):
+        check_jacobian(lambda x: halved(x) * x, np.ones(2))
+
+
 @pytest.mark.parametrize("dtype", [np.int32, np.int64, np.float32])
 @pytest.mark.parametrize("fun", [anp.sin, lambda x: 0.5 * x * anp.sum(x / 3), lambda x: x * x])
 def test_check_jacobian_of_integers(fun, dtype):
