@@ -21,6 +21,7 @@ __all__ = [
     "UnnamedPrimitiveError",
     "WrongJacobianError",
     "WrongRuleError",
+    "note",
 ]
 
 
@@ -49,7 +50,7 @@ class OutputTypeError(TapesplitError, TypeError):
 
 
 class NestedTraceError(TapesplitError, TypeError):
-    """Values that autograd is differentiating at this moment, so that only autograd can go on."""
+    """Values that autograd is differentiating, or of other types, so that only autograd can go on."""
 
 
 class StaleValueError(TapesplitError, TypeError):
@@ -94,3 +95,9 @@ class WrongJacobianError(TapesplitError, AssertionError):
 
 class WrongRuleError(TapesplitError, AssertionError):
     """A vector rule that `check_vector_rule` finds wrong."""
+
+
+def note(error: BaseException, text: str) -> None:
+    """Add a note to an exception, but once: some are objects that are raised again and again."""
+    if text not in getattr(error, "__notes__", ()):
+        error.add_note(text)

@@ -17,7 +17,7 @@ import numpy as np
 
 from tapesplit.arrays import multiply
 from tapesplit.callback import Callback
-from tapesplit.errors import ArgumentTypeError, MemoryLimitError, PlanMismatchError
+from tapesplit.errors import ArgumentTypeError, MemoryLimitError, PlanMismatchError, note
 from tapesplit.execution.threads import (
     may_use_threads,
     on_worker,
@@ -210,9 +210,8 @@ class _Run:
         try:
             result = self._carry_out(index, operands)
         except BaseException as error:
-            error.add_note(
-                f"while computing the Jacobian of {self.plan.name}, task {index + 1}: {self._describe(index)}"
-            )
+            of = f"the Jacobian of {self.plan.name}, task {index + 1}: {self._describe(index)}"
+            note(error, f"while computing {of}")
             raise
         return result, start, time.perf_counter()
 

@@ -13,10 +13,11 @@ import autograd.numpy as anp
 import numpy as np
 from autograd.builtins import container_take
 from autograd.core import VJPNode
+from autograd.extend import SparseObject
 from autograd.numpy.numpy_boxes import ArrayBox
 from autograd.tracer import Box, Node, notrace_primitives
 
-from tapesplit.errors import StaleValueError
+from tapesplit.errors import NestedTraceError, StaleValueError
 from tapesplit.recording.checkpoints import is_checkpoint, traced_again
 from tapesplit.recording.containers import PART_FINDERS, Parts, same_form, taken
 
@@ -63,6 +64,11 @@ class TapeNode(Node):
         self._source: Any = None
         find_parts = PART_FINDERS.get(fun)
         if find_parts is None:  # as nearly always
+            if not isinstance(value, _TRACED):
+                raise NestedTraceError(
+                    f"{getattr(fun, '__name__', fun)} returned a {type(value).__name__}, whose derivatives "
+                    "only autograd can trace; call a Jacobian function, which then leaves all to autograd"
+                )
             if is_checkpoint(fun) and (again := traced_again(fun, args, kwargs, parent_argnums, parents)):
                 self._index = again.index
                 return
@@ -120,6 +126,9 @@ class TapeNode(Node):
         """Refer to a value that is on the tape already."""
         self.entries, self._index, self.parts = entries, index, None
 
+
+_TRACED: Final = (np.ndarray, float, np.generic, complex, tuple, list, dict, SparseObject, int)
+"""Types whose directions can be stacked; users may give autograd others (`autograd.extend.VSpace`)."""
 
 # What VJP tracing treats as constant (comparisons, argmax, shape queries, ...), recording does too.
 notrace_primitives[TapeNode] = notrace_primitives[VJPNode]

@@ -11,7 +11,7 @@ from typing import Any
 
 from autograd.tracer import Box, box_type_mappings, isbox, trace_stack
 
-from tapesplit.errors import InputTypeError, NestedTraceError, OutputTypeError
+from tapesplit.errors import InputTypeError, NestedTraceError, OutputTypeError, note
 from tapesplit.names import display_name, label_of
 from tapesplit.recording.argnums import positions_of
 from tapesplit.recording.boxes import TapeNode
@@ -102,9 +102,10 @@ def _recorded(
             result = fun(*boxed, **kwargs)
         except BaseException as error:
             last, count = entries[-1][PRIMITIVE], len(entries) - len(argnums)
-            error.add_note(
+            note(
+                error,
                 f"while recording {name} for its Jacobian, after {count} operation{'s' * (count != 1)}"
-                + (f", the last one {label_of(last)}" if last else "")
+                + (f", the last one {label_of(last)}" if last else ""),
             )
             raise
     # Boxes on the tape are those of an outer trace, whose derivatives must be traced, too.

@@ -5,7 +5,8 @@ that they point to, and read them from each tape.
 """
 
 from collections.abc import KeysView
-from dataclasses import replace
+from dataclasses import fields, replace
+from operator import attrgetter
 from typing import Any, Final
 
 import numpy as np
@@ -33,19 +34,22 @@ def without_places(known: Structure, structure: Structure) -> Structure | None:
         None if the two differ in anything else, or in so many index arrays that a new plan costs less than
         reading all of them one by one.
     """
-    if replace(known, statics=[]) != replace(structure, statics=[]):
+    if _but_for_constants(known) != _but_for_constants(structure):
         return None
     statics = list(structure.statics)
     changed = [i for i, before in enumerate(known.statics) if before != statics[i]]
+    if len(changed) > _MOST_LOOK_UPS:
+        return None
     for index in changed:
         places = any_places(statics[index]) if structure.primitives[index] is getitem else None
         if places is None or places != any_places(known.statics[index]):
             return None
         statics[index] = places
-    return replace(structure, statics=statics) if len(changed) <= _MOST_LOOK_UPS else None
+    return replace(structure, statics=statics)
 
 
-_MOST_LOOK_UPS: Final = 32
+_MOST_LOOK_UPS: Final = 256
+_but_for_constants = attrgetter(*(field.name for field in fields(Structure) if field.name != "statics"))
 
 
 def any_places(static: Any) -> Constants | None:

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from tapesplit.errors import RuleError
+from tapesplit.errors import RuleError, note
 from tapesplit.names import display_name
 from tapesplit.recording.tape import VALUE, Tape, TapeEntry
 from tapesplit.recording.values import batch_shape, element_count
@@ -188,7 +188,7 @@ def _broadcasts(shape: tuple[int, ...], expected: tuple[int, ...]) -> bool:
 
 def _name_call(error: Exception, primitive: Any, index: int) -> None:
     """Add to an error of a derivative rule which call of which primitive it was for."""
-    error.add_note(f"in a derivative rule of {display_name(primitive)}, entry {index} of the tape")
+    note(error, f"in a derivative rule of {display_name(primitive)}, entry {index} of the tape")
 
 
 def bulk_step(index: int, rule: Rule | None) -> BulkStep:

@@ -16,6 +16,7 @@ import numpy as np
 from jcdp_core import Mode
 from tapesplit.arrays import IntArray
 from tapesplit.cuts.chunks import Chunk
+from tapesplit.errors import note
 from tapesplit.recording.tape import Tape
 from tapesplit.sweeps.array_sweep import ArraySweep
 from tapesplit.sweeps.scalar_sweep import ScalarSweep
@@ -158,7 +159,7 @@ def looks_sparse(sweep: ArraySweep | ScalarSweep | StagedSweep, tape: Tape, mode
             with np.errstate(all="ignore"):  # the sweep itself will warn
                 found = sweep.tangent(tape, seeds.T) if is_tangent else sweep.adjoint(tape, seeds)
         except BaseException as error:
-            error.add_note(f"while trying {_SAMPLE} directions for the plan of {tape.name}")
+            note(error, f"while trying {_SAMPLE} directions for the plan of {tape.name}")
             raise
     reached = np.count_nonzero(found) - np.count_nonzero(np.isnan(found))  # which may be zero times infinity
     return bool(reached <= _SPARSE * found.size)

@@ -996,3 +996,19 @@ def test_constants_that_cannot_be_compared_are_new_each_time(constant):
     for _ in range(3):
         onp.testing.assert_array_equal(jac(X), 2.0 * onp.eye(len(X)))
     assert jac.cache_info().hits == 0
+
+
+@pytest.mark.parametrize(("pairs", "hits"), [(20, 7), (128, 7), (140, 0)])
+def test_many_index_arrays_that_change_are_read_from_the_tape(pairs, hits):
+    random = onp.random.default_rng(0)
+
+    def energy(x, edges):
+        return np.array([np.sin(x[i] - x[j]) for i, j in edges])
+
+    jac = parallel_jacobian(energy)
+    jac.cache_clear()
+    for _ in range(10):
+        edges = random.permutation(2 * pairs).reshape(pairs, 2)
+        x = random.standard_normal(2 * pairs)
+        onp.testing.assert_allclose(jac(x, edges), jacobian(energy)(x, edges), rtol=1e-12)
+    assert jac.cache_info()[:2] == (hits, 10 - hits)

@@ -779,3 +779,16 @@ def test_errors_of_rules_name_the_call(method, after):
             parallel_jacobian(lambda x, f=faulty: after(f(np.sin(x))), method=method)(onp.ones(3))
         told = [str(caught.value), *caught.value.__notes__]
         assert any("faulty, entry 2 of the tape" in text for text in told)
+
+
+def test_an_exception_that_is_raised_again_gets_each_note_once():
+    error = ValueError("always the same")
+
+    def fails(x):
+        np.sin(x)
+        raise error
+
+    for _ in range(3):
+        with pytest.raises(ValueError, match="always the same"):
+            parallel_jacobian(fails)(X)
+    assert len(error.__notes__) == 1

@@ -9,12 +9,13 @@ import autograd.numpy as np
 import numpy as onp
 import pytest
 from autograd import jacobian
+from autograd.extend import Box, VSpace, defvjp, primitive
 from autograd.numpy.numpy_boxes import ArrayBox
 from autograd.test_util import check_grads
 from autograd.tracer import box_type_mappings, trace_stack
 
 from tapesplit import check_jacobian, parallel_jacobian, record
-from tapesplit.errors import StaleValueError
+from tapesplit.errors import NestedTraceError, StaleValueError
 from tapesplit.recording import boxes, direct_functions, stand_ins
 from tapesplit.recording.boxes import RecordingBox, TapeBox
 from tapesplit.recording.tracing import tracing_lock
@@ -695,3 +696,64 @@ def test_types_of_boxes_name_autograds_module():
 
     record(fun, X, 2.0, argnum=(0, 1))
     assert modules == 4 * [ArrayBox.__module__]
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: np.where(onp.array([1e-50, 0.0]), x, 3 * x),
+        lambda x: np.where([1e-50, 0.0], x=x, y=3 * x),
+        lambda x: np.where(1e-50, x[0], 2 * x[0]) * x,
+    ],
+)
+@pytest.mark.parametrize("method", ["tangent", "adjoint"])
+def test_conditions_that_are_zero_in_less_precision_only(f, method):
+    x = onp.array([1.0, 2.0], onp.float32)
+    assert onp.array_equal(parallel_jacobian(f, method=method)(x), jacobian(f)(x))
+
+
+class Pair:
+    """Two values, of a type that autograd learns about."""
+
+    def __init__(self, first, second):
+        self.both = first, second
+
+
+pair = primitive(Pair)
+first, second = (primitive(lambda p, i=i: p.both[i]) for i in (0, 1))
+
+
+class PairBox(Box):
+    __slots__ = ()
+
+
+class PairSpace(VSpace):
+    def __init__(self, value):
+        self.shapes = tuple(map(onp.shape, value.both))
+
+    def zeros(self):
+        return Pair(*map(onp.zeros, self.shapes))
+
+    def _add(self, x, y):
+        return Pair(*(a + b for a, b in zip(x.both, y.both, strict=True)))
+
+    _mut_add = _add
+
+
+PairBox.register(Pair)
+PairSpace.register(Pair)
+defvjp(pair, lambda ans, a, b: first, lambda ans, a, b: second)
+defvjp(first, lambda ans, p: lambda g: pair(g, 0 * p.both[1]))
+defvjp(second, lambda ans, p: lambda g: pair(0 * p.both[0], g))
+
+
+@pytest.mark.parametrize("method", ["auto", "tangent", "adjoint"])
+def test_values_of_types_that_users_define_are_left_to_autograd(method):
+    def f(x):
+        p = pair(np.sin(x), x * x)
+        return first(p) * second(p)
+
+    jac = parallel_jacobian(f, method=method)
+    assert onp.array_equal(jac(SIX), jacobian(f)(SIX))
+    with pytest.raises(NestedTraceError, match="Pair returned a Pair, whose derivatives only autograd"):
+        jac.plan(SIX)
