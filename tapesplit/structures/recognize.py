@@ -168,7 +168,7 @@ def recognizer(structure: Structure, tape: Tape) -> Recognizer:
     several = {
         i: _constants_of(tape.entries[i], structure.statics[i])
         for i in calls
-        if structure.static_types[i] in {Constants, slice}
+        if isinstance(structure.statics[i], (Constants, slice))
     }
     plain = {i: found for i, found in several.items() if all(_is_plain(c, key) for _, c, key in found)}
     named = [i for i in plain if kwargs[i]]
@@ -214,9 +214,7 @@ def _is_plain(constant: Any, key: Any) -> bool:
     """Tell whether a constant need not be described, given its key."""
     if type(constant) in _CONTAINERS:
         return all(map(_is_exact, constant)) and (constant == {} or type(constant) is tuple)
-    counts_by_form = (
-        key is None or isinstance(key, type) or (isinstance(key, ArrayKey) and key.content is None)
-    )
+    counts_by_form = isinstance(key, type) or (isinstance(key, ArrayKey) and key.content is None)
     return counts_by_form or _is_exact(constant)
 
 

@@ -382,7 +382,7 @@ def test_reasons():
     [
         (np.cumsum, None, 0, "a constant argument of entry 1 (cumsum) changed from None to 0"),
         (np.roll, 2, 3, "a constant argument of entry 1 (roll) changed from 2 to 3"),
-        (np.roll, 1, True, "the type of a constant argument of entry 1 (roll) changed from int to bool"),
+        (np.roll, 1, True, "a constant argument of entry 1 (roll) changed from 1 to True"),
         (np.power, 2, 2.5, "a constant argument of entry 1 (power) changed from int to a Python float"),
         (np.power, 1, True, "a constant argument of entry 1 (power) changed from int to bool"),
         (np.power, 2.5, True, "a constant argument of entry 1 (power) changed from a Python float to bool"),
