@@ -131,7 +131,7 @@ def _say(what: Any) -> str:
 def _say_key(key: Any) -> str:
     """Describe a constant argument by its key."""
     if isinstance(key, type):
-        return "a float" if key is float else key.__name__
+        return key.__name__
     if isinstance(key, ArrayKey):
         if isinstance(key.content, bytes):
             return str(np.frombuffer(key.content, key.dtype).reshape(key.shape))

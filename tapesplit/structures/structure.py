@@ -111,8 +111,10 @@ EXACT = frozenset({int, bool, str, slice, type(None), type(Ellipsis)})
 """Constants that count in full, and that compare by value."""
 _ALONE = EXACT - {bool, type(None)}
 """Those of them that stand for themselves as the only constant: ``1 == True``, but they index differently."""
-_COUNTED_BY_TYPE = frozenset({float, int, bool, complex})
-"""Numbers that count by type where they are operands; floats do so anywhere."""
+_FLOATS = frozenset({float, np.float64})
+"""Numbers that count by type anywhere: Python's floats take the precision of arrays, NumPy's do not."""
+_COUNTED_BY_TYPE = _FLOATS | {int, bool, complex}
+"""Numbers that count by type where they are operands."""
 _FIRST_OPERAND = {**dict.fromkeys(PRODUCTS, 0), concatenate_args: 1, array_from_args: 2}
 """From which position on the arguments of a primitive are operands, which only values depend on."""
 
@@ -166,8 +168,8 @@ def statics_of(
     if len(args) == 2 and not kwargs:
         constant = args[1 - argnums[0]]
         kind = type(constant)
-        if kind is float and not controlled:
-            return float
+        if kind in _FLOATS and not controlled:
+            return kind
         if kind is slice:
             return plain_slice(constant)
         if kind in _COUNTED_BY_TYPE and not controlled and first_operand(primitive) == 0:
@@ -225,7 +227,7 @@ def operand_key(constant: Any) -> Any:
     kind = type(constant)
     if kind in _COUNTED_BY_TYPE:
         return kind
-    is_array = kind is np.ndarray or (isinstance(constant, np.generic) and kind is not np.float64)
+    is_array = kind is np.ndarray or isinstance(constant, np.generic)
     if is_array and constant.dtype.kind in "fciub":
         return ArrayKey(constant.dtype, constant.shape)
     return static_key(constant)
@@ -236,7 +238,7 @@ def type_key(constant: Any) -> Any:
     kind = type(constant)
     if kind is np.ndarray:
         return ArrayKey(constant.dtype, constant.shape)
-    return float if kind is np.float64 else kind
+    return kind
 
 
 _WHOLE = CONTROLLED | {_make_dict}
@@ -261,8 +263,8 @@ def static_key(constant: Any) -> Any:
     it is never reused.
     """
     kind = type(constant)
-    if kind is float or kind is np.float64:
-        return float
+    if kind in _FLOATS:
+        return kind
     if kind in EXACT:
         return (kind, plain_slice(constant) if kind is slice else constant)
     if kind is np.ndarray:
