@@ -14,9 +14,12 @@ from itertools import islice
 from pathlib import Path
 from time import perf_counter, process_time
 
+import numpy as np
+
 from jcdp_core import ChainGenerator, makespans, read_config, solve
 from jcdp_core.config import Config
 from jcdp_core.solvers.problem import Problem
+from jcdp_core.statistics import STATISTICS
 
 PUBLISHED = range(2, 9)
 FRESH = {10: 2000, 12: 500}
@@ -24,33 +27,36 @@ TIME_LIMIT = 10.0
 OUT = Path("out")
 ROOT = Path(__file__).parent.parent
 
-PAPER_AVERAGE = {
-    2: "1",
-    3: ".987 1",
-    4: ".965 .993 1",
-    5: ".950 .980 .998 1",
-    6: ".938 .966 .992 .999 1",
-    7: ".930 .953 .992 .999 1.00 1",
-    8: ".923 .949 .991 .998 1.00 1.00 1",
+PAPER = {
+    "Average of C": {
+        2: "1",
+        3: ".987 1",
+        4: ".965 .993 1",
+        5: ".950 .980 .998 1",
+        6: ".938 .966 .992 .999 1",
+        7: ".930 .953 .992 .999 1.00 1",
+        8: ".923 .949 .991 .998 1.00 1.00 1",
+    },
+    "Minimum of C": {
+        2: "1",
+        3: ".733 1",
+        4: ".717 .733 1",
+        5: ".705 .688 .770 1",
+        6: ".713 .705 .735 .825 1",
+        7: ".724 .720 .758 .804 .899 1",
+        8: ".731 .728 .761 .802 .865 .931 1",
+    },
+    "Chains for which the dynamic program is optimal (%)": {
+        2: "100",
+        3: "83.3 100",
+        4: "59.6 89.8 100",
+        5: "43.5 74.3 95.6 100",
+        6: "32.9 56.7 86.6 98.3 100",
+        7: "25.1 43.7 84.1 96.6 99.5 100",
+        8: "19.4 38.5 80.7 93.6 98.3 99.7 100",
+    },
 }
-PAPER_MINIMUM = {
-    2: "1",
-    3: ".733 1",
-    4: ".717 .733 1",
-    5: ".705 .688 .770 1",
-    6: ".713 .705 .735 .825 1",
-    7: ".724 .720 .758 .804 .899 1",
-    8: ".731 .728 .761 .802 .865 .931 1",
-}
-PAPER_PERCENTAGE = {
-    2: "100",
-    3: "83.3 100",
-    4: "59.6 89.8 100",
-    5: "43.5 74.3 95.6 100",
-    6: "32.9 56.7 86.6 98.3 100",
-    7: "25.1 43.7 84.1 96.6 99.5 100",
-    8: "19.4 38.5 80.7 93.6 98.3 99.7 100",
-}
+"""The paper's figures by length, for m = 2 … q; in the order of `STATISTICS`."""
 
 
 def published_chains(q):
@@ -97,32 +103,12 @@ def load(q):
     return rows
 
 
-def fraction(value):
-    """Print a ratio as the paper does."""
-    if value == 1:
-        return "1"
-    text = f"{value:.3f}"
-    return "1.00" if text == "1.000" else text.removeprefix("0")
-
-
-def percentage(share):
-    return "100" if share == 1 else f"{100 * share:.1f}"
-
-
-def average(rows):
-    return fraction(statistics.fmean(best / programmed for best, _, programmed, _ in rows))
-
-
-def minimum(rows):
-    return fraction(min(best / programmed for best, _, programmed, _ in rows))
-
-
-def share_optimal(rows):
-    return percentage(statistics.fmean(best == programmed for best, _, programmed, _ in rows))
-
-
 def table(title, lengths, statistic, paper):
     """Return one table in Markdown, the paper's figures in parentheses."""
+
+    def cell(rows):
+        return statistic(np.array([best / programmed for best, _, programmed, _ in rows]))
+
     widest = max(lengths)
     lines = [f"### {title}", "", "| q \\ m | " + " | ".join(map(str, range(2, widest + 1))) + " |"]
     lines.append("|" + "---|" * widest)
@@ -130,7 +116,7 @@ def table(title, lengths, statistic, paper):
         rows = load(q)
         printed = paper.get(q, "").split()
         cells = [
-            statistic(rows[machines]) + (f" ({printed[machines - 2]})" if printed else "")
+            cell(rows[machines]) + (f" ({printed[machines - 2]})" if printed else "")
             for machines in range(2, q + 1)
         ]
         lines.append(f"| {q} | " + " | ".join(cells + [""] * (widest - q)) + " |")
@@ -177,14 +163,10 @@ To reproduce: `python -m benchmarks.complete_tables solve 2 3 4 5 6 7 8 10 12`, 
 def write():
     lengths = [q for q in (*PUBLISHED, *FRESH) if (OUT / f"complete_{q}.csv").exists()]
     parts = [
-        table("Average of C", lengths, average, PAPER_AVERAGE),
-        table("Minimum of C", lengths, minimum, PAPER_MINIMUM),
-        table(
-            "Chains for which the dynamic program is optimal (%)", lengths, share_optimal, PAPER_PERCENTAGE
-        ),
-        times(lengths),
+        table(title, lengths, statistic, paper)
+        for (title, paper), statistic in zip(PAPER.items(), STATISTICS.values(), strict=False)
     ]
-    (ROOT / "docs/complete_tables.md").write_text(INTRODUCTION + "\n".join(parts))
+    (ROOT / "docs/complete_tables.md").write_text(INTRODUCTION + "\n".join([*parts, times(lengths)]))
 
 
 if __name__ == "__main__":

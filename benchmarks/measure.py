@@ -73,7 +73,6 @@ def measure(
     repeat: int = 7,
     turn: float = 0.02,
     budget: float = 3.0,
-    tolerance: float = TOLERANCE,
 ) -> list[Timing]:
     """Time every variant.
 
@@ -87,13 +86,11 @@ def measure(
         Seconds that the later calls of a turn take at least, together.
     budget
         Seconds after which a variant has no more turns; each has at least one.
-    tolerance
-        Largest error relative to the largest entry.
 
     Raises
     ------
     WrongResultError
-        If a result is off by more than the tolerance; nothing is timed then.
+        If a result is off by more than `TOLERANCE`; nothing is timed then.
     """
     reference, calls, timings = None, [], []
     for variant in variants:
@@ -103,7 +100,7 @@ def measure(
         seconds = time.perf_counter() - start
         reference = result if reference is None else reference
         calls.append(call)
-        error = _checked_error(variant, result, reference, tolerance)
+        error = _checked_error(variant, result, reference)
         # A first call in a cold process says little, but a long compilation is not done twice.
         timings.append(Timing(variant.peer, variant.mode, error, [seconds] if seconds > budget else []))
     for _ in range(repeat):
@@ -149,15 +146,15 @@ def _turn(call: Call, at_least: float) -> list[float]:
     return spans
 
 
-def _checked_error(variant: Variant, result: np.ndarray, reference: np.ndarray, tolerance: float) -> float:
+def _checked_error(variant: Variant, result: np.ndarray, reference: np.ndarray) -> float:
     """Return the relative error, unless it is too large."""
     if result.shape != reference.shape:
         raise WrongResultError(f"{variant.peer} returned shape {result.shape} instead of {reference.shape}")
     error = float(np.max(np.abs(result - reference)) / np.max(np.abs(reference)))
-    if not error <= tolerance:
+    if not error <= TOLERANCE:
         raise WrongResultError(
             f"{variant.peer} ({variant.mode}) is wrong by {error:.1e} of the largest entry; only results "
-            f"within {tolerance:.0e} are timed"
+            f"within {TOLERANCE:.0e} are timed"
         )
     return error
 

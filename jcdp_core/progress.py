@@ -1,27 +1,13 @@
 """A progress bar where tqdm is installed and someone is watching, else silence."""
 
 from contextlib import AbstractContextManager, nullcontext
-from typing import Protocol, final
+from types import SimpleNamespace
+from typing import Any
 
-__all__ = ["Progress", "progress_bar"]
-
-
-class Progress(Protocol):
-    """Anything that counts steps."""
-
-    def update(self, n: int = 1) -> object:
-        """Count *n* more steps."""
+__all__ = ["progress_bar"]
 
 
-@final
-class _Silence:
-    """Counts nothing."""
-
-    def update(self, n: int = 1) -> None:
-        """Do nothing."""
-
-
-def progress_bar(total: int, done: int, unit: str) -> AbstractContextManager[Progress]:
+def progress_bar(total: int, done: int, unit: str) -> AbstractContextManager[Any]:
     """Open a progress bar on standard error, or in a notebook.
 
     Parameters
@@ -45,6 +31,6 @@ def progress_bar(total: int, done: int, unit: str) -> AbstractContextManager[Pro
     try:
         from tqdm.auto import tqdm  # noqa: PLC0415 - optional package
     except ImportError:
-        return nullcontext(_Silence())
-    bar: AbstractContextManager[Progress] = tqdm(total=total, initial=done, unit=unit, disable=None)
+        return nullcontext(SimpleNamespace(update=lambda _n=1: None))
+    bar: AbstractContextManager[Any] = tqdm(total=total, initial=done, unit=unit, disable=None)
     return bar

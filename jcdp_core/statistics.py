@@ -14,7 +14,7 @@ import numpy as np
 
 from jcdp_core.results import Results
 
-__all__ = ["Table", "ratios_by_machines", "scope_of", "summarize"]
+__all__ = ["STATISTICS", "Table", "ratios_by_machines", "scope_of", "summarize"]
 
 
 @final
@@ -85,12 +85,13 @@ def _percentage(ratios: np.ndarray) -> str:
     return "100" if share == 1 else f"{100 * share:.1f}"
 
 
-_STATISTICS: Final[Mapping[str, Callable[[np.ndarray], str]]] = {
+STATISTICS: Final[Mapping[str, Callable[[np.ndarray], str]]] = {
     "Average of C = optimum/{}": lambda ratios: _fraction(float(np.mean(ratios))),
     "Minimum of C = optimum/{}": lambda ratios: _fraction(float(np.min(ratios))),
     "Percentage of chains where {} is optimal": _percentage,
     "Number of chains": lambda ratios: str(len(ratios)),
 }
+"""What is printed of ratios C, by title; {} stands for the solver."""
 
 
 def ratios_by_machines(
@@ -205,5 +206,5 @@ def summarize(results: Sequence[Results], solver: str = "DP", *, finished_only: 
                 for length, row in by_length.items()
             },
         )
-        for title, statistic in _STATISTICS.items()
+        for title, statistic in STATISTICS.items()
     ]

@@ -21,7 +21,6 @@ __all__ = [
     "UnnamedPrimitiveError",
     "WrongJacobianError",
     "WrongRuleError",
-    "note",
 ]
 
 
@@ -95,9 +94,3 @@ class WrongJacobianError(TapesplitError, AssertionError):
 
 class WrongRuleError(TapesplitError, AssertionError):
     """A vector rule that `check_vector_rule` finds wrong."""
-
-
-def note(error: BaseException, text: str) -> None:
-    """Add a note to an exception, but once: some are objects that are raised again and again."""
-    if text not in getattr(error, "__notes__", ()):
-        error.add_note(text)

@@ -176,7 +176,7 @@ class JacobianFunction:
         self._check_inputs(check_tape(tape))
         if _is_trivial(tape):
             columns = sum(int(np.size(tape.entries[i][VALUE])) for i in range(tape.inputs))
-            matrix, dtypes = np.zeros((np.size(tape.value), columns)), None
+            matrix, dtypes = np.zeros((np.size(tape.value), columns)), result_dtypes(tape, structure_of(tape))
         else:
             plan = self._plan_for(tape)
             dtypes = plan.dtypes
@@ -187,7 +187,7 @@ class JacobianFunction:
                 executor=self._options.executor,
                 callback=self._options.callback,
             )
-        return self._shaped(tape, matrix, dtypes or result_dtypes(tape, structure_of(tape)))
+        return self._shaped(tape, matrix, dtypes)
 
     def plan(self, *args: Any, **kwargs: Any) -> JacobianPlan:
         """Return the plan for these arguments without computing the Jacobian.

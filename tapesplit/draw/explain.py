@@ -100,20 +100,13 @@ def _swept_alike(rows: Sequence[LinkRow]) -> str:
     """Say how neighboring links are swept, and where the number of directions comes from."""
     first, mode = rows[0], rows[0].mode
     directions = plural(first.directions, "direction")
-    text = f"{_links([row.number for row in rows])} swept in {mode.name.lower()} mode with {directions}"
+    text = f"{_runs([row.number - 1 for row in rows])} swept in {mode.name.lower()} mode with {directions}"
     inputs, outputs = plural(first.n, "input"), plural(first.m, "output")
     if len(rows) == 1 and mode is Mode.TANGENT and first.directions == first.n:
         return f"{text}, since it has {inputs} for {outputs}."
     if len(rows) == 1 and mode is Mode.ADJOINT and first.directions == first.m:
         return f"{text}, since it has {outputs} for {inputs}."
     return f"{text}, the width of the interface where the sweep began."
-
-
-def _links(numbers: Sequence[int]) -> str:
-    """Name links with a verb: "Link 3 is", "Links 3 to 5 are"."""
-    if len(numbers) == 1:
-        return f"Link {numbers[0]} is"
-    return f"Links {numbers[0]} to {numbers[-1]} are"
 
 
 def _only_mode(plan: JacobianPlan, row: LinkRow) -> str:

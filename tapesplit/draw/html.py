@@ -15,7 +15,7 @@ from tapesplit.draw.explain import decisions
 from tapesplit.draw.gantt import gantt_scene
 from tapesplit.draw.numbers import bytes_text, count, ratio, seconds_text, shape_text, shorten
 from tapesplit.draw.profile import profile_scene
-from tapesplit.draw.rows import cheaper_mode, link_rows, shared_seeds, step_rows
+from tapesplit.draw.rows import STEP_HEAD, cheaper_mode, link_rows, shared_seeds, step_rows
 from tapesplit.draw.scene import INK, STYLES, Scene
 from tapesplit.draw.split import split_scene
 from tapesplit.draw.svg import scene_css, to_svg
@@ -248,14 +248,7 @@ def _page_css() -> str:
 def _chain_table(plan: JacobianPlan) -> str:
     """Write the table of links."""
     rows = [
-        (
-            str(row.number),
-            count(row.n),
-            count(row.m),
-            count(row.edges),
-            row.sweep,
-            shorten(row.operations, 200),
-        )
+        (str(row.number), *map(count, (row.n, row.m, row.edges)), row.sweep, shorten(row.operations, 200))
         for row in link_rows(plan)
     ]
     head = ("link", "inputs n", "outputs m", "|E|", "swept", "operations")
@@ -264,16 +257,8 @@ def _chain_table(plan: JacobianPlan) -> str:
 
 def _steps_table(plan: JacobianPlan) -> str:
     """Write the table of steps."""
-    rows = [
-        (
-            str(row.number), row.operation, str(row.machine),
-            count(row.start), count(row.finish), count(row.cost),
-            " ".join(map(str, row.needs)) or "-", f"{row.rows} × {row.columns}",
-        )
-        for row in step_rows(plan)
-    ]  # fmt: skip
-    head = ("step", "operation", "machine", "start", "finish", "fma", "needs", "result")
-    return _table("Elimination sequence with its schedule, times in fma", head, rows, text={1})
+    rows = [row.cells for row in step_rows(plan)]
+    return _table("Elimination sequence with its schedule, times in fma", STEP_HEAD, rows, text={1})
 
 
 def _table(caption: str, head: Sequence[str], rows: Sequence[Sequence[str]], text: set[int]) -> str:

@@ -12,6 +12,7 @@ from tapesplit.planning.plan import CutReason, JacobianPlan
 from tapesplit.sweeps.compression import CompressedSweep
 
 __all__ = [
+    "STEP_HEAD",
     "LinkRow",
     "StepRow",
     "cheaper_mode",
@@ -99,6 +100,18 @@ class StepRow:
     needs: tuple[int, ...]
     rows: int
     columns: int
+
+    @property
+    def cells(self) -> tuple[str, ...]:
+        """What stands in the columns of a table."""
+        times = map(count, (self.start, self.finish, self.cost))
+        needs = " ".join(map(str, self.needs)) or "-"
+        size = f"{count(self.rows)} × {count(self.columns)}"
+        return (str(self.number), self.operation, str(self.machine), *times, needs, size)
+
+
+STEP_HEAD: Final = ("step", "operation", "machine", "start", "finish", "fma", "needs", "result")
+"""Names of these columns."""
 
 
 def link_rows(plan: JacobianPlan) -> tuple[LinkRow, ...]:

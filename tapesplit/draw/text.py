@@ -9,8 +9,7 @@ from tapesplit.draw.advise import advice
 from tapesplit.draw.explain import decisions
 from tapesplit.draw.numbers import bytes_text, count, plural, ratio, seconds_text, shorten
 from tapesplit.draw.rows import (
-    LinkRow,
-    StepRow,
+    STEP_HEAD,
     cheaper_mode,
     form_reason,
     link_rows,
@@ -125,37 +124,16 @@ def _head(plan: JacobianPlan) -> list[str]:
 
 def _links(plan: JacobianPlan, most: int | None) -> list[str]:
     """Table of the chain."""
-
-    def cells(row: LinkRow) -> tuple[str, ...]:
-        return (
-            str(row.number),
-            f"{count(row.n)} -> {count(row.m)}",
-            count(row.edges),
-            row.sweep,
-            row.operations,
-        )
-
-    head = ("link", "elements", "|E|", "swept", "operations")
-    return _table(head, [cells(row) for row in link_rows(plan)], ">>><<", most)
+    rows = [
+        (str(row.number), f"{count(row.n)} -> {count(row.m)}", count(row.edges), row.sweep, row.operations)
+        for row in link_rows(plan)
+    ]
+    return _table(("link", "elements", "|E|", "swept", "operations"), rows, ">>><<", most)
 
 
 def _steps(plan: JacobianPlan, most: int | None) -> list[str]:
     """Table of the elimination sequence and its schedule."""
-
-    def cells(row: StepRow) -> tuple[str, ...]:
-        needs = " ".join(map(str, row.needs)) or "-"
-        times = (count(row.start), count(row.finish), count(row.cost))
-        return (
-            str(row.number),
-            row.operation,
-            str(row.machine),
-            *times,
-            needs,
-            f"{count(row.rows)} × {count(row.columns)}",
-        )
-
-    head = ("step", "operation", "machine", "start", "finish", "fma", "needs", "result")
-    return _table(head, [cells(row) for row in step_rows(plan)], "><>>>><>", most)
+    return _table(STEP_HEAD, [row.cells for row in step_rows(plan)], "><>>>><>", most)
 
 
 def _totals(plan: JacobianPlan) -> list[str]:

@@ -17,7 +17,7 @@ import numpy as np
 
 from tapesplit.arrays import multiply
 from tapesplit.callback import Callback
-from tapesplit.errors import ArgumentTypeError, MemoryLimitError, PlanMismatchError, note
+from tapesplit.errors import ArgumentTypeError, MemoryLimitError, PlanMismatchError
 from tapesplit.execution.threads import (
     may_use_threads,
     on_worker,
@@ -25,6 +25,7 @@ from tapesplit.execution.threads import (
     single_threaded_blas,
     submit,
 )
+from tapesplit.notes import note
 from tapesplit.planning.plan import JacobianPlan, TaskRecord
 from tapesplit.recording.tape import Tape
 from tapesplit.structures.comparison import first_difference, fits

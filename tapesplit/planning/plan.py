@@ -175,7 +175,7 @@ class JacobianPlan:
         Makespan in fma of the sequence that is cheapest in fma, where another one is predicted to be faster;
         else None.
     dtypes
-        Type of the Jacobian by each input; None if tapes of this structure differ in it.
+        Type of the Jacobian by each input.
     uses_blas
         Whether there are matrix products large enough for BLAS to use threads of its own.
     lines
@@ -206,7 +206,7 @@ class JacobianPlan:
     cut_reason: CutReason
     machines_reason: MachinesReason
     least_makespan: int | None
-    dtypes: tuple[np.dtype, ...] | None
+    dtypes: tuple[np.dtype, ...]
     uses_blas: bool
     lines: tuple[str, ...] = ()
     last_run: LastRun = field(default_factory=LastRun)

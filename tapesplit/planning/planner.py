@@ -19,7 +19,7 @@ from tapesplit.planning.plan import CutReason, JacobianPlan, MachinesReason, Pla
 from tapesplit.planning.recost import recost
 from tapesplit.planning.tasks import compile_tasks, makespan, plan_tasks
 from tapesplit.recording.tape import Tape
-from tapesplit.structures.dtypes import shared_dtypes
+from tapesplit.structures.dtypes import result_dtypes
 from tapesplit.structures.facts import TapeFacts, facts_of
 from tapesplit.structures.structure import Structure
 from tapesplit.sweeps.sweep import Sweep
@@ -92,7 +92,7 @@ def make_plan(
         shapes=(tape.shape(tape.output or 0), *(tape.shape(i) for i in range(tape.inputs))),
         cut_reason="asked" if plain else _cut_reason(draft, effort),
         machines_reason=machines_reason,
-        dtypes=shared_dtypes(tape, structure),
+        dtypes=result_dtypes(tape, structure),
         uses_blas=sum(task.product_fma for task in draft.tasks) > _BLAS_THREADS,
     )
 

@@ -15,14 +15,7 @@ from tapesplit.planning.plan import PlanTask
 from tapesplit.recording.tape import Tape
 from tapesplit.structures.facts import TapeFacts
 from tapesplit.sweeps.compression import FEWEST_TO_COLOR
-from tapesplit.sweeps.sweep import (
-    Prediction,
-    Sweep,
-    compile_compressed,
-    compile_sweep,
-    predict,
-    predict_compressed,
-)
+from tapesplit.sweeps.sweep import Sweep, compile_compressed, compile_sweep, predict, predict_compressed
 
 __all__ = ["compile_tasks", "makespan", "plan_tasks"]
 
@@ -83,19 +76,7 @@ def _timed(task: PlanTask, facts: TapeFacts, work: WorkTable, chunks: Sequence[C
     directions = chunks[task.first].n if task.mode is Mode.TANGENT else chunks[task.last].m
     adjoint_mode = task.mode is Mode.ADJOINT
     expected = predict(facts, work, _joined(chunks, task.swept), directions, adjoint_mode=adjoint_mode)
-    return _predicted(replace(task, directions=directions), expected)
-
-
-def _predicted(task: PlanTask, expected: Prediction) -> PlanTask:
-    """Let a task be as a sweep is predicted to be."""
-    return replace(
-        task,
-        seconds=expected.seconds,
-        form=expected.form,
-        obstacle=expected.obstacle,
-        releases_lock=expected.releases_lock,
-        product_fma=expected.product_fma,
-    )
+    return replace(task, directions=directions, **expected._asdict())
 
 
 def _joined(chunks: Sequence[Chunk], links: Sequence[int]) -> Chunk:
@@ -185,4 +166,4 @@ def _compiled(
     if expected.seconds > task.seconds:
         return task, sweep
     fma = task.fma * compressed.count // task.directions
-    return _predicted(replace(task, seeds=compressed.count, fma=fma), expected), compressed
+    return replace(task, seeds=compressed.count, fma=fma, **expected._asdict()), compressed

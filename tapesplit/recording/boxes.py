@@ -64,7 +64,7 @@ class TapeNode(Node):
         self._source: Any = None
         find_parts = PART_FINDERS.get(fun)
         if find_parts is None:  # as nearly always
-            if not isinstance(value, _TRACED):
+            if not isinstance(value, _KNOWN):
                 raise NestedTraceError(
                     f"{getattr(fun, '__name__', fun)} returned a {type(value).__name__}, whose derivatives "
                     "only autograd can trace; call a Jacobian function, which then leaves all to autograd"
@@ -127,8 +127,9 @@ class TapeNode(Node):
         self.entries, self._index, self.parts = entries, index, None
 
 
-_TRACED: Final = (np.ndarray, float, np.generic, complex, tuple, list, dict, SparseObject, int)
-"""Types whose directions can be stacked; users may give autograd others (`autograd.extend.VSpace`)."""
+_KNOWN: Final = (np.ndarray, float, np.generic, complex, tuple, list, dict, SparseObject, int, Box)
+"""Types whose directions can be stacked, and boxes of other traces; users may give autograd further types
+(`autograd.extend.VSpace`)."""
 
 # What VJP tracing treats as constant (comparisons, argmax, shape queries, ...), recording does too.
 notrace_primitives[TapeNode] = notrace_primitives[VJPNode]

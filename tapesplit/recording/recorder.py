@@ -11,8 +11,9 @@ from typing import Any
 
 from autograd.tracer import Box, box_type_mappings, isbox, trace_stack
 
-from tapesplit.errors import InputTypeError, NestedTraceError, OutputTypeError, note
+from tapesplit.errors import InputTypeError, NestedTraceError, OutputTypeError
 from tapesplit.names import display_name, label_of
+from tapesplit.notes import note
 from tapesplit.recording.argnums import positions_of
 from tapesplit.recording.boxes import TapeNode
 from tapesplit.recording.hidden import hidden_value_error, holds_box, holds_boxes

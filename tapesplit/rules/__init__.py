@@ -12,7 +12,7 @@ from tapesplit.rules import (  # noqa: F401 (importing these modules registers t
     reductions,
     series,
 )
-from tapesplit.rules.local import has_local_structure, local_matrix, local_slices, local_structure
+from tapesplit.rules.local import has_local_structure, local_matrix, local_slices, local_structures
 from tapesplit.rules.loop import loop_adjoint, loop_tangent
 from tapesplit.rules.moves import CONTROLLED, LOOK_UP, IndexMap, getitem, index_maps, joint_index_map
 from tapesplit.rules.products import PRODUCTS
@@ -60,7 +60,7 @@ __all__ = [
     "joint_index_map",
     "local_matrix",
     "local_slices",
-    "local_structure",
+    "local_structures",
     "loop_adjoint",
     "loop_tangent",
     "registered",

@@ -25,7 +25,7 @@ from tapesplit.rules.contraction import lengths_of
 from tapesplit.rules.moves import places
 from tapesplit.rules.products import ADJOINT_LABELS, Labels, dot_labels, inner_labels, tensordot_labels
 
-__all__ = ["LocalStructure", "has_local_structure", "local_matrix", "local_slices", "local_structure"]
+__all__ = ["LocalStructure", "has_local_structure", "local_matrix", "local_slices", "local_structures"]
 
 _Labeled: TypeAlias = tuple[Labels, Labels, Labels]
 _Description: TypeAlias = tuple[Any, ...] | None
@@ -73,10 +73,10 @@ def local_slices(entry: TapeEntry) -> int:
     return 0 if description is None else _structures[entry.primitive].slices(*description)
 
 
-def local_structure(entry: TapeEntry, argnum: int) -> LocalStructure | None:
-    """Return the local structure of a call by one argument; None for forms that have none here."""
-    description = _described(entry)
-    return None if description is None else _structures[entry.primitive].build(argnum, *description)
+def local_structures(entry: TapeEntry) -> list[LocalStructure]:
+    """Return the local structure by each active argument of a call that has one, see `local_slices`."""
+    description, build = _described(entry), _structures[entry.primitive].build
+    return [build(argnum, *description) for argnum in entry.argnums]  # type: ignore[misc] # it has one
 
 
 def _described(entry: TapeEntry) -> _Description:

@@ -6,6 +6,7 @@ directional forms, so that one line registers a contraction.
 """
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from math import prod
 from typing import Any, Final, TypeAlias
 
@@ -64,29 +65,29 @@ def _by_labels(
 ) -> tuple[_Functions, _Functions, Callable[..., int]]:
     """Make tangent and adjoint functions of a contraction, and the count of its edges."""
 
-    def left_tangent(T: np.ndarray, ans: Any, x: Any, y: Any, *rest: Any, **kwargs: Any) -> np.ndarray:
-        of_x, of_y, of_ans = labels(x, y, *rest, **kwargs)
-        return _contract(T, [_DIRECTION, *of_x], y, of_y, [_DIRECTION, *of_ans])
-
-    def right_tangent(T: np.ndarray, ans: Any, x: Any, y: Any, *rest: Any, **kwargs: Any) -> np.ndarray:
-        of_x, of_y, of_ans = labels(x, y, *rest, **kwargs)
-        return _contract(x, of_x, T, [_DIRECTION, *of_y], [_DIRECTION, *of_ans])
-
-    def left_adjoint(A: np.ndarray, ans: Any, x: Any, y: Any, *rest: Any, **kwargs: Any) -> np.ndarray:
-        of_x, of_y, of_ans = labels(x, y, *rest, **kwargs)
-        return _contract(A, [_DIRECTION, *of_ans], y, of_y, [_DIRECTION, *of_x])
-
-    def right_adjoint(A: np.ndarray, ans: Any, x: Any, y: Any, *rest: Any, **kwargs: Any) -> np.ndarray:
-        of_x, of_y, of_ans = labels(x, y, *rest, **kwargs)
-        return _contract(x, of_x, A, [_DIRECTION, *of_ans], [_DIRECTION, *of_y])
-
     def edges(ans: Any, args: tuple[Any, ...], argnums: tuple[int, ...], kwargs: Any) -> int:
         """|E|: one edge for each product of two elements, for each active operand (m k n for matrices)."""
         of_x, _, of_ans = labels(*args, **kwargs)
         summed = [n for label, n in zip(of_x, np.shape(args[0]), strict=True) if label not in of_ans]
         return int(np.size(ans)) * prod(summed) * len(argnums)
 
-    return [left_tangent, right_tangent], [left_adjoint, right_adjoint], edges
+    tangents, adjoints = ([_form(labels, i, adjoint=adjoint) for i in (0, 1)] for adjoint in (False, True))
+    return tangents, adjoints, edges
+
+
+def _form(
+    labels: Callable[..., tuple[Labels, Labels, Labels]], argnum: int, *, adjoint: bool
+) -> Callable[..., Any]:
+    """Make a directional form of a contraction, where directions stand in the place of one operand."""
+    source, target = (2, argnum) if adjoint else (argnum, 2)
+
+    def form(X: np.ndarray, ans: Any, x: Any, y: Any, *rest: Any, **kwargs: Any) -> np.ndarray:
+        known = labels(x, y, *rest, **kwargs)
+        operands = [(x, known[0]), (y, known[1])]
+        operands[argnum] = (X, [_DIRECTION, *known[source]])
+        return _contract(*operands[0], *operands[1], [_DIRECTION, *known[target]])
+
+    return form
 
 
 def tensordot_labels(a_ndim: int, b_ndim: int, axes: Any) -> tuple[Labels, Labels, Labels]:
@@ -279,14 +280,8 @@ def _kron_adjoint(A: np.ndarray, ans: Any, a: Any, b: Any, argnum: int) -> np.nd
 
 bilinear(
     anp.kron,
-    [
-        lambda T, ans, a, b: _kron_tangent(T, ans, a, b, 0),
-        lambda T, ans, a, b: _kron_tangent(T, ans, a, b, 1),
-    ],
-    [
-        lambda A, ans, a, b: _kron_adjoint(A, ans, a, b, 0),
-        lambda A, ans, a, b: _kron_adjoint(A, ans, a, b, 1),
-    ],
+    [partial(_kron_tangent, argnum=argnum) for argnum in (0, 1)],
+    [partial(_kron_adjoint, argnum=argnum) for argnum in (0, 1)],
     _pair_edges,
 )
 

@@ -70,7 +70,7 @@ def _constants(structure: Structure, indices: list[int]) -> IntArray:
     statics = [structure.statics[index] for index in indices]
     _, which = coded(map(id, statics))
     examples = [statics[place] for place in first_of(which).tolist()]
-    _, numbers = coded([(type(static), hashable(static)) for static in examples])
+    _, numbers = coded(map(hashable, examples))
     return numbers[which]
 
 

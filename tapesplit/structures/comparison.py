@@ -101,7 +101,6 @@ def first_difference(old: Structure, new: Structure, tape: Tape) -> str:
         ("the operation", old.primitives, new.primitives),
         ("the shape or type of the value", old.forms, new.forms),
         ("a constant argument", old.statics, statics),
-        ("the type of a constant argument", old.static_types, new.static_types),
         ("the operand", old.parents, new.parents),
         ("the set of active arguments", old.argnums, new.argnums),
     )
@@ -123,8 +122,8 @@ def _say_constants(what: Any) -> str:
 
 
 def _say(what: Any) -> str:
-    """Name a primitive or a type, show anything else briefly; None stands for any plain float."""
-    if what is None:
+    """Name a primitive or a type, show anything else briefly."""
+    if what is float:
         return "a Python float"
     if isinstance(what, Constants):
         named = [f"{name}={_say_key(key)}" for name, key in what.keywords]
@@ -136,8 +135,6 @@ def _say(what: Any) -> str:
 
 def _say_key(key: Any) -> str:
     """Describe a constant argument by its key."""
-    if key is None:
-        return "a float"
     if isinstance(key, type):
         return key.__name__
     if isinstance(key, ArrayKey):

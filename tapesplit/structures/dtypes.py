@@ -6,7 +6,6 @@ one backward pass with those rules tells.
 """
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
@@ -14,12 +13,12 @@ from autograd.core import add_outgrads, primitive_vjps
 from autograd.extend import SparseObject, vspace
 from autograd.util import toposort
 
-from tapesplit.recording.tape import PARENTS, VALUE, Tape, constant_positions
+from tapesplit.recording.tape import PARENTS, VALUE, Tape
 from tapesplit.recording.tracing import tracing_lock
 from tapesplit.recording.values import derivative_dtype
 from tapesplit.structures.structure import Structure, form_of
 
-__all__ = ["in_dtype", "result_dtypes", "shared_dtypes"]
+__all__ = ["in_dtype", "result_dtypes"]
 
 _DOUBLE: Final = np.dtype(np.float64)
 _ROUNDING: Final = 1e-12
@@ -27,20 +26,13 @@ _ROUNDING: Final = 1e-12
 
 
 def result_dtypes(tape: Tape, structure: Structure) -> tuple[np.dtype, ...]:
-    """Return the dtype of the Jacobian by each input, autograd's own wherever autograd has a real one."""
-    return (_DOUBLE,) * tape.inputs if _is_double(tape, structure) else _found_dtypes(tape)
+    """Return the dtype of the Jacobian by each input, autograd's own wherever autograd has a real one.
 
-
-def shared_dtypes(tape: Tape, structure: Structure) -> tuple[np.dtype, ...] | None:
-    """Return the result dtypes of all tapes of a structure; None if each tape has its own.
-
-    Structures do not always tell Python's floats from NumPy's, which promote float32.
+    All tapes of the structure have the same.
     """
     if _is_double(tape, structure):
         return (_DOUBLE,) * tape.inputs
-    dtypes = _found_dtypes(tape)
-    others = [_with_floats(tape, float, np.float64), _with_floats(tape, np.float64, float)]
-    return dtypes if all(other is None or _found_dtypes(other) == dtypes for other in others) else None
+    return tuple(_autograds_dtype(tape, index) or _common_dtype(tape, index) for index in range(tape.inputs))
 
 
 def in_dtype(block: np.ndarray, dtype: np.dtype, tape: Tape, index: int) -> np.ndarray:
@@ -59,11 +51,6 @@ def in_dtype(block: np.ndarray, dtype: np.dtype, tape: Tape, index: int) -> np.n
     with tracing_lock():
         rows = [_gradient(tape, index, adjoint) for adjoint in _basis(tape)]
     return np.stack(rows).reshape(block.shape)
-
-
-def _found_dtypes(tape: Tape) -> tuple[np.dtype, ...]:
-    """Find the dtype of the Jacobian by each input with autograd's rules."""
-    return tuple(_autograds_dtype(tape, index) or _common_dtype(tape, index) for index in range(tape.inputs))
 
 
 def _is_double(tape: Tape, structure: Structure) -> bool:
@@ -88,29 +75,6 @@ def _is_double_form(form: Any) -> bool:
 
 _DOUBLE_KINDS = frozenset({None, float, np.float64, complex, np.complex128, np.dtype(np.complex128)})
 """Kinds of numbers, None for arrays of doubles; the real parts of complex numbers are doubles, too."""
-
-
-def _with_floats(tape: Tape, old: type[float], new: type[float]) -> Tape | None:
-    """Return a tape with another type of constants, where structures do not tell; None if there are none."""
-
-    def converted(constant: Any) -> Any:
-        return new(constant) if type(constant) is old else constant
-
-    entries = list(tape.entries)
-    changed = False
-    for number, (primitive, argnums, parents, args, kwargs, value) in enumerate(tape.entries):
-        if args is None:
-            continue
-        positions = constant_positions(args, argnums)
-        constants = [*(args[i] for i in positions), *kwargs.values()]
-        if (len(args) != 2 or kwargs) and old in map(type, constants):
-            others = list(args)
-            for i in positions:
-                others[i] = converted(args[i])
-            keywords = {name: converted(constant) for name, constant in kwargs.items()}
-            entries[number] = (primitive, argnums, parents, tuple(others), keywords, value)
-            changed = True
-    return replace(tape, entries=entries) if changed else None
 
 
 def _autograds_dtype(tape: Tape, index: int) -> np.dtype | None:

@@ -169,7 +169,9 @@ class TapeFacts:
 
 def facts_of(tape: Tape, structure: Structure) -> TapeFacts:
     """Collect the facts of a tape, in about 0.3 µs per entry."""
-    seen, which = coded(zip(structure.primitives, structure.argnums, structure.static_types, strict=True))
+    seen, which = coded(
+        zip(structure.primitives, structure.argnums, map(type, structure.statics), strict=True)
+    )
     kinds, kind = _kinds(tape, structure, seen, which)
     forms, form = coded(structure.forms)
     of_form = [(_real_size(f), is_complex(f), number_shape(f) is not None) for f in forms]
@@ -280,7 +282,7 @@ def _rule(primitive: Callable[..., Any] | None) -> Rule | None:
 
 _NONE = type(NO_CONSTANTS)
 """Type of the constant arguments of calls without any; else it is `Constants`, or that of the only one."""
-_NUMBERS = frozenset({_NONE, type(None), type, Constants})
+_NUMBERS = frozenset({_NONE, type, Constants})
 """Types of the constant arguments that are numbers for sure, of none, and of those that may be numbers."""
 
 

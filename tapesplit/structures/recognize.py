@@ -165,21 +165,11 @@ def recognizer(structure: Structure, tape: Tape) -> Recognizer:
         for i, (a, g, k) in enumerate(zip(args, argnums, kwargs, strict=True))
         if k or (a is not None and len(a) != len(g))
     ]
-    several = {
-        i: _constants_of(tape.entries[i], structure.statics[i])
-        for i in calls
-        if structure.static_types[i] in {Constants, slice}
-    }
-    plain = {i: found for i, found in several.items() if all(_is_plain(c, key) for _, c, key in found)}
+    constants = {i: _constants_of(tape.entries[i], structure.statics[i]) for i in calls}
+    plain = {i: found for i, found in constants.items() if all(_is_plain(c, key) for _, c, key in found)}
     named = [i for i in plain if kwargs[i]]
-    looked_up = [i for i in several if i not in plain and is_look_up(structure, i)]
-    keyed = [i for i in several if i not in plain and not is_look_up(structure, i)]
-    constants = [
-        (i, 1 - argnums[i][0], args[i][1 - argnums[i][0]], structure.statics[i])
-        for i in calls
-        if i not in several
-    ]
-    constants += [(i, *constant) for i, found in plain.items() for constant in found]
+    looked_up = [i for i in calls if i not in plain and is_look_up(structure, i)]
+    keyed = [i for i in calls if i not in plain and not is_look_up(structure, i)]
     return Recognizer(
         structure,
         without_keywords=kwargs.count(_NO_KEYWORDS),
@@ -188,7 +178,7 @@ def recognizer(structure: Structure, tape: Tape) -> Recognizer:
         arities=Expected(varying, [len(args[i]) for i in varying]),
         types=Expected(numbers, [type(values[i]) for i in numbers]),
         forms=Expected(described, [structure.forms[i] for i in described]),
-        constants=_plain_constants(constants),
+        constants=_plain_constants([(i, *constant) for i, found in plain.items() for constant in found]),
         statics=Expected(keyed, [structure.statics[i] for i in keyed]),
         open_places=Expected(looked_up, [structure.statics[i] for i in looked_up]),
     )
@@ -202,11 +192,15 @@ _VALUED = EXACT | _CONTAINERS
 def _constants_of(entry: tuple[Any, ...], static: Any) -> list[tuple[int | str, Any, Any]]:
     """List the constants of a call with their positions or names and their keys."""
     _, argnums, _, args, kwargs, _ = entry
-    keys = static if isinstance(static, Constants) else Constants((static,), ())
     positions = constant_positions(args, argnums)
+    if not isinstance(static, Constants):
+        return [(positions[0], args[positions[0]], static)]
     return [
-        *((position, args[position], key) for position, key in zip(positions, keys.positional, strict=True)),
-        *((name, kwargs[name], key) for name, key in keys.keywords),
+        *(
+            (position, args[position], key)
+            for position, key in zip(positions, static.positional, strict=True)
+        ),
+        *((name, kwargs[name], key) for name, key in static.keywords),
     ]
 
 
@@ -214,9 +208,7 @@ def _is_plain(constant: Any, key: Any) -> bool:
     """Tell whether a constant need not be described, given its key."""
     if type(constant) in _CONTAINERS:
         return all(map(_is_exact, constant)) and (constant == {} or type(constant) is tuple)
-    counts_by_form = (
-        key is None or isinstance(key, type) or (isinstance(key, ArrayKey) and key.content is None)
-    )
+    counts_by_form = isinstance(key, type) or (isinstance(key, ArrayKey) and key.content is None)
     return counts_by_form or _is_exact(constant)
 
 
@@ -256,7 +248,7 @@ def _has_fixed_arity(primitive: Any) -> bool:
 
 def _to_describe(structure: Structure) -> list[int]:
     """List the entries whose form does not follow from operands in double precision, as those of masks."""
-    double = list(map(is_shape, structure.forms))
+    others = {index for index, form in enumerate(structure.forms) if not is_shape(form)}
     follow = {
         primitive: primitive in PRODUCTS or _keeps_double(find_rule(primitive) if primitive else None)
         for primitive in set(structure.primitives)
@@ -266,7 +258,9 @@ def _to_describe(structure: Structure) -> list[int]:
         for index, (primitive, parents) in enumerate(
             zip(structure.primitives, structure.parents, strict=True)
         )
-        if not (double[index] and follow[primitive] and all(map(double.__getitem__, parents)))
+        if index in others
+        or not follow[primitive]
+        or not others.isdisjoint(parents)
         or (primitive is getitem and is_look_up(structure, index))
     ]
 

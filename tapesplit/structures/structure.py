@@ -52,10 +52,8 @@ class Structure:
         Shape of each value for float64 arrays and numbers; dtype and shape, or the nested form of a
         container, for others.
     statics
-        Constant arguments: () for none, None for one plain float, the type of one other number that is an
-        operand only; one number, text or slice that counts in full as it is; else `Constants`.
-    static_types
-        Types of these: ``1 == True``, but they index differently.
+        Constant arguments: () for none, the type of one float, or of one other number that is an operand
+        only; one integer, text or slice that counts in full as it is; else `Constants`.
     inputs, output
         Number of inputs, index of the output.
     """
@@ -65,7 +63,6 @@ class Structure:
     parents: tuple[tuple[int, ...], ...]
     forms: list[Any]
     statics: list[Any]
-    static_types: list[type]
     inputs: int
     output: int | None
 
@@ -105,16 +102,19 @@ def structure_of(tape: Tape) -> Structure:
         NO_CONSTANTS if a is None or (len(a) == len(g) and not k) else statics_of(p, a, g, k, known)
         for p, a, g, k in zip(primitives, args, argnums, kwargs, strict=True)
     ]
-    types = list(map(type, statics))
-    return Structure(primitives, argnums, parents, forms, statics, types, tape.inputs, tape.output)
+    return Structure(primitives, argnums, parents, forms, statics, tape.inputs, tape.output)
 
 
 _FLOAT64 = np.float64
 _FLOAT64_DTYPE = np.dtype(np.float64)
 EXACT = frozenset({int, bool, str, slice, type(None), type(Ellipsis)})
 """Constants that count in full, and that compare by value."""
-_COUNTED_BY_TYPE = frozenset({int, bool, complex})
-"""Numbers that count by type where they are operands; so do floats anywhere."""
+_ALONE = EXACT - {bool, type(None)}
+"""Those of them that stand for themselves as the only constant: ``1 == True``, but they index differently."""
+_FLOATS = frozenset({float, np.float64})
+"""Numbers that count by type anywhere: Python's floats take the precision of arrays, NumPy's do not."""
+_COUNTED_BY_TYPE = _FLOATS | {int, bool, complex}
+"""Numbers that count by type where they are operands."""
 _FIRST_OPERAND = {**dict.fromkeys(PRODUCTS, 0), concatenate_args: 1, array_from_args: 2}
 """From which position on the arguments of a primitive are operands, which only values depend on."""
 
@@ -168,13 +168,13 @@ def statics_of(
     if len(args) == 2 and not kwargs:
         constant = args[1 - argnums[0]]
         kind = type(constant)
-        if kind is float and not controlled:
-            return None
+        if kind in _FLOATS and not controlled:
+            return kind
         if kind is slice:
             return plain_slice(constant)
         if kind in _COUNTED_BY_TYPE and not controlled and first_operand(primitive) == 0:
             return kind
-        if kind in EXACT and constant is not None:
+        if kind in _ALONE:
             return constant
         if kind is np.ndarray and known is not None:
             call = (primitive, argnums, id(constant))
@@ -227,7 +227,7 @@ def operand_key(constant: Any) -> Any:
     kind = type(constant)
     if kind in _COUNTED_BY_TYPE:
         return kind
-    is_array = kind is np.ndarray or (isinstance(constant, np.generic) and kind is not np.float64)
+    is_array = kind is np.ndarray or isinstance(constant, np.generic)
     if is_array and constant.dtype.kind in "fciub":
         return ArrayKey(constant.dtype, constant.shape)
     return static_key(constant)
@@ -238,7 +238,7 @@ def type_key(constant: Any) -> Any:
     kind = type(constant)
     if kind is np.ndarray:
         return ArrayKey(constant.dtype, constant.shape)
-    return None if kind is float or kind is np.float64 else kind
+    return kind
 
 
 _WHOLE = CONTROLLED | {_make_dict}
@@ -263,8 +263,8 @@ def static_key(constant: Any) -> Any:
     it is never reused.
     """
     kind = type(constant)
-    if kind is float or kind is np.float64:
-        return None
+    if kind in _FLOATS:
+        return kind
     if kind in EXACT:
         return (kind, plain_slice(constant) if kind is slice else constant)
     if kind is np.ndarray:
@@ -327,19 +327,16 @@ def call_key(structure: Structure, index: int) -> Any:
         structure.primitives[index],
         structure.argnums[index],
         hashable(static) if isinstance(static, (slice, tuple)) else static,
-        structure.static_types[index],
         structure.forms[index],
         structure.forms[parents[0]] if len(parents) == 1 else tuple([structure.forms[p] for p in parents]),
     )
 
 
-def plain_constants(static: Any) -> bool:
+def plain_constants(constants: Constants) -> bool:
     """Tell whether constant arguments are numbers and arrays of them, given by position."""
-    if isinstance(static, Constants):
-        return not static.keywords and all(key is None or _is_number_key(key) for key in static.positional)
-    return static in (None, NO_CONSTANTS, int, bool, complex)
+    return not constants.keywords and all(map(_is_number_key, constants.positional))
 
 
 def _is_number_key(key: Any) -> bool:
-    """Whether the key of an operand is that of a number other than float, or of an array of numbers."""
-    return key.dtype.kind in "fiubc" if isinstance(key, ArrayKey) else key in (int, bool, complex)
+    """Whether the key of an operand is that of a number, or of an array of numbers."""
+    return key.dtype.kind in "fiubc" if isinstance(key, ArrayKey) else isinstance(key, type)

@@ -12,8 +12,9 @@ from typing import Any, Final
 
 import numpy as np
 
-from tapesplit.errors import RuleError, note
+from tapesplit.errors import RuleError
 from tapesplit.names import display_name
+from tapesplit.notes import note
 from tapesplit.recording.tape import VALUE, Tape, TapeEntry
 from tapesplit.recording.values import batch_shape, element_count
 from tapesplit.rules import Bulk, IndexMap, Rule, find_rule, local_matrix, loop_adjoint, loop_tangent

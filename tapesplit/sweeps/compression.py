@@ -16,7 +16,7 @@ import numpy as np
 from jcdp_core import Mode
 from tapesplit.arrays import IntArray
 from tapesplit.cuts.chunks import Chunk
-from tapesplit.errors import note
+from tapesplit.notes import note
 from tapesplit.recording.tape import Tape
 from tapesplit.sweeps.array_sweep import ArraySweep
 from tapesplit.sweeps.scalar_sweep import ScalarSweep

@@ -17,7 +17,7 @@ import numpy as np
 from tapesplit.arrays import IntArray, equal_columns, ranges
 from tapesplit.cuts.chunks import Chunk
 from tapesplit.recording.tape import ARGS, VALUE, Tape
-from tapesplit.rules import as_one_call, can_be_stacked, local_structure, slices_of
+from tapesplit.rules import as_one_call, can_be_stacked, local_structures, slices_of
 from tapesplit.structures.facts import TapeFacts, calls_by_kind
 from tapesplit.structures.structure import number_shape
 from tapesplit.sweeps.array_steps import bulk_step
@@ -251,10 +251,8 @@ class _Lowering:
         terms: list[Term] = []
         reads: list[IntArray] = []
         ranks = [0, 0]
-        for position, argnum in enumerate(argnums):
-            local, target = local_structure(entry, argnum), -1 - position
-            if local is None:
-                raise AssertionError(f"{entry.primitive} was taken for a local operation")
+        for position, (argnum, local) in enumerate(zip(argnums, local_structures(entry), strict=True)):
+            target = -1 - position
             derivative: Any = local.factor
             if local.operand is None or local.positions is None:
                 numbers[target] = derivative

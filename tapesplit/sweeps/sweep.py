@@ -36,7 +36,7 @@ Form = Literal["arrays", "system", "stages"]
 
 
 class Prediction(NamedTuple):
-    """What is known of a sweep before it is compiled.
+    """What is known of a sweep before it is compiled; tasks have these fields, too.
 
     ``seconds`` is the predicted time of one run in the fastest form, and ``form`` is that form. ``obstacle``
     is the first entry without a scalar form. ``releases_lock`` tells whether most of the time is spent in

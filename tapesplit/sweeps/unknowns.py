@@ -73,9 +73,8 @@ def _trace_moves(tape: Tape, facts: TapeFacts, first: IntArray, moves: IntArray,
             else hashable(structure.statics[i])
             for i in indices
         ]
-        types = coded(structure.static_types[i] for i in indices)[1]
         forms = facts.form[members], *facts.form[parents].T
-        for here in equal_columns(np.array([*forms, coded(statics)[1], types])):
+        for here in equal_columns(np.array([*forms, coded(statics)[1]])):
             starts = first[parents[here]]
             parts = 1 + facts.is_complex[parents[here[0]]]
             if statics[here[0]] is _ANY_NUMBER:  # the bread and butter of scalar code needs no map
@@ -100,6 +99,6 @@ _THE_ONLY_ONE: Final = np.zeros(1, dtype=np.intp)
 
 def _is_number_of_vector(structure: Structure, index: int) -> bool:
     """Whether an indexing operation is ``x[i]`` for a vector x and a number i."""
-    if structure.static_types[index] is not int:
+    if type(structure.statics[index]) is not int:
         return False
     return len(number_shape(structure.forms[structure.parents[index][0]]) or ()) == 1

@@ -11,7 +11,7 @@ from autograd.scipy.special import logsumexp
 from autograd.util import func
 
 from tapesplit import parallel_jacobian, record
-from tapesplit.rules import count_slices, local_structure, loop_adjoint, slices_of
+from tapesplit.rules import count_slices, local_structures, loop_adjoint, slices_of
 from tapesplit.structures.facts import facts_of
 from tapesplit.structures.structure import structure_of
 from tapesplit.sweeps.scalar_sweep import ScalarSweep
@@ -66,8 +66,8 @@ def test_edges_of_a_call_are_its_derivative(name):
     tape = record(CALLS[name], A)
     entry = tape[tape.output]
     identity = np.eye(np.size(entry.value)).reshape(-1, *np.shape(entry.value))
-    for argnum, expected in zip(entry.argnums, loop_adjoint(identity, entry), strict=True):
-        local = local_structure(entry, argnum)
+    structures = local_structures(entry)
+    for argnum, local, expected in zip(entry.argnums, structures, loop_adjoint(identity, entry), strict=True):
         jacobian_of_call = np.zeros((len(identity), np.size(entry.args[argnum])))
         factor = (
             local.factor if local.operand is None else np.ravel(entry.args[local.operand])[local.positions]

@@ -1,0 +1,9 @@
+"""Notes on exceptions of users, which pass through: what was being done."""
+
+__all__ = ["note"]
+
+
+def note(error: BaseException, text: str) -> None:
+    """Add a note to an exception, but once: some are objects that are raised again and again."""
+    if text not in getattr(error, "__notes__", ()):
+        error.add_note(text)
