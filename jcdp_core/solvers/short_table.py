@@ -14,7 +14,7 @@ __all__ = ["ShortTable"]
 _MOST_ROWS = 9
 """Rows up to which plain numbers are quicker for some chains: with more, each product has too many splits."""
 
-_MOST_WORK = 2600
+_MOST_WORK = 2200
 """Rows times cubed links up to which they are, measured: 13 links on one machine, 9 on two, 6 on eight."""
 
 
