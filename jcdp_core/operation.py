@@ -91,9 +91,11 @@ class Operation:
                 f"{self.action!r}, {self.mode!r}: these must be an Action and a Mode; "
                 "or give the step as text to Operation.parse"
             )
-        if not all(map(is_integer, self._positions)):
-            raise InvalidOperationError(f"{self._positions}: these are no positions; give an int for each")
         if not all(type(position) is int for position in self._positions):  # as those of solvers are
+            if not all(map(is_integer, self._positions)):
+                raise InvalidOperationError(
+                    f"{self._positions}: these are no positions; give an int for each"
+                )
             for name in ("i", "k", "j"):
                 object.__setattr__(self, name, plain(getattr(self, name)))
         if self.action is Action.ACCUMULATE:

@@ -14,11 +14,16 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from jcdp_core.errors import SolverError
+from jcdp_core.operation import Mode
 from jcdp_core.solvers.problem import Problem
 
-__all__ = ["MakespanTable", "TableSizeError"]
+__all__ = ["LastStep", "MakespanTable", "TableSizeError", "largest_makespan"]
 
 Numbers: TypeAlias = np.ndarray[Any, Any]
+
+LastStep: TypeAlias = tuple[Mode, int, int]
+"""Kind of an elimination, its position k, and for a product the machines of the later factor: 0 for all, if
+the factors do not share out the machines."""
 
 _MOST_CELLS = 1 << 27
 """Cells of the largest table that is built: 2 GB, as each is stored twice."""
@@ -84,7 +89,7 @@ class MakespanTable:
         rows = 1 + max(self.machines, _power_of_two(self.machines - 1))
         # Infeasible values are one more than any feasible one; adding two of them and a step must not
         # overflow.
-        self.infeasible = _largest_makespan(problem) + 1
+        self.infeasible = largest_makespan(problem) + 1
         self.dtype = np.dtype(np.int64 if 3 * self.infeasible < 2**63 else object)
         cells = q * q * (1 if self.dtype == np.int64 else _CELLS_OF_AN_OBJECT)
         if 2 * cells > _MOST_CELLS:
@@ -116,40 +121,87 @@ class MakespanTable:
         """Return the makespan of the sub-chain between positions i and j, by row."""
         return int(self.starts[machines, i, j - i])
 
+    def last_step(self, i: int, j: int, row: int) -> LastStep:
+        """Return the last step of a sub-chain of several links.
+
+        Among equally good ones it is the one that the paper's loop over the split point meets first: products
+        and tangent eliminations in ascending order of the split, adjoint ones in descending order, so that
+        eliminations are long.
+        """
+        value = self.starts[row, i, j - i]
+        products, splits = self._products(i, j, row)
+        hits = [products == value]
+        if self.problem.matrix_free:
+            hits += [self._long_tangents(i, j, row) == value, self._long_adjoints(i, j, row) == value]
+        nearest, kind = divmod(int(np.argmax(np.array(hits).T)), len(hits))
+        if kind == 0:
+            return Mode.MULTIPLY, i + nearest + 1, int(splits[nearest])
+        return (Mode.TANGENT, i + nearest + 1, 0) if kind == 1 else (Mode.ADJOINT, j - nearest - 1, 0)
+
+    def _products(self, i: int, j: int, row: int) -> tuple[Numbers, Numbers]:
+        """Return the value of each product (i k j), k = i+1, …, j-1, and its later factor's machines or 0."""
+        q, length = self.length, j - i
+        earlier, later = self.starts[:, i, 1:length], self.ends[:, j - 1, q - length + 1 : q]
+        joined = earlier[row] + later[row] if row else np.maximum(earlier[0], later[0])
+        splits = np.zeros(length - 1, int)
+        if row > 1:
+            parallel = np.maximum(later[1:row], earlier[row - 1 : 0 : -1])
+            fastest = parallel.min(axis=0)
+            splits = np.where(fastest < joined, 1 + parallel.argmin(axis=0), 0)
+            joined = np.minimum(joined, fastest)
+        return joined + self.sizes[i] * self.sizes[j] * self.sizes[i + 1 : j], splits
+
+    def _long_tangents(self, i: int, j: int, row: int) -> Numbers:
+        """Return the value of each tangent elimination (i k j), k = i+1, …, j-1; -1 if it is not allowed."""
+        swept = self._tangent_sums[j] - self._tangent_sums[i + 1 : j]
+        allowed = self._tangent_gaps[j] == self._tangent_gaps[i + 1 : j]
+        return np.where(allowed, self.starts[row, i, 1 : j - i] + self.sizes[i] * swept, -1)
+
+    def _long_adjoints(self, i: int, j: int, row: int) -> Numbers:
+        """Return the value of each adjoint elimination (i k j), k = j-1, …, i+1; -1 if it is not allowed."""
+        q, middle = self.length, slice(j - 1, i, -1)
+        swept = self._adjoint_sums[middle] - self._adjoint_sums[i]
+        allowed = self._adjoint_gaps[middle] == self._adjoint_gaps[i]
+        limit = self._edge_limit(row)
+        if limit is not None:
+            allowed &= self._edge_sums[middle] - self._edge_sums[i] <= limit
+        values = self.ends[row, j - 1, q - 1 : q - (j - i) : -1] + self.sizes[j] * swept
+        return np.where(allowed, values, -1)
+
     @cached_property
     def _fits(self) -> Numbers | None:
         """Whether the tape of each single link fits, by row and link; None if there is no limit."""
-        limits = [self.edge_limit(row) for row in range(self.rows.start, self.rows.stop)]
+        limits = [self._edge_limit(row) for row in range(self.rows.start, self.rows.stop)]
         if limits[0] is None:
             return None
         return np.array(self.problem.chain.edges, object) <= np.array(limits, object)[:, None]
 
-    def edge_limit(self, row: int) -> int | None:
+    def _edge_limit(self, row: int) -> int | None:
         """Return the edges that a step may tape, by row; row 0 may use the memory of all machines."""
         return self.problem.edge_limit(row or self.problem.machines or 1)
 
     @cached_property
-    def tangent_sums(self) -> Numbers:
+    def _tangent_sums(self) -> Numbers:
         """Tangent costs summed up to each position."""
         return self._sums(self.problem.chain.tangent_costs)
 
     @cached_property
-    def adjoint_sums(self) -> Numbers:
+    def _adjoint_sums(self) -> Numbers:
         """Adjoint costs summed up to each position."""
         return self._sums(self.problem.chain.adjoint_costs)
 
     @cached_property
-    def edge_sums(self) -> Numbers:
+    def _edge_sums(self) -> Numbers:
         """Edges summed up to each position."""
         return np.array([0, *accumulate(self.problem.chain.edges)], object)
 
     @cached_property
-    def tangent_gaps(self) -> Numbers:
+    def _tangent_gaps(self) -> Numbers:
         """Number of links without tangent mode up to each position."""
         return np.array([0, *accumulate(not link.tangent for link in self.problem.chain.links)])
 
     @cached_property
-    def adjoint_gaps(self) -> Numbers:
+    def _adjoint_gaps(self) -> Numbers:
         """Number of links without adjoint mode up to each position."""
         return np.array([0, *accumulate(not link.adjoint for link in self.problem.chain.links)])
 
@@ -234,8 +286,25 @@ class MakespanTable:
         return np.where(allowed[:, None], costs, self.infeasible)
 
 
-def _largest_makespan(problem: Problem) -> int:
-    """Bound every feasible value and every step: accumulate all links, then multiply one by one."""
+def largest_makespan(problem: Problem) -> int:
+    """Bound every feasible value and every step: accumulate all links, then multiply one by one.
+
+    Parameters
+    ----------
+    problem : Problem
+        A feasible problem.
+
+    Returns
+    -------
+    int
+        Time (fma) that no solution of the dynamic program exceeds.
+
+    Examples
+    --------
+    >>> from jcdp_core import JacobianChain
+    >>> largest_makespan(Problem(JacobianChain.from_sizes([3, 2, 5], [7, 11])))
+    170
+    """
     chain = problem.chain
     cost = max(*chain.tangent_costs, *chain.adjoint_costs)
     sizes = sorted(chain.sizes)

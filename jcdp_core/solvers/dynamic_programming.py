@@ -1,9 +1,7 @@
 """The paper's dynamic program: fill the table, walk back through it, place the steps on machine pools."""
 
 from itertools import accumulate
-from typing import Any, TypeAlias
-
-import numpy as np
+from typing import TypeAlias
 
 from jcdp_core.arguments import expect
 from jcdp_core.errors import SolverError
@@ -12,11 +10,12 @@ from jcdp_core.schedule import Schedule, Task
 from jcdp_core.sequence import EliminationSequence
 from jcdp_core.solvers.dp_table import MakespanTable
 from jcdp_core.solvers.problem import Problem
+from jcdp_core.solvers.short_table import ShortTable
 from jcdp_core.solvers.solution import Solution
 
 __all__ = ["makespans", "solve_dynamic_programming"]
 
-Numbers: TypeAlias = np.ndarray[Any, Any]
+_Table: TypeAlias = MakespanTable | ShortTable
 
 
 def solve_dynamic_programming(problem: Problem) -> Solution:
@@ -60,7 +59,7 @@ def solve_dynamic_programming(problem: Problem) -> Solution:
     47
     """
     problem.check_feasible()
-    table = MakespanTable(problem)
+    table = _table(problem)
     steps, splits = _steps(table)
     useful = table.machines
     if problem.machines is None:
@@ -98,7 +97,7 @@ def makespans(problem: Problem) -> tuple[int, ...]:
     problem.check_feasible()
     if problem.machines is None:
         raise SolverError("machines=None has no list of numbers of machines; give the largest one")
-    table = MakespanTable(problem)
+    table = _table(problem)
     rows = [min(machines, table.machines) for machines in range(1, problem.machines + 1)]
     values = [table.value(0, table.length, row) for row in rows]
     if values[0] >= table.infeasible:
@@ -106,7 +105,12 @@ def makespans(problem: Problem) -> tuple[int, ...]:
     return tuple(values)
 
 
-def _lower_bound(problem: Problem, table: MakespanTable) -> int:
+def _table(problem: Problem) -> _Table:
+    """Fill the table that is quicker."""
+    return ShortTable(problem) if ShortTable.is_quick(problem) else MakespanTable(problem)
+
+
+def _lower_bound(problem: Problem, table: _Table) -> int:
     """Return the larger of the unlimited makespan and the least work per machine."""
     if problem.machines is None or problem.machines == 1:
         return table.value(0, table.length, table.machines)
@@ -114,13 +118,13 @@ def _lower_bound(problem: Problem, table: MakespanTable) -> int:
     if problem.shared_memory and problem.memory_limit is not None:
         # Any step may find itself on all machines, with all their memory: relax to that.
         relaxed = Problem(problem.chain, 1, problem.matrix_free, problem.edge_limit(problem.machines))
-        work = MakespanTable(relaxed).value(0, table.length, 1)
+        work = _table(relaxed).value(0, table.length, 1)
     else:
         work = table.value(0, table.length, 1)
     return max(unlimited, -(-work // problem.machines))
 
 
-def _steps(table: MakespanTable) -> tuple[list[Operation], list[int]]:
+def _steps(table: _Table) -> tuple[list[Operation], list[int]]:
     """Walk back from the whole chain; return the steps and, for products, the machines of the later factor.
 
     Later factors come before earlier ones, operands before the steps that need them. A split of 0 means that
@@ -181,13 +185,11 @@ def _tasks(sequence: EliminationSequence, pools: list[tuple[int, ...]]) -> list[
     return tasks
 
 
-def _choose(table: MakespanTable, i: int, j: int, row: int, reader: Mode) -> tuple[Operation, int]:
+def _choose(table: _Table, i: int, j: int, row: int, reader: Mode) -> tuple[Operation, int]:
     """Find the last step for the positions i to j on the machines of a row, and the split of a product.
 
-    Among equally good steps the one that the paper's loop over the split point meets first: products and
-    tangent eliminations in ascending order of the split, adjoint ones in descending order, so that
-    eliminations are long. Of two equally good accumulations, the one in the mode of the step that reads it,
-    which may then go on with it as one sweep.
+    Of two equally good accumulations it is the one in the mode of the step that reads it, which may then go
+    on with it as one sweep.
     """
     if j - i == 1:
         problem, value = table.problem, table.value(i, j, row)
@@ -196,47 +198,5 @@ def _choose(table: MakespanTable, i: int, j: int, row: int, reader: Mode) -> tup
         adjoint = problem.adjoint_allowed(i, i, pool_size) and link.m * link.adjoint_cost == value
         mode = Mode.ADJOINT if not tangent or (adjoint and reader is Mode.ADJOINT) else Mode.TANGENT
         return Operation(Action.ACCUMULATE, mode, i, None, j), 0
-    value = table.starts[row, i, j - i]
-    products, splits = _products(table, i, j, row)
-    hits = [products == value]
-    if table.problem.matrix_free:
-        hits += [_tangents(table, i, j, row) == value, _adjoints(table, i, j, row) == value]
-    nearest, kind = divmod(int(np.argmax(np.array(hits).T)), len(hits))
-    if kind == 0:
-        return Operation(Action.ELIMINATE, Mode.MULTIPLY, i, i + nearest + 1, j), int(splits[nearest])
-    if kind == 1:
-        return Operation(Action.ELIMINATE, Mode.TANGENT, i, i + nearest + 1, j), 0
-    return Operation(Action.ELIMINATE, Mode.ADJOINT, i, j - nearest - 1, j), 0
-
-
-def _products(table: MakespanTable, i: int, j: int, row: int) -> tuple[Numbers, Numbers]:
-    """Return the value of each product (i k j), k = i+1, …, j-1, and its later factor's machines (0: all)."""
-    q, length = table.length, j - i
-    earlier, later = table.starts[:, i, 1:length], table.ends[:, j - 1, q - length + 1 : q]
-    joined = earlier[row] + later[row] if row else np.maximum(earlier[0], later[0])
-    splits = np.zeros(length - 1, int)
-    if row > 1:
-        parallel = np.maximum(later[1:row], earlier[row - 1 : 0 : -1])
-        fastest = parallel.min(axis=0)
-        splits = np.where(fastest < joined, 1 + parallel.argmin(axis=0), 0)
-        joined = np.minimum(joined, fastest)
-    return joined + table.sizes[i] * table.sizes[j] * table.sizes[i + 1 : j], splits
-
-
-def _tangents(table: MakespanTable, i: int, j: int, row: int) -> Numbers:
-    """Return the value of each tangent elimination (i k j), k = i+1, …, j-1; -1 where it is not allowed."""
-    swept = table.tangent_sums[j] - table.tangent_sums[i + 1 : j]
-    allowed = table.tangent_gaps[j] == table.tangent_gaps[i + 1 : j]
-    return np.where(allowed, table.starts[row, i, 1 : j - i] + table.sizes[i] * swept, -1)
-
-
-def _adjoints(table: MakespanTable, i: int, j: int, row: int) -> Numbers:
-    """Return the value of each adjoint elimination (i k j), k = j-1, …, i+1; -1 where it is not allowed."""
-    q, middle = table.length, slice(j - 1, i, -1)
-    swept = table.adjoint_sums[middle] - table.adjoint_sums[i]
-    allowed = table.adjoint_gaps[middle] == table.adjoint_gaps[i]
-    limit = table.edge_limit(row)
-    if limit is not None:
-        allowed &= table.edge_sums[middle] - table.edge_sums[i] <= limit
-    values = table.ends[row, j - 1, q - 1 : q - (j - i) : -1] + table.sizes[j] * swept
-    return np.where(allowed, values, -1)
+    mode, k, split = table.last_step(i, j, row)
+    return Operation(Action.ELIMINATE, mode, i, k, j), split

@@ -221,20 +221,22 @@ def _join(
     last_a, last_b = len(later_makespans), len(earlier_makespans)
     while True:
         rest = later_works[a] + earlier_works[b]
-        bound = time
+        bound, choices = time, (a - 1, b - 1)
         if machines is not None and rest > time * machines:
             bound = -(-rest // machines)
-        candidates.append((duration + bound, work + rest, step, (a - 1, b - 1)))
         if a < last_a and (b == last_b or later_makespans[a] <= earlier_makespans[b]):
             time = later_makespans[a]
+            a += 1
+            if b < last_b and earlier_makespans[b] == time:
+                b += 1
         elif b < last_b:
             time = earlier_makespans[b]
-        else:
-            return
-        if a < last_a and later_makespans[a] == time:
-            a += 1
-        if b < last_b and earlier_makespans[b] == time:
             b += 1
+        else:
+            candidates.append((duration + bound, work + rest, step, choices))
+            return
+        if time > bound:  # else the next one is as short, with less work
+            candidates.append((duration + bound, work + rest, step, choices))
 
 
 def _keep_best(candidates: list[_Candidate], labels: LabelTable, part: int) -> None:
