@@ -10,7 +10,7 @@ from jcdp_core.solvers.problem import Problem
 from jcdp_core.solvers.search.deadline import Deadline, OutOfTimeError
 from jcdp_core.solvers.search.labels import LabelTable, label_table
 from jcdp_core.solvers.search.level_order import depth_first, schedule_tree
-from jcdp_core.solvers.search.rescheduled import rescheduled_program
+from jcdp_core.solvers.search.rescheduled import on_enough_machines, rescheduled_program
 from jcdp_core.solvers.search.reversed_search import ReversedSearch
 from jcdp_core.solvers.search.steps import Placement, StepTable, single_link_steps
 from jcdp_core.solvers.search.write_down import write_down
@@ -106,7 +106,7 @@ def search_sequences(problem: Problem, method: str, node_limit: int | None = Non
     0
     """
     problem.check_feasible()
-    program = rescheduled_program(problem) if _is_quick(problem) else None
+    program = _program(problem)
     if program is not None and program.optimal:
         return replace(program, method=method, nodes=0)
     # The dynamic program is not stopped anyway: the limit is for what follows.
@@ -137,12 +137,16 @@ def search_sequences(problem: Problem, method: str, node_limit: int | None = Non
     return solution if program is None else _better(solution, program)
 
 
-def _is_quick(problem: Problem) -> bool:
-    """Tell whether the dynamic program takes little time compared with the search.
+def _program(problem: Problem) -> Solution | None:
+    """Solve by the dynamic program first where that takes little time compared with the search.
 
-    Its table has a row for each machine of use: with shared memory these may be far more than links.
+    Its table has a row for each machine of use: with shared memory these may be far more than links. A single
+    row, that for unlimited machines, proves most short chains where each second link can have a machine.
     """
-    return len(problem.chain) > _PROGRAM_FIRST and problem.useful_machines <= len(problem.chain)
+    links = len(problem.chain)
+    if links > _PROGRAM_FIRST:
+        return rescheduled_program(problem) if problem.useful_machines <= links else None
+    return on_enough_machines(problem) if 2 * problem.useful_machines > links else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from jcdp_core.solvers.dynamic_programming import solve_dynamic_programming
 from jcdp_core.solvers.problem import Problem
 from jcdp_core.solvers.solution import Solution
 
-__all__ = ["rescheduled_program"]
+__all__ = ["on_enough_machines", "rescheduled_program"]
 
 
 def rescheduled_program(problem: Problem) -> Solution:
@@ -33,7 +33,7 @@ def rescheduled_program(problem: Problem) -> Solution:
     47
     """
     try:
-        program = _on_enough_machines(problem) or solve_dynamic_programming(problem)
+        program = on_enough_machines(problem) or solve_dynamic_programming(problem)
     except TableSizeError:
         program = _least_work(problem)
     if program.optimal or (problem.shared_memory and problem.memory_limit is not None):
@@ -44,10 +44,28 @@ def rescheduled_program(problem: Problem) -> Solution:
     return replace(program, schedule=schedule) if schedule.makespan < program.makespan else program
 
 
-def _on_enough_machines(problem: Problem) -> Solution | None:
+def on_enough_machines(problem: Problem) -> Solution | None:
     """Return the solution for unlimited machines if there are as many as it uses: nothing is shorter.
 
+    Parameters
+    ----------
+    problem : Problem
+        A feasible problem.
+
+    Returns
+    -------
+    Solution or None
+        None if it uses more machines, on one machine, and where machines share memory.
+
+    Notes
+    -----
     Its table has a single row, instead of one for each machine.
+
+    Examples
+    --------
+    >>> from jcdp_core import JacobianChain
+    >>> on_enough_machines(Problem(JacobianChain.from_sizes([3, 2, 5], [7, 11]), machines=2)).optimal
+    True
     """
     machines = problem.machines or 1  # where they are unlimited, it is one table anyway
     if machines == 1 or (problem.shared_memory and problem.memory_limit is not None):
