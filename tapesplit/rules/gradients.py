@@ -4,6 +4,7 @@ autograd keeps the adjoint of an indexed value as a `SparseObject`; its directio
 axis. Everything here is linear, and most of it moves elements.
 """
 
+from math import prod
 from typing import Any
 
 import autograd.builtins as ab
@@ -14,19 +15,27 @@ from autograd.util import func
 
 from tapesplit.recording.primitives import summed_untake
 from tapesplit.recording.values import batch_shape, element_count
-from tapesplit.rules.axes import flat
+from tapesplit.rules.axes import flat, fold, lifted
 from tapesplit.rules.moves import IndexMap, places
 from tapesplit.rules.registry import bulk
 
 
 def _summand(T: np.ndarray, ans: Any, *args: Any) -> np.ndarray:
-    """Carry tangents of a summand."""
-    return T.reshape(len(T), *batch_shape(ans))
+    """Carry tangents of a summand; some of autograd's rules return one number where all derivatives are it."""
+    shape = batch_shape(ans)
+    if T.size == len(T) * prod(shape):
+        return T.reshape(len(T), *shape)
+    return np.broadcast_to(lifted(T, len(shape)), (len(T), *shape))
 
 
 def _adjoint_of(argnum: int) -> Any:
     """Make the function that carries adjoints of a sum to a summand."""
-    return lambda A, ans, *args: A.reshape(len(A), *batch_shape(args[argnum]))
+
+    def adjoint(A: np.ndarray, ans: Any, *args: Any) -> np.ndarray:
+        shape = batch_shape(args[argnum])
+        return A.reshape(len(A), *shape) if A.size == len(A) * prod(shape) else fold(A, shape)
+
+    return adjoint
 
 
 for _add in (func(VSpace.add), func(VSpace.mut_add), sparse_add):

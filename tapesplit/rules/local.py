@@ -186,7 +186,8 @@ def _build_padding(argnum: int, shape: tuple[int, ...], width: Any) -> LocalStru
 
 
 def _describe_sum(space: Any, x: Any, y: Any) -> _Description:
-    return (prod(space.shape),) if isinstance(space, ArrayVSpace) else None
+    whole = isinstance(space, ArrayVSpace) and np.shape(x) == np.shape(y) == space.shape
+    return (prod(space.shape),) if whole else None
 
 
 def _build_sum(argnum: int, size: int) -> LocalStructure:

@@ -4,7 +4,9 @@ import autograd.numpy as np
 import numpy as onp
 import pytest
 from autograd import elementwise_grad, grad, hessian, jacobian, make_hvp, make_jvp
+from autograd.extend import defvjp, primitive
 from autograd.test_util import check_grads
+from sweep_forms import forced
 
 from tapesplit import parallel_jacobian, record
 from tapesplit.errors import NestedTraceError
@@ -219,3 +221,20 @@ def test_inputs_in_single_precision_keep_it_in_hessians():
     x = X.astype(onp.float32)
     gradient = grad(lambda x: np.sum(x[1:] ** 2 * x[0]))
     assert parallel_jacobian(gradient)(x).dtype == jacobian(gradient)(x).dtype
+
+
+@pytest.mark.parametrize("form", ["systems", "arrays"])
+@pytest.mark.parametrize("method", ["tangent", "adjoint"])
+def test_rules_that_return_one_number_for_all_elements(form, method, monkeypatch):
+    @primitive
+    def shared(x):
+        return 0.5 * onp.sum(x) * onp.ones_like(x)
+
+    defvjp(shared, lambda ans, x: lambda g: 0.5 * np.sum(g))
+
+    def total(x):
+        return np.sum(shared(x) * x * x) + np.sum(np.sin(x))
+
+    forced(monkeypatch, form)
+    x = onp.linspace(0.3, 0.9, 6).reshape(2, 3)
+    assert_close(parallel_jacobian(grad(total), method=method)(x), jacobian(grad(total))(x))
