@@ -21,7 +21,7 @@ from tapesplit.rules.registry import bulk
 
 
 def _summand(T: np.ndarray, ans: Any, *args: Any) -> np.ndarray:
-    """Carry tangents of a summand; some of autograd's rules return one number where all derivatives are it."""
+    """Carry tangents of a summand; rules may return one number where all derivatives are the same."""
     shape = batch_shape(ans)
     if T.size == len(T) * prod(shape):
         return T.reshape(len(T), *shape)
