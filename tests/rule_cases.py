@@ -560,10 +560,9 @@ cases(
     (func(VSpace.add), func(VSpace.mut_add)),
     (V, real(4), real(4)),
     (M, real(2, 3), real(2, 3)),
-    (M, real(2, 3), NUMBER),
-    (M, real(3), real(2, 3)),
     (PAIR, (real(2), real(3)), (real(2), real(3))),
 )
+cases(func(VSpace.add), (M, real(2, 3), NUMBER), (M, real(3), real(2, 3)))
 cases(
     untake,
     (real(3), [0, 0, 2], V),
