@@ -1,9 +1,12 @@
 """Notes on exceptions of users, which pass through: what was being done."""
 
+from contextlib import suppress
+
 __all__ = ["note"]
 
 
 def note(error: BaseException, text: str) -> None:
     """Add a note to an exception, but once: some are objects that are raised again and again."""
     if text not in getattr(error, "__notes__", ()):
-        error.add_note(text)
+        with suppress(Exception):  # of exceptions that cannot be changed
+            error.add_note(text)

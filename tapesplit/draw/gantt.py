@@ -45,8 +45,9 @@ def gantt_scene(plan: JacobianPlan, records: Sequence[TaskRecord] | None = None)
     """
     machines = sorted({task.machine for task in plan.tasks})
     if not records:
-        lanes = [(f"machine {machine + 1}", _planned(plan, machine)) for machine in machines]
-        return _scene(lanes, f"{count(plan.makespan)} fma")
+        makespan = plan.makespan
+        lanes = [(f"machine {machine + 1}", _planned(plan, machine, makespan)) for machine in machines]
+        return _scene(lanes, f"{count(makespan)} fma")
     end = max(plan.seconds, *(record.finish for record in records))
     lanes = []
     for machine in machines:
@@ -84,12 +85,12 @@ def _scene(lanes: Sequence[tuple[str, Sequence[_Bar]]], end: str) -> Scene:
     return Scene(right + 16, bottom + 12, "Machines over time", description, tuple(shapes))
 
 
-def _planned(plan: JacobianPlan, machine: int) -> list[_Bar]:
+def _planned(plan: JacobianPlan, machine: int, end: int) -> list[_Bar]:
     """Bars of the planned steps of one machine."""
     return [
         _Bar(
-            row.start / plan.makespan,
-            row.finish / plan.makespan,
+            row.start / end,
+            row.finish / end,
             row.mode.name.lower(),
             str(row.number),
             f"step {row.number}: {row.operation}\n{count(row.cost)} fma from {count(row.start)} on",

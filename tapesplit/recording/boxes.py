@@ -12,7 +12,7 @@ from typing import Any, Final
 import autograd.numpy as anp
 import numpy as np
 from autograd.builtins import container_take
-from autograd.core import VJPNode
+from autograd.core import VJPNode, VSpace
 from autograd.extend import SparseObject
 from autograd.numpy.numpy_boxes import ArrayBox
 from autograd.tracer import Box, Node, notrace_primitives
@@ -64,7 +64,7 @@ class TapeNode(Node):
         self._source: Any = None
         find_parts = PART_FINDERS.get(fun)
         if find_parts is None:  # as nearly always
-            if not isinstance(value, _KNOWN):
+            if not isinstance(value, _KNOWN) and type(value) in VSpace.mappings:
                 raise NestedTraceError(
                     f"{getattr(fun, '__name__', fun)} returned a {type(value).__name__}, whose derivatives "
                     "only autograd can trace; call a Jacobian function, which then leaves all to autograd"

@@ -15,7 +15,7 @@ from autograd.numpy import numpy_vjps
 from autograd.numpy.numpy_boxes import ArrayBox
 from autograd.numpy.numpy_vspaces import ArrayVSpace
 from autograd.numpy.numpy_wrapper import array_from_args, concatenate_args
-from autograd.tracer import Box, box_type_mappings, isbox, trace_primitives_map
+from autograd.tracer import Box, box_type_mappings, trace_primitives_map
 
 from tapesplit.recording.boxes import (
     FIRST,
@@ -68,21 +68,8 @@ def _direct(general: Callable[..., Any], function: Callable[..., Any]) -> Callab
 
 
 def _where(condition: Any, *args: Any, **kwargs: Any) -> Any:
-    """Record a choice among two values; autograd's function takes them by name as well, NumPy's does not.
-
-    A condition counts as the truth values that it stands for: in less precision, small numbers would be zero.
-    """
-    if any(map(isbox, (*args, *kwargs.values()))):
-        condition = _truth(condition)
+    """Record a choice among two values; autograd's function takes them by name as well, NumPy's does not."""
     return _general_where(condition, *args, **kwargs) if kwargs else _direct_where(condition, *args)
-
-
-def _truth(condition: Any) -> Any:
-    """Return plain numbers as truth values, anything else as it is."""
-    if type(condition) not in {np.ndarray, float, int, list, tuple}:
-        return condition
-    array = np.asarray(condition)
-    return array.astype(bool) if array.dtype.kind in "fciu" else condition
 
 
 def _concatenate(arr_list: Any, axis: Any = 0) -> Any:

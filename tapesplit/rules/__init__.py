@@ -12,6 +12,7 @@ from tapesplit.rules import (  # noqa: F401 (importing these modules registers t
     reductions,
     series,
 )
+from tapesplit.rules.elementwise import CHOICE
 from tapesplit.rules.local import has_local_structure, local_matrix, local_slices, local_structures
 from tapesplit.rules.loop import loop_adjoint, loop_tangent
 from tapesplit.rules.moves import CONTROLLED, LOOK_UP, IndexMap, getitem, index_maps, joint_index_map
@@ -37,6 +38,7 @@ for _name in ("special", "signal", "linalg", "stats"):
     rules_on_demand(f"autograd.scipy.{_name}", f"tapesplit.rules.scipy_{_name}")
 
 __all__ = [
+    "CHOICE",
     "CONTROLLED",
     "LOOK_UP",
     "PRODUCTS",

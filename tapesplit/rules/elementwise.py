@@ -13,6 +13,8 @@ import numpy as np
 
 from tapesplit.rules.registry import elementwise
 
+__all__ = ["CHOICE"]
+
 _LN2, _LN10 = np.log(2), np.log(10)
 
 
@@ -103,8 +105,10 @@ elementwise(
     anp.arctan2, lambda ans, x, y: np.divide(y, x**2 + y**2), lambda ans, x, y: np.divide(-x, x**2 + y**2)
 )
 elementwise(anp.hypot, lambda ans, x, y: x / ans, lambda ans, x, y: y / ans)
+CHOICE: Final = getattr(anp, "_original_where", anp.where)  # anp.where itself is no primitive in autograd 1.9
+"""The primitive of ``where``, whose condition counts as it is: in less precision, small numbers are zero."""
 elementwise(
-    getattr(anp, "_original_where", anp.where),  # anp.where itself is no primitive in autograd 1.9
+    CHOICE,
     None,
     lambda ans, c, x, y: np.where(c, 1.0, 0.0),
     lambda ans, c, x, y: np.where(c, 0.0, 1.0),

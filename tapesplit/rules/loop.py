@@ -121,9 +121,8 @@ def _vjp(entry: TapeEntry) -> Callable[[Any], Iterator[Any]]:
     except KeyError:
         raise RuleError(
             f"autograd has no VJP for {display_name(entry.primitive)!r} with respect to arguments "
-            f"{entry.argnums}, and no adjoints have been registered; define a VJP with "
-            "autograd.extend.defvjp or adjoints with tapesplit.defvector (tangents alone, or a JVP, suffice "
-            "for method='tangent')"
+            f"{entry.argnums}, which this sweep needs; define one with autograd.extend.defvjp, or give both "
+            "tangents and adjoints to tapesplit.defvector"
         ) from None
     return maker(entry.argnums, entry.value, entry.args, dict(entry.kwargs))
 

@@ -28,7 +28,8 @@ _ROUNDING: Final = 1e-12
 def result_dtypes(tape: Tape, structure: Structure) -> tuple[np.dtype, ...]:
     """Return the dtype of the Jacobian by each input, autograd's own wherever autograd has a real one.
 
-    All tapes of the structure have the same.
+    Plans keep them, for all tapes of the structure: these have the same, but where a rule of the user's or of
+    autograd's reads constants out of containers or objects, which count by type alone.
     """
     if _is_double(tape, structure):
         return (_DOUBLE,) * tape.inputs

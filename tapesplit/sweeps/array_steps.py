@@ -17,7 +17,7 @@ from tapesplit.names import display_name
 from tapesplit.notes import note
 from tapesplit.recording.tape import VALUE, Tape, TapeEntry
 from tapesplit.recording.values import batch_shape, element_count
-from tapesplit.rules import Bulk, IndexMap, Rule, find_rule, local_matrix, loop_adjoint, loop_tangent
+from tapesplit.rules import CHOICE, Bulk, IndexMap, Rule, find_rule, local_matrix, loop_adjoint, loop_tangent
 from tapesplit.rules.axes import flat, fold, lifted, real_like
 from tapesplit.sweeps.directions import Batch, Diagonal, Rows, accumulate
 from tapesplit.sweeps.preaccumulation import Member, Term, is_one, preaccumulate
@@ -167,24 +167,29 @@ Step = MapStep | ClusterStep | BulkStep
 def evaluated(tape: Tape, index: int, term: Term) -> Any:
     """Return the partial derivative of an elementwise operation by its formula, on its own arguments."""
     primitive, _, _, _, kwargs, value = tape.entries[index]
-    args = [_as_precise(arg, value, primitive) for arg in tape.arguments(index)]
+    given = tape.arguments(index)
+    args = [_as_precise(arg, value, primitive) for arg in given]
+    if primitive is CHOICE:
+        args[0] = given[0]
     try:
         partial = term.partial(value, *args, **kwargs)  # type: ignore[operator]
     except Exception as error:
         _name_call(error, primitive, index)
         raise
-    shape, expected = getattr(partial, "shape", ()), getattr(value, "shape", ())
-    if shape != expected and not _broadcasts(shape, expected):
+    shape = getattr(partial, "shape", ())
+    if shape and not _broadcasts(shape, np.shape(value)):
         raise RuleError(
             f"a partial derivative of {display_name(primitive)}, entry {index} of the tape, has shape "
-            f"{shape} for a result of {expected}; correct the formula that tapesplit.defvector was given"
+            f"{shape} for a result of {np.shape(value)}; correct the formula that defvector was given"
         )
     return partial
 
 
 def _broadcasts(shape: tuple[int, ...], expected: tuple[int, ...]) -> bool:
     """Tell whether arrays of one shape can be broadcast to another, but for leading axes of length 1."""
-    return all(a in {1, b} for a, b in zip_longest(shape[::-1], expected[::-1], fillvalue=1))
+    return shape == expected or all(
+        a in {1, b} for a, b in zip_longest(shape[::-1], expected[::-1], fillvalue=1)
+    )
 
 
 def _name_call(error: Exception, primitive: Any, index: int) -> None:

@@ -16,8 +16,8 @@ import numpy as np
 
 from tapesplit.arrays import IntArray, equal_columns, ranges
 from tapesplit.cuts.chunks import Chunk
-from tapesplit.recording.tape import ARGS, VALUE, Tape
-from tapesplit.rules import as_one_call, can_be_stacked, local_structures, slices_of
+from tapesplit.recording.tape import ARGS, PRIMITIVE, VALUE, Tape
+from tapesplit.rules import CHOICE, as_one_call, can_be_stacked, local_structures, slices_of
 from tapesplit.structures.facts import TapeFacts, calls_by_kind
 from tapesplit.structures.structure import number_shape
 from tapesplit.sweeps.array_steps import bulk_step
@@ -179,7 +179,8 @@ class _Lowering:
             examples = entries[: 1 if of_one_shape else None].tolist()
             shapes = [shape_of(self.tape.entries[i][ARGS][position]) for i in examples]
             is_complex = np.iscomplexobj(call[ARGS][position])
-            is_single = not is_complex and getattr(call[VALUE], "dtype", None) == np.float32
+            is_condition = call[PRIMITIVE] is CHOICE and not position
+            is_single = not (is_complex or is_condition) and getattr(call[VALUE], "dtype", None) == np.float32
         sizes = np.empty(entries.size, dtype=np.int64)
         sizes[:] = [prod(shape) * (1 + is_complex) for shape in shapes]
         starts = self.behind + np.cumsum(sizes) - sizes

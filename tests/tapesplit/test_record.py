@@ -10,9 +10,11 @@ import numpy as onp
 import pytest
 from autograd import jacobian
 from autograd.extend import Box, VSpace, defvjp, primitive
+from autograd.numpy import where
 from autograd.numpy.numpy_boxes import ArrayBox
 from autograd.test_util import check_grads
 from autograd.tracer import box_type_mappings, trace_stack
+from sweep_forms import forced
 
 from tapesplit import check_jacobian, parallel_jacobian, record
 from tapesplit.errors import NestedTraceError, StaleValueError
@@ -704,10 +706,15 @@ def test_types_of_boxes_name_autograds_module():
         lambda x: np.where(onp.array([1e-50, 0.0]), x, 3 * x),
         lambda x: np.where([1e-50, 0.0], x=x, y=3 * x),
         lambda x: np.where(1e-50, x[0], 2 * x[0]) * x,
+        lambda x: np.where(onp.float64(1e-50), x, 3 * x),
+        lambda x: where(onp.array([1e-50, 0.0]), x, 3 * x),
+        lambda x: np.where(onp.ma.array([1e-50, 0.0]), x, 3 * x),
     ],
 )
+@pytest.mark.parametrize("form", ["systems", "arrays"])
 @pytest.mark.parametrize("method", ["tangent", "adjoint"])
-def test_conditions_that_are_zero_in_less_precision_only(f, method):
+def test_conditions_that_are_zero_in_less_precision_only(f, method, form, monkeypatch):
+    forced(monkeypatch, form)
     x = onp.array([1.0, 2.0], onp.float32)
     assert onp.array_equal(parallel_jacobian(f, method=method)(x), jacobian(f)(x))
 
@@ -757,3 +764,10 @@ def test_values_of_types_that_users_define_are_left_to_autograd(method):
     assert onp.array_equal(jac(SIX), jacobian(f)(SIX))
     with pytest.raises(NestedTraceError, match="Pair returned a Pair, whose derivatives only autograd"):
         jac.plan(SIX)
+
+
+@pytest.mark.parametrize("result", [None, "text", {1}])
+def test_results_that_autograd_does_not_know_are_refused_by_autograd(result):
+    odd = primitive(lambda x: result)
+    with pytest.raises(TypeError, match=r"Can't differentiate w\.r\.t\. type"):
+        record(odd, SIX)

@@ -335,6 +335,30 @@ def test_check_jacobian_of_a_primitive_without_vjp():
         check_jacobian(lambda x: halved(x) * x, np.ones(2))
 
 
+def test_check_jacobian_passes_the_errors_of_rules_on():
+    @primitive
+    def unfinished(x):
+        return 0.5 * x
+
+    def gradient(g):
+        raise NotImplementedError("to be written")
+
+    defvjp(unfinished, lambda ans, x: gradient)
+    defvector(unfinished, 0.5)
+    with pytest.raises(NotImplementedError, match="to be written"):
+        check_jacobian(unfinished, np.ones(2))
+
+
+def test_a_primitive_may_return_a_list_of_numbers():
+    doubled = primitive(lambda x: [2.0 * t for t in x])
+    defvjp(doubled, lambda ans, x: lambda g: 2.0 * np.array(g))
+    defvector(doubled, lambda ans, x: np.full(len(x), 2.0))
+    x = np.array([1.0, 2.0, 3.0])
+    for method in ("tangent", "adjoint"):
+        found = parallel_jacobian(lambda x: doubled(x)[1] * x, method=method)(x)
+        np.testing.assert_allclose(found, jacobian(lambda x: doubled(x)[1] * x)(x))
+
+
 @pytest.mark.parametrize("dtype", [np.int32, np.int64, np.float32])
 @pytest.mark.parametrize("fun", [anp.sin, lambda x: 0.5 * x * anp.sum(x / 3), lambda x: x * x])
 def test_check_jacobian_of_integers(fun, dtype):
