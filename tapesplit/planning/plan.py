@@ -224,7 +224,7 @@ class JacobianPlan:
     @property
     def fma(self) -> int:
         """Planned work of all machines together, in fma that are carried out."""
-        return self.carried_out[0].total
+        return sum(task.fma for task in self.tasks)
 
     @property
     def carried_out(self) -> tuple[EliminationSequence, Schedule]:
