@@ -153,14 +153,14 @@ def _is_wide(graph: TapeGraph, width: float) -> bool:
 def _global_cut(graph: TapeGraph, order: Order, enough: float, *, forced: bool) -> MinimumCut:
     """Cut the whole graph at its minimal width; its tape order may be the only one.
 
-    If that is at least `enough`, or would take too long to find, return a lower bound and the narrowest live
-    sets instead.
+    The narrowest live sets will do where paths prove that nothing is narrower. If the width is at least
+    `enough`, or would take too long to find, return a lower bound with them instead.
     """
     ranks, widths = order
     live = int(widths.min())
     narrowest = np.flatnonzero(widths == live)
     earliest, latest = ranks <= narrowest[0], ranks <= narrowest[-1]
-    if forced:
+    if forced or has_wide_paths(graph, live):
         return MinimumCut(live, earliest, latest)
     bound = int(min(live, enough, _GLOBAL * FLOW_BUDGET // graph.size))
     cut = minimum_cut(graph, ranks == 0, np.ones(graph.size, dtype=np.bool_), bound)
