@@ -120,50 +120,40 @@ def _extremum_weights(ans: Any, x: Any, axis: Any, where: Any = True, initial: A
     return hit / (hits if initial is None else np.maximum(hits, 1))
 
 
-def _sum_tangent(
-    T: np.ndarray, ans: Any, x: Any, axis: Any = None, *rest: Any, keepdims: Any = False, **keywords: Any
-) -> Any:
-    chosen = NotImplemented if rest else _summands(T, **keywords)
-    return chosen if chosen is NotImplemented else reduce_batch(chosen, ans, axis)
-
-
-def _sum_adjoint(
-    A: np.ndarray, ans: Any, x: Any, axis: Any = None, *rest: Any, keepdims: Any = False, **keywords: Any
-) -> Any:
-    return NotImplemented if rest else _summands(spread(A, x, axis), **keywords)
-
-
-def _summands(X: np.ndarray, *, initial: float = 0.0, where: Any = True, **keywords: Any) -> Any:
-    """Return directions of what a sum adds up; autograd's rules mistake ``initial`` and ``where``."""
-    if keywords:
-        return NotImplemented
-    return _chosen(X, where)
-
-
-def _mean_count(ans: Any, x: Any, axis: Any, *, where: Any = True) -> Any:
+def _mean_count(ans: Any, x: Any, axis: Any, where: Any) -> Any:
     """Count the terms of each mean, at least one."""
     count = _count(x, axis, where)
     return max(count, 1) if where is True else np.reshape(np.maximum(count, 1), np.shape(ans))
 
 
-def _mean_tangent(
-    T: np.ndarray, ans: Any, x: Any, axis: Any = None, *rest: Any, keepdims: Any = False, **keywords: Any
-) -> Any:
-    if rest or not keywords.keys() <= {"where"}:
-        return NotImplemented
-    return reduce_batch(_summands(T, **keywords), ans, axis) / _mean_count(ans, x, axis, **keywords)
+def _summed(primitive: Any, known: frozenset[str], *, is_mean: bool = False) -> None:
+    """Register a sum or a mean, for the keywords that are known.
+
+    autograd's rules mistake ``initial``, which has no influence on derivatives, and ``where``.
+    """
+
+    def tangent(
+        T: np.ndarray, ans: Any, x: Any, axis: Any = None, *rest: Any, keepdims: Any = False, **keywords: Any
+    ) -> Any:
+        if rest or not known.issuperset(keywords):
+            return NotImplemented
+        where = keywords.get("where", True)
+        sums = reduce_batch(_chosen(T, where), ans, axis)
+        return sums / _mean_count(ans, x, axis, where) if is_mean else sums
+
+    def adjoint(
+        A: np.ndarray, ans: Any, x: Any, axis: Any = None, *rest: Any, keepdims: Any = False, **keywords: Any
+    ) -> Any:
+        if rest or not known.issuperset(keywords):
+            return NotImplemented
+        where = keywords.get("where", True)
+        return _chosen(spread(A / _mean_count(ans, x, axis, where) if is_mean else A, x, axis), where)
+
+    bulk(primitive, tangents=[tangent], adjoints=[adjoint], edges=input_size)
 
 
-def _mean_adjoint(
-    A: np.ndarray, ans: Any, x: Any, axis: Any = None, *rest: Any, keepdims: Any = False, **keywords: Any
-) -> Any:
-    if rest or not keywords.keys() <= {"where"}:
-        return NotImplemented
-    return _summands(spread(A / _mean_count(ans, x, axis, **keywords), x, axis), **keywords)
-
-
-bulk(anp.sum, tangents=[_sum_tangent], adjoints=[_sum_adjoint], edges=input_size)
-bulk(_primitive_mean, tangents=[_mean_tangent], adjoints=[_mean_adjoint], edges=input_size)
+_summed(anp.sum, frozenset({"initial", "where"}))
+_summed(_primitive_mean, frozenset({"where"}), is_mean=True)
 weighted(_primitive_var, _var_weights)
 weighted(_primitive_std, _std_weights)
 weighted(anp.prod, _product_weights)
