@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from jcdp_core import JacobianChain, solve
-from tapesplit.cuts.chunks import assign_chunks, chunk_edges
+from tapesplit.cuts.chunks import assign_chunks
 from tapesplit.cuts.coarsen import coarsen
 from tapesplit.cuts.graph import TapeGraph, frontier_widths, tape_ranks
 from tapesplit.cuts.separators import cut_graph
@@ -146,7 +146,7 @@ def rows(sizes: list[int]) -> Iterator[str]:
             ]
             live = int(frontier_widths(graph, tape_ranks(graph)).min())
             widths = [graph.input_width, *(s.width for s in separators), graph.output_width]
-            edges = np.maximum(chunk_edges(graph, chunks, len(separators) + 1), 1).tolist()
+            edges = np.maximum(graph.edges_of(chunks, len(separators) + 1), 1).tolist()
             chain = JacobianChain.from_sizes(sizes=widths, edges=edges)
             times.append(seconds(lambda chain=chain: solve(chain)))
             planned = solve(chain).makespan

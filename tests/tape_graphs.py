@@ -5,7 +5,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
 from jcdp_core import JacobianChain, solve
-from tapesplit.cuts.chunks import assign_chunks, chunk_edges
+from tapesplit.cuts.chunks import assign_chunks
 from tapesplit.cuts.graph import TapeGraph, on_frontiers
 
 deterministic = settings(
@@ -128,7 +128,7 @@ def least_width(graph):
 def chain_of(graph, separators):
     """Return the sizes and edges of the chain between separators."""
     sizes = [graph.input_width, *(s.width for s in separators), graph.output_width]
-    return sizes, chunk_edges(graph, assign_chunks(graph, separators), len(separators) + 1).tolist()
+    return sizes, graph.edges_of(assign_chunks(graph, separators), len(separators) + 1).tolist()
 
 
 def planned_fma(graph, separators):

@@ -11,7 +11,7 @@ from tapesplit.arrays import IntArray, follow
 from tapesplit.cuts.graph import TapeGraph
 from tapesplit.cuts.separators import Separator
 
-__all__ = ["Chunk", "assign_chunks", "chunk_chain", "chunk_edges", "cut_into_chunks"]
+__all__ = ["Chunk", "assign_chunks", "chunk_chain", "cut_into_chunks"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)  # arrays have no truth value
@@ -54,8 +54,8 @@ def cut_into_chunks(graph: TapeGraph, separators: Sequence[Separator]) -> tuple[
         One more than there are separators.
     """
     count = len(separators) + 1
-    numbers = assign_chunks(graph, tuple(separators))
-    edges = chunk_edges(graph, numbers, count).tolist()
+    numbers = assign_chunks(graph, separators)
+    edges = graph.edges_of(numbers, count).tolist()
     inputs, outputs = (tuple(graph.entries[list(ends)].tolist()) for ends in (graph.inputs, graph.outputs))
     fronts = [inputs, *(separator.vertices for separator in separators), outputs]
     widths = [graph.input_width, *(separator.width for separator in separators), graph.output_width]
@@ -82,14 +82,14 @@ def chunk_chain(chunks: Sequence[Chunk], local_fma: IntArray) -> JacobianChain:
     return JacobianChain(tuple(links))
 
 
-def assign_chunks(graph: TapeGraph, separators: tuple[Separator, ...]) -> IntArray:
+def assign_chunks(graph: TapeGraph, separators: Sequence[Separator]) -> IntArray:
     """Assign each vertex to the chunk that computes it.
 
     Parameters
     ----------
     graph : TapeGraph
         The graph, n vertices.
-    separators : tuple of Separator
+    separators : sequence of Separator
         Nested separators, from input to output.
 
     Returns
@@ -126,10 +126,3 @@ def assign_chunks(graph: TapeGraph, separators: tuple[Separator, ...]) -> IntArr
     step[graph.parent] = graph.child
     step[known] = known
     return chunks[follow(step)]
-
-
-def chunk_edges(graph: TapeGraph, chunks: IntArray, count: int) -> IntArray:
-    """Return the scalar edges of each of ``count`` chunks, given the chunk of each vertex."""
-    edges = np.zeros(count, dtype=np.int64)
-    np.add.at(edges, chunks, graph.edges)
-    return edges

@@ -92,6 +92,12 @@ class TapeGraph:
         """Scalar edges of the whole tape: fma of one direction."""
         return int(self.edges.sum())
 
+    def edges_of(self, groups: IntArray, count: int) -> IntArray:
+        """Return the scalar edges of each of ``count`` groups, given the group of each vertex."""
+        edges = np.zeros(count, dtype=np.int64)
+        np.add.at(edges, groups, self.edges)
+        return edges
+
 
 def tape_ranks(graph: TapeGraph) -> IntArray:
     """Return the rank of each vertex in tape order, after the inputs, which all have rank 0.
@@ -236,20 +242,18 @@ def graph_of(tape: Tape, facts: TapeFacts) -> TapeGraph:
 
 def _ancestors(tape: Tape, facts: TapeFacts) -> BoolArray:
     """Mark the inputs and all entries that the output depends on."""
-    read = np.zeros(len(tape), dtype=np.bool_)
+    needed = np.zeros(len(tape), dtype=np.bool_)
+    needed[: tape.inputs] = True
+    if tape.output is None:
+        return needed
+    needed[tape.output] = True
+    read = needed.copy()
     read[facts.parents] = True
-    read[: tape.inputs] = True
-    if tape.output is not None:
-        read[tape.output] = True
-        if read.all():  # then every value reaches the only one that no later one reads
-            return read
-    needed = bytearray(len(tape))
-    needed[: tape.inputs] = b"\x01" * tape.inputs
-    if tape.output is not None:
-        needed[tape.output] = 1
-        entries = tape.entries
-        for index in range(tape.output, tape.inputs - 1, -1):
-            if needed[index]:
-                for parent in entries[index][PARENTS]:
-                    needed[parent] = 1
-    return np.frombuffer(needed, dtype=np.bool_)
+    if read.all():  # then every value reaches the only one that no later one reads
+        return read
+    marks = bytearray(needed)  # which are faster one by one
+    for index in range(tape.output, tape.inputs - 1, -1):
+        if marks[index]:
+            for parent in tape.entries[index][PARENTS]:
+                marks[parent] = 1
+    return np.frombuffer(marks, dtype=np.bool_)

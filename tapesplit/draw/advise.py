@@ -55,11 +55,8 @@ def _mispredicted(plan: JacobianPlan) -> str:
     """Name the task that took far longer than predicted in the last run."""
     if plan.last_run.runs < 2:  # the first run of a plan also compiles its sweeps, which nobody predicts
         return ""
-    late = [
-        (record.finish - record.start, task.finish - task.start, record.index + 1)
-        for record in plan.last_run.records
-        for task in [plan.tasks[record.index]]
-    ]
+    runs = [(record, plan.tasks[record.index]) for record in plan.last_run.records]
+    late = [(run.finish - run.start, task.finish - task.start, run.index + 1) for run, task in runs]
     measured, predicted, number = max(late, default=(0.0, 0.0, 0), key=lambda times: times[0] - times[1])
     if not predicted or measured <= max(_LATE * predicted, predicted + _NOTICEABLE):
         return ""

@@ -101,11 +101,11 @@ def _swept_alike(rows: Sequence[LinkRow]) -> str:
     first, mode = rows[0], rows[0].mode
     directions = plural(first.directions, "direction")
     text = f"{_runs([row.number - 1 for row in rows])} swept in {mode.name.lower()} mode with {directions}"
-    inputs, outputs = plural(first.n, "input"), plural(first.m, "output")
-    if len(rows) == 1 and mode is Mode.TANGENT and first.directions == first.n:
-        return f"{text}, since it has {inputs} for {outputs}."
-    if len(rows) == 1 and mode is Mode.ADJOINT and first.directions == first.m:
-        return f"{text}, since it has {outputs} for {inputs}."
+    near, far = (first.n, "input"), (first.m, "output")
+    if mode is Mode.ADJOINT:
+        near, far = far, near
+    if len(rows) == 1 and first.directions == near[0]:
+        return f"{text}, since it has {plural(*near)} for {plural(*far)}."
     return f"{text}, the width of the interface where the sweep began."
 
 

@@ -66,10 +66,9 @@ def _draw(axes: Any, shape: Any, order: int) -> None:
 
 def _box(axes: Any, box: Box, order: int) -> None:
     """Draw a box and its lines of text."""
-    style = STYLES[box.style]
     right, bottom = box.x + box.width, box.y + box.height
     corners = ((box.x, box.y), (right, box.y), (right, bottom), (box.x, bottom))
-    axes.fill(*zip(*corners, strict=True), fc=style.fill, ec=style.stroke, lw=_POINTS, zorder=order)
+    _draw(axes, Area(corners, box.style), order)
     for label in box_labels(box):
         _label(axes, label, order)
 

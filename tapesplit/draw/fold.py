@@ -170,14 +170,11 @@ def _grouped(plan: JacobianPlan, places: Sequence[_Place]) -> Folded:
     )
 
 
-def _group(plan: JacobianPlan, vertices: Sequence[int], chunk: int, depth: int) -> Group:
+def _group(plan: JacobianPlan, vertices: list[int], chunk: int, depth: int) -> Group:
     """Describe one group."""
     graph = plan.graph
-    entries = tuple(graph.entries[list(vertices)].tolist())
-    edges, width = (
-        int(graph.edges[list(vertices)].sum()),
-        int(np.maximum(graph.widths[list(vertices)], 0).sum()),
-    )
+    entries = tuple(graph.entries[vertices].tolist())
+    edges, width = int(graph.edges[vertices].sum()), int(np.maximum(graph.widths[vertices], 0).sum())
     where = "" if chunk < 0 else f"|E| {count(edges)}\nlink {chunk + 1}{_source(plan, entries)}"
     if len(entries) == 1:
         name, shape = operation_name(plan, entries[0]), _form_text(plan.structure.forms[entries[0]])

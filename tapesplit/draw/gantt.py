@@ -48,19 +48,15 @@ def gantt_scene(plan: JacobianPlan, records: Sequence[TaskRecord] | None = None)
         makespan = plan.makespan
         lanes = [(f"machine {machine + 1}", _planned(plan, machine, makespan)) for machine in machines]
         return _scene(lanes, f"{count(makespan)} fma")
-    end = max(plan.seconds, *(record.finish for record in records))
+    predicted = [TaskRecord(i, task.machine, task.start, task.finish) for i, task in enumerate(plan.tasks)]
+    end = max(record.finish for record in (*predicted, *records))
     lanes = []
     for machine in machines:
-        tasks = [
-            (index, task.start, task.finish)
-            for index, task in enumerate(plan.tasks)
-            if task.machine == machine
-        ]
-        lanes.append((f"machine {machine + 1} predicted", _timed(plan, tasks, end, "predicted")))
-        tasks = [
-            (record.index, record.start, record.finish) for record in records if record.machine == machine
-        ]
-        lanes.append(("measured", _timed(plan, tasks, end, "measured")))
+        for name, kind, runs in (
+            (f"machine {machine + 1} predicted", "predicted", predicted),
+            ("measured", "measured", records),
+        ):
+            lanes.append((name, [_timed(plan, run, end, kind) for run in runs if run.machine == machine]))
     return _scene(lanes, seconds_text(end))
 
 
@@ -100,14 +96,9 @@ def _planned(plan: JacobianPlan, machine: int, end: int) -> list[_Bar]:
     ]
 
 
-def _timed(
-    plan: JacobianPlan, tasks: Sequence[tuple[int, float, float]], end: float, kind: str
-) -> list[_Bar]:
-    """Bars of tasks with their times in seconds; a task may be several steps."""
-    bars = []
-    for index, start, finish in tasks:
-        task = plan.tasks[index]
-        steps = ", ".join(str(step + 1) for step in task.steps)
-        tip = f"{kind}, step {steps}: {seconds_text(finish - start)}\n{count(task.fma)} fma planned"
-        bars.append(_Bar(start / end, finish / end, task.mode.name.lower(), steps, tip))
-    return bars
+def _timed(plan: JacobianPlan, run: TaskRecord, end: float, kind: str) -> _Bar:
+    """Bar of a task with its times in seconds; it may be several steps."""
+    task = plan.tasks[run.index]
+    steps = ", ".join(str(step + 1) for step in task.steps)
+    tip = f"{kind}, step {steps}: {seconds_text(run.finish - run.start)}\n{count(task.fma)} fma planned"
+    return _Bar(run.start / end, run.finish / end, task.mode.name.lower(), steps, tip)

@@ -132,10 +132,9 @@ def link_rows(plan: JacobianPlan) -> tuple[LinkRow, ...]:
     for step, operation in enumerate(plan.solution.sequence.operations):
         directions = links[operation.i].n if operation.mode is Mode.TANGENT else links[operation.j - 1].m
         swept |= dict.fromkeys(operation.swept, (operation.mode, directions, seeds[step]))
-    modes = [swept[index] for index in range(len(links))]
     return tuple(
-        LinkRow(number, chunk.n, chunk.m, chunk.edges, *mode, operation_counts(plan, chunk.entries.tolist()))
-        for number, (chunk, mode) in enumerate(zip(plan.chunks, modes, strict=True), start=1)
+        LinkRow(i + 1, c.n, c.m, c.edges, *swept[i], operation_counts(plan, c.entries.tolist()))
+        for i, c in enumerate(plan.chunks)
     )
 
 

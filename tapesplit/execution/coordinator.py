@@ -9,7 +9,7 @@ import queue
 import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import CancelledError, Executor, Future
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from functools import partial
 from typing import Any, Final
 
@@ -241,11 +241,9 @@ class _Run:
             self.callback.posttask(self.plan, self.records[-1])
 
 
-def _abandon(futures: Any) -> None:
+def _abandon(futures: Iterable[Future[Any]]) -> None:
     """Drop what has not begun and wait for what has, so that no worker outlives its run."""
-    for future in list(futures):
+    for future in futures:
         if not future.cancel():
-            try:
+            with suppress(CancelledError):
                 future.exception()
-            except CancelledError:
-                continue

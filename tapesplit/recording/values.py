@@ -15,7 +15,6 @@ __all__ = [
     "element_count",
     "flatten",
     "real_count",
-    "renumber",
     "unflatten",
 ]
 
@@ -88,8 +87,3 @@ def unflatten(vector: np.ndarray, like: Any) -> Any:
     if np.iscomplexobj(vector) and not np.iscomplexobj(like):
         vector = np.real(vector)
     return vector.reshape(np.shape(like))
-
-
-def renumber(value: Any, start: float) -> Any:
-    """Return a value of the same form whose elements are ``start, start + 1, …``."""
-    return unflatten(np.arange(start, start + element_count(value)), value)

@@ -104,21 +104,19 @@ def _eig_adjoint(A: np.ndarray, ans: Any, x: np.ndarray) -> np.ndarray:
 bulk(linalg.eig, tangents=[_eig_tangent], adjoints=[_eig_adjoint], edges=_eigh_edges)
 
 
-def _thin(ans: Any, x: np.ndarray, *, full_matrices: bool, compute_uv: bool) -> Any:
-    """Return thin factors ``(u, s, v)``, None where autograd has no rule or x is complex."""
+def _thin(ans: Any, x: np.ndarray, full_matrices: bool = True, compute_uv: bool = True) -> Any:
+    """Return thin u, s, v, and whether u and v are asked for; None if there is no rule or x is complex."""
     if np.iscomplexobj(x) or (compute_uv and full_matrices):
         return None
     u, s, vt = ans if compute_uv else np.linalg.svd(x, full_matrices=False)
-    return u, s, vt.mT
+    return u, s, vt.mT, compute_uv
 
 
-def _svd_tangent(
-    T: np.ndarray, ans: Any, x: np.ndarray, full_matrices: bool = True, compute_uv: bool = True
-) -> Any:
-    factors = _thin(ans, x, full_matrices=full_matrices, compute_uv=compute_uv)
+def _svd_tangent(T: np.ndarray, ans: Any, x: np.ndarray, *args: Any, **kwargs: Any) -> Any:
+    factors = _thin(ans, x, *args, **kwargs)
     if factors is None:
         return NotImplemented
-    u, s, v = factors
+    u, s, v, compute_uv = factors
     inner = u.mT @ T @ v
     ds = _diagonal(inner)
     if not compute_uv:
@@ -133,13 +131,11 @@ def _svd_tangent(
     return _join(du, ds, dv.mT)
 
 
-def _svd_adjoint(
-    A: np.ndarray, ans: Any, x: np.ndarray, full_matrices: bool = True, compute_uv: bool = True
-) -> Any:
-    factors = _thin(ans, x, full_matrices=full_matrices, compute_uv=compute_uv)
+def _svd_adjoint(A: np.ndarray, ans: Any, x: np.ndarray, *args: Any, **kwargs: Any) -> Any:
+    factors = _thin(ans, x, *args, **kwargs)
     if factors is None:
         return NotImplemented
-    u, s, v = factors
+    u, s, v, compute_uv = factors
     if not compute_uv:
         return u * A[..., None, :] @ v.mT
     ug, sg, vtg = _part(A, u, s, v.mT)

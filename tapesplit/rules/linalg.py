@@ -13,8 +13,8 @@ import numpy as np
 from autograd.numpy import linalg
 
 from tapesplit.recording.primitives import log_abs_det
-from tapesplit.rules.axes import fold, lifted, of_arrays, real_like, reduce_weighted, spread
-from tapesplit.rules.reductions import input_size
+from tapesplit.rules.axes import fold, lifted, of_arrays, real_like, spread
+from tapesplit.rules.reductions import by_weights, input_size
 from tapesplit.rules.registry import bulk
 
 
@@ -121,47 +121,29 @@ def _slogdet_adjoint(A: np.ndarray, ans: Any, x: np.ndarray) -> np.ndarray:
 bulk(linalg.slogdet, tangents=[_slogdet_tangent], adjoints=[_slogdet_adjoint], edges=input_size)
 
 
-def _norm_weights(ans: Any, x: np.ndarray, order: Any, axis: Any) -> Any:
-    """Derivatives of a norm by the elements, None for a norm that has no rule here."""
+def _norm_weights(
+    ans: Any,
+    x: np.ndarray,
+    ord: Any = None,  # noqa: A002 (NumPy's name)
+    axis: Any = None,
+    keepdims: bool = False,
+) -> Any:
+    """Derivatives of a norm by the elements, and its axis; None for a norm that has no rule here."""
     matrix = isinstance(axis, tuple) or (axis is None and x.ndim == 2)
-    if order == "nuc" and x.ndim == 2 and axis is None and not np.iscomplexobj(x):
+    if ord == "nuc" and x.ndim == 2 and axis is None and not np.iscomplexobj(x):
         u, _, vt = np.linalg.svd(x, full_matrices=False)
-        return u @ vt
-    if matrix and order not in (None, "fro"):
+        return u @ vt, axis
+    if matrix and ord not in (None, "fro"):
         return None
-    if not matrix and not (order is None or (isinstance(order, (int, float)) and order > 1)):
+    if not matrix and not (ord is None or (isinstance(ord, (int, float)) and ord > 1)):
         return None
     wide = spread(np.asarray(ans)[None], x, axis)[0]
-    if order in (None, "fro", 2):
-        return np.conj(x) / wide
-    return np.conj(x) * np.abs(x) ** (order - 2) / wide ** (order - 1)
+    if ord in (None, "fro", 2):
+        return np.conj(x) / wide, axis
+    return np.conj(x) * np.abs(x) ** (ord - 2) / wide ** (ord - 1), axis
 
 
-def _norm_tangent(
-    T: np.ndarray,
-    ans: Any,
-    x: np.ndarray,
-    ord: Any = None,  # noqa: A002 (NumPy's name)
-    axis: Any = None,
-    keepdims: bool = False,
-) -> Any:
-    weights = _norm_weights(ans, x, ord, axis)
-    return NotImplemented if weights is None else real_like(reduce_weighted(T, weights, ans, axis), ans)
-
-
-def _norm_adjoint(
-    A: np.ndarray,
-    ans: Any,
-    x: np.ndarray,
-    ord: Any = None,  # noqa: A002 (NumPy's name)
-    axis: Any = None,
-    keepdims: bool = False,
-) -> Any:
-    weights = _norm_weights(ans, x, ord, axis)
-    return NotImplemented if weights is None else spread(A, x, axis) * weights
-
-
-bulk(linalg._primitive_norm, tangents=[_norm_tangent], adjoints=[_norm_adjoint], edges=input_size)  # noqa: SLF001 (linalg.norm itself only wraps it)
+by_weights(linalg._primitive_norm, _norm_weights)  # noqa: SLF001 (linalg.norm itself only wraps it)
 
 
 def _hermitian(X: np.ndarray) -> np.ndarray:

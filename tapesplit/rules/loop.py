@@ -100,17 +100,11 @@ def _jacobian_product(T: np.ndarray, entry: TapeEntry, argnum: int) -> np.ndarra
 
 
 def _jvp_loop(jvp: Callable[..., Any], T: np.ndarray, entry: TapeEntry, argnum: int) -> np.ndarray:
-    """Loop over autograd's JVP."""
+    """Loop over autograd's JVP of a call without keywords."""
     with tracing_lock():
         target = entry.args[argnum]
-        rows = [
-            _row(
-                jvp((argnum,), [unflatten(row, target)], entry.value, entry.args, dict(entry.kwargs)),
-                entry.value,
-                entry,
-            )
-            for row in flat(T)
-        ]
+        moved = (jvp((argnum,), [unflatten(row, target)], entry.value, entry.args, {}) for row in flat(T))
+        rows = [_row(tangent, entry.value, entry) for tangent in moved]
     return _stacked(rows, entry.value)
 
 

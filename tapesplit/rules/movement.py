@@ -3,6 +3,8 @@
 ``take`` and ``flip`` have no rule in autograd; their Jacobians come with the mechanism.
 """
 
+from typing import Any
+
 import autograd.builtins as ab
 import autograd.numpy as anp
 import numpy as np
@@ -37,34 +39,22 @@ movement(ab.container_take, ab.make_sequence, ab.sequence_extend_right, ab.seque
 movement(ab._make_dict)  # noqa: SLF001 (autograd has no public name for the primitive behind its dict)
 
 
-def _pad_tangent(
-    T: np.ndarray,
-    ans: np.ndarray,
-    x: np.ndarray,
-    pad_width: object,
-    mode: str = "constant",
-    **keywords: object,
-) -> object:
-    """Pad tangents with zeros; the other modes compute elements, and autograd differentiates none of them."""
-    if mode != "constant":
-        return NotImplemented
-    widths = np.broadcast_to(np.asarray(pad_width), (np.ndim(x), 2))
-    return np.pad(T, [(0, 0), *widths])
+def _margins(x: Any, pad_width: Any, mode: str = "constant", **keywords: Any) -> Any:
+    """Widths of a padding by constants; None for the other modes, none of which autograd differentiates."""
+    return np.broadcast_to(np.asarray(pad_width), (np.ndim(x), 2)) if mode == "constant" else None
 
 
-def _pad_adjoint(
-    A: np.ndarray,
-    ans: np.ndarray,
-    x: np.ndarray,
-    pad_width: object,
-    mode: str = "constant",
-    **keywords: object,
-) -> object:
-    """Cut adjoints of the padding off."""
-    if mode != "constant":
+def _pad_tangent(T: np.ndarray, ans: Any, x: Any, *args: Any, **keywords: Any) -> Any:
+    margins = _margins(x, *args, **keywords)
+    return NotImplemented if margins is None else np.pad(T, [(0, 0), *margins])
+
+
+def _pad_adjoint(A: np.ndarray, ans: Any, x: Any, *args: Any, **keywords: Any) -> Any:
+    margins = _margins(x, *args, **keywords)
+    if margins is None:
         return NotImplemented
-    starts = np.broadcast_to(np.asarray(pad_width), (np.ndim(x), 2))[:, 0]
-    return A[(slice(None), *(slice(start, start + n) for start, n in zip(starts, np.shape(x), strict=True)))]
+    inside = (slice(start, start + n) for start, n in zip(margins[:, 0], np.shape(x), strict=True))
+    return A[(slice(None), *inside)]
 
 
 bulk(anp.pad, tangents=[_pad_tangent], adjoints=[_pad_adjoint], edges=no_edges)

@@ -8,6 +8,7 @@ arguments is covered.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import Any, Final
 
 import autograd.numpy as anp
@@ -21,7 +22,7 @@ from tapesplit.arrays import ranges
 from tapesplit.errors import RuleError
 from tapesplit.names import display_name
 from tapesplit.recording.tape import TapeEntry
-from tapesplit.recording.values import element_count, flatten, renumber, unflatten
+from tapesplit.recording.values import element_count, flatten, unflatten
 from tapesplit.rules.axes import flat
 from tapesplit.rules.registry import Bulk
 
@@ -163,7 +164,8 @@ def _as_slice(positions: np.ndarray) -> slice | None:
 
 def places(value: Any, index: Any) -> np.ndarray:
     """Return the flat positions in a value that an index points to."""
-    return flatten(renumber(value, 0)[index]).astype(np.intp, copy=False)
+    numbered = unflatten(np.arange(element_count(value)), value)
+    return flatten(numbered[index]).astype(np.intp, copy=False)
 
 
 def _look_up(T: np.ndarray, ans: Any, x: Any, index: Any) -> np.ndarray:
@@ -230,7 +232,7 @@ def joint_index_map(entry: TapeEntry) -> tuple[np.ndarray, np.ndarray]:
     if first is not None:
         return _joined(entry, first)
     starts = np.cumsum([0, *(element_count(entry.args[argnum]) for argnum in entry.argnums)])
-    sources = _sources(entry, entry.argnums, starts[:-1].tolist())
+    sources = _sources(entry, starts.tolist())
     argument = np.searchsorted(starts, sources, side="right") - 1
     return argument, sources - starts[argument]
 
@@ -272,14 +274,13 @@ def _viewed(entry: TapeEntry) -> np.ndarray | None:
     return moved.ravel() if isinstance(moved, np.ndarray) and moved.base is numbers else None
 
 
-def _sources(entry: TapeEntry, argnums: Sequence[int], starts: Sequence[int]) -> np.ndarray:
-    """Number the elements of some arguments through; return the number in each element, -1 for none."""
-    count = starts[-1] + element_count(entry.args[argnums[-1]])
+def _sources(entry: TapeEntry, starts: Sequence[int]) -> np.ndarray:
+    """Number active arguments through, from their starts; return the number in each element, -1 for none."""
+    count = starts[-1]
 
     def moved(numbers: np.ndarray) -> np.ndarray:
         args = list(entry.args)
-        for argnum, start in zip(argnums, starts, strict=True):
-            stop = start + element_count(args[argnum])
+        for argnum, (start, stop) in zip(entry.argnums, pairwise(starts), strict=True):
             args[argnum] = unflatten(numbers[start:stop], args[argnum])
         return flatten(entry.primitive(*args, **entry.kwargs))  # type: ignore[misc]
 

@@ -18,7 +18,7 @@ from tapesplit.rules.axes import (
 )
 from tapesplit.rules.registry import Bulk, Rule, bulk
 
-__all__ = ["input_size", "is_reduction", "weighted"]
+__all__ = ["by_weights", "input_size", "is_reduction", "weighted"]
 
 
 def input_size(ans: Any, args: tuple[Any, ...], argnums: tuple[int, ...], kwargs: Any) -> int:
@@ -31,35 +31,47 @@ def is_reduction(rule: Rule | None) -> bool:
     return isinstance(rule, Bulk) and rule.edges is input_size
 
 
-def weighted(primitive: Any, weights: Callable[..., Any]) -> None:
+def by_weights(primitive: Any, weigh: Callable[..., Any]) -> None:
     """Register a reduction by the derivatives of each result by the elements that went into it.
 
-    ``weights(ans, x, axis, **kwargs)`` broadcasts to the shape of x; ``ans`` comes with the reduced axes as
-    axes of length one. Keywords that it does not name and further positional arguments, which mean other
-    things in each function, take the loop over autograd's rule.
+    ``weigh(ans, x, *args, **kwargs)`` returns them, to be broadcast to the shape of x, and the axis; None for
+    calls that take the loop over autograd's rule.
+    """
+
+    def tangent(T: np.ndarray, ans: Any, x: Any, *args: Any, **kwargs: Any) -> Any:
+        found = weigh(ans, x, *args, **kwargs)
+        if found is None:
+            return NotImplemented
+        weights, axis = found
+        return real_like(reduce_weighted(T, weights, ans, axis), ans)
+
+    def adjoint(A: np.ndarray, ans: Any, x: Any, *args: Any, **kwargs: Any) -> Any:
+        found = weigh(ans, x, *args, **kwargs)
+        if found is None:
+            return NotImplemented
+        weights, axis = found
+        return spread(A, x, axis) * weights
+
+    bulk(primitive, tangents=[tangent], adjoints=[adjoint], edges=input_size)
+
+
+def weighted(primitive: Any, weights: Callable[..., Any]) -> None:
+    """Register a reduction whose second argument is an axis, see `by_weights`.
+
+    ``weights(ans, x, axis, **kwargs)`` gets ``ans`` with the reduced axes as axes of length one. Calls with
+    keywords that it does not name, or with further positional arguments, which mean other things in each
+    function, take the loop.
     """
     known = frozenset(signature(weights).parameters)
 
-    def weigh(ans: Any, x: Any, axis: Any, keywords: dict[str, Any]) -> Any:
+    def weigh(ans: Any, x: Any, axis: Any = None, *rest: Any, keepdims: Any = False, **keywords: Any) -> Any:
+        if rest or not known.issuperset(keywords):
+            return None
         reduced = positive(axis, np.ndim(x))
         kept = [1 if a in reduced else n for a, n in enumerate(np.shape(x))]
-        return weights(np.reshape(ans, kept), x, axis, **keywords)
+        return weights(np.reshape(ans, kept), x, axis, **keywords), axis
 
-    def tangent(
-        T: np.ndarray, ans: Any, x: Any, axis: Any = None, *rest: Any, keepdims: Any = False, **keywords: Any
-    ) -> Any:
-        if rest or not known.issuperset(keywords):
-            return NotImplemented
-        return real_like(reduce_weighted(T, weigh(ans, x, axis, keywords), ans, axis), ans)
-
-    def adjoint(
-        A: np.ndarray, ans: Any, x: Any, axis: Any = None, *rest: Any, keepdims: Any = False, **keywords: Any
-    ) -> Any:
-        if rest or not known.issuperset(keywords):
-            return NotImplemented
-        return spread(A, x, axis) * weigh(ans, x, axis, keywords)
-
-    bulk(primitive, tangents=[tangent], adjoints=[adjoint], edges=input_size)
+    by_weights(primitive, weigh)
 
 
 def _chosen(X: Any, where: Any) -> Any:
@@ -120,50 +132,40 @@ def _extremum_weights(ans: Any, x: Any, axis: Any, where: Any = True, initial: A
     return hit / (hits if initial is None else np.maximum(hits, 1))
 
 
-def _sum_tangent(
-    T: np.ndarray, ans: Any, x: Any, axis: Any = None, *rest: Any, keepdims: Any = False, **keywords: Any
-) -> Any:
-    chosen = NotImplemented if rest else _summands(T, **keywords)
-    return chosen if chosen is NotImplemented else reduce_batch(chosen, ans, axis)
-
-
-def _sum_adjoint(
-    A: np.ndarray, ans: Any, x: Any, axis: Any = None, *rest: Any, keepdims: Any = False, **keywords: Any
-) -> Any:
-    return NotImplemented if rest else _summands(spread(A, x, axis), **keywords)
-
-
-def _summands(X: np.ndarray, *, initial: float = 0.0, where: Any = True, **keywords: Any) -> Any:
-    """Return directions of what a sum adds up; autograd's rules mistake ``initial`` and ``where``."""
-    if keywords:
-        return NotImplemented
-    return _chosen(X, where)
-
-
-def _mean_count(ans: Any, x: Any, axis: Any, *, where: Any = True) -> Any:
+def _mean_count(ans: Any, x: Any, axis: Any, where: Any) -> Any:
     """Count the terms of each mean, at least one."""
     count = _count(x, axis, where)
     return max(count, 1) if where is True else np.reshape(np.maximum(count, 1), np.shape(ans))
 
 
-def _mean_tangent(
-    T: np.ndarray, ans: Any, x: Any, axis: Any = None, *rest: Any, keepdims: Any = False, **keywords: Any
-) -> Any:
-    if rest or not keywords.keys() <= {"where"}:
-        return NotImplemented
-    return reduce_batch(_summands(T, **keywords), ans, axis) / _mean_count(ans, x, axis, **keywords)
+def _summed(primitive: Any, known: frozenset[str], *, is_mean: bool = False) -> None:
+    """Register a sum or a mean, for the keywords that are known.
+
+    autograd's rules mistake ``initial``, which has no influence on derivatives, and ``where``.
+    """
+
+    def tangent(
+        T: np.ndarray, ans: Any, x: Any, axis: Any = None, *rest: Any, keepdims: Any = False, **keywords: Any
+    ) -> Any:
+        if rest or not known.issuperset(keywords):
+            return NotImplemented
+        where = keywords.get("where", True)
+        sums = reduce_batch(_chosen(T, where), ans, axis)
+        return sums / _mean_count(ans, x, axis, where) if is_mean else sums
+
+    def adjoint(
+        A: np.ndarray, ans: Any, x: Any, axis: Any = None, *rest: Any, keepdims: Any = False, **keywords: Any
+    ) -> Any:
+        if rest or not known.issuperset(keywords):
+            return NotImplemented
+        where = keywords.get("where", True)
+        return _chosen(spread(A / _mean_count(ans, x, axis, where) if is_mean else A, x, axis), where)
+
+    bulk(primitive, tangents=[tangent], adjoints=[adjoint], edges=input_size)
 
 
-def _mean_adjoint(
-    A: np.ndarray, ans: Any, x: Any, axis: Any = None, *rest: Any, keepdims: Any = False, **keywords: Any
-) -> Any:
-    if rest or not keywords.keys() <= {"where"}:
-        return NotImplemented
-    return _summands(spread(A / _mean_count(ans, x, axis, **keywords), x, axis), **keywords)
-
-
-bulk(anp.sum, tangents=[_sum_tangent], adjoints=[_sum_adjoint], edges=input_size)
-bulk(_primitive_mean, tangents=[_mean_tangent], adjoints=[_mean_adjoint], edges=input_size)
+_summed(anp.sum, frozenset({"initial", "where"}))
+_summed(_primitive_mean, frozenset({"where"}), is_mean=True)
 weighted(_primitive_var, _var_weights)
 weighted(_primitive_std, _std_weights)
 weighted(anp.prod, _product_weights)

@@ -1,6 +1,7 @@
 """Triangular, banded and Sylvester systems of scipy.linalg, with one factorization for all directions."""
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,17 +12,12 @@ from tapesplit.rules.axes import of_arrays, real_like
 from tapesplit.rules.registry import bulk
 
 
-def _columns(a: np.ndarray, B: np.ndarray, trans: Any, *, lower: bool) -> np.ndarray:
-    """Solve for each right-hand side of a batch ``(k, n)`` or ``(k, n, r)``."""
+def _for_columns(solve: Callable[[np.ndarray], np.ndarray], B: np.ndarray) -> np.ndarray:
+    """Solve for each right-hand side of a batch ``(k, n)`` or ``(k, n, r)``, all of them as columns."""
     wide = np.moveaxis(B, 0, -1)
     if not wide.size:
         return B
-    return np.moveaxis(solve_triangular(a, wide.reshape(len(a), -1), trans, lower).reshape(wide.shape), -1, 0)
-
-
-def _is_transposed(trans: Any) -> bool:
-    """Whether a system is that of the transposed matrix."""
-    return trans not in ("N", 0)
+    return np.moveaxis(solve(wide.reshape(len(wide), -1)).reshape(wide.shape), -1, 0)
 
 
 def _covers(a: np.ndarray, b: np.ndarray, keywords: dict[str, Any]) -> bool:
@@ -30,41 +26,37 @@ def _covers(a: np.ndarray, b: np.ndarray, keywords: dict[str, Any]) -> bool:
     return real and a.ndim == 2 and keywords.keys() <= {"check_finite"}
 
 
-def _matrix_tangent(
-    T: np.ndarray, ans: Any, a: Any, b: Any, trans: Any = 0, lower: bool = False, **keywords: Any
-) -> Any:
-    if not _covers(a, b, keywords):
-        return NotImplemented
+def _triangular(function: Callable[..., np.ndarray]) -> Callable[..., Any]:
+    """Make a directional function of ``function(X, ans, a, lower, transposed)``, for calls that it covers."""
+
+    def directional(
+        X: np.ndarray, ans: Any, a: Any, b: Any, trans: Any = 0, lower: bool = False, **keywords: Any
+    ) -> Any:
+        if not _covers(a, b, keywords):
+            return NotImplemented
+        return function(X, ans, a, lower, trans not in ("N", 0))
+
+    return of_arrays(directional)
+
+
+def _side_tangent(T: np.ndarray, ans: Any, a: np.ndarray, lower: bool, transposed: bool) -> np.ndarray:
+    return _for_columns(lambda wide: solve_triangular(a, wide, int(transposed), lower), T)
+
+
+def _side_adjoint(A: np.ndarray, ans: Any, a: np.ndarray, lower: bool, transposed: bool) -> np.ndarray:
+    return _side_tangent(A, ans, a, lower, not transposed)
+
+
+def _matrix_tangent(T: np.ndarray, ans: Any, a: np.ndarray, lower: bool, transposed: bool) -> np.ndarray:
     T = np.tril(T) if lower else np.triu(T)
-    if _is_transposed(trans):
-        T = T.mT
-    return _columns(a, -(T @ ans), trans, lower=lower)
+    return _side_tangent(-((T.mT if transposed else T) @ ans), ans, a, lower, transposed)
 
 
-def _side_tangent(
-    T: np.ndarray, ans: Any, a: Any, b: Any, trans: Any = 0, lower: bool = False, **keywords: Any
-) -> Any:
-    return _columns(a, T, trans, lower=lower) if _covers(a, b, keywords) else NotImplemented
-
-
-def _side_adjoint(
-    A: np.ndarray, ans: Any, a: Any, b: Any, trans: Any = 0, lower: bool = False, **keywords: Any
-) -> Any:
-    if not _covers(a, b, keywords):
-        return NotImplemented
-    return _columns(a, A, 0 if _is_transposed(trans) else 1, lower=lower)
-
-
-def _matrix_adjoint(
-    A: np.ndarray, ans: Any, a: Any, b: Any, trans: Any = 0, lower: bool = False, **keywords: Any
-) -> Any:
-    if not _covers(a, b, keywords):
-        return NotImplemented
-    back = _columns(a, A, 0 if _is_transposed(trans) else 1, lower=lower)
+def _matrix_adjoint(A: np.ndarray, ans: Any, a: np.ndarray, lower: bool, transposed: bool) -> np.ndarray:
+    back = _side_adjoint(A, ans, a, lower, transposed)
     right = ans if ans.ndim == 2 else ans[:, None]
     rows = -(back.reshape(len(A), *right.shape) @ right.T)
-    if _is_transposed(trans):
-        rows = rows.mT
+    rows = rows.mT if transposed else rows
     return np.tril(rows) if lower else np.triu(rows)
 
 
@@ -75,8 +67,8 @@ def _edges(ans: Any, args: tuple[Any, ...], argnums: tuple[int, ...], kwargs: An
 
 bulk(
     linalg.solve_triangular,
-    tangents=[of_arrays(_matrix_tangent), of_arrays(_side_tangent)],
-    adjoints=[of_arrays(_matrix_adjoint), of_arrays(_side_adjoint)],
+    tangents=[_triangular(_matrix_tangent), _triangular(_side_tangent)],
+    adjoints=[_triangular(_matrix_adjoint), _triangular(_side_adjoint)],
     edges=_edges,
 )
 
@@ -99,20 +91,16 @@ def _transposed(bands: tuple[int, int], a: np.ndarray) -> tuple[tuple[int, int],
     return (bands[1], bands[0]), result
 
 
-def _banded_columns(bands: tuple[int, int], a: np.ndarray, B: np.ndarray) -> np.ndarray:
-    """Solve for each right-hand side of a batch ``(k, n)`` or ``(k, n, r)``."""
-    wide = np.moveaxis(B, 0, -1)
-    if not wide.size:
-        return B
-    return np.moveaxis(solve_banded(bands, a, wide.reshape(a.shape[1], -1)).reshape(wide.shape), -1, 0)
+def _solved_banded(bands: tuple[int, int], a: np.ndarray, B: np.ndarray) -> np.ndarray:
+    return _for_columns(partial(solve_banded, bands, a), B)
 
 
 def _banded_side_tangent(T: np.ndarray, ans: Any, bands: Any, a: Any, b: Any, **keywords: Any) -> Any:
-    return _banded_columns(bands, a, T) if _covers(a, b, keywords) else NotImplemented
+    return _solved_banded(bands, a, T) if _covers(a, b, keywords) else NotImplemented
 
 
 def _banded_side_adjoint(A: np.ndarray, ans: Any, bands: Any, a: Any, b: Any, **keywords: Any) -> Any:
-    return _banded_columns(*_transposed(bands, a), A) if _covers(a, b, keywords) else NotImplemented
+    return _solved_banded(*_transposed(bands, a), A) if _covers(a, b, keywords) else NotImplemented
 
 
 def _banded_matrix_tangent(T: np.ndarray, ans: Any, bands: Any, a: Any, b: Any, **keywords: Any) -> Any:
@@ -121,13 +109,13 @@ def _banded_matrix_tangent(T: np.ndarray, ans: Any, bands: Any, a: Any, b: Any, 
     right = np.zeros((len(T), ans.size))
     for line, rows, columns in _diagonals(bands, ans.size):
         right[:, rows] -= T[:, line, columns] * ans[columns]
-    return _banded_columns(bands, a, right)
+    return _solved_banded(bands, a, right)
 
 
 def _banded_matrix_adjoint(A: np.ndarray, ans: Any, bands: Any, a: Any, b: Any, **keywords: Any) -> Any:
     if not _covers(a, b, keywords) or ans.ndim != 1:
         return NotImplemented
-    back = _banded_columns(*_transposed(bands, a), A)
+    back = _solved_banded(*_transposed(bands, a), A)
     result = np.zeros((len(A), *a.shape))
     for line, rows, columns in _diagonals(bands, ans.size):
         result[:, line, columns] = -back[:, rows] * ans[columns]

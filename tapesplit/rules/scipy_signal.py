@@ -1,8 +1,9 @@
 """Convolutions of autograd.scipy.signal: a batch of directions is one more axis that is not convolved."""
 
+from functools import partial
 from math import prod
 from string import ascii_letters
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 from autograd.scipy.signal import convolve, flipped_idxs, parse_axes
@@ -10,12 +11,17 @@ from autograd.scipy.signal import convolve, flipped_idxs, parse_axes
 from tapesplit.rules.contraction import contract
 from tapesplit.rules.registry import bulk
 
+_Axes: TypeAlias = list[list[int]]
+"""Axes of both operands."""
 
-def _pairs(A: np.ndarray, axes: Any, dot_axes: Any) -> tuple[list[list[int]], list[list[int]]]:
-    """Convolved and summed axes of both operands."""
+
+def _read(
+    A: np.ndarray, B: np.ndarray, axes: Any = None, dot_axes: Any = ((), ()), mode: str = "full"
+) -> tuple[np.ndarray, np.ndarray, _Axes, _Axes, str]:
+    """Return the operands of a call, their convolved axes, their summed axes, and the mode."""
     if axes is None:
         axes = [range(A.ndim), range(A.ndim)]
-    return [list(x) for x in axes], [list(x) for x in dot_axes]
+    return A, B, [list(x) for x in axes], [list(x) for x in dot_axes], mode
 
 
 def _behind(axes: list[int]) -> list[int]:
@@ -109,45 +115,25 @@ def _summed(
     return total
 
 
-def _left_tangent(
-    T: np.ndarray,
-    ans: Any,
-    A: np.ndarray,
-    B: np.ndarray,
-    axes: Any = None,
-    dot_axes: Any = ((), ()),
-    mode: str = "full",
-) -> np.ndarray:
-    (conv_a, conv_b), (dot_a, dot_b) = _pairs(A, axes, dot_axes)
+def _left_tangent(T: np.ndarray, ans: Any, *args: Any, **kwargs: Any) -> np.ndarray:
+    _, B, (conv_a, conv_b), (dot_a, dot_b), mode = _read(*args, **kwargs)
     return _convolved(T, B, [_behind(conv_a), conv_b], [_behind(dot_a), dot_b], mode)
 
 
-def _right_tangent(
-    T: np.ndarray,
-    ans: Any,
-    A: np.ndarray,
-    B: np.ndarray,
-    axes: Any = None,
-    dot_axes: Any = ((), ()),
-    mode: str = "full",
-) -> np.ndarray:
-    (conv_a, conv_b), (dot_a, dot_b) = _pairs(A, axes, dot_axes)
+def _right_tangent(T: np.ndarray, ans: Any, *args: Any, **kwargs: Any) -> np.ndarray:
+    A, _, (conv_a, conv_b), (dot_a, dot_b), mode = _read(*args, **kwargs)
     rows = _convolved(A, T, [conv_a, _behind(conv_b)], [dot_a, _behind(dot_b)], mode)
     return np.moveaxis(rows, A.ndim - len(conv_a) - len(dot_a), 0)
 
 
-def _adjoint(
-    G: np.ndarray, A: np.ndarray, B: np.ndarray, axes: Any, dot_axes: Any, mode: str, of: str
-) -> np.ndarray:
+def _adjoint(G: np.ndarray, ans: Any, *args: Any, of: str, **kwargs: Any) -> np.ndarray:
     """Correlate adjoints with the other operand."""
+    A, B, axes, dot_axes, mode = _read(*args, **kwargs)
     other, Y = ("B", B) if of == "A" else ("A", A)
     parsed, shapes = parse_axes(A.shape, B.shape, axes, dot_axes, mode)
     result, mine, theirs = parsed["out"], parsed[of], parsed[other]
-    back = (
-        "full"
-        if mode == "valid" and any(map(int.__gt__, shapes[of]["conv"], shapes[other]["conv"]))
-        else "valid"
-    )
+    larger = any(map(int.__gt__, shapes[of]["conv"], shapes[other]["conv"]))
+    back = "full" if mode == "valid" and larger else "valid"
     if mode == "same":
         margins = [((n - 1) // 2, n - 1 - (n - 1) // 2) for n in shapes["B"]["conv"]]
         G = _padded(G, _behind(list(result["conv"])), margins)
@@ -165,36 +151,20 @@ def _adjoint(
 
 
 def _edges(ans: Any, args: tuple[Any, ...], argnums: tuple[int, ...], kwargs: Any) -> int:
-    """|E|: one edge for each product of elements, for each active operand."""
-    return _products(ans, *args, **kwargs) * len(argnums)
+    """|E|: one edge for each product of elements, for each active operand.
 
-
-def _products(
-    ans: np.ndarray,
-    A: np.ndarray,
-    B: np.ndarray,
-    axes: Any = None,
-    dot_axes: Any = ((), ()),
-    mode: str = "full",
-) -> int:
-    """Count products of elements: of each with each, or with all of a window where these are fewer."""
-    (conv_a, conv_b), (dot_a, _) = _pairs(A, axes, dot_axes)
+    These are products of each with each, or with all of a window where these are fewer.
+    """
+    A, B, (conv_a, conv_b), (dot_a, _), _ = _read(*args, **kwargs)
     summed = prod(A.shape[axis] for axis in dot_a)
     window = prod(min(A.shape[a], B.shape[b]) for a, b in zip(conv_a, conv_b, strict=True))
-    return int(min(A.size * B.size // max(summed, 1), ans.size * window * summed))
+    return int(min(A.size * B.size // max(summed, 1), ans.size * window * summed)) * len(argnums)
 
 
 bulk(
     convolve,
     tangents=[_left_tangent, _right_tangent],
-    adjoints=[
-        lambda G, ans, A, B, axes=None, dot_axes=((), ()), mode="full": _adjoint(
-            G, A, B, axes, dot_axes, mode, "A"
-        ),
-        lambda G, ans, A, B, axes=None, dot_axes=((), ()), mode="full": _adjoint(
-            G, A, B, axes, dot_axes, mode, "B"
-        ),
-    ],
+    adjoints=[partial(_adjoint, of="A"), partial(_adjoint, of="B")],
     edges=_edges,
     steps=15,
     pace=40,

@@ -1,5 +1,6 @@
 """Operations on series of values: running sums, differences, ranges, traces, sorting."""
 
+from collections.abc import Callable
 from typing import Any
 
 import autograd.numpy as anp
@@ -135,25 +136,6 @@ bulk(
 )
 
 
-def _arranged(T: np.ndarray, x: Any, order: np.ndarray) -> Any:
-    """Carry tangents of a vector to the places of its elements."""
-    return T.take(order, axis=1) if np.ndim(x) == 1 else NotImplemented
-
-
-def _rearranged(A: np.ndarray, x: Any, order: np.ndarray) -> Any:
-    """Carry adjoints of a vector back to where its elements were."""
-    if np.ndim(x) != 1:
-        return NotImplemented
-    places = np.empty_like(order)
-    places[order] = np.arange(order.size)
-    return A.take(places, axis=1)
-
-
-def _sorted_order(ans: Any, x: Any, *args: Any, **kwargs: Any) -> np.ndarray:
-    """Return which element of x each element of ``np.sort`` is."""
-    return np.argsort(x, *args, **kwargs)
-
-
 def _partition_order(ans: Any, x: Any, *_args: Any, **_kwargs: Any) -> np.ndarray:
     """Return which element of x each element of ``np.partition`` is: not what ``np.argpartition`` says."""
     order = np.empty(np.size(x), dtype=np.intp)
@@ -161,11 +143,25 @@ def _partition_order(ans: Any, x: Any, *_args: Any, **_kwargs: Any) -> np.ndarra
     return order
 
 
-# Sorting moves elements, but where to depends on the values, so that no plan can know it.
-for _order, _arrange in ((_sorted_order, anp.sort), (_partition_order, anp.partition)):
-    bulk(
-        _arrange,
-        tangents=[lambda T, ans, x, *args, f=_order, **kwargs: _arranged(T, x, f(ans, x, *args, **kwargs))],
-        adjoints=[lambda A, ans, x, *args, f=_order, **kwargs: _rearranged(A, x, f(ans, x, *args, **kwargs))],
-        edges=no_edges,
-    )
+def _arrangement(primitive: Any, order_of: Callable[..., np.ndarray]) -> None:
+    """Register a primitive that sorts; ``order_of`` tells which element of x each one of the result is.
+
+    It moves elements, but where to depends on the values, so that no plan can know it.
+    """
+
+    def tangent(T: np.ndarray, ans: Any, x: Any, *args: Any, **kwargs: Any) -> Any:
+        return NotImplemented if np.ndim(x) != 1 else T.take(order_of(ans, x, *args, **kwargs), axis=1)
+
+    def adjoint(A: np.ndarray, ans: Any, x: Any, *args: Any, **kwargs: Any) -> Any:
+        if np.ndim(x) != 1:
+            return NotImplemented
+        order = order_of(ans, x, *args, **kwargs)
+        places = np.empty_like(order)
+        places[order] = np.arange(order.size)
+        return A.take(places, axis=1)
+
+    bulk(primitive, tangents=[tangent], adjoints=[adjoint], edges=no_edges)
+
+
+_arrangement(anp.sort, lambda ans, x, *args, **kwargs: np.argsort(x, *args, **kwargs))
+_arrangement(anp.partition, _partition_order)

@@ -192,7 +192,7 @@ _VALUED = EXACT | _CONTAINERS
 def _constants_of(entry: tuple[Any, ...], static: Any) -> list[tuple[int | str, Any, Any]]:
     """List the constants of a call with their positions or names and their keys."""
     _, argnums, _, args, kwargs, _ = entry
-    positions = constant_positions(args, argnums)
+    positions = constant_positions(len(args), argnums)
     if not isinstance(static, Constants):
         return [(positions[0], args[positions[0]], static)]
     return [

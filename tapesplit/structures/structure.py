@@ -181,7 +181,7 @@ def statics_of(
             if call not in known:
                 known[call] = statics_of(primitive, args, argnums, kwargs)
             return known[call]
-    positions = constant_positions(args, argnums)
+    positions = constant_positions(len(args), argnums)
     if controlled:
         key, first = _whole_key, sys.maxsize
     elif find_rule(primitive) is None:

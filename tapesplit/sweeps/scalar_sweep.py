@@ -15,7 +15,7 @@ from tapesplit.arrays import IntArray
 from tapesplit.cuts.chunks import Chunk
 from tapesplit.recording.tape import Tape
 from tapesplit.sweeps.coefficients import Block, Recipe, ValueTable
-from tapesplit.sweeps.triangular import substitute, substitute_transposed
+from tapesplit.sweeps.triangular import substitute
 
 __all__ = ["ScalarSweep"]
 
@@ -139,7 +139,6 @@ class ScalarSweep:
         unknowns, block = len(self.indptr) - 1, min(self._block(count), most or count)
         if not unknowns:
             return np.zeros((self.results.size, count), coefficients.dtype)
-        solve = substitute_transposed if self.adjoint_mode else substitute
         result = np.empty((self.results.size, count), coefficients.dtype)
         system = np.empty(unknowns * block, coefficients.dtype)
         for start in range(0, count, max(block, 1)):
@@ -147,7 +146,7 @@ class ScalarSweep:
             Y = system[: unknowns * (stop - start)].reshape(unknowns, stop - start)
             Y[:] = 0.0
             self._seed(Y, columns, start, stop)
-            solve(self.indptr, self.indices, coefficients, Y)
+            substitute(self.indptr, self.indices, coefficients, Y, transposed=self.adjoint_mode)
             result[:, start:stop] = Y[self.results]
         if self.constant_results.size:
             result[self.constant_results] = 0.0
@@ -168,11 +167,11 @@ class ScalarSweep:
         ndarray
             The derivatives of these results, shape ``(seeded, k)``.
         """
-        last, solve = len(self.indptr) - 2, substitute if self.adjoint_mode else substitute_transposed
+        last = len(self.indptr) - 2
         starts, targets = self.indptr[-1] - self.indptr[::-1], last - self.indices[::-1]
         Y = np.zeros((last + 1, results.size), coefficients.dtype)
         Y[last - self.results[results], np.arange(results.size)] = 1.0
-        solve(starts, targets, coefficients[::-1].copy(), Y)
+        substitute(starts, targets, coefficients[::-1].copy(), Y, transposed=not self.adjoint_mode)
         derivatives = Y[np.minimum(last - self.seeds, last)]
         derivatives[self.seeds < 0] = 0.0  # constants
         return derivatives

@@ -13,7 +13,8 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from tapesplit.arrays import BoolArray, IntArray, ranges, run_starts
-from tapesplit.cost.model import CostModel, array_seconds, system_seconds
+from tapesplit.cost.model import array_seconds, system_seconds
+from tapesplit.cost.stored import cost_model
 from tapesplit.cost.work import Work, WorkTable, total_work
 from tapesplit.cuts.chunks import Chunk
 from tapesplit.recording.tape import Tape
@@ -127,7 +128,7 @@ def _opened(seeds: np.ndarray | range, size: int) -> tuple[bool, np.ndarray]:
 
 
 def find_stages(
-    facts: TapeFacts, table: WorkTable, chunk: Chunk, directions: int, model: CostModel, *, adjoint_mode: bool
+    facts: TapeFacts, table: WorkTable, chunk: Chunk, directions: int, *, adjoint_mode: bool
 ) -> tuple[Stage, ...]:
     """Split a chunk that cannot be one system into stages, if some of them had better be systems.
 
@@ -139,8 +140,6 @@ def find_stages(
         Part of the tape.
     directions
         Number of directions k.
-    model
-        Constants of the machine.
     adjoint_mode
         Whether the sweep carries adjoints.
 
@@ -157,8 +156,8 @@ def find_stages(
     """
     scalar = facts.scalar[chunk.entries]
     uniform = scalar.all() or not scalar.any()
-    arrays = partial(array_seconds, model, directions=directions, adjoint_mode=adjoint_mode)
-    systems = partial(system_seconds, model, directions=directions)
+    arrays = partial(array_seconds, cost_model(), directions=directions, adjoint_mode=adjoint_mode)
+    systems = partial(system_seconds, cost_model(), directions=directions)
     if uniform or not _save(table, chunk.entries[scalar], [0], systems, arrays).any():
         return ()
     numbers = _stage_numbers(facts, chunk.entries)
@@ -200,10 +199,10 @@ _HANDED_OVER: Final = 20
 """Elements that an array step moves while one is handed over from stage to stage."""
 
 
-def staged_seconds(stages: Sequence[Stage], model: CostModel, directions: int) -> float:
+def staged_seconds(stages: Sequence[Stage], directions: int) -> float:
     """Predict a sweep in stages: those, and all directions of the values that are handed over."""
-    handed_over = sum(stage.chunk.n + stage.chunk.m for stage in stages) * directions
-    return sum(stage.seconds for stage in stages) + _HANDED_OVER * handed_over * model.element_direction
+    moved = _HANDED_OVER * sum(stage.chunk.n + stage.chunk.m for stage in stages) * directions
+    return sum(stage.seconds for stage in stages) + moved * cost_model().element_direction
 
 
 def _stage_numbers(facts: TapeFacts, entries: IntArray) -> IntArray:

@@ -68,8 +68,8 @@ def predict(
     products = work.product_fma * directions
     obstacle = int(chunk.entries[np.argmin(facts.scalar[chunk.entries])]) if work.formless else None
     if array > _WORTH_A_LOOK:
-        stages = find_stages(facts, table, chunk, directions, model, adjoint_mode=adjoint_mode)
-        staged = staged_seconds(stages, model, directions)
+        stages = find_stages(facts, table, chunk, directions, adjoint_mode=adjoint_mode)
+        staged = staged_seconds(stages, directions)
         if stages and staged + _COMPILING * work.formulas < _WORTH_STAGES * array:
             return Prediction(staged, "stages", obstacle, product_fma=products)
     busy = work.looped == 0 and array > 8 * work.steps * model.step
@@ -124,7 +124,7 @@ def compile_sweep(
     if form == "system":
         return compile_scalar_sweep(tape, facts, chunk, directions, adjoint_mode=adjoint_mode)
     if form == "stages":
-        stages = find_stages(facts, table, chunk, directions, cost_model(), adjoint_mode=adjoint_mode)
+        stages = find_stages(facts, table, chunk, directions, adjoint_mode=adjoint_mode)
         if stages:  # unless the machine has been calibrated since the prediction
             return compile_stages(tape, facts, chunk, stages, directions, adjoint_mode=adjoint_mode)
     return compile_array_sweep(tape, facts, chunk, adjoint_mode=adjoint_mode, identity=identity)

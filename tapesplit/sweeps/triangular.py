@@ -21,10 +21,12 @@ except ImportError:  # pragma: no cover (another layout of SciPy's internals)
 else:
     kernels = _sparsetools
 
-__all__ = ["substitute", "substitute_transposed"]
+__all__ = ["substitute"]
 
 
-def substitute(indptr: np.ndarray, indices: np.ndarray, data: np.ndarray, Y: np.ndarray) -> None:
+def substitute(
+    indptr: np.ndarray, indices: np.ndarray, data: np.ndarray, Y: np.ndarray, *, transposed: bool = False
+) -> None:
     """Solve ``(I - L) X = Y`` in place for strictly lower triangular L in CSR form.
 
     Parameters
@@ -34,6 +36,9 @@ def substitute(indptr: np.ndarray, indices: np.ndarray, data: np.ndarray, Y: np.
     Y
         Right-hand sides, C-contiguous, of shape ``(N, k)`` and of the type of `data`, float32 or float64;
         overwritten by the solution.
+    transposed
+        Whether column j of L is stored where a CSR matrix stores row j; every index is then larger than the
+        number of its column.
 
     Notes
     -----
@@ -51,32 +56,12 @@ def substitute(indptr: np.ndarray, indices: np.ndarray, data: np.ndarray, Y: np.
     """
     size, count = Y.shape
     if _kernels_work():
-        kernels.csr_matvecs(size, size, count, indptr, indices, data, Y.reshape(-1), Y.reshape(-1))
-    else:
-        Y[:] = _solve(indptr, indices, data, Y, transposed=False)
-
-
-def substitute_transposed(indptr: np.ndarray, indices: np.ndarray, data: np.ndarray, Y: np.ndarray) -> None:
-    """Solve ``(I - L) X = Y`` in place for strictly lower triangular L whose columns are given.
-
-    Column j of L is stored where a CSR matrix stores row j; every index is larger than the number of its
-    column.
-    """
-    size, count = Y.shape
-    if _kernels_work():
-        kernels.csc_matvecs(size, size, count, indptr, indices, data, Y.reshape(-1), Y.reshape(-1))
-    else:
-        Y[:] = _solve(indptr, indices, data, Y, transposed=True)
-
-
-def _solve(
-    indptr: np.ndarray, indices: np.ndarray, data: np.ndarray, Y: np.ndarray, *, transposed: bool
-) -> np.ndarray:
-    """Solve by SuperLU, without any reordering."""
-    size = len(indptr) - 1
+        kernel = kernels.csc_matvecs if transposed else kernels.csr_matvecs
+        kernel(size, size, count, indptr, indices, data, Y.reshape(-1), Y.reshape(-1))
+        return
     L = csr_array((data, indices, indptr), shape=(size, size))
     system = eye_array(size, format="csc") - (L.T if transposed else L)
-    return splu(system.tocsc(), permc_spec="NATURAL", diag_pivot_thresh=0.0).solve(Y)
+    Y[:] = splu(system.tocsc(), permc_spec="NATURAL", diag_pivot_thresh=0.0).solve(Y)  # without reordering
 
 
 @cache

@@ -14,14 +14,10 @@ def test_systems_are_solved(monkeypatch, size, directions, kernels_work):
     monkeypatch.setattr(triangular, "_kernels_work", lambda: kernels_work)
     random = np.random.default_rng(size)
     dense = np.tril(random.standard_normal((size, size)) * (random.random((size, size)) < 0.3), -1)
-    rows, columns = csr_array(dense), csr_array(dense.T)
     Y = random.standard_normal((size, directions))
-    for solve, given in (
-        (triangular.substitute, rows),
-        (triangular.substitute_transposed, columns),
-    ):
-        X = Y.copy()
-        solve(given.indptr, given.indices, given.data, X)
+    for transposed in (False, True):
+        given, X = csr_array(dense.T if transposed else dense), Y.copy()
+        triangular.substitute(given.indptr, given.indices, given.data, X, transposed=transposed)
         np.testing.assert_allclose(X - dense @ X, Y, rtol=0, atol=1e-12 * np.abs(X).max())
 
 
