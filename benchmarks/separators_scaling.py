@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from jcdp_core import JacobianChain, solve
-from tapesplit.cuts.chunks import assign_chunks
+from tapesplit.cuts.chunks import cut_into_chunks
 from tapesplit.cuts.coarsen import coarsen
 from tapesplit.cuts.graph import TapeGraph, frontier_widths, tape_ranks
 from tapesplit.cuts.separators import cut_graph
@@ -134,7 +134,6 @@ def rows(sizes: list[int]) -> Iterator[str]:
         for size in sizes:
             graph = make(np.random.default_rng(0), size)
             separators = cut_graph(graph)
-            chunks = assign_chunks(graph, separators)
             tracemalloc.start()
             cut_graph(graph)
             memory = tracemalloc.get_traced_memory()[1] / graph.size
@@ -142,11 +141,11 @@ def rows(sizes: list[int]) -> Iterator[str]:
             times = [
                 seconds(lambda graph=graph: coarsen(graph)),
                 seconds(lambda graph=graph: cut_graph(graph)),
-                seconds(lambda graph=graph, found=separators: assign_chunks(graph, found)),
+                seconds(lambda graph=graph, found=separators: cut_into_chunks(graph, found)),
             ]
             live = int(frontier_widths(graph, tape_ranks(graph)).min())
             widths = [graph.input_width, *(s.width for s in separators), graph.output_width]
-            edges = np.maximum(graph.edges_of(chunks, len(separators) + 1), 1).tolist()
+            edges = [max(chunk.edges, 1) for chunk in cut_into_chunks(graph, separators)]
             chain = JacobianChain.from_sizes(sizes=widths, edges=edges)
             times.append(seconds(lambda chain=chain: solve(chain)))
             planned = solve(chain).makespan
@@ -160,7 +159,7 @@ def rows(sizes: list[int]) -> Iterator[str]:
 
 def main() -> None:
     """Print the table; sizes may be given as arguments."""
-    print(f"{'':22}{'values':>8}{'coarse':>8}{'coarsen':>10}{'find':>10}{'assign':>10}{'solve':>10}", end="")
+    print(f"{'':22}{'values':>8}{'coarse':>8}{'coarsen':>10}{'find':>10}{'chunks':>10}{'solve':>10}", end="")
     print(f"{'memory':>8}{'input':>8}{'live':>7}{'cut':>7}{'cost':>9}")
     print(
         f"{'':38}{'ms':>10}{'ms':>10}{'ms':>10}{'ms':>10}{'B/value':>8}{'width':>8}{'width':>7}{'width':>7}{'/plain':>9}"

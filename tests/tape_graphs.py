@@ -1,11 +1,14 @@
-"""Graphs of tapes for the tests: builders, random ones, and brute force over all their lower sets."""
+"""Graphs of tapes for the tests: builders, random ones, and brute force over lower sets and separators."""
+
+from graphlib import TopologicalSorter
+from itertools import combinations
 
 import numpy as np
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
 from jcdp_core import JacobianChain, solve
-from tapesplit.cuts.chunks import assign_chunks
+from tapesplit.cuts.chunks import cut_into_chunks
 from tapesplit.cuts.graph import TapeGraph, on_frontiers
 
 deterministic = settings(
@@ -128,7 +131,7 @@ def least_width(graph):
 def chain_of(graph, separators):
     """Return the sizes and edges of the chain between separators."""
     sizes = [graph.input_width, *(s.width for s in separators), graph.output_width]
-    return sizes, graph.edges_of(assign_chunks(graph, separators), len(separators) + 1).tolist()
+    return sizes, [chunk.edges for chunk in cut_into_chunks(graph, separators)]
 
 
 def planned_fma(graph, separators):
@@ -136,3 +139,53 @@ def planned_fma(graph, separators):
     sizes, edges = chain_of(graph, separators)
     positive = [max(count, 1) for count in edges]  # as chains demand
     return solve(JacobianChain.from_sizes(sizes=sizes, edges=positive)).makespan
+
+
+def link_between(graph, sources, targets):
+    """Walk back from one set of vertices to another; return what is computed and what is read.
+
+    None if that takes an input, too.
+    """
+    parents = [graph.parent[graph.child == v].tolist() for v in range(graph.size)]
+    computed, read, stack = targets - sources, targets & sources, list(targets - sources)
+    while stack:
+        vertex = stack.pop()
+        if vertex in graph.inputs:
+            return None
+        read.update(p for p in parents[vertex] if p in sources)
+        fresh = {p for p in parents[vertex] if p not in sources} - computed
+        computed |= fresh
+        stack += fresh
+    return computed, read
+
+
+def best_chain_fma(graph, limit):
+    """Return the least fma of any chain, by brute force over all separators; None if these are too many."""
+    inputs, outputs = set(graph.inputs), set(graph.outputs)
+    fit = [v for v in range(graph.size) if graph.widths[v] > 0]
+    cuts = [set(cut) for size in range(1, graph.size) for cut in combinations(fit, size)]
+    cuts = [cut for cut in cuts if cut not in (inputs, outputs)]
+    links = [(cut, link_between(graph, cut, outputs)) for cut in cuts]
+    cuts = [inputs, *(cut for cut, link in links if link and link[1] == cut), outputs]
+    if len(cuts) > limit:
+        return None
+    spent = np.full((len(cuts), len(cuts)), np.inf)
+    for i, sources in enumerate(cuts):
+        for j, targets in enumerate(cuts):
+            link = link_between(graph, sources, targets)
+            if link and link[0] and (link[1] == sources or i == 0):
+                spent[i, j] = graph.edges[list(link[0])].sum()
+    before = {j: np.flatnonzero(np.isfinite(spent[:, j])).tolist() for j in range(len(cuts))}
+    order = list(TopologicalSorter(before).static_order())
+    width = np.array([graph.widths[list(cut)].sum() for cut in cuts], float)[order]
+    spent = spent[order][:, order]
+    cost = spent * np.minimum.outer(width, width)
+    for step in range(2, len(cuts)):
+        for i in range(len(cuts) - step):
+            j, k = i + step, slice(i + 1, i + step)
+            if np.isfinite(spent[i, j]):
+                left, right = cost[i, k], cost[k, j]
+                ways = [left + width[i] * spent[k, j], right + width[j] * spent[i, k]]
+                ways.append(left + right + width[i] * width[j] * width[k])
+                cost[i, j] = min(cost[i, j], np.min(ways))
+    return cost[order.index(0), -1]

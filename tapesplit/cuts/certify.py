@@ -2,9 +2,6 @@
 
 from collections.abc import Sequence
 
-import numpy as np
-
-from tapesplit.arrays import BoolArray
 from tapesplit.cuts.graph import TapeGraph
 from tapesplit.cuts.separators import Separator
 from tapesplit.errors import SeparatorError
@@ -26,14 +23,15 @@ def certify_cuts(graph: TapeGraph, separators: Sequence[Separator]) -> None:
     ------
     SeparatorError
         If a separator names values that are not on the tape or may not be in a separator, if its width is
-        wrong, if a path from input to output bypasses it, if it holds a value that nothing behind it reads,
-        if it is not computed from the separator before it alone, or if it repeats that one, the inputs or the
-        outputs: a link would compute nothing.
+        wrong, if it is not computed from the separator before it alone, or the output not from the last one,
+        if it holds a value that the next one is computed without, or if it repeats that before it, the inputs
+        or the outputs: a link would compute nothing.
 
     Notes
     -----
-    Takes O(q (n + e)) Python steps for q separators. Minimal width is not part of the certificate: the value
-    of a flow proves that, see `minimum_cut`.
+    Where each is computed from the one before alone, no path from input to output bypasses any. Takes
+    O(q (n + e)) Python steps for q separators. Minimal width is not part of the certificate: the value of a
+    flow proves that, see `minimum_cut` and `narrowest_cuts`.
 
     Examples
     --------
@@ -48,25 +46,20 @@ def certify_cuts(graph: TapeGraph, separators: Sequence[Separator]) -> None:
     recompute it from the tape that it is used with
     """
     parents: list[list[int]] = [[] for _ in range(graph.size)]
-    children: list[list[int]] = [[] for _ in range(graph.size)]
     for parent, child in zip(graph.parent.tolist(), graph.child.tolist(), strict=True):
         parents[child].append(parent)
-        children[parent].append(child)
-    computed = np.zeros(graph.size, dtype=np.bool_)
-    previous = set(graph.inputs)
+    inputs, outputs = set(graph.inputs), set(graph.outputs)
+    previous, before = inputs, "the inputs"
     vertices = {entry: vertex for vertex, entry in enumerate(graph.entries.tolist())}
     for number, separator in enumerate(separators, 1):
         label = f"separator {number} of {len(separators)}"
         members = _members(graph, vertices, separator, label)
-        _check_separates(graph, children, members, label)
-        side = _with_ancestors(graph, parents, members)
-        if members == previous:
-            raise SeparatorError(f"{label} repeats the one before it, or the inputs; drop it")
-        if members == set(graph.outputs):
+        if members == outputs:
             raise SeparatorError(f"{label} repeats the outputs; drop it")
-        _check_order(graph, computed, side, label)
-        _check_needed(graph, children, side, members, label)
-        computed, previous = side, members
+        _check_link(graph, parents, previous, before, members, label)
+        previous, before = members, label
+    if separators:
+        _check_link(graph, parents, previous, before, outputs, "the output")
 
 
 def _members(graph: TapeGraph, vertices: dict[int, int], separator: Separator, label: str) -> set[int]:
@@ -95,60 +88,36 @@ def _members(graph: TapeGraph, vertices: dict[int, int], separator: Separator, l
     return set(members)
 
 
-def _check_separates(graph: TapeGraph, children: list[list[int]], members: set[int], label: str) -> None:
-    """Check that the outputs cannot be reached without the members."""
-    reached = {v for v in graph.inputs if v not in members}
-    stack = list(reached)
-    while stack:
-        fresh = [c for c in children[stack.pop()] if c not in members and c not in reached]
-        reached.update(fresh)
-        stack.extend(fresh)
-    leaks = [v for v in graph.outputs if v in reached]
-    if leaks:
-        raise SeparatorError(
-            f"{label} does not separate: a path from the input reaches output entry "
-            f"{graph.entries[leaks[0]]} past it; a value that is read on both sides must be a member"
-        )
-
-
-def _with_ancestors(graph: TapeGraph, parents: list[list[int]], members: set[int]) -> BoolArray:
-    """Return the members and everything that they are computed from: all inputs, if they separate."""
-    side = np.zeros(graph.size, dtype=np.bool_)
-    stack = list(members)
-    while stack:
-        vertex = stack.pop()
-        side[vertex] = True
-        stack.extend(p for p in set(parents[vertex]) if not side[p])
-    return side
-
-
-def _check_order(graph: TapeGraph, before: BoolArray, side: BoolArray, label: str) -> None:
-    """Check that the separator lies behind the one in front of it."""
-    behind = np.flatnonzero(before & ~side)
-    if behind.size:
-        raise SeparatorError(
-            f"{label} is not nested: tape entry {graph.entries[behind[0]]} is computed before the separator "
-            "in front of it, but not before this one; order separators from input to output"
-        )
-
-
-def _check_needed(
+def _check_link(
     graph: TapeGraph,
-    children: list[list[int]],
-    side: BoolArray,
-    members: set[int],
+    parents: list[list[int]],
+    sources: set[int],
+    before: str,
+    targets: set[int],
     label: str,
 ) -> None:
-    """Check that the members are just the values of the input side that something behind it reads."""
-    outputs = set(graph.outputs)
-    read = {v for v in np.flatnonzero(side).tolist() if v in outputs or not all(side[c] for c in children[v])}
-    wrong = members ^ read
-    if not wrong:
-        return
-    vertex = min(wrong)
-    fault = (
-        "lacks tape entry {}, which is computed before it and read behind it; add that"
-        if vertex in read
-        else "contains tape entry {}, which nothing behind it reads; leave that out"
-    )
-    raise SeparatorError(f"{label} {fault.format(graph.entries[vertex])}")
+    """Check that targets are computed from all sources, and from nothing else; walk back from them."""
+    read = sources & targets
+    computed = targets - sources
+    if not computed:
+        raise SeparatorError(f"{label} repeats the one before it, or the inputs; drop it")
+    stack = list(computed)
+    while stack:
+        vertex = stack.pop()
+        if vertex in graph.inputs:
+            raise SeparatorError(
+                f"{before} does not separate: a path from the input reaches {label} past it; a value that is "
+                "read on both sides must be a member, and separators must stand in order from input to output"
+            )
+        for parent in parents[vertex]:
+            if parent in sources:
+                read.add(parent)
+            elif parent not in computed:
+                computed.add(parent)
+                stack.append(parent)
+    unread = sources - read
+    if unread and sources != set(graph.inputs):
+        raise SeparatorError(
+            f"{before} contains tape entry {graph.entries[min(unread)]}, which {label} is computed without; "
+            "leave that out"
+        )

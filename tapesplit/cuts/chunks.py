@@ -2,16 +2,16 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import chain, pairwise
+from itertools import pairwise
 
 import numpy as np
 
 from jcdp_core import ElementalJacobian, JacobianChain
 from tapesplit.arrays import IntArray, follow
-from tapesplit.cuts.graph import TapeGraph
+from tapesplit.cuts.graph import TapeGraph, reached
 from tapesplit.cuts.separators import Separator
 
-__all__ = ["Chunk", "assign_chunks", "chunk_chain", "cut_into_chunks"]
+__all__ = ["Chunk", "chunk_chain", "chunk_vertices", "cut_into_chunks"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)  # arrays have no truth value
@@ -53,18 +53,19 @@ def cut_into_chunks(graph: TapeGraph, separators: Sequence[Separator]) -> tuple[
     tuple of Chunk
         One more than there are separators.
     """
-    count = len(separators) + 1
-    numbers = assign_chunks(graph, separators)
-    edges = graph.edges_of(numbers, count).tolist()
     inputs, outputs = (tuple(graph.entries[list(ends)].tolist()) for ends in (graph.inputs, graph.outputs))
     fronts = [inputs, *(separator.vertices for separator in separators), outputs]
     widths = [graph.input_width, *(separator.width for separator in separators), graph.output_width]
-    behind = numbers[len(graph.inputs) :]
-    entries = graph.entries[len(graph.inputs) :][np.argsort(behind, kind="stable")]
-    parts = pairwise([0, *np.cumsum(np.bincount(behind, minlength=count)).tolist()])
     return tuple(
-        Chunk(fronts[i], fronts[i + 1], entries[start:stop], widths[i], widths[i + 1], edges[i])
-        for i, (start, stop) in enumerate(parts)
+        Chunk(
+            fronts[i],
+            fronts[i + 1],
+            graph.entries[vertices],
+            widths[i],
+            widths[i + 1],
+            int(graph.edges[vertices].sum()),
+        )
+        for i, vertices in enumerate(chunk_vertices(graph, separators))
     )
 
 
@@ -82,26 +83,26 @@ def chunk_chain(chunks: Sequence[Chunk], local_fma: IntArray) -> JacobianChain:
     return JacobianChain(tuple(links))
 
 
-def assign_chunks(graph: TapeGraph, separators: Sequence[Separator]) -> IntArray:
-    """Assign each vertex to the chunk that computes it.
+def chunk_vertices(graph: TapeGraph, separators: Sequence[Separator]) -> list[IntArray]:
+    """List the vertices that each chunk computes from the separator before it.
 
     Parameters
     ----------
     graph : TapeGraph
-        The graph, n vertices.
+        The graph, n vertices and e edges.
     separators : sequence of Separator
         Nested separators, from input to output.
 
     Returns
     -------
-    (n,) array of int
-        The number of the first separator that the vertex is in or before; ``len(separators)`` if it is
-        behind all of them. Inputs have chunk 0.
+    list of array of int
+        Vertices in order, for one chunk more than there are separators. What lies between two members of a
+        separator may be in the chunks on both sides, see `tapesplit.cuts.copies`.
 
     Notes
     -----
-    A vertex outside the separators is in the chunk of any child: an edge between two chunks would bypass
-    the separator between them. Takes O(e + n log d) for chunks of depth d.
+    Takes O(e + n log d) for chunks of depth d, and O(q e) Python steps for q separators if any vertex is in
+    several chunks.
 
     Examples
     --------
@@ -109,20 +110,48 @@ def assign_chunks(graph: TapeGraph, separators: Sequence[Separator]) -> IntArray
     >>> line = TapeGraph(
     ...     entries=np.arange(4), widths=np.array([9, 2, 5, 9]), edges=np.array([0, 18, 10, 45]),
     ...     child=np.array([1, 2, 3]), parent=np.array([0, 1, 2]), inputs=(0,), outputs=(3,))
-    >>> assign_chunks(line, (Separator((1,), 2, "minimal"),))
-    array([0, 0, 1, 1])
+    >>> [vertices.tolist() for vertices in chunk_vertices(line, (Separator((1,), 2, "minimal"),))]
+    [[1], [2, 3]]
     """
-    last = len(separators)
+    count, behind = len(separators) + 1, len(graph.inputs)
+    if not separators:
+        return [np.arange(behind, graph.size)]
+    fronts = [np.searchsorted(graph.entries, separator.vertices) for separator in separators]
+    numbers = _first_chunks(graph, fronts)
+    inside = np.ones(graph.size, dtype=np.bool_)
+    inside[np.concatenate(fronts)] = False
+    if (inside[graph.parent] & (numbers[graph.parent] != numbers[graph.child])).any():
+        return _computed_between(graph, [np.array(graph.inputs), *fronts, np.array(graph.outputs)])
+    order = behind + np.argsort(numbers[behind:], kind="stable")
+    return np.split(order, np.cumsum(np.bincount(numbers[behind:], minlength=count))[:-1])
+
+
+def _first_chunks(graph: TapeGraph, fronts: Sequence[IntArray]) -> IntArray:
+    """Return the number of the first separator that each vertex is in or before, one more behind all.
+
+    A vertex outside the separators is in the chunk of any child: an edge between two chunks would bypass
+    the separator between them, unless both compute the vertex.
+    """
+    last = len(fronts)
     chunks = np.full(graph.size, last, dtype=np.int64)
-    if not last:
-        return chunks
-    numbers = np.repeat(np.arange(last), [len(separator.vertices) for separator in separators])
-    entries = chain.from_iterable(separator.vertices for separator in separators)
-    vertices = np.searchsorted(graph.entries, np.fromiter(entries, dtype=np.int64, count=numbers.size))
-    chunks[vertices[::-1]] = numbers[::-1]  # one in several separators is in the chunk before the first
+    for number in range(last - 1, -1, -1):  # one in several separators is in the chunk before the first
+        chunks[fronts[number]] = number
     chunks[list(graph.inputs)] = 0
     known = np.flatnonzero(chunks < last)
     step = np.arange(graph.size)
     step[graph.parent] = graph.child
     step[known] = known
     return chunks[follow(step)]
+
+
+def _computed_between(graph: TapeGraph, fronts: Sequence[IntArray]) -> list[IntArray]:
+    """Walk back from each of some separators to the one before it."""
+    child, parent = graph.child[::-1], graph.parent[::-1]
+    found = []
+    for sources, targets in pairwise(fronts):
+        is_source = np.zeros(graph.size, dtype=np.bool_)
+        is_source[sources] = True
+        inner = ~is_source[parent]
+        seeds = targets[~is_source[targets]]
+        found.append(np.array(sorted(reached(seeds.tolist(), child[inner], parent[inner])), dtype=np.int64))
+    return found

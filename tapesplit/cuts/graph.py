@@ -5,6 +5,7 @@ A *lower set* is a set of vertices that contains the inputs and the parents of e
 separator of the two sides, and nested lower sets have nested separators.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -23,6 +24,7 @@ __all__ = [
     "graph_of",
     "on_frontiers",
     "one_sided_minima",
+    "reached",
     "tape_ranks",
 ]
 
@@ -45,7 +47,7 @@ class TapeGraph:
         Scalar edges that compute the vertex from its parents: fma per direction; 0 for inputs and for
         operations that only move data.
     child, parent : (e,) array of int
-        Graph edges as vertex numbers, ``parent < child``; repeated edges are allowed.
+        Graph edges as vertex numbers, ``parent < child``, by ascending child; repeated edges are allowed.
     inputs, outputs : tuple of int
         Vertex numbers; the inputs come first. A vertex may be both.
 
@@ -216,6 +218,33 @@ def on_frontiers(graph: TapeGraph, lowers: BoolArray) -> BoolArray:
         number, arc = leaving.nonzero()
         fronts[start + number, graph.parent[arc]] = True
     return fronts
+
+
+def reached(seeds: Iterable[int], tails: IntArray, heads: IntArray) -> set[int]:
+    """Return what arcs lead to from some vertices, and these.
+
+    Parameters
+    ----------
+    seeds : iterable of int
+        Vertices.
+    tails, heads : (e,) array of int
+        Ends of the arcs, in an order in which they can be walked: those into a vertex stand before those out
+        of it. Arcs of a graph stand in such an order, and backwards in reversed order.
+
+    Returns
+    -------
+    set of int
+        Vertices.
+
+    Notes
+    -----
+    Takes O(e) Python steps.
+    """
+    found = set(seeds)
+    for tail, head in zip(tails.tolist(), heads.tolist(), strict=True):
+        if tail in found:
+            found.add(head)
+    return found
 
 
 def graph_of(tape: Tape, facts: TapeFacts) -> TapeGraph:

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from functools import partial
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from tapesplit.cuts.candidates import (
     window_cuts,
 )
 from tapesplit.cuts.coarsen import coarsen
+from tapesplit.cuts.copies import narrowest_cuts, with_copies
 from tapesplit.cuts.flow import FLOW_BUDGET, MinimumCut, minimum_cut
 from tapesplit.cuts.graph import TapeGraph, frontier_widths, on_frontiers, tape_ranks
 from tapesplit.cuts.nesting import CutFamily, choose_nested, cut_family, spread_nested
@@ -52,9 +53,9 @@ class Separator:
     width : int
         Elements of these values together.
     reason : {"minimal", "cost", "spread"}
-        Why the tape is cut here: no cut of the whole tape is narrower (proved by a flow); the cheapest chain
-        on one machine needs the cut; or it leaves much work on either side for each element of its width,
-        which suits several machines.
+        Why the tape is cut here: no cut of the whole tape is narrower (proved by paths or a flow, unless that
+        would take too long); the cheapest chain on one machine needs the cut; or it leaves much work on
+        either side for each element of its width, which suits several machines.
     """
 
     vertices: tuple[int, ...]
@@ -101,7 +102,8 @@ def cut_graph(
     prove this before any cut is looked for.
 
     Candidates are compared by the cost of the whole chain (`choose_nested`), not by width. They are prefixes
-    of several orders and minimum cuts. Takes O(n + e) plus flows of bounded size; memory is linear.
+    of several orders and minimum cuts, in the end one with values that both sides compute, see `copies`.
+    Takes O(n + e) plus flows of bounded size; memory is linear.
 
     Examples
     --------
@@ -119,26 +121,23 @@ def cut_graph(
     enough = np.inf if spread else least / _WORTH_CUTTING
     if enough < 1 or _is_wide(graph, enough):
         return ()
-    coarse = coarsen(graph)
-    order = order_by(coarse, tape_ranks(coarse))
-    forced = _is_forced(coarse, order.ranks)
-    cut = _global_cut(coarse, order, enough, forced=forced)
-    if cut.width >= enough:
+    found = _cheapest_chain(coarsen(graph), enough, least, thorough=thorough)
+    if found is None:
         return ()
-    family, chosen = _cheapest_chain(coarse, order, cut, brief=forced or not thorough)
-    needed = _limited(family, chosen, max_links - 1)
+    family, width = found.family, found.width
+    needed = _limited(family, found.chosen, max_links - 1)
     cuts = needed
     if spread:
         cuts = spread_nested(family, needed, max_links)
-    elif cut.width <= least / 2:
+    elif width <= least / 2:
         apart = max(1, graph.total_edges // _SPREAD_SHARES)
-        cuts = spread_nested(family, needed, max_links, widest=cut.width, apart=apart)
-    fronts = on_frontiers(coarse, family.members[cuts])
+        cuts = spread_nested(family, needed, max_links, widest=width, apart=apart)
+    fronts = on_frontiers(found.graph, family.members[cuts])
     reasons: list[Reason] = [
-        "minimal" if family.widths[i] == cut.width else "cost" if i in needed else "spread" for i in cuts
+        "minimal" if family.widths[i] == width else "cost" if i in needed else "spread" for i in cuts
     ]
     return tuple(
-        Separator(tuple(coarse.entries[front].tolist()), width, reason)
+        Separator(tuple(sorted(found.graph.entries[front].tolist())), width, reason)
         for front, width, reason in zip(fronts, family.widths[cuts].tolist(), reasons, strict=True)
     )
 
@@ -175,32 +174,67 @@ def _is_forced(graph: TapeGraph, ranks: IntArray) -> bool:
     return bool(forced[1:].all())
 
 
-def _cheapest_chain(
-    graph: TapeGraph, order: Order, cut: MinimumCut, *, brief: bool
-) -> tuple[CutFamily, list[int]]:
-    """Collect candidates, more where that may pay, and return them with the cuts of the cheapest chain."""
+class _Chain(NamedTuple):
+    """A graph, candidates for its cuts, those of the cheapest chain and what it costs in fma.
+
+    No cut is narrower than `width`, as far as it is known.
+    """
+
+    graph: TapeGraph
+    family: CutFamily
+    chosen: list[int]
+    cost: float
+    width: int
+
+
+def _cheapest_chain(graph: TapeGraph, enough: float, least: int, *, thorough: bool) -> _Chain | None:
+    """Look for the cheapest chain, none if no cut is narrower than `enough`.
+
+    A cut that no lower set has is taken where a chain with it costs clearly less than all others, or than one
+    sweep with `least` directions.
+    """
+    order = order_by(graph, tape_ranks(graph))
+    forced = _is_forced(graph, order.ranks)
+    cut = _global_cut(graph, order, enough, forced=forced)
+    best = _chain(graph, order, cut, brief=forced or not thorough) if cut.width < enough else None
+    bound = int(min(cut.width, enough, FLOW_BUDGET // graph.size)) - 1
+    if not thorough or bound < 1 or has_wide_paths(graph, bound + 1):
+        return best
+    cost = best.cost if best else least * graph.total_edges
+    for members in narrowest_cuts(graph, bound):
+        split, lower = with_copies(graph, members)
+        through = MinimumCut(int(graph.widths[members].sum()), lower, lower)
+        best = best and best._replace(width=through.width)
+        other = _chain(split, order_by(split, tape_ranks(split)), through, brief=True)
+        if other.cost * _WORTH_CUTTING < cost:
+            best, cost = other, other.cost
+    return best
+
+
+def _chain(graph: TapeGraph, order: Order, cut: MinimumCut, *, brief: bool) -> _Chain:
+    """Collect candidates, more where that may pay, and choose the cuts of the cheapest chain."""
     ranks = order.ranks
     members = [ranks == 0, np.ones(graph.size, dtype=np.bool_), cut.earliest, cut.latest]
     members += candidate_prefixes(graph, order)
     if brief:
-        return _chosen(graph, members)
+        return _chosen(graph, members, cut.width)
     behind = candidate_prefixes(graph, order_by(graph, ranks_after(cut.earliest, ranks)))
-    family = cut_family(graph, members + behind)
-    cost, chosen = choose_nested(family)
-    if cost <= _NEAR_BOUND * cut.width * graph.total_edges:
-        return family, chosen
+    found = _chosen(graph, members + behind, cut.width)
+    if found.cost <= _NEAR_BOUND * cut.width * graph.total_edges:
+        return found
     if graph.size <= _SMALL and (lowers := all_lower_sets(graph)):
-        return _chosen(graph, lowers)
+        return _chosen(graph, lowers, cut.width)
     depth = order_by(graph, depth_ranks(graph))
-    members += [*family.members[chosen], *candidate_prefixes(graph, depth)]
+    members += [*found.family.members[found.chosen], *candidate_prefixes(graph, depth)]
     members += window_cuts(graph, depth, cut.width)
-    return _chosen(graph, members)
+    return _chosen(graph, members, cut.width)
 
 
-def _chosen(graph: TapeGraph, members: list[BoolArray]) -> tuple[CutFamily, list[int]]:
+def _chosen(graph: TapeGraph, members: list[BoolArray], width: int) -> _Chain:
     """Return a family and the nested cuts of its cheapest chain."""
     family = cut_family(graph, members)
-    return family, choose_nested(family)[1]
+    cost, chosen = choose_nested(family)
+    return _Chain(graph, family, chosen, cost, width)
 
 
 def _cost(family: CutFamily, cuts: list[int]) -> float:

@@ -5,7 +5,7 @@ from scipy.sparse.csgraph import maximum_flow
 
 from tapesplit.arrays import follow
 from tapesplit.cuts.flow import FLOW_BUDGET, capacity_matrix
-from tapesplit.cuts.graph import TapeGraph
+from tapesplit.cuts.graph import TapeGraph, reached
 
 __all__ = ["carries_flow", "has_wide_paths"]
 
@@ -45,11 +45,11 @@ def has_wide_paths(graph: TapeGraph, width: float) -> bool:
     if wide.all():
         return True
     arcs = wide[graph.parent] & wide[graph.child]  # in the order of their ends
-    child, parent = graph.child[arcs].tolist(), graph.parent[arcs].tolist()
-    begin = _reached([v for v in graph.inputs if wide[v]], parent, child)
+    child, parent = graph.child[arcs], graph.parent[arcs]
+    begin = reached([v for v in graph.inputs if wide[v]], parent, child)
     if not begin.isdisjoint(v for v in graph.outputs if wide[v]):
         return True
-    end = _reached([v for v in graph.outputs if wide[v]], child[::-1], parent[::-1])
+    end = reached([v for v in graph.outputs if wide[v]], child[::-1], parent[::-1])
     vertices, first_operand = np.arange(graph.size), np.arange(graph.size)
     first_operand[graph.child[::-1]] = graph.parent[::-1]
     begins, ends = np.zeros((2, graph.size), dtype=np.bool_)
@@ -58,15 +58,6 @@ def has_wide_paths(graph: TapeGraph, width: float) -> bool:
     starts = graph.parent[ends[graph.child] & ~ends[graph.parent]]
     paths = np.unique(follow(np.where(stops, vertices, first_operand))[starts])
     return paths.size >= width and bool(capacities.min() > 0)
-
-
-def _reached(seeds: list[int], tails: list[int], heads: list[int]) -> set[int]:
-    """Return what arcs lead to from some vertices; the arcs stand in an order in which they can be walked."""
-    reached = set(seeds)
-    for tail, head in zip(tails, heads, strict=True):
-        if tail in reached:
-            reached.add(head)
-    return reached
 
 
 def carries_flow(graph: TapeGraph, width: int) -> bool:

@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 
 from tapesplit.arrays import FloatArray, IntArray
-from tapesplit.cuts.chunks import assign_chunks
+from tapesplit.cuts.chunks import chunk_vertices
 from tapesplit.cuts.flow import FLOW_BUDGET, minimum_cut
 from tapesplit.cuts.graph import UNBOUNDED, TapeGraph, frontier_widths, tape_ranks
 from tapesplit.cuts.separators import Separator
@@ -180,8 +180,7 @@ def width_profile(
         start = end
     table = np.array(rows, dtype=np.int64)
     table[table >= UNBOUNDED] = -1
-    chunks = assign_chunks(graph, separators)
-    spent = np.cumsum(graph.edges_of(chunks, len(separators) + 1))[:-1]
+    spent = np.cumsum([graph.edges[vertices].sum() for vertices in chunk_vertices(graph, separators)])[:-1]
     places = np.interp(spent, [0, *edges[ends]], np.arange(len(ends) + 1.0))
     entries, live, minimal = table.T
     # A cut may take values from all over the tape, which no window has together.

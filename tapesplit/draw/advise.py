@@ -75,12 +75,8 @@ _NOTICEABLE: Final = 5.0e-4
 
 def _loops(plan: JacobianPlan) -> str:
     """Name the primitives that are swept one direction at a time."""
-    entries = [
-        entry
-        for chunk in plan.chunks
-        for entry in chunk.entries.tolist()
-        if find_rule(plan.structure.primitives[entry]) is None  # an input is in no chunk
-    ]
+    computed = plan.graph.entries[len(plan.graph.inputs) :].tolist()
+    entries = [entry for entry in computed if find_rule(plan.structure.primitives[entry]) is None]
     if not entries:
         return ""
     return (

@@ -6,6 +6,7 @@ from typing import Any, Final, TypeAlias
 
 import numpy as np
 
+from tapesplit.cuts.graph import TapeGraph
 from tapesplit.draw.numbers import count, shape_text, shorten
 from tapesplit.draw.rows import operation_counts, operation_name
 from tapesplit.planning.plan import JacobianPlan
@@ -112,8 +113,8 @@ def fold(plan: JacobianPlan) -> Folded:
     >>> [group.lines for group in fold(plan).groups]
     [('input', '(3,)'), ('sin', '(3,)'), ('multiply', '(3,)')]
     """
-    graph = plan.graph
-    chunks, depths = _places(plan)
+    graph, chunks = _as_computed(plan)
+    depths = _depths(graph, chunks)
     primitives = map(plan.structure.primitives.__getitem__, graph.entries.tolist())
     places: list[_Place] = list(zip(chunks, depths, range(graph.size), strict=True))
     if not _fits(places):
@@ -125,21 +126,36 @@ def fold(plan: JacobianPlan) -> Folded:
             (chunk, depth * bands // (deepest[chunk] + 1), 0)
             for chunk, depth in zip(chunks, depths, strict=True)
         ]
-    return _grouped(plan, places)
+    return _grouped(plan, graph, places)
 
 
-def _places(plan: JacobianPlan) -> tuple[list[int], list[int]]:
-    """Return each vertex's chunk and its depth, the longest path to it, within that chunk."""
-    graph = plan.graph
-    numbers = np.full(len(plan.structure.forms), -1)
+def _as_computed(plan: JacobianPlan) -> tuple[TapeGraph, list[int]]:
+    """Return the graph with a vertex in each chunk that computes it, and the chunks; inputs are in none."""
+    graph, inputs = plan.graph, list(plan.graph.inputs)
+    place = np.full(graph.size, -1)
+    place[inputs] = np.arange(len(inputs))
+    vertices, numbers, child, parent = [np.array(inputs)], [-1] * len(inputs), [], []
     for number, chunk in enumerate(plan.chunks):
-        numbers[chunk.entries] = number
-    chunks = numbers[graph.entries].tolist()
+        computed = np.searchsorted(graph.entries, chunk.entries)
+        place[computed] = len(numbers) + np.arange(computed.size)
+        inner = np.isin(graph.child, computed)
+        vertices.append(computed)
+        numbers += [number] * computed.size
+        child.append(place[graph.child[inner]])
+        parent.append(place[graph.parent[inner]])
+    drawn = np.concatenate(vertices)
+    ends = (tuple(place[list(end)].tolist()) for end in (graph.inputs, graph.outputs))
+    arcs = np.concatenate(child), np.concatenate(parent)
+    return TapeGraph(graph.entries[drawn], graph.widths[drawn], graph.edges[drawn], *arcs, *ends), numbers
+
+
+def _depths(graph: TapeGraph, chunks: Sequence[int]) -> list[int]:
+    """Return each vertex's depth, the longest path to it, within its chunk."""
     depths = [0] * graph.size
     for child, parent in zip(graph.child.tolist(), graph.parent.tolist(), strict=True):
         if chunks[child] == chunks[parent] and depths[child] <= depths[parent]:
             depths[child] = depths[parent] + 1
-    return chunks, depths
+    return depths
 
 
 def _fits(places: Sequence[_Place]) -> bool:
@@ -150,9 +166,8 @@ def _fits(places: Sequence[_Place]) -> bool:
     return tallest <= _MOST_IN_COLUMN and len(set(columns)) <= _MOST_COLUMNS
 
 
-def _grouped(plan: JacobianPlan, places: Sequence[_Place]) -> Folded:
+def _grouped(plan: JacobianPlan, graph: TapeGraph, places: Sequence[_Place]) -> Folded:
     """Merge the vertices that have the same place."""
-    graph = plan.graph
     members: dict[_Place, list[int]] = {}
     for vertex, place in enumerate(places):
         members.setdefault(place, []).append(vertex)
@@ -161,18 +176,17 @@ def _grouped(plan: JacobianPlan, places: Sequence[_Place]) -> Folded:
     groups = []
     for index, place in enumerate(order):
         number[members[place]] = index
-        groups.append(_group(plan, members[place], *place[:2]))
+        groups.append(_group(plan, graph, members[place], *place[:2]))
     return Folded(
         tuple(groups),
-        _bundles(plan, number),
+        _bundles(graph, number),
         int(number[graph.outputs[0]]),
         len(groups) == graph.size,
     )
 
 
-def _group(plan: JacobianPlan, vertices: list[int], chunk: int, depth: int) -> Group:
+def _group(plan: JacobianPlan, graph: TapeGraph, vertices: list[int], chunk: int, depth: int) -> Group:
     """Describe one group."""
-    graph = plan.graph
     entries = tuple(graph.entries[vertices].tolist())
     edges, width = int(graph.edges[vertices].sum()), int(np.maximum(graph.widths[vertices], 0).sum())
     where = "" if chunk < 0 else f"|E| {count(edges)}\nlink {chunk + 1}{_source(plan, entries)}"
@@ -204,9 +218,8 @@ def _form_text(form: Any) -> str:
     return f"{name} {shape_text(parts)}" if parts and is_array else name
 
 
-def _bundles(plan: JacobianPlan, number: np.ndarray) -> tuple[Bundle, ...]:
+def _bundles(graph: TapeGraph, number: np.ndarray) -> tuple[Bundle, ...]:
     """Join the arcs between groups; a value that a group takes twice counts once."""
-    graph = plan.graph
     crossing = number[graph.parent] != number[graph.child]
     taken = np.unique(np.stack([graph.parent[crossing], number[graph.child[crossing]]], axis=1), axis=0)
     elements: dict[tuple[int, int], int] = {}

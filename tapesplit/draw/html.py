@@ -173,7 +173,7 @@ def _summary(plan: JacobianPlan, records: Sequence[TaskRecord]) -> str:
     )
     facts = [
         ("maps", f"{', '.join(map(shape_text, inputs))} → {shape_text(output)}"),
-        ("operations", count(sum(len(chunk.entries) for chunk in plan.chunks))),
+        ("operations", count(plan.graph.size - len(plan.graph.inputs))),
         ("links", str(len(plan.chain))),
         ("makespan", f"{count(plan.makespan)} fma"),
         (f"all {mode} ÷ makespan", ratio(cost / plan.makespan)),

@@ -73,7 +73,7 @@ def _line(plan: JacobianPlan) -> str:
 
 def _gain(plan: JacobianPlan) -> str:
     """Compare the makespan with that of the cheaper plain mode."""
-    if not any(chunk.edges for chunk in plan.chunks):
+    if not plan.graph.total_edges:
         return "the function only moves data"
     mode, cost = cheaper_mode(plan)
     gain = cost / plan.makespan
@@ -109,8 +109,7 @@ def _head(plan: JacobianPlan) -> list[str]:
     """Name function, shapes and tape."""
     output, *inputs = plan.shapes
     size = f"{prod(output)} × {sum(map(prod, inputs))}"
-    operations = sum(len(chunk.entries) for chunk in plan.chunks)
-    edges = count(sum(chunk.edges for chunk in plan.chunks))
+    operations, edges = plan.graph.size - len(plan.graph.inputs), count(plan.graph.total_edges)
     cuts = len(plan.separators)
     cut = "not cut" if not cuts else f"cut at {cuts} separator{'s' * (cuts != 1)} into {cuts + 1} links"
     end = f", {size} Jacobian"

@@ -84,7 +84,7 @@ def _joined(chunks: Sequence[Chunk], links: Sequence[int]) -> Chunk:
     parts = [chunks[link] for link in links]
     if len(parts) == 1:
         return parts[0]
-    entries = np.sort(np.concatenate([part.entries for part in parts]))
+    entries = np.unique(np.concatenate([part.entries for part in parts]))
     return Chunk(
         parts[0].sources,
         parts[-1].targets,

@@ -198,6 +198,26 @@ def test_small_tapes_are_not_folded():
     assert not fold(plan_of(scalars, 4)).complete
 
 
+def test_what_two_links_compute_is_drawn_in_both():
+    def misfit(x):
+        u = np.ones((50, 50)) @ np.tanh(np.ones((50, 2)) @ (np.ones((2, 50)) @ x))
+        return np.append(u, np.sum((x - u) ** 2))
+
+    plan = parallel_jacobian(misfit, machines=1, cost="fma").plan(onp.ones(50))
+    folded = fold(plan)
+    drawn = sorted((entry, group.chunk) for group in folded.groups for entry in group.entries)
+    assert drawn == sorted(
+        [(0, -1), *((e, k) for k, c in enumerate(plan.chunks) for e in c.entries.tolist())]
+    )
+    assert len(drawn) > len(plan.structure.parents)
+    cuts = [{*separator.vertices} for separator in plan.separators]
+    for bundle in folded.bundles:
+        tail, head = folded.groups[bundle.tail], folded.groups[bundle.head]
+        assert tail.chunk <= head.chunk
+        for cut in cuts[max(tail.chunk, 0) : head.chunk]:
+            assert cut.issuperset(tail.entries)
+
+
 def test_boxes_give_the_type_of_values_that_are_not_float64():
     x = onp.ones((2, 3), dtype=onp.float32)
     groups = fold(parallel_jacobian(lambda x: np.sum(np.sin(x), axis=1), machines=1).plan(x)).groups

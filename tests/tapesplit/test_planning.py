@@ -10,6 +10,7 @@ from pathlib import Path
 import autograd.numpy as np
 import numpy as onp
 import pytest
+from autograd import jacobian
 from autograd.extend import defvjp, primitive
 from draw_plans import two_links
 from small_problems import PROBLEMS
@@ -29,7 +30,7 @@ from tapesplit.planning.effort import _least_seconds, effort_for
 from tapesplit.planning.plan import JacobianPlan, PlanTask
 from tapesplit.planning.planner import _may_pay, _worth_of_machines
 from tapesplit.planning.recost import recost
-from tapesplit.planning.tasks import _CONTENTION, _HANDOVER, _scheduled, makespan
+from tapesplit.planning.tasks import _CONTENTION, _HANDOVER, _joined, _scheduled, makespan
 from tapesplit.recording.tape import VALUE
 from tapesplit.structures.facts import facts_of
 from tapesplit.structures.pickling import dumps
@@ -353,3 +354,34 @@ def test_plans_take_no_more_than_any_cuts_chosen_by_hand(monkeypatch, name, narr
             check_separators(tape, cuts)
             by_hand = solve(chunk_chain(cut_into_chunks(graph, cuts), facts.local_fma))
             assert plan.makespan <= by_hand.makespan
+
+
+def reconstruction(x):
+    """Hand a reconstruction back together with its misfit."""
+    code = np.tanh(ENCODER @ x)
+    u = np.tanh(ENCODER.T @ code)
+    return np.concatenate([u, np.array([np.sum((x - u) ** 2)])])
+
+
+ENCODER = onp.cos(onp.arange(200.0)).reshape(4, 50)
+
+
+@pytest.mark.parametrize("options", [{"machines": 1}, {"machines": 2}, {"cost": "fma"}])
+def test_what_lies_between_two_members_of_a_separator_is_swept_on_both_sides(options):
+    x = onp.linspace(-1, 1, 50)
+    jac = parallel_jacobian(reconstruction, **options)
+    onp.testing.assert_allclose(jac(x), jacobian(reconstruction)(x), rtol=1e-12, atol=1e-13)
+    check_separators(record(reconstruction, x), jac.plan(x).separators)
+
+
+def test_what_two_links_compute_counts_once_for_the_tape():
+    plan = parallel_jacobian(reconstruction, machines=1, cost="fma").plan(onp.ones(50))
+    assert [separator.width for separator in plan.separators] == [5]
+    computed = [len(chunk.entries) for chunk in plan.chunks]
+    tape = record(reconstruction, onp.ones(50))
+    assert sum(computed) > len(tape) - 1
+    assert f"tape of {len(tape) - 1} operations" in plan.describe()
+    uncut = parallel_jacobian(reconstruction, method="tangent").plan(onp.ones(50))
+    assert plan.baselines == uncut.baselines
+    assert plan.fma < 0.5 * min(plan.baselines.values())
+    assert _joined(plan.chunks, (0, 1)).entries.tolist() == uncut.chunks[0].entries.tolist()
