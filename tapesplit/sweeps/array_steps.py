@@ -345,8 +345,11 @@ def _gathered_together(moved: list[tuple[Batch, IndexMap]], value: Any) -> Rows:
     dtype = np.result_type(*{batch.dtype for batch, _ in moved})
     rows = np.zeros((stop - start, moved[0][1].length), dtype)
     for batch, moves in moved:
-        if isinstance(batch, Diagonal) and batch.is_whole:
-            rows[batch.start - start + moves.sources, moves.targets] = batch.values.reshape(-1)[moves.sources]
+        if isinstance(batch, Diagonal):
+            directions = batch.origin + moves.sources
+            wanted = np.flatnonzero((batch.start <= directions) & (directions < batch.stop))
+            sources = moves.sources[wanted]
+            rows[directions[wanted] - start, moves.targets[wanted]] = batch.values.reshape(-1)[sources]
         else:
             moves.put(flat(batch.dense().rows), rows[batch.start - start : batch.stop - start])
     return Rows(start, real_like(rows, value).reshape(len(rows), *batch_shape(value)), owned=True)

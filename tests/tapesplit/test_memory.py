@@ -309,6 +309,22 @@ def test_memory_limit_goes_through_directions_in_blocks(name, method):
     assert jac.plan(x).peak_bytes > limit
 
 
+@pytest.mark.parametrize(
+    "join",
+    [
+        lambda x: anp.concatenate([anp.sin(x), anp.cos(x)]),
+        lambda x: anp.stack([anp.sin(x), anp.cos(x), x]),
+        lambda x: anp.concatenate([MIX @ x, anp.sin(x)]),
+    ],
+)
+def test_directions_of_values_that_are_joined_keep_a_limit(join):
+    x, limit = np.linspace(-1.0, 1.0, 250), 400_000
+    jac = parallel_jacobian(join, machines=1)
+    expected = jac(x)
+    np.testing.assert_array_equal(parallel_jacobian(join, machines=1, memory_limit=limit)(x), expected)
+    assert traced_peak(jac, x, memory_limit=limit) < expected.nbytes + 1.2 * limit
+
+
 @pytest.mark.parametrize("method", ["auto", "tangent", "adjoint"])
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_a_limit_of_one_direction_takes_one_at_a_time_and_less_is_refused(name, method):
