@@ -5,6 +5,8 @@ from collections.abc import Callable, Sequence
 from math import prod
 from typing import Final, Literal
 
+import numpy as np
+
 from tapesplit.draw.advise import advice
 from tapesplit.draw.explain import decisions
 from tapesplit.draw.numbers import bytes_text, count, plural, ratio, seconds_text, shorten
@@ -176,17 +178,29 @@ def _last_run(plan: JacobianPlan) -> list[str]:
         times = (seconds_text(predicted) if predicted else "-", seconds_text(measured), against)
         return (number, machine, *times, steps)
 
-    rows, predicted, measured = [], 0.0, 0.0
-    for record in records:
-        task, seconds = plan.tasks[record.index], record.finish - record.start
-        expected = task.finish - task.start
+    tasks = [plan.tasks[record.index] for record in records]
+    predicted = [task.finish - task.start for task in tasks]
+    measured = [record.finish - record.start for record in records]
+    rows = []
+    for record, task, *times in zip(records, tasks, predicted, measured, strict=True):
         steps = ", ".join(f"{step + 1} {operations[step]}" for step in task.steps)
-        rows.append(cells(str(record.index + 1), str(task.machine + 1), expected, seconds, steps))
-        predicted, measured = predicted + expected, measured + seconds
-    rows.append(cells("sum", "", predicted, measured, ""))
+        rows.append(cells(str(record.index + 1), str(task.machine + 1), *times, steps))
+    rows.append(cells("sum", "", sum(predicted), sum(measured), ""))
     head = ("task", "machine", "predicted", "measured", "ratio", "steps")
-    elapsed = seconds_text(max(record.finish for record in records))
-    return [f"last run: {elapsed} from start to end", *_table(head, rows, ">>>>><", None)]
+    title = f"last run: {seconds_text(max(record.finish for record in records))} from start to end"
+    if len(records) >= _FEWEST_TO_RANK:
+        title += f", rank correlation of times {_rank_correlation(predicted, measured):.2f}"
+    return [title, *_table(head, rows, ">>>>><", None)]
+
+
+_FEWEST_TO_RANK: Final = 5
+"""Tasks of which it says something whether those that take longer were predicted to."""
+
+
+def _rank_correlation(predicted: Sequence[float], measured: Sequence[float]) -> float:
+    """Return Spearman's rank correlation: 1 if times are in the predicted order, -1 in the opposite one."""
+    ranks = [np.argsort(np.argsort(times)) for times in (predicted, measured)]
+    return float(np.corrcoef(*ranks)[0, 1])
 
 
 def _table(

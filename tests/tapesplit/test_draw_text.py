@@ -12,7 +12,7 @@ from executors import SerialExecutor
 from small_problems import PROBLEMS
 
 from tapesplit import Callback, TaskRecord, execute, parallel_jacobian, record
-from tapesplit.draw import advice, decisions
+from tapesplit.draw import advice, decisions, text
 from tapesplit.draw.numbers import bytes_text, count, seconds_text
 from tapesplit.draw.rows import link_rows, step_rows
 
@@ -100,6 +100,20 @@ def test_the_table_of_the_last_run_is_pinned():
     assert LAST_RUN in after
     advised = "What would make it faster"
     assert after.replace(LAST_RUN, "Why this plan\n").partition(advised)[0] == before.partition(advised)[0]
+
+
+def test_the_last_run_of_many_tasks_tells_how_well_their_order_was_predicted(monkeypatch):
+    plan = two_links()
+    predicted = (1.0, 2.0, 3.0)
+    tasks = [replace(t, start=0.0, finish=s) for t, s in zip(plan.tasks, predicted, strict=True)]
+    plan = replace(plan, tasks=tuple(tasks))
+    for measured, found in (((1, 20, 90), "1.00"), ((9, 4, 3), "-1.00"), ((1, 4, 3), "0.50")):
+        records = [TaskRecord(i, 0, 0.0, float(seconds)) for i, seconds in enumerate(measured)]
+        plan.last_run.records = tuple(records)
+        assert "rank correlation" not in plan.describe("full")  # of few tasks it says little
+        with monkeypatch.context() as patched:
+            patched.setattr(text, "_FEWEST_TO_RANK", 3)
+            assert f"from start to end, rank correlation of times {found}\n" in plan.describe("full")
 
 
 def test_a_run_leaves_its_times_in_all_copies_of_its_plan():
