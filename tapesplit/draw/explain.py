@@ -51,13 +51,21 @@ def decisions(plan: JacobianPlan) -> tuple[str, ...]:
 
 
 def _cuts(plan: JacobianPlan) -> list[str]:
-    """One sentence a reason for cuts, the best founded first, or why there is none."""
+    """One sentence a reason for cuts, the best first, and what is swept twice; or why there is none."""
     if not plan.separators:
         return [f"Not cut: {form_reason(plan)}."]
     found = {
         why: [s for s in plan.separators if s.reason == reason] for reason, why in _SEPARATOR_REASONS.items()
     }
-    return [f"Cut at {_places(plan, cuts)}: {why}." for why, cuts in found.items() if cuts]
+    sentences = [f"Cut at {_places(plan, cuts)}: {why}." for why, cuts in found.items() if cuts]
+    operations = plan.graph.size - len(plan.graph.inputs)
+    twice = sum(len(chunk.entries) for chunk in plan.chunks) - operations
+    if twice:
+        sentences.append(
+            f"{plural(twice, 'operation')} between two values of a separator {'is' if twice == 1 else 'are'} "
+            "swept on both sides of it."
+        )
+    return sentences
 
 
 def _places(plan: JacobianPlan, cuts: Sequence[Separator]) -> str:

@@ -381,6 +381,7 @@ def test_what_two_links_compute_counts_once_for_the_tape():
     tape = record(reconstruction, onp.ones(50))
     assert sum(computed) > len(tape) - 1
     assert f"tape of {len(tape) - 1} operations" in plan.describe()
+    assert "operations between two values of a separator are swept on both sides of it." in decisions(plan)[1]
     uncut = parallel_jacobian(reconstruction, method="tangent").plan(onp.ones(50))
     assert plan.baselines == uncut.baselines
     assert plan.fma < 0.5 * min(plan.baselines.values())
