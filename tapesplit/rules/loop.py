@@ -13,7 +13,7 @@ from autograd.core import primitive_vjps
 
 from tapesplit.errors import RuleError
 from tapesplit.names import display_name
-from tapesplit.recording.overrides import find_jvp
+from tapesplit.recording.overrides import find_jvp, is_overridden
 from tapesplit.recording.tape import TapeEntry
 from tapesplit.recording.tracing import tracing_lock
 from tapesplit.recording.values import batch_shape, element_count, flatten, unflatten
@@ -48,7 +48,10 @@ def loop_adjoint(A: np.ndarray, entry: TapeEntry) -> list[np.ndarray]:
         columns: list[list[np.ndarray]] = [[] for _ in targets]
         # autograd hands the VJP values of the result's own type; some rules look at it.
         is_own = type(entry.value) is np.ndarray and (A.dtype.kind != "c" or entry.value.dtype.kind == "c")
+        is_users = is_overridden(entry.primitive)
         for row in A:
+            if is_users:  # which may work in place, as under autograd; others read A, too
+                row = row.copy()  # noqa: PLW2901
             gradients = tuple(vjp(row if is_own else _cotangent(row, entry.value)))
             for column, gradient, target in zip(columns, gradients, targets, strict=True):
                 column.append(_row(gradient, target, entry))
@@ -103,7 +106,8 @@ def _jvp_loop(jvp: Callable[..., Any], T: np.ndarray, entry: TapeEntry, argnum: 
     """Loop over autograd's JVP of a call without keywords."""
     with tracing_lock():
         target = entry.args[argnum]
-        moved = (jvp((argnum,), [unflatten(row, target)], entry.value, entry.args, {}) for row in flat(T))
+        tangents = (unflatten(row.copy(), target) for row in flat(T))  # JVPs of users may work in place
+        moved = (jvp((argnum,), [tangent], entry.value, entry.args, {}) for tangent in tangents)
         rows = [_row(tangent, entry.value, entry) for tangent in moved]
     return _stacked(rows, entry.value)
 

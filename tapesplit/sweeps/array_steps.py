@@ -207,6 +207,8 @@ def _called(rule: Bulk, mode: str, rows: np.ndarray, entry: TapeEntry, argnum: i
     function = (rule.tangents if mode == "tangent" else rule.adjoints).get(argnum)
     if function is None:
         return NotImplemented
+    if not rule.built_in:
+        rows = rows.copy()  # users' functions may work in place, while others read the same directions
     arg = entry.args[argnum]
     opened = _shape_of_array(arg) if rule.built_in and type(arg) in _SEQUENCES else None
     if mode == "tangent" and opened is not None:
