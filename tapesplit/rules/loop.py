@@ -17,7 +17,7 @@ from tapesplit.recording.overrides import find_jvp, is_overridden
 from tapesplit.recording.tape import TapeEntry
 from tapesplit.recording.tracing import tracing_lock
 from tapesplit.recording.values import batch_shape, element_count, flatten, unflatten
-from tapesplit.rules.axes import flat, real_like
+from tapesplit.rules.axes import complex_like, flat, real_like
 
 __all__ = ["loop_adjoint", "loop_tangent"]
 
@@ -47,11 +47,12 @@ def loop_adjoint(A: np.ndarray, entry: TapeEntry) -> list[np.ndarray]:
         targets = [entry.args[i] for i in entry.argnums]
         columns: list[list[np.ndarray]] = [[] for _ in targets]
         # autograd hands the VJP values of the result's own type; some rules look at it.
-        is_own = type(entry.value) is np.ndarray and (A.dtype.kind != "c" or entry.value.dtype.kind == "c")
+        dtype = complex_like(A, entry.value)
+        is_own = type(entry.value) is np.ndarray and (dtype.kind != "c" or entry.value.dtype.kind == "c")
         is_users = is_overridden(entry.primitive)
         for row in A:
-            if is_users:  # which may work in place, as under autograd; others read A, too
-                row = row.copy()  # noqa: PLW2901
+            if is_users or dtype != A.dtype:  # VJPs of users may work in place; others read A, too
+                row = row.astype(dtype)  # noqa: PLW2901
             gradients = tuple(vjp(row if is_own else _cotangent(row, entry.value)))
             for column, gradient, target in zip(columns, gradients, targets, strict=True):
                 column.append(_row(gradient, target, entry))
@@ -106,7 +107,8 @@ def _jvp_loop(jvp: Callable[..., Any], T: np.ndarray, entry: TapeEntry, argnum: 
     """Loop over autograd's JVP of a call without keywords."""
     with tracing_lock():
         target = entry.args[argnum]
-        tangents = (unflatten(row.copy(), target) for row in flat(T))  # JVPs of users may work in place
+        dtype = complex_like(T, target)
+        tangents = (unflatten(row.astype(dtype), target) for row in flat(T))  # JVPs may work in place
         moved = (jvp((argnum,), [tangent], entry.value, entry.args, {}) for tangent in tangents)
         rows = [_row(tangent, entry.value, entry) for tangent in moved]
     return _stacked(rows, entry.value)
