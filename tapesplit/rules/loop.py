@@ -53,7 +53,7 @@ def loop_adjoint(A: np.ndarray, entry: TapeEntry) -> list[np.ndarray]:
         for row in A:
             if is_users or dtype != A.dtype:  # VJPs of users may work in place; others read A, too
                 row = row.astype(dtype)  # noqa: PLW2901
-            gradients = tuple(vjp(row if is_own else _cotangent(row, entry.value)))
+            gradients = tuple(vjp(row if is_own else unflatten(np.ravel(row), entry.value)))
             for column, gradient, target in zip(columns, gradients, targets, strict=True):
                 column.append(_row(gradient, target, entry))
     return [_stacked(column, target) for column, target in zip(columns, targets, strict=True)]
@@ -125,12 +125,6 @@ def _vjp(entry: TapeEntry) -> Callable[[Any], Iterator[Any]]:
             "tangents and adjoints to tapesplit.defvector"
         ) from None
     return maker(entry.argnums, entry.value, entry.args, dict(entry.kwargs))
-
-
-def _cotangent(row: np.ndarray, value: Any) -> Any:
-    """One adjoint in the form of the value; NumPy numbers stay numbers."""
-    is_number = batch_shape(value) == () and isinstance(row, np.ndarray)
-    return row[()] if is_number else unflatten(np.ravel(row), value)
 
 
 def _row(found: Any, like: Any, entry: TapeEntry) -> np.ndarray:

@@ -513,6 +513,57 @@ def test_loop_carries_complex_directions():
     np.testing.assert_allclose(loop_tangent(1j * np.eye(4), _entry(anp.fft.fft, z), 0), 1j * F, atol=1e-14)
 
 
+@pytest.mark.parametrize("method", ["auto", "tangent", "adjoint"])
+@pytest.mark.parametrize(
+    ("fun", "kind"),
+    [
+        (lambda square, x: square(x[0]) * x, float),
+        (lambda square, x: anp.real(square(x[0] * (1.0 + 2.0j)) * x), complex),
+        (lambda square, x: anp.real(square(x[1] + 0j)) * x, complex),
+    ],
+)
+def test_directions_of_numbers_are_numbers(fun, kind, method):
+    """Rules may ask for the type, which is that in autograd's own sweeps."""
+    found = []
+
+    @primitive
+    def square(x):
+        return x**2
+
+    def carried(g, ans, x):
+        found.append(g)
+        return 2.0 * x * g
+
+    def vjp(ans, x):
+        return lambda g: carried(g, ans, x)
+
+    defvjp(square, vjp)
+    defjvp(square, carried)
+    x = np.array([0.5, 1.0])
+    expected = jacobian(lambda x: fun(square, x))(x)
+    assert found
+    np.testing.assert_allclose(parallel_jacobian(lambda x: fun(square, x), method=method)(x), expected)
+    assert all(isinstance(g, kind) for g in found)
+
+
+@pytest.mark.parametrize("kind", [tuple, list])
+def test_directions_of_numbers_in_containers_are_numbers(kind):
+    found = []
+
+    @primitive
+    def parts(x):
+        return kind([2.0 * x[0], 3.0 * x])
+
+    def vjp(g):
+        found.append(g[0])
+        return np.array([2.0 * g[0], 0.0]) + 3.0 * g[1]
+
+    defvjp(parts, lambda ans, x: vjp)
+    jac = parallel_jacobian(lambda x: parts(x)[0] * parts(x)[1])
+    np.testing.assert_allclose(jac(np.array([0.5, 1.0])), [[6.0, 0.0], [6.0, 3.0]])
+    assert all(isinstance(g, float) for g in found)
+
+
 @pytest.mark.parametrize(
     "fun",
     [
