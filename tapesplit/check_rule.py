@@ -46,7 +46,7 @@ def check_vector_rule(primitive: Callable[..., Any], *args: Any, **kwargs: Any) 
         If the rule differs from the loop over autograd's rule by more than 1e-9 of the largest element (3e-4
         in single and 3e-2 in half precision; one below 1e-3 counts as that), or (where autograd has no rule)
         from central differences by more than 1e-6, or if its two modes are not adjoint to each other:
-        ``<A, tangent(T)> = <adjoint(A), T>``.
+        ``<A, tangent(T)> = <adjoint(A), T>``; or if the edges that it counts can be no number of edges.
     ArgumentValueError
         If the primitive has no vector rule, or no argument that the rule covers is of floating-point type.
 
@@ -107,17 +107,17 @@ class _Call(NamedTuple):
         tape = Tape([*entries, tuple(entry)], last, last, entry.value)
         n, m = sum(map(element_count, inputs)), element_count(entry.value)
         chunk = Chunk(tuple(range(last)), (last,), np.array([last]), n, m, 1)
-        facts = facts_of(tape, structure_of(tape))
+        try:
+            facts = facts_of(tape, structure_of(tape))
+        except RuleError as error:
+            raise WrongRuleError(f"{error}; found by the call {_in_words(entry)}") from error
         attached = np.zeros_like(facts.detached)  # calls on empty arrays are checked as well
         return cls(entry, tape, replace(facts, detached=attached), chunk)
 
     @property
     def label(self) -> str:
         """The call in words."""
-        shapes = ", ".join(_shown(arg) for arg in self.entry.args)
-        keywords = "".join(f", {key}={value!r}" for key, value in self.entry.kwargs.items())
-        name = label_of(self.entry.primitive)
-        return f"{name}({shapes}{keywords}) by argument {', '.join(map(str, self.entry.argnums))}"
+        return _in_words(self.entry)
 
     @property
     def precision(self) -> float:
@@ -250,6 +250,13 @@ class _Call(NamedTuple):
         left = flat(A) @ flat(pushed).T
         right = sum(flat(a) @ flat(t).T for a, t in zip(pulled, T, strict=True))
         return np.real(left), np.real(right)
+
+
+def _in_words(entry: TapeEntry) -> str:
+    """Describe a call: the primitive, its arguments, and which of them are active."""
+    shapes = ", ".join(_shown(arg) for arg in entry.args)
+    keywords = "".join(f", {key}={value!r}" for key, value in entry.kwargs.items())
+    return f"{label_of(entry.primitive)}({shapes}{keywords}) by argument {', '.join(map(str, entry.argnums))}"
 
 
 def _is_floating(arg: Any) -> bool:

@@ -2,14 +2,15 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from tapesplit.draw.numbers import count, seconds_text
 from tapesplit.draw.rows import step_rows
 from tapesplit.draw.scene import Box, Label, Line, Scene, Shape
+from tapesplit.errors import ArgumentTypeError, ArgumentValueError
 from tapesplit.planning.plan import JacobianPlan, TaskRecord
 
-__all__ = ["gantt_scene"]
+__all__ = ["check_records", "gantt_scene"]
 
 _LEFT: Final = 150.0
 _WIDTH: Final = 760.0
@@ -58,6 +59,22 @@ def gantt_scene(plan: JacobianPlan, records: Sequence[TaskRecord] | None = None)
         ):
             lanes.append((name, [_timed(plan, run, end, kind) for run in runs if run.machine == machine]))
     return _scene(lanes, seconds_text(end))
+
+
+def check_records(plan: JacobianPlan, records: Any) -> None:
+    """Refuse what are no measured times of the tasks of a plan."""
+    if not isinstance(records, Sequence) or not all(isinstance(record, TaskRecord) for record in records):
+        raise ArgumentTypeError(
+            f"records must be a sequence of measured tasks, but got {records!r:.60}; give what "
+            "tapesplit.Callback hands to finish, or nothing for the last run of the plan"
+        )
+    tasks = len(plan.tasks)
+    other = next((record.index for record in records if not 0 <= record.index < tasks), None)
+    if other is not None:
+        raise ArgumentValueError(
+            f"records are those of another plan: they have a task {other}, but this plan has tasks 0 to "
+            f"{tasks - 1} only; give the records of a run of this plan, or nothing for its last one"
+        )
 
 
 def _scene(lanes: Sequence[tuple[str, Sequence[_Bar]]], end: str) -> Scene:

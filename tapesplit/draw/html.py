@@ -12,7 +12,7 @@ from tapesplit.cuts.width_profile import WidthProfile, width_profile
 from tapesplit.draw.advise import advice
 from tapesplit.draw.bars import comparison_scene
 from tapesplit.draw.explain import decisions
-from tapesplit.draw.gantt import gantt_scene
+from tapesplit.draw.gantt import check_records, gantt_scene
 from tapesplit.draw.numbers import bytes_text, count, ratio, seconds_text, shape_text, shorten
 from tapesplit.draw.profile import profile_scene
 from tapesplit.draw.rows import STEP_HEAD, cheaper_mode, link_rows, shared_seeds, step_rows
@@ -62,6 +62,11 @@ def write_report(
         Measured tasks, as `tapesplit.Callback` hands them to ``finish``; the Gantt chart shows them below the
         planned ones. By default those of the last run that used this plan, if there was one.
 
+    Raises
+    ------
+    ArgumentTypeError, ArgumentValueError
+        If the records are no measured tasks, or those of another plan.
+
     Notes
     -----
     The file needs no network, follows the light or dark preference of its reader, and stays below 1 MB
@@ -93,7 +98,10 @@ def report_html(plan: JacobianPlan, records: Sequence[TaskRecord] | None = None)
     >>> page.startswith("<!DOCTYPE html>"), len(page) < 100_000
     (True, True)
     """
-    records = plan.last_run.records if records is None else records
+    if records is None:
+        records = plan.last_run.records
+    else:
+        check_records(plan, records)
     sections = _sections(plan, records)
     links = "".join(f'<li><a href="#{name}">{title}</a></li>' for name, title, _ in sections)
     bodies = "".join(

@@ -319,6 +319,11 @@ class JacobianPlan:
         records
             Measured times of the tasks, as a `Callback` gets them at the finish; by default those of the
             last run that used this plan.
+
+        Raises
+        ------
+        ArgumentTypeError, ArgumentValueError
+            If the records are no measured tasks, or those of another plan.
         """
         _views().write_report(self, path, records)
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from autograd.tracer import Box, box_type_mappings, isbox, trace_stack
 
-from tapesplit.errors import InputTypeError, NestedTraceError, OutputTypeError
+from tapesplit.errors import ArgumentTypeError, InputTypeError, NestedTraceError, OutputTypeError
 from tapesplit.names import display_name, label_of
 from tapesplit.notes import note
 from tapesplit.recording.argnums import positions_of
@@ -48,8 +48,8 @@ def record(fun: Callable[..., Any], *args: Any, argnum: int | Sequence[int] = 0,
     InputTypeError
         If autograd cannot differentiate with respect to the type of an argument.
     ArgumentIndexError, ArgumentTypeError, ArgumentValueError
-        If there is no argument at ``argnum``, if that is no integer or sequence of integers, or if it is
-        empty or names an argument twice.
+        If ``fun`` is no function, if there is no argument at ``argnum``, if that is no integer or sequence of
+        integers, or if it is empty or names an argument twice.
     OutputTypeError
         If ``fun`` returns a plain tuple, list or dict.
     NestedTraceError
@@ -89,6 +89,10 @@ def _recorded(
     argnum: int | Sequence[int],
 ) -> Tape:
     """Record into a list of entries."""
+    if not callable(fun):
+        raise ArgumentTypeError(
+            f"record needs a function, but got {fun!r:.60}; write record(f, x), the arguments behind it"
+        )
     keep_freed_memory()
     name = display_name(fun)
     argnums = positions_of(argnum, len(args), name)

@@ -69,7 +69,7 @@ def flatten(value: Any) -> np.ndarray:
 def unflatten(vector: np.ndarray, like: Any) -> Any:
     """Return the elements of a vector in the form of another value; inverse of `flatten`.
 
-    Sparse values become dense.
+    Sparse values become dense; numbers become those of NumPy, as in autograd, not arrays without axes.
     """
     if isinstance(like, SparseObject):
         return unflatten(vector, like.vs.zeros())
@@ -86,4 +86,5 @@ def unflatten(vector: np.ndarray, like: Any) -> Any:
         return type(like)(*items) if hasattr(like, "_fields") else type(like)(items)
     if np.iscomplexobj(vector) and not np.iscomplexobj(like):
         vector = np.real(vector)
-    return vector.reshape(np.shape(like))
+    shaped = vector.reshape(np.shape(like))
+    return shaped if isinstance(like, np.ndarray) else shaped[()]

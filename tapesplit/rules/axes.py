@@ -10,6 +10,7 @@ from tapesplit.recording.values import flatten
 
 __all__ = [
     "behind",
+    "complex_like",
     "flat",
     "fold",
     "lifted",
@@ -110,3 +111,9 @@ def fold(X: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
 def real_like(X: np.ndarray, value: Any) -> np.ndarray:
     """Take the real part of directions of a real value, which may be a container."""
     return np.real(X) if X.dtype.kind == "c" and not np.iscomplexobj(flatten(value)) else X
+
+
+def complex_like(X: np.ndarray, value: Any) -> np.dtype:
+    """Return the type that directions of a value have in autograd: those of complex values are complex."""
+    dtype = (value if type(value) is np.ndarray else flatten(value)).dtype
+    return np.result_type(X, dtype) if dtype.kind == "c" and X.dtype.kind != "c" else X.dtype

@@ -13,11 +13,11 @@ from autograd.core import primitive_vjps
 
 from tapesplit.errors import RuleError
 from tapesplit.names import display_name
-from tapesplit.recording.overrides import find_jvp
+from tapesplit.recording.overrides import find_jvp, is_overridden
 from tapesplit.recording.tape import TapeEntry
 from tapesplit.recording.tracing import tracing_lock
 from tapesplit.recording.values import batch_shape, element_count, flatten, unflatten
-from tapesplit.rules.axes import flat, real_like
+from tapesplit.rules.axes import complex_like, flat, real_like
 
 __all__ = ["loop_adjoint", "loop_tangent"]
 
@@ -47,9 +47,13 @@ def loop_adjoint(A: np.ndarray, entry: TapeEntry) -> list[np.ndarray]:
         targets = [entry.args[i] for i in entry.argnums]
         columns: list[list[np.ndarray]] = [[] for _ in targets]
         # autograd hands the VJP values of the result's own type; some rules look at it.
-        is_own = type(entry.value) is np.ndarray and (A.dtype.kind != "c" or entry.value.dtype.kind == "c")
+        dtype = complex_like(A, entry.value)
+        is_own = type(entry.value) is np.ndarray and (dtype.kind != "c" or entry.value.dtype.kind == "c")
+        is_users = is_overridden(entry.primitive)
         for row in A:
-            gradients = tuple(vjp(row if is_own else _cotangent(row, entry.value)))
+            if is_users or dtype != A.dtype:  # VJPs of users may work in place; others read A, too
+                row = row.astype(dtype)  # noqa: PLW2901
+            gradients = tuple(vjp(row if is_own else unflatten(np.ravel(row), entry.value)))
             for column, gradient, target in zip(columns, gradients, targets, strict=True):
                 column.append(_row(gradient, target, entry))
     return [_stacked(column, target) for column, target in zip(columns, targets, strict=True)]
@@ -103,7 +107,9 @@ def _jvp_loop(jvp: Callable[..., Any], T: np.ndarray, entry: TapeEntry, argnum: 
     """Loop over autograd's JVP of a call without keywords."""
     with tracing_lock():
         target = entry.args[argnum]
-        moved = (jvp((argnum,), [unflatten(row, target)], entry.value, entry.args, {}) for row in flat(T))
+        dtype = complex_like(T, target)
+        tangents = (unflatten(row.astype(dtype), target) for row in flat(T))  # JVPs may work in place
+        moved = (jvp((argnum,), [tangent], entry.value, entry.args, {}) for tangent in tangents)
         rows = [_row(tangent, entry.value, entry) for tangent in moved]
     return _stacked(rows, entry.value)
 
@@ -119,12 +125,6 @@ def _vjp(entry: TapeEntry) -> Callable[[Any], Iterator[Any]]:
             "tangents and adjoints to tapesplit.defvector"
         ) from None
     return maker(entry.argnums, entry.value, entry.args, dict(entry.kwargs))
-
-
-def _cotangent(row: np.ndarray, value: Any) -> Any:
-    """One adjoint in the form of the value; NumPy numbers stay numbers."""
-    is_number = batch_shape(value) == () and isinstance(row, np.ndarray)
-    return row[()] if is_number else unflatten(np.ravel(row), value)
 
 
 def _row(found: Any, like: Any, entry: TapeEntry) -> np.ndarray:

@@ -244,7 +244,8 @@ def defvector(
     adjoints
         ``adjoint(A, ans, *args, **kwargs)`` for each argument: ``(k, *ans.shape)`` to ``(k, *arg.shape)``.
     edges
-        ``edges(ans, args, argnums, kwargs)``: number of scalar edges |E| of one call, in fma per direction.
+        ``edges(ans, args, argnums, kwargs)``: number of scalar edges |E| of one call, an integer: fma per
+        direction.
 
     Raises
     ------
@@ -277,9 +278,10 @@ def defvector(
             "used; decorate it with autograd.extend.primitive, or give the function of autograd.numpy"
         )
     name = display_name(primitive)
-    tangent_map = _checked(tangents, f"defvector({name}, tangents=…)")
-    adjoint_map = _checked(adjoints, f"defvector({name}, adjoints=…)")
-    if bool(partials) == bool(tangent_map or adjoint_map):
+    all_tangents = _checked(tangents, f"defvector({name}, tangents=…)")
+    all_adjoints = _checked(adjoints, f"defvector({name}, adjoints=…)")
+    tangent_map, adjoint_map = _numbered(all_tangents), _numbered(all_adjoints)
+    if all_tangents + all_adjoints if partials else not (tangent_map or adjoint_map):
         raise ArgumentTypeError(
             f"defvector({name}, …) needs either partial derivatives (an elementwise primitive) or tangents= "
             "and adjoints= (any other); got " + ("both" if partials else "neither")
@@ -323,27 +325,33 @@ def _inexact(partial: Any) -> Any:
     return int(number) if number in {1, -1} else float(number)
 
 
-def _checked(functions: Iterable[VectorFunction | None], what: str) -> dict[int, VectorFunction]:
-    """Number what a user has given as functions; refuse anything else."""
+def _checked(functions: Iterable[VectorFunction | None], what: str) -> tuple[VectorFunction | None, ...]:
+    """Return what a user has given as functions; refuse anything else."""
     if callable(functions) or not isinstance(functions, Iterable):
         raise ArgumentTypeError(
             f"{what} needs a sequence with a function or None for each argument, but got {functions!r:.60}; "
             "write [f] for one argument"
         )
-    numbered = _numbered(functions)
-    for argnum, function in numbered.items():
+    given = tuple(functions)
+    for argnum, function in _numbered(given).items():
         if not callable(function):
             raise ArgumentTypeError(
                 f"{what} needs a function or None for each argument, but got {function!r:.60} for argument "
                 f"{argnum}"
             )
-    return numbered
+    return given
 
 
 def count_edges(
     primitive: Primitive, ans: Any, args: tuple[Any, ...], argnums: tuple[int, ...], kwargs: Any
 ) -> int:
-    """Scalar edges |E| of one call: multiply-adds for each direction that goes through it."""
+    """Scalar edges |E| of one call: multiply-adds for each direction that goes through it.
+
+    Raises
+    ------
+    RuleError
+        If the function that a user has given for them returns something else.
+    """
     rule = find_rule(primitive)
     if isinstance(rule, Movement):
         return 0
@@ -352,5 +360,21 @@ def count_edges(
             i < len(rule.partials) and rule.partials[i] is not None for i in argnums
         )
     if isinstance(rule, Bulk) and rule.edges is not None:
-        return int(rule.edges(ans, args, argnums, kwargs))
+        found = rule.edges(ans, args, argnums, kwargs)
+        if not rule.built_in and not _is_count(found):
+            raise RuleError(
+                f"the function edges= of {display_name(primitive)} has returned {found!r:.60} instead of an "
+                f"integer from 0 to {_MOST_EDGES:.0e}; correct what tapesplit.defvector was given"
+            )
+        return int(found)
     return element_count(ans) * sum(element_count(args[i]) for i in argnums)
+
+
+def _is_count(found: Any) -> bool:
+    """Tell whether something counts edges; products of shapes may be whole numbers in floating point."""
+    is_real = isinstance(found, (int, float, np.integer, np.floating))
+    return is_real and 0 <= found <= _MOST_EDGES and bool(found == int(found))
+
+
+_MOST_EDGES: Final = 10**15
+"""More than that takes days for each direction, and sums of much more are no integers of 64 bits."""

@@ -5,6 +5,8 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from tapesplit.arrays import IntArray, coded, first_of
+from tapesplit.names import display_name
+from tapesplit.notes import note
 from tapesplit.recording.tape import Tape, TapeEntry
 from tapesplit.recording.values import element_count, real_count
 from tapesplit.rules import (
@@ -58,7 +60,7 @@ def call_numbers(
     columns = (kind[entries], form[entries], _constants(structure, indices))
     _, like = coded(zip(*[column.tolist() for column in columns], read, strict=True))
     examples = entries[first_of(like)].tolist()
-    known = np.array([_numbers_of(tape[index]) for index in examples], dtype=np.int64)
+    known = np.array([_numbers_of(tape[index], index) for index in examples], dtype=np.int64)
     return like, known[like].T
 
 
@@ -84,7 +86,7 @@ _DERIVATIVES_OF_A_SLICE: Final = 1024
 """The same limit for the derivatives in each independent slice of a block."""
 
 
-def _numbers_of(entry: TapeEntry) -> CallNumbers:
+def _numbers_of(entry: TapeEntry, index: int) -> CallNumbers:
     """Count the scalar edges of a call by its rule; tell whether it is a small sum or product.
 
     If it is not, count the real elements of a block for it; 0 if they are too many, or no numbers. Count the
@@ -92,7 +94,11 @@ def _numbers_of(entry: TapeEntry) -> CallNumbers:
     """
     if entry.primitive is None:
         return CallNumbers(element_count(entry.value))
-    edges = count_edges(entry.primitive, entry.value, entry.args, entry.argnums, entry.kwargs)
+    try:
+        edges = count_edges(entry.primitive, entry.value, entry.args, entry.argnums, entry.kwargs)
+    except Exception as error:
+        note(error, f"in the edges of {display_name(entry.primitive)}, entry {index} of the tape")
+        raise
     arrays = [arg for arg in entry.args if isinstance(arg, (np.ndarray, float, complex))]
     elements = real_count(entry.value)
     of_numbers = all(np.asarray(array).dtype.kind in "fiubc" for array in arrays)

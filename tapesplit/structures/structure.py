@@ -32,6 +32,7 @@ __all__ = [
     "hashable",
     "is_complex",
     "is_shape",
+    "is_single",
     "number_shape",
     "plain_constants",
     "plain_slice",
@@ -140,6 +141,11 @@ def is_complex(form: Any) -> bool:
     return not is_shape(form) and form[0] in _COMPLEX_KINDS
 
 
+def is_single(form: Any) -> bool:
+    """Tell whether a form is that of a real number or array in single precision."""
+    return not is_shape(form) and form[0] in _SINGLE_KINDS
+
+
 def number_shape(form: Any) -> tuple[int, ...] | None:
     """Return the shape of numbers that scalar sweeps read: real, or complex in double precision."""
     if is_shape(form):
@@ -148,7 +154,8 @@ def number_shape(form: Any) -> tuple[int, ...] | None:
     return shape if kind in _REAL_KINDS or kind in _COMPLEX_KINDS else None
 
 
-_REAL_KINDS = frozenset({float, np.float32, np.dtype(np.float32)})
+_SINGLE_KINDS = frozenset({np.float32, np.dtype(np.float32)})
+_REAL_KINDS = frozenset({float, *_SINGLE_KINDS})
 _COMPLEX_KINDS = frozenset({complex, np.complex128, np.dtype(np.complex128)})
 
 

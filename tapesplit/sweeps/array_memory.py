@@ -113,12 +113,14 @@ class _Walk:
         """Count the numbers that a rule needs besides what it reads and returns.
 
         Sums and products need nothing. Other functions are several products, with a result between them at
-        least; several factors (of a decomposition) are formed apart and then joined.
+        least; several factors (of a decomposition) are formed apart and then joined. Users' functions get a
+        copy of what they read.
         """
+        copy = numbers if not step.rule.built_in and (step.rule.tangents or step.rule.adjoints) else 0
         primitive, value = self.tape.entries[step.index][PRIMITIVE], self.tape.entries[step.index][VALUE]
         if primitive in PRODUCTS or has_local_structure(primitive) or is_reduction(step.rule):
-            return 0
-        return numbers + (self.sizes[step.index] if isinstance(value, tuple) else 0)
+            return copy
+        return copy + numbers + (self.sizes[step.index] if isinstance(value, tuple) else 0)
 
 
 def tangent_numbers(

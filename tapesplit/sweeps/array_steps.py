@@ -18,7 +18,7 @@ from tapesplit.notes import note
 from tapesplit.recording.tape import VALUE, Tape, TapeEntry
 from tapesplit.recording.values import batch_shape, element_count
 from tapesplit.rules import CHOICE, Bulk, IndexMap, Rule, find_rule, local_matrix, loop_adjoint, loop_tangent
-from tapesplit.rules.axes import flat, fold, lifted, real_like
+from tapesplit.rules.axes import complex_like, flat, fold, lifted, real_like
 from tapesplit.sweeps.directions import Batch, Diagonal, Rows, accumulate
 from tapesplit.sweeps.preaccumulation import Member, Term, is_one, preaccumulate
 
@@ -208,6 +208,9 @@ def _called(rule: Bulk, mode: str, rows: np.ndarray, entry: TapeEntry, argnum: i
     if function is None:
         return NotImplemented
     arg = entry.args[argnum]
+    if not rule.built_in:
+        # Users' functions may work in place, while others read the same directions.
+        rows = rows.astype(complex_like(rows, arg if mode == "tangent" else entry.value), order="C")
     opened = _shape_of_array(arg) if rule.built_in and type(arg) in _SEQUENCES else None
     if mode == "tangent" and opened is not None:
         rows = rows.reshape(len(rows), *opened)

@@ -139,7 +139,8 @@ class Operand:
 
     ``ndim`` is 0 for numbers, 1 for vectors, 2 or more for what is flattened. Complex numbers are gathered
     as pairs. Real constants of calls in single precision are rounded to it, as NumPy does: partial
-    derivatives may ask whether a result is equal to one of them.
+    derivatives may ask whether a result is equal to one of them. Of conditions only the truth counts, which
+    numbers in more precision would lose as doubles.
     """
 
     position: int | None
@@ -147,12 +148,17 @@ class Operand:
     ndim: int
     is_complex: bool = False
     is_single: bool = False
+    is_condition: bool = False
 
     def values(self, entries: Sequence[tuple[Any, ...]]) -> list[Any]:
         """Return it for each call on one tape."""
         if self.position is None:
             return [entries[i][VALUE] for i in self.entries]
         constants = [entries[i][ARGS][self.position] for i in self.entries]
+        if self.is_condition and self.ndim == 0:
+            return np.array(constants, np.bool_).tolist()
+        if self.is_condition:
+            return [np.asarray(constant, np.bool_) for constant in constants]
         if not self.is_single:
             return constants
         with np.errstate(over="ignore"):
@@ -182,4 +188,4 @@ class ValueTable:
             parts += (
                 [np.concatenate(vectors, dtype=dtype).view(np.float64)] if operand.is_complex else vectors
             )
-        return np.concatenate(parts)
+        return np.concatenate(parts, dtype=np.float64)  # pairs are viewed as complex numbers

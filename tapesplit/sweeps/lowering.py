@@ -171,21 +171,24 @@ class _Lowering:
             Number of the first element of each, their shapes as for `broadcast_places`, and whether they are
             complex.
         """
-        call, is_single = self.tape.entries[entries[0]], False
+        call, is_complex, is_single, has_numbers = self.tape.entries[entries[0]], False, False, False
         if position is None:
             shapes = self.shapes(entries, of_one_shape=of_one_shape)
             is_complex = bool(self.facts.is_complex[entries[0]])
         else:
-            examples = entries[: 1 if of_one_shape else None].tolist()
-            shapes = [shape_of(self.tape.entries[i][ARGS][position]) for i in examples]
-            is_complex = np.iscomplexobj(call[ARGS][position])
-            is_condition = call[PRIMITIVE] is CHOICE and not position
-            is_single = not (is_complex or is_condition) and getattr(call[VALUE], "dtype", None) == np.float32
+            constants = [self.tape.entries[i][ARGS][position] for i in entries.tolist()]
+            shapes = [shape_of(constant) for constant in constants[: 1 if of_one_shape else None]]
+            if call[PRIMITIVE] is CHOICE and not position:
+                has_numbers = any(np.asarray(condition).dtype != np.bool_ for condition in constants)
+            else:
+                is_complex = np.iscomplexobj(constants[0])
+                is_single = not is_complex and getattr(call[VALUE], "dtype", None) == np.float32
         sizes = np.empty(entries.size, dtype=np.int64)
         sizes[:] = [prod(shape) * (1 + is_complex) for shape in shapes]
         starts = self.behind + np.cumsum(sizes) - sizes
         self.behind += int(sizes.sum())
-        self.others.append(Operand(position, tuple(entries.tolist()), len(shapes[0]), is_complex, is_single))
+        numbers = tuple(entries.tolist())
+        self.others.append(Operand(position, numbers, len(shapes[0]), is_complex, is_single, has_numbers))
         return starts, shapes, is_complex
 
     def shapes(self, entries: IntArray, *, of_one_shape: bool) -> list[tuple[int, ...]]:

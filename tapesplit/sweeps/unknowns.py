@@ -9,7 +9,7 @@ from tapesplit.arrays import IntArray, coded, equal_columns, follow, ranges
 from tapesplit.recording.tape import Tape
 from tapesplit.rules import Movement, getitem, joint_index_map
 from tapesplit.structures.facts import TapeFacts, calls_by_kind
-from tapesplit.structures.structure import Structure, hashable, number_shape
+from tapesplit.structures.structure import Structure, hashable, is_single, number_shape
 
 __all__ = ["Elements", "number_elements"]
 
@@ -19,9 +19,10 @@ class Elements:
     """All elements of the values of a chunk.
 
     ``first[i]`` is the number of entry i's first element. ``origin`` is the element that an element was
-    moved from, itself if it was computed or is a constant; ``unknown`` is the unknown behind it, -1 for
-    a constant. They take 32 bits a number, as the time to compile is mostly that of touching new memory.
-    A complex number is two elements, its real part and then its imaginary part.
+    moved from with the value that it has, itself if it was computed, was rounded or is a constant;
+    ``unknown`` is the unknown behind it, -1 for a constant. They take 32 bits a number, as the time to
+    compile is mostly that of touching new memory. A complex number is two elements, its real part and then
+    its imaginary part.
     """
 
     first: IntArray
@@ -50,14 +51,20 @@ def number_elements(tape: Tape, facts: TapeFacts, order: IntArray, sources: int)
     origin = np.arange(count + 1, dtype=np.int32)  # the last one is where origins of -1 lead
     is_move = np.array([isinstance(kind.rule, Movement) for kind in facts.kinds])[facts.kind[order]]
     is_move[:sources] = False
-    _trace_moves(tape, facts, first, order[is_move], origin)
+    moves = order[is_move]
+    _trace_moves(tape, facts, first, moves, origin)
     detached = order[facts.detached[order]]
     origin[ranges(first[detached], facts.sizes[detached])] = -1
-    origin = follow(origin)
+    one_step, origin = origin, follow(origin)
     elements = np.arange(count, dtype=np.int32)
     computed = origin[:-1] == elements
     rank = np.append(np.cumsum(computed, dtype=np.int32) - 1, np.int32(-1))
     unknown = rank[origin[:-1]]
+    rounding = _rounding(facts, moves)
+    if rounding.size:
+        rounded = ranges(first[rounding], facts.sizes[rounding])
+        one_step[rounded] = rounded
+        origin = follow(one_step)
     origin = np.where(unknown < 0, elements, origin[:-1])
     return Elements(first, origin, unknown, int(computed.sum()))
 
@@ -89,6 +96,17 @@ def _trace_moves(tape: Tape, facts: TapeFacts, first: IntArray, moves: IntArray,
                 imaginary = np.where((argument >= 0) & (parts[argument] == 2), found + 1, -1)
                 found = np.stack([found, imaginary], axis=-1).reshape(len(found), -1)
             origin[first[members[here]][:, None] + np.arange(found.shape[1])] = found
+
+
+def _rounding(facts: TapeFacts, moves: IntArray) -> IntArray:
+    """Return the moves that round: from double to single precision, as ``np.array(…, dtype=…)`` can."""
+    single_forms = list(map(is_single, facts.forms))
+    if not any(single_forms):
+        return moves[:0]
+    single = np.array(single_forms)[facts.form]
+    reads_double = np.zeros_like(single)
+    reads_double[facts.children[~single[facts.parents]]] = True
+    return moves[(single & reads_double)[moves]]
 
 
 _ANY_NUMBER: Final = object()

@@ -1,15 +1,19 @@
 """Complex numbers inside of real functions: pairs of real elements for scalar sweeps, stages and cuts."""
 
+import warnings
+
 import autograd.numpy as np
 import numpy as onp
 import pytest
 from autograd import jacobian
+from autograd.extend import defjvp, defvjp, primitive
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from sweep_forms import forced
 
-from tapesplit import parallel_jacobian, record
+from tapesplit import defvector, parallel_jacobian, record
 from tapesplit.cuts.chunks import Chunk
+from tapesplit.rules import registry
 from tapesplit.structures.facts import facts_of
 from tapesplit.structures.structure import structure_of
 from tapesplit.sweeps.array_sweep import ArraySweep, compile_array_sweep
@@ -243,3 +247,82 @@ def test_cholesky_factors_of_hermitian_matrices_beyond_autograd(method):
     x = onp.linspace(-1.0, 1.0, 9)
     expected = onp.stack([(fun(x + h) - fun(x - h)) / 2e-6 for h in 1e-6 * onp.eye(9)], axis=1)
     onp.testing.assert_allclose(parallel_jacobian(fun, method=method)(x), expected, rtol=1e-7, atol=1e-8)
+
+
+FACTOR, ORDER = onp.array([1.0 + 2.0j, 3.0 - 1.0j]), onp.array([1, 0])
+
+
+@primitive
+def reordered(z):
+    return (FACTOR * z[ORDER]).astype(z.dtype)
+
+
+def _ordered_back(G):
+    """Make arrays of the type of what is given, which must be complex."""
+    R = onp.zeros_like(G)
+    R[..., ORDER] = (G * FACTOR).astype(R.dtype)
+    return R
+
+
+def _to_order(G):
+    R = onp.zeros_like(G)
+    R[...] = (FACTOR * G[..., ORDER]).astype(R.dtype)
+    return R
+
+
+@primitive
+def exponential(z):
+    return onp.exp(z)
+
+
+def _times(G, factor):
+    G *= factor
+    return G
+
+
+@pytest.fixture(params=["loops", "vector rules"])
+def complex_primitives(request, monkeypatch):
+    defvjp(reordered, lambda ans, z: _ordered_back)
+    defjvp(reordered, lambda g, ans, z: _to_order(g))
+    defvjp(exponential, lambda ans, z: lambda g: _times(g, ans))
+    defjvp(exponential, lambda g, ans, z: _times(g, ans))
+    monkeypatch.setattr(registry, "_rules", dict(registry._rules))
+    if request.param == "vector rules":
+        defvector(
+            reordered,
+            tangents=[lambda T, ans, z: _to_order(T)],
+            adjoints=[lambda A, ans, z: _ordered_back(A)],
+        )
+        times = [lambda G, ans, z: _times(G, ans)]
+        defvector(exponential, tangents=times, adjoints=times)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.usefixtures("complex_primitives")
+@pytest.mark.parametrize("dtype", [onp.complex128, onp.complex64])
+@pytest.mark.parametrize("method", ["auto", "tangent", "adjoint"])
+@pytest.mark.parametrize("form", ["auto", "arrays", "systems"])
+@pytest.mark.parametrize(
+    "fun",
+    [
+        lambda z: np.real(reordered(np.exp(1j * z))),
+        lambda z: np.real(reordered(z + 0j)),
+        lambda z: np.imag(reordered(np.array([z[0], z[1]]))),
+        lambda z: np.real(exponential(1j * z)),
+        lambda z: np.real(exponential(z)) * np.real(z),
+        lambda z: np.real(np.concatenate([exponential(1j * z[:1]), z])),
+        lambda z: np.real(exponential(1j * z[0]) * np.abs(z)),
+    ],
+)
+def test_users_rules_of_complex_values_get_complex_directions(monkeypatch, fun, form, method, dtype):
+    forced(monkeypatch, form)
+
+    def of_reals(x):
+        return fun(x.astype(dtype))
+
+    jac, x = parallel_jacobian(of_reals, method=method), onp.array([0.5, 1.0])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        expected = jacobian(of_reals)(x)
+    for _ in range(2):
+        onp.testing.assert_allclose(jac(x), expected, rtol=0, atol=1e-6 if dtype == onp.complex64 else 1e-14)

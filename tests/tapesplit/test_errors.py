@@ -1,5 +1,6 @@
 """Whatever tapesplit refuses, it says so with an exception of its own that is also the builtin one."""
 
+import os
 import pickle
 import sys
 
@@ -10,6 +11,7 @@ from autograd.extend import defvjp, primitive
 
 import tapesplit
 from tapesplit import parallel_jacobian, record
+from tapesplit.planning.plan import TaskRecord
 
 X = np.ones(3)
 PLAN, TAPE = parallel_jacobian(anp.sin).plan(X), record(anp.sin, X)
@@ -66,6 +68,14 @@ MISUSES = {
         ValueError,
         lambda: tapesplit.fun_and_jac(parallel_jacobian(anp.add, 1)),
     ),
+    "no function to record": (TypeError, lambda: tapesplit.record(3, X)),
+    "no function to check": (TypeError, lambda: tapesplit.check_jacobian(3, X)),
+    "no records": (TypeError, lambda: PLAN.to_html(os.devnull, 3)),
+    "records of no tasks": (TypeError, lambda: PLAN.to_html(os.devnull, [3])),
+    "records of another plan": (
+        ValueError,
+        lambda: PLAN.to_html(os.devnull, [TaskRecord(len(PLAN.tasks), 0, 0.0, 1.0)]),
+    ),
     "no tape": (TypeError, lambda: parallel_jacobian(anp.sin).of_tape(3)),
     "argnums for SciPy": (ValueError, lambda: tapesplit.fun_and_jac(parallel_jacobian(anp.add, (0, 1)))),
 }
@@ -91,6 +101,13 @@ def test_missing_packages_raise_our_own_and_an_import_error(package, call, monke
     with pytest.raises(tapesplit.MissingPackageError, match=r"pip install 'tapesplit\[") as caught:
         call()
     assert isinstance(caught.value, ImportError)
+
+
+@pytest.mark.parametrize("called", [tapesplit.record, tapesplit.check_jacobian])
+def test_what_is_no_function_is_named_with_what_was_called(called):
+    message = rf"{called.__name__} needs a function, but got 3; write {called.__name__}\(f, x\)"
+    with pytest.raises(tapesplit.ArgumentTypeError, match=message):
+        called(3, X)
 
 
 def test_primitives_without_a_name_raise_our_own_and_a_pickling_error():

@@ -5,6 +5,7 @@ import numpy as onp
 import pytest
 from autograd import grad, jacobian
 from autograd.extend import defvjp, primitive
+from sweep_forms import forced
 
 from tapesplit import defvector, parallel_jacobian
 
@@ -115,3 +116,35 @@ def test_complex_constants_of_single_results_keep_their_imaginary_part(method):
     for point in (x, x.astype(onp.float32)):
         found = parallel_jacobian(gradient, method=method)(point)
         onp.testing.assert_allclose(found, expected, rtol=0, atol=1e-6 * onp.abs(expected).max())
+
+
+def _in_a_loop(x):
+    total = x[0]
+    for _ in range(30):
+        moved = np.array([1e3 * total, x[1], x[2]], dtype="f4")
+        total = np.sum(np.maximum(moved, 0.2) * np.sin(moved)) / 100.0
+    return total * x
+
+
+@pytest.mark.parametrize("form", ["auto", "systems"])
+@pytest.mark.parametrize("method", ["auto", "tangent", "adjoint"])
+@pytest.mark.parametrize(
+    "fun",
+    [
+        lambda x: np.maximum(np.array(x, dtype=onp.float32), 0.0),
+        lambda x: np.maximum(np.array([x[0], x[1]], dtype=onp.float32), 0.0),
+        lambda x: np.minimum(np.full(3, x[0], dtype="f4"), 9.0),
+        lambda x: np.maximum(np.array(np.array(x, dtype="f4")[::-1], dtype="f8"), 0.0),
+        lambda x: np.sin(np.array([1e7 * x[i % 3] for i in range(40)], dtype="f4")),
+        lambda x: np.sin(np.concatenate([np.array(1e6 * x, dtype="f4"), x])),
+        lambda x: np.maximum(np.array([x[0], 2.0 * np.array(x[1], dtype="f4"), 3.0], dtype="f4"), 0.1),
+        lambda x: np.array(1e7 * x, dtype="f4") @ np.array(x, dtype="f4") * x,
+        _in_a_loop,
+    ],
+)
+def test_elements_that_are_rounded_as_they_move(monkeypatch, fun, method, form):
+    forced(monkeypatch, form)
+    x = onp.array([0.1, 0.7, 2.3])
+    expected = jacobian(fun)(x)
+    found = parallel_jacobian(fun, method=method)(x)
+    onp.testing.assert_allclose(found, expected, rtol=0, atol=1e-6 * onp.abs(expected).max())

@@ -1,10 +1,13 @@
-"""Merged operations overwrite directions that a product has made for them alone, and no others."""
+"""Merged operations overwrite directions that a product has made for them alone, and no others.
+
+Rules of users may overwrite the directions that they get: these are copies.
+"""
 
 import autograd.numpy as anp
 import numpy as np
 import pytest
 from autograd import jacobian
-from autograd.extend import defvjp, primitive
+from autograd.extend import defjvp, defvjp, primitive
 from sweep_forms import forced
 
 from tapesplit import defvector, execute, parallel_jacobian
@@ -179,3 +182,77 @@ def test_rules_of_users_for_products_may_keep_what_they_return(monkeypatch):
 def test_rules_that_may_return_what_others_see_leave_it_alone(monkeypatch, fun):
     forced(monkeypatch, "arrays")
     assert not spent(fun)
+
+
+def scaled_in_place(G, factor):
+    G *= factor
+    return G
+
+
+def squares_in_place(*, vjp=False, jvp=False, vector=False):
+    """Return a primitive whose rules of some kinds work in place; the others do not."""
+
+    @primitive
+    def square(x):
+        return x**2
+
+    times = scaled_in_place
+    defvjp(square, lambda ans, x: lambda g: times(g, 2.0 * x) if vjp else 2.0 * x * g)
+    if jvp:
+        defjvp(square, lambda g, ans, x: times(g, 2.0 * x))
+    if vector:
+        rules = [lambda G, ans, x: times(G, 2.0 * x)]
+        defvector(square, tangents=rules, adjoints=rules)
+    return square
+
+
+@primitive
+def plus(x, y):
+    return x + y
+
+
+defvjp(plus, lambda ans, x, y: lambda g: g, lambda ans, x, y: lambda g: g)
+_AS_IT_IS = [lambda G, ans, x, y: G] * 2
+defvector(plus, tangents=_AS_IT_IS, adjoints=_AS_IT_IS)
+
+
+@pytest.mark.parametrize("form", ["auto", "arrays", "systems"])
+@pytest.mark.parametrize("method", ["auto", "tangent", "adjoint"])
+@pytest.mark.parametrize("kind", ["vjp", "jvp", "vector"])
+@pytest.mark.parametrize(
+    "fun",
+    [
+        lambda f, x: f(x[:1]),
+        lambda f, x: f(x[:1]) * x,
+        lambda f, x: f(f(x)[:1]) * x,
+        lambda f, x: anp.sum(f(x * 2.0)),
+        lambda f, x: anp.sum(f(anp.reshape(x, (-1, 1))), axis=0),
+        lambda f, x: plus(f(x), f(anp.sin(x))),
+        lambda f, x: f(x) + f(anp.sin(x)),
+        lambda f, x: anp.concatenate([anp.sin(x), f(x), f(x) * x, x]),
+        lambda f, x: plus(x, f(plus(x, x))) * W[0, : x.size],
+        lambda f, x: anp.real(f(x[:1] * (1.0 + 2.0j)) * (x + 1.0j)),
+        lambda f, x: anp.abs(f(anp.exp(1j * x))) * f(x),
+        lambda f, x: f(x[0]) * x + f(x[1]),
+    ],
+)
+def test_rules_that_work_in_place_do_no_harm(monkeypatch, fun, kind, method, form):
+    forced(monkeypatch, form)
+    ordinary, in_place = squares_in_place(), squares_in_place(**{kind: True})
+    jac = parallel_jacobian(lambda x: fun(in_place, x), method=method)
+    for x in (np.array([3.0, 1.0]), np.array([0.5, -0.7]), np.array([0.5, -0.7])):
+        np.testing.assert_allclose(jac(x), jacobian(lambda x: fun(ordinary, x))(x), rtol=1e-13, atol=1e-13)
+
+
+def test_tuples_may_be_overwritten_leaf_by_leaf():
+    @primitive
+    def parts(x):
+        return x[:1] * 2.0, x[1:] * 3.0
+
+    def vjp(ans, x):
+        return lambda g: np.concatenate([scaled_in_place(g[0], 2.0), scaled_in_place(g[1], 3.0)])
+
+    defvjp(parts, vjp)
+    jac = parallel_jacobian(lambda x: parts(x)[1] * parts(x)[0])
+    for _ in range(3):
+        np.testing.assert_allclose(jac(np.array([3.0, 1.0])), [[6.0, 18.0]])

@@ -719,6 +719,34 @@ def test_conditions_that_are_zero_in_less_precision_only(f, method, form, monkey
     assert onp.array_equal(parallel_jacobian(f, method=method)(x), jacobian(f)(x))
 
 
+LONG = onp.array(
+    [onp.longdouble("1e-4000"), 0.0]
+)  # the first is zero as a double where these are less precise
+
+
+@pytest.mark.parametrize(
+    "condition", [LONG, LONG * (1.0 + 0.5j), onp.array([1.0, 0.0]), onp.array([2**60, 0])]
+)
+@pytest.mark.parametrize("form", ["auto", "systems", "arrays"])
+@pytest.mark.parametrize("method", ["tangent", "adjoint"])
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda c, x: np.abs(np.where(c, x + 1j * x, 2j * x)) ** 2,
+        lambda c, x: np.real(np.where(c, x + 0j, 1j * x) * x),
+        lambda c, x: np.where(c, np.sin(x), x * x),
+        lambda c, x: np.where(c[:, None], np.outer(x, x), np.outer(x, x) ** 2).ravel(),
+        lambda c, x: np.real(np.array([np.where(i, np.exp(1j * x[0]), 2j * x[1]) for i in c])),
+        lambda c, x: np.where(x > 0.0, np.where(c, x, 2.0 * x), 3.0 * x) + np.where(c[::-1], x**2, x**3),
+    ],
+)
+def test_conditions_of_all_types_and_complex_values(f, method, form, condition, monkeypatch):
+    forced(monkeypatch, form)
+    x = onp.array([0.7, 2.3])
+    found = parallel_jacobian(lambda x: f(condition, x), method=method)(x)
+    onp.testing.assert_allclose(found, jacobian(lambda x: f(condition, x))(x), rtol=1e-13)
+
+
 class Pair:
     """Two values, of a type that autograd learns about."""
 

@@ -19,7 +19,7 @@ from rule_cases import WHERE
 from sweep_forms import forced
 
 from tapesplit import check_jacobian, check_vector_rule, defvector, parallel_jacobian
-from tapesplit.errors import RuleError
+from tapesplit.errors import RuleError, WrongRuleError
 from tapesplit.recording.tape import TapeEntry
 from tapesplit.recording.tracing import tracing_lock
 from tapesplit.rules import count_edges, find_rule, local, loop_adjoint, loop_tangent, registry
@@ -406,6 +406,46 @@ def test_defvector_needs_exactly_one_kind_of_rule(cube):
         defvector(cube)
     with pytest.raises(TypeError, match="got both"):
         defvector(cube, 1, tangents=[lambda T, ans, x: T])
+    for kind in ("tangents", "adjoints"):
+        with pytest.raises(TypeError, match="got both"):
+            defvector(cube, 1, **{kind: (None,)})
+        with pytest.raises(TypeError, match="got neither"):
+            defvector(cube, **{kind: (None,)})
+
+
+def _with_edges(cube, edges):
+    rules = [lambda T, ans, x: 3.0 * x**2 * T]
+    defvector(cube, tangents=rules, adjoints=rules, edges=edges)
+
+
+@pytest.mark.parametrize(
+    "wrong", [-3, -(10**6), 2.5, math.nan, math.inf, 1j, "a", None, 10**30, (3,), np.array([1, 2])]
+)
+def test_edges_must_be_a_count(cube, wrong):
+    _with_edges(cube, lambda ans, args, argnums, kwargs: wrong)
+    x = np.ones(3)
+    message = rf"edges= of cube has returned {re.escape(repr(wrong))[:50]}.*instead of an integer from 0 to"
+    with pytest.raises(RuleError, match=message) as caught:
+        parallel_jacobian(lambda x: cube(anp.sin(x)))(x)
+    assert "in the edges of cube, entry 2 of the tape" in caught.value.__notes__
+    with pytest.raises(WrongRuleError, match=message + r".*found by the call cube\(<float64 \(3,\)>\) by"):
+        check_vector_rule(cube, x)
+
+
+@pytest.mark.parametrize("right", [0, 5, np.int64(5), np.uint8(5), np.prod(()), True])
+def test_edges_may_be_any_integer(cube, right):
+    _with_edges(cube, lambda ans, args, argnums, kwargs: right)
+    x = np.ones(3)
+    check_vector_rule(cube, x)
+    assert count_edges(cube, x**3, (x,), (0,), {}) == int(right)
+
+
+def test_errors_of_edges_name_the_call(cube):
+    _with_edges(cube, lambda ans, args, argnums, kwargs: 1 // 0)
+    for check in (parallel_jacobian(cube), lambda x: check_vector_rule(cube, x)):
+        with pytest.raises(ZeroDivisionError) as caught:
+            check(np.ones(3))
+        assert caught.value.__notes__ == ["in the edges of cube, entry 1 of the tape"]
 
 
 @pytest.mark.parametrize(
@@ -511,6 +551,57 @@ def test_loop_carries_complex_directions():
     np.testing.assert_allclose(loop_adjoint(1j * np.eye(4), entry)[0], np.real(1j * F), atol=1e-14)
     z = x + 1j
     np.testing.assert_allclose(loop_tangent(1j * np.eye(4), _entry(anp.fft.fft, z), 0), 1j * F, atol=1e-14)
+
+
+@pytest.mark.parametrize("method", ["auto", "tangent", "adjoint"])
+@pytest.mark.parametrize(
+    ("fun", "kind"),
+    [
+        (lambda square, x: square(x[0]) * x, float),
+        (lambda square, x: anp.real(square(x[0] * (1.0 + 2.0j)) * x), complex),
+        (lambda square, x: anp.real(square(x[1] + 0j)) * x, complex),
+    ],
+)
+def test_directions_of_numbers_are_numbers(fun, kind, method):
+    """Rules may ask for the type, which is that in autograd's own sweeps."""
+    found = []
+
+    @primitive
+    def square(x):
+        return x**2
+
+    def carried(g, ans, x):
+        found.append(g)
+        return 2.0 * x * g
+
+    def vjp(ans, x):
+        return lambda g: carried(g, ans, x)
+
+    defvjp(square, vjp)
+    defjvp(square, carried)
+    x = np.array([0.5, 1.0])
+    expected = jacobian(lambda x: fun(square, x))(x)
+    assert found
+    np.testing.assert_allclose(parallel_jacobian(lambda x: fun(square, x), method=method)(x), expected)
+    assert all(isinstance(g, kind) for g in found)
+
+
+@pytest.mark.parametrize("kind", [tuple, list])
+def test_directions_of_numbers_in_containers_are_numbers(kind):
+    found = []
+
+    @primitive
+    def parts(x):
+        return kind([2.0 * x[0], 3.0 * x])
+
+    def vjp(g):
+        found.append(g[0])
+        return np.array([2.0 * g[0], 0.0]) + 3.0 * g[1]
+
+    defvjp(parts, lambda ans, x: vjp)
+    jac = parallel_jacobian(lambda x: parts(x)[0] * parts(x)[1])
+    np.testing.assert_allclose(jac(np.array([0.5, 1.0])), [[6.0, 0.0], [6.0, 3.0]])
+    assert all(isinstance(g, float) for g in found)
 
 
 @pytest.mark.parametrize(
