@@ -183,9 +183,8 @@ def best_chain_fma(graph, limit):
     for step in range(2, len(cuts)):
         for i in range(len(cuts) - step):
             j, k = i + step, slice(i + 1, i + step)
-            if np.isfinite(spent[i, j]):
-                left, right = cost[i, k], cost[k, j]
-                ways = [left + width[i] * spent[k, j], right + width[j] * spent[i, k]]
-                ways.append(left + right + width[i] * width[j] * width[k])
-                cost[i, j] = min(cost[i, j], np.min(ways))
+            left, right = cost[i, k], cost[k, j]
+            ways = [left + width[i] * spent[k, j], right + width[j] * spent[i, k]]
+            ways.append(left + right + width[i] * width[j] * width[k])
+            cost[i, j] = min(cost[i, j], np.min(ways))
     return cost[order.index(0), -1]

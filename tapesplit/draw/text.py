@@ -182,9 +182,9 @@ def _last_run(plan: JacobianPlan) -> list[str]:
     predicted = [task.finish - task.start for task in tasks]
     measured = [record.finish - record.start for record in records]
     rows = []
-    for record, task, *times in zip(records, tasks, predicted, measured, strict=True):
+    for record, task, expected, seconds in zip(records, tasks, predicted, measured, strict=True):
         steps = ", ".join(f"{step + 1} {operations[step]}" for step in task.steps)
-        rows.append(cells(str(record.index + 1), str(task.machine + 1), *times, steps))
+        rows.append(cells(str(record.index + 1), str(task.machine + 1), expected, seconds, steps))
     rows.append(cells("sum", "", sum(predicted), sum(measured), ""))
     head = ("task", "machine", "predicted", "measured", "ratio", "steps")
     title = f"last run: {seconds_text(max(record.finish for record in records))} from start to end"
@@ -199,8 +199,8 @@ _FEWEST_TO_RANK: Final = 5
 
 def _rank_correlation(predicted: Sequence[float], measured: Sequence[float]) -> float:
     """Return Spearman's rank correlation: 1 if times are in the predicted order, -1 in the opposite one."""
-    ranks = [np.argsort(np.argsort(times)) for times in (predicted, measured)]
-    return float(np.corrcoef(*ranks)[0, 1])
+    first, second = (np.argsort(np.argsort(times)) for times in (predicted, measured))
+    return float(np.corrcoef(first, second)[0, 1])
 
 
 def _table(
