@@ -391,6 +391,20 @@ def chain_of_springs(x):
     return anp.sum((1.0 - anp.cos(x[1:] - x[:-1])) + 0.1 * x[:-1] ** 4)
 
 
+# A narrow cut that is no frontier
+
+
+@program(RANDOM.standard_normal(400))
+def reconstruction(x):
+    """Reconstruct values from eight numbers, and give the misfit as well."""
+    code = anp.tanh(ENCODER @ anp.tanh(MIXER @ x))
+    u = MIXER @ anp.tanh(DECODER @ code)
+    return anp.append(u, anp.sum((x - u) ** 2))
+
+
+MIXER, ENCODER, DECODER = (RANDOM.standard_normal(shape) / 20 for shape in [(400, 400), (8, 400), (400, 8)])
+
+
 def main() -> int:
     """Measure and report; 1 if a later call takes longer than autograd's."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.programs", description=__doc__)
