@@ -141,42 +141,47 @@ def planned_fma(graph, separators):
     return solve(JacobianChain.from_sizes(sizes=sizes, edges=positive)).makespan
 
 
-def link_between(graph, sources, targets):
+def link_between(parents, inputs, sources, targets):
     """Walk back from one set of vertices to another; return what is computed and what is read.
 
     None if that takes an input, too.
     """
-    parents = [graph.parent[graph.child == v].tolist() for v in range(graph.size)]
     computed, read, stack = targets - sources, targets & sources, list(targets - sources)
     while stack:
         vertex = stack.pop()
-        if vertex in graph.inputs:
+        if vertex in inputs:
             return None
-        read.update(p for p in parents[vertex] if p in sources)
-        fresh = {p for p in parents[vertex] if p not in sources} - computed
-        computed |= fresh
-        stack += fresh
+        for parent in parents[vertex]:
+            if parent in sources:
+                read.add(parent)
+            elif parent not in computed:
+                computed.add(parent)
+                stack.append(parent)
     return computed, read
 
 
 def best_chain_fma(graph, limit):
-    """Return the least fma of any chain, by brute force over all separators; None if these are too many."""
-    inputs, outputs = set(graph.inputs), set(graph.outputs)
+    """Return the least fma of any chain, by brute force over all separators; None if these are too many.
+
+    A member that the output is computed without may still be read by a separator in between.
+    """
+    parents = [graph.parent[graph.child == v].tolist() for v in range(graph.size)]
+    inputs, outputs = {*graph.inputs}, {*graph.outputs}
     fit = [v for v in range(graph.size) if graph.widths[v] > 0]
-    cuts = [set(cut) for size in range(1, graph.size) for cut in combinations(fit, size)]
+    cuts = [{*cut} for size in range(1, graph.size) for cut in combinations(fit, size)]
     cuts = [cut for cut in cuts if cut not in (inputs, outputs)]
-    links = [(cut, link_between(graph, cut, outputs)) for cut in cuts]
-    cuts = [inputs, *(cut for cut, link in links if link and link[1] == cut), outputs]
+    cuts = [inputs, *(cut for cut in cuts if link_between(parents, inputs, cut, outputs)), outputs]
     if len(cuts) > limit:
         return None
     spent = np.full((len(cuts), len(cuts)), np.inf)
     for i, sources in enumerate(cuts):
         for j, targets in enumerate(cuts):
-            link = link_between(graph, sources, targets)
+            link = link_between(parents, inputs, sources, targets)
             if link and link[0] and (link[1] == sources or i == 0):
                 spent[i, j] = graph.edges[list(link[0])].sum()
     before = {j: np.flatnonzero(np.isfinite(spent[:, j])).tolist() for j in range(len(cuts))}
     order = list(TopologicalSorter(before).static_order())
+    first, last = order.index(0), order.index(len(cuts) - 1)
     width = np.array([graph.widths[list(cut)].sum() for cut in cuts], float)[order]
     spent = spent[order][:, order]
     cost = spent * np.minimum.outer(width, width)
@@ -187,4 +192,4 @@ def best_chain_fma(graph, limit):
             ways = [left + width[i] * spent[k, j], right + width[j] * spent[i, k]]
             ways.append(left + right + width[i] * width[j] * width[k])
             cost[i, j] = min(cost[i, j], np.min(ways))
-    return cost[order.index(0), -1]
+    return cost[first, last]

@@ -118,10 +118,10 @@ def test_plans_are_close_to_the_best_chain_between_frontiers():
 def test_plans_are_close_to_the_best_chain_of_all():
     rng = np.random.default_rng(12)
     ratios = []
-    while len(ratios) < 100:
-        size, span = int(rng.integers(5, 11)), int(rng.integers(2, 11))
+    while len(ratios) < 72:
+        size, span = int(rng.integers(5, 9)), int(rng.integers(2, 9))
         graph = random_graph(rng, size, span, density=rng.uniform(0, 0.4), kind=len(ratios) % 18)
-        best = best_chain_fma(graph, limit=120)
+        best = best_chain_fma(graph, limit=150)
         if best:
             ratios.append(planned_fma(graph, cut_graph(graph)) / best)
     assert np.mean(ratios) <= 1.02
