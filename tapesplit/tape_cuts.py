@@ -72,8 +72,9 @@ def check_separators(tape: Tape, nested: Sequence[Separator]) -> None:
     ArgumentTypeError
         If this is no tape, or if these are no separators.
     SeparatorError
-        If a path from input to output bypasses one, if one is not computed from the one before it alone, if
-        one repeats it, the inputs or the output, or if a width is wrong.
+        If one is not computed from the one before it alone, or the output not from the last one, if one holds
+        a value that the next one is computed without, if one repeats the one before it, the inputs or the
+        output, or if a width is wrong.
 
     Notes
     -----

@@ -79,6 +79,21 @@ def random_graph(rng, size, span, density, kind=0):
     return tape_graph(widths.tolist(), parents, edges)
 
 
+def with_unread_input(graph, width=3):
+    """Add an input that nothing reads."""
+    at = len(graph.inputs)
+    moved = np.where(np.arange(graph.size) < at, 0, 1) + np.arange(graph.size)
+    return TapeGraph(
+        entries=np.insert(graph.entries + (moved - np.arange(graph.size)), at, at),
+        widths=np.insert(graph.widths, at, width),
+        edges=np.insert(graph.edges, at, 0),
+        child=moved[graph.child],
+        parent=moved[graph.parent],
+        inputs=(*graph.inputs, at),
+        outputs=tuple(moved[list(graph.outputs)].tolist()),
+    )
+
+
 @st.composite
 def tape_graphs(draw, max_size=9):
     """Draw a graph with some inputs and outputs, ties, zero widths and values that cannot be cut at."""

@@ -101,8 +101,8 @@ def chunk_vertices(graph: TapeGraph, separators: Sequence[Separator]) -> list[In
 
     Notes
     -----
-    Takes O(e + n log d) for chunks of depth d, and O(q e) Python steps for q separators if any vertex is in
-    several chunks.
+    Takes O(e + n log d) for chunks of depth d, and O(q e) Python steps for q separators that are no frontiers
+    of lower sets.
 
     Examples
     --------
@@ -113,24 +113,22 @@ def chunk_vertices(graph: TapeGraph, separators: Sequence[Separator]) -> list[In
     >>> [vertices.tolist() for vertices in chunk_vertices(line, (Separator((1,), 2, "minimal"),))]
     [[1], [2, 3]]
     """
-    count, behind = len(separators) + 1, len(graph.inputs)
+    behind = len(graph.inputs)
     if not separators:
         return [np.arange(behind, graph.size)]
     fronts = [np.searchsorted(graph.entries, separator.vertices) for separator in separators]
     numbers = _first_chunks(graph, fronts)
-    inside = np.ones(graph.size, dtype=np.bool_)
-    inside[np.concatenate(fronts)] = False
-    if (inside[graph.parent] & (numbers[graph.parent] != numbers[graph.child])).any():
+    if not _are_frontiers(graph, fronts, numbers):
         return _computed_between(graph, [np.array(graph.inputs), *fronts, np.array(graph.outputs)])
     order = behind + np.argsort(numbers[behind:], kind="stable")
-    return np.split(order, np.cumsum(np.bincount(numbers[behind:], minlength=count))[:-1])
+    return np.split(order, np.cumsum(np.bincount(numbers[behind:], minlength=len(fronts) + 1))[:-1])
 
 
 def _first_chunks(graph: TapeGraph, fronts: Sequence[IntArray]) -> IntArray:
     """Return the number of the first separator that each vertex is in or before, one more behind all.
 
-    A vertex outside the separators is in the chunk of any child: an edge between two chunks would bypass
-    the separator between them, unless both compute the vertex.
+    A vertex outside the separators is in the chunk of any child, if separators are frontiers of lower sets:
+    an edge between two chunks would bypass the one between them.
     """
     last = len(fronts)
     chunks = np.full(graph.size, last, dtype=np.int64)
@@ -142,6 +140,20 @@ def _first_chunks(graph: TapeGraph, fronts: Sequence[IntArray]) -> IntArray:
     step[graph.parent] = graph.child
     step[known] = known
     return chunks[follow(step)]
+
+
+def _are_frontiers(graph: TapeGraph, fronts: Sequence[IntArray], numbers: IntArray) -> bool:
+    """Tell whether vertices up to each number are lower sets with these frontiers.
+
+    A vertex is on the frontiers from its own number on, as long as a child has a larger one.
+    """
+    last_read = np.zeros(graph.size, dtype=np.int64)
+    np.maximum.at(last_read, graph.parent, numbers[graph.child])
+    last_read[list(graph.outputs)] = len(fronts)
+    members, at = np.concatenate(fronts), np.repeat(np.arange(len(fronts)), [*map(len, fronts)])
+    are_lower = (numbers[graph.parent] <= numbers[graph.child]).all()
+    on_them = (numbers[members] <= at) & (at < last_read[members])
+    return bool(are_lower and on_them.all() and at.size == np.maximum(last_read - numbers, 0).sum())
 
 
 def _computed_between(graph: TapeGraph, fronts: Sequence[IntArray]) -> list[IntArray]:

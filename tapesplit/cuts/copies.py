@@ -97,7 +97,8 @@ def with_copies(graph: TapeGraph, cut: BoolArray) -> tuple[TapeGraph, BoolArray]
     """
     before, behind = np.zeros((2, graph.size), dtype=np.bool_)
     child, parent = graph.child[::-1], graph.parent[::-1]
-    before[list(reached(np.flatnonzero(cut).tolist(), child, parent))] = True
+    seeds = [*graph.inputs, *np.flatnonzero(cut).tolist()]  # an input may be read by nothing
+    before[list(reached(seeds, child, parent))] = True
     past = ~cut[parent]
     behind[list(reached([v for v in graph.outputs if not cut[v]], child[past], parent[past]))] = True
     vertices = np.concatenate([np.flatnonzero(before), np.flatnonzero(behind)])

@@ -198,7 +198,7 @@ def _cheapest_chain(graph: TapeGraph, enough: float, least: int, *, thorough: bo
     cut = _global_cut(graph, order, enough, forced=forced)
     best = _chain(graph, order, cut, brief=forced or not thorough) if cut.width < enough else None
     bound = int(min(cut.width, enough, FLOW_BUDGET // graph.size)) - 1
-    if not thorough or bound < 1 or has_wide_paths(graph, bound + 1):
+    if bound < 1 or has_wide_paths(graph, bound + 1):
         return best
     cost = best.cost if best else least * graph.total_edges
     for members in narrowest_cuts(graph, bound):

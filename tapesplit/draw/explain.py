@@ -1,5 +1,6 @@
 """Why a plan is as it is, in sentences."""
 
+from collections import Counter
 from collections.abc import Sequence
 from itertools import chain, groupby
 from typing import Final
@@ -58,8 +59,8 @@ def _cuts(plan: JacobianPlan) -> list[str]:
         why: [s for s in plan.separators if s.reason == reason] for reason, why in _SEPARATOR_REASONS.items()
     }
     sentences = [f"Cut at {_places(plan, cuts)}: {why}." for why, cuts in found.items() if cuts]
-    operations = plan.graph.size - len(plan.graph.inputs)
-    twice = sum(len(chunk.entries) for chunk in plan.chunks) - operations
+    sweeps = Counter(chain.from_iterable(chunk.entries.tolist() for chunk in plan.chunks))
+    twice = sum(found > 1 for found in sweeps.values())
     if twice:
         sentences.append(
             f"{plural(twice, 'operation')} between two values of a separator {'is' if twice == 1 else 'are'} "

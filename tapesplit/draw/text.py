@@ -188,8 +188,9 @@ def _last_run(plan: JacobianPlan) -> list[str]:
     rows.append(cells("sum", "", sum(predicted), sum(measured), ""))
     head = ("task", "machine", "predicted", "measured", "ratio", "steps")
     title = f"last run: {seconds_text(max(record.finish for record in records))} from start to end"
-    if len(records) >= _FEWEST_TO_RANK:
-        title += f", rank correlation of times {_rank_correlation(predicted, measured):.2f}"
+    correlation = _rank_correlation(predicted, measured) if len(records) >= _FEWEST_TO_RANK else None
+    if correlation is not None:
+        title += f", rank correlation of times {correlation:.2f}"
     return [title, *_table(head, rows, ">>>>><", None)]
 
 
@@ -197,10 +198,11 @@ _FEWEST_TO_RANK: Final = 5
 """Tasks of which it says something whether those that take longer were predicted to."""
 
 
-def _rank_correlation(predicted: Sequence[float], measured: Sequence[float]) -> float:
-    """Return Spearman's rank correlation: 1 if times are in the predicted order, -1 in the opposite one."""
-    first, second = (np.argsort(np.argsort(times)) for times in (predicted, measured))
-    return float(np.corrcoef(first, second)[0, 1])
+def _rank_correlation(predicted: Sequence[float], measured: Sequence[float]) -> float | None:
+    """Return Spearman's rank correlation: 1 for times in the predicted order; None without an order."""
+    # How many are less, minus how many are greater: a rank, which is an average where some are equal.
+    first, second = (np.sign(np.subtract.outer(times, times)).sum(axis=1) for times in (predicted, measured))
+    return float(np.corrcoef(first, second)[0, 1]) if first.any() and second.any() else None
 
 
 def _table(

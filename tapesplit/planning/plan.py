@@ -247,7 +247,7 @@ class JacobianPlan:
     def baselines(self) -> dict[str, int]:
         """Cost of one tangent and of one adjoint sweep with all directions, in fma.
 
-        A link that only moves data counts one edge, as in its chain; what two links compute counts once.
+        A link that only moves data counts one edge, as in its chain. Edges that two links sweep count once.
         """
         n, m = self.chain.sizes[0], self.chain.sizes[-1]
         twice = sum(chunk.edges for chunk in self.chunks) - self.graph.total_edges

@@ -258,8 +258,6 @@ def _hand_back(walk: _Walk, step: MapStep | ClusterStep) -> None:
             walk.keep(parent, 0)
             walk.origins[parent] = start
         elif blocks and block is not None and not opened:  # a view
-            if len(blocks) == 1 and parent not in walk.alive:
-                walk.keep(step.index, 0)
             _add(walk, parent, 0)
         else:
             between = 0 if blocks or walk.sizes[parent] == size else size  # before sums over broadcast axes

@@ -104,16 +104,22 @@ def test_the_table_of_the_last_run_is_pinned():
 
 def test_the_last_run_of_many_tasks_tells_how_well_their_order_was_predicted(monkeypatch):
     plan = two_links()
-    predicted = (1.0, 2.0, 3.0)
-    tasks = [replace(t, start=0.0, finish=s) for t, s in zip(plan.tasks, predicted, strict=True)]
-    plan = replace(plan, tasks=tuple(tasks))
-    for measured, found in (((1, 20, 90), "1.00"), ((9, 4, 3), "-1.00"), ((1, 4, 3), "0.50")):
+    for predicted, measured, found in (
+        ((1, 2, 3), (1, 20, 90), "1.00"),
+        ((1, 2, 3), (9, 4, 3), "-1.00"),
+        ((1, 2, 3), (1, 4, 3), "0.50"),
+        ((1, 1, 3), (4, 2, 9), "0.87"),
+    ):
+        tasks = [replace(t, start=0.0, finish=float(s)) for t, s in zip(plan.tasks, predicted, strict=True)]
+        plan = replace(plan, tasks=tuple(tasks))
         records = [TaskRecord(i, 0, 0.0, float(seconds)) for i, seconds in enumerate(measured)]
         plan.last_run.records = tuple(records)
         assert "rank correlation" not in plan.describe("full")  # of few tasks it says little
         with monkeypatch.context() as patched:
             patched.setattr(text, "_FEWEST_TO_RANK", 3)
             assert f"from start to end, rank correlation of times {found}\n" in plan.describe("full")
+            alike = replace(plan, tasks=tuple(replace(t, start=0.0, finish=1.0) for t in plan.tasks))
+            assert "rank correlation" not in alike.describe("full")
 
 
 def test_a_run_leaves_its_times_in_all_copies_of_its_plan():

@@ -374,6 +374,27 @@ def test_what_lies_between_two_members_of_a_separator_is_swept_on_both_sides(opt
     check_separators(record(reconstruction, x), jac.plan(x).separators)
 
 
+def test_a_value_may_lead_to_a_member_from_the_next_separator_as_well():
+    """The second separator holds the misfit again, which is computed from its other member."""
+
+    def repeated(x):
+        z = np.tanh(onp.cos(onp.arange(350.0)).reshape(7, 50) @ np.tanh(WIDEN @ np.tanh(NARROW @ x)))
+        misfit = np.reshape(np.sum((x - NARROW.T[:, :1] @ z[:1]) ** 2), 1)
+        return np.concatenate([z] * 17 + [misfit])
+
+    x = onp.linspace(0, 1, 300)
+    for options in ({}, {"machines": 2}, {"cost": "fma"}):
+        jac = parallel_jacobian(repeated, **options)
+        onp.testing.assert_allclose(jac(x), jacobian(repeated)(x), rtol=1e-11, atol=1e-12)
+    chunks = jac.plan(x).chunks
+    assert len(chunks) == 3
+    assert {*chunks[1].entries.tolist()} <= {*chunks[0].entries.tolist()}
+
+
+NARROW = onp.cos(onp.arange(600.0)).reshape(2, 300) / 300
+WIDEN = onp.sin(onp.arange(100.0)).reshape(50, 2)
+
+
 def test_what_two_links_compute_counts_once_for_the_tape():
     plan = parallel_jacobian(reconstruction, machines=1, cost="fma").plan(onp.ones(50))
     assert [separator.width for separator in plan.separators] == [5]

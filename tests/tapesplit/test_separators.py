@@ -2,7 +2,7 @@
 
 import tracemalloc
 from dataclasses import replace
-from itertools import combinations, product
+from itertools import combinations, pairwise, product
 
 import numpy as np
 import pytest
@@ -14,12 +14,14 @@ from tape_graphs import (
     deterministic,
     frontier,
     least_width,
+    link_between,
     lower_sets,
     path,
     planned_fma,
     random_graph,
     tape_graph,
     tape_graphs,
+    with_unread_input,
 )
 
 from jcdp_core import JacobianChain, solve
@@ -90,6 +92,27 @@ def test_chunks_compute_each_separator_from_the_one_before_and_nothing_else(grap
         assert {p for c, p in arcs if c in computed} <= computed | given_
         read = {p for c, p in arcs if c in computed} | {*map(int, targets)}
         assert computed <= read
+
+
+@pytest.mark.parametrize("spread", [True, False])
+@pytest.mark.parametrize("change", [lambda graph: graph, with_unread_input])
+def test_separators_and_chunks_of_random_graphs_are_what_walking_back_finds(change, spread):
+    rng = np.random.default_rng(5)
+    repeated = 0
+    for kind in range(150):
+        size, span = int(rng.integers(6, 30)), int(rng.integers(2, 15))
+        graph = change(random_graph(rng, size, span, density=rng.uniform(0, 0.4), kind=kind % 18))
+        separators = cut_graph(graph, spread=spread)
+        certify_cuts(graph, separators)
+        fronts = [graph.inputs, *(np.searchsorted(graph.entries, s.vertices) for s in separators)]
+        ends = [{*map(int, front)} for front in (*fronts, graph.outputs)]
+        parents = [graph.parent[graph.child == v].tolist() for v in range(graph.size)]
+        computed = [sorted(link_between(parents, ends[0], *pair)[0]) for pair in pairwise(ends)]
+        found = [vertices.tolist() for vertices in chunk_vertices(graph, separators)]
+        if separators:
+            assert found == computed
+        repeated += sum(map(len, found)) > graph.size - len(graph.inputs)
+    assert repeated > 10
 
 
 @deterministic
