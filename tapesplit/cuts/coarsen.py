@@ -118,12 +118,14 @@ def _distinct(child: IntArray, parent: IntArray, size: int) -> tuple[IntArray, I
 
 def _contract(graph: TapeGraph, kept: IntArray, step: IntArray) -> TapeGraph:
     """Return the graph of the kept vertices; `step` is the new number of each vertex's group."""
+    edges = np.zeros(len(kept), dtype=np.int64)
+    np.add.at(edges, step, graph.edges)
     child, parent = step[graph.child], step[graph.parent]
     child, parent = _distinct(child[child != parent], parent[child != parent], len(kept))
     return TapeGraph(
         entries=graph.entries[kept],
         widths=graph.widths[kept],
-        edges=graph.edges_of(step, len(kept)),
+        edges=edges,
         child=child,
         parent=parent,
         inputs=tuple(step[list(graph.inputs)].tolist()),

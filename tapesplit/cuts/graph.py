@@ -94,12 +94,6 @@ class TapeGraph:
         """Scalar edges of the whole tape: fma of one direction."""
         return int(self.edges.sum())
 
-    def edges_of(self, groups: IntArray, count: int) -> IntArray:
-        """Return the scalar edges of each of ``count`` groups, given the group of each vertex."""
-        edges = np.zeros(count, dtype=np.int64)
-        np.add.at(edges, groups, self.edges)
-        return edges
-
 
 def tape_ranks(graph: TapeGraph) -> IntArray:
     """Return the rank of each vertex in tape order, after the inputs, which all have rank 0.

@@ -149,17 +149,17 @@ def _is_wide(graph: TapeGraph, width: float) -> bool:
     return has_wide_paths(graph, width) or carries_flow(graph, int(np.ceil(width)))
 
 
-def _global_cut(graph: TapeGraph, order: Order, enough: float, *, forced: bool) -> MinimumCut:
-    """Cut the whole graph at its minimal width; its tape order may be the only one.
+def _global_cut(graph: TapeGraph, order: Order, enough: float, *, settled: bool) -> MinimumCut:
+    """Cut the whole graph at its minimal width.
 
-    The narrowest live sets will do where paths prove that nothing is narrower. If the width is at least
+    The narrowest live sets will do if it is settled that no frontier is narrower. If the width is at least
     `enough`, or would take too long to find, return a lower bound with them instead.
     """
     ranks, widths = order
     live = int(widths.min())
     narrowest = np.flatnonzero(widths == live)
     earliest, latest = ranks <= narrowest[0], ranks <= narrowest[-1]
-    if forced or has_wide_paths(graph, live):
+    if settled:
         return MinimumCut(live, earliest, latest)
     bound = int(min(live, enough, _GLOBAL * FLOW_BUDGET // graph.size))
     cut = minimum_cut(graph, ranks == 0, np.ones(graph.size, dtype=np.bool_), bound)
@@ -195,10 +195,12 @@ def _cheapest_chain(graph: TapeGraph, enough: float, least: int, *, thorough: bo
     """
     order = order_by(graph, tape_ranks(graph))
     forced = _is_forced(graph, order.ranks)
-    cut = _global_cut(graph, order, enough, forced=forced)
+    live = int(order.widths.min())
+    proved = has_wide_paths(graph, live)
+    cut = _global_cut(graph, order, enough, settled=forced or proved)
     best = _chain(graph, order, cut, brief=forced or not thorough) if cut.width < enough else None
     bound = int(min(cut.width, enough, FLOW_BUDGET // graph.size)) - 1
-    if bound < 1 or has_wide_paths(graph, bound + 1):
+    if bound < 1 or proved or (bound + 1 < live and has_wide_paths(graph, bound + 1)):
         return best
     cost = best.cost if best else least * graph.total_edges
     for members in narrowest_cuts(graph, bound):

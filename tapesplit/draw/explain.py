@@ -60,7 +60,7 @@ def _cuts(plan: JacobianPlan) -> list[str]:
     }
     sentences = [f"Cut at {_places(plan, cuts)}: {why}." for why, cuts in found.items() if cuts]
     sweeps = Counter(chain.from_iterable(chunk.entries.tolist() for chunk in plan.chunks))
-    twice = sum(found > 1 for found in sweeps.values())
+    twice = sum(links > 1 for links in sweeps.values())
     if twice:
         sentences.append(
             f"{plural(twice, 'operation')} between two values of a separator {'is' if twice == 1 else 'are'} "
