@@ -149,6 +149,20 @@ def _is_wide(graph: TapeGraph, width: float) -> bool:
     return has_wide_paths(graph, width) or carries_flow(graph, int(np.ceil(width)))
 
 
+def _narrowest_order(graph: TapeGraph, order: Order, *, forced: bool) -> tuple[Order, bool]:
+    """Return the tape's order, or that by depth if it has a narrower prefix; whether no cut is narrower yet.
+
+    Strands that the tape computes one after the other are narrow all at once in the order by depth.
+    """
+    proved = has_wide_paths(graph, order.widths.min())
+    if forced or proved:
+        return order, proved
+    depth = order_by(graph, depth_ranks(graph))
+    if depth.widths.min() >= order.widths.min():
+        return order, False
+    return depth, has_wide_paths(graph, depth.widths.min())
+
+
 def _global_cut(graph: TapeGraph, order: Order, enough: float, *, settled: bool) -> MinimumCut:
     """Cut the whole graph at its minimal width.
 
@@ -195,12 +209,11 @@ def _cheapest_chain(graph: TapeGraph, enough: float, least: int, *, thorough: bo
     """
     order = order_by(graph, tape_ranks(graph))
     forced = _is_forced(graph, order.ranks)
-    live = int(order.widths.min())
-    proved = has_wide_paths(graph, live)
-    cut = _global_cut(graph, order, enough, settled=forced or proved)
+    narrow, proved = _narrowest_order(graph, order, forced=forced)
+    cut = _global_cut(graph, narrow, enough, settled=forced or proved)
     best = _chain(graph, order, cut, brief=forced or not thorough) if cut.width < enough else None
     bound = int(min(cut.width, enough, FLOW_BUDGET // graph.size)) - 1
-    if bound < 1 or proved or (bound + 1 < live and has_wide_paths(graph, bound + 1)):
+    if bound < 1 or proved or (bound + 1 < narrow.widths.min() and has_wide_paths(graph, bound + 1)):
         return best
     cost = best.cost if best else least * graph.total_edges
     for members in narrowest_cuts(graph, bound):

@@ -25,6 +25,7 @@ from tape_graphs import (
 )
 
 from jcdp_core import JacobianChain, solve
+from tapesplit.cuts import separators
 from tapesplit.cuts.candidates import ranks_after
 from tapesplit.cuts.certify import certify_cuts
 from tapesplit.cuts.chunks import chunk_vertices
@@ -239,6 +240,23 @@ def test_interleaved_independent_work(lengths, interleave):
     assert live_width(graph) >= 10
     assert narrowest(graph).width == len(lengths)
     assert narrowest(graph).reason == "minimal"
+
+
+def test_strands_that_are_narrow_at_equal_depth_need_no_flow(monkeypatch):
+    def fail(*args):
+        raise AssertionError("paths and the order by depth settle it")
+
+    monkeypatch.setattr(separators, "minimum_cut", fail)
+    widths, parents, last = [20], [[]], [0, 0, 0]
+    for layer in ([9], [9], [1, 9], [9]):  # the narrow value of each strand is widened at once
+        for k in range(3):
+            for width in layer:
+                parents.append([last[k]])
+                widths.append(width)
+                last[k] = len(widths) - 1
+    graph = tape_graph([*widths, 20], [*parents, last])
+    assert live_width(graph) == 19
+    assert narrowest(graph).width == 3
 
 
 def test_parameters_that_pass_through_are_in_every_separator():
