@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from tapesplit.arrays import BoolArray, IntArray
+from tapesplit.arrays import BoolArray, FloatArray, IntArray
 from tapesplit.cost.formulas import shared_formulas
 from tapesplit.rules import Bulk, Movement, is_reduction
 from tapesplit.structures.facts import CallKind, TapeFacts
@@ -71,14 +71,14 @@ class WorkTable(NamedTuple):
     Parameters
     ----------
     lines
-        Shape ``(14, n)``: a line for each field of `Work` but the first one.
+        Shape ``(14, n)``: a line for each field of `Work` but the first one; whole numbers.
     sharing
         Shape ``(n,)``: entries with the same number share formulas, see `shared_formulas`.
     formulas
         How many those with each number have.
     """
 
-    lines: IntArray
+    lines: FloatArray
     sharing: IntArray
     formulas: IntArray
 
@@ -119,7 +119,7 @@ def work_table(facts: TapeFacts) -> WorkTable:
         "block_loops": sizes * (is_block & looped),
         "formless": ~facts.scalar,
     }
-    summed = np.array([lines[field.name] for field in fields(Work)[1:]])
+    summed = np.array([lines[field.name] for field in fields(Work)[1:]], dtype=np.float64)
     return WorkTable(summed, *shared_formulas(facts))
 
 
@@ -171,7 +171,7 @@ def _rows(facts: TapeFacts, weighted: BoolArray) -> IntArray:
     return most * turns
 
 
-def total_work(table: WorkTable, entries: IntArray | list[int]) -> Work:
+def total_work(table: WorkTable, entries: IntArray) -> Work:
     """Sum up the work of some entries.
 
     Parameters
@@ -179,10 +179,13 @@ def total_work(table: WorkTable, entries: IntArray | list[int]) -> Work:
     table
         From `work_table`.
     entries
-        Tape indices.
+        Tape indices, increasing.
     """
+    first, last = (entries[0], entries[-1]) if len(entries) else (0, -1)
+    chosen = np.zeros(last + 1 - first)
+    chosen[entries - first] = 1.0
     formulas = table.formulas[np.bincount(table.sharing[entries]).nonzero()].sum()
-    return Work(int(formulas), *table.lines.take(entries, axis=1).sum(axis=1).tolist())
+    return Work(*map(int, (formulas, *table.lines[:, first : first + chosen.size] @ chosen)))
 
 
 _ROW: Final = 20

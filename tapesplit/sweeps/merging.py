@@ -213,7 +213,7 @@ def _wiring(
     outside = (parents >= 0) & ~inside
     keys = (merged[:, None] * len(result) + parents)[outside]
     distinct, first, which = np.unique(keys, return_index=True, return_inverse=True)
-    order = np.argsort(first)
+    order = np.argsort(first, kind="stable")
     owner = distinct[order] // len(result)
     first_input = np.searchsorted(owner, np.arange(merged[-1] + 2))
     number = np.empty(distinct.size, dtype=np.int64)
