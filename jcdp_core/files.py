@@ -59,8 +59,9 @@ def check_file(name: str | None, endings: Sequence[str], error: type[Exception])
         raise error(
             f"cannot write {name!r}: the name ends in {file.suffix!r}; let it end in {choice(endings)}"
         )
-    check_folder(name, error)
-    if file.is_dir() or (file.exists() and not os.access(file, os.W_OK)):
+    if not file.exists():
+        check_folder(name, error)
+    elif file.is_dir() or not os.access(file, os.W_OK):
         raise error(f"cannot write {name!r}: it is a folder, or you have no permission")
 
 

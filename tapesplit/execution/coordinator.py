@@ -119,7 +119,7 @@ def carry_out(
         _check_memory_limit(plan, memory_limit)
     run = _Run(plan, tape, memory_limit, callback or _NOBODY)
     with single_threaded_blas() if plan.uses_blas else nullcontext():
-        if plan.machines == 1 or not may_use_threads():
+        if plan.machines == 1 or not may_use_threads(executor):
             return run.inline()
         with prompt_switches():
             return run.on(partial(submit, plan.machines) if executor is None else executor.submit)

@@ -3,7 +3,7 @@
 import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from functools import cache
@@ -52,9 +52,14 @@ _process = _ProcessState()
 
 
 def _renew_state() -> None:
-    """Forget pools whose threads the child does not have, and a lock that nobody there would release."""
+    """Forget pools whose threads the child does not have, and a lock that nobody there would release.
+
+    What other threads have set is put back by the next one that uses it.
+    """
     global _process  # noqa: PLW0603 (see the class)
-    _process = _ProcessState()
+    _process = _ProcessState(
+        blas=_Setting(before=_process.blas.before), switches=_Setting(before=_process.switches.before)
+    )
 
 
 renew_after_fork(_renew_state)
@@ -98,13 +103,16 @@ def on_worker(function: Callable[..., Result], *args: Any) -> Result:
         _here.works = before
 
 
-def may_use_threads() -> bool:
-    """Return whether an execution that begins on this thread may wait for others.
+def may_use_threads(executor: Executor | None) -> bool:
+    """Return whether an execution that begins on this thread may wait for others, those of an executor.
 
-    It may not inside a rule that runs for another execution: all threads might wait for each other. Nor may
-    it while this thread holds the tracing lock, which the others may need.
+    It may not inside a rule that runs for another execution, or on a thread of the executor: all threads
+    might wait for each other. Nor may it while this thread holds the tracing lock, which the others may need.
     """
-    return not getattr(_here, "works", False) and not holds_tracing_lock()
+    # By its name: the executor lists a thread only once that has begun, maybe with this very execution.
+    prefix = getattr(executor, "_thread_name_prefix", None)
+    is_one_of_them = prefix is not None and threading.current_thread().name.startswith(f"{prefix}_")
+    return not (is_one_of_them or getattr(_here, "works", False) or holds_tracing_lock())
 
 
 @contextmanager

@@ -7,6 +7,8 @@ from weakref import ref
 
 import numpy as np
 
+from tapesplit.forks import renew_after_fork
+
 __all__ = ["NoGarbageCollection", "keep_freed_memory"]
 
 _LARGEST: Final = 2**25 - 2**16
@@ -57,3 +59,14 @@ class NoGarbageCollection:
 
 _pausing: "ref[NoGarbageCollection] | None" = None
 """Who has paused the collector, and has not gone on yet."""
+
+
+def _go_on() -> None:
+    """Let the collector go on in a child; the thread that has paused it may not be there."""
+    global _pausing  # noqa: PLW0603 (see above)
+    if _pausing is not None:
+        gc.enable()
+        _pausing = None
+
+
+renew_after_fork(_go_on)

@@ -63,8 +63,8 @@ class StagedSweep:
 
     @property
     def fixed_bytes(self) -> int:
-        """Memory that a part takes besides, at most."""
-        return max(part.fixed_bytes for part in self.parts)
+        """Memory that a part takes besides, at most: its coefficients, and what it finds them from."""
+        return max(part.least_bytes - part.bytes_per_direction for part in self.parts)
 
     @property
     def least_bytes(self) -> int:

@@ -2,6 +2,7 @@
 
 import importlib
 import json
+import os
 import subprocess
 import sys
 import tomllib
@@ -15,6 +16,8 @@ from jcdp_core import cli
 from jcdp_core.cli import main, main_batch, main_stats
 from jcdp_core.comparison import compare
 from jcdp_core.config import Config
+from jcdp_core.errors import ConfigError
+from jcdp_core.files import check_file
 from jcdp_core.operation import Operation
 from jcdp_core.results import columns
 
@@ -361,3 +364,11 @@ def test_entry_points_exist():
     for target in (target for name, target in scripts.items() if name.startswith("jcdp")):
         module, _, function = target.partition(":")
         assert callable(getattr(importlib.import_module(module), function))
+
+
+def test_a_file_that_exists_is_written_whatever_its_folder_allows(tmp_path, monkeypatch):
+    monkeypatch.setattr(os, "access", lambda path, _mode: Path(path).is_file())
+    (tmp_path / "old.svg").touch()
+    check_file(str(tmp_path / "old.svg"), [".svg"], ConfigError)
+    with pytest.raises(ConfigError, match="you have no permission in the folder"):
+        check_file(str(tmp_path / "new.svg"), [".svg"], ConfigError)

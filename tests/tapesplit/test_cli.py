@@ -1,6 +1,7 @@
 """The command line: what it prints, writes and refuses."""
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -253,7 +254,10 @@ def test_ctrl_c_is_no_traceback(model, capsys, monkeypatch):
 
 def test_a_reader_that_stops_is_no_error(model):
     command = f"{sys.executable} -m tapesplit explain {model}:f --input x0 | true"
-    done = subprocess.run(command, shell=True, capture_output=True, text=True, timeout=60, check=False)  # noqa: S602
+    buffered = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+    done = subprocess.run(  # noqa: S602 (the test's own text)
+        command, shell=True, capture_output=True, text=True, timeout=60, check=False, env=buffered
+    )
     assert done.stderr == ""
 
 

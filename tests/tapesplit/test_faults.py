@@ -345,6 +345,14 @@ def test_one_thread_serves_a_plan_for_three_machines():
     executor.shutdown()
 
 
+@pytest.mark.timeout(30)
+def test_a_call_on_a_thread_of_its_own_executor_does_not_wait_for_it():
+    with ThreadPoolExecutor(1) as pool:
+        jac = parallel_jacobian(bottlenecks, machines=3, executor=pool)
+        assert jac.plan(X).machines == 3
+        assert (pool.submit(jac, X).result(timeout=20) == jac(X)).all()
+
+
 def test_an_executor_that_counts_as_false_is_used():
     class Empty(SerialExecutor):
         def __len__(self):
@@ -464,6 +472,39 @@ def test_forked_child_computes_on_its_own_threads():
         """
     )
     assert done.stdout.strip() == "child 0 True", done.stderr
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_forked_child_gets_back_what_another_thread_has_set():
+    done = run_script(
+        """
+        import gc, os, threading, warnings
+        from tapesplit.execution.threads import prompt_switches
+        warnings.simplefilter("ignore", DeprecationWarning)
+        before = sys.getswitchinterval()
+        inside, release = threading.Event(), threading.Event()
+        def waits(x):
+            inside.set()
+            release.wait(20)
+            return x
+        def work():
+            with prompt_switches():
+                parallel_jacobian(waits)(X)
+        worker = threading.Thread(target=work)
+        worker.start()
+        inside.wait(10)
+        child = os.fork()
+        if child == 0:
+            with prompt_switches():
+                pass
+            os._exit(0 if gc.isenabled() and sys.getswitchinterval() == before else 7)
+        release.set()
+        worker.join()
+        code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        print("child", code, gc.isenabled(), sys.getswitchinterval() == before)
+        """
+    )
+    assert done.stdout.strip() == "child 0 True True", done.stderr
 
 
 def test_jacobian_at_the_exit_of_the_interpreter():

@@ -79,7 +79,11 @@ def test_stages_keep_a_memory_limit():
     fun, p = STAGED["a spectrum between"], onp.array([1.1, 0.4, 0.1, 0.4])
     plan = parallel_jacobian(fun).plan(p)
     assert [task.form for task in plan.tasks] == ["stages"]
-    least = max(found.least_bytes for found in plan.sweeps)
+    least, (staged,) = max(found.least_bytes for found in plan.sweeps), plan.sweeps
+    for limit in (least, 2 * least, 5 * least):  # also while a part finds its coefficients
+        directions = max(1, (limit - staged.fixed_bytes) // staged.bytes_per_direction)
+        handed_over = 8 * directions * sum(staged.sizes.values())
+        assert handed_over + max(part.least_bytes for part in staged.parts) <= limit
     onp.testing.assert_allclose(parallel_jacobian(fun, memory_limit=least)(p), jacobian(fun)(p), rtol=1e-11)
 
 
