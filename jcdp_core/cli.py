@@ -285,7 +285,8 @@ def _summarize(options: argparse.Namespace) -> None:
         raise ResultsError(
             "all chains have one link, which no solver can share among machines; give files of longer chains"
         )
-    proved = all(all(flags) for result in results for flags in result.finished.values())
+    flags = [done for result in results for count, done in result.finished.items() if count > 1]
+    proved = all(map(all, flags))
     tables = [] if proved else summarize(results, options.solver, finished_only=True)
     tables += summarize(results, options.solver, finished_only=False)
     print("\n\n".join(_FORMATS[options.format](table) for table in tables))

@@ -1,11 +1,12 @@
 """The task in-tree of a scheduled elimination sequence as DOT text for Graphviz."""
 
+from decimal import Decimal
 from typing import Final
 
 from jcdp_core.schedule import Schedule, Task, check_same_steps
 from jcdp_core.sequence import EliminationSequence
 
-__all__ = ["machine_color", "step_label", "task_tree_dot"]
+__all__ = ["grouped", "machine_color", "step_label", "task_tree_dot"]
 
 # Light fills (Okabe-Ito hues, mixed with white) that black text stays readable on, also for the color-blind.
 _COLORS: Final = ("#a6d3ec", "#f5cf8a", "#9fd8c4", "#e7bcd3", "#f3f0a3", "#eab596", "#b3c6e5", "#d0d0d0")
@@ -32,6 +33,31 @@ def machine_color(machine: int) -> str:
     return _COLORS[machine % len(_COLORS)]
 
 
+def grouped(number: int, space: str = "\u2009", digits: int = 18) -> str:
+    """Return an integer with spaces between groups of three digits, rounded if it has more than so many.
+
+    Parameters
+    ----------
+    number : int
+        The integer, at least 0.
+    space : str, optional
+        What stands between the groups; a thin space by default.
+    digits : int, optional
+        Digits up to which all are printed.
+
+    Returns
+    -------
+    str
+        The text.
+
+    Examples
+    --------
+    >>> grouped(14000, " "), grouped(2 * 10**20)
+    ('14 000', '2.000e+20')
+    """
+    return f"{number:,}".replace(",", space) if number < 10**digits else f"{Decimal(number):.3e}"
+
+
 def step_label(sequence: EliminationSequence, task: Task, separator: str = "\n") -> str:
     """Return number, notation, cost and machine of a step, as all task trees show it.
 
@@ -56,10 +82,9 @@ def step_label(sequence: EliminationSequence, task: Task, separator: str = "\n")
     >>> step_label(solution.sequence, solution.schedule.tasks[0], " | ")
     '1: ACC ADJ (0 1) | 14 000 fma | machine 1'
     """
-    cost = f"{sequence.costs[task.index]:,}".replace(",", " ")
     lines = (
         f"{task.index + 1}: {sequence.operations[task.index]}",
-        f"{cost} fma",
+        f"{grouped(sequence.costs[task.index], ' ')} fma",
         f"machine {task.machine + 1}",
     )
     return separator.join(lines)

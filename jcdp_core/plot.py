@@ -5,10 +5,9 @@ can be made without a display and in any thread.
 """
 
 from collections.abc import Sequence
-from decimal import Decimal
 from typing import TYPE_CHECKING
 
-from jcdp_core.dot import machine_color, step_label
+from jcdp_core.dot import grouped, machine_color, step_label
 from jcdp_core.results import Results
 from jcdp_core.schedule import Schedule, Task, check_same_steps, machine_labels
 from jcdp_core.sequence import EliminationSequence
@@ -22,6 +21,8 @@ __all__ = ["draw_box_plots", "draw_gantt", "draw_task_tree", "figure_class"]
 
 _LETTERS = 150
 """Letters that have room side by side on the time axis of a Gantt chart."""
+_TICK_DIGITS = 13
+"""Digits of the numbers along this axis that have room side by side."""
 
 
 def figure_class(what: str = "drawing", instead: str = "") -> type["Figure"]:
@@ -153,8 +154,9 @@ def draw_gantt(sequence: EliminationSequence, schedule: Schedule) -> "Figure":
     axis.set_ylim(len(labels) + 0.5, 0.5)
     axis.set_xlim(0, schedule.makespan / unit)
     axis.set_ylabel("machine")
-    axis.xaxis.set_major_formatter(lambda value, _: _grouped(round(value) * unit))
-    axis.set_xlabel(f"time in fma (makespan {_grouped(schedule.makespan)})")
+    axis.locator_params(axis="x", integer=True)
+    axis.xaxis.set_major_formatter(lambda value, _: grouped(round(value) * unit, digits=_TICK_DIGITS))
+    axis.set_xlabel(f"time in fma (makespan {grouped(schedule.makespan)})")
     return figure
 
 
@@ -165,11 +167,6 @@ def _bar_label(sequence: EliminationSequence, task: Task, share: float) -> str:
         if 1 + max(map(len, lines)) <= share * _LETTERS:
             return "\n".join(lines)
     return ""
-
-
-def _grouped(number: int) -> str:
-    """Print an integer with thin spaces between groups of three digits, a very long one rounded."""
-    return f"{number:,}".replace(",", "\u2009") if number < 10**18 else f"{Decimal(number):.3e}"
 
 
 def _tree_positions(sequence: EliminationSequence) -> list[tuple[float, int]]:

@@ -138,8 +138,8 @@ class Schedule:
     def gantt(self, sequence: EliminationSequence, width: int = 80) -> str:
         """Draw the schedule as text, one line a machine.
 
-        Each task is a bar `[3 ELI ADJ==]` with its number (1-based) and step as far as there is room; dots
-        are idle time. Machines after the last one that runs a task share a line.
+        Each task is a bar `[3 ELI ADJ==]` with its number (1-based) and step as far as there is room, or one
+        of `|`; dots are idle time. Machines after the last one that runs a task share a line.
 
         Parameters
         ----------
@@ -179,9 +179,13 @@ class Schedule:
         lines = []
         for machine, label in enumerate(labels):
             row = ["."] * columns
-            for task in (task for task in self.tasks if task.machine == machine):
+            own = [task for task in self.tasks if task.machine == machine]
+            for task in own:
                 left, right = task.start * columns // end, task.finish * columns // end
                 row[left:right] = _bar(task.index, sequence, right - left)
+            for task in own:
+                left = min(task.start * columns // end, columns - 1)
+                row[left] = "|" if row[left] == "." else row[left]
             lines.append(f"{label:>{label_width}} |{''.join(row)}|")
         return "\n".join([*lines, f"{'':{label_width}}  0 {str(end).rjust(columns - 2)}"])
 

@@ -8,7 +8,7 @@ import csv
 import io
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, final
+from typing import Any, Final, final
 
 import numpy as np
 
@@ -71,23 +71,27 @@ class Table:
         return [*row, *[""] * (len(self.machines) - len(row))]
 
 
-def _fraction(value: float) -> str:
-    """Print a ratio as the paper does: .987, 1.00 where it only rounds to one, 1 where it is one."""
-    if value == 1:
+def _fraction(ratios: np.ndarray, of: Callable[[np.ndarray], Any]) -> str:
+    """Print a mean or minimum as the paper does: .987, 1.00 where it rounds to one, 1 where all are one."""
+    if not len(ratios):
+        return "-"
+    if np.all(ratios == 1):
         return "1"
-    text = f"{value:.3f}"
+    text = f"{of(ratios):.3f}"
     return "1.00" if text == "1.000" else text.removeprefix("0")
 
 
 def _percentage(ratios: np.ndarray) -> str:
     """Print the percentage of ratios that are one; 100 only if all are."""
+    if not len(ratios):
+        return "-"
     share = float(np.mean(ratios == 1))
     return "100" if share == 1 else f"{100 * share:.1f}"
 
 
 STATISTICS: Final[Mapping[str, Callable[[np.ndarray], str]]] = {
-    "Average of C = optimum/{}": lambda ratios: _fraction(float(np.mean(ratios))),
-    "Minimum of C = optimum/{}": lambda ratios: _fraction(float(np.min(ratios))),
+    "Average of C = optimum/{}": lambda ratios: _fraction(ratios, np.mean),
+    "Minimum of C = optimum/{}": lambda ratios: _fraction(ratios, np.min),
     "Percentage of chains where {} is optimal": _percentage,
     "Number of chains": lambda ratios: str(len(ratios)),
 }
@@ -202,7 +206,7 @@ def summarize(results: Sequence[Results], solver: str = "DP", *, finished_only: 
             f"{title.format(solver)} ({scope})",
             machines,
             {
-                length: tuple(statistic(ratios) if len(ratios) else "-" for ratios in row.values())
+                length: tuple(statistic(ratios) for ratios in row.values())
                 for length, row in by_length.items()
             },
         )

@@ -12,6 +12,7 @@ import numpy as np
 from tapesplit.check import check_close, largest, tolerance_of
 from tapesplit.decorator import parallel_jacobian
 from tapesplit.draw.numbers import ratio, seconds_text
+from tapesplit.errors import NothingToPlanError
 from tapesplit.validation import Method
 
 __all__ = ["Comparison", "compare"]
@@ -80,6 +81,8 @@ def compare(
     ------
     WrongJacobianError
         If the Jacobians differ: there is nothing to time then.
+    NothingToPlanError
+        If the Jacobian is empty.
 
     Examples
     --------
@@ -91,6 +94,8 @@ def compare(
     ours = parallel_jacobian(fun, positions, machines=machines, method=method)
     ours.cache_clear()  # the first call shall plan
     first, jacobians = _timed(lambda: ours(*args))
+    if not all(jacobian.size for jacobian in jacobians):
+        raise NothingToPlanError("the Jacobian is empty, so there is nothing to time")
     oracles = [autograd.jacobian(fun, position) for position in positions]
     slowest, expected = _timed(lambda: [oracle(*args) for oracle in oracles])
     differs = (

@@ -138,4 +138,6 @@ def _floats(text: str, value: Any) -> np.ndarray:
         ) from error
     if np.iscomplexobj(array):
         raise CommandError(f"--input {text!r} is complex; {advice}")
+    if array.dtype == object:  # None has become NaN
+        raise CommandError(f"--input {text!r} is no array of numbers, it holds objects; {advice}")
     return floats

@@ -25,7 +25,7 @@ _NAMED: Final = 3
 
 @dataclass(frozen=True, slots=True, eq=False)
 class WidthProfile:
-    """Narrowest live set and minimum cut in equal shares of a tape's edges, and where it is cut.
+    """Narrowest live set and minimum cut in shares of a tape's edges, and where it is cut.
 
     Attributes
     ----------

@@ -31,8 +31,8 @@ def advice(plan: JacobianPlan) -> tuple[str, ...]:
     >>> from tapesplit import parallel_jacobian
     >>> plan = parallel_jacobian(lambda x: np.sin(x) * x, machines=1).plan(np.ones(3))
     >>> print(*advice(plan), sep="\n")
-    The function's values never pass through an interface much narrower than its 3 inputs or outputs. One
-    that is narrower would be a place to cut.
+    The function's values never pass through an interface much narrower than its smaller end of 3 elements.
+    One that is narrower would be a place to cut.
     """
     known = _asked(plan), _mispredicted(plan)
     # How wide interfaces are says little where the mode is a poor one, or the time goes elsewhere.
@@ -102,8 +102,8 @@ def _interface(plan: JacobianPlan) -> str:
     if plan.cut_reason == "light":
         return "Sweeping in a single direction would take nearly as long: no narrow interface could help."
     return (
-        f"The function's values never pass through an interface much narrower than its {count(ends)} inputs "
-        "or outputs. One that is narrower would be a place to cut."
+        "The function's values never pass through an interface much narrower than its smaller end of "
+        f"{count(ends)} elements. One that is narrower would be a place to cut."
     )
 
 

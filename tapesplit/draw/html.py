@@ -32,8 +32,8 @@ _CUT: Final = "The tape is cut where few values cross; what lies between two cut
 _UNCUT: Final = "The tape is not cut: it is the only link of the chain."
 _MOVE: Final = "Point at a box, or move through the picture with the arrow keys."
 _WIDTHS: Final = (
-    "The tape in equal shares of its edges, from inputs to outputs. A pale bar far above its blue one is a "
-    "place where another order of the operations would be narrower."
+    "The tape from inputs to outputs, in shares of about equal edges, or of one operation that has more. A "
+    "pale bar far above its blue one is a place where another order of the operations would be narrower."
 )
 _PLANNED: Final = "Each bar is a step."
 _MEASURED: Final = (

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from jcdp_core import Mode
-from tapesplit.draw.numbers import count, plural, shape_text
+from tapesplit.draw.numbers import count, plural, shape_text, shorten
 from tapesplit.names import label_of
 from tapesplit.planning.plan import CutReason, JacobianPlan
 from tapesplit.sweeps.compression import CompressedSweep
@@ -181,10 +181,15 @@ _CUT_REASONS: Final[dict[CutReason, str]] = {
 }
 
 
-def signature(plan: JacobianPlan) -> str:
-    """Write the function's name and shapes, for example "f: (3,) -> (2,)"."""
+def signature(plan: JacobianPlan, width: int) -> str:
+    """Write the function's name and shapes, for example "f: (3,) -> (2,)"; a long name gives way first."""
     output, *inputs = plan.shapes
-    return f"{plan.name}: {', '.join(map(shape_text, inputs))} -> {shape_text(output)}"
+    shapes = f": {', '.join(map(shape_text, inputs))} -> {shape_text(output)}"
+    return shorten(shorten(plan.name, max(width - len(shapes), _SHORTEST_NAME)) + shapes, width)
+
+
+_SHORTEST_NAME: Final = 20
+"""Letters that are left of a name at least."""
 
 
 def cheaper_mode(plan: JacobianPlan) -> tuple[str, int]:

@@ -179,7 +179,7 @@ def _titles(plan: JacobianPlan, folded: Folded) -> list[Shape]:
     one = "each box is one operation" if folded.complete else "a box can stand for several operations"
     links = "links. Dashed: cuts with their width" if plan.separators else "the only link"
     return [
-        Label(_MARGIN, 26, shorten(signature(plan), 70), size=15, strong=True),
+        Label(_MARGIN, 26, signature(plan, 70), size=15, strong=True),
         Label(_MARGIN, 44, f"Tinted: {links}. Here {one}.", "muted"),
     ]
 

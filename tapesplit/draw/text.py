@@ -70,7 +70,7 @@ def _line(plan: JacobianPlan) -> str:
     """One line."""
     links = "one link" if len(plan.chain) == 1 else f"{len(plan.chain)} links"
     end = f", {links}, {count(plan.makespan)} fma on {_machines(plan)}, {_gain(plan)}"
-    return shorten(signature(plan), _WIDTH - len(end)) + end
+    return signature(plan, _WIDTH - len(end)) + end
 
 
 def _gain(plan: JacobianPlan) -> str:
@@ -117,7 +117,7 @@ def _head(plan: JacobianPlan) -> list[str]:
     end = f", {size} Jacobian"
     chosen = "" if plan.asked_mode else f"{plan.solution.method}: "
     return [
-        shorten(signature(plan), _WIDTH - len(end)) + end,
+        signature(plan, _WIDTH - len(end)) + end,
         f"tape of {plural(operations, 'operation')}, |E| = {edges}, {cut}",
         shorten(chosen + form_reason(plan), _WIDTH),
     ]

@@ -2,6 +2,7 @@
 
 import re
 from decimal import Decimal
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -68,6 +69,17 @@ def test_gantt_bars_are_the_tasks(plot, three_machines):
     assert bars == [(task.start, task.finish - task.start, task.machine) for task in tasks]
     assert axis.get_xlim() == (0, 29797092)
     assert axis.get_xlabel() == "time in fma (makespan 29\u2009797\u2009092)"
+
+
+@pytest.mark.parametrize("edges", [1, 10**15])
+def test_times_on_the_axis_are_integers_that_fit_side_by_side(plot, edges):
+    solution = solve(JacobianChain.from_sizes([1] * 4, [edges] * 3), machines=2)
+    figure = plot.draw_gantt(solution.sequence, solution.schedule)
+    figure.draw_without_rendering()
+    ticks = [tick for tick in figure.axes[0].get_xticklabels() if tick.get_text()]
+    assert len({tick.get_text() for tick in ticks}) == len(ticks) > 1
+    places = sorted((tick.get_window_extent().x0, tick.get_window_extent().x1) for tick in ticks)
+    assert all(end < begin for (_, end), (begin, _) in pairwise(places))
 
 
 def test_bars_show_what_fits_and_idle_machines_share_a_row(plot):

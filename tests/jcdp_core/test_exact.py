@@ -139,6 +139,7 @@ def test_the_search_alone_finds_the_optimum(monkeypatch, ties):
     [
         (reversed_search, "_STATES", 5),
         (reversed_search, "_ALIKE", 0),
+        (reversed_search, "_DECISIONS", 1),
         (reversed_search, "_PACKED", 0),
         (reversed_search, "_PACKED", 9),
         (reversed_search, "_DUAL_BOUNDS_AFTER", -1),
@@ -580,6 +581,19 @@ def test_the_heuristic_is_deterministic_and_keeps_its_limit():
     assert first.nodes <= 51
     better = solve_heuristic(Problem(chain, 4), node_limit=5000)
     assert better.makespan <= first.makespan
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize(("q", "machines", "edges"), [(50, 16, 1), (28, 11, 3)])
+def test_limits_hold_where_many_machines_share_like_links(q, machines, edges):
+    """There are far more ways to share them than there are times at which steps end."""
+    chain = JacobianChain.from_sizes([1] * (q + 1), [edges] * q)
+    heuristic = solve_heuristic(Problem(chain, machines))
+    assert heuristic.nodes == 3001
+    exact = solve_exact(Problem(chain, machines, time_limit=0.2))
+    for solution in (heuristic, exact):
+        certify(Problem(chain, machines), solution.sequence, solution.schedule)
+        assert not solution.optimal
 
 
 def test_the_heuristic_finds_most_optima():

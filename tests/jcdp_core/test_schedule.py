@@ -3,7 +3,7 @@
 import pytest
 from jcdp_strategies import CHAIN_A
 
-from jcdp_core import InvalidScheduleError, Schedule, Task, solve
+from jcdp_core import InvalidScheduleError, JacobianChain, Schedule, Task, solve
 
 
 def test_makespan_and_idle_time():
@@ -49,6 +49,11 @@ def test_gantt_of_the_paper_example():
         "3 |[5 ACC TAN===============]..................................|",
         "   0                                                   29797092",
     ]
+
+
+def test_tasks_of_less_than_a_character_are_seen():
+    solution = solve(JacobianChain.from_sizes([1] * 5, [1, 1, 1, 10**6]), machines=2)
+    assert solution.schedule.gantt(solution.sequence, width=20).splitlines()[1].startswith("2 ||....")
 
 
 @pytest.mark.parametrize("width", [1, 7, 200])

@@ -77,9 +77,10 @@ def results_of_two_links(usual=(7,), *, proved=True, **others):
     return Results(2, {1: (True,) * len(usual), 2: (proved,) * len(usual)}, found)
 
 
-def test_a_column_without_finished_solves_is_a_dash():
+def test_a_column_without_finished_solves_has_dashes_and_no_chains():
     results = results_of_two_links(proved=False)
-    assert {table.rows[2] for table in summarize([results], finished_only=True)} == {("-",)}
+    rows = [table.rows[2] for table in summarize([results], finished_only=True)]
+    assert rows == [("-",), ("-",), ("-",), ("0",)]
 
 
 def test_no_ratio_exceeds_one_where_another_solver_was_better():
@@ -99,6 +100,8 @@ def test_one_is_printed_only_where_it_is_one():
 def test_huge_makespans_stay_exact():
     results = results_of_two_links((10**30,), DP=(10**30 + 1,))
     assert summarize([results], finished_only=True)[2].rows[2] == ("0.0",)
+    results = results_of_two_links((10**20, 10), DP=(10**20 + 1, 10))
+    assert [table.rows[2] for table in summarize([results], finished_only=True)][:2] == [("1.00",)] * 2
 
 
 def test_csv_and_latex(published):

@@ -42,6 +42,9 @@ _STATES = 1_000_000
 _USUAL = 32
 """Numbers that a state may have to count once: with very many machines it counts as several."""
 
+_DECISIONS = 16
+"""Decisions in a row that count as a node: many machines can share like sub-chains in very many ways."""
+
 _PACKED = 5
 """Accumulations up to which they are packed at once when nothing else is left."""
 
@@ -173,17 +176,21 @@ class ReversedSearch:
         self._branching = ~sum([1 << part for part in links if table.steps[part][0][1] == 1])
         load = self._labels.works[whole][bisect_right(self._labels.makespans[whole], self.makespan - 1)]
         stack: list[_State | _Explored] = [(0, (), table.machines, ((whole, 0),), (), load, None)]
+        decisions = 0
         while stack and self.makespan > self.bound:
             state = stack.pop()
             if isinstance(state, _Explored):
                 self._remember(state)
-            elif state[2] and state[3]:
-                stack += self._children(state)
-            elif state[1]:
+                continue
+            decides = state[2] and state[3]
+            if not decides and not state[1]:
+                continue
+            decisions = decisions + 1 if decides else 0
+            if decisions % _DECISIONS == 0:
                 self.nodes += 1
                 if not on_node(self.nodes):
                     return False
-                stack += self._next_event(state)
+            stack += self._children(state) if decides else self._next_event(state)
         return True
 
     def _remember(self, explored: _Explored) -> None:
