@@ -125,7 +125,7 @@ class _Lowering:
             Member(number, tuple(self._terms(calls, number, reads.number)))
             for number in range(result, -1, -1)
         )
-        derivatives = preaccumulate(result, members, lambda _, term: reads.nan(term))
+        derivatives = preaccumulate(members, lambda _, term: reads.nan(term))
         numbers = {target: value for target, value in derivatives.items() if not np.isnan(value)}
         given = [number for number in range(len(inputs)) if -1 - number in derivatives]
         unknown = self.elements.unknown
@@ -144,7 +144,7 @@ class _Lowering:
         used = tuple(without_constants(edges))
         alone = any(callable(term.partial) and not term.operands for _, terms in members for term in terms)
         entries = calls.members if alone else None
-        return Calls(used, numbers, members, result, tuple(reads.indices), entries=entries)
+        return Calls(used, numbers, members, tuple(reads.indices), entries=entries)
 
     def _terms(self, calls: MergedCalls, member: int, read: Callable[[int, int], int]) -> Iterator[Term]:
         """List the partial derivatives of a member, with what their formulas read."""
@@ -279,7 +279,7 @@ class _Lowering:
                     found.append(Edges(target, of, by, rank, part=part))
                 ranks[row] += len(here) * (int(local.rank.max(initial=-1)) + 1)
         edges = tuple(without_constants(found))
-        return Calls(edges, numbers, (Member(0, tuple(terms)),), 0, tuple(reads))
+        return Calls(edges, numbers, (Member(0, tuple(terms)),), tuple(reads))
 
 
 @dataclass(slots=True)

@@ -37,7 +37,6 @@ class Calls:
     edges: tuple[Edges, ...]
     numbers: dict[int, float | np.ndarray]
     members: tuple[Member, ...] = ()
-    result: int = 0
     reads: tuple[IntArray, ...] = ()
     block: Block | None = None
     entries: IntArray | None = None
@@ -92,7 +91,7 @@ def lay_out(count: int, calls: list[Calls], *, adjoint_mode: bool) -> Layout:
         if like.block is not None:
             blocks.append(replace(like.block, coefficients=tuple(coefficients)))
         elif coefficients:
-            recipes.append(Recipe(like.members, like.result, like.reads, tuple(coefficients), like.entries))
+            recipes.append(Recipe(like.members, like.reads, tuple(coefficients), like.entries))
     if adjoint_mode:
         np.subtract(count - 1, indices, out=indices)
     return Layout(recipes, blocks, indptr, indices, template)
