@@ -53,7 +53,7 @@ class Recipe:
 
     members: tuple[Member, ...]
     reads: tuple[IntArray, ...]
-    coefficients: tuple[Coefficients, ...]
+    coefficients: tuple[Coefficients, ...] = ()
     calls: IntArray | None = None
 
     @property
