@@ -155,10 +155,8 @@ class JacobianPlan:
         Nested vertex separators between the chunks.
     chunks
         Parts of the tape, one for each link of the chain.
-    chain
-        The Jacobian chain, costs in fma.
     solution
-        Elimination sequence and schedule.
+        The Jacobian chain, costs in fma, with its elimination sequence and schedule.
     tasks
         The sequence as it is executed.
     sweeps
@@ -197,7 +195,6 @@ class JacobianPlan:
     graph: TapeGraph
     separators: tuple[Separator, ...]
     chunks: tuple[Chunk, ...]
-    chain: JacobianChain
     solution: Solution
     tasks: tuple[PlanTask, ...]
     sweeps: tuple[Sweep | None, ...]
@@ -210,6 +207,11 @@ class JacobianPlan:
     uses_blas: bool
     lines: tuple[str, ...] = ()
     last_run: LastRun = field(default_factory=LastRun)
+
+    @property
+    def chain(self) -> JacobianChain:
+        """The Jacobian chain, costs in fma."""
+        return self.solution.chain
 
     @property
     def makespan(self) -> int:

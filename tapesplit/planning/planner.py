@@ -102,11 +102,10 @@ _BLAS_THREADS: Final = 100_000
 
 
 class _Draft(NamedTuple):
-    """What a plan has by these names: a chain, its solution, and what carries that out."""
+    """What a plan has by these names: the solution of a chain, and what carries that out."""
 
     separators: tuple[Separator, ...]
     chunks: tuple[Chunk, ...]
-    chain: JacobianChain
     solution: Solution
     least_makespan: int | None
     tasks: tuple[PlanTask, ...]
@@ -142,7 +141,7 @@ def _draft(
             if makespan(faster) < _CLEARLY * makespan(tasks):
                 solution, least_makespan, tasks = timed, solution.makespan, faster
     return _Draft(
-        separators, chunks, chain, solution, least_makespan, *compile_tasks(tape, facts, work, chunks, tasks)
+        separators, chunks, solution, least_makespan, *compile_tasks(tape, facts, work, chunks, tasks)
     )
 
 
@@ -161,7 +160,7 @@ def _cut_reason(draft: _Draft, effort: Effort) -> CutReason:
     """Tell why the tape is cut, or is not."""
     if not draft.separators:
         return "light" if effort == "none" else "wide"
-    sizes = draft.chain.sizes
+    sizes = draft.solution.chain.sizes
     return "narrow" if min(sizes) < min(sizes[0], sizes[-1]) else "shared"
 
 
