@@ -10,7 +10,7 @@ from tapesplit.errors import ArgumentTypeError
 from tapesplit.jacobian_function import JacobianFunction
 from tapesplit.options import Options
 from tapesplit.progress import both, progress_bar
-from tapesplit.recording.argnums import checked_argnum
+from tapesplit.recording.argnums import check_function, checked_argnum
 from tapesplit.validation import Cost, Method, check_helpers, check_options
 
 __all__ = ["JacobianFunction", "parallel_jacobian"]
@@ -173,9 +173,5 @@ def _jacobian_function(fun: Callable[..., Any], options: Options) -> JacobianFun
             f"parallel_jacobian needs a function, but got a {kind}; put @{kind} outside, in the line above "
             "@parallel_jacobian" + ("(argnum=1): cls is position 0" if kind == "classmethod" else "")
         )
-    if not callable(fun):
-        raise ArgumentTypeError(
-            f"parallel_jacobian needs a function, but got {fun!r}; write parallel_jacobian(f)(x), with the "
-            "arguments in the second call"
-        )
+    check_function(fun, "parallel_jacobian", "parallel_jacobian(f)(x), with the arguments in the second call")
     return JacobianFunction(fun, options)

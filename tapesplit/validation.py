@@ -34,9 +34,9 @@ def check_options(
 ) -> None:
     """Check everything that can be checked before a call."""
     for name, choice, choices in (("method", method, Method), ("cost", cost, Cost)):
-        if choice not in get_args(choices):
+        if not isinstance(choice, str) or choice not in get_args(choices):  # arrays compare by element
             names = ", ".join(map(repr, get_args(choices)))
-            raise ArgumentValueError(f"{name} must be one of {names}, but got {choice!r}")
+            raise ArgumentValueError(f"{name} must be one of {names}, but got {choice!r:.60}")
     check_limit("machines", machines)
     check_limit("memory_limit", memory_limit)
     for name, flag in (("has_aux", has_aux), ("progress", progress)):
