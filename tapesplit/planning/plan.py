@@ -19,7 +19,7 @@ from tapesplit.structures.pickling import dumps
 from tapesplit.structures.structure import Structure
 from tapesplit.sweeps.sweep import Form, Sweep
 
-__all__ = ["CutReason", "JacobianPlan", "LastRun", "MachinesReason", "PlanTask", "TaskRecord"]
+__all__ = ["CutReason", "JacobianPlan", "LastRun", "MachinesReason", "PlanTask", "TaskRecord", "seconds_of"]
 
 
 CutReason: TypeAlias = Literal["asked", "light", "wide", "narrow", "shared"]
@@ -93,6 +93,11 @@ class PlanTask:
     obstacle: int | None = None
     releases_lock: bool = False
     product_fma: int = 0
+
+
+def seconds_of(tasks: Sequence[PlanTask]) -> float:
+    """Return when the last task is predicted to finish, in seconds since the execution begins."""
+    return max(task.finish for task in tasks)
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,7 +226,7 @@ class JacobianPlan:
     @property
     def seconds(self) -> float:
         """Predicted time of the sweeps: when the last task finishes. Recording the function comes before."""
-        return max(task.finish for task in self.tasks)
+        return seconds_of(self.tasks)
 
     @property
     def fma(self) -> int:

@@ -15,9 +15,9 @@ from tapesplit.cuts.chunks import Chunk, chunk_chain, cut_into_chunks
 from tapesplit.cuts.graph import TapeGraph, graph_of
 from tapesplit.cuts.separators import Separator, cut_graph
 from tapesplit.planning.effort import Effort, effort_for, sweep_seconds
-from tapesplit.planning.plan import CutReason, JacobianPlan, MachinesReason, PlanTask
+from tapesplit.planning.plan import CutReason, JacobianPlan, MachinesReason, PlanTask, seconds_of
 from tapesplit.planning.recost import recost
-from tapesplit.planning.tasks import compile_tasks, makespan, plan_tasks
+from tapesplit.planning.tasks import compile_tasks, plan_tasks
 from tapesplit.recording.tape import Tape
 from tapesplit.structures.dtypes import result_dtypes
 from tapesplit.structures.facts import TapeFacts, facts_of
@@ -132,13 +132,13 @@ def _draft(
     search = partial(solve, machines=machines, method=solver, time_limit=_LONGEST_SEARCH)
     solution, least_makespan = search(chain), None
     tasks = plan_tasks(solution, facts, work, chunks)
-    if cost != "fma" and len(chunks) > 1 and makespan(tasks) >= _WORTH_PRICING * len(chunks):
+    if cost != "fma" and len(chunks) > 1 and seconds_of(tasks) >= _WORTH_PRICING * len(chunks):
         priced = _priced(chain, work, chunks)
         by_time = search(priced)
         if by_time.makespan <= _CLEARLY * recost(solution, priced, 0).makespan:
             timed = recost(by_time, chain, solution.lower_bound)
             faster = plan_tasks(timed, facts, work, chunks)
-            if makespan(faster) < _CLEARLY * makespan(tasks):
+            if seconds_of(faster) < _CLEARLY * seconds_of(tasks):
                 solution, least_makespan, tasks = timed, solution.makespan, faster
     return _Draft(
         separators, chunks, solution, least_makespan, *compile_tasks(tape, facts, work, chunks, tasks)
@@ -186,7 +186,7 @@ def _worth_of_machines(parallel: Sequence[PlanTask], serial: Sequence[PlanTask])
     heavy = [task for task in parallel if task.releases_lock and task.seconds >= _WORTH_A_THREAD]
     if len({task.machine for task in heavy}) < 2:
         return "uneven"
-    return "gain" if makespan(parallel) < 0.8 * makespan(serial) else "little"
+    return "gain" if seconds_of(parallel) < 0.8 * seconds_of(serial) else "little"
 
 
 def _in_one_mode(chain: JacobianChain, mode: Mode) -> JacobianChain:

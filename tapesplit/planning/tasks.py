@@ -17,7 +17,7 @@ from tapesplit.structures.facts import TapeFacts
 from tapesplit.sweeps.compression import FEWEST_TO_COLOR
 from tapesplit.sweeps.sweep import Sweep, compile_compressed, compile_sweep, predict, predict_compressed
 
-__all__ = ["compile_tasks", "makespan", "plan_tasks"]
+__all__ = ["compile_tasks", "plan_tasks"]
 
 
 def plan_tasks(
@@ -129,11 +129,6 @@ def _scheduled(tasks: Sequence[PlanTask]) -> tuple[PlanTask, ...]:
         free[task.machine] = finish
         unlocked = unlocked if task.releases_lock else finish
     return tuple(done[index] for index in range(len(tasks)))
-
-
-def makespan(tasks: Sequence[PlanTask]) -> float:
-    """Return when the last task is predicted to finish."""
-    return max(task.finish for task in tasks)
 
 
 def compile_tasks(

@@ -27,10 +27,10 @@ from tapesplit.draw import advice, decisions
 from tapesplit.errors import PlanMismatchError
 from tapesplit.planning import planner
 from tapesplit.planning.effort import _least_seconds, effort_for
-from tapesplit.planning.plan import JacobianPlan, PlanTask
+from tapesplit.planning.plan import JacobianPlan, PlanTask, seconds_of
 from tapesplit.planning.planner import _may_pay, _worth_of_machines
 from tapesplit.planning.recost import recost
-from tapesplit.planning.tasks import _CONTENTION, _HANDOVER, _joined, _scheduled, makespan
+from tapesplit.planning.tasks import _CONTENTION, _HANDOVER, _joined, _scheduled
 from tapesplit.recording.tape import VALUE
 from tapesplit.structures.facts import facts_of
 from tapesplit.structures.pickling import dumps
@@ -87,7 +87,7 @@ def spans(*tasks):
 
 def test_tasks_of_one_machine_follow_each_other():
     assert spans(task(2), task(3, needs=(0,)), task(1)) == [(0, 2), (2, 5), (5, 6)]
-    assert makespan(_scheduled([task(2), task(3)])) == pytest.approx(5 * MS)
+    assert seconds_of(_scheduled([task(2), task(3)])) == pytest.approx(5 * MS)
 
 
 def test_a_task_waits_for_the_tasks_that_it_needs():
