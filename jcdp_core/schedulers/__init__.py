@@ -84,4 +84,4 @@ def schedule_sequence(
     if not isinstance(method, str) or method not in SCHEDULERS:
         names = ", ".join(map(repr, sorted(SCHEDULERS)))
         raise SolverError(f"there is no scheduler {method!r}; choose one of {names}")
-    return SCHEDULERS[method](sequence, machines, seconds_or_none(time_limit, "time_limit"))
+    return SCHEDULERS[method](sequence, machines, seconds_or_none(time_limit))
