@@ -60,11 +60,11 @@ def make_plan(
         If there is no such method.
     """
     facts = facts_of(tape, structure)
-    graph, work = graph_of(tape, facts), work_table(facts)
+    graph, table = graph_of(tape, facts), work_table(facts)
     plain = {"tangent": Mode.TANGENT, "adjoint": Mode.ADJOINT}.get(method)
     solver = "dp" if plain or method == "auto" else cast(SolverName, method)  # `solve` refuses other names
-    effort: Effort = "thorough" if cost == "fma" or force_machines else effort_for(graph, work)
-    drafted = partial(_draft, tape, graph, facts, work, plain=plain, solver=solver, cost=cost)
+    effort: Effort = "thorough" if cost == "fma" or force_machines else effort_for(graph, table)
+    drafted = partial(_draft, tape, graph, facts, table, plain=plain, solver=solver, cost=cost)
 
     def on_one() -> _Draft:
         uncut = plain or effort == "none"
@@ -116,7 +116,7 @@ def _draft(
     tape: Tape,
     graph: TapeGraph,
     facts: TapeFacts,
-    work: WorkTable,
+    table: WorkTable,
     separators: tuple[Separator, ...],
     *,
     plain: Mode | None,
@@ -131,26 +131,26 @@ def _draft(
         chain = _in_one_mode(chain, plain)
     search = partial(solve, machines=machines, method=solver, time_limit=_LONGEST_SEARCH)
     solution, least_makespan = search(chain), None
-    tasks = plan_tasks(solution, facts, work, chunks)
+    tasks = plan_tasks(solution, facts, table, chunks)
     if cost != "fma" and len(chunks) > 1 and seconds_of(tasks) >= _WORTH_PRICING * len(chunks):
-        priced = _priced(chain, work, chunks)
+        priced = _priced(chain, table, chunks)
         by_time = search(priced)
         if by_time.makespan <= _CLEARLY * recost(solution, priced, 0).makespan:
             timed = recost(by_time, chain, solution.lower_bound)
-            faster = plan_tasks(timed, facts, work, chunks)
+            faster = plan_tasks(timed, facts, table, chunks)
             if seconds_of(faster) < _CLEARLY * seconds_of(tasks):
                 solution, least_makespan, tasks = timed, solution.makespan, faster
     return _Draft(
-        separators, chunks, solution, least_makespan, *compile_tasks(tape, facts, work, chunks, tasks)
+        separators, chunks, solution, least_makespan, *compile_tasks(tape, facts, table, chunks, tasks)
     )
 
 
-def _priced(chain: JacobianChain, work: WorkTable, chunks: Sequence[Chunk]) -> JacobianChain:
+def _priced(chain: JacobianChain, table: WorkTable, chunks: Sequence[Chunk]) -> JacobianChain:
     """Price each link by the predicted time of one direction; the unit is a multiply-add of a product."""
     directions = min(chain.sizes)
     links = []
     for link, chunk in zip(chain.links, chunks, strict=True):
-        seconds = sweep_seconds(work, chunk.entries, directions, chunk.n + chunk.m)
+        seconds = sweep_seconds(table, chunk.entries, directions, chunk.n + chunk.m)
         price = max(round(seconds / directions / cost_model().product_fma), 1)
         links.append(replace(link, tangent_cost=price, adjoint_cost=price))
     return JacobianChain(tuple(links))

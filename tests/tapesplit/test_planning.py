@@ -252,9 +252,9 @@ def test_more_effort_for_more_that_could_be_saved():
 def test_no_plan_is_predicted_to_take_less_than_the_least(name):
     program = PROBLEMS[name]
     plan = parallel_jacobian(program.fun, machines=1, cost="fma").plan(*program.args)
-    work = work_table(facts_of(record(program.fun, *program.args), plan.structure))
+    table = work_table(facts_of(record(program.fun, *program.args), plan.structure))
     swept = sum(task.seconds for task in plan.tasks if task.swept)
-    assert swept >= _least_seconds(work, plan.graph.entries[len(plan.graph.inputs) :])
+    assert swept >= _least_seconds(table, plan.graph.entries[len(plan.graph.inputs) :])
 
 
 def test_plans_are_pickled_by_the_names_of_their_fields():
