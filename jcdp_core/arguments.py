@@ -160,15 +160,13 @@ def positive_or_none(value: object, name: str) -> int | None:
     return number
 
 
-def seconds_or_none(value: object, name: str) -> float | None:
-    """Return a time as a number, or say what is wrong with it.
+def seconds_or_none(value: object) -> float | None:
+    """Return a time limit as a number, or say what is wrong with it.
 
     Parameters
     ----------
     value : object
         What the caller gave (s); None for no limit.
-    name : str
-        Its name, for the message.
 
     Returns
     -------
@@ -182,7 +180,7 @@ def seconds_or_none(value: object, name: str) -> float | None:
 
     Examples
     --------
-    >>> seconds_or_none(1.5, "time_limit")
+    >>> seconds_or_none(1.5)
     1.5
     """
     if value is None:
@@ -194,4 +192,4 @@ def seconds_or_none(value: object, name: str) -> float | None:
         return math.inf
     except (TypeError, ValueError):
         pass
-    raise SolverError(f"{name} is {value!r}; give seconds > 0, or None for no limit")
+    raise SolverError(f"time_limit is {value!r}; give seconds > 0, or None for no limit")

@@ -19,6 +19,7 @@ __all__ = [
     "follow",
     "multiply",
     "occurrences",
+    "one_sided_minima",
     "ranges",
     "run_starts",
 ]
@@ -107,6 +108,22 @@ def follow(step: NDArray[Any]) -> NDArray[Any]:
         step[moving] = behind
         moving = moving[behind != before]
     return step
+
+
+def one_sided_minima(numbers: NDArray[Any]) -> BoolArray:
+    """Return which of some numbers in a row are less than all before them, or than all behind them.
+
+    The first one has none before it to be less than, the last one none behind it.
+
+    Examples
+    --------
+    >>> one_sided_minima(np.array([5, 7, 3, 4, 4, 9])).tolist()
+    [False, False, True, False, True, False]
+    """
+    found = np.zeros(len(numbers), dtype=np.bool_)
+    found[1:] = numbers[1:] < np.minimum.accumulate(numbers)[:-1]
+    found[:-1] |= numbers[:-1] < np.minimum.accumulate(numbers[::-1])[::-1][1:]
+    return found
 
 
 _PACKED: Final = 1_000_000

@@ -8,9 +8,9 @@ import numpy as np
 from autograd.core import primitive_vjps
 
 from tapesplit.decorator import parallel_jacobian
-from tapesplit.errors import ArgumentTypeError, NestedTraceError, WrongJacobianError
+from tapesplit.errors import NestedTraceError, WrongJacobianError
 from tapesplit.names import display_name
-from tapesplit.recording.argnums import positions_of
+from tapesplit.recording.argnums import check_function, positions_of
 from tapesplit.recording.recorder import record
 from tapesplit.recording.tape import PRIMITIVE
 
@@ -72,11 +72,7 @@ def check_jacobian(
     >>> import autograd.numpy as np
     >>> check_jacobian(lambda x: np.sin(x) * x[0], np.array([1.0, 2.0]))
     """
-    if not callable(fun):
-        raise ArgumentTypeError(
-            f"check_jacobian needs a function, but got {fun!r:.60}; write check_jacobian(f, x), the "
-            "arguments behind it"
-        )
+    check_function(fun, "check_jacobian", "check_jacobian(f, x), the arguments behind it")
     for position in positions_of(argnum, len(args), display_name(fun)):
         _check_by(fun, position, args, kwargs)
 

@@ -3,6 +3,7 @@
 import functools
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
+from dataclasses import replace
 from typing import Any, overload
 
 from tapesplit.callback import Callback
@@ -10,8 +11,8 @@ from tapesplit.errors import ArgumentTypeError
 from tapesplit.jacobian_function import JacobianFunction
 from tapesplit.options import Options
 from tapesplit.progress import both, progress_bar
-from tapesplit.recording.argnums import checked_argnum
-from tapesplit.validation import Cost, Method, check_helpers, check_options
+from tapesplit.recording.argnums import check_function, checked_argnum
+from tapesplit.validation import Cost, Method, check_flag
 
 __all__ = ["JacobianFunction", "parallel_jacobian"]
 
@@ -147,19 +148,11 @@ def parallel_jacobian(
     array([[0., 2.],
            [0., 1.]])
     """
-    kept_argnum = checked_argnum(argnum)
-    check_options(
-        machines=machines,
-        method=method,
-        cost=cost,
-        memory_limit=memory_limit,
-        has_aux=has_aux,
-        progress=progress,
-    )
-    check_helpers(executor, callback)
+    kept = checked_argnum(argnum)
+    options = Options(kept, has_aux, machines, method, cost, memory_limit, executor, callback)
+    check_flag("progress", progress)
     if progress:
-        callback = both(callback, progress_bar()) if callback else progress_bar()
-    options = Options(kept_argnum, has_aux, machines, method, cost, memory_limit, executor, callback)
+        options = replace(options, callback=both(callback, progress_bar()) if callback else progress_bar())
     if fun is None:
         return functools.partial(_jacobian_function, options=options)
     return _jacobian_function(fun, options)
@@ -173,9 +166,5 @@ def _jacobian_function(fun: Callable[..., Any], options: Options) -> JacobianFun
             f"parallel_jacobian needs a function, but got a {kind}; put @{kind} outside, in the line above "
             "@parallel_jacobian" + ("(argnum=1): cls is position 0" if kind == "classmethod" else "")
         )
-    if not callable(fun):
-        raise ArgumentTypeError(
-            f"parallel_jacobian needs a function, but got {fun!r}; write parallel_jacobian(f)(x), with the "
-            "arguments in the second call"
-        )
+    check_function(fun, "parallel_jacobian", "parallel_jacobian(f)(x), with the arguments in the second call")
     return JacobianFunction(fun, options)

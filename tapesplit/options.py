@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from tapesplit.callback import Callback
-from tapesplit.validation import Cost, Method
+from tapesplit.validation import Cost, Method, check_choice, check_flag, check_helpers, check_limit
 
 __all__ = ["Options", "PlanOptions"]
 
@@ -33,6 +33,14 @@ class Options:
     memory_limit: int | None
     executor: Executor | None
     callback: Callback | None
+
+    def __post_init__(self) -> None:
+        check_choice("method", self.method, Method)
+        check_choice("cost", self.cost, Cost)
+        check_limit("machines", self.machines)
+        check_limit("memory_limit", self.memory_limit)
+        check_flag("has_aux", self.has_aux)
+        check_helpers(self.executor, self.callback)
 
     @property
     def positions(self) -> tuple[int, ...]:

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from tapesplit.decorator import JacobianFunction, parallel_jacobian
-from tapesplit.errors import ArgumentTypeError, ArgumentValueError, InputTypeError
+from tapesplit.errors import ArgumentValueError, InputTypeError
+from tapesplit.recording.argnums import check_function
 from tapesplit.recording.tape import Tape
 
 __all__ = ["fun_and_jac"]
@@ -51,10 +52,7 @@ def fun_and_jac(fun: Callable[..., Any]) -> tuple[Callable[..., Any], Callable[.
     >>> least_squares(value, [1.0, 1.0], jac=jacobian).x.round(6)
     array([1.414214, 2.828427])
     """
-    if not callable(fun):
-        raise ArgumentTypeError(
-            f"fun_and_jac needs a function, but got {fun!r:.60}; write value, jacobian = fun_and_jac(f)"
-        )
+    check_function(fun, "fun_and_jac", "value, jacobian = fun_and_jac(f)")
     function = fun if isinstance(fun, JacobianFunction) else parallel_jacobian(fun)
     if function.argnum_of_call != 0:
         raise ArgumentValueError(

@@ -15,12 +15,13 @@ from tapesplit.recording.tape import Tape
 __all__ = [
     "Cost",
     "Method",
+    "check_choice",
     "check_count",
+    "check_flag",
     "check_helpers",
     "check_input",
     "check_limit",
     "check_nested",
-    "check_options",
     "check_output",
     "check_tape",
 ]
@@ -29,19 +30,17 @@ Method: TypeAlias = Literal["auto", "dp", "heuristic", "exact", "tangent", "adjo
 Cost: TypeAlias = Literal["runtime", "fma"]
 
 
-def check_options(
-    *, machines: Any, method: Any, cost: Any, memory_limit: Any, has_aux: Any, progress: Any
-) -> None:
-    """Check everything that can be checked before a call."""
-    for name, choice, choices in (("method", method, Method), ("cost", cost, Cost)):
-        if choice not in get_args(choices):
-            names = ", ".join(map(repr, get_args(choices)))
-            raise ArgumentValueError(f"{name} must be one of {names}, but got {choice!r}")
-    check_limit("machines", machines)
-    check_limit("memory_limit", memory_limit)
-    for name, flag in (("has_aux", has_aux), ("progress", progress)):
-        if not isinstance(flag, (bool, np.bool_)):
-            raise ArgumentTypeError(f"{name} must be True or False, but got {flag!r}")
+def check_choice(name: str, choice: Any, choices: Any) -> None:
+    """Check an option that is one of some words."""
+    if not isinstance(choice, str) or choice not in get_args(choices):  # arrays compare by element
+        names = ", ".join(map(repr, get_args(choices)))
+        raise ArgumentValueError(f"{name} must be one of {names}, but got {choice!r:.60}")
+
+
+def check_flag(name: str, flag: Any) -> None:
+    """Check an option that is true or false."""
+    if not isinstance(flag, (bool, np.bool_)):
+        raise ArgumentTypeError(f"{name} must be True or False, but got {flag!r}")
 
 
 def check_limit(name: str, limit: Any) -> None:

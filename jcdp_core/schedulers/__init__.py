@@ -16,11 +16,11 @@ SchedulerName: TypeAlias = Literal["hu", "highest_level_first", "branch_and_boun
 """Schedulers by the name that `schedule_sequence` knows them by."""
 
 SCHEDULERS: dict[SchedulerName, Callable[[EliminationSequence, int | None, float | None], Scheduling]] = {
-    "hu": hu,
-    "highest_level_first": highest_level_first,
+    "hu": lambda sequence, machines, _: hu(sequence, machines),
+    "highest_level_first": lambda sequence, machines, _: highest_level_first(sequence, machines),
     "branch_and_bound": branch_and_bound,
 }
-"""Schedulers by their names."""
+"""Schedulers by their names; the third argument is a time limit, in seconds."""
 
 
 def schedule_sequence(
@@ -84,4 +84,4 @@ def schedule_sequence(
     if not isinstance(method, str) or method not in SCHEDULERS:
         names = ", ".join(map(repr, sorted(SCHEDULERS)))
         raise SolverError(f"there is no scheduler {method!r}; choose one of {names}")
-    return SCHEDULERS[method](sequence, machines, seconds_or_none(time_limit, "time_limit"))
+    return SCHEDULERS[method](sequence, machines, seconds_or_none(time_limit))

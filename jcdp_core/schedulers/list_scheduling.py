@@ -11,11 +11,7 @@ from jcdp_core.sequence import EliminationSequence
 __all__ = ["highest_level_first", "hu", "list_schedule"]
 
 
-def hu(
-    sequence: EliminationSequence,
-    machines: int | None,
-    time_limit: float | None = None,  # noqa: ARG001 - schedulers share one signature
-) -> Scheduling:
+def hu(sequence: EliminationSequence, machines: int | None) -> Scheduling:
     """Schedule by level: the steps farthest from the last one, counted in steps, come first; ties by cost.
 
     Optimal if all steps cost the same; here they do not.
@@ -26,8 +22,6 @@ def hu(
         The steps.
     machines : int or None
         Number of machines; None for as many as can be used.
-    time_limit : float, optional
-        Not used.
 
     Returns
     -------
@@ -57,11 +51,7 @@ def hu(
     )
 
 
-def highest_level_first(
-    sequence: EliminationSequence,
-    machines: int | None,
-    time_limit: float | None = None,  # noqa: ARG001 - schedulers share one signature
-) -> Scheduling:
+def highest_level_first(sequence: EliminationSequence, machines: int | None) -> Scheduling:
     """Schedule by remaining cost: the steps with the most expensive path to the end come first.
 
     Parameters
@@ -70,8 +60,6 @@ def highest_level_first(
         The steps.
     machines : int or None
         Number of machines; None for as many as can be used.
-    time_limit : float, optional
-        Not used.
 
     Returns
     -------

@@ -67,7 +67,7 @@ class Problem:
             object.__setattr__(self, name, bool(getattr(self, name)))
         for name in ("machines", "memory_limit"):
             object.__setattr__(self, name, positive_or_none(getattr(self, name), name))
-        object.__setattr__(self, "time_limit", seconds_or_none(self.time_limit, "time_limit"))
+        object.__setattr__(self, "time_limit", seconds_or_none(self.time_limit))
         if self.shared_memory and self.machines is None:
             raise SolverError(
                 "shared_memory=True with machines=None leaves memory unlimited; give a number of machines"

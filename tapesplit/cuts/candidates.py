@@ -6,9 +6,9 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from tapesplit.arrays import BoolArray, IntArray, run_starts
+from tapesplit.arrays import BoolArray, IntArray, one_sided_minima, run_starts
 from tapesplit.cuts.flow import FLOW_BUDGET, MinimumCut, Region, minimum_cuts
-from tapesplit.cuts.graph import UNBOUNDED, TapeGraph, frontier_widths, one_sided_minima
+from tapesplit.cuts.graph import UNBOUNDED, TapeGraph, frontier_widths
 
 __all__ = [
     "Order",

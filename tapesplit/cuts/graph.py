@@ -7,10 +7,9 @@ separator of the two sides, and nested lower sets have nested separators.
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tapesplit.arrays import BoolArray, IntArray
 from tapesplit.recording.tape import PARENTS, VALUE, Tape
@@ -23,7 +22,6 @@ __all__ = [
     "frontier_widths",
     "graph_of",
     "on_frontiers",
-    "one_sided_minima",
     "reached",
     "tape_ranks",
 ]
@@ -153,30 +151,6 @@ def frontier_widths(graph: TapeGraph, ranks: IntArray) -> IntArray:
     np.add.at(births, ranks, capacities)
     np.subtract.at(births, np.maximum(death, ranks), capacities)
     return np.cumsum(births)[: last_rank + 1]
-
-
-def one_sided_minima(widths: NDArray[Any]) -> BoolArray:
-    """Return which of some widths in a row are less than all before them, or than all behind them.
-
-    Parameters
-    ----------
-    widths : (N,) array
-        Widths, or levels of widths.
-
-    Returns
-    -------
-    (N,) array of bool
-        The first one has none before it to be less than, the last one none behind it.
-
-    Examples
-    --------
-    >>> one_sided_minima(np.array([5, 7, 3, 4, 4, 9])).tolist()
-    [False, False, True, False, True, False]
-    """
-    found = np.zeros(len(widths), dtype=np.bool_)
-    found[1:] = widths[1:] < np.minimum.accumulate(widths)[:-1]
-    found[:-1] |= widths[:-1] < np.minimum.accumulate(widths[::-1])[::-1][1:]
-    return found
 
 
 _AT_ONCE: Final = 2**20

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tapesplit.arrays import BoolArray, FloatArray, IntArray
-from tapesplit.cuts.graph import UNBOUNDED, TapeGraph, on_frontiers, one_sided_minima
+from tapesplit.arrays import BoolArray, FloatArray, IntArray, one_sided_minima
+from tapesplit.cuts.graph import UNBOUNDED, TapeGraph, on_frontiers
 
 __all__ = ["CutFamily", "choose_nested", "cut_family", "spread_nested"]
 

@@ -8,7 +8,7 @@ from typing import Final
 from jcdp_core import Mode
 from tapesplit.cuts.separators import Separator
 from tapesplit.draw.numbers import count, plural, seconds_text
-from tapesplit.draw.rows import LinkRow, form_reason, link_rows, operation_name, shared_seeds
+from tapesplit.draw.rows import LinkRow, cut_reason_text, link_rows, operation_name, shared_seeds
 from tapesplit.planning.plan import JacobianPlan
 from tapesplit.sweeps.compression import CompressedSweep
 from tapesplit.sweeps.sweep import Form
@@ -54,7 +54,7 @@ def decisions(plan: JacobianPlan) -> tuple[str, ...]:
 def _cuts(plan: JacobianPlan) -> list[str]:
     """One sentence a reason for cuts, the best first, and what is swept twice; or why there is none."""
     if not plan.separators:
-        return [f"Not cut: {form_reason(plan)}."]
+        return [f"Not cut: {cut_reason_text(plan)}."]
     found = {
         why: [s for s in plan.separators if s.reason == reason] for reason, why in _SEPARATOR_REASONS.items()
     }

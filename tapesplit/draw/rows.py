@@ -16,7 +16,7 @@ __all__ = [
     "LinkRow",
     "StepRow",
     "cheaper_mode",
-    "form_reason",
+    "cut_reason_text",
     "link_rows",
     "operation_counts",
     "operation_name",
@@ -167,7 +167,7 @@ def shared_seeds(plan: JacobianPlan) -> tuple[str, str] | None:
     return f"{seeds} + {back}" if back else seeds, plural(directions, "direction")
 
 
-def form_reason(plan: JacobianPlan) -> str:
+def cut_reason_text(plan: JacobianPlan) -> str:
     """Say in a few words why a plan has its cuts, or none."""
     mode = plan.asked_mode
     return f"method {mode.name.lower()!r} was asked for" if mode else _CUT_REASONS[plan.cut_reason]

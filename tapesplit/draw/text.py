@@ -13,7 +13,7 @@ from tapesplit.draw.numbers import bytes_text, count, plural, ratio, seconds_tex
 from tapesplit.draw.rows import (
     STEP_HEAD,
     cheaper_mode,
-    form_reason,
+    cut_reason_text,
     link_rows,
     shared_seeds,
     signature,
@@ -119,7 +119,7 @@ def _head(plan: JacobianPlan) -> list[str]:
     return [
         signature(plan, _WIDTH - len(end)) + end,
         f"tape of {plural(operations, 'operation')}, |E| = {edges}, {cut}",
-        shorten(chosen + form_reason(plan), _WIDTH),
+        shorten(chosen + cut_reason_text(plan), _WIDTH),
     ]
 
 

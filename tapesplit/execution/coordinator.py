@@ -30,7 +30,7 @@ from tapesplit.planning.plan import JacobianPlan, TaskRecord
 from tapesplit.recording.tape import Tape
 from tapesplit.structures.comparison import first_difference, fits
 from tapesplit.structures.structure import structure_of
-from tapesplit.sweeps.sweep import least_bytes, run_sweep
+from tapesplit.sweeps.sweep import run_sweep
 from tapesplit.validation import check_helpers, check_limit, check_tape
 
 __all__ = ["carry_out", "execute"]
@@ -127,7 +127,7 @@ def carry_out(
 
 def _check_memory_limit(plan: JacobianPlan, memory_limit: int) -> None:
     """Refuse a limit that a sweep exceeds even if it takes one direction at a time."""
-    needed = max((least_bytes(sweep) for sweep in plan.sweeps if sweep is not None), default=0)
+    needed = max((sweep.least_bytes for sweep in plan.sweeps if sweep is not None), default=0)
     if memory_limit < needed:
         raise MemoryLimitError(
             f"memory_limit is {memory_limit} bytes, but in the Jacobian of {plan.name} one direction alone "

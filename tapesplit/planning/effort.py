@@ -28,14 +28,14 @@ _COMPARING_A_VERTEX: Final = 1.5e-6
 """The same for each vertex of the graph."""
 
 
-def effort_for(graph: TapeGraph, work: WorkTable) -> Effort:
+def effort_for(graph: TapeGraph, table: WorkTable) -> Effort:
     """Tell how hard to look for cuts.
 
     Parameters
     ----------
     graph
         The graph of a tape, n vertices.
-    work
+    table
         The work of its entries.
 
     Returns
@@ -50,38 +50,38 @@ def effort_for(graph: TapeGraph, work: WorkTable) -> Effort:
     """
     directions, ends = min(graph.input_width, graph.output_width), graph.input_width + graph.output_width
     swept = graph.entries[len(graph.inputs) :]
-    saving = plain = sweep_seconds(work, swept, directions, ends)
+    saving = plain = sweep_seconds(table, swept, directions, ends)
     if graph.size > _FEW:
-        saving -= _least_seconds(work, swept)
-        if saving < _NEGLIGIBLE * (plain + _RECORDED * work.sharing.size):
+        saving -= _least_seconds(table, swept)
+        if saving < _NEGLIGIBLE * (plain + _RECORDED * table.sharing.size):
             return "none"
     return "thorough" if saving > _WORTH_COMPARING + _COMPARING_A_VERTEX * graph.size else "brief"
 
 
-def _least_seconds(work: WorkTable, entries: IntArray) -> float:
+def _least_seconds(table: WorkTable, entries: IntArray) -> float:
     """Predict sweeping each entry in one direction, by sweeps of which all but one start for free.
 
     Calls that share formulas are all swept by array steps, or pay for the formulas once.
     """
-    model, each, nothing = cost_model(), Work(0, *work.lines), Work(*[0] * len(fields(Work)))
+    model, each, nothing = cost_model(), Work(0, *table.lines), Work(*[0] * len(fields(Work)))
     arrays, start = (array_seconds(model, swept, 1, adjoint_mode=True) for swept in (each, nothing))
     systems, setup = (system_seconds(model, swept, 1) for swept in (each, nothing))
     arrays -= start
     faster = np.where(each.formless, arrays, np.minimum(arrays, systems - setup))
     by_arrays, by_either = (
-        np.bincount(work.sharing[entries], seconds[entries], work.formulas.size)
+        np.bincount(table.sharing[entries], seconds[entries], table.formulas.size)
         for seconds in (arrays, faster)
     )
-    least = np.minimum(by_arrays, by_either + work.formulas * model.formula)
+    least = np.minimum(by_arrays, by_either + table.formulas * model.formula)
     return float(min(start, setup) + least.sum())
 
 
-def sweep_seconds(work: WorkTable, entries: IntArray, directions: int, ends: int) -> float:
+def sweep_seconds(table: WorkTable, entries: IntArray, directions: int, ends: int) -> float:
     """Predict a sweep roughly, without a look for stages.
 
     Parameters
     ----------
-    work
+    table
         The work of all entries of a tape.
     entries
         Those that are swept.
@@ -95,6 +95,6 @@ def sweep_seconds(work: WorkTable, entries: IntArray, directions: int, ends: int
     float
         Seconds in the faster of both forms.
     """
-    model, total = cost_model(), total_work(work, entries)
+    model, total = cost_model(), total_work(table, entries)
     arrays = array_seconds(model, total, directions, adjoint_mode=True)
     return min(arrays, scalar_seconds(model, total, directions, ends))

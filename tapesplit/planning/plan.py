@@ -19,7 +19,7 @@ from tapesplit.structures.pickling import dumps
 from tapesplit.structures.structure import Structure
 from tapesplit.sweeps.sweep import Form, Sweep
 
-__all__ = ["CutReason", "JacobianPlan", "LastRun", "MachinesReason", "PlanTask", "TaskRecord"]
+__all__ = ["CutReason", "JacobianPlan", "LastRun", "MachinesReason", "PlanTask", "TaskRecord", "seconds_of"]
 
 
 CutReason: TypeAlias = Literal["asked", "light", "wide", "narrow", "shared"]
@@ -95,6 +95,11 @@ class PlanTask:
     product_fma: int = 0
 
 
+def seconds_of(tasks: Sequence[PlanTask]) -> float:
+    """Return when the last task is predicted to finish, in seconds since the execution begins."""
+    return max(task.finish for task in tasks)
+
+
 @dataclass(frozen=True, slots=True)
 class TaskRecord:
     """When one task of a plan ran.
@@ -155,10 +160,8 @@ class JacobianPlan:
         Nested vertex separators between the chunks.
     chunks
         Parts of the tape, one for each link of the chain.
-    chain
-        The Jacobian chain, costs in fma.
     solution
-        Elimination sequence and schedule.
+        The Jacobian chain, costs in fma, with its elimination sequence and schedule.
     tasks
         The sequence as it is executed.
     sweeps
@@ -197,7 +200,6 @@ class JacobianPlan:
     graph: TapeGraph
     separators: tuple[Separator, ...]
     chunks: tuple[Chunk, ...]
-    chain: JacobianChain
     solution: Solution
     tasks: tuple[PlanTask, ...]
     sweeps: tuple[Sweep | None, ...]
@@ -212,6 +214,11 @@ class JacobianPlan:
     last_run: LastRun = field(default_factory=LastRun)
 
     @property
+    def chain(self) -> JacobianChain:
+        """The Jacobian chain, costs in fma."""
+        return self.solution.chain
+
+    @property
     def makespan(self) -> int:
         """Planned time until the last machine is done, in fma that are carried out."""
         return self.carried_out[1].makespan
@@ -219,7 +226,7 @@ class JacobianPlan:
     @property
     def seconds(self) -> float:
         """Predicted time of the sweeps: when the last task finishes. Recording the function comes before."""
-        return max(task.finish for task in self.tasks)
+        return seconds_of(self.tasks)
 
     @property
     def fma(self) -> int:

@@ -15,9 +15,9 @@ from tapesplit.cuts.chunks import Chunk, chunk_chain, cut_into_chunks
 from tapesplit.cuts.graph import TapeGraph, graph_of
 from tapesplit.cuts.separators import Separator, cut_graph
 from tapesplit.planning.effort import Effort, effort_for, sweep_seconds
-from tapesplit.planning.plan import CutReason, JacobianPlan, MachinesReason, PlanTask
+from tapesplit.planning.plan import CutReason, JacobianPlan, MachinesReason, PlanTask, seconds_of
 from tapesplit.planning.recost import recost
-from tapesplit.planning.tasks import compile_tasks, makespan, plan_tasks
+from tapesplit.planning.tasks import compile_tasks, plan_tasks
 from tapesplit.recording.tape import Tape
 from tapesplit.structures.dtypes import result_dtypes
 from tapesplit.structures.facts import TapeFacts, facts_of
@@ -60,11 +60,11 @@ def make_plan(
         If there is no such method.
     """
     facts = facts_of(tape, structure)
-    graph, work = graph_of(tape, facts), work_table(facts)
+    graph, table = graph_of(tape, facts), work_table(facts)
     plain = {"tangent": Mode.TANGENT, "adjoint": Mode.ADJOINT}.get(method)
     solver = "dp" if plain or method == "auto" else cast(SolverName, method)  # `solve` refuses other names
-    effort: Effort = "thorough" if cost == "fma" or force_machines else effort_for(graph, work)
-    drafted = partial(_draft, tape, graph, facts, work, plain=plain, solver=solver, cost=cost)
+    effort: Effort = "thorough" if cost == "fma" or force_machines else effort_for(graph, table)
+    drafted = partial(_draft, tape, graph, facts, table, plain=plain, solver=solver, cost=cost)
 
     def on_one() -> _Draft:
         uncut = plain or effort == "none"
@@ -102,11 +102,10 @@ _BLAS_THREADS: Final = 100_000
 
 
 class _Draft(NamedTuple):
-    """What a plan has by these names: a chain, its solution, and what carries that out."""
+    """What a plan has by these names: the solution of a chain, and what carries that out."""
 
     separators: tuple[Separator, ...]
     chunks: tuple[Chunk, ...]
-    chain: JacobianChain
     solution: Solution
     least_makespan: int | None
     tasks: tuple[PlanTask, ...]
@@ -117,7 +116,7 @@ def _draft(
     tape: Tape,
     graph: TapeGraph,
     facts: TapeFacts,
-    work: WorkTable,
+    table: WorkTable,
     separators: tuple[Separator, ...],
     *,
     plain: Mode | None,
@@ -132,26 +131,26 @@ def _draft(
         chain = _in_one_mode(chain, plain)
     search = partial(solve, machines=machines, method=solver, time_limit=_LONGEST_SEARCH)
     solution, least_makespan = search(chain), None
-    tasks = plan_tasks(solution, facts, work, chunks)
-    if cost != "fma" and len(chunks) > 1 and makespan(tasks) >= _WORTH_PRICING * len(chunks):
-        priced = _priced(chain, work, chunks)
+    tasks = plan_tasks(solution, facts, table, chunks)
+    if cost != "fma" and len(chunks) > 1 and seconds_of(tasks) >= _WORTH_PRICING * len(chunks):
+        priced = _priced(chain, table, chunks)
         by_time = search(priced)
         if by_time.makespan <= _CLEARLY * recost(solution, priced, 0).makespan:
             timed = recost(by_time, chain, solution.lower_bound)
-            faster = plan_tasks(timed, facts, work, chunks)
-            if makespan(faster) < _CLEARLY * makespan(tasks):
+            faster = plan_tasks(timed, facts, table, chunks)
+            if seconds_of(faster) < _CLEARLY * seconds_of(tasks):
                 solution, least_makespan, tasks = timed, solution.makespan, faster
     return _Draft(
-        separators, chunks, chain, solution, least_makespan, *compile_tasks(tape, facts, work, chunks, tasks)
+        separators, chunks, solution, least_makespan, *compile_tasks(tape, facts, table, chunks, tasks)
     )
 
 
-def _priced(chain: JacobianChain, work: WorkTable, chunks: Sequence[Chunk]) -> JacobianChain:
+def _priced(chain: JacobianChain, table: WorkTable, chunks: Sequence[Chunk]) -> JacobianChain:
     """Price each link by the predicted time of one direction; the unit is a multiply-add of a product."""
     directions = min(chain.sizes)
     links = []
     for link, chunk in zip(chain.links, chunks, strict=True):
-        seconds = sweep_seconds(work, chunk.entries, directions, chunk.n + chunk.m)
+        seconds = sweep_seconds(table, chunk.entries, directions, chunk.n + chunk.m)
         price = max(round(seconds / directions / cost_model().product_fma), 1)
         links.append(replace(link, tangent_cost=price, adjoint_cost=price))
     return JacobianChain(tuple(links))
@@ -161,7 +160,7 @@ def _cut_reason(draft: _Draft, effort: Effort) -> CutReason:
     """Tell why the tape is cut, or is not."""
     if not draft.separators:
         return "light" if effort == "none" else "wide"
-    sizes = draft.chain.sizes
+    sizes = draft.solution.chain.sizes
     return "narrow" if min(sizes) < min(sizes[0], sizes[-1]) else "shared"
 
 
@@ -187,7 +186,7 @@ def _worth_of_machines(parallel: Sequence[PlanTask], serial: Sequence[PlanTask])
     heavy = [task for task in parallel if task.releases_lock and task.seconds >= _WORTH_A_THREAD]
     if len({task.machine for task in heavy}) < 2:
         return "uneven"
-    return "gain" if makespan(parallel) < 0.8 * makespan(serial) else "little"
+    return "gain" if seconds_of(parallel) < 0.8 * seconds_of(serial) else "little"
 
 
 def _in_one_mode(chain: JacobianChain, mode: Mode) -> JacobianChain:

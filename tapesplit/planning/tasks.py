@@ -17,11 +17,11 @@ from tapesplit.structures.facts import TapeFacts
 from tapesplit.sweeps.compression import FEWEST_TO_COLOR
 from tapesplit.sweeps.sweep import Sweep, compile_compressed, compile_sweep, predict, predict_compressed
 
-__all__ = ["compile_tasks", "makespan", "plan_tasks"]
+__all__ = ["compile_tasks", "plan_tasks"]
 
 
 def plan_tasks(
-    solution: Solution, facts: TapeFacts, work: WorkTable, chunks: Sequence[Chunk]
+    solution: Solution, facts: TapeFacts, table: WorkTable, chunks: Sequence[Chunk]
 ) -> tuple[PlanTask, ...]:
     """Turn steps into tasks: a sweep that goes on in the same mode and place is one task.
 
@@ -29,7 +29,7 @@ def plan_tasks(
     ----------
     solution
         The steps and their schedule.
-    facts, work
+    facts, table
         What is known of the tape, and of the work that its entries are.
     chunks
         The links of the chain.
@@ -58,7 +58,7 @@ def plan_tasks(
         else:
             owner[step] = len(tasks)
             tasks.append(task)
-    return _scheduled([_timed(task, facts, work, chunks) for task in tasks])
+    return _scheduled([_timed(task, facts, table, chunks) for task in tasks])
 
 
 def _continues(task: PlanTask, earlier: PlanTask, schedule: Schedule) -> bool:
@@ -67,7 +67,7 @@ def _continues(task: PlanTask, earlier: PlanTask, schedule: Schedule) -> bool:
     return (earlier.mode, earlier.machine, 0) == (task.mode, task.machine, pause)
 
 
-def _timed(task: PlanTask, facts: TapeFacts, work: WorkTable, chunks: Sequence[Chunk]) -> PlanTask:
+def _timed(task: PlanTask, facts: TapeFacts, table: WorkTable, chunks: Sequence[Chunk]) -> PlanTask:
     """Add the predicted time to a task."""
     if task.mode is Mode.MULTIPLY:
         elements = chunks[task.first].n * chunks[task.last].m
@@ -75,7 +75,7 @@ def _timed(task: PlanTask, facts: TapeFacts, work: WorkTable, chunks: Sequence[C
         return replace(task, seconds=seconds, releases_lock=True, product_fma=task.fma)
     directions = chunks[task.first].n if task.mode is Mode.TANGENT else chunks[task.last].m
     adjoint_mode = task.mode is Mode.ADJOINT
-    expected = predict(facts, work, _joined(chunks, task.swept), directions, adjoint_mode=adjoint_mode)
+    expected = predict(facts, table, _joined(chunks, task.swept), directions, adjoint_mode=adjoint_mode)
     return replace(task, directions=directions, **expected._asdict())
 
 
@@ -131,38 +131,33 @@ def _scheduled(tasks: Sequence[PlanTask]) -> tuple[PlanTask, ...]:
     return tuple(done[index] for index in range(len(tasks)))
 
 
-def makespan(tasks: Sequence[PlanTask]) -> float:
-    """Return when the last task is predicted to finish."""
-    return max(task.finish for task in tasks)
-
-
 def compile_tasks(
-    tape: Tape, facts: TapeFacts, work: WorkTable, chunks: Sequence[Chunk], tasks: Sequence[PlanTask]
+    tape: Tape, facts: TapeFacts, table: WorkTable, chunks: Sequence[Chunk], tasks: Sequence[PlanTask]
 ) -> tuple[tuple[PlanTask, ...], tuple[Sweep | None, ...]]:
     """Compile the links that each task sweeps through; where directions share seeds, predict that anew."""
-    compiled = [_compiled(tape, facts, work, chunks, task) for task in tasks]
+    compiled = [_compiled(tape, facts, table, chunks, task) for task in tasks]
     timed, sweeps = tuple(task for task, _ in compiled), tuple(sweep for _, sweep in compiled)
     return (_scheduled(timed) if any(task.seeds for task in timed) else timed), sweeps
 
 
 def _compiled(
-    tape: Tape, facts: TapeFacts, work: WorkTable, chunks: Sequence[Chunk], task: PlanTask
+    tape: Tape, facts: TapeFacts, table: WorkTable, chunks: Sequence[Chunk], task: PlanTask
 ) -> tuple[PlanTask, Sweep | None]:
     """Compile one task."""
     if task.mode is Mode.MULTIPLY:
         return task, None
     chunk = _joined(chunks, task.swept)
     sweep = compile_sweep(
-        tape, facts, work, chunk, task.mode, task.directions, task.form, identity=not task.needs
+        tape, facts, table, chunk, task.mode, task.directions, task.form, identity=not task.needs
     )
     if task.needs or task.directions < FEWEST_TO_COLOR:
         return task, sweep
-    if predict_compressed(work, chunk, 1).seconds > _WORTH_COLORING * task.seconds:
+    if predict_compressed(table, chunk, 1).seconds > _WORTH_COLORING * task.seconds:
         return task, sweep
     compressed = compile_compressed(tape, facts, sweep, task.mode, task.directions)
     if compressed is None:
         return task, sweep
-    expected = predict_compressed(work, chunk, compressed.count)
+    expected = predict_compressed(table, chunk, compressed.count)
     if expected.seconds > task.seconds:
         return task, sweep
     fma = task.fma * compressed.count // task.directions

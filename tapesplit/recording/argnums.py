@@ -1,4 +1,4 @@
-"""Positions of the arguments that a Jacobian is taken with respect to."""
+"""What a Jacobian is asked of: a function, and the positions of the arguments that it is taken by."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -7,7 +7,13 @@ import numpy as np
 
 from tapesplit.errors import ArgumentIndexError, ArgumentTypeError, ArgumentValueError
 
-__all__ = ["checked_argnum", "positions_of"]
+__all__ = ["check_function", "checked_argnum", "positions_of"]
+
+
+def check_function(fun: Any, caller: str, correct: str) -> None:
+    """Refuse what is no function; say who needs one, and what a correct call looks like."""
+    if not callable(fun):
+        raise ArgumentTypeError(f"{caller} needs a function, but got {fun!r:.60}; write {correct}")
 
 
 def checked_argnum(argnum: Any) -> int | tuple[int, ...]:

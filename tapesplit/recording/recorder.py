@@ -11,10 +11,10 @@ from typing import Any
 
 from autograd.tracer import Box, box_type_mappings, isbox, trace_stack
 
-from tapesplit.errors import ArgumentTypeError, InputTypeError, NestedTraceError, OutputTypeError
+from tapesplit.errors import InputTypeError, NestedTraceError, OutputTypeError
 from tapesplit.names import display_name, label_of
 from tapesplit.notes import note
-from tapesplit.recording.argnums import positions_of
+from tapesplit.recording.argnums import check_function, positions_of
 from tapesplit.recording.boxes import TapeNode
 from tapesplit.recording.hidden import hidden_value_error, holds_box, holds_boxes
 from tapesplit.recording.memory import NoGarbageCollection, keep_freed_memory
@@ -89,10 +89,7 @@ def _recorded(
     argnum: int | Sequence[int],
 ) -> Tape:
     """Record into a list of entries."""
-    if not callable(fun):
-        raise ArgumentTypeError(
-            f"record needs a function, but got {fun!r:.60}; write record(f, x), the arguments behind it"
-        )
+    check_function(fun, "record", "record(f, x), the arguments behind it")
     keep_freed_memory()
     name = display_name(fun)
     argnums = positions_of(argnum, len(args), name)

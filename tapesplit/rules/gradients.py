@@ -16,7 +16,7 @@ from autograd.util import func
 from tapesplit.recording.primitives import summed_untake
 from tapesplit.recording.values import batch_shape, element_count
 from tapesplit.rules.axes import flat, fold, lifted
-from tapesplit.rules.moves import IndexMap, places
+from tapesplit.rules.moves import IndexMap
 from tapesplit.rules.registry import bulk
 
 
@@ -47,20 +47,14 @@ for _add in (func(VSpace.add), func(VSpace.mut_add), sparse_add):
     )
 
 
-def _chosen(index: Any, space: Any) -> IndexMap:
-    """Return which elements of a value an index chooses."""
-    zeros = space.zeros()
-    return IndexMap.of_sources(places(zeros, index), element_count(zeros))
-
-
 def _put(T: np.ndarray, ans: Any, x: Any, index: Any, space: Any) -> np.ndarray:
     """Put tangents where the index points; repeated places add up."""
-    return _chosen(index, space).scatter(flat(T)).reshape(len(T), *batch_shape(ans))
+    return IndexMap.of_index(space.zeros(), index).scatter(flat(T)).reshape(len(T), *batch_shape(ans))
 
 
 def _take(A: np.ndarray, ans: Any, x: Any, index: Any, space: Any) -> np.ndarray:
     """Take adjoints from where the index points."""
-    return _chosen(index, space).gather(flat(A)).reshape(len(A), *batch_shape(x))
+    return IndexMap.of_index(space.zeros(), index).gather(flat(A)).reshape(len(A), *batch_shape(x))
 
 
 for _untake in (untake, summed_untake, ab.container_untake):

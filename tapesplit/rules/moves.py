@@ -58,6 +58,11 @@ class IndexMap:
         found = sources if targets.size == sources.size else sources[targets]
         return cls(targets, found, sources.size, size)
 
+    @classmethod
+    def of_index(cls, value: Any, index: Any) -> "IndexMap":
+        """Return the map of the elements of a value that an index points to."""
+        return cls.of_sources(places(value, index), element_count(value))
+
     @property
     def complete(self) -> bool:
         """Whether every element of the result comes from the argument."""
@@ -169,15 +174,14 @@ def places(value: Any, index: Any) -> np.ndarray:
 
 
 def _look_up(T: np.ndarray, ans: Any, x: Any, index: Any) -> np.ndarray:
-    return flat(T)[:, places(x, index)].reshape(len(T), *np.shape(ans))
+    return IndexMap.of_index(x, index).gather(flat(T)).reshape(len(T), *np.shape(ans))
 
 
 def _put_back(A: np.ndarray, ans: Any, x: Any, index: Any) -> np.ndarray:
-    moves = IndexMap.of_sources(places(x, index), int(np.size(x)))
-    return moves.scatter(flat(A)).reshape(len(A), *np.shape(x))
+    return IndexMap.of_index(x, index).scatter(flat(A)).reshape(len(A), *np.shape(x))
 
 
-LOOK_UP: Final = Bulk(tangents={0: _look_up}, adjoints={0: _put_back})
+LOOK_UP: Final = Bulk(tangents={0: _look_up}, adjoints={0: _put_back}, built_in=True)
 """What carries directions through ``x[index]`` if the places differ from call to call, see `fits`."""
 
 

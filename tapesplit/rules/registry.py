@@ -20,6 +20,7 @@ import numpy as np
 
 from tapesplit.errors import ArgumentTypeError, RuleError
 from tapesplit.names import display_name, is_primitive
+from tapesplit.recording.argnums import check_function
 from tapesplit.recording.overrides import is_overridden
 from tapesplit.recording.values import element_count
 
@@ -292,11 +293,8 @@ def defvector(
                 f"defvector({name}, …) takes a function, a number or None for each argument, but got "
                 f"{partial!r:.60}; write lambda ans, *args: …"
             )
-    if edges is not None and not callable(edges):
-        raise ArgumentTypeError(
-            f"defvector({name}, edges=…) needs a function, but got {edges!r:.60}; write "
-            "lambda ans, args, argnums, kwargs: …"
-        )
+    if edges is not None:
+        check_function(edges, f"defvector({name}, edges=…)", "lambda ans, args, argnums, kwargs: …")
     global _defined  # noqa: PLW0603 (counts what happens to the registry of the process)
     _load_pending()  # later on, our own rule would replace this one
     if partials:

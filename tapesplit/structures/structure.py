@@ -27,7 +27,6 @@ __all__ = [
     "ArrayKey",
     "Constants",
     "Structure",
-    "call_key",
     "form_of",
     "hashable",
     "is_complex",
@@ -325,18 +324,6 @@ def hashable(key: Any) -> Any:
     except TypeError:  # slices inside
         return tuple(map(hashable, key))
     return key
-
-
-def call_key(structure: Structure, index: int) -> Any:
-    """Return a key that is equal for calls of the same primitive with equal shapes and constants."""
-    parents, static = structure.parents[index], structure.statics[index]
-    return (
-        structure.primitives[index],
-        structure.argnums[index],
-        hashable(static) if isinstance(static, (slice, tuple)) else static,
-        structure.forms[index],
-        structure.forms[parents[0]] if len(parents) == 1 else tuple([structure.forms[p] for p in parents]),
-    )
 
 
 def plain_constants(constants: Constants) -> bool:

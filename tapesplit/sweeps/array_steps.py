@@ -68,7 +68,7 @@ class ClusterStep:
 
     def partials(self, tape: Tape) -> dict[int, Any]:
         """Return derivatives by each input, broadcasting to the shape of the result."""
-        return preaccumulate(self.index, self.members, functools.partial(evaluated, tape))
+        return preaccumulate(self.members, functools.partial(evaluated, tape))
 
     def tangent(self, tape: Tape, seeds: Seeds) -> Batch | None:
         """Multiply tangents by the partials."""

@@ -24,7 +24,7 @@ from tapesplit.recording.tape import PARENTS, PRIMITIVE, VALUE, Tape
 from tapesplit.recording.values import derivative_dtype, real_count
 from tapesplit.rules import PRODUCTS, IndexMap, Movement, index_maps
 from tapesplit.structures.facts import CallKind, TapeFacts
-from tapesplit.structures.structure import call_key, is_shape
+from tapesplit.structures.structure import hashable, is_shape
 from tapesplit.sweeps.array_memory import adjoint_numbers, number_counts, reads, tangent_numbers
 from tapesplit.sweeps.array_steps import BulkStep, ClusterStep, MapStep, Seeds, Step, bulk_step
 from tapesplit.sweeps.directions import Batch, accumulate, as_pairs, assemble, in_blocks, seed
@@ -308,7 +308,8 @@ def _single_step(tape: Tape, facts: TapeFacts, index: int, known: dict[Any, tupl
     rule = facts.kinds[facts.kind[index]].rule
     if not isinstance(rule, Movement):
         return bulk_step(index, rule)
-    key = call_key(facts.structure, index)
+    forms = tuple(facts.form[[index, *entry.parents]].tolist())
+    key = (facts.kind[index], forms, hashable(facts.structure.statics[index]))
     if key not in known:
         known[key] = index_maps(entry)
     return MapStep(index, tuple(zip(entry.parents, known[key], strict=True)))

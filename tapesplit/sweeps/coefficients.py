@@ -41,8 +41,6 @@ class Recipe:
     ----------
     members
         What is merged, the last operation first; the operands of their terms number what is read.
-    result
-        Number of the last member.
     reads
         Places among the gathered values, of shape (calls, elements of a result) or (calls, 1); those of
         both parts of complex numbers along a third axis.
@@ -54,9 +52,8 @@ class Recipe:
     """
 
     members: tuple[Member, ...]
-    result: int
     reads: tuple[IntArray, ...]
-    coefficients: tuple[Coefficients, ...]
+    coefficients: tuple[Coefficients, ...] = ()
     calls: IntArray | None = None
 
     @property
@@ -74,7 +71,7 @@ class Recipe:
                 return _evaluated_alone(tape, self.calls[:, member], term)
             return term.partial(*[None if i is None else read[i] for i in term.operands])  # type: ignore[operator]
 
-        derivatives = preaccumulate(self.result, self.members, evaluate)
+        derivatives = preaccumulate(self.members, evaluate)
         for target, places, used, part in self.coefficients:
             coefficients[places] = existing(derivatives[target], used, part)
 

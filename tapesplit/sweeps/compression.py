@@ -77,9 +77,14 @@ class CompressedSweep:
         return self.sweep.fixed_bytes + self._ends_bytes
 
     @property
-    def least_bytes(self) -> int:
+    def one_color_bytes(self) -> int:
         """Memory that a run takes besides its result if it carries one color at a time."""
         return self._ends_bytes + max(self.sweep.least_bytes, 8 * self.places.size)
+
+    @property
+    def least_bytes(self) -> int:
+        """The same without colors, one direction at a time: there are no seeds and no compressed Jacobian."""
+        return self.sweep.least_bytes
 
     @property
     def _ends_bytes(self) -> int:

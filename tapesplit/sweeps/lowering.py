@@ -21,7 +21,7 @@ from tapesplit.rules import CHOICE, as_one_call, can_be_stacked, local_structure
 from tapesplit.structures.facts import TapeFacts, calls_by_kind
 from tapesplit.structures.structure import number_shape
 from tapesplit.sweeps.array_steps import bulk_step
-from tapesplit.sweeps.coefficients import Block, Operand
+from tapesplit.sweeps.coefficients import Block, Operand, Recipe
 from tapesplit.sweeps.complex_parts import pairs, parts_between
 from tapesplit.sweeps.directions import Batch, seed
 from tapesplit.sweeps.gathering import gather_only_what_is_read
@@ -68,7 +68,9 @@ def compile_scalar_sweep(
     lowered = [*map(lowering.merged, merged), *lowering.sums_and_products(attached)]
     lowered += lowering.blocks(attached)
     layout = lay_out(elements.unknowns, lowered, adjoint_mode=adjoint_mode)
-    recipes, values = gather_only_what_is_read(layout.recipes, facts, order, elements, lowering.others)
+    recipes, values = gather_only_what_is_read(
+        [made for made in layout.made_by if isinstance(made, Recipe)], facts, order, elements, lowering.others
+    )
     ends = [
         elements.unknown[ranges(elements.first[list(group)], facts.sizes[list(group)])]
         for group in (chunk.sources, chunk.targets)
@@ -82,12 +84,11 @@ def compile_scalar_sweep(
         indices=layout.indices,
         template=layout.template,
         recipes=recipes,
-        blocks=tuple(layout.blocks),
+        blocks=tuple(made for made in layout.made_by if isinstance(made, Block)),
         values=values,
         seeds=seeds,
         results=results,
         distinct_seeds=bool((seeds >= 0).all()) and np.unique(seeds).size == seeds.size,
-        constant_results=np.flatnonzero(results < 0),
     )
 
 
@@ -109,7 +110,7 @@ class _Lowering:
         result = calls.members.shape[1] - 1
         shapes = self.shapes(calls.members[:, result], of_one_shape=calls.of_one_shape)
         if 0 in shapes[0]:  # then its first element may be one behind the last
-            return Calls((), {})
+            return Calls((), {}, Recipe((), ()))
         is_complex = self.facts.is_complex
         inputs = [
             broadcast_places(
@@ -125,7 +126,7 @@ class _Lowering:
             Member(number, tuple(self._terms(calls, number, reads.number)))
             for number in range(result, -1, -1)
         )
-        derivatives = preaccumulate(result, members, lambda _, term: reads.nan(term))
+        derivatives = preaccumulate(members, lambda _, term: reads.nan(term))
         numbers = {target: value for target, value in derivatives.items() if not np.isnan(value)}
         given = [number for number in range(len(inputs)) if -1 - number in derivatives]
         unknown = self.elements.unknown
@@ -144,7 +145,7 @@ class _Lowering:
         used = tuple(without_constants(edges))
         alone = any(callable(term.partial) and not term.operands for _, terms in members for term in terms)
         entries = calls.members if alone else None
-        return Calls(used, numbers, members, result, tuple(reads.indices), entries=entries)
+        return Calls(used, numbers, Recipe(members, tuple(reads.indices), calls=entries))
 
     def _terms(self, calls: MergedCalls, member: int, read: Callable[[int, int], int]) -> Iterator[Term]:
         """List the partial derivatives of a member, with what their formulas read."""
@@ -235,7 +236,7 @@ class _Lowering:
         step = bulk_step(entries[0], self.facts.kinds[self.facts.kind[entries[0]]].rule)
         seeds = _seeds(result, np.shape(call.value), np.result_type(call.value, np.float64))
         block = Block(step, tuple(entries.tolist()), seeds, tuple(reads))
-        return Calls(tuple(without_constants(edges)), {}, block=block)
+        return Calls(tuple(without_constants(edges)), {}, block)
 
     def _unknowns(self, entries: IntArray, positions: IntArray) -> IntArray:
         """Return the unknowns at some positions of a stack of values of equal size."""
@@ -279,7 +280,7 @@ class _Lowering:
                     found.append(Edges(target, of, by, rank, part=part))
                 ranks[row] += len(here) * (int(local.rank.max(initial=-1)) + 1)
         edges = tuple(without_constants(found))
-        return Calls(edges, numbers, (Member(0, tuple(terms)),), 0, tuple(reads))
+        return Calls(edges, numbers, Recipe((Member(0, tuple(terms)),), tuple(reads)))
 
 
 @dataclass(slots=True)

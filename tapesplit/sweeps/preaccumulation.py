@@ -3,7 +3,7 @@
 The partial derivatives are multiplied out backwards with one direction (Griewank & Walther 2008, Ch. 10).
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -30,17 +30,13 @@ class Member(NamedTuple):
     terms: tuple[Term, ...]
 
 
-def preaccumulate(
-    result: int, members: Iterable[Member], evaluate: Callable[[int, Term], Any]
-) -> dict[int, Any]:
+def preaccumulate(members: Sequence[Member], evaluate: Callable[[int, Term], Any]) -> dict[int, Any]:
     """Return the derivatives of the result of a merged operation by each of its inputs.
 
     Parameters
     ----------
-    result
-        Number of the last member.
     members
-        All members, the last one first.
+        All members, the last one, whose result it is, first.
     evaluate
         ``evaluate(number, term)`` returns the value of a formula of a member.
 
@@ -49,7 +45,7 @@ def preaccumulate(
     dict
         Derivative by each input, under its number.
     """
-    weights: dict[int, Any] = {result: 1}
+    weights: dict[int, Any] = {members[0].number: 1}
     for number, terms in members:
         weight = weights.pop(number, None)
         if weight is None:  # the result does not depend on this member

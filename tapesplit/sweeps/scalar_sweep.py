@@ -47,8 +47,6 @@ class ScalarSweep:
         Unknown of each element of the values that are seeded, and of those that are read; -1 for constants.
     distinct_seeds
         Whether no unknown is seeded twice and none is a constant.
-    constant_results
-        Which elements of the values that are read are constants.
     """
 
     chunk: Chunk
@@ -62,7 +60,6 @@ class ScalarSweep:
     seeds: IntArray
     results: IntArray
     distinct_seeds: bool
-    constant_results: IntArray
 
     @property
     def bytes_per_direction(self) -> int:
@@ -148,8 +145,7 @@ class ScalarSweep:
             self._seed(Y, columns, start, stop)
             substitute(self.indptr, self.indices, coefficients, Y, transposed=self.adjoint_mode)
             result[:, start:stop] = Y[self.results]
-        if self.constant_results.size:
-            result[self.constant_results] = 0.0
+        result[self.results < 0] = 0.0  # constants
         return result
 
     def carry_back(self, coefficients: np.ndarray, results: IntArray) -> np.ndarray:

@@ -8,7 +8,6 @@ import numpy as np
 from tapesplit.arrays import BoolArray, IntArray, occurrences
 from tapesplit.sweeps.coefficients import Block, Coefficients, Recipe, existing
 from tapesplit.sweeps.complex_parts import Part
-from tapesplit.sweeps.preaccumulation import Member
 
 __all__ = ["Calls", "Edges", "Layout", "lay_out", "without_constants"]
 
@@ -28,20 +27,15 @@ class Edges:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Calls:
-    """Like calls: how their coefficients come about, and where they stand.
+    """Like calls: where their coefficients stand, and how they come about.
 
-    ``numbers`` are the coefficients that are the same for all values, by target. Those with a ``block``,
-    whose coefficients have no places yet, are one call or a stack of calls.
+    ``numbers`` are those that are the same for all values, by target; ``made_by`` finds the others, whose
+    places it is not told yet.
     """
 
     edges: tuple[Edges, ...]
     numbers: dict[int, float | np.ndarray]
-    members: tuple[Member, ...] = ()
-    result: int = 0
-    reads: tuple[IntArray, ...] = ()
-    block: Block | None = None
-    entries: IntArray | None = None
-    """Tape entries of the members, of shape (calls, members); None if no formula needs them."""
+    made_by: Recipe | Block
 
 
 def without_constants(edges: list[Edges]) -> list[Edges]:
@@ -60,8 +54,7 @@ def without_constants(edges: list[Edges]) -> list[Edges]:
 class Layout(NamedTuple):
     """The coefficients of a system: how they come about, where they stand, and the ones that are constant."""
 
-    recipes: list[Recipe]
-    blocks: list[Block]
+    made_by: list[Recipe | Block]
     indptr: IntArray
     indices: IntArray
     template: np.ndarray
@@ -77,8 +70,7 @@ def lay_out(count: int, calls: list[Calls], *, adjoint_mode: bool) -> Layout:
     starts = (indptr[-2::-1] if adjoint_mode else indptr).astype(np.int64)
     template = np.zeros(int(indptr[-1]))
     indices = np.zeros(template.size, dtype=np.int32)
-    recipes: list[Recipe] = []
-    blocks: list[Block] = []
+    made: list[Recipe | Block] = []
     for like in calls:
         coefficients = []
         for edge in like.edges:
@@ -89,10 +81,8 @@ def lay_out(count: int, calls: list[Calls], *, adjoint_mode: bool) -> Layout:
                 template[here] = existing(like.numbers[edge.target], edge.used, edge.part)
             else:
                 coefficients.append(Coefficients(edge.target, here, edge.used, edge.part))
-        if like.block is not None:
-            blocks.append(replace(like.block, coefficients=tuple(coefficients)))
-        elif coefficients:
-            recipes.append(Recipe(like.members, like.result, like.reads, tuple(coefficients), like.entries))
+        if coefficients:
+            made.append(replace(like.made_by, coefficients=tuple(coefficients)))
     if adjoint_mode:
         np.subtract(count - 1, indices, out=indices)
-    return Layout(recipes, blocks, indptr, indices, template)
+    return Layout(made, indptr, indices, template)

@@ -24,7 +24,6 @@ __all__ = [
     "Sweep",
     "compile_compressed",
     "compile_sweep",
-    "least_bytes",
     "predict",
     "predict_compressed",
     "run_sweep",
@@ -160,13 +159,6 @@ def compile_compressed(
     return compress(system) if looks_sparse(system, tape, mode) else None
 
 
-def least_bytes(sweep: Sweep) -> int:
-    """Return the smallest memory limit that a sweep can keep."""
-    if isinstance(sweep, CompressedSweep):
-        return min(sweep.least_bytes, sweep.sweep.least_bytes)
-    return sweep.least_bytes
-
-
 def run_sweep(
     sweep: Sweep, tape: Tape, mode: Mode, matrix: np.ndarray | None, memory_limit: int | None = None
 ) -> np.ndarray:
@@ -183,7 +175,7 @@ def run_sweep(
     matrix
         X, shape ``(n, k)`` or ``(k, m)``; None for the identity.
     memory_limit
-        Bytes that the derivatives inside the sweep may take at a time, `least_bytes` or more.
+        Bytes that the derivatives inside the sweep may take at a time, its ``least_bytes`` or more.
 
     Returns
     -------
@@ -192,7 +184,7 @@ def run_sweep(
     """
     most = None
     if memory_limit is not None:
-        if isinstance(sweep, CompressedSweep) and sweep.least_bytes > memory_limit:
+        if isinstance(sweep, CompressedSweep) and sweep.one_color_bytes > memory_limit:
             sweep = sweep.sweep  # more work, but there are no seeds and no compressed Jacobian
         most = max(1, (memory_limit - sweep.fixed_bytes) // max(sweep.bytes_per_direction, 1))
     return (sweep.tangent if mode is Mode.TANGENT else sweep.adjoint)(tape, matrix, most)

@@ -504,6 +504,7 @@ def test_infinite_and_undefined_numbers(method):
     [
         ({"fun": 3}, TypeError, "needs a function, but got 3; write parallel_jacobian"),
         ({"fun": X}, TypeError, "needs a function"),
+        ({"fun": [*range(5000)]}, TypeError, r"needs a function, but got \[0, 1, [\d, ]{53}; write"),
         ({"argnum": 1.0}, TypeError, "argnum must be an integer or a sequence of integers, but got 1.0"),
         ({"argnum": "x"}, TypeError, "argnum must be an integer"),
         ({"argnum": True}, TypeError, "argnum must be an integer"),
@@ -521,6 +522,8 @@ def test_infinite_and_undefined_numbers(method):
         ({"has_aux": 3}, TypeError, "has_aux must be True or False, but got 3"),
         ({"progress": "yes"}, TypeError, "progress must be True or False, but got 'yes'"),
         ({"method": "forward"}, ValueError, "method must be one of 'auto', 'dp', .* but got 'forward'"),
+        ({"method": onp.array(["dp"])}, ValueError, r"method must be one of .* but got array\("),
+        ({"method": onp.array(["dp", "dp"])}, ValueError, r"method must be one of .* but got array\("),
         ({"cost": "time"}, ValueError, "cost must be one of .* but got 'time'"),
         (
             {"executor": 4},

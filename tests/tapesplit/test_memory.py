@@ -15,7 +15,6 @@ from autograd.scipy.signal import convolve
 from tapesplit import execute, parallel_jacobian, record
 from tapesplit.errors import MemoryLimitError
 from tapesplit.sweeps import array_sweep
-from tapesplit.sweeps.sweep import least_bytes
 
 
 def layers(x):
@@ -236,7 +235,7 @@ def test_memory_limits_hold(name, method, share):
     x = np.linspace(0.2, 1.1, size) + 0.01 * np.cos(7.0 * np.arange(size))
     jac = parallel_jacobian(f, machines=1, method=method)
     plan, expected = jac.plan(x), execute(jac.plan(x), jac.tape(x))
-    limit = max(int(share * plan.peak_bytes), *(least_bytes(sweep) for sweep in plan.sweeps))
+    limit = max(int(share * plan.peak_bytes), *(sweep.least_bytes for sweep in plan.sweeps))
     found = execute(plan, jac.tape(x), memory_limit=limit)
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12 * np.abs(expected).max())
     del found
@@ -333,7 +332,7 @@ def test_a_limit_of_one_direction_takes_one_at_a_time_and_less_is_refused(name, 
         x, f = np.array([1.0, 0.5, 3.0]), lambda p: fit(p)[::1000]
     jac = parallel_jacobian(f, method=method, machines=1)
     plan, expected = jac.plan(x), jac(x)
-    needed = max(least_bytes(sweep) for sweep in plan.sweeps if sweep)
+    needed = max(sweep.least_bytes for sweep in plan.sweeps if sweep)
     limited = parallel_jacobian(f, method=method, machines=1, memory_limit=needed)(x)
     np.testing.assert_allclose(limited, expected, rtol=0, atol=1e-14 * np.abs(expected).max())
     message = (

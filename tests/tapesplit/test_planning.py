@@ -27,10 +27,10 @@ from tapesplit.draw import advice, decisions
 from tapesplit.errors import PlanMismatchError
 from tapesplit.planning import planner
 from tapesplit.planning.effort import _least_seconds, effort_for
-from tapesplit.planning.plan import JacobianPlan, PlanTask
+from tapesplit.planning.plan import JacobianPlan, PlanTask, seconds_of
 from tapesplit.planning.planner import _may_pay, _worth_of_machines
 from tapesplit.planning.recost import recost
-from tapesplit.planning.tasks import _CONTENTION, _HANDOVER, _joined, _scheduled, makespan
+from tapesplit.planning.tasks import _CONTENTION, _HANDOVER, _joined, _scheduled
 from tapesplit.recording.tape import VALUE
 from tapesplit.structures.facts import facts_of
 from tapesplit.structures.pickling import dumps
@@ -87,7 +87,7 @@ def spans(*tasks):
 
 def test_tasks_of_one_machine_follow_each_other():
     assert spans(task(2), task(3, needs=(0,)), task(1)) == [(0, 2), (2, 5), (5, 6)]
-    assert makespan(_scheduled([task(2), task(3)])) == pytest.approx(5 * MS)
+    assert seconds_of(_scheduled([task(2), task(3)])) == pytest.approx(5 * MS)
 
 
 def test_a_task_waits_for_the_tasks_that_it_needs():
@@ -252,9 +252,9 @@ def test_more_effort_for_more_that_could_be_saved():
 def test_no_plan_is_predicted_to_take_less_than_the_least(name):
     program = PROBLEMS[name]
     plan = parallel_jacobian(program.fun, machines=1, cost="fma").plan(*program.args)
-    work = work_table(facts_of(record(program.fun, *program.args), plan.structure))
+    table = work_table(facts_of(record(program.fun, *program.args), plan.structure))
     swept = sum(task.seconds for task in plan.tasks if task.swept)
-    assert swept >= _least_seconds(work, plan.graph.entries[len(plan.graph.inputs) :])
+    assert swept >= _least_seconds(table, plan.graph.entries[len(plan.graph.inputs) :])
 
 
 def test_plans_are_pickled_by_the_names_of_their_fields():
