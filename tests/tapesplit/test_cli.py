@@ -214,7 +214,10 @@ def test_calibrate_prints_constants_that_it_cannot_keep(capsys, monkeypatch, tmp
             "--argnum is -1; give the position of an input, counted from 0: with 1 input the last is 0\n",
         ),
         (["explain", "MODEL:f", "--argnum", "5"], "no input is given"),
-        (["explain", "MODEL:f", "--input", "None"], "--input 'None' is no array of numbers, it holds objects"),
+        (
+            ["explain", "MODEL:f", "--input", "None"],
+            "--input 'None' is no array of numbers, it holds objects",
+        ),
         (["explain", "MODEL:constant", "--input", "x0"], "and the value does not depend on it"),
         (["bench", "MODEL:empty", "--input", "x0"], "the Jacobian is empty, so there is nothing to time"),
         (
