@@ -40,7 +40,8 @@ def _numbers(tape: Tape, step: Step) -> int:
     value = tape.entries[step.index][VALUE]
     if isinstance(step, BulkStep) and isinstance(value, np.ndarray):
         return real_count(value)
-    values = [value, *(tape.entries[i][VALUE] for i in reads(tape, step))]
+    inside = [member.number for member in step.members] if isinstance(step, ClusterStep) else []
+    values = [tape.entries[i][VALUE] for i in (step.index, *reads(tape, step), *inside)]
     arrays = [value for value in values if isinstance(value, _NUMBERS)]
     return element_count(value) * (2 if any(map(np.iscomplexobj, arrays)) else 1)
 
@@ -94,9 +95,9 @@ class _Walk:
         """Count the numbers that a diagonal takes once its zeros are written out."""
         return self.sizes[index] if index in self.origins else 0
 
-    def collect(self, indices: Sequence[int]) -> int:
-        """End: directions of several values, or a diagonal, are joined. Return the most there were."""
-        if len(indices) > 1 or indices[0] in self.origins or self.is_complex(indices[0]):
+    def collect(self, indices: Sequence[int], *, whole: bool = True) -> int:
+        """End: directions of several values, a diagonal or part of all are joined. Return the most held."""
+        if len(indices) > 1 or not whole or indices[0] in self.origins or self.is_complex(indices[0]):
             self.hold(sum(self.sizes[index] for index in indices))
         return self.peak
 
@@ -157,7 +158,8 @@ def tangent_numbers(
             walk.origins[step.index] = origin
         for index in dropped:
             walk.drop(index)
-    return walk.collect(chunk.targets)
+    read = {index for step in steps for index in reads(tape, step)}
+    return walk.collect(chunk.targets, whole=read.issuperset((chunk.sources[0], chunk.sources[-1])))
 
 
 def _spent(step: Step) -> frozenset[int]:

@@ -311,7 +311,7 @@ def _scaled_up(batch: Batch, partial: Any, value: Any, *, overwrite: bool) -> Ba
     rows = real_like(rows if one else _scaled(rows, partial, overwrite=overwrite), value)
     if rows.shape[1:] != shape:
         return Rows(batch.start, np.broadcast_to(rows, (len(rows), *shape)))
-    return Rows(batch.start, rows, not one)
+    return Rows(batch.start, rows, not one or overwrite)
 
 
 def _scaled_down(batch: Batch, partial: Any, value: Any, *, overwrite: bool) -> Batch:

@@ -344,7 +344,9 @@ def _overwriting(tape: Tape, facts: TapeFacts, chunk: Chunk, steps: list[Step]) 
 
     return [
         replace(step, spent=found)
-        if isinstance(step, ClusterStep) and is_shape(forms[step.index]) and (found := spent(step))
+        if isinstance(step, ClusterStep)
+        and all(is_shape(forms[member.number]) for member in step.members)
+        and (found := spent(step))
         else step
         for step in steps
     ]

@@ -14,7 +14,7 @@ from typing import Final
 import numpy as np
 
 from jcdp_core import Mode
-from tapesplit.arrays import IntArray
+from tapesplit.arrays import BoolArray, IntArray
 from tapesplit.cuts.chunks import Chunk
 from tapesplit.notes import note
 from tapesplit.recording.tape import Tape
@@ -40,6 +40,8 @@ class CompressedSweep:
         Color of each direction.
     left_out
         Results that are swept from.
+    reached
+        Which directions reach each of these.
     sources, places
         Where each derivative stands in the compressed Jacobian, which has a row for each result of the
         sweep, and where in the whole one, both flat.
@@ -48,6 +50,7 @@ class CompressedSweep:
     sweep: ScalarSweep
     colors: IntArray
     left_out: IntArray
+    reached: BoolArray
     sources: IntArray
     places: IntArray
 
@@ -118,7 +121,8 @@ class CompressedSweep:
         jacobian.reshape(-1)[self.places] = compressed.take(self.sources)
         if self.left_out.size:
             by_result = jacobian.T if self.sweep.adjoint_mode else jacobian
-            by_result[self.left_out] = self.sweep.carry_back(coefficients, self.left_out).T
+            found = self.sweep.carry_back(coefficients, self.left_out).T
+            by_result[self.left_out] = np.where(self.reached, found, 0.0)
         return jacobian
 
 
@@ -188,6 +192,7 @@ def compress(sweep: ScalarSweep) -> CompressedSweep | None:
     left_out = _fullest(np.count_nonzero(found, axis=1), int(_WORTH_EXPANDING * directions))
     if left_out is None:
         return None
+    reached = found[left_out]
     found[left_out] = False
     result, direction = np.divmod(np.flatnonzero(found), directions)
     colors = color_columns(result, direction, results, directions)
@@ -196,7 +201,7 @@ def compress(sweep: ScalarSweep) -> CompressedSweep | None:
         return None
     sources = result * count + colors[direction]
     places = direction * results + result if sweep.adjoint_mode else result * directions + direction
-    return CompressedSweep(sweep, colors, left_out, sources, places)
+    return CompressedSweep(sweep, colors, left_out, reached, sources, places)
 
 
 def _fullest(counts: IntArray, most: int) -> IntArray | None:

@@ -66,6 +66,25 @@ def test_wrong_derivatives_of_any_precision_are_found(dtype, factor, x):
         check_jacobian(square, x)
 
 
+RANDOM = np.random.default_rng(0)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        anp.zeros_like,
+        anp.floor,
+        lambda x: anp.where(x >= 1.0, 3.0, 1.0),
+        lambda x: 1e-3 * RANDOM.random(3),
+    ],
+)
+def test_wrong_derivatives_are_found_where_the_value_jumps_or_is_noisy(other):
+    defvjp(square, lambda ans, x: lambda g: g * 2 * x)
+    defvector(square, lambda ans, x: 50 * x)
+    with pytest.raises(WrongJacobianError, match="differs from autograd.jacobian"):
+        check_jacobian(lambda x: square(x) + other(x), np.array([1.0, 2.0, 3.0]))
+
+
 @pytest.mark.parametrize("large", [1.0, 1e9, 1e12])
 @pytest.mark.parametrize("in_rule", [True, False])
 @pytest.mark.parametrize(

@@ -286,6 +286,22 @@ def test_single_precision_stays_so():
     onp.testing.assert_allclose(found, jacobian(boundary_values)(x), rtol=1e-6)
 
 
+def test_infinite_derivatives_spoil_nothing_that_is_swept_back():
+    x = onp.linspace(1.0, 2.0, 100)
+    x[80] = 0.0
+
+    def f(x):
+        s = np.sqrt(x)
+        return np.append(s[1:] * s[:-1], np.sum(s[:60] * s[1:61]))
+
+    jac = parallel_jacobian(f, machines=1)
+    with onp.errstate(divide="ignore", invalid="ignore"):
+        found = jac(x)
+    assert jac.plan(x).sweeps[0].left_out.size == 1
+    assert (found[99, :61] > 0).all()
+    assert (found[99, 61:] == 0).all()
+
+
 @pytest.mark.parametrize("method", ["tangent", "adjoint"])
 def test_infinite_derivatives_spoil_nothing_that_is_always_zero(method):
     x = onp.linspace(0.0, 1.0, 300)

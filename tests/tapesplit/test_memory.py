@@ -168,6 +168,18 @@ def waves_and_loop(x):
     return anp.real(anp.fft.fft2(anp.outer(x, anp.cos(x)) * a)) * b
 
 
+def phases(x):
+    return anp.real(anp.exp(1j * (MIX @ x)))
+
+
+def moduli(x):
+    return anp.abs(1j * x + MIX @ x)
+
+
+def shortcut(x):
+    return MIX @ anp.tanh(x) + x
+
+
 KINDS = {
     "thin": (thin, 40),
     "thin transposed": (thin_transposed, 1200),
@@ -189,6 +201,9 @@ KINDS = {
     "loop": (loop, 2),
     "waves and loop": (waves_and_loop, 40),
     "decay": (decay, 3),
+    "phases": (phases, 250),
+    "moduli": (moduli, 250),
+    "shortcut": (shortcut, 250),
 }
 
 
@@ -220,6 +235,17 @@ def test_predicted_peaks_of_many_kinds_in_both_modes(name, method):
     jac = parallel_jacobian(f, machines=1, method=method)
     measured = traced_peak(jac, x)
     assert measured / 1.5 < jac.plan(x).peak_bytes < 1.5 * measured
+
+
+def test_the_peak_counts_that_part_of_all_directions_is_joined():
+    jac = parallel_jacobian(lambda a, b, c: anp.concatenate((1.5 * b, anp.tanh(a), a)), (0, 1, 2), machines=1)
+    args = np.ones(360), np.ones(240), np.ones(18)  # the last one is not read
+    plan, tape = jac.plan(*args), jac.tape(*args)
+    tracemalloc.start()
+    execute(plan, tape)
+    measured = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert measured / 1.5 < plan.peak_bytes < 1.5 * measured
 
 
 BUFFERS = 100_000
