@@ -96,7 +96,7 @@ class _Walk:
         return self.sizes[index] if index in self.origins else 0
 
     def collect(self, indices: Sequence[int], *, whole: bool = True) -> int:
-        """End: directions of several values, a diagonal or part of all are joined. Return the most held."""
+        """End: directions of several values, a diagonal or part of all are joined. Return the peak."""
         if len(indices) > 1 or not whole or indices[0] in self.origins or self.is_complex(indices[0]):
             self.hold(sum(self.sizes[index] for index in indices))
         return self.peak
