@@ -17,6 +17,7 @@ from numbers import Number
 from typing import Any, Final, TypeAlias
 
 import numpy as np
+from autograd.core import primitive_vjps
 
 from tapesplit.errors import ArgumentTypeError, RuleError
 from tapesplit.names import display_name, is_primitive
@@ -115,7 +116,8 @@ UNDEFINED: Final = Undefined()
 Rule: TypeAlias = Elementwise | Movement | Bulk
 
 _rules: dict[Primitive, Rule] = {}
-_users: set[Primitive] = set()
+_users: dict[Primitive, Any] = {}
+"""Primitives with a rule of the user's, and the VJP that it stands for: the first one that there is then."""
 _defined = 0
 _pending: dict[str, str] = {}
 
@@ -123,7 +125,7 @@ _pending: dict[str, str] = {}
 def find_rule(primitive: Primitive) -> Rule | None:
     """Return the vector rule of a primitive, None if it takes the loop over autograd's own rule.
 
-    Our rule for a primitive whose VJP the user has replaced is none any more.
+    A rule for a primitive whose VJP the user has replaced since is none any more.
     """
     rule = _rules.get(primitive)
     if rule is None:
@@ -133,8 +135,13 @@ def find_rule(primitive: Primitive) -> Rule | None:
 
 
 def is_replaced(primitive: Primitive | None) -> bool:
-    """Tell whether a user has replaced the VJP of a primitive that we have a rule for, and not that rule."""
-    return primitive in _rules and primitive not in _users and is_overridden(primitive)
+    """Tell whether a user has replaced the VJP of a primitive, but not the rule that stands for it."""
+    if primitive not in _users:
+        return primitive in _rules and is_overridden(primitive)
+    vjp = primitive_vjps.get(primitive)
+    if _users[primitive] is None:
+        _users[primitive] = vjp
+    return vjp is not _users[primitive]
 
 
 def rules_on_demand(host: str, module: str) -> None:
@@ -257,7 +264,8 @@ def defvector(
     Notes
     -----
     An argument that has only one of the two functions takes the loop over autograd's own rule in the other
-    mode. Check a rule with `tapesplit.check_vector_rule`.
+    mode. Once the VJP of the primitive is defined anew, that counts, and the vector rule is none until it is
+    defined again, too. Check a rule with `tapesplit.check_vector_rule`.
 
     Examples
     --------
@@ -301,7 +309,7 @@ def defvector(
         _rules[primitive] = Elementwise(tuple(map(_inexact, partials)))
     else:
         _rules[primitive] = Bulk(tangent_map, adjoint_map, edges)
-    _users.add(primitive)
+    _users[primitive] = primitive_vjps.get(primitive)
     _defined += 1
 
 

@@ -14,7 +14,7 @@ from autograd.scipy import special
 
 from tapesplit import defvector, names, parallel_jacobian
 from tapesplit.recording.overrides import find_jvp, is_overridden
-from tapesplit.rules import registered, registry
+from tapesplit.rules import Elementwise, find_rule, registered, registry
 
 MATRIX = onp.random.default_rng(0).standard_normal((3, 3)) + 4.0 * onp.eye(3)
 X = onp.linspace(0.3, 0.9, 9)
@@ -157,10 +157,35 @@ def test_jvps_of_users_own_primitives_count():
 
 def test_a_vector_rule_for_the_new_vjp_is_used(override, monkeypatch):
     monkeypatch.setitem(registry._rules, np.cosh, registry._rules[np.cosh])
-    monkeypatch.setattr(registry, "_users", set(registry._users))
+    monkeypatch.setattr(registry, "_users", dict(registry._users))
     override(np.cosh)
     defvector(np.cosh, lambda ans, x: 2.0 * onp.sinh(x))
     onp.testing.assert_allclose(parallel_jacobian(np.cosh)(X), jacobian(np.cosh)(X), rtol=1e-14)
+
+
+@pytest.mark.parametrize("vjp_first", [True, False])
+def test_a_vector_rule_gives_way_to_a_vjp_that_is_defined_later(vjp_first):
+    @primitive
+    def own(x):
+        return x**2
+
+    def define(factor):
+        defvjp(own, lambda ans, x: lambda g: factor * g * x)
+
+    if vjp_first:
+        define(2.0)
+    defvector(own, lambda ans, x: 2.0 * x)
+    if not vjp_first:
+        define(2.0)
+    jac = parallel_jacobian(own)
+    onp.testing.assert_array_equal(jac(X).diagonal(), 2.0 * X)
+    assert isinstance(find_rule(own), Elementwise)
+    define(7.0)
+    onp.testing.assert_array_equal(jac(X), jacobian(own)(X))
+    assert find_rule(own) is None
+    defvector(own, lambda ans, x: 7.0 * x)
+    onp.testing.assert_array_equal(jac(X), jacobian(own)(X))
+    assert isinstance(find_rule(own), Elementwise)
 
 
 def by_pickling(jac):
