@@ -170,7 +170,7 @@ def test_rules_of_users_for_products_may_keep_what_they_return(monkeypatch):
         kept.append(T @ a.T)
         return kept[-1]
 
-    monkeypatch.setattr(registry, "_users", set(registry._users))
+    monkeypatch.setattr(registry, "_users", dict(registry._users))
     monkeypatch.setitem(registry._rules, anp.matmul, registry._rules[anp.matmul])
     defvector(anp.matmul, tangents=[None, tangent], adjoints=[None, lambda A, ans, a, b: A @ a])
     assert not spent(alone)
