@@ -8,6 +8,7 @@ comparisons of whole columns.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import starmap
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -166,7 +167,7 @@ def recognizer(structure: Structure, tape: Tape) -> Recognizer:
         if k or (a is not None and len(a) != len(g))
     ]
     constants = {i: _constants_of(tape.entries[i], structure.statics[i]) for i in calls}
-    plain = {i: found for i, found in constants.items() if all(_is_plain(c, key) for _, c, key in found)}
+    plain = {i: found for i, found in constants.items() if all(starmap(_is_plain, found))}
     named = [i for i in plain if kwargs[i]]
     looked_up = [i for i in calls if i not in plain and is_look_up(structure, i)]
     keyed = [i for i in calls if i not in plain and not is_look_up(structure, i)]
@@ -192,19 +193,18 @@ _VALUED = EXACT | _CONTAINERS
 def _constants_of(entry: tuple[Any, ...], static: Any) -> list[tuple[int | str, Any, Any]]:
     """List the constants of a call with their positions or names and their keys."""
     _, argnums, _, args, kwargs, _ = entry
+    if not isinstance(static, Constants):  # the other one of two
+        position = 1 - argnums[0]
+        return [(position, args[position], static)]
     positions = constant_positions(len(args), argnums)
-    if not isinstance(static, Constants):
-        return [(positions[0], args[positions[0]], static)]
+    positional = zip(positions, static.positional, strict=True)
     return [
-        *(
-            (position, args[position], key)
-            for position, key in zip(positions, static.positional, strict=True)
-        ),
-        *((name, kwargs[name], key) for name, key in static.keywords),
+        *[(position, args[position], key) for position, key in positional],
+        *[(name, kwargs[name], key) for name, key in static.keywords],
     ]
 
 
-def _is_plain(constant: Any, key: Any) -> bool:
+def _is_plain(_place: int | str, constant: Any, key: Any) -> bool:
     """Tell whether a constant need not be described, given its key."""
     if type(constant) in _CONTAINERS:
         return all(map(_is_exact, constant)) and (constant == {} or type(constant) is tuple)
@@ -248,7 +248,7 @@ def _has_fixed_arity(primitive: Any) -> bool:
 
 def _to_describe(structure: Structure) -> list[int]:
     """List the entries whose form does not follow from operands in double precision, as those of masks."""
-    others = {index for index, form in enumerate(structure.forms) if not is_shape(form)}
+    others = {index for index, form in enumerate(structure.forms) if form and not is_shape(form)}
     follow = {
         primitive: primitive in PRODUCTS or _keeps_double(find_rule(primitive) if primitive else None)
         for primitive in set(structure.primitives)
