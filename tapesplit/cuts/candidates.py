@@ -1,6 +1,7 @@
 """Candidates for cuts, as lower sets: narrow prefixes of a few orders, and minimum cuts around them."""
 
 from collections.abc import Iterable, Iterator
+from heapq import heapify, heappop, heappush
 from itertools import chain, islice, pairwise
 from typing import Final, NamedTuple
 
@@ -17,6 +18,7 @@ __all__ = [
     "depth_ranks",
     "order_by",
     "ranks_after",
+    "thrifty_ranks",
     "window_cuts",
 ]
 
@@ -137,6 +139,52 @@ def depth_ranks(graph: TapeGraph) -> IntArray:
     depth = np.array(above) / np.maximum(np.add(above, below), 1)
     depth[list(graph.inputs)] = -1
     return np.unique(depth, return_inverse=True)[1]
+
+
+def thrifty_ranks(graph: TapeGraph, *, backwards: bool) -> IntArray:
+    """Rank vertices so that frontiers widen late, or backwards from the outputs, so that they narrow early.
+
+    Parameters
+    ----------
+    graph : TapeGraph
+        The graph, n vertices and e edges.
+    backwards : bool
+        Whether the order is found from the outputs.
+
+    Returns
+    -------
+    (n,) array of int
+        0 for inputs, 1..n' for the others: of those that may come next, the one does that is narrowest next
+        to its parents. Backwards, the one comes last that is widest next to them.
+
+    Notes
+    -----
+    Takes O(e + n log n) Python steps.
+    """
+    read = np.bincount(graph.child, graph.capacities[graph.parent], graph.size)
+    growth = read - graph.capacities if backwards else graph.capacities - read
+    growth[list(graph.inputs)] = -np.inf  # they are there from the beginning
+    begins, ends = (graph.child, graph.parent) if backwards else (graph.parent, graph.child)
+    waits = np.bincount(ends, minlength=graph.size).tolist()
+    behind = ends[np.argsort(begins, kind="stable")].tolist()
+    stops = np.cumsum(np.bincount(begins, minlength=graph.size)).tolist()
+    later = -1 if backwards else 1
+    keys = list(zip(growth.tolist(), (later * np.arange(graph.size)).tolist(), strict=True))
+    ready = [keys[vertex] for vertex, count in enumerate(waits) if not count]
+    heapify(ready)
+    order = []
+    while ready:
+        vertex = later * heappop(ready)[1]
+        order.append(vertex)
+        for end in behind[stops[vertex - 1] if vertex else 0 : stops[vertex]]:
+            waits[end] -= 1
+            if not waits[end]:
+                heappush(ready, keys[end])
+    inputs = set(graph.inputs)
+    computed = [vertex for vertex in order[::later] if vertex not in inputs]
+    ranks = np.zeros(graph.size, dtype=np.int64)
+    ranks[computed] = np.arange(1, len(computed) + 1)
+    return ranks
 
 
 def ranks_after(lower: BoolArray, ranks: IntArray) -> IntArray:

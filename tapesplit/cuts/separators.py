@@ -14,6 +14,7 @@ from tapesplit.cuts.candidates import (
     depth_ranks,
     order_by,
     ranks_after,
+    thrifty_ranks,
     window_cuts,
 )
 from tapesplit.cuts.coarsen import coarsen
@@ -33,6 +34,8 @@ _GLOBAL: Final = 3
 """How many times the budget of a window the flow through the whole graph may take: it counts most."""
 _SMALL: Final = 40
 """Vertices up to which a graph may have so few lower sets that all of them are compared."""
+_MEDIUM: Final = 20_000
+"""Vertices up to which orders that look at widths take little time next to flows."""
 _WORTH_CUTTING: Final = 1.1
 """How many times as much as any chain a plain mode must cost for cuts on one machine."""
 _SPREAD_SHARES: Final = 20
@@ -241,6 +244,10 @@ def _chain(graph: TapeGraph, order: Order, cut: MinimumCut, *, brief: bool) -> _
         return _chosen(graph, lowers, cut.width)
     depth = order_by(graph, depth_ranks(graph))
     members += [*found.family.members[found.chosen], *candidate_prefixes(graph, depth)]
+    if graph.size <= _MEDIUM:
+        for backwards in (False, True):
+            thrifty = order_by(graph, thrifty_ranks(graph, backwards=backwards))
+            members += candidate_prefixes(graph, thrifty)
     members += window_cuts(graph, depth, cut.width)
     return _chosen(graph, members, cut.width)
 
@@ -260,13 +267,10 @@ def _cost(family: CutFamily, cuts: list[int]) -> float:
 def _limited(family: CutFamily, cuts: list[int], most: int) -> list[int]:
     """Drop cuts that only pass data along, and then those that save least; `most` may stay, or fewer."""
     cuts = _useful(family, cuts)
-    if len(cuts) <= most:
-        return cuts
-    cost, few = partial(_cost, family), []
-    while cuts:
-        cuts = min(([c for c in cuts if c != dropped] for dropped in cuts), key=cost)
-        few.append(cuts)
-    return min((cuts for cuts in few if len(cuts) <= most), key=cost)
+    while len(cuts) > most:
+        fewer = ([c for c in cuts if c != dropped] for dropped in cuts)
+        cuts = min(fewer, key=partial(_cost, family))
+    return cuts
 
 
 def _useful(family: CutFamily, cuts: list[int]) -> list[int]:

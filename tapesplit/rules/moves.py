@@ -133,10 +133,8 @@ class IndexMap:
             return Y if self.complete else Y[:, self.block]
         if self.run is None and self._inverse is not None:
             return Y.take(self._inverse, axis=1)
-        if self.run is None and self._repeats and len(Y) > 1:
-            return np.ascontiguousarray((self._sums @ Y.T).T, Y.dtype)
         X = np.zeros((len(Y), self.size), Y.dtype)
-        if self.run is not None or self._repeats:
+        if self.run is not None or len(Y) == 1 or self._repeats:
             self.add(Y, X)
         else:  # which takes half as long as adding
             X[:, self.sources] = Y[:, self.span]
@@ -148,12 +146,19 @@ class IndexMap:
             X[:, self.run] += Y[:, self.span]
         elif self._inverse is not None:
             X += Y.take(self._inverse, axis=1)
-        elif not self._repeats:
+        elif len(Y) > 1 and not self._repeats:
             X[:, self.sources] += Y[:, self.span]
-        elif len(Y) == 1 and Y.dtype == np.float64:
-            X[0] += np.bincount(self.sources, Y[0, self.span], self.size)
+        elif len(Y) <= _FEW or self.size + self.targets.size > _LONG:
+            for found, adjoints in zip(X, Y[:, self.span], strict=True):
+                np.add.at(found, self.sources, adjoints)
         else:
             X += (self._sums @ Y.T).T.astype(Y.dtype, copy=False)
+
+
+_FEW: Final = 4
+"""Directions that are scattered one by one in less time than by a sparse matrix."""
+_LONG: Final = 1000
+"""Elements of a direction, before and after, from which on that is so for any number of directions."""
 
 
 def _as_slice(positions: np.ndarray) -> slice | None:
@@ -178,8 +183,18 @@ def _look_up(T: np.ndarray, ans: Any, x: Any, index: Any) -> np.ndarray:
 
 
 def _put_back(A: np.ndarray, ans: Any, x: Any, index: Any) -> np.ndarray:
+    if len(A) <= _FEW and _ADDED * A.size < np.size(x) + _CALLED:
+        X = np.zeros((len(A), *np.shape(x)), A.dtype)
+        for found, adjoints in zip(X, A, strict=True):
+            np.add.at(found, index, adjoints)
+        return X
     return IndexMap.of_index(x, index).scatter(flat(A)).reshape(len(A), *np.shape(x))
 
+
+_ADDED: Final = 8
+"""Elements that are numbered, as `IndexMap` asks for, while one is added where an index points to."""
+_CALLED: Final = 16_000
+"""Elements that are numbered while the functions for that are called."""
 
 LOOK_UP: Final = Bulk(tangents={0: _look_up}, adjoints={0: _put_back}, built_in=True)
 """What carries directions through ``x[index]`` if the places differ from call to call, see `fits`."""

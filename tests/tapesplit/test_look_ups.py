@@ -8,6 +8,7 @@ import pytest
 from autograd import jacobian
 
 from tapesplit import PlanMismatchError, check_separators, execute, find_separators, parallel_jacobian, record
+from tapesplit.rules.moves import LOOK_UP, IndexMap, places
 from tapesplit.structures.comparison import fits, is_look_up, without_places
 from tapesplit.structures.recognize import recognizer
 from tapesplit.structures.structure import structure_of
@@ -183,3 +184,41 @@ def test_reasons_are_not_places_that_are_left_open():
         jac.explain_miss(POINTS[0])
         == "a constant argument of entry 2 (cumsum) changed from axis=0 to axis=None"
     )
+
+
+GIVEN = onp.random.default_rng(0).random((6, 5, 4))
+TWICE = onp.array([1, 4, 1])
+
+
+@pytest.mark.parametrize("directions", [1, 4, 7])
+@pytest.mark.parametrize("longer", [1, 30])
+@pytest.mark.parametrize(
+    "index",
+    [
+        TWICE,
+        [0, 0, 1],
+        (TWICE, onp.array([2, 2, 2])),
+        (slice(None), TWICE),
+        (Ellipsis, onp.array([3, 0, 0])),
+        (onp.array([[0, 1], [1, 1]]), None, slice(1, 3)),
+        (GIVEN[:, 0, 0] > 0.5, slice(None), onp.array(2)),
+        (onp.array([-1, -1]), slice(None, None, -2)),
+        GIVEN > 0.5,
+        onp.zeros(0, int),
+    ],
+    ids=str,
+)
+def test_adjoints_are_added_up_in_every_way(index, longer, directions):
+    x = onp.tile(GIVEN, (1, 1, longer))
+    if isinstance(index, onp.ndarray) and index.dtype.kind == "b":
+        index = x > 0.5
+    A = onp.random.default_rng(1).random((directions, *x[index].shape))
+    expected = onp.zeros((directions, x.size))
+    for adjoints, found in zip(A, expected, strict=True):
+        onp.add.at(found, places(x, index), adjoints.ravel())
+    onp.testing.assert_allclose(LOOK_UP.adjoints[0](A, x[index], x, index), expected.reshape(-1, *x.shape))
+    moves, flat = IndexMap.of_index(x, index), A.reshape(directions, -1)
+    onp.testing.assert_allclose(moves.scatter(flat), expected)
+    added = onp.ones_like(expected)
+    moves.add(flat, added)
+    onp.testing.assert_allclose(added, expected + 1.0)
