@@ -16,6 +16,7 @@ __all__ = [
     "all_lower_sets",
     "candidate_prefixes",
     "depth_ranks",
+    "minimal_prefixes",
     "order_by",
     "ranks_after",
     "thrifty_ranks",

@@ -12,6 +12,7 @@ from tapesplit.cuts.candidates import (
     all_lower_sets,
     candidate_prefixes,
     depth_ranks,
+    minimal_prefixes,
     order_by,
     ranks_after,
     thrifty_ranks,
@@ -34,8 +35,8 @@ _GLOBAL: Final = 3
 """How many times the budget of a window the flow through the whole graph may take: it counts most."""
 _SMALL: Final = 40
 """Vertices up to which a graph may have so few lower sets that all of them are compared."""
-_MEDIUM: Final = 20_000
-"""Vertices up to which orders that look at widths take little time next to flows."""
+_MEDIUM: Final = 6000
+"""Vertices up to which orders that look at widths take less time than all others."""
 _WORTH_CUTTING: Final = 1.1
 """How many times as much as any chain a plain mode must cost for cuts on one machine."""
 _SPREAD_SHARES: Final = 20
@@ -247,7 +248,7 @@ def _chain(graph: TapeGraph, order: Order, cut: MinimumCut, *, brief: bool) -> _
     if graph.size <= _MEDIUM:
         for backwards in (False, True):
             thrifty = order_by(graph, thrifty_ranks(graph, backwards=backwards))
-            members += candidate_prefixes(graph, thrifty)
+            members += [thrifty.ranks <= t for t in minimal_prefixes(thrifty)]
     members += window_cuts(graph, depth, cut.width)
     return _chosen(graph, members, cut.width)
 
