@@ -1,6 +1,6 @@
 """Nested vertex separators of a tape, chosen so that the Jacobian chain between them is cheap to plan."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final, Literal, NamedTuple
 
@@ -167,11 +167,14 @@ def _narrowest_order(graph: TapeGraph, order: Order, *, forced: bool) -> tuple[O
     return depth, has_wide_paths(graph, depth.widths.min())
 
 
-def _global_cut(graph: TapeGraph, order: Order, enough: float, *, settled: bool) -> MinimumCut:
+def _global_cut(
+    graph: TapeGraph, order: Order, enough: float, *, settled: bool, thorough: bool
+) -> MinimumCut:
     """Cut the whole graph at its minimal width.
 
     The narrowest live sets will do if it is settled that no frontier is narrower. If the width is at least
-    `enough`, or would take too long to find, return a lower bound with them instead.
+    `enough`, or would take too long to find, return a lower bound with them instead; if a search is to be
+    thorough, with a cut that is narrow in rounded widths.
     """
     ranks, widths = order
     live = int(widths.min())
@@ -179,9 +182,23 @@ def _global_cut(graph: TapeGraph, order: Order, enough: float, *, settled: bool)
     earliest, latest = ranks <= narrowest[0], ranks <= narrowest[-1]
     if settled:
         return MinimumCut(live, earliest, latest)
-    bound = int(min(live, enough, _GLOBAL * FLOW_BUDGET // graph.size))
-    cut = minimum_cut(graph, ranks == 0, np.ones(graph.size, dtype=np.bool_), bound)
-    return cut or MinimumCut(bound + 1, earliest, latest)
+    bound, most = int(min(live, enough)), _GLOBAL * FLOW_BUDGET // graph.size
+    region = ranks == 0, np.ones(graph.size, dtype=np.bool_)
+    if bound > most and thorough:
+        unit = -(-bound // max(most, 1))
+        if rounded := minimum_cut(_in_units(graph, unit), *region, bound // unit):
+            _, earliest, latest = rounded
+            bound = int((on_frontiers(graph, earliest[None]) @ graph.capacities)[0])
+        if bound > most:
+            return MinimumCut(most + 1, earliest, latest)
+    bound = min(bound, most)
+    return minimum_cut(graph, *region, bound) or MinimumCut(bound + 1, earliest, latest)
+
+
+def _in_units(graph: TapeGraph, unit: int) -> TapeGraph:
+    """Round the widths of a graph to units of some elements, at least one where there are any."""
+    rounded = np.maximum(np.rint(graph.widths / unit), 1).astype(np.int64)
+    return replace(graph, widths=np.where(graph.widths > 0, rounded, graph.widths))
 
 
 def _is_forced(graph: TapeGraph, ranks: IntArray) -> bool:
@@ -214,7 +231,7 @@ def _cheapest_chain(graph: TapeGraph, enough: float, least: int, *, thorough: bo
     order = order_by(graph, tape_ranks(graph))
     forced = _is_forced(graph, order.ranks)
     narrow, proved = _narrowest_order(graph, order, forced=forced)
-    cut = _global_cut(graph, narrow, enough, settled=forced or proved)
+    cut = _global_cut(graph, narrow, enough, settled=forced or proved, thorough=thorough)
     best = _chain(graph, order, cut, brief=forced or not thorough) if cut.width < enough else None
     bound = int(min(cut.width, enough, FLOW_BUDGET // graph.size)) - 1
     if bound < 1 or proved or (bound + 1 < narrow.widths.min() and has_wide_paths(graph, bound + 1)):

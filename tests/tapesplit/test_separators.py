@@ -29,6 +29,7 @@ from tapesplit.cuts import separators
 from tapesplit.cuts.candidates import ranks_after, thrifty_ranks
 from tapesplit.cuts.certify import certify_cuts
 from tapesplit.cuts.chunks import chunk_vertices
+from tapesplit.cuts.coarsen import coarsen
 from tapesplit.cuts.copies import narrowest_cuts, with_copies
 from tapesplit.cuts.graph import frontier_widths, tape_ranks
 from tapesplit.cuts.nesting import choose_nested, cut_family
@@ -282,6 +283,17 @@ def test_interleaved_independent_work(lengths, interleave):
     assert live_width(graph) >= 10
     assert narrowest(graph).width == len(lengths)
     assert narrowest(graph).reason == "minimal"
+
+
+@pytest.mark.parametrize("budget", [100_000, 300_000])
+def test_narrow_cuts_of_wide_arrays_are_found_in_rounded_widths(monkeypatch, budget):
+    graph = strands((60, 40, 61), interleave=False)
+    wide = replace(graph, widths=1000 * graph.widths + 7)
+    monkeypatch.setattr(separators, "FLOW_BUDGET", budget)
+    assert live_width(wide) > 3 * budget // coarsen(wide).size
+    found = narrowest(wide)
+    assert found.width == 3 * 1007
+    assert found.reason == ("minimal" if budget // coarsen(wide).size >= 1007 else "cost")
 
 
 def test_strands_that_are_narrow_at_equal_depth_need_no_flow(monkeypatch):
