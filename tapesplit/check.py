@@ -12,7 +12,7 @@ from tapesplit.errors import NestedTraceError, WrongJacobianError
 from tapesplit.names import display_name
 from tapesplit.recording.argnums import check_function, positions_of
 from tapesplit.recording.recorder import record
-from tapesplit.recording.tape import PRIMITIVE
+from tapesplit.recording.tape import PRIMITIVE, VALUE, Tape
 
 __all__ = ["check_close", "check_jacobian", "largest", "tolerance_of"]
 
@@ -22,6 +22,8 @@ _DIRECTIONS: Final = 8
 """Directions at most along which differences are taken; also points where rounding is looked at."""
 _MOST_NOISE: Final = 0.25
 """Power of the precision up to which a change of the value next to the point is rounding."""
+_ROUNDINGS: Final = 100
+"""Roundings of the largest value on the tape that can explain any change."""
 _STEPS: Final = 6
 """Steps that are tried, from the power 1/3 to the power 2/3 of the precision, relative to the inputs."""
 
@@ -87,7 +89,8 @@ def _check_by(fun: Callable[..., Any], argnum: int, args: tuple[Any, ...], kwarg
     }
     precise = list(args)
     precise[argnum] = _in_floating_point(args[argnum])
-    if _has_vjps(fun, argnum, precise, kwargs):
+    tape = _tape_of(fun, argnum, precise, kwargs)
+    if tape is None or all(entry[PRIMITIVE] in primitive_vjps for entry in tape.entries[tape.inputs :]):
         expected, source = np.asarray(autograd.jacobian(fun, argnum)(*precise, **kwargs)), "autograd.jacobian"
     else:
         expected, source = np.asarray(found["auto"]), "that of method 'auto'"
@@ -97,7 +100,7 @@ def _check_by(fun: Callable[..., Any], argnum: int, args: tuple[Any, ...], kwarg
 
     x, value = np.asarray(precise[argnum]), np.asarray(fun(*precise, **kwargs))
     with np.errstate(all="ignore"):  # a step may leave the domain
-        point = _Point.of(x, value, expected, moved)
+        point = _Point.of(x, value, expected, moved, _largest_term(tape))
     name = display_name(fun)
     for method, jacobian in found.items():
         differs = f"{name}: the Jacobian (method {method!r}) differs from {source}"
@@ -106,13 +109,26 @@ def _check_by(fun: Callable[..., Any], argnum: int, args: tuple[Any, ...], kwarg
         point.check_differences(f"{name}: J·v differs from central differences")
 
 
-def _has_vjps(fun: Callable[..., Any], argnum: int, args: Sequence[Any], kwargs: dict[str, Any]) -> bool:
-    """Tell whether autograd has a VJP of each primitive, as far as the tape of a call tells."""
+def _tape_of(
+    fun: Callable[..., Any], argnum: int, args: Sequence[Any], kwargs: dict[str, Any]
+) -> Tape | None:
+    """Record a call; None if only autograd can."""
     try:
-        tape = record(fun, *args, argnum=argnum, **kwargs)
-    except NestedTraceError:  # only autograd can go on
-        return True
-    return all(entry[PRIMITIVE] in primitive_vjps for entry in tape.entries[tape.inputs :])
+        return record(fun, *args, argnum=argnum, **kwargs)
+    except NestedTraceError:
+        return None
+
+
+def _largest_term(tape: Tape | None) -> float:
+    """Return the largest value on a tape, as far as it tells: sums have rounding in proportion to that."""
+    if tape is None:
+        return np.inf
+    arrays = (entry[VALUE] for entry in tape.entries if isinstance(entry[VALUE], _NUMBERS))
+    return max(map(largest, map(np.asarray, arrays)), default=0.0)
+
+
+_NUMBERS: Final = (np.ndarray, np.generic, float, complex)
+"""Types of values that can be large."""
 
 
 class _Point(NamedTuple):
@@ -140,7 +156,12 @@ class _Point(NamedTuple):
 
     @classmethod
     def of(
-        cls, x: np.ndarray, value: np.ndarray, J: np.ndarray, moved: Callable[[np.ndarray], np.ndarray]
+        cls,
+        x: np.ndarray,
+        value: np.ndarray,
+        J: np.ndarray,
+        moved: Callable[[np.ndarray], np.ndarray],
+        term: float,
     ) -> "_Point":
         """Measure inputs, outputs and elements of the Jacobian, in double precision."""
         floating = [array for array in (x, value, J) if array.dtype.kind in "fc"]
@@ -157,7 +178,8 @@ class _Point(NamedTuple):
         # Of large terms that cancel, rounding is left. It is another one at the next floating-point numbers.
         for step in 2 * eps * inputs * np.random.default_rng(0).uniform(-1.0, 1.0, (_DIRECTIONS, x.size)):
             noise = _finite_sizes(moved(_stepped(x, step)) - value).ravel()
-            noise[noise > eps**_MOST_NOISE * outputs] = 0.0  # a jump, or another value each time
+            most = np.maximum(eps**_MOST_NOISE * outputs, _ROUNDINGS * eps * term)
+            noise[noise > most] = 0.0  # a jump, or another value each time
             outputs = np.maximum(outputs, noise / eps)
         return cls(x, value, J, moved, tolerance_of(floating), eps, inputs, outputs, sizes, rows, shares)
 

@@ -189,8 +189,6 @@ def _global_cut(
         if rounded := minimum_cut(_in_units(graph, unit), *region, bound // unit):
             _, earliest, latest = rounded
             bound = int((on_frontiers(graph, earliest[None]) @ graph.capacities)[0])
-        if bound > most:
-            return MinimumCut(most + 1, earliest, latest)
     bound = min(bound, most)
     return minimum_cut(graph, *region, bound) or MinimumCut(bound + 1, earliest, latest)
 

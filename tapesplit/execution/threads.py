@@ -54,12 +54,11 @@ _process = _ProcessState()
 def _renew_state() -> None:
     """Forget pools whose threads the child does not have, and a lock that nobody there would release.
 
-    What other threads have set is put back by the next one that uses it.
+    What another thread has set is put back by the next one that uses it.
     """
     global _process  # noqa: PLW0603 (see the class)
-    _process = _ProcessState(
-        blas=_Setting(before=_process.blas.before), switches=_Setting(before=_process.switches.before)
-    )
+    _process = _ProcessState(blas=_process.blas, switches=_process.switches)
+    _process.blas.users, _process.switches.users = [], []
 
 
 renew_after_fork(_renew_state)

@@ -183,7 +183,7 @@ def _look_up(T: np.ndarray, ans: Any, x: Any, index: Any) -> np.ndarray:
 
 
 def _put_back(A: np.ndarray, ans: Any, x: Any, index: Any) -> np.ndarray:
-    if len(A) <= _FEW and _ADDED * A.size < np.size(x) + _CALLED:
+    if np.ndim(x) and len(A) <= _FEW and _ADDED * A.size < np.size(x) + _CALLED:
         X = np.zeros((len(A), *np.shape(x)), A.dtype)
         for found, adjoints in zip(X, A, strict=True):
             np.add.at(found, index, adjoints)

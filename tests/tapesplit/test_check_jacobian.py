@@ -44,6 +44,17 @@ def test_rounding_of_large_terms_that_cancel_is_no_alarm(seed):
     check_jacobian(lambda x: anp.sum(x - anp.mean(x)), 100.0 * random.standard_normal(1000))
 
 
+@pytest.mark.parametrize(("dtype", "large"), [(np.float64, 1e13), (np.float32, 1e6)])
+def test_rounding_that_is_as_large_as_the_output_is_no_alarm(dtype, large):
+    random = np.random.default_rng(3)
+    x, factors = random.random(4).astype(dtype), (large * random.random(4)).astype(dtype)
+
+    def cancelled(x):
+        return anp.array([anp.sum(x * factors) - anp.sum(x[::-1] * factors[::-1]) + anp.sum(anp.sin(x))])
+
+    check_jacobian(cancelled, x)
+
+
 def test_outputs_without_finite_values_a_step_away_are_not_compared():
     check_jacobian(lambda x: x**1.5, np.array([0.0, 2.0]))
 
