@@ -158,8 +158,9 @@ def tangent_numbers(
             walk.origins[step.index] = origin
         for index in dropped:
             walk.drop(index)
-    read = {index for step in steps for index in reads(tape, step)}
-    return walk.collect(chunk.targets, whole=read.issuperset((chunk.sources[0], chunk.sources[-1])))
+    # What is still alive, besides the targets, are sources that no step has read.
+    unread = {chunk.sources[0], chunk.sources[-1]}.difference(chunk.targets)
+    return walk.collect(chunk.targets, whole=walk.alive.keys().isdisjoint(unread))
 
 
 def _spent(step: Step) -> frozenset[int]:
