@@ -168,7 +168,7 @@ def thrifty_ranks(graph: TapeGraph, *, backwards: bool) -> IntArray:
     begins, ends = (graph.child, graph.parent) if backwards else (graph.parent, graph.child)
     waits = np.bincount(ends, minlength=graph.size).tolist()
     behind = ends[np.argsort(begins, kind="stable")].tolist()
-    stops = np.cumsum(np.bincount(begins, minlength=graph.size)).tolist()
+    first = np.append(0, np.cumsum(np.bincount(begins, minlength=graph.size))).tolist()
     later = -1 if backwards else 1
     keys = list(zip(growth.tolist(), (later * np.arange(graph.size)).tolist(), strict=True))
     ready = [keys[vertex] for vertex, count in enumerate(waits) if not count]
@@ -177,7 +177,7 @@ def thrifty_ranks(graph: TapeGraph, *, backwards: bool) -> IntArray:
     while ready:
         vertex = later * heappop(ready)[1]
         order.append(vertex)
-        for end in behind[stops[vertex - 1] if vertex else 0 : stops[vertex]]:
+        for end in behind[first[vertex] : first[vertex + 1]]:
             waits[end] -= 1
             if not waits[end]:
                 heappush(ready, keys[end])

@@ -153,20 +153,6 @@ def _is_wide(graph: TapeGraph, width: float) -> bool:
     return has_wide_paths(graph, width) or carries_flow(graph, int(np.ceil(width)))
 
 
-def _narrowest_order(graph: TapeGraph, order: Order, *, forced: bool) -> tuple[Order, bool]:
-    """Return the tape's order, or that by depth if it has a narrower prefix; whether no cut is narrower yet.
-
-    Strands that the tape computes one after the other are narrow all at once in the order by depth.
-    """
-    proved = has_wide_paths(graph, order.widths.min())
-    if forced or proved:
-        return order, proved
-    depth = order_by(graph, depth_ranks(graph))
-    if depth.widths.min() >= order.widths.min():
-        return order, False
-    return depth, has_wide_paths(graph, depth.widths.min())
-
-
 def _global_cut(
     graph: TapeGraph, order: Order, enough: float, *, settled: bool, thorough: bool
 ) -> MinimumCut:
@@ -228,9 +214,15 @@ def _cheapest_chain(graph: TapeGraph, enough: float, least: int, *, thorough: bo
     """
     order = order_by(graph, tape_ranks(graph))
     forced = _is_forced(graph, order.ranks)
-    narrow, proved = _narrowest_order(graph, order, forced=forced)
+    proved = has_wide_paths(graph, order.widths.min())
+    # Strands that the tape computes one after the other are narrow all at once in the order by depth.
+    depth = None if forced or proved else order_by(graph, depth_ranks(graph))
+    narrow = order
+    if depth and depth.widths.min() < order.widths.min():
+        narrow, proved = depth, has_wide_paths(graph, depth.widths.min())
     cut = _global_cut(graph, narrow, enough, settled=forced or proved, thorough=thorough)
-    best = _chain(graph, order, cut, brief=forced or not thorough) if cut.width < enough else None
+    brief = forced or not thorough
+    best = _chain(graph, order, cut, brief=brief, depth=depth) if cut.width < enough else None
     bound = int(min(cut.width, enough, FLOW_BUDGET // graph.size)) - 1
     if bound < 1 or proved or (bound + 1 < narrow.widths.min() and has_wide_paths(graph, bound + 1)):
         return best
@@ -245,8 +237,13 @@ def _cheapest_chain(graph: TapeGraph, enough: float, least: int, *, thorough: bo
     return best
 
 
-def _chain(graph: TapeGraph, order: Order, cut: MinimumCut, *, brief: bool) -> _Chain:
-    """Collect candidates, more where that may pay, and choose the cuts of the cheapest chain."""
+def _chain(
+    graph: TapeGraph, order: Order, cut: MinimumCut, *, brief: bool, depth: Order | None = None
+) -> _Chain:
+    """Collect candidates, more where that may pay, and choose the cuts of the cheapest chain.
+
+    The order by depth is given where it is known already.
+    """
     ranks = order.ranks
     members = [ranks == 0, np.ones(graph.size, dtype=np.bool_), cut.earliest, cut.latest]
     members += candidate_prefixes(graph, order)
@@ -258,7 +255,7 @@ def _chain(graph: TapeGraph, order: Order, cut: MinimumCut, *, brief: bool) -> _
         return found
     if graph.size <= _SMALL and (lowers := all_lower_sets(graph)):
         return _chosen(graph, lowers, cut.width)
-    depth = order_by(graph, depth_ranks(graph))
+    depth = depth or order_by(graph, depth_ranks(graph))
     members += [*found.family.members[found.chosen], *candidate_prefixes(graph, depth)]
     if graph.size <= _MEDIUM:
         for backwards in (False, True):
