@@ -202,6 +202,24 @@ def network(theta):
 SAMPLES = RANDOM.standard_normal((40, 10))
 
 
+@program(RANDOM.random(90))
+def kernel_density(x):
+    times = np.linspace(0.0, 1.0, 300)
+    return anp.mean(anp.exp(-50.0 * (times[:, None] - x) ** 2), axis=1)
+
+
+@program(RANDOM.random(60))
+def basis_functions(p):
+    times, (centers, widths, weights) = np.linspace(0.0, 1.0, 300), anp.split(p, 3)
+    return anp.sum(weights * anp.exp(-(((times[:, None] - centers) / (widths + 0.1)) ** 2)), axis=1)
+
+
+@program(RANDOM.random(100))
+def pairwise_forces(x):
+    d = x[:, None] - x
+    return anp.sum(d / (d**2 + 0.1) ** 1.5, axis=1)
+
+
 @program(RANDOM.standard_normal(15))
 def softmax_residuals(w):
     """Give the log probabilities of 200 labels."""

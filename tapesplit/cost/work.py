@@ -7,6 +7,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from tapesplit.arrays import BoolArray, FloatArray, IntArray
+from tapesplit.cost.contracted import contractions
 from tapesplit.cost.formulas import shared_formulas
 from tapesplit.rules import Bulk, Movement, is_reduction
 from tapesplit.structures.facts import CallKind, TapeFacts
@@ -32,7 +33,8 @@ class Work:
         Elements of movements, of sums and of the results of products, those of what merged elementwise
         operations read, and more for rows and stacks, which NumPy takes one by one.
     product_fma
-        Scalar edges of other primitives with a vector rule; more where BLAS does not multiply them.
+        Scalar edges of other primitives with a vector rule, and of operations that reductions take in; more
+        where BLAS does not multiply them.
     looped
         Calls of primitives without one.
     local, local_loops
@@ -99,15 +101,17 @@ def work_table(facts: TapeFacts) -> WorkTable:
     inner = (sizes >> facts.is_complex) * is_inner  # complex ones count once, as in edges
     outer = _parts(facts) * (facts.edges - inner)
     is_block = facts.blocks > 0
+    contracted = contractions(facts)
     lines = {
-        "steps": steps,
+        "steps": steps + contracted.steps,
         "elements": sizes * elementwise,
         "moved": sizes * (moves + (pace > 0) * (facts.stacked == 0))
         + facts.edges * sums
         + outer * elementwise
         + _STACKED * facts.stacked
-        + _ROW * _rows(facts, weighted > 0),
-        "product_fma": facts.edges * pace,
+        + _ROW * _rows(facts, weighted > 0, elementwise & ~contracted.operations)
+        + contracted.moved,
+        "product_fma": facts.edges * pace + contracted.product_fma,
         "looped": looped,
         "local": local,
         "local_loops": facts.elements * local,
@@ -158,14 +162,14 @@ def _parts(facts: TapeFacts) -> IntArray | int:
     return (1 + facts.is_complex) * (1 + reads_complex)
 
 
-def _rows(facts: TapeFacts, weighted: BoolArray) -> IntArray:
-    """Count the rows of last axes where an active argument is broadcast or a reduction weighs."""
+def _rows(facts: TapeFacts, weighted: BoolArray, elementwise: BoolArray) -> IntArray:
+    """Count the rows of last axes where an elementwise operation broadcasts or a reduction weighs."""
     rows = np.array([prod(form[:-1]) if is_shape(form) and len(form) > 1 else 0 for form in facts.forms])
     if not rows.any():  # numbers and vectors only
         return rows[facts.form]
     child, read = facts.children, facts.sizes[facts.parents]
     turns = weighted.copy()
-    turns[child[(read > 1) & (read < facts.sizes[child]) & facts.elementwise[child]]] = True
+    turns[child[(read > 1) & (read < facts.sizes[child]) & elementwise[child]]] = True
     most: IntArray = rows[facts.form]
     np.maximum.at(most, child, rows[facts.form[facts.parents]])
     return most * turns

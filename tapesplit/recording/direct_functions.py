@@ -243,6 +243,16 @@ def _solve(*args: Any, **kwargs: Any) -> Any:
     return _direct_solve(*args, **kwargs) if found is None else found
 
 
+def _conjugate(general: Callable[..., Any]) -> Callable[..., Any]:
+    """Make a function that records no conjugates of real numbers; autograd's derivatives have many."""
+
+    def conjugate(x: Any, /, *args: Any, **kwargs: Any) -> Any:
+        is_real = not args and not kwargs and is_boxed_array(x) and x._value.dtype == np.float64
+        return x if is_real and not is_overridden(general) else general(x, *args, **kwargs)
+
+    return functools.wraps(general)(conjugate)
+
+
 _SELECTORS = frozenset({int, slice, type(None), type(Ellipsis)})
 """Parts of an index that take nothing twice."""
 _SMALL: Final = {dense_untake: 512, summed_untake: 4096}
@@ -313,6 +323,7 @@ _OTHERS = (
 DIRECT_FUNCTIONS: dict[str, Callable[..., Any]] = {
     **{name: _unary(getattr(anp, name), getattr(np, name)) for name in _UNARY},
     **{name: _direct(getattr(anp, name), getattr(np, name)) for name in _OTHERS},
+    **{name: _conjugate(getattr(anp, name)) for name in ("conj", "conjugate")},
     "where": functools.wraps(anp.where)(_where),
     "roll": functools.wraps(anp.roll)(roll),
     "append": functools.wraps(anp.append)(_append),

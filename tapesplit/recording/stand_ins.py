@@ -7,7 +7,7 @@ from types import ModuleType
 from typing import Any
 
 import autograd.numpy as anp
-from autograd.numpy import numpy_vjps
+from autograd.numpy import numpy_vjps, numpy_wrapper
 from autograd.tracer import box_type_mappings
 
 from tapesplit.recording.boxes import OUR_BOXES, THEIR_BOXES
@@ -41,6 +41,7 @@ class _Namespace:
 
 _NAMESPACES = (
     _Namespace(anp, DIRECT_FUNCTIONS),
+    _Namespace(numpy_wrapper, {name: DIRECT_FUNCTIONS[name] for name in ("conj", "conjugate")}),
     _Namespace(anp.linalg, DIRECT_LINALG),
     _Namespace(numpy_vjps, {"untake": direct_untake}),
 )

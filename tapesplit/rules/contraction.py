@@ -103,9 +103,12 @@ def _steps(terms: tuple[str, ...], shapes: tuple[Shape, ...], output: str) -> tu
     # A small sum takes less time than several calls; a product that sums nothing is as good in one.
     if len(terms) == 1 or prod(lengths.values()) <= _SMALL or lengths.keys() <= set(output):
         return (_Step((0,) * len(terms), whole, prod(lengths.values()), None),)
-    path = np.einsum_path(whole, *(np.broadcast_to(0.0, shape) for shape in shapes), optimize="greedy")[0]
+    path: list[Any] = [(0, 1)]
+    if len(terms) > 2:
+        zeros = [np.broadcast_to(0.0, shape) for shape in shapes]
+        path = np.einsum_path(whole, *zeros, optimize="greedy")[0][1:]
     steps = []
-    for chosen in path[1:]:
+    for chosen in path:
         places = tuple(sorted(chosen, reverse=True))
         taken = [known.pop(place) for place in places]
         lengths = lengths_of(taken)

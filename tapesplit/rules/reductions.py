@@ -52,7 +52,7 @@ def by_weights(primitive: Any, weigh: Callable[..., Any]) -> None:
         weights, axis = found
         return spread(A, x, axis) * weights
 
-    bulk(primitive, tangents=[tangent], adjoints=[adjoint], edges=input_size)
+    bulk(primitive, tangents=[tangent], adjoints=[adjoint], edges=input_size, weigh=weigh)
 
 
 def weighted(primitive: Any, weights: Callable[..., Any]) -> None:
@@ -161,7 +161,14 @@ def _summed(primitive: Any, known: frozenset[str], *, is_mean: bool = False) -> 
         where = keywords.get("where", True)
         return _chosen(spread(A / _mean_count(ans, x, axis, where) if is_mean else A, x, axis), where)
 
-    bulk(primitive, tangents=[tangent], adjoints=[adjoint], edges=input_size)
+    def weigh(
+        ans: Any, x: Any, axis: Any = None, *rest: Any, keepdims: Any = False, **keywords: Any
+    ) -> tuple[float, Any] | None:
+        if rest or not keywords.keys() <= {"initial"}:
+            return None
+        return 1.0 / max(_count(x, axis, where=True), 1) if is_mean else 1, axis
+
+    bulk(primitive, tangents=[tangent], adjoints=[adjoint], edges=input_size, weigh=weigh)
 
 
 _summed(anp.sum, frozenset({"initial", "where"}))

@@ -84,6 +84,9 @@ class Bulk:
     NumPy makes of them, not as rows of all elements, and those of products are new arrays. What is known of
     the time: a call takes ``steps`` elementwise operations longer than one of these for each active argument,
     and one of the scalar edges as long as ``pace`` multiply-adds in a product of matrices.
+    ``weigh(ans, *args, **kwargs)`` of a reduction of its first argument along axes returns the derivatives of
+    each result by the elements that went into it, broadcasting to the argument, and the axes; None for a form
+    of the arguments that it does not cover.
     """
 
     tangents: Mapping[int, VectorFunction] = field(default_factory=dict)
@@ -92,6 +95,7 @@ class Bulk:
     built_in: bool = False
     steps: int = 0
     pace: int = 1
+    weigh: Callable[..., tuple[Any, Any] | None] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,10 +208,11 @@ def bulk(
     edges: Callable[..., int] | None = None,
     steps: int = 0,
     pace: int = 1,
+    weigh: Callable[..., tuple[Any, Any] | None] | None = None,
 ) -> None:
     """Register any other primitive of autograd's by the functions that carry all directions, see `Bulk`."""
     _rules[primitive] = Bulk(
-        _numbered(tangents), _numbered(adjoints), edges, built_in=True, steps=steps, pace=pace
+        _numbered(tangents), _numbered(adjoints), edges, built_in=True, steps=steps, pace=pace, weigh=weigh
     )
 
 

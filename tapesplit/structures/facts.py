@@ -67,6 +67,11 @@ class CallKind:
         return self.primitive is not None and has_local_structure(self.primitive)
 
     @property
+    def can_be_contracted(self) -> bool:
+        """Whether its calls can be reductions with known weights, which take elementwise operations in."""
+        return isinstance(self.rule, Bulk) and self.rule.weigh is not None
+
+    @property
     def can_be_block(self) -> bool:
         """Whether its calls can be part of a scalar sweep with all derivatives of the result: by any rule."""
         return (self.rule is None or isinstance(self.rule, Bulk)) and self.primitive in primitive_vjps

@@ -13,7 +13,7 @@ import numpy as np
 
 from tapesplit.cuts.chunks import Chunk
 from tapesplit.recording.tape import PARENTS, PRIMITIVE, VALUE, Tape
-from tapesplit.recording.values import batch_shape, element_count, real_count
+from tapesplit.recording.values import element_count, real_count
 from tapesplit.rules import PRODUCTS, has_local_structure, is_reduction, local_matrix
 from tapesplit.sweeps.array_steps import BulkStep, ClusterStep, MapStep, Step
 from tapesplit.sweeps.preaccumulation import is_one
@@ -55,7 +55,8 @@ class _Walk:
     """Numbers that one direction of the values that are alive takes.
 
     ``origins`` has the values whose directions are diagonals, with the first direction of each; ``owned``
-    those that further directions can be added to in place.
+    those that further directions can be added to in place. ``peaks`` are the most numbers, and the most of
+    them while there are partial derivatives of merged operations as well, which is when ``is_merged`` is set.
     """
 
     tape: Tape
@@ -64,7 +65,8 @@ class _Walk:
     origins: dict[int, int] = field(default_factory=dict)
     owned: set[int] = field(default_factory=set)
     total: int = 0
-    peak: int = 0
+    is_merged: bool = False
+    peaks: list[int] = field(default_factory=lambda: [0, 0])
 
     def seed(self, indices: Sequence[int], *, identity: bool) -> None:
         """Begin with the identity, or with directions that are handed over."""
@@ -78,13 +80,13 @@ class _Walk:
 
     def hold(self, numbers: int) -> None:
         """Take note of arrays that are needed for a moment."""
-        self.peak = max(self.peak, self.total + numbers)
+        self.peaks[self.is_merged] = max(self.peaks[self.is_merged], self.total + numbers)
 
     def keep(self, index: int, numbers: int) -> None:
         """Let a value have directions of this size."""
         self.total += numbers - self.alive.get(index, 0)
         self.alive[index] = numbers
-        self.peak = max(self.peak, self.total)
+        self.hold(0)
 
     def drop(self, index: int) -> None:
         """Let go of the directions of a value."""
@@ -95,20 +97,17 @@ class _Walk:
         """Count the numbers that a diagonal takes once its zeros are written out."""
         return self.sizes[index] if index in self.origins else 0
 
-    def collect(self, indices: Sequence[int], *, whole: bool = True) -> int:
-        """End: directions of several values, a diagonal or part of all are joined. Return the peak."""
+    def collect(self, indices: Sequence[int], *, whole: bool = True) -> tuple[int, int]:
+        """End: directions of several values, a diagonal or part of all are joined. Return the peaks."""
+        self.is_merged = False
         if len(indices) > 1 or not whole or indices[0] in self.origins or self.is_complex(indices[0]):
             self.hold(sum(self.sizes[index] for index in indices))
-        return self.peak
+        return self.peaks[0], self.peaks[1]
 
     def is_complex(self, index: int) -> bool:
         """Tell whether a value is complex."""
         value = self.tape.entries[index][VALUE]
         return isinstance(value, _NUMBERS) and bool(np.iscomplexobj(value))
-
-    def alike(self, index: int, other: int) -> bool:
-        """Tell whether two values have the same shape, so that elementwise steps keep diagonals."""
-        return batch_shape(self.tape.entries[index][VALUE]) == batch_shape(self.tape.entries[other][VALUE])
 
     def inner(self, step: BulkStep, numbers: int) -> int:
         """Count the numbers that a rule needs besides what it reads and returns.
@@ -132,7 +131,7 @@ def tangent_numbers(
     sizes: Mapping[int, int],
     *,
     identity: bool,
-) -> int:
+) -> tuple[int, int]:
     """Count the numbers that a tangent takes, at most, of all values that are alive at a time.
 
     Parameters
@@ -143,10 +142,16 @@ def tangent_numbers(
         From `number_counts`.
     identity
         Whether the sweep begins with the identity.
+
+    Returns
+    -------
+    int, int
+        In other steps, and in those of merged operations.
     """
     walk = _Walk(tape, sizes)
     walk.seed(chunk.sources, identity=identity)
     for step, dropped in zip(steps, last_use, strict=True):
+        walk.is_merged = isinstance(step, ClusterStep)
         origin = _origin_of_tangents(walk, step)
         if origin is None:
             for index in _spent(step):
@@ -177,7 +182,7 @@ def _origin_of_tangents(walk: _Walk, step: Step) -> int | None:
     if found or origin is None or isinstance(step, BulkStep):
         return None
     if isinstance(step, ClusterStep):
-        return origin if all(walk.alike(index, step.index) for index in step.inputs) else None
+        return origin if all(step.keeps_diagonals(walk.tape, index) for index in step.inputs) else None
     moves, run = step.maps[0][1], step.maps[0][1].run
     is_part = len(step.maps) == 1 and moves.complete and run is not None and run.step == 1
     return origin + run.start if is_part and run is not None else None
@@ -188,9 +193,11 @@ def _held_by_tangents(walk: _Walk, step: Step) -> int:
     size, parents = walk.sizes[step.index], reads(walk.tape, step)
     if isinstance(step, MapStep):
         return size + (walk.opened(parents[0]) if len(step.maps) == 1 else 0)
+    if isinstance(step, ClusterStep) and step.reduction:
+        return size * min(len(parents), 2)
     if isinstance(step, ClusterStep):  # the first product takes in the others, one by one
         diagonal = [index for index in parents if index in walk.origins]
-        spread = [walk.opened(index) for index in diagonal if not walk.alike(index, step.index)]
+        spread = [walk.opened(i) for i in diagonal if not step.keeps_diagonals(walk.tape, i)]
         return size * min(len(parents), 2) + max(spread, default=0)
     opened = [0]
     if any(index in walk.origins for index in parents):
@@ -205,7 +212,7 @@ def _held_by_tangents(walk: _Walk, step: Step) -> int:
 
 def adjoint_numbers(
     tape: Tape, chunk: Chunk, steps: Sequence[Step], sizes: Mapping[int, int], *, identity: bool
-) -> int:
+) -> tuple[int, int]:
     """Count the numbers that an adjoint takes, at most, of all values that are alive at a time.
 
     Parameters
@@ -216,10 +223,16 @@ def adjoint_numbers(
         From `number_counts`.
     identity
         Whether the sweep begins with the identity.
+
+    Returns
+    -------
+    int, int
+        In other steps, and in those of merged operations.
     """
     walk = _Walk(tape, sizes)
     walk.seed(chunk.targets, identity=identity)
     for step in reversed(steps):
+        walk.is_merged = isinstance(step, ClusterStep)
         if step.index in walk.alive:
             if isinstance(step, BulkStep):
                 _hand_out(walk, step)
@@ -255,8 +268,8 @@ def _hand_back(walk: _Walk, step: MapStep | ClusterStep) -> None:
         start = None if origin is None or scattered else origin
         if blocks and start is not None and block is not None:
             start += block.start
-        elif not blocks and start is not None and not walk.alike(parent, step.index):
-            start = None
+        elif isinstance(step, ClusterStep) and start is not None:
+            start = start if step.keeps_diagonals(walk.tape, parent) else None
         if start is not None and (parent not in walk.alive or known == start):
             walk.keep(parent, 0)
             walk.origins[parent] = start
@@ -264,6 +277,7 @@ def _hand_back(walk: _Walk, step: MapStep | ClusterStep) -> None:
             _add(walk, parent, 0)
         else:
             between = 0 if blocks or walk.sizes[parent] == size else size  # before sums over broadcast axes
+            opened = 0 if isinstance(step, ClusterStep) and step.reduction else opened
             walk.hold(opened + between + walk.sizes[parent])
             _add(walk, parent, opened + between + walk.sizes[parent])
             if parent not in unscaled:
@@ -272,7 +286,7 @@ def _hand_back(walk: _Walk, step: MapStep | ClusterStep) -> None:
 
 def _unscaled(step: MapStep | ClusterStep) -> set[int]:
     """Return the arguments whose adjoints may be those of the result, as in a sum: a view of them."""
-    members = step.members if isinstance(step, ClusterStep) else ()
+    members = step.members if isinstance(step, ClusterStep) and not step.reduction else ()
     return {term.target for member in members for term in member.terms if is_one(term.partial)}
 
 

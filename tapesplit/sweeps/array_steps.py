@@ -5,10 +5,11 @@ and ``_hand_out`` for ``adjoint``. What changes here changes there.
 """
 
 import functools
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import zip_longest
 from math import prod
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -19,10 +20,11 @@ from tapesplit.recording.tape import VALUE, Tape, TapeEntry
 from tapesplit.recording.values import batch_shape, element_count
 from tapesplit.rules import CHOICE, Bulk, IndexMap, Rule, find_rule, local_matrix, loop_adjoint, loop_tangent
 from tapesplit.rules.axes import complex_like, flat, fold, lifted, real_like
+from tapesplit.sweeps.contractions import contracted, letters
 from tapesplit.sweeps.directions import Batch, Diagonal, Rows, accumulate
 from tapesplit.sweeps.preaccumulation import Member, Term, is_one, preaccumulate
 
-__all__ = ["BulkStep", "ClusterStep", "MapStep", "Seeds", "Step", "bulk_step", "evaluated"]
+__all__ = ["BulkStep", "ClusterStep", "MapStep", "Reduction", "Seeds", "Step", "bulk_step", "evaluated"]
 
 
 Seeds = dict[int, Batch]
@@ -53,9 +55,16 @@ class MapStep:
                 seeds[parent] = accumulate(known, _scattered(A, moves, value))
 
 
+class Reduction(NamedTuple):
+    """What becomes of merged operations: they are weighed and summed along axes, see `Bulk`."""
+
+    weigh: Callable[..., tuple[Any, Any] | None]
+    axes: tuple[int, ...]
+
+
 @dataclass(frozen=True, slots=True)
 class ClusterStep:
-    """Elementwise operations that end in one value.
+    """Elementwise operations that end in one value, or in a reduction of it.
 
     ``members`` are the operations, the last one first; ``inputs`` are the values that they read from outside.
     ``spent`` are those of the inputs, and maybe the result, whose directions nobody needs afterwards.
@@ -64,14 +73,24 @@ class ClusterStep:
     index: int
     members: tuple[Member, ...]
     inputs: tuple[int, ...]
+    reduction: Reduction | None = None
     spent: frozenset[int] = frozenset()
 
     def partials(self, tape: Tape) -> dict[int, Any]:
         """Return derivatives by each input, broadcasting to the shape of the result."""
-        return preaccumulate(self.members, functools.partial(evaluated, tape))
+        weights = 1 if self.reduction is None else self._weights(tape, self.reduction)
+        return preaccumulate(self.members, functools.partial(evaluated, tape), weights)
+
+    def keeps_diagonals(self, tape: Tape, parent: int) -> bool:
+        """Tell whether each element of an input goes into one of the result, in the same order."""
+        if self.reduction is None:
+            values = [tape.entries[index][VALUE] for index in (parent, self.index)]
+            return batch_shape(values[0]) == batch_shape(values[1])
+        _, given, kept = self._axes(tape, parent)
+        return given == kept
 
     def tangent(self, tape: Tape, seeds: Seeds) -> Batch | None:
-        """Multiply tangents by the partials."""
+        """Multiply tangents by the partials, and sum them along the axes of a reduction."""
         out: Batch | None = None
         value = tape.entries[self.index][VALUE]
         for parent, partial in self.partials(tape).items():
@@ -79,7 +98,11 @@ class ClusterStep:
                 batch, operand = seeds[parent], tape.entries[parent][VALUE]
                 if type(operand) in _SEQUENCES:
                     batch = _of_array(batch, operand)
-                scaled = _scaled_up(batch, partial, value, overwrite=parent in self.spent)
+                if self.reduction:
+                    space, given, kept = self._axes(tape, parent)
+                    scaled = contracted(batch, partial, space, (given, kept), np.shape(value))
+                else:
+                    scaled = _scaled_up(batch, partial, value, overwrite=parent in self.spent)
                 out = accumulate(out, scaled)
         return out
 
@@ -88,10 +111,29 @@ class ClusterStep:
         overwrite = self.index in self.spent
         for parent, partial in self.partials(tape).items():
             operand = tape.entries[parent][VALUE]
-            scaled = _scaled_down(A, partial, operand, overwrite=overwrite)
+            if self.reduction:
+                space, given, kept = self._axes(tape, parent)
+                scaled = contracted(A, partial, space, (kept, given), np.shape(operand))
+            else:
+                scaled = _scaled_down(A, partial, operand, overwrite=overwrite)
             if type(operand) in _SEQUENCES:  # whose directions have one row of all elements
                 scaled = Rows(scaled.start, flat(scaled.dense().rows))
             seeds[parent] = accumulate(seeds.get(parent), scaled)
+
+    def _weights(self, tape: Tape, reduction: Reduction) -> Any:
+        """Return the weights of a reduction."""
+        entry = tape[self.index]
+        try:
+            weights, _ = reduction.weigh(entry.value, *entry.args, **entry.kwargs)  # type: ignore[misc]
+        except Exception as error:
+            _name_call(error, entry.primitive, self.index)
+            raise
+        return weights
+
+    def _axes(self, tape: Tape, parent: int) -> tuple[tuple[int, ...], str, str]:
+        """Return the shape of what is reduced, and the axes of an input and of the result in it."""
+        space, operand = (np.shape(tape.entries[i][VALUE]) for i in (self.members[0].number, parent))
+        return space, letters(operand, space), letters(space, space, self.reduction.axes)  # type: ignore[union-attr]
 
 
 @dataclass(frozen=True, slots=True)

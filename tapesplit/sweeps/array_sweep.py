@@ -7,11 +7,10 @@ for each input of the step.
 """
 
 from collections import Counter
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
-from operator import attrgetter
 from typing import Any, Final
 
 import autograd.numpy as anp
@@ -20,15 +19,15 @@ import numpy as np
 from tapesplit.cuts.chunks import Chunk
 from tapesplit.errors import TapesplitError
 from tapesplit.recording.hidden import hidden_value_error, holds_box, holds_boxes
-from tapesplit.recording.tape import PARENTS, PRIMITIVE, VALUE, Tape
+from tapesplit.recording.tape import PRIMITIVE, VALUE, Tape
 from tapesplit.recording.values import derivative_dtype, real_count
 from tapesplit.rules import PRODUCTS, IndexMap, Movement, index_maps
-from tapesplit.structures.facts import CallKind, TapeFacts
+from tapesplit.structures.facts import TapeFacts
 from tapesplit.structures.structure import hashable, is_shape
 from tapesplit.sweeps.array_memory import adjoint_numbers, number_counts, reads, tangent_numbers
 from tapesplit.sweeps.array_steps import BulkStep, ClusterStep, MapStep, Seeds, Step, bulk_step
+from tapesplit.sweeps.clusters import find_clusters
 from tapesplit.sweeps.directions import Batch, accumulate, as_pairs, assemble, in_blocks, seed
-from tapesplit.sweeps.preaccumulation import Member, Term
 
 __all__ = ["ArraySweep", "compile_array_sweep", "last_uses"]
 
@@ -63,8 +62,10 @@ class ArraySweep:
         Whether memory is counted for adjoints.
     bytes_per_direction
         Memory that the derivatives of all values alive at a time take for each direction, at most.
+    merged_bytes
+        The same, while there are partial derivatives of merged operations.
     fixed_bytes
-        Memory that partial derivatives and diagonals take besides, at most.
+        Memory that these take besides, at most.
     detached
         Sources and targets that depend on the inputs through empty arrays only: they have no directions.
     """
@@ -74,6 +75,7 @@ class ArraySweep:
     last_use: tuple[tuple[int, ...], ...]
     adjoint_mode: bool
     bytes_per_direction: int
+    merged_bytes: int
     fixed_bytes: int
     detached: frozenset[int] = frozenset()
 
@@ -88,7 +90,7 @@ class ArraySweep:
         # Blocks are written into the result, which is what a run with all directions ends with.
         width = self.chunk.n if self.adjoint_mode else self.chunk.m
         result = 8 * width * directions if block < directions else 0
-        return self.fixed_bytes + self.bytes_per_direction * block + result
+        return max(self.bytes_per_direction * block, self.fixed_bytes + self.merged_bytes * block) + result
 
     def _block(self, count: int, most: int | None = None) -> int:
         """Return how many of so many directions are carried at a time, where ``most`` may be."""
@@ -217,7 +219,7 @@ def compile_array_sweep(
     Takes a few µs for each entry.
     """
     detached = {*np.flatnonzero(facts.detached).tolist()}
-    clusters = _clusters(tape, facts, chunk, detached)
+    clusters = find_clusters(tape, facts, chunk, detached)
     covered = {member for step in clusters.values() for member, _ in step.members}
     known: dict[Any, tuple[IndexMap, ...]] = {}
     steps: list[Step] = []
@@ -233,73 +235,15 @@ def compile_array_sweep(
         numbers = adjoint_numbers(tape, chunk, steps, sizes, identity=identity)
     else:
         numbers = tangent_numbers(tape, chunk, steps, last_use, sizes, identity=identity)
-    partials = [8 * sizes[step.index] * (1 + len(step.inputs)) for step in clusters.values()]
+    partials = [
+        8 * real_count(tape.entries[step.members[0].number][VALUE]) * (1 + len(step.inputs))
+        for step in clusters.values()
+    ]
     ends = frozenset(detached.intersection(chunk.sources + chunk.targets))
     most = max(partials, default=0)
-    return ArraySweep(chunk, tuple(steps), last_use, adjoint_mode, 8 * numbers, most, ends)
-
-
-_MOST_INPUTS: Final = 16
-"""Values that merged operations read: the directions of all of them are alive at the same time."""
-
-
-def _clusters(tape: Tape, facts: TapeFacts, chunk: Chunk, detached: Container[int]) -> dict[int, ClusterStep]:
-    """Merge elementwise operations with those whose results only they read; by last entry."""
-    entries = tape.entries
-    indices, kinds = chunk.entries.tolist(), facts.kind[chunk.entries].tolist()
-    readers = Counter(chain(chunk.targets, *[entries[index][PARENTS] for index in indices]))
-    formulas = {kind: _formulas(facts.kinds[kind]) for kind in set(kinds)}
-    open_clusters: dict[int, tuple[list[Member], dict[int, None]]] = {}
-    for index, kind in zip(indices, kinds, strict=True):
-        found = formulas[kind]
-        if found is None or index in detached:
-            continue
-        parents = entries[index][PARENTS]
-        members: list[Member] = []
-        inputs: dict[int, None] = {}
-        for parent in dict.fromkeys(parents):
-            if parent in detached:
-                continue
-            alone = parent in open_clusters and readers[parent] == parents.count(parent)
-            few = alone and len(open_clusters[parent][1]) + len(inputs) < _MOST_INPUTS
-            if few and not _becomes_complex(tape, facts, index, parent):
-                absorbed, read = open_clusters.pop(parent)
-                # The longer list takes the shorter one in, so that merging a long run stays linear.
-                long, short = (absorbed, members) if len(absorbed) > len(members) else (members, absorbed)
-                long.extend(short)
-                members = long
-                inputs.update(read)
-            else:
-                inputs[parent] = None
-        terms = [
-            Term(parent, formula)
-            for parent, formula in zip(parents, found, strict=True)
-            if formula is not None and parent not in detached
-        ]
-        members.append(Member(index, tuple(terms)))
-        open_clusters[index] = (members, inputs)
-    return {
-        index: ClusterStep(index, tuple(sorted(members, key=_number, reverse=True)), tuple(inputs))
-        for index, (members, inputs) in open_clusters.items()
-    }
-
-
-_number = attrgetter("number")
-
-
-def _formulas(kind: CallKind) -> tuple[Callable[..., Any] | float | None, ...] | None:
-    """Return the partial derivatives of an elementwise call by its active arguments; else None."""
-    if not kind.is_elementwise:
-        return None
-    return tuple([kind.rule.partials[argnum] for argnum in kind.argnums])  # type: ignore[union-attr]
-
-
-def _becomes_complex(tape: Tape, facts: TapeFacts, index: int, parent: int) -> bool:
-    """Whether a complex value is computed from a real one: directions lose their imaginary part there."""
-    if is_shape(facts.structure.forms[index]):
-        return False
-    value, operand = tape.entries[index][VALUE], tape.entries[parent][VALUE]
-    return np.iscomplexobj(value) and not np.iscomplexobj(operand)
+    return ArraySweep(
+        chunk, tuple(steps), last_use, adjoint_mode, 8 * max(numbers), 8 * numbers[1], most, ends
+    )
 
 
 def _single_step(tape: Tape, facts: TapeFacts, index: int, known: dict[Any, tuple[IndexMap, ...]]) -> Step:
@@ -345,6 +289,7 @@ def _overwriting(tape: Tape, facts: TapeFacts, chunk: Chunk, steps: list[Step]) 
     return [
         replace(step, spent=found)
         if isinstance(step, ClusterStep)
+        and step.reduction is None
         and all(is_shape(forms[member.number]) for member in step.members)
         and (found := spent(step))
         else step

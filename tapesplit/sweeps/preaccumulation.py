@@ -30,7 +30,9 @@ class Member(NamedTuple):
     terms: tuple[Term, ...]
 
 
-def preaccumulate(members: Sequence[Member], evaluate: Callable[[int, Term], Any]) -> dict[int, Any]:
+def preaccumulate(
+    members: Sequence[Member], evaluate: Callable[[int, Term], Any], weights: Any = 1
+) -> dict[int, Any]:
     """Return the derivatives of the result of a merged operation by each of its inputs.
 
     Parameters
@@ -39,23 +41,25 @@ def preaccumulate(members: Sequence[Member], evaluate: Callable[[int, Term], Any
         All members, the last one, whose result it is, first.
     evaluate
         ``evaluate(number, term)`` returns the value of a formula of a member.
+    weights
+        What all derivatives are multiplied by.
 
     Returns
     -------
     dict
         Derivative by each input, under its number.
     """
-    weights: dict[int, Any] = {members[0].number: 1}
+    derivatives: dict[int, Any] = {members[0].number: weights}
     for number, terms in members:
-        weight = weights.pop(number, None)
-        if weight is None:  # the result does not depend on this member
+        outer = derivatives.pop(number, None)
+        if outer is None:  # the result does not depend on this member
             continue
         for term in terms:
             partial = _floating(evaluate(number, term)) if callable(term.partial) else term.partial
-            product = _product(weight, partial)
-            known = weights.get(term.target)
-            weights[term.target] = product if known is None else known + product
-    return weights
+            product = _product(outer, partial)
+            known = derivatives.get(term.target)
+            derivatives[term.target] = product if known is None else known + product
+    return derivatives
 
 
 def _floating(partial: Any) -> Any:

@@ -280,7 +280,7 @@ def test_a_plan_that_another_version_pickled_is_refused(monkeypatch):
     [
         (lambda x: np.tanh(x) * np.exp(-x), 10, "ScalarSweep"),
         (lambda x: np.tanh(x) * np.exp(-x), 1000, "ArraySweep"),
-        (lambda x: np.sum((x.reshape(30, 1, 3) - x.reshape(1, 30, 3)) ** 2, axis=2), 90, "ScalarSweep"),
+        (lambda x: np.sum((x.reshape(30, 1, 3) - x.reshape(1, 30, 3)) ** 2, axis=2), 90, "ArraySweep"),
         (lambda x: np.hstack([np.sum(np.split(x, 4)[i] ** 2) * x[:5] for i in range(4)]), 20, "ScalarSweep"),
     ],
 )

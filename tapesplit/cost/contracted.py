@@ -1,0 +1,91 @@
+"""Contractions: the work that array sweeps have where reductions take elementwise operations in."""
+
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from tapesplit.arrays import BoolArray, IntArray, follow
+from tapesplit.structures.facts import TapeFacts
+from tapesplit.structures.structure import is_shape
+
+__all__ = ["Contractions", "contractions"]
+
+
+class Contractions(NamedTuple):
+    """Which operations reductions take in, and what is to be added to the work of each entry, see `Work`.
+
+    Each has shape ``(n,)``; where less is moved, that is negative.
+    """
+
+    operations: BoolArray
+    steps: IntArray
+    moved: IntArray
+    product_fma: IntArray
+
+
+def contractions(facts: TapeFacts) -> Contractions:
+    """Find the operations that reductions take in.
+
+    Parameters
+    ----------
+    facts
+        What is known of tapes of the structure, n entries.
+
+    Notes
+    -----
+    This is what `tapesplit.sweeps.clusters` does, roughly: merged operations are taken in as a whole, by the
+    only reduction that reads them, or by all that do if they are made of smaller values. Takes O(n),
+    vectorised.
+    """
+    count = facts.sizes.size
+    found = Contractions(np.zeros(count, dtype=np.bool_), *np.zeros((3, count), dtype=np.int64))
+    reductions = np.flatnonzero(np.array([kind.can_be_contracted for kind in facts.kinds])[facts.kind])
+    reduced = facts.parents[facts.first_parent[reductions]]
+    is_double = np.array([is_shape(form) for form in facts.forms])[facts.form]
+    fits = facts.elementwise & is_double & (facts.sizes > 1)
+    if not fits[reduced].any():
+        return found
+    result, child, parent = _between_merged(facts)
+    is_whole = facts.sizes[parent] >= facts.sizes[child]  # not broadcast
+    before, behind = parent[is_whole], result[child[is_whole]]
+    readers, good_readers = (
+        np.bincount(read, minlength=count) for read in (facts.parents, np.concatenate([reduced, before]))
+    )
+    of_others = np.bincount(behind[~fits[before]], minlength=count) > 0
+    of_smaller_values = ~_reached(of_others, result[before], behind)
+    taken = fits & (readers > 0) & (good_readers == readers) & ((readers == 1) | of_smaller_values)
+    if facts.structure.output is not None:
+        taken[facts.structure.output] = False
+    taken = ~_reached(~taken, behind, before)
+    found.operations[:] = facts.elementwise & taken[result]
+    found.moved[reductions] -= facts.edges[reductions] * found.operations[reduced]
+    here = found.operations[child]
+    child, parent, is_whole = child[here], parent[here], is_whole[here]
+    copies, size = readers[result[child]], facts.sizes[child]
+    ends = 2 * copies * facts.sizes[parent] * ~is_whole
+    np.add.at(found.steps, child, copies)
+    np.add.at(found.moved, child, np.where(is_whole & ~found.operations[parent], 0, ends - size))
+    np.add.at(found.product_fma, child, _PACE * copies * size * ~is_whole)
+    return found
+
+
+_PACE: Final = 2
+"""Multiply-adds in a large product of matrices that take as long as one in a contraction."""
+
+
+def _between_merged(facts: TapeFacts) -> tuple[IntArray, IntArray, IntArray]:
+    """Return the operation that each one is merged into, and the reading of arrays by others than these."""
+    wide = facts.elementwise[facts.children] & (facts.sizes[facts.children] > 1)
+    child, parent = facts.children[wide], facts.parents[wide]
+    result = follow(facts.reader)
+    outer = ~facts.elementwise[parent] | (result[parent] != result[child])
+    return result, child[outer], parent[outer]
+
+
+def _reached(marked: BoolArray, start: IntArray, end: IntArray) -> BoolArray:
+    """Mark what edges lead to from what is marked."""
+    while True:
+        reached = end[marked[start]]
+        if marked[reached].all():
+            return marked
+        marked[reached] = True

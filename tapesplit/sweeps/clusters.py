@@ -1,0 +1,191 @@
+"""Clusters: which elementwise operations of a chunk are merged into one array step.
+
+An operation goes into the one that reads it, and that into a sum of its result or another reduction. Where
+several reductions depend on it, and it is made of smaller values, it goes into all of them: its derivatives
+are formed more than once, but with a single direction, and directions never get its size.
+"""
+
+from collections.abc import Callable, Collection, Container, Iterable, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import numpy as np
+
+from tapesplit.cuts.chunks import Chunk
+from tapesplit.recording.tape import PARENTS, VALUE, Tape
+from tapesplit.rules import Bulk
+from tapesplit.rules.axes import positive
+from tapesplit.structures.facts import CallKind, TapeFacts
+from tapesplit.structures.structure import is_shape
+from tapesplit.sweeps.array_steps import ClusterStep, Reduction
+from tapesplit.sweeps.preaccumulation import Member, Term
+
+__all__ = ["find_clusters"]
+
+
+def find_clusters(
+    tape: Tape, facts: TapeFacts, chunk: Chunk, detached: Container[int]
+) -> dict[int, ClusterStep]:
+    """Merge the elementwise operations of a chunk with each other and with their reductions.
+
+    Parameters
+    ----------
+    tape, facts
+        A tape, and what is known of it.
+    chunk
+        Part of the tape.
+    detached
+        Entries that have no directions.
+
+    Returns
+    -------
+    dict
+        Steps by the entry of their result. Each elementwise operation is a member of one or more.
+    """
+    indices, kinds = chunk.entries.tolist(), facts.kind[chunk.entries].tolist()
+    formulas = {kind: _formulas(facts.kinds[kind]) for kind in set(kinds)}
+    reductions, broadcast = dict[int, Reduction](), set[int]()
+    if any(facts.kinds[kind].can_be_contracted for kind in formulas):
+        possible = [(index, _reduction(tape, facts, index)) for index in indices]
+        reductions = {index: reduction for index, reduction in possible if reduction}
+        broadcast = _broadcast(tape, facts, indices)
+    finder = _Finder(tape, facts, detached, reductions, broadcast)
+    finder.homes.update((target, _ALONE) for target in chunk.targets)
+    for index, kind in zip(reversed(indices), reversed(kinds), strict=True):
+        found = formulas[kind]
+        if index in detached:
+            continue
+        if found is None:
+            finder.send(tape.entries[index][PARENTS], {index} if index in reductions else _ALONE)
+        else:
+            finder.place(index, found)
+    return {
+        index: ClusterStep(index, tuple(cluster.members), tuple(cluster.inputs), reductions.get(index))
+        for index, cluster in finder.clusters.items()
+    }
+
+
+_MOST_INPUTS: Final = 16
+"""Values that merged operations read: the directions of all of them are alive at the same time."""
+_MOST_COPIES: Final = 4
+"""Reductions that take in the same operation."""
+_ALONE: Final = frozenset([-1])
+"""Where results go that are read by anything else: nowhere."""
+
+
+def _broadcast(tape: Tape, facts: TapeFacts, indices: Sequence[int]) -> set[int]:
+    """Find the elementwise operations that are made of smaller values only, maybe through others."""
+    found: set[int] = set()
+    for index in indices:
+        if facts.elementwise[index]:
+            parents, size = tape.entries[index][PARENTS], facts.sizes[index]
+            if all(parent in found or facts.sizes[parent] < size for parent in parents):
+                found.add(index)
+    return found
+
+
+@dataclass(slots=True)
+class _Cluster:
+    """Members, the last one first, and what they read."""
+
+    members: list[Member] = field(default_factory=list)
+    inputs: dict[int, None] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class _Finder:
+    """The walk through a chunk from its end; ``homes`` are the results that values go into."""
+
+    tape: Tape
+    facts: TapeFacts
+    detached: Container[int]
+    reductions: Container[int]
+    broadcast: Container[int]
+    homes: dict[int, AbstractSet[int]] = field(default_factory=dict)
+    clusters: dict[int, _Cluster] = field(default_factory=dict)
+
+    def send(self, values: Iterable[int], homes: AbstractSet[int]) -> None:
+        """Let values go into some results."""
+        for value in values:
+            known = self.homes.setdefault(value, homes)
+            if known is not homes:
+                self.homes[value] = known | homes
+
+    def place(self, index: int, formulas: tuple[Callable[..., Any] | float | None, ...]) -> None:
+        """Merge an operation into the results that read it, or make it one."""
+        parents, detached = self.tape.entries[index][PARENTS], self.detached
+        active = dict.fromkeys([parent for parent in parents if parent not in detached])
+        terms = [
+            Term(parent, formula)
+            for parent, formula in zip(parents, formulas, strict=True)
+            if formula is not None and parent in active
+        ]
+        homes = self.homes.pop(index, _ALONE)
+        if -1 in homes or not self._fits(index, active, homes):
+            homes = frozenset([index])
+        member = Member(index, tuple(terms))
+        for home in homes:
+            cluster = self.clusters.get(home)
+            if cluster is None:
+                cluster = self.clusters[home] = _Cluster()
+            cluster.members.append(member)
+            cluster.inputs.pop(index, None)
+            cluster.inputs.update(active)
+        if not is_shape(self.facts.structure.forms[index]):
+            self.send([parent for parent in active if self._becomes_complex(index, parent)], _ALONE)
+        self.send(active, homes)
+
+    def _fits(self, index: int, active: Collection[int], homes: AbstractSet[int]) -> bool:
+        """Tell whether an operation had better be merged into all results that read it."""
+        if len(homes) > 1 and (len(homes) > _MOST_COPIES or index not in self.broadcast):
+            return False
+        forms = self.facts.structure.forms
+        for home in homes:
+            cluster = self.clusters.get(home)
+            if home not in self.reductions:
+                if len(homes) > 1:
+                    return False
+            elif not all(is_shape(forms[i]) for i in (index, *active)):
+                return False
+            if cluster is None:  # this is what is reduced
+                continue
+            if len(cluster.inputs) + len(active) > _MOST_INPUTS:
+                return False
+            result = cluster.members[0].number
+            if (
+                len(active) > 1
+                and forms[index] != forms[result]
+                and self._elements(index) != self._elements(result)
+            ):
+                return False  # fewer elements are multiplied if there is one product more
+        return True
+
+    def _becomes_complex(self, index: int, parent: int) -> bool:
+        """Whether a complex value is computed from a real one: directions lose their imaginary part there."""
+        value, operand = (self.tape.entries[i][VALUE] for i in (index, parent))
+        return np.iscomplexobj(value) and not np.iscomplexobj(operand)
+
+    def _elements(self, index: int) -> int:
+        """Count the elements of a value, complex ones once."""
+        return int(self.facts.sizes[index] >> self.facts.is_complex[index])
+
+
+def _reduction(tape: Tape, facts: TapeFacts, index: int) -> Reduction | None:
+    """Describe a reduction along axes; None if its rule does not cover this call."""
+    rule = facts.kinds[facts.kind[index]].rule
+    if not isinstance(rule, Bulk) or rule.weigh is None:
+        return None
+    entry = tape[index]
+    if np.size(entry.args[0]) == 1:
+        return None
+    with np.errstate(all="ignore"):
+        found = rule.weigh(entry.value, *entry.args, **entry.kwargs)
+    return None if found is None else Reduction(rule.weigh, positive(found[1], np.ndim(entry.args[0])))
+
+
+def _formulas(kind: CallKind) -> tuple[Callable[..., Any] | float | None, ...] | None:
+    """Return the partial derivatives of an elementwise call by its active arguments; else None."""
+    if not kind.is_elementwise:
+        return None
+    return tuple([kind.rule.partials[argnum] for argnum in kind.argnums])  # type: ignore[union-attr]

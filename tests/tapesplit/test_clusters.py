@@ -1,0 +1,266 @@
+"""Merged operations of array sweeps and their reductions: what goes into what, and the same derivative."""
+
+import autograd.numpy as anp
+import numpy as np
+import pytest
+from autograd import grad, jacobian
+from autograd.scipy.special import logsumexp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tapesplit import parallel_jacobian, record
+from tapesplit.cuts.chunks import Chunk, cut_into_chunks
+from tapesplit.cuts.graph import graph_of
+from tapesplit.structures.facts import facts_of
+from tapesplit.structures.structure import structure_of
+from tapesplit.sweeps.array_steps import ClusterStep
+from tapesplit.sweeps.array_sweep import ArraySweep, compile_array_sweep
+from tapesplit.sweeps.contractions import contracted, letters
+from tapesplit.sweeps.directions import Diagonal, Rows
+
+RANDOM = np.random.default_rng(0)
+X = RANDOM.uniform(0.2, 1.1, 12)
+TABLE = RANDOM.uniform(-1.0, 1.0, (4, 12))
+
+
+def compiled(fun, x, *, adjoint_mode=False):
+    """Compile a whole recording into array steps."""
+    tape = record(fun, x)
+    facts = facts_of(tape, structure_of(tape))
+    (chunk,) = cut_into_chunks(graph_of(tape, facts), ())
+    return tape, compile_array_sweep(tape, facts, chunk, adjoint_mode=adjoint_mode)
+
+
+def clusters(fun, x=X):
+    """List the labels of merged operations, the last one first, each with its reduction."""
+    tape, sweep = compiled(fun, x)
+    return [
+        ([tape.label(member.number) for member in step.members], step.reduction and tape.label(step.index))
+        for step in sweep.steps
+        if isinstance(step, ClusterStep)
+    ]
+
+
+def check(fun, x=X):
+    """Compare with autograd, for the identity as a whole and in blocks, and for other directions."""
+    want = jacobian(fun)(x).reshape(-1, x.size)
+    scale = max(np.abs(want).max(initial=0.0), 1.0)
+    for adjoint_mode in (False, True):
+        tape, sweep = compiled(fun, x, adjoint_mode=adjoint_mode)
+        carry = sweep.adjoint if adjoint_mode else sweep.tangent
+        for most in (None, 5):
+            np.testing.assert_allclose(carry(tape, None, most), want, rtol=0, atol=1e-13 * scale)
+        directions = RANDOM.standard_normal((3, want.shape[0]) if adjoint_mode else (want.shape[1], 3))
+        expected = directions @ want if adjoint_mode else want @ directions
+        np.testing.assert_allclose(carry(tape, directions), expected, rtol=0, atol=1e-12 * scale)
+
+
+def pairs(x):
+    return anp.sum(anp.tanh(x[:, None] - x), axis=1)
+
+
+def forces(x):
+    r = x.reshape(4, 3)
+    d = r[:, None, :] - r
+    return anp.sum(d * (anp.sum(d**2, axis=2) + 0.1)[:, :, None] ** -1.5, axis=1)
+
+
+def quotient(x):
+    d = x[:, None] - x
+    return anp.sum(d / (d**2 + 0.1), axis=0)
+
+
+def softmax(x):
+    e = anp.exp(x.reshape(4, 3))
+    return e / anp.sum(e, axis=1, keepdims=True)
+
+
+def energy(x):
+    return anp.sum(anp.log(anp.abs(x[:, None] - x + np.eye(12))))
+
+
+REDUCED = {
+    "pairs": pairs,
+    "forces": forces,
+    "quotient": quotient,
+    "softmax": softmax,
+    "hessian": grad(energy),
+    "product with a table": lambda x: anp.sum(TABLE * x, axis=1),
+    "mean": lambda x: anp.mean(anp.sin(TABLE * x), axis=0),
+    "all": lambda x: anp.array([anp.sum(anp.sin(TABLE * x)), anp.mean(x * x)]),
+    "two axes": lambda x: anp.sum(anp.exp(x.reshape(2, 2, 3) * x[:4].reshape(2, 2, 1)), axis=(0, -1)),
+    "keepdims": lambda x: anp.mean(x[:, None] * x**2, axis=-1, keepdims=True),
+    "maximum": lambda x: anp.max(TABLE * x, axis=1),
+    "product": lambda x: anp.prod(TABLE * x, axis=0),
+    "logsumexp": lambda x: logsumexp(TABLE * x + x[:4, None], axis=1),
+    "variance": lambda x: anp.var(TABLE * x, axis=1),
+    "norm": lambda x: anp.linalg.norm(TABLE * x, ord=4, axis=1),
+    "in the middle": lambda x: anp.cos(anp.sum(anp.sin(TABLE * x), axis=1))[:, None] * x,
+    "one row": lambda x: anp.sum(x[None, :] * x[:, None, None], axis=2),
+    "length one": lambda x: anp.sum((x.reshape(1, 12) * x.reshape(12, 1)).reshape(12, 1, 12) * 2.0, axis=1),
+    "nothing": lambda x: anp.sum(TABLE[:, :0] * x[:0], axis=1) + x[:4],
+    "constant": lambda x: anp.sum(x[:, None] - x, axis=1),
+    "lists": lambda x: anp.sum(TABLE.tolist() * x, axis=1),
+}
+
+
+@pytest.mark.filterwarnings("ignore:(divide|invalid)")
+@pytest.mark.parametrize("fun", REDUCED.values(), ids=REDUCED)
+def test_reductions_have_the_same_derivative(fun):
+    check(fun)
+
+
+def test_a_reduction_takes_in_what_it_adds_up():
+    assert clusters(pairs) == [(["tanh", "subtract"], "sum")]
+    assert clusters(lambda x: anp.sum(TABLE * x, axis=1)) == [(["multiply"], "sum")]
+    assert clusters(lambda x: anp.max(anp.sin(x))) == [(["sin"], "max")]
+
+
+def test_what_several_reductions_depend_on_goes_into_all_if_it_is_broadcast():
+    first, *between, last = clusters(forces)
+    assert first == (["power", "subtract"], "sum")
+    assert between == [(["add"], None)]
+    assert last == (["multiply", "power", "subtract"], "sum")
+    assert clusters(quotient) == [(["divide", "add", "power", "subtract"], "sum")]
+
+
+def test_what_is_read_as_a_whole_is_swept_once():
+    assert clusters(softmax) == [(["exp"], None), (["divide"], None)]
+    mixed = clusters(lambda x: anp.concatenate([y := anp.sin(x), anp.array([anp.sum(y * 2.0), anp.sum(y)])]))
+    assert mixed == [(["sin"], None), (["multiply"], "sum")]
+    tape = record(lambda x: anp.sum(anp.sin(x)) * anp.cos(x), X)
+    facts = facts_of(tape, structure_of(tape))
+    chunk = Chunk((0,), (1,), np.arange(1, 2), 12, 12, 12)  # it ends with what is added up behind it
+    (step,) = compile_array_sweep(tape, facts, chunk).steps
+    assert step.index == 1
+    assert step.reduction is None
+
+
+def test_not_more_than_four_reductions_take_the_same_operation_in():
+    def several(count):
+        def fun(x):
+            d = anp.sin(x[:, None] - x)
+            return anp.array([anp.sum(d * (k + 1.0)) for k in range(count)])
+
+        check(fun)
+        return len(clusters(fun))
+
+    assert several(4) == 4
+    assert several(5) == 6
+
+
+def test_a_few_values_are_multiplied_before_they_are_broadcast():
+    assert clusters(lambda x: (x[:4] * x[4:8])[:, None] + TABLE) == [(["multiply"], None), (["add"], None)]
+    fun = lambda x: (x[:12] * x[::-1]) + TABLE  # noqa: E731
+    assert clusters(fun) == [(["multiply"], None), (["add"], None)]
+    check(fun)
+    assert clusters(lambda x: anp.sin(x) + TABLE) == [(["add", "sin"], None)]
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float16])
+def test_less_precise_values_are_reduced_apart(dtype):
+    x = X.astype(dtype)
+    fun = lambda x: anp.sum(TABLE.astype(dtype) * x, axis=1)  # noqa: E731
+    assert clusters(fun, x) == [(["multiply"], None)]
+    jac = parallel_jacobian(fun)(x)
+    assert jac.dtype == jacobian(fun)(x).dtype
+    np.testing.assert_allclose(jac, TABLE.astype(dtype), rtol=1e-2)
+
+
+def test_complex_values_are_reduced_apart():
+    fun = lambda x: anp.real(anp.sum(anp.exp(1j * TABLE * x), axis=1))  # noqa: E731
+    assert all(reduction is None for _, reduction in clusters(fun))
+    check(fun)
+
+
+def test_calls_that_the_weights_do_not_cover_are_steps_of_their_own():
+    assert clusters(lambda x: anp.sum(TABLE * x, axis=1, where=TABLE > 0.0)) == [(["multiply"], None)]
+    assert clusters(lambda x: anp.linalg.norm(TABLE * x, ord=1, axis=1)) == [(["multiply"], None)]
+
+
+def test_errors_in_weights_name_the_call():
+    tape, sweep = compiled(pairs, X)
+    (step,) = [step for step in sweep.steps if isinstance(step, ClusterStep)]
+
+    def fail(*_args, **_keywords):
+        raise ZeroDivisionError
+
+    object.__setattr__(step, "reduction", step.reduction._replace(weigh=fail))
+    with pytest.raises(ZeroDivisionError) as caught:
+        sweep.tangent(tape, None)
+    assert caught.value.__notes__ == [f"in a derivative rule of sum, entry {step.index} of the tape"]
+
+
+def test_large_tables_are_swept_by_array_steps():
+    times = np.linspace(0.0, 1.0, 200)
+    density = lambda x: anp.mean(anp.exp(-((times[:, None] - x) ** 2)), axis=1)  # noqa: E731
+    plan = parallel_jacobian(density, machines=1).plan(np.linspace(0.0, 1.0, 60))
+    assert isinstance(plan.sweeps[0], ArraySweep)
+
+
+SHAPES = ((3, 4), (3, 1), (1, 4), (4,), (), (1, 1))
+UNARY = (anp.sin, anp.exp, anp.tanh, lambda v: v**2, lambda v: 1.0 - v)
+BINARY = (anp.multiply, anp.add, anp.subtract, lambda a, b: a / (2.5 + anp.cos(b)), anp.maximum)
+REDUCTIONS = (anp.sum, anp.mean, anp.max, anp.prod, logsumexp)
+
+
+@settings(derandomize=True, deadline=None, max_examples=300)
+@given(
+    steps=st.lists(st.tuples(*[st.integers(0, 60)] * 4), min_size=2, max_size=14),
+    axis=st.sampled_from([None, 0, 1, -1, (0, 1)]),
+)
+def test_random_tables(steps, axis):
+    def fun(x):
+        values = [x[: int(np.prod(shape))].reshape(shape) for shape in SHAPES]
+        results = []
+        for kind, operation, a, b in steps:
+            left, right = values[-1 - a % len(values)], values[-1 - b % len(values)]
+            if kind % 4 == 0:
+                values.append(UNARY[operation % len(UNARY)](left * 0.5))
+            elif kind % 4 < 3:
+                values.append(BINARY[operation % len(BINARY)](left, right))
+            else:
+                here = axis if anp.ndim(left) == 2 else None
+                reduced = REDUCTIONS[operation % len(REDUCTIONS)](anp.tanh(left), axis=here, keepdims=True)
+                values.append(reduced)
+                results.append(anp.ravel(reduced))
+        return anp.concatenate([*results, anp.ravel(values[-1])])
+
+    check(fun)
+
+
+@settings(derandomize=True, deadline=None, max_examples=200)
+@given(data=st.data())
+def test_contractions_are_sums_of_products(data):
+    space = tuple(data.draw(st.lists(st.integers(1, 4), min_size=1, max_size=4)))
+    operand = tuple(n if data.draw(st.booleans()) else 1 for n in space)[data.draw(st.integers(0, 1)) :]
+    axes = tuple(a for a in range(len(space)) if data.draw(st.booleans()))
+    result = tuple(n for a, n in enumerate(space) if a not in axes)
+    partial = RANDOM.standard_normal([n if data.draw(st.booleans()) else 1 for n in space])
+    letters_of = (letters(operand, space), letters(space, space, axes))
+    factors = np.broadcast_to(partial, space)
+    for given_shape, shape, ends in (
+        (operand, result, letters_of),
+        (result, operand, letters_of[::-1]),
+    ):
+        count = int(np.prod(given_shape, dtype=int))
+        wide = (len(space) - len(operand)) * (1,) + operand
+        kept = [1 if a in axes else n for a, n in enumerate(space)]
+        aligned, wanted = (wide, kept) if shape is result else (kept, wide)
+        summed = tuple(a + 1 for a in range(len(space)) if wanted[a] == 1)
+        for start, rows in ((0, RANDOM.standard_normal((3, count))), (2, np.eye(count))):
+            batch = Rows(start, rows.reshape(len(rows), *given_shape))
+            found = contracted(batch, partial, space, ends, shape)
+            want = (rows.reshape(len(rows), *aligned) * factors).sum(axis=summed).reshape(len(rows), *shape)
+            np.testing.assert_allclose(found.dense().rows, want, atol=1e-13)
+            assert found.start == start
+        values = RANDOM.standard_normal(given_shape)
+        diagonal = Diagonal(5, values, 5, 5 + count)
+        found = contracted(diagonal, partial, space, ends, shape)
+        rows = np.diag(values.ravel()).reshape(count, *aligned)
+        want = (rows * factors).sum(axis=summed).reshape(count, *shape)
+        np.testing.assert_allclose(found.dense().rows, want, atol=1e-13)
+        assert found.start == 5
+        if count > 1:
+            part = contracted(diagonal._replace(start=6), partial, space, ends, shape)
+            np.testing.assert_allclose(part.dense().rows, want[1:], atol=1e-13)
