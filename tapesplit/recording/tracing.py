@@ -1,12 +1,13 @@
 """The lock around autograd's process-wide trace level, and how to leave that level as it was."""
 
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from autograd.tracer import trace_stack
+from autograd.tracer import trace, trace_stack
 
 from tapesplit.forks import renew_after_fork
 
@@ -45,13 +46,24 @@ def tracing_lock() -> Iterator[int]:
     """
     state = _state
     with state.lock:
-        level, outer = max(trace_stack.top, -1), state.holder
+        outer = state.holder
+        level = -1 if outer is None and not _is_traced() else trace_stack.top
         state.holder = threading.get_ident()
         try:
             yield level
         finally:
             trace_stack.top = level
             state.holder = outer
+
+
+def _is_traced() -> bool:
+    """Tell whether any thread is in a trace of autograd's, which leaves its level raised after each error."""
+    if trace_stack.top < 0:
+        return False
+    frames = [*sys._current_frames().values()]  # noqa: SLF001 (the documented name)
+    while frames and all(frame.f_code is not trace.__code__ for frame in frames):
+        frames = [frame.f_back for frame in frames if frame.f_back]
+    return bool(frames)
 
 
 def holds_tracing_lock() -> bool:

@@ -31,8 +31,8 @@ bulk(anp.cumsum, tangents=[_cumsum], adjoints=[_cumsum_adjoint], edges=input_siz
 
 
 def _differences(T: np.ndarray, ans: Any, x: Any, *rest: Any, axis: Any = None, **keywords: Any) -> Any:
-    """Differences of unit spacing; those along several axes are a tuple."""
-    if rest or keywords:
+    """Differences of unit spacing; those along several axes are a tuple, and of a number there are none."""
+    if rest or keywords or not np.ndim(x):
         return NotImplemented
     rows = np.gradient(T, axis=tuple(a + 1 for a in positive(axis, np.ndim(x))))
     return rows if isinstance(rows, np.ndarray) else np.concatenate(list(map(flat, rows)), axis=1)

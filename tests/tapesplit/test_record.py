@@ -4,11 +4,12 @@ import copy
 import gc
 import operator
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import autograd.numpy as np
 import numpy as onp
 import pytest
-from autograd import jacobian
+from autograd import grad, jacobian
 from autograd.extend import Box, VSpace, defvjp, primitive
 from autograd.numpy import where
 from autograd.numpy.numpy_boxes import ArrayBox
@@ -17,7 +18,7 @@ from autograd.tracer import box_type_mappings, trace_stack
 from sweep_forms import forced
 
 from tapesplit import check_jacobian, parallel_jacobian, record
-from tapesplit.errors import NestedTraceError, StaleValueError
+from tapesplit.errors import NestedTraceError, OutputTypeError, StaleValueError
 from tapesplit.recording import boxes, direct_functions, stand_ins
 from tapesplit.recording.boxes import RecordingBox, TapeBox
 from tapesplit.recording.tracing import tracing_lock
@@ -401,6 +402,36 @@ def test_input_returned_unchanged():
 def test_comparisons_and_shapes_are_constants():
     tape = record(lambda x: x * (x > 0.5) * len(x) * x.shape[0] * np.argmax(x), X)
     assert labels(tape) == ["input"] + ["multiply"] * 4
+
+
+def test_a_level_that_autograd_has_left_raised_after_an_error_is_none():
+    hidden = lambda x: np.array([x[0], x[1]]) * onp.asarray([2.0, x[2]])  # noqa: E731
+    with pytest.raises(ZeroDivisionError):
+        grad(lambda x: x * (1 // 0))(1.0)
+    assert trace_stack.top == 0
+    with pytest.raises(OutputTypeError):
+        parallel_jacobian(hidden)(X)
+    assert trace_stack.top == -1
+    with pytest.raises(ZeroDivisionError):
+        grad(lambda x: x * (1 // 0))(1.0)
+    assert record(lambda x: x * (1.0 + trace_stack.top), X).value.tolist() == X.tolist()
+
+
+def test_a_trace_of_another_thread_is_none_to_leave():
+    begun, done = threading.Event(), threading.Event()
+
+    def trace(x):
+        begun.set()
+        done.wait(10)
+        return x * x
+
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(grad(trace), 3.0)
+        begun.wait(10)
+        assert record(lambda x: x * trace_stack.top, X).value.tolist() == X.tolist()
+        assert trace_stack.top == 0
+        done.set()
+        assert running.result() == 6.0
 
 
 def test_autograd_is_left_as_it_was():

@@ -3,6 +3,7 @@
 import autograd.numpy as anp
 import numpy as np
 import pytest
+from autograd import jacobian
 from autograd.scipy.linalg import solve_banded
 from autograd.scipy.signal import convolve
 from rule_cases import BEYOND, CASES
@@ -205,3 +206,30 @@ def test_index_maps_scatter_and_add_like_numpy(dtype, count, sources):
     assert found.dtype == dtype
     moves.add(Y, expected)
     np.testing.assert_array_equal(expected, 2 * found)
+
+
+@pytest.mark.filterwarnings("ignore:(divide by zero|invalid value)")
+@pytest.mark.parametrize("x", [0.0, -0.0])
+@pytest.mark.parametrize("method", ["tangent", "adjoint"])
+def test_infinite_derivatives_of_roots_have_autograds_sign(x, method):
+    for fun in (anp.sqrt, lambda x: anp.sqrt(-1.0 * x)):
+        found = parallel_jacobian(fun, method=method)(np.full(3, x))
+        np.testing.assert_array_equal(np.diag(found), np.diag(jacobian(fun)(np.full(3, x))))
+
+
+@pytest.mark.parametrize("exponent", [0, 1, 2, 3, 4, 5, 2.0, 3.0, 4.5, -1, -2.0, True])
+@pytest.mark.parametrize(
+    "x", [np.array([-1.5, 0.25, 3.0]), np.array([2, 3], np.int64), np.float32([0.5, 2.0])]
+)
+def test_powers_with_plain_exponents(exponent, x):
+    fun = lambda x: (x * 1.0 if x.dtype.kind == "i" else x) ** exponent  # noqa: E731
+    with np.errstate(invalid="ignore"):
+        found, want = np.diag(parallel_jacobian(fun)(x)), np.diag(jacobian(fun)(x))
+    np.testing.assert_allclose(found, want, rtol=1e-6 if x.dtype == np.float32 else 1e-14)
+    assert found.dtype == want.dtype
+
+
+@pytest.mark.parametrize("method", ["tangent", "adjoint"])
+def test_a_number_has_no_gradient_along_axes(method):
+    fun = lambda x: anp.concatenate([x, anp.gradient(anp.sum(x))])  # noqa: E731
+    np.testing.assert_array_equal(parallel_jacobian(fun, method=method)(np.ones(2)), np.eye(2))
