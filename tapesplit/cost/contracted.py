@@ -5,6 +5,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from tapesplit.arrays import BoolArray, IntArray, follow
+from tapesplit.rules import PRODUCTS
 from tapesplit.structures.facts import TapeFacts
 from tapesplit.structures.structure import is_shape
 
@@ -39,10 +40,9 @@ def contractions(facts: TapeFacts) -> Contractions:
     """
     count = facts.sizes.size
     found = Contractions(np.zeros(count, dtype=np.bool_), *np.zeros((3, count), dtype=np.int64))
-    reductions = np.flatnonzero(np.array([kind.can_be_contracted for kind in facts.kinds])[facts.kind])
-    reduced = facts.parents[facts.first_parent[reductions]]
     is_double = np.array([is_shape(form) for form in facts.forms])[facts.form]
     fits = facts.elementwise & is_double & (facts.sizes > 1)
+    reductions, reduced, is_sum = _reductions(facts)
     if not fits[reduced].any():
         return found
     result, child, parent = _between_merged(facts)
@@ -58,19 +58,33 @@ def contractions(facts: TapeFacts) -> Contractions:
         taken[facts.structure.output] = False
     taken = ~_reached(~taken, behind, before)
     found.operations[:] = facts.elementwise & taken[result]
-    found.moved[reductions] -= facts.edges[reductions] * found.operations[reduced]
+    found.moved[reductions] -= facts.edges[reductions] * found.operations[reduced] * is_sum
     here = found.operations[child]
     child, parent, is_whole = child[here], parent[here], is_whole[here]
     copies, size = readers[result[child]], facts.sizes[child]
     ends = 2 * copies * facts.sizes[parent] * ~is_whole
-    np.add.at(found.steps, child, copies)
+    np.add.at(found.steps, child, _STEPS * copies)
     np.add.at(found.moved, child, np.where(is_whole & ~found.operations[parent], 0, ends - size))
     np.add.at(found.product_fma, child, _PACE * copies * size * ~is_whole)
     return found
 
 
+_STEPS: Final = 2
+"""Steps that a contraction takes longer than a multiplication."""
 _PACE: Final = 2
 """Multiply-adds in a large product of matrices that take as long as one in a contraction."""
+
+
+def _reductions(facts: TapeFacts) -> tuple[IntArray, IntArray, BoolArray]:
+    """Return the entries that can take operations in, what they sum, and which are no products."""
+    of_kind = [(kind.can_be_contracted, kind.primitive not in PRODUCTS) for kind in facts.kinds]
+    can_be, is_sum = np.array(of_kind).T.take(facts.kind, axis=1)
+    entries = np.flatnonzero(can_be)
+    first, last = (facts.parents[facts.first_parent[entries + step] - step] for step in (0, 1))
+    operand = np.where(facts.sizes[first] >= facts.sizes[last], first, last)
+    axes = np.array([len(form) if is_shape(form) else -1 for form in facts.forms])[facts.form]
+    fits = is_sum[entries] | ((axes[operand] == 2) & (axes[entries] == 1))  # a matrix times a vector
+    return entries[fits], operand[fits], is_sum[entries[fits]]
 
 
 def _between_merged(facts: TapeFacts) -> tuple[IntArray, IntArray, IntArray]:

@@ -17,7 +17,7 @@ from autograd.numpy.numpy_vjps import dot_adjoint_0, dot_adjoint_1, tensordot_ad
 from tapesplit.arrays import multiply
 from tapesplit.recording.primitives import adjusted_side
 from tapesplit.rules.axes import behind, fold, lifted, of_arrays
-from tapesplit.rules.registry import bulk
+from tapesplit.rules.registry import Weighing, bulk
 
 __all__ = ["ADJOINT_LABELS", "PRODUCTS", "Labels", "dot_labels", "inner_labels", "tensordot_labels"]
 
@@ -34,6 +34,7 @@ def bilinear(
     tangents: Sequence[Callable[..., Any]],
     adjoints: Sequence[Callable[..., Any]],
     edges: Callable[..., int],
+    weigh: Callable[..., Weighing | None] | None = None,
 ) -> None:
     """Register a product; lists count as arrays."""
     bulk(
@@ -41,6 +42,7 @@ def bilinear(
         tangents=list(map(of_arrays, tangents)),
         adjoints=list(map(of_arrays, adjoints)),
         edges=edges,
+        weigh=weigh,
     )
 
 
@@ -201,7 +203,17 @@ def _matmul_edges(ans: Any, args: tuple[Any, ...], argnums: tuple[int, ...], kwa
 
 _MATMUL_TANGENTS = [_matmul_left_tangent, _matmul_right_tangent]
 _MATMUL_ADJOINTS = [_matmul_left_adjoint, _matmul_right_adjoint]
-bilinear(anp.matmul, _MATMUL_TANGENTS, _MATMUL_ADJOINTS, _matmul_edges)
+
+
+def _by_vector(ans: Any, *operands: Any, **keywords: Any) -> Weighing | None:
+    """Tell that a matrix times a vector sums along one of its axes."""
+    ndims = () if keywords else tuple(map(np.ndim, operands))
+    if ndims == (2, 1):
+        return Weighing(0, (1,), np.asarray(operands[1]))
+    return Weighing(1, (0,), np.asarray(operands[0])[:, None]) if ndims == (1, 2) else None
+
+
+bilinear(anp.matmul, _MATMUL_TANGENTS, _MATMUL_ADJOINTS, _matmul_edges, _by_vector)
 
 
 def _side_edges(ans: Any, args: tuple[Any, ...], argnums: tuple[int, ...], kwargs: Any) -> int:
@@ -233,6 +245,7 @@ bilinear(
     list(map(_as_matmul, _MATMUL_TANGENTS, _dot_tangents)),
     list(map(_as_matmul, _MATMUL_ADJOINTS, _dot_adjoints)),
     _dot_edges,
+    _by_vector,
 )
 
 

@@ -16,7 +16,7 @@ from tapesplit.rules.axes import (
     reduce_weighted,
     spread,
 )
-from tapesplit.rules.registry import Bulk, Rule, bulk
+from tapesplit.rules.registry import Bulk, Rule, Weighing, bulk
 
 __all__ = ["by_weights", "input_size", "is_reduction", "weighted"]
 
@@ -31,26 +31,30 @@ def is_reduction(rule: Rule | None) -> bool:
     return isinstance(rule, Bulk) and rule.edges is input_size
 
 
-def by_weights(primitive: Any, weigh: Callable[..., Any]) -> None:
+def by_weights(primitive: Any, derive: Callable[..., Any]) -> None:
     """Register a reduction by the derivatives of each result by the elements that went into it.
 
-    ``weigh(ans, x, *args, **kwargs)`` returns them, to be broadcast to the shape of x, and the axis; None for
-    calls that take the loop over autograd's rule.
+    ``derive(ans, x, *args, **kwargs)`` returns them, to be broadcast to the shape of x, and the axis; None
+    for calls that take the loop over autograd's rule.
     """
 
     def tangent(T: np.ndarray, ans: Any, x: Any, *args: Any, **kwargs: Any) -> Any:
-        found = weigh(ans, x, *args, **kwargs)
+        found = derive(ans, x, *args, **kwargs)
         if found is None:
             return NotImplemented
         weights, axis = found
         return real_like(reduce_weighted(T, weights, ans, axis), ans)
 
     def adjoint(A: np.ndarray, ans: Any, x: Any, *args: Any, **kwargs: Any) -> Any:
-        found = weigh(ans, x, *args, **kwargs)
+        found = derive(ans, x, *args, **kwargs)
         if found is None:
             return NotImplemented
         weights, axis = found
         return spread(A, x, axis) * weights
+
+    def weigh(ans: Any, x: Any, *args: Any, **kwargs: Any) -> Weighing | None:
+        found = derive(ans, x, *args, **kwargs)
+        return None if found is None else Weighing(0, positive(found[1], np.ndim(x)), found[0])
 
     bulk(primitive, tangents=[tangent], adjoints=[adjoint], edges=input_size, weigh=weigh)
 
@@ -163,10 +167,11 @@ def _summed(primitive: Any, known: frozenset[str], *, is_mean: bool = False) -> 
 
     def weigh(
         ans: Any, x: Any, axis: Any = None, *rest: Any, keepdims: Any = False, **keywords: Any
-    ) -> tuple[float, Any] | None:
+    ) -> Weighing | None:
         if rest or not keywords.keys() <= {"initial"}:
             return None
-        return 1.0 / max(_count(x, axis, where=True), 1) if is_mean else 1, axis
+        weight = 1.0 / max(_count(x, axis, where=True), 1) if is_mean else 1
+        return Weighing(0, positive(axis, np.ndim(x)), weight)
 
     bulk(primitive, tangents=[tangent], adjoints=[adjoint], edges=input_size, weigh=weigh)
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from inspect import Parameter, signature
 from numbers import Number
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
 from autograd.core import primitive_vjps
@@ -32,6 +32,7 @@ __all__ = [
     "Movement",
     "Rule",
     "Undefined",
+    "Weighing",
     "bulk",
     "count_edges",
     "defvector",
@@ -72,6 +73,17 @@ class Movement:
     """The result's elements are elements of the arguments, or constants, whatever the values are."""
 
 
+class Weighing(NamedTuple):
+    """How a call sums one argument along axes: each element times its weight.
+
+    The weights broadcast to the argument. They are another argument, if that is active as well.
+    """
+
+    argnum: int
+    axes: tuple[int, ...]
+    weights: Any
+
+
 @dataclass(frozen=True, slots=True)
 class Bulk:
     """Any other primitive, with functions that carry all directions at once.
@@ -84,9 +96,8 @@ class Bulk:
     NumPy makes of them, not as rows of all elements, and those of products are new arrays. What is known of
     the time: a call takes ``steps`` elementwise operations longer than one of these for each active argument,
     and one of the scalar edges as long as ``pace`` multiply-adds in a product of matrices.
-    ``weigh(ans, *args, **kwargs)`` of a reduction of its first argument along axes returns the derivatives of
-    each result by the elements that went into it, broadcasting to the argument, and the axes; None for a form
-    of the arguments that it does not cover.
+    ``weigh(ans, *args, **kwargs)`` tells how a call sums along axes; None for a form of the arguments that
+    it does not cover.
     """
 
     tangents: Mapping[int, VectorFunction] = field(default_factory=dict)
@@ -95,7 +106,7 @@ class Bulk:
     built_in: bool = False
     steps: int = 0
     pace: int = 1
-    weigh: Callable[..., tuple[Any, Any] | None] | None = None
+    weigh: Callable[..., Weighing | None] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,7 +219,7 @@ def bulk(
     edges: Callable[..., int] | None = None,
     steps: int = 0,
     pace: int = 1,
-    weigh: Callable[..., tuple[Any, Any] | None] | None = None,
+    weigh: Callable[..., Weighing | None] | None = None,
 ) -> None:
     """Register any other primitive of autograd's by the functions that carry all directions, see `Bulk`."""
     _rules[primitive] = Bulk(

@@ -15,7 +15,8 @@ from tapesplit.cuts.chunks import Chunk
 from tapesplit.recording.tape import PARENTS, PRIMITIVE, VALUE, Tape
 from tapesplit.recording.values import element_count, real_count
 from tapesplit.rules import PRODUCTS, has_local_structure, is_reduction, local_matrix
-from tapesplit.sweeps.array_steps import BulkStep, ClusterStep, MapStep, Step
+from tapesplit.sweeps.array_steps import BulkStep, MapStep, Step
+from tapesplit.sweeps.cluster_step import ClusterStep
 from tapesplit.sweeps.preaccumulation import is_one
 
 __all__ = ["adjoint_numbers", "number_counts", "reads", "tangent_numbers"]

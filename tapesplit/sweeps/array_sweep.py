@@ -25,9 +25,10 @@ from tapesplit.rules import PRODUCTS, IndexMap, Movement, index_maps
 from tapesplit.structures.facts import TapeFacts
 from tapesplit.structures.structure import hashable, is_shape
 from tapesplit.sweeps.array_memory import adjoint_numbers, number_counts, reads, tangent_numbers
-from tapesplit.sweeps.array_steps import BulkStep, ClusterStep, MapStep, Seeds, Step, bulk_step
+from tapesplit.sweeps.array_steps import BulkStep, MapStep, Step, bulk_step
+from tapesplit.sweeps.cluster_step import ClusterStep
 from tapesplit.sweeps.clusters import find_clusters
-from tapesplit.sweeps.directions import Batch, accumulate, as_pairs, assemble, in_blocks, seed
+from tapesplit.sweeps.directions import Batch, Seeds, accumulate, as_pairs, assemble, in_blocks, seed
 
 __all__ = ["ArraySweep", "compile_array_sweep", "last_uses"]
 

@@ -5,7 +5,7 @@ several reductions depend on it, and it is made of smaller values, it goes into 
 are formed more than once, but with a single direction, and directions never get its size.
 """
 
-from collections.abc import Callable, Collection, Container, Iterable, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -14,11 +14,10 @@ import numpy as np
 
 from tapesplit.cuts.chunks import Chunk
 from tapesplit.recording.tape import PARENTS, VALUE, Tape
-from tapesplit.rules import Bulk
-from tapesplit.rules.axes import positive
+from tapesplit.rules import PRODUCTS, Bulk
 from tapesplit.structures.facts import CallKind, TapeFacts
 from tapesplit.structures.structure import is_shape
-from tapesplit.sweeps.array_steps import ClusterStep, Reduction
+from tapesplit.sweeps.cluster_step import ClusterStep, Reduction
 from tapesplit.sweeps.preaccumulation import Member, Term
 
 __all__ = ["find_clusters"]
@@ -57,7 +56,9 @@ def find_clusters(
         if index in detached:
             continue
         if found is None:
-            finder.send(tape.entries[index][PARENTS], {index} if index in reductions else _ALONE)
+            reduced = {reductions[index].operand} if index in reductions else set[int]()
+            finder.send(reduced, frozenset([index]))
+            finder.send(reduced.symmetric_difference(tape.entries[index][PARENTS]), _ALONE)
         else:
             finder.place(index, found)
     return {
@@ -100,7 +101,7 @@ class _Finder:
     tape: Tape
     facts: TapeFacts
     detached: Container[int]
-    reductions: Container[int]
+    reductions: Mapping[int, Reduction]
     broadcast: Container[int]
     homes: dict[int, AbstractSet[int]] = field(default_factory=dict)
     clusters: dict[int, _Cluster] = field(default_factory=dict)
@@ -128,7 +129,7 @@ class _Finder:
         for home in homes:
             cluster = self.clusters.get(home)
             if cluster is None:
-                cluster = self.clusters[home] = _Cluster()
+                cluster = self.clusters[home] = _Cluster(inputs=self._weights_of(home))
             cluster.members.append(member)
             cluster.inputs.pop(index, None)
             cluster.inputs.update(active)
@@ -166,22 +167,32 @@ class _Finder:
         value, operand = (self.tape.entries[i][VALUE] for i in (index, parent))
         return np.iscomplexobj(value) and not np.iscomplexobj(operand)
 
+    def _weights_of(self, home: int) -> dict[int, None]:
+        """Return what a reduction weighs by, if that has derivatives."""
+        weights = self.reductions[home].weights if home in self.reductions else None
+        return {} if weights is None else {weights: None}
+
     def _elements(self, index: int) -> int:
         """Count the elements of a value, complex ones once."""
         return int(self.facts.sizes[index] >> self.facts.is_complex[index])
 
 
 def _reduction(tape: Tape, facts: TapeFacts, index: int) -> Reduction | None:
-    """Describe a reduction along axes; None if its rule does not cover this call."""
+    """Describe a sum along axes; None if its rule does not cover this call."""
     rule = facts.kinds[facts.kind[index]].rule
     if not isinstance(rule, Bulk) or rule.weigh is None:
         return None
     entry = tape[index]
-    if np.size(entry.args[0]) == 1:
-        return None
     with np.errstate(all="ignore"):
         found = rule.weigh(entry.value, *entry.args, **entry.kwargs)
-    return None if found is None else Reduction(rule.weigh, positive(found[1], np.ndim(entry.args[0])))
+    if found is None or found.argnum not in entry.argnums or np.size(entry.args[found.argnum]) <= 1:
+        return None
+    operand = entry.parents[entry.argnums.index(found.argnum)]
+    weights = [parent for parent in entry.parents if parent != operand]
+    forms = facts.structure.forms
+    if weights and not (entry.primitive in PRODUCTS and is_shape(forms[weights[0]])):
+        return None
+    return Reduction(rule.weigh, operand, found.axes, weights[0] if weights else None)
 
 
 def _formulas(kind: CallKind) -> tuple[Callable[..., Any] | float | None, ...] | None:

@@ -10,7 +10,8 @@ from tapesplit.arrays import BoolArray, IntArray
 from tapesplit.recording.tape import ARGS, VALUE, Tape
 from tapesplit.rules import as_one_call
 from tapesplit.rules.axes import flat
-from tapesplit.sweeps.array_steps import BulkStep, evaluated
+from tapesplit.sweeps.array_steps import BulkStep
+from tapesplit.sweeps.cluster_step import evaluated
 from tapesplit.sweeps.complex_parts import Part, part_of
 from tapesplit.sweeps.directions import Batch, as_pairs
 from tapesplit.sweeps.preaccumulation import Member, Term, preaccumulate

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-__all__ = ["Batch", "Diagonal", "Rows", "accumulate", "as_pairs", "assemble", "in_blocks", "seed"]
+__all__ = ["Batch", "Diagonal", "Rows", "Seeds", "accumulate", "as_pairs", "assemble", "in_blocks", "seed"]
 
 
 class Rows(NamedTuple):
@@ -87,6 +87,8 @@ class Diagonal(NamedTuple):
 
 
 Batch = Rows | Diagonal
+Seeds = dict[int, Batch]
+"""Directions of values, by tape entry."""
 
 
 def seed(

@@ -3,7 +3,7 @@
 The partial derivatives are multiplied out backwards with one direction (Griewank & Walther 2008, Ch. 10).
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -31,7 +31,9 @@ class Member(NamedTuple):
 
 
 def preaccumulate(
-    members: Sequence[Member], evaluate: Callable[[int, Term], Any], weights: Any = 1
+    members: Sequence[Member],
+    evaluate: Callable[[int, Term], Any],
+    behind: Mapping[int, Any] | None = None,
 ) -> dict[int, Any]:
     """Return the derivatives of the result of a merged operation by each of its inputs.
 
@@ -41,15 +43,17 @@ def preaccumulate(
         All members, the last one, whose result it is, first.
     evaluate
         ``evaluate(number, term)`` returns the value of a formula of a member.
-    weights
-        What all derivatives are multiplied by.
+    behind
+        Derivatives of what follows by the result, and maybe by inputs; by default the result is the end.
 
     Returns
     -------
     dict
         Derivative by each input, under its number.
     """
-    derivatives: dict[int, Any] = {members[0].number: weights}
+    derivatives: dict[int, Any] = {members[0].number: 1}
+    if behind is not None:
+        derivatives = {number: _floating(derivative) for number, derivative in behind.items()}
     for number, terms in members:
         outer = derivatives.pop(number, None)
         if outer is None:  # the result does not depend on this member

@@ -13,8 +13,8 @@ from tapesplit.cuts.chunks import Chunk, cut_into_chunks
 from tapesplit.cuts.graph import graph_of
 from tapesplit.structures.facts import facts_of
 from tapesplit.structures.structure import structure_of
-from tapesplit.sweeps.array_steps import ClusterStep
 from tapesplit.sweeps.array_sweep import ArraySweep, compile_array_sweep
+from tapesplit.sweeps.cluster_step import ClusterStep
 from tapesplit.sweeps.contractions import contracted, letters
 from tapesplit.sweeps.directions import Diagonal, Rows
 
@@ -95,6 +95,18 @@ REDUCED = {
     "logsumexp": lambda x: logsumexp(TABLE * x + x[:4, None], axis=1),
     "variance": lambda x: anp.var(TABLE * x, axis=1),
     "norm": lambda x: anp.linalg.norm(TABLE * x, ord=4, axis=1),
+    "matrix times vector": lambda x: anp.exp(TABLE * x) @ np.cos(np.arange(12.0)),
+    "matrix times its own vector": lambda x: anp.exp(TABLE * x) @ (x * 2.0),
+    "matrix times a vector that is in it": lambda x: anp.exp(TABLE * x) @ x,
+    "vector times matrix": lambda x: x[:4] @ anp.tanh(TABLE * x),
+    "vector times a matrix that it is in": lambda x: (
+        x @ anp.tanh(x * np.cos(np.arange(144.0)).reshape(12, 12))
+    ),
+    "narrow weights": lambda x: -anp.sin(TABLE * x) @ np.arange(12, dtype=np.uint8),
+    "list of weights": lambda x: [1, 2, 3, 4] @ -(TABLE * x),
+    "truth values": lambda x: anp.dot(1.0 - TABLE * x, (np.arange(12) > 4)),
+    "dot": lambda x: anp.dot(anp.dot(x[:4], anp.sin(TABLE * x)), anp.sin(TABLE.T * x[:4])),
+    "one column": lambda x: anp.exp(x[:, None]) @ x[:1],
     "in the middle": lambda x: anp.cos(anp.sum(anp.sin(TABLE * x), axis=1))[:, None] * x,
     "one row": lambda x: anp.sum(x[None, :] * x[:, None, None], axis=2),
     "length one": lambda x: anp.sum((x.reshape(1, 12) * x.reshape(12, 1)).reshape(12, 1, 12) * 2.0, axis=1),
@@ -114,6 +126,13 @@ def test_a_reduction_takes_in_what_it_adds_up():
     assert clusters(pairs) == [(["tanh", "subtract"], "sum")]
     assert clusters(lambda x: anp.sum(TABLE * x, axis=1)) == [(["multiply"], "sum")]
     assert clusters(lambda x: anp.max(anp.sin(x))) == [(["sin"], "max")]
+
+
+def test_a_matrix_times_a_vector_is_a_reduction():
+    assert clusters(lambda x: anp.exp(TABLE * x) @ x) == [(["exp", "multiply"], "matmul")]
+    assert clusters(lambda x: anp.dot(np.ones(4), TABLE * x)) == [(["multiply"], "dot")]
+    assert clusters(lambda x: (TABLE * x) @ TABLE.T) == [(["multiply"], None)]
+    assert clusters(lambda x: TABLE @ anp.sin(x)) == [(["sin"], None)]
 
 
 def test_what_several_reductions_depend_on_goes_into_all_if_it_is_broadcast():

@@ -1,0 +1,236 @@
+"""The step of merged elementwise operations: stacked directions times the derivatives of all together.
+
+`array_memory` counts what it holds, as for the steps in `array_steps`. What changes here changes there.
+"""
+
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import zip_longest
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+
+from tapesplit.errors import RuleError
+from tapesplit.names import display_name
+from tapesplit.notes import note
+from tapesplit.recording.tape import VALUE, Tape
+from tapesplit.recording.values import batch_shape
+from tapesplit.rules import CHOICE, Weighing, find_rule
+from tapesplit.rules.axes import flat, fold, lifted, real_like
+from tapesplit.sweeps.contractions import contracted, letters
+from tapesplit.sweeps.directions import Batch, Diagonal, Rows, Seeds, accumulate
+from tapesplit.sweeps.preaccumulation import Member, Term, is_one, preaccumulate
+
+__all__ = ["SEQUENCES", "ClusterStep", "Reduction", "evaluated", "name_call"]
+
+
+_WEIGHTS: Final = -1
+"""Where the derivative by the weights of a product is found."""
+
+
+class Reduction(NamedTuple):
+    """What becomes of merged operations: they are weighed and summed along axes, see `Weighing`.
+
+    ``weights`` is the entry that they are, if they have derivatives themselves.
+    """
+
+    weigh: Callable[..., Weighing | None]
+    operand: int
+    axes: tuple[int, ...]
+    weights: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterStep:
+    """Elementwise operations that end in one value, or in a reduction of it.
+
+    ``members`` are the operations, the last one first; ``inputs`` are the values that they read from outside.
+    ``spent`` are those of the inputs, and maybe the result, whose directions nobody needs afterwards.
+    """
+
+    index: int
+    members: tuple[Member, ...]
+    inputs: tuple[int, ...]
+    reduction: Reduction | None = None
+    spent: frozenset[int] = frozenset()
+
+    def partials(self, tape: Tape) -> dict[int, Any]:
+        """Return derivatives by each input, broadcasting to the shape of the last operation.
+
+        Those by the weights of a product stand under `_WEIGHTS`: operations may read them as well.
+        """
+        behind = None if self.reduction is None else self._derivatives(tape, self.reduction)
+        return preaccumulate(self.members, functools.partial(evaluated, tape), behind)
+
+    def keeps_diagonals(self, tape: Tape, parent: int) -> bool:
+        """Tell whether each element of an input goes into one of the result, in the same order."""
+        if self.reduction is None:
+            values = [tape.entries[index][VALUE] for index in (parent, self.index)]
+            return batch_shape(values[0]) == batch_shape(values[1])
+        _, given, kept = self._axes(tape, parent)
+        return given == kept and parent != self.reduction.weights
+
+    def tangent(self, tape: Tape, seeds: Seeds) -> Batch | None:
+        """Multiply tangents by the partials, and sum them along the axes of a reduction."""
+        out: Batch | None = None
+        value = tape.entries[self.index][VALUE]
+        for number, partial in self.partials(tape).items():
+            parent = self._input(number)
+            if parent in seeds:
+                batch, operand = seeds[parent], tape.entries[parent][VALUE]
+                if type(operand) in SEQUENCES:
+                    batch = _of_array(batch, operand)
+                if self.reduction:
+                    space, given, kept = self._axes(tape, number)
+                    scaled = contracted(batch, partial, space, (given, kept), np.shape(value))
+                else:
+                    scaled = _scaled_up(batch, partial, value, overwrite=parent in self.spent)
+                out = accumulate(out, scaled)
+        return out
+
+    def adjoint(self, tape: Tape, A: Batch, seeds: Seeds) -> None:
+        """Multiply adjoints by the partials and sum them over broadcast axes."""
+        overwrite = self.index in self.spent
+        for number, partial in self.partials(tape).items():
+            parent = self._input(number)
+            operand = tape.entries[parent][VALUE]
+            if self.reduction:
+                space, given, kept = self._axes(tape, number)
+                scaled = contracted(A, partial, space, (kept, given), np.shape(operand))
+            else:
+                scaled = _scaled_down(A, partial, operand, overwrite=overwrite)
+            if type(operand) in SEQUENCES:  # whose directions have one row of all elements
+                scaled = Rows(scaled.start, flat(scaled.dense().rows))
+            seeds[parent] = accumulate(seeds.get(parent), scaled)
+
+    def _derivatives(self, tape: Tape, reduction: Reduction) -> dict[int, Any]:
+        """Return the derivatives of a reduction by what it sums, and by its weights."""
+        entry = tape[self.index]
+        try:
+            found = reduction.weigh(entry.value, *entry.args, **entry.kwargs)
+        except Exception as error:
+            name_call(error, entry.primitive, self.index)
+            raise
+        derivatives = {reduction.operand: found.weights}  # type: ignore[union-attr] # it covers this call
+        if reduction.weights is not None:
+            derivatives[_WEIGHTS] = tape.entries[reduction.operand][VALUE]
+        return derivatives
+
+    def _input(self, number: int) -> int:
+        """Return the entry of an input by its number among the partials."""
+        return self.reduction.weights if number == _WEIGHTS else number  # type: ignore[union-attr, return-value]
+
+    def _axes(self, tape: Tape, number: int) -> tuple[tuple[int, ...], str, str]:
+        """Return the shape of what is reduced, and the axes of an input and of the result in it."""
+        reduction: Reduction = self.reduction  # type: ignore[assignment] # there is one
+        space = np.shape(tape.entries[reduction.operand][VALUE])
+        kept = letters(space, space, reduction.axes)
+        if number == _WEIGHTS:
+            return space, "".join(i for i in letters(space, space) if i not in kept), kept
+        return space, letters(np.shape(tape.entries[number][VALUE]), space), kept
+
+
+def evaluated(tape: Tape, index: int, term: Term) -> Any:
+    """Return the partial derivative of an elementwise operation by its formula, on its own arguments."""
+    primitive, _, _, _, kwargs, value = tape.entries[index]
+    given = tape.arguments(index)
+    args = [_as_precise(arg, value, primitive) for arg in given]
+    if primitive is CHOICE:
+        args[0] = given[0]
+    try:
+        partial = term.partial(value, *args, **kwargs)  # type: ignore[operator]
+    except Exception as error:
+        name_call(error, primitive, index)
+        raise
+    shape = getattr(partial, "shape", ())
+    if shape and not _broadcasts(shape, np.shape(value)):
+        raise RuleError(
+            f"a partial derivative of {display_name(primitive)}, entry {index} of the tape, has shape "
+            f"{shape} for a result of {np.shape(value)}; correct the formula that defvector was given"
+        )
+    return partial
+
+
+def _broadcasts(shape: tuple[int, ...], expected: tuple[int, ...]) -> bool:
+    """Tell whether arrays of one shape can be broadcast to another, but for leading axes of length 1."""
+    return shape == expected or all(
+        a in {1, b} for a, b in zip_longest(shape[::-1], expected[::-1], fillvalue=1)
+    )
+
+
+def name_call(error: Exception, primitive: Any, index: int) -> None:
+    """Add to an error of a derivative rule which call of which primitive it was for."""
+    note(error, f"in a derivative rule of {display_name(primitive)}, entry {index} of the tape")
+
+
+def _of_array(batch: Batch, value: Any) -> Rows:
+    """Give directions of a list the shape of the array that NumPy makes of it."""
+    rows = batch.dense().rows
+    return Rows(batch.start, rows.reshape(len(rows), *np.shape(value)))
+
+
+def _as_precise(arg: Any, value: Any, primitive: Any) -> Any:
+    """Return an operand in the type of the result: formulas of less precise ones alone lose digits.
+
+    Derivatives of integers and truth values, whose sums and products would wrap around, are in double
+    precision.
+    """
+    dtype, wanted = getattr(arg, "dtype", None), getattr(value, "dtype", None)
+    if dtype is wanted is _DOUBLE:
+        return arg
+    if dtype is None and type(arg) not in _PLAIN and find_rule(primitive).built_in:  # type: ignore[union-attr]
+        arg = np.asarray(arg)  # NumPy's functions take lists as operands, and what else can be an array
+        dtype = arg.dtype
+    elif wanted is _LONG_DOUBLE and type(arg) in {int, float}:
+        return np.longdouble(arg)
+    if dtype is None or wanted is None or dtype.kind not in "fiubc":
+        return arg
+    if dtype.kind == "c":
+        return arg.astype(wanted) if wanted.kind == "c" and dtype is not wanted else arg
+    if wanted.kind in "iub" or (wanted.kind == "c" and dtype.kind != "f"):
+        wanted = _DOUBLE
+    return arg if dtype is wanted or wanted.kind != "f" else arg.astype(wanted)
+
+
+_DOUBLE = np.dtype(np.float64)
+_LONG_DOUBLE = np.dtype(np.longdouble)
+_PLAIN = frozenset({int, float, complex, bool, str, type(None)})
+SEQUENCES = frozenset({list, tuple})
+
+
+def _scaled(rows: np.ndarray, partial: Any, *, overwrite: bool) -> np.ndarray:
+    """Multiply directions by a partial derivative."""
+    if overwrite and not np.iscomplexobj(partial):
+        return np.multiply(rows, partial, out=rows)
+    return rows * partial
+
+
+def _scaled_up(batch: Batch, partial: Any, value: Any, *, overwrite: bool) -> Batch:
+    """Tangents times a partial, in the shape of the result."""
+    shape = np.shape(value)
+    if isinstance(batch, Diagonal):
+        if batch.values.shape == shape:
+            values = real_like(np.broadcast_to(batch.values * partial, shape), value)
+            return Diagonal(batch.origin, values, batch.start, batch.stop)
+        batch = batch.dense()
+    rows = lifted(batch.rows, len(shape))
+    one = is_one(partial)
+    rows = real_like(rows if one else _scaled(rows, partial, overwrite=overwrite), value)
+    if rows.shape[1:] != shape:
+        return Rows(batch.start, np.broadcast_to(rows, (len(rows), *shape)))
+    return Rows(batch.start, rows, not one or overwrite)
+
+
+def _scaled_down(batch: Batch, partial: Any, value: Any, *, overwrite: bool) -> Batch:
+    """Adjoints times a partial, summed to the shape of the argument."""
+    shape = np.shape(value)
+    if isinstance(batch, Diagonal):
+        if batch.values.shape == shape:
+            values = real_like(np.broadcast_to(batch.values * partial, shape), value)
+            return Diagonal(batch.origin, values, batch.start, batch.stop)
+        batch = batch.dense()
+    one = is_one(partial)
+    rows = batch.rows if one else _scaled(batch.rows, partial, overwrite=overwrite)
+    folded = real_like(fold(rows, shape), value)
+    return Rows(batch.start, folded, not one and folded is rows)
