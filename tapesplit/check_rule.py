@@ -165,7 +165,7 @@ class _Call(NamedTuple):
 
     def check(self, tangents: Sequence[Batch], adjoints: Batch, *, autograd_is_right: bool) -> None:
         """Compare one batch in both modes."""
-        (step,) = compile_array_sweep(self.tape, self.facts, self.chunk).steps
+        (step,) = compile_array_sweep(self.tape, self.facts, self.chunk, self.chunk.n).steps
         back: dict[int, Any] = {}
         try:
             step.adjoint(self.tape, adjoints, back)
@@ -209,7 +209,7 @@ class _Call(NamedTuple):
             return
         n, m = int(facts.sizes[:first].sum()), int(facts.sizes[calls].sum())
         chunk = Chunk(tuple(range(first)), (first, first + 1), calls, n, m, 1)
-        expected = compile_array_sweep(tape, facts, chunk).tangent(tape, None)
+        expected = compile_array_sweep(tape, facts, chunk, chunk.n).tangent(tape, None)
         for adjoint_mode in (False, True):
             directions = m if adjoint_mode else n
             sweep = compile_scalar_sweep(tape, facts, chunk, directions, adjoint_mode=adjoint_mode)

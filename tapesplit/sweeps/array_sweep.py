@@ -201,7 +201,13 @@ class ArraySweep:
 
 
 def compile_array_sweep(
-    tape: Tape, facts: TapeFacts, chunk: Chunk, *, adjoint_mode: bool = False, identity: bool = False
+    tape: Tape,
+    facts: TapeFacts,
+    chunk: Chunk,
+    directions: int,
+    *,
+    adjoint_mode: bool = False,
+    identity: bool = False,
 ) -> ArraySweep:
     """Compile a chunk into array steps.
 
@@ -211,6 +217,8 @@ def compile_array_sweep(
         A tape of the structure that the sweep is for, and what is known of it.
     chunk
         Part of the tape.
+    directions
+        Number of directions k that will be propagated.
     adjoint_mode, identity
         What memory is counted for: the mode, and whether directions are those of an identity. Either mode
         and any seeds can be run.
@@ -220,7 +228,7 @@ def compile_array_sweep(
     Takes a few µs for each entry.
     """
     detached = {*np.flatnonzero(facts.detached).tolist()}
-    clusters = find_clusters(tape, facts, chunk, detached)
+    clusters = find_clusters(tape, facts, chunk, directions, detached)
     covered = {member for step in clusters.values() for member, _ in step.members}
     known: dict[Any, tuple[IndexMap, ...]] = {}
     steps: list[Step] = []

@@ -24,7 +24,7 @@ __all__ = ["find_clusters"]
 
 
 def find_clusters(
-    tape: Tape, facts: TapeFacts, chunk: Chunk, detached: Container[int]
+    tape: Tape, facts: TapeFacts, chunk: Chunk, directions: int, detached: Container[int]
 ) -> dict[int, ClusterStep]:
     """Merge the elementwise operations of a chunk with each other and with their reductions.
 
@@ -34,6 +34,8 @@ def find_clusters(
         A tape, and what is known of it.
     chunk
         Part of the tape.
+    directions
+        Number of directions k that will be propagated.
     detached
         Entries that have no directions.
 
@@ -48,7 +50,8 @@ def find_clusters(
     if any(facts.kinds[kind].can_be_contracted for kind in formulas):
         possible = [(index, _reduction(tape, facts, index)) for index in indices]
         reductions = {index: reduction for index, reduction in possible if reduction}
-        broadcast = _broadcast(tape, facts, indices)
+        if directions >= _WORTH_COPIES:
+            broadcast = _broadcast(tape, facts, indices)
     finder = _Finder(tape, facts, detached, reductions, broadcast)
     finder.homes.update((target, _ALONE) for target in chunk.targets)
     for index, kind in zip(reversed(indices), reversed(kinds), strict=True):
@@ -71,6 +74,8 @@ _MOST_INPUTS: Final = 16
 """Values that merged operations read: the directions of all of them are alive at the same time."""
 _MOST_COPIES: Final = 4
 """Reductions that take in the same operation."""
+_WORTH_COPIES: Final = 6
+"""Directions that take longer through an operation than its derivatives do when they are formed once more."""
 _ALONE: Final = frozenset([-1])
 """Where results go that are read by anything else: nowhere."""
 

@@ -43,11 +43,7 @@ def letters(shape: Shape, space: Shape, without: tuple[int, ...] = ()) -> str:
     'b'
     """
     missing = len(space) - len(shape)
-    return "".join(
-        letter
-        for letter, n, axis in zip(_AXES[missing:], shape, range(missing, len(space)), strict=False)
-        if n != 1 and axis not in without
-    )
+    return "".join([_AXES[missing + a] for a, n in enumerate(shape) if n != 1 and missing + a not in without])
 
 
 def contracted(batch: Batch, partial: Any, space: Shape, ends: tuple[str, str], shape: Shape) -> Batch:
@@ -68,10 +64,12 @@ def contracted(batch: Batch, partial: Any, space: Shape, ends: tuple[str, str], 
     """
     given, wanted = ends
     partial = np.asarray(np.real(partial))  # what is merged into reductions is real
-    partial = np.broadcast_to(partial.reshape(partial.shape[max(partial.ndim - len(space), 0) :]), space)
-    axes = letters(space, space)
-    joint = "".join(letter for letter in axes if letter in given or letter in wanted)
-    weights = contract((axes,), [partial.reshape([n for n in space if n != 1])], joint)
+    if partial.shape != space:
+        partial = np.broadcast_to(partial.reshape(partial.shape[max(partial.ndim - len(space), 0) :]), space)
+    weights, axes = partial.reshape([n for n in space if n != 1]), letters(space, space)
+    joint = "".join([letter for letter in axes if letter in given or letter in wanted])
+    if joint != axes:
+        weights = contract((axes,), [weights], joint)
     if isinstance(batch, Diagonal) and batch.is_whole:
         if given == wanted:
             values = (batch.values.reshape(weights.shape) * weights).reshape(shape)

@@ -272,7 +272,7 @@ def compile_stages(
                 compile_scalar_sweep(tape, facts, stage.chunk, directions, adjoint_mode=adjoint_mode)
             )
         else:
-            parts.append(compile_array_sweep(tape, facts, stage.chunk, adjoint_mode=adjoint_mode))
+            parts.append(compile_array_sweep(tape, facts, stage.chunk, directions, adjoint_mode=adjoint_mode))
     read = [part.chunk.sources for part in parts]
     ends = sorted({*chunk.sources, *chunk.targets}.union(*read))
     sizes = {index: int(facts.sizes[index]) for index in ends}

@@ -126,7 +126,7 @@ def compile_sweep(
         stages = find_stages(facts, table, chunk, directions, adjoint_mode=adjoint_mode)
         if stages:  # unless the machine has been calibrated since the prediction
             return compile_stages(tape, facts, chunk, stages, directions, adjoint_mode=adjoint_mode)
-    return compile_array_sweep(tape, facts, chunk, adjoint_mode=adjoint_mode, identity=identity)
+    return compile_array_sweep(tape, facts, chunk, directions, adjoint_mode=adjoint_mode, identity=identity)
 
 
 def compile_compressed(

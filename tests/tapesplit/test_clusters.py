@@ -23,17 +23,17 @@ X = RANDOM.uniform(0.2, 1.1, 12)
 TABLE = RANDOM.uniform(-1.0, 1.0, (4, 12))
 
 
-def compiled(fun, x, *, adjoint_mode=False):
+def compiled(fun, x, *, directions=12, adjoint_mode=False):
     """Compile a whole recording into array steps."""
     tape = record(fun, x)
     facts = facts_of(tape, structure_of(tape))
     (chunk,) = cut_into_chunks(graph_of(tape, facts), ())
-    return tape, compile_array_sweep(tape, facts, chunk, adjoint_mode=adjoint_mode)
+    return tape, compile_array_sweep(tape, facts, chunk, directions, adjoint_mode=adjoint_mode)
 
 
-def clusters(fun, x=X):
+def clusters(fun, x=X, directions=12):
     """List the labels of merged operations, the last one first, each with its reduction."""
-    tape, sweep = compiled(fun, x)
+    tape, sweep = compiled(fun, x, directions=directions)
     return [
         ([tape.label(member.number) for member in step.members], step.reduction and tape.label(step.index))
         for step in sweep.steps
@@ -143,6 +143,12 @@ def test_what_several_reductions_depend_on_goes_into_all_if_it_is_broadcast():
     assert clusters(quotient) == [(["divide", "add", "power", "subtract"], "sum")]
 
 
+def test_copies_must_pay_in_directions():
+    assert len(clusters(energy, directions=12)) == len(clusters(energy, directions=1)) == 1
+    assert [reduction for _, reduction in clusters(grad(energy), directions=1)] == [None, "sum"]
+    assert [reduction for _, reduction in clusters(grad(energy), directions=6)] == ["sum", "sum"]
+
+
 def test_what_is_read_as_a_whole_is_swept_once():
     assert clusters(softmax) == [(["exp"], None), (["divide"], None)]
     mixed = clusters(lambda x: anp.concatenate([y := anp.sin(x), anp.array([anp.sum(y * 2.0), anp.sum(y)])]))
@@ -150,7 +156,7 @@ def test_what_is_read_as_a_whole_is_swept_once():
     tape = record(lambda x: anp.sum(anp.sin(x)) * anp.cos(x), X)
     facts = facts_of(tape, structure_of(tape))
     chunk = Chunk((0,), (1,), np.arange(1, 2), 12, 12, 12)  # it ends with what is added up behind it
-    (step,) = compile_array_sweep(tape, facts, chunk).steps
+    (step,) = compile_array_sweep(tape, facts, chunk, 12).steps
     assert step.index == 1
     assert step.reduction is None
 

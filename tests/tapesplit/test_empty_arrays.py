@@ -56,7 +56,7 @@ def test_cuts_at_such_values(form, adjoint_mode, last):
     behind = Chunk((0, cut), (len(tape) - 1,), onp.arange(cut + 1, len(tape)), 5, 4, 1)
     for chunk in (before, behind):
         if form == "arrays":
-            sweep = compile_array_sweep(tape, facts, chunk)
+            sweep = compile_array_sweep(tape, facts, chunk, 5)
         else:
             sweep = compile_scalar_sweep(tape, facts, chunk, 5, adjoint_mode=adjoint_mode)
         with onp.errstate(all="ignore"):

@@ -197,12 +197,12 @@ def test_chunks_that_end_without_elements():
         want = np.diag(2.0 * np.cos(X)) @ (np.eye(12) if matrix is None else matrix)
         for sweep in (
             compile_scalar_sweep(tape, facts, chunk, 12, adjoint_mode=False),
-            compile_array_sweep(tape, facts, chunk),
+            compile_array_sweep(tape, facts, chunk, 12),
         ):
             np.testing.assert_allclose(sweep.tangent(tape, matrix), want, rtol=1e-13)
         for sweep in (
             compile_scalar_sweep(tape, facts, chunk, 12, adjoint_mode=True),
-            compile_array_sweep(tape, facts, chunk),
+            compile_array_sweep(tape, facts, chunk, 12),
         ):
             transposed = None if matrix is None else matrix.T
             np.testing.assert_allclose(sweep.adjoint(tape, transposed), want.T, rtol=1e-13)
