@@ -79,7 +79,7 @@ class ElementalJacobian:
             object.__setattr__(self, name, bool(getattr(self, name)))
 
 
-@dataclass(frozen=True, slots=True, repr=False)
+@dataclass(frozen=True, repr=False)  # slots would make a TypeError of assigning to a property
 class JacobianChain:
     """Hold the chain F' = F'_q · … · F'_1 of elemental Jacobians.
 

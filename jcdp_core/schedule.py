@@ -69,7 +69,7 @@ class Task:
         return f"{{{','.join(map(str, numbers))}}}"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)  # slots would make a TypeError of assigning to a property
 class Schedule:
     """Hold the tasks of an elimination sequence, in the order of its steps.
 

@@ -59,7 +59,7 @@ def operation_cost(chain: JacobianChain, operation: Operation) -> int:
     return m * links[middle].n * n
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)  # slots would make a TypeError of assigning to a property
 class EliminationSequence:
     """Hold the steps in an order in which each comes after those that it needs.
 

@@ -13,7 +13,6 @@ from tapesplit.check import check_close, largest, tolerance_of
 from tapesplit.decorator import parallel_jacobian
 from tapesplit.draw.numbers import ratio, seconds_text
 from tapesplit.errors import NothingToPlanError
-from tapesplit.validation import Method
 
 __all__ = ["Comparison", "compare"]
 
@@ -56,8 +55,7 @@ def compare(
     args: Sequence[np.ndarray],
     *,
     argnum: Sequence[int] | None = None,
-    machines: int | None = None,
-    method: Method = "auto",
+    **options: Any,
 ) -> Comparison:
     """Compare a Jacobian with that of autograd, first its entries, then its time.
 
@@ -69,7 +67,7 @@ def compare(
         Its arguments.
     argnum
         Positions of those that the Jacobian is taken with respect to; by default all.
-    machines, method
+    **options
         As in `tapesplit.parallel_jacobian`.
 
     Returns
@@ -91,7 +89,7 @@ def compare(
     0.0
     """
     positions = tuple(range(len(args)) if argnum is None else argnum)
-    ours = parallel_jacobian(fun, positions, machines=machines, method=method)
+    ours = parallel_jacobian(fun, positions, **options)
     ours.cache_clear()  # the first call shall plan
     first, jacobians = _timed(lambda: ours(*args))
     if not all(jacobian.size for jacobian in jacobians):

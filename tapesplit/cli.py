@@ -8,7 +8,7 @@ import sysconfig
 import traceback
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final, get_args
@@ -21,11 +21,12 @@ from tapesplit.bench import compare
 from tapesplit.callback import Callback
 from tapesplit.cost.stored import store
 from tapesplit.decorator import parallel_jacobian
-from tapesplit.draw.files import PICTURES, check_ending
+from tapesplit.draw.endings import PICTURES, REPORTS, check_ending, check_picture
 from tapesplit.draw.numbers import seconds_text
 from tapesplit.errors import CommandError, TapesplitError
-from tapesplit.loading import load_function, load_inputs
+from tapesplit.loading import load_function, load_inputs, undecorated
 from tapesplit.planning.calibrate import measured_costs
+from tapesplit.planning.plan import JacobianPlan
 from tapesplit.validation import Method
 
 __all__ = ["main"]
@@ -34,7 +35,6 @@ _RUNS: Final = 5
 """Runs that are measured for a report."""
 _OURS: Final = (Path(tapesplit.__file__).parent, Path(jcdp_core.__file__).parent)
 """Folders of our packages."""
-_REPORTS: Final = (".html", ".htm")
 _EXAMPLES: Final = """\
 examples:
   tapesplit demo
@@ -126,7 +126,11 @@ def _command(commands: Any, name: str, run: Callable[[argparse.Namespace], None]
 
 def _add_function(parser: argparse.ArgumentParser) -> None:
     """Add the options that name a function and its inputs."""
-    parser.add_argument("function", metavar="FILE.py:FUNCTION", help="function of autograd.numpy operations")
+    parser.add_argument(
+        "function",
+        metavar="FILE.py:FUNCTION",
+        help="function of autograd.numpy operations, or of an object: OBJECT.METHOD",
+    )
     parser.add_argument(
         "--input",
         action="append",
@@ -145,7 +149,6 @@ def _add_function(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--method",
         choices=get_args(Method),
-        default="auto",
         help="how the chain is planned, or one plain sweep (default: auto)",
     )
     parser.add_argument(
@@ -162,23 +165,30 @@ def _add_files(parser: argparse.ArgumentParser) -> None:
 def _explain(options: argparse.Namespace) -> None:
     """Run ``tapesplit explain``."""
     _check_files(options)
-    settings = _settings(options)
-    fun, args = _loaded(options, settings["argnum"])
+    fun, args, settings = _loaded(options)
     _show(fun, args, options, **settings)
 
 
-def _loaded(options: argparse.Namespace, argnum: Sequence[int]) -> tuple[Callable[..., Any], tuple[Any, ...]]:
-    """Load the function and its arguments; refuse a wrong number of these."""
+def _loaded(options: argparse.Namespace) -> tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]:
+    """Load the function, its arguments, and the options of its Jacobian; refuse a wrong number of arguments.
+
+    What the command line does not say is taken from a function that is decorated already.
+    """
+    asked = _settings(options)
     fun, names = load_function(options.function)
-    args = load_inputs(options.input, names, argnum)
+    inputs = len(options.input)
+    fun, decorated = undecorated(fun, inputs)
+    settings = {"argnum": tuple(range(inputs))} | decorated | asked
+    args = load_inputs(options.input, names, settings["argnum"])
+    options.argnum = options.argnum or decorated.get("argnum")  # for the hint, if the function fails
     try:
         inspect.signature(fun).bind(*args)
     except TypeError as error:
         raise CommandError(
-            f"{options.function} cannot be called with {len(args)} input{'s' * (len(args) != 1)}: {error}; "
+            f"{options.function} cannot be called with {inputs} input{'s' * (inputs != 1)}: {error}; "
             "give --input once for each argument"
         ) from error
-    return fun, args
+    return fun, args, settings
 
 
 def _show(fun: Callable[..., Any], args: Sequence[Any], options: argparse.Namespace, **settings: Any) -> None:
@@ -186,7 +196,7 @@ def _show(fun: Callable[..., Any], args: Sequence[Any], options: argparse.Namesp
     runs: list[Any] = []
     observer = Callback(finish=lambda _plan, records: runs.append(records))
     jacobian = parallel_jacobian(fun, callback=observer, **settings)
-    plan = jacobian.plan(*args)
+    plan = _without_our_lines(jacobian.plan(*args))
     print(plan.describe(getattr(options, "level", "normal")))
     if options.draw:
         plan.draw(options.draw)
@@ -198,10 +208,15 @@ def _show(fun: Callable[..., Any], args: Sequence[Any], options: argparse.Namesp
         print(f"\nwrote {options.html}")
 
 
+def _without_our_lines(plan: JacobianPlan) -> JacobianPlan:
+    """Forget the line that has called us: inputs name it, and operations that no line of the user's calls."""
+    ours = plan.lines[0]
+    return replace(plan, lines=tuple("" if line == ours else line for line in plan.lines))
+
+
 def _settings(options: argparse.Namespace) -> dict[str, Any]:
     """Return the options of `parallel_jacobian` that were asked for."""
-    inputs = range(len(options.input))
-    argnum = tuple(options.argnum or inputs)
+    inputs, argnum = range(len(options.input)), options.argnum or ()
     if inputs and not set(argnum) <= set(inputs):  # where there are none, that is the error to tell
         raise CommandError(
             f"--argnum is {next(n for n in argnum if n not in inputs)}; give the position of an input, "
@@ -212,14 +227,18 @@ def _settings(options: argparse.Namespace) -> dict[str, Any]:
             f"--machines is {options.machines}; give a number of threads, at least 1, or leave it out for "
             "all usable cores"
         )
-    return {"argnum": argnum, "machines": options.machines, "method": options.method}
+    asked = {"argnum": tuple(argnum), "machines": options.machines, "method": options.method}
+    return {name: value for name, value in asked.items() if value}
 
 
 def _check_files(options: argparse.Namespace) -> None:
     """Refuse files that cannot be written before there is work to lose."""
-    for name, endings in ((options.html, _REPORTS), (options.draw, PICTURES)):
+    for name, check, endings in (
+        (options.html, check_ending, REPORTS),
+        (options.draw, check_picture, PICTURES),
+    ):
         if name is not None:
-            check_ending(name, endings)
+            check(name, endings)
             _check_place(Path(name))
 
 
@@ -233,8 +252,7 @@ def _check_place(file: Path) -> None:
 
 def _bench(options: argparse.Namespace) -> None:
     """Run ``tapesplit bench``."""
-    settings = _settings(options)
-    fun, args = _loaded(options, settings["argnum"])
+    fun, args, settings = _loaded(options)
     print(compare(fun, args, **settings))
 
 

@@ -221,7 +221,7 @@ class JacobianFunction:
                 f"the Jacobian of {tape.name} needs no plan here: its value has shape "
                 f"{np.shape(tape.value)}, its input {tape.shape(0)}, and the value {depends} on it"
             )
-        return replace(self._plan_for(tape), lines=tape.lines)
+        return replace(self._plan_for(tape), lines=tape.lines, memory_limit=self._options.memory_limit)
 
     def explain_miss(self, *args: Any, **kwargs: Any) -> str | None:
         """Say why a call with these arguments would need another plan than the last; None if it would not.
@@ -236,6 +236,13 @@ class JacobianFunction:
         str or None
             First difference from the plan that was used last. Without such a plan, why so: "first call", or
             what has cleared the cache.
+
+        Examples
+        --------
+        >>> import autograd.numpy as np
+        >>> from tapesplit import parallel_jacobian
+        >>> parallel_jacobian(lambda x: x * np.cos(x)).explain_miss(np.ones(3))
+        'first call'
         """
         tape = self.tape(*args, **kwargs)
         return self._plans.explain_miss(structure_of(tape), tape, self._origin())
@@ -247,6 +254,15 @@ class JacobianFunction:
         -------
         CacheInfo
             Hits, misses, plans that are kept, how many at most, and the reason of the last miss.
+
+        Examples
+        --------
+        >>> import autograd.numpy as np
+        >>> from tapesplit import parallel_jacobian
+        >>> jac = parallel_jacobian(lambda x: np.exp(x) / x)
+        >>> _ = jac(np.ones(3)), jac(np.zeros(3) + 2.0)
+        >>> jac.cache_info()
+        CacheInfo(hits=1, misses=1, currsize=1, maxsize=8, last_miss='first call')
         """
         return self._plans.info()
 

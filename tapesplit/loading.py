@@ -1,17 +1,20 @@
 """What the command line names: a function in a file, and inputs as expressions or .npy files."""
 
+import functools
 import importlib.util
 import sys
 from collections.abc import Callable, Container, Mapping, Sequence
+from operator import attrgetter
 from pathlib import Path
-from types import ModuleType
+from types import MethodType, ModuleType
 from typing import Any, Final
 
 import numpy as np
 
 from tapesplit.errors import CommandError
+from tapesplit.jacobian_function import JacobianFunction
 
-__all__ = ["load_function", "load_inputs"]
+__all__ = ["load_function", "load_inputs", "undecorated"]
 
 _OTHER_FILES: Final = (".npz", ".csv", ".txt")
 
@@ -22,7 +25,7 @@ def load_function(target: str) -> tuple[Callable[..., Any], Mapping[str, Any]]:
     Parameters
     ----------
     target
-        FILE.py:FUNCTION.
+        FILE.py:FUNCTION, or FILE.py:OBJECT.METHOD.
 
     Returns
     -------
@@ -42,13 +45,25 @@ def load_function(target: str) -> tuple[Callable[..., Any], Mapping[str, Any]]:
     path = Path(file)
     if not path.is_file():
         raise CommandError(f"there is no file {file!r}; write FILE.py:FUNCTION with a path from {Path.cwd()}")
-    names = vars(_module(path))
-    if name not in names:
-        functions = [key for key, value in names.items() if callable(value) and not key.startswith("_")]
-        raise CommandError(f"{file} has no {name!r}; it has {', '.join(functions) or 'no functions'}")
-    if not callable(names[name]):
-        raise CommandError(f"{name!r} in {file} is no function: its type is {type(names[name]).__name__}")
-    return names[name], names
+    module = _module(path)
+    names = vars(module)
+    try:
+        fun = attrgetter(name)(module)
+    except AttributeError:
+        own = [key for key, value in names.items() if _is_function_of(module, value) and key[0] != "_"]
+        raise CommandError(f"{file} has no {name!r}; it has {', '.join(own) or 'no functions'}") from None
+    if not callable(fun):
+        raise CommandError(f"{name!r} in {file} is no function: its type is {type(fun).__name__}")
+    return fun, names
+
+
+def _is_function_of(module: ModuleType, value: Any) -> bool:
+    """Tell whether a value is a function that a module has defined, not imported."""
+    return (
+        callable(value)
+        and not isinstance(value, type)
+        and getattr(value, "__module__", "") == module.__name__
+    )
 
 
 def _module(path: Path) -> ModuleType:
@@ -62,6 +77,54 @@ def _module(path: Path) -> ModuleType:
     sys.modules[name] = module
     spec.loader.exec_module(module)
     return module
+
+
+def undecorated(fun: Callable[..., Any], inputs: int) -> tuple[Callable[..., Any], dict[str, Any]]:
+    """Return the function whose Jacobian is meant, and the options that it was decorated with.
+
+    Parameters
+    ----------
+    fun
+        A function, or its `JacobianFunction`.
+    inputs
+        How many arguments are given.
+
+    Returns
+    -------
+    function, options
+        The function of the array only; options of `parallel_jacobian`, none if it was not decorated.
+
+    Examples
+    --------
+    >>> import autograd.numpy as anp
+    >>> from tapesplit import parallel_jacobian
+    >>> fun, options = undecorated(parallel_jacobian(anp.multiply, -1, machines=2), 2)
+    >>> fun is anp.multiply, options["argnum"], options["machines"]
+    (True, (1,), 2)
+    """
+    if not isinstance(fun, JacobianFunction):
+        return fun, {}
+    options, found = fun._options, fun.argnum_of_call  # noqa: SLF001 (of our own class, as below)
+    positions = found if isinstance(found, tuple) else (found,)
+    function = functools.reduce(MethodType, fun._bound, fun.__wrapped__)  # noqa: SLF001
+    return _without_aux(function) if options.has_aux else function, {
+        "argnum": tuple(n + inputs if n < 0 else n for n in positions),
+        **{name: getattr(options, name) for name in _KEPT_OPTIONS},
+    }
+
+
+_KEPT_OPTIONS: Final = ("machines", "method", "cost", "memory_limit", "executor")
+"""Those that say how to compute; observers stay silent."""
+
+
+def _without_aux(fun: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function of the first result only."""
+
+    @functools.wraps(fun)
+    def value_only(*args: Any) -> Any:
+        return fun(*args)[0]
+
+    return value_only
 
 
 def load_inputs(

@@ -1,12 +1,12 @@
 """The options of a Jacobian function, and what of them its plans depend on."""
 
-import os
 from collections.abc import Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from tapesplit.callback import Callback
+from tapesplit.planning.planner import usable_cores
 from tapesplit.validation import Cost, Method, check_choice, check_flag, check_helpers, check_limit
 
 __all__ = ["Options", "PlanOptions"]
@@ -51,13 +51,8 @@ class Options:
     def for_plans(self) -> PlanOptions:
         """What of them a plan depends on."""
         forced = self.executor is not None
-        return PlanOptions(self.machines or _usable_cores(), forced, self.method, self.cost)
+        return PlanOptions(self.machines or usable_cores(), forced, self.method, self.cost)
 
     def packed(self, jacobians: Sequence[Any]) -> Any:
         """Return one Jacobian for an integer argnum, a tuple of them for a sequence."""
         return jacobians[0] if isinstance(self.argnum, int) else tuple(jacobians)
-
-
-def _usable_cores() -> int:
-    """Return the cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

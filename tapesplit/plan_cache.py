@@ -32,6 +32,12 @@ class CacheInfo(NamedTuple):
         Plans that are kept, and how many at most.
     last_miss
         Why the newest plan had to be made; "" if none has been made.
+
+    Examples
+    --------
+    >>> info = CacheInfo(hits=7, misses=1, currsize=1, maxsize=8, last_miss="first call")
+    >>> info.hits / (info.hits + info.misses)
+    0.875
     """
 
     hits: int

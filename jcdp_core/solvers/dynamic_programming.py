@@ -87,6 +87,13 @@ def makespans(problem: Problem) -> tuple[int, ...]:
     tuple of int, length machines
         Makespans for 1, 2, …, machines (fma), from one table.
 
+    Raises
+    ------
+    SolverError
+        If the argument is no problem, or its machines are unlimited.
+    InfeasibleError
+        If no plan is possible for one of the numbers of machines.
+
     Examples
     --------
     >>> from jcdp_core import JacobianChain

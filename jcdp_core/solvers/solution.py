@@ -11,7 +11,7 @@ from jcdp_core.tables import html_table
 __all__ = ["Solution"]
 
 
-@dataclass(frozen=True, slots=True, repr=False)
+@dataclass(frozen=True, repr=False)  # slots would make a TypeError of assigning to a property
 class Solution:
     """Hold an elimination sequence with its schedule; numbers after the schedule are given by name.
 

@@ -88,8 +88,8 @@ def _place(plan: JacobianPlan, cut: Separator) -> str:
 
 
 def _entry(plan: JacobianPlan, number: int) -> str:
-    """Name a tape entry by its operation and, if the plan has it, the user's line of code."""
-    where = f", {plan.lines[number]}" if plan.lines else ""
+    """Name a tape entry by its operation and, if the plan knows it, the user's line of code."""
+    where = f", {plan.lines[number]}" if plan.lines and plan.lines[number] else ""
     return f"{number} ({operation_name(plan, number)}{where})"
 
 
@@ -238,7 +238,9 @@ def _why_one(plan: JacobianPlan) -> str:
     """Say why the planner left all work to one machine."""
     match plan.machines_reason:
         case "single":
-            return "no more were asked for, or one core is all that this process may use"
+            return "no more were asked for"
+        case "core":
+            return "one core is all that this process may use"
         case "light":
             unlocked = sum(task.seconds for task in plan.tasks if task.releases_lock)
             if not unlocked:

@@ -4,8 +4,8 @@ import os
 from itertools import pairwise
 from typing import Any, Final
 
+from tapesplit.draw.endings import figure_classes
 from tapesplit.draw.scene import INK, STYLES, Area, Box, Label, Line, Scene, box_labels
-from tapesplit.errors import MissingPackageError
 
 __all__ = ["save_figure"]
 
@@ -29,16 +29,10 @@ def save_figure(scene: Scene, path: str | os.PathLike[str]) -> None:
     MissingPackageError
         If matplotlib is not installed.
     """
-    try:
-        from matplotlib.backends.backend_agg import FigureCanvasAgg  # noqa: PLC0415 - optional package
-        from matplotlib.figure import Figure  # noqa: PLC0415 - optional package
-    except ImportError as error:
-        raise MissingPackageError(
-            f"drawing {os.fspath(path)!r} needs matplotlib, which is not installed; install it with "
-            "pip install 'tapesplit[plot]', or draw an .svg file, which needs nothing"
-        ) from error
-    figure = Figure(figsize=(scene.width * _POINTS / 72, scene.height * _POINTS / 72), facecolor="white")
-    FigureCanvasAgg(figure)
+    figure_class, canvas_class = figure_classes(path)
+    size = (scene.width * _POINTS / 72, scene.height * _POINTS / 72)
+    figure = figure_class(figsize=size, facecolor="white")
+    canvas_class(figure)
     axes = figure.add_axes((0, 0, 1, 1))
     axes.set_axis_off()
     axes.set_xlim(0, scene.width)

@@ -1,57 +1,19 @@
 """Pictures into files: the ending of the name says the format."""
 
 import os
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Final
 
 from tapesplit.cuts.width_profile import WidthProfile
 from tapesplit.draw.dot import to_dot
+from tapesplit.draw.endings import PICTURES, SCENES, check_picture
 from tapesplit.draw.figure import save_figure
 from tapesplit.draw.profile import profile_scene
 from tapesplit.draw.scene import Scene
 from tapesplit.draw.split import split_scene
 from tapesplit.draw.svg import to_svg
-from tapesplit.errors import ArgumentValueError
 from tapesplit.planning.plan import JacobianPlan
 
-__all__ = ["PICTURES", "check_ending", "draw_profile", "draw_split"]
-
-PICTURES: Final = (".svg", ".dot", ".gv", ".png", ".pdf")
-"""What the name of a picture of a split tape may end in."""
-_SCENES: Final = (".svg", ".png", ".pdf")
-"""The same for any other picture."""
-
-
-def check_ending(path: str | os.PathLike[str], endings: Sequence[str]) -> None:
-    """Refuse a file whose name says another format.
-
-    Parameters
-    ----------
-    path
-        The file.
-    endings
-        Those that its name may have, two at least.
-
-    Raises
-    ------
-    ArgumentValueError
-        If the name ends in none of them.
-
-    Examples
-    --------
-    >>> check_ending("split.SVG", PICTURES)
-    >>> check_ending("split.jpg", [".png", ".pdf"])
-    Traceback (most recent call last):
-        ...
-    tapesplit.errors.ArgumentValueError: cannot write 'split.jpg': ...; let it end in .png or .pdf
-    """
-    ending = Path(path).suffix
-    if ending.lower() not in endings:
-        known = f"{', '.join(endings[:-1])} or {endings[-1]}"
-        raise ArgumentValueError(
-            f"cannot write {os.fspath(path)!r}: the name ends in {ending!r}; let it end in {known}"
-        )
+__all__ = ["draw_profile", "draw_split"]
 
 
 def draw_split(plan: JacobianPlan, path: str | os.PathLike[str]) -> None:
@@ -85,7 +47,7 @@ def draw_split(plan: JacobianPlan, path: str | os.PathLike[str]) -> None:
         ...
     tapesplit.errors.ArgumentValueError: cannot write 'split.jpg': the name ends in '.jpg'; let it end in ...
     """
-    check_ending(path, PICTURES)
+    check_picture(path, PICTURES)
     path = Path(path)
     if path.suffix.lower() in {".dot", ".gv"}:
         path.write_text(to_dot(plan), encoding="utf-8")
@@ -120,7 +82,7 @@ def draw_profile(profile: WidthProfile, path: str | os.PathLike[str]) -> None:
         ...
     tapesplit.errors.ArgumentValueError: cannot write 'widths.jpg': the name ends in '.jpg'; let it end in ...
     """
-    check_ending(path, _SCENES)
+    check_picture(path, SCENES)
     _write(profile_scene(profile), Path(path))
 
 

@@ -203,7 +203,7 @@ def _group(plan: JacobianPlan, graph: TapeGraph, vertices: list[int], chunk: int
 
 def _source(plan: JacobianPlan, entries: Sequence[int]) -> str:
     """Name the user's lines of code, if the plan has them."""
-    lines = list(dict.fromkeys(plan.lines[entry] for entry in entries)) if plan.lines else []
+    lines = list(dict.fromkeys(filter(None, (plan.lines[entry] for entry in entries)))) if plan.lines else []
     shown = ", ".join(lines[:3]) + (", …" if len(lines) > 3 else "")
     return f"\n{shown}" if shown else ""
 

@@ -11,6 +11,7 @@ from jcdp_core import Mode
 from tapesplit.cuts.width_profile import WidthProfile, width_profile
 from tapesplit.draw.advise import advice
 from tapesplit.draw.bars import comparison_scene
+from tapesplit.draw.endings import REPORTS, check_ending
 from tapesplit.draw.explain import decisions
 from tapesplit.draw.gantt import check_records, gantt_scene
 from tapesplit.draw.numbers import bytes_text, count, ratio, seconds_text, shape_text, shorten
@@ -57,7 +58,7 @@ def write_report(
     plan
         The plan.
     path
-        HTML file to write.
+        HTML file to write; its name ends in .html or .htm.
     records
         Measured tasks, as `tapesplit.Callback` hands them to ``finish``; the Gantt chart shows them below the
         planned ones. By default those of the last run that used this plan, if there was one.
@@ -65,13 +66,14 @@ def write_report(
     Raises
     ------
     ArgumentTypeError, ArgumentValueError
-        If the records are no measured tasks, or those of another plan.
+        If the name ends otherwise, or the records are no measured tasks, or those of another plan.
 
     Notes
     -----
     The file needs no network, follows the light or dark preference of its reader, and stays below 1 MB
     however large the tape is, since pictures of large tapes are folded.
     """
+    check_ending(path, REPORTS)
     Path(path).write_text(report_html(plan, records), encoding="utf-8")
 
 
@@ -188,6 +190,8 @@ def _summary(plan: JacobianPlan, records: Sequence[TaskRecord]) -> str:
         *([("compressed", " for ".join(shared))] if shared else []),
         ("peak memory beyond the tape", bytes_text(plan.peak_bytes)),
     ]
+    if plan.memory_limit:
+        facts.append(("limit to the memory of a sweep", bytes_text(plan.memory_limit)))
     if records:
         facts.append(("predicted", seconds_text(plan.seconds)))
         facts.append(("measured", seconds_text(max(record.finish for record in records))))

@@ -115,15 +115,16 @@ def bands(bounds: tuple[int, ...], most: int) -> tuple[int, ...]:
     >>> bands((1, 4, 7, 8), most=10)
     (0, 9)
     >>> bands((1, 4, 7, 8, 11), most=10), bands((1, 13), most=10)
-    ((0, 4, 8, 12), (0, 7, 14))
+    ((0, 7, 12), (0, 7, 14))
     """
     columns = bounds[-1] + 1
-    width = -(-columns // -(-columns // most))
     starts = [0]
-    while columns - starts[-1] > width:
-        latest = min(starts[-1] + width, columns - 2)
-        between = [bound for bound in bounds[:-1] if starts[-1] + width / 2 < bound <= latest]
-        starts.append(between[-1] if between else latest)
+    while (left := columns - starts[-1]) > most:
+        width = -(-left // -(-left // most))
+        even = min(starts[-1] + width, columns - 2)
+        earliest, latest = starts[-1] + width / 2, min(starts[-1] + most, columns - 2)
+        between = [bound for bound in bounds[:-1] if earliest < bound <= latest]
+        starts.append(min(between, key=lambda bound: abs(bound - even)) if between else even)
     return (*starts, columns)
 
 

@@ -252,13 +252,13 @@ def _boxes(plan: JacobianPlan, folded: Folded, grid: _Grid) -> list[Shape]:
 
 
 def _cuts(plan: JacobianPlan, grid: _Grid) -> list[Shape]:
-    """Draw each separator as a dashed line with its width, where the link behind it begins."""
+    """Draw each separator as a dashed line with its width; at the break of two bands, in both."""
     shapes: list[Shape] = []
     for separator, column in zip(plan.separators, grid.layout.bounds[1:-1], strict=True):
-        band = grid.band(column)
-        x, top, bottom = grid.x(column, band), grid.tops[band], grid.bottom(band)
-        shapes.append(Line(((x, top - 44), (x, bottom + _STRIP + 6)), "cut"))
-        shapes.append(Label(x, top - 49, count(separator.width), anchor="middle", strong=True))
+        for band, x in grid.ends(column):
+            top, bottom = grid.tops[band], grid.bottom(band)
+            shapes.append(Line(((x, top - 44), (x, bottom + _STRIP + 6)), "cut"))
+            shapes.append(Label(x, top - 49, count(separator.width), anchor="middle", strong=True))
     return shapes
 
 

@@ -146,9 +146,14 @@ def _totals(plan: JacobianPlan) -> list[str]:
         ("makespan", f"{count(plan.makespan)} fma", f"on {_machines(plan)}, {_gain(plan)}"),
         _bound(plan),
         ("sweeps", seconds_text(plan.seconds), "predicted, beyond recording the function"),
-        ("peak memory", bytes_text(plan.peak_bytes), "beyond the tape, predicted"),
+        ("peak memory", bytes_text(plan.peak_bytes), f"beyond the tape, predicted{_limit(plan)}"),
     ]
     return _table(None, rows, "<><", None)
+
+
+def _limit(plan: JacobianPlan) -> str:
+    """Name the memory limit, which sweeps keep to by going through their directions in blocks."""
+    return f" without the limit of {bytes_text(plan.memory_limit)} to a sweep" if plan.memory_limit else ""
 
 
 def _bound(plan: JacobianPlan) -> tuple[str, str, str]:

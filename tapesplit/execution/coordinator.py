@@ -122,7 +122,16 @@ def carry_out(
         if plan.machines == 1 or not may_use_threads(executor):
             return run.inline()
         with prompt_switches():
-            return run.on(partial(submit, plan.machines) if executor is None else executor.submit)
+            return run.on(partial(submit, plan.machines) if executor is None else partial(_given, executor))
+
+
+def _given(executor: Executor, *task: Any) -> Future[Any]:
+    """Give a task to an executor of the user's; note which that is if it takes none."""
+    try:
+        return executor.submit(*task)
+    except Exception as error:
+        note(error, f"while handing a task to what was given as executor, a {type(executor).__name__}")
+        raise
 
 
 def _check_memory_limit(plan: JacobianPlan, memory_limit: int) -> None:

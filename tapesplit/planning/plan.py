@@ -26,10 +26,10 @@ CutReason: TypeAlias = Literal["asked", "light", "wide", "narrow", "shared"]
 """Why a tape is cut, or is not: one mode was asked for; cuts could save so little that none were looked for;
 no interface is narrow enough; some are; or several machines can share work at the cuts."""
 
-MachinesReason: TypeAlias = Literal["single", "light", "serial", "uneven", "little", "gain", "forced"]
-"""Why so many machines work: only one was asked for; work that releases the interpreter's lock is too little
-for threads; the steps form a single row; one machine would have all heavy tasks; the gain would be less than
-a fifth; it is at least that; or all were to be used in any case."""
+MachinesReason: TypeAlias = Literal["single", "core", "light", "serial", "uneven", "little", "gain", "forced"]
+"""Why so many machines work: only one was asked for; the process may use one core only; work that releases
+the interpreter's lock is too little for threads; the steps form a single row; one machine would have all
+heavy tasks; the gain would be less than a fifth; it is at least that; or all were to be used in any case."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +144,7 @@ class LastRun:
         return LastRun, ()
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)  # slots would make a TypeError of assigning to a property
 class JacobianPlan:
     """The plan for tapes of one structure.
 
@@ -182,7 +182,10 @@ class JacobianPlan:
     uses_blas
         Whether there are matrix products large enough for BLAS to use threads of its own.
     lines
-        For each tape entry the user's line of code, "file.py:12"; noted by `JacobianFunction.plan` only.
+        For each tape entry the user's line of code, "file.py:12", or "" if there is none; noted by
+        `JacobianFunction.plan` only.
+    memory_limit
+        Bytes that each sweep was to keep to, noted there as well; ``peak_bytes`` knows nothing of it.
     last_run
         Measured times of the last run that used this plan.
 
@@ -211,6 +214,7 @@ class JacobianPlan:
     dtypes: tuple[np.dtype, ...]
     uses_blas: bool
     lines: tuple[str, ...] = ()
+    memory_limit: int | None = None
     last_run: LastRun = field(default_factory=LastRun)
 
     @property
@@ -303,6 +307,18 @@ class JacobianPlan:
         -------
         str
             Lines of at most 100 characters.
+
+        Raises
+        ------
+        ArgumentValueError
+            If there is no such level.
+
+        Examples
+        --------
+        >>> import autograd.numpy as np
+        >>> from tapesplit import parallel_jacobian
+        >>> parallel_jacobian(np.sin, machines=1).plan(np.ones(3)).describe("line")
+        'sin: (3,) -> (3,), one link, 9 fma on one machine, as much as all tangent'
         """
         return _views().describe(self, level)
 
@@ -313,6 +329,11 @@ class JacobianPlan:
         ----------
         path
             Its ending decides: .svg and .dot need nothing further, .png and .pdf need matplotlib.
+
+        Raises
+        ------
+        ArgumentValueError, MissingPackageError, OSError
+            If the ending is none of these, if matplotlib is missing, or if the file cannot be written.
         """
         _views().draw_split(self, path)
 
@@ -322,7 +343,7 @@ class JacobianPlan:
         Parameters
         ----------
         path
-            The file.
+            The file; its name ends in .html or .htm.
         records
             Measured times of the tasks, as a `Callback` gets them at the finish; by default those of the
             last run that used this plan.
@@ -330,7 +351,7 @@ class JacobianPlan:
         Raises
         ------
         ArgumentTypeError, ArgumentValueError
-            If the records are no measured tasks, or those of another plan.
+            If the name ends otherwise, or the records are no measured tasks, or those of another plan.
         """
         _views().write_report(self, path, records)
 

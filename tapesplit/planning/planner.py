@@ -3,6 +3,7 @@
 Cut, solve, predict, compile. Several machines are planned for only where threads are predicted to pay.
 """
 
+import os
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
@@ -24,7 +25,12 @@ from tapesplit.structures.facts import TapeFacts, facts_of
 from tapesplit.structures.structure import Structure
 from tapesplit.sweeps.sweep import Sweep
 
-__all__ = ["make_plan"]
+__all__ = ["make_plan", "usable_cores"]
+
+
+def usable_cores() -> int:
+    """Return the cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def make_plan(
@@ -74,7 +80,7 @@ def make_plan(
         # Cuts that gain nothing on one machine let several work at the same time.
         return drafted(() if plain else cut_graph(graph, spread=True), machines=machines)
 
-    machines_reason: MachinesReason = "single" if machines == 1 else "light"
+    machines_reason = _why_without_looking(machines)
     if force_machines and machines > 1:
         draft, machines_reason = on_several(), "forced"
     else:
@@ -99,6 +105,13 @@ def make_plan(
 
 _BLAS_THREADS: Final = 100_000
 """Multiply-adds in products below which threads of BLAS have nothing to do, or next to nothing."""
+
+
+def _why_without_looking(machines: int) -> MachinesReason:
+    """Tell why only one machine works, if the tasks need not be looked at any further."""
+    if machines > 1:
+        return "light"
+    return "single" if usable_cores() > 1 else "core"
 
 
 class _Draft(NamedTuple):

@@ -1,6 +1,6 @@
 """`solve` and the constraints of a problem: names, ranges, messages."""
 
-from dataclasses import replace
+from dataclasses import FrozenInstanceError, replace
 from typing import get_args
 
 import numpy as np
@@ -184,3 +184,13 @@ def test_equal_problems_have_equal_solutions():
 def test_the_types_name_every_solver_and_scheduler():
     assert set(get_args(SolverName)) == set(SOLVERS)
     assert set(get_args(SchedulerName)) == set(SCHEDULERS)
+
+
+@pytest.mark.parametrize(
+    ("part", "name"), [("chain", "sizes"), ("sequence", "total"), ("schedule", "makespan")]
+)
+def test_what_a_solution_has_is_read_only(part, name):
+    solution = solve(CHAIN_A, machines=2)
+    for frozen, derived in ((solution, "makespan"), (getattr(solution, part), name)):
+        with pytest.raises(FrozenInstanceError):
+            setattr(frozen, derived, 1)

@@ -17,6 +17,7 @@ from tapesplit.loading import load_inputs
 MODEL = """
 import autograd.numpy as np
 from neighbor import SCALE
+from tapesplit import parallel_jacobian
 
 x0 = np.linspace(0.0, 1.0, 4)
 
@@ -39,6 +40,23 @@ def constant(x):
 
 def empty(x):
     return x[:0]
+
+class Scaled:
+    def __init__(self, scale):
+        self.scale = scale
+
+    def times(self, x):
+        return self.scale * np.sin(x)
+
+    @parallel_jacobian(argnum=1, machines=1, has_aux=True)
+    def decorated(self, x, n):
+        return self.scale * np.sin(x) ** n, n
+
+scaled = Scaled(3.0)
+
+@parallel_jacobian(argnum=-1, method="adjoint")
+def second(x, y):
+    return x * np.sum(y)
 """
 
 
@@ -110,6 +128,30 @@ def test_explain_takes_arguments_and_a_method(model, capsys):
     assert capsys.readouterr().out.startswith("two: (4,), (4,) -> (4,), 4 × 8 Jacobian\n")
 
 
+def test_a_method_of_an_object_is_named_by_dots(model, capsys):
+    assert main(["explain", f"{model}:scaled.times", "--input", "x0", "--level", "line"]) == 0
+    assert capsys.readouterr().out.startswith("Scaled.times: (4,) -> (4,)")
+
+
+def test_of_a_decorated_function_its_own_jacobian_is_explained(model, capsys):
+    words = [f"{model}:second", "--input", "x0", "--input", "np.ones(3)"]
+    assert main(["explain", *words]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith("second: (3,) -> (4,), 4 × 3 Jacobian\n")
+    assert "method 'adjoint' was asked for" in out
+    assert main(["explain", *words, "--argnum", "0", "--method", "tangent"]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith("second: (4,) -> (4,), 4 × 4 Jacobian\n")
+    assert "method 'tangent' was asked for" in out
+    words = [f"{model}:scaled.decorated", "--input", "x0", "--input", "2"]
+    assert main(["explain", *words]) == 0
+    assert capsys.readouterr().out.startswith("Scaled.decorated: (4,) -> (4,), 4 × 4 Jacobian\n")
+    assert main(["bench", *words]) == 0
+    assert "difference" in capsys.readouterr().out
+    assert main(["bench", words[0], "--input", "x0", "--input", "np.ones(7)"]) == 1
+    assert "all inputs" not in capsys.readouterr().err
+
+
 def test_version(capsys):
     with pytest.raises(SystemExit, match="0"):
         main(["--version"])
@@ -158,10 +200,21 @@ def test_bench_does_not_time_a_wrong_result(model, capsys, monkeypatch):
 
 
 def test_demo(capsys, tmp_path):
-    assert main(["demo", "--draw", str(tmp_path / "demo.svg")]) == 0
+    report, picture = tmp_path / "demo.html", tmp_path / "demo.svg"
+    assert main(["demo", "--html", str(report), "--draw", str(picture)]) == 0
     out = capsys.readouterr().out
     assert "autoencoder: (256,) -> (256,)" in out
+    assert "(matmul), 8 elements" in report.read_text(encoding="utf-8")  # no line of the user's
+    assert ".py" not in picture.read_text(encoding="utf-8")
     assert "times" in out
+
+
+def test_no_line_is_named_where_none_is_the_users(model, tmp_path):
+    words = ["--input", "x0", "--draw", "s.svg"]
+    for function, named in (("np.tanh", False), ("f", True)):
+        assert main(["explain", f"{model}:{function}", *words]) == 0
+        picture = (tmp_path / "s.svg").read_text(encoding="utf-8")
+        assert (".py" in picture) == named
 
 
 def test_calibrate_prints_constants(capsys, monkeypatch, tmp_path):
@@ -190,7 +243,11 @@ def test_calibrate_prints_constants_that_it_cannot_keep(capsys, monkeypatch, tmp
     [
         (["explain", "model"], "'model' does not name a function; write FILE.py:FUNCTION"),
         (["explain", "none.py:f"], "there is no file 'none.py'"),
-        (["explain", "MODEL:g", "--input", "x0"], "has no 'g'; it has f, two, broken, steps"),
+        (
+            ["explain", "MODEL:g", "--input", "x0"],
+            "has no 'g'; it has f, two, broken, steps, constant, empty, second\n",
+        ),
+        (["explain", "MODEL:scaled.g", "--input", "x0"], "has no 'scaled.g'; it has f, two"),
         (["explain", "MODEL:SCALE", "--input", "x0"], "is no function: its type is float"),
         (["explain", "MODEL:f"], "no input is given"),
         (["explain", "MODEL:f", "--input", "x1"], "NameError: name 'x1' is not defined"),
@@ -242,7 +299,7 @@ def test_calibrate_prints_constants_that_it_cannot_keep(capsys, monkeypatch, tmp
             ["explain", "MODEL:two", "--input", "x0"],
             "cannot be called with 1 input: missing a required argument: 'y'; give --input once for each",
         ),
-        (["explain", "MODEL:broken", "--input", "x0"], "model_of_test.py, line 14; --traceback shows more)"),
+        (["explain", "MODEL:broken", "--input", "x0"], "model_of_test.py, line 15; --traceback shows more)"),
     ],
 )
 def test_errors_are_one_line(model, capsys, words, message):
@@ -253,6 +310,16 @@ def test_errors_are_one_line(model, capsys, words, message):
     assert message in err
     assert err.startswith("tapesplit: error: ")
     assert len(err.splitlines()) == 1
+
+
+@pytest.mark.parametrize("command", ["demo", "explain model_of_test.py:f --input x0"])
+def test_pictures_that_need_a_missing_package_are_refused_first(model, capsys, monkeypatch, command):
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    assert main([*command.split(), "--html", "r.html", "--draw", "d.png"]) == 1
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith("tapesplit: error: drawing 'd.png' needs matplotlib, which is not installed; ")
+    assert main([*command.split(), "--html", "r.html", "--draw", "d.svg"]) == 0
 
 
 def test_ctrl_c_is_no_traceback(model, capsys, monkeypatch):

@@ -170,7 +170,13 @@ def test_a_long_chain_is_drawn_in_bands_that_fit_on_a_page():
     assert len(arrows) == len(placed.routes) + 1 + crossing  # one leads to the output
     assert all(x < y for arrow in arrows for (x, _), (y, _) in pairwise(arrow.points))
     cuts = [shape for shape in scene.shapes if isinstance(shape, Line) and shape.style == "cut"]
-    assert len(cuts) == len(plan.separators)  # also those where a band ends
+    breaks = set(starts[1:-1]) & set(placed.bounds)
+    assert breaks
+    assert len(cuts) == len(plan.separators) + len(breaks)  # those on a break stand on both sides of it
+
+
+def test_no_band_is_left_with_a_box_that_others_have_room_for():
+    assert bands((1, 5, 13), 10) == (0, 5, 14)
 
 
 def band_of(starts, column):

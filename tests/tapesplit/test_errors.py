@@ -1,6 +1,5 @@
 """Whatever tapesplit refuses, it says so with an exception of its own that is also the builtin one."""
 
-import os
 import pickle
 import sys
 
@@ -70,11 +69,12 @@ MISUSES = {
     ),
     "no function to record": (TypeError, lambda: tapesplit.record(3, X)),
     "no function to check": (TypeError, lambda: tapesplit.check_jacobian(3, X)),
-    "no records": (TypeError, lambda: PLAN.to_html(os.devnull, 3)),
-    "records of no tasks": (TypeError, lambda: PLAN.to_html(os.devnull, [3])),
+    "ending of a report": (ValueError, lambda: PLAN.to_html("plan.txt")),
+    "no records": (TypeError, lambda: PLAN.to_html("plan.html", 3)),
+    "records of no tasks": (TypeError, lambda: PLAN.to_html("plan.html", [3])),
     "records of another plan": (
         ValueError,
-        lambda: PLAN.to_html(os.devnull, [TaskRecord(len(PLAN.tasks), 0, 0.0, 1.0)]),
+        lambda: PLAN.to_html("plan.html", [TaskRecord(len(PLAN.tasks), 0, 0.0, 1.0)]),
     ),
     "no tape": (TypeError, lambda: parallel_jacobian(anp.sin).of_tape(3)),
     "argnums for SciPy": (ValueError, lambda: tapesplit.fun_and_jac(parallel_jacobian(anp.add, (0, 1)))),

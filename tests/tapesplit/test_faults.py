@@ -216,8 +216,11 @@ def test_broken_executor():
         parallel_jacobian(bottlenecks, machines=3, executor=Broken())(X)
     stopped = ThreadPoolExecutor(2)
     stopped.shutdown()
-    with pytest.raises(RuntimeError, match="after shutdown"):
+    with pytest.raises(RuntimeError, match="after shutdown") as caught:
         parallel_jacobian(bottlenecks, machines=3, executor=stopped)(X)
+    assert caught.value.__notes__ == [
+        "while handing a task to what was given as executor, a ThreadPoolExecutor"
+    ]
 
 
 def test_many_threads_at_once():

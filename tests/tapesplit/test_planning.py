@@ -3,7 +3,7 @@
 import pickle
 import random
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import fields
+from dataclasses import FrozenInstanceError, fields
 from itertools import combinations
 from pathlib import Path
 
@@ -161,10 +161,19 @@ def halves(width, narrow):
     return fun, onp.linspace(-1.0, 1.0, width)
 
 
+@pytest.mark.parametrize(("cores", "reason"), [(1, "core"), (4, "single")])
+def test_why_only_one_machine_is_planned_for(monkeypatch, cores, reason):
+    monkeypatch.setattr(planner, "usable_cores", lambda: cores)
+    jac = parallel_jacobian(lambda x: np.sin(x) * x, machines=1)
+    jac.cache_clear()
+    plan = jac.plan(onp.ones(3))
+    assert (plan.machines, plan.machines_reason) == (1, reason)
+
+
 def test_two_heavy_halves_get_two_machines():
     fun, x = halves(600, 100)
     one, two = (parallel_jacobian(fun, machines=machines).plan(x) for machines in (1, 2))
-    assert (one.machines, one.machines_reason) == (1, "single")
+    assert one.machines == 1
     assert (two.machines, two.machines_reason) == (2, "gain")
     assert one.seconds == pytest.approx(sum(t.seconds for t in one.tasks))
     assert two.seconds < 0.8 * one.seconds
@@ -407,3 +416,10 @@ def test_what_two_links_compute_counts_once_for_the_tape():
     assert plan.baselines == uncut.baselines
     assert plan.fma < 0.5 * min(plan.baselines.values())
     assert _joined(plan.chunks, (0, 1)).entries.tolist() == uncut.chunks[0].entries.tolist()
+
+
+@pytest.mark.parametrize("name", ["makespan", "name", "note"])
+def test_plans_are_read_only(name):
+    plan = parallel_jacobian(np.sin).plan(onp.ones(3))
+    with pytest.raises(FrozenInstanceError):
+        setattr(plan, name, 1)

@@ -1,0 +1,104 @@
+"""Names of files that views are written to: their endings say the format."""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from tapesplit.errors import ArgumentValueError, MissingPackageError
+
+__all__ = ["PICTURES", "REPORTS", "SCENES", "check_ending", "check_picture", "figure_classes"]
+
+SCENES: Final = (".svg", ".png", ".pdf")
+"""What the name of a picture may end in."""
+PICTURES: Final = (".svg", ".dot", ".gv", ".png", ".pdf")
+"""The same for a picture of a split tape."""
+REPORTS: Final = (".html", ".htm")
+"""The same for a report."""
+_BY_MATPLOTLIB: Final = (".png", ".pdf")
+
+
+def check_ending(path: str | os.PathLike[str], endings: Sequence[str]) -> None:
+    """Refuse a file whose name says another format.
+
+    Parameters
+    ----------
+    path
+        The file.
+    endings
+        Those that its name may have, two at least.
+
+    Raises
+    ------
+    ArgumentValueError
+        If the name ends in none of them.
+
+    Examples
+    --------
+    >>> check_ending("split.SVG", PICTURES)
+    >>> check_ending("split.jpg", [".png", ".pdf"])
+    Traceback (most recent call last):
+        ...
+    tapesplit.errors.ArgumentValueError: cannot write 'split.jpg': ...; let it end in .png or .pdf
+    """
+    ending = Path(path).suffix
+    if ending.lower() not in endings:
+        known = f"{', '.join(endings[:-1])} or {endings[-1]}"
+        raise ArgumentValueError(
+            f"cannot write {os.fspath(path)!r}: the name ends in {ending!r}; let it end in {known}"
+        )
+
+
+def check_picture(path: str | os.PathLike[str], endings: Sequence[str]) -> None:
+    """Refuse a picture in another format, or in one that needs matplotlib where that is missing.
+
+    Parameters
+    ----------
+    path
+        The file.
+    endings
+        Those that its name may have.
+
+    Raises
+    ------
+    ArgumentValueError
+        If the name ends in none of them.
+    MissingPackageError
+        If matplotlib is needed and not installed.
+
+    Examples
+    --------
+    >>> check_picture("split.svg", PICTURES)
+    """
+    check_ending(path, endings)
+    if Path(path).suffix.lower() in _BY_MATPLOTLIB:
+        figure_classes(path)
+
+
+def figure_classes(path: str | os.PathLike[str]) -> tuple[Any, Any]:
+    """Import matplotlib's figure and canvas, or say how to get them.
+
+    Parameters
+    ----------
+    path
+        The picture that needs them, for the message.
+
+    Returns
+    -------
+    type, type
+        Figure, FigureCanvasAgg.
+
+    Raises
+    ------
+    MissingPackageError
+        If matplotlib is not installed.
+    """
+    try:
+        from matplotlib.backends.backend_agg import FigureCanvasAgg  # noqa: PLC0415 - optional package
+        from matplotlib.figure import Figure  # noqa: PLC0415 - optional package
+    except ImportError as error:
+        raise MissingPackageError(
+            f"drawing {os.fspath(path)!r} needs matplotlib, which is not installed; install it with "
+            "pip install 'tapesplit[plot]', or draw an .svg file, which needs nothing"
+        ) from error
+    return Figure, FigureCanvasAgg
