@@ -89,8 +89,11 @@ def _check_by(fun: Callable[..., Any], argnum: int, args: tuple[Any, ...], kwarg
     }
     precise = list(args)
     precise[argnum] = _in_floating_point(args[argnum])
+    value = np.asarray(fun(*precise, **kwargs))
     tape = _tape_of(fun, argnum, precise, kwargs)
-    if tape is None or all(entry[PRIMITIVE] in primitive_vjps for entry in tape.entries[tape.inputs :]):
+    if not value.size:  # autograd refuses to stack no rows
+        expected, source = np.zeros(value.shape + np.shape(precise[argnum])), "the empty one"
+    elif tape is None or all(entry[PRIMITIVE] in primitive_vjps for entry in tape.entries[tape.inputs :]):
         expected, source = np.asarray(autograd.jacobian(fun, argnum)(*precise, **kwargs)), "autograd.jacobian"
     else:
         expected, source = np.asarray(found["auto"]), "that of method 'auto'"
@@ -98,7 +101,7 @@ def _check_by(fun: Callable[..., Any], argnum: int, args: tuple[Any, ...], kwarg
     def moved(x: np.ndarray) -> np.ndarray:
         return np.asarray(fun(*precise[:argnum], x, *precise[argnum + 1 :], **kwargs))
 
-    x, value = np.asarray(precise[argnum]), np.asarray(fun(*precise, **kwargs))
+    x = np.asarray(precise[argnum])
     with np.errstate(all="ignore"):  # a step may leave the domain
         point = _Point.of(x, value, expected, moved, _largest_term(tape))
     name = display_name(fun)

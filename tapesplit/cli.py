@@ -22,7 +22,7 @@ from tapesplit.callback import Callback
 from tapesplit.cost.stored import store
 from tapesplit.decorator import parallel_jacobian
 from tapesplit.draw.endings import PICTURES, REPORTS, check_ending, check_picture
-from tapesplit.draw.numbers import seconds_text
+from tapesplit.draw.numbers import plural, seconds_text
 from tapesplit.errors import CommandError, TapesplitError
 from tapesplit.loading import load_function, load_inputs, undecorated
 from tapesplit.planning.calibrate import measured_costs
@@ -220,7 +220,7 @@ def _settings(options: argparse.Namespace) -> dict[str, Any]:
     if inputs and not set(argnum) <= set(inputs):  # where there are none, that is the error to tell
         raise CommandError(
             f"--argnum is {next(n for n in argnum if n not in inputs)}; give the position of an input, "
-            f"counted from 0: with {len(inputs)} input{'s' * (len(inputs) != 1)} the last is {inputs[-1]}"
+            f"counted from 0: with {plural(len(inputs), 'input')} the last is {inputs[-1]}"
         )
     if options.machines is not None and options.machines < 1:
         raise CommandError(

@@ -71,6 +71,8 @@ def check_separators(tape: Tape, nested: Sequence[Separator]) -> None:
     ------
     ArgumentTypeError
         If this is no tape, or if these are no separators.
+    NothingToPlanError
+        If there are some, though the output does not depend on an input.
     SeparatorError
         If one is not computed from the one before it alone, or the output not from the last one, if one holds
         a value that the next one is computed without, if one repeats the one before it, the inputs or the
@@ -87,7 +89,9 @@ def check_separators(tape: Tape, nested: Sequence[Separator]) -> None:
     >>> tape = record(lambda x: np.sin(np.sum(x)) * np.ones(100), np.ones(100))
     >>> check_separators(tape, find_separators(tape))
     """
-    certify.certify_cuts(_graph(check_tape(tape)), check_nested(nested))
+    check_tape(tape)
+    if cuts := check_nested(nested):
+        certify.certify_cuts(_graph(tape), cuts)
 
 
 def profile_widths(tape: Tape, *, shares: int = 20) -> WidthProfile:
@@ -123,15 +127,15 @@ def profile_widths(tape: Tape, *, shares: int = 20) -> WidthProfile:
     ([1, 1], [1])
     """
     check_count("shares", shares)
-    if check_tape(tape).output is None:
-        raise NothingToPlanError(
-            f"the value of {tape.name} does not depend on its input, so that there are no widths between "
-            "them; record a function that uses its argument"
-        )
-    graph = _graph(tape)
+    graph = _graph(check_tape(tape))
     return width_profile.width_profile(graph, separators.cut_graph(graph), shares=shares)
 
 
 def _graph(tape: Tape) -> TapeGraph:
     """Build the graph of a tape."""
+    if tape.output is None:
+        raise NothingToPlanError(
+            f"the value of {tape.name} does not depend on its input, so that nothing can be cut between "
+            "them; record a function that uses its argument"
+        )
     return graph_of(tape, facts_of(tape, structure_of(tape)))

@@ -1,14 +1,14 @@
 """Candidates for cuts, as lower sets: narrow prefixes of a few orders, and minimum cuts around them."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from heapq import heapify, heappop, heappush
-from itertools import chain, islice, pairwise
+from itertools import pairwise
 from typing import Final, NamedTuple
 
 import numpy as np
 
 from tapesplit.arrays import BoolArray, IntArray, one_sided_minima, run_starts
-from tapesplit.cuts.flow import FLOW_BUDGET, MinimumCut, Region, minimum_cuts
+from tapesplit.cuts.flow import FLOW_BUDGET, Region, minimum_cuts
 from tapesplit.cuts.graph import UNBOUNDED, TapeGraph, frontier_widths
 
 __all__ = [
@@ -18,7 +18,6 @@ __all__ = [
     "depth_ranks",
     "minimal_prefixes",
     "order_by",
-    "ranks_after",
     "thrifty_ranks",
     "window_cuts",
 ]
@@ -29,8 +28,6 @@ _WINDOWS: Final = 24
 """Windows along an order in which a flow looks for a narrower cut."""
 _OCTAVES: Final = 6
 """Windows at either end of an order, each with half as many edges as the one before."""
-_PATIENCE: Final = 4
-"""Windows in a row that bring nothing narrower before the search along the order ends."""
 _FEW: Final = 100
 """Lower sets up to which a graph offers all of them."""
 _NO_BETTER: Final = 1.05
@@ -188,12 +185,6 @@ def thrifty_ranks(graph: TapeGraph, *, backwards: bool) -> IntArray:
     return ranks
 
 
-def ranks_after(lower: BoolArray, ranks: IntArray) -> IntArray:
-    """Return the order that computes a lower set first and else follows `ranks`."""
-    behind = np.where(lower, ranks, ranks + int(ranks.max()) + 1)
-    return (np.cumsum(np.bincount(behind) > 0) - 1)[behind]  # without gaps
-
-
 def all_lower_sets(graph: TapeGraph) -> list[BoolArray]:
     """List all lower sets of a graph that has few, up to a hundred; none of others.
 
@@ -228,7 +219,7 @@ def all_lower_sets(graph: TapeGraph) -> list[BoolArray]:
     return [np.array([lower >> vertex & 1 for vertex in range(graph.size)], np.bool_) for lower in found]
 
 
-def window_cuts(graph: TapeGraph, order: Order, least: int) -> Iterator[BoolArray]:
+def window_cuts(graph: TapeGraph, order: Order, least: int) -> list[BoolArray]:
     """Find minimum cuts near the narrow prefixes of an order, and near the input and output.
 
     Parameters
@@ -240,29 +231,18 @@ def window_cuts(graph: TapeGraph, order: Order, least: int) -> Iterator[BoolArra
     least : int
         A width that no cut goes below, in elements.
 
-    Yields
-    ------
-    (n,) array of bool
+    Returns
+    -------
+    list of (n,) array of bool
         Lower sets.
 
     Notes
     -----
     Up to 24 windows around narrow prefixes hold the graph about twice, or less where wide cuts make flows
-    expensive; the search ends when four in a row bring nothing narrower. Further ones hold the first and the
-    last half, quarter, eighth ... of the edges.
+    expensive. Further ones hold the first and the last half, quarter, eighth ... of the edges.
     """
-    inner = _inner_windows(graph, order, least)
-    while windows := list(islice(inner, _PATIENCE)):
-        cuts = minimum_cuts(graph, windows)
-        yield from _lower_sets(cuts)
-        if not any(cut and cut.width < window.bound for cut, window in zip(cuts, windows, strict=True)):
-            break
-    yield from _lower_sets(minimum_cuts(graph, _outer_windows(graph, order, least)))
-
-
-def _lower_sets(cuts: Iterable[MinimumCut | None]) -> Iterator[BoolArray]:
-    """Return both lower sets of the cuts that were found."""
-    return chain.from_iterable((cut.earliest, cut.latest) for cut in cuts if cut)
+    windows = [*_inner_windows(graph, order, least), *_outer_windows(graph, order, least)]
+    return [lower for cut in minimum_cuts(graph, windows) if cut for lower in (cut.earliest, cut.latest)]
 
 
 def _inner_windows(graph: TapeGraph, order: Order, least: int) -> Iterator[Region]:

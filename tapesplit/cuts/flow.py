@@ -251,7 +251,10 @@ def _scipy_flow(network: _Network, sources: list[int]) -> tuple[list[int], BoolA
     from_supply, to_sink = np.zeros((2, network.nodes), dtype=np.bool_)
     from_supply[breadth_first_order(residual, _SUPPLY, return_predecessors=False)] = True
     to_sink[breadth_first_order(csr_array(residual.T), _SINK, return_predecessors=False)] = True
-    return flow.data[: len(sources)].tolist(), from_supply, to_sink  # the row of the supply, which is first
+    fed = np.zeros(network.nodes, dtype=np.int64)
+    of_supply = slice(*flow.indptr[_SUPPLY : _SUPPLY + 2])
+    fed[flow.indices[of_supply]] = flow.data[of_supply]
+    return fed[sources].tolist(), from_supply, to_sink
 
 
 def _networkx_flow(network: _Network, sources: list[int]) -> tuple[list[int], BoolArray, BoolArray]:

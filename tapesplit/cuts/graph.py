@@ -216,15 +216,15 @@ def reached(seeds: Iterable[int], tails: IntArray, heads: IntArray) -> set[int]:
 
 
 def graph_of(tape: Tape, facts: TapeFacts) -> TapeGraph:
-    """Build the graph of the values on paths from the inputs to the output."""
+    """Build the graph of the values on paths from the inputs to the output, of a tape that has one."""
     needed = _ancestors(tape, facts)
     entries = np.flatnonzero(needed)
     number = np.cumsum(needed) - 1
     kept = needed[facts.children]
     inputs = tuple(range(tape.inputs))
-    outputs = () if tape.output is None else (int(number[tape.output]),)
+    output = int(number[tape.output])
     widths = facts.sizes[entries]
-    for vertex in (*inputs, *outputs):  # the ends of the chain, whatever their type
+    for vertex in (*inputs, output):  # the ends of the chain, whatever their type
         widths[vertex] = element_count(tape.entries[int(entries[vertex])][VALUE])
     return TapeGraph(
         entries=entries,
@@ -233,7 +233,7 @@ def graph_of(tape: Tape, facts: TapeFacts) -> TapeGraph:
         child=number[facts.children[kept]],
         parent=number[facts.parents[kept]],
         inputs=inputs,
-        outputs=outputs,
+        outputs=(output,),
     )
 
 
@@ -241,15 +241,13 @@ def _ancestors(tape: Tape, facts: TapeFacts) -> BoolArray:
     """Mark the inputs and all entries that the output depends on."""
     needed = np.zeros(len(tape), dtype=np.bool_)
     needed[: tape.inputs] = True
-    if tape.output is None:
-        return needed
     needed[tape.output] = True
     read = needed.copy()
     read[facts.parents] = True
     if read.all():  # then every value reaches the only one that no later one reads
         return read
     marks = bytearray(needed)  # which are faster one by one
-    for index in range(tape.output, tape.inputs - 1, -1):
+    for index in range(len(tape) - 1, tape.inputs - 1, -1):
         if marks[index]:
             for parent in tape.entries[index][PARENTS]:
                 marks[parent] = 1

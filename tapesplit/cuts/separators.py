@@ -14,7 +14,6 @@ from tapesplit.cuts.candidates import (
     depth_ranks,
     minimal_prefixes,
     order_by,
-    ranks_after,
     thrifty_ranks,
     window_cuts,
 )
@@ -247,16 +246,13 @@ def _chain(
     ranks = order.ranks
     members = [ranks == 0, np.ones(graph.size, dtype=np.bool_), cut.earliest, cut.latest]
     members += candidate_prefixes(graph, order)
-    if brief:
-        return _chosen(graph, members, cut.width)
-    behind = candidate_prefixes(graph, order_by(graph, ranks_after(cut.earliest, ranks)))
-    found = _chosen(graph, members + behind, cut.width)
-    if found.cost <= _NEAR_BOUND * cut.width * graph.total_edges:
+    found = _chosen(graph, members, cut.width)
+    if brief or found.cost <= _NEAR_BOUND * cut.width * graph.total_edges:
         return found
     if graph.size <= _SMALL and (lowers := all_lower_sets(graph)):
         return _chosen(graph, lowers, cut.width)
     depth = depth or order_by(graph, depth_ranks(graph))
-    members += [*found.family.members[found.chosen], *candidate_prefixes(graph, depth)]
+    members += candidate_prefixes(graph, depth)
     if graph.size <= _MEDIUM:
         for backwards in (False, True):
             thrifty = order_by(graph, thrifty_ranks(graph, backwards=backwards))

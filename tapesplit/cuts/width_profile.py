@@ -168,6 +168,7 @@ def width_profile(
     widths = frontier_widths(graph, ranks)
     edges = np.cumsum(np.bincount(ranks, weights=graph.edges))
     ends = np.unique(np.searchsorted(edges, edges[-1] * np.arange(1, shares + 1) / shares))
+    ends[-1] = len(edges) - 1  # with the movements that follow, which cost nothing
     rows = []
     start = 0
     for end in ends.tolist():

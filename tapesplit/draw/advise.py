@@ -53,7 +53,7 @@ def _asked(plan: JacobianPlan) -> str:
 
 def _mispredicted(plan: JacobianPlan) -> str:
     """Name the task that took far longer than predicted in the last run."""
-    if plan.last_run.runs < 2:  # the first run of a plan also compiles its sweeps, which nobody predicts
+    if plan.last_run.runs < 2:  # the first run fills caches: up to 4 × the time where that is short
         return ""
     runs = [(record, plan.tasks[record.index]) for record in plan.last_run.records]
     late = [(run.finish - run.start, task.finish - task.start, run.index + 1) for run, task in runs]

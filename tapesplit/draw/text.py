@@ -113,7 +113,7 @@ def _head(plan: JacobianPlan) -> list[str]:
     size = f"{prod(output)} × {sum(map(prod, inputs))}"
     operations, edges = plan.graph.size - len(plan.graph.inputs), count(plan.graph.total_edges)
     cuts = len(plan.separators)
-    cut = "not cut" if not cuts else f"cut at {cuts} separator{'s' * (cuts != 1)} into {cuts + 1} links"
+    cut = "not cut" if not cuts else f"cut at {plural(cuts, 'separator')} into {cuts + 1} links"
     end = f", {size} Jacobian"
     chosen = "" if plan.asked_mode else f"{plan.solution.method}: "
     return [

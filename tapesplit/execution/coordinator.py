@@ -15,7 +15,6 @@ from typing import Any, Final
 
 import numpy as np
 
-from tapesplit.arrays import multiply
 from tapesplit.callback import Callback
 from tapesplit.errors import ArgumentTypeError, MemoryLimitError, PlanMismatchError
 from tapesplit.execution.threads import (
@@ -25,6 +24,7 @@ from tapesplit.execution.threads import (
     single_threaded_blas,
     submit,
 )
+from tapesplit.matrix_product import multiply
 from tapesplit.notes import note
 from tapesplit.planning.plan import JacobianPlan, TaskRecord
 from tapesplit.recording.tape import Tape

@@ -281,7 +281,7 @@ class JacobianPlan:
 
         That is the Jacobians of parts of the chain, each from its task to the task that uses it, and inside
         the running sweep the derivatives of all values that are alive. Several machines add up. Comparing
-        the tape with the plan comes before. The first execution, which compiles sweeps, takes more.
+        the tape with the plan comes before.
         """
         peaks = dict.fromkeys(range(self.machines), 0)
         waiting: dict[int, int] = {}

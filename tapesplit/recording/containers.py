@@ -89,8 +89,8 @@ def _of_sum(value: Any, args: tuple[Any, ...], nodes: Nodes) -> Parts | None:
 def _of_slice(_value: Any, args: tuple[Any, ...], nodes: Nodes) -> Parts | None:
     """Find the parts that a slice takes from a sequence."""
     container, key = args
-    parts = nodes[0].parts
-    if parts is None or not isinstance(key, slice):
+    parts = nodes[0].parts if isinstance(key, slice) else None  # another key may be the only active argument
+    if parts is None:
         return None
     places = enumerate(range(len(container))[key])
     return parts._replace(nodes={new: parts.nodes[old] for new, old in places if old in parts.nodes})

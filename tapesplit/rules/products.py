@@ -14,7 +14,7 @@ import autograd.numpy as anp
 import numpy as np
 from autograd.numpy.numpy_vjps import dot_adjoint_0, dot_adjoint_1, tensordot_adjoint_0, tensordot_adjoint_1
 
-from tapesplit.arrays import multiply
+from tapesplit.matrix_product import multiply
 from tapesplit.recording.primitives import adjusted_side
 from tapesplit.rules.axes import behind, fold, lifted, of_arrays
 from tapesplit.rules.registry import Weighing, bulk

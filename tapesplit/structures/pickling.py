@@ -35,7 +35,7 @@ class _Pickler(pickle.Pickler):
             for primitive, rule in registered().items():
                 if rule is obj:
                     return _rule, (primitive,)
-        if callable(obj) and getattr(obj, "__name__", "") == "<lambda>":
+        if callable(obj) and "<" in getattr(obj, "__qualname__", ""):  # a lambda, or of another function
             for primitive, rule in registered().items():
                 if isinstance(rule, Elementwise) and obj in rule.partials:
                     return _partial, (primitive, rule.partials.index(obj))

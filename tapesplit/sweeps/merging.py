@@ -106,8 +106,6 @@ def _single(tape: Tape, facts: TapeFacts, entries: IntArray) -> Iterator[MergedC
 
 def _alike(tape: Tape, facts: TapeFacts, entries: IntArray, result: IntArray) -> Iterator[MergedCalls]:
     """Sort operations that are merged into ``result[entry]`` by what they do."""
-    if not entries.size:
-        return
     members = entries[np.argsort(result[entries], kind="stable")]
     begins = np.diff(result[members], prepend=-1) > 0
     starts, merged = np.flatnonzero(begins), np.cumsum(begins) - 1

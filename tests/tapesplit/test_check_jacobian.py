@@ -190,3 +190,10 @@ def test_many_inputs_share_directions():
 
 def test_arrays_without_elements():
     check_jacobian(anp.sum, np.ones(0))
+
+
+@pytest.mark.parametrize("fun", [lambda x: x[:0], lambda x: x[:, :0] * 2.0, lambda _x: np.ones((0, 2))])
+@pytest.mark.parametrize("x", [np.ones((2, 3)), np.ones((2, 0)), np.ones((2, 3), np.float32)])
+@pytest.mark.filterwarnings("ignore:Output seems independent")
+def test_values_without_elements(fun, x):
+    check_jacobian(fun, x)

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 from tapesplit import defvector, execute, parallel_jacobian
 from tapesplit.sweeps import compression, sweep
-from tapesplit.sweeps.compression import CompressedSweep, color_columns
+from tapesplit.sweeps.coloring import color_columns
+from tapesplit.sweeps.compression import CompressedSweep
 
 MIX = onp.random.default_rng(0).standard_normal((5, 5))
 PLACES = onp.random.default_rng(1).integers(0, 60, (80, 3))

@@ -23,6 +23,7 @@ import tapesplit
 from tapesplit import (
     Callback,
     JacobianFunction,
+    defvector,
     execute,
     find_separators,
     fun_and_jac,
@@ -32,6 +33,8 @@ from tapesplit import (
 from tapesplit.errors import OutputTypeError, TapesplitError
 from tapesplit.names import find_primitive, primitive_name
 from tapesplit.recording.tracing import tracing_lock
+from tapesplit.rules import Elementwise, find_rule, registered
+from tapesplit.structures.pickling import dumps
 
 X = onp.linspace(0.3, 0.9, 4)
 Y = onp.linspace(-0.5, 0.5, 3)
@@ -826,9 +829,32 @@ def doubled(x):
 defvjp(doubled, lambda _ans, _x: lambda g: 2.0 * g)
 
 
-@pytest.mark.parametrize(
-    "fun", [deep, lambda x: doubled(x * x), lambda x: np.array([np.exp(v) * v for v in x])]
-)
+@primitive
+def tripled(x):
+    return 3.0 * x
+
+
+defvjp(tripled, lambda _ans, _x: lambda g: 3.0 * g)
+
+
+def define_tripled():
+    def slope(_ans, x):
+        return onp.full_like(x, 3.0)
+
+    defvector(tripled, slope)
+
+
+define_tripled()
+FUNCTIONS = [
+    deep,
+    lambda x: doubled(x * x),
+    lambda x: tripled(x * x),
+    lambda x: np.array([np.exp(v) * v for v in x]),
+    *(lambda x, f=f: f(x, 0.1, x) for f in (norm.cdf, norm.sf, norm.logcdf, norm.logsf)),
+]
+
+
+@pytest.mark.parametrize("fun", FUNCTIONS)
 @pytest.mark.parametrize("method", ["auto", "tangent", "adjoint"])
 def test_plans_survive_pickling(fun, method):
     plan = parallel_jacobian(fun, method=method).plan(X)
@@ -838,6 +864,15 @@ def test_plans_survive_pickling(fun, method):
     assert restored.chain == plan.chain
     assert str(restored) == str(plan)
     onp.testing.assert_array_equal(execute(restored, tape), execute(plan, tape))
+
+
+def test_all_partial_derivatives_survive_pickling():
+    find_rule(norm.cdf)  # those of scipy are here now
+    rules = [r for r in registered().values() if isinstance(r, Elementwise) and r.built_in]
+    partials = [partial for rule in rules for partial in rule.partials if callable(partial)]
+    assert any("<locals>" in partial.__qualname__ for partial in partials if hasattr(partial, "__qualname__"))
+    for partial in partials:
+        assert pickle.loads(dumps(partial)) == partial  # noqa: S301 (written here)
 
 
 def test_primitives_have_names():

@@ -152,5 +152,7 @@ def test_an_output_that_does_not_depend_on_the_input_has_neither_separators_nor_
     with pytest.warns(UserWarning, match="independent"):
         tape = record(lambda x: np.ones(3), np.ones(2))
     assert find_separators(tape) == ()
-    with pytest.raises(NothingToPlanError, match="the value of <lambda> does not depend on its input"):
-        profile_widths(tape)
+    check_separators(tape, ())
+    for wrong in (profile_widths, lambda tape: check_separators(tape, [Separator((0,), 2, "cost")])):
+        with pytest.raises(NothingToPlanError, match="the value of <lambda> does not depend on its input"):
+            wrong(tape)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tapesplit.arrays import multiply
+from tapesplit.matrix_product import multiply
 
 THIN = [(512, 8, 512), (601, 300, 7), (5, 900, 411), (1500, 3, 250), (250, 3, 1500)]
 OTHERS = [(4, 300_000, 3), (9, 200_000, 9), (120, 120, 120), (3, 2, 4), (0, 3, 2), (3, 0, 2)]

@@ -1,0 +1,74 @@
+"""Colors for the columns of a sparse matrix: those of one color have no row in common."""
+
+from typing import Final
+
+import numpy as np
+
+from tapesplit.arrays import IntArray
+
+__all__ = ["color_columns"]
+
+_WORTH_ANOTHER_ORDER: Final = 1.1
+"""Colors, as a multiple of the fewest, from which on columns are colored in another order, too."""
+
+
+def color_columns(row: IntArray, column: IntArray, rows: int, columns: int) -> IntArray:
+    """Color the columns of a sparse matrix so that no two of one color have a row in common.
+
+    Parameters
+    ----------
+    row, column
+        Where the matrix is not zero.
+    rows, columns
+        Its shape.
+
+    Returns
+    -------
+    (columns,) array of int
+        Colors, from 0.
+
+    Notes
+    -----
+    The greedy way, columns with many entries first. Each row keeps the colors that its columns have as the
+    bits of one number. Where bands wrap around at their ends, as those of periodic grids do, that takes up to
+    twice the fewest colors; columns at equal distances are tried there, too.
+
+    Examples
+    --------
+    >>> color_columns(*np.array([[1, 1, 0], [0, 1, 1], [0, 0, 1]]).nonzero(), 3, 3)
+    array([1, 0, 1])
+    """
+    fewest = int(np.bincount(row).max(initial=0))  # the columns of one row have as many colors
+    counts = np.bincount(column, minlength=columns)
+    stops = np.cumsum(counts)
+    given = row[np.argsort(column, kind="stable")].tolist()
+    bounds = [slice(*ends) for ends in zip((stops - counts).tolist(), stops.tolist(), strict=True)]
+    colors = _greedy(given, bounds, rows, np.argsort(-counts, kind="stable"))
+    if colors.max(initial=0) + 1 > _WORTH_ANOTHER_ORDER * fewest:
+        others = _greedy(given, bounds, rows, _far_apart(columns, fewest))
+        if others.max(initial=0) < colors.max(initial=0):
+            return others
+    return colors
+
+
+def _greedy(given: list[int], bounds: list[slice], rows: int, order: IntArray) -> IntArray:
+    """Color columns one after the other; the rows of column i are ``given[bounds[i]]``."""
+    colors, taken = np.zeros(len(bounds), dtype=np.int64), [0] * rows
+    for number in order.tolist():
+        mine = given[bounds[number]]
+        used = 0
+        for place in mine:
+            used |= taken[place]
+        color = ~used & (used + 1)  # the lowest bit that is free
+        for place in mine:
+            taken[place] |= color
+        colors[number] = color.bit_length() - 1
+    return colors
+
+
+def _far_apart(columns: int, least: int) -> IntArray:
+    """Order columns so that runs of them are equally far apart, by at least so many, around a ring."""
+    run = max(columns // max(least, 1), 1)
+    number = np.arange(columns)
+    first = -(-(number * run // columns) * columns // run)  # of the part of the ring that a column is in
+    return np.argsort(number - first, kind="stable")
