@@ -74,10 +74,7 @@ class Movement:
 
 
 class Weighing(NamedTuple):
-    """How a call sums one argument along axes: each element times its weight.
-
-    The weights broadcast to the argument. They are another argument, if that is active as well.
-    """
+    """How a call sums one argument along axes, by weights: those of a product are its other argument."""
 
     argnum: int
     axes: tuple[int, ...]
@@ -96,8 +93,8 @@ class Bulk:
     NumPy makes of them, not as rows of all elements, and those of products are new arrays. What is known of
     the time: a call takes ``steps`` elementwise operations longer than one of these for each active argument,
     and one of the scalar edges as long as ``pace`` multiply-adds in a product of matrices.
-    ``weigh(ans, *args, **kwargs)`` tells how a call sums along axes; None for a form of the arguments that
-    it does not cover.
+    ``weigh(ans, *args, **kwargs)`` tells how a call sums along axes, with weights that broadcast to what is
+    summed; None for a form of the arguments that it does not cover.
     """
 
     tangents: Mapping[int, VectorFunction] = field(default_factory=dict)

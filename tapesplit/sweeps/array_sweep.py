@@ -1,9 +1,9 @@
 """Array sweeps: carry all directions of a chunk at once through its array operations.
 
 A chunk is compiled once into steps that depend on the tape's structure only; a run reads the values of
-one tape. Elementwise operations whose results nobody else reads are merged into one step: its partial
-derivatives are formed with a single direction, and every seeded direction then costs one multiplication
-for each input of the step.
+one tape. Elementwise operations are merged with those that read them, and with reductions of their results,
+see `clusters`: the partial derivatives of such a step are formed with a single direction, and every seeded
+direction then costs one multiplication, or one product, for each input of the step.
 """
 
 from collections import Counter
@@ -29,6 +29,7 @@ from tapesplit.sweeps.array_steps import BulkStep, MapStep, Step, bulk_step
 from tapesplit.sweeps.cluster_step import ClusterStep
 from tapesplit.sweeps.clusters import find_clusters
 from tapesplit.sweeps.directions import Batch, Seeds, accumulate, as_pairs, assemble, in_blocks, seed
+from tapesplit.sweeps.preaccumulation import arrays_alive
 
 __all__ = ["ArraySweep", "compile_array_sweep", "last_uses"]
 
@@ -245,7 +246,9 @@ def compile_array_sweep(
     else:
         numbers = tangent_numbers(tape, chunk, steps, last_use, sizes, identity=identity)
     partials = [
-        8 * real_count(tape.entries[step.members[0].number][VALUE]) * (1 + len(step.inputs))
+        8
+        * real_count(tape.entries[step.members[0].number][VALUE])
+        * arrays_alive(step.members, is_weighed=step.reduction is not None)
         for step in clusters.values()
     ]
     ends = frozenset(detached.intersection(chunk.sources + chunk.targets))

@@ -4,7 +4,6 @@
 """
 
 import functools
-from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Any, Final, NamedTuple
@@ -16,7 +15,7 @@ from tapesplit.names import display_name
 from tapesplit.notes import note
 from tapesplit.recording.tape import VALUE, Tape
 from tapesplit.recording.values import batch_shape
-from tapesplit.rules import CHOICE, Weighing, find_rule
+from tapesplit.rules import CHOICE, Bulk, find_rule
 from tapesplit.rules.axes import flat, fold, lifted, real_like
 from tapesplit.sweeps.contractions import contracted, letters
 from tapesplit.sweeps.directions import Batch, Diagonal, Rows, Seeds, accumulate
@@ -35,7 +34,7 @@ class Reduction(NamedTuple):
     ``weights`` is the entry that they are, if they have derivatives themselves.
     """
 
-    weigh: Callable[..., Weighing | None]
+    rule: Bulk
     operand: int
     axes: tuple[int, ...]
     weights: int | None
@@ -108,7 +107,7 @@ class ClusterStep:
         """Return the derivatives of a reduction by what it sums, and by its weights."""
         entry = tape[self.index]
         try:
-            found = reduction.weigh(entry.value, *entry.args, **entry.kwargs)
+            found = reduction.rule.weigh(entry.value, *entry.args, **entry.kwargs)  # type: ignore[misc]
         except Exception as error:
             name_call(error, entry.primitive, self.index)
             raise

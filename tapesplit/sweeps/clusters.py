@@ -115,8 +115,9 @@ class _Finder:
         """Let values go into some results."""
         for value in values:
             known = self.homes.setdefault(value, homes)
-            if known is not homes:
-                self.homes[value] = known | homes
+            if known is not homes and known is not _ALONE:
+                joint = known | homes
+                self.homes[value] = _ALONE if -1 in joint or len(joint) > _MOST_COPIES else joint
 
     def place(self, index: int, formulas: tuple[Callable[..., Any] | float | None, ...]) -> None:
         """Merge an operation into the results that read it, or make it one."""
@@ -128,7 +129,7 @@ class _Finder:
             if formula is not None and parent in active
         ]
         homes = self.homes.pop(index, _ALONE)
-        if -1 in homes or not self._fits(index, active, homes):
+        if homes is _ALONE or not self._fits(index, active, homes):
             homes = frozenset([index])
         member = Member(index, tuple(terms))
         for home in homes:
@@ -144,7 +145,7 @@ class _Finder:
 
     def _fits(self, index: int, active: Collection[int], homes: AbstractSet[int]) -> bool:
         """Tell whether an operation had better be merged into all results that read it."""
-        if len(homes) > 1 and (len(homes) > _MOST_COPIES or index not in self.broadcast):
+        if len(homes) > 1 and index not in self.broadcast:
             return False
         forms = self.facts.structure.forms
         for home in homes:
@@ -188,6 +189,8 @@ def _reduction(tape: Tape, facts: TapeFacts, index: int) -> Reduction | None:
     if not isinstance(rule, Bulk) or rule.weigh is None:
         return None
     entry = tape[index]
+    if not any(facts.elementwise[parent] for parent in entry.parents):  # there is nothing to take in
+        return None
     with np.errstate(all="ignore"):
         found = rule.weigh(entry.value, *entry.args, **entry.kwargs)
     if found is None or found.argnum not in entry.argnums or np.size(entry.args[found.argnum]) <= 1:
@@ -197,7 +200,7 @@ def _reduction(tape: Tape, facts: TapeFacts, index: int) -> Reduction | None:
     forms = facts.structure.forms
     if weights and not (entry.primitive in PRODUCTS and is_shape(forms[weights[0]])):
         return None
-    return Reduction(rule.weigh, operand, found.axes, weights[0] if weights else None)
+    return Reduction(rule, operand, found.axes, weights[0] if weights else None)
 
 
 def _formulas(kind: CallKind) -> tuple[Callable[..., Any] | float | None, ...] | None:

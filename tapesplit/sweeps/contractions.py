@@ -1,12 +1,11 @@
 """Contractions: directions times partial derivatives, summed over axes without forming the products.
 
-Where merged elementwise operations broadcast what they read, and are reduced in the end, each direction has
-fewer elements before and behind than the partial derivatives have. Products of matrices sum over the other
-axes, thirty times as fast as NumPy multiplies and adds; a diagonal of directions only picks from the partial
-derivatives.
+Where merged elementwise operations are reduced in the end, and maybe broadcast what they read, directions
+have fewer elements behind and before than the partial derivatives have. Products of matrices sum over the
+other axes, thirty times as fast as NumPy multiplies and adds; a diagonal of directions only picks from the
+partial derivatives.
 """
 
-from math import prod
 from string import ascii_letters
 from typing import Any
 
@@ -56,7 +55,7 @@ def contracted(batch: Batch, partial: Any, space: Shape, ends: tuple[str, str], 
     partial
         Partial derivatives, broadcasting to the shape ``space``.
     space
-        The shape of the elementwise operation.
+        The shape of what is reduced.
     ends
         Axes of the directions before and behind, see `letters`.
     shape
@@ -70,24 +69,37 @@ def contracted(batch: Batch, partial: Any, space: Shape, ends: tuple[str, str], 
     joint = "".join([letter for letter in axes if letter in given or letter in wanted])
     if joint != axes:
         weights = contract((axes,), [weights], joint)
-    if isinstance(batch, Diagonal) and batch.is_whole:
+    if isinstance(batch, Diagonal):
         if given == wanted:
             values = (batch.values.reshape(weights.shape) * weights).reshape(shape)
-            return Diagonal.of(values, batch.origin, batch.start, batch.stop)
-        rows = _spread(batch.values, weights, joint, given, wanted)
-        return Rows(batch.start, rows.reshape(-1, *shape), owned=True)
-    batch = batch.dense()
-    X = batch.rows.reshape(len(batch.rows), *[n for n in batch.rows.shape[1:] if n != 1])
-    rows = contract((_DIRECTION + given, joint), [X, weights], _DIRECTION + wanted)
+            return Diagonal(batch.origin, values, batch.start, batch.stop)
+        rows = _picked(batch, weights, joint, given, wanted)
+    else:
+        X = batch.rows.reshape(len(batch.rows), *[n for n in batch.rows.shape[1:] if n != 1])
+        rows = contract((_DIRECTION + given, joint), [X, weights], _DIRECTION + wanted)
     return Rows(batch.start, rows.reshape(len(rows), *shape), owned=True)
 
 
-def _spread(values: np.ndarray, weights: np.ndarray, joint: str, given: str, wanted: str) -> np.ndarray:
-    """Return the directions of a diagonal: where axes stay, zero but in the place of the direction."""
-    lengths = dict(zip(joint, weights.shape, strict=True))
-    rows = np.zeros([lengths[i] for i in given + wanted], np.result_type(values, weights))
-    order = given + "".join(i for i in wanted if i not in given)
-    factors = values.reshape([lengths[i] if i in given else 1 for i in order])
-    entries = np.einsum(f"{given + wanted}->{order}", rows)  # a view of them
-    np.multiply(factors, weights.transpose([joint.index(i) for i in order]), out=entries)
-    return rows.reshape(prod(lengths[i] for i in given), -1)
+def _picked(batch: Diagonal, weights: np.ndarray, joint: str, given: str, wanted: str) -> np.ndarray:
+    """Return the directions of a diagonal: each has the weights of its own element, and is zero elsewhere."""
+    rest = "".join([axis for axis in wanted if axis not in given])
+    of_elements = weights.transpose([joint.index(axis) for axis in given + rest])
+    of_elements = of_elements.reshape(batch.values.size, -1)[batch.wanted]
+    picked = np.multiply(batch.values.reshape(-1, 1)[batch.wanted], of_elements, order="C")
+    if rest == wanted:
+        return picked
+    lengths, strides, size = dict(zip(joint, weights.shape, strict=True)), dict.fromkeys(given, 0), 1
+    for axis in reversed(wanted):
+        strides[axis], size = size, size * lengths[axis]
+    rows = np.zeros((len(picked), size), picked.dtype)
+    starts, along = (_offsets([(strides[axis], lengths[axis]) for axis in axes]) for axes in (given, rest))
+    np.put_along_axis(rows, starts[batch.wanted, None] + along, picked, axis=1)
+    return rows
+
+
+def _offsets(axes: list[tuple[int, int]]) -> np.ndarray:
+    """Return the flat places of all elements along some axes, each with its stride and length."""
+    offsets = np.zeros(1, dtype=np.int64)
+    for stride, length in axes:
+        offsets = np.add.outer(offsets, stride * np.arange(length)).ravel()
+    return offsets

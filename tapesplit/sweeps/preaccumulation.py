@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-__all__ = ["Member", "Term", "is_one", "preaccumulate"]
+__all__ = ["Member", "Term", "arrays_alive", "is_one", "preaccumulate"]
 
 
 class Term(NamedTuple):
@@ -64,6 +64,27 @@ def preaccumulate(
             known = derivatives.get(term.target)
             derivatives[term.target] = product if known is None else known + product
     return derivatives
+
+
+def arrays_alive(members: Sequence[Member], *, is_weighed: bool) -> int:
+    """Count the arrays of partial derivatives that `preaccumulate` holds at a time, at most.
+
+    Parameters
+    ----------
+    members
+        All members, the last one first.
+    is_weighed
+        Whether the derivative of what follows by the result is an array, too.
+    """
+    found, most = {members[0].number: is_weighed}, int(is_weighed)
+    for number, terms in members:
+        outer = found.pop(number, False)
+        for term in terms:
+            is_formula = callable(term.partial)
+            # A formula has a result and something in between; both are there when it is multiplied.
+            most = max(most, sum(found.values()) + outer + 2 * is_formula)
+            found[term.target] = found.get(term.target, False) or outer or is_formula
+    return max(most, sum(found.values()))
 
 
 def _floating(partial: Any) -> Any:

@@ -1,5 +1,8 @@
 """Merged operations of array sweeps and their reductions: what goes into what, and the same derivative."""
 
+import pickle
+import tracemalloc
+
 import autograd.numpy as anp
 import numpy as np
 import pytest
@@ -8,9 +11,10 @@ from autograd.scipy.special import logsumexp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tapesplit import parallel_jacobian, record
+from tapesplit import execute, parallel_jacobian, record
 from tapesplit.cuts.chunks import Chunk, cut_into_chunks
 from tapesplit.cuts.graph import graph_of
+from tapesplit.rules import Bulk
 from tapesplit.structures.facts import facts_of
 from tapesplit.structures.structure import structure_of
 from tapesplit.sweeps.array_sweep import ArraySweep, compile_array_sweep
@@ -210,10 +214,50 @@ def test_errors_in_weights_name_the_call():
     def fail(*_args, **_keywords):
         raise ZeroDivisionError
 
-    object.__setattr__(step, "reduction", step.reduction._replace(weigh=fail))
+    object.__setattr__(step, "reduction", step.reduction._replace(rule=Bulk(weigh=fail)))
     with pytest.raises(ZeroDivisionError) as caught:
         sweep.tangent(tape, None)
     assert caught.value.__notes__ == [f"in a derivative rule of sum, entry {step.index} of the tape"]
+
+
+@pytest.mark.filterwarnings("ignore:divide by zero")
+@pytest.mark.parametrize("method", ["tangent", "adjoint"])
+def test_infinite_derivatives_stay_where_they_are(method):
+    """Also in blocks of directions: what is zero in a diagonal is not multiplied."""
+    fun = lambda x: anp.sum(anp.sqrt(x.reshape(4, 3)), axis=1)  # noqa: E731
+    x = np.linspace(0.0, 1.1, 12)
+    want = np.zeros((4, 12))
+    with np.errstate(divide="ignore"):
+        want[np.arange(12) // 3, np.arange(12)] = 0.5 / np.sqrt(x)
+    for most in (None, 5):
+        tape, sweep = compiled(fun, x, adjoint_mode=method == "adjoint")
+        found = (sweep.adjoint if method == "adjoint" else sweep.tangent)(tape, None, most)
+        np.testing.assert_allclose(found, want, rtol=1e-14)
+
+
+def test_blocks_of_a_diagonal_are_not_written_out():
+    scale = np.linspace(1.0, 2.0, 5)
+    fun = lambda x: anp.sum(anp.sqrt(x)) * scale  # noqa: E731
+    x = np.linspace(0.1, 1.0, 20_000)
+    jac = parallel_jacobian(fun, machines=1, method="tangent", memory_limit=1_000_000)
+    jac(x)
+    tracemalloc.start()
+    try:
+        jac(x)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 3_000_000  # of which the Jacobian is 800 kB
+
+
+@pytest.mark.parametrize("reduce", [anp.sum, anp.mean, anp.max, logsumexp], ids=lambda f: f.__name__)
+def test_plans_with_reductions_pickle(reduce):
+    times, x = np.linspace(0.0, 1.0, 300), np.linspace(0.0, 1.0, 80)
+    jac = parallel_jacobian(lambda x: reduce(anp.exp(-((times[:, None] - x) ** 2)), axis=1), machines=1)
+    plan = jac.plan(x)
+    assert any(isinstance(step, ClusterStep) and step.reduction for step in plan.sweeps[0].steps)
+    tape = jac.tape(x)
+    np.testing.assert_array_equal(execute(pickle.loads(pickle.dumps(plan)), tape), jac(x))  # noqa: S301
 
 
 def test_large_tables_are_swept_by_array_steps():
