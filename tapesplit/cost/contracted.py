@@ -40,8 +40,10 @@ def contractions(facts: TapeFacts) -> Contractions:
     """
     count = facts.sizes.size
     found = Contractions(np.zeros(count, dtype=np.bool_), *np.zeros((3, count), dtype=np.int64))
+    if not any([kind.can_be_contracted for kind in facts.kinds]):  # noqa: C419 (as in every first call)
+        return found
     is_double = np.array([is_shape(form) for form in facts.forms])[facts.form]
-    fits = facts.elementwise & is_double & (facts.sizes > 1)
+    fits = facts.elementwise & is_double & (facts.sizes >= _FEWEST)
     reductions, reduced, is_sum = _reductions(facts)
     if not fits[reduced].any():
         return found
@@ -70,6 +72,8 @@ def contractions(facts: TapeFacts) -> Contractions:
     return found
 
 
+_FEWEST: Final = 50
+"""Elements from which on it matters how an operation is swept by array steps."""
 _STEPS: Final = 2
 """Steps that a contraction takes longer than a multiplication."""
 _PACE: Final = 2

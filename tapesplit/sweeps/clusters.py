@@ -48,7 +48,7 @@ def find_clusters(
     formulas = {kind: _formulas(facts.kinds[kind]) for kind in set(kinds)}
     reductions, broadcast = dict[int, Reduction](), set[int]()
     if any(facts.kinds[kind].can_be_contracted for kind in formulas):
-        possible = [(index, _reduction(tape, facts, index)) for index in indices]
+        possible = [(index, _reduction(tape, facts, index, directions)) for index in indices]
         reductions = {index: reduction for index, reduction in possible if reduction}
         if directions >= _WORTH_COPIES:
             broadcast = _broadcast(tape, facts, indices)
@@ -74,6 +74,8 @@ _MOST_INPUTS: Final = 16
 """Values that merged operations read: the directions of all of them are alive at the same time."""
 _MOST_COPIES: Final = 4
 """Reductions that take in the same operation."""
+_WORTH_CONTRACTING: Final = 3000
+"""Elements times directions that take longer to be multiplied and summed than a contraction to be set up."""
 _WORTH_COPIES: Final = 6
 """Directions that take longer through an operation than its derivatives do when they are formed once more."""
 _ALONE: Final = frozenset([-1])
@@ -183,13 +185,15 @@ class _Finder:
         return int(self.facts.sizes[index] >> self.facts.is_complex[index])
 
 
-def _reduction(tape: Tape, facts: TapeFacts, index: int) -> Reduction | None:
-    """Describe a sum along axes; None if its rule does not cover this call."""
+def _reduction(tape: Tape, facts: TapeFacts, index: int, directions: int) -> Reduction | None:
+    """Describe a sum along axes; None if its rule does not cover this call or a contraction does not pay."""
     rule = facts.kinds[facts.kind[index]].rule
     if not isinstance(rule, Bulk) or rule.weigh is None:
         return None
     entry = tape[index]
-    if not any(facts.elementwise[parent] for parent in entry.parents):  # there is nothing to take in
+    # Only a large elementwise operation is taken in.
+    sizes = [facts.sizes[parent] for parent in entry.parents if facts.elementwise[parent]]
+    if not sizes or max(sizes) * directions < _WORTH_CONTRACTING:
         return None
     with np.errstate(all="ignore"):
         found = rule.weigh(entry.value, *entry.args, **entry.kwargs)

@@ -11,6 +11,7 @@ from autograd.scipy.special import logsumexp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import tapesplit.sweeps.clusters
 from tapesplit import execute, parallel_jacobian, record
 from tapesplit.cuts.chunks import Chunk, cut_into_chunks
 from tapesplit.cuts.graph import graph_of
@@ -21,6 +22,12 @@ from tapesplit.sweeps.array_sweep import ArraySweep, compile_array_sweep
 from tapesplit.sweeps.cluster_step import ClusterStep
 from tapesplit.sweeps.contractions import contracted, letters
 from tapesplit.sweeps.directions import Diagonal, Rows
+
+
+@pytest.fixture(autouse=True)
+def always_contract(monkeypatch):
+    monkeypatch.setattr(tapesplit.sweeps.clusters, "_WORTH_CONTRACTING", 0)
+
 
 RANDOM = np.random.default_rng(0)
 X = RANDOM.uniform(0.2, 1.1, 12)
