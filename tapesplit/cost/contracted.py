@@ -40,7 +40,9 @@ def contractions(facts: TapeFacts) -> Contractions:
     """
     count = facts.sizes.size
     found = Contractions(np.zeros(count, dtype=np.bool_), *np.zeros((3, count), dtype=np.int64))
-    if not any([kind.can_be_contracted for kind in facts.kinds]):  # noqa: C419 (as in every first call)
+    kinds = [kind for kind in facts.kinds if kind.can_be_contracted]
+    needs_matrix = all(kind.primitive in PRODUCTS for kind in kinds)
+    if needs_matrix and not any(is_shape(form) and len(form) == 2 for form in facts.forms):
         return found
     is_double = np.array([is_shape(form) for form in facts.forms])[facts.form]
     fits = facts.elementwise & is_double & (facts.sizes >= _FEWEST)

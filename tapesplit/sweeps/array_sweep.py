@@ -246,9 +246,7 @@ def compile_array_sweep(
     else:
         numbers = tangent_numbers(tape, chunk, steps, last_use, sizes, identity=identity)
     partials = [
-        8
-        * real_count(tape.entries[step.members[0].number][VALUE])
-        * arrays_alive(step.members, is_weighed=step.reduction is not None)
+        8 * real_count(tape.entries[step.members[0].number][VALUE]) * _arrays(step)
         for step in clusters.values()
     ]
     ends = frozenset(detached.intersection(chunk.sources + chunk.targets))
@@ -256,6 +254,13 @@ def compile_array_sweep(
     return ArraySweep(
         chunk, tuple(steps), last_use, adjoint_mode, 8 * max(numbers), 8 * numbers[1], most, ends
     )
+
+
+def _arrays(step: ClusterStep) -> int:
+    """Count the arrays of partial derivatives that are alive at a time."""
+    if step.reduction is None:
+        return 1 + len(step.inputs)
+    return arrays_alive(step.members, is_weighed=True)
 
 
 def _single_step(tape: Tape, facts: TapeFacts, index: int, known: dict[Any, tuple[IndexMap, ...]]) -> Step:

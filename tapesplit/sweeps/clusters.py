@@ -14,7 +14,7 @@ import numpy as np
 
 from tapesplit.cuts.chunks import Chunk
 from tapesplit.recording.tape import PARENTS, VALUE, Tape
-from tapesplit.rules import PRODUCTS, Bulk
+from tapesplit.rules import PRODUCTS
 from tapesplit.structures.facts import CallKind, TapeFacts
 from tapesplit.structures.structure import is_shape
 from tapesplit.sweeps.cluster_step import ClusterStep, Reduction
@@ -46,24 +46,26 @@ def find_clusters(
     """
     indices, kinds = chunk.entries.tolist(), facts.kind[chunk.entries].tolist()
     formulas = {kind: _formulas(facts.kinds[kind]) for kind in set(kinds)}
-    reductions, broadcast = dict[int, Reduction](), set[int]()
-    if any(facts.kinds[kind].can_be_contracted for kind in formulas):
-        possible = [(index, _reduction(tape, facts, index, directions)) for index in indices]
-        reductions = {index: reduction for index, reduction in possible if reduction}
-        if directions >= _WORTH_COPIES:
-            broadcast = _broadcast(tape, facts, indices)
+    can_be = {kind for kind in formulas if facts.kinds[kind].can_be_contracted}
+    possible = [index for index, kind in zip(indices, kinds, strict=True) if kind in can_be]
+    found = [(index, _reduction(tape, facts, index, directions)) for index in possible]
+    reductions = {index: reduction for index, reduction in found if reduction}
+    copied = reductions and directions >= _WORTH_COPIES
+    broadcast = _broadcast(tape, facts, indices) if copied else set[int]()
     finder = _Finder(tape, facts, detached, reductions, broadcast)
     finder.homes.update((target, _ALONE) for target in chunk.targets)
     for index, kind in zip(reversed(indices), reversed(kinds), strict=True):
-        found = formulas[kind]
+        partials = formulas[kind]
         if index in detached:
             continue
-        if found is None:
-            reduced = {reductions[index].operand} if index in reductions else set[int]()
-            finder.send(reduced, frozenset([index]))
-            finder.send(reduced.symmetric_difference(tape.entries[index][PARENTS]), _ALONE)
+        if partials is not None:
+            finder.place(index, partials)
+        elif index in reductions:
+            operand = reductions[index].operand
+            finder.send([operand], frozenset([index]))
+            finder.send([parent for parent in tape.entries[index][PARENTS] if parent != operand], _ALONE)
         else:
-            finder.place(index, found)
+            finder.send(tape.entries[index][PARENTS], _ALONE)
     return {
         index: ClusterStep(index, tuple(cluster.members), tuple(cluster.inputs), reductions.get(index))
         for index, cluster in finder.clusters.items()
@@ -124,7 +126,9 @@ class _Finder:
     def place(self, index: int, formulas: tuple[Callable[..., Any] | float | None, ...]) -> None:
         """Merge an operation into the results that read it, or make it one."""
         parents, detached = self.tape.entries[index][PARENTS], self.detached
-        active = dict.fromkeys([parent for parent in parents if parent not in detached])
+        active = dict.fromkeys(
+            [parent for parent in parents if parent not in detached] if detached else parents
+        )
         terms = [
             Term(parent, formula)
             for parent, formula in zip(parents, formulas, strict=True)
@@ -187,22 +191,24 @@ class _Finder:
 
 def _reduction(tape: Tape, facts: TapeFacts, index: int, directions: int) -> Reduction | None:
     """Describe a sum along axes; None if its rule does not cover this call or a contraction does not pay."""
-    rule = facts.kinds[facts.kind[index]].rule
-    if not isinstance(rule, Bulk) or rule.weigh is None:
+    primitive, _, parents = tape.entries[index][: PARENTS + 1]
+    rule, forms, is_product = (
+        facts.kinds[facts.kind[index]].rule,
+        facts.structure.forms,
+        primitive in PRODUCTS,
+    )
+    # Only a large elementwise operation is taken in, in a product a matrix.
+    taken = [i for i in parents if facts.elementwise[i] and (len(forms[i]) == 2 or not is_product)]
+    if not taken or max(facts.sizes[taken]) * directions < _WORTH_CONTRACTING:
         return None
     entry = tape[index]
-    # Only a large elementwise operation is taken in.
-    sizes = [facts.sizes[parent] for parent in entry.parents if facts.elementwise[parent]]
-    if not sizes or max(sizes) * directions < _WORTH_CONTRACTING:
-        return None
     with np.errstate(all="ignore"):
         found = rule.weigh(entry.value, *entry.args, **entry.kwargs)
     if found is None or found.argnum not in entry.argnums or np.size(entry.args[found.argnum]) <= 1:
         return None
-    operand = entry.parents[entry.argnums.index(found.argnum)]
-    weights = [parent for parent in entry.parents if parent != operand]
-    forms = facts.structure.forms
-    if weights and not (entry.primitive in PRODUCTS and is_shape(forms[weights[0]])):
+    operand = parents[entry.argnums.index(found.argnum)]
+    weights = [parent for parent in parents if parent != operand]
+    if weights and not (is_product and is_shape(forms[weights[0]])):
         return None
     return Reduction(rule, operand, found.axes, weights[0] if weights else None)
 
