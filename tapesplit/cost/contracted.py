@@ -67,7 +67,8 @@ def contractions(facts: TapeFacts) -> Contractions:
     child, parent, is_whole = child[here], parent[here], is_whole[here]
     copies, size = readers[result[child]], facts.sizes[child]
     ends = 2 * copies * facts.sizes[parent] * ~is_whole
-    moved = np.where(is_whole & ~found.operations[parent], 0, ends - size)
+    # What is as large is not summed in less time than it takes to write zeros and pick.
+    moved = np.where(is_whole & ~found.operations[parent], size, ends - size)
     found.moved[:] += np.bincount(child, moved, count).astype(np.int64)
     found.steps[:] = np.bincount(child, _STEPS * copies, count)
     found.product_fma[:] = np.bincount(child, _PACE * copies * size * ~is_whole, count)

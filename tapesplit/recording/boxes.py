@@ -35,6 +35,12 @@ __all__ = [
 ]
 
 
+_FOREIGN: Final = (
+    "{} combines traced values with those of a trace begun by hand; call a Jacobian function, which then "
+    "leaves all to autograd"
+)
+
+
 class TapeNode(Node):
     """Place of a value on its tape, in the form that autograd's general path asks for.
 
@@ -53,8 +59,12 @@ class TapeNode(Node):
         parent_argnums: tuple[int, ...],
         parents: tuple["TapeNode", ...],
     ) -> None:
-        entries = self.entries = parents[0].entries
-        if len(parents) > 1 and any(parent.entries is not entries for parent in parents):
+        try:
+            entries = self.entries = parents[0].entries
+            is_mixed = len(parents) > 1 and any(parent.entries is not entries for parent in parents)
+        except AttributeError:  # a node of autograd's
+            raise NestedTraceError(_FOREIGN.format(getattr(fun, "__name__", fun))) from None
+        if is_mixed:
             raise StaleValueError(
                 f"{getattr(fun, '__name__', fun)} combines traced values of two calls; what is kept from one "
                 "call for the next must be a plain value (autograd.tracer.getval)"

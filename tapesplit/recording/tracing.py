@@ -42,22 +42,23 @@ def _renew_state() -> None:
 def tracing_lock() -> Iterator[int]:
     """Hold the lock that every tracing code path needs; restore the trace level however the block ends.
 
-    Yields the level of the innermost trace that is active, -1 if there is none.
+    Yields the level of the innermost trace that is active, -1 if there is none, though autograd leaves its
+    level raised after each error.
     """
     state = _state
     with state.lock:
-        outer = state.holder
-        level = -1 if outer is None and not _is_traced() else trace_stack.top
+        found, outer = trace_stack.top, state.holder
+        level = -1 if outer is None and not _is_traced() else found
         state.holder = threading.get_ident()
         try:
             yield level
         finally:
-            trace_stack.top = level
+            trace_stack.top = found
             state.holder = outer
 
 
 def _is_traced() -> bool:
-    """Tell whether any thread is in a trace of autograd's, which leaves its level raised after each error."""
+    """Tell whether any thread is in a trace of autograd's."""
     if trace_stack.top < 0:
         return False
     frames = [*sys._current_frames().values()]  # noqa: SLF001 (the documented name)

@@ -111,7 +111,9 @@ class ClusterStep:
         except Exception as error:
             name_call(error, entry.primitive, self.index)
             raise
-        derivatives = {reduction.operand: found.weights}  # type: ignore[union-attr] # it covers this call
+        weights = found.weights  # type: ignore[union-attr] # it covers this call
+        # In double precision like the result; the number 1 is told by its type.
+        derivatives = {reduction.operand: np.asarray(weights, np.float64) if np.ndim(weights) else weights}
         if reduction.weights is not None:
             derivatives[_WEIGHTS] = tape.entries[reduction.operand][VALUE]
         return derivatives

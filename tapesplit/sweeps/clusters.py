@@ -199,7 +199,7 @@ def _reduction(tape: Tape, facts: TapeFacts, index: int, directions: int) -> Red
     )
     # Only a large elementwise operation is taken in, in a product a matrix.
     taken = [i for i in parents if facts.elementwise[i] and (len(forms[i]) == 2 or not is_product)]
-    if not taken or max(facts.sizes[taken]) * directions < _WORTH_CONTRACTING:
+    if not taken or not is_shape(forms[index]) or max(facts.sizes[taken]) * directions < _WORTH_CONTRACTING:
         return None
     entry = tape[index]
     with np.errstate(all="ignore"):

@@ -62,7 +62,7 @@ def contracted(batch: Batch, partial: Any, space: Shape, ends: tuple[str, str], 
         The shape of the value behind.
     """
     given, wanted = ends
-    partial = np.asarray(np.real(partial))  # what is merged into reductions is real
+    partial = np.asarray(np.real(partial))  # users' formulas may be complex where all values are real
     if partial.shape != space:
         partial = np.broadcast_to(partial.reshape(partial.shape[max(partial.ndim - len(space), 0) :]), space)
     weights, axes = partial.reshape([n for n in space if n != 1]), letters(space, space)

@@ -51,9 +51,7 @@ def preaccumulate(
     dict
         Derivative by each input, under its number.
     """
-    derivatives: dict[int, Any] = {members[0].number: 1}
-    if behind is not None:
-        derivatives = {number: _floating(derivative) for number, derivative in behind.items()}
+    derivatives: dict[int, Any] = dict(behind or {members[0].number: 1})
     for number, terms in members:
         outer = derivatives.pop(number, None)
         if outer is None:  # the result does not depend on this member

@@ -10,11 +10,12 @@ import autograd.numpy as np
 import numpy as onp
 import pytest
 from autograd import grad, jacobian
+from autograd.core import VJPNode, backward_pass
 from autograd.extend import Box, VSpace, defvjp, primitive
 from autograd.numpy import where
 from autograd.numpy.numpy_boxes import ArrayBox
 from autograd.test_util import check_grads
-from autograd.tracer import box_type_mappings, trace_stack
+from autograd.tracer import box_type_mappings, new_box, trace_stack
 from sweep_forms import forced
 
 from tapesplit import check_jacobian, parallel_jacobian, record
@@ -409,12 +410,27 @@ def test_a_level_that_autograd_has_left_raised_after_an_error_is_none():
     with pytest.raises(ZeroDivisionError):
         grad(lambda x: x * (1 // 0))(1.0)
     assert trace_stack.top == 0
-    with pytest.raises(OutputTypeError):
-        parallel_jacobian(hidden)(X)
+    try:
+        with pytest.raises(OutputTypeError):
+            parallel_jacobian(hidden)(X)
+        assert record(lambda x: x * (1.0 + trace_stack.top), X).value.tolist() == X.tolist()
+        assert trace_stack.top == 0
+    finally:
+        trace_stack.top = -1
+
+
+def test_a_trace_that_was_begun_by_hand_is_left_to_autograd():
+    inner = parallel_jacobian(lambda y: y**2 * 3.0)
+
+    def vjp(fun, x):
+        with trace_stack.new_trace() as level:
+            end = fun(new_box(x, level, VJPNode.new_root()))
+        return backward_pass(onp.ones_like(end._value), end._node)
+
+    assert vjp(lambda z: np.sum(inner(X)) * z, 1.5) == pytest.approx(onp.sum(6.0 * X))
+    mixed = vjp(lambda z: np.sum(parallel_jacobian(lambda y: y**2 * z)(X)), 1.5)
+    assert mixed == pytest.approx(onp.sum(2.0 * X))
     assert trace_stack.top == -1
-    with pytest.raises(ZeroDivisionError):
-        grad(lambda x: x * (1 // 0))(1.0)
-    assert record(lambda x: x * (1.0 + trace_stack.top), X).value.tolist() == X.tolist()
 
 
 def test_a_trace_of_another_thread_is_none_to_leave():

@@ -233,3 +233,26 @@ def test_powers_with_plain_exponents(exponent, x):
 def test_a_number_has_no_gradient_along_axes(method):
     fun = lambda x: anp.concatenate([x, anp.gradient(anp.sum(x))])  # noqa: E731
     np.testing.assert_array_equal(parallel_jacobian(fun, method=method)(np.ones(2)), np.eye(2))
+
+
+@pytest.mark.filterwarnings("ignore:(divide|invalid)")
+def test_reductions_are_sums_by_their_weights():
+    """Array sweeps take these in place of the rule where elementwise operations are summed."""
+    checked = set()
+    for primitive, args, kwargs in (*CASES, *SCIPY_CASES):
+        rule = find_rule(primitive)
+        weigh = getattr(rule, "weigh", None)
+        if weigh is None or any(np.iscomplexobj(arg) for arg in args):
+            continue
+        ans = primitive(*args, **kwargs)
+        found = weigh(ans, *args, **kwargs)
+        if found is None:
+            continue
+        shape = np.shape(args[found.argnum])
+        directions = np.random.default_rng(0).standard_normal((3, *shape))
+        want = rule.tangents[found.argnum](directions, ans, *args, **kwargs)
+        summed = (directions * found.weights).sum(axis=tuple(axis + 1 for axis in found.axes))
+        np.testing.assert_allclose(summed.reshape(want.shape), want, rtol=1e-6, atol=1e-12)
+        checked.add(primitive)
+    assert {anp.sum, anp.max, anp.prod, anp.matmul, anp.dot} <= checked
+    assert len(checked) >= 10
