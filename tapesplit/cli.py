@@ -185,7 +185,7 @@ def _loaded(options: argparse.Namespace) -> tuple[Callable[..., Any], tuple[Any,
         inspect.signature(fun).bind(*args)
     except TypeError as error:
         raise CommandError(
-            f"{options.function} cannot be called with {inputs} input{'s' * (inputs != 1)}: {error}; "
+            f"{options.function} cannot be called with {plural(inputs, 'input')}: {error}; "
             "give --input once for each argument"
         ) from error
     return fun, args, settings

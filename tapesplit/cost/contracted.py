@@ -44,9 +44,9 @@ def contractions(facts: TapeFacts) -> Contractions:
     needs_matrix = all(kind.primitive in PRODUCTS for kind in kinds)
     if needs_matrix and not any(is_shape(form) and len(form) == 2 for form in facts.forms):
         return found
-    is_double = np.array([is_shape(form) for form in facts.forms])[facts.form]
-    fits = facts.elementwise & is_double & (facts.sizes >= _FEWEST)
-    reductions, reduced, is_sum = _reductions(facts)
+    axes = np.array([len(form) if is_shape(form) else -1 for form in facts.forms])[facts.form]
+    fits = facts.elementwise & (axes >= 0) & (facts.sizes >= _FEWEST)
+    reductions, reduced, is_sum = _reductions(facts, axes)
     if not fits[reduced].any():
         return found
     result, child, parent = _between_merged(facts)
@@ -83,14 +83,16 @@ _PACE: Final = 2
 """Multiply-adds in a large product of matrices that take as long as one in a contraction."""
 
 
-def _reductions(facts: TapeFacts) -> tuple[IntArray, IntArray, BoolArray]:
-    """Return the entries that can take operations in, what they sum, and which are no products."""
+def _reductions(facts: TapeFacts, axes: IntArray) -> tuple[IntArray, IntArray, BoolArray]:
+    """Return the entries that can take operations in, what they sum, and which are no products.
+
+    ``axes`` are the numbers of axes of all values.
+    """
     of_kind = [(kind.can_be_contracted, kind.primitive not in PRODUCTS) for kind in facts.kinds]
     can_be, is_sum = np.array(of_kind).T.take(facts.kind, axis=1)
     entries = np.flatnonzero(can_be)
     first, last = (facts.parents[facts.first_parent[entries + step] - step] for step in (0, 1))
     operand = np.where(facts.sizes[first] >= facts.sizes[last], first, last)
-    axes = np.array([len(form) if is_shape(form) else -1 for form in facts.forms])[facts.form]
     fits = is_sum[entries] | ((axes[operand] == 2) & (axes[entries] == 1))  # a matrix times a vector
     return entries[fits], operand[fits], is_sum[entries[fits]]
 

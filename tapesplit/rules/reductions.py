@@ -170,7 +170,7 @@ def _summed(primitive: Any, known: frozenset[str], *, is_mean: bool = False) -> 
     ) -> Weighing | None:
         if rest or not keywords.keys() <= {"initial"}:
             return None
-        weight = 1.0 / max(_count(x, axis, where=True), 1) if is_mean else 1
+        weight = 1.0 / _mean_count(ans, x, axis, where=True) if is_mean else 1
         return Weighing(0, positive(axis, np.ndim(x)), weight)
 
     bulk(primitive, tangents=[tangent], adjoints=[adjoint], edges=input_size, weigh=weigh)

@@ -261,6 +261,8 @@ def _hand_out(walk: _Walk, step: BulkStep) -> None:
 def _hand_back(walk: _Walk, step: MapStep | ClusterStep) -> None:
     """Take a step that adds the adjoints of each argument as it goes."""
     origin, opened, size = walk.origins.get(step.index), walk.opened(step.index), walk.sizes[step.index]
+    if isinstance(step, ClusterStep) and step.reduction:
+        opened = 0  # elements only pick from the partial derivatives
     blocks = dict(step.maps) if isinstance(step, MapStep) else {}
     unscaled = _unscaled(step)
     scattered = any(moves.block is None for moves in blocks.values())
@@ -278,7 +280,6 @@ def _hand_back(walk: _Walk, step: MapStep | ClusterStep) -> None:
             _add(walk, parent, 0)
         else:
             between = 0 if blocks or walk.sizes[parent] == size else size  # before sums over broadcast axes
-            opened = 0 if isinstance(step, ClusterStep) and step.reduction else opened
             walk.hold(opened + between + walk.sizes[parent])
             _add(walk, parent, opened + between + walk.sizes[parent])
             if parent not in unscaled:

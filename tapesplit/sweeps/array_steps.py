@@ -14,14 +14,7 @@ from tapesplit.errors import RuleError
 from tapesplit.names import display_name
 from tapesplit.recording.tape import VALUE, Tape, TapeEntry
 from tapesplit.recording.values import batch_shape, element_count
-from tapesplit.rules import (
-    Bulk,
-    IndexMap,
-    Rule,
-    local_matrix,
-    loop_adjoint,
-    loop_tangent,
-)
+from tapesplit.rules import Bulk, IndexMap, Rule, local_matrix, loop_adjoint, loop_tangent
 from tapesplit.rules.axes import complex_like, flat, real_like
 from tapesplit.sweeps.cluster_step import SEQUENCES, ClusterStep, name_call
 from tapesplit.sweeps.directions import Batch, Diagonal, Rows, Seeds, accumulate

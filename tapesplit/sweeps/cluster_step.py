@@ -207,13 +207,18 @@ def _scaled(rows: np.ndarray, partial: Any, *, overwrite: bool) -> np.ndarray:
     return rows * partial
 
 
+def _scaled_diagonal(batch: Diagonal, partial: Any, value: Any) -> Diagonal:
+    """Multiply a diagonal by a partial derivative; the result belongs to a value of the same shape."""
+    values = real_like(np.broadcast_to(batch.values * partial, batch.values.shape), value)
+    return Diagonal(batch.origin, values, batch.start, batch.stop)
+
+
 def _scaled_up(batch: Batch, partial: Any, value: Any, *, overwrite: bool) -> Batch:
     """Tangents times a partial, in the shape of the result."""
     shape = np.shape(value)
     if isinstance(batch, Diagonal):
         if batch.values.shape == shape:
-            values = real_like(np.broadcast_to(batch.values * partial, shape), value)
-            return Diagonal(batch.origin, values, batch.start, batch.stop)
+            return _scaled_diagonal(batch, partial, value)
         batch = batch.dense()
     rows = lifted(batch.rows, len(shape))
     one = is_one(partial)
@@ -228,8 +233,7 @@ def _scaled_down(batch: Batch, partial: Any, value: Any, *, overwrite: bool) -> 
     shape = np.shape(value)
     if isinstance(batch, Diagonal):
         if batch.values.shape == shape:
-            values = real_like(np.broadcast_to(batch.values * partial, shape), value)
-            return Diagonal(batch.origin, values, batch.start, batch.stop)
+            return _scaled_diagonal(batch, partial, value)
         batch = batch.dense()
     one = is_one(partial)
     rows = batch.rows if one else _scaled(batch.rows, partial, overwrite=overwrite)

@@ -121,7 +121,7 @@ class _Finder:
             known = self.homes.setdefault(value, homes)
             if known is not homes and known is not _ALONE:
                 joint = known | homes
-                self.homes[value] = _ALONE if -1 in joint or len(joint) > _MOST_COPIES else joint
+                self.homes[value] = _ALONE if joint >= _ALONE or len(joint) > _MOST_COPIES else joint
 
     def place(self, index: int, formulas: tuple[Callable[..., Any] | float | None, ...]) -> None:
         """Merge an operation into the results that read it, or make it one."""
@@ -192,11 +192,8 @@ class _Finder:
 def _reduction(tape: Tape, facts: TapeFacts, index: int, directions: int) -> Reduction | None:
     """Describe a sum along axes; None if its rule does not cover this call or a contraction does not pay."""
     primitive, _, parents = tape.entries[index][: PARENTS + 1]
-    rule, forms, is_product = (
-        facts.kinds[facts.kind[index]].rule,
-        facts.structure.forms,
-        primitive in PRODUCTS,
-    )
+    rule, forms = facts.kinds[facts.kind[index]].rule, facts.structure.forms
+    is_product = primitive in PRODUCTS
     # Only a large elementwise operation is taken in, in a product a matrix.
     taken = [i for i in parents if facts.elementwise[i] and (len(forms[i]) == 2 or not is_product)]
     if not taken or not is_shape(forms[index]) or max(facts.sizes[taken]) * directions < _WORTH_CONTRACTING:
