@@ -5,7 +5,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from tapesplit.arrays import BoolArray, IntArray, follow
-from tapesplit.rules import PRODUCTS
+from tapesplit.rules import PRODUCTS, Movement
 from tapesplit.structures.facts import TapeFacts
 from tapesplit.structures.structure import is_shape
 
@@ -22,6 +22,8 @@ class Contractions(NamedTuple):
     steps: IntArray
     moved: IntArray
     product_fma: IntArray
+    picked_tangents: IntArray
+    picked_adjoints: IntArray
 
 
 def contractions(facts: TapeFacts) -> Contractions:
@@ -39,7 +41,7 @@ def contractions(facts: TapeFacts) -> Contractions:
     and 0.2 µs for each array that an operation reads where there are such reductions.
     """
     count = facts.sizes.size
-    found = Contractions(np.zeros(count, dtype=np.bool_), *np.zeros((3, count), dtype=np.int64))
+    found = Contractions(np.zeros(count, dtype=np.bool_), *np.zeros((5, count), dtype=np.int64))
     kinds = [kind for kind in facts.kinds if kind.can_be_contracted]
     needs_matrix = all(kind.primitive in PRODUCTS for kind in kinds)
     if needs_matrix and not any(is_shape(form) and len(form) == 2 for form in facts.forms):
@@ -62,7 +64,8 @@ def contractions(facts: TapeFacts) -> Contractions:
         taken[facts.structure.output] = False
     taken = ~_reached(~taken, behind, before, np.argsort(-before))
     found.operations[:] = facts.elementwise & taken[result]
-    found.moved[reductions] -= facts.edges[reductions] * found.operations[reduced] * is_sum
+    spared = facts.edges[reductions] * found.operations[reduced]
+    found.moved[reductions] -= spared * is_sum
     here = found.operations[child]
     child, parent, is_whole = child[here], parent[here], is_whole[here]
     copies, size = readers[result[child]], facts.sizes[child]
@@ -71,7 +74,15 @@ def contractions(facts: TapeFacts) -> Contractions:
     moved = np.where(is_whole & ~found.operations[parent], size, ends - size)
     found.moved[:] += np.bincount(child, moved, count).astype(np.int64)
     found.steps[:] = np.bincount(child, _STEPS * copies, count)
-    found.product_fma[:] = np.bincount(child, _PACE * copies * size * ~is_whole, count)
+    multiplied = _PACE * copies * size * ~is_whole
+    found.product_fma[:] = np.bincount(child, multiplied, count)
+    found.product_fma[reductions] -= spared * ~is_sum
+    of_inputs, of_output = _diagonal(facts, readers)
+    spread = np.zeros(count, dtype=np.bool_)
+    spread[reduced[~of_output[reductions]]] = True
+    spread = _reached(spread, behind, before, np.argsort(-before))
+    found.picked_tangents[:] = np.bincount(child, multiplied * of_inputs[parent], count)
+    found.picked_adjoints[:] = np.bincount(child, multiplied * ~spread[result[child]], count)
     return found
 
 
@@ -104,6 +115,24 @@ def _between_merged(facts: TapeFacts) -> tuple[IntArray, IntArray, IntArray]:
     result = follow(facts.reader)
     outer = ~facts.elementwise[parent] | (result[parent] != result[child])
     return result, child[outer], parent[outer]
+
+
+def _diagonal(facts: TapeFacts, readers: IntArray) -> tuple[BoolArray, BoolArray]:
+    """Tell what is of an input element by element, and what the output is of.
+
+    Identities that sweeps begin with are still diagonals there.
+    """
+    entries = np.arange(readers.size)
+    moves = np.array([isinstance(kind.rule, Movement) for kind in facts.kinds])[facts.kind]
+    alone = (np.diff(facts.first_parent) == 1) & (facts.elementwise | moves)
+    child, parent = facts.children[alone[facts.children]], facts.parents[alone[facts.children]]
+    is_equal = facts.sizes[child] == facts.sizes[parent]
+    child, parent = child[is_equal], parent[is_equal]
+    before, behind = entries.copy(), entries.copy()
+    before[child] = parent
+    is_last = readers[parent] == 1
+    behind[parent[is_last]] = child[is_last]
+    return follow(before) < facts.structure.inputs, follow(behind) == facts.structure.output
 
 
 def _reached(marked: BoolArray, start: IntArray, end: IntArray, order: IntArray) -> BoolArray:

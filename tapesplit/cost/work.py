@@ -35,6 +35,8 @@ class Work:
     product_fma
         Scalar edges of other primitives with a vector rule, and of operations that reductions take in; more
         where BLAS does not multiply them.
+    picked_tangents, picked_adjoints
+        Those of them that are only picked where directions are those of the inputs or of the output.
     looped
         Calls of primitives without one.
     local, local_loops
@@ -55,6 +57,8 @@ class Work:
     elements: int
     moved: int
     product_fma: int
+    picked_tangents: int
+    picked_adjoints: int
     looped: int
     local: int
     local_loops: int
@@ -73,7 +77,7 @@ class WorkTable(NamedTuple):
     Parameters
     ----------
     lines
-        Shape ``(14, n)``: a line for each field of `Work` but the first one; whole numbers.
+        Shape ``(16, n)``: a line for each field of `Work` but the first one; whole numbers.
     sharing
         Shape ``(n,)``: entries with the same number share formulas, see `shared_formulas`.
     formulas
@@ -112,6 +116,8 @@ def work_table(facts: TapeFacts) -> WorkTable:
         + _ROW * _rows(facts, weighted > 0, elementwise & ~contracted.operations)
         + contracted.moved,
         "product_fma": facts.edges * pace + contracted.product_fma,
+        "picked_tangents": contracted.picked_tangents,
+        "picked_adjoints": contracted.picked_adjoints,
         "looped": looped,
         "local": local,
         "local_loops": facts.elements * local,

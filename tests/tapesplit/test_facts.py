@@ -97,6 +97,26 @@ def test_work_of_calls_that_are_no_products_of_matrices(fun, steps, product_fma)
     assert (work.steps, work.product_fma) == (steps, product_fma)
 
 
+@pytest.mark.parametrize(
+    ("before", "behind", "picked"),
+    [
+        (np.sin, np.cos, (9000, 9000)),
+        (lambda x: np.reshape(x, (30, 1))[:, 0], np.negative, (9000, 9000)),
+        (np.cumsum, np.cos, (0, 9000)),
+        (np.sin, np.cumsum, (9000, 0)),
+        (lambda x: x[:7], np.cos, (0, 2100)),
+    ],
+)
+def test_diagonals_only_pick_from_contractions(before, behind, picked):
+    """Nothing is multiplied where seeds are still diagonals: of all inputs, or of the output."""
+    points = onp.linspace(0.0, 1.0, 300)[:, None]
+    tape = record(lambda x: behind(np.sum(np.exp(points * before(x)), axis=1)), X)
+    work = total_work(work_table(facts_of(tape, structure_of(tape))), np.arange(len(tape)))
+    multiplied = 2 * 300 * before(X).size
+    assert work.product_fma == multiplied
+    assert (work.picked_tangents, work.picked_adjoints) == tuple(2 * n for n in picked)
+
+
 def test_edges_of_a_long_product_are_those_of_its_pairs():
     matrices = onp.ones((3, 20, 20))
     tape = record(lambda x: np.einsum("ij,jk,kl->il", x, matrices[0], matrices[1]), matrices[2])
