@@ -17,6 +17,7 @@ import numpy as np
 
 from jcdp_core import solve
 from tapesplit import parallel_jacobian
+from tapesplit.cost.factored import spared
 from tapesplit.cost.work import work_table
 from tapesplit.cuts.chunks import chunk_chain, cut_into_chunks
 from tapesplit.cuts.graph import graph_of
@@ -128,7 +129,7 @@ def planning(tape: Tape, structure: Structure) -> Iterator[None]:
     yield
     separators = () if effort == "none" else cut_graph(graph, thorough=effort == "thorough")
     yield
-    solve(chunk_chain(cut_into_chunks(graph, separators), facts.local_fma))
+    solve(chunk_chain(cut_into_chunks(graph, separators), facts.local_fma, spared(facts).edges))
     yield
 
 

@@ -92,14 +92,15 @@ def array_seconds(model: CostModel, work: Any, directions: int, *, adjoint_mode:
     Examples
     --------
     >>> product = Work(
-    ...     formulas=0, steps=1, elements=0, moved=0, product_fma=10**6, picked_tangents=0, picked_adjoints=0,
-    ...     looped=0, local=0, local_loops=0, inner=0, coefficients=10**6, numbers=0, arrays=0,
-    ...     block_steps=0, block_loops=0, formless=1)
+    ...     formulas=0, steps=1, elements=0, moved=0, unmoved=0, product_fma=10**6, spared_tangents=0,
+    ...     spared_adjoints=0, looped=0, local=0, local_loops=0, inner=0, coefficients=10**6, numbers=0,
+    ...     arrays=0, block_steps=0, block_loops=0, formless=1)
     >>> round(array_seconds(CostModel(), product, directions=100, adjoint_mode=True), 6)
     0.003522
     """
-    picked = work.picked_adjoints if adjoint_mode else work.picked_tangents
-    each = work.moved * model.element_direction + (work.product_fma - picked) * model.product_fma
+    moved = work.moved - work.unmoved if adjoint_mode else work.moved
+    multiplied = work.product_fma - (work.spared_adjoints if adjoint_mode else work.spared_tangents)
+    each = moved * model.element_direction + multiplied * model.product_fma
     loops = directions * work.looped
     if not adjoint_mode:
         loops = directions * (work.looped - work.local) + work.local_loops

@@ -8,6 +8,7 @@ import numpy as np
 
 from tapesplit.arrays import BoolArray, FloatArray, IntArray
 from tapesplit.cost.contracted import contractions
+from tapesplit.cost.factored import spared
 from tapesplit.cost.formulas import shared_formulas
 from tapesplit.rules import Bulk, Movement, is_reduction
 from tapesplit.structures.facts import CallKind, TapeFacts
@@ -35,8 +36,11 @@ class Work:
     product_fma
         Scalar edges of other primitives with a vector rule, and of operations that reductions take in; more
         where BLAS does not multiply them.
-    picked_tangents, picked_adjoints
-        Those of them that are only picked where directions are those of the inputs or of the output.
+    unmoved
+        Those of the elements moved that adjoints leave where they are, as factors of matrices.
+    spared_tangents, spared_adjoints
+        Those of the multiply-adds that are only picked where directions are those of the inputs, or of the
+        output, and those that make or multiply factors.
     looped
         Calls of primitives without one.
     local, local_loops
@@ -56,9 +60,10 @@ class Work:
     steps: int
     elements: int
     moved: int
+    unmoved: int
     product_fma: int
-    picked_tangents: int
-    picked_adjoints: int
+    spared_tangents: int
+    spared_adjoints: int
     looped: int
     local: int
     local_loops: int
@@ -77,7 +82,7 @@ class WorkTable(NamedTuple):
     Parameters
     ----------
     lines
-        Shape ``(16, n)``: a line for each field of `Work` but the first one; whole numbers.
+        Shape ``(17, n)``: a line for each field of `Work` but the first one; whole numbers.
     sharing
         Shape ``(n,)``: entries with the same number share formulas, see `shared_formulas`.
     formulas
@@ -105,19 +110,23 @@ def work_table(facts: TapeFacts) -> WorkTable:
     inner = (sizes >> facts.is_complex) * is_inner  # complex ones count once, as in edges
     outer = _parts(facts) * (facts.edges - inner)
     is_block = facts.blocks > 0
-    contracted = contractions(facts)
-    lines = {
-        "steps": steps + contracted.steps,
-        "elements": sizes * elementwise,
-        "moved": sizes * (moves + (pace > 0) * (facts.stacked == 0))
+    contracted, factored = contractions(facts), spared(facts)
+    moved = (
+        sizes * (moves + (pace > 0) * (facts.stacked == 0))
         + facts.edges * sums
         + outer * elementwise
         + _STACKED * facts.stacked
         + _ROW * _rows(facts, weighted > 0, elementwise & ~contracted.operations)
-        + contracted.moved,
+        + contracted.moved
+    )
+    lines = {
+        "steps": steps + contracted.steps,
+        "elements": sizes * elementwise,
+        "moved": moved,
+        "unmoved": moved * factored.whole,
         "product_fma": facts.edges * pace + contracted.product_fma,
-        "picked_tangents": contracted.picked_tangents,
-        "picked_adjoints": contracted.picked_adjoints,
+        "spared_tangents": contracted.picked_tangents,
+        "spared_adjoints": contracted.picked_adjoints + factored.edges * pace,
         "looped": looped,
         "local": local,
         "local_loops": facts.elements * local,

@@ -69,17 +69,19 @@ def cut_into_chunks(graph: TapeGraph, separators: Sequence[Separator]) -> tuple[
     )
 
 
-def chunk_chain(chunks: Sequence[Chunk], local_fma: IntArray) -> JacobianChain:
+def chunk_chain(chunks: Sequence[Chunk], local_fma: IntArray, spared_edges: IntArray) -> JacobianChain:
     """Return the Jacobian chain that chunks form, one link a chunk, costs in fma.
 
     A chunk that only moves data counts one edge, since chains have positive costs. What tangents pay once,
-    whatever their number, is shared by as many as the chunk has inputs.
+    whatever their number, is shared by as many as the chunk has inputs; adjoints do not go through the edges
+    that they are spared.
     """
     links = []
     for chunk in chunks:
         edges, once = max(chunk.edges, 1), int(local_fma[chunk.entries].sum())
-        each = -(-once // max(chunk.n, 1))
-        links.append(ElementalJacobian(chunk.n, chunk.m, edges, tangent_cost=edges + each))
+        tangent_cost = edges + -(-once // max(chunk.n, 1))
+        adjoint_cost = max(edges - int(spared_edges[chunk.entries].sum()), 1)
+        links.append(ElementalJacobian(chunk.n, chunk.m, edges, tangent_cost, adjoint_cost))
     return JacobianChain(tuple(links))
 
 

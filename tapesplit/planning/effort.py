@@ -50,7 +50,7 @@ def effort_for(graph: TapeGraph, table: WorkTable) -> Effort:
     """
     directions, ends = min(graph.input_width, graph.output_width), graph.input_width + graph.output_width
     swept = graph.entries[len(graph.inputs) :]
-    saving = plain = sweep_seconds(table, swept, directions, ends)
+    saving = plain = sweep_seconds(table, swept, directions, ends, adjoint_mode=True)
     if graph.size > _FEW:
         saving -= _least_seconds(table, swept)
         if saving < _NEGLIGIBLE * (plain + _RECORDED * table.sharing.size):
@@ -76,7 +76,9 @@ def _least_seconds(table: WorkTable, entries: IntArray) -> float:
     return float(min(start, setup) + least.sum())
 
 
-def sweep_seconds(table: WorkTable, entries: IntArray, directions: int, ends: int) -> float:
+def sweep_seconds(
+    table: WorkTable, entries: IntArray, directions: int, ends: int, *, adjoint_mode: bool
+) -> float:
     """Predict a sweep roughly, without a look for stages.
 
     Parameters
@@ -89,6 +91,8 @@ def sweep_seconds(table: WorkTable, entries: IntArray, directions: int, ends: in
         Number of directions.
     ends
         Elements that are seeded and elements that are read.
+    adjoint_mode
+        Whether the sweep carries adjoints.
 
     Returns
     -------
@@ -96,5 +100,5 @@ def sweep_seconds(table: WorkTable, entries: IntArray, directions: int, ends: in
         Seconds in the faster of both forms.
     """
     model, total = cost_model(), total_work(table, entries)
-    arrays = array_seconds(model, total, directions, adjoint_mode=True)
+    arrays = array_seconds(model, total, directions, adjoint_mode=adjoint_mode)
     return min(arrays, scalar_seconds(model, total, directions, ends))

@@ -10,6 +10,7 @@ from functools import partial
 from typing import Final, NamedTuple, cast
 
 from jcdp_core import JacobianChain, Mode, Solution, SolverName, solve
+from tapesplit.cost.factored import spared
 from tapesplit.cost.stored import cost_model
 from tapesplit.cost.work import WorkTable, work_table
 from tapesplit.cuts.chunks import Chunk, chunk_chain, cut_into_chunks
@@ -139,7 +140,7 @@ def _draft(
 ) -> _Draft:
     """Cut, solve, predict times, and compile."""
     chunks = cut_into_chunks(graph, separators)
-    chain = chunk_chain(chunks, facts.local_fma)
+    chain = chunk_chain(chunks, facts.local_fma, spared(facts).edges)
     if plain:
         chain = _in_one_mode(chain, plain)
     search = partial(solve, machines=machines, method=solver, time_limit=_LONGEST_SEARCH)
@@ -163,9 +164,13 @@ def _priced(chain: JacobianChain, table: WorkTable, chunks: Sequence[Chunk]) -> 
     directions = min(chain.sizes)
     links = []
     for link, chunk in zip(chain.links, chunks, strict=True):
-        seconds = sweep_seconds(table, chunk.entries, directions, chunk.n + chunk.m)
-        price = max(round(seconds / directions / cost_model().product_fma), 1)
-        links.append(replace(link, tangent_cost=price, adjoint_cost=price))
+        prices = []
+        for adjoint_mode in (False, True):
+            seconds = sweep_seconds(
+                table, chunk.entries, directions, chunk.n + chunk.m, adjoint_mode=adjoint_mode
+            )
+            prices.append(max(round(seconds / directions / cost_model().product_fma), 1))
+        links.append(replace(link, tangent_cost=prices[0], adjoint_cost=prices[1]))
     return JacobianChain(tuple(links))
 
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from tapesplit.rules.axes import real_like
 from tapesplit.rules.contraction import KEPT, Shape, contract, lengths_of, products
+from tapesplit.rules.low_rank import Factors, factored
 from tapesplit.rules.registry import bulk
 
 _MOST_ARGUMENTS: Final = 12
@@ -24,7 +25,7 @@ _MOST_ARGUMENTS: Final = 12
 class _Call(NamedTuple):
     """An einsum call without ellipsis and without axes of length one that broadcast.
 
-    ``free`` is a letter that it does not use, if there is one.
+    ``free`` are letters that it does not use, for directions and for the rank of factors.
     """
 
     terms: tuple[str, ...]
@@ -34,9 +35,10 @@ class _Call(NamedTuple):
 
 
 class _Adjoint(NamedTuple):
-    """The sum that is the adjoint of a call by one operand.
+    """The sum over adjoints of the result that is the adjoint of a call by one operand.
 
-    Vectors of ones are added to the other operands. The result has the ``distinct`` indices of the operand.
+    ``terms`` are those of the other operands, and of vectors of ones that are added to them. The result has
+    the ``distinct`` indices of the operand.
     """
 
     terms: tuple[str, ...]
@@ -68,7 +70,7 @@ def _parsed(subscripts: tuple[Any, ...], shapes: tuple[Shape, ...]) -> _Call:
         pairs = zip(arrays, subscripts, strict=False)
         args = [*chain.from_iterable(pairs), *subscripts[len(arrays) :]]
     inputs, output, _ = anp.parse_einsum_input(*args)
-    free = next((letter for letter in ascii_letters if letter not in inputs), "")
+    free = "".join(letter for letter in ascii_letters if letter not in inputs)[:2]
     known = [*zip(inputs.split(","), shapes, strict=True)]
     lengths = lengths_of(known)
     full = [[(i, n) for i, n in zip(*operand, strict=True) if n == lengths[i]] for operand in known]
@@ -90,8 +92,8 @@ def _tangent(argnum: int) -> Callable[..., Any]:
             return NotImplemented
         active, terms = _place(args, argnum), list(call.terms)
         operands[active] = T.reshape(len(T), *call.shapes[active])
-        terms[active] = call.free + terms[active]
-        return contract(tuple(terms), operands, call.free + call.output)
+        terms[active] = call.free[0] + terms[active]
+        return contract(tuple(terms), operands, call.free[0] + call.output)
 
     return tangent
 
@@ -99,16 +101,43 @@ def _tangent(argnum: int) -> Callable[..., Any]:
 def _adjoint(argnum: int) -> Callable[..., Any]:
     """Make the adjoint function of one argument: adjoints take its place, its letters become the result."""
 
-    def adjoint(A: np.ndarray, ans: Any, *args: Any, **kwargs: Any) -> Any:
+    def adjoint(A: Factors | np.ndarray, ans: Any, *args: Any, **kwargs: Any) -> Any:
         call, operands = _read(args)
         if not call.free or not kwargs.keys() <= {"optimize"}:
             return NotImplemented
         active = _place(args, argnum)
         back, target = _backward(call, active), call.terms[active]
         operand = operands.pop(active)
-        rows = contract(back.terms, [A, *operands, *(np.ones(n, A.dtype) for n in back.ones)], back.output)
+        if isinstance(A, Factors):
+            terms, arrays = A.terms(call.output, *call.free)
+        else:
+            terms, arrays = [call.free[0] + call.output], [A]
+        ones = [np.ones(n, arrays[0].dtype) for n in back.ones]
+        rows = contract((*terms, *back.terms), [*arrays, *operands, *ones], back.output)
         rows = real_like(_on_diagonal(rows, back.distinct, target, call.shapes[active]), operand)
-        return rows.reshape(len(A), *np.shape(args[argnum]))
+        return rows.reshape(len(rows), *np.shape(args[argnum]))
+
+    return adjoint
+
+
+def _factored(argnum: int) -> Callable[..., Any]:
+    """Make the function that keeps adjoints of one argument as factors, or takes them in."""
+    dense = _adjoint(argnum)
+
+    def adjoint(A: Factors | np.ndarray, ans: Any, *args: Any, **kwargs: Any) -> Any:
+        call, operands = _read(args)
+        if not call.free[1:] or not kwargs.keys() <= {"optimize"}:
+            return NotImplemented
+        if isinstance(A, Factors):
+            return dense(A, ans, *args, **kwargs)
+        target = call.terms[_place(args, argnum)]
+        factors = {call.output: A[:, None]} | {
+            term: operand[None, None]
+            for term, operand in zip(call.terms, operands, strict=True)
+            if term != target
+        }
+        is_outer = len(call.terms) == len(target) == len(factors) == 2 and set(target) == factors.keys()
+        return Factors(*(factors[letter] for letter in target)) if is_outer else NotImplemented
 
     return adjoint
 
@@ -118,11 +147,11 @@ def _backward(call: _Call, active: int) -> _Adjoint:
     """Find the sum that is the adjoint of a call by one operand."""
     sizes = dict(zip(call.terms[active], call.shapes[active], strict=True))
     distinct = "".join(sizes)
-    others = (call.free + call.output, *call.terms[:active], *call.terms[active + 1 :])
+    others = (*call.terms[:active], *call.terms[active + 1 :])
     # An index that this operand alone has comes back by broadcasting ones.
-    alone = [letter for letter in distinct if letter not in "".join(others)]
+    alone = [letter for letter in distinct if letter not in "".join((call.output, *others))]
     ones = tuple(sizes[letter] for letter in alone)
-    return _Adjoint((*others, *alone), call.free + distinct, ones, distinct)
+    return _Adjoint((*others, *alone), call.free[0] + distinct, ones, distinct)
 
 
 def _on_diagonal(rows: np.ndarray, distinct: str, target: str, shape: Shape) -> np.ndarray:
@@ -141,6 +170,11 @@ def _edges(ans: Any, args: tuple[Any, ...], argnums: tuple[int, ...], kwargs: An
     return products(call.terms, call.shapes, call.output) * len(argnums)
 
 
+def _rank(given: int, shape: Shape) -> int:
+    """Return the rank of adjoints that a sum makes: one for a matrix times a vector."""
+    return int(not given and len(shape) == 1)
+
+
 bulk(
     anp.einsum,
     tangents=[_tangent(argnum) for argnum in range(_MOST_ARGUMENTS)],
@@ -148,3 +182,5 @@ bulk(
     edges=_edges,
     steps=3,
 )
+for _argnum in range(_MOST_ARGUMENTS):
+    factored(anp.einsum, _argnum, _factored(_argnum), _rank)

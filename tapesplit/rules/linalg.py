@@ -14,6 +14,8 @@ from autograd.numpy import linalg
 
 from tapesplit.recording.primitives import log_abs_det
 from tapesplit.rules.axes import fold, lifted, of_arrays, real_like, spread
+from tapesplit.rules.low_rank import Factors, factored, kept
+from tapesplit.rules.products import one_product
 from tapesplit.rules.reductions import by_weights, input_size
 from tapesplit.rules.registry import bulk
 
@@ -79,6 +81,23 @@ bulk(
     adjoints=[lambda A, ans, x: -ans.mT @ A @ ans.mT],
     edges=_cubic(2),
 )
+
+
+def _factored_solution(A: Factors, ans: Any, a: Any, b: Any) -> Any:
+    """Factored adjoints of b in ``solve(a, b)``: ``solve(a.T, A)``."""
+    if np.ndim(a) != 2:
+        return NotImplemented
+    left = np.linalg.solve(np.transpose(a), A.left.reshape(-1, len(a)).T).T
+    return Factors(left.reshape(A.left.shape), A.right)
+
+
+def _factored_inverse(A: Factors, ans: Any, x: Any) -> Factors:
+    """Factored adjoints of an inverse: ``-ans.T @ A @ ans.T``."""
+    return Factors(-one_product(A.left, ans), one_product(A.right, ans.T))
+
+
+factored(linalg.solve, 1, _factored_solution, kept)
+factored(linalg.inv, 0, _factored_inverse, kept)
 
 
 def _inner(X: np.ndarray, Y: np.ndarray) -> np.ndarray:

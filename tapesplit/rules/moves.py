@@ -111,6 +111,11 @@ class IndexMap:
         inverse[self.sources] = self.targets
         return inverse
 
+    @cached_property
+    def packed(self) -> "IndexMap":
+        """The map of the elements that come from the argument alone."""
+        return IndexMap(np.arange(self.targets.size), self.sources, self.targets.size, self.size)
+
     def gather(self, X: np.ndarray) -> np.ndarray:
         """Carry tangents ``(k, size)`` to ``(k, length)``."""
         if self.complete:

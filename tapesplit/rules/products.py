@@ -19,7 +19,15 @@ from tapesplit.recording.primitives import adjusted_side
 from tapesplit.rules.axes import behind, fold, lifted, of_arrays
 from tapesplit.rules.registry import Weighing, bulk
 
-__all__ = ["ADJOINT_LABELS", "PRODUCTS", "Labels", "dot_labels", "inner_labels", "tensordot_labels"]
+__all__ = [
+    "ADJOINT_LABELS",
+    "PRODUCTS",
+    "Labels",
+    "dot_labels",
+    "inner_labels",
+    "one_product",
+    "tensordot_labels",
+]
 
 Labels: TypeAlias = list[int]
 
@@ -145,10 +153,10 @@ def _matmul_left_tangent(T: np.ndarray, ans: Any, a: np.ndarray, b: np.ndarray) 
         if b.ndim == 2:
             return multiply(T, b)
         return T @ b if b.ndim == 1 else np.moveaxis(T @ b, -2, 0)
-    return _one_product(T, b) if b.ndim == 2 else np.matmul(lifted(T, b.ndim), b)
+    return one_product(T, b) if b.ndim == 2 else np.matmul(lifted(T, b.ndim), b)
 
 
-def _one_product(X: np.ndarray, b: np.ndarray) -> np.ndarray:
+def one_product(X: np.ndarray, b: np.ndarray) -> np.ndarray:
     """Multiply a batch of matrices by one matrix in one call of BLAS."""
     return multiply(X.reshape(prod(X.shape[:-1]), X.shape[-1]), b).reshape(*X.shape[:-1], b.shape[-1])
 
@@ -174,7 +182,7 @@ def _matmul_left_adjoint(A: np.ndarray, ans: Any, a: np.ndarray, b: np.ndarray) 
     if b.ndim == 1:
         return fold(A[..., None] * b, a.shape)
     if b.ndim == 2:
-        return multiply(A, b.T) if a.ndim == 1 else _one_product(A, b.T)
+        return multiply(A, b.T) if a.ndim == 1 else one_product(A, b.T)
     if a.ndim <= 2:  # the stack of b is summed, too
         stack = range(b.ndim - 2)
         return np.tensordot(A, b, ([*(i + 1 for i in stack), -1], [*stack, -1]))

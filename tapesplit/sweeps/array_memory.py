@@ -279,7 +279,8 @@ def _hand_back(walk: _Walk, step: MapStep | ClusterStep) -> None:
         elif blocks and block is not None and not opened:  # a view
             _add(walk, parent, 0)
         else:
-            between = 0 if blocks or walk.sizes[parent] == size else size  # before sums over broadcast axes
+            # Before sums over broadcast axes, or where factors are multiplied.
+            between = 0 if blocks or walk.sizes[parent] == size else max(size, walk.sizes[parent])
             walk.hold(opened + between + walk.sizes[parent])
             _add(walk, parent, opened + between + walk.sizes[parent])
             if parent not in unscaled:

@@ -16,8 +16,9 @@ from tapesplit.recording.tape import VALUE, Tape, TapeEntry
 from tapesplit.recording.values import batch_shape, element_count
 from tapesplit.rules import Bulk, IndexMap, Rule, local_matrix, loop_adjoint, loop_tangent
 from tapesplit.rules.axes import complex_like, flat, real_like
+from tapesplit.rules.low_rank import Factors, factored_rule, is_thin, moved_back
 from tapesplit.sweeps.cluster_step import SEQUENCES, ClusterStep, name_call
-from tapesplit.sweeps.directions import Batch, Diagonal, Rows, Seeds, accumulate
+from tapesplit.sweeps.directions import Batch, Diagonal, LowRank, Rows, Seeds, accumulate
 
 __all__ = ["BulkStep", "MapStep", "Step", "bulk_step"]
 
@@ -41,10 +42,33 @@ class MapStep:
         """Scatter adjoints."""
         if isinstance(A, Diagonal) and any(moves.block is None for _, moves in self.maps):
             A = A.dense()
+        if isinstance(A, LowRank):
+            found = self._moved_back(tape, A)
+            if found is not None:
+                for parent, batch in found:
+                    seeds[parent] = accumulate(seeds.get(parent), batch)
+                return
+            A = A.dense()
         for parent, moves in self.maps:
             known, value = seeds.get(parent), tape.entries[parent][VALUE]
             if known is None or not _added(A, moves, known, value):
                 seeds[parent] = accumulate(known, _scattered(A, moves, value))
+
+    def _moved_back(self, tape: Tape, A: LowRank) -> list[tuple[int, Batch]] | None:
+        """Carry adjoints back by their factors; None where that takes longer."""
+        found: list[tuple[int, Batch]] = []
+        if len(self.maps) <= _FEW:
+            for parent, moves in self.maps:
+                batch = moved_back(A.factors, moves, batch_shape(tape.entries[parent][VALUE]))
+                if batch is None:
+                    return None
+                moved = LowRank(A.start, batch) if isinstance(batch, Factors) else Rows(A.start, batch)
+                found.append((parent, moved))
+        return found or None
+
+
+_FEW: Final = 8
+"""Arguments of a movement of which each is worth a look of its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +108,7 @@ class BulkStep:
         for parent, batch in zip(entry.parents, self.adjoints(entry, A), strict=True):
             seeds[parent] = accumulate(seeds.get(parent), batch)
 
-    def adjoints(self, entry: TapeEntry, A: Batch) -> list[Rows]:
+    def adjoints(self, entry: TapeEntry, A: Batch) -> list[Batch]:
         """Return the adjoints of each active argument of a call by those of its result."""
         try:
             return self._adjoints(entry, A)
@@ -92,7 +116,7 @@ class BulkStep:
             name_call(error, entry.primitive, self.index)
             raise
 
-    def _adjoints(self, entry: TapeEntry, A: Batch) -> list[Rows]:
+    def _adjoints(self, entry: TapeEntry, A: Batch) -> list[Batch]:
         """Take vector rules where there are some, autograd's rule for all other arguments at once."""
         found = [self._adjoint(entry, argnum, A) for argnum in entry.argnums]
         looped = [position for position, batch in enumerate(found) if batch is None]
@@ -103,12 +127,15 @@ class BulkStep:
                 found[position] = Rows(A.start, rows)
         return found  # type: ignore[return-value] # autograd has filled the gaps
 
-    def _adjoint(self, entry: TapeEntry, argnum: int, A: Batch) -> Rows | None:
+    def _adjoint(self, entry: TapeEntry, argnum: int, A: Batch) -> Batch | None:
         """Carry adjoints to one argument; None without a vector rule."""
         matrix = local_matrix(entry, argnum) if isinstance(A, Diagonal) else None
         if matrix is not None:
             scaled = _scaled_rows(A, matrix)  # type: ignore[arg-type]
             return scaled._replace(rows=real_like(scaled.rows, entry.args[argnum]))
+        factored = _factored(entry, argnum, A) if self.rule.built_in else None
+        if factored is not None:
+            return factored
         A = A.dense()
         rows = _called(self.rule, "adjoint", A.rows, entry, argnum)
         return None if rows is NotImplemented else Rows(A.start, real_like(rows, entry.args[argnum]))
@@ -151,6 +178,26 @@ def _called(rule: Bulk, mode: str, rows: np.ndarray, entry: TapeEntry, argnum: i
     return found
 
 
+def _factored(entry: TapeEntry, argnum: int, A: Batch) -> Batch | None:
+    """Carry adjoints to one argument if they are factors, or become some; None if the vector rule has to."""
+    rule, arg = factored_rule(entry.primitive, argnum), entry.args[argnum]
+    if rule is None or type(arg) is not np.ndarray:
+        return None
+    rank = rule.rank(A.factors.rank if isinstance(A, LowRank) else 0, np.shape(entry.value))
+    is_factored = rank > 0 and is_thin(rank, arg.shape)
+    if not (is_factored or isinstance(A, LowRank)):
+        return None
+    given = A.factors if isinstance(A, LowRank) else A.dense().rows
+    found = rule.carry(given, entry.value, *entry.args, **entry.kwargs)
+    if found is NotImplemented:
+        return None
+    if not isinstance(found, Factors):
+        return Rows(A.start, real_like(found, arg))
+    if np.result_type(*found).kind == "c":
+        return None
+    return LowRank(A.start, found) if is_factored else Rows(A.start, found.dense(), owned=True)
+
+
 def _shape_of_array(value: Any) -> tuple[int, ...] | None:
     """Return the shape of the array of numbers that NumPy makes of a list, None if it makes none."""
     try:
@@ -179,12 +226,11 @@ _LARGE: Final = 2**15
 def _gathered(batch: Batch, moves: IndexMap, value: Any) -> Batch:
     """Tangents of moved elements."""
     shape = batch_shape(value)
-    if isinstance(batch, Diagonal):
-        run = moves.run
-        if run is not None and run.step == 1 and moves.complete:
-            moved = real_like(batch.values.reshape(-1)[run], value)
-            return Diagonal.of(moved.reshape(shape), batch.origin + run.start, batch.start, batch.stop)
-        batch = batch.dense()
+    run = moves.run
+    if isinstance(batch, Diagonal) and run is not None and run.step == 1 and moves.complete:
+        moved = real_like(batch.values.reshape(-1)[run], value)
+        return Diagonal.of(moved.reshape(shape), batch.origin + run.start, batch.start, batch.stop)
+    batch = batch.dense()
     rows = real_like(moves.gather(flat(batch.rows)), value)
     return Rows(batch.start, rows.reshape(len(rows), *shape))
 
@@ -224,11 +270,10 @@ def _added(batch: Batch, moves: IndexMap, known: Batch, value: Any) -> bool:
 def _scattered(batch: Batch, moves: IndexMap, value: Any) -> Batch:
     """Adjoints of elements before they moved."""
     shape = batch_shape(value)
-    if isinstance(batch, Diagonal):
-        block = moves.block
-        if block is not None:
-            moved = real_like(batch.values.reshape(-1)[block], value)
-            return Diagonal.of(moved.reshape(shape), batch.origin + block.start, batch.start, batch.stop)
-        batch = batch.dense()
+    block = moves.block
+    if isinstance(batch, Diagonal) and block is not None:
+        moved = real_like(batch.values.reshape(-1)[block], value)
+        return Diagonal.of(moved.reshape(shape), batch.origin + block.start, batch.start, batch.stop)
+    batch = batch.dense()
     rows = real_like(moves.scatter(flat(batch.rows)), value)
     return Rows(batch.start, rows.reshape(len(rows), *shape), owned=moves.block is None)

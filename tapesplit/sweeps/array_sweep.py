@@ -16,6 +16,7 @@ from typing import Any, Final
 import autograd.numpy as anp
 import numpy as np
 
+from tapesplit.cost.factored import factored_ranks
 from tapesplit.cuts.chunks import Chunk
 from tapesplit.errors import TapesplitError
 from tapesplit.recording.hidden import hidden_value_error, holds_box, holds_boxes
@@ -242,6 +243,7 @@ def compile_array_sweep(
     last_use = last_uses([reads(tape, step) for step in steps], chunk.targets)
     sizes = dict.fromkeys(detached, 0) | number_counts(tape, chunk, steps)
     if adjoint_mode:
+        sizes |= _factored_sizes(facts, chunk)
         numbers = adjoint_numbers(tape, chunk, steps, sizes, identity=identity)
     else:
         numbers = tangent_numbers(tape, chunk, steps, last_use, sizes, identity=identity)
@@ -254,6 +256,16 @@ def compile_array_sweep(
     return ArraySweep(
         chunk, tuple(steps), last_use, adjoint_mode, 8 * max(numbers), 8 * numbers[1], most, ends
     )
+
+
+def _factored_sizes(facts: TapeFacts, chunk: Chunk) -> dict[int, int]:
+    """Count the numbers that one direction of values takes whose adjoints are factored, see `Factors`."""
+    ends = {*chunk.sources, *chunk.targets}
+    return {
+        index: rank * sum(facts.forms[facts.form[index]])
+        for index, rank in factored_ranks(facts).items()
+        if index not in ends
+    }
 
 
 def _arrays(step: ClusterStep) -> int:

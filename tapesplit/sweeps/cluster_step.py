@@ -17,8 +17,9 @@ from tapesplit.recording.tape import VALUE, Tape
 from tapesplit.recording.values import batch_shape
 from tapesplit.rules import CHOICE, Bulk, find_rule
 from tapesplit.rules.axes import flat, fold, lifted, real_like
+from tapesplit.rules.low_rank import Factors
 from tapesplit.sweeps.contractions import contracted, letters
-from tapesplit.sweeps.directions import Batch, Diagonal, Rows, Seeds, accumulate
+from tapesplit.sweeps.directions import Batch, Diagonal, LowRank, Rows, Seeds, accumulate
 from tapesplit.sweeps.preaccumulation import Member, Term, is_one, preaccumulate
 
 __all__ = ["SEQUENCES", "ClusterStep", "Reduction", "evaluated", "name_call"]
@@ -213,13 +214,23 @@ def _scaled_diagonal(batch: Diagonal, partial: Any, value: Any) -> Diagonal:
     return Diagonal(batch.origin, values, batch.start, batch.stop)
 
 
+def _scaled_factors(factors: Factors, partial: Any) -> Factors | None:
+    """Multiply matrices by a number, or by one for each row or each column; None for all others."""
+    if is_one(partial):
+        return factors
+    rows, columns = (1, 1, *np.shape(partial))[-2:]
+    weights = np.reshape(partial, -1)
+    if columns == 1:
+        return factors._replace(left=factors.left * weights)
+    return factors._replace(right=factors.right * weights) if rows == 1 else None
+
+
 def _scaled_up(batch: Batch, partial: Any, value: Any, *, overwrite: bool) -> Batch:
     """Tangents times a partial, in the shape of the result."""
     shape = np.shape(value)
-    if isinstance(batch, Diagonal):
-        if batch.values.shape == shape:
-            return _scaled_diagonal(batch, partial, value)
-        batch = batch.dense()
+    if isinstance(batch, Diagonal) and batch.values.shape == shape:
+        return _scaled_diagonal(batch, partial, value)
+    batch = batch.dense()
     rows = lifted(batch.rows, len(shape))
     one = is_one(partial)
     rows = real_like(rows if one else _scaled(rows, partial, overwrite=overwrite), value)
@@ -231,10 +242,16 @@ def _scaled_up(batch: Batch, partial: Any, value: Any, *, overwrite: bool) -> Ba
 def _scaled_down(batch: Batch, partial: Any, value: Any, *, overwrite: bool) -> Batch:
     """Adjoints times a partial, summed to the shape of the argument."""
     shape = np.shape(value)
-    if isinstance(batch, Diagonal):
-        if batch.values.shape == shape:
-            return _scaled_diagonal(batch, partial, value)
-        batch = batch.dense()
+    if isinstance(batch, Diagonal) and batch.values.shape == shape:
+        return _scaled_diagonal(batch, partial, value)
+    if isinstance(batch, LowRank) and not np.iscomplexobj(partial):
+        space = batch.factors.shape
+        if shape != space:
+            return contracted(batch, partial, space, (letters(space, space), letters(shape, space)), shape)
+        factors = _scaled_factors(batch.factors, partial)
+        if factors is not None:
+            return LowRank(batch.start, factors)
+    batch = batch.dense()
     one = is_one(partial)
     rows = batch.rows if one else _scaled(batch.rows, partial, overwrite=overwrite)
     folded = real_like(fold(rows, shape), value)

@@ -126,7 +126,9 @@ class Block:
         adjoints = self.step.adjoints(call, self.seeds)
         for target, places, used, part in self.coefficients:
             found, arg = adjoints[-1 - target], call.args[call.argnums[-1 - target]]
-            rows = as_pairs(found, adjoint_mode=True).rows if np.iscomplexobj(arg) else flat(found.rows)
+            rows = (
+                as_pairs(found, adjoint_mode=True).rows if np.iscomplexobj(arg) else flat(found.dense().rows)
+            )
             derivative = rows[:, self.reads[-1 - target]].reshape(-1)
             coefficients[places] = existing(derivative, used, part)
 

@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 
 from tapesplit.rules.contraction import Shape, contract
-from tapesplit.sweeps.directions import Batch, Diagonal, Rows
+from tapesplit.sweeps.directions import Batch, Diagonal, LowRank, Rows
 
 __all__ = ["contracted", "letters"]
 
-_AXES, _DIRECTION = ascii_letters[:-1], ascii_letters[-1]
+_AXES, _DIRECTION, _RANK = ascii_letters[:-2], ascii_letters[-2], ascii_letters[-1]
 
 
 def letters(shape: Shape, space: Shape, without: tuple[int, ...] = ()) -> str:
@@ -74,6 +74,9 @@ def contracted(batch: Batch, partial: Any, space: Shape, ends: tuple[str, str], 
             values = (batch.values.reshape(weights.shape) * weights).reshape(shape)
             return Diagonal(batch.origin, values, batch.start, batch.stop)
         rows = _picked(batch, weights, joint, given, wanted)
+    elif isinstance(batch, LowRank):
+        terms, sides = batch.factors.terms(given, _DIRECTION, _RANK)
+        rows = contract((*terms, joint), [*sides, weights], _DIRECTION + wanted)
     else:
         X = batch.rows.reshape(len(batch.rows), *[n for n in batch.rows.shape[1:] if n != 1])
         rows = contract((_DIRECTION + given, joint), [X, weights], _DIRECTION + wanted)

@@ -2,8 +2,8 @@
 
 Seeds are identities, and much of a Jacobian's zero structure survives the first operations: a function of one
 of six parameters has tangents in one direction of six. `Rows` holds a window of consecutive directions, all
-others being zero; `Diagonal` holds one direction for each element. Sweeps keep both until something forces
-them dense.
+others being zero; `Diagonal` holds one direction for each element; `LowRank` holds directions of a matrix
+that are products of thin ones. Sweeps keep these until something forces them dense.
 """
 
 from collections.abc import Callable
@@ -12,7 +12,20 @@ from typing import NamedTuple
 
 import numpy as np
 
-__all__ = ["Batch", "Diagonal", "Rows", "Seeds", "accumulate", "as_pairs", "assemble", "in_blocks", "seed"]
+from tapesplit.rules.low_rank import Factors
+
+__all__ = [
+    "Batch",
+    "Diagonal",
+    "LowRank",
+    "Rows",
+    "Seeds",
+    "accumulate",
+    "as_pairs",
+    "assemble",
+    "in_blocks",
+    "seed",
+]
 
 
 class Rows(NamedTuple):
@@ -86,7 +99,35 @@ class Diagonal(NamedTuple):
         return Rows(self.start, rows.reshape(len(rows), *self.values.shape), owned=True)
 
 
-Batch = Rows | Diagonal
+class LowRank(NamedTuple):
+    """Directions ``start, start + 1, …`` of a matrix, each of them a product of two thin ones."""
+
+    start: int
+    factors: Factors
+
+    @property
+    def stop(self) -> int:
+        """First direction behind the window."""
+        return self.start + self.factors.directions
+
+    @property
+    def dtype(self) -> np.dtype:
+        """Type of the numbers."""
+        return np.result_type(*self.factors)
+
+    def dense(self) -> Rows:
+        """Multiply."""
+        return Rows(self.start, self.factors.dense(), owned=True)
+
+    def joined(self, other: "LowRank") -> "LowRank | None":
+        """Add other directions; None if the sum is not worth being kept factored."""
+        if (self.start, self.stop) != (other.start, other.stop):
+            return None
+        factors = self.factors.joined(other.factors)
+        return LowRank(self.start, factors) if factors.is_thin else None
+
+
+Batch = Rows | Diagonal | LowRank
 Seeds = dict[int, Batch]
 """Directions of values, by tape entry."""
 
@@ -161,6 +202,10 @@ def accumulate(left: Batch | None, right: Batch) -> Batch:
         return right
     if isinstance(left, Diagonal) and isinstance(right, Diagonal) and left.origin == right.origin:
         return Diagonal(left.origin, left.values + right.values, left.start, left.stop)
+    if isinstance(left, LowRank) and isinstance(right, LowRank):
+        joined = left.joined(right)
+        if joined is not None:
+            return joined
     left, right = left.dense(), right.dense()
     if left.start <= right.start and right.stop <= left.stop:
         return _add_into(left, right)
@@ -201,13 +246,14 @@ def assemble(batches: list[Batch | None], sizes: list[int], count: int, dtype: n
 
     ``dtype`` is the least precise type of the result; directions may have a more precise one.
     """
-    if len(batches) == 1 and isinstance(batches[0], Rows) and len(batches[0].rows) == count:
-        rows = batches[0].rows.reshape(count, -1)
+    written = [batch.dense() if isinstance(batch, LowRank) else batch for batch in batches]
+    if len(written) == 1 and isinstance(written[0], Rows) and len(written[0].rows) == count:
+        rows = written[0].rows.reshape(count, -1)
         return rows if rows.flags.writeable else rows.copy()  # users may write into their Jacobian
-    found = [b.rows if isinstance(b, Rows) else b.values for b in batches if b is not None]
+    found = [b.rows if isinstance(b, Rows) else b.values for b in written if b is not None]
     matrix = np.zeros((count, sum(sizes)), np.result_type(dtype, *found))
     column = 0
-    for batch, size in zip(batches, sizes, strict=True):
+    for batch, size in zip(written, sizes, strict=True):
         if isinstance(batch, Rows):
             rows = batch.rows.reshape(len(batch.rows), size)
             matrix[batch.start : batch.stop, column : column + size] = rows

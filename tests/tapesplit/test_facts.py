@@ -114,7 +114,7 @@ def test_diagonals_only_pick_from_contractions(before, behind, picked):
     work = total_work(work_table(facts_of(tape, structure_of(tape))), np.arange(len(tape)))
     multiplied = 2 * 300 * before(X).size
     assert work.product_fma == multiplied
-    assert (work.picked_tangents, work.picked_adjoints) == tuple(2 * n for n in picked)
+    assert (work.spared_tangents, work.spared_adjoints) == tuple(2 * n for n in picked)
 
 
 def test_edges_of_a_long_product_are_those_of_its_pairs():

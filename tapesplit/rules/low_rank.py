@@ -1,0 +1,280 @@
+"""Adjoints of matrices that are products of thin ones, and the rules that make them and keep them so.
+
+The adjoint of W in ``W @ x``, or of K in ``solve(K, b)``, is an outer product for each direction: 2 n numbers
+instead of n^2. Products with other matrices leave it one, and sums take it in by its factors.
+"""
+
+from collections.abc import Callable, Iterable
+from math import prod
+from string import ascii_letters
+from typing import Any, Final, NamedTuple, TypeAlias
+
+import autograd.numpy as anp
+import numpy as np
+
+from tapesplit.recording.primitives import adjusted_side
+from tapesplit.rules.axes import of_arrays
+from tapesplit.rules.contraction import Shape, contract
+from tapesplit.rules.moves import IndexMap
+from tapesplit.rules.products import ADJOINT_LABELS, Labels, one_product, tensordot_labels
+
+__all__ = ["FactoredRule", "Factors", "factored", "factored_rule", "is_thin", "kept", "moved_back", "summed"]
+
+
+class Factors(NamedTuple):
+    """Matrices ``left[i].T @ right[i]``, one for each direction i.
+
+    Their shapes are ``(k, rank, rows)`` and ``(k, rank, columns)``; one of them may have one entry that
+    counts for all directions.
+    """
+
+    left: np.ndarray
+    right: np.ndarray
+
+    @property
+    def directions(self) -> int:
+        """Number of directions k."""
+        return _common([self.left, self.right])
+
+    @property
+    def rank(self) -> int:
+        """Number of outer products that are added up."""
+        return self.left.shape[1]
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Shape of the matrices."""
+        return self.left.shape[-1], self.right.shape[-1]
+
+    @property
+    def is_thin(self) -> bool:
+        """Whether they are worth being kept apart."""
+        return is_thin(self.rank, self.shape)
+
+    def dense(self) -> np.ndarray:
+        """Multiply, to the shape ``(k, rows, columns)``."""
+        return self.left.mT * self.right if self.rank == 1 else self.left.mT @ self.right
+
+    def joined(self, other: "Factors") -> "Factors":
+        """Add as many other matrices of the same shape."""
+        sides = []
+        for pair in zip(self, other, strict=True):
+            count = _common(pair)
+            sides.append(np.concatenate([np.broadcast_to(x, (count, *x.shape[1:])) for x in pair], axis=1))
+        return Factors(*sides)
+
+    def terms(self, axes: str, direction: str, rank: str) -> tuple[list[str], list[np.ndarray]]:
+        """Return the indices of both for `contract`, and both without axes that are not needed.
+
+        Parameters
+        ----------
+        axes, direction, rank
+            Letters for the axes of the matrices, for the directions and for the sum over the rank.
+        """
+        terms: list[str] = []
+        operands: list[np.ndarray] = []
+        for factor, axis in zip(self, axes, strict=True):
+            has_directions = len(factor) != 1 or (self.directions == 1 and not terms)
+            has_rank = self.rank > 1
+            terms.append(direction * has_directions + rank * has_rank + axis)
+            operands.append(
+                factor[slice(None) if has_directions else 0][..., slice(None) if has_rank else 0, :]
+            )
+        return terms, operands
+
+
+def _common(arrays: Iterable[np.ndarray]) -> int:
+    """Return the number of directions of several arrays, of which some have one entry that counts for all."""
+    return next((n for n in map(len, arrays) if n != 1), 1)
+
+
+def is_thin(rank: int, shape: Shape) -> bool:
+    """Tell whether factors of this rank are worth being kept apart for a value of this shape."""
+    if len(shape) != 2:
+        return False
+    rows, columns = shape
+    return rows * columns >= max(_THINNER * rank * (rows + columns), _FEWEST)
+
+
+_FEWEST: Final = 600
+"""Elements of the smallest matrix whose adjoints are worth being kept as factors."""
+_THINNER: Final = 4
+"""How many times as many elements a matrix must have as its factors."""
+
+
+class FactoredRule(NamedTuple):
+    """How adjoints of a primitive by one argument are made or kept as factors, or taken in.
+
+    ``carry(A, ans, *args, **kwargs)`` gets adjoints of the result, `Factors` or an array, and returns those
+    of the argument, either way; NotImplemented for a form of the arguments that it does not cover.
+    ``rank(given, shape)`` is the rank of these, by that of the adjoints of the result and its shape; zero
+    stands for arrays.
+    """
+
+    carry: Callable[..., Any]
+    rank: Callable[[int, Shape], int]
+
+
+_rules: dict[tuple[Any, int], FactoredRule] = {}
+
+
+def factored(
+    primitive: Any, argnum: int, carry: Callable[..., Any], rank: Callable[[int, Shape], int]
+) -> None:
+    """Register the rule of a primitive by one argument, see `FactoredRule`."""
+    _rules[primitive, argnum] = FactoredRule(carry, rank)
+
+
+def factored_rule(primitive: Any, argnum: int) -> FactoredRule | None:
+    """Return the rule of a primitive by one argument, if it has one."""
+    return _rules.get((primitive, argnum))
+
+
+def kept(given: int, shape: Shape) -> int:
+    """Return the rank of what is multiplied by other matrices."""
+    return given
+
+
+def summed(given: int, shape: Shape) -> int:
+    """Return the rank of what is summed: none."""
+    return 0
+
+
+def moved_back(A: Factors, moves: IndexMap, shape: Shape) -> Factors | np.ndarray | None:
+    """Carry factored adjoints of moved elements back to where they stood.
+
+    Parameters
+    ----------
+    A
+        Adjoints of the result.
+    moves
+        Which elements of the result come from where.
+    shape
+        That of the argument.
+
+    Returns
+    -------
+    Factors or numpy.ndarray or None
+        Factors where parts of a matrix move as a whole, or are transposed; an array ``(k, *shape)`` where few
+        elements move; None where all elements of the adjoints are needed.
+    """
+    found = _parts(moves, A.shape, shape) if is_thin(A.rank, shape) else None
+    if found is not None:
+        of_result, of_argument, is_transposed = found
+        sides = [factor[..., index] for factor, index in zip(A, of_result, strict=True)]
+        return Factors(*map(_spread, sides[:: -1 if is_transposed else 1], of_argument, shape))
+    if moves.targets.size * _THINNER > moves.length:
+        return None
+    rows, columns = np.divmod(moves.targets, A.shape[1])
+    elements = np.einsum("krt,krt->kt", A.left[..., rows], A.right[..., columns])
+    return moves.packed.scatter(elements).reshape(A.directions, *shape)
+
+
+_Axes: TypeAlias = tuple[np.ndarray, np.ndarray]
+
+
+def _parts(moves: IndexMap, shape: Shape, of: Shape) -> tuple[_Axes, _Axes, bool] | None:
+    """Return the rows and columns of a result that move as a whole, and those where they stood.
+
+    The last entry tells whether they are transposed. None if elements move that are no part of a matrix.
+    """
+    targets, sources = moves.targets, moves.sources
+    width = np.searchsorted(targets, targets[:1] // shape[1] * shape[1] + shape[1]).item()
+    if targets.size % width:
+        return None
+    of_result = _axes(targets.reshape(-1, width), shape[1])
+    plain = _axes(sources.reshape(-1, width), of[1])
+    transposed = _axes(sources.reshape(-1, width).T, of[1]) if plain is None else None
+    of_argument = plain or transposed
+    if of_result is None or of_argument is None:
+        return None
+    return of_result, of_argument, plain is None
+
+
+def _axes(positions: np.ndarray, columns: int) -> _Axes | None:
+    """Return the rows and columns of flat positions in a matrix, if they are all pairs of these."""
+    found = positions[:, 0] // columns, positions[0] % columns
+    return found if (np.add.outer(found[0] * columns, found[1]) == positions).all() else None
+
+
+def _spread(X: np.ndarray, index: np.ndarray, size: int) -> np.ndarray:
+    """Put the elements of the last axis where an index says, among zeros; those of one place are added up."""
+    spread = np.zeros((*X.shape[:-1], size), X.dtype)
+    if np.unique(index).size == index.size:
+        spread[..., index] = X
+    else:
+        np.add.at(spread, (..., index), X)  # type: ignore[arg-type] # an index like any other
+    return spread
+
+
+def _left_of_product(A: Factors | np.ndarray, ans: Any, a: Any, b: Any, *_: Any) -> Any:
+    """Adjoints of a in ``a @ b``: ``A @ b.T``, where b is a vector or thin."""
+    if np.ndim(a) != 2 or np.ndim(b) not in {1, 2}:
+        return NotImplemented
+    if isinstance(A, Factors):
+        return Factors(A.left, one_product(A.right, b.T))
+    return Factors(A[:, None], b[None, None]) if b.ndim == 1 else Factors(A.mT, b.T[None])
+
+
+def _right_of_product(A: Factors | np.ndarray, ans: Any, a: Any, b: Any) -> Any:
+    """Adjoints of b in ``a @ b``: ``a.T @ A``, where a is a vector or thin."""
+    if np.ndim(b) != 2 or np.ndim(a) not in {1, 2}:
+        return NotImplemented
+    if isinstance(A, Factors):
+        return Factors(one_product(A.left, a), A.right)
+    return Factors(a[None, None], A[:, None]) if a.ndim == 1 else Factors(a[None], A)
+
+
+def _by_labels(labels: Callable[..., tuple[Labels, Labels, Labels]], argnum: int) -> Callable[..., Any]:
+    """Make the function of a contraction that sums factored adjoints of its result, see `contraction`."""
+
+    def rule(A: Factors, ans: Any, *args: Any, **kwargs: Any) -> Any:
+        if len(args) < 2:  # the second operand has been given by name
+            return NotImplemented
+        *operands, result = ("".join(_LETTERS[i] for i in part) for part in labels(*args, **kwargs))
+        if any(np.ndim(arg) != len(axes) for arg, axes in zip(args, operands, strict=False)):
+            return NotImplemented
+        terms, arrays = A.terms(result, _DIRECTION, _RANK)
+        other = 1 - argnum
+        return contract((*terms, operands[other]), [*arrays, args[other]], _DIRECTION + operands[argnum])
+
+    return rule
+
+
+_LETTERS, _DIRECTION, _RANK = ascii_letters[:-2], ascii_letters[-2], ascii_letters[-1]
+
+_LABELS: Final[dict[Any, Callable[..., tuple[Labels, Labels, Labels]]]] = {
+    anp.tensordot: lambda a, b, axes=2: tensordot_labels(np.ndim(a), np.ndim(b), axes),
+    anp.outer: lambda a, b: ([0], [1], [0, 1]),
+    **ADJOINT_LABELS,
+}
+for _argnum in (0, 1):
+    for _primitive, _labels in _LABELS.items():
+        factored(_primitive, _argnum, _by_labels(_labels, _argnum), summed)
+
+
+def _rank_on_left(given: int, shape: Shape) -> int:
+    """Return the rank of adjoints of a in ``a @ b``: the columns of b."""
+    return given or prod(shape[1:])
+
+
+def _rank_on_right(given: int, shape: Shape) -> int:
+    """Return the rank of adjoints of b in ``a @ b``: the rows of a."""
+    return given or prod(shape[:-1])
+
+
+def _matrix_of_side(A: Factors | np.ndarray, ans: Any, a: Any, b: Any, y: Any) -> Any:
+    """Adjoints of the matrix of an adjusted right-hand side ``b + a @ y``."""
+    return _left_of_product(A, ans, a, y)
+
+
+def _side(A: Factors, *_args: Any) -> Factors:
+    """Adjoints of that side itself."""
+    return A
+
+
+for _primitive in (anp.matmul, anp.dot):
+    factored(_primitive, 0, of_arrays(_left_of_product), _rank_on_left)
+    factored(_primitive, 1, of_arrays(_right_of_product), _rank_on_right)
+factored(adjusted_side, 0, _matrix_of_side, _rank_on_left)
+factored(adjusted_side, 1, _side, kept)

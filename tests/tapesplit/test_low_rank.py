@@ -1,0 +1,294 @@
+"""Adjoints of matrices that stay factored: the same derivatives, in less memory."""
+
+import tracemalloc
+
+import autograd.numpy as anp
+import numpy as np
+import pytest
+from autograd import jacobian
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import tapesplit.rules.low_rank
+from tapesplit import parallel_jacobian, record
+from tapesplit.cost.factored import factored_ranks, spared
+from tapesplit.cost.work import work_table
+from tapesplit.cuts.chunks import cut_into_chunks
+from tapesplit.cuts.graph import graph_of
+from tapesplit.rules.low_rank import Factors, moved_back
+from tapesplit.rules.moves import IndexMap
+from tapesplit.structures.facts import facts_of
+from tapesplit.structures.structure import structure_of
+from tapesplit.sweeps.array_steps import BulkStep, MapStep
+from tapesplit.sweeps.array_sweep import compile_array_sweep
+from tapesplit.sweeps.cluster_step import ClusterStep
+from tapesplit.sweeps.directions import LowRank, Rows, accumulate
+
+N = 12
+RANDOM = np.random.default_rng(0)
+W, V = RANDOM.uniform(-1.0, 1.0, (2, N, N)) / N
+STACK = RANDOM.uniform(-1.0, 1.0, (N, N, N)) / N
+EYE, B, X = np.eye(N), RANDOM.uniform(-1.0, 1.0, N), RANDOM.uniform(0.2, 1.0, N)
+THIN = RANDOM.uniform(-1.0, 1.0, (N, 2))
+
+
+@pytest.fixture
+def always_factored(monkeypatch):
+    monkeypatch.setattr(tapesplit.rules.low_rank, "_FEWEST", 1)
+    monkeypatch.setattr(tapesplit.rules.low_rank, "_THINNER", 0)
+
+
+def solved(matrix, side=B):
+    return anp.linalg.solve(EYE + matrix, side)
+
+
+def rows_of(x):
+    return anp.reshape(x, (N, 1))
+
+
+def used_again(x):
+    K = (W * x) @ V
+    return K @ (V @ (K @ (V @ (K @ x))))
+
+
+PROGRAMS = {
+    "assembled by products": lambda x: solved(V.T @ (anp.exp(x)[:, None] * W)),
+    "a scaled product": lambda x: solved((W * x) @ V.T),
+    "weights and an active side": lambda x: solved(W * anp.tanh(x)[:, None], x),
+    "several sides": lambda x: solved(W * x, THIN).ravel(),
+    "einsum": lambda x: solved(anp.einsum("e,eij->ij", x, STACK)),
+    "einsum of three": lambda x: solved(anp.einsum("ie,e,je->ij", W, x, V)),
+    "tensordot": lambda x: solved(anp.tensordot(x, STACK, 1)),
+    "outer": lambda x: solved(anp.outer(x, anp.sin(x)) / N),
+    "three diagonals": lambda x: solved(anp.diag(x) - anp.diag(x[1:], 1) / N - anp.diag(x[:-1], -1) / N),
+    "a part": lambda x: anp.linalg.solve(np.eye(6) + (W * x)[2:8, 1:7], B[:6]),
+    "rows and columns": lambda x: anp.linalg.solve(np.eye(3) + (W * x)[[2, 7, 5]][:, [1, 0, 3]], B[:3]),
+    "repeated rows": lambda x: anp.linalg.solve(np.eye(3) + (W * x)[[2, 2, 5]][:, [1, 0, 3]], B[:3]),
+    "blocks": lambda x: anp.linalg.solve(
+        np.eye(2 * N)
+        + anp.concatenate([anp.concatenate([W * x, V], axis=1), anp.concatenate([V.T, V * x], axis=1)]),
+        np.tile(B, 2),
+    ),
+    "a transpose": lambda x: solved((W * x).T),
+    "a symmetric part": lambda x: solved(W * x + (W * x).T),
+    "another shape": lambda x: solved(anp.reshape(anp.reshape(W * x, (N * N,)), (N, N))),
+    "an inverse": lambda x: anp.linalg.inv(EYE + W * x) @ anp.sin(x),
+    "an inverse times a matrix": lambda x: (anp.linalg.inv(EYE + W * x) @ V) @ x,
+    "a row times a matrix": lambda x: x @ (V @ anp.tanh(W * x)),
+    "a quadratic form": lambda x: anp.array([x @ (W * x) @ x, x @ (V * rows_of(x)) @ B]),
+    "dot": lambda x: anp.dot(anp.dot(W * x, V * rows_of(x)), x),
+    "einsum of a vector": lambda x: anp.einsum("ij,j->i", (W * x) @ V, x),
+    "einsum of a row": lambda x: anp.einsum("ij,i->j", (W * x) @ V, x),
+    "the same factors": lambda x: (W * x) @ x + (W * x) @ B + B @ (W * x),
+    "used again": used_again,
+    "elementwise by a matrix": lambda x: solved(V * ((W * x) @ V)),
+    "by rows, columns and numbers": lambda x: solved(2.0 * B * (rows_of(B) * ((W * x) @ V)) * x[0]),
+    "summed": lambda x: solved(((W * x) @ V + anp.sum(x)) * anp.sum(x) / N),
+    "solved twice": lambda x: anp.linalg.solve(EYE + W * x, anp.linalg.solve(EYE + V * x, W * x)) @ x,
+    "a column picked": lambda x: ((W * x) @ V)[:, 3] + ((W * x) @ V)[2],
+    "a long double": lambda x: ((np.longdouble(1.0) * W * x) @ V) @ x,
+    "single precision": lambda x: ((W.astype(np.float32) * x) @ V) @ x,
+    "complex weights": lambda x: anp.real(((W * x) @ (V + 0.3j * W)) @ (x + 0.1j * B)),
+    "the inverse of a complex matrix": lambda x: anp.imag(anp.linalg.inv(EYE + 1j * W * x) @ x),
+}
+
+
+def compiled(fun, x, *, adjoint_mode=True):
+    """Compile a whole recording into array steps."""
+    tape = record(fun, x)
+    facts = facts_of(tape, structure_of(tape))
+    (chunk,) = cut_into_chunks(graph_of(tape, facts), ())
+    return tape, compile_array_sweep(tape, facts, chunk, chunk.m, adjoint_mode=adjoint_mode)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.usefixtures("always_factored")
+def test_factored_adjoints_are_those_of_autograd(name):
+    """For the identity, in blocks of it, and for other directions."""
+    fun = PROGRAMS[name]
+    tape, sweep = compiled(fun, X)
+    want = jacobian(fun)(X).reshape(-1, X.size)
+    scale = np.abs(want).max()
+    others = RANDOM.standard_normal((3, len(want)))
+    np.testing.assert_allclose(sweep.adjoint(tape, None), want, rtol=0.0, atol=1e-12 * scale)
+    np.testing.assert_allclose(sweep.adjoint(tape, None, 5), want, rtol=0.0, atol=1e-12 * scale)
+    np.testing.assert_allclose(sweep.adjoint(tape, others), others @ want, rtol=0.0, atol=1e-11 * scale)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_plans_of_factored_adjoints_are_right(monkeypatch, name):
+    monkeypatch.setattr(tapesplit.rules.low_rank, "_FEWEST", 1)
+    monkeypatch.setattr(tapesplit.rules.low_rank, "_THINNER", 1)
+    fun = PROGRAMS[name]
+    want = jacobian(fun)(X)
+    for method in ("auto", "adjoint"):
+        J = parallel_jacobian(fun, method=method)(X)
+        assert J.dtype == want.dtype
+        np.testing.assert_allclose(J, want, rtol=0.0, atol=1e-12 * np.abs(want).max())
+
+
+def arriving(monkeypatch, fun, x=X):
+    """Run an adjoint sweep; return the tape and the ranks of adjoints that arrive factored, by entry."""
+    tape, sweep = compiled(fun, x)
+    ranks = {}
+    for kind in (MapStep, ClusterStep, BulkStep):
+
+        def adjoint(step, tape, A, seeds, original=kind.adjoint):
+            if isinstance(A, LowRank):
+                ranks[step.index] = A.factors.rank
+            original(step, tape, A, seeds)
+
+        monkeypatch.setattr(kind, "adjoint", adjoint)
+    sweep.adjoint(tape, None)
+    monkeypatch.undo()
+    return tape, ranks
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_ranks_are_known_before(monkeypatch, name):
+    """What is said of a tape's structure is what arrives at steps."""
+    monkeypatch.setattr(tapesplit.rules.low_rank, "_FEWEST", 1)
+    monkeypatch.setattr(tapesplit.rules.low_rank, "_THINNER", 1)
+    tape = record(PROGRAMS[name], X)
+    known = factored_ranks(facts_of(tape, structure_of(tape)))
+    _, found = arriving(monkeypatch, PROGRAMS[name])
+    _, sweep = compiled(PROGRAMS[name], X)
+    assert {
+        step.index: known[step.index] for step in sweep.steps if step.index in known
+    }.items() <= found.items()
+
+
+def labels_of(monkeypatch, fun):
+    """List the operations whose adjoints arrive factored, the last one first."""
+    monkeypatch.setattr(tapesplit.rules.low_rank, "_FEWEST", 1)
+    monkeypatch.setattr(tapesplit.rules.low_rank, "_THINNER", 1)
+    tape, ranks = arriving(monkeypatch, fun)
+    return [tape.label(index) for index in sorted(ranks, reverse=True)]
+
+
+@pytest.mark.parametrize(
+    ("name", "labels"),
+    [
+        ("assembled by products", ["add", "matmul", "multiply"]),
+        ("einsum", ["add", "einsum"]),
+        ("an inverse", ["inv", "add"]),
+        ("a part", ["add", "getitem", "multiply"]),
+        ("blocks", ["add", "concatenate", "concatenate", "multiply", "concatenate", "multiply"]),
+        ("another shape", ["add", "reshape"]),
+        ("repeated rows", ["add", "getitem", "getitem", "multiply"]),
+    ],
+)
+def test_adjoints_stay_factored(monkeypatch, name, labels):
+    assert sorted(labels_of(monkeypatch, PROGRAMS[name])) == sorted(labels)
+
+
+@pytest.mark.usefixtures("always_factored")
+def test_sums_of_factors_of_high_rank_are_written_out(monkeypatch):
+    monkeypatch.setattr(tapesplit.rules.low_rank, "_THINNER", 1)
+
+    def repeated(x):
+        K = (W * x) @ V
+        for _ in range(8):
+            x = anp.tanh(K @ x)
+        return x
+
+    tape, ranks = arriving(monkeypatch, repeated)
+    assert not ranks
+    assert len(tape) == 3 + 16
+
+
+def stiffness(n):
+    """A matrix of many parts: elements, their stiffness, forces."""
+    D = np.eye(n + 1, n) - np.eye(n + 1, n, -1)
+    return lambda k: anp.linalg.solve(D.T @ (anp.exp(k)[:, None] * D), np.ones(n)), np.linspace(
+        0.0, 0.3, n + 1
+    )
+
+
+def masked(n):
+    """A matrix whose adjoints are multiplied by another one: they are written out."""
+    mask = RANDOM.uniform(0.0, 1.0, (n, n)) / n
+    return lambda x: anp.linalg.solve(np.eye(n) + mask * ((mask * x) @ mask), np.ones(n)), np.linspace(
+        0.1, 0.3, n
+    )
+
+
+@pytest.mark.parametrize(("program", "most"), [(stiffness(80), 0.1), (masked(80), 4.0)])
+def test_predicted_peaks_are_those_measured(program, most):
+    """At most so many adjoints of the whole matrix are alive at a time."""
+    fun, x = program
+    jac = parallel_jacobian(fun, method="adjoint", machines=1)
+    tape = jac.tape(x)
+    jac.of_tape(tape)
+    tracemalloc.start()
+    try:
+        jac.of_tape(tape)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak / 1.5 < jac.plan(x).peak_bytes < most * 8 * 80**3
+
+
+def test_adjoints_of_a_solution_are_spared_most_of_their_work():
+    fun, x = stiffness(60)
+    plan = parallel_jacobian(fun, cost="fma").plan(x)
+    (link,) = plan.chain.links
+    assert link.tangent_cost == link.edges > 8 * link.adjoint_cost
+    tape = record(fun, x)
+    facts = facts_of(tape, structure_of(tape))
+    found = spared(facts)
+    assert [tape.label(i) for i in np.flatnonzero(found.whole)] == ["multiply", "matmul"]
+    assert (found.edges <= facts.edges).all()
+    assert (work_table(facts).lines >= 0.0).all()
+
+
+def test_small_matrices_are_not_factored(monkeypatch):
+    assert arriving(monkeypatch, PROGRAMS["an inverse"])[1] == {}
+
+
+@given(data=st.data())
+@settings(max_examples=60)
+def test_moved_factors_are_moved_matrices(data):
+    """By any index into a matrix, with the parts that move as a whole and those that do not."""
+    rows, columns, rank = (data.draw(st.integers(1, 5)) for _ in range(3))
+    places = np.arange(rows * columns).reshape(rows, columns)
+    of_rows, of_columns = (
+        data.draw(
+            st.slices(n).map(lambda s, n=n: np.arange(n)[s]) | st.lists(st.integers(0, n - 1)).map(np.intp)
+        )
+        for n in (rows, columns)
+    )
+    sources = places[np.ix_(of_rows, of_columns)]
+    if data.draw(st.booleans()):
+        sources = sources.T
+    if not sources.size:
+        return
+    k = data.draw(st.integers(1, 3))
+    factors = Factors(
+        RANDOM.standard_normal((k, rank, len(sources))), RANDOM.standard_normal((1, rank, sources.shape[1]))
+    )
+    moves = IndexMap.of_sources(sources.ravel(), places.size)
+    want = moves.scatter(factors.dense().reshape(k, -1)).reshape(k, rows, columns)
+    found = moved_back(factors, moves, (rows, columns))
+    if found is not None:
+        np.testing.assert_allclose(found.dense() if isinstance(found, Factors) else found, want, atol=1e-14)
+
+
+@given(data=st.data())
+@settings(max_examples=60)
+def test_added_factors_are_added_matrices(data):
+    def drawn():
+        rank, count = data.draw(st.integers(1, 3)), data.draw(st.integers(1, 3))
+        sides = [RANDOM.standard_normal((data.draw(st.sampled_from([1, count])), rank, n)) for n in (80, 60)]
+        return LowRank(data.draw(st.integers(0, 2)), Factors(*sides))
+
+    def written(batch):
+        rows = np.zeros((6, 80, 60))
+        rows[batch.start : batch.stop] = batch.dense().rows
+        return rows
+
+    left, right = drawn(), drawn()
+    found = accumulate(left, right)
+    same = (left.start, left.stop) == (right.start, right.stop)
+    assert isinstance(found, LowRank if same else Rows)
+    np.testing.assert_allclose(written(found), written(left) + written(right), atol=1e-14)
