@@ -17,7 +17,6 @@ import numpy as np
 
 from jcdp_core import solve
 from tapesplit import parallel_jacobian
-from tapesplit.cost.factored import spared
 from tapesplit.cost.work import work_table
 from tapesplit.cuts.chunks import chunk_chain, cut_into_chunks
 from tapesplit.cuts.graph import graph_of
@@ -125,11 +124,12 @@ def planning(tape: Tape, structure: Structure) -> Iterator[None]:
     yield
     graph = graph_of(tape, facts)
     yield
-    effort = effort_for(graph, work_table(facts))
+    table = work_table(facts)
+    effort = effort_for(graph, table)
     yield
     separators = () if effort == "none" else cut_graph(graph, thorough=effort == "thorough")
     yield
-    solve(chunk_chain(cut_into_chunks(graph, separators), facts.local_fma, spared(facts).edges))
+    solve(chunk_chain(cut_into_chunks(graph, separators), facts.local_fma, table.spared_edges))
     yield
 
 

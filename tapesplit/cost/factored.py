@@ -39,11 +39,13 @@ def factored_ranks(facts: TapeFacts) -> dict[int, int]:
     Factors that would be multiplied elementwise by a matrix count for none: whether they are depends on
     constants. Takes about 1 µs for each reading of a matrix where products have some to be factored.
     """
-    may_be = np.array([is_shape(form) and is_thin(1, form) for form in facts.forms])[facts.form]
-    read = np.flatnonzero(may_be[facts.parents])
+    has_rule = [any(_rule(kind, argnum) for argnum in kind.argnums) for kind in facts.kinds]
+    may_be = [is_shape(form) and is_thin(1, form) for form in facts.forms]
+    if not (any(has_rule) and any(may_be)):
+        return {}
+    read = np.flatnonzero(np.array(may_be)[facts.form[facts.parents]])
     children, parents = facts.children[read], facts.parents[read]
-    has_rule = np.array([any(_rule(kind, i) for i in kind.argnums) for kind in facts.kinds])
-    if not has_rule[facts.kind[children]].any():
+    if not np.array(has_rule)[facts.kind[children]].any():
         return {}
     places = read - facts.first_parent[children]
     readings: dict[int, list[tuple[int, int]]] = defaultdict(list)

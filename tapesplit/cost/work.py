@@ -87,11 +87,14 @@ class WorkTable(NamedTuple):
         Shape ``(n,)``: entries with the same number share formulas, see `shared_formulas`.
     formulas
         How many those with each number have.
+    spared_edges
+        Shape ``(n,)``: scalar edges that adjoints do not go through, see `tapesplit.cost.factored`.
     """
 
     lines: FloatArray
     sharing: IntArray
     formulas: IntArray
+    spared_edges: IntArray
 
 
 def work_table(facts: TapeFacts) -> WorkTable:
@@ -139,7 +142,7 @@ def work_table(facts: TapeFacts) -> WorkTable:
         "formless": ~facts.scalar,
     }
     summed = np.array([lines[field.name] for field in fields(Work)[1:]], dtype=np.float64)
-    return WorkTable(summed, *shared_formulas(facts))
+    return WorkTable(summed, *shared_formulas(facts), factored.edges)
 
 
 class _KindWork(NamedTuple):

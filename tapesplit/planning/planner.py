@@ -10,7 +10,6 @@ from functools import partial
 from typing import Final, NamedTuple, cast
 
 from jcdp_core import JacobianChain, Mode, Solution, SolverName, solve
-from tapesplit.cost.factored import spared
 from tapesplit.cost.stored import cost_model
 from tapesplit.cost.work import WorkTable, work_table
 from tapesplit.cuts.chunks import Chunk, chunk_chain, cut_into_chunks
@@ -140,7 +139,7 @@ def _draft(
 ) -> _Draft:
     """Cut, solve, predict times, and compile."""
     chunks = cut_into_chunks(graph, separators)
-    chain = chunk_chain(chunks, facts.local_fma, spared(facts).edges)
+    chain = chunk_chain(chunks, facts.local_fma, table.spared_edges)
     if plain:
         chain = _in_one_mode(chain, plain)
     search = partial(solve, machines=machines, method=solver, time_limit=_LONGEST_SEARCH)

@@ -18,7 +18,6 @@ from small_problems import PROBLEMS
 import jcdp_core
 from jcdp_core import JacobianChain, Mode, check_schedule, check_sequence, solve
 from tapesplit import check_separators, parallel_jacobian, record
-from tapesplit.cost.factored import spared
 from tapesplit.cost.stored import cost_model
 from tapesplit.cost.work import work_table
 from tapesplit.cuts.chunks import chunk_chain, cut_into_chunks
@@ -353,7 +352,7 @@ def test_plans_take_no_more_than_any_cuts_chosen_by_hand(monkeypatch, name, narr
     f, x = get(name, "autograd")
     tape = record(f, x)
     facts = facts_of(tape, structure_of(tape))
-    graph = graph_of(tape, facts)
+    graph, spared = graph_of(tape, facts), work_table(facts).spared_edges
     sizes = [onp.size(entry[VALUE]) for entry in tape.entries]
     layers = [i for i in range(len(tape)) if tape.label(i) == "tanh" and sizes[i] in narrow]
     assert len(layers) == count
@@ -362,7 +361,7 @@ def test_plans_take_no_more_than_any_cuts_chosen_by_hand(monkeypatch, name, narr
         for chosen in combinations(layers, some):
             cuts = tuple(Separator((i,), sizes[i], "cost") for i in chosen)
             check_separators(tape, cuts)
-            by_hand = solve(chunk_chain(cut_into_chunks(graph, cuts), facts.local_fma, spared(facts).edges))
+            by_hand = solve(chunk_chain(cut_into_chunks(graph, cuts), facts.local_fma, spared))
             assert plan.makespan <= by_hand.makespan
 
 
