@@ -184,18 +184,23 @@ def _factored(entry: TapeEntry, argnum: int, A: Batch) -> Batch | None:
     if rule is None or type(arg) is not np.ndarray:
         return None
     rank = rule.rank(A.factors.rank if isinstance(A, LowRank) else 0, np.shape(entry.value))
-    is_factored = rank > 0 and is_thin(rank, arg.shape)
-    if not (is_factored or isinstance(A, LowRank)):
+    becomes = rank > 0 and is_thin(rank, arg.shape)
+    is_worth = becomes and (A.stop - A.start) * arg.size >= _WORTH_FACTORING
+    if not (is_worth or isinstance(A, LowRank)):
         return None
-    given = A.factors if isinstance(A, LowRank) else A.dense().rows
-    found = rule.carry(given, entry.value, *entry.args, **entry.kwargs)
+    directions = A.factors if isinstance(A, LowRank) else A.dense().rows
+    found = rule.carry(directions, entry.value, *entry.args, **entry.kwargs)
     if found is NotImplemented:
         return None
     if not isinstance(found, Factors):
         return Rows(A.start, real_like(found, arg))
     if np.result_type(*found).kind == "c":
         return None
-    return LowRank(A.start, found) if is_factored else Rows(A.start, found.dense(), owned=True)
+    return LowRank(A.start, found) if becomes else Rows(A.start, found.dense(), owned=True)
+
+
+_WORTH_FACTORING: Final = 2**14
+"""Numbers of adjoints that take longer to be written out than a few more calls of NumPy."""
 
 
 def _shape_of_array(value: Any) -> tuple[int, ...] | None:

@@ -17,8 +17,7 @@ from tapesplit.recording.tape import VALUE, Tape
 from tapesplit.recording.values import batch_shape
 from tapesplit.rules import CHOICE, Bulk, find_rule
 from tapesplit.rules.axes import flat, fold, lifted, real_like
-from tapesplit.rules.low_rank import Factors
-from tapesplit.sweeps.contractions import contracted, letters
+from tapesplit.sweeps.contractions import contracted, letters, scaled_factors
 from tapesplit.sweeps.directions import Batch, Diagonal, LowRank, Rows, Seeds, accumulate
 from tapesplit.sweeps.preaccumulation import Member, Term, is_one, preaccumulate
 
@@ -99,7 +98,10 @@ class ClusterStep:
                 space, given, kept = self._axes(tape, number)
                 scaled = contracted(A, partial, space, (kept, given), np.shape(operand))
             else:
-                scaled = _scaled_down(A, partial, operand, overwrite=overwrite)
+                factored = scaled_factors(A, partial, np.shape(operand)) if isinstance(A, LowRank) else None
+                if factored is None and isinstance(A, LowRank):
+                    A = A.dense()  # for all inputs behind as well
+                scaled = factored or _scaled_down(A, partial, operand, overwrite=overwrite)
             if type(operand) in SEQUENCES:  # whose directions have one row of all elements
                 scaled = Rows(scaled.start, flat(scaled.dense().rows))
             seeds[parent] = accumulate(seeds.get(parent), scaled)
@@ -214,17 +216,6 @@ def _scaled_diagonal(batch: Diagonal, partial: Any, value: Any) -> Diagonal:
     return Diagonal(batch.origin, values, batch.start, batch.stop)
 
 
-def _scaled_factors(factors: Factors, partial: Any) -> Factors | None:
-    """Multiply matrices by a number, or by one for each row or each column; None for all others."""
-    if is_one(partial):
-        return factors
-    rows, columns = (1, 1, *np.shape(partial))[-2:]
-    weights = np.reshape(partial, -1)
-    if columns == 1:
-        return factors._replace(left=factors.left * weights)
-    return factors._replace(right=factors.right * weights) if rows == 1 else None
-
-
 def _scaled_up(batch: Batch, partial: Any, value: Any, *, overwrite: bool) -> Batch:
     """Tangents times a partial, in the shape of the result."""
     shape = np.shape(value)
@@ -244,13 +235,6 @@ def _scaled_down(batch: Batch, partial: Any, value: Any, *, overwrite: bool) -> 
     shape = np.shape(value)
     if isinstance(batch, Diagonal) and batch.values.shape == shape:
         return _scaled_diagonal(batch, partial, value)
-    if isinstance(batch, LowRank) and not np.iscomplexobj(partial):
-        space = batch.factors.shape
-        if shape != space:
-            return contracted(batch, partial, space, (letters(space, space), letters(shape, space)), shape)
-        factors = _scaled_factors(batch.factors, partial)
-        if factors is not None:
-            return LowRank(batch.start, factors)
     batch = batch.dense()
     one = is_one(partial)
     rows = batch.rows if one else _scaled(batch.rows, partial, overwrite=overwrite)

@@ -13,8 +13,9 @@ import numpy as np
 
 from tapesplit.rules.contraction import Shape, contract
 from tapesplit.sweeps.directions import Batch, Diagonal, LowRank, Rows
+from tapesplit.sweeps.preaccumulation import is_one
 
-__all__ = ["contracted", "letters"]
+__all__ = ["contracted", "letters", "scaled_factors"]
 
 _AXES, _DIRECTION, _RANK = ascii_letters[:-2], ascii_letters[-2], ascii_letters[-1]
 
@@ -81,6 +82,37 @@ def contracted(batch: Batch, partial: Any, space: Shape, ends: tuple[str, str], 
         X = batch.rows.reshape(len(batch.rows), *[n for n in batch.rows.shape[1:] if n != 1])
         rows = contract((_DIRECTION + given, joint), [X, weights], _DIRECTION + wanted)
     return Rows(batch.start, rows.reshape(len(rows), *shape), owned=True)
+
+
+def scaled_factors(batch: LowRank, partial: Any, shape: Shape) -> Batch | None:
+    """Multiply factored adjoints by partial derivatives, and sum over axes that an argument does not have.
+
+    Parameters
+    ----------
+    batch
+        Adjoints of a matrix.
+    partial
+        Partial derivatives, broadcasting to its shape.
+    shape
+        The shape of the argument.
+
+    Returns
+    -------
+    LowRank or Rows or None
+        None where products of all elements are needed.
+    """
+    space, factors = batch.factors.shape, batch.factors
+    if np.iscomplexobj(partial):
+        return None
+    if shape != space:
+        return contracted(batch, partial, space, (letters(space, space), letters(shape, space)), shape)
+    if is_one(partial):
+        return batch
+    rows, columns = (1, 1, *np.shape(partial))[-2:]
+    weights = np.reshape(partial, -1)
+    if columns == 1:
+        return LowRank(batch.start, factors._replace(left=factors.left * weights))
+    return LowRank(batch.start, factors._replace(right=factors.right * weights)) if rows == 1 else None
 
 
 def _picked(batch: Diagonal, weights: np.ndarray, joint: str, given: str, wanted: str) -> np.ndarray:

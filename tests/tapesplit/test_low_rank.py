@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tapesplit.rules.low_rank
+import tapesplit.sweeps.array_steps
 from tapesplit import parallel_jacobian, record
 from tapesplit.cost.factored import factored_ranks, spared
 from tapesplit.cost.work import work_table
@@ -34,8 +35,14 @@ THIN = RANDOM.uniform(-1.0, 1.0, (N, 2))
 
 @pytest.fixture
 def always_factored(monkeypatch):
+    factor_matrices_of(monkeypatch, thinner=0)
+
+
+def factor_matrices_of(monkeypatch, *, thinner):
+    """Factor small matrices, if factors of so many times their elements are smaller than they are."""
     monkeypatch.setattr(tapesplit.rules.low_rank, "_FEWEST", 1)
-    monkeypatch.setattr(tapesplit.rules.low_rank, "_THINNER", 0)
+    monkeypatch.setattr(tapesplit.rules.low_rank, "_THINNER", thinner)
+    monkeypatch.setattr(tapesplit.sweeps.array_steps, "_WORTH_FACTORING", 0)
 
 
 def solved(matrix, side=B):
@@ -117,8 +124,7 @@ def test_factored_adjoints_are_those_of_autograd(name):
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_plans_of_factored_adjoints_are_right(monkeypatch, name):
-    monkeypatch.setattr(tapesplit.rules.low_rank, "_FEWEST", 1)
-    monkeypatch.setattr(tapesplit.rules.low_rank, "_THINNER", 1)
+    factor_matrices_of(monkeypatch, thinner=1)
     fun = PROGRAMS[name]
     want = jacobian(fun)(X)
     for method in ("auto", "adjoint"):
@@ -147,8 +153,7 @@ def arriving(monkeypatch, fun, x=X):
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_ranks_are_known_before(monkeypatch, name):
     """What is said of a tape's structure is what arrives at steps."""
-    monkeypatch.setattr(tapesplit.rules.low_rank, "_FEWEST", 1)
-    monkeypatch.setattr(tapesplit.rules.low_rank, "_THINNER", 1)
+    factor_matrices_of(monkeypatch, thinner=1)
     tape = record(PROGRAMS[name], X)
     known = factored_ranks(facts_of(tape, structure_of(tape)))
     _, found = arriving(monkeypatch, PROGRAMS[name])
@@ -160,8 +165,7 @@ def test_ranks_are_known_before(monkeypatch, name):
 
 def labels_of(monkeypatch, fun):
     """List the operations whose adjoints arrive factored, the last one first."""
-    monkeypatch.setattr(tapesplit.rules.low_rank, "_FEWEST", 1)
-    monkeypatch.setattr(tapesplit.rules.low_rank, "_THINNER", 1)
+    factor_matrices_of(monkeypatch, thinner=1)
     tape, ranks = arriving(monkeypatch, fun)
     return [tape.label(index) for index in sorted(ranks, reverse=True)]
 
@@ -182,9 +186,8 @@ def test_adjoints_stay_factored(monkeypatch, name, labels):
     assert sorted(labels_of(monkeypatch, PROGRAMS[name])) == sorted(labels)
 
 
-@pytest.mark.usefixtures("always_factored")
 def test_sums_of_factors_of_high_rank_are_written_out(monkeypatch):
-    monkeypatch.setattr(tapesplit.rules.low_rank, "_THINNER", 1)
+    factor_matrices_of(monkeypatch, thinner=1)
 
     def repeated(x):
         K = (W * x) @ V
