@@ -309,6 +309,26 @@ def eigenvalues(x):
     return anp.linalg.eigh(anp.outer(x, x) + anp.diag(x**2 + np.arange(20.0)))[0]
 
 
+NODES, BRANCHES = 80, 160
+ENDS = np.random.default_rng(1).integers(0, NODES, (2, BRANCHES))
+INCIDENCE = np.eye(NODES)[ENDS[0]] - np.eye(NODES)[ENDS[1]]
+
+
+@program(np.linspace(0.5, 1.5, BRANCHES))
+def node_voltages(conductances):
+    """Solve a circuit for the voltages of its nodes; by all conductances."""
+    currents = np.cos(np.arange(NODES))
+    return anp.linalg.solve(INCIDENCE.T @ (conductances[:, None] * INCIDENCE) + 0.1 * np.eye(NODES), currents)
+
+
+@program(np.linspace(0.0, 1.0, 101))
+def pressures(logarithms):
+    """Solve the equation of flow through porous rock on a line; by the logarithms of permeabilities."""
+    k = anp.exp(logarithms)
+    matrix = anp.diag(k[1:] + k[:-1]) - anp.diag(k[1:-1], 1) - anp.diag(k[1:-1], -1)
+    return anp.linalg.solve(matrix, np.full(100, 1e-4))
+
+
 @program(RANDOM.standard_normal(128))
 def filtered_signal(x):
     """Filter in the frequency domain."""

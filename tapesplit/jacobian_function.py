@@ -7,8 +7,8 @@ from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any, Final
 
-import autograd
 import numpy as np
+from autograd import jacobian as autograd_jacobian  # which users may replace by ours later on
 
 from tapesplit.errors import NestedTraceError, NothingToPlanError, OutputTypeError, PlanMismatchError
 from tapesplit.execution.coordinator import carry_out
@@ -367,7 +367,7 @@ class JacobianFunction:
         fun, extra = self._without_aux()
         value = fun(*args, **kwargs) if with_value else None
         jacobians = [
-            autograd.jacobian(fun, position)(*args, **kwargs) for position in self._options.positions
+            autograd_jacobian(fun, position)(*args, **kwargs) for position in self._options.positions
         ]
         return value, self._options.packed(jacobians), extra[0] if extra else None
 
