@@ -1,5 +1,6 @@
 """Derivatives of derivatives: whoever is outside, the numbers are autograd's."""
 
+import autograd
 import autograd.numpy as np
 import numpy as onp
 import pytest
@@ -38,6 +39,14 @@ def test_parallel_jacobian_of_jacobian():
 
 def test_parallel_jacobian_of_parallel_jacobian():
     assert_close(parallel_jacobian(parallel_jacobian(vector))(X), jacobian(jacobian(vector))(X))
+
+
+def test_in_the_place_of_autograds_function(monkeypatch):
+    """Users of packages that call autograd replace its functions."""
+    want = [jacobian(jacobian(vector))(X), grad(lambda x: np.sum(jacobian(vector)(x)))(X)]
+    monkeypatch.setattr(autograd, "jacobian", parallel_jacobian)
+    assert_close(autograd.jacobian(autograd.jacobian(vector))(X), want[0])
+    assert_close(grad(lambda x: np.sum(autograd.jacobian(vector)(x)))(X), want[1])
 
 
 @pytest.mark.parametrize("method", ["auto", "tangent", "adjoint"])
