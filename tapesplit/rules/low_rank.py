@@ -179,6 +179,8 @@ def _parts(moves: IndexMap, shape: Shape, of: Shape) -> tuple[_Axes, _Axes, bool
     The last entry tells whether they are transposed. None if elements move that are no part of a matrix.
     """
     targets, sources = moves.targets, moves.sources
+    if not targets.size:  # an empty array among those that are joined
+        return None
     width = np.searchsorted(targets, targets[:1] // shape[1] * shape[1] + shape[1]).item()
     if targets.size % width:
         return None

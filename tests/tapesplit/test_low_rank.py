@@ -76,6 +76,7 @@ PROGRAMS = {
         + anp.concatenate([anp.concatenate([W * x, V], axis=1), anp.concatenate([V.T, V * x], axis=1)]),
         np.tile(B, 2),
     ),
+    "blocks and an empty one": lambda x: solved(anp.concatenate([(W * x)[:7], (W * x)[:0], (V * x)[7:]])),
     "a transpose": lambda x: solved((W * x).T),
     "a symmetric part": lambda x: solved(W * x + (W * x).T),
     "another shape": lambda x: solved(anp.reshape(anp.reshape(W * x, (N * N,)), (N, N))),
