@@ -161,21 +161,17 @@ def minimum_cuts(
 
 def _cut_at_once(graph: TapeGraph, regions: Sequence[Region], *, backend: str) -> Iterator[MinimumCut | None]:
     """Find minimum cuts by a flow through the networks of all regions, which share supply and sink only."""
-    insides = [np.flatnonzero(upper & ~lower) for lower, upper, _ in regions]
-    bounds = [min(bound, _LARGEST_BOUND) for _, _, bound in regions]
-    networks = [
-        _network(graph, lower, upper & ~lower, bound)
-        for (lower, upper, _), bound in zip(regions, bounds, strict=True)
-    ]
-    network, sources = _together(networks)
+    regions = [region._replace(bound=min(region.bound, _LARGEST_BOUND)) for region in regions]
+    network, sources = _together([_network(graph, *region) for region in regions])
     use_networkx = backend == "networkx" or (backend == "auto" and network.nodes <= _NETWORKX_NODES)
     widths, from_supply, to_sink = (_networkx_flow if use_networkx else _scipy_flow)(network, sources)
-    for region, inside, bound, source, width in zip(regions, insides, bounds, sources, widths, strict=True):
+    for (lower, upper, bound), source, width in zip(regions, sources, widths, strict=True):
         if width > bound:
             yield None
             continue
+        inside = np.flatnonzero(upper & ~lower)
         computed = source + (_FIRST - _SOURCE) + 2 * np.arange(len(inside))
-        earliest, latest = region.lower.copy(), region.lower.copy()
+        earliest, latest = lower.copy(), lower.copy()
         earliest[inside] = from_supply[computed]
         latest[inside] = ~to_sink[computed]
         yield MinimumCut(width, earliest, latest)
@@ -201,10 +197,10 @@ def _together(networks: Sequence[_Network]) -> tuple[_Network, list[int]]:
     return joined, [_SOURCE + shift for shift in shifts]
 
 
-def _network(graph: TapeGraph, lower: BoolArray, region: BoolArray, bound: int) -> _Network:
-    """Build the network of the region; what it reads from `lower` is computed already."""
-    child, parent = graph.child, graph.parent
-    crossing = ~lower[child] & (region | lower)[parent]
+def _network(graph: TapeGraph, lower: BoolArray, upper: BoolArray, bound: int) -> _Network:
+    """Build the network of a region; what it reads from `lower` is computed already."""
+    child, parent, region = graph.child, graph.parent, upper & ~lower
+    crossing = ~lower[child] & upper[parent]
     child, parent = child[crossing], parent[crossing]
     keeps = np.zeros(graph.size, dtype=np.bool_)
     keeps[parent] = True
@@ -215,7 +211,7 @@ def _network(graph: TapeGraph, lower: BoolArray, region: BoolArray, bound: int) 
     computed[vertices] = _FIRST + 2 * np.arange(len(vertices))
     released = computed + 1
     computed[keeps] = _SOURCE
-    outputs = np.array([v for v in graph.outputs if region[v] or lower[v]], dtype=np.int64)
+    outputs = np.array([v for v in graph.outputs if upper[v]], dtype=np.int64)
     inner = region[child] & region[parent]
     tails = [[_SUPPLY], computed[vertices], released[parent], released[outputs], computed[child[inner]]]
     heads = [
