@@ -22,7 +22,15 @@ from scipy.sparse.csgraph import breadth_first_order, maximum_flow
 from tapesplit.arrays import BoolArray, IntArray
 from tapesplit.cuts.graph import TapeGraph
 
-__all__ = ["FLOW_BUDGET", "MinimumCut", "Region", "capacity_matrix", "minimum_cut", "minimum_cuts"]
+__all__ = [
+    "FLOW_BUDGET",
+    "MinimumCut",
+    "Region",
+    "capacity_matrix",
+    "minimum_cut",
+    "minimum_cuts",
+    "residual_sides",
+]
 
 FLOW_BUDGET: Final = 2_000_000
 """Vertices times elements that one flow may take: up to 0.3 µs each."""
@@ -243,14 +251,18 @@ def _scipy_flow(network: _Network, sources: list[int]) -> tuple[list[int], BoolA
     capacity = capacity_matrix(network.nodes, network.tails, network.heads, network.capacities)
     capacity.data = np.minimum(capacity.data, most).astype(np.int32)
     flow = maximum_flow(capacity, _SUPPLY, _SINK).flow
-    residual = capacity - flow
-    from_supply, to_sink = np.zeros((2, network.nodes), dtype=np.bool_)
-    from_supply[breadth_first_order(residual, _SUPPLY, return_predecessors=False)] = True
-    to_sink[breadth_first_order(csr_array(residual.T), _SINK, return_predecessors=False)] = True
     fed = np.zeros(network.nodes, dtype=np.int64)
     of_supply = slice(*flow.indptr[_SUPPLY : _SUPPLY + 2])
     fed[flow.indices[of_supply]] = flow.data[of_supply]
-    return fed[sources].tolist(), from_supply, to_sink
+    return fed[sources].tolist(), *residual_sides(capacity - flow, _SUPPLY, _SINK)
+
+
+def residual_sides(residual: csr_array, supply: int, sink: int) -> tuple[BoolArray, BoolArray]:
+    """Return the nodes that the supply still reaches beside a flow, and those that still reach the sink."""
+    from_supply, to_sink = np.zeros((2, residual.shape[0]), dtype=np.bool_)
+    from_supply[breadth_first_order(residual, supply, return_predecessors=False)] = True
+    to_sink[breadth_first_order(csr_array(residual.T), sink, return_predecessors=False)] = True
+    return from_supply, to_sink
 
 
 def _networkx_flow(network: _Network, sources: list[int]) -> tuple[list[int], BoolArray, BoolArray]:
