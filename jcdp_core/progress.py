@@ -30,5 +30,4 @@ def progress_bar(total: int, done: int) -> AbstractContextManager[Any]:
         from tqdm.auto import tqdm  # noqa: PLC0415 - optional package
     except ImportError:
         return nullcontext(SimpleNamespace(update=lambda _n=1: None))
-    bar: AbstractContextManager[Any] = tqdm(total=total, initial=done, unit="chain", disable=None)
-    return bar
+    return tqdm(total=total, initial=done, unit="chain", disable=None)
