@@ -125,7 +125,7 @@ def _solve_rows(generator: ChainGenerator, paths: list[Path], complete: list[int
     """Append the rows of all chains that have none yet."""
     row_of = partial(result_row, config=generator.config)
     groups = groupby(generator, key=len)
-    with _ordered_map(jobs) as ordered_map, progress_bar(len(generator), sum(complete), "chain") as progress:
+    with _ordered_map(jobs) as ordered_map, progress_bar(len(generator), sum(complete)) as progress:
         for path, done, (_, chains) in zip(paths, complete, groups, strict=True):
             with path.open("a", encoding="utf-8", newline="") as file:
                 for row in ordered_map(row_of, islice(chains, done, None)):

@@ -115,14 +115,14 @@ def main_batch(arguments: Sequence[str] | None = None) -> int:
         options = parser.parse_args(arguments)
         config = read_config(options.config)
         check_folder(options.output, ConfigError)
-        before = {length: _size(f"{options.output}{length}.csv") for length in config.length}
+        before = [_size(f"{options.output}{length}.csv") for length in config.length]
         # A polite kill is an interrupt, too: workers end, rows stay.
         previous = signal.signal(signal.SIGTERM, signal.default_int_handler)
         try:
             paths = run_batch(config, options.output, flavour=options.flavour, jobs=options.jobs)
         finally:
             signal.signal(signal.SIGTERM, previous)
-        for path, size in zip(paths, before.values(), strict=True):
+        for path, size in zip(paths, before, strict=True):
             note = ": complete already" if _size(path) == size else ""
             print(f"{path}{note}")
 

@@ -130,8 +130,7 @@ class Config:
 
 def _kind(key: Field) -> Kind:
     """Return how the values of *key* are read, checked and written."""
-    kind: Kind = key.metadata["kind"]
-    return kind
+    return key.metadata["kind"]
 
 
 def key_table() -> str:

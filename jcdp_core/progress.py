@@ -7,15 +7,13 @@ from typing import Any
 __all__ = ["progress_bar"]
 
 
-def progress_bar(total: int, done: int, unit: str) -> AbstractContextManager[Any]:
-    """Open a progress bar on standard error, or in a notebook.
+def progress_bar(total: int, done: int) -> AbstractContextManager[Any]:
+    """Open a progress bar for chains on standard error, or in a notebook.
 
     Parameters
     ----------
     total, done : int
-        Steps in all, and steps that an earlier run has done.
-    unit : str
-        What a step is.
+        Chains in all, and chains that an earlier run has done.
 
     Returns
     -------
@@ -25,12 +23,11 @@ def progress_bar(total: int, done: int, unit: str) -> AbstractContextManager[Any
 
     Examples
     --------
-    >>> with progress_bar(2, 0, "chain") as bar:
+    >>> with progress_bar(2, 0) as bar:
     ...     _ = bar.update(), bar.update()
     """
     try:
         from tqdm.auto import tqdm  # noqa: PLC0415 - optional package
     except ImportError:
         return nullcontext(SimpleNamespace(update=lambda _n=1: None))
-    bar: AbstractContextManager[Any] = tqdm(total=total, initial=done, unit=unit, disable=None)
-    return bar
+    return tqdm(total=total, initial=done, unit="chain", disable=None)

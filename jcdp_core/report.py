@@ -52,9 +52,9 @@ def chain_text(chain: JacobianChain, solutions: dict[str, Solution]) -> str:
         f"  edges {' '.join(map(str, chain.edges))}",
         f"Tangent cost: {chain.all_tangent_cost()}",
         f"Adjoint cost: {chain.all_adjoint_cost()}",
+        "",
+        _comparison(solutions),
     ]
-    if solutions:
-        lines += ["", _comparison(solutions)]
     shown: dict[str, str] = {}
     for name, solution in solutions.items():
         title, *steps = str(solution).splitlines()

@@ -55,17 +55,12 @@ def check_vector_rule(primitive: Callable[..., Any], *args: Any, **kwargs: Any) 
     >>> import autograd.numpy as np
     >>> check_vector_rule(np.multiply, np.ones((2, 3)), np.array([1.0, 2.0, 3.0]))
     """
-    name = label_of(primitive)
     active = [i for i, arg in enumerate(args) if _is_floating(arg) and _covers(primitive, i)]
     if not active:
+        has = "a vector rule, but for none of these arguments" if find_rule(primitive) else "no vector rule"
         raise ArgumentValueError(
-            f"nothing to check: {name} has "
-            + (
-                "no vector rule"
-                if find_rule(primitive) is None
-                else "a vector rule, but for none of these arguments"
-            )
-            + "; register one with tapesplit.defvector, and pass arguments of floating-point type"
+            f"nothing to check: {label_of(primitive)} has {has}; register one with tapesplit.defvector, and "
+            "pass arguments of floating-point type"
         )
     _check_calls(primitive, args, kwargs, active, autograd_is_right=True)
 

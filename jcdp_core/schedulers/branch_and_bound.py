@@ -161,8 +161,8 @@ class _Search:
         machines so long, and after the last of them comes such a path.
         """
         left = {step: finish - node.time for finish, step in node.running}
-        bound = max((left[step] + self._rest(step) for step in left), default=0)
-        bound = max(bound, *(self.tails[step] for step in node.ready), 0)
+        paths = [left[step] + self._rest(step) for step in left]
+        bound = max(paths + [self.tails[step] for step in node.ready], default=0)
         work = 0
         for step in self.by_rest:
             if node.unfinished >> step & 1:
@@ -172,9 +172,9 @@ class _Search:
 
     def _dominated(self, node: _Node) -> bool:
         """Tell whether the same steps have been started before, and none of them finished later."""
-        key = node.unfinished, tuple(sorted(step for _, step in node.running))
-        finishes = {step: finish for finish, step in node.running}
-        times = (node.time, *(finishes[step] for step in key[1]))
+        running = sorted((step, finish) for finish, step in node.running)
+        key = node.unfinished, tuple(step for step, _ in running)
+        times = (node.time, *(finish for _, finish in running))
         if self.remembered >= _STATES:
             self.seen.clear()
             self.remembered = 0

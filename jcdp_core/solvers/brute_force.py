@@ -63,7 +63,7 @@ def solve_brute_force(problem: Problem) -> Solution:
     problem.check_feasible()
     best: tuple[EliminationSequence, Schedule] | None = None
     nodes = 0
-    useful = min(problem.machines or len(chain), len(chain))
+    useful = problem.useful_machines
     for steps in _sequences(problem, 0, len(chain)):
         sequence = EliminationSequence.from_operations(chain, steps)
         predecessors = sequence.predecessors

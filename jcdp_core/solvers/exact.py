@@ -199,7 +199,7 @@ def _glance(table: StepTable, found: _Found, deadline: Deadline, most: int, node
 
 def _examine(table: StepTable, found: _Found, deadline: Deadline, node_limit: int | None) -> _Found:
     """Improve the schedule by labels that are bounds, until it is proved to be the best."""
-    labels = label_table(table, machines=table.machines, on_part=deadline.check)
+    labels = label_table(table, on_part=deadline.check)
     fresh = not found.placements
     found = found.with_schedule(*_first_schedule(table, labels, deadline))
     bound = labels.makespans[table.whole][0]
@@ -213,7 +213,7 @@ def _examine(table: StepTable, found: _Found, deadline: Deadline, node_limit: in
 
 def _sample(table: StepTable, deadline: Deadline, most: int) -> LabelTable:
     """Build a few labels, which are no bounds."""
-    return label_table(table, machines=table.machines, on_part=deadline.check, most=most, bounding=False)
+    return label_table(table, on_part=deadline.check, most=most, bounding=False)
 
 
 def _search(

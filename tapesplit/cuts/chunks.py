@@ -56,16 +56,10 @@ def cut_into_chunks(graph: TapeGraph, separators: Sequence[Separator]) -> tuple[
     inputs, outputs = (tuple(graph.entries[list(ends)].tolist()) for ends in (graph.inputs, graph.outputs))
     fronts = [inputs, *(separator.vertices for separator in separators), outputs]
     widths = [graph.input_width, *(separator.width for separator in separators), graph.output_width]
+    links = zip(pairwise(fronts), pairwise(widths), chunk_vertices(graph, separators), strict=True)
     return tuple(
-        Chunk(
-            fronts[i],
-            fronts[i + 1],
-            graph.entries[vertices],
-            widths[i],
-            widths[i + 1],
-            int(graph.edges[vertices].sum()),
-        )
-        for i, vertices in enumerate(chunk_vertices(graph, separators))
+        Chunk(*ends, graph.entries[vertices], *sizes, int(graph.edges[vertices].sum()))
+        for ends, sizes, vertices in links
     )
 
 

@@ -9,11 +9,10 @@ In a graph in which such values stand twice, the cut is the frontier of a lower 
 """
 
 import numpy as np
-from scipy.sparse import csr_array
-from scipy.sparse.csgraph import breadth_first_order, maximum_flow
+from scipy.sparse.csgraph import maximum_flow
 
 from tapesplit.arrays import BoolArray, IntArray
-from tapesplit.cuts.flow import capacity_matrix
+from tapesplit.cuts.flow import capacity_matrix, residual_sides
 from tapesplit.cuts.graph import TapeGraph, reached
 
 __all__ = ["narrowest_cuts", "with_copies"]
@@ -63,10 +62,7 @@ def narrowest_cuts(graph: TapeGraph, bound: int) -> list[BoolArray]:
     found = maximum_flow(network, supply, sink)
     if found.flow_value > bound:
         return []
-    residual = network - found.flow
-    from_supply, to_sink = np.zeros((2, sink + 1), dtype=np.bool_)
-    from_supply[breadth_first_order(residual, supply, return_predecessors=False)] = True
-    to_sink[breadth_first_order(csr_array(residual.T), sink, return_predecessors=False)] = True
+    from_supply, to_sink = residual_sides(network - found.flow, supply, sink)
     first = from_supply[:size] & ~from_supply[size : 2 * size]
     last = to_sink[size : 2 * size] & ~to_sink[:size]
     return [first] if (first == last).all() else [first, last]

@@ -22,7 +22,15 @@ from scipy.sparse.csgraph import breadth_first_order, maximum_flow
 from tapesplit.arrays import BoolArray, IntArray
 from tapesplit.cuts.graph import TapeGraph
 
-__all__ = ["FLOW_BUDGET", "MinimumCut", "Region", "capacity_matrix", "minimum_cut", "minimum_cuts"]
+__all__ = [
+    "FLOW_BUDGET",
+    "MinimumCut",
+    "Region",
+    "capacity_matrix",
+    "minimum_cut",
+    "minimum_cuts",
+    "residual_sides",
+]
 
 FLOW_BUDGET: Final = 2_000_000
 """Vertices times elements that one flow may take: up to 0.3 µs each."""
@@ -161,21 +169,17 @@ def minimum_cuts(
 
 def _cut_at_once(graph: TapeGraph, regions: Sequence[Region], *, backend: str) -> Iterator[MinimumCut | None]:
     """Find minimum cuts by a flow through the networks of all regions, which share supply and sink only."""
-    insides = [np.flatnonzero(upper & ~lower) for lower, upper, _ in regions]
-    bounds = [min(bound, _LARGEST_BOUND) for _, _, bound in regions]
-    networks = [
-        _network(graph, lower, upper & ~lower, bound)
-        for (lower, upper, _), bound in zip(regions, bounds, strict=True)
-    ]
-    network, sources = _together(networks)
+    regions = [region._replace(bound=min(region.bound, _LARGEST_BOUND)) for region in regions]
+    network, sources = _together([_network(graph, *region) for region in regions])
     use_networkx = backend == "networkx" or (backend == "auto" and network.nodes <= _NETWORKX_NODES)
     widths, from_supply, to_sink = (_networkx_flow if use_networkx else _scipy_flow)(network, sources)
-    for region, inside, bound, source, width in zip(regions, insides, bounds, sources, widths, strict=True):
+    for (lower, upper, bound), source, width in zip(regions, sources, widths, strict=True):
         if width > bound:
             yield None
             continue
+        inside = np.flatnonzero(upper & ~lower)
         computed = source + (_FIRST - _SOURCE) + 2 * np.arange(len(inside))
-        earliest, latest = region.lower.copy(), region.lower.copy()
+        earliest, latest = lower.copy(), lower.copy()
         earliest[inside] = from_supply[computed]
         latest[inside] = ~to_sink[computed]
         yield MinimumCut(width, earliest, latest)
@@ -201,10 +205,10 @@ def _together(networks: Sequence[_Network]) -> tuple[_Network, list[int]]:
     return joined, [_SOURCE + shift for shift in shifts]
 
 
-def _network(graph: TapeGraph, lower: BoolArray, region: BoolArray, bound: int) -> _Network:
-    """Build the network of the region; what it reads from `lower` is computed already."""
-    child, parent = graph.child, graph.parent
-    crossing = ~lower[child] & (region | lower)[parent]
+def _network(graph: TapeGraph, lower: BoolArray, upper: BoolArray, bound: int) -> _Network:
+    """Build the network of a region; what it reads from `lower` is computed already."""
+    child, parent, region = graph.child, graph.parent, upper & ~lower
+    crossing = ~lower[child] & upper[parent]
     child, parent = child[crossing], parent[crossing]
     keeps = np.zeros(graph.size, dtype=np.bool_)
     keeps[parent] = True
@@ -215,7 +219,7 @@ def _network(graph: TapeGraph, lower: BoolArray, region: BoolArray, bound: int) 
     computed[vertices] = _FIRST + 2 * np.arange(len(vertices))
     released = computed + 1
     computed[keeps] = _SOURCE
-    outputs = np.array([v for v in graph.outputs if region[v] or lower[v]], dtype=np.int64)
+    outputs = np.array([v for v in graph.outputs if upper[v]], dtype=np.int64)
     inner = region[child] & region[parent]
     tails = [[_SUPPLY], computed[vertices], released[parent], released[outputs], computed[child[inner]]]
     heads = [
@@ -247,14 +251,18 @@ def _scipy_flow(network: _Network, sources: list[int]) -> tuple[list[int], BoolA
     capacity = capacity_matrix(network.nodes, network.tails, network.heads, network.capacities)
     capacity.data = np.minimum(capacity.data, most).astype(np.int32)
     flow = maximum_flow(capacity, _SUPPLY, _SINK).flow
-    residual = capacity - flow
-    from_supply, to_sink = np.zeros((2, network.nodes), dtype=np.bool_)
-    from_supply[breadth_first_order(residual, _SUPPLY, return_predecessors=False)] = True
-    to_sink[breadth_first_order(csr_array(residual.T), _SINK, return_predecessors=False)] = True
     fed = np.zeros(network.nodes, dtype=np.int64)
     of_supply = slice(*flow.indptr[_SUPPLY : _SUPPLY + 2])
     fed[flow.indices[of_supply]] = flow.data[of_supply]
-    return fed[sources].tolist(), from_supply, to_sink
+    return fed[sources].tolist(), *residual_sides(capacity - flow, _SUPPLY, _SINK)
+
+
+def residual_sides(residual: csr_array, supply: int, sink: int) -> tuple[BoolArray, BoolArray]:
+    """Return the nodes that the supply still reaches beside a flow, and those that still reach the sink."""
+    from_supply, to_sink = np.zeros((2, residual.shape[0]), dtype=np.bool_)
+    from_supply[breadth_first_order(residual, supply, return_predecessors=False)] = True
+    to_sink[breadth_first_order(csr_array(residual.T), sink, return_predecessors=False)] = True
+    return from_supply, to_sink
 
 
 def _networkx_flow(network: _Network, sources: list[int]) -> tuple[list[int], BoolArray, BoolArray]:

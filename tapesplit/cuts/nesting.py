@@ -148,7 +148,7 @@ def spread_nested(
             break
         chosen.append(best)
         np.minimum(nearest, between[best], out=nearest)
-    return sorted(chosen[1 : len(needed) + 1] + chosen[len(needed) + 2 :])
+    return sorted({*chosen} - {0, last})
 
 
 def _width_and_spent(family: CutFamily) -> tuple[FloatArray, FloatArray]:

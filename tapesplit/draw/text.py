@@ -89,16 +89,15 @@ def _machines(plan: JacobianPlan) -> str:
     return "one machine" if plan.machines == 1 else f"{plan.machines} machines"
 
 
-def _normal(plan: JacobianPlan) -> str:
-    """Chain, steps, totals; long tables show their beginning and end."""
-    return "\n".join([*_head(plan), "", *_links(plan, _ROWS), "", *_steps(plan, _ROWS), "", *_totals(plan)])
+def _normal(plan: JacobianPlan, most: int | None = _ROWS) -> str:
+    """Chain, steps, totals; tables of more rows show their beginning and end."""
+    return "\n".join([*_head(plan), "", *_links(plan, most), "", *_steps(plan, most), "", *_totals(plan)])
 
 
 def _full(plan: JacobianPlan) -> str:
     """Everything that there is to say."""
     sequence, schedule = plan.carried_out
-    parts = [*_head(plan), "", *_links(plan, None), "", *_steps(plan, None), "", *_totals(plan)]
-    parts += ["", f"bracketing  {shorten(sequence.bracketing(), _WIDTH - 12)}"]
+    parts = [_normal(plan, None), "", f"bracketing  {shorten(sequence.bracketing(), _WIDTH - 12)}"]
     parts += ["", "machines over time (fma)", schedule.gantt(sequence, width=_WIDTH - 8)]
     if plan.last_run.records:
         parts += ["", *_last_run(plan)]

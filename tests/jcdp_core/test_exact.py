@@ -31,7 +31,7 @@ from jcdp_core.solvers.exact import solve_exact
 from jcdp_core.solvers.heuristic import solve_heuristic
 from jcdp_core.solvers.search import deadline, dual_bounds, rescheduled, reversed_search
 from jcdp_core.solvers.search.deadline import OutOfTimeError
-from jcdp_core.solvers.search.labels import label_table
+from jcdp_core.solvers.search.labels import LabelTable, add_labels, label_table
 from jcdp_core.solvers.search.rescheduled import rescheduled_program
 from jcdp_core.solvers.search.reversed_search import ReversedSearch
 from jcdp_core.solvers.search.steps import single_link_steps
@@ -126,7 +126,9 @@ def test_the_search_alone_finds_the_optimum(monkeypatch, ties):
         problem, best = problem_of(instance), best_makespan(instance)
         if best is not None:
             table = single_link_steps(problem)
-            search = ReversedSearch(table, label_table(table), table.horizon)
+            labels = LabelTable.without_labels(table)
+            add_labels(labels, table, table.whole)  # critical paths only
+            search = ReversedSearch(table, labels, table.horizon)
             assert search.run()
             assert search.makespan == best, instance
             sequence, schedule = write_down(problem, table, search.placements)
@@ -165,7 +167,7 @@ def test_joined_labels_stay_bounds(monkeypatch, most):
     assert [solve_exact(problem).makespan for problem in problems] == expected
     for problem, makespan in zip(problems, expected, strict=True):
         table = single_link_steps(problem)
-        labels = joined(table, machines=table.machines)
+        labels = joined(table)
         assert max(map(len, labels.makespans)) <= most
         assert labels.makespans[table.whole][0] <= makespan
 
@@ -175,7 +177,7 @@ def test_labels_that_are_no_bounds_have_the_work_of_their_trees(most):
     rng = random.Random(2)
     for _ in range(5):
         table = single_link_steps(Problem(random_chain(rng, 12), 3))
-        labels = label_table(table, machines=3, most=most, bounding=False)
+        labels = label_table(table, most=most, bounding=False)
         whole = table.whole
         assert max(map(len, labels.makespans)) == most
         for label, work in enumerate(labels.works[whole][1:]):
@@ -555,7 +557,7 @@ def test_very_many_machines_that_share_memory_are_no_excuse_to_exhaust_it(monkey
     monkeypatch.setattr(reversed_search, "_STATES", 1000)
     chain = JacobianChain.from_sizes([4, 9, 7, 5, 8, 6, 9, 4, 7], [700, 600, 650, 600, 650, 600, 650, 620])
     table = single_link_steps(Problem(chain, 5000, memory_limit=1, shared_memory=True))
-    search = ReversedSearch(table, label_table(table, machines=table.machines), table.horizon)
+    search = ReversedSearch(table, label_table(table), table.horizon)
     most = 0
 
     def watch(nodes):

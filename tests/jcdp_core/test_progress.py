@@ -10,7 +10,7 @@ from jcdp_core.progress import progress_bar
 
 def test_silent_without_tqdm(monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "tqdm.auto", None)
-    with progress_bar(10, 4, "chain") as progress:
+    with progress_bar(10, 4) as progress:
         progress.update()
         progress.update(5)
     assert capsys.readouterr() == ("", "")
@@ -21,7 +21,7 @@ def test_counts_from_where_the_earlier_run_stopped(monkeypatch):
     terminal = io.StringIO()
     terminal.isatty = lambda: True
     monkeypatch.setattr(sys, "stderr", terminal)
-    with progress_bar(10, 4, "chain") as progress:
+    with progress_bar(10, 4) as progress:
         progress.update(6)
     assert " 4/10 " in terminal.getvalue()
     assert " 10/10 " in terminal.getvalue()
@@ -29,6 +29,6 @@ def test_counts_from_where_the_earlier_run_stopped(monkeypatch):
 
 def test_silent_where_nobody_watches(capsys):
     pytest.importorskip("tqdm")
-    with progress_bar(10, 0, "chain") as progress:
+    with progress_bar(10, 0) as progress:
         progress.update(10)
     assert capsys.readouterr() == ("", "")

@@ -118,11 +118,8 @@ def test_an_unknown_method_is_refused_before_the_file_runs(command, capsys):
 def test_explain_takes_arguments_and_a_method(model, capsys):
     words = ["explain", f"{model}:two", "--input", "x0", "--input", "2 * x0"]
     assert main([*words, "--argnum", "1", "--method", "adjoint"]) == 0
-    (
-        head,
-        *_,
-    ) = out = capsys.readouterr().out.splitlines()
-    assert head == "two: (4,) -> (4,), 4 × 4 Jacobian"
+    out = capsys.readouterr().out.splitlines()
+    assert out[0] == "two: (4,) -> (4,), 4 × 4 Jacobian"
     assert any("adjoint × 4" in line for line in out)
     assert main([*words, "--argnum", "1", "--argnum", "0"]) == 0
     assert capsys.readouterr().out.startswith("two: (4,), (4,) -> (4,), 4 × 8 Jacobian\n")
@@ -243,6 +240,7 @@ def test_calibrate_prints_constants_that_it_cannot_keep(capsys, monkeypatch, tmp
     [
         (["explain", "model"], "'model' does not name a function; write FILE.py:FUNCTION"),
         (["explain", "none.py:f"], "there is no file 'none.py'"),
+        (["explain", "notes.txt:f"], "notes.txt is no Python file; its name must end in .py"),
         (
             ["explain", "MODEL:g", "--input", "x0"],
             "has no 'g'; it has f, two, broken, steps, constant, empty, second\n",
@@ -304,6 +302,7 @@ def test_calibrate_prints_constants_that_it_cannot_keep(capsys, monkeypatch, tmp
 )
 def test_errors_are_one_line(model, capsys, words, message):
     Path("folder.svg").mkdir()
+    Path("notes.txt").touch()
     assert main([word.replace("MODEL", model) for word in words]) == 1
     out, err = capsys.readouterr()
     assert out == ""  # nothing is lost

@@ -1,6 +1,7 @@
 """What a plan says in text: pinned, at most 100 columns wide, and true to the plan's numbers."""
 
 import pickle
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import autograd.numpy as np
@@ -361,16 +362,12 @@ def test_decisions_of_two_machines_give_the_gain(two_machines):
 
 @pytest.fixture
 def two_machines():
-    from concurrent.futures import ThreadPoolExecutor
-
     with ThreadPoolExecutor(2) as executor:
         yield plan_of(bottleneck, 12, machines=2, executor=executor)
 
 
 @pytest.fixture
 def two_machines_run():
-    from concurrent.futures import ThreadPoolExecutor
-
     x = np.linspace(0.1, 1.0, 12)
     with ThreadPoolExecutor(2) as executor:
         jac = parallel_jacobian(bottleneck, machines=2, executor=executor)

@@ -837,6 +837,7 @@ def test_values_of_types_that_users_define_are_left_to_autograd(method):
 
     jac = parallel_jacobian(f, method=method)
     assert onp.array_equal(jac(SIX), jacobian(f)(SIX))
+    check_jacobian(f, SIX)
     with pytest.raises(NestedTraceError, match="Pair returned a Pair, whose derivatives only autograd"):
         jac.plan(SIX)
 

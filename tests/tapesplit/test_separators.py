@@ -224,7 +224,7 @@ def test_thrifty_orders_compute_parents_first(graph, backwards):
 
 def fans(rng, size):
     """Join values by pairs in random order until one is left, and spread that again."""
-    widths, parents, loose = [int(rng.integers(50, 300))], [[]], []
+    widths, parents = [int(rng.integers(50, 300))], [[]]
 
     def add(*read):
         parents.append(list(read))

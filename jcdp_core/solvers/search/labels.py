@@ -38,7 +38,7 @@ class LabelTable:
     >>> from jcdp_core.solvers.search.steps import single_link_steps
     >>> chain = JacobianChain.from_sizes([9, 8, 7], [10, 11])
     >>> table = single_link_steps(Problem(chain, machines=2))
-    >>> labels = label_table(table, machines=2)
+    >>> labels = label_table(table)
     >>> labels.makespans[table.whole], labels.works[table.whole]
     ([147], [8065, 147])
     """
@@ -98,18 +98,17 @@ class LabelTable:
 def label_table(
     table: StepTable,
     *,
-    machines: int | None = None,
     on_part: Callable[[], None] | None = None,
     most: int = 64,
     bounding: bool = True,
 ) -> LabelTable:
-    """Build the labels of all sub-chains.
+    """Build the labels of all sub-chains for the machines that can be of use.
 
     Parameters
     ----------
     table : StepTable
         The steps.
-    machines, on_part, most, bounding
+    on_part, most, bounding
         See `add_labels`.
 
     Returns
@@ -128,7 +127,7 @@ def label_table(
     >>> from jcdp_core.solvers.search.steps import single_link_steps
     >>> chain = JacobianChain.from_sizes([3, 1, 1, 2], [6, 8, 6])
     >>> table = single_link_steps(Problem(chain, machines=2))
-    >>> label_table(table, machines=2).makespans[table.whole]
+    >>> label_table(table).makespans[table.whole]
     [17, 20]
     """
     labels = LabelTable.without_labels(table)
@@ -136,7 +135,7 @@ def label_table(
         labels,
         table,
         table.whole,
-        machines=machines,
+        machines=table.machines,
         on_part=on_part,
         most=most,
         bounding=bounding,

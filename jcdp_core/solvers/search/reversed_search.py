@@ -100,7 +100,7 @@ class ReversedSearch:
     >>> from jcdp_core.solvers.search.labels import label_table
     >>> from jcdp_core.solvers.search.steps import single_link_steps
     >>> table = single_link_steps(Problem(JacobianChain.from_sizes([3, 2, 5], [7, 11]), machines=2))
-    >>> search = ReversedSearch(table, label_table(table, machines=2), makespan=100)
+    >>> search = ReversedSearch(table, label_table(table), makespan=100)
     >>> search.run(), search.makespan, search.placements
     (True, 47, [(14, 1, (33, 1, (0,))), (0, 0, (14, 1, ()))])
     """
