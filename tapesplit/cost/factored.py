@@ -1,33 +1,36 @@
 """Factored adjoints: which matrices have adjoints of low rank, and what adjoint sweeps are spared by that."""
 
 from collections import defaultdict
-from typing import NamedTuple
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Final, NamedTuple
 
 import autograd.numpy as anp
 import numpy as np
+from autograd.numpy.numpy_wrapper import concatenate_args
 
 from tapesplit.arrays import BoolArray, IntArray
-from tapesplit.rules import Bulk, Movement
-from tapesplit.rules.low_rank import FactoredRule, factored_rule, is_thin
-from tapesplit.structures.facts import CallKind, TapeFacts
+from tapesplit.rules import Bulk, Movement, getitem
+from tapesplit.rules.low_rank import MOST_PARTS, FactoredRule, factored_rule, is_thin
+from tapesplit.structures.facts import CallKind, Factored, TapeFacts
 from tapesplit.structures.structure import is_shape
 
-__all__ = ["Spared", "factored_ranks", "spared"]
+__all__ = ["Spared", "spared", "with_factored"]
 
 
 class Spared(NamedTuple):
     """What adjoint sweeps need not do, each of shape ``(n,)``.
 
-    ``whole`` are the entries that multiply or move factors only, ``edges`` the scalar edges that no direction
-    goes through.
+    ``whole`` are the entries of which no adjoints of all elements are multiplied or moved, ``edges`` the
+    scalar edges that no direction goes through.
     """
 
     whole: BoolArray
     edges: IntArray
 
 
-def factored_ranks(facts: TapeFacts) -> dict[int, int]:
-    """Return the ranks of the adjoints that stay factored until the operation that takes them in.
+def with_factored(facts: TapeFacts) -> TapeFacts:
+    """Return the facts of a tape together with the adjoints that stay factored.
 
     Parameters
     ----------
@@ -36,43 +39,51 @@ def factored_ranks(facts: TapeFacts) -> dict[int, int]:
 
     Notes
     -----
-    Factors that would be multiplied elementwise by a matrix count for none: whether they are depends on
-    constants. Takes about 1 µs for each reading of a matrix where products have some to be factored.
+    What depends on constants, such as factors that are multiplied elementwise by a matrix, counts for
+    written out. Takes about 1 µs for each reading of a matrix where products have some to be factored.
     """
     has_rule = [any(_rule(kind, argnum) for argnum in kind.argnums) for kind in facts.kinds]
     may_be = [is_shape(form) and is_thin(1, form) for form in facts.forms]
     if not (any(has_rule) and any(may_be)):
-        return {}
+        return facts
     read = np.flatnonzero(np.array(may_be)[facts.form[facts.parents]])
     children, parents = facts.children[read], facts.parents[read]
     if not np.array(has_rule)[facts.kind[children]].any():
-        return {}
+        return facts
     places = read - facts.first_parent[children]
     readings: dict[int, list[tuple[int, int]]] = defaultdict(list)
     for child, parent, place in zip(children.tolist(), parents.tolist(), places.tolist(), strict=True):
         readings[parent].append((child, place))
-    ranks: dict[int, int] = {}
+    found: dict[int, Factored] = {}
     for parent in sorted(readings, reverse=True):
-        found = [_rank(facts, ranks.get(child, 0), child, place, parent) for child, place in readings[parent]]
-        fits = all(found) and _takes_factors(facts.kinds[facts.kind[parent]])
-        if fits and is_thin(sum(found), facts.forms[facts.form[parent]]):
-            ranks[parent] = sum(found)
-    ranks.pop(facts.structure.output or 0, None)
-    return ranks
+        if _takes_factors(facts.kinds[facts.kind[parent]]) and parent != facts.structure.output:
+            handed = [_handed(facts, found, child, place, parent) for child, place in readings[parent]]
+            rank = sum(factored.rank for factored in handed)
+            makers = {factored.maker for factored in handed}
+            stays = len(makers) == 1 and all(factored.rank for factored in handed)
+            if stays and is_thin(rank, facts.forms[facts.form[parent]]):
+                found[parent] = Factored(rank, *makers)
+    return replace(facts, factored=found)
 
 
-def _rank(facts: TapeFacts, given: int, child: int, place: int, parent: int) -> int:
-    """Return the rank of the adjoints that an operation hands to an argument, zero if they are no factors."""
+def _handed(facts: TapeFacts, found: Mapping[int, Factored], child: int, place: int, parent: int) -> Factored:
+    """Return what an operation hands to an argument: of rank zero if it is not factored."""
+    given, maker = found.get(child, Factored(0, child))
     kind = facts.kinds[facts.kind[child]]
     argnum = kind.argnums[place]
     shape, of_argument = (facts.forms[facts.form[i]] for i in (child, parent))
     if kind.is_elementwise:
         is_constant = not callable(kind.rule.partials[argnum])
-        return given if is_constant and shape == of_argument else 0
+        return Factored(given if is_constant and shape == of_argument else 0, maker)
     if isinstance(kind.rule, Movement):
-        return given if kind.primitive is not anp.reshape else 0
+        moves_parts = kind.primitive in _MOVE_PARTS and len(kind.argnums) <= MOST_PARTS
+        return Factored(given if moves_parts else 0, maker)
     rule = _rule(kind, argnum)
-    return rule.rank(given, shape) if rule and is_shape(shape) else 0
+    return Factored(rule.rank(given, shape, kind.arity) if rule and is_shape(shape) else 0, maker)
+
+
+_MOVE_PARTS: Final = frozenset({anp.transpose, anp.swapaxes, getitem, concatenate_args})
+"""Movements of rows and columns as a whole, if a matrix becomes another one."""
 
 
 def _rule(kind: CallKind, argnum: int) -> FactoredRule | None:
@@ -84,8 +95,8 @@ def _rule(kind: CallKind, argnum: int) -> FactoredRule | None:
 def _takes_factors(kind: CallKind) -> bool:
     """Tell whether calls of a kind do not need the adjoints of their result as a whole."""
     if kind.is_elementwise or isinstance(kind.rule, Movement):
-        return kind.primitive is not None
-    return all(_rule(kind, argnum) for argnum in kind.argnums)
+        return True
+    return kind.primitive is not None and all(_rule(kind, argnum) for argnum in kind.argnums)
 
 
 def spared(facts: TapeFacts) -> Spared:
@@ -97,19 +108,19 @@ def spared(facts: TapeFacts) -> Spared:
         What is known of tapes of the structure, n entries.
     """
     count = facts.sizes.size
-    found = Spared(np.zeros(count, dtype=np.bool_), np.zeros(count, dtype=np.int64))
-    ranks = factored_ranks(facts)
-    if not ranks:
-        return found
+    result = Spared(np.zeros(count, dtype=np.bool_), np.zeros(count, dtype=np.int64))
+    if not facts.factored:
+        return result
     rank, numbers = np.zeros((2, count), dtype=np.int64)
-    for index, given in ranks.items():
-        rank[index], numbers[index] = given, given * sum(facts.forms[facts.form[index]])
+    for index, found in facts.factored.items():
+        rank[index], numbers[index] = found.rank, found.rank * sum(facts.forms[facts.form[index]])
     child, parent, sizes = facts.children, facts.parents, facts.sizes
-    found.whole[:] = rank > 0
+    result.whole[:] = rank > 0
     needs_all = facts.elementwise[child] & (sizes[parent] == sizes[child]) & (rank[parent] == 0)
-    found.whole[child[needs_all]] = False
-    whole = np.flatnonzero(found.whole)
-    found.edges[whole] = facts.edges[whole] * (sizes[whole] - numbers[whole]) // sizes[whole]
+    result.whole[child[needs_all]] = False
+    whole = np.flatnonzero(result.whole)
+    result.edges[whole] = facts.edges[whole] * (sizes[whole] - numbers[whole]) // sizes[whole]
+    # A product has as many edges to a matrix as that has elements, for each column of the other one.
     makes = (rank[parent] > 0) & (rank[child] == 0)
-    np.add.at(found.edges, child[makes], rank[parent[makes]] * sizes[parent[makes]])
-    return found
+    np.add.at(result.edges, child[makes], (rank * sizes)[parent[makes]])
+    return Spared(result.whole, np.minimum(result.edges, facts.edges))

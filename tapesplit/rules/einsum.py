@@ -132,7 +132,7 @@ def _factored(argnum: int) -> Callable[..., Any]:
             return dense(A, ans, *args, **kwargs)
         target = call.terms[_place(args, argnum)]
         factors = {call.output: A[:, None]} | {
-            term: operand[None, None]
+            term: np.asarray(operand)[None, None]
             for term, operand in zip(call.terms, operands, strict=True)
             if term != target
         }
@@ -170,9 +170,13 @@ def _edges(ans: Any, args: tuple[Any, ...], argnums: tuple[int, ...], kwargs: An
     return products(call.terms, call.shapes, call.output) * len(argnums)
 
 
-def _rank(given: int, shape: Shape) -> int:
+def _rank(given: int, shape: Shape, arity: int) -> int:
     """Return the rank of adjoints that a sum makes: one for a matrix times a vector."""
-    return int(not given and len(shape) == 1)
+    return int(not given and len(shape) == 1 and arity == _OF_TWO)
+
+
+_OF_TWO: Final = 3
+"""Arguments of a sum over two operands, with the subscripts."""
 
 
 bulk(

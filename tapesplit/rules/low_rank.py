@@ -18,7 +18,17 @@ from tapesplit.rules.contraction import Shape, contract
 from tapesplit.rules.moves import IndexMap
 from tapesplit.rules.products import ADJOINT_LABELS, Labels, one_product, tensordot_labels
 
-__all__ = ["FactoredRule", "Factors", "factored", "factored_rule", "is_thin", "kept", "moved_back", "summed"]
+__all__ = [
+    "MOST_PARTS",
+    "FactoredRule",
+    "Factors",
+    "factored",
+    "factored_rule",
+    "is_thin",
+    "kept",
+    "moved_back",
+    "summed",
+]
 
 
 class Factors(NamedTuple):
@@ -51,6 +61,11 @@ class Factors(NamedTuple):
         """Whether they are worth being kept apart."""
         return is_thin(self.rank, self.shape)
 
+    @property
+    def is_finite(self) -> bool:
+        """Whether no product with zero is NaN."""
+        return all(bool(np.isfinite(factor).all()) for factor in self)
+
     def dense(self) -> np.ndarray:
         """Multiply, to the shape ``(k, rows, columns)``."""
         return self.left.mT * self.right if self.rank == 1 else self.left.mT @ self.right
@@ -61,6 +76,15 @@ class Factors(NamedTuple):
         for pair in zip(self, other, strict=True):
             count = _common(pair)
             sides.append(np.concatenate([np.broadcast_to(x, (count, *x.shape[1:])) for x in pair], axis=1))
+        return Factors(*sides)
+
+    def behind(self, other: "Factors") -> "Factors":
+        """Return these behind the directions of others of the same shape and rank."""
+        sides = []
+        for side in zip(other, self, strict=True):
+            counts = other.directions, self.directions
+            wide = [np.broadcast_to(x, (n, *x.shape[1:])) for x, n in zip(side, counts, strict=True)]
+            sides.append(np.concatenate(wide))
         return Factors(*sides)
 
     def terms(self, axes: str, direction: str, rank: str) -> tuple[list[str], list[np.ndarray]]:
@@ -100,6 +124,13 @@ _FEWEST: Final = 600
 """Elements of the smallest matrix whose adjoints are worth being kept as factors."""
 _THINNER: Final = 4
 """How many times as many elements a matrix must have as its factors."""
+_FEW: Final = 4
+"""How many times as many elements a matrix must have as are moved, so that these are worth being picked."""
+MOST_PARTS: Final = 8
+"""Matrices that are joined, of which each is worth a look of its own."""
+
+
+RankRule: TypeAlias = Callable[[int, Shape, int], int]
 
 
 class FactoredRule(NamedTuple):
@@ -107,20 +138,18 @@ class FactoredRule(NamedTuple):
 
     ``carry(A, ans, *args, **kwargs)`` gets adjoints of the result, `Factors` or an array, and returns those
     of the argument, either way; NotImplemented for a form of the arguments that it does not cover.
-    ``rank(given, shape)`` is the rank of these, by that of the adjoints of the result and its shape; zero
-    stands for arrays.
+    ``rank(given, shape, arity)`` is the rank of these, by that of the adjoints of the result, its shape and
+    the number of arguments; zero stands for arrays.
     """
 
     carry: Callable[..., Any]
-    rank: Callable[[int, Shape], int]
+    rank: RankRule
 
 
 _rules: dict[tuple[Any, int], FactoredRule] = {}
 
 
-def factored(
-    primitive: Any, argnum: int, carry: Callable[..., Any], rank: Callable[[int, Shape], int]
-) -> None:
+def factored(primitive: Any, argnum: int, carry: Callable[..., Any], rank: RankRule) -> None:
     """Register the rule of a primitive by one argument, see `FactoredRule`."""
     _rules[primitive, argnum] = FactoredRule(carry, rank)
 
@@ -130,12 +159,12 @@ def factored_rule(primitive: Any, argnum: int) -> FactoredRule | None:
     return _rules.get((primitive, argnum))
 
 
-def kept(given: int, shape: Shape) -> int:
+def kept(given: int, shape: Shape, arity: int) -> int:
     """Return the rank of what is multiplied by other matrices."""
     return given
 
 
-def summed(given: int, shape: Shape) -> int:
+def summed(given: int, shape: Shape, arity: int) -> int:
     """Return the rank of what is summed: none."""
     return 0
 
@@ -158,45 +187,15 @@ def moved_back(A: Factors, moves: IndexMap, shape: Shape) -> Factors | np.ndarra
         Factors where parts of a matrix move as a whole, or are transposed; an array ``(k, *shape)`` where few
         elements move; None where all elements of the adjoints are needed.
     """
-    found = _parts(moves, A.shape, shape) if is_thin(A.rank, shape) else None
+    found = moves.parts(A.shape, shape) if is_thin(A.rank, shape) else None
     if found is not None:
-        of_result, of_argument, is_transposed = found
-        sides = [factor[..., index] for factor, index in zip(A, of_result, strict=True)]
-        return Factors(*map(_spread, sides[:: -1 if is_transposed else 1], of_argument, shape))
-    if moves.targets.size * _THINNER > moves.length:
+        sides = [factor[..., index] for factor, index in zip(A, found.of_result, strict=True)]
+        return Factors(*map(_spread, sides[:: -1 if found.is_transposed else 1], found.of_argument, shape))
+    if moves.targets.size * _FEW > moves.length:
         return None
     rows, columns = np.divmod(moves.targets, A.shape[1])
     elements = np.einsum("krt,krt->kt", A.left[..., rows], A.right[..., columns])
     return moves.packed.scatter(elements).reshape(A.directions, *shape)
-
-
-_Axes: TypeAlias = tuple[np.ndarray, np.ndarray]
-
-
-def _parts(moves: IndexMap, shape: Shape, of: Shape) -> tuple[_Axes, _Axes, bool] | None:
-    """Return the rows and columns of a result that move as a whole, and those where they stood.
-
-    The last entry tells whether they are transposed. None if elements move that are no part of a matrix.
-    """
-    targets, sources = moves.targets, moves.sources
-    if not targets.size:  # an empty array among those that are joined
-        return None
-    width = np.searchsorted(targets, targets[:1] // shape[1] * shape[1] + shape[1]).item()
-    if targets.size % width:
-        return None
-    of_result = _axes(targets.reshape(-1, width), shape[1])
-    plain = _axes(sources.reshape(-1, width), of[1])
-    transposed = _axes(sources.reshape(-1, width).T, of[1]) if plain is None else None
-    of_argument = plain or transposed
-    if of_result is None or of_argument is None:
-        return None
-    return of_result, of_argument, plain is None
-
-
-def _axes(positions: np.ndarray, columns: int) -> _Axes | None:
-    """Return the rows and columns of flat positions in a matrix, if they are all pairs of these."""
-    found = positions[:, 0] // columns, positions[0] % columns
-    return found if (np.add.outer(found[0] * columns, found[1]) == positions).all() else None
 
 
 def _spread(X: np.ndarray, index: np.ndarray, size: int) -> np.ndarray:
@@ -255,12 +254,12 @@ for _argnum in (0, 1):
         factored(_primitive, _argnum, _by_labels(_labels, _argnum), summed)
 
 
-def _rank_on_left(given: int, shape: Shape) -> int:
+def _rank_on_left(given: int, shape: Shape, arity: int) -> int:
     """Return the rank of adjoints of a in ``a @ b``: the columns of b."""
     return given or prod(shape[1:])
 
 
-def _rank_on_right(given: int, shape: Shape) -> int:
+def _rank_on_right(given: int, shape: Shape, arity: int) -> int:
     """Return the rank of adjoints of b in ``a @ b``: the rows of a."""
     return given or prod(shape[:-1])
 

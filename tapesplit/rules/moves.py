@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, Final
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import autograd.numpy as anp
 import numpy as np
@@ -26,10 +26,20 @@ from tapesplit.recording.values import element_count, flatten, unflatten
 from tapesplit.rules.axes import flat
 from tapesplit.rules.registry import Bulk
 
-__all__ = ["CONTROLLED", "LOOK_UP", "IndexMap", "getitem", "index_maps", "joint_index_map", "places"]
+__all__ = ["CONTROLLED", "LOOK_UP", "IndexMap", "Parts", "getitem", "index_maps", "joint_index_map", "places"]
+
+_Shape: TypeAlias = tuple[int, ...]
 
 getitem = ArrayBox.__getitem__
 """autograd's primitive behind ``x[index]``."""
+
+
+class Parts(NamedTuple):
+    """Rows and columns of a result that move as a whole, and those where they stood, maybe transposed."""
+
+    of_result: tuple[np.ndarray, np.ndarray]
+    of_argument: tuple[np.ndarray, np.ndarray]
+    is_transposed: bool
 
 
 @dataclass(frozen=True)
@@ -116,6 +126,24 @@ class IndexMap:
         """The map of the elements that come from the argument alone."""
         return IndexMap(np.arange(self.targets.size), self.sources, self.targets.size, self.size)
 
+    @cached_property
+    def _known_parts(self) -> dict[tuple[_Shape, _Shape], "Parts | None"]:
+        """What `parts` has found."""
+        return {}
+
+    def parts(self, shape: _Shape, of: _Shape) -> "Parts | None":
+        """Return the rows and columns of a matrix that move as a whole; None if other elements move.
+
+        Parameters
+        ----------
+        shape, of
+            Shapes of the result and of the argument, if both are matrices.
+        """
+        key = (shape, of)
+        if key not in self._known_parts:
+            self._known_parts[key] = _parts(self.targets, self.sources, shape, of)
+        return self._known_parts[key]
+
     def gather(self, X: np.ndarray) -> np.ndarray:
         """Carry tangents ``(k, size)`` to ``(k, length)``."""
         if self.complete:
@@ -164,6 +192,27 @@ _FEW: Final = 4
 """Directions that are scattered one by one in less time than by a sparse matrix."""
 _LONG: Final = 1000
 """Elements of a direction, before and after, from which on that is so for any number of directions."""
+
+
+def _parts(targets: np.ndarray, sources: np.ndarray, shape: _Shape, of: _Shape) -> Parts | None:
+    """Find the rows and columns that move as a whole, see `IndexMap.parts`."""
+    if not targets.size or len(shape) != 2 or len(of) != 2:
+        return None
+    width = np.searchsorted(targets, targets[:1] // shape[1] * shape[1] + shape[1]).item()
+    if targets.size % width:
+        return None
+    of_result = _axes(targets.reshape(-1, width), shape[1])
+    plain = _axes(sources.reshape(-1, width), of[1])
+    of_argument = plain or _axes(sources.reshape(-1, width).T, of[1])
+    if of_result is None or of_argument is None:
+        return None
+    return Parts(of_result, of_argument, plain is None)
+
+
+def _axes(positions: np.ndarray, columns: int) -> tuple[np.ndarray, np.ndarray] | None:
+    """Return the rows and columns of flat positions in a matrix, if they are all pairs of these."""
+    found = positions[:, 0] // columns, positions[0] % columns
+    return found if (np.add.outer(found[0] * columns, found[1]) == positions).all() else None
 
 
 def _as_slice(positions: np.ndarray) -> slice | None:

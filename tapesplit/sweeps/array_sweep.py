@@ -16,7 +16,6 @@ from typing import Any, Final
 import autograd.numpy as anp
 import numpy as np
 
-from tapesplit.cost.factored import factored_ranks
 from tapesplit.cuts.chunks import Chunk
 from tapesplit.errors import TapesplitError
 from tapesplit.recording.hidden import hidden_value_error, holds_box, holds_boxes
@@ -262,8 +261,8 @@ def _factored_sizes(facts: TapeFacts, chunk: Chunk) -> dict[int, int]:
     """Count the numbers that one direction of values takes whose adjoints are factored, see `Factors`."""
     ends = {*chunk.sources, *chunk.targets}
     return {
-        index: rank * sum(facts.forms[facts.form[index]])
-        for index, rank in factored_ranks(facts).items()
+        index: found.rank * sum(facts.forms[facts.form[index]])
+        for index, found in facts.factored.items()
         if index not in ends
     }
 
