@@ -63,7 +63,20 @@ def with_factored(facts: TapeFacts) -> TapeFacts:
             stays = len(makers) == 1 and all(factored.rank for factored in handed)
             if stays and is_thin(rank, facts.forms[facts.form[parent]]):
                 found[parent] = Factored(rank, *makers)
-    return replace(facts, factored=found)
+    return replace(facts, factored=_kept_small(facts, found))
+
+
+def _kept_small(facts: TapeFacts, found: dict[int, Factored]) -> dict[int, Factored]:
+    """Leave out what is written out as soon as it arrives, since an argument has adjoints of all elements."""
+    kept: dict[int, Factored] = {}
+    for index in sorted(found):
+        first, behind = facts.first_parent[index : index + 2].tolist()
+        written = [p for p in facts.parents[first:behind].tolist() if p not in kept]
+        kind, size = facts.kinds[facts.kind[index]], facts.sizes[index]
+        most = size - 1 if kind.is_elementwise else size // 4
+        if isinstance(kind.rule, Bulk) or all(facts.sizes[p] <= most for p in written):
+            kept[index] = found[index]
+    return kept
 
 
 def _handed(facts: TapeFacts, found: Mapping[int, Factored], child: int, place: int, parent: int) -> Factored:
@@ -116,8 +129,6 @@ def spared(facts: TapeFacts) -> Spared:
         rank[index], numbers[index] = found.rank, found.rank * sum(facts.forms[facts.form[index]])
     child, parent, sizes = facts.children, facts.parents, facts.sizes
     result.whole[:] = rank > 0
-    needs_all = facts.elementwise[child] & (sizes[parent] == sizes[child]) & (rank[parent] == 0)
-    result.whole[child[needs_all]] = False
     whole = np.flatnonzero(result.whole)
     result.edges[whole] = facts.edges[whole] * (sizes[whole] - numbers[whole]) // sizes[whole]
     # A product has as many edges to a matrix as that has elements, for each column of the other one.

@@ -10,6 +10,7 @@ from math import prod
 from typing import Any, Final
 
 from tapesplit.cost.work import Work
+from tapesplit.rules.low_rank import FEWEST_DIRECTIONS
 
 __all__ = [
     "CostModel",
@@ -98,8 +99,11 @@ def array_seconds(model: CostModel, work: Any, directions: int, *, adjoint_mode:
     >>> round(array_seconds(CostModel(), product, directions=100, adjoint_mode=True), 6)
     0.003522
     """
-    moved = work.moved - work.unmoved if adjoint_mode else work.moved
-    multiplied = work.product_fma - (work.spared_adjoints if adjoint_mode else work.spared_tangents)
+    moved, multiplied = work.moved, work.product_fma
+    if not adjoint_mode:
+        multiplied = multiplied - work.spared_tangents
+    elif directions >= FEWEST_DIRECTIONS:
+        moved, multiplied = moved - work.unmoved, multiplied - work.spared_adjoints
     each = moved * model.element_direction + multiplied * model.product_fma
     loops = directions * work.looped
     if not adjoint_mode:

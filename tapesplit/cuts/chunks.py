@@ -10,6 +10,7 @@ from jcdp_core import ElementalJacobian, JacobianChain
 from tapesplit.arrays import IntArray, follow
 from tapesplit.cuts.graph import TapeGraph, reached
 from tapesplit.cuts.separators import Separator
+from tapesplit.rules.low_rank import FEWEST_DIRECTIONS
 
 __all__ = ["Chunk", "chunk_chain", "chunk_vertices", "cut_into_chunks"]
 
@@ -74,7 +75,8 @@ def chunk_chain(chunks: Sequence[Chunk], local_fma: IntArray, spared_edges: IntA
     for chunk in chunks:
         edges, once = max(chunk.edges, 1), int(local_fma[chunk.entries].sum())
         tangent_cost = edges + -(-once // max(chunk.n, 1))
-        adjoint_cost = max(edges - int(spared_edges[chunk.entries].sum()), 1)
+        spared = int(spared_edges[chunk.entries].sum()) if chunk.m >= FEWEST_DIRECTIONS else 0
+        adjoint_cost = max(edges - spared, 1)
         links.append(ElementalJacobian(chunk.n, chunk.m, edges, tangent_cost, adjoint_cost))
     return JacobianChain(tuple(links))
 

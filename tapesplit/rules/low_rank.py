@@ -19,6 +19,7 @@ from tapesplit.rules.moves import IndexMap
 from tapesplit.rules.products import ADJOINT_LABELS, Labels, one_product, tensordot_labels
 
 __all__ = [
+    "FEWEST_DIRECTIONS",
     "MOST_PARTS",
     "FactoredRule",
     "Factors",
@@ -126,6 +127,8 @@ _THINNER: Final = 4
 """How many times as many elements a matrix must have as its factors."""
 _FEW: Final = 4
 """How many times as many elements a matrix must have as are moved, so that these are worth being picked."""
+FEWEST_DIRECTIONS: Final = 8
+"""Directions for which factors are worth their while."""
 MOST_PARTS: Final = 8
 """Matrices that are joined, of which each is worth a look of its own."""
 

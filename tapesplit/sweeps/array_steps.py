@@ -16,7 +16,14 @@ from tapesplit.recording.tape import VALUE, Tape, TapeEntry
 from tapesplit.recording.values import batch_shape, element_count
 from tapesplit.rules import Bulk, IndexMap, Rule, local_matrix, loop_adjoint, loop_tangent
 from tapesplit.rules.axes import complex_like, flat, real_like
-from tapesplit.rules.low_rank import MOST_PARTS, Factors, factored_rule, is_thin, moved_back
+from tapesplit.rules.low_rank import (
+    FEWEST_DIRECTIONS,
+    MOST_PARTS,
+    Factors,
+    factored_rule,
+    is_thin,
+    moved_back,
+)
 from tapesplit.sweeps.cluster_step import SEQUENCES, ClusterStep, name_call
 from tapesplit.sweeps.directions import Batch, Diagonal, LowRank, Rows, Seeds, accumulate
 
@@ -181,13 +188,15 @@ def _called(rule: Bulk, mode: str, rows: np.ndarray, entry: TapeEntry, argnum: i
 
 def _factored(entry: TapeEntry, argnum: int, A: Batch) -> Batch | None:
     """Carry adjoints to one argument if they are factors, or become some; None if the vector rule has to."""
+    count = A.stop - A.start
+    if count < FEWEST_DIRECTIONS and not isinstance(A, LowRank):
+        return None
     rule, arg = factored_rule(entry.primitive, argnum), entry.args[argnum]
     if rule is None or type(arg) is not np.ndarray:
         return None
     rank = rule.rank(A.factors.rank if isinstance(A, LowRank) else 0, np.shape(entry.value), len(entry.args))
     becomes = rank > 0 and is_thin(rank, arg.shape)
-    count = A.stop - A.start
-    is_worth = becomes and count >= _FEWEST and count * arg.size >= _WORTH_FACTORING
+    is_worth = becomes and count * arg.size >= _WORTH_FACTORING
     if not (is_worth or isinstance(A, LowRank)):
         return None
     directions = A.factors if isinstance(A, LowRank) else A.dense().rows
@@ -201,9 +210,7 @@ def _factored(entry: TapeEntry, argnum: int, A: Batch) -> Batch | None:
     return LowRank(A.start, found) if becomes else Rows(A.start, found.dense(), owned=True)
 
 
-_FEWEST: Final = 8
-"""Directions for which factors are worth their while."""
-_WORTH_FACTORING: Final = 2**14
+_WORTH_FACTORING: Final = 2**15
 """Numbers of adjoints that take longer to be written out than a few more calls of NumPy."""
 
 

@@ -43,7 +43,7 @@ def factor_matrices_of(monkeypatch, *, thinner):
     monkeypatch.setattr(tapesplit.rules.low_rank, "_FEWEST", 1)
     monkeypatch.setattr(tapesplit.rules.low_rank, "_THINNER", thinner)
     monkeypatch.setattr(tapesplit.sweeps.array_steps, "_WORTH_FACTORING", 0)
-    monkeypatch.setattr(tapesplit.sweeps.array_steps, "_FEWEST", 1)
+    monkeypatch.setattr(tapesplit.sweeps.array_steps, "FEWEST_DIRECTIONS", 1)
 
 
 def solved(matrix, side=B):
