@@ -9,7 +9,7 @@ import autograd.numpy as anp
 import numpy as np
 from autograd.numpy.numpy_wrapper import concatenate_args
 
-from tapesplit.arrays import BoolArray, IntArray
+from tapesplit.arrays import BoolArray, IntArray, follow
 from tapesplit.rules import Bulk, Movement, getitem
 from tapesplit.rules.low_rank import MOST_PARTS, FactoredRule, factored_rule, is_thin
 from tapesplit.structures.facts import CallKind, Factored, TapeFacts
@@ -67,14 +67,23 @@ def with_factored(facts: TapeFacts) -> TapeFacts:
 
 
 def _kept_small(facts: TapeFacts, found: dict[int, Factored]) -> dict[int, Factored]:
-    """Leave out what is written out as soon as it arrives, since an argument has adjoints of all elements."""
+    """Leave out what is written out as soon as it arrives, since an argument has adjoints of all elements.
+
+    Merged operations count together, see `TapeFacts.reader`.
+    """
+    together = follow(facts.reader)
+    is_found = np.zeros(together.size, dtype=np.bool_)
+    is_found[list(found)] = True
+    read = is_found[together[facts.children]] & (together[facts.children] != together[facts.parents])
+    arguments: dict[int, list[int]] = defaultdict(list)
+    for result, argument in zip(together[facts.children[read]], facts.parents[read], strict=True):
+        arguments[int(result)].append(int(argument))
     kept: dict[int, Factored] = {}
     for index in sorted(found):
-        first, behind = facts.first_parent[index : index + 2].tolist()
-        written = [p for p in facts.parents[first:behind].tolist() if p not in kept]
         kind, size = facts.kinds[facts.kind[index]], facts.sizes[index]
         most = size - 1 if kind.is_elementwise else size // 4
-        if isinstance(kind.rule, Bulk) or all(facts.sizes[p] <= most for p in written):
+        written = [argument for argument in arguments[int(together[index])] if argument not in kept]
+        if isinstance(kind.rule, Bulk) or all(facts.sizes[argument] <= most for argument in written):
             kept[index] = found[index]
     return kept
 
@@ -128,9 +137,11 @@ def spared(facts: TapeFacts) -> Spared:
     for index, found in facts.factored.items():
         rank[index], numbers[index] = found.rank, found.rank * sum(facts.forms[facts.form[index]])
     child, parent, sizes = facts.children, facts.parents, facts.sizes
-    result.whole[:] = rank > 0
+    together = follow(facts.reader)
+    result.whole[:] = (rank > 0)[together]
     whole = np.flatnonzero(result.whole)
-    result.edges[whole] = facts.edges[whole] * (sizes[whole] - numbers[whole]) // sizes[whole]
+    left = numbers[together[whole]]
+    result.edges[whole] = facts.edges[whole] * (sizes[whole] - left) // sizes[whole]
     # A product has as many edges to a matrix as that has elements, for each column of the other one.
     makes = (rank[parent] > 0) & (rank[child] == 0)
     np.add.at(result.edges, child[makes], (rank * sizes)[parent[makes]])
