@@ -63,7 +63,15 @@ def with_factored(facts: TapeFacts) -> TapeFacts:
             stays = len(makers) == 1 and all(factored.rank for factored in handed)
             if stays and is_thin(rank, facts.forms[facts.form[parent]]):
                 found[parent] = Factored(rank, *makers)
-    return replace(facts, factored=_kept_small(facts, found))
+    before = len(found) + 1
+    while len(found) < before:  # what is written out is handed on so
+        before, found = len(found), _kept_small(facts, found)
+        found = {
+            parent: factored
+            for parent, factored in found.items()
+            if all(_handed(facts, found, child, place, parent).rank for child, place in readings[parent])
+        }
+    return replace(facts, factored=found)
 
 
 def _kept_small(facts: TapeFacts, found: dict[int, Factored]) -> dict[int, Factored]:
@@ -78,12 +86,18 @@ def _kept_small(facts: TapeFacts, found: dict[int, Factored]) -> dict[int, Facto
     arguments: dict[int, list[int]] = defaultdict(list)
     for result, argument in zip(together[facts.children[read]], facts.parents[read], strict=True):
         arguments[int(result)].append(int(argument))
+    fits: dict[int, bool] = {}
     kept: dict[int, Factored] = {}
-    for index in sorted(found):
-        kind, size = facts.kinds[facts.kind[index]], facts.sizes[index]
-        most = size - 1 if kind.is_elementwise else size // 4
-        written = [argument for argument in arguments[int(together[index])] if argument not in kept]
-        if isinstance(kind.rule, Bulk) or all(facts.sizes[argument] <= most for argument in written):
+    for result, index in sorted((int(together[index]), index) for index in found):
+        if result not in fits:
+            kind, size = facts.kinds[facts.kind[result]], facts.sizes[result]
+            picks = kind.is_elementwise or kind.primitive is anp.diag
+            fits[result] = isinstance(kind.rule, Bulk) or all(
+                argument in kept
+                or (picks and facts.sizes[argument] < size and not facts.is_complex[argument])
+                for argument in arguments[result]
+            )
+        if fits[result]:
             kept[index] = found[index]
     return kept
 
@@ -100,8 +114,10 @@ def _handed(facts: TapeFacts, found: Mapping[int, Factored], child: int, place: 
     if isinstance(kind.rule, Movement):
         moves_parts = kind.primitive in _MOVE_PARTS and len(kind.argnums) <= MOST_PARTS
         return Factored(given if moves_parts else 0, maker)
+    if kind.can_be_contracted and len(shape) == 1 and facts.elementwise[parent]:
+        return Factored(0, maker)  # products take elementwise operations in
     rule = _rule(kind, argnum)
-    return Factored(rule.rank(given, shape, kind.arity) if rule and is_shape(shape) else 0, maker)
+    return Factored(rule.rank(given, shape) if rule and is_shape(shape) else 0, maker)
 
 
 _MOVE_PARTS: Final = frozenset({anp.transpose, anp.swapaxes, getitem, concatenate_args})

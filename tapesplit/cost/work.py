@@ -126,7 +126,7 @@ def work_table(facts: TapeFacts) -> WorkTable:
         "steps": steps + contracted.steps,
         "elements": sizes * elementwise,
         "moved": moved,
-        "unmoved": moved * factored.whole,
+        "unmoved": np.maximum(moved, 0) * factored.whole,
         "product_fma": facts.edges * pace + contracted.product_fma,
         "spared_tangents": contracted.picked_tangents,
         "spared_adjoints": contracted.picked_adjoints + factored.edges * pace,

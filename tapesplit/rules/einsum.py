@@ -15,7 +15,7 @@ import numpy as np
 
 from tapesplit.rules.axes import real_like
 from tapesplit.rules.contraction import KEPT, Shape, contract, lengths_of, products
-from tapesplit.rules.low_rank import Factors, factored
+from tapesplit.rules.low_rank import Factors, factored, summed
 from tapesplit.rules.registry import bulk
 
 _MOST_ARGUMENTS: Final = 12
@@ -120,28 +120,6 @@ def _adjoint(argnum: int) -> Callable[..., Any]:
     return adjoint
 
 
-def _factored(argnum: int) -> Callable[..., Any]:
-    """Make the function that keeps adjoints of one argument as factors, or takes them in."""
-    dense = _adjoint(argnum)
-
-    def adjoint(A: Factors | np.ndarray, ans: Any, *args: Any, **kwargs: Any) -> Any:
-        call, operands = _read(args)
-        if not call.free[1:] or not kwargs.keys() <= {"optimize"}:
-            return NotImplemented
-        if isinstance(A, Factors):
-            return dense(A, ans, *args, **kwargs)
-        target = call.terms[_place(args, argnum)]
-        factors = {call.output: A[:, None]} | {
-            term: np.asarray(operand)[None, None]
-            for term, operand in zip(call.terms, operands, strict=True)
-            if term != target
-        }
-        is_outer = len(call.terms) == len(target) == len(factors) == 2 and set(target) == factors.keys()
-        return Factors(*(factors[letter] for letter in target)) if is_outer else NotImplemented
-
-    return adjoint
-
-
 @lru_cache(KEPT)
 def _backward(call: _Call, active: int) -> _Adjoint:
     """Find the sum that is the adjoint of a call by one operand."""
@@ -170,15 +148,6 @@ def _edges(ans: Any, args: tuple[Any, ...], argnums: tuple[int, ...], kwargs: An
     return products(call.terms, call.shapes, call.output) * len(argnums)
 
 
-def _rank(given: int, shape: Shape, arity: int) -> int:
-    """Return the rank of adjoints that a sum makes: one for a matrix times a vector."""
-    return int(not given and len(shape) == 1 and arity == _OF_TWO)
-
-
-_OF_TWO: Final = 3
-"""Arguments of a sum over two operands, with the subscripts."""
-
-
 bulk(
     anp.einsum,
     tangents=[_tangent(argnum) for argnum in range(_MOST_ARGUMENTS)],
@@ -187,4 +156,4 @@ bulk(
     steps=3,
 )
 for _argnum in range(_MOST_ARGUMENTS):
-    factored(anp.einsum, _argnum, _factored(_argnum), _rank)
+    factored(anp.einsum, _argnum, _adjoint(_argnum), summed)

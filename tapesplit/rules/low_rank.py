@@ -125,15 +125,13 @@ _FEWEST: Final = 600
 """Elements of the smallest matrix whose adjoints are worth being kept as factors."""
 _THINNER: Final = 4
 """How many times as many elements a matrix must have as its factors."""
-_FEW: Final = 4
-"""How many times as many elements a matrix must have as are moved, so that these are worth being picked."""
 FEWEST_DIRECTIONS: Final = 8
 """Directions for which factors are worth their while."""
 MOST_PARTS: Final = 8
 """Matrices that are joined, of which each is worth a look of its own."""
 
 
-RankRule: TypeAlias = Callable[[int, Shape, int], int]
+RankRule: TypeAlias = Callable[[int, Shape], int]
 
 
 class FactoredRule(NamedTuple):
@@ -141,8 +139,8 @@ class FactoredRule(NamedTuple):
 
     ``carry(A, ans, *args, **kwargs)`` gets adjoints of the result, `Factors` or an array, and returns those
     of the argument, either way; NotImplemented for a form of the arguments that it does not cover.
-    ``rank(given, shape, arity)`` is the rank of these, by that of the adjoints of the result, its shape and
-    the number of arguments; zero stands for arrays.
+    ``rank(given, shape)`` is the rank of these, by that of the adjoints of the result and its shape; zero
+    stands for arrays.
     """
 
     carry: Callable[..., Any]
@@ -162,12 +160,12 @@ def factored_rule(primitive: Any, argnum: int) -> FactoredRule | None:
     return _rules.get((primitive, argnum))
 
 
-def kept(given: int, shape: Shape, arity: int) -> int:
+def kept(given: int, shape: Shape) -> int:
     """Return the rank of what is multiplied by other matrices."""
     return given
 
 
-def summed(given: int, shape: Shape, arity: int) -> int:
+def summed(given: int, shape: Shape) -> int:
     """Return the rank of what is summed: none."""
     return 0
 
@@ -194,7 +192,7 @@ def moved_back(A: Factors, moves: IndexMap, shape: Shape) -> Factors | np.ndarra
     if found is not None:
         sides = [factor[..., index] for factor, index in zip(A, found.of_result, strict=True)]
         return Factors(*map(_spread, sides[:: -1 if found.is_transposed else 1], found.of_argument, shape))
-    if moves.targets.size * _FEW > moves.length:
+    if not moves.is_sparse:
         return None
     rows, columns = np.divmod(moves.targets, A.shape[1])
     elements = np.einsum("krt,krt->kt", A.left[..., rows], A.right[..., columns])
@@ -257,14 +255,14 @@ for _argnum in (0, 1):
         factored(_primitive, _argnum, _by_labels(_labels, _argnum), summed)
 
 
-def _rank_on_left(given: int, shape: Shape, arity: int) -> int:
-    """Return the rank of adjoints of a in ``a @ b``: the columns of b."""
-    return given or prod(shape[1:])
+def _rank_on_left(given: int, shape: Shape) -> int:
+    """Return the rank of adjoints of a in ``a @ b``: the columns of b, if that is no stack."""
+    return given or (prod(shape[1:]) if len(shape) <= 2 else 0)
 
 
-def _rank_on_right(given: int, shape: Shape, arity: int) -> int:
-    """Return the rank of adjoints of b in ``a @ b``: the rows of a."""
-    return given or prod(shape[:-1])
+def _rank_on_right(given: int, shape: Shape) -> int:
+    """Return the rank of adjoints of b in ``a @ b``: the rows of a, if that is no stack."""
+    return given or (prod(shape[:-1]) if len(shape) <= 2 else 0)
 
 
 def _matrix_of_side(A: Factors | np.ndarray, ans: Any, a: Any, b: Any, y: Any) -> Any:

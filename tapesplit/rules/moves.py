@@ -121,6 +121,11 @@ class IndexMap:
         inverse[self.sources] = self.targets
         return inverse
 
+    @property
+    def is_sparse(self) -> bool:
+        """Whether so few elements come from the argument that they are better picked one by one."""
+        return _SPARSE * self.targets.size <= self.length
+
     @cached_property
     def packed(self) -> "IndexMap":
         """The map of the elements that come from the argument alone."""
@@ -192,6 +197,10 @@ _FEW: Final = 4
 """Directions that are scattered one by one in less time than by a sparse matrix."""
 _LONG: Final = 1000
 """Elements of a direction, before and after, from which on that is so for any number of directions."""
+
+
+_SPARSE: Final = 4
+"""How many times as many elements a result must have as are picked from it."""
 
 
 def _parts(targets: np.ndarray, sources: np.ndarray, shape: _Shape, of: _Shape) -> Parts | None:

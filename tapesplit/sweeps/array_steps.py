@@ -17,11 +17,9 @@ from tapesplit.recording.values import batch_shape, element_count
 from tapesplit.rules import Bulk, IndexMap, Rule, local_matrix, loop_adjoint, loop_tangent
 from tapesplit.rules.axes import complex_like, flat, real_like
 from tapesplit.rules.low_rank import (
-    FEWEST_DIRECTIONS,
     MOST_PARTS,
     Factors,
     factored_rule,
-    is_thin,
     moved_back,
 )
 from tapesplit.sweeps.cluster_step import SEQUENCES, ClusterStep, name_call
@@ -79,10 +77,14 @@ class MapStep:
 
 @dataclass(frozen=True, slots=True)
 class BulkStep:
-    """Any other primitive: its vector rule where there is one, else the loop over autograd's own rule."""
+    """Any other primitive: its vector rule where there is one, else the loop over autograd's own rule.
+
+    ``factored`` are the arguments whose adjoints are kept as factors, see `tapesplit.rules.low_rank`.
+    """
 
     index: int
     rule: Bulk
+    factored: frozenset[int] = frozenset()
 
     def tangent(self, tape: Tape, seeds: Seeds) -> Batch | None:
         """Carry tangents of each active argument."""
@@ -141,12 +143,28 @@ class BulkStep:
         if matrix is not None:
             scaled = _scaled_rows(A, matrix)  # type: ignore[arg-type]
             return scaled._replace(rows=real_like(scaled.rows, entry.args[argnum]))
-        factored = _factored(entry, argnum, A) if self.rule.built_in else None
-        if factored is not None:
-            return factored
+        if isinstance(A, LowRank) or argnum in self.factored:
+            factored = self._factored(entry, argnum, A)
+            if factored is not None:
+                return factored
         A = A.dense()
         rows = _called(self.rule, "adjoint", A.rows, entry, argnum)
         return None if rows is NotImplemented else Rows(A.start, real_like(rows, entry.args[argnum]))
+
+    def _factored(self, entry: TapeEntry, argnum: int, A: Batch) -> Batch | None:
+        """Carry adjoints that are factors, or become some, to one argument; None for calls of other forms."""
+        rule = factored_rule(entry.primitive, argnum)
+        given = A.factors if isinstance(A, LowRank) else A.dense().rows
+        found = rule.carry(given, entry.value, *entry.args, **entry.kwargs) if rule else NotImplemented
+        if found is NotImplemented:
+            return None
+        if not isinstance(found, Factors):
+            return Rows(A.start, real_like(found, entry.args[argnum]))
+        if np.result_type(*found).kind == "c":
+            return None
+        return (
+            LowRank(A.start, found) if argnum in self.factored else Rows(A.start, found.dense(), owned=True)
+        )
 
 
 Step = MapStep | ClusterStep | BulkStep
@@ -184,34 +202,6 @@ def _called(rule: Bulk, mode: str, rows: np.ndarray, entry: TapeEntry, argnum: i
             "tapesplit.defvector was given"
         )
     return found
-
-
-def _factored(entry: TapeEntry, argnum: int, A: Batch) -> Batch | None:
-    """Carry adjoints to one argument if they are factors, or become some; None if the vector rule has to."""
-    count = A.stop - A.start
-    if count < FEWEST_DIRECTIONS and not isinstance(A, LowRank):
-        return None
-    rule, arg = factored_rule(entry.primitive, argnum), entry.args[argnum]
-    if rule is None or type(arg) is not np.ndarray:
-        return None
-    rank = rule.rank(A.factors.rank if isinstance(A, LowRank) else 0, np.shape(entry.value), len(entry.args))
-    becomes = rank > 0 and is_thin(rank, arg.shape)
-    is_worth = becomes and count * arg.size >= _WORTH_FACTORING
-    if not (is_worth or isinstance(A, LowRank)):
-        return None
-    directions = A.factors if isinstance(A, LowRank) else A.dense().rows
-    found = rule.carry(directions, entry.value, *entry.args, **entry.kwargs)
-    if found is NotImplemented:
-        return None
-    if not isinstance(found, Factors):
-        return Rows(A.start, real_like(found, arg))
-    if np.result_type(*found).kind == "c":
-        return None
-    return LowRank(A.start, found) if becomes else Rows(A.start, found.dense(), owned=True)
-
-
-_WORTH_FACTORING: Final = 2**15
-"""Numbers of adjoints that take longer to be written out than a few more calls of NumPy."""
 
 
 def _shape_of_array(value: Any) -> tuple[int, ...] | None:

@@ -29,6 +29,7 @@ from tapesplit.sweeps.array_steps import BulkStep, MapStep, Step, bulk_step
 from tapesplit.sweeps.cluster_step import ClusterStep
 from tapesplit.sweeps.clusters import find_clusters
 from tapesplit.sweeps.directions import Batch, Seeds, accumulate, as_pairs, assemble, in_blocks, seed
+from tapesplit.sweeps.factoring import factored_sizes, keeping_factors
 from tapesplit.sweeps.preaccumulation import arrays_alive
 
 __all__ = ["ArraySweep", "compile_array_sweep", "last_uses"]
@@ -238,11 +239,12 @@ def compile_array_sweep(
             steps.append(clusters[index])
         elif index not in covered and index not in detached:
             steps.append(_single_step(tape, facts, index, known))
-    steps = _overwriting(tape, facts, chunk, steps)
+    factored = factored_sizes(tape, facts, chunk, steps, directions) if adjoint_mode else {}
+    steps = [keeping_factors(tape, step, factored) for step in _overwriting(tape, facts, chunk, steps)]
     last_use = last_uses([reads(tape, step) for step in steps], chunk.targets)
     sizes = dict.fromkeys(detached, 0) | number_counts(tape, chunk, steps)
     if adjoint_mode:
-        sizes |= _factored_sizes(facts, chunk)
+        sizes |= factored
         numbers = adjoint_numbers(tape, chunk, steps, sizes, identity=identity)
     else:
         numbers = tangent_numbers(tape, chunk, steps, last_use, sizes, identity=identity)
@@ -255,16 +257,6 @@ def compile_array_sweep(
     return ArraySweep(
         chunk, tuple(steps), last_use, adjoint_mode, 8 * max(numbers), 8 * numbers[1], most, ends
     )
-
-
-def _factored_sizes(facts: TapeFacts, chunk: Chunk) -> dict[int, int]:
-    """Count the numbers that one direction of values takes whose adjoints are factored, see `Factors`."""
-    ends = {*chunk.sources, *chunk.targets}
-    return {
-        index: found.rank * sum(facts.forms[facts.form[index]])
-        for index, found in facts.factored.items()
-        if index not in ends
-    }
 
 
 def _arrays(step: ClusterStep) -> int:

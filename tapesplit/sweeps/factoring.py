@@ -1,0 +1,96 @@
+"""Which adjoints an array sweep keeps as factors: those of values all of whose readers hand some.
+
+`tapesplit.cost.factored` knows forms only. Here index maps and the number of directions are known, so that
+what is predicted to be small is small.
+"""
+
+from collections.abc import Container, Mapping, Sequence
+from dataclasses import replace
+from typing import Final
+
+import numpy as np
+
+from tapesplit.cuts.chunks import Chunk
+from tapesplit.recording.tape import VALUE, Tape
+from tapesplit.rules.low_rank import FEWEST_DIRECTIONS, MOST_PARTS, factored_rule, is_thin
+from tapesplit.structures.facts import TapeFacts
+from tapesplit.sweeps.array_memory import reads
+from tapesplit.sweeps.array_steps import BulkStep, MapStep, Step
+
+__all__ = ["factored_sizes", "keeping_factors"]
+
+
+def factored_sizes(
+    tape: Tape, facts: TapeFacts, chunk: Chunk, steps: Sequence[Step], directions: int
+) -> dict[int, int]:
+    """Count the numbers that one direction of values takes whose adjoints are kept as factors.
+
+    Parameters
+    ----------
+    tape, facts, chunk, steps
+        An array sweep.
+    directions
+        Number of directions k.
+
+    Returns
+    -------
+    dict of int to int
+        By entry: values of which all readers hand factors, and whose own steps take them in. None of them if
+        there are few directions.
+    """
+    if directions < FEWEST_DIRECTIONS or not facts.factored:
+        return {}
+    ends = {*chunk.sources, *chunk.targets}
+    least = _WORTH_FACTORING / directions
+    found = {
+        step.index: step
+        for step in steps
+        if step.index in facts.factored and step.index not in ends and facts.sizes[step.index] >= least
+    }
+    spoilt = {-1}
+    while found and spoilt:
+        spoilt = {index for index, step in found.items() if not _takes_factors(tape, step, found)}
+        spoilt.update(*(_written(tape, step, found) for step in steps if step.index not in found))
+        found = {index: step for index, step in found.items() if index not in spoilt}
+    return {index: facts.factored[index].rank * sum(np.shape(tape.entries[index][VALUE])) for index in found}
+
+
+_WORTH_FACTORING: Final = 2**15
+"""Numbers of adjoints that take longer to be written out than a few more calls of NumPy."""
+
+
+def _takes_factors(tape: Tape, step: Step, factored: Container[int]) -> bool:
+    """Tell whether a step does not multiply factors of its result for all elements."""
+    if not isinstance(step, MapStep):
+        return True
+    shape = np.shape(tape.entries[step.index][VALUE])
+    return len(step.maps) <= MOST_PARTS and all(
+        moves.parts(shape, np.shape(tape.entries[parent][VALUE])) is not None
+        if parent in factored
+        else moves.is_sparse
+        for parent, moves in step.maps
+    )
+
+
+def _written(tape: Tape, step: Step, factored: Container[int]) -> set[int]:
+    """Return the arguments to which a step hands adjoints of all elements, if it gets such."""
+    read = [parent for parent in reads(tape, step) if parent in factored]
+    if not read or not isinstance(step, BulkStep):
+        return {*read}
+    entry = tape[step.index]
+    written = set()
+    for argnum, parent in zip(entry.argnums, entry.parents, strict=True):
+        rule = factored_rule(entry.primitive, argnum)
+        rank = rule.rank(0, np.shape(entry.value)) if rule and step.rule.built_in else 0
+        if parent in read and not (rank and is_thin(rank, np.shape(entry.args[argnum]))):
+            written.add(parent)
+    return written
+
+
+def keeping_factors(tape: Tape, step: Step, factored: Mapping[int, int]) -> Step:
+    """Let a product keep the adjoints of its arguments as factors where these stay some."""
+    if not (factored and isinstance(step, BulkStep)):
+        return step
+    entry = tape[step.index]
+    kept = frozenset(i for i, parent in zip(entry.argnums, entry.parents, strict=True) if parent in factored)
+    return replace(step, factored=kept) if kept else step
