@@ -65,12 +65,11 @@ def with_factored(facts: TapeFacts) -> TapeFacts:
                 found[parent] = Factored(rank, *makers)
     before = len(found) + 1
     while len(found) < before:  # what is written out is handed on so
-        before, found = len(found), _kept_small(facts, found)
-        found = {
-            parent: factored
-            for parent, factored in found.items()
-            if all(_handed(facts, found, child, place, parent).rank for child, place in readings[parent])
-        }
+        before, small = len(found), _kept_small(facts, found)
+        found = {}
+        for parent in sorted(small, reverse=True):
+            if all(_handed(facts, found, child, place, parent).rank for child, place in readings[parent]):
+                found[parent] = small[parent]
     return replace(facts, factored=found)
 
 

@@ -47,11 +47,16 @@ def factored_sizes(
         for step in steps
         if step.index in facts.factored and step.index not in ends and facts.sizes[step.index] >= least
     }
-    spoilt = {-1}
-    while found and spoilt:
-        spoilt = {index for index, step in found.items() if not _takes_factors(tape, step, found)}
-        spoilt.update(*(_written(tape, step, found) for step in steps if step.index not in found))
-        found = {index: step for index, step in found.items() if index not in spoilt}
+    before = len(found) + 1
+    while len(found) < before:  # what is written out is handed on so, and joined with factors it spoils them
+        before = len(found)
+        for step in reversed(steps):
+            if step.index not in found:
+                for parent in _written(tape, step, found):
+                    del found[parent]
+        for index, step in list(found.items()):
+            if not _takes_factors(tape, step, found):
+                del found[index]
     return {index: facts.factored[index].rank * sum(np.shape(tape.entries[index][VALUE])) for index in found}
 
 
