@@ -79,15 +79,6 @@ class Factors(NamedTuple):
             sides.append(np.concatenate([np.broadcast_to(x, (count, *x.shape[1:])) for x in pair], axis=1))
         return Factors(*sides)
 
-    def behind(self, other: "Factors") -> "Factors":
-        """Return these behind the directions of others of the same shape and rank."""
-        sides = []
-        for side in zip(other, self, strict=True):
-            counts = other.directions, self.directions
-            wide = [np.broadcast_to(x, (n, *x.shape[1:])) for x, n in zip(side, counts, strict=True)]
-            sides.append(np.concatenate(wide))
-        return Factors(*sides)
-
     def terms(self, axes: str, direction: str, rank: str) -> tuple[list[str], list[np.ndarray]]:
         """Return the indices of both for `contract`, and both without axes that are not needed.
 

@@ -121,12 +121,9 @@ class LowRank(NamedTuple):
 
     def joined(self, other: "LowRank") -> "LowRank | None":
         """Add other directions; None if the sum is not worth being kept factored."""
-        first, last = sorted([self, other], key=lambda batch: batch.start)
-        if first.stop == last.start and first.factors.rank == last.factors.rank:
-            return LowRank(first.start, last.factors.behind(first.factors))
-        if first.start != last.start or first.stop != last.stop:
+        if (self.start, self.stop) != (other.start, other.stop):
             return None
-        factors = first.factors.joined(last.factors)
+        factors = self.factors.joined(other.factors)
         return LowRank(self.start, factors) if factors.is_thin else None
 
 
