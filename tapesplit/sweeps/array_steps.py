@@ -16,12 +16,7 @@ from tapesplit.recording.tape import VALUE, Tape, TapeEntry
 from tapesplit.recording.values import batch_shape, element_count
 from tapesplit.rules import Bulk, IndexMap, Rule, local_matrix, loop_adjoint, loop_tangent
 from tapesplit.rules.axes import complex_like, flat, real_like
-from tapesplit.rules.low_rank import (
-    MOST_PARTS,
-    Factors,
-    factored_rule,
-    moved_back,
-)
+from tapesplit.rules.low_rank import MOST_PARTS, Factors, factored_rule, moved_back
 from tapesplit.sweeps.cluster_step import SEQUENCES, ClusterStep, name_call
 from tapesplit.sweeps.directions import Batch, Diagonal, LowRank, Rows, Seeds, accumulate
 
@@ -162,9 +157,9 @@ class BulkStep:
             return Rows(A.start, real_like(found, entry.args[argnum]))
         if np.result_type(*found).kind == "c":
             return None
-        return (
-            LowRank(A.start, found) if argnum in self.factored else Rows(A.start, found.dense(), owned=True)
-        )
+        if argnum in self.factored:
+            return LowRank(A.start, found)
+        return Rows(A.start, found.dense(), owned=True)
 
 
 Step = MapStep | ClusterStep | BulkStep
