@@ -1,7 +1,6 @@
 """Compressed sweeps: directions of sparse Jacobians that share a seed."""
 
 import pickle
-import tracemalloc
 from itertools import pairwise
 
 import autograd.numpy as np
@@ -11,6 +10,7 @@ from autograd import grad, jacobian
 from autograd.extend import defvjp, primitive
 from hypothesis import given
 from hypothesis import strategies as st
+from traced_memory import traced_peak
 
 from tapesplit import defvector, execute, parallel_jacobian
 from tapesplit.sweeps import compression, sweep
@@ -180,12 +180,7 @@ def test_memory_of_sweeping_back_is_predicted():
     jac = parallel_jacobian(bordered, machines=1)
     jac(x)
     tape, plan = jac.tape(x), jac.plan(x)
-    tracemalloc.start()
-    try:
-        execute(plan, tape)
-        peak = tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
+    peak = traced_peak(lambda: execute(plan, tape))
     assert peak / 1.5 < plan.peak_bytes < 1.5 * peak
 
 

@@ -4,13 +4,13 @@ import platform
 import subprocess
 import sys
 import textwrap
-import tracemalloc
 
 import autograd.numpy as anp
 import numpy as np
 import pytest
 from autograd import jacobian
 from autograd.scipy.signal import convolve
+from traced_memory import traced_peak
 
 from tapesplit import execute, parallel_jacobian, record
 from tapesplit.errors import MemoryLimitError
@@ -207,23 +207,18 @@ KINDS = {
 }
 
 
-def traced_peak(jac, x, **options):
+def executed_peak(jac, x, **options):
     """Return the peak of an execution in a warm process."""
     plan, tape = jac.plan(x), jac.tape(x)
     execute(plan, tape, **options)
-    tracemalloc.start()
-    try:
-        execute(plan, tape, **options)
-        return tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
+    return traced_peak(lambda: execute(plan, tape, **options))
 
 
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_predicted_peak_is_near_the_measured_one(name):
     f, x = PROBLEMS[name]
     jac = parallel_jacobian(f, machines=1)
-    measured = traced_peak(jac, x)
+    measured = executed_peak(jac, x)
     assert measured / 1.5 < jac.plan(x).peak_bytes < 1.5 * measured
 
 
@@ -233,7 +228,7 @@ def test_predicted_peaks_of_many_kinds_in_both_modes(name, method):
     f, size = KINDS[name]
     x = np.linspace(0.2, 1.1, size) + 0.01 * np.cos(7.0 * np.arange(size))
     jac = parallel_jacobian(f, machines=1, method=method)
-    measured = traced_peak(jac, x)
+    measured = executed_peak(jac, x)
     assert measured / 1.5 < jac.plan(x).peak_bytes < 1.5 * measured
 
 
@@ -241,10 +236,7 @@ def test_the_peak_counts_that_part_of_all_directions_is_joined():
     jac = parallel_jacobian(lambda a, b, c: anp.concatenate((1.5 * b, anp.tanh(a), a)), (0, 1, 2), machines=1)
     args = np.ones(360), np.ones(240), np.ones(18)  # the last one is not read
     plan, tape = jac.plan(*args), jac.tape(*args)
-    tracemalloc.start()
-    execute(plan, tape)
-    measured = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
+    measured = traced_peak(lambda: execute(plan, tape))
     assert measured / 1.5 < plan.peak_bytes < 1.5 * measured
 
 
@@ -265,7 +257,7 @@ def test_memory_limits_hold(name, method, share):
     found = execute(plan, jac.tape(x), memory_limit=limit)
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12 * np.abs(expected).max())
     del found
-    assert traced_peak(jac, x, memory_limit=limit) < expected.nbytes + 1.5 * limit + BUFFERS
+    assert executed_peak(jac, x, memory_limit=limit) < expected.nbytes + 1.5 * limit + BUFFERS
 
 
 @pytest.mark.parametrize("method", ["tangent", "adjoint"])
@@ -276,7 +268,7 @@ def test_large_sweeps_take_their_directions_in_blocks(method):
     (sweep,) = plan.sweeps
     assert sweep.bytes_per_direction * 120 > 64e6
     assert plan.peak_bytes < 32e6
-    assert plan.peak_bytes / 1.5 < traced_peak(jac, x) < 1.5 * plan.peak_bytes
+    assert plan.peak_bytes / 1.5 < executed_peak(jac, x) < 1.5 * plan.peak_bytes
     few = execute(plan, tape, memory_limit=sweep.least_bytes + 9 * sweep.bytes_per_direction)
     np.testing.assert_allclose(jac(x), few, rtol=0, atol=1e-13 * np.abs(few).max())
     few = jacobian(lambda p: field(p)[:2])(x)
@@ -287,7 +279,7 @@ def test_few_directions_of_long_arrays_are_one_block():
     times = np.linspace(0.0, 3.0, 400_000)
     jac = parallel_jacobian(lambda p: p[0] * anp.exp(-p[1] * times) * anp.cos(p[2] * times), machines=1)
     x = np.array([1.0, 0.5, 3.0])
-    measured = traced_peak(jac, x)
+    measured = executed_peak(jac, x)
     assert measured / 1.5 < jac.plan(x).peak_bytes < 1.5 * measured
 
 
@@ -316,7 +308,7 @@ def test_large_diagonals_stay_diagonals():
     jac = parallel_jacobian(anp.sin, machines=1)
     np.testing.assert_allclose(np.diag(jac(x)), np.cos(x), rtol=1e-15)
     assert np.count_nonzero(jac(x)) == x.size
-    assert traced_peak(jac, x) < 1.6 * 8 * 3000**2
+    assert executed_peak(jac, x) < 1.6 * 8 * 3000**2
 
 
 @pytest.mark.parametrize("method", ["tangent", "adjoint"])
@@ -328,9 +320,9 @@ def test_memory_limit_goes_through_directions_in_blocks(name, method):
     limit = plan.sweeps[0].least_bytes + plan.sweeps[0].bytes_per_direction * 4
     limited = parallel_jacobian(f, method=method, memory_limit=limit)(x)
     np.testing.assert_allclose(limited, expected, rtol=0, atol=1e-14 * np.abs(expected).max())
-    peak = traced_peak(jac, x, memory_limit=limit)
+    peak = executed_peak(jac, x, memory_limit=limit)
     assert peak < 1.5 * limit + expected.nbytes + BUFFERS
-    assert peak < traced_peak(jac, x)
+    assert peak < executed_peak(jac, x)
     assert jac.plan(x).peak_bytes > limit
 
 
@@ -347,7 +339,7 @@ def test_directions_of_values_that_are_joined_keep_a_limit(join):
     jac = parallel_jacobian(join, machines=1)
     expected = jac(x)
     np.testing.assert_array_equal(parallel_jacobian(join, machines=1, memory_limit=limit)(x), expected)
-    assert traced_peak(jac, x, memory_limit=limit) < expected.nbytes + 1.2 * limit
+    assert executed_peak(jac, x, memory_limit=limit) < expected.nbytes + 1.2 * limit
 
 
 @pytest.mark.parametrize("method", ["auto", "tangent", "adjoint"])
