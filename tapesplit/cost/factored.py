@@ -12,10 +12,10 @@ from autograd.numpy.numpy_wrapper import concatenate_args
 from tapesplit.arrays import BoolArray, IntArray, follow
 from tapesplit.rules import Bulk, Movement, getitem
 from tapesplit.rules.low_rank import MOST_PARTS, FactoredRule, factored_rule, is_thin
-from tapesplit.structures.facts import CallKind, Factored, TapeFacts
+from tapesplit.structures.facts import CallKind, TapeFacts
 from tapesplit.structures.structure import is_shape
 
-__all__ = ["Spared", "spared", "with_factored"]
+__all__ = ["Spared", "spared", "with_ranks"]
 
 
 class Spared(NamedTuple):
@@ -29,8 +29,18 @@ class Spared(NamedTuple):
     edges: IntArray
 
 
-def with_factored(facts: TapeFacts) -> TapeFacts:
-    """Return the facts of a tape together with the adjoints that stay factored.
+class _Factored(NamedTuple):
+    """Adjoints of a matrix that stay factored until the operation that takes them in.
+
+    ``maker`` is the product that they begin with. Those of several products may be of different directions.
+    """
+
+    rank: int
+    maker: int
+
+
+def with_ranks(facts: TapeFacts) -> TapeFacts:
+    """Return the facts of a tape together with the ranks of the adjoints that stay factored.
 
     Parameters
     ----------
@@ -54,7 +64,7 @@ def with_factored(facts: TapeFacts) -> TapeFacts:
     readings: dict[int, list[tuple[int, int]]] = defaultdict(list)
     for child, parent, place in zip(children.tolist(), parents.tolist(), places.tolist(), strict=True):
         readings[parent].append((child, place))
-    found: dict[int, Factored] = {}
+    found: dict[int, _Factored] = {}
     for parent in sorted(readings, reverse=True):
         if _takes_factors(facts.kinds[facts.kind[parent]]) and parent != facts.structure.output:
             handed = [_handed(facts, found, child, place, parent) for child, place in readings[parent]]
@@ -62,31 +72,36 @@ def with_factored(facts: TapeFacts) -> TapeFacts:
             makers = {factored.maker for factored in handed}
             stays = len(makers) == 1 and all(factored.rank for factored in handed)
             if stays and is_thin(rank, facts.forms[facts.form[parent]]):
-                found[parent] = Factored(rank, *makers)
+                found[parent] = _Factored(rank, *makers)
+    together = follow(facts.reader)
+    arguments = _arguments(facts, found, together)
     before = len(found) + 1
     while len(found) < before:  # what is written out is handed on so
-        before, small = len(found), _kept_small(facts, found)
+        before, small = len(found), _kept_small(facts, found, together, arguments)
         found = {}
         for parent in sorted(small, reverse=True):
             if all(_handed(facts, found, child, place, parent).rank for child, place in readings[parent]):
                 found[parent] = small[parent]
-    return replace(facts, factored=found)
+    return replace(facts, ranks={index: factored.rank for index, factored in found.items()})
 
 
-def _kept_small(facts: TapeFacts, found: dict[int, Factored]) -> dict[int, Factored]:
-    """Leave out what is written out as soon as it arrives, since an argument has adjoints of all elements.
-
-    Merged operations count together, see `TapeFacts.reader`.
-    """
-    together = follow(facts.reader)
+def _arguments(facts: TapeFacts, found: dict[int, _Factored], together: IntArray) -> dict[int, list[int]]:
+    """List what merged operations read from outside, by the last one; ``together`` says which one that is."""
     is_found = np.zeros(together.size, dtype=np.bool_)
     is_found[list(found)] = True
     read = is_found[together[facts.children]] & (together[facts.children] != together[facts.parents])
     arguments: dict[int, list[int]] = defaultdict(list)
     for result, argument in zip(together[facts.children[read]], facts.parents[read], strict=True):
         arguments[int(result)].append(int(argument))
+    return arguments
+
+
+def _kept_small(
+    facts: TapeFacts, found: dict[int, _Factored], together: IntArray, arguments: dict[int, list[int]]
+) -> dict[int, _Factored]:
+    """Leave out what is written out as soon as it arrives, since an argument has adjoints of all elements."""
     fits: dict[int, bool] = {}
-    kept: dict[int, Factored] = {}
+    kept: dict[int, _Factored] = {}
     for result, index in sorted((int(together[index]), index) for index in found):
         if result not in fits:
             kind, size = facts.kinds[facts.kind[result]], facts.sizes[result]
@@ -101,22 +116,24 @@ def _kept_small(facts: TapeFacts, found: dict[int, Factored]) -> dict[int, Facto
     return kept
 
 
-def _handed(facts: TapeFacts, found: Mapping[int, Factored], child: int, place: int, parent: int) -> Factored:
+def _handed(
+    facts: TapeFacts, found: Mapping[int, _Factored], child: int, place: int, parent: int
+) -> _Factored:
     """Return what an operation hands to an argument: of rank zero if it is not factored."""
-    given, maker = found.get(child, Factored(0, child))
+    given, maker = found.get(child, _Factored(0, child))
     kind = facts.kinds[facts.kind[child]]
     argnum = kind.argnums[place]
     shape, of_argument = (facts.forms[facts.form[i]] for i in (child, parent))
     if kind.is_elementwise:
         is_constant = not callable(kind.rule.partials[argnum])
-        return Factored(given if is_constant and shape == of_argument else 0, maker)
+        return _Factored(given if is_constant and shape == of_argument else 0, maker)
     if isinstance(kind.rule, Movement):
         moves_parts = kind.primitive in _MOVE_PARTS and len(kind.argnums) <= MOST_PARTS
-        return Factored(given if moves_parts else 0, maker)
+        return _Factored(given if moves_parts else 0, maker)
     if kind.can_be_contracted and len(shape) == 1 and facts.elementwise[parent]:
-        return Factored(0, maker)  # products take elementwise operations in
+        return _Factored(0, maker)  # products take elementwise operations in
     rule = _rule(kind, argnum)
-    return Factored(rule.rank(given, shape) if rule and is_shape(shape) else 0, maker)
+    return _Factored(rule.rank(given, shape) if rule and is_shape(shape) else 0, maker)
 
 
 _MOVE_PARTS: Final = frozenset({anp.transpose, anp.swapaxes, getitem, concatenate_args})
@@ -146,11 +163,11 @@ def spared(facts: TapeFacts) -> Spared:
     """
     count = facts.sizes.size
     result = Spared(np.zeros(count, dtype=np.bool_), np.zeros(count, dtype=np.int64))
-    if not facts.factored:
+    if not facts.ranks:
         return result
     rank, numbers = np.zeros((2, count), dtype=np.int64)
-    for index, found in facts.factored.items():
-        rank[index], numbers[index] = found.rank, found.rank * sum(facts.forms[facts.form[index]])
+    for index, given in facts.ranks.items():
+        rank[index], numbers[index] = given, given * sum(facts.forms[facts.form[index]])
     child, parent, sizes = facts.children, facts.parents, facts.sizes
     together = follow(facts.reader)
     result.whole[:] = (rank > 0)[together]

@@ -10,7 +10,7 @@ from functools import partial
 from typing import Final, NamedTuple, cast
 
 from jcdp_core import JacobianChain, Mode, Solution, SolverName, solve
-from tapesplit.cost.factored import with_factored
+from tapesplit.cost.factored import with_ranks
 from tapesplit.cost.stored import cost_model
 from tapesplit.cost.work import WorkTable, work_table
 from tapesplit.cuts.chunks import Chunk, chunk_chain, cut_into_chunks
@@ -66,7 +66,7 @@ def make_plan(
     ValueError
         If there is no such method.
     """
-    facts = with_factored(facts_of(tape, structure))
+    facts = with_ranks(facts_of(tape, structure))
     graph, table = graph_of(tape, facts), work_table(facts)
     plain = {"tangent": Mode.TANGENT, "adjoint": Mode.ADJOINT}.get(method)
     solver = "dp" if plain or method == "auto" else cast(SolverName, method)  # `solve` refuses other names

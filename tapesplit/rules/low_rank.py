@@ -222,8 +222,6 @@ def _by_labels(labels: Callable[..., tuple[Labels, Labels, Labels]], argnum: int
     """Make the function of a contraction that sums factored adjoints of its result, see `contraction`."""
 
     def rule(A: Factors, ans: Any, *args: Any, **kwargs: Any) -> Any:
-        if len(args) < 2:  # the second operand has been given by name
-            return NotImplemented
         *operands, result = ("".join(_LETTERS[i] for i in part) for part in labels(*args, **kwargs))
         if any(np.ndim(arg) != len(axes) for arg, axes in zip(args, operands, strict=False)):
             return NotImplemented
@@ -231,7 +229,7 @@ def _by_labels(labels: Callable[..., tuple[Labels, Labels, Labels]], argnum: int
         other = 1 - argnum
         return contract((*terms, operands[other]), [*arrays, args[other]], _DIRECTION + operands[argnum])
 
-    return rule
+    return of_arrays(rule)
 
 
 _LETTERS, _DIRECTION, _RANK = ascii_letters[:-2], ascii_letters[-2], ascii_letters[-1]

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain
 from math import prod
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from autograd.core import primitive_vjps
@@ -36,7 +36,7 @@ from tapesplit.structures.structure import (
     plain_constants,
 )
 
-__all__ = ["CallKind", "Factored", "TapeFacts", "calls_by_kind", "facts_of"]
+__all__ = ["CallKind", "TapeFacts", "calls_by_kind", "facts_of"]
 
 
 @dataclass(frozen=True)
@@ -96,16 +96,6 @@ class CallKind:
         return -1
 
 
-class Factored(NamedTuple):
-    """Adjoints of a matrix that stay factored until the operation that takes them in.
-
-    ``maker`` is the product that they begin with. Those of several products may be of different directions.
-    """
-
-    rank: int
-    maker: int
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class TapeFacts:
     """Numbers for each entry of a tape.
@@ -157,8 +147,8 @@ class TapeFacts:
     detached
         Whether the value is empty, or depends on the inputs through empty arrays only: its derivatives are
         zeros, even where partial derivatives are infinite.
-    factored
-        Values whose adjoints stay factored, if that has been looked for.
+    ranks
+        Ranks of the adjoints that stay factored, by entry, if these have been looked for.
     """
 
     structure: Structure
@@ -182,7 +172,7 @@ class TapeFacts:
     children: IntArray
     reader: IntArray
     detached: BoolArray
-    factored: Mapping[int, Factored] = field(default_factory=dict)
+    ranks: Mapping[int, int] = field(default_factory=dict)
 
 
 def facts_of(tape: Tape, structure: Structure) -> TapeFacts:

@@ -16,7 +16,7 @@ from tapesplit.recording.tape import VALUE, Tape, TapeEntry
 from tapesplit.recording.values import batch_shape, element_count
 from tapesplit.rules import Bulk, IndexMap, Rule, local_matrix, loop_adjoint, loop_tangent
 from tapesplit.rules.axes import complex_like, flat, real_like
-from tapesplit.rules.low_rank import MOST_PARTS, Factors, factored_rule, moved_back
+from tapesplit.rules.low_rank import Factors, factored_rule, moved_back
 from tapesplit.sweeps.cluster_step import SEQUENCES, ClusterStep, name_call
 from tapesplit.sweeps.directions import Batch, Diagonal, LowRank, Rows, Seeds, accumulate
 
@@ -43,7 +43,7 @@ class MapStep:
         if isinstance(A, Diagonal) and any(moves.block is None for _, moves in self.maps):
             A = A.dense()
         if isinstance(A, LowRank):
-            found = self._moved_back(tape, A, seeds)
+            found = self._moved_back(tape, A)
             if found is not None:
                 for parent, batch in found:
                     seeds[parent] = accumulate(seeds.get(parent), batch)
@@ -54,20 +54,18 @@ class MapStep:
             if known is None or not _added(A, moves, known, value):
                 seeds[parent] = accumulate(known, _scattered(A, moves, value))
 
-    def _moved_back(self, tape: Tape, A: LowRank, seeds: Seeds) -> list[tuple[int, Batch]] | None:
-        """Carry adjoints back by their factors; None where that takes longer."""
-        known = [seeds.get(parent) for parent, _ in self.maps]
-        if len(self.maps) > MOST_PARTS or any(isinstance(batch, Rows) for batch in known):
-            return None  # what has been written out takes further parts in place
+    def _moved_back(self, tape: Tape, A: LowRank) -> list[tuple[int, Batch]] | None:
+        """Carry adjoints back by their factors; None if all elements are needed."""
+        if not A.factors.is_finite:  # what does not move is zero, also beside infinity
+            return None
         found: list[tuple[int, Batch]] = []
-        if A.factors.is_finite:  # what does not move is zero, also beside infinity
-            for parent, moves in self.maps:
-                batch = moved_back(A.factors, moves, batch_shape(tape.entries[parent][VALUE]))
-                if batch is None:
-                    return None
-                moved = LowRank(A.start, batch) if isinstance(batch, Factors) else Rows(A.start, batch)
-                found.append((parent, moved))
-        return found or None
+        for parent, moves in self.maps:
+            batch = moved_back(A.factors, moves, batch_shape(tape.entries[parent][VALUE]))
+            if batch is None:
+                return None
+            moved = LowRank(A.start, batch) if isinstance(batch, Factors) else Rows(A.start, batch)
+            found.append((parent, moved))
+        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,8 +119,6 @@ class BulkStep:
 
     def _adjoints(self, entry: TapeEntry, A: Batch) -> list[Batch]:
         """Take vector rules where there are some, autograd's rule for all other arguments at once."""
-        if isinstance(A, LowRank) and not all(factored_rule(entry.primitive, i) for i in entry.argnums):
-            A = A.dense()
         found = [self._adjoint(entry, argnum, A) for argnum in entry.argnums]
         looped = [position for position, batch in enumerate(found) if batch is None]
         if looped:

@@ -38,14 +38,14 @@ def factored_sizes(
         By entry: values of which all readers hand factors, and whose own steps take them in. None of them if
         there are few directions.
     """
-    if directions < FEWEST_DIRECTIONS or not facts.factored:
+    if directions < FEWEST_DIRECTIONS or not facts.ranks:
         return {}
     ends = {*chunk.sources, *chunk.targets}
     least = _WORTH_FACTORING / directions
     found = {
         step.index: step
         for step in steps
-        if step.index in facts.factored and step.index not in ends and facts.sizes[step.index] >= least
+        if step.index in facts.ranks and step.index not in ends and facts.sizes[step.index] >= least
     }
     before = len(found) + 1
     while len(found) < before:  # what is written out is handed on so, and joined with factors it spoils them
@@ -57,7 +57,7 @@ def factored_sizes(
         for index, step in list(found.items()):
             if not _takes_factors(tape, step, found):
                 del found[index]
-    return {index: facts.factored[index].rank * sum(np.shape(tape.entries[index][VALUE])) for index in found}
+    return {index: facts.ranks[index] * sum(np.shape(tape.entries[index][VALUE])) for index in found}
 
 
 _WORTH_FACTORING: Final = 2**15
