@@ -129,7 +129,7 @@ def planning(tape: Tape, structure: Structure) -> Iterator[None]:
     yield
     separators = () if effort == "none" else cut_graph(graph, thorough=effort == "thorough")
     yield
-    solve(chunk_chain(cut_into_chunks(graph, separators), facts.local_fma, table.spared_edges))
+    solve(chunk_chain(cut_into_chunks(graph, separators), facts, table.spared_edges))
     yield
 
 

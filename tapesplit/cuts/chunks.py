@@ -11,8 +11,10 @@ from tapesplit.arrays import IntArray, follow
 from tapesplit.cuts.graph import TapeGraph, reached
 from tapesplit.cuts.separators import Separator
 from tapesplit.rules.low_rank import FEWEST_DIRECTIONS
+from tapesplit.structures.facts import TapeFacts
+from tapesplit.structures.row_part import RowPart
 
-__all__ = ["Chunk", "chunk_chain", "chunk_vertices", "cut_into_chunks"]
+__all__ = ["Chunk", "chunk_chain", "chunk_vertices", "cut_into_chunks", "has_row_part"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)  # arrays have no truth value
@@ -64,20 +66,32 @@ def cut_into_chunks(graph: TapeGraph, separators: Sequence[Separator]) -> tuple[
     )
 
 
-def chunk_chain(chunks: Sequence[Chunk], local_fma: IntArray, spared_edges: IntArray) -> JacobianChain:
+def has_row_part(chunk: Chunk, facts: TapeFacts) -> bool:
+    """Tell whether a chunk has the whole row part of its tape, as far as there is one."""
+    part = facts.row_part
+    ends = part is not None and chunk.targets == (facts.structure.output,)
+    return ends and bool(np.isin(part.calls, chunk.entries).all())  # type: ignore[union-attr] # there is one
+
+
+def chunk_chain(chunks: Sequence[Chunk], facts: TapeFacts, spared_edges: IntArray) -> JacobianChain:
     """Return the Jacobian chain that chunks form, one link a chunk, costs in fma.
 
     A chunk that only moves data counts one edge, since chains have positive costs. What tangents pay once,
     whatever their number, is shared by as many as the chunk has inputs; adjoints do not go through the edges
-    that they are spared.
+    that they are spared, and those of rows that are carried together share what these cost.
     """
     links = []
     for chunk in chunks:
-        edges, once = max(chunk.edges, 1), int(local_fma[chunk.entries].sum())
+        edges, once = max(chunk.edges, 1), int(facts.local_fma[chunk.entries].sum())
         tangent_cost = edges + -(-once // max(chunk.n, 1))
-        spared = int(spared_edges[chunk.entries].sum()) if chunk.m >= FEWEST_DIRECTIONS else 0
-        adjoint_cost = max(edges - spared, 1)
-        links.append(ElementalJacobian(chunk.n, chunk.m, edges, tangent_cost, adjoint_cost))
+        adjoint_cost = edges
+        if chunk.m >= FEWEST_DIRECTIONS:
+            adjoint_cost -= int(spared_edges[chunk.entries].sum())
+        if has_row_part(chunk, facts):
+            part: RowPart = facts.row_part  # type: ignore[assignment] # the chunk has it
+            together = part.swept + part.expanded
+            adjoint_cost -= int((facts.edges - spared_edges)[part.calls].sum()) - -(-together // chunk.m)
+        links.append(ElementalJacobian(chunk.n, chunk.m, edges, tangent_cost, max(adjoint_cost, 1)))
     return JacobianChain(tuple(links))
 
 

@@ -156,6 +156,8 @@ def _form_text(form: Form, sweeps: int) -> str:
             )
         case "stages":
             return "in stages, sparse systems of single elements and array steps by turns"
+        case "rows":
+            return "by array steps that carry all rows together, up to what these share"
         case _:
             return "by array steps, one operation at a time"
 
@@ -203,7 +205,7 @@ def _runs(links: Sequence[int]) -> str:
 
 def _obstacle(plan: JacobianPlan, form: Form, obstacle: int | None) -> str:
     """Say why links are not swept as one system."""
-    if form == "system":
+    if form in {"system", "rows"}:
         return ""
     if obstacle is None:
         return "; one system is predicted to take longer"

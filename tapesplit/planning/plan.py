@@ -22,9 +22,10 @@ from tapesplit.sweeps.sweep import Form, Sweep
 __all__ = ["CutReason", "JacobianPlan", "LastRun", "MachinesReason", "PlanTask", "TaskRecord", "seconds_of"]
 
 
-CutReason: TypeAlias = Literal["asked", "light", "wide", "narrow", "shared"]
+CutReason: TypeAlias = Literal["asked", "light", "rows", "wide", "narrow", "shared"]
 """Why a tape is cut, or is not: one mode was asked for; cuts could save so little that none were looked for;
-no interface is narrow enough; some are; or several machines can share work at the cuts."""
+rows that stay apart share directions; no interface is narrow enough; some are; or several machines can share
+work at the cuts."""
 
 MachinesReason: TypeAlias = Literal["single", "core", "light", "serial", "uneven", "little", "gain", "forced"]
 """Why so many machines work: only one was asked for; the process may use one core only; work that releases

@@ -23,6 +23,7 @@ from tapesplit.planning.tasks import compile_tasks, plan_tasks
 from tapesplit.recording.tape import Tape
 from tapesplit.structures.dtypes import result_dtypes
 from tapesplit.structures.facts import TapeFacts, facts_of
+from tapesplit.structures.rows import with_row_part
 from tapesplit.structures.structure import Structure
 from tapesplit.sweeps.sweep import Sweep
 
@@ -66,16 +67,21 @@ def make_plan(
     ValueError
         If there is no such method.
     """
-    facts = with_ranks(facts_of(tape, structure))
+    facts = with_row_part(tape, with_ranks(facts_of(tape, structure)))
     graph, table = graph_of(tape, facts), work_table(facts)
     plain = {"tangent": Mode.TANGENT, "adjoint": Mode.ADJOINT}.get(method)
     solver = "dp" if plain or method == "auto" else cast(SolverName, method)  # `solve` refuses other names
+    plain_fma = min(graph.input_width, graph.output_width) * graph.total_edges
     effort: Effort = "thorough" if cost == "fma" or force_machines else effort_for(graph, table)
     drafted = partial(_draft, tape, graph, facts, table, plain=plain, solver=solver, cost=cost)
 
     def on_one() -> _Draft:
-        uncut = plain or effort == "none"
-        return drafted(() if uncut else cut_graph(graph, thorough=effort == "thorough"), machines=1)
+        if facts.row_part and not plain:
+            uncut = drafted((), machines=1)
+            if _CUTS_SAVE * uncut.solution.makespan < plain_fma:
+                return uncut
+        cuts = () if plain or effort == "none" else cut_graph(graph, thorough=effort == "thorough")
+        return drafted(cuts, machines=1)
 
     def on_several() -> _Draft:
         # Cuts that gain nothing on one machine let several work at the same time.
@@ -104,6 +110,8 @@ def make_plan(
     )
 
 
+_CUTS_SAVE: Final = 8
+"""How many times fewer multiply-adds than in a plain mode are few enough for no cuts to be looked for."""
 _BLAS_THREADS: Final = 100_000
 """Multiply-adds in products below which threads of BLAS have nothing to do, or next to nothing."""
 
@@ -140,12 +148,20 @@ def _draft(
 ) -> _Draft:
     """Cut, solve, predict times, and compile."""
     chunks = cut_into_chunks(graph, separators)
-    chain = chunk_chain(chunks, facts.local_fma, table.spared_edges)
-    if plain:
-        chain = _in_one_mode(chain, plain)
     search = partial(solve, machines=machines, method=solver, time_limit=_LONGEST_SEARCH)
-    solution, least_makespan = search(chain), None
-    tasks = plan_tasks(solution, facts, table, chunks)
+
+    def solved(facts: TapeFacts) -> tuple[TapeFacts, JacobianChain, Solution, tuple[PlanTask, ...]]:
+        chain = chunk_chain(chunks, facts, table.spared_edges)
+        solution = search(_in_one_mode(chain, plain) if plain else chain)
+        return facts, solution.chain, solution, plan_tasks(solution, facts, table, chunks)
+
+    facts, chain, solution, tasks = solved(facts)
+    least_makespan = None
+    if cost != "fma" and any(task.form == "rows" for task in tasks):
+        # The multiply-adds of few directions are little of what telling rows apart takes.
+        apart = solved(replace(facts, row_part=None))
+        if seconds_of(apart[-1]) < seconds_of(tasks):
+            facts, chain, solution, tasks = apart
     if cost != "fma" and len(chunks) > 1 and seconds_of(tasks) >= _WORTH_PRICING * len(chunks):
         priced = _priced(chain, table, chunks)
         by_time = search(priced)
@@ -177,6 +193,8 @@ def _priced(chain: JacobianChain, table: WorkTable, chunks: Sequence[Chunk]) -> 
 def _cut_reason(draft: _Draft, effort: Effort) -> CutReason:
     """Tell why the tape is cut, or is not."""
     if not draft.separators:
+        if any(task.form == "rows" for task in draft.tasks):
+            return "rows"
         return "light" if effort == "none" else "wide"
     sizes = draft.solution.chain.sizes
     return "narrow" if min(sizes) < min(sizes[0], sizes[-1]) else "shared"

@@ -15,6 +15,7 @@ from tapesplit.planning.plan import PlanTask
 from tapesplit.recording.tape import Tape
 from tapesplit.structures.facts import TapeFacts
 from tapesplit.sweeps.compression import FEWEST_TO_COLOR
+from tapesplit.sweeps.row_sweep import RowSweep
 from tapesplit.sweeps.sweep import Sweep, compile_compressed, compile_sweep, predict, predict_compressed
 
 __all__ = ["compile_tasks", "plan_tasks"]
@@ -75,7 +76,14 @@ def _timed(task: PlanTask, facts: TapeFacts, table: WorkTable, chunks: Sequence[
         return replace(task, seconds=seconds, releases_lock=True, product_fma=task.fma)
     directions = chunks[task.first].n if task.mode is Mode.TANGENT else chunks[task.last].m
     adjoint_mode = task.mode is Mode.ADJOINT
-    expected = predict(facts, table, _joined(chunks, task.swept), directions, adjoint_mode=adjoint_mode)
+    expected = predict(
+        facts,
+        table,
+        _joined(chunks, task.swept),
+        directions,
+        adjoint_mode=adjoint_mode,
+        identity=not task.needs,
+    )
     return replace(task, directions=directions, **expected._asdict())
 
 
@@ -99,13 +107,15 @@ _WORTH_COLORING: Final = 0.7
 """Part of the time of a sweep that all directions together in one color must not exceed."""
 _HANDOVER: Final = 1.0e-4
 """Seconds to hand a task to another thread and its result back."""
+_CONTENDING: Final = frozenset({"system", "stages"})
+"""Forms of sweeps that work on much memory."""
 _CONTENTION: Final = 1.5
 """How much longer a scalar sweep takes while another one works on the same memory."""
 
 
 def _scheduled(tasks: Sequence[PlanTask]) -> tuple[PlanTask, ...]:
     """Predict when tasks run: each machine's in planned order, those under the interpreter's lock in turn."""
-    contend = len({task.machine for task in tasks if task.form != "arrays"}) > 1
+    contend = len({task.machine for task in tasks if task.form in _CONTENDING}) > 1
     waiting: dict[int, list[int]] = {}
     for index, task in enumerate(tasks):
         waiting.setdefault(task.machine, []).append(index)
@@ -124,7 +134,7 @@ def _scheduled(tasks: Sequence[PlanTask]) -> tuple[PlanTask, ...]:
         lane = min(lanes, key=lambda lane: start(lane[0]))
         index = lane.pop(0)
         task, begins = tasks[index], start(index)
-        finish = begins + task.seconds * (_CONTENTION if contend and task.form != "arrays" else 1.0)
+        finish = begins + task.seconds * (_CONTENTION if contend and task.form in _CONTENDING else 1.0)
         done[index] = replace(task, start=begins, finish=finish)
         free[task.machine] = finish
         unlocked = unlocked if task.releases_lock else finish
@@ -150,7 +160,7 @@ def _compiled(
     sweep = compile_sweep(
         tape, facts, table, chunk, task.mode, task.directions, task.form, identity=not task.needs
     )
-    if task.needs or task.directions < FEWEST_TO_COLOR:
+    if task.needs or task.directions < FEWEST_TO_COLOR or isinstance(sweep, RowSweep):
         return task, sweep
     if predict_compressed(table, chunk, 1).seconds > _WORTH_COLORING * task.seconds:
         return task, sweep

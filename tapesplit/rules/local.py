@@ -25,7 +25,14 @@ from tapesplit.rules.contraction import lengths_of
 from tapesplit.rules.moves import places
 from tapesplit.rules.products import ADJOINT_LABELS, Labels, dot_labels, inner_labels, tensordot_labels
 
-__all__ = ["LocalStructure", "has_local_structure", "local_matrix", "local_slices", "local_structures"]
+__all__ = [
+    "LocalStructure",
+    "contraction_labels",
+    "has_local_structure",
+    "local_matrix",
+    "local_slices",
+    "local_structures",
+]
 
 _Labeled: TypeAlias = tuple[Labels, Labels, Labels]
 _Description: TypeAlias = tuple[Any, ...] | None
@@ -87,6 +94,16 @@ def _described(entry: TapeEntry) -> _Description:
         return None
 
 
+def contraction_labels(entry: TapeEntry) -> tuple[int, _Labeled] | None:
+    """Return the first operand of a contraction and the labels of both and of the result; else None.
+
+    Axes of length one that are broadcast have no labels.
+    """
+    first = _structures[entry.primitive].first if has_local_structure(entry.primitive) else None
+    description = None if first is None else _described(entry)
+    return None if first is None or description is None else (first, description[:3])
+
+
 def local_matrix(entry: TapeEntry, argnum: int) -> np.ndarray | None:
     """Return the Jacobian of a matrix times a vector by the vector: the matrix; None for any other call."""
     known = entry.primitive in {anp.matmul, anp.dot} and not is_overridden(entry.primitive)
@@ -99,11 +116,15 @@ def local_matrix(entry: TapeEntry, argnum: int) -> np.ndarray | None:
 
 
 class _Structure(NamedTuple):
-    """How local structures of a primitive come about: a description of the call, its structure and slices."""
+    """How local structures of a primitive come about: a description of the call, its structure and slices.
+
+    ``first`` is the first operand of a contraction.
+    """
 
     describe: Callable[..., _Description]
     build: Callable[..., LocalStructure]
     slices: Callable[..., int] = lambda *_: 1
+    first: int | None = None
 
 
 def _reduction(factor: Callable[[int], float]) -> _Structure:
@@ -156,7 +177,7 @@ def _contraction(labels: Callable[..., _Labeled | None], first: int = 0) -> _Str
     def slices(of_x: Labels, of_y: Labels, of_ans: Labels, sizes: dict[int, int]) -> int:
         return prod(sizes[label] for label in of_ans if label in of_x and label in of_y)
 
-    return _Structure(describe, build, slices)
+    return _Structure(describe, build, slices, first)
 
 
 def _describe_differences(x: Any, n: Any = 1, axis: Any = -1) -> _Description:

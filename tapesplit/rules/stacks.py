@@ -21,7 +21,16 @@ from tapesplit.recording.tape import TapeEntry
 from tapesplit.recording.values import batch_shape, element_count
 from tapesplit.rules.axes import positive
 
-__all__ = ["Slices", "along_axis", "as_one_call", "can_be_stacked", "count_slices", "slices_of", "stacked"]
+__all__ = [
+    "Slices",
+    "along_axis",
+    "as_one_call",
+    "can_be_stacked",
+    "count_slices",
+    "loops_over_first_axis",
+    "slices_of",
+    "stacked",
+]
 
 
 class Slices(NamedTuple):
@@ -51,6 +60,12 @@ def stacked(primitive: Any, core_axes: CoreAxes) -> None:
 def count_slices(entry: TapeEntry) -> int:
     """Count the independent slices of a call; 1 if nothing is known of the primitive."""
     return prod(_loops(entry)[0])
+
+
+def loops_over_first_axis(entry: TapeEntry) -> bool:
+    """Tell whether the first axis counts slices, in the result and in all active arguments of a call."""
+    loops, cores = _loops(entry)
+    return bool(loops) and all(0 not in core for core in cores)
 
 
 def slices_of(entry: TapeEntry) -> Slices:

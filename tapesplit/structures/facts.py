@@ -26,6 +26,7 @@ from tapesplit.rules import (
 )
 from tapesplit.structures.call_numbers import call_numbers
 from tapesplit.structures.comparison import is_look_up
+from tapesplit.structures.row_part import RowPart
 from tapesplit.structures.structure import (
     NO_CONSTANTS,
     Constants,
@@ -149,6 +150,8 @@ class TapeFacts:
         zeros, even where partial derivatives are infinite.
     ranks
         Ranks of the adjoints that stay factored, by entry, if these have been looked for.
+    row_part
+        Where the rows of all values stay apart, if that has been looked for and is worth its while.
     """
 
     structure: Structure
@@ -173,6 +176,7 @@ class TapeFacts:
     reader: IntArray
     detached: BoolArray
     ranks: Mapping[int, int] = field(default_factory=dict)
+    row_part: RowPart | None = None
 
 
 def facts_of(tape: Tape, structure: Structure) -> TapeFacts:

@@ -278,6 +278,8 @@ def _hand_back(walk: _Walk, step: MapStep | ClusterStep) -> None:
             walk.origins[parent] = start
         elif blocks and block is not None and not opened:  # a view
             _add(walk, parent, 0)
+        elif blocks and not opened and parent in walk.owned and blocks[parent].run is not None:
+            _add(walk, parent, 0)  # in place
         else:
             # Before sums over broadcast axes, or where factors are multiplied.
             between = 0 if blocks or walk.sizes[parent] == size else max(size, walk.sizes[parent])

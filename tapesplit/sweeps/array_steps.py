@@ -20,7 +20,7 @@ from tapesplit.rules.low_rank import Factors, factored_rule, moved_back
 from tapesplit.sweeps.cluster_step import SEQUENCES, ClusterStep, name_call
 from tapesplit.sweeps.directions import Batch, Diagonal, LowRank, Rows, Seeds, accumulate
 
-__all__ = ["BulkStep", "MapStep", "Step", "bulk_step"]
+__all__ = ["BulkStep", "MapStep", "Step", "bulk_step", "scatter_into"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,9 +50,7 @@ class MapStep:
                 return
             A = A.dense()
         for parent, moves in self.maps:
-            known, value = seeds.get(parent), tape.entries[parent][VALUE]
-            if known is None or not _added(A, moves, known, value):
-                seeds[parent] = accumulate(known, _scattered(A, moves, value))
+            scatter_into(seeds, parent, A, moves, tape.entries[parent][VALUE])
 
     def _moved_back(self, tape: Tape, A: LowRank) -> list[tuple[int, Batch]] | None:
         """Carry adjoints back by their factors; None if all elements are needed."""
@@ -247,6 +245,13 @@ def _gathered_together(moved: list[tuple[Batch, IndexMap]], value: Any) -> Rows:
         else:
             moves.put(flat(batch.dense().rows), rows[batch.start - start : batch.stop - start])
     return Rows(start, real_like(rows, value).reshape(len(rows), *batch_shape(value)), owned=True)
+
+
+def scatter_into(seeds: Seeds, parent: int, A: Batch, moves: IndexMap, value: Any) -> None:
+    """Add adjoints of moved elements to those of where they stood."""
+    known = seeds.get(parent)
+    if known is None or not _added(A, moves, known, value):
+        seeds[parent] = accumulate(known, _scattered(A, moves, value))
 
 
 def _added(batch: Batch, moves: IndexMap, known: Batch, value: Any) -> bool:

@@ -119,7 +119,7 @@ class ArraySweep:
             Shape ``(m, k)``.
         """
         rows = None if matrix is None else matrix.T
-        return self._carried(self._tangents, tape, rows, self.chunk.n, most).T
+        return self.carried(self._tangents, tape, rows, self.chunk.n, most).T
 
     def _tangents(self, tape: Tape, rows: np.ndarray | range) -> np.ndarray:
         """Carry tangents, shape ``(k, n)``, to ``(k, m)``."""
@@ -149,19 +149,23 @@ class ArraySweep:
         ndarray
             Shape ``(k, n)``.
         """
-        return self._carried(self._adjoints, tape, matrix, self.chunk.m, most)
+        return self.carried(self._adjoints, tape, matrix, self.chunk.m, most)
 
     def _adjoints(self, tape: Tape, rows: np.ndarray | range) -> np.ndarray:
         """Carry adjoints, shape ``(k, m)``, to ``(k, n)``."""
-        seeds = self._attached(_seeds(tape, self.chunk.targets, rows, adjoint_mode=True))
+        return self.carried_back(tape, _seeds(tape, self.chunk.targets, rows, adjoint_mode=True), len(rows))
+
+    def carried_back(self, tape: Tape, seeds: Seeds, count: int) -> np.ndarray:
+        """Carry so many adjoints of the targets, which are used up, to ``(count, n)``."""
+        seeds = self._attached(seeds)
         for step in reversed(self.steps):
             batch = seeds.pop(step.index, None)
             if batch is not None:
                 step.adjoint(tape, batch, seeds)
             del batch  # what is collected takes its memory
-        return _collect(tape, self.chunk.sources, self._attached(seeds), len(rows), adjoint_mode=True)
+        return _collect(tape, self.chunk.sources, self._attached(seeds), count, adjoint_mode=True)
 
-    def _carried(
+    def carried(
         self,
         sweep: Callable[[Tape, np.ndarray | range], np.ndarray],
         tape: Tape,

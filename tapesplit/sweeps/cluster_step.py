@@ -67,7 +67,7 @@ class ClusterStep:
         if self.reduction is None:
             values = [tape.entries[index][VALUE] for index in (parent, self.index)]
             return batch_shape(values[0]) == batch_shape(values[1])
-        _, given, kept = self._axes(tape, parent)
+        _, given, kept = self.axes(tape, parent)
         return given == kept and parent != self.reduction.weights
 
     def tangent(self, tape: Tape, seeds: Seeds) -> Batch | None:
@@ -75,13 +75,13 @@ class ClusterStep:
         out: Batch | None = None
         value = tape.entries[self.index][VALUE]
         for number, partial in self.partials(tape).items():
-            parent = self._input(number)
+            parent = self.input_of(number)
             if parent in seeds:
                 batch, operand = seeds[parent], tape.entries[parent][VALUE]
                 if type(operand) in SEQUENCES:
                     batch = _of_array(batch, operand)
                 if self.reduction:
-                    space, given, kept = self._axes(tape, number)
+                    space, given, kept = self.axes(tape, number)
                     scaled = contracted(batch, partial, space, (given, kept), np.shape(value))
                 else:
                     scaled = _scaled_up(batch, partial, value, overwrite=parent in self.spent)
@@ -90,21 +90,25 @@ class ClusterStep:
 
     def adjoint(self, tape: Tape, A: Batch, seeds: Seeds) -> None:
         """Multiply adjoints by the partials and sum them over broadcast axes."""
-        overwrite = self.index in self.spent
         for number, partial in self.partials(tape).items():
-            parent = self._input(number)
+            parent = self.input_of(number)
             operand = tape.entries[parent][VALUE]
-            if self.reduction:
-                space, given, kept = self._axes(tape, number)
-                scaled = contracted(A, partial, space, (kept, given), np.shape(operand))
-            else:
-                factored = scaled_factors(A, partial, np.shape(operand)) if isinstance(A, LowRank) else None
-                if factored is None and isinstance(A, LowRank):
-                    A = A.dense()  # for all inputs behind as well
-                scaled = factored or _scaled_down(A, partial, operand, overwrite=overwrite)
+            factored = None
+            if isinstance(A, LowRank) and not self.reduction:
+                factored = scaled_factors(A, partial, np.shape(operand))
+                A = A if factored else A.dense()  # for all inputs behind as well
+            scaled = factored or self.carried_back(tape, A, number, partial)
             if type(operand) in SEQUENCES:  # whose directions have one row of all elements
                 scaled = Rows(scaled.start, flat(scaled.dense().rows))
             seeds[parent] = accumulate(seeds.get(parent), scaled)
+
+    def carried_back(self, tape: Tape, A: Batch, number: int, partial: Any) -> Batch:
+        """Multiply adjoints by the derivative by one input, by its number among the `partials`."""
+        operand = tape.entries[self.input_of(number)][VALUE]
+        if self.reduction:
+            space, given, kept = self.axes(tape, number)
+            return contracted(A, partial, space, (kept, given), np.shape(operand))
+        return _scaled_down(A, partial, operand, overwrite=self.index in self.spent)
 
     def _derivatives(self, tape: Tape, reduction: Reduction) -> dict[int, Any]:
         """Return the derivatives of a reduction by what it sums, and by its weights."""
@@ -121,15 +125,15 @@ class ClusterStep:
             derivatives[_WEIGHTS] = tape.entries[reduction.operand][VALUE]
         return derivatives
 
-    def _input(self, number: int) -> int:
+    def input_of(self, number: int) -> int:
         """Return the entry of an input by its number among the partials."""
         return self.reduction.weights if number == _WEIGHTS else number  # type: ignore[union-attr, return-value]
 
-    def _axes(self, tape: Tape, number: int) -> tuple[tuple[int, ...], str, str]:
-        """Return the shape of what is reduced, and the axes of an input and of the result in it."""
-        reduction: Reduction = self.reduction  # type: ignore[assignment] # there is one
-        space = np.shape(tape.entries[reduction.operand][VALUE])
-        kept = letters(space, space, reduction.axes)
+    def axes(self, tape: Tape, number: int) -> tuple[tuple[int, ...], str, str]:
+        """Return the shape of what is summed, and the axes of an input and of the result in it."""
+        reduction = self.reduction
+        space = np.shape(tape.entries[reduction.operand if reduction else self.index][VALUE])
+        kept = letters(space, space, reduction.axes if reduction else ())
         if number == _WEIGHTS:
             return space, "".join(i for i in letters(space, space) if i not in kept), kept
         return space, letters(np.shape(tape.entries[number][VALUE]), space), kept

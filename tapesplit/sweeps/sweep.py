@@ -9,12 +9,14 @@ from jcdp_core import Mode
 from tapesplit.cost.model import array_seconds, compressed_seconds, scalar_seconds
 from tapesplit.cost.stored import cost_model
 from tapesplit.cost.work import WorkTable, total_work
-from tapesplit.cuts.chunks import Chunk
+from tapesplit.cuts.chunks import Chunk, has_row_part
 from tapesplit.recording.tape import Tape
 from tapesplit.structures.facts import TapeFacts
+from tapesplit.structures.row_part import RowPart
 from tapesplit.sweeps.array_sweep import ArraySweep, compile_array_sweep
 from tapesplit.sweeps.compression import CompressedSweep, compress, looks_sparse
 from tapesplit.sweeps.lowering import compile_scalar_sweep
+from tapesplit.sweeps.row_sweep import RowSweep, compile_row_sweep
 from tapesplit.sweeps.scalar_sweep import ScalarSweep
 from tapesplit.sweeps.stages import StagedSweep, compile_stages, find_stages, staged_seconds
 
@@ -30,8 +32,8 @@ __all__ = [
 ]
 
 WholeSweep = ArraySweep | ScalarSweep | StagedSweep
-Sweep = WholeSweep | CompressedSweep
-Form = Literal["arrays", "system", "stages"]
+Sweep = WholeSweep | RowSweep | CompressedSweep
+Form = Literal["arrays", "system", "stages", "rows"]
 
 
 class Prediction(NamedTuple):
@@ -50,9 +52,47 @@ class Prediction(NamedTuple):
 
 
 def predict(
+    facts: TapeFacts,
+    table: WorkTable,
+    chunk: Chunk,
+    directions: int,
+    *,
+    adjoint_mode: bool,
+    identity: bool = False,
+) -> Prediction:
+    """Predict a sweep of a chunk with this number of directions, from `tapesplit.cost.work.work_table`.
+
+    ``identity`` tells whether the directions are those of an identity.
+    """
+    whole = _predict_whole(facts, table, chunk, directions, adjoint_mode=adjoint_mode)
+    if not (adjoint_mode and identity and has_row_part(chunk, facts)):
+        return whole
+    rows = _predict_rows(facts, table, chunk, directions)
+    return rows if rows.seconds < whole.seconds else whole
+
+
+def _predict_rows(facts: TapeFacts, table: WorkTable, chunk: Chunk, directions: int) -> Prediction:
+    """Predict a sweep whose rows are carried together."""
+    part: RowPart = facts.row_part  # type: ignore[assignment] # the chunk has it
+    model = cost_model()
+    behind, before = (
+        total_work(table, entries) for entries in (part.calls, np.setdiff1d(chunk.entries, part.calls))
+    )
+    each = max(1, round(part.swept / max(int(facts.edges[part.calls].sum()), 1)))
+    seconds = (
+        array_seconds(model, behind, each, adjoint_mode=True)
+        + array_seconds(model, before, directions, adjoint_mode=True)
+        + _TOLD_APART * part.expanded * model.element_direction
+    )
+    products = behind.product_fma * each + before.product_fma * directions
+    busy = behind.looped + before.looped == 0 and seconds > 8 * (behind.steps + before.steps) * model.step
+    return Prediction(seconds, "rows", releases_lock=busy, product_fma=products)
+
+
+def _predict_whole(
     facts: TapeFacts, table: WorkTable, chunk: Chunk, directions: int, *, adjoint_mode: bool
 ) -> Prediction:
-    """Predict a sweep of a chunk with this number of directions, from `tapesplit.cost.work.work_table`."""
+    """Predict a sweep in which each direction stands for itself."""
     model, work = cost_model(), total_work(table, chunk.entries)
     scalar = scalar_seconds(model, work, directions, chunk.n + chunk.m)
     arrays = partial(array_seconds, model, work, adjoint_mode=adjoint_mode)
@@ -83,6 +123,8 @@ def predict_compressed(table: WorkTable, chunk: Chunk, colors: int) -> Predictio
     return Prediction(seconds, "system", releases_lock=compiled > 0.5 * seconds)
 
 
+_TOLD_APART: Final = 2
+"""Elements that are moved while one is told apart from those of other rows and added up."""
 _WORTH_A_LOOK: Final = 1.5e-4
 """Seconds of array steps from which on stages could save as much as finding them takes in some calls."""
 _COMPILING: Final = 1.6e-5
@@ -101,7 +143,7 @@ def compile_sweep(
     form: Form,
     *,
     identity: bool = False,
-) -> WholeSweep:
+) -> WholeSweep | RowSweep:
     """Compile a chunk for one mode.
 
     Parameters
@@ -120,6 +162,8 @@ def compile_sweep(
         Whether the directions will be those of an identity.
     """
     adjoint_mode = mode is Mode.ADJOINT
+    if form == "rows":
+        return compile_row_sweep(tape, facts, chunk)
     if form == "system":
         return compile_scalar_sweep(tape, facts, chunk, directions, adjoint_mode=adjoint_mode)
     if form == "stages":

@@ -361,7 +361,7 @@ def test_plans_take_no_more_than_any_cuts_chosen_by_hand(monkeypatch, name, narr
         for chosen in combinations(layers, some):
             cuts = tuple(Separator((i,), sizes[i], "cost") for i in chosen)
             check_separators(tape, cuts)
-            by_hand = solve(chunk_chain(cut_into_chunks(graph, cuts), facts.local_fma, spared))
+            by_hand = solve(chunk_chain(cut_into_chunks(graph, cuts), facts, spared))
             assert plan.makespan <= by_hand.makespan
 
 

@@ -1,0 +1,317 @@
+"""Rows that stay apart: their adjoints are carried together, and the Jacobian is the same."""
+
+import autograd.numpy as anp
+import numpy as np
+import pytest
+from autograd import elementwise_grad, jacobian
+from autograd.extend import defvjp, primitive
+from autograd.scipy.special import logsumexp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import tapesplit.structures.rows
+from tapesplit import parallel_jacobian, record
+from tapesplit.cuts.chunks import cut_into_chunks, has_row_part
+from tapesplit.cuts.graph import graph_of
+from tapesplit.rules.moves import IndexMap
+from tapesplit.structures.facts import facts_of
+from tapesplit.structures.row_part import Block
+from tapesplit.structures.rows import opened_block, with_row_part
+from tapesplit.structures.structure import structure_of
+from tapesplit.sweeps.row_sweep import compile_row_sweep
+from tests.traced_memory import traced_peak
+
+SAMPLES, FEATURES = 9, 4
+RANDOM = np.random.default_rng(0)
+TABLE = RANDOM.uniform(-1.0, 1.0, (SAMPLES, FEATURES))
+SQUARE = RANDOM.uniform(-1.0, 1.0, (SAMPLES, SAMPLES))
+MIXED = RANDOM.uniform(-1.0, 1.0, (FEATURES, FEATURES))
+STACK = RANDOM.uniform(-1.0, 1.0, (SAMPLES, FEATURES, FEATURES)) + 3.0 * np.eye(FEATURES)
+X = RANDOM.uniform(0.2, 1.0, FEATURES)
+
+
+@pytest.fixture
+def always_together(monkeypatch):
+    monkeypatch.setattr(tapesplit.structures.rows, "_FEWEST", 1)
+    monkeypatch.setattr(tapesplit.structures.rows, "_WORTH_A_LOOK", 0)
+    monkeypatch.setattr(tapesplit.structures.rows, "_LESS", np.inf)
+
+
+def hidden(x):
+    return anp.tanh((TABLE * x) @ MIXED + x)
+
+
+def deep(x):
+    h = hidden(x)
+    for _ in range(2):
+        h = h + anp.tanh(h @ (MIXED * x))
+    return h
+
+
+def softmax(h):
+    e = anp.exp(h)
+    return e / anp.sum(e, axis=1, keepdims=True)
+
+
+@primitive
+def own_sum(h):
+    return np.sum(h, axis=1)
+
+
+defvjp(own_sum, lambda ans, h: lambda g: g[:, None] * np.ones(h.shape))
+
+ROWS = {
+    "one layer and a sum": lambda x: anp.sum(hidden(x) ** 2, axis=1),
+    "layers": lambda x: deep(x) @ x,
+    "a column": lambda x: deep(x)[:, 1],
+    "columns": lambda x: deep(x)[:, ::2],
+    "columns backwards": lambda x: anp.sum(deep(x)[:, ::-1] * TABLE, axis=1),
+    "a column twice": lambda x: anp.sum(deep(x)[:, [1, 1, 2]] * TABLE[:, :3], axis=1),
+    "several results": lambda x: anp.ravel(
+        hidden(x) @ anp.reshape(anp.concatenate([x, x**2]), (FEATURES, 2))
+    ),
+    "results as columns": lambda x: anp.stack([deep(x) @ x, anp.sum(hidden(x), axis=1)], axis=1),
+    "results behind each other": lambda x: anp.concatenate([deep(x) @ x, anp.sum(hidden(x), axis=1)]) ** 2,
+    "results of several lengths": lambda x: anp.concatenate(
+        [deep(x) @ x, 0.1 * x, anp.ravel(hidden(x)[:, :3])]
+    ),
+    "a number behind results": lambda x: anp.concatenate([deep(x) @ x, 0.3 * x[1:2]]),
+    "a reshaped column": lambda x: anp.reshape(deep(x) @ anp.reshape(x, (FEATURES, 1)), (SAMPLES,)),
+    "by number, row and column": lambda x: anp.sum(deep(x) * x[0] * TABLE[:, :1] * X, axis=1) * x[1],
+    "an active column": lambda x: anp.sum(deep(x) * anp.sum(TABLE * x, axis=1)[:, None], axis=1),
+    "joined columns": lambda x: anp.concatenate([deep(x), hidden(x)], axis=1) @ anp.concatenate([x, x]),
+    "three axes": lambda x: anp.sum((TABLE[:, :, None] * x * MIXED) ** 2, axis=(1, 2)),
+    "a sum of three axes": lambda x: anp.sum(
+        anp.sum((TABLE[:, :, None] * x * MIXED) ** 2, axis=2) ** 2, axis=1
+    ),
+    "centers": lambda x: anp.exp(-anp.sum((TABLE[:, None, :] - (x * MIXED)[None]) ** 2, axis=2)) @ x,
+    "log of sums": lambda x: logsumexp(deep(x), axis=1),
+    "extrema": lambda x: anp.max(deep(x), axis=1) - anp.mean(deep(x), axis=1),
+    "norms": lambda x: anp.linalg.norm(deep(x), axis=1),
+    "deviations": lambda x: anp.std(deep(x), axis=1) + anp.var(hidden(x), axis=1),
+    "softmax": lambda x: softmax(deep(x))[:, 0],
+    "where": lambda x: anp.sum(anp.where(deep(x) > 0.0, deep(x), hidden(x) ** 2), axis=1),
+    "dot": lambda x: anp.dot(anp.dot(hidden(x), MIXED * x), x),
+    "einsum": lambda x: anp.einsum("ij,ij->i", deep(x), hidden(x)),
+    "tensordot": lambda x: anp.tensordot(hidden(x), MIXED * x, axes=(1, 1)) @ x,
+    "inner": lambda x: anp.inner(hidden(x), MIXED * x)[:, 2],
+    "outer": lambda x: anp.sum(anp.outer(hidden(x) @ x, x) ** 2, axis=1),
+    "stacks of matrices": lambda x: anp.sum(
+        anp.linalg.solve(STACK * x, hidden(x)[:, :, None])[..., 0], axis=1
+    ),
+    "stacks by one matrix": lambda x: anp.sum((STACK * x) @ (MIXED * x) @ x, axis=1),
+    "determinants": lambda x: anp.linalg.det(STACK * x),
+    "running sums": lambda x: anp.cumsum(deep(x), axis=1)[:, 2],
+}
+PARTLY = {
+    "einsum of three": lambda x: anp.einsum("ij,jk,ik->i", deep(x), MIXED * x, hidden(x)),
+    "long results": lambda x: anp.ravel(hidden(x) @ anp.outer(x, np.ones(12))),
+    "joined rows": lambda x: anp.concatenate([deep(x)[:4], hidden(x)[4:]]) @ x,
+    "some rows": lambda x: (deep(x) @ x)[2:7],
+    "rows again": lambda x: (deep(x) @ x)[[1, 1, 3, 0]],
+    "a transpose": lambda x: anp.sum(anp.transpose(hidden(x)) ** 2, axis=0),
+    "sums over samples": lambda x: anp.sum(deep(x), axis=0),
+    "centered columns": lambda x: anp.sum((deep(x) - anp.mean(deep(x), axis=0)) ** 2, axis=1),
+    "samples that see each other": lambda x: anp.sum(anp.tanh(SQUARE @ hidden(x)), axis=1),
+    "a square table": lambda x: anp.sum(anp.tanh(anp.transpose(hidden(x)) @ hidden(x)), axis=1),
+    "pairs": lambda x: anp.sum(anp.exp(-(hidden(x) @ anp.transpose(hidden(x)))), axis=1),
+    "a square that rows share": lambda x: anp.sum(SQUARE * (hidden(x) @ x), axis=1),
+    "complex": lambda x: anp.sum(anp.abs(deep(x) + 1j * hidden(x)), axis=1),
+    "single precision": lambda x: anp.sum(anp.tanh((TABLE.astype(np.float32) * x) @ MIXED), axis=1),
+    "lists": lambda x: anp.matmul(hidden(x), MIXED.tolist())[:, 0],
+    "a function without vector rule": lambda x: own_sum(deep(x)) * x[0],
+    "a gradient inside": lambda x: elementwise_grad(lambda t: anp.tanh(t) ** 3)(deep(x)) @ x,
+    "numbers": lambda x: anp.array([x[0] * x[1] * i for i in range(SAMPLES)]),
+}
+PROGRAMS = ROWS | PARTLY
+
+
+def together(fun, x=X):
+    """Record a function, and compile its tape if it has a row part."""
+    tape = record(fun, x)
+    facts = with_row_part(tape, facts_of(tape, structure_of(tape)))
+    (chunk,) = cut_into_chunks(graph_of(tape, facts), ())
+    return tape, facts, compile_row_sweep(tape, facts, chunk) if has_row_part(chunk, facts) else None
+
+
+def assert_near(found, want, digits=1e-12):
+    assert found.shape == want.shape
+    np.testing.assert_allclose(found, want, rtol=0.0, atol=digits * (np.abs(want).max() + 0.1))
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.usefixtures("always_together")
+def test_adjoints_of_rows_are_those_of_autograd(name):
+    """All at a time, in blocks that tear rows apart or do not, and for directions that are handed over."""
+    tape, _, sweep = together(PROGRAMS[name])
+    assert sweep is not None or name in PARTLY
+    if sweep is None:
+        return
+    want = jacobian(PROGRAMS[name])(X).reshape(-1, X.size)
+    for most in (None, 1, 4, 5):
+        assert_near(sweep.adjoint(tape, None, most), want)
+    others = RANDOM.standard_normal((3, len(want)))
+    assert_near(sweep.adjoint(tape, others), others @ want, 1e-11)
+    assert_near(sweep.tangent(tape, np.eye(X.size)), want)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.usefixtures("always_together")
+def test_plans_are_right(name):
+    want = jacobian(PROGRAMS[name])(X)
+    for method in ("auto", "adjoint"):
+        found = parallel_jacobian(PROGRAMS[name], method=method)
+        for _ in range(2):
+            assert_near(found(X), want)
+
+
+@pytest.mark.parametrize(
+    ("name", "ends"),
+    [
+        ("layers", ["input", "input", "input", "multiply", "multiply"]),
+        ("one layer and a sum", ["input"]),
+        ("samples that see each other", ["tanh"]),
+        ("a transpose", None),
+        ("sums over samples", None),
+    ],
+)
+@pytest.mark.usefixtures("always_together")
+def test_row_parts_end_where_rows_meet(name, ends):
+    tape, facts, sweep = together(PROGRAMS[name])
+    found = None if sweep is None else sorted({tape.label(end) for end in facts.row_part.ends})
+    assert found == (None if ends is None else sorted({*ends}))
+
+
+@pytest.mark.usefixtures("always_together")
+def test_rows_of_an_input_are_told_apart():
+    """A function of each row of a matrix: nearly all derivatives are zero."""
+    rows = RANDOM.uniform(0.5, 1.0, (40, 3))
+
+    def lengths(x):
+        return anp.sqrt(anp.sum(x**2, axis=1)) * anp.sum(x, axis=1)
+
+    tape, _, sweep = together(lengths, rows)
+    assert_near(sweep.adjoint(tape, None), jacobian(lengths)(rows).reshape(40, -1))
+    assert_near(parallel_jacobian(lengths, method="adjoint")(rows), jacobian(lengths)(rows))
+
+
+@pytest.mark.usefixtures("always_together")
+def test_other_rows_are_zero_beside_infinities():
+    """As in tangent mode: a row's infinite derivatives are its own."""
+    offset = np.where(np.arange(SAMPLES) == 3, 0.0, 9.0)[:, None]
+
+    def roots(x):
+        return anp.sum(anp.sqrt((TABLE * x) * offset + offset), axis=1)
+
+    with np.errstate(all="ignore"):
+        tape, _, sweep = together(roots)
+        found = sweep.adjoint(tape, None)
+    np.testing.assert_array_equal(np.isfinite(found).all(axis=1), np.arange(SAMPLES) != 3)
+
+
+STEPS = {
+    "product": lambda h, x: h @ (MIXED * x),
+    "shift": lambda h, x: h + x,
+    "tanh": lambda h, x: anp.tanh(h),
+    "scale": lambda h, x: h * anp.sum(h, axis=1, keepdims=True) * x[0],
+    "reverse": lambda h, x: h[:, ::-1],
+    "roll": lambda h, x: anp.concatenate([h[:, 1:], h[:, :1]], axis=1),
+    "table": lambda h, x: h * TABLE,
+    "softmax": lambda h, x: softmax(h),
+    "sum along samples": lambda h, x: h - 0.1 * anp.sum(h, axis=0),
+    "other samples": lambda h, x: 0.1 * SQUARE @ h,
+    "twice": lambda h, x: 0.5 * (h + h**2),
+    "stack": lambda h, x: anp.sum(h[:, :, None] * MIXED * x, axis=1),
+}
+ENDS = {
+    "sum": lambda h, x: anp.sum(h, axis=1),
+    "product": lambda h, x: h @ x,
+    "columns": lambda h, x: anp.ravel(h[:, :2]),
+    "two": lambda h, x: anp.concatenate([h[:, 0], x, h @ x]),
+    "table": lambda h, x: h,
+}
+
+
+@given(
+    steps=st.lists(st.sampled_from(sorted(STEPS)), min_size=1, max_size=6),
+    end=st.sampled_from(sorted(ENDS)),
+    skips=st.lists(st.integers(0, 5), max_size=2),
+    most=st.sampled_from([None, 1, 7]),
+)
+@settings(max_examples=150)
+def test_random_programs(steps, end, skips, most):
+    def fun(x):
+        values = [TABLE * x]
+        for number, step in enumerate(steps):
+            value = STEPS[step](values[-1], x)
+            values.append(value + values[-2] if number in skips and len(values) > 1 else value)
+        return ENDS[end](values[-1], x)
+
+    limits = {"_FEWEST": 1, "_WORTH_A_LOOK": 0, "_LESS": np.inf}
+    with pytest.MonkeyPatch.context() as patch:
+        for limit, value in limits.items():
+            patch.setattr(tapesplit.structures.rows, limit, value)
+        tape, _, sweep = together(fun)
+    if sweep is not None:
+        want = jacobian(fun)(X).reshape(-1, X.size)
+        assert_near(sweep.adjoint(tape, None, most), want, 1e-10)
+
+
+def test_parts_of_a_flat_result_are_rows_again():
+    behind = IndexMap(np.arange(2, 8), np.arange(6), 8, 6)
+    assert opened_block(Block(10, 1), behind, (8,), (3, 2)) == Block(12, 2)
+    assert opened_block(Block(10, 2), behind, (8,), (3, 2)) is None
+    assert opened_block(Block(10, 1), behind, (4, 2), (3, 2)) is None
+    backwards = IndexMap(np.arange(2, 8), np.arange(6)[::-1], 8, 6)
+    assert opened_block(Block(10, 1), backwards, (8,), (3, 2)) is None
+
+
+def network(p):
+    """A small network at many samples, with a few results."""
+    first, second = anp.reshape(p[:120], (3, 40)), anp.reshape(p[120:200], (40, 2))
+    return anp.ravel(anp.tanh(INPUTS @ first) @ second + p[200:202])
+
+
+INPUTS = RANDOM.standard_normal((300, 3))
+WEIGHTS = RANDOM.standard_normal(202)
+
+
+def test_networks_are_swept_by_rows():
+    """The plan says so; fewer multiply-adds than with a direction for each sample, and less memory."""
+    found = parallel_jacobian(network)
+    assert_near(found(WEIGHTS), jacobian(network)(WEIGHTS))
+    plan = found.plan(WEIGHTS)
+    assert [task.form for task in plan.tasks] == ["rows"]
+    assert plan.cut_reason == "rows"
+    assert "carry all rows together" in plan.describe("full")
+    assert 10 * plan.fma < min(plan.baselines["tangent"], 600 * plan.chain.links[0].edges)
+
+
+def test_memory_of_rows_is_predicted():
+    found = parallel_jacobian(network)
+    found(WEIGHTS)
+    peak = traced_peak(lambda: found(WEIGHTS))
+    plan = found.plan(WEIGHTS)
+    recorded = traced_peak(lambda: record(network, WEIGHTS))
+    assert plan.peak_bytes / 1.5 < peak - recorded < 1.5 * plan.peak_bytes
+
+
+def test_memory_limits_hold():
+    free = parallel_jacobian(network)
+    limit = free.plan(WEIGHTS).peak_bytes // 3
+    found = parallel_jacobian(network, memory_limit=limit)
+    assert_near(found(WEIGHTS), free(WEIGHTS))
+
+
+def test_few_parameters_are_swept_forward():
+    """Many steps on two columns by three parameters: telling rows apart at each step takes longer."""
+
+    def orbits(p):
+        z = INPUTS[:, :2] * p[0]
+        for _ in range(40):
+            z = z + 0.01 * anp.stack([p[1] * z[:, 1], -p[2] * z[:, 0]], axis=1)
+        return z[:, 0]
+
+    found, p = parallel_jacobian(orbits), np.array([1.0, 2.0, 3.0])
+    assert_near(found(p), jacobian(orbits)(p))
+    assert "rows" not in {task.form for task in found.plan(p).tasks}
