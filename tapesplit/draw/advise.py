@@ -99,6 +99,8 @@ def _interface(plan: JacobianPlan) -> str:
         return f"There is one {side}: a single sweep is the cheapest Jacobian there is."
     if shared_seeds(plan):
         return "Few directions carry the sparse Jacobian: a narrow interface would gain next to nothing."
+    if any(task.form == "rows" for task in plan.tasks):
+        return "Rows share directions: a narrow interface would gain next to nothing."
     if plan.cut_reason == "light":
         return "Sweeping in a single direction would take nearly as long: no narrow interface could help."
     return (

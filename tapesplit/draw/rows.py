@@ -44,6 +44,8 @@ class LinkRow:
         Directions of that sweep.
     seeds
         Seeds that these share; 0 if each has its own.
+    in_rows
+        Whether those of all rows are carried together.
     operations
         Its operations with their counts, for example "3 dot, 3 tanh".
     """
@@ -55,12 +57,14 @@ class LinkRow:
     mode: Mode
     directions: int
     seeds: int
+    in_rows: bool
     operations: str
 
     @property
     def sweep(self) -> str:
         """How the plan sweeps the link, for example "adjoint × 8", or "adjoint × 3 seeds" that are shared."""
         carried = plural(self.seeds, "seed") if self.seeds else count(self.directions)
+        carried += " in rows" * self.in_rows
         return f"{self.mode.name.lower()} × {carried}"
 
 
@@ -127,11 +131,11 @@ def link_rows(plan: JacobianPlan) -> tuple[LinkRow, ...]:
     (9, 'tangent × 3', 'sin, multiply')
     """
     links = plan.chain.links
-    seeds = {step: task.seeds for task in plan.tasks for step in task.steps}
-    swept: dict[int, tuple[Mode, int, int]] = {}
+    how = {step: (task.seeds, task.form == "rows") for task in plan.tasks for step in task.steps}
+    swept: dict[int, tuple[Mode, int, int, bool]] = {}
     for step, operation in enumerate(plan.solution.sequence.operations):
         directions = links[operation.i].n if operation.mode is Mode.TANGENT else links[operation.j - 1].m
-        swept |= dict.fromkeys(operation.swept, (operation.mode, directions, seeds[step]))
+        swept |= dict.fromkeys(operation.swept, (operation.mode, directions, *how[step]))
     return tuple(
         LinkRow(i + 1, c.n, c.m, c.edges, *swept[i], operation_counts(plan, c.entries.tolist()))
         for i, c in enumerate(plan.chunks)

@@ -186,7 +186,7 @@ def _titles(plan: JacobianPlan, folded: Folded) -> list[Shape]:
 
 def _chunk(row: LinkRow, grid: _Grid) -> list[Shape]:
     """Background and heading of one chunk, in each band that it is in."""
-    maps, unit = f"{row.n} to {row.m} elements", "" if row.seeds else " directions"
+    maps, unit = f"{row.n} to {row.m} elements", "" if row.seeds or row.in_rows else " directions"
     tip = f"link {row.number}: {row.operations}\n{maps}\n|E| {count(row.edges)}\n{row.sweep}{unit}"
     style = chunk_style(row.number - 1)
     shapes: list[Shape] = []

@@ -76,12 +76,11 @@ def make_plan(
     drafted = partial(_draft, tape, graph, facts, table, plain=plain, solver=solver, cost=cost)
 
     def on_one() -> _Draft:
-        if facts.row_part and not plain:
-            uncut = drafted((), machines=1)
-            if _CUTS_SAVE * uncut.solution.makespan < plain_fma:
-                return uncut
-        cuts = () if plain or effort == "none" else cut_graph(graph, thorough=effort == "thorough")
-        return drafted(cuts, machines=1)
+        uncut = drafted((), machines=1) if plain or effort == "none" or facts.row_part else None
+        if uncut and (plain or effort == "none" or _CUTS_SAVE * uncut.solution.makespan < plain_fma):
+            return uncut
+        cuts = cut_graph(graph, thorough=effort == "thorough")
+        return drafted(cuts, machines=1) if cuts or not uncut else uncut
 
     def on_several() -> _Draft:
         # Cuts that gain nothing on one machine let several work at the same time.

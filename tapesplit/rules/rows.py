@@ -1,4 +1,4 @@
-"""Rows: calls that do the same to each row of their arguments, an index of the first axis.
+"""Rows: calls that do the same to each row of their arguments, an index of one of their axes.
 
 Where samples stand in rows, most calls keep them apart: a row of the result depends on the same row of some
 arguments, and on the whole of others that all rows share, such as the weights of a layer.
@@ -14,7 +14,7 @@ from tapesplit.recording.tape import TapeEntry
 from tapesplit.rules.local import contraction_labels
 from tapesplit.rules.reductions import is_reduction
 from tapesplit.rules.registry import Bulk
-from tapesplit.rules.stacks import loops_over_first_axis
+from tapesplit.rules.stacks import matching_loop_axes
 
 __all__ = ["Reading", "SharedOperand", "readings"]
 
@@ -33,11 +33,12 @@ class SharedOperand(NamedTuple):
     row: str
 
 
-Reading: TypeAlias = Literal["kept"] | SharedOperand
-"""How an argument is read: its rows are those of the result, or all of them share it."""
+Reading: TypeAlias = int | SharedOperand | Literal["opened"]
+"""How an argument is read: along this axis its rows are those of the result, or all of them share it, or each
+of its elements is a row of the result."""
 
 
-def readings(entry: TapeEntry, rule: Bulk) -> tuple[Reading, ...] | None:
+def readings(entry: TapeEntry, rule: Bulk, axis: int) -> tuple[int | SharedOperand, ...] | None:
     """Tell how a call that is neither elementwise nor a movement reads each active argument.
 
     Parameters
@@ -46,6 +47,8 @@ def readings(entry: TapeEntry, rule: Bulk) -> tuple[Reading, ...] | None:
         A call.
     rule
         Its vector rule.
+    axis
+        The axis of the result that counts rows.
 
     Returns
     -------
@@ -57,42 +60,42 @@ def readings(entry: TapeEntry, rule: Bulk) -> tuple[Reading, ...] | None:
     if not is_known or any(type(x) is not np.ndarray or not x.ndim for x in arrays):
         return None
     labelled = contraction_labels(entry)
-    if labelled is not None:
-        found = [_of_product(entry, argnum, *labelled) for argnum in entry.argnums]
-        return None if None in found else tuple(found)  # type: ignore[arg-type] # there is none
-    height = len(entry.value)
-    aligned = all(len(x) == height for x in arrays)
-    return tuple("kept" for _ in entry.argnums) if aligned and _keeps_first_axis(entry, rule) else None
+    if labelled is None:
+        return _along_axis(entry, rule, axis)
+    found = [_of_product(entry, argnum, axis, *labelled) for argnum in entry.argnums]
+    return None if None in found else tuple(found)  # type: ignore[arg-type] # there is none
 
 
 _LETTERS: Final = ascii_letters[:-1]
 
 
 def _of_product(
-    entry: TapeEntry, argnum: int, first: int, labels: tuple[list[int], list[int], list[int]]
-) -> Reading | None:
+    entry: TapeEntry, argnum: int, axis: int, first: int, labels: tuple[list[int], list[int], list[int]]
+) -> int | SharedOperand | None:
     """Tell how a product reads one of its operands."""
-    operands = entry.args[first : first + 2]
-    *of_operands, of_result = labels
-    values = (*operands, entry.value)
+    values = (*entry.args[first : first + 2], entry.value)
     if any(np.ndim(x) != len(axes) for x, axes in zip(values, labels, strict=True)):
         return None  # an axis of length one, which may be broadcast
-    own, other = of_operands[argnum - first], of_operands[1 + first - argnum]
-    row = of_result[0]
-    if own[0] == row:
-        return "kept"
-    if row in own or type(entry.args[1 + 2 * first - argnum]) is not np.ndarray:
+    number = 1 + 2 * first - argnum
+    own, other, of_result = labels[argnum - first], labels[number - first], labels[2]
+    row = of_result[axis]
+    if row in own:
+        return own.index(row)
+    if type(entry.args[number]) is not np.ndarray:
         return None
-    names = {label: _LETTERS[i] for i, label in enumerate(dict.fromkeys([*own, *other, *of_result]))}
+    names = dict(zip(dict.fromkeys([*own, *other, *of_result]), _LETTERS, strict=False))
     of_other, of_all, of_own = ("".join(names[label] for label in axes) for axes in (other, of_result, own))
-    return SharedOperand(1 + 2 * first - argnum, of_other, of_all, of_own, names[row])
+    return SharedOperand(number, of_other, of_all, of_own, names[row])
 
 
-def _keeps_first_axis(entry: TapeEntry, rule: Bulk) -> bool:
-    """Tell whether a call does the same to each index of the first axis."""
+def _along_axis(entry: TapeEntry, rule: Bulk, axis: int) -> tuple[int, ...] | None:
+    """Tell along which axes of its arguments a call does the same to all that is there; None if to none."""
     if is_reduction(rule) and rule.weigh is not None:
         with np.errstate(all="ignore"):
             found = rule.weigh(entry.value, *entry.args, **entry.kwargs)
         if found is not None:
-            return entry.argnums == (found.argnum,) and 0 not in found.axes
-    return loops_over_first_axis(entry)
+            x = entry.args[found.argnum]
+            kept = [a for a in range(x.ndim) if entry.value.ndim == x.ndim or a not in found.axes]
+            stays = entry.argnums == (found.argnum,) and kept[axis] not in found.axes
+            return (kept[axis],) if stays else None
+    return matching_loop_axes(entry, axis)

@@ -27,7 +27,7 @@ __all__ = [
     "as_one_call",
     "can_be_stacked",
     "count_slices",
-    "loops_over_first_axis",
+    "matching_loop_axes",
     "slices_of",
     "stacked",
 ]
@@ -62,10 +62,15 @@ def count_slices(entry: TapeEntry) -> int:
     return prod(_loops(entry)[0])
 
 
-def loops_over_first_axis(entry: TapeEntry) -> bool:
-    """Tell whether the first axis counts slices, in the result and in all active arguments of a call."""
+def matching_loop_axes(entry: TapeEntry, axis: int) -> tuple[int, ...] | None:
+    """Return the axes of the active arguments that count the same slices as one of the result does."""
     loops, cores = _loops(entry)
-    return bool(loops) and all(0 not in core for core in cores)
+    dimensions = [np.ndim(entry.value), *(np.ndim(entry.args[i]) for i in entry.argnums)]
+    counting = [[a for a in range(n) if a not in core] for n, core in zip(dimensions, cores, strict=True)]
+    if not loops or axis not in counting[0]:
+        return None
+    place = counting[0].index(axis)
+    return tuple(axes[place] for axes in counting[1:])
 
 
 def slices_of(entry: TapeEntry) -> Slices:

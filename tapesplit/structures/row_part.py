@@ -11,10 +11,16 @@ __all__ = ["Block", "RowPart"]
 
 
 class Block(NamedTuple):
-    """Consecutive directions of rows, ``each`` for one row: direction ``origin + each * row + number``."""
+    """Consecutive directions of rows, ``each`` for one: number j of row i is ``origin + each * i + j``."""
 
     origin: int
+    rows: int
     each: int
+
+    @property
+    def directions(self) -> int:
+        """How many directions there are."""
+        return self.rows * self.each
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -25,19 +31,21 @@ class RowPart:
     ----------
     calls
         Tape entries of its calls, increasing.
-    blocks
-        Directions of the rows of each value, of its calls and of some of its ends.
+    axes, blocks
+        Along which axis the rows of a value are counted, and the directions that they have; of all calls and
+        of some ends.
     readings
-        How its calls that are neither elementwise nor movements read their active arguments.
+        How its calls that are not elementwise read their active arguments.
     ends
         Tape entries that it begins with, increasing: what rows share, and what is needed as a whole.
     swept
-        Multiply-adds of all directions through its calls: as many as the rows have, not as there are rows.
+        Multiply-adds of all directions through its calls: as many as a row has, not as there are rows.
     expanded
         Elements of all directions of the ends, for each reading.
     """
 
     calls: IntArray
+    axes: Mapping[int, int]
     blocks: Mapping[int, tuple[Block, ...]]
     readings: Mapping[int, tuple[Reading, ...]]
     ends: tuple[int, ...]

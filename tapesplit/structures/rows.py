@@ -6,21 +6,24 @@ compression whose pattern is known without a search (A. R. Curtis, M. J. D. Powe
 """
 
 from collections import defaultdict
+from collections.abc import Iterable
 from dataclasses import replace
 from heapq import heappop, heappush
+from itertools import chain
 from math import prod
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
 from tapesplit.recording.tape import Tape, TapeEntry
 from tapesplit.rules import Bulk, IndexMap, Movement, index_maps
-from tapesplit.rules.rows import Reading, readings
-from tapesplit.structures.facts import TapeFacts
+from tapesplit.rules.contraction import Shape
+from tapesplit.rules.rows import Reading, SharedOperand, readings
+from tapesplit.structures.facts import CallKind, TapeFacts
 from tapesplit.structures.row_part import Block, RowPart
-from tapesplit.structures.structure import hashable, is_shape
+from tapesplit.structures.structure import hashable, is_complex, is_shape, number_shape
 
-__all__ = ["opened_block", "with_row_part"]
+__all__ = ["aligned_axis", "opened_rows", "with_row_part"]
 
 
 def with_row_part(tape: Tape, facts: TapeFacts) -> TapeFacts:
@@ -39,20 +42,19 @@ def with_row_part(tape: Tape, facts: TapeFacts) -> TapeFacts:
     """
     directions = max(int(facts.sizes[facts.structure.output]), 0)
     width = int(facts.sizes[: facts.structure.inputs].sum())
-    work = min(directions, width) * int(facts.edges.sum())
-    if directions < _FEWEST or work < _WORTH_A_LOOK or facts.detached.any():
+    fewer = min(directions, width)
+    if fewer < _FEWEST or fewer * int(facts.edges.sum()) < _WORTH_A_LOOK or facts.detached.any():
         return facts
     part = _Walk(tape, facts).walked()
     if part is None or part.swept + part.expanded > _LESS * directions * int(facts.edges[part.calls].sum()):
         return facts
-    is_wide = any(
-        facts.sizes[i] > sum(_count(facts, i, b) for b in part.blocks[i]) for i in part.calls.tolist()
-    )
+    calls = part.calls.tolist()
+    is_wide = any(facts.sizes[i] > sum(block.directions for block in part.blocks[i]) for i in calls)
     return replace(facts, row_part=part) if is_wide and facts.ranks.keys().isdisjoint(part.ends) else facts
 
 
-_FEWEST: Final = 16
-"""Directions below which there is little to save."""
+_FEWEST: Final = 12
+"""Directions in either mode below which there is little to save."""
 _WORTH_A_LOOK: Final = 300_000
 """Multiply-adds of a plain sweep that take longer than finding row parts in some calls."""
 _LESS: Final = 0.5
@@ -65,9 +67,17 @@ _MOST_CALLS: Final = 5000
 """Calls of a row part, at most: each block takes its steps in turn."""
 
 
-def _count(facts: TapeFacts, index: int, block: Block) -> int:
-    """Count the directions of a block of a value."""
-    return int(facts.forms[facts.form[index]][0]) * block.each
+def _is_real(form: Any) -> bool:
+    """Tell whether a form is that of real numbers."""
+    return is_shape(form) or (number_shape(form) is not None and not is_complex(form))
+
+
+class _Handed(NamedTuple):
+    """What an argument gets: the axis of its rows and the blocks of directions; None if rows share it."""
+
+    argument: int
+    axis: int | None
+    blocks: Iterable[Block] = ()
 
 
 class _Walk:
@@ -76,6 +86,7 @@ class _Walk:
     def __init__(self, tape: Tape, facts: TapeFacts) -> None:
         self.tape, self.facts = tape, facts
         self.times_read = np.bincount(facts.parents, minlength=facts.sizes.size)
+        self.axes: dict[int, int] = {}
         self.blocks: dict[int, dict[Block, None]] = defaultdict(dict)
         self.kept: dict[int, int] = defaultdict(int)
         self.ends: set[int] = set()
@@ -87,68 +98,92 @@ class _Walk:
         """Return the row part, None if there is none."""
         facts = self.facts
         output: int = facts.structure.output  # type: ignore[assignment] # it depends on an input
-        shape = facts.forms[facts.form[output]]
-        if not is_shape(shape) or not shape or prod(shape[1:]) > _MOST_EACH:
+        opened = opened_rows(self._shape(output), 0)
+        if opened is None:
             return None
-        self.blocks[output] = {Block(0, prod(shape[1:])): None}
-        self.times_read[output] = 0
+        waiting: list[int] = []
+        self._hand(_Handed(output, *opened), waiting)
+        self.times_read[output] = 1
         calls: list[int] = []
-        waiting = [-output]
         while waiting and len(calls) < _MOST_CALLS:
             index = -heappop(waiting)
             handed = self._handed(index)
             if handed is None:
-                self._end(index)
+                self._end(index, index)
                 continue
             calls.append(index)
             self.swept += int(facts.edges[index]) * sum(block.each for block in self.blocks[index])
-            for parent, blocks in handed:
-                if blocks is None:
-                    self.ends.add(parent)
-                    directions = sum(_count(facts, index, block) for block in self.blocks[index])
-                    self.expanded += directions * int(facts.sizes[parent])
-                    continue
-                if parent not in self.blocks:
-                    heappush(waiting, -parent)
-                self.blocks[parent].update(dict.fromkeys(blocks))
-                self.kept[parent] += 1
+            for argument in handed:
+                if argument.axis is None:
+                    self._end(argument.argument, index)
+                else:
+                    self._hand(argument, waiting)
         for index in waiting:
-            self._end(-index)
+            self._end(-index, -index)
         if not calls:
             return None
-        of_values = {index: tuple(blocks) for index, blocks in self.blocks.items()}
-        ends = tuple(sorted(self.ends))
-        return RowPart(np.array(calls[::-1]), of_values, self.readings, ends, self.swept, self.expanded)
+        return RowPart(
+            np.array(calls[::-1]),
+            self.axes,
+            {index: tuple(blocks) for index, blocks in self.blocks.items()},
+            self.readings,
+            tuple(sorted(self.ends)),
+            self.swept,
+            self.expanded,
+        )
 
-    def _end(self, index: int) -> None:
-        """Let a value that rows arrive at be an end."""
+    def _hand(self, handed: _Handed, waiting: list[int]) -> None:
+        """Hand directions of rows to a value."""
+        index, axis, blocks = handed
+        if index not in self.axes:
+            self.axes[index] = axis  # type: ignore[assignment] # there is one
+            heappush(waiting, -index)
+        self.blocks[index].update(dict.fromkeys(blocks))
+        self.kept[index] += 1
+
+    def _end(self, index: int, reader: int) -> None:
+        """Let a value be an end, where directions of a reader, or its own, are told apart."""
         self.ends.add(index)
-        directions = sum(_count(self.facts, index, block) for block in self.blocks[index])
-        self.expanded += directions * int(self.facts.sizes[index])
+        self.expanded += sum(block.directions for block in self.blocks[reader]) * int(self.facts.sizes[index])
 
-    def _handed(self, index: int) -> list[tuple[int, list[Block] | None]] | None:
-        """List the blocks that each argument gets, None for one that rows share; None if rows do not stay."""
-        facts, blocks = self.facts, [*self.blocks[index]]
+    def _handed(self, index: int) -> list[_Handed] | None:
+        """List what each argument gets; None if rows do not stay apart."""
+        facts = self.facts
         is_input = index < facts.structure.inputs
-        if is_input or self.kept[index] != self.times_read[index] or len(blocks) > _MOST_BLOCKS:
+        if is_input or self.kept[index] != self.times_read[index] or len(self.blocks[index]) > _MOST_BLOCKS:
             return None
-        first = facts.first_parent[index]
-        parents = facts.parents[first : facts.first_parent[index + 1]].tolist()
-        if any(facts.sizes[parent] < 0 or facts.is_complex[parent] for parent in parents):
+        parents = facts.structure.parents[index]
+        if not all(_is_real(facts.structure.forms[parent]) for parent in parents):
             return None
         kind = facts.kinds[facts.kind[index]]
         if kind.is_elementwise:
-            return [(p, blocks if self._is_aligned(index, p) else None) for p in parents]
-        entry = self.tape[index]
+            found = [_Handed(p, self._aligned_axis(index, p), self.blocks[index]) for p in parents]
+        else:
+            told = self._told(index, kind, parents) if all(map(self._shape, parents)) else None
+            if told is None:
+                return None
+            found = told
+        axes: dict[int, int] = {}
+        for parent, axis, _ in found:
+            if axis is not None and axes.setdefault(parent, self.axes.get(parent, axis)) != axis:
+                return None  # read along another axis as well
+        return found
+
+    def _told(self, index: int, kind: CallKind, parents: tuple[int, ...]) -> list[_Handed] | None:
+        """List what arrays get that a movement or another function reads."""
+        entry, axis, blocks = self.tape[index], self.axes[index], self.blocks[index]
         if isinstance(kind.rule, Movement):
-            pairs = zip(parents, self._index_maps(index, entry), strict=True)
-            moved = [self._moved(index, p, moves) for p, moves in pairs]
-            return None if None in moved else [*zip(parents, moved, strict=True)]
-        found = readings(entry, kind.rule) if isinstance(kind.rule, Bulk) else None
-        if found is None or not all(self._shape(parent) for parent in parents):
+            maps = self._index_maps(index, entry)
+            moved = [self._moved(index, p, moves) for p, moves in zip(parents, maps, strict=True)]
+            told = [found for found in moved if found is not None]
+            self.readings[index] = tuple(reading for _, reading in told)
+            return [handed for handed, _ in told] if len(told) == len(moved) else None
+        found = readings(entry, kind.rule, axis) if isinstance(kind.rule, Bulk) else None
+        if found is None:
             return None
         self.readings[index] = found
-        return [(p, blocks if reading == "kept" else None) for p, reading in zip(parents, found, strict=True)]
+        along = [None if isinstance(reading, SharedOperand) else reading for reading in found]
+        return [_Handed(p, a, blocks) for p, a in zip(parents, along, strict=True)]
 
     def _index_maps(self, index: int, entry: TapeEntry) -> tuple[IndexMap, ...]:
         """Find the index maps of a movement; equal ones share them."""
@@ -161,56 +196,92 @@ class _Walk:
 
     def _shape(self, index: int) -> tuple[int, ...]:
         """Return the shape of a value that has rows, () for all others."""
-        form = self.facts.forms[self.facts.form[index]]
+        form: Any = self.facts.structure.forms[index]
         return form if is_shape(form) else ()
 
-    def _is_aligned(self, index: int, parent: int) -> bool:
-        """Tell whether an elementwise operation reads the rows of an argument as its own."""
+    def _aligned_axis(self, index: int, parent: int) -> int | None:
+        """Return the axis of an argument of an elementwise operation that counts its rows, if one does."""
         shape, of_parent = self._shape(index), self._shape(parent)
-        return len(shape) == len(of_parent) and shape[0] == of_parent[0]
+        return aligned_axis(shape, self.axes[index], of_parent)
 
-    def _moved(self, index: int, parent: int, moves: IndexMap) -> list[Block] | None:
-        """Return the directions of the rows that elements come from; None if rows are mixed."""
-        shape, of_parent = self._shape(index), self._shape(parent)
-        if not of_parent:
-            return None
-        stays = self._stays(moves, shape[0]) if shape[0] == of_parent[0] else False
-        found = [
-            opened_block(block, moves, shape, of_parent) or (block if stays else None)
-            for block in self.blocks[index]
-        ]
-        return None if None in found else found  # type: ignore[return-value] # there is none
-
-    @staticmethod
-    def _stays(moves: IndexMap, rows: int) -> bool:
-        """Tell whether all elements stay in their row."""
-        if not moves.length:
-            return False
-        return np.array_equal(moves.targets // (moves.length // rows), moves.sources // (moves.size // rows))
+    def _moved(self, index: int, parent: int, moves: IndexMap) -> tuple[_Handed, Reading] | None:
+        """Return what a movement hands to an argument, and how it reads that; None if rows are mixed."""
+        shape, of_parent, blocks = self._shape(index), self._shape(parent), self.blocks[index]
+        is_flat = len(shape) == 1 and all(block.each == 1 for block in blocks)
+        if is_flat and moves.block is not None:
+            opened = [opened_rows(of_parent, block.origin + moves.block.start) for block in blocks]
+            found = [rows for rows in opened if rows is not None]
+            if found:
+                own = [*chain.from_iterable(blocks for _, blocks in found)]
+                return _Handed(parent, found[0][0], own), "opened"
+        axis = _still_axis(moves, shape, self.axes[index], of_parent)
+        return None if axis is None else (_Handed(parent, axis, blocks), axis)
 
 
-def opened_block(
-    block: Block, moves: IndexMap, shape: tuple[int, ...], of_argument: tuple[int, ...]
-) -> Block | None:
-    """Return the directions of the rows of an argument whose elements are rows of the result; else None.
+def _still_axis(moves: IndexMap, shape: Shape, axis: int, of_argument: Shape) -> int | None:
+    """Return the axis of an argument along which no element moves, since it counts rows of the result."""
+    if not moves.length:
+        return None
+    rows = moves.targets // prod(shape[axis + 1 :]) % shape[axis]
+    for before in range(len(of_argument)):
+        if of_argument[before] == shape[axis]:
+            found = moves.sources // prod(of_argument[before + 1 :]) % shape[axis]
+            if np.array_equal(rows, found):
+                return before
+    return None
+
+
+def opened_rows(shape: Shape, origin: int) -> tuple[int, tuple[Block, ...]] | None:
+    """Return the axis that counts the rows of an array each of whose elements has a direction, and blocks.
 
     Parameters
     ----------
-    block
-        Directions of the result, one for each element.
-    moves
-        Which elements come from the argument.
-    shape, of_argument
-        Shapes of the result and of the argument.
+    shape
+        Of the array.
+    origin
+        The direction of its first element.
+
+    Returns
+    -------
+    int, tuple of Block
+        None if both the first and the last axis leave too many elements to a row.
 
     Examples
     --------
-    >>> import numpy as np
-    >>> flattened = IndexMap(np.arange(2, 8), np.arange(6), 8, 6)  # behind two other elements
-    >>> opened_block(Block(10, 1), flattened, (8,), (3, 2))
-    Block(origin=12, each=2)
+    >>> opened_rows((300, 2), 10)
+    (0, (Block(origin=10, rows=300, each=2),))
+    >>> opened_rows((2, 300), 10)
+    (1, (Block(origin=10, rows=300, each=1), Block(origin=310, rows=300, each=1)))
     """
-    each = prod(of_argument[1:])
-    if len(shape) != 1 or block.each != 1 or moves.block is None or not 0 < each <= _MOST_EACH:
-        return None
-    return Block(block.origin + moves.block.start, each)
+    if shape and 0 < prod(shape[1:]) <= _MOST_EACH:
+        return 0, (Block(origin, shape[0], prod(shape[1:])),)
+    if shape and 0 < prod(shape[:-1]) <= _MOST_EACH:
+        rows = shape[-1]
+        return len(shape) - 1, tuple(Block(origin + i * rows, rows, 1) for i in range(prod(shape[:-1])))
+    return None
+
+
+def aligned_axis(shape: Shape, axis: int, of_argument: Shape) -> int | None:
+    """Return the axis of an argument that an elementwise operation reads along one of its result.
+
+    Parameters
+    ----------
+    shape, axis
+        Shape of the result, and an axis of it.
+    of_argument
+        Shape of the argument, which is broadcast.
+
+    Returns
+    -------
+    int or None
+        None if all that the axis counts share the argument.
+
+    Examples
+    --------
+    >>> aligned_axis((3, 5), 1, (5,))
+    0
+    >>> aligned_axis((3, 5), 0, (5,)) is None
+    True
+    """
+    own = axis - (len(shape) - len(of_argument))
+    return own if own >= 0 and of_argument[own] == shape[axis] else None

@@ -6,6 +6,7 @@ adjoints are told apart: each direction takes those of its own row. An array swe
 
 from dataclasses import dataclass, replace
 from functools import partial
+from math import prod
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -16,9 +17,9 @@ from tapesplit.rules.contraction import Shape, contract
 from tapesplit.rules.rows import SharedOperand
 from tapesplit.structures.facts import TapeFacts
 from tapesplit.structures.row_part import Block, RowPart
-from tapesplit.structures.rows import opened_block
+from tapesplit.structures.rows import aligned_axis, opened_rows
 from tapesplit.sweeps.array_memory import reads
-from tapesplit.sweeps.array_steps import MapStep, Step, scatter_into
+from tapesplit.sweeps.array_steps import BulkStep, MapStep, Step, scatter_into
 from tapesplit.sweeps.array_sweep import ArraySweep, compile_array_sweep
 from tapesplit.sweeps.cluster_step import ClusterStep
 from tapesplit.sweeps.contractions import contracted, letters
@@ -26,31 +27,30 @@ from tapesplit.sweeps.directions import Rows, Seeds, accumulate
 
 __all__ = ["RowSweep", "compile_row_sweep"]
 
-_DIRECTION, _ROW = "Z", letters((2,), (2,))
+_DIRECTION = "Z"
 
 
 class _Rows(Protocol):
-    """What tells adjoints of some rows apart: shape ``(each, rows, *shape)`` of an end."""
+    """What tells adjoints of some rows apart: shape ``(rows, each, *shape)`` of an end."""
 
     def __call__(self, rows: slice) -> np.ndarray: ...
 
 
 class _Arrival(NamedTuple):
-    """Adjoints of an end: those of a block of directions, from rows of so many."""
+    """Adjoints of an end, in a block of directions."""
 
     end: int
     block: Block
-    height: int
     told_apart: _Rows
 
     def within(self, directions: range) -> Rows | None:
         """Return those of some directions, counted from the first of these; None if there are none."""
-        (origin, each), first, stop = self.block, directions.start, directions.stop
-        low, high = max(first - origin, 0), min(stop - origin, each * self.height)
+        (origin, _, each), first, stop = self.block, directions.start, directions.stop
+        low, high = max(first - origin, 0), min(stop - origin, self.block.directions)
         if low >= high:
             return None
         rows = slice(low // each, -(-high // each))
-        found = self.told_apart(rows).swapaxes(0, 1)
+        found = self.told_apart(rows)
         found = found.reshape(-1, *found.shape[2:])[low - rows.start * each : high - rows.start * each]
         return Rows(origin + low - first, found, owned=True)
 
@@ -120,105 +120,136 @@ class RowSweep:
 
     def _arrivals(self, tape: Tape) -> list[_Arrival]:
         """Carry the adjoints of all rows through the row part."""
-        found: list[_Arrival] = []
+        part, found = self.part, list[_Arrival]()
+        arrived: _Arrived = {block: {} for blocks in part.blocks.values() for block in blocks}
         output = self.chunk.targets[0]
-        arrived: _Arrived = {block: {} for blocks in self.part.blocks.values() for block in blocks}
-        for block in self.part.blocks[output]:
-            shape = np.shape(tape.entries[output][VALUE])
-            arrived[block][output] = Rows(0, _units(np.ones(shape), block.each))
+        self._open(output, np.ones(np.shape(tape.entries[output][VALUE])), 0, arrived)
         for step in reversed(self.steps):
-            for block in self.part.blocks[step.index]:
-                A = arrived[block].pop(step.index, None)
-                if A is not None:
-                    found += self._carried(tape, step, block, A, arrived)
+            for block in part.blocks[step.index]:
+                A = arrived[block].pop(step.index)
+                if isinstance(step, MapStep):
+                    self._move_back(tape, step, block, A, arrived)  # type: ignore[arg-type]
+                elif isinstance(step, ClusterStep):
+                    found += self._scale(tape, step, block, A, arrived[block])  # type: ignore[arg-type]
+                else:
+                    found += self._multiply(tape, step, block, A, arrived[block])  # type: ignore[arg-type]
         for block, seeds in arrived.items():
-            for end, batch in seeds.items():
-                rows = batch.dense().rows
-                found.append(_Arrival(end, block, rows.shape[1], partial(_among_zeros, rows)))
+            for end, A in seeds.items():
+                found.append(_Arrival(end, block, partial(_among_zeros, A.dense().rows, part.axes[end])))
         return found
 
-    def _carried(self, tape: Tape, step: Step, block: Block, A: Any, arrived: _Arrived) -> list[_Arrival]:
-        """Carry adjoints through a step, and return those of arguments that all rows share."""
-        seeds, height = arrived[block], A.rows.shape[1]
-        if isinstance(step, MapStep):
-            for parent, moves in step.maps:
-                value, shape = tape.entries[parent][VALUE], A.rows.shape[1:]
-                opened = opened_block(block, moves, shape, np.shape(value))
-                if opened is None:
-                    scatter_into(seeds, parent, A, moves, value)
-                else:
-                    values = A.rows[0, moves.block].reshape(np.shape(value))
-                    before = arrived[opened].get(parent)
-                    arrived[opened][parent] = accumulate(before, Rows(0, _units(values, opened.each)))
-            return []
+    def _open(self, index: int, values: np.ndarray, origin: int, arrived: _Arrived) -> None:
+        """Begin with the adjoints of all elements of a value, from this direction on."""
+        axis, blocks = opened_rows(values.shape, origin)  # type: ignore[misc] # the row part has these
+        for number, block in enumerate(blocks):
+            seeds = arrived[block]
+            seeds[index] = accumulate(seeds.get(index), Rows(0, _units(values, axis, number, block.each)))
+
+    def _move_back(self, tape: Tape, step: MapStep, block: Block, A: Rows, arrived: _Arrived) -> None:
+        """Carry adjoints of moved elements back."""
+        for (parent, moves), reading in zip(step.maps, self.part.readings[step.index], strict=True):
+            value = tape.entries[parent][VALUE]
+            if reading == "opened":
+                part: slice = moves.block  # type: ignore[assignment] # its elements are rows of the result
+                self._open(parent, A.rows[0, part].reshape(value.shape), block.origin + part.start, arrived)
+            else:
+                scatter_into(arrived[block], parent, A, moves, value)
+
+    def _scale(self, tape: Tape, step: ClusterStep, block: Block, A: Rows, seeds: Seeds) -> list[_Arrival]:
+        """Carry adjoints through merged operations; return those of what all rows share."""
+        axes = self.part.axes
+        axis = axes[step.reduction.operand if step.reduction else step.index]
         shared: list[_Arrival] = []
-        if isinstance(step, ClusterStep):
-            space = step.axes(tape, step.index)[0]
-            for number, derivative in step.partials(tape).items():
-                parent = step.input_of(number)
-                shape = np.shape(tape.entries[parent][VALUE])
-                if len(shape) == len(space) and shape[0] == height:
-                    batch = step.carried_back(tape, A, number, derivative)
-                    seeds[parent] = accumulate(seeds.get(parent), batch)
-                else:
-                    of_rows = partial(_summed, A.rows, derivative, step.axes(tape, number), shape)
-                    shared.append(_Arrival(parent, block, height, of_rows))
-            return shared
-        entry, how = tape[step.index], self.part.readings[step.index]
-        for argnum, parent, reading in zip(entry.argnums, entry.parents, how, strict=True):
-            if reading == "kept":
-                (batch,) = step.adjoints(entry._replace(argnums=(argnum,)), A)
+        for number, derivative in step.partials(tape).items():
+            parent = step.input_of(number)
+            space, *_ = known = step.axes(tape, number)
+            shape = np.shape(tape.entries[parent][VALUE])
+            if parent == number and aligned_axis(space, axis, shape) is not None:
+                batch = step.carried_back(tape, A, number, derivative)
                 seeds[parent] = accumulate(seeds.get(parent), batch)
             else:
-                other = entry.args[reading.other]
-                shared.append(_Arrival(parent, block, height, partial(_multiplied, A.rows, reading, other)))
+                chosen = _Chosen(A.rows, axes[step.index])
+                shared.append(
+                    _Arrival(parent, block, partial(_summed, chosen, derivative, axis, known, shape))
+                )
+        return shared
+
+    def _multiply(self, tape: Tape, step: BulkStep, block: Block, A: Rows, seeds: Seeds) -> list[_Arrival]:
+        """Carry adjoints through a product or another function; return those of what all rows share."""
+        entry, how = tape[step.index], self.part.readings[step.index]
+        shared: list[_Arrival] = []
+        for argnum, parent, reading in zip(entry.argnums, entry.parents, how, strict=True):
+            if isinstance(reading, SharedOperand):
+                chosen = _Chosen(A.rows, self.part.axes[step.index])
+                of_rows = partial(_multiplied, chosen, reading, entry.args[reading.other])
+                shared.append(_Arrival(parent, block, of_rows))
+            else:
+                (batch,) = step.adjoints(entry._replace(argnums=(argnum,)), A)
+                seeds[parent] = accumulate(seeds.get(parent), batch)
         return shared
 
 
-def _units(values: np.ndarray, each: int) -> np.ndarray:
-    """Return the adjoints of all elements, shape ``(height, ...)``, with so many of each row together."""
-    height = len(values)
-    if each == 1:
-        return values[None].copy()
-    rows = np.zeros((each, height, each))
-    rows[np.arange(each), :, np.arange(each)] = values.reshape(height, each).T
-    return rows.reshape(each, *values.shape)
+class _Chosen(NamedTuple):
+    """Adjoints of all rows, shape ``(each, *shape)``, of which some are chosen along an axis of the value."""
+
+    adjoints: np.ndarray
+    axis: int
+
+    def __call__(self, rows: slice) -> np.ndarray:
+        """Return those of some rows."""
+        return _part(self.adjoints, self.axis + 1, rows)
 
 
-def _among_zeros(A: np.ndarray, rows: slice) -> np.ndarray:
+def _part(x: np.ndarray, axis: int, part: slice) -> np.ndarray:
+    """Return part of an array along an axis."""
+    return x[(slice(None),) * axis + (part,)]
+
+
+def _units(values: np.ndarray, axis: int, number: int, each: int) -> np.ndarray:
+    """Return the adjoints of elements, each in a direction of its own, those of all rows together.
+
+    Rows along the first axis have all their elements in a block, others the one with this number.
+    """
+    if axis == 0:
+        rows = np.zeros((each, len(values), each))
+        rows[np.arange(each), :, np.arange(each)] = values.reshape(-1, each).T
+    else:
+        rows = np.zeros((1, prod(values.shape[:axis]), values.shape[axis]))
+        rows[0, number] = values.reshape(rows.shape[1:])[number]
+    return rows.reshape(-1, *values.shape)
+
+
+def _among_zeros(A: np.ndarray, axis: int, rows: slice) -> np.ndarray:
     """Write the adjoints of some rows into arrays of all rows."""
-    chosen = A[:, rows]
-    each, count = chosen.shape[:2]
-    found = np.zeros((each, count, *A.shape[1:]))
-    index = np.arange(count)
-    found[:, index, rows.start + index] = chosen
+    chosen = np.moveaxis(A, axis + 1, 0)[rows]
+    found = np.zeros((*chosen.shape[:2], *A.shape[1:]))
+    index = np.arange(len(chosen))
+    np.moveaxis(found, axis + 2, 2)[index, :, rows.start + index] = chosen
     return found
 
 
 def _summed(
-    A: np.ndarray,
-    derivative: Any,
-    axes: tuple[Shape, str, str],
-    shape: tuple[int, ...],
-    rows: slice,
+    chosen: _Chosen, derivative: Any, axis: int, axes: tuple[Shape, str, str], shape: Shape, rows: slice
 ) -> np.ndarray:
     """Multiply the adjoints of some rows by derivatives, and sum over axes that an argument does not have."""
     space, given, kept = axes
-    chosen, derivative = A[:, rows], np.asarray(derivative)
-    count = chosen.shape[1]
-    if derivative.ndim == len(space) and len(derivative) > 1:
-        derivative = derivative[rows]
-    row = letters((count,), (count,))
-    ends = (row + kept.removeprefix(_ROW), row + given)
-    return contracted(Rows(0, chosen), derivative, (count, *space[1:]), ends, (count, *shape)).dense().rows
+    A, derivative = chosen(rows), np.asarray(derivative)
+    own = aligned_axis(space, axis, derivative.shape)
+    if own is not None:
+        derivative = _part(derivative, own, rows)
+    count, inner = A.shape[chosen.axis + 1], len(space) - axis - 1
+    row = letters((2,) + (1,) * inner, space)
+    own_row = row if count > 1 else ""  # axes of length one have no letters
+    ends = (kept.replace(row, own_row), own_row + given)
+    space = (*space[:axis], count, *space[axis + 1 :])
+    return contracted(Rows(0, A), derivative, space, ends, (count, *shape)).dense().rows.swapaxes(0, 1)
 
 
-def _multiplied(A: np.ndarray, reading: SharedOperand, other: np.ndarray, rows: slice) -> np.ndarray:
+def _multiplied(chosen: _Chosen, reading: SharedOperand, other: np.ndarray, rows: slice) -> np.ndarray:
     """Multiply the adjoints of some rows by the same rows of the other operand of a product."""
-    along = [slice(None)] * other.ndim
-    along[reading.of_other.index(reading.row)] = rows
     terms = (_DIRECTION + reading.of_result, reading.of_other)
-    return contract(terms, [A[:, rows], other[tuple(along)]], _DIRECTION + reading.row + reading.of_operand)
+    operands = [chosen(rows), _part(other, reading.of_other.index(reading.row), rows)]
+    return contract(terms, operands, reading.row + _DIRECTION + reading.of_operand)
 
 
 def compile_row_sweep(tape: Tape, facts: TapeFacts, chunk: Chunk) -> RowSweep:
@@ -237,7 +268,7 @@ def compile_row_sweep(tape: Tape, facts: TapeFacts, chunk: Chunk) -> RowSweep:
     behind = Chunk(part.ends, chunk.targets, part.calls, width, chunk.m, edges)
     others = np.setdiff1d(chunk.entries, part.calls)
     before = Chunk(chunk.sources, part.ends, others, chunk.n, width, chunk.edges - edges)
-    each = max(block.each for blocks in part.blocks.values() for block in blocks)
+    each = max(sum(block.each for block in blocks) for blocks in part.blocks.values())
     rows = compile_array_sweep(tape, facts, behind, each, adjoint_mode=True)
     rest = compile_array_sweep(tape, facts, before, chunk.m, adjoint_mode=True)
     # Adjoints of one end are put in order and added up while those of all are held; then the rest begins.

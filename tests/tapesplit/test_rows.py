@@ -13,10 +13,8 @@ import tapesplit.structures.rows
 from tapesplit import parallel_jacobian, record
 from tapesplit.cuts.chunks import cut_into_chunks, has_row_part
 from tapesplit.cuts.graph import graph_of
-from tapesplit.rules.moves import IndexMap
 from tapesplit.structures.facts import facts_of
-from tapesplit.structures.row_part import Block
-from tapesplit.structures.rows import opened_block, with_row_part
+from tapesplit.structures.rows import with_row_part
 from tapesplit.structures.structure import structure_of
 from tapesplit.sweeps.row_sweep import compile_row_sweep
 from tests.traced_memory import traced_peak
@@ -45,6 +43,14 @@ def deep(x):
     h = hidden(x)
     for _ in range(2):
         h = h + anp.tanh(h @ (MIXED * x))
+    return h
+
+
+def below(x):
+    """The same with samples in columns."""
+    h = anp.tanh(x[:, None] * TABLE.T + 0.1)
+    for _ in range(2):
+        h = h + anp.tanh((MIXED * x) @ h + x[:, None])
     return h
 
 
@@ -103,6 +109,25 @@ ROWS = {
     "determinants": lambda x: anp.linalg.det(STACK * x),
     "running sums": lambda x: anp.cumsum(deep(x), axis=1)[:, 2],
 }
+COLUMNS = {
+    f"{name} in columns": fun
+    for name, fun in {
+        "layers": lambda x: x @ below(x),
+        "a row": lambda x: below(x)[2],
+        "several results": lambda x: anp.reshape(anp.concatenate([x, x**2]), (2, FEATURES)) @ below(x),
+        "flat results": lambda x: anp.ravel((MIXED * x)[:2] @ below(x)),
+        "results of both kinds": lambda x: anp.concatenate(
+            [x @ below(x), deep(x) @ x, anp.ravel(below(x)[:2])]
+        ),
+        "a sum": lambda x: anp.sum(below(x) ** 2 * TABLE.T, axis=0),
+        "by one weight for each": lambda x: anp.sum(below(x) * (deep(x) @ x), axis=0),
+        "turned": lambda x: anp.sum(anp.transpose(below(x)) * deep(x) * x, axis=1),
+        "joined": lambda x: anp.concatenate([x, x]) @ anp.concatenate([below(x), hidden(x).T]),
+        "einsum": lambda x: anp.einsum("ai,ab->bi", below(x), MIXED * x)[1],
+        "in the middle": lambda x: anp.sum(anp.sum(STACK.transpose(1, 0, 2) * x * x[1], axis=2) ** 2, axis=0),
+        "norms": lambda x: anp.linalg.norm(below(x), axis=0) + logsumexp(below(x), axis=0),
+    }.items()
+}
 PARTLY = {
     "einsum of three": lambda x: anp.einsum("ij,jk,ik->i", deep(x), MIXED * x, hidden(x)),
     "long results": lambda x: anp.ravel(hidden(x) @ anp.outer(x, np.ones(12))),
@@ -123,7 +148,7 @@ PARTLY = {
     "a gradient inside": lambda x: elementwise_grad(lambda t: anp.tanh(t) ** 3)(deep(x)) @ x,
     "numbers": lambda x: anp.array([x[0] * x[1] * i for i in range(SAMPLES)]),
 }
-PROGRAMS = ROWS | PARTLY
+PROGRAMS = ROWS | COLUMNS | PARTLY
 
 
 def together(fun, x=X):
@@ -171,8 +196,10 @@ def test_plans_are_right(name):
         ("layers", ["input", "input", "input", "multiply", "multiply"]),
         ("one layer and a sum", ["input"]),
         ("samples that see each other", ["tanh"]),
-        ("a transpose", None),
-        ("sums over samples", None),
+        ("a transpose", ["input"]),
+        ("layers in columns", ["getitem", "input", "multiply", "multiply"]),
+        ("pairs", ["input", "transpose"]),
+        ("numbers", None),
     ],
 )
 @pytest.mark.usefixtures("always_together")
@@ -257,15 +284,6 @@ def test_random_programs(steps, end, skips, most):
         assert_near(sweep.adjoint(tape, None, most), want, 1e-10)
 
 
-def test_parts_of_a_flat_result_are_rows_again():
-    behind = IndexMap(np.arange(2, 8), np.arange(6), 8, 6)
-    assert opened_block(Block(10, 1), behind, (8,), (3, 2)) == Block(12, 2)
-    assert opened_block(Block(10, 2), behind, (8,), (3, 2)) is None
-    assert opened_block(Block(10, 1), behind, (4, 2), (3, 2)) is None
-    backwards = IndexMap(np.arange(2, 8), np.arange(6)[::-1], 8, 6)
-    assert opened_block(Block(10, 1), backwards, (8,), (3, 2)) is None
-
-
 def network(p):
     """A small network at many samples, with a few results."""
     first, second = anp.reshape(p[:120], (3, 40)), anp.reshape(p[120:200], (40, 2))
@@ -283,7 +301,9 @@ def test_networks_are_swept_by_rows():
     plan = found.plan(WEIGHTS)
     assert [task.form for task in plan.tasks] == ["rows"]
     assert plan.cut_reason == "rows"
+    assert "adjoint × 600 in rows" in str(plan)
     assert "carry all rows together" in plan.describe("full")
+    assert "Rows share directions" in plan.describe("full")
     assert 10 * plan.fma < min(plan.baselines["tangent"], 600 * plan.chain.links[0].edges)
 
 
