@@ -66,7 +66,7 @@ def readings(entry: TapeEntry, rule: Bulk, axis: int) -> tuple[int | SharedOpera
     return None if None in found else tuple(found)  # type: ignore[arg-type] # there is none
 
 
-_LETTERS: Final = ascii_letters[:-1]
+_LETTERS: Final = ascii_letters[:-2]
 
 
 def _of_product(
@@ -81,8 +81,8 @@ def _of_product(
     row = of_result[axis]
     if row in own:
         return own.index(row)
-    if type(entry.args[number]) is not np.ndarray:
-        return None
+    if type(entry.args[number]) is not np.ndarray or not {*own} <= {*other, *of_result}:
+        return None  # an index of the operand alone, over which it is summed
     names = dict(zip(dict.fromkeys([*own, *other, *of_result]), _LETTERS, strict=False))
     of_other, of_all, of_own = ("".join(names[label] for label in axes) for axes in (other, of_result, own))
     return SharedOperand(number, of_other, of_all, of_own, names[row])

@@ -69,14 +69,14 @@ class _Walk:
     is_merged: bool = False
     peaks: list[int] = field(default_factory=lambda: [0, 0])
 
-    def seed(self, indices: Sequence[int], *, identity: bool) -> None:
-        """Begin with the identity, or with directions that are handed over."""
+    def seed(self, indices: Sequence[int], *, identity: bool, owned: bool = False) -> None:
+        """Begin with the identity, or with directions that are handed over, maybe for good."""
         start = 0
         for index in indices:
             is_complex = self.is_complex(index)
             if identity and not is_complex:
                 self.origins[index] = start
-            self.keep(index, self.sizes[index] if is_complex else 0)
+            self.keep(index, self.sizes[index] if is_complex or owned else 0)
             start += real_count(self.tape.entries[index][VALUE])
 
     def hold(self, numbers: int) -> None:
@@ -212,7 +212,13 @@ def _held_by_tangents(walk: _Walk, step: Step) -> int:
 
 
 def adjoint_numbers(
-    tape: Tape, chunk: Chunk, steps: Sequence[Step], sizes: Mapping[int, int], *, identity: bool
+    tape: Tape,
+    chunk: Chunk,
+    steps: Sequence[Step],
+    sizes: Mapping[int, int],
+    *,
+    identity: bool,
+    owned: bool = False,
 ) -> tuple[int, int]:
     """Count the numbers that an adjoint takes, at most, of all values that are alive at a time.
 
@@ -222,8 +228,8 @@ def adjoint_numbers(
         An array sweep.
     sizes
         From `number_counts`.
-    identity
-        Whether the sweep begins with the identity.
+    identity, owned
+        Whether the sweep begins with the identity, or with directions that are its own.
 
     Returns
     -------
@@ -231,7 +237,7 @@ def adjoint_numbers(
         In other steps, and in those of merged operations.
     """
     walk = _Walk(tape, sizes)
-    walk.seed(chunk.targets, identity=identity)
+    walk.seed(chunk.targets, identity=identity, owned=owned)
     for step in reversed(steps):
         walk.is_merged = isinstance(step, ClusterStep)
         if step.index in walk.alive:

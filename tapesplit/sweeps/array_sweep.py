@@ -214,6 +214,7 @@ def compile_array_sweep(
     *,
     adjoint_mode: bool = False,
     identity: bool = False,
+    owned: bool = False,
 ) -> ArraySweep:
     """Compile a chunk into array steps.
 
@@ -225,9 +226,9 @@ def compile_array_sweep(
         Part of the tape.
     directions
         Number of directions k that will be propagated.
-    adjoint_mode, identity
-        What memory is counted for: the mode, and whether directions are those of an identity. Either mode
-        and any seeds can be run.
+    adjoint_mode, identity, owned
+        What memory is counted for: the mode, and whether directions are those of an identity, or adjoints
+        that the sweep may use up. Either mode and any seeds can be run.
 
     Notes
     -----
@@ -249,7 +250,7 @@ def compile_array_sweep(
     sizes = dict.fromkeys(detached, 0) | number_counts(tape, chunk, steps)
     if adjoint_mode:
         sizes |= factored
-        numbers = adjoint_numbers(tape, chunk, steps, sizes, identity=identity)
+        numbers = adjoint_numbers(tape, chunk, steps, sizes, identity=identity, owned=owned)
     else:
         numbers = tangent_numbers(tape, chunk, steps, last_use, sizes, identity=identity)
     partials = [

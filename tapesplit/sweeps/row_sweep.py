@@ -4,6 +4,7 @@ Rows that stay apart share a direction, see `tapesplit.structures.rows`. Where t
 adjoints are told apart: each direction takes those of its own row. An array sweep goes on from there.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from math import prod
@@ -27,7 +28,7 @@ from tapesplit.sweeps.directions import Rows, Seeds, accumulate
 
 __all__ = ["RowSweep", "compile_row_sweep"]
 
-_DIRECTION = "Z"
+_DIRECTION, _PRODUCT = "Z", "Y"
 
 
 class _Rows(Protocol):
@@ -69,19 +70,35 @@ class RowSweep:
         What is swept.
     part
         Its row part.
-    steps
-        Those of the row part, in the order of the tape.
+    rows
+        The row part as a sweep of its own, of any directions.
     rest
         The sweep from the ends of the row part to the sources.
+    carrying_bytes
+        Memory that carrying the rows together takes.
     fixed_bytes
-        Memory that the adjoints of all rows take, and partial derivatives.
+        Memory that what arrives at the ends takes afterwards, until all directions are told apart.
     """
 
     chunk: Chunk
     part: RowPart
-    steps: tuple[Step, ...]
+    rows: ArraySweep
     rest: ArraySweep
+    carrying_bytes: int
     fixed_bytes: int
+
+    @property
+    def apart(self) -> ArraySweep:
+        """The chunk with each direction for itself: more work, but rows are not carried together."""
+        rows, rest = self.rows, self.rest
+        return replace(
+            rest,
+            chunk=self.chunk,
+            steps=rest.steps + rows.steps,
+            bytes_per_direction=rest.bytes_per_direction + rows.bytes_per_direction,
+            merged_bytes=rest.bytes_per_direction + rows.merged_bytes,
+            fixed_bytes=max(rest.fixed_bytes, rows.fixed_bytes),
+        )
 
     @property
     def bytes_per_direction(self) -> int:
@@ -90,12 +107,17 @@ class RowSweep:
 
     @property
     def least_bytes(self) -> int:
-        """Memory that a run takes besides its result if it carries one direction at a time."""
-        return self.fixed_bytes + self.rest.least_bytes
+        """Memory that a run takes besides its result, one direction at a time and for itself."""
+        return min(self.together_bytes, self.apart.least_bytes)
+
+    @property
+    def together_bytes(self) -> int:
+        """The same while rows are carried together."""
+        return max(self.carrying_bytes, self.fixed_bytes + self.rest.least_bytes)
 
     def working_bytes(self, directions: int) -> int:
         """Memory that a run with so many directions takes, at most."""
-        return self.fixed_bytes + self.rest.working_bytes(directions)
+        return max(self.carrying_bytes, self.fixed_bytes + self.rest.working_bytes(directions))
 
     def tangent(self, tape: Tape, matrix: np.ndarray | None, most: int | None = None) -> np.ndarray:
         """Return ``F' X`` for X of shape ``(n, k)``, None for the identity."""
@@ -120,19 +142,20 @@ class RowSweep:
 
     def _arrivals(self, tape: Tape) -> list[_Arrival]:
         """Carry the adjoints of all rows through the row part."""
-        part, found = self.part, list[_Arrival]()
+        part, shared = self.part, _Shared()
         arrived: _Arrived = {block: {} for blocks in part.blocks.values() for block in blocks}
         output = self.chunk.targets[0]
         self._open(output, np.ones(np.shape(tape.entries[output][VALUE])), 0, arrived)
-        for step in reversed(self.steps):
+        for step in reversed(self.rows.steps):
             for block in part.blocks[step.index]:
                 A = arrived[block].pop(step.index)
                 if isinstance(step, MapStep):
                     self._move_back(tape, step, block, A, arrived)  # type: ignore[arg-type]
                 elif isinstance(step, ClusterStep):
-                    found += self._scale(tape, step, block, A, arrived[block])  # type: ignore[arg-type]
+                    self._scale(tape, step, block, A, arrived[block], shared)  # type: ignore[arg-type]
                 else:
-                    found += self._multiply(tape, step, block, A, arrived[block])  # type: ignore[arg-type]
+                    self._multiply(tape, step, block, A, arrived[block], shared)  # type: ignore[arg-type]
+        found = shared.arrivals()
         for block, seeds in arrived.items():
             for end, A in seeds.items():
                 found.append(_Arrival(end, block, partial(_among_zeros, A.dense().rows, part.axes[end])))
@@ -155,11 +178,12 @@ class RowSweep:
             else:
                 scatter_into(arrived[block], parent, A, moves, value)
 
-    def _scale(self, tape: Tape, step: ClusterStep, block: Block, A: Rows, seeds: Seeds) -> list[_Arrival]:
-        """Carry adjoints through merged operations; return those of what all rows share."""
+    def _scale(
+        self, tape: Tape, step: ClusterStep, block: Block, A: Rows, seeds: Seeds, shared: "_Shared"
+    ) -> None:
+        """Carry adjoints through merged operations; take note of those of what all rows share."""
         axes = self.part.axes
         axis = axes[step.reduction.operand if step.reduction else step.index]
-        shared: list[_Arrival] = []
         for number, derivative in step.partials(tape).items():
             parent = step.input_of(number)
             space, *_ = known = step.axes(tape, number)
@@ -169,24 +193,21 @@ class RowSweep:
                 seeds[parent] = accumulate(seeds.get(parent), batch)
             else:
                 chosen = _Chosen(A.rows, axes[step.index])
-                shared.append(
-                    _Arrival(parent, block, partial(_summed, chosen, derivative, axis, known, shape))
-                )
-        return shared
+                of_rows = partial(_summed, chosen, derivative, axis, known, shape)
+                shared.add(_Arrival(parent, block, of_rows), is_small=_is_small(shape, space, axis))
 
-    def _multiply(self, tape: Tape, step: BulkStep, block: Block, A: Rows, seeds: Seeds) -> list[_Arrival]:
-        """Carry adjoints through a product or another function; return those of what all rows share."""
+    def _multiply(
+        self, tape: Tape, step: BulkStep, block: Block, A: Rows, seeds: Seeds, shared: "_Shared"
+    ) -> None:
+        """Carry adjoints through a product or another function; take note of those that all rows share."""
         entry, how = tape[step.index], self.part.readings[step.index]
-        shared: list[_Arrival] = []
         for argnum, parent, reading in zip(entry.argnums, entry.parents, how, strict=True):
             if isinstance(reading, SharedOperand):
                 chosen = _Chosen(A.rows, self.part.axes[step.index])
-                of_rows = partial(_multiplied, chosen, reading, entry.args[reading.other])
-                shared.append(_Arrival(parent, block, of_rows))
+                shared.multiply(parent, block, reading, chosen, entry.args[reading.other])
             else:
                 (batch,) = step.adjoints(entry._replace(argnums=(argnum,)), A)
                 seeds[parent] = accumulate(seeds.get(parent), batch)
-        return shared
 
 
 class _Chosen(NamedTuple):
@@ -245,11 +266,57 @@ def _summed(
     return contracted(Rows(0, A), derivative, space, ends, (count, *shape)).dense().rows.swapaxes(0, 1)
 
 
-def _multiplied(chosen: _Chosen, reading: SharedOperand, other: np.ndarray, rows: slice) -> np.ndarray:
-    """Multiply the adjoints of some rows by the same rows of the other operand of a product."""
-    terms = (_DIRECTION + reading.of_result, reading.of_other)
-    operands = [chosen(rows), _part(other, reading.of_other.index(reading.row), rows)]
-    return contract(terms, operands, reading.row + _DIRECTION + reading.of_operand)
+def _is_small(shape: Shape, space: Shape, axis: int) -> bool:
+    """Tell whether an argument that rows share has no more elements than a row of what reads it."""
+    return prod(shape) * space[axis] <= prod(space)
+
+
+class _Shared:
+    """What arrives at arguments that all rows share, from several places where there is a loop."""
+
+    def __init__(self) -> None:
+        self.found: list[_Arrival] = []
+        self.sums: dict[tuple[int, Block], np.ndarray] = {}
+        self.products: dict[tuple[int, Block, SharedOperand, Shape], list[tuple[_Chosen, np.ndarray]]] = {}
+
+    def add(self, arrival: _Arrival, *, is_small: bool) -> None:
+        """Tell rows apart at once and add up where that takes less memory than what it is made of."""
+        if not is_small:
+            self.found.append(arrival)
+            return
+        key, found = arrival[:2], arrival.told_apart(slice(0, arrival.block.rows))
+        self.sums[key] = self.sums[key] + found if key in self.sums else found
+
+    def multiply(
+        self, parent: int, block: Block, reading: SharedOperand, chosen: _Chosen, other: np.ndarray
+    ) -> None:
+        """Take note of a product: those by the same operand become one."""
+        self.products.setdefault((parent, block, reading, other.shape), []).append((chosen, other))
+
+    def arrivals(self) -> list[_Arrival]:
+        """Return all that arrives."""
+        sums = [_Arrival(*key, partial(_part, found, 0)) for key, found in self.sums.items()]
+        products = [
+            _Arrival(parent, block, partial(_multiplied, factors, reading))
+            for (parent, block, reading, _), factors in self.products.items()
+        ]
+        return [*self.found, *sums, *products]
+
+
+def _multiplied(
+    products: list[tuple[_Chosen, np.ndarray]], reading: SharedOperand, rows: slice
+) -> np.ndarray:
+    """Multiply the adjoints of some rows by the same rows of the other operands of products."""
+    along = reading.of_other.index(reading.row)
+    pairs = [(chosen(rows), _part(other, along, rows)) for chosen, other in products]
+    terms, result = (
+        (_DIRECTION + reading.of_result, reading.of_other),
+        reading.row + _DIRECTION + reading.of_operand,
+    )
+    if len(pairs) == 1:
+        return contract(terms, pairs[0], result)
+    stacked = [np.stack(operands) for operands in zip(*pairs, strict=True)]
+    return contract((_PRODUCT + terms[0], _PRODUCT + terms[1]), stacked, result)
 
 
 def compile_row_sweep(tape: Tape, facts: TapeFacts, chunk: Chunk) -> RowSweep:
@@ -269,13 +336,39 @@ def compile_row_sweep(tape: Tape, facts: TapeFacts, chunk: Chunk) -> RowSweep:
     others = np.setdiff1d(chunk.entries, part.calls)
     before = Chunk(chunk.sources, part.ends, others, chunk.n, width, chunk.edges - edges)
     each = max(sum(block.each for block in blocks) for blocks in part.blocks.values())
-    rows = compile_array_sweep(tape, facts, behind, each, adjoint_mode=True)
-    rest = compile_array_sweep(tape, facts, before, chunk.m, adjoint_mode=True)
-    # Adjoints of one end are put in order and added up while those of all are held; then the rest begins.
-    arriving = 8 * max(int(sizes[end]) for end in part.ends) * min(each, 2)
-    rest = replace(rest, bytes_per_direction=8 * width + max(arriving, rest.bytes_per_direction))
-    # Adjoints that meet an end stay until all directions are told apart, together with partial derivatives.
-    meeting = [step for step in rows.steps if not part.blocks.keys() >= {*reads(tape, step)}]
-    staying = sum(int(sizes[step.index]) * (each + isinstance(step, ClusterStep)) for step in meeting)
-    together = each * rows.bytes_per_direction + 8 * staying
-    return RowSweep(chunk, part, rows.steps, rest, rows.fixed_bytes + together)
+    # Factors would stay some only up to where directions are told apart.
+    rows = compile_array_sweep(tape, replace(facts, ranks={}), behind, each, adjoint_mode=True)
+    rest = compile_array_sweep(tape, facts, before, chunk.m, adjoint_mode=True, owned=True)
+    # What arrives at one end is put in order and added up while that of all is held.
+    arriving = 8 * (width + max(int(sizes[end]) for end in part.ends))
+    rest = replace(rest, bytes_per_direction=max(arriving, rest.bytes_per_direction))
+    staying = _staying_bytes(tape, part, rows.steps)
+    carrying = rows.fixed_bytes + each * rows.bytes_per_direction + staying
+    return RowSweep(chunk, part, rows, rest, carrying, staying)
+
+
+def _staying_bytes(tape: Tape, part: RowPart, steps: Sequence[Step]) -> int:
+    """Count the bytes that stay until all directions are told apart: of what meets ends that rows share."""
+    numbers = 0
+    added: set[int] = set()
+    for step in steps:
+        blocks, size = part.blocks[step.index], np.size(tape.entries[step.index][VALUE])
+        carried = size * sum(block.each for block in blocks)
+        if isinstance(step, ClusterStep):
+            operand = step.reduction.operand if step.reduction else step.index
+            space, axis = np.shape(tape.entries[operand][VALUE]), part.axes[operand]
+            for parent in step.inputs:
+                shape = np.shape(tape.entries[parent][VALUE])
+                if parent in part.axes and aligned_axis(space, axis, shape) is not None:
+                    continue
+                if not _is_small(shape, space, axis):
+                    numbers += carried + prod(space) * len(blocks)
+                elif parent not in added:
+                    numbers += prod(shape) * sum(block.directions for block in blocks)
+                    added.add(parent)
+        elif isinstance(step, BulkStep):
+            for parent, reading in zip(reads(tape, step), part.readings[step.index], strict=True):
+                if isinstance(reading, SharedOperand):  # several are copied into one array
+                    numbers += carried * (1 + (parent in added))
+                    added.add(parent)
+    return 8 * numbers

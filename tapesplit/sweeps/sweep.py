@@ -123,7 +123,7 @@ def predict_compressed(table: WorkTable, chunk: Chunk, colors: int) -> Predictio
     return Prediction(seconds, "system", releases_lock=compiled > 0.5 * seconds)
 
 
-_TOLD_APART: Final = 2
+_TOLD_APART: Final = 3
 """Elements that are moved while one is told apart from those of other rows and added up."""
 _WORTH_A_LOOK: Final = 1.5e-4
 """Seconds of array steps from which on stages could save as much as finding them takes in some calls."""
@@ -230,5 +230,7 @@ def run_sweep(
     if memory_limit is not None:
         if isinstance(sweep, CompressedSweep) and sweep.one_color_bytes > memory_limit:
             sweep = sweep.sweep  # more work, but there are no seeds and no compressed Jacobian
+        if isinstance(sweep, RowSweep) and sweep.together_bytes > memory_limit:
+            sweep = sweep.apart
         most = max(1, (memory_limit - sweep.fixed_bytes) // max(sweep.bytes_per_direction, 1))
     return (sweep.tangent if mode is Mode.TANGENT else sweep.adjoint)(tape, matrix, most)
