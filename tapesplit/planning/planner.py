@@ -25,7 +25,8 @@ from tapesplit.structures.dtypes import result_dtypes
 from tapesplit.structures.facts import TapeFacts, facts_of
 from tapesplit.structures.rows import with_row_part
 from tapesplit.structures.structure import Structure
-from tapesplit.sweeps.sweep import Sweep
+from tapesplit.sweeps.compression import FEWEST_TO_COLOR
+from tapesplit.sweeps.sweep import Sweep, predict_compressed
 
 __all__ = ["make_plan", "usable_cores"]
 
@@ -67,24 +68,30 @@ def make_plan(
     ValueError
         If there is no such method.
     """
-    facts = with_row_part(tape, with_ranks(facts_of(tape, structure)))
+    facts = with_ranks(facts_of(tape, structure))
     graph, table = graph_of(tape, facts), work_table(facts)
     plain = {"tangent": Mode.TANGENT, "adjoint": Mode.ADJOINT}.get(method)
     solver = "dp" if plain or method == "auto" else cast(SolverName, method)  # `solve` refuses other names
-    plain_fma = min(graph.input_width, graph.output_width) * graph.total_edges
     effort: Effort = "thorough" if cost == "fma" or force_machines else effort_for(graph, table)
-    drafted = partial(_draft, tape, graph, facts, table, plain=plain, solver=solver, cost=cost)
+    outlined = partial(_outline, graph, table, plain=plain, solver=solver, cost=cost)
+    compiled = partial(_compile, tape, table)
 
     def on_one() -> _Draft:
-        uncut = drafted((), machines=1) if plain or effort == "none" or facts.row_part else None
-        if uncut and (plain or effort == "none" or _CUTS_SAVE * uncut.solution.makespan < plain_fma):
-            return uncut
-        cuts = cut_graph(graph, thorough=effort == "thorough")
-        return drafted(cuts, machines=1) if cuts or not uncut else uncut
+        cuts = () if plain or effort == "none" else cut_graph(graph, thorough=effort == "thorough")
+        apart = outlined(facts, cuts, machines=1)
+        if plain is Mode.TANGENT or seconds_of(apart.tasks) < _WORTH_ROWS + _ROWS_OF_A_CALL * len(tape):
+            return compiled(apart)
+        together = outlined(with_row_part(tape, facts, graph.entries), (), machines=1)
+        if not _saves(together, apart, cost):
+            return compiled(apart)
+        if not _may_share_seeds(table, apart, seconds_of(together.tasks)):
+            return compiled(together)
+        draft = compiled(apart)
+        return draft if seconds_of(draft.tasks) <= seconds_of(together.tasks) else compiled(together)
 
     def on_several() -> _Draft:
         # Cuts that gain nothing on one machine let several work at the same time.
-        return drafted(() if plain else cut_graph(graph, spread=True), machines=machines)
+        return compiled(outlined(facts, () if plain else cut_graph(graph, spread=True), machines=machines))
 
     machines_reason = _why_without_looking(machines)
     if force_machines and machines > 1:
@@ -109,8 +116,10 @@ def make_plan(
     )
 
 
-_CUTS_SAVE: Final = 8
-"""How many times fewer multiply-adds than in a plain mode are few enough for no cuts to be looked for."""
+_WORTH_ROWS: Final = 1.5e-4
+"""Seconds from which on carrying rows together could save as much as finding them takes in some calls."""
+_ROWS_OF_A_CALL: Final = 3.0e-6
+"""The same for each call."""
 _BLAS_THREADS: Final = 100_000
 """Multiply-adds in products below which threads of BLAS have nothing to do, or next to nothing."""
 
@@ -120,6 +129,47 @@ def _why_without_looking(machines: int) -> MachinesReason:
     if machines > 1:
         return "light"
     return "single" if usable_cores() > 1 else "core"
+
+
+class _Outline(NamedTuple):
+    """A plan that is not compiled: the facts that it goes by, and what it has by these names."""
+
+    facts: TapeFacts
+    separators: tuple[Separator, ...]
+    chunks: tuple[Chunk, ...]
+    solution: Solution
+    least_makespan: int | None
+    tasks: tuple[PlanTask, ...]
+
+
+def _outline(
+    graph: TapeGraph,
+    table: WorkTable,
+    facts: TapeFacts,
+    separators: tuple[Separator, ...],
+    *,
+    plain: Mode | None,
+    machines: int,
+    solver: SolverName,
+    cost: str,
+) -> _Outline:
+    """Cut, solve, predict times."""
+    chunks = cut_into_chunks(graph, separators)
+    chain = chunk_chain(chunks, facts, table.spared_edges)
+    if plain:
+        chain = _in_one_mode(chain, plain)
+    search = partial(solve, machines=machines, method=solver, time_limit=_LONGEST_SEARCH)
+    solution, least_makespan = search(chain), None
+    tasks = plan_tasks(solution, facts, table, chunks)
+    if cost != "fma" and len(chunks) > 1 and seconds_of(tasks) >= _WORTH_PRICING * len(chunks):
+        priced = _priced(chain, table, chunks)
+        by_time = search(priced)
+        if by_time.makespan <= _CLEARLY * recost(solution, priced, 0).makespan:
+            timed = recost(by_time, chain, solution.lower_bound)
+            faster = plan_tasks(timed, facts, table, chunks)
+            if seconds_of(faster) < _CLEARLY * seconds_of(tasks):
+                solution, least_makespan, tasks = timed, solution.makespan, faster
+    return _Outline(facts, separators, chunks, solution, least_makespan, tasks)
 
 
 class _Draft(NamedTuple):
@@ -133,45 +183,28 @@ class _Draft(NamedTuple):
     sweeps: tuple[Sweep | None, ...]
 
 
-def _draft(
-    tape: Tape,
-    graph: TapeGraph,
-    facts: TapeFacts,
-    table: WorkTable,
-    separators: tuple[Separator, ...],
-    *,
-    plain: Mode | None,
-    machines: int,
-    solver: SolverName,
-    cost: str,
-) -> _Draft:
-    """Cut, solve, predict times, and compile."""
-    chunks = cut_into_chunks(graph, separators)
-    search = partial(solve, machines=machines, method=solver, time_limit=_LONGEST_SEARCH)
+def _compile(tape: Tape, table: WorkTable, outline: _Outline) -> _Draft:
+    """Compile the sweeps of an outline."""
+    facts, separators, chunks, solution, least_makespan, tasks = outline
+    compiled = compile_tasks(tape, facts, table, chunks, tasks)
+    return _Draft(separators, chunks, solution, least_makespan, *compiled)
 
-    def solved(facts: TapeFacts) -> tuple[TapeFacts, JacobianChain, Solution, tuple[PlanTask, ...]]:
-        chain = chunk_chain(chunks, facts, table.spared_edges)
-        solution = search(_in_one_mode(chain, plain) if plain else chain)
-        return facts, solution.chain, solution, plan_tasks(solution, facts, table, chunks)
 
-    facts, chain, solution, tasks = solved(facts)
-    least_makespan = None
-    if cost != "fma" and any(task.form == "rows" for task in tasks):
-        # The multiply-adds of few directions are little of what telling rows apart takes.
-        apart = solved(replace(facts, row_part=None))
-        if seconds_of(apart[-1]) < seconds_of(tasks):
-            facts, chain, solution, tasks = apart
-    if cost != "fma" and len(chunks) > 1 and seconds_of(tasks) >= _WORTH_PRICING * len(chunks):
-        priced = _priced(chain, table, chunks)
-        by_time = search(priced)
-        if by_time.makespan <= _CLEARLY * recost(solution, priced, 0).makespan:
-            timed = recost(by_time, chain, solution.lower_bound)
-            faster = plan_tasks(timed, facts, table, chunks)
-            if seconds_of(faster) < _CLEARLY * seconds_of(tasks):
-                solution, least_makespan, tasks = timed, solution.makespan, faster
-    return _Draft(
-        separators, chunks, solution, least_makespan, *compile_tasks(tape, facts, table, chunks, tasks)
-    )
+def _saves(together: _Outline, apart: _Outline, cost: str) -> bool:
+    """Tell whether a plan carries rows together, and whether that is clearly better than another plan."""
+    if all(task.form != "rows" for task in together.tasks):
+        return False
+    if cost == "fma":
+        return together.solution.makespan < apart.solution.makespan
+    return seconds_of(together.tasks) < _WORTH_TOGETHER * seconds_of(apart.tasks)
+
+
+def _may_share_seeds(table: WorkTable, apart: _Outline, seconds: float) -> bool:
+    """Tell whether a plan might take less time than this if its directions share seeds."""
+    (chunk, *others), task = apart.chunks, apart.tasks[0]
+    if others or task.directions < FEWEST_TO_COLOR:
+        return False
+    return predict_compressed(table, chunk, 1).seconds < seconds
 
 
 def _priced(chain: JacobianChain, table: WorkTable, chunks: Sequence[Chunk]) -> JacobianChain:
@@ -205,6 +238,8 @@ _WORTH_A_THREAD: Final = 3.0e-4
 """Seconds that a task must take before another thread can be worth its while."""
 _CLEARLY: Final = 0.95
 """Part of the time of the sequence with the fewest multiply-adds that another one is predicted to take."""
+_WORTH_TOGETHER: Final = 0.8
+"""Part of the time of another plan that carrying rows together is predicted to take where it is done."""
 _WORTH_PRICING: Final = 3.0e-4
 """Seconds a link below which looking for a faster sequence would cost more than it can save in some calls."""
 

@@ -4,9 +4,12 @@ Where samples stand in rows, most calls keep them apart: a row of the result dep
 arguments, and on the whole of others that all rows share, such as the weights of a layer.
 """
 
+from collections.abc import Sequence
+from itertools import chain
 from string import ascii_letters
 from typing import Final, Literal, NamedTuple, TypeAlias
 
+import autograd.numpy as anp
 import numpy as np
 
 from tapesplit.recording.overrides import is_overridden
@@ -22,20 +25,29 @@ __all__ = ["Reading", "SharedOperand", "readings"]
 class SharedOperand(NamedTuple):
     """How the adjoints of each row by an operand that all rows share are found: by a contraction.
 
-    ``other`` is the number of the other operand; the indices of it, of the result and of the operand are
-    letters, of which ``row`` counts the rows.
+    ``others`` are the numbers of the other operands; the indices of these, of the result and of the operand
+    are letters, of which ``row`` counts the rows.
     """
 
-    other: int
-    of_other: str
+    others: tuple[int, ...]
+    of_others: tuple[str, ...]
     of_result: str
     of_operand: str
     row: str
 
 
-Reading: TypeAlias = int | SharedOperand | Literal["opened"]
-"""How an argument is read: along this axis its rows are those of the result, or all of them share it, or each
-of its elements is a row of the result."""
+class MovedRows(NamedTuple):
+    """Rows of the result from ``start`` to ``stop`` are rows of the argument along an axis, ``shift`` on."""
+
+    axis: int
+    shift: int
+    start: int
+    stop: int
+
+
+Reading: TypeAlias = int | SharedOperand | MovedRows | Literal["opened"]
+"""How an argument is read: along this axis its rows are those of the result, or some of them are, or all rows
+share it, or each of its elements is a row of the result."""
 
 
 def readings(entry: TapeEntry, rule: Bulk, axis: int) -> tuple[int | SharedOperand, ...] | None:
@@ -59,7 +71,7 @@ def readings(entry: TapeEntry, rule: Bulk, axis: int) -> tuple[int | SharedOpera
     is_known = rule.built_in and not is_overridden(entry.primitive)
     if not is_known or any(type(x) is not np.ndarray or not x.ndim for x in arrays):
         return None
-    labelled = contraction_labels(entry)
+    labelled = _labels(entry)
     if labelled is None:
         return _along_axis(entry, rule, axis)
     found = [_of_product(entry, argnum, axis, *labelled) for argnum in entry.argnums]
@@ -69,23 +81,35 @@ def readings(entry: TapeEntry, rule: Bulk, axis: int) -> tuple[int | SharedOpera
 _LETTERS: Final = ascii_letters[:-2]
 
 
+def _labels(entry: TapeEntry) -> tuple[int, Sequence[Sequence[int | str]]] | None:
+    """Return the first operand of a product, and the labels of all operands and of the result."""
+    if entry.primitive is not anp.einsum or not isinstance(entry.args[0], str):
+        return contraction_labels(entry)
+    inputs, output, _ = anp.parse_einsum_input(*entry.args)
+    return 1, [*inputs.split(","), output]
+
+
 def _of_product(
-    entry: TapeEntry, argnum: int, axis: int, first: int, labels: tuple[list[int], list[int], list[int]]
+    entry: TapeEntry, argnum: int, axis: int, first: int, labels: Sequence[Sequence[int | str]]
 ) -> int | SharedOperand | None:
     """Tell how a product reads one of its operands."""
-    values = (*entry.args[first : first + 2], entry.value)
-    if any(np.ndim(x) != len(axes) for x, axes in zip(values, labels, strict=True)):
-        return None  # an axis of length one, which may be broadcast
-    number = 1 + 2 * first - argnum
-    own, other, of_result = labels[argnum - first], labels[number - first], labels[2]
-    row = of_result[axis]
+    numbers = range(first, first + len(labels) - 1)
+    values = (*(entry.args[number] for number in numbers), entry.value)
+    if any(np.ndim(x) != len({*axes}) for x, axes in zip(values, labels, strict=True)):
+        return None  # a diagonal, or an axis of length one, which may be broadcast
+    names = dict(zip(dict.fromkeys(chain.from_iterable(labels)), _LETTERS, strict=False))
+    *of_operands, of_result = ("".join(names[label] for label in axes) for axes in labels)
+    own, row = of_operands[argnum - first], of_result[axis]
     if row in own:
         return own.index(row)
-    if type(entry.args[number]) is not np.ndarray or not {*own} <= {*other, *of_result}:
+    others = tuple(number for number in numbers if number != argnum)
+    of_others = tuple(of_operands[number - first] for number in others)
+    if any(type(entry.args[i]) is not np.ndarray for i in others) or not {*own} <= {
+        *of_result,
+        *chain(*of_others),
+    }:
         return None  # an index of the operand alone, over which it is summed
-    names = dict(zip(dict.fromkeys([*own, *other, *of_result]), _LETTERS, strict=False))
-    of_other, of_all, of_own = ("".join(names[label] for label in axes) for axes in (other, of_result, own))
-    return SharedOperand(number, of_other, of_all, of_own, names[row])
+    return SharedOperand(others, of_others, of_result, own, row)
 
 
 def _along_axis(entry: TapeEntry, rule: Bulk, axis: int) -> tuple[int, ...] | None:

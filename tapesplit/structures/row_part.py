@@ -5,15 +5,16 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from tapesplit.arrays import IntArray
-from tapesplit.rules.rows import Reading
+from tapesplit.rules.rows import MovedRows, Reading
 
 __all__ = ["Block", "RowPart"]
 
 
 class Block(NamedTuple):
-    """Consecutive directions of rows, ``each`` for one: number j of row i is ``origin + each * i + j``."""
+    """Consecutive directions, ``each`` for one of the rows from ``first`` on: ``origin + each * i + j``."""
 
     origin: int
+    first: int
     rows: int
     each: int
 
@@ -21,6 +22,12 @@ class Block(NamedTuple):
     def directions(self) -> int:
         """How many directions there are."""
         return self.rows * self.each
+
+    def moved(self, moves: MovedRows) -> "Block | None":
+        """Return the directions of the rows of an argument; None if it has none of these rows."""
+        start, stop = max(self.first, moves.start), min(self.first + self.rows, moves.stop)
+        origin = self.origin + self.each * (start - self.first)
+        return Block(origin, start + moves.shift, stop - start, self.each) if start < stop else None
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -9,16 +9,16 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import replace
 from heapq import heappop, heappush
-from itertools import chain
 from math import prod
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 
+from tapesplit.arrays import IntArray
 from tapesplit.recording.tape import Tape, TapeEntry
 from tapesplit.rules import Bulk, IndexMap, Movement, index_maps
 from tapesplit.rules.contraction import Shape
-from tapesplit.rules.rows import Reading, SharedOperand, readings
+from tapesplit.rules.rows import MovedRows, Reading, SharedOperand, readings
 from tapesplit.structures.facts import CallKind, TapeFacts
 from tapesplit.structures.row_part import Block, RowPart
 from tapesplit.structures.structure import hashable, is_complex, is_shape, number_shape
@@ -26,7 +26,7 @@ from tapesplit.structures.structure import hashable, is_complex, is_shape, numbe
 __all__ = ["aligned_axis", "opened_rows", "with_row_part"]
 
 
-def with_row_part(tape: Tape, facts: TapeFacts) -> TapeFacts:
+def with_row_part(tape: Tape, facts: TapeFacts, live: IntArray) -> TapeFacts:
     """Return the facts of a tape together with its row part, if sweeping that is worth its while.
 
     Parameters
@@ -35,6 +35,8 @@ def with_row_part(tape: Tape, facts: TapeFacts) -> TapeFacts:
         A tape of the structure.
     facts
         What is known of tapes of the structure.
+    live
+        Tape entries that lie between inputs and output.
 
     Notes
     -----
@@ -42,10 +44,9 @@ def with_row_part(tape: Tape, facts: TapeFacts) -> TapeFacts:
     """
     directions = max(int(facts.sizes[facts.structure.output]), 0)
     width = int(facts.sizes[: facts.structure.inputs].sum())
-    fewer = min(directions, width)
-    if fewer < _FEWEST or fewer * int(facts.edges.sum()) < _WORTH_A_LOOK or facts.detached.any():
+    if min(directions, width) < _FEWEST or facts.detached.any():
         return facts
-    part = _Walk(tape, facts).walked()
+    part = _Walk(tape, facts, live).walked()
     if part is None or part.swept + part.expanded > _LESS * directions * int(facts.edges[part.calls].sum()):
         return facts
     calls = part.calls.tolist()
@@ -55,11 +56,9 @@ def with_row_part(tape: Tape, facts: TapeFacts) -> TapeFacts:
 
 _FEWEST: Final = 12
 """Directions in either mode below which there is little to save."""
-_WORTH_A_LOOK: Final = 300_000
-"""Multiply-adds of a plain sweep that take longer than finding row parts in some calls."""
 _LESS: Final = 0.5
 """Part of the multiply-adds of all directions that are left where a row part is worth it."""
-_MOST_EACH: Final = 8
+_MOST_EACH: Final = 32
 """Directions of one row, at most."""
 _MOST_BLOCKS: Final = 8
 """Blocks of directions of one value, at most."""
@@ -83,9 +82,11 @@ class _Handed(NamedTuple):
 class _Walk:
     """The walk from the output to the ends."""
 
-    def __init__(self, tape: Tape, facts: TapeFacts) -> None:
+    def __init__(self, tape: Tape, facts: TapeFacts, live: IntArray) -> None:
         self.tape, self.facts = tape, facts
-        self.times_read = np.bincount(facts.parents, minlength=facts.sizes.size)
+        is_live = np.zeros(facts.sizes.size, dtype=np.bool_)
+        is_live[live] = True
+        self.times_read = np.bincount(facts.parents[is_live[facts.children]], minlength=is_live.size)
         self.axes: dict[int, int] = {}
         self.blocks: dict[int, dict[Block, None]] = defaultdict(dict)
         self.kept: dict[int, int] = defaultdict(int)
@@ -149,15 +150,16 @@ class _Walk:
     def _handed(self, index: int) -> list[_Handed] | None:
         """List what each argument gets; None if rows do not stay apart."""
         facts = self.facts
-        is_input = index < facts.structure.inputs
-        if is_input or self.kept[index] != self.times_read[index] or len(self.blocks[index]) > _MOST_BLOCKS:
+        blocks = self.blocks[index]
+        is_end = index < facts.structure.inputs or self.kept[index] != self.times_read[index]
+        if is_end or len(blocks) > _MOST_BLOCKS or sum(block.directions for block in blocks) < _FEWEST:
             return None
         parents = facts.structure.parents[index]
         if not all(_is_real(facts.structure.forms[parent]) for parent in parents):
             return None
         kind = facts.kinds[facts.kind[index]]
         if kind.is_elementwise:
-            found = [_Handed(p, self._aligned_axis(index, p), self.blocks[index]) for p in parents]
+            found = [_Handed(p, self._aligned_axis(index, p), blocks) for p in parents]
         else:
             told = self._told(index, kind, parents) if all(map(self._shape, parents)) else None
             if told is None:
@@ -207,27 +209,28 @@ class _Walk:
     def _moved(self, index: int, parent: int, moves: IndexMap) -> tuple[_Handed, Reading] | None:
         """Return what a movement hands to an argument, and how it reads that; None if rows are mixed."""
         shape, of_parent, blocks = self._shape(index), self._shape(parent), self.blocks[index]
-        is_flat = len(shape) == 1 and all(block.each == 1 for block in blocks)
-        if is_flat and moves.block is not None:
-            opened = [opened_rows(of_parent, block.origin + moves.block.start) for block in blocks]
-            found = [rows for rows in opened if rows is not None]
-            if found:
-                own = [*chain.from_iterable(blocks for _, blocks in found)]
-                return _Handed(parent, found[0][0], own), "opened"
-        axis = _still_axis(moves, shape, self.axes[index], of_parent)
-        return None if axis is None else (_Handed(parent, axis, blocks), axis)
+        (block, *others) = blocks
+        if not others and (block.rows,) == shape and block.each == 1 and moves.block is not None:
+            opened = opened_rows(of_parent, block.origin + moves.block.start)
+            if opened is not None:
+                return _Handed(parent, *opened), "opened"
+        reading = _moved_rows(moves, shape, self.axes[index], of_parent)
+        if reading is None:
+            return None
+        own = [found for block in blocks if (found := block.moved(reading))]
+        return _Handed(parent, reading.axis, own), reading
 
 
-def _still_axis(moves: IndexMap, shape: Shape, axis: int, of_argument: Shape) -> int | None:
-    """Return the axis of an argument along which no element moves, since it counts rows of the result."""
-    if not moves.length:
+def _moved_rows(moves: IndexMap, shape: Shape, axis: int, of_argument: Shape) -> MovedRows | None:
+    """Tell along which axis of an argument its rows are rows of the result, in the same order."""
+    if not moves.targets.size:
         return None
     rows = moves.targets // prod(shape[axis + 1 :]) % shape[axis]
-    for before in range(len(of_argument)):
-        if of_argument[before] == shape[axis]:
-            found = moves.sources // prod(of_argument[before + 1 :]) % shape[axis]
-            if np.array_equal(rows, found):
-                return before
+    # Axes of the same length first: what is chosen along another axis is no shift.
+    for own in sorted(range(len(of_argument)), key=lambda i: of_argument[i] != shape[axis]):
+        shifts = moves.sources // prod(of_argument[own + 1 :]) % of_argument[own] - rows
+        if (shifts == shifts[0]).all():
+            return MovedRows(own, int(shifts[0]), int(rows.min()), int(rows.max()) + 1)
     return None
 
 
@@ -244,20 +247,23 @@ def opened_rows(shape: Shape, origin: int) -> tuple[int, tuple[Block, ...]] | No
     Returns
     -------
     int, tuple of Block
-        None if both the first and the last axis leave too many elements to a row.
+        The first axis, or the last one if that leaves fewer elements to a row; None if there are too many.
 
     Examples
     --------
     >>> opened_rows((300, 2), 10)
-    (0, (Block(origin=10, rows=300, each=2),))
+    (0, (Block(origin=10, first=0, rows=300, each=2),))
     >>> opened_rows((2, 300), 10)
-    (1, (Block(origin=10, rows=300, each=1), Block(origin=310, rows=300, each=1)))
+    (1, (Block(origin=10, first=0, rows=300, each=1), Block(origin=310, first=0, rows=300, each=1)))
     """
-    if shape and 0 < prod(shape[1:]) <= _MOST_EACH:
-        return 0, (Block(origin, shape[0], prod(shape[1:])),)
-    if shape and 0 < prod(shape[:-1]) <= _MOST_EACH:
+    each, of_columns = prod(shape[1:]), prod(shape[:-1])
+    if not shape or not prod(shape):
+        return None
+    if each <= min(of_columns, _MOST_EACH):
+        return 0, (Block(origin, 0, shape[0], each),)
+    if of_columns <= _MOST_BLOCKS:
         rows = shape[-1]
-        return len(shape) - 1, tuple(Block(origin + i * rows, rows, 1) for i in range(prod(shape[:-1])))
+        return len(shape) - 1, tuple(Block(origin + i * rows, 0, rows, 1) for i in range(of_columns))
     return None
 
 

@@ -46,14 +46,14 @@ class _Arrival(NamedTuple):
 
     def within(self, directions: range) -> Rows | None:
         """Return those of some directions, counted from the first of these; None if there are none."""
-        (origin, _, each), first, stop = self.block, directions.start, directions.stop
-        low, high = max(first - origin, 0), min(stop - origin, self.block.directions)
+        origin, first, _, each = self.block
+        low, high = max(directions.start - origin, 0), min(directions.stop - origin, self.block.directions)
         if low >= high:
             return None
-        rows = slice(low // each, -(-high // each))
-        found = self.told_apart(rows)
-        found = found.reshape(-1, *found.shape[2:])[low - rows.start * each : high - rows.start * each]
-        return Rows(origin + low - first, found, owned=True)
+        found = self.told_apart(slice(first + low // each, first - (-high // each)))
+        before = low // each * each
+        rows = found.reshape(-1, *found.shape[2:])[low - before : high - before]
+        return Rows(origin + low - directions.start, rows, owned=True)
 
 
 _Arrived = dict[Block, Seeds]
@@ -176,7 +176,9 @@ class RowSweep:
                 part: slice = moves.block  # type: ignore[assignment] # its elements are rows of the result
                 self._open(parent, A.rows[0, part].reshape(value.shape), block.origin + part.start, arrived)
             else:
-                scatter_into(arrived[block], parent, A, moves, value)
+                own = block.moved(reading)  # type: ignore[arg-type] # other readings are not of movements
+                if own is not None:
+                    scatter_into(arrived[own], parent, A, moves, value)
 
     def _scale(
         self, tape: Tape, step: ClusterStep, block: Block, A: Rows, seeds: Seeds, shared: "_Shared"
@@ -204,7 +206,8 @@ class RowSweep:
         for argnum, parent, reading in zip(entry.argnums, entry.parents, how, strict=True):
             if isinstance(reading, SharedOperand):
                 chosen = _Chosen(A.rows, self.part.axes[step.index])
-                shared.multiply(parent, block, reading, chosen, entry.args[reading.other])
+                others = tuple(entry.args[number] for number in reading.others)
+                shared.multiply(parent, block, reading, chosen, others)
             else:
                 (batch,) = step.adjoints(entry._replace(argnums=(argnum,)), A)
                 seeds[parent] = accumulate(seeds.get(parent), batch)
@@ -271,31 +274,48 @@ def _is_small(shape: Shape, space: Shape, axis: int) -> bool:
     return prod(shape) * space[axis] <= prod(space)
 
 
+class _Factors(NamedTuple):
+    """Adjoints of a product, and its other operands."""
+
+    adjoints: _Chosen
+    others: tuple[np.ndarray, ...]
+
+
 class _Shared:
     """What arrives at arguments that all rows share, from several places where there is a loop."""
 
     def __init__(self) -> None:
         self.found: list[_Arrival] = []
         self.sums: dict[tuple[int, Block], np.ndarray] = {}
-        self.products: dict[tuple[int, Block, SharedOperand, Shape], list[tuple[_Chosen, np.ndarray]]] = {}
+        self.products: dict[tuple[int, Block, SharedOperand, tuple[Shape, ...]], list[_Factors]] = {}
 
     def add(self, arrival: _Arrival, *, is_small: bool) -> None:
         """Tell rows apart at once and add up where that takes less memory than what it is made of."""
         if not is_small:
             self.found.append(arrival)
             return
-        key, found = arrival[:2], arrival.told_apart(slice(0, arrival.block.rows))
-        self.sums[key] = self.sums[key] + found if key in self.sums else found
+        end, block, told_apart = arrival
+        found = told_apart(slice(block.first, block.first + block.rows))
+        self.sums[end, block] = self.sums[end, block] + found if (end, block) in self.sums else found
 
     def multiply(
-        self, parent: int, block: Block, reading: SharedOperand, chosen: _Chosen, other: np.ndarray
+        self,
+        parent: int,
+        block: Block,
+        reading: SharedOperand,
+        chosen: _Chosen,
+        others: tuple[np.ndarray, ...],
     ) -> None:
         """Take note of a product: those by the same operand become one."""
-        self.products.setdefault((parent, block, reading, other.shape), []).append((chosen, other))
+        key = (parent, block, reading, tuple(other.shape for other in others))
+        self.products.setdefault(key, []).append(_Factors(chosen, others))
 
     def arrivals(self) -> list[_Arrival]:
         """Return all that arrives."""
-        sums = [_Arrival(*key, partial(_part, found, 0)) for key, found in self.sums.items()]
+        sums = [
+            _Arrival(end, block, partial(_stored, found, block.first))
+            for (end, block), found in self.sums.items()
+        ]
         products = [
             _Arrival(parent, block, partial(_multiplied, factors, reading))
             for (parent, block, reading, _), factors in self.products.items()
@@ -303,20 +323,24 @@ class _Shared:
         return [*self.found, *sums, *products]
 
 
-def _multiplied(
-    products: list[tuple[_Chosen, np.ndarray]], reading: SharedOperand, rows: slice
-) -> np.ndarray:
+def _stored(found: np.ndarray, first: int, rows: slice) -> np.ndarray:
+    """Return some rows of those from the first on."""
+    return found[rows.start - first : rows.stop - first]
+
+
+def _multiplied(factors: list[_Factors], reading: SharedOperand, rows: slice) -> np.ndarray:
     """Multiply the adjoints of some rows by the same rows of the other operands of products."""
-    along = reading.of_other.index(reading.row)
-    pairs = [(chosen(rows), _part(other, along, rows)) for chosen, other in products]
-    terms, result = (
-        (_DIRECTION + reading.of_result, reading.of_other),
-        reading.row + _DIRECTION + reading.of_operand,
-    )
-    if len(pairs) == 1:
-        return contract(terms, pairs[0], result)
-    stacked = [np.stack(operands) for operands in zip(*pairs, strict=True)]
-    return contract((_PRODUCT + terms[0], _PRODUCT + terms[1]), stacked, result)
+    places = [term.find(reading.row) for term in reading.of_others]
+    terms = [_DIRECTION + reading.of_result, *reading.of_others]
+    result = reading.row + _DIRECTION + reading.of_operand
+    known = [
+        (chosen(rows), *(_part(x, i, rows) if i >= 0 else x for x, i in zip(others, places, strict=True)))
+        for chosen, others in factors
+    ]
+    if len(known) == 1:
+        return contract(tuple(terms), known[0], result)
+    stacked = [np.stack(operands) for operands in zip(*known, strict=True)]
+    return contract(tuple(_PRODUCT + term for term in terms), stacked, result)
 
 
 def compile_row_sweep(tape: Tape, facts: TapeFacts, chunk: Chunk) -> RowSweep:

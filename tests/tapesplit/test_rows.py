@@ -9,6 +9,7 @@ from autograd.scipy.special import logsumexp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import tapesplit.planning.planner
 import tapesplit.structures.rows
 from tapesplit import parallel_jacobian, record
 from tapesplit.cuts.chunks import cut_into_chunks, has_row_part
@@ -31,7 +32,9 @@ X = RANDOM.uniform(0.2, 1.0, FEATURES)
 @pytest.fixture
 def always_together(monkeypatch):
     monkeypatch.setattr(tapesplit.structures.rows, "_FEWEST", 1)
-    monkeypatch.setattr(tapesplit.structures.rows, "_WORTH_A_LOOK", 0)
+    monkeypatch.setattr(tapesplit.planning.planner, "_WORTH_ROWS", 0.0)
+    monkeypatch.setattr(tapesplit.planning.planner, "_ROWS_OF_A_CALL", 0.0)
+    monkeypatch.setattr(tapesplit.planning.planner, "_WORTH_TOGETHER", np.inf)
     monkeypatch.setattr(tapesplit.structures.rows, "_LESS", np.inf)
 
 
@@ -54,6 +57,11 @@ def below(x):
     return h
 
 
+def beside(h):
+    anp.sum(h**2)
+    return h
+
+
 def softmax(h):
     e = anp.exp(h)
     return e / anp.sum(e, axis=1, keepdims=True)
@@ -67,6 +75,15 @@ def own_sum(h):
 defvjp(own_sum, lambda ans, h: lambda g: g[:, None] * np.ones(h.shape))
 
 ROWS = {
+    "a result that nobody reads": lambda x: beside(deep(x)) @ x,
+    "joined samples": lambda x: anp.sum(
+        anp.tanh(anp.concatenate([hidden(x), deep(x)[2:]]) @ (MIXED * x)), axis=1
+    ),
+    "differences of samples": lambda x: (deep(x)[1:] - deep(x)[:-1] * x) @ x,
+    "a row more": lambda x: anp.concatenate([x[:1], (hidden(x) @ x)[1:-1]]) * x[2],
+    "some rows": lambda x: (deep(x) @ x)[2:7],
+    "joined rows": lambda x: anp.concatenate([deep(x)[:4], hidden(x)[4:]]) @ x,
+    "einsum of three": lambda x: anp.einsum("ij,jk,ik->i", deep(x), MIXED * x, hidden(x)),
     "one layer and a sum": lambda x: anp.sum(hidden(x) ** 2, axis=1),
     "layers": lambda x: deep(x) @ x,
     "a column": lambda x: deep(x)[:, 1],
@@ -129,10 +146,7 @@ COLUMNS = {
     }.items()
 }
 PARTLY = {
-    "einsum of three": lambda x: anp.einsum("ij,jk,ik->i", deep(x), MIXED * x, hidden(x)),
     "long results": lambda x: anp.ravel(hidden(x) @ anp.outer(x, np.ones(12))),
-    "joined rows": lambda x: anp.concatenate([deep(x)[:4], hidden(x)[4:]]) @ x,
-    "some rows": lambda x: (deep(x) @ x)[2:7],
     "rows again": lambda x: (deep(x) @ x)[[1, 1, 3, 0]],
     "a transpose": lambda x: anp.sum(anp.transpose(hidden(x)) ** 2, axis=0),
     "sums over samples": lambda x: anp.sum(deep(x), axis=0),
@@ -154,8 +168,10 @@ PROGRAMS = ROWS | COLUMNS | PARTLY
 def together(fun, x=X):
     """Record a function, and compile its tape if it has a row part."""
     tape = record(fun, x)
-    facts = with_row_part(tape, facts_of(tape, structure_of(tape)))
-    (chunk,) = cut_into_chunks(graph_of(tape, facts), ())
+    facts = facts_of(tape, structure_of(tape))
+    graph = graph_of(tape, facts)
+    facts = with_row_part(tape, facts, graph.entries)
+    (chunk,) = cut_into_chunks(graph, ())
     return tape, facts, compile_row_sweep(tape, facts, chunk) if has_row_part(chunk, facts) else None
 
 
@@ -274,7 +290,7 @@ def test_random_programs(steps, end, skips, most):
             values.append(value + values[-2] if number in skips and len(values) > 1 else value)
         return ENDS[end](values[-1], x)
 
-    limits = {"_FEWEST": 1, "_WORTH_A_LOOK": 0, "_LESS": np.inf}
+    limits = {"_FEWEST": 1, "_LESS": np.inf}
     with pytest.MonkeyPatch.context() as patch:
         for limit, value in limits.items():
             patch.setattr(tapesplit.structures.rows, limit, value)
