@@ -19,7 +19,7 @@ from tapesplit.rules.reductions import is_reduction
 from tapesplit.rules.registry import Bulk
 from tapesplit.rules.stacks import matching_loop_axes
 
-__all__ = ["Reading", "SharedOperand", "readings"]
+__all__ = ["MovedRows", "Reading", "SharedOperand", "readings"]
 
 
 class SharedOperand(NamedTuple):

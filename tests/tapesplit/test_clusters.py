@@ -22,6 +22,7 @@ from tapesplit.sweeps.array_sweep import ArraySweep, compile_array_sweep
 from tapesplit.sweeps.cluster_step import ClusterStep
 from tapesplit.sweeps.contractions import contracted, letters
 from tapesplit.sweeps.directions import Diagonal, Rows
+from tapesplit.sweeps.row_sweep import RowSweep
 
 
 @pytest.fixture(autouse=True)
@@ -259,7 +260,9 @@ def test_plans_with_reductions_pickle(reduce):
     times, x = np.linspace(0.0, 1.0, 300), np.linspace(0.0, 1.0, 80)
     jac = parallel_jacobian(lambda x: reduce(anp.exp(-((times[:, None] - x) ** 2)), axis=1), machines=1)
     plan = jac.plan(x)
-    assert any(isinstance(step, ClusterStep) and step.reduction for step in plan.sweeps[0].steps)
+    (sweep,) = plan.sweeps
+    steps = sweep.rows.steps if isinstance(sweep, RowSweep) else sweep.steps
+    assert any(isinstance(step, ClusterStep) and step.reduction for step in steps)
     tape = jac.tape(x)
     np.testing.assert_array_equal(execute(pickle.loads(pickle.dumps(plan)), tape), jac(x))  # noqa: S301
 
