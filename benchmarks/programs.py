@@ -443,6 +443,42 @@ def reconstruction(x):
 MIXER, ENCODER, DECODER = (RANDOM.standard_normal(shape) / 20 for shape in [(400, 400), (8, 400), (400, 8)])
 
 
+# Samples that share parameters
+
+
+@program(RANDOM.uniform(0.1, 1.0, 101))
+def radial_basis_network(theta):
+    """Sum 25 bumps in three dimensions at 400 samples."""
+    centers, heights, sharpness = anp.reshape(theta[:75], (25, 3)), theta[75:100], theta[100]
+    distances = anp.sum((PLACES[:, None, :] - centers) ** 2, axis=2)
+    return anp.exp(-sharpness * distances) @ heights
+
+
+PLACES = RANDOM.random((400, 3))
+
+
+@program(RANDOM.standard_normal(82) * 0.5)
+def neural_ode(theta):
+    """Follow 100 states for 20 steps of a flow that is a network."""
+    inner, outer, bias = anp.reshape(theta[:32], (2, 16)), anp.reshape(theta[32:64], (16, 2)), theta[64:80]
+    states = STARTS + theta[80:]
+    for _ in range(20):
+        states = states + 0.05 * anp.tanh(states @ inner + bias) @ outer
+    return anp.ravel(states)
+
+
+STARTS = RANDOM.standard_normal((100, 2))
+
+
+@program(RANDOM.standard_normal((60, 20)) * 0.1)
+def quadratic_forms(factor):
+    """Measure 200 samples by the metric of a factor."""
+    return anp.einsum("ni,ij,nj->n", VECTORS, factor @ anp.transpose(factor), VECTORS)
+
+
+VECTORS = RANDOM.standard_normal((200, 60))
+
+
 def main() -> int:
     """Measure and report; 1 if a later call takes longer than autograd's."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.programs", description=__doc__)

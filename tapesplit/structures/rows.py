@@ -49,9 +49,13 @@ def with_row_part(tape: Tape, facts: TapeFacts, live: IntArray) -> TapeFacts:
     part = _Walk(tape, facts, live).walked()
     if part is None or part.swept + part.expanded > _LESS * directions * int(facts.edges[part.calls].sum()):
         return facts
-    calls = part.calls.tolist()
-    is_wide = any(facts.sizes[i] > sum(block.directions for block in part.blocks[i]) for i in calls)
-    return replace(facts, row_part=part) if is_wide and facts.ranks.keys().isdisjoint(part.ends) else facts
+    # Directions of elements that only elementwise operations read are diagonals anyway.
+    is_wide = any(
+        facts.sizes[i] > sum(block.directions for block in part.blocks[i]) for i in part.calls.tolist()
+    )
+    has_products = any(isinstance(how, SharedOperand) for told in part.readings.values() for how in told)
+    fits = (is_wide or has_products) and facts.ranks.keys().isdisjoint(part.ends)
+    return replace(facts, row_part=part) if fits else facts
 
 
 _FEWEST: Final = 12
