@@ -12,9 +12,8 @@ from tapesplit.cuts.graph import TapeGraph, reached
 from tapesplit.cuts.separators import Separator
 from tapesplit.rules.low_rank import FEWEST_DIRECTIONS
 from tapesplit.structures.facts import TapeFacts
-from tapesplit.structures.row_part import RowPart
 
-__all__ = ["Chunk", "chunk_chain", "chunk_vertices", "cut_into_chunks", "has_row_part"]
+__all__ = ["Chunk", "chunk_chain", "chunk_vertices", "cut_into_chunks"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)  # arrays have no truth value
@@ -66,13 +65,6 @@ def cut_into_chunks(graph: TapeGraph, separators: Sequence[Separator]) -> tuple[
     )
 
 
-def has_row_part(chunk: Chunk, facts: TapeFacts) -> bool:
-    """Tell whether a chunk has the whole row part of its tape, as far as there is one."""
-    part = facts.row_part
-    ends = part is not None and chunk.targets == (facts.structure.output,)
-    return ends and bool(np.isin(part.calls, chunk.entries).all())  # type: ignore[union-attr] # there is one
-
-
 def chunk_chain(chunks: Sequence[Chunk], facts: TapeFacts, spared_edges: IntArray) -> JacobianChain:
     """Return the Jacobian chain that chunks form, one link a chunk, costs in fma.
 
@@ -80,17 +72,15 @@ def chunk_chain(chunks: Sequence[Chunk], facts: TapeFacts, spared_edges: IntArra
     whatever their number, is shared by as many as the chunk has inputs; adjoints do not go through the edges
     that they are spared, and those of rows that are carried together share what these cost.
     """
-    links = []
+    links, part = [], facts.row_part
     for chunk in chunks:
         edges, once = max(chunk.edges, 1), int(facts.local_fma[chunk.entries].sum())
         tangent_cost = edges + -(-once // max(chunk.n, 1))
-        adjoint_cost = edges
-        if chunk.m >= FEWEST_DIRECTIONS:
-            adjoint_cost -= int(spared_edges[chunk.entries].sum())
-        if has_row_part(chunk, facts):
-            part: RowPart = facts.row_part  # type: ignore[assignment] # the chunk has it
-            together = part.swept + part.expanded
-            adjoint_cost -= int((facts.edges - spared_edges)[part.calls].sum()) - -(-together // chunk.m)
+        spared = int(spared_edges[chunk.entries].sum()) if chunk.m >= FEWEST_DIRECTIONS else 0
+        adjoint_cost = edges - spared
+        if part is not None:  # facts have one for chains of a single link
+            adjoint_cost -= part.edges - int(spared_edges[part.calls].sum())
+            adjoint_cost += -(-(part.swept + part.expanded) // chunk.m)
         links.append(ElementalJacobian(chunk.n, chunk.m, edges, tangent_cost, max(adjoint_cost, 1)))
     return JacobianChain(tuple(links))
 

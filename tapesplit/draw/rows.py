@@ -64,8 +64,7 @@ class LinkRow:
     def sweep(self) -> str:
         """How the plan sweeps the link, for example "adjoint × 8", or "adjoint × 3 seeds" that are shared."""
         carried = plural(self.seeds, "seed") if self.seeds else count(self.directions)
-        carried += " in rows" * self.in_rows
-        return f"{self.mode.name.lower()} × {carried}"
+        return f"{self.mode.name.lower()} × {carried}" + (" in rows" if self.in_rows else "")
 
 
 @dataclass(frozen=True, slots=True)

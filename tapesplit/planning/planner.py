@@ -73,25 +73,29 @@ def make_plan(
     plain = {"tangent": Mode.TANGENT, "adjoint": Mode.ADJOINT}.get(method)
     solver = "dp" if plain or method == "auto" else cast(SolverName, method)  # `solve` refuses other names
     effort: Effort = "thorough" if cost == "fma" or force_machines else effort_for(graph, table)
-    outlined = partial(_outline, graph, table, plain=plain, solver=solver, cost=cost)
+    drafted = partial(_draft, graph, table, plain=plain, solver=solver, cost=cost)
     compiled = partial(_compile, tape, table)
 
     def on_one() -> _Draft:
         cuts = () if plain or effort == "none" else cut_graph(graph, thorough=effort == "thorough")
-        apart = outlined(facts, cuts, machines=1)
-        if plain is Mode.TANGENT or seconds_of(apart.tasks) < _WORTH_ROWS + _ROWS_OF_A_CALL * len(tape):
-            return compiled(apart)
-        together = outlined(with_row_part(tape, facts, graph.entries), (), machines=1)
+        apart = drafted(facts, cuts, machines=1)
+        is_light = seconds_of(apart.tasks) < _WORTH_ROWS + _ROWS_OF_A_CALL * len(tape)
+        if plain is Mode.TANGENT or (is_light and cost != "fma"):
+            return compiled(facts, apart)
+        in_rows = with_row_part(tape, facts, graph.entries)
+        together = drafted(in_rows, (), machines=1)
         if not _saves(together, apart, cost):
-            return compiled(apart)
-        if not _may_share_seeds(table, apart, seconds_of(together.tasks)):
-            return compiled(together)
-        draft = compiled(apart)
-        return draft if seconds_of(draft.tasks) <= seconds_of(together.tasks) else compiled(together)
+            return compiled(facts, apart)
+        if cost != "fma" and _may_share_seeds(table, apart, seconds_of(together.tasks)):
+            seeded = compiled(facts, apart)
+            if seconds_of(seeded.tasks) <= seconds_of(together.tasks):
+                return seeded
+        return compiled(in_rows, together)
 
     def on_several() -> _Draft:
         # Cuts that gain nothing on one machine let several work at the same time.
-        return compiled(outlined(facts, () if plain else cut_graph(graph, spread=True), machines=machines))
+        cuts = () if plain else cut_graph(graph, spread=True)
+        return compiled(facts, drafted(facts, cuts, machines=machines))
 
     machines_reason = _why_without_looking(machines)
     if force_machines and machines > 1:
@@ -131,18 +135,18 @@ def _why_without_looking(machines: int) -> MachinesReason:
     return "single" if usable_cores() > 1 else "core"
 
 
-class _Outline(NamedTuple):
-    """A plan that is not compiled: the facts that it goes by, and what it has by these names."""
+class _Draft(NamedTuple):
+    """What a plan has by these names: the solution of a chain, and what carries that out once compiled."""
 
-    facts: TapeFacts
     separators: tuple[Separator, ...]
     chunks: tuple[Chunk, ...]
     solution: Solution
     least_makespan: int | None
     tasks: tuple[PlanTask, ...]
+    sweeps: tuple[Sweep | None, ...] = ()
 
 
-def _outline(
+def _draft(
     graph: TapeGraph,
     table: WorkTable,
     facts: TapeFacts,
@@ -152,7 +156,7 @@ def _outline(
     machines: int,
     solver: SolverName,
     cost: str,
-) -> _Outline:
+) -> _Draft:
     """Cut, solve, predict times."""
     chunks = cut_into_chunks(graph, separators)
     chain = chunk_chain(chunks, facts, table.spared_edges)
@@ -169,37 +173,25 @@ def _outline(
             faster = plan_tasks(timed, facts, table, chunks)
             if seconds_of(faster) < _CLEARLY * seconds_of(tasks):
                 solution, least_makespan, tasks = timed, solution.makespan, faster
-    return _Outline(facts, separators, chunks, solution, least_makespan, tasks)
+    return _Draft(separators, chunks, solution, least_makespan, tasks)
 
 
-class _Draft(NamedTuple):
-    """What a plan has by these names: the solution of a chain, and what carries that out."""
-
-    separators: tuple[Separator, ...]
-    chunks: tuple[Chunk, ...]
-    solution: Solution
-    least_makespan: int | None
-    tasks: tuple[PlanTask, ...]
-    sweeps: tuple[Sweep | None, ...]
+def _compile(tape: Tape, table: WorkTable, facts: TapeFacts, draft: _Draft) -> _Draft:
+    """Compile the sweeps of a draft; where directions share seeds, times change."""
+    tasks, sweeps = compile_tasks(tape, facts, table, draft.chunks, draft.tasks)
+    return draft._replace(tasks=tasks, sweeps=sweeps)
 
 
-def _compile(tape: Tape, table: WorkTable, outline: _Outline) -> _Draft:
-    """Compile the sweeps of an outline."""
-    facts, separators, chunks, solution, least_makespan, tasks = outline
-    compiled = compile_tasks(tape, facts, table, chunks, tasks)
-    return _Draft(separators, chunks, solution, least_makespan, *compiled)
-
-
-def _saves(together: _Outline, apart: _Outline, cost: str) -> bool:
+def _saves(together: _Draft, apart: _Draft, cost: str) -> bool:
     """Tell whether a plan carries rows together, and whether that is clearly better than another plan."""
     if all(task.form != "rows" for task in together.tasks):
         return False
     if cost == "fma":
-        return together.solution.makespan < apart.solution.makespan
+        return together.solution.makespan < _WORTH_TOGETHER * apart.solution.makespan
     return seconds_of(together.tasks) < _WORTH_TOGETHER * seconds_of(apart.tasks)
 
 
-def _may_share_seeds(table: WorkTable, apart: _Outline, seconds: float) -> bool:
+def _may_share_seeds(table: WorkTable, apart: _Draft, seconds: float) -> bool:
     """Tell whether a plan might take less time than this if its directions share seeds."""
     (chunk, *others), task = apart.chunks, apart.tasks[0]
     if others or task.directions < FEWEST_TO_COLOR:
@@ -239,7 +231,7 @@ _WORTH_A_THREAD: Final = 3.0e-4
 _CLEARLY: Final = 0.95
 """Part of the time of the sequence with the fewest multiply-adds that another one is predicted to take."""
 _WORTH_TOGETHER: Final = 0.8
-"""Part of the time of another plan that carrying rows together is predicted to take where it is done."""
+"""Part of the time, or of the multiply-adds, of another plan that carrying rows together may take."""
 _WORTH_PRICING: Final = 3.0e-4
 """Seconds a link below which looking for a faster sequence would cost more than it can save in some calls."""
 

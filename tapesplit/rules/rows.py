@@ -96,7 +96,11 @@ def _of_product(
     numbers = range(first, first + len(labels) - 1)
     values = (*(entry.args[number] for number in numbers), entry.value)
     if any(np.ndim(x) != len({*axes}) for x, axes in zip(values, labels, strict=True)):
-        return None  # a diagonal, or an axis of length one, which may be broadcast
+        return None  # a diagonal, or an axis of length one without a label
+    shapes = chain.from_iterable(np.shape(x) for x in values)
+    lengths = {*zip(chain.from_iterable(labels), shapes, strict=True)}
+    if len(lengths) != len({label for label, _ in lengths}):
+        return None  # an axis of length one that is broadcast
     names = dict(zip(dict.fromkeys(chain.from_iterable(labels)), _LETTERS, strict=False))
     *of_operands, of_result = ("".join(names[label] for label in axes) for axes in labels)
     own, row = of_operands[argnum - first], of_result[axis]

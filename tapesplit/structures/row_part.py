@@ -45,6 +45,8 @@ class RowPart:
         How its calls that are not elementwise read their active arguments.
     ends
         Tape entries that it begins with, increasing: what rows share, and what is needed as a whole.
+    edges
+        Scalar edges of its calls.
     swept
         Multiply-adds of all directions through its calls: as many as a row has, not as there are rows.
     expanded
@@ -56,5 +58,6 @@ class RowPart:
     blocks: Mapping[int, tuple[Block, ...]]
     readings: Mapping[int, tuple[Reading, ...]]
     ends: tuple[int, ...]
+    edges: int
     swept: int
     expanded: int

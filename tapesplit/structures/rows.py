@@ -47,7 +47,7 @@ def with_row_part(tape: Tape, facts: TapeFacts, live: IntArray) -> TapeFacts:
     if min(directions, width) < _FEWEST or facts.detached.any():
         return facts
     part = _Walk(tape, facts, live).walked()
-    if part is None or part.swept + part.expanded > _LESS * directions * int(facts.edges[part.calls].sum()):
+    if part is None or part.swept + part.expanded > _LESS * directions * part.edges:
         return facts
     # Directions of elements that only elementwise operations read are diagonals anyway.
     is_wide = any(
@@ -133,6 +133,7 @@ class _Walk:
             {index: tuple(blocks) for index, blocks in self.blocks.items()},
             self.readings,
             tuple(sorted(self.ends)),
+            int(facts.edges[calls].sum()),
             self.swept,
             self.expanded,
         )

@@ -4,11 +4,11 @@ Rows that stay apart share a direction, see `tapesplit.structures.rows`. Where t
 adjoints are told apart: each direction takes those of its own row. An array sweep goes on from there.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
 from math import prod
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -31,18 +31,15 @@ __all__ = ["RowSweep", "compile_row_sweep"]
 _DIRECTION, _PRODUCT = "Z", "Y"
 
 
-class _Rows(Protocol):
-    """What tells adjoints of some rows apart: shape ``(rows, each, *shape)`` of an end."""
-
-    def __call__(self, rows: slice) -> np.ndarray: ...
-
-
 class _Arrival(NamedTuple):
-    """Adjoints of an end, in a block of directions."""
+    """Adjoints of an end, in a block of directions.
+
+    ``told_apart`` returns those of some rows, of shape ``(rows, each, *shape)`` for a value of this shape.
+    """
 
     end: int
     block: Block
-    told_apart: _Rows
+    told_apart: Callable[[slice], np.ndarray]
 
     def within(self, directions: range) -> Rows | None:
         """Return those of some directions, counted from the first of these; None if there are none."""
@@ -70,10 +67,8 @@ class RowSweep:
         What is swept.
     part
         Its row part.
-    rows
-        The row part as a sweep of its own, of any directions.
-    rest
-        The sweep from the ends of the row part to the sources.
+    behind, before
+        The row part as a sweep of its own, of any directions, and the sweep from its ends to the sources.
     carrying_bytes
         Memory that carrying the rows together takes.
     fixed_bytes
@@ -82,45 +77,46 @@ class RowSweep:
 
     chunk: Chunk
     part: RowPart
-    rows: ArraySweep
-    rest: ArraySweep
+    behind: ArraySweep
+    before: ArraySweep
     carrying_bytes: int
     fixed_bytes: int
 
     @property
     def apart(self) -> ArraySweep:
-        """The chunk with each direction for itself: more work, but rows are not carried together."""
-        rows, rest = self.rows, self.rest
+        """The sweep of adjoints, each direction for itself: more work, but no rows are carried together."""
+        before, behind = self.before, self.behind
         return replace(
-            rest,
+            before,
             chunk=self.chunk,
-            steps=rest.steps + rows.steps,
-            bytes_per_direction=rest.bytes_per_direction + rows.bytes_per_direction,
-            merged_bytes=rest.bytes_per_direction + rows.merged_bytes,
-            fixed_bytes=max(rest.fixed_bytes, rows.fixed_bytes),
+            steps=before.steps + behind.steps,
+            last_use=before.last_use + behind.last_use,
+            bytes_per_direction=before.bytes_per_direction + behind.bytes_per_direction,
+            merged_bytes=before.bytes_per_direction + behind.merged_bytes,
+            fixed_bytes=max(before.fixed_bytes, behind.fixed_bytes),
         )
 
     @property
     def bytes_per_direction(self) -> int:
-        """Memory that one direction takes: all ends, and what the sweep from there needs."""
-        return self.rest.bytes_per_direction
+        """Memory that one direction takes: what arrives at all ends, or the sweep from there."""
+        return self.before.bytes_per_direction
 
     @property
     def least_bytes(self) -> int:
-        """Memory that a run takes besides its result, one direction at a time and for itself."""
+        """Memory that a run takes besides its result, one direction at a time, together or for itself."""
         return min(self.together_bytes, self.apart.least_bytes)
 
     @property
     def together_bytes(self) -> int:
         """The same while rows are carried together."""
-        return max(self.carrying_bytes, self.fixed_bytes + self.rest.least_bytes)
+        return max(self.carrying_bytes, self.fixed_bytes + self.before.least_bytes)
 
     def working_bytes(self, directions: int) -> int:
         """Memory that a run with so many directions takes, at most."""
-        return max(self.carrying_bytes, self.fixed_bytes + self.rest.working_bytes(directions))
+        return max(self.carrying_bytes, self.fixed_bytes + self.before.working_bytes(directions))
 
     def tangent(self, tape: Tape, matrix: np.ndarray | None, most: int | None = None) -> np.ndarray:
-        """Return ``F' X`` for X of shape ``(n, k)``, None for the identity."""
+        """Return ``F' X`` for X of shape ``(n, k)``, by adjoints: plans do not ask for it."""
         jacobian = self.adjoint(tape, None, most)
         return jacobian if matrix is None else jacobian @ matrix
 
@@ -128,17 +124,17 @@ class RowSweep:
         """Return ``X F'`` for X of shape ``(k, m)``, None for the identity, ``most`` directions at a time."""
         if matrix is not None:
             return matrix @ self.adjoint(tape, None, most)
-        return self.rest.carried(partial(self._told_apart, []), tape, None, self.chunk.m, most)
+        arrivals = cache(lambda: self._arrivals(tape))  # which blocks of directions share
 
-    def _told_apart(self, arrivals: list[_Arrival], tape: Tape, directions: range) -> np.ndarray:
-        """Carry some directions of the ends to the sources; all blocks of directions share what arrives."""
-        arrivals += [] if arrivals else self._arrivals(tape)
-        seeds: Seeds = {}
-        for arrival in arrivals:
-            batch = arrival.within(directions)
-            if batch is not None:
-                seeds[arrival.end] = accumulate(seeds.get(arrival.end), batch)
-        return self.rest.carried_back(tape, seeds, len(directions))
+        def told_apart(tape: Tape, directions: Any) -> np.ndarray:
+            seeds: Seeds = {}
+            for arrival in arrivals():
+                batch = arrival.within(directions)
+                if batch is not None:
+                    seeds[arrival.end] = accumulate(seeds.get(arrival.end), batch)
+            return self.before.carried_back(tape, seeds, len(directions))
+
+        return self.before.carried(told_apart, tape, None, self.chunk.m, most)
 
     def _arrivals(self, tape: Tape) -> list[_Arrival]:
         """Carry the adjoints of all rows through the row part."""
@@ -146,7 +142,7 @@ class RowSweep:
         arrived: _Arrived = {block: {} for blocks in part.blocks.values() for block in blocks}
         output = self.chunk.targets[0]
         self._open(output, np.ones(np.shape(tape.entries[output][VALUE])), 0, arrived)
-        for step in reversed(self.rows.steps):
+        for step in reversed(self.behind.steps):
             for block in part.blocks[step.index]:
                 A = arrived[block].pop(step.index)
                 if isinstance(step, MapStep):
@@ -184,18 +180,16 @@ class RowSweep:
         self, tape: Tape, step: ClusterStep, block: Block, A: Rows, seeds: Seeds, shared: "_Shared"
     ) -> None:
         """Carry adjoints through merged operations; take note of those of what all rows share."""
-        axes = self.part.axes
-        axis = axes[step.reduction.operand if step.reduction else step.index]
+        space, axis = _space(tape, self.part, step)
         for number, derivative in step.partials(tape).items():
             parent = step.input_of(number)
-            space, *_ = known = step.axes(tape, number)
             shape = np.shape(tape.entries[parent][VALUE])
-            if parent == number and aligned_axis(space, axis, shape) is not None:
+            if _keeps_rows(step, parent, shape, space, axis):
                 batch = step.carried_back(tape, A, number, derivative)
                 seeds[parent] = accumulate(seeds.get(parent), batch)
             else:
-                chosen = _Chosen(A.rows, axes[step.index])
-                of_rows = partial(_summed, chosen, derivative, axis, known, shape)
+                chosen = _Chosen(A.rows, self.part.axes[step.index])
+                of_rows = partial(_summed, chosen, derivative, axis, step.axes(tape, number), shape)
                 shared.add(_Arrival(parent, block, of_rows), is_small=_is_small(shape, space, axis))
 
     def _multiply(
@@ -267,6 +261,18 @@ def _summed(
     ends = (kept.replace(row, own_row), own_row + given)
     space = (*space[:axis], count, *space[axis + 1 :])
     return contracted(Rows(0, A), derivative, space, ends, (count, *shape)).dense().rows.swapaxes(0, 1)
+
+
+def _space(tape: Tape, part: RowPart, step: ClusterStep) -> tuple[Shape, int]:
+    """Return the shape of what merged operations multiply or sum, and the axis of its rows."""
+    operand = step.reduction.operand if step.reduction else step.index
+    return np.shape(tape.entries[operand][VALUE]), part.axes[operand]
+
+
+def _keeps_rows(step: ClusterStep, parent: int, shape: Shape, space: Shape, axis: int) -> bool:
+    """Tell whether an input of merged operations has their rows; all of them share weights."""
+    is_weights = step.reduction is not None and parent == step.reduction.weights
+    return not is_weights and aligned_axis(space, axis, shape) is not None
 
 
 def _is_small(shape: Shape, space: Shape, axis: int) -> bool:
@@ -351,24 +357,24 @@ def compile_row_sweep(tape: Tape, facts: TapeFacts, chunk: Chunk) -> RowSweep:
     tape, facts
         A tape of the structure that the sweep is for, and what is known of it.
     chunk
-        Part of the tape, see `tapesplit.cuts.chunks.has_row_part`.
+        The whole tape, cut nowhere.
     """
     part: RowPart = facts.row_part  # type: ignore[assignment] # the chunk has it
     sizes = facts.sizes
-    width, edges = int(sizes[list(part.ends)].sum()), int(facts.edges[part.calls].sum())
-    behind = Chunk(part.ends, chunk.targets, part.calls, width, chunk.m, edges)
+    width = int(sizes[list(part.ends)].sum())
+    chunk_behind = Chunk(part.ends, chunk.targets, part.calls, width, chunk.m, part.edges)
     others = np.setdiff1d(chunk.entries, part.calls)
-    before = Chunk(chunk.sources, part.ends, others, chunk.n, width, chunk.edges - edges)
+    chunk_before = Chunk(chunk.sources, part.ends, others, chunk.n, width, chunk.edges - part.edges)
     each = max(sum(block.each for block in blocks) for blocks in part.blocks.values())
     # Factors would stay some only up to where directions are told apart.
-    rows = compile_array_sweep(tape, replace(facts, ranks={}), behind, each, adjoint_mode=True)
-    rest = compile_array_sweep(tape, facts, before, chunk.m, adjoint_mode=True, owned=True)
+    behind = compile_array_sweep(tape, replace(facts, ranks={}), chunk_behind, each, adjoint_mode=True)
+    before = compile_array_sweep(tape, facts, chunk_before, chunk.m, adjoint_mode=True, owned=True)
     # What arrives at one end is put in order and added up while that of all is held.
     arriving = 8 * (width + max(int(sizes[end]) for end in part.ends))
-    rest = replace(rest, bytes_per_direction=max(arriving, rest.bytes_per_direction))
-    staying = _staying_bytes(tape, part, rows.steps)
-    carrying = rows.fixed_bytes + each * rows.bytes_per_direction + staying
-    return RowSweep(chunk, part, rows, rest, carrying, staying)
+    before = replace(before, bytes_per_direction=max(arriving, before.bytes_per_direction))
+    staying = _staying_bytes(tape, part, behind.steps)
+    carrying = behind.fixed_bytes + each * behind.bytes_per_direction + staying
+    return RowSweep(chunk, part, behind, before, carrying, staying)
 
 
 def _staying_bytes(tape: Tape, part: RowPart, steps: Sequence[Step]) -> int:
@@ -379,11 +385,10 @@ def _staying_bytes(tape: Tape, part: RowPart, steps: Sequence[Step]) -> int:
         blocks, size = part.blocks[step.index], np.size(tape.entries[step.index][VALUE])
         carried = size * sum(block.each for block in blocks)
         if isinstance(step, ClusterStep):
-            operand = step.reduction.operand if step.reduction else step.index
-            space, axis = np.shape(tape.entries[operand][VALUE]), part.axes[operand]
+            space, axis = _space(tape, part, step)
             for parent in step.inputs:
                 shape = np.shape(tape.entries[parent][VALUE])
-                if parent in part.axes and aligned_axis(space, axis, shape) is not None:
+                if _keeps_rows(step, parent, shape, space, axis):
                     continue
                 if not _is_small(shape, space, axis):
                     numbers += carried + prod(space) * len(blocks)

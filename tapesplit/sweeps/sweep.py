@@ -9,7 +9,7 @@ from jcdp_core import Mode
 from tapesplit.cost.model import array_seconds, compressed_seconds, scalar_seconds
 from tapesplit.cost.stored import cost_model
 from tapesplit.cost.work import WorkTable, total_work
-from tapesplit.cuts.chunks import Chunk, has_row_part
+from tapesplit.cuts.chunks import Chunk
 from tapesplit.recording.tape import Tape
 from tapesplit.structures.facts import TapeFacts
 from tapesplit.structures.row_part import RowPart
@@ -58,27 +58,25 @@ def predict(
     directions: int,
     *,
     adjoint_mode: bool,
-    identity: bool = False,
+    identity: bool,
 ) -> Prediction:
     """Predict a sweep of a chunk with this number of directions, from `tapesplit.cost.work.work_table`.
 
-    ``identity`` tells whether the directions are those of an identity.
+    ``identity`` tells whether the directions are those of an identity: they are carried by rows if the facts
+    have a row part.
     """
-    whole = _predict_whole(facts, table, chunk, directions, adjoint_mode=adjoint_mode)
-    if not (adjoint_mode and identity and has_row_part(chunk, facts)):
-        return whole
-    rows = _predict_rows(facts, table, chunk, directions)
-    return rows if rows.seconds < whole.seconds else whole
+    if adjoint_mode and identity and facts.row_part is not None:
+        return _predict_rows(facts.row_part, table, chunk, directions)
+    return _predict_whole(facts, table, chunk, directions, adjoint_mode=adjoint_mode)
 
 
-def _predict_rows(facts: TapeFacts, table: WorkTable, chunk: Chunk, directions: int) -> Prediction:
+def _predict_rows(part: RowPart, table: WorkTable, chunk: Chunk, directions: int) -> Prediction:
     """Predict a sweep whose rows are carried together."""
-    part: RowPart = facts.row_part  # type: ignore[assignment] # the chunk has it
     model = cost_model()
     behind, before = (
         total_work(table, entries) for entries in (part.calls, np.setdiff1d(chunk.entries, part.calls))
     )
-    each = max(1, round(part.swept / max(int(facts.edges[part.calls].sum()), 1)))
+    each = max(1, round(part.swept / max(part.edges, 1)))
     seconds = (
         array_seconds(model, behind, each, adjoint_mode=True)
         + array_seconds(model, before, directions, adjoint_mode=True)

@@ -261,7 +261,7 @@ def test_plans_with_reductions_pickle(reduce):
     jac = parallel_jacobian(lambda x: reduce(anp.exp(-((times[:, None] - x) ** 2)), axis=1), machines=1)
     plan = jac.plan(x)
     (sweep,) = plan.sweeps
-    steps = sweep.rows.steps if isinstance(sweep, RowSweep) else sweep.steps
+    steps = sweep.behind.steps if isinstance(sweep, RowSweep) else sweep.steps
     assert any(isinstance(step, ClusterStep) and step.reduction for step in steps)
     tape = jac.tape(x)
     np.testing.assert_array_equal(execute(pickle.loads(pickle.dumps(plan)), tape), jac(x))  # noqa: S301

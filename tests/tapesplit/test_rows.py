@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 import tapesplit.planning.planner
 import tapesplit.structures.rows
-from tapesplit import parallel_jacobian, record
-from tapesplit.cuts.chunks import cut_into_chunks, has_row_part
+from tapesplit import MemoryLimitError, parallel_jacobian, record
+from tapesplit.cuts.chunks import cut_into_chunks
 from tapesplit.cuts.graph import graph_of
 from tapesplit.structures.facts import facts_of
 from tapesplit.structures.rows import with_row_part
@@ -35,6 +35,7 @@ def always_together(monkeypatch):
     monkeypatch.setattr(tapesplit.planning.planner, "_WORTH_ROWS", 0.0)
     monkeypatch.setattr(tapesplit.planning.planner, "_ROWS_OF_A_CALL", 0.0)
     monkeypatch.setattr(tapesplit.planning.planner, "_WORTH_TOGETHER", np.inf)
+    monkeypatch.setattr(tapesplit.planning.planner, "FEWEST_TO_COLOR", np.inf)
     monkeypatch.setattr(tapesplit.structures.rows, "_LESS", np.inf)
 
 
@@ -75,6 +76,16 @@ def own_sum(h):
 defvjp(own_sum, lambda ans, h: lambda g: g[:, None] * np.ones(h.shape))
 
 ROWS = {
+    "a transpose": lambda x: anp.sum(anp.transpose(hidden(x)) ** 2, axis=0),
+    "sums over samples": lambda x: anp.sum(deep(x), axis=0),
+    "centered columns": lambda x: anp.sum((deep(x) - anp.mean(deep(x), axis=0)) ** 2, axis=1),
+    "samples that see each other": lambda x: anp.sum(anp.tanh(SQUARE @ hidden(x)), axis=1),
+    "a square table": lambda x: anp.sum(anp.tanh(anp.transpose(hidden(x)) @ hidden(x)), axis=1),
+    "pairs": lambda x: anp.sum(anp.exp(-(hidden(x) @ anp.transpose(hidden(x)))), axis=1),
+    "a square that rows share": lambda x: anp.sum(SQUARE * (hidden(x) @ x), axis=1),
+    "single precision": lambda x: anp.sum(anp.tanh((TABLE.astype(np.float32) * x) @ MIXED), axis=1),
+    "lists": lambda x: anp.matmul(hidden(x), MIXED.tolist())[:, 0],
+    "a gradient inside": lambda x: elementwise_grad(lambda t: anp.tanh(t) ** 3)(deep(x)) @ x,
     "a result that nobody reads": lambda x: beside(deep(x)) @ x,
     "joined samples": lambda x: anp.sum(
         anp.tanh(anp.concatenate([hidden(x), deep(x)[2:]]) @ (MIXED * x)), axis=1
@@ -145,24 +156,18 @@ COLUMNS = {
         "norms": lambda x: anp.linalg.norm(below(x), axis=0) + logsumexp(below(x), axis=0),
     }.items()
 }
-PARTLY = {
+BROADCAST = RANDOM.uniform(0.2, 1.0, (1, FEATURES))
+APART = {
     "long results": lambda x: anp.ravel(hidden(x) @ anp.outer(x, np.ones(12))),
     "rows again": lambda x: (deep(x) @ x)[[1, 1, 3, 0]],
-    "a transpose": lambda x: anp.sum(anp.transpose(hidden(x)) ** 2, axis=0),
-    "sums over samples": lambda x: anp.sum(deep(x), axis=0),
-    "centered columns": lambda x: anp.sum((deep(x) - anp.mean(deep(x), axis=0)) ** 2, axis=1),
-    "samples that see each other": lambda x: anp.sum(anp.tanh(SQUARE @ hidden(x)), axis=1),
-    "a square table": lambda x: anp.sum(anp.tanh(anp.transpose(hidden(x)) @ hidden(x)), axis=1),
-    "pairs": lambda x: anp.sum(anp.exp(-(hidden(x) @ anp.transpose(hidden(x)))), axis=1),
-    "a square that rows share": lambda x: anp.sum(SQUARE * (hidden(x) @ x), axis=1),
     "complex": lambda x: anp.sum(anp.abs(deep(x) + 1j * hidden(x)), axis=1),
-    "single precision": lambda x: anp.sum(anp.tanh((TABLE.astype(np.float32) * x) @ MIXED), axis=1),
-    "lists": lambda x: anp.matmul(hidden(x), MIXED.tolist())[:, 0],
     "a function without vector rule": lambda x: own_sum(deep(x)) * x[0],
-    "a gradient inside": lambda x: elementwise_grad(lambda t: anp.tanh(t) ** 3)(deep(x)) @ x,
     "numbers": lambda x: anp.array([x[0] * x[1] * i for i in range(SAMPLES)]),
+    "a broadcast operand": lambda x: anp.einsum("ij,ij->i", hidden(x), x[None]),
+    "a broadcast operand that rows share": lambda x: anp.einsum("ij,ik,jk->i", hidden(x), TABLE, x[:, None]),
+    "a broadcast constant": lambda x: anp.einsum("ij,ij,j->i", hidden(x), BROADCAST, x),
 }
-PROGRAMS = ROWS | COLUMNS | PARTLY
+PROGRAMS = ROWS | COLUMNS | APART
 
 
 def together(fun, x=X):
@@ -172,7 +177,7 @@ def together(fun, x=X):
     graph = graph_of(tape, facts)
     facts = with_row_part(tape, facts, graph.entries)
     (chunk,) = cut_into_chunks(graph, ())
-    return tape, facts, compile_row_sweep(tape, facts, chunk) if has_row_part(chunk, facts) else None
+    return tape, facts, compile_row_sweep(tape, facts, chunk) if facts.row_part else None
 
 
 def assert_near(found, want, digits=1e-12):
@@ -185,7 +190,7 @@ def assert_near(found, want, digits=1e-12):
 def test_adjoints_of_rows_are_those_of_autograd(name):
     """All at a time, in blocks that tear rows apart or do not, and for directions that are handed over."""
     tape, _, sweep = together(PROGRAMS[name])
-    assert sweep is not None or name in PARTLY
+    assert (sweep is None) == (name in APART)
     if sweep is None:
         return
     want = jacobian(PROGRAMS[name])(X).reshape(-1, X.size)
@@ -204,6 +209,8 @@ def test_plans_are_right(name):
         found = parallel_jacobian(PROGRAMS[name], method=method)
         for _ in range(2):
             assert_near(found(X), want)
+        if method == "adjoint" and name not in APART:
+            assert [task.form for task in found.plan(X).tasks] == ["rows"]
 
 
 @pytest.mark.parametrize(
@@ -266,6 +273,7 @@ STEPS = {
     "twice": lambda h, x: 0.5 * (h + h**2),
     "stack": lambda h, x: anp.sum(h[:, :, None] * MIXED * x, axis=1),
 }
+MIXING = {"sum along samples", "other samples"}
 ENDS = {
     "sum": lambda h, x: anp.sum(h, axis=1),
     "product": lambda h, x: h @ x,
@@ -295,6 +303,7 @@ def test_random_programs(steps, end, skips, most):
         for limit, value in limits.items():
             patch.setattr(tapesplit.structures.rows, limit, value)
         tape, _, sweep = together(fun)
+    assert sweep is not None or MIXING & {*steps} or end not in {"sum", "product"}
     if sweep is not None:
         want = jacobian(fun)(X).reshape(-1, X.size)
         assert_near(sweep.adjoint(tape, None, most), want, 1e-10)
@@ -333,10 +342,50 @@ def test_memory_of_rows_is_predicted():
 
 
 def test_memory_limits_hold():
+    """In blocks of directions while rows are together; with less memory, each direction for itself."""
     free = parallel_jacobian(network)
-    limit = free.plan(WEIGHTS).peak_bytes // 3
-    found = parallel_jacobian(network, memory_limit=limit)
-    assert_near(found(WEIGHTS), free(WEIGHTS))
+    want = free(WEIGHTS)
+    (sweep,) = free.plan(WEIGHTS).sweeps
+    recorded = traced_peak(lambda: record(network, WEIGHTS))
+    assert sweep.apart.least_bytes < sweep.together_bytes
+    for limit in (1.2 * sweep.together_bytes, 0.9 * sweep.together_bytes, sweep.least_bytes):
+        found = parallel_jacobian(network, memory_limit=int(limit))
+        assert_near(found(WEIGHTS), want)
+        peak = traced_peak(lambda found=found: found(WEIGHTS))
+        assert peak - recorded - want.nbytes < 1.1 * limit
+    with pytest.raises(MemoryLimitError):
+        parallel_jacobian(network, memory_limit=sweep.least_bytes // 2)(WEIGHTS)
+
+
+def test_fewest_multiply_adds_do_not_depend_on_times(monkeypatch):
+    plans = []
+    for worth in (0.0, np.inf):
+        monkeypatch.setattr(tapesplit.planning.planner, "_WORTH_ROWS", worth)
+        plans.append(parallel_jacobian(network, cost="fma").plan(WEIGHTS))
+    assert plans[0].fma == plans[1].fma
+    assert {task.form for plan in plans for task in plan.tasks} == {"rows"}
+
+
+@pytest.mark.parametrize("limit", ["_MOST_CALLS", "_MOST_BLOCKS", "_MOST_EACH"])
+@pytest.mark.usefixtures("always_together")
+def test_small_row_parts(monkeypatch, limit):
+    """What is left out of a row part is swept as anything else."""
+    monkeypatch.setattr(tapesplit.structures.rows, limit, 2)
+    for fun in PROGRAMS.values():
+        tape, _, sweep = together(fun)
+        if sweep is not None:
+            assert_near(sweep.adjoint(tape, None), jacobian(fun)(X).reshape(-1, X.size))
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.usefixtures("always_together")
+def test_each_direction_for_itself(name):
+    """The same steps without a row part, which small memory limits take."""
+    tape, _, sweep = together(PROGRAMS[name])
+    if sweep is not None:
+        want = jacobian(PROGRAMS[name])(X).reshape(-1, X.size)
+        assert_near(sweep.apart.adjoint(tape, None), want)
+        assert_near(sweep.apart.adjoint(tape, None, 2), want)
 
 
 def test_few_parameters_are_swept_forward():
