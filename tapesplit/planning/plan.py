@@ -68,7 +68,8 @@ class PlanTask:
         When it is predicted to run, in seconds since the execution begins: the hand-over to another thread
         comes before the start, and what other machines do meanwhile can make it longer than ``seconds``.
     form
-        How the links are swept: by array steps, as one system over their elements, or in stages of both.
+        How the links are swept: by array steps, as one system over their elements, in stages of both, or by
+        array steps that carry rows together.
     obstacle
         First tape entry that cannot be part of a system; None if there is none.
     releases_lock
