@@ -45,6 +45,8 @@ class RowPart:
         How its calls that are not elementwise read their active arguments.
     ends
         Tape entries that it begins with, increasing: what rows share, and what is needed as a whole.
+    arrivals
+        How many blocks arrive at ends; each end gets one at least.
     edges
         Scalar edges of its calls.
     swept
@@ -58,6 +60,7 @@ class RowPart:
     blocks: Mapping[int, tuple[Block, ...]]
     readings: Mapping[int, tuple[Reading, ...]]
     ends: tuple[int, ...]
+    arrivals: int
     edges: int
     swept: int
     expanded: int

@@ -97,7 +97,7 @@ class _Walk:
         self.ends: set[int] = set()
         self.readings: dict[int, tuple[Reading, ...]] = {}
         self.maps: dict[Any, tuple[IndexMap, ...]] = {}
-        self.expanded = self.swept = 0
+        self.arrivals = self.expanded = self.swept = 0
 
     def walked(self) -> RowPart | None:
         """Return the row part, None if there is none."""
@@ -133,6 +133,7 @@ class _Walk:
             {index: tuple(blocks) for index, blocks in self.blocks.items()},
             self.readings,
             tuple(sorted(self.ends)),
+            self.arrivals,
             int(facts.edges[calls].sum()),
             self.swept,
             self.expanded,
@@ -150,6 +151,7 @@ class _Walk:
     def _end(self, index: int, reader: int) -> None:
         """Let a value be an end, where directions of a reader, or its own, are told apart."""
         self.ends.add(index)
+        self.arrivals += len(self.blocks[reader])
         self.expanded += sum(block.directions for block in self.blocks[reader]) * int(self.facts.sizes[index])
 
     def _handed(self, index: int) -> list[_Handed] | None:

@@ -369,8 +369,10 @@ def compile_row_sweep(tape: Tape, facts: TapeFacts, chunk: Chunk) -> RowSweep:
     # Factors would stay some only up to where directions are told apart.
     behind = compile_array_sweep(tape, replace(facts, ranks={}), chunk_behind, each, adjoint_mode=True)
     before = compile_array_sweep(tape, facts, chunk_before, chunk.m, adjoint_mode=True, owned=True)
-    # What arrives at one end is put in order and added up while that of all is held.
-    arriving = 8 * (width + max(int(sizes[end]) for end in part.ends))
+    arriving = 8 * width
+    if each > 1 or part.arrivals > len(part.ends):
+        # What arrives at one end is put in order, or added up, while that of all is held.
+        arriving += 8 * max(int(sizes[end]) for end in part.ends)
     before = replace(before, bytes_per_direction=max(arriving, before.bytes_per_direction))
     staying = _staying_bytes(tape, part, behind.steps)
     carrying = behind.fixed_bytes + each * behind.bytes_per_direction + staying
