@@ -82,7 +82,10 @@ def make_plan(
         is_light = seconds_of(apart.tasks) < _WORTH_ROWS + _ROWS_OF_A_CALL * len(tape)
         if plain is Mode.TANGENT or (is_light and cost != "fma"):
             return compiled(facts, apart)
-        in_rows = with_row_part(tape, facts, graph.entries)
+        most_fma = _WORTH_TOGETHER * apart.solution.makespan
+        in_rows = with_row_part(tape, facts, graph.entries, most_fma)
+        if in_rows.row_part is None:
+            return compiled(facts, apart)
         together = drafted(in_rows, (), machines=1)
         if not _saves(together, apart, cost):
             return compiled(facts, apart)
@@ -183,12 +186,10 @@ def _compile(tape: Tape, table: WorkTable, facts: TapeFacts, draft: _Draft) -> _
 
 
 def _saves(together: _Draft, apart: _Draft, cost: str) -> bool:
-    """Tell whether a plan carries rows together, and whether that is clearly better than another plan."""
+    """Tell whether a plan carries rows together, as few multiply-adds as that is, and is clearly faster."""
     if all(task.form != "rows" for task in together.tasks):
         return False
-    if cost == "fma":
-        return together.solution.makespan < _WORTH_TOGETHER * apart.solution.makespan
-    return seconds_of(together.tasks) < _WORTH_TOGETHER * seconds_of(apart.tasks)
+    return cost == "fma" or seconds_of(together.tasks) < _WORTH_TOGETHER * seconds_of(apart.tasks)
 
 
 def _may_share_seeds(table: WorkTable, apart: _Draft, seconds: float) -> bool:
@@ -230,7 +231,7 @@ _WORTH_A_THREAD: Final = 3.0e-4
 """Seconds that a task must take before another thread can be worth its while."""
 _CLEARLY: Final = 0.95
 """Part of the time of the sequence with the fewest multiply-adds that another one is predicted to take."""
-_WORTH_TOGETHER: Final = 0.8
+_WORTH_TOGETHER: Final = 0.7
 """Part of the time, or of the multiply-adds, of another plan that carrying rows together may take."""
 _WORTH_PRICING: Final = 3.0e-4
 """Seconds a link below which looking for a faster sequence would cost more than it can save in some calls."""

@@ -6,17 +6,17 @@ compression whose pattern is known without a search (A. R. Curtis, M. J. D. Powe
 """
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from heapq import heappop, heappush
 from math import prod
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeVar
 
 import numpy as np
 
 from tapesplit.arrays import IntArray
-from tapesplit.recording.tape import Tape, TapeEntry
-from tapesplit.rules import Bulk, IndexMap, Movement, index_maps
+from tapesplit.recording.tape import Tape
+from tapesplit.rules import PRODUCTS, Bulk, IndexMap, Movement, index_maps
 from tapesplit.rules.contraction import Shape
 from tapesplit.rules.rows import MovedRows, Reading, SharedOperand, readings
 from tapesplit.structures.facts import CallKind, TapeFacts
@@ -26,8 +26,8 @@ from tapesplit.structures.structure import hashable, is_complex, is_shape, numbe
 __all__ = ["aligned_axis", "opened_rows", "with_row_part"]
 
 
-def with_row_part(tape: Tape, facts: TapeFacts, live: IntArray) -> TapeFacts:
-    """Return the facts of a tape together with its row part, if sweeping that is worth its while.
+def with_row_part(tape: Tape, facts: TapeFacts, live: IntArray, most_fma: float = np.inf) -> TapeFacts:
+    """Return the facts of a tape together with its row part, if sweeping that may be worth its while.
 
     Parameters
     ----------
@@ -37,6 +37,8 @@ def with_row_part(tape: Tape, facts: TapeFacts, live: IntArray) -> TapeFacts:
         What is known of tapes of the structure.
     live
         Tape entries that lie between inputs and output.
+    most_fma
+        Multiply-adds that carrying rows together must not exceed.
 
     Notes
     -----
@@ -44,24 +46,23 @@ def with_row_part(tape: Tape, facts: TapeFacts, live: IntArray) -> TapeFacts:
     """
     directions = max(int(facts.sizes[facts.structure.output]), 0)
     width = int(facts.sizes[: facts.structure.inputs].sum())
-    if min(directions, width) < _FEWEST or facts.detached.any():
+    # Directions of elements that only elementwise operations read are diagonals anyway.
+    has_wide = facts.sizes.max() > directions or any(kind.primitive in PRODUCTS for kind in facts.kinds)
+    if min(directions, width) < _FEWEST or not has_wide or facts.detached.any():
         return facts
     part = _Walk(tape, facts, live).walked()
-    if part is None or part.swept + part.expanded > _LESS * directions * part.edges:
+    if part is None or not facts.ranks.keys().isdisjoint(part.ends):
         return facts
-    # Directions of elements that only elementwise operations read are diagonals anyway.
+    fma = part.swept + part.expanded + directions * (int(facts.edges[live].sum()) - part.edges)
     is_wide = any(
         facts.sizes[i] > sum(block.directions for block in part.blocks[i]) for i in part.calls.tolist()
     )
     has_products = any(isinstance(how, SharedOperand) for told in part.readings.values() for how in told)
-    fits = (is_wide or has_products) and facts.ranks.keys().isdisjoint(part.ends)
-    return replace(facts, row_part=part) if fits else facts
+    return replace(facts, row_part=part) if fma <= most_fma and (is_wide or has_products) else facts
 
 
 _FEWEST: Final = 12
 """Directions in either mode below which there is little to save."""
-_LESS: Final = 0.5
-"""Part of the multiply-adds of all directions that are left where a row part is worth it."""
 _MOST_EACH: Final = 32
 """Directions of one row, at most."""
 _MOST_BLOCKS: Final = 8
@@ -73,6 +74,9 @@ _MOST_CALLS: Final = 5000
 def _is_real(form: Any) -> bool:
     """Tell whether a form is that of real numbers."""
     return is_shape(form) or (number_shape(form) is not None and not is_complex(form))
+
+
+_Found = TypeVar("_Found")
 
 
 class _Handed(NamedTuple):
@@ -96,7 +100,7 @@ class _Walk:
         self.kept: dict[int, int] = defaultdict(int)
         self.ends: set[int] = set()
         self.readings: dict[int, tuple[Reading, ...]] = {}
-        self.maps: dict[Any, tuple[IndexMap, ...]] = {}
+        self.found: dict[Any, Any] = {}
         self.arrivals = self.expanded = self.swept = 0
 
     def walked(self) -> RowPart | None:
@@ -182,26 +186,30 @@ class _Walk:
         """List what arrays get that a movement or another function reads."""
         entry, axis, blocks = self.tape[index], self.axes[index], self.blocks[index]
         if isinstance(kind.rule, Movement):
-            maps = self._index_maps(index, entry)
+            maps = self._of_like_calls(index, lambda: index_maps(entry))
             moved = [self._moved(index, p, moves) for p, moves in zip(parents, maps, strict=True)]
             told = [found for found in moved if found is not None]
             self.readings[index] = tuple(reading for _, reading in told)
             return [handed for handed, _ in told] if len(told) == len(moved) else None
-        found = readings(entry, kind.rule, axis) if isinstance(kind.rule, Bulk) else None
+        rule = kind.rule
+        if not isinstance(rule, Bulk):
+            return None
+        found = self._of_like_calls(index, lambda: readings(entry, rule, axis))
         if found is None:
             return None
         self.readings[index] = found
         along = [None if isinstance(reading, SharedOperand) else reading for reading in found]
         return [_Handed(p, a, blocks) for p, a in zip(parents, along, strict=True)]
 
-    def _index_maps(self, index: int, entry: TapeEntry) -> tuple[IndexMap, ...]:
-        """Find the index maps of a movement; equal ones share them."""
+    def _of_like_calls(self, index: int, find: Callable[[], _Found]) -> _Found:
+        """Return what is found of a call; equal calls with rows along the same axis share it."""
         facts = self.facts
-        forms = tuple(facts.form[[index, *entry.parents]].tolist())
-        key = (facts.kind[index], forms, hashable(facts.structure.statics[index]))
-        if key not in self.maps:
-            self.maps[key] = index_maps(entry)
-        return self.maps[key]
+        forms = tuple(facts.form[[index, *facts.structure.parents[index]]].tolist())
+        key = (facts.kind[index], forms, hashable(facts.structure.statics[index]), self.axes[index])
+        if key not in self.found:
+            self.found[key] = find()
+        known: _Found = self.found[key]
+        return known
 
     def _shape(self, index: int) -> tuple[int, ...]:
         """Return the shape of a value that has rows, () for all others."""
