@@ -4,17 +4,17 @@ Rows that stay apart share a direction, see `tapesplit.structures.rows`. Where t
 adjoints are told apart: each direction takes those of its own row. An array sweep goes on from there.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from math import prod
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from tapesplit.cuts.chunks import Chunk
 from tapesplit.recording.tape import VALUE, Tape
-from tapesplit.rules.contraction import Shape, contract
+from tapesplit.rules.contraction import Shape
 from tapesplit.rules.rows import SharedOperand
 from tapesplit.structures.facts import TapeFacts
 from tapesplit.structures.row_part import Block, RowPart
@@ -22,36 +22,11 @@ from tapesplit.structures.rows import aligned_axis, opened_rows
 from tapesplit.sweeps.array_memory import reads
 from tapesplit.sweeps.array_steps import BulkStep, MapStep, Step, scatter_into
 from tapesplit.sweeps.array_sweep import ArraySweep, compile_array_sweep
+from tapesplit.sweeps.arrivals import Arrival, Chosen, Shared, among_zeros, is_small, summed
 from tapesplit.sweeps.cluster_step import ClusterStep
-from tapesplit.sweeps.contractions import contracted, letters
 from tapesplit.sweeps.directions import Rows, Seeds, accumulate
 
 __all__ = ["RowSweep", "compile_row_sweep"]
-
-_DIRECTION, _PRODUCT = "Z", "Y"
-
-
-class _Arrival(NamedTuple):
-    """Adjoints of an end, in a block of directions.
-
-    ``told_apart`` returns those of some rows, of shape ``(rows, each, *shape)`` for a value of this shape.
-    """
-
-    end: int
-    block: Block
-    told_apart: Callable[[slice], np.ndarray]
-
-    def within(self, directions: range) -> Rows | None:
-        """Return those of some directions, counted from the first of these; None if there are none."""
-        origin, first, _, each = self.block
-        low, high = max(directions.start - origin, 0), min(directions.stop - origin, self.block.directions)
-        if low >= high:
-            return None
-        found = self.told_apart(slice(first + low // each, first - (-high // each)))
-        before = low // each * each
-        rows = found.reshape(-1, *found.shape[2:])[low - before : high - before]
-        return Rows(origin + low - directions.start, rows, owned=True)
-
 
 _Arrived = dict[Block, Seeds]
 """Adjoints of rows, carried together: those of each block of directions, by entry."""
@@ -136,9 +111,9 @@ class RowSweep:
 
         return self.before.carried(told_apart, tape, None, self.chunk.m, most)
 
-    def _arrivals(self, tape: Tape) -> list[_Arrival]:
+    def _arrivals(self, tape: Tape) -> list[Arrival]:
         """Carry the adjoints of all rows through the row part."""
-        part, shared = self.part, _Shared()
+        part, shared = self.part, Shared()
         arrived: _Arrived = {block: {} for blocks in part.blocks.values() for block in blocks}
         output = self.chunk.targets[0]
         self._open(output, np.ones(np.shape(tape.entries[output][VALUE])), 0, arrived)
@@ -154,7 +129,7 @@ class RowSweep:
         found = shared.arrivals()
         for block, seeds in arrived.items():
             for end, A in seeds.items():
-                found.append(_Arrival(end, block, partial(_among_zeros, A.dense().rows, part.axes[end])))
+                found.append(Arrival(end, block, partial(among_zeros, A.dense().rows, part.axes[end])))
         return found
 
     def _open(self, index: int, values: np.ndarray, origin: int, arrived: _Arrived) -> None:
@@ -177,50 +152,34 @@ class RowSweep:
                     scatter_into(arrived[own], parent, A, moves, value)
 
     def _scale(
-        self, tape: Tape, step: ClusterStep, block: Block, A: Rows, seeds: Seeds, shared: "_Shared"
+        self, tape: Tape, step: ClusterStep, block: Block, A: Rows, seeds: Seeds, shared: Shared
     ) -> None:
         """Carry adjoints through merged operations; take note of those of what all rows share."""
         space, axis = _space(tape, self.part, step)
         for number, derivative in step.partials(tape).items():
             parent = step.input_of(number)
             shape = np.shape(tape.entries[parent][VALUE])
-            if _keeps_rows(step, parent, shape, space, axis):
+            if parent == number and aligned_axis(space, axis, shape) is not None:  # rows share weights
                 batch = step.carried_back(tape, A, number, derivative)
                 seeds[parent] = accumulate(seeds.get(parent), batch)
             else:
-                chosen = _Chosen(A.rows, self.part.axes[step.index])
-                of_rows = partial(_summed, chosen, derivative, axis, step.axes(tape, number), shape)
-                shared.add(_Arrival(parent, block, of_rows), is_small=_is_small(shape, space, axis))
+                chosen = Chosen(A.rows, self.part.axes[step.index])
+                of_rows = partial(summed, chosen, derivative, axis, step.axes(tape, number), shape)
+                shared.add(Arrival(parent, block, of_rows), is_small=is_small(shape, space, axis))
 
     def _multiply(
-        self, tape: Tape, step: BulkStep, block: Block, A: Rows, seeds: Seeds, shared: "_Shared"
+        self, tape: Tape, step: BulkStep, block: Block, A: Rows, seeds: Seeds, shared: Shared
     ) -> None:
         """Carry adjoints through a product or another function; take note of those that all rows share."""
         entry, how = tape[step.index], self.part.readings[step.index]
         for argnum, parent, reading in zip(entry.argnums, entry.parents, how, strict=True):
             if isinstance(reading, SharedOperand):
-                chosen = _Chosen(A.rows, self.part.axes[step.index])
+                chosen = Chosen(A.rows, self.part.axes[step.index])
                 others = tuple(entry.args[number] for number in reading.others)
                 shared.multiply(parent, block, reading, chosen, others)
             else:
                 (batch,) = step.adjoints(entry._replace(argnums=(argnum,)), A)
                 seeds[parent] = accumulate(seeds.get(parent), batch)
-
-
-class _Chosen(NamedTuple):
-    """Adjoints of all rows, shape ``(each, *shape)``, of which some are chosen along an axis of the value."""
-
-    adjoints: np.ndarray
-    axis: int
-
-    def __call__(self, rows: slice) -> np.ndarray:
-        """Return those of some rows."""
-        return _part(self.adjoints, self.axis + 1, rows)
-
-
-def _part(x: np.ndarray, axis: int, part: slice) -> np.ndarray:
-    """Return part of an array along an axis."""
-    return x[(slice(None),) * axis + (part,)]
 
 
 def _units(values: np.ndarray, axis: int, number: int, each: int) -> np.ndarray:
@@ -237,116 +196,10 @@ def _units(values: np.ndarray, axis: int, number: int, each: int) -> np.ndarray:
     return rows.reshape(-1, *values.shape)
 
 
-def _among_zeros(A: np.ndarray, axis: int, rows: slice) -> np.ndarray:
-    """Write the adjoints of some rows into arrays of all rows."""
-    chosen = np.moveaxis(A, axis + 1, 0)[rows]
-    found = np.zeros((*chosen.shape[:2], *A.shape[1:]))
-    index = np.arange(len(chosen))
-    np.moveaxis(found, axis + 2, 2)[index, :, rows.start + index] = chosen
-    return found
-
-
-def _summed(
-    chosen: _Chosen, derivative: Any, axis: int, axes: tuple[Shape, str, str], shape: Shape, rows: slice
-) -> np.ndarray:
-    """Multiply the adjoints of some rows by derivatives, and sum over axes that an argument does not have."""
-    space, given, kept = axes
-    A, derivative = chosen(rows), np.asarray(derivative)
-    own = aligned_axis(space, axis, derivative.shape)
-    if own is not None:
-        derivative = _part(derivative, own, rows)
-    count, inner = A.shape[chosen.axis + 1], len(space) - axis - 1
-    row = letters((2,) + (1,) * inner, space)
-    own_row = row if count > 1 else ""  # axes of length one have no letters
-    ends = (kept.replace(row, own_row), own_row + given)
-    space = (*space[:axis], count, *space[axis + 1 :])
-    return contracted(Rows(0, A), derivative, space, ends, (count, *shape)).dense().rows.swapaxes(0, 1)
-
-
 def _space(tape: Tape, part: RowPart, step: ClusterStep) -> tuple[Shape, int]:
     """Return the shape of what merged operations multiply or sum, and the axis of its rows."""
     operand = step.reduction.operand if step.reduction else step.index
     return np.shape(tape.entries[operand][VALUE]), part.axes[operand]
-
-
-def _keeps_rows(step: ClusterStep, parent: int, shape: Shape, space: Shape, axis: int) -> bool:
-    """Tell whether an input of merged operations has their rows; all of them share weights."""
-    is_weights = step.reduction is not None and parent == step.reduction.weights
-    return not is_weights and aligned_axis(space, axis, shape) is not None
-
-
-def _is_small(shape: Shape, space: Shape, axis: int) -> bool:
-    """Tell whether an argument that rows share has no more elements than a row of what reads it."""
-    return prod(shape) * space[axis] <= prod(space)
-
-
-class _Factors(NamedTuple):
-    """Adjoints of a product, and its other operands."""
-
-    adjoints: _Chosen
-    others: tuple[np.ndarray, ...]
-
-
-class _Shared:
-    """What arrives at arguments that all rows share, from several places where there is a loop."""
-
-    def __init__(self) -> None:
-        self.found: list[_Arrival] = []
-        self.sums: dict[tuple[int, Block], np.ndarray] = {}
-        self.products: dict[tuple[int, Block, SharedOperand, tuple[Shape, ...]], list[_Factors]] = {}
-
-    def add(self, arrival: _Arrival, *, is_small: bool) -> None:
-        """Tell rows apart at once and add up where that takes less memory than what it is made of."""
-        if not is_small:
-            self.found.append(arrival)
-            return
-        end, block, told_apart = arrival
-        found = told_apart(slice(block.first, block.first + block.rows))
-        self.sums[end, block] = self.sums[end, block] + found if (end, block) in self.sums else found
-
-    def multiply(
-        self,
-        parent: int,
-        block: Block,
-        reading: SharedOperand,
-        chosen: _Chosen,
-        others: tuple[np.ndarray, ...],
-    ) -> None:
-        """Take note of a product: those by the same operand become one."""
-        key = (parent, block, reading, tuple(other.shape for other in others))
-        self.products.setdefault(key, []).append(_Factors(chosen, others))
-
-    def arrivals(self) -> list[_Arrival]:
-        """Return all that arrives."""
-        sums = [
-            _Arrival(end, block, partial(_stored, found, block.first))
-            for (end, block), found in self.sums.items()
-        ]
-        products = [
-            _Arrival(parent, block, partial(_multiplied, factors, reading))
-            for (parent, block, reading, _), factors in self.products.items()
-        ]
-        return [*self.found, *sums, *products]
-
-
-def _stored(found: np.ndarray, first: int, rows: slice) -> np.ndarray:
-    """Return some rows of those from the first on."""
-    return found[rows.start - first : rows.stop - first]
-
-
-def _multiplied(factors: list[_Factors], reading: SharedOperand, rows: slice) -> np.ndarray:
-    """Multiply the adjoints of some rows by the same rows of the other operands of products."""
-    places = [term.find(reading.row) for term in reading.of_others]
-    terms = [_DIRECTION + reading.of_result, *reading.of_others]
-    result = reading.row + _DIRECTION + reading.of_operand
-    known = [
-        (chosen(rows), *(_part(x, i, rows) if i >= 0 else x for x, i in zip(others, places, strict=True)))
-        for chosen, others in factors
-    ]
-    if len(known) == 1:
-        return contract(tuple(terms), known[0], result)
-    stacked = [np.stack(operands) for operands in zip(*known, strict=True)]
-    return contract(tuple(_PRODUCT + term for term in terms), stacked, result)
 
 
 def compile_row_sweep(tape: Tape, facts: TapeFacts, chunk: Chunk) -> RowSweep:
@@ -390,9 +243,9 @@ def _staying_bytes(tape: Tape, part: RowPart, steps: Sequence[Step]) -> int:
             space, axis = _space(tape, part, step)
             for parent in step.inputs:
                 shape = np.shape(tape.entries[parent][VALUE])
-                if _keeps_rows(step, parent, shape, space, axis):
+                if aligned_axis(space, axis, shape) is not None:
                     continue
-                if not _is_small(shape, space, axis):
+                if not is_small(shape, space, axis):
                     numbers += carried + prod(space) * len(blocks)
                 elif parent not in added:
                     numbers += prod(shape) * sum(block.directions for block in blocks)

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 import tapesplit.planning.planner
 import tapesplit.structures.rows
+import tapesplit.sweeps.clusters
 from tapesplit import MemoryLimitError, parallel_jacobian, record
 from tapesplit.cuts.chunks import cut_into_chunks
 from tapesplit.cuts.graph import graph_of
@@ -62,6 +63,10 @@ def beside(h):
     return h
 
 
+def weighing(v):
+    return v @ anp.tanh(SQUARE * v)
+
+
 def softmax(h):
     e = anp.exp(h)
     return e / anp.sum(e, axis=1, keepdims=True)
@@ -75,6 +80,8 @@ def own_sum(h):
 defvjp(own_sum, lambda ans, h: lambda g: g[:, None] * np.ones(h.shape))
 
 ROWS = {
+    "weights that are rows as well": lambda x: (hidden(x) @ x) @ anp.tanh(SQUARE * (hidden(x) @ x)),
+    "the same weights as rows": lambda x: weighing(hidden(x) @ x),
     "a transpose": lambda x: anp.sum(anp.transpose(hidden(x)) ** 2, axis=0),
     "sums over samples": lambda x: anp.sum(deep(x), axis=0),
     "centered columns": lambda x: anp.sum((deep(x) - anp.mean(deep(x), axis=0)) ** 2, axis=1),
@@ -184,10 +191,12 @@ def assert_near(found, want, digits=1e-12):
     np.testing.assert_allclose(found, want, rtol=0.0, atol=digits * (np.abs(want).max() + 0.1))
 
 
+@pytest.mark.parametrize("contracting", [3000, 0])
 @pytest.mark.parametrize("name", PROGRAMS)
 @pytest.mark.usefixtures("always_together")
-def test_adjoints_of_rows_are_those_of_autograd(name):
+def test_adjoints_of_rows_are_those_of_autograd(monkeypatch, name, contracting):
     """All at a time, in blocks that tear rows apart or do not, and for directions that are handed over."""
+    monkeypatch.setattr(tapesplit.sweeps.clusters, "_WORTH_CONTRACTING", contracting)
     tape, _, sweep = together(PROGRAMS[name])
     assert (sweep is None) == (name in APART)
     if sweep is None:

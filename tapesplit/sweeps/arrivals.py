@@ -1,0 +1,162 @@
+"""Arrivals: adjoints of rows that were carried together, told apart where they meet an end of the row part.
+
+An argument that all rows share gets from each direction what belongs to its own row. Directions may be asked
+for a few at a time, so that most arrivals keep what they are made of.
+"""
+
+from collections.abc import Callable
+from functools import partial
+from math import prod
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tapesplit.rules.contraction import Shape, contract
+from tapesplit.rules.rows import SharedOperand
+from tapesplit.structures.row_part import Block
+from tapesplit.structures.rows import aligned_axis
+from tapesplit.sweeps.contractions import contracted, letters
+from tapesplit.sweeps.directions import Rows
+
+__all__ = ["Arrival", "Chosen", "Shared", "among_zeros", "is_small", "summed"]
+
+_DIRECTION, _PRODUCT = "Z", "Y"
+"""Indices that no operand has: of directions, and of products that are added up. See `tapesplit.rules.rows`."""
+
+
+class Arrival(NamedTuple):
+    """Adjoints of an end, in a block of directions.
+
+    ``told_apart`` returns those of some rows, of shape ``(rows, each, *shape)`` for a value of this shape.
+    """
+
+    end: int
+    block: Block
+    told_apart: Callable[[slice], np.ndarray]
+
+    def within(self, directions: range) -> Rows | None:
+        """Return those of some directions, counted from the first of these; None if there are none."""
+        origin, first, _, each = self.block
+        low, high = max(directions.start - origin, 0), min(directions.stop - origin, self.block.directions)
+        if low >= high:
+            return None
+        found = self.told_apart(slice(first + low // each, first - (-high // each)))
+        before = low // each * each
+        rows = found.reshape(-1, *found.shape[2:])[low - before : high - before]
+        return Rows(origin + low - directions.start, rows, owned=True)
+
+
+class Chosen(NamedTuple):
+    """Adjoints of all rows, shape ``(each, *shape)``, of which some are chosen along an axis of the value."""
+
+    adjoints: np.ndarray
+    axis: int
+
+    def __call__(self, rows: slice) -> np.ndarray:
+        """Return those of some rows."""
+        return _part(self.adjoints, self.axis + 1, rows)
+
+
+def _part(x: np.ndarray, axis: int, part: slice) -> np.ndarray:
+    """Return part of an array along an axis."""
+    return x[(slice(None),) * axis + (part,)]
+
+
+def among_zeros(A: np.ndarray, axis: int, rows: slice) -> np.ndarray:
+    """Write the adjoints of some rows into arrays of all rows."""
+    chosen = np.moveaxis(A, axis + 1, 0)[rows]
+    found = np.zeros((*chosen.shape[:2], *A.shape[1:]))
+    index = np.arange(len(chosen))
+    np.moveaxis(found, axis + 2, 2)[index, :, rows.start + index] = chosen
+    return found
+
+
+def summed(
+    chosen: Chosen, derivative: Any, axis: int, axes: tuple[Shape, str, str], shape: Shape, rows: slice
+) -> np.ndarray:
+    """Multiply the adjoints of some rows by derivatives, and sum over axes that an argument does not have."""
+    space, given, kept = axes
+    A, derivative = chosen(rows), np.asarray(derivative)
+    own = aligned_axis(space, axis, derivative.shape)
+    if own is not None:
+        derivative = _part(derivative, own, rows)
+    count, inner = A.shape[chosen.axis + 1], len(space) - axis - 1
+    row = letters((2,) + (1,) * inner, space)
+    own_row = row if count > 1 else ""  # axes of length one have no letters
+    ends = (kept.replace(row, own_row), own_row + given)
+    space = (*space[:axis], count, *space[axis + 1 :])
+    return contracted(Rows(0, A), derivative, space, ends, (count, *shape)).dense().rows.swapaxes(0, 1)
+
+
+def is_small(shape: Shape, space: Shape, axis: int) -> bool:
+    """Tell whether an argument that rows share has no more elements than a row of what reads it."""
+    return prod(shape) * space[axis] <= prod(space)
+
+
+class _Factors(NamedTuple):
+    """Adjoints of a product, and its other operands."""
+
+    adjoints: Chosen
+    others: tuple[np.ndarray, ...]
+
+
+class Shared:
+    """What arrives at arguments that all rows share, from several places where there is a loop."""
+
+    def __init__(self) -> None:
+        self.found: list[Arrival] = []
+        self.sums: dict[tuple[int, Block], np.ndarray] = {}
+        self.products: dict[tuple[int, Block, SharedOperand, tuple[Shape, ...]], list[_Factors]] = {}
+
+    def add(self, arrival: Arrival, *, is_small: bool) -> None:
+        """Tell rows apart at once and add up where that takes less memory than what it is made of."""
+        if not is_small:
+            self.found.append(arrival)
+            return
+        end, block, told_apart = arrival
+        found = told_apart(slice(block.first, block.first + block.rows))
+        self.sums[end, block] = self.sums[end, block] + found if (end, block) in self.sums else found
+
+    def multiply(
+        self,
+        parent: int,
+        block: Block,
+        reading: SharedOperand,
+        chosen: Chosen,
+        others: tuple[np.ndarray, ...],
+    ) -> None:
+        """Take note of a product: those by the same operand become one."""
+        key = (parent, block, reading, tuple(other.shape for other in others))
+        self.products.setdefault(key, []).append(_Factors(chosen, others))
+
+    def arrivals(self) -> list[Arrival]:
+        """Return all that arrives."""
+        sums = [
+            Arrival(end, block, partial(_stored, found, block.first))
+            for (end, block), found in self.sums.items()
+        ]
+        products = [
+            Arrival(parent, block, partial(_multiplied, factors, reading))
+            for (parent, block, reading, _), factors in self.products.items()
+        ]
+        return [*self.found, *sums, *products]
+
+
+def _stored(found: np.ndarray, first: int, rows: slice) -> np.ndarray:
+    """Return some rows of those from the first on."""
+    return found[rows.start - first : rows.stop - first]
+
+
+def _multiplied(factors: list[_Factors], reading: SharedOperand, rows: slice) -> np.ndarray:
+    """Multiply the adjoints of some rows by the same rows of the other operands of products."""
+    places = [term.find(reading.row) for term in reading.of_others]
+    terms = [_DIRECTION + reading.of_result, *reading.of_others]
+    result = reading.row + _DIRECTION + reading.of_operand
+    known = [
+        (chosen(rows), *(_part(x, i, rows) if i >= 0 else x for x, i in zip(others, places, strict=True)))
+        for chosen, others in factors
+    ]
+    if len(known) == 1:
+        return contract(tuple(terms), known[0], result)
+    stacked = [np.stack(operands) for operands in zip(*known, strict=True)]
+    return contract(tuple(_PRODUCT + term for term in terms), stacked, result)
