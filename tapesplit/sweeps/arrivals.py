@@ -21,7 +21,7 @@ from tapesplit.sweeps.directions import Rows
 __all__ = ["Arrival", "Chosen", "Shared", "among_zeros", "is_small", "summed"]
 
 _DIRECTION, _PRODUCT = "Z", "Y"
-"""Indices that no operand has: of directions, and of products that are added up. See `tapesplit.rules.rows`."""
+"""Indices that no operand has, see `tapesplit.rules.rows`: of directions, and of products to be added up."""
 
 
 class Arrival(NamedTuple):
