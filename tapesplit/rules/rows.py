@@ -108,11 +108,9 @@ def _of_product(
         return own.index(row)
     others = tuple(number for number in numbers if number != argnum)
     of_others = tuple(of_operands[number - first] for number in others)
-    if any(type(entry.args[i]) is not np.ndarray for i in others) or not {*own} <= {
-        *of_result,
-        *chain(*of_others),
-    }:
-        return None  # an index of the operand alone, over which it is summed
+    is_alone = not {*own} <= {*of_result, *chain(*of_others)}  # it is summed over an index of its own
+    if is_alone or any(type(entry.args[number]) is not np.ndarray for number in others):
+        return None
     return SharedOperand(others, of_others, of_result, own, row)
 
 

@@ -31,13 +31,14 @@ from tapesplit.structures.structure import (
     NO_CONSTANTS,
     Constants,
     Structure,
+    hashable,
     is_complex,
     is_shape,
     number_shape,
     plain_constants,
 )
 
-__all__ = ["CallKind", "TapeFacts", "calls_by_kind", "facts_of"]
+__all__ = ["CallKind", "TapeFacts", "call_key", "calls_by_kind", "facts_of"]
 
 
 @dataclass(frozen=True)
@@ -308,6 +309,12 @@ def _only_readers(parents: IntArray, children: IntArray, elementwise: BoolArray,
     first[parents[::-1]] = children[::-1]
     can = elementwise & (first == last) & (last >= 0) & elementwise[last] & (like[last] == like)
     return np.where(can, last, np.arange(elementwise.size))
+
+
+def call_key(facts: TapeFacts, index: int) -> Any:
+    """Return what calls have in common that are equal but for the numbers in their arguments."""
+    forms = tuple(facts.form[[index, *facts.structure.parents[index]]].tolist())
+    return (facts.kind[index], forms, hashable(facts.structure.statics[index]))
 
 
 def calls_by_kind(facts: TapeFacts, entries: IntArray) -> Iterator[tuple[CallKind, IntArray, IntArray]]:

@@ -19,9 +19,9 @@ from tapesplit.recording.tape import Tape
 from tapesplit.rules import PRODUCTS, Bulk, IndexMap, Movement, index_maps
 from tapesplit.rules.contraction import Shape
 from tapesplit.rules.rows import MovedRows, Reading, SharedOperand, readings
-from tapesplit.structures.facts import CallKind, TapeFacts
+from tapesplit.structures.facts import CallKind, TapeFacts, call_key
 from tapesplit.structures.row_part import Block, RowPart
-from tapesplit.structures.structure import hashable, is_complex, is_shape, number_shape
+from tapesplit.structures.structure import is_complex, is_shape, number_shape
 
 __all__ = ["aligned_axis", "opened_rows", "with_row_part"]
 
@@ -170,7 +170,8 @@ class _Walk:
             return None
         kind = facts.kinds[facts.kind[index]]
         if kind.is_elementwise:
-            found = [_Handed(p, self._aligned_axis(index, p), blocks) for p in parents]
+            shape, axis = self._shape(index), self.axes[index]
+            found = [_Handed(p, aligned_axis(shape, axis, self._shape(p)), blocks) for p in parents]
         else:
             told = self._told(index, kind, parents) if all(map(self._shape, parents)) else None
             if told is None:
@@ -203,9 +204,7 @@ class _Walk:
 
     def _of_like_calls(self, index: int, find: Callable[[], _Found]) -> _Found:
         """Return what is found of a call; equal calls with rows along the same axis share it."""
-        facts = self.facts
-        forms = tuple(facts.form[[index, *facts.structure.parents[index]]].tolist())
-        key = (facts.kind[index], forms, hashable(facts.structure.statics[index]), self.axes[index])
+        key = (call_key(self.facts, index), self.axes[index])
         if key not in self.found:
             self.found[key] = find()
         known: _Found = self.found[key]
@@ -215,11 +214,6 @@ class _Walk:
         """Return the shape of a value that has rows, () for all others."""
         form: Any = self.facts.structure.forms[index]
         return form if is_shape(form) else ()
-
-    def _aligned_axis(self, index: int, parent: int) -> int | None:
-        """Return the axis of an argument of an elementwise operation that counts its rows, if one does."""
-        shape, of_parent = self._shape(index), self._shape(parent)
-        return aligned_axis(shape, self.axes[index], of_parent)
 
     def _moved(self, index: int, parent: int, moves: IndexMap) -> tuple[_Handed, Reading] | None:
         """Return what a movement hands to an argument, and how it reads that; None if rows are mixed."""

@@ -22,8 +22,8 @@ from tapesplit.recording.hidden import hidden_value_error, holds_box, holds_boxe
 from tapesplit.recording.tape import PRIMITIVE, VALUE, Tape
 from tapesplit.recording.values import derivative_dtype, real_count
 from tapesplit.rules import PRODUCTS, IndexMap, Movement, index_maps
-from tapesplit.structures.facts import TapeFacts
-from tapesplit.structures.structure import hashable, is_shape
+from tapesplit.structures.facts import TapeFacts, call_key
+from tapesplit.structures.structure import is_shape
 from tapesplit.sweeps.array_memory import adjoint_numbers, number_counts, reads, tangent_numbers
 from tapesplit.sweeps.array_steps import BulkStep, MapStep, Step, bulk_step
 from tapesplit.sweeps.cluster_step import ClusterStep
@@ -277,8 +277,7 @@ def _single_step(tape: Tape, facts: TapeFacts, index: int, known: dict[Any, tupl
     rule = facts.kinds[facts.kind[index]].rule
     if not isinstance(rule, Movement):
         return bulk_step(index, rule)
-    forms = tuple(facts.form[[index, *entry.parents]].tolist())
-    key = (facts.kind[index], forms, hashable(facts.structure.statics[index]))
+    key = call_key(facts, index)
     if key not in known:
         known[key] = index_maps(entry)
     return MapStep(index, tuple(zip(entry.parents, known[key], strict=True)))

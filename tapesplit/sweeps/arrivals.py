@@ -104,15 +104,16 @@ class Shared:
     """What arrives at arguments that all rows share, from several places where there is a loop."""
 
     def __init__(self) -> None:
-        self.found: list[Arrival] = []
+        self.others: list[Arrival] = []
         self.sums: dict[tuple[int, Block], np.ndarray] = {}
         self.products: dict[tuple[int, Block, SharedOperand, tuple[Shape, ...]], list[_Factors]] = {}
 
-    def add(self, arrival: Arrival, *, is_small: bool) -> None:
-        """Tell rows apart at once and add up where that takes less memory than what it is made of."""
-        if not is_small:
-            self.found.append(arrival)
-            return
+    def keep(self, arrival: Arrival) -> None:
+        """Keep what an arrival is made of."""
+        self.others.append(arrival)
+
+    def add_up(self, arrival: Arrival) -> None:
+        """Tell rows apart at once, where that takes less memory than what the arrival is made of."""
         end, block, told_apart = arrival
         found = told_apart(slice(block.first, block.first + block.rows))
         self.sums[end, block] = self.sums[end, block] + found if (end, block) in self.sums else found
@@ -139,7 +140,7 @@ class Shared:
             Arrival(parent, block, partial(_multiplied, factors, reading))
             for (parent, block, reading, _), factors in self.products.items()
         ]
-        return [*self.found, *sums, *products]
+        return [*self.others, *sums, *products]
 
 
 def _stored(found: np.ndarray, first: int, rows: slice) -> np.ndarray:

@@ -4,7 +4,7 @@ Rows that stay apart share a direction, see `tapesplit.structures.rows`. Where t
 adjoints are told apart: each direction takes those of its own row. An array sweep goes on from there.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from math import prod
@@ -118,14 +118,13 @@ class RowSweep:
         output = self.chunk.targets[0]
         self._open(output, np.ones(np.shape(tape.entries[output][VALUE])), 0, arrived)
         for step in reversed(self.behind.steps):
-            for block in part.blocks[step.index]:
-                A = arrived[block].pop(step.index)
-                if isinstance(step, MapStep):
-                    self._move_back(tape, step, block, A, arrived)  # type: ignore[arg-type]
-                elif isinstance(step, ClusterStep):
-                    self._scale(tape, step, block, A, arrived[block], shared)  # type: ignore[arg-type]
-                else:
-                    self._multiply(tape, step, block, A, arrived[block], shared)  # type: ignore[arg-type]
+            batches = {block: arrived[block].pop(step.index).dense() for block in part.blocks[step.index]}
+            if isinstance(step, MapStep):
+                self._move_back(tape, step, batches, arrived)
+            elif isinstance(step, ClusterStep):
+                self._scale(tape, step, batches, arrived, shared)
+            else:
+                self._multiply(tape, step, batches, arrived, shared)
         found = shared.arrivals()
         for block, seeds in arrived.items():
             for end, A in seeds.items():
@@ -139,47 +138,64 @@ class RowSweep:
             seeds = arrived[block]
             seeds[index] = accumulate(seeds.get(index), Rows(0, _units(values, axis, number, block.each)))
 
-    def _move_back(self, tape: Tape, step: MapStep, block: Block, A: Rows, arrived: _Arrived) -> None:
+    def _move_back(self, tape: Tape, step: MapStep, batches: Mapping[Block, Rows], arrived: _Arrived) -> None:
         """Carry adjoints of moved elements back."""
         for (parent, moves), reading in zip(step.maps, self.part.readings[step.index], strict=True):
             value = tape.entries[parent][VALUE]
-            if reading == "opened":
-                part: slice = moves.block  # type: ignore[assignment] # its elements are rows of the result
-                self._open(parent, A.rows[0, part].reshape(value.shape), block.origin + part.start, arrived)
-            else:
-                own = block.moved(reading)  # type: ignore[arg-type] # other readings are not of movements
-                if own is not None:
-                    scatter_into(arrived[own], parent, A, moves, value)
+            for block, A in batches.items():
+                if reading == "opened":
+                    part: slice = moves.block  # type: ignore[assignment] # its elements are rows of the result
+                    own_values = A.rows[0, part].reshape(value.shape)
+                    self._open(parent, own_values, block.origin + part.start, arrived)
+                else:
+                    own = block.moved(reading)  # type: ignore[arg-type] # other readings are not of movements
+                    if own is not None:
+                        scatter_into(arrived[own], parent, A, moves, value)
 
     def _scale(
-        self, tape: Tape, step: ClusterStep, block: Block, A: Rows, seeds: Seeds, shared: Shared
+        self,
+        tape: Tape,
+        step: ClusterStep,
+        batches: Mapping[Block, Rows],
+        arrived: _Arrived,
+        shared: Shared,
     ) -> None:
         """Carry adjoints through merged operations; take note of those of what all rows share."""
         space, axis = _space(tape, self.part, step)
         for number, derivative in step.partials(tape).items():
             parent = step.input_of(number)
             shape = np.shape(tape.entries[parent][VALUE])
-            if parent == number and aligned_axis(space, axis, shape) is not None:  # rows share weights
-                batch = step.carried_back(tape, A, number, derivative)
-                seeds[parent] = accumulate(seeds.get(parent), batch)
-            else:
-                chosen = Chosen(A.rows, self.part.axes[step.index])
-                of_rows = partial(summed, chosen, derivative, axis, step.axes(tape, number), shape)
-                shared.add(Arrival(parent, block, of_rows), is_small=is_small(shape, space, axis))
+            keeps_rows = parent == number and aligned_axis(space, axis, shape) is not None  # weights do not
+            for block, A in batches.items():
+                if keeps_rows:
+                    seeds, batch = arrived[block], step.carried_back(tape, A, number, derivative)
+                    seeds[parent] = accumulate(seeds.get(parent), batch)
+                else:
+                    chosen = Chosen(A.rows, self.part.axes[step.index])
+                    of_rows = partial(summed, chosen, derivative, axis, step.axes(tape, number), shape)
+                    arrival = Arrival(parent, block, of_rows)
+                    (shared.add_up if is_small(shape, space, axis) else shared.keep)(arrival)
 
     def _multiply(
-        self, tape: Tape, step: BulkStep, block: Block, A: Rows, seeds: Seeds, shared: Shared
+        self,
+        tape: Tape,
+        step: BulkStep,
+        batches: Mapping[Block, Rows],
+        arrived: _Arrived,
+        shared: Shared,
     ) -> None:
         """Carry adjoints through a product or another function; take note of those that all rows share."""
         entry, how = tape[step.index], self.part.readings[step.index]
         for argnum, parent, reading in zip(entry.argnums, entry.parents, how, strict=True):
-            if isinstance(reading, SharedOperand):
-                chosen = Chosen(A.rows, self.part.axes[step.index])
-                others = tuple(entry.args[number] for number in reading.others)
-                shared.multiply(parent, block, reading, chosen, others)
-            else:
-                (batch,) = step.adjoints(entry._replace(argnums=(argnum,)), A)
-                seeds[parent] = accumulate(seeds.get(parent), batch)
+            for block, A in batches.items():
+                if isinstance(reading, SharedOperand):
+                    chosen = Chosen(A.rows, self.part.axes[step.index])
+                    others = tuple(entry.args[number] for number in reading.others)
+                    shared.multiply(parent, block, reading, chosen, others)
+                else:
+                    (batch,) = step.adjoints(entry._replace(argnums=(argnum,)), A)
+                    seeds = arrived[block]
+                    seeds[parent] = accumulate(seeds.get(parent), batch)
 
 
 def _units(values: np.ndarray, axis: int, number: int, each: int) -> np.ndarray:
