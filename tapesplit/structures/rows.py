@@ -178,8 +178,8 @@ class _Walk:
                 return None
             found = told
         axes: dict[int, int] = {}
-        for parent, axis, _ in found:
-            if axis is not None and axes.setdefault(parent, self.axes.get(parent, axis)) != axis:
+        for parent, own, _ in found:
+            if own is not None and axes.setdefault(parent, self.axes.get(parent, own)) != own:
                 return None  # read along another axis as well
         return found
 
