@@ -25,7 +25,12 @@ from autograd.numpy.numpy_wrapper import (
 )
 from autograd.util import func
 
-from tapesplit.recording.primitives import adjusted_side, log_abs_det, summed_untake
+from tapesplit.recording.primitives import (
+    adjusted_side,
+    log_abs_det,
+    summed_untake,
+    symmetric_eigenvalues,
+)
 
 CASES = []
 BEYOND = []
@@ -615,6 +620,9 @@ for index, shape in ((np.array([2, 0, 2, -1]), (4,)), ((slice(None), np.array([[
     case(summed_untake, real(*shape), index, space)
 case(log_abs_det, regular(3, 3))
 case(log_abs_det, regular(1, 1))
+for size, side in ((3, "L"), (4, "u"), (1, "L")):
+    matrix = regular(size, size)
+    case(symmetric_eigenvalues, matrix, side, np.linalg.eigh(matrix, side)[1])
 cases(
     (linalg.inv, linalg.det, linalg.slogdet),
     (regular(3, 3),),

@@ -30,7 +30,7 @@ from tapesplit.recording.boxes import (
 )
 from tapesplit.recording.direct_arithmetic import cross, euclidean_norm, is_boxed_array, roll, solution
 from tapesplit.recording.overrides import are_current, is_overridden, original_vjps
-from tapesplit.recording.primitives import dense_untake, log_abs_det, summed_untake
+from tapesplit.recording.primitives import dense_untake, log_abs_det, summed_untake, symmetric_eigenvalues
 
 __all__ = ["DIRECT_FUNCTIONS", "DIRECT_LINALG", "direct_untake"]
 
@@ -230,6 +230,17 @@ def _slogdet(x: Any) -> Any:
     return sign, recorded(x, log_abs_det, FIRST, (x._index,), (x._value,), logarithm)
 
 
+def _eigh(a: Any, UPLO: Any = "L") -> Any:
+    """Record eigenvalues by themselves: their derivatives need less than those of eigenvectors."""
+    found = _general_eigh(a, UPLO)
+    rewritten = is_boxed_array(a) and a._value.dtype == np.float64 and a._value.ndim == 2
+    if not rewritten or is_overridden(_general_eigh):
+        return found
+    values, vectors = found._value
+    args = (a._value, UPLO, vectors)
+    return recorded(a, symmetric_eigenvalues, FIRST, (a._index,), args, values), found[1]
+
+
 def _norm(x: Any, *args: Any, **kwargs: Any) -> Any:
     """Record the norms of vectors as arithmetic, any other as a call."""
     found = None if args or not kwargs.keys() <= {"axis", "keepdims"} else euclidean_norm(x, **kwargs)
@@ -298,6 +309,7 @@ _general_array = anp.array
 _general_where = anp.where
 _general_append = anp.append
 _general_slogdet = anp.linalg.slogdet
+_general_eigh = anp.linalg.eigh
 _general_solve = anp.linalg.solve
 _general_split = anp.split
 _OF_SPLIT = original_vjps(anp.split, ArrayBox.__getitem__)
@@ -344,6 +356,7 @@ DIRECT_LINALG: dict[str, Callable[..., Any]] = {
     "norm": functools.wraps(anp.linalg.norm)(_norm),
     "solve": functools.wraps(anp.linalg.solve)(_solve),
     "slogdet": functools.wraps(anp.linalg.slogdet)(_slogdet),
+    "eigh": functools.wraps(anp.linalg.eigh)(_eigh),
 }
 
 

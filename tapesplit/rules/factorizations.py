@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from autograd.numpy import linalg
 
+from tapesplit.recording.primitives import symmetric_eigenvalues
 from tapesplit.rules.axes import flat, real_like
 from tapesplit.rules.registry import bulk
 
@@ -68,7 +69,12 @@ def _eigh_adjoint(A: np.ndarray, ans: Any, x: np.ndarray, UPLO: str = "L") -> np
     if used.any():
         inner[used] += _gaps(w) * (V.mT @ Vg[used])
     S = V.conj() @ inner @ V.mT
-    return _on_diagonal(_diagonal(S).real) + _read_side(S + S.conj().mT, UPLO)
+    return (S + S.conj().mT) * (_sides(x, UPLO) / 2)
+
+
+def _sides(x: np.ndarray, UPLO: str) -> np.ndarray:
+    """How often each element of a symmetric matrix counts that is read on one side of the diagonal."""
+    return np.eye(x.shape[-1]) + _read_side(np.full(x.shape[-2:], 2.0), UPLO)
 
 
 def _eigh_edges(ans: Any, args: tuple[Any, ...], argnums: tuple[int, ...], kwargs: Any) -> int:
@@ -77,6 +83,33 @@ def _eigh_edges(ans: Any, args: tuple[Any, ...], argnums: tuple[int, ...], kwarg
 
 
 bulk(linalg.eigh, tangents=[_eigh_tangent], adjoints=[_eigh_adjoint], edges=_eigh_edges, steps=12)
+
+
+def _eigenvalues_tangent(T: np.ndarray, ans: Any, x: np.ndarray, UPLO: str, V: np.ndarray) -> np.ndarray:
+    return np.einsum("kij,ij->kj", T * _sides(x, UPLO) @ V, V)
+
+
+def _eigenvalues_adjoint(A: np.ndarray, ans: Any, x: np.ndarray, UPLO: str, V: np.ndarray) -> np.ndarray:
+    S = _outer_products(V, A, V)
+    return np.multiply(S, _sides(x, UPLO), out=S)
+
+
+def _outer_products(left: np.ndarray, weights: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """Sum outer products of columns with their weights, for each direction."""
+    if left.ndim == 2 and (weights != 0).sum(axis=1).max(initial=0) <= 1:  # as where adjoints begin
+        columns = (weights != 0).argmax(axis=1)
+        weighted = left.T[columns] * np.take_along_axis(weights, columns[:, None], axis=1)
+        products: np.ndarray = weighted[:, :, None] * right.T[columns, None]
+        return products
+    return left * weights[..., None, :] @ right.mT
+
+
+bulk(
+    symmetric_eigenvalues,
+    tangents=[_eigenvalues_tangent],
+    adjoints=[_eigenvalues_adjoint],
+    edges=lambda ans, args, argnums, kwargs: ans.size**3,
+)
 
 
 def _eig_gaps(w: np.ndarray) -> np.ndarray:
@@ -137,7 +170,7 @@ def _svd_adjoint(A: np.ndarray, ans: Any, x: np.ndarray, *args: Any, **kwargs: A
         return NotImplemented
     u, s, v, compute_uv = factors
     if not compute_uv:
-        return u * A[..., None, :] @ v.mT
+        return _outer_products(u, A, v)
     ug, sg, vtg = _part(A, u, s, v.mT)
     vg = vtg.mT
     inner, of_u, of_v = _on_diagonal(sg), u.mT @ ug, v.mT @ vg

@@ -50,6 +50,7 @@ USES = {
     linalg._primitive_norm: lambda x: np.linalg.norm(square(x), axis=1),
     np.linalg.solve: lambda x: np.linalg.solve(square(x) + MATRIX, x[:3]),
     np.linalg.slogdet: lambda x: np.linalg.slogdet(square(x) + MATRIX)[1] * x,
+    np.linalg.eigh: lambda x: np.linalg.eigh(square(x) + MATRIX)[0] * x[0],
     np.linalg.inv: lambda x: np.linalg.inv(square(x) + MATRIX),
     np.linalg.det: lambda x: np.linalg.det(square(x) + MATRIX) * x,
     np.fft.fft: lambda x: np.abs(np.fft.fft(x)),

@@ -721,6 +721,19 @@ def test_multiple_eigenvalues_have_derivatives_where_no_eigenvector_is_used(meth
     np.testing.assert_allclose(jacobian, autograd.jacobian(eigenvalues)(x), atol=1e-14)
 
 
+def test_eigenvalues_keep_their_derivatives_beside_eigenvectors_that_have_none():
+    def decomposed(x):
+        values, vectors = anp.linalg.eigh(anp.eye(3) * x[0] + anp.diag(anp.array([0.0, 0.0, 1.0])) * x[1])
+        return anp.concatenate([values, vectors[0]])
+
+    x = np.array([2.0, 3.0])
+    with np.errstate(divide="ignore", invalid="ignore"):
+        jacobian = parallel_jacobian(decomposed, method="adjoint")(x)
+        np.testing.assert_allclose(jacobian, autograd.jacobian(decomposed)(x), atol=1e-14)
+    assert np.isfinite(jacobian[:3]).all()
+    assert np.isnan(jacobian[3:]).any()
+
+
 def test_singular_values_of_a_multiple_one():
     def values(x):
         return anp.linalg.svd(anp.eye(2) * x[0], full_matrices=False)[1]
