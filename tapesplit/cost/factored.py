@@ -1,7 +1,7 @@
 """Factored adjoints: which matrices have adjoints of low rank, and what adjoint sweeps are spared by that."""
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import replace
 from typing import Final, NamedTuple
 
@@ -67,20 +67,22 @@ def with_ranks(facts: TapeFacts) -> TapeFacts:
     found: dict[int, _Factored] = {}
     for parent in sorted(readings, reverse=True):
         if _takes_factors(facts.kinds[facts.kind[parent]]) and parent != facts.structure.output:
-            handed = [_handed(facts, found, child, place, parent) for child, place in readings[parent]]
-            rank = sum(factored.rank for factored in handed)
-            makers = {factored.maker for factored in handed}
-            stays = len(makers) == 1 and all(factored.rank for factored in handed)
-            if stays and is_thin(rank, facts.forms[facts.form[parent]]):
-                found[parent] = _Factored(rank, *makers)
+            arriving = _arriving(facts, found, parent, readings[parent])
+            if arriving and is_thin(arriving.rank, facts.forms[facts.form[parent]]):
+                found[parent] = arriving
     together = follow(facts.reader)
     arguments = _arguments(facts, found, together)
+    taken = {
+        parent
+        for parent in found
+        if facts.elementwise[parent] and any(_takes_in(facts, child) for child, _ in readings[parent])
+    }
     before = len(found) + 1
     while len(found) < before:  # what is written out is handed on so
-        before, small = len(found), _kept_small(facts, found, together, arguments)
+        before, small = len(found), _kept_small(facts, found, together, arguments, taken)
         found = {}
         for parent in sorted(small, reverse=True):
-            if all(_handed(facts, found, child, place, parent).rank for child, place in readings[parent]):
+            if _arriving(facts, found, parent, readings[parent]) == small[parent]:
                 found[parent] = small[parent]
     return replace(facts, ranks={index: factored.rank for index, factored in found.items()})
 
@@ -96,24 +98,51 @@ def _arguments(facts: TapeFacts, found: dict[int, _Factored], together: IntArray
     return arguments
 
 
+def _takes_in(facts: TapeFacts, index: int) -> bool:
+    """Tell whether an operation is a product that elementwise operations can be merged into."""
+    form = facts.forms[facts.form[index]]
+    return facts.kinds[facts.kind[index]].can_be_contracted and is_shape(form) and len(form) == 1
+
+
 def _kept_small(
-    facts: TapeFacts, found: dict[int, _Factored], together: IntArray, arguments: dict[int, list[int]]
+    facts: TapeFacts,
+    found: dict[int, _Factored],
+    together: IntArray,
+    arguments: dict[int, list[int]],
+    taken: Container[int],
 ) -> dict[int, _Factored]:
-    """Leave out what is written out as soon as it arrives, since an argument has adjoints of all elements."""
+    """Leave out what is written out as soon as it arrives, since an argument has adjoints of all elements.
+
+    What products can take in, ``taken``, is left to them unless an argument stays factored.
+    """
     fits: dict[int, bool] = {}
     kept: dict[int, _Factored] = {}
     for result, index in sorted((int(together[index]), index) for index in found):
         if result not in fits:
             kind, size = facts.kinds[facts.kind[result]], facts.sizes[result]
             picks = kind.is_elementwise or kind.primitive is anp.diag
-            fits[result] = isinstance(kind.rule, Bulk) or all(
-                argument in kept
-                or (picks and facts.sizes[argument] < size and not facts.is_complex[argument])
-                for argument in arguments[result]
+            fits[result] = isinstance(kind.rule, Bulk) or (
+                all(
+                    argument in kept
+                    or (picks and facts.sizes[argument] < size and not facts.is_complex[argument])
+                    for argument in arguments[result]
+                )
+                and (result not in taken or any(argument in kept for argument in arguments[result]))
             )
         if fits[result]:
             kept[index] = found[index]
     return kept
+
+
+def _arriving(
+    facts: TapeFacts, found: Mapping[int, _Factored], parent: int, readings: Iterable[tuple[int, int]]
+) -> _Factored | None:
+    """Add up what operations hand to an argument; None if some of it is not factored, or of another maker."""
+    handed = [_handed(facts, found, child, place, parent) for child, place in readings]
+    makers = {factored.maker for factored in handed}
+    if len(makers) > 1 or not all(factored.rank for factored in handed):
+        return None
+    return _Factored(sum(factored.rank for factored in handed), *makers)
 
 
 def _handed(
@@ -130,8 +159,6 @@ def _handed(
     if isinstance(kind.rule, Movement):
         moves_parts = kind.primitive in _MOVE_PARTS and len(kind.argnums) <= MOST_PARTS
         return _Factored(given if moves_parts else 0, maker)
-    if kind.can_be_contracted and len(shape) == 1 and facts.elementwise[parent]:
-        return _Factored(0, maker)  # products take elementwise operations in
     rule = _rule(kind, argnum)
     return _Factored(rule.rank(given, shape) if rule and is_shape(shape) else 0, maker)
 

@@ -29,7 +29,7 @@ from tapesplit.sweeps.array_steps import BulkStep, MapStep, Step, bulk_step
 from tapesplit.sweeps.cluster_step import ClusterStep
 from tapesplit.sweeps.clusters import find_clusters
 from tapesplit.sweeps.directions import Batch, Seeds, accumulate, as_pairs, assemble, in_blocks, seed
-from tapesplit.sweeps.factoring import factored_sizes, keeping_factors
+from tapesplit.sweeps.factoring import factored_sizes, keeping_factors, worth_factoring
 from tapesplit.sweeps.preaccumulation import arrays_alive
 
 __all__ = ["ArraySweep", "compile_array_sweep", "last_uses"]
@@ -235,7 +235,8 @@ def compile_array_sweep(
     Takes a few µs for each entry.
     """
     detached = {*np.flatnonzero(facts.detached).tolist()}
-    clusters = find_clusters(tape, facts, chunk, directions, detached)
+    worth = worth_factoring(facts, chunk, directions) if adjoint_mode else set[int]()
+    clusters = find_clusters(tape, facts, chunk, directions, detached, worth)
     covered = {member for step in clusters.values() for member, _ in step.members}
     known: dict[Any, tuple[IndexMap, ...]] = {}
     steps: list[Step] = []
@@ -244,7 +245,7 @@ def compile_array_sweep(
             steps.append(clusters[index])
         elif index not in covered and index not in detached:
             steps.append(_single_step(tape, facts, index, known))
-    factored = factored_sizes(tape, facts, chunk, steps, directions) if adjoint_mode else {}
+    factored = factored_sizes(tape, facts, steps, worth)
     steps = [keeping_factors(tape, step, factored) for step in _overwriting(tape, facts, chunk, steps)]
     last_use = last_uses([reads(tape, step) for step in steps], chunk.targets)
     sizes = dict.fromkeys(detached, 0) | number_counts(tape, chunk, steps)

@@ -24,7 +24,12 @@ __all__ = ["find_clusters"]
 
 
 def find_clusters(
-    tape: Tape, facts: TapeFacts, chunk: Chunk, directions: int, detached: Container[int]
+    tape: Tape,
+    facts: TapeFacts,
+    chunk: Chunk,
+    directions: int,
+    detached: Container[int],
+    factored: Container[int] = (),
 ) -> dict[int, ClusterStep]:
     """Merge the elementwise operations of a chunk with each other and with their reductions.
 
@@ -38,6 +43,8 @@ def find_clusters(
         Number of directions k that will be propagated.
     detached
         Entries that have no directions.
+    factored
+        Entries whose adjoints products hand on as factors, and so do not take in.
 
     Returns
     -------
@@ -48,7 +55,7 @@ def find_clusters(
     formulas = {kind: _formulas(facts.kinds[kind]) for kind in set(kinds)}
     can_be = {kind for kind in formulas if facts.kinds[kind].can_be_contracted}
     possible = [index for index, kind in zip(indices, kinds, strict=True) if kind in can_be]
-    found = [(index, _reduction(tape, facts, index, directions)) for index in possible]
+    found = [(index, _reduction(tape, facts, index, directions, factored)) for index in possible]
     reductions = {index: reduction for index, reduction in found if reduction}
     copied = reductions and directions >= _WORTH_COPIES
     broadcast = _broadcast(tape, facts, indices) if copied else set[int]()
@@ -189,13 +196,19 @@ class _Finder:
         return int(self.facts.sizes[index] >> self.facts.is_complex[index])
 
 
-def _reduction(tape: Tape, facts: TapeFacts, index: int, directions: int) -> Reduction | None:
+def _reduction(
+    tape: Tape, facts: TapeFacts, index: int, directions: int, factored: Container[int]
+) -> Reduction | None:
     """Describe a sum along axes; None if its rule does not cover this call or a contraction does not pay."""
     primitive, _, parents = tape.entries[index][: PARENTS + 1]
     rule, forms = facts.kinds[facts.kind[index]].rule, facts.structure.forms
     is_product = primitive in PRODUCTS
     # Only a large elementwise operation is taken in, in a product a matrix.
-    taken = [i for i in parents if facts.elementwise[i] and (len(forms[i]) == 2 or not is_product)]
+    taken = [
+        i
+        for i in parents
+        if facts.elementwise[i] and (not is_product or (len(forms[i]) == 2 and i not in factored))
+    ]
     if not taken or not is_shape(forms[index]) or max(facts.sizes[taken]) * directions < _WORTH_CONTRACTING:
         return None
     entry = tape[index]

@@ -17,36 +17,43 @@ from tapesplit.structures.facts import TapeFacts
 from tapesplit.sweeps.array_memory import reads
 from tapesplit.sweeps.array_steps import BulkStep, MapStep, Step
 
-__all__ = ["factored_sizes", "keeping_factors"]
+__all__ = ["factored_sizes", "keeping_factors", "worth_factoring"]
+
+
+def worth_factoring(facts: TapeFacts, chunk: Chunk, directions: int) -> set[int]:
+    """Return the entries whose adjoints may be kept as factors; none of them if there are few directions.
+
+    Parameters
+    ----------
+    facts, chunk
+        Part of a tape, and what is known of it.
+    directions
+        Number of directions k.
+    """
+    if directions < FEWEST_DIRECTIONS:
+        return set()
+    least = _WORTH_FACTORING / directions
+    return {index for index in facts.ranks if facts.sizes[index] >= least} - {*chunk.sources, *chunk.targets}
 
 
 def factored_sizes(
-    tape: Tape, facts: TapeFacts, chunk: Chunk, steps: Sequence[Step], directions: int
+    tape: Tape, facts: TapeFacts, steps: Sequence[Step], worth: Container[int]
 ) -> dict[int, int]:
     """Count the numbers that one direction of values takes whose adjoints are kept as factors.
 
     Parameters
     ----------
-    tape, facts, chunk, steps
+    tape, facts, steps
         An array sweep.
-    directions
-        Number of directions k.
+    worth
+        Entries whose adjoints may be kept so.
 
     Returns
     -------
     dict of int to int
-        By entry: values of which all readers hand factors, and whose own steps take them in. None of them if
-        there are few directions.
+        By entry: values of which all readers hand factors, and whose own steps take them in.
     """
-    if directions < FEWEST_DIRECTIONS or not facts.ranks:
-        return {}
-    ends = {*chunk.sources, *chunk.targets}
-    least = _WORTH_FACTORING / directions
-    found = {
-        step.index: step
-        for step in steps
-        if step.index in facts.ranks and step.index not in ends and facts.sizes[step.index] >= least
-    }
+    found = {step.index: step for step in steps if step.index in worth}
     before = len(found) + 1
     while len(found) < before:  # what is written out is handed on so, and joined with factors it spoils them
         before = len(found)
