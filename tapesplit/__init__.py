@@ -35,7 +35,8 @@ from tapesplit.planning.plan import JacobianPlan, TaskRecord
 from tapesplit.progress import progress_bar
 from tapesplit.recording.recorder import record
 from tapesplit.recording.tape import Tape
-from tapesplit.rules.registry import defvector
+from tapesplit.rules.defvector import defvector
+from tapesplit.rules.registry import rules_on_demand
 from tapesplit.scipy_interface import fun_and_jac
 from tapesplit.tape_cuts import check_separators, find_separators, profile_widths
 
@@ -78,6 +79,8 @@ __all__ = [
     "progress_bar",
     "record",
 ]
+
+rules_on_demand("autograd.scipy.integrate", "tapesplit.odeint_rule")
 
 if TYPE_CHECKING:  # else type checkers would take any name for one of ours
     __version__: str

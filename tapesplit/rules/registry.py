@@ -13,15 +13,13 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
 from inspect import Parameter, signature
-from numbers import Number
 from typing import Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
 from autograd.core import primitive_vjps
 
-from tapesplit.errors import ArgumentTypeError, RuleError
-from tapesplit.names import display_name, is_primitive
-from tapesplit.recording.argnums import check_function
+from tapesplit.errors import RuleError
+from tapesplit.names import display_name
 from tapesplit.recording.overrides import is_overridden
 from tapesplit.recording.values import element_count
 
@@ -30,18 +28,22 @@ __all__ = [
     "Bulk",
     "Elementwise",
     "Movement",
+    "Partial",
+    "Primitive",
     "Rule",
     "Undefined",
+    "VectorFunction",
     "Weighing",
     "bulk",
     "count_edges",
-    "defvector",
     "elementwise",
     "find_rule",
     "is_elementwise_call",
     "is_replaced",
     "movement",
     "no_edges",
+    "numbered",
+    "register_users",
     "registered",
     "rules_defined",
     "rules_on_demand",
@@ -93,6 +95,7 @@ class Bulk:
     NumPy makes of them, not as rows of all elements, and those of products are new arrays. What is known of
     the time: a call takes ``steps`` elementwise operations longer than one of these for each active argument,
     and one of the scalar edges as long as ``pace`` multiply-adds in a product of matrices.
+    ``approximate`` says that derivatives are found up to a tolerance only, as those of autograd's rule are.
     ``weigh(ans, *args, **kwargs)`` tells how a call sums along axes, with weights that broadcast to what is
     summed; None for a form of the arguments that it does not cover.
     """
@@ -104,6 +107,7 @@ class Bulk:
     steps: int = 0
     pace: int = 1
     weigh: Callable[..., Weighing | None] | None = None
+    approximate: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,10 +221,18 @@ def bulk(
     steps: int = 0,
     pace: int = 1,
     weigh: Callable[..., Weighing | None] | None = None,
+    approximate: bool = False,
 ) -> None:
     """Register any other primitive of autograd's by the functions that carry all directions, see `Bulk`."""
     _rules[primitive] = Bulk(
-        _numbered(tangents), _numbered(adjoints), edges, built_in=True, steps=steps, pace=pace, weigh=weigh
+        numbered(tangents),
+        numbered(adjoints),
+        edges,
+        built_in=True,
+        steps=steps,
+        pace=pace,
+        weigh=weigh,
+        approximate=approximate,
     )
 
 
@@ -229,7 +241,7 @@ def no_edges(ans: Any, args: tuple[Any, ...], argnums: tuple[int, ...], kwargs: 
     return 0
 
 
-def _numbered(functions: Iterable[VectorFunction | None]) -> dict[int, VectorFunction]:
+def numbered(functions: Iterable[VectorFunction | None]) -> dict[int, VectorFunction]:
     """Return the functions that are not None by the argument that they belong to."""
     return {argnum: function for argnum, function in enumerate(functions) if function is not None}
 
@@ -240,88 +252,11 @@ def movement(*primitives: Primitive) -> None:
         _rules[primitive] = Movement()
 
 
-def defvector(
-    primitive: Primitive,
-    *partials: Partial | float | None,
-    tangents: Iterable[VectorFunction | None] = (),
-    adjoints: Iterable[VectorFunction | None] = (),
-    edges: Callable[..., int] | None = None,
-) -> None:
-    """Register vector rules for a primitive, in the style of ``autograd.extend.defvjp``.
-
-    Give either the partial derivatives of an elementwise primitive, or functions that carry all directions
-    through.
-
-    Parameters
-    ----------
-    primitive
-        A function decorated with ``autograd.extend.primitive``.
-    *partials
-        For an elementwise primitive: ``partial(ans, *args, **kwargs)`` for each argument, broadcasting to the
-        shape of ``ans``; or a number, if the derivative is the same everywhere. None for an argument without
-        influence.
-    tangents
-        ``tangent(T, ans, *args, **kwargs)`` for each argument: ``(k, *arg.shape)`` to ``(k, *ans.shape)``.
-    adjoints
-        ``adjoint(A, ans, *args, **kwargs)`` for each argument: ``(k, *ans.shape)`` to ``(k, *arg.shape)``.
-    edges
-        ``edges(ans, args, argnums, kwargs)``: number of scalar edges |E| of one call, an integer: fma per
-        direction.
-
-    Raises
-    ------
-    ArgumentTypeError
-        If neither or both kinds of rule are given, or something that can be no rule, or if the function is no
-        primitive of autograd's.
-
-    Notes
-    -----
-    An argument that has only one of the two functions takes the loop over autograd's own rule in the other
-    mode. Once the VJP of the primitive is defined anew, that counts, and the vector rule is none until it is
-    defined again, too. Check a rule with `tapesplit.check_vector_rule`.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from autograd.extend import primitive, defvjp
-    >>> import tapesplit
-    >>> @primitive
-    ... def cube(x):
-    ...     return x**3
-    >>> defvjp(cube, lambda ans, x: lambda g: g * 3 * x**2)
-    >>> tapesplit.defvector(cube, lambda ans, x: 3 * x**2)
-    >>> tapesplit.parallel_jacobian(cube)(np.array([1.0, 2.0]))
-    array([[ 3.,  0.],
-           [ 0., 12.]])
-    """
-    if not is_primitive(primitive):
-        raise ArgumentTypeError(
-            f"defvector needs an autograd primitive, but got {primitive!r:.60}, whose rule would never be "
-            "used; decorate it with autograd.extend.primitive, or give the function of autograd.numpy"
-        )
-    name = display_name(primitive)
-    all_tangents = _checked(tangents, f"defvector({name}, tangents=…)")
-    all_adjoints = _checked(adjoints, f"defvector({name}, adjoints=…)")
-    tangent_map, adjoint_map = _numbered(all_tangents), _numbered(all_adjoints)
-    if all_tangents + all_adjoints if partials else not (tangent_map or adjoint_map):
-        raise ArgumentTypeError(
-            f"defvector({name}, …) needs either partial derivatives (an elementwise primitive) or tangents= "
-            "and adjoints= (any other); got " + ("both" if partials else "neither")
-        )
-    for partial in partials:
-        if not (partial is None or callable(partial) or isinstance(partial, Number)):
-            raise ArgumentTypeError(
-                f"defvector({name}, …) takes a function, a number or None for each argument, but got "
-                f"{partial!r:.60}; write lambda ans, *args: …"
-            )
-    if edges is not None:
-        check_function(edges, f"defvector({name}, edges=…)", "lambda ans, args, argnums, kwargs: …")
+def register_users(primitive: Primitive, rule: Rule) -> None:
+    """Register a rule that a user has defined, for the VJP that the primitive has now."""
     global _defined  # noqa: PLW0603 (counts what happens to the registry of the process)
     _load_pending()  # later on, our own rule would replace this one
-    if partials:
-        _rules[primitive] = Elementwise(tuple(map(_inexact, partials)))
-    else:
-        _rules[primitive] = Bulk(tangent_map, adjoint_map, edges)
+    _rules[primitive] = rule
     _users[primitive] = primitive_vjps.get(primitive)
     _defined += 1
 
@@ -332,33 +267,6 @@ def rules_defined() -> int:
     Our own rules are there before the primitives that they belong to are found on a tape.
     """
     return _defined
-
-
-def _inexact(partial: Any) -> Any:
-    """Return a constant partial in floating point, where no product wraps around; 1 and -1 stay integers."""
-    if not isinstance(partial, Number):
-        return partial
-    number: Any = partial
-    if isinstance(number, (complex, np.complexfloating)):
-        return complex(number)
-    return int(number) if number in {1, -1} else float(number)
-
-
-def _checked(functions: Iterable[VectorFunction | None], what: str) -> tuple[VectorFunction | None, ...]:
-    """Return what a user has given as functions; refuse anything else."""
-    if callable(functions) or not isinstance(functions, Iterable):
-        raise ArgumentTypeError(
-            f"{what} needs a sequence with a function or None for each argument, but got {functions!r:.60}; "
-            "write [f] for one argument"
-        )
-    given = tuple(functions)
-    for argnum, function in _numbered(given).items():
-        if not callable(function):
-            raise ArgumentTypeError(
-                f"{what} needs a function or None for each argument, but got {function!r:.60} for argument "
-                f"{argnum}"
-            )
-    return given
 
 
 def count_edges(
