@@ -8,25 +8,30 @@ import numpy as np
 from autograd.tracer import isbox
 
 from tapesplit.errors import OutputTypeError
+from tapesplit.names import label_of
 
 __all__ = ["hidden_value_error", "holds_box", "holds_boxes", "parts_of"]
 
 
-def hidden_value_error(name: str) -> OutputTypeError:
-    """Return the error for a function of this name that hides traced values."""
+def hidden_value_error(name: str, entries: Iterable[tuple[Any, ...]] = ()) -> OutputTypeError:
+    """Return the error for a function of this name that hides traced values from calls on its tape."""
+    calls = [primitive for primitive, _, _, args, kwargs, _ in entries if _any_holds_box(args, kwargs)]
+    where = f" where it calls {label_of(calls[0])}" if calls else ""
     return OutputTypeError(
-        f"{name} hides a traced value from autograd: in a list or tuple, in an array of objects, or as a "
-        "keyword; build arrays with np.array of autograd.numpy, call its functions instead of NumPy's, write "
-        "A @ x instead of A.dot(x), and pass traced values by position"
+        f"{name} hides a traced value from autograd{where}: in a list or tuple, in an array of objects, or "
+        "as a keyword; build arrays with np.array of autograd.numpy, call its functions instead of NumPy's, "
+        "write A @ x instead of A.dot(x), and pass traced values by position"
     )
 
 
 def holds_boxes(entries: Iterable[tuple[Any, ...]]) -> bool:
     """Tell whether values or arguments on a tape are boxes or contain some."""
-    return any(
-        holds_box(value) or any(map(holds_box, args or ())) or any(map(holds_box, kwargs.values()))
-        for _, _, _, args, kwargs, value in entries
-    )
+    return any(_any_holds_box(args, kwargs) or holds_box(value) for _, _, _, args, kwargs, value in entries)
+
+
+def _any_holds_box(args: tuple[Any, ...] | None, kwargs: dict[str, Any]) -> bool:
+    """Tell whether one of the arguments of a call is a box or contains one."""
+    return any(map(holds_box, args or ())) or any(map(holds_box, kwargs.values()))
 
 
 def holds_box(value: Any, seen: set[int] | None = None) -> bool:

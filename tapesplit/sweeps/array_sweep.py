@@ -179,9 +179,9 @@ class ArraySweep:
         except (TypeError, ValueError, AttributeError) as error:  # what NumPy raises where it meets boxes
             if isinstance(error, TapesplitError) or not holds_boxes(tape.entries):
                 raise
-            raise hidden_value_error(tape.name) from error
+            raise hidden_value_error(tape.name, tape.entries) from error
         if rows.dtype.hasobject and holds_box(rows):
-            raise hidden_value_error(tape.name)
+            raise hidden_value_error(tape.name, tape.entries)
         return rows
 
     def _in_blocks(

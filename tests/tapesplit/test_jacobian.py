@@ -703,7 +703,7 @@ def test_an_input_that_cannot_be_differentiated_is_named_by_its_position():
         (lambda x: np.dot(onp.eye(4), b=x), "as a keyword.* pass traced values by position"),
         (
             lambda x: checkpoint(lambda a, b: a * b)(x, b=x[0]),
-            "<lambda> hides a traced value from autograd: .* as a keyword",
+            "<lambda> hides a traced value from autograd.* as a keyword",
         ),
         (lambda _x: None, "returned NoneType, which has no derivative"),
         (np.histogram, "returned tuple, which has no derivative; return an array of floats"),
@@ -733,7 +733,9 @@ def test_bad_result(fun, message):
     ],
 )
 def test_a_traced_value_that_is_hidden_among_operands(fun):
-    message = "<lambda> hides a traced value from autograd: in a list or tuple, .* build arrays with np.array"
+    message = (
+        r"<lambda> hides a traced value from autograd where it calls \w+: in a list or tuple, .* np.array"
+    )
     with pytest.raises(OutputTypeError, match=message):
         parallel_jacobian(fun, method="adjoint")(X)
 
