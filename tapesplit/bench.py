@@ -9,7 +9,7 @@ from typing import Any, Final
 import autograd
 import numpy as np
 
-from tapesplit.check import check_close, largest, tolerance_of
+from tapesplit.closeness import check_close, largest, tolerance_of
 from tapesplit.decorator import parallel_jacobian
 from tapesplit.draw.numbers import ratio, seconds_text
 from tapesplit.errors import NothingToPlanError

@@ -1,26 +1,25 @@
 """A check of Jacobians for users' own functions, in the manner of autograd's `check_grads`."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple
 
 import autograd
 import numpy as np
 from autograd.core import primitive_vjps
 
+from tapesplit.closeness import check_within, finite_sizes, largest, tolerance_of
 from tapesplit.decorator import parallel_jacobian
-from tapesplit.errors import NestedTraceError, WrongJacobianError
+from tapesplit.errors import NestedTraceError
 from tapesplit.names import display_name
 from tapesplit.recording.argnums import check_function, positions_of
 from tapesplit.recording.recorder import record
 from tapesplit.recording.tape import PRIMITIVE, VALUE, Tape
 from tapesplit.rules import Bulk, find_rule
 
-__all__ = ["check_close", "check_jacobian", "largest", "tolerance_of"]
+__all__ = ["check_jacobian"]
 
-_TOLERANCES: Final = {"f": 3e-4, "F": 3e-4, "e": 3e-2}
-"""Largest difference by type code, relative to what is expected there; 1e-9 for all others."""
 _APPROXIMATE: Final = 1e-4
-"""The same for solutions of differential equations: autograd makes other errors than we do."""
+"""Largest relative difference of solutions of differential equations: autograd makes other errors there."""
 _DIRECTIONS: Final = 8
 """Directions at most along which differences are taken; also points where rounding is looked at."""
 _MOST_NOISE: Final = 0.25
@@ -111,7 +110,7 @@ def _check_by(fun: Callable[..., Any], argnum: int, args: tuple[Any, ...], kwarg
     name = display_name(fun)
     for method, jacobian in found.items():
         differs = f"{name}: the Jacobian (method {method!r}) differs from {source}"
-        _check_within(jacobian, expected, point.rounding().reshape(expected.shape), differs)
+        check_within(jacobian, expected, point.rounding().reshape(expected.shape), differs)
     with np.errstate(all="ignore"):
         point.check_differences(f"{name}: J·v differs from central differences")
 
@@ -180,18 +179,18 @@ class _Point(NamedTuple):
         """Measure inputs, outputs and elements of the Jacobian, in double precision."""
         floating = [array for array in (x, value, J) if array.dtype.kind in "fc"]
         eps = max(float(np.finfo(array.dtype).eps) for array in floating)
-        inputs = _finite_sizes(x).ravel()
+        inputs = finite_sizes(x).ravel()
         # Zeros, and what rounding next to the others leaves of them.
         inputs[inputs <= 10 * eps * min(1.0, inputs.max(initial=0.0))] = 1.0
         J = J.reshape(value.size, x.size)
-        sizes = _finite_sizes(J) * inputs
+        sizes = finite_sizes(J) * inputs
         rows = sizes.max(axis=1, initial=0.0)
         parts = sizes / np.where(rows > 0, rows, 1.0)[:, np.newaxis]
         shares = parts.max(axis=0, initial=0.0)
-        outputs = np.maximum(np.maximum(_finite_sizes(value).ravel(), rows), 1.0)
+        outputs = np.maximum(np.maximum(finite_sizes(value).ravel(), rows), 1.0)
         # Of large terms that cancel, rounding is left. It is another one at the next floating-point numbers.
         for step in 2 * eps * inputs * np.random.default_rng(0).uniform(-1.0, 1.0, (_DIRECTIONS, x.size)):
-            noise = _finite_sizes(moved(_stepped(x, step)) - value).ravel()
+            noise = finite_sizes(moved(_stepped(x, step)) - value).ravel()
             most = np.maximum(eps**_MOST_NOISE * outputs, _ROUNDINGS * eps * term)
             noise[noise > most] = 0.0  # a jump, or another value each time
             outputs = np.maximum(outputs, noise / eps)
@@ -238,7 +237,7 @@ class _Point(NamedTuple):
             found = np.where(np.isfinite(found), found, difference)
         found = np.where(right | ~np.isfinite(found), expected, found)
         shape = self.value.shape
-        _check_within(found.reshape(shape), expected.reshape(shape), allowed.reshape(shape), what)
+        check_within(found.reshape(shape), expected.reshape(shape), allowed.reshape(shape), what)
 
 
 def _stepped(x: np.ndarray, step: np.ndarray) -> np.ndarray:
@@ -250,55 +249,3 @@ def _in_floating_point(x: Any) -> Any:
     """Return an argument itself, or integers in double precision, where steps are possible."""
     kind = getattr(getattr(x, "dtype", None), "kind", "")
     return x.astype(np.float64) if kind in {"i", "u", "b"} else x
-
-
-def _finite_sizes(values: np.ndarray) -> np.ndarray:
-    """Return absolute values in double precision, 0 for those that are not finite."""
-    return np.abs(np.where(np.isfinite(values), values, 0.0)).astype(np.float64)
-
-
-def largest(values: np.ndarray) -> float:
-    """Return the largest absolute value that is finite, 0 if there is none."""
-    return float(_finite_sizes(values).max(initial=0.0))
-
-
-def tolerance_of(values: Iterable[np.ndarray]) -> float:
-    """Return how far results may differ, relative to what is expected, by the least precise value."""
-    return max(_TOLERANCES.get(value.dtype.char, 1e-9) for value in values)
-
-
-def check_close(
-    found: Any,
-    expected: Any,
-    what: str,
-    tolerance: float = 1e-9,
-    *,
-    least: float = 1e-3,
-    error: type[AssertionError] = WrongJacobianError,
-) -> None:
-    """Raise if two arrays differ in shape or by more than a tolerance, relative to the largest element.
-
-    That counts as ``least`` where it is smaller: of sums that cancel, rounding is left.
-    """
-    expected = np.asarray(expected)
-    _check_within(found, expected, tolerance * max(largest(expected), least), what, error)
-
-
-def _check_within(
-    found: Any,
-    expected: np.ndarray,
-    allowed: Any,
-    what: str,
-    error: type[AssertionError] = WrongJacobianError,
-) -> None:
-    """Raise if two arrays differ in shape or by more than is allowed, a number or one for each element."""
-    found = np.asarray(found)
-    if found.shape != expected.shape:
-        raise error(f"{what}: its shape is {found.shape} instead of {expected.shape}")
-    wrong = ~np.isclose(found, expected, rtol=0.0, atol=allowed, equal_nan=True)
-    if wrong.any():
-        where = tuple(map(int, np.unravel_index(np.argmax(wrong), wrong.shape)))
-        raise error(
-            f"{what}: {np.count_nonzero(wrong)} of {wrong.size} elements are wrong, the first at {where}: "
-            f"{found[where]} instead of {expected[where]}"
-        )

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from autograd.extend import SparseObject
 
-from tapesplit.check import check_close, tolerance_of
+from tapesplit.closeness import check_close, tolerance_of
 from tapesplit.cuts.chunks import Chunk
 from tapesplit.errors import ArgumentValueError, RuleError, WrongRuleError
 from tapesplit.names import label_of
