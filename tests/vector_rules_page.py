@@ -80,7 +80,8 @@ def place(primitive):
         return f"## {module}", {
             f"`{known}`" for known in (name, label) if hasattr(sys.modules[module], known)
         }
-    if module != "autograd.core" and hasattr(np, label):  # a wrapper has the name that users know
+    home = getattr(primitive.fun, "__module__", None)
+    if home in {"numpy", "autograd.numpy.numpy_wrapper"} and hasattr(np, label):  # a wrapper has the name that users know
         return "## autograd.numpy", {f"`{label}`"}
     return OTHERS, {label.replace("_", " ")}
 
