@@ -81,7 +81,7 @@ def place(primitive):
             f"`{known}`" for known in (name, label) if hasattr(sys.modules[module], known)
         }
     home = getattr(primitive.fun, "__module__", None)
-    if home in {"numpy", "autograd.numpy.numpy_wrapper"} and hasattr(np, label):  # a wrapper has the name that users know
+    if home in {"numpy", "autograd.numpy.numpy_wrapper"} and hasattr(np, label):
         return "## autograd.numpy", {f"`{label}`"}
     return OTHERS, {label.replace("_", " ")}
 
