@@ -31,7 +31,7 @@ class Config:
 
     ``str(config)`` is a configuration file that gives the same settings when it is read.
 
-    Any sequence of numbers will do where a tuple is named.
+    Where a tuple is named, any sequence of numbers is accepted.
 
     Parameters
     ----------
@@ -50,7 +50,7 @@ class Config:
     available_memory : int
         Edges that an adjoint step may keep on one machine; 0 means unlimited.
     matrix_free : bool
-        Whether eliminations are allowed beside products.
+        Whether eliminations are allowed in addition to products.
     time_to_solve : float
         Time limit of one exact solve in s; 0 means no limit.
     seed : int

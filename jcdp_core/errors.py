@@ -14,11 +14,11 @@ __all__ = [
 
 
 class JcdpError(Exception):
-    """Base class of all exceptions that jcdp_core raises on purpose."""
+    """Base class of all jcdp_core exceptions."""
 
 
 class InvalidChainError(JcdpError, ValueError):
-    """The links do not form a Jacobian chain, or a number of theirs is not a positive integer."""
+    """The links do not form a Jacobian chain, or one of their numbers is not a positive integer."""
 
 
 class InvalidOperationError(JcdpError, ValueError):
@@ -46,4 +46,4 @@ class ResultsError(JcdpError, ValueError):
 
 
 class SolverError(JcdpError, ValueError):
-    """A solver or scheduler was asked for something that it does not offer, or a process of a batch died."""
+    """A solver or scheduler does not support what was asked for, or a process of a batch died."""

@@ -127,7 +127,7 @@ def _scaled(edges: int, factor: float) -> int:
 class ChainGenerator:
     """Iterate over the random chains of a configuration.
 
-    Each iteration starts the stream anew from the seed; `len` is the number of chains. The chains of the
+    Each iteration restarts the stream from the seed; `len` is the number of chains. The chains of the
     first length come first; one engine runs through all lengths.
 
     Parameters
@@ -140,7 +140,7 @@ class ChainGenerator:
     Raises
     ------
     ConfigError
-        If *config* is something else, or *flavour* is none of the two.
+        If *config* is not a `Config`, or *flavour* is neither of the two.
 
     Notes
     -----

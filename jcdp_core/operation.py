@@ -25,7 +25,7 @@ class Action(Enum):
 
 
 class Mode(Enum):
-    """How a step does it: by vector tangents, by vector adjoints, or by a matrix product.
+    """How a step is computed: by vector tangents, by vector adjoints, or by a matrix product.
 
     Examples
     --------
@@ -64,7 +64,7 @@ class Operation:
     Raises
     ------
     InvalidOperationError
-        If the positions are out of order, or do not suit the action; or an argument is something else.
+        If the positions are out of order or do not fit the action, or if an argument has the wrong type.
 
     References
     ----------
@@ -119,7 +119,7 @@ class Operation:
         Parameters
         ----------
         text : str
-            For example `"ELI MUL (1 4 6)"`; spaces are free.
+            For example `"ELI MUL (1 4 6)"`; spaces are ignored.
 
         Returns
         -------
@@ -129,7 +129,7 @@ class Operation:
         Raises
         ------
         InvalidOperationError
-            If the text is not in the notation, or its positions do not suit the action.
+            If the text is not in the notation, or if its positions do not fit the action.
 
         Examples
         --------

@@ -84,7 +84,7 @@ class Schedule:
     ------
     InvalidScheduleError
         If there is no task, the tasks are not in the order of the steps, or the number of machines is not a
-        positive integer. `check_schedule` proves the rest.
+        positive integer. `check_schedule` checks the rest.
 
     References
     ----------

@@ -64,7 +64,7 @@ class EliminationSequence:
     """Hold the steps in an order in which each comes after those that it needs.
 
     Each intermediate Jacobian is used exactly once, so the precedence relation is an in-tree with the last
-    step as its root. The class does not prove that: `check_sequence` does.
+    step as its root. The class does not check this; `check_sequence` does.
 
     Parameters
     ----------
@@ -120,7 +120,7 @@ class EliminationSequence:
     def from_operations(
         cls, chain: JacobianChain, operations: Iterable[Operation | str]
     ) -> "EliminationSequence":
-        """Build a sequence and compute what its steps cost on a chain.
+        """Build a sequence and compute the costs of its steps on a chain.
 
         Parameters
         ----------

@@ -20,7 +20,7 @@ class Callback:
     pretask, posttask
         ``pretask(plan, index)`` and ``posttask(plan, record)``, on the thread of the coordinator.
     finish
-        ``finish(plan, records)`` after the last task, also when one has failed.
+        ``finish(plan, records)`` after the last task, even if one has failed.
 
     Examples
     --------

@@ -33,7 +33,7 @@ _STEPS: Final = 6
 def check_jacobian(
     fun: Callable[..., Any], *args: Any, argnum: int | Sequence[int] = 0, **kwargs: Any
 ) -> None:
-    """Check ``parallel_jacobian(fun)`` at one point against autograd and against differences.
+    """Check ``parallel_jacobian(fun)`` at one point against autograd and finite differences.
 
     Parameters
     ----------
@@ -42,7 +42,8 @@ def check_jacobian(
     *args, **kwargs
         Its arguments.
     argnum
-        Position of the argument to differentiate by, or several positions, which are checked one by one.
+        Position of the argument with respect to which to differentiate, or several positions, which are
+        checked one by one.
 
     Raises
     ------
@@ -53,13 +54,13 @@ def check_jacobian(
         with a direction differs from central differences by more than 1e-4 (or that). Both are relative to
         the row and column, see the notes.
     ArgumentIndexError, ArgumentTypeError, ArgumentValueError, InputTypeError, OutputTypeError
-        As `parallel_jacobian` and its calls do.
+        As raised by `parallel_jacobian` and its calls.
 
     Notes
     -----
-    Costs four Jacobians and 26 calls of the function: differences are taken along eight directions at most,
-    each of inputs with derivatives of like size, with steps in proportion to each input. Where that
-    disagrees, smaller steps are tried, too (106 calls at most); where no step has finite values, there is no
+    Costs four Jacobians and 26 calls of the function: differences are taken along at most eight directions,
+    each of inputs whose derivatives have similar sizes, with steps in proportion to each input. Where these
+    disagree, smaller steps are tried, too (at most 106 calls); where no step gives finite values, there is no
     comparison.
 
     Units of inputs do not matter: derivatives are multiplied by their inputs (1 for inputs that are 0) and

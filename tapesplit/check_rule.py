@@ -28,9 +28,9 @@ __all__ = ["check_vector_rule"]
 def check_vector_rule(primitive: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
     """Check the vector rule of a primitive for one call against autograd's own rule.
 
-    Every argument that holds floating-point numbers and that the rule covers is made active, each alone and
-    all together, and several directions are carried through in both modes: random ones, the identity, none at
-    all. An object that is passed twice is one operand that is used twice.
+    The arguments that hold floating-point numbers and that the rule covers are differentiated one by one and
+    all together. Several sets of directions are carried through in both modes: random ones, the identity, and
+    none at all. An object that is passed twice is one operand that is used twice.
 
     Parameters
     ----------
@@ -46,9 +46,9 @@ def check_vector_rule(primitive: Callable[..., Any], *args: Any, **kwargs: Any) 
         If the rule differs from the loop over autograd's rule by more than 1e-9 of the largest element (3e-4
         in single and 3e-2 in half precision; one below 1e-3 counts as that), or (where autograd has no rule)
         from central differences by more than 1e-6, or if its two modes are not adjoint to each other:
-        ``<A, tangent(T)> = <adjoint(A), T>``; or if the edges that it counts can be no number of edges.
+        ``<A, tangent(T)> = <adjoint(A), T>``; or if the number of edges that it returns is impossible.
     ArgumentValueError
-        If the primitive has no vector rule, or no argument that the rule covers is of floating-point type.
+        If the primitive has no vector rule, or if no argument that the rule covers has floating-point type.
 
     Examples
     --------

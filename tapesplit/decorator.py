@@ -64,38 +64,38 @@ def parallel_jacobian(
 ) -> JacobianFunction | Callable[[Callable[..., Any]], JacobianFunction]:
     """Return a function that computes the Jacobian of ``fun``: a drop-in for ``autograd.jacobian``.
 
-    Each call records the function once, cuts the tape where its interface is narrow, plans the cheapest way
-    to multiply and propagate the Jacobians of the parts (Märtens & Naumann 2025), and carries the plan out.
+    Each call records the function once, cuts the tape where few values pass through, plans the cheapest way
+    to multiply and propagate the Jacobians of the parts (Märtens & Naumann 2025), and carries out the plan.
     Calls whose tape has the same structure reuse the plan.
 
     Parameters
     ----------
     fun
-        Function of autograd.numpy operations, from real arrays to one real array. Left out, the result is a
-        decorator.
+        Function of autograd.numpy operations, from real arrays to one real array. If it is left out, a
+        decorator is returned.
     argnum
-        Position of the argument to differentiate by, or a sequence of positions. In a method, self is
-        position 0.
+        Position of the argument with respect to which to differentiate, or a sequence of positions. In a
+        method, self is position 0.
     has_aux
-        Whether ``fun`` returns a pair: the array to differentiate, and anything else, which is passed on;
-        containers are copied where they hold traced values.
+        Whether ``fun`` returns a pair: the array to differentiate, and anything else, which is returned as it
+        is, except that containers of traced values are copied with plain values in their place.
     machines
-        Most threads to use; None stands for the usable cores. Several work only where that is predicted to
-        pay.
+        Maximum number of threads (a machine is a thread); None stands for the number of usable cores. More
+        than one is used only where a gain is predicted.
     method
         How the chain is planned: "auto" or "dp" (dynamic programming), "heuristic", "exact" (each of up to
-        four searches ends after five seconds at most, with the best that it has found); "tangent" or
-        "adjoint" forces one plain sweep.
+        four searches ends after at most five seconds with the best plan it has found); "tangent" or "adjoint"
+        forces one plain sweep.
     cost
-        What a plan should be cheap in: "runtime", the predicted time on this machine, or "fma", the
-        paper's count of multiply-adds.
+        What a plan minimizes: "runtime", the predicted time on this machine, or "fma", the paper's count of
+        multiply-adds.
     memory_limit
-        Bytes that the derivatives inside one sweep may take at a time, partial derivatives included, for
-        each machine; a sweep that would need more goes through its directions in blocks, down to one at a
-        time. The Jacobians of the chain's parts and the tape come on top; see `JacobianPlan.peak_bytes`.
+        Upper bound in bytes, per machine, on the working memory of one sweep. Larger sweeps run in blocks of
+        directions, down to one at a time. The tape and intermediate Jacobians are not counted; see
+        `JacobianPlan.peak_bytes`.
     executor
-        A concurrent.futures executor of threads. With one, work that can be shared is shared among all
-        machines, whether that is predicted to pay or not; the default is a pool that the process keeps.
+        A concurrent.futures executor of threads; the default is a pool that the process keeps. If given, work
+        that can be split is always split among the machines, even where no gain is predicted.
     callback
         Observes the tasks, see `tapesplit.Callback`.
     progress
@@ -104,15 +104,15 @@ def parallel_jacobian(
     Returns
     -------
     JacobianFunction
-        Called like ``fun``, it returns an array of shape ``out.shape + in.shape``, or a tuple of them
-        for several argnums. Its dtype is that of ``autograd.jacobian``, except that fractions which that one
-        would cut off, as it does for integers, come in double precision. Its memory order is not specified.
+        Called like ``fun``, it returns an array of shape ``out.shape + in.shape``, or a tuple of them for
+        several argnums. The dtype is that of ``autograd.jacobian``, except where autograd truncates
+        derivatives to integers; those are float64. The memory order is not specified.
 
     Raises
     ------
     ArgumentTypeError, ArgumentValueError, ArgumentIndexError
-        If ``fun`` is not callable, an option or argnum is of a wrong type or out of range, or argnum is empty
-        or names an argument twice.
+        If ``fun`` is not callable, if an option or argnum has the wrong type or is out of range, or if argnum
+        is empty or names an argument twice.
     InputTypeError, OutputTypeError
         In a call, if an argument or the value has no real dense Jacobian.
     MemoryLimitError
@@ -122,20 +122,21 @@ def parallel_jacobian(
 
     Notes
     -----
-    While autograd differentiates an argument, or a value that ``fun`` closes over, the call is left to
-    ``autograd.jacobian``, so that derivatives of any order are right.
+    A call on an argument that autograd is already differentiating is left to ``autograd.jacobian``, and so is
+    one whose function closes over such a value. Derivatives of any order are therefore correct.
 
     Where local derivatives are finite, so is the result, and it is the same for every method up to rounding.
     Infinite and undefined local derivatives (``sqrt`` at 0, ``log`` at 0, NaN in the input) propagate by IEEE
     arithmetic, in which ``0 * inf`` is NaN: which entries become NaN depends on the order of the products,
-    hence on the plan. autograd's order is that of ``method="adjoint"``, but it multiplies by more zeros.
+    and therefore on the plan. autograd's order is that of ``method="adjoint"``, but it multiplies by more
+    zeros.
 
-    Jacobians may be computed on several threads at once. But ``fun`` must do all its work on the thread that
-    calls it, since the order of the tape is the order of execution, and no other thread should use autograd
-    directly meanwhile, since autograd's trace level belongs to the process. While ``fun`` is recorded, common
-    functions of autograd.numpy are stand-ins that record faster: inside of ``fun``, ``f is np.tanh`` is false
-    for an ``f`` that was ``np.tanh`` before. Compare functions outside, or by name. Python's search for
-    cyclic garbage pauses during a call.
+    Jacobians may be computed on several threads at once. However, ``fun`` must do all its work on the thread
+    that calls it, since the order of the tape is the order of execution, and no other thread should use
+    autograd directly at the same time, since autograd's trace level belongs to the process. While ``fun`` is
+    recorded, common functions of autograd.numpy are replaced by stand-ins that record faster: inside ``fun``,
+    ``f is np.tanh`` is false for an ``f`` that was ``np.tanh`` before. Compare functions outside, or by name.
+    Python's cyclic garbage collector is paused during a call.
 
     Examples
     --------

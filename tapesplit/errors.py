@@ -25,72 +25,72 @@ __all__ = [
 
 
 class TapesplitError(Exception):
-    """Base class of every exception that tapesplit raises on its own account."""
+    """Base class of all tapesplit exceptions."""
 
 
 class ArgumentTypeError(TapesplitError, TypeError):
-    """An argument of one of our functions that is of another type than it takes."""
+    """An argument of a tapesplit function has the wrong type."""
 
 
 class ArgumentValueError(TapesplitError, ValueError):
-    """An argument of one of our functions that has no meaning there."""
+    """An argument of a tapesplit function has an invalid value."""
 
 
 class ArgumentIndexError(TapesplitError, IndexError):
-    """An argnum beyond the arguments that are given."""
+    """An argnum is beyond the arguments that were given."""
 
 
 class InputTypeError(TapesplitError, TypeError):
-    """An argument that a Jacobian cannot be taken with respect to."""
+    """The function cannot be differentiated with respect to an argument of this type."""
 
 
 class OutputTypeError(TapesplitError, TypeError):
-    """A function value that has no dense real Jacobian."""
+    """The value of the function has no dense real Jacobian."""
 
 
 class NestedTraceError(TapesplitError, TypeError):
-    """Values that autograd is differentiating, or of other types, so that only autograd can go on."""
+    """The call depends on values of an outer autograd trace, or of types that only autograd can trace."""
 
 
 class StaleValueError(TapesplitError, TypeError):
-    """A traced value that was kept from an earlier call of a function."""
+    """A traced value was kept from an earlier call of a function."""
 
 
 class NothingToPlanError(TapesplitError, ValueError):
-    """A Jacobian that is empty or zero whatever is done."""
+    """The Jacobian is empty or identically zero."""
 
 
 class RuleError(TapesplitError, NotImplementedError):
-    """A call of a primitive that has no usable derivative rule."""
+    """A call of a primitive has no usable derivative rule."""
 
 
 class MemoryLimitError(TapesplitError, ValueError):
-    """A memory limit that not even one direction of a sweep can keep."""
+    """The memory limit is too small for even one direction of a sweep."""
 
 
 class MissingPackageError(TapesplitError, ImportError):
-    """An optional package that is needed for what was asked for, and not installed."""
+    """An optional package that is needed here is not installed."""
 
 
 class UnnamedPrimitiveError(TapesplitError, pickle.PicklingError):
-    """A primitive that another process could not find, in a plan that is to be pickled."""
+    """A plan cannot be pickled: another process could not find one of its primitives by name."""
 
 
 class PlanMismatchError(TapesplitError, ValueError):
-    """A plan that was made for a tape of another structure, or by another version of tapesplit."""
+    """A plan was made for a tape of another structure, or by another version of tapesplit."""
 
 
 class CommandError(TapesplitError, ValueError):
-    """A file, function or input on the command line that cannot be used."""
+    """A file, function or input on the command line cannot be used."""
 
 
 class SeparatorError(TapesplitError, ValueError):
-    """Separators that do not cut a tape into a chain."""
+    """Separators do not cut a tape into a chain."""
 
 
 class WrongJacobianError(TapesplitError, AssertionError):
-    """A Jacobian that differs from autograd's, or from differences."""
+    """A Jacobian differs from that of autograd, or from finite differences."""
 
 
 class WrongRuleError(TapesplitError, AssertionError):
-    """A vector rule that `check_vector_rule` finds wrong."""
+    """A vector rule fails `check_vector_rule`."""

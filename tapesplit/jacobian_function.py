@@ -37,10 +37,9 @@ _NO_LIMIT: Final = nullcontext()
 class JacobianFunction:
     """A function that returns the Jacobian of another; made by `parallel_jacobian`.
 
-    Safe to call from several threads; the recordings of all threads take turns, the rest runs at the same
+    Safe to call from several threads: the recordings of all threads take turns, and the rest runs at the same
     time. Plans are kept for the last eight structures of the tape; new function objects with the same code
-    reuse them. As an attribute of a class it binds to instances as functions do; then ``argnum`` counts
-    ``self``.
+    reuse them. It can decorate methods; argnum 0 is then ``self``.
 
     Examples
     --------
@@ -74,12 +73,12 @@ class JacobianFunction:
 
     @property
     def argnum(self) -> int | tuple[int, ...]:
-        """Position of the argument, or of the arguments, that it differentiates by."""
+        """Position of the argument with respect to which it differentiates, or a tuple of positions."""
         return self._options.argnum
 
     @property
     def argnum_of_call(self) -> int | tuple[int, ...]:
-        """The same, but not counting what it is bound to; negative positions count from the end anyway."""
+        """The same for a call, in which a bound ``self`` is not counted; negative positions do not change."""
         found = self._positions_of_call
         return found if isinstance(self.argnum, tuple) else found[0]
 
@@ -92,7 +91,7 @@ class JacobianFunction:
         return (jacobian, aux) if self._options.has_aux else jacobian
 
     def value_and_jacobian(self, *args: Any, **kwargs: Any) -> tuple[Any, Any]:
-        """Return the function's value and its Jacobian from one recording.
+        """Return the value of the function and its Jacobian from one recording.
 
         Parameters
         ----------
@@ -104,7 +103,7 @@ class JacobianFunction:
         value
             What the function returned; with ``has_aux`` the pair ``(value, aux)``.
         jacobian
-            What a call returns, without the auxiliary result.
+            As a call returns it, without the auxiliary result.
 
         Examples
         --------
@@ -146,7 +145,7 @@ class JacobianFunction:
         Returns
         -------
         Tape
-            The recording; it holds the values of all operations.
+            The recording, with the values of all operations.
 
         Raises
         ------
@@ -166,7 +165,7 @@ class JacobianFunction:
         Returns
         -------
         ndarray or tuple of ndarray
-            As a call returns it, without an auxiliary result.
+            As a call returns it, without the auxiliary result.
 
         Raises
         ------
@@ -200,7 +199,7 @@ class JacobianFunction:
         Returns
         -------
         JacobianPlan
-            The plan that a call would use; it is kept for calls to come.
+            The plan that a call would use; it is kept for later calls.
 
         Raises
         ------
@@ -224,7 +223,7 @@ class JacobianFunction:
         return replace(self._plan_for(tape), lines=tape.lines, memory_limit=self._options.memory_limit)
 
     def explain_miss(self, *args: Any, **kwargs: Any) -> str | None:
-        """Say why a call with these arguments would need another plan than the last; None if it would not.
+        """Say why a call with these arguments would need a plan other than the last; None if it would not.
 
         Parameters
         ----------
@@ -234,8 +233,8 @@ class JacobianFunction:
         Returns
         -------
         str or None
-            First difference from the plan that was used last. Without such a plan, why so: "first call", or
-            what has cleared the cache.
+            First difference from the plan that was used last. If there is no such plan, the reason: "first
+            call", or what has cleared the cache.
 
         Examples
         --------
@@ -248,12 +247,12 @@ class JacobianFunction:
         return self._plans.explain_miss(structure_of(tape), tape, self._origin())
 
     def cache_info(self) -> CacheInfo:
-        """Return how often a plan was reused, and why not the last time.
+        """Return how often plans were reused, and why the newest one had to be made.
 
         Returns
         -------
         CacheInfo
-            Hits, misses, plans that are kept, how many at most, and the reason of the last miss.
+            Hits, misses, number of plans kept, maximum number, and the reason for the last miss.
 
         Examples
         --------
@@ -267,9 +266,9 @@ class JacobianFunction:
         return self._plans.info()
 
     def cache_clear(self) -> None:
-        """Forget all plans, also those kept for functions that are made anew from the same code.
+        """Forget all plans, including those kept for new function objects with the same code.
 
-        Other functions keep their own.
+        Plans of other functions are kept.
         """
         self._plans.clear(self._origin())
 

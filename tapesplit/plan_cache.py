@@ -24,12 +24,12 @@ class CacheInfo(NamedTuple):
     Attributes
     ----------
     hits
-        Times that a plan was reused, that of another function with the same code or its own; asking for the
-        plan counts.
+        Calls, including calls of `plan`, that reused an existing plan, its own or that of another function
+        with the same code.
     misses
-        Times that a plan had to be made.
+        Calls that had to make a plan.
     currsize, maxsize
-        Plans that are kept, and how many at most.
+        Number of plans that are kept, and the maximum.
     last_miss
         Why the newest plan had to be made; "" if none has been made.
 

@@ -17,14 +17,14 @@ def progress_bar(delay: float = 0.5) -> Callback:
     Parameters
     ----------
     delay
-        Seconds before the bar appears, so that short Jacobians show none; it is there from the start where
-        the plan predicts more.
+        Seconds before the bar appears, so that short Jacobians show none. It appears at once if the plan
+        predicts a longer time.
 
     Returns
     -------
     Callback
-        Its bar is on standard error if that is a terminal, or in the notebook, counts fma, and vanishes at
-        the end. Several threads may use it at the same time.
+        Shows the bar on standard error if that is a terminal, or in the notebook. The bar counts fma and
+        disappears at the end. Several threads may use the callback at the same time.
 
     Raises
     ------

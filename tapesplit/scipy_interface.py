@@ -28,12 +28,13 @@ def fun_and_jac(fun: Callable[..., Any]) -> tuple[Callable[..., Any], Callable[.
         ``value(x, *args)`` records the call and returns its value.
     jacobian : callable
         ``jacobian(x, *args)`` sweeps the recording that ``value`` has just made at the same point, or makes
-        one. At points where an optimizer asks for no Jacobian, only the recording is paid.
+        one. If no Jacobian is requested at a point, only the recording is computed.
 
     Raises
     ------
     ArgumentTypeError, ArgumentValueError
-        If this is no function, or a Jacobian by another argument than the first one of a call.
+        If ``fun`` is not a function, or differentiates with respect to an argument other than the first of a
+        call.
     InputTypeError
         In a call, if the point is complex.
 
@@ -41,8 +42,8 @@ def fun_and_jac(fun: Callable[..., Any]) -> tuple[Callable[..., Any], Callable[.
     -----
     The recording of a value is kept, with its memory, until the next call of either function. Calls count as
     the same point if ``x`` has equal elements and the other arguments are the same objects. Between a value
-    and its Jacobian, neither elements of arrays among these nor anything else that the function reads may
-    change. The two functions may be called from several threads.
+    and its Jacobian, the contents of these objects and everything else that the function reads must stay the
+    same. The two functions may be called from several threads.
 
     Examples
     --------

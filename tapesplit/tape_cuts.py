@@ -16,31 +16,29 @@ __all__ = ["check_separators", "find_separators", "profile_widths"]
 
 
 def find_separators(tape: Tape, *, max_links: int = 40, machines: int = 1) -> tuple[Separator, ...]:
-    """Find nested separators that cut a tape into a Jacobian chain which is cheap to accumulate.
+    """Find nested separators that cut a tape into a Jacobian chain that is cheap to accumulate.
 
     Parameters
     ----------
     tape
         From `tapesplit.record`.
     max_links
-        Most links of the chain, that is one more than separators.
+        Maximum number of links of the chain, one more than the number of separators.
     machines
-        1, or more: any larger number adds cuts that gain nothing on one machine, spread over the tape, which
-        give several something to do. It makes no difference how many these are.
+        If greater than 1, also return cuts that only help parallel execution. The exact number is not used.
 
     Returns
     -------
     tuple of Separator
-        From the input to the output, the best of all kinds of cuts. A plan has the same ones if it counts
-        fma, or if several machines work; one that counts seconds looks less far where cuts save little, and
-        has none where they cannot save a tenth of a call. Empty if the output does not depend on the input,
-        or, for one machine, if no chain is much cheaper than one plain sweep. Vertices are indices of the
-        tape.
+        From the input to the output; vertices are indices of the tape. Empty if the output does not depend on
+        the input or, for one machine, if no chain is much cheaper than one plain sweep. Plans with
+        ``cost="fma"`` and plans for several machines have the same separators; with ``cost="runtime"`` the
+        search is shorter where cuts save little, and left out where they cannot save a tenth of a call.
 
     Raises
     ------
     ArgumentTypeError, ArgumentValueError
-        If this is no tape, or if a number is not a positive integer.
+        If ``tape`` is not a tape, or if a number is not a positive integer.
 
     Examples
     --------
@@ -58,7 +56,7 @@ def find_separators(tape: Tape, *, max_links: int = 40, machines: int = 1) -> tu
 
 
 def check_separators(tape: Tape, nested: Sequence[Separator]) -> None:
-    """Check that separators cut a tape into a Jacobian chain, independently of whoever found them.
+    """Check that separators cut a tape into a Jacobian chain, independently of how they were found.
 
     Parameters
     ----------
@@ -70,13 +68,13 @@ def check_separators(tape: Tape, nested: Sequence[Separator]) -> None:
     Raises
     ------
     ArgumentTypeError
-        If this is no tape, or if these are no separators.
+        If ``tape`` is not a tape, or ``nested`` holds something other than separators.
     NothingToPlanError
-        If there are some, though the output does not depend on an input.
+        If there are separators although the output does not depend on an input.
     SeparatorError
-        If one is not computed from the one before it alone, or the output not from the last one, if one holds
-        a value that the next one is computed without, if one repeats the one before it, the inputs or the
-        output, or if a width is wrong.
+        If a separator cannot be computed from the one before it alone, or the output from the last one; if a
+        separator holds a value that the next one does not need; if it repeats the one before it, the inputs
+        or the output; or if a width is wrong.
 
     Notes
     -----
@@ -102,18 +100,18 @@ def profile_widths(tape: Tape, *, shares: int = 20) -> WidthProfile:
     tape
         From `tapesplit.record`.
     shares
-        Number of places along the tape.
+        Number of parts of about equal work into which the tape is divided.
 
     Returns
     -------
     WidthProfile
-        Elements, and the separators that `find_separators` chooses. Printing it draws bars, its method
-        ``draw`` makes a picture.
+        Widths in elements, and the separators that `find_separators` chooses. Printing it shows bars; its
+        method ``draw`` makes a picture.
 
     Raises
     ------
     ArgumentTypeError, ArgumentValueError
-        If this is no tape, or if the number of places is not a positive integer.
+        If ``tape`` is not a tape, or if the number of shares is not a positive integer.
     NothingToPlanError
         If the output does not depend on an input.
 

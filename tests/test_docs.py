@@ -10,6 +10,7 @@ import contextlib
 import doctest
 import importlib
 import io
+import os
 import pkgutil
 import re
 import runpy
@@ -138,6 +139,23 @@ def test_links_lead_to_files(page):
     assert [link for link in LINK.findall(text) if not (page.parent / link).exists()] == []
 
 
+ANCHOR = re.compile(r"\]\((?!https?:)([^)#\s]*)#([^)\s]+)")
+
+
+def anchors_of(page):
+    """Return the anchors of the headings of a page, as its web page has them."""
+    headings = re.findall(r"^#+ (.*)$", FENCE.sub("", page.read_text(encoding="utf-8")), re.MULTILINE)
+    words = (re.sub(r"[^\w\s-]", "", heading).strip().lower() for heading in headings)
+    return {re.sub(r"[-\s]+", "-", text) for text in words}
+
+
+@pytest.mark.parametrize("page", [*PAGES, ROOT / "benchmarks" / "README.md"], ids=name)
+def test_links_lead_to_headings(page):
+    text = FENCE.sub("", page.read_text(encoding="utf-8"))
+    targets = [(page.parent / file if file else page, anchor) for file, anchor in ANCHOR.findall(text)]
+    assert [anchor for file, anchor in targets if anchor not in anchors_of(file)] == []
+
+
 @pytest.mark.parametrize("page", PAGES, ids=name)
 def test_full_names_are_those_of_something(page):
     for full_name in FULL_NAME.findall(FENCE.sub("", page.read_text(encoding="utf-8"))):
@@ -172,6 +190,15 @@ def test_every_page_is_in_the_navigation():
     navigation = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
     listed = re.findall(r": ([\w/]+\.md)$", navigation, re.MULTILINE)
     assert sorted(listed) == [str(page.relative_to(ROOT / "docs")) for page in PAGES[1:]]
+
+
+def test_the_list_of_vector_rules_is_complete(tmp_path):
+    """Made in a process of its own, since other tests define rules."""
+    script, made = ROOT / "tests" / "vector_rules_page.py", tmp_path / "vector_rules.md"
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    subprocess.run([sys.executable, str(script), str(made)], env=environment, check=True)  # noqa: S603
+    page = ROOT / "docs" / "reference" / "vector_rules.md"
+    assert made.read_text("utf-8") == page.read_text("utf-8"), "run python tests/vector_rules_page.py"
 
 
 def listed_names(page):

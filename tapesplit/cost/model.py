@@ -40,7 +40,7 @@ class CostModel:
         One direction through autograd's own rule.
     system, formula, number, array, inner, coefficient, coefficient_direction
         One scalar sweep, whatever its size; one formula that is evaluated for all calls of a kind; one number
-        and one array that are gathered; one partial derivative inside of a merged operation; one coefficient;
+        and one array that are gathered; one partial derivative inside a merged operation; one coefficient;
         one coefficient and one direction.
     """
 

@@ -54,7 +54,7 @@ class Separator:
     vertices : tuple of int
         Tape entry indices, increasing.
     width : int
-        Elements of these values together.
+        Total number of elements of these values.
     reason : {"minimal", "cost", "spread"}
         Why the tape is cut here: no cut of the whole tape is narrower (proved by paths or a flow, unless that
         would take too long); the cheapest chain on one machine needs the cut; or it leaves much work on

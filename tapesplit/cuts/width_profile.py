@@ -32,10 +32,10 @@ class WidthProfile:
     entries : (k,) array of int
         Tape entry at which each share ends.
     live : (k,) array of int
-        Elements of the narrowest live set of the share; -1 if each holds a value that cannot be cut at.
+        Elements of the narrowest live set of the share; -1 if each one holds a value that cannot be cut.
     minimal : (k,) array of int
-        Elements of the narrowest separator that computes everything before the share and nothing behind it,
-        or of one of ``separators`` that stands there and is narrower.
+        Elements of the narrowest separator with everything before the share on its input side and nothing
+        behind the share, or of one of ``separators`` that stands there and is narrower.
     separators : tuple of Separator
         The s separators that the tape is cut at.
     places : (s,) array of float
@@ -108,7 +108,7 @@ class WidthProfile:
         Parameters
         ----------
         path
-            Its ending decides: .svg needs nothing further, .png and .pdf need matplotlib.
+            The extension sets the format: .svg needs no other package, .png and .pdf need matplotlib.
         """
         from tapesplit.draw import draw_profile  # noqa: PLC0415 - views stand above what they show
 

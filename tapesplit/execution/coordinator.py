@@ -48,7 +48,7 @@ def execute(
     executor: Executor | None = None,
     callback: Callback | None = None,
 ) -> np.ndarray:
-    """Compute the Jacobian of a tape by a plan for its structure.
+    """Compute the Jacobian of a tape with a plan for its structure.
 
     Parameters
     ----------
@@ -57,7 +57,7 @@ def execute(
     tape
         From `tapesplit.record`, of the same structure.
     memory_limit
-        Bytes that the derivatives inside one sweep may take at a time, see `tapesplit.parallel_jacobian`.
+        Upper bound in bytes on the working memory of one sweep, see `tapesplit.parallel_jacobian`.
     executor
         Runs the tasks of plans for several machines; by default a pool of threads that this process keeps.
     callback
@@ -73,11 +73,11 @@ def execute(
     Raises
     ------
     PlanMismatchError
-        If the tape has another structure than the one that the plan is for.
+        If the structure of the tape is not the one that the plan was made for.
     MemoryLimitError
         If one direction of a sweep needs more than the memory limit.
     ArgumentValueError, ArgumentTypeError
-        If the memory limit is no positive integer, or if any argument is something else.
+        If the memory limit is not a positive integer, or if another argument has the wrong type.
     Exception
         Whatever a derivative rule raises, with a note on the task; tasks that have not begun are dropped.
 

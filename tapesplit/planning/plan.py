@@ -54,26 +54,25 @@ class PlanTask:
     machine
         0-based.
     fma
-        Planned cost, what is carried out.
+        Planned cost of what is carried out.
     directions
         Directions that a sweep carries: columns of its Jacobian in tangent mode, rows in adjoint mode; 0
         for a product.
     seeds
-        Seeds that are swept where directions share them: one for each color, whose directions reach no
-        common result, and one for each dense result that is swept from in the other mode. 0 if each
-        direction has a seed of its own.
+        Number of seeds if directions share them (one per color plus one per dense result); 0 otherwise.
+        Directions of one color have no result in common; a dense result is swept in the other mode.
     seconds
         Predicted time, if nothing else runs.
     start, finish
-        When it is predicted to run, in seconds since the execution begins: the hand-over to another thread
-        comes before the start, and what other machines do meanwhile can make it longer than ``seconds``.
+        When it is predicted to run, in seconds since the execution begins. The start includes the time to
+        hand the task to another thread; other machines can make it run longer than ``seconds``.
     form
         How the links are swept: by array steps, as one system over their elements, in stages of both, or by
         array steps that carry rows together.
     obstacle
         First tape entry that cannot be part of a system; None if there is none.
     releases_lock
-        Whether other threads can run meanwhile.
+        Whether other threads can run at the same time.
     product_fma
         Multiply-adds of matrix products.
     """
@@ -109,7 +108,7 @@ class TaskRecord:
     Parameters
     ----------
     index
-        Position of the task in ``plan.tasks``.
+        Index of the task in ``plan.tasks``.
     machine
         0-based.
     start, finish
@@ -124,18 +123,19 @@ class TaskRecord:
 
 @dataclass(slots=True, eq=False)
 class LastRun:
-    """Measured times of the tasks in the last run of a plan that ended well.
+    """Measured task times of the last successful run.
 
-    All copies of a plan with other source lines share one, and so do all functions that use the plan. The
-    records are replaced as a whole, so that a reader in another thread sees the times of one run; a pickled
-    one is restored empty.
+    Copies of a plan that differ in source lines only share one, and so do all functions that use the plan.
+    The records are replaced as a whole, so a reader in another thread sees the times of a single run. They
+    are not pickled.
 
     Parameters
     ----------
     records
-        A `tapesplit.TaskRecord` for each task, in the order in which they ended; empty before the first run.
+        A `tapesplit.TaskRecord` for each task, in the order in which they finished; empty before the first
+        run.
     runs
-        How many runs ended well; of several that end at the same time, one may be missed.
+        Number of successful runs; of several that finish at the same time, one may be missed.
     """
 
     records: tuple[TaskRecord, ...] = ()
@@ -184,10 +184,10 @@ class JacobianPlan:
     uses_blas
         Whether there are matrix products large enough for BLAS to use threads of its own.
     lines
-        For each tape entry the user's line of code, "file.py:12", or "" if there is none; noted by
+        For each tape entry the user's line of code, "file.py:12", or "" if there is none; set by
         `JacobianFunction.plan` only.
     memory_limit
-        Bytes that each sweep was to keep to, noted there as well; ``peak_bytes`` knows nothing of it.
+        The limit that was set; filled in there as well. ``peak_bytes`` ignores it.
     last_run
         Measured times of the last run that used this plan.
 
@@ -243,8 +243,8 @@ class JacobianPlan:
     def carried_out(self) -> tuple[EliminationSequence, Schedule]:
         """Steps and schedule of the solution, but with the multiply-adds that are carried out.
 
-        Where directions share seeds these are fewer: the chain of links knows nothing of their sparsity, and
-        counts a seed for each direction.
+        Where directions share seeds these are fewer: the chain does not know that links are sparse, and
+        counts one seed per direction.
         """
         sequence, schedule = self.solution.sequence, self.solution.schedule
         costs = list(sequence.costs)
@@ -281,9 +281,9 @@ class JacobianPlan:
     def peak_bytes(self) -> int:
         """Most memory that an execution takes beyond the tape, in bytes, if no memory limit is set.
 
-        That is the Jacobians of parts of the chain, each from its task to the task that uses it, and inside
-        the running sweep the derivatives of all values that are alive. Several machines add up. Comparing
-        the tape with the plan comes before.
+        This counts the Jacobians of parts of the chain, each from its task to the task that uses it, and for
+        the running sweep the derivatives of all values that are alive. Several machines add up. The memory
+        for comparing the tape with the plan, which comes first, is included if it is larger.
         """
         peaks = dict.fromkeys(range(self.machines), 0)
         waiting: dict[int, int] = {}
@@ -330,30 +330,30 @@ class JacobianPlan:
         Parameters
         ----------
         path
-            Its ending decides: .svg and .dot need nothing further, .png and .pdf need matplotlib.
+            The extension sets the format: .svg and .dot need no other package, .png and .pdf matplotlib.
 
         Raises
         ------
         ArgumentValueError, MissingPackageError, OSError
-            If the ending is none of these, if matplotlib is missing, or if the file cannot be written.
+            If the extension is none of these, if matplotlib is missing, or if the file cannot be written.
         """
         _views().draw_split(self, path)
 
     def to_html(self, path: str | os.PathLike[str], records: Sequence[TaskRecord] | None = None) -> None:
-        """Write a report, one HTML file that loads nothing else; see `tapesplit.draw.write_report`.
+        """Write a self-contained HTML report; see `tapesplit.draw.write_report`.
 
         Parameters
         ----------
         path
-            The file; its name ends in .html or .htm.
+            Name of the file, which ends in .html or .htm.
         records
-            Measured times of the tasks, as a `Callback` gets them at the finish; by default those of the
-            last run that used this plan.
+            Measured times of the tasks, as ``finish`` of a `Callback` gets them; by default those of the last
+            run that used this plan.
 
         Raises
         ------
         ArgumentTypeError, ArgumentValueError
-            If the name ends otherwise, or the records are no measured tasks, or those of another plan.
+            If the name ends otherwise, or if the records are not those of tasks of this plan.
         """
         _views().write_report(self, path, records)
 

@@ -81,9 +81,9 @@ class Tape:
     name
         Name of the function, for messages and reports.
     argnums
-        Positions of the inputs among the function's positional arguments; empty if nobody knows.
+        Positions of the inputs among the function's positional arguments; empty if unknown.
     arity
-        Number of these arguments.
+        Number of positional arguments.
     lines
         For each entry the user's line of code that made it, as "file.py:12"; empty if they were not noted.
 

@@ -59,8 +59,8 @@ def defvector(
     Notes
     -----
     An argument that has only one of the two functions takes the loop over autograd's own rule in the other
-    mode. Once the VJP of the primitive is defined anew, that counts, and the vector rule is none until it is
-    defined again, too. Check a rule with `tapesplit.check_vector_rule`.
+    mode. Redefining the VJP of the primitive disables the vector rule until it is registered again.
+    Check a rule with `tapesplit.check_vector_rule`.
 
     Examples
     --------
