@@ -104,16 +104,11 @@ class CompressedSweep:
         expanding = compressed + 8 * (self.places.size + self.chunk.n * self.chunk.m)
         return max(seeds + self.sweep.working_bytes(self.count), expanding)
 
-    def tangent(self, tape: Tape, matrix: np.ndarray | None, most: int | None = None) -> np.ndarray:
-        """Return ``F' X`` for X of shape ``(n, k)``, None for the identity, ``most`` colors at a time."""
-        return self._expanded(tape, most) if matrix is None else self.sweep.tangent(tape, matrix, most)
+    def jacobian(self, tape: Tape, most: int | None = None) -> np.ndarray:
+        """Return ``F'``, ``most`` colors at a time.
 
-    def adjoint(self, tape: Tape, matrix: np.ndarray | None, most: int | None = None) -> np.ndarray:
-        """Return ``X F'`` for X of shape ``(k, m)``, None for the identity, ``most`` colors at a time."""
-        return self._expanded(tape, most) if matrix is None else self.sweep.adjoint(tape, matrix, most)
-
-    def _expanded(self, tape: Tape, most: int | None) -> np.ndarray:
-        """Sweep, and move each derivative to its place; a row of the compressed Jacobian is a result."""
+        Each derivative is moved to its place; a row of the compressed Jacobian is a result.
+        """
         coefficients = self.sweep.coefficients(tape)
         seeds = np.zeros((self.color_count, self.colors.size))
         seeds[self.colors, np.arange(self.colors.size)] = 1.0

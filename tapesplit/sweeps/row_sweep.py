@@ -90,15 +90,8 @@ class RowSweep:
         """Memory that a run with so many directions takes, at most."""
         return max(self.carrying_bytes, self.fixed_bytes + self.before.working_bytes(directions))
 
-    def tangent(self, tape: Tape, matrix: np.ndarray | None, most: int | None = None) -> np.ndarray:
-        """Return ``F' X`` for X of shape ``(n, k)``, by adjoints: plans do not ask for it."""
-        jacobian = self.adjoint(tape, None, most)
-        return jacobian if matrix is None else jacobian @ matrix
-
-    def adjoint(self, tape: Tape, matrix: np.ndarray | None, most: int | None = None) -> np.ndarray:
-        """Return ``X F'`` for X of shape ``(k, m)``, None for the identity, ``most`` directions at a time."""
-        if matrix is not None:
-            return matrix @ self.adjoint(tape, None, most)
+    def jacobian(self, tape: Tape, most: int | None = None) -> np.ndarray:
+        """Return ``F'``, by adjoints, ``most`` directions at a time."""
         arrivals = cache(lambda: self._arrivals(tape))  # which blocks of directions share
 
         def told_apart(tape: Tape, directions: Any) -> np.ndarray:

@@ -215,7 +215,8 @@ def run_sweep(
     mode
         Tangent for ``F' X``, adjoint for ``X F'``.
     matrix
-        X, shape ``(n, k)`` or ``(k, m)``; None for the identity.
+        X, shape ``(n, k)`` or ``(k, m)``; None for the identity, which is all that sweeps of rows and
+        compressed ones carry.
     memory_limit
         Bytes that the derivatives inside the sweep may take at a time, its ``least_bytes`` or more.
 
@@ -231,4 +232,6 @@ def run_sweep(
         if isinstance(sweep, RowSweep) and sweep.together_bytes > memory_limit:
             sweep = sweep.apart
         most = max(1, (memory_limit - sweep.fixed_bytes) // max(sweep.bytes_per_direction, 1))
+    if isinstance(sweep, RowSweep | CompressedSweep):
+        return sweep.jacobian(tape, most)
     return (sweep.tangent if mode is Mode.TANGENT else sweep.adjoint)(tape, matrix, most)

@@ -361,19 +361,6 @@ def test_a_rule_that_raises_while_directions_are_tried_says_so():
     assert any("directions for the plan of" in note or "task 1" in note for note in caught.value.__notes__)
 
 
-def test_a_compressed_sweep_multiplies_matrices_too():
-    x = onp.linspace(0.3, 1.1, 400)
-    for method in ("tangent", "adjoint"):
-        jac = parallel_jacobian(boundary_values, machines=1, method=method)
-        (sweep,), tape, expected = jac.plan(x).sweeps, jac.tape(x), jac(x)
-        matrix = onp.random.default_rng(2).standard_normal((400, 6))
-        if method == "tangent":
-            found, expected = sweep.tangent(tape, matrix), expected @ matrix
-        else:
-            found, expected = sweep.adjoint(tape, matrix.T), matrix.T @ expected
-        onp.testing.assert_allclose(found, expected, rtol=0, atol=1e-12)
-
-
 @st.composite
 def patterns(draw):
     rows, columns = draw(st.integers(1, 12)), draw(st.integers(1, 12))

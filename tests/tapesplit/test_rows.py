@@ -195,7 +195,7 @@ def assert_near(found, want, digits=1e-12):
 @pytest.mark.parametrize("name", PROGRAMS)
 @pytest.mark.usefixtures("always_together")
 def test_adjoints_of_rows_are_those_of_autograd(monkeypatch, name, contracting):
-    """All at a time, in blocks that tear rows apart or do not, and for directions that are handed over."""
+    """All at a time, and in blocks that tear rows apart or do not."""
     monkeypatch.setattr(tapesplit.sweeps.clusters, "_WORTH_CONTRACTING", contracting)
     tape, _, sweep = together(PROGRAMS[name])
     assert (sweep is None) == (name in APART)
@@ -203,10 +203,7 @@ def test_adjoints_of_rows_are_those_of_autograd(monkeypatch, name, contracting):
         return
     want = jacobian(PROGRAMS[name])(X).reshape(-1, X.size)
     for most in (None, 1, 4, 5):
-        assert_near(sweep.adjoint(tape, None, most), want)
-    others = RANDOM.standard_normal((3, len(want)))
-    assert_near(sweep.adjoint(tape, others), others @ want, 1e-11)
-    assert_near(sweep.tangent(tape, np.eye(X.size)), want)
+        assert_near(sweep.jacobian(tape, most), want)
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
@@ -249,7 +246,7 @@ def test_rows_of_an_input_are_told_apart():
         return anp.sqrt(anp.sum(x**2, axis=1)) * anp.sum(x, axis=1)
 
     tape, _, sweep = together(lengths, rows)
-    assert_near(sweep.adjoint(tape, None), jacobian(lengths)(rows).reshape(40, -1))
+    assert_near(sweep.jacobian(tape), jacobian(lengths)(rows).reshape(40, -1))
     assert_near(parallel_jacobian(lengths, method="adjoint")(rows), jacobian(lengths)(rows))
 
 
@@ -263,7 +260,7 @@ def test_other_rows_are_zero_beside_infinities():
 
     with np.errstate(all="ignore"):
         tape, _, sweep = together(roots)
-        found = sweep.adjoint(tape, None)
+        found = sweep.jacobian(tape)
     np.testing.assert_array_equal(np.isfinite(found).all(axis=1), np.arange(SAMPLES) != 3)
 
 
@@ -312,7 +309,7 @@ def test_random_programs(steps, end, skips, most):
     assert sweep is not None or MIXING & {*steps} or end not in {"sum", "product"}
     if sweep is not None:
         want = jacobian(fun)(X).reshape(-1, X.size)
-        assert_near(sweep.adjoint(tape, None, most), want, 1e-10)
+        assert_near(sweep.jacobian(tape, most), want, 1e-10)
 
 
 def network(p):
@@ -380,7 +377,7 @@ def test_small_row_parts(monkeypatch, limit):
     for fun in PROGRAMS.values():
         tape, _, sweep = together(fun)
         if sweep is not None:
-            assert_near(sweep.adjoint(tape, None), jacobian(fun)(X).reshape(-1, X.size))
+            assert_near(sweep.jacobian(tape), jacobian(fun)(X).reshape(-1, X.size))
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
