@@ -4,13 +4,14 @@ import autograd.numpy as anp
 import numpy as np
 import pytest
 from autograd import jacobian
+from autograd.extend import defvjp, primitive
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from traced_memory import traced_peak
 
 import tapesplit.rules.low_rank
 import tapesplit.sweeps.factoring
-from tapesplit import parallel_jacobian, record
+from tapesplit import defvector, parallel_jacobian, record
 from tapesplit.cost.factored import spared, with_ranks
 from tapesplit.cost.work import work_table
 from tapesplit.cuts.chunks import cut_into_chunks
@@ -74,6 +75,21 @@ def unlike_windows(K):
     return anp.concatenate([K @ B, anp.ravel(K @ THIN)])
 
 
+def many_terms(x):
+    """A matrix that is merged with no operation that reads it: together they would read too many values."""
+    weights = anp.concatenate([x, x**2])
+    return sum(weights[i] * STACK[i % N] for i in range(20))
+
+
+@primitive
+def tripled(K):
+    return 3.0 * K
+
+
+defvjp(tripled, lambda ans, K: lambda g: 3.0 * g)
+defvector(tripled, 3.0 + 0.0j)
+
+
 def many_parts(K):
     return K @ B + sum(anp.sum(K[i:] @ B) for i in range(N))
 
@@ -109,9 +125,13 @@ PROGRAMS = {
     "einsum of a row": lambda x: anp.einsum("ij,i->j", (W * x) @ V, x),
     "the same factors": lambda x: (W * x) @ x + (W * x) @ B + B @ (W * x),
     "used again": used_again,
-    "elementwise by a matrix": lambda x: solved(V * ((W * x) @ V)),
-    "by rows, columns and numbers": lambda x: solved(2.0 * B * (rows_of(B) * ((W * x) @ V)) * x[0]),
-    "summed": lambda x: solved(((W * x) @ V + anp.sum(x)) * anp.sum(x) / N),
+    "many terms by a matrix": lambda x: solved(V * many_terms(x)),
+    "many terms by rows": lambda x: solved(B * many_terms(x)),
+    "many terms by columns": lambda x: solved(rows_of(B) * many_terms(x)),
+    "many terms by a number": lambda x: solved(3.0 * many_terms(x)),
+    "many terms by a complex constant": lambda x: solved(tripled(many_terms(x))),
+    "many terms by an active row": lambda x: solved(x * many_terms(x) + anp.sum(x)),
+    "with a number and a row": lambda x: solved((W * x) @ V + anp.sum(x) - x),
     "solved twice": lambda x: anp.linalg.solve(EYE + W * x, anp.linalg.solve(EYE + V * x, W * x)) @ x,
     "two windows": lambda x: anp.concatenate([scaled(x) @ B, scaled(x) @ x, x]),
     "one matrix in two windows": lambda x: two_windows((W * x) @ V, x),
