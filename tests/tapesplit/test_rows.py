@@ -50,8 +50,15 @@ def deep(x):
     return h
 
 
+def recurrent(x):
+    weights, h = MIXED * x, hidden(x)
+    for _ in range(3):
+        h = anp.tanh(h @ weights)
+    return h
+
+
 def below(x):
-    """The same with samples in columns."""
+    """Layers with samples in columns."""
     h = anp.tanh(x[:, None] * TABLE.T + 0.1)
     for _ in range(2):
         h = h + anp.tanh((MIXED * x) @ h + x[:, None])
@@ -103,6 +110,7 @@ ROWS = {
     "einsum of three": lambda x: anp.einsum("ij,jk,ik->i", deep(x), MIXED * x, hidden(x)),
     "one layer and a sum": lambda x: anp.sum(hidden(x) ** 2, axis=1),
     "layers": lambda x: deep(x) @ x,
+    "the same weights in each layer": lambda x: recurrent(x) @ x,
     "a column": lambda x: deep(x)[:, 1],
     "columns": lambda x: deep(x)[:, ::2],
     "columns backwards": lambda x: anp.sum(deep(x)[:, ::-1] * TABLE, axis=1),
@@ -333,6 +341,44 @@ def test_networks_are_swept_by_rows():
     assert "carry all rows together" in plan.describe("full")
     assert "Rows share directions" in plan.describe("full")
     assert 10 * plan.fma < min(plan.baselines["tangent"], 600 * plan.chain.links[0].edges)
+
+
+def samples_of_layers(count):
+    """The same small layers for each of 300 samples."""
+    layers = RANDOM.standard_normal((count, 6, 6))
+
+    def fun(x):
+        for weights in layers:
+            x = anp.tanh(x @ weights)
+        return anp.sum(x, axis=1)
+
+    return fun
+
+
+def recurrent_weights(p):
+    """A small network whose parameters all samples share."""
+    h = INPUTS
+    for number in range(3):
+        h = anp.tanh(h @ anp.reshape(p[9 * number : 9 * number + 9], (3, 3)))
+    return h @ p[27:30]
+
+
+def test_rows_that_share_nothing_share_seeds_instead():
+    """One seed for all of them costs less than telling the rows of the input apart."""
+    fun, x = samples_of_layers(6), RANDOM.standard_normal((300, 6))
+    found = parallel_jacobian(fun, machines=1)
+    assert_near(found(x), jacobian(fun)(x))
+    (task,) = found.plan(x).tasks
+    assert (task.form, task.directions, task.seeds) == ("system", 300, 1)
+
+
+def test_rows_whose_directions_cannot_share_seeds_stay_together():
+    """One seed for all of them would cost less, but each needs its own."""
+    weights = WEIGHTS[:30]
+    found = parallel_jacobian(recurrent_weights, method="adjoint", machines=1)
+    assert_near(found(weights), jacobian(recurrent_weights)(weights))
+    (task,) = found.plan(weights).tasks
+    assert (task.form, task.directions, task.seeds) == ("rows", 300, 0)
 
 
 def test_memory_of_rows_is_predicted():
