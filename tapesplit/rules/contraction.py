@@ -8,13 +8,14 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from itertools import chain
 from math import prod
-from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 import numpy as np
 
-__all__ = ["KEPT", "Shape", "contract", "lengths_of", "products"]
+from tapesplit.arrays import Shape
 
-Shape: TypeAlias = tuple[int, ...]
+__all__ = ["KEPT", "contract", "lengths_of", "products"]
+
 _Label = TypeVar("_Label", str, int)
 
 KEPT: Final = 1024

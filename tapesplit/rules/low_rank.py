@@ -12,9 +12,10 @@ from typing import Any, Final, NamedTuple, TypeAlias
 import autograd.numpy as anp
 import numpy as np
 
+from tapesplit.arrays import Shape
 from tapesplit.recording.primitives import adjusted_side
 from tapesplit.rules.axes import of_arrays
-from tapesplit.rules.contraction import Shape, contract
+from tapesplit.rules.contraction import contract
 from tapesplit.rules.moves import IndexMap
 from tapesplit.rules.products import ADJOINT_LABELS, Labels, one_product, tensordot_labels
 

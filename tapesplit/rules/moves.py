@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple
 
 import autograd.numpy as anp
 import numpy as np
@@ -18,7 +18,7 @@ from autograd.numpy.numpy_boxes import ArrayBox
 from autograd.numpy.numpy_wrapper import array_from_args, concatenate_args
 from scipy.sparse import csr_array
 
-from tapesplit.arrays import ranges
+from tapesplit.arrays import Shape, ranges
 from tapesplit.errors import RuleError
 from tapesplit.names import display_name
 from tapesplit.recording.tape import TapeEntry
@@ -27,8 +27,6 @@ from tapesplit.rules.axes import flat
 from tapesplit.rules.registry import Bulk
 
 __all__ = ["CONTROLLED", "LOOK_UP", "IndexMap", "Parts", "getitem", "index_maps", "joint_index_map", "places"]
-
-_Shape: TypeAlias = tuple[int, ...]
 
 getitem = ArrayBox.__getitem__
 """autograd's primitive behind ``x[index]``."""
@@ -132,11 +130,11 @@ class IndexMap:
         return IndexMap(np.arange(self.targets.size), self.sources, self.targets.size, self.size)
 
     @cached_property
-    def _known_parts(self) -> dict[tuple[_Shape, _Shape], "Parts | None"]:
+    def _known_parts(self) -> dict[tuple[Shape, Shape], "Parts | None"]:
         """What `parts` has found."""
         return {}
 
-    def parts(self, shape: _Shape, of: _Shape) -> "Parts | None":
+    def parts(self, shape: Shape, of: Shape) -> "Parts | None":
         """Return the rows and columns of a matrix that move as a whole; None if other elements move.
 
         Parameters
@@ -203,7 +201,7 @@ _SPARSE: Final = 4
 """How many times as many elements a result must have as are picked from it."""
 
 
-def _parts(targets: np.ndarray, sources: np.ndarray, shape: _Shape, of: _Shape) -> Parts | None:
+def _parts(targets: np.ndarray, sources: np.ndarray, shape: Shape, of: Shape) -> Parts | None:
     """Find the rows and columns that move as a whole, see `IndexMap.parts`."""
     if not targets.size or len(shape) != 2 or len(of) != 2:
         return None

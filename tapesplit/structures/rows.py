@@ -14,10 +14,9 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 import numpy as np
 
-from tapesplit.arrays import IntArray
+from tapesplit.arrays import IntArray, Shape
 from tapesplit.recording.tape import Tape
 from tapesplit.rules import PRODUCTS, Bulk, IndexMap, Movement, index_maps
-from tapesplit.rules.contraction import Shape
 from tapesplit.rules.rows import MovedRows, Reading, SharedOperand, readings
 from tapesplit.structures.facts import CallKind, TapeFacts, call_key
 from tapesplit.structures.row_part import Block, RowPart

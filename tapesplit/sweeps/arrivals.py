@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tapesplit.rules.contraction import Shape, contract
+from tapesplit.arrays import Shape
+from tapesplit.rules.contraction import contract
 from tapesplit.rules.rows import SharedOperand
 from tapesplit.structures.row_part import Block
 from tapesplit.structures.rows import aligned_axis

@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from tapesplit.rules.contraction import Shape, contract
+from tapesplit.arrays import Shape
+from tapesplit.rules.contraction import contract
 from tapesplit.sweeps.directions import Batch, Diagonal, LowRank, Rows
 from tapesplit.sweeps.preaccumulation import is_one
 

@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
+from tapesplit.arrays import Shape
 from tapesplit.cuts.chunks import Chunk
 from tapesplit.recording.tape import VALUE, Tape
-from tapesplit.rules.contraction import Shape
 from tapesplit.rules.rows import SharedOperand
 from tapesplit.structures.facts import TapeFacts
 from tapesplit.structures.row_part import Block, RowPart
