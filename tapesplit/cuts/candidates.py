@@ -28,7 +28,7 @@ _WINDOWS: Final = 24
 """Windows along an order in which a flow looks for a narrower cut."""
 _OCTAVES: Final = 6
 """Windows at either end of an order, each with half as many edges as the one before."""
-_FEW: Final = 100
+_MOST_LOWER_SETS: Final = 100
 """Lower sets up to which a graph offers all of them."""
 _NO_BETTER: Final = 1.05
 """A prefix this close to the minimal width is not worth a flow."""
@@ -212,7 +212,7 @@ def all_lower_sets(graph: TapeGraph) -> list[BoolArray]:
         for vertex, needed in enumerate(parents):
             larger = lower | 1 << vertex
             if not needed & ~lower and larger not in found:
-                if len(found) == _FEW:
+                if len(found) == _MOST_LOWER_SETS:
                     return []
                 found.add(larger)
                 new.append(larger)

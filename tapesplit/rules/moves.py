@@ -122,7 +122,7 @@ class IndexMap:
     @property
     def is_sparse(self) -> bool:
         """Whether so few elements come from the argument that they are better picked one by one."""
-        return _SPARSE * self.targets.size <= self.length
+        return _ELEMENTS_PER_PICKED * self.targets.size <= self.length
 
     @cached_property
     def packed(self) -> "IndexMap":
@@ -184,20 +184,20 @@ class IndexMap:
             X += Y.take(self._inverse, axis=1)
         elif len(Y) > 1 and not self._repeats:
             X[:, self.sources] += Y[:, self.span]
-        elif len(Y) <= _FEW or self.size + self.targets.size > _LONG:
+        elif len(Y) <= _FEW_DIRECTIONS or self.size + self.targets.size > _MANY_ELEMENTS:
             for found, adjoints in zip(X, Y[:, self.span], strict=True):
                 np.add.at(found, self.sources, adjoints)
         else:
             X += (self._sums @ Y.T).T.astype(Y.dtype, copy=False)
 
 
-_FEW: Final = 4
+_FEW_DIRECTIONS: Final = 4
 """Directions that are scattered one by one in less time than by a sparse matrix."""
-_LONG: Final = 1000
+_MANY_ELEMENTS: Final = 1000
 """Elements of a direction, before and after, from which on that is so for any number of directions."""
 
 
-_SPARSE: Final = 4
+_ELEMENTS_PER_PICKED: Final = 4
 """How many times as many elements a result must have as are picked from it."""
 
 
@@ -244,7 +244,7 @@ def _look_up(T: np.ndarray, ans: Any, x: Any, index: Any) -> np.ndarray:
 
 
 def _put_back(A: np.ndarray, ans: Any, x: Any, index: Any) -> np.ndarray:
-    if np.ndim(x) and len(A) <= _FEW and _ADDED * A.size < np.size(x) + _CALLED:
+    if np.ndim(x) and len(A) <= _FEW_DIRECTIONS and _ADDED * A.size < np.size(x) + _CALLED:
         X = np.zeros((len(A), *np.shape(x)), A.dtype)
         for found, adjoints in zip(X, A, strict=True):
             np.add.at(found, index, adjoints)

@@ -205,7 +205,7 @@ def _shape_of_array(value: Any) -> tuple[int, ...] | None:
 def _scaled_rows(batch: Diagonal, matrix: np.ndarray) -> Rows:
     """Multiply a diagonal by a matrix: no product, just its rows times numbers, direction by direction."""
     values, rows = batch.values.reshape(-1, 1)[batch.wanted], matrix[batch.wanted]
-    if rows.size < _LARGE:
+    if rows.size < _WORTH_TRANSPOSING:
         return Rows(batch.start, np.multiply(values, rows, order="C"), owned=True)
     # NumPy is fast at transposing only where it does nothing else.
     rows = rows.astype(np.result_type(values, rows), order="C")
@@ -214,7 +214,7 @@ def _scaled_rows(batch: Diagonal, matrix: np.ndarray) -> Rows:
     return Rows(batch.start, rows, owned=True)
 
 
-_LARGE: Final = 2**15
+_WORTH_TRANSPOSING: Final = 2**15
 """Numbers of a matrix that take longer to be transposed than a few more calls of NumPy."""
 
 

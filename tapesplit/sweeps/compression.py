@@ -124,14 +124,14 @@ class CompressedSweep:
 
 FEWEST_TO_COLOR: Final = 32
 """Directions below which there is little to save."""
-_LARGEST: Final = 2**28
+_LARGEST_JACOBIAN: Final = 2**28
 """Elements (2 GB) of a Jacobian up to which finding its pattern does not ask for much more memory."""
 _SAMPLE: Final = 16
 """Directions that tell whether the pattern is worth being found."""
 _SPREAD: Final = (5**0.5 - 1) / 2
 """Golden ratio: consecutive samples are this share of all directions apart, so that no periodic grid lines up
 with them."""
-_SPARSE: Final = 0.25
+_SPARSE_PART: Final = 0.25
 """Part of the results that a direction may reach: there are as many colors, at least, of all directions."""
 _WORTH_EXPANDING: Final = 0.5
 """Colors, as a part of the directions, up to which they are used."""
@@ -153,7 +153,7 @@ def looks_sparse(sweep: ArraySweep | ScalarSweep | StagedSweep, tape: Tape, mode
     """
     chunk, is_tangent = sweep.chunk, mode is Mode.TANGENT
     count, results = (chunk.n, chunk.m) if is_tangent else (chunk.m, chunk.n)
-    if count * results > _LARGEST:
+    if count * results > _LARGEST_JACOBIAN:
         return False
     seeds = np.zeros((_SAMPLE, count))
     seeds[np.arange(_SAMPLE), (np.arange(_SAMPLE) * _SPREAD % 1.0 * count).astype(int)] = 1.0
@@ -167,7 +167,7 @@ def looks_sparse(sweep: ArraySweep | ScalarSweep | StagedSweep, tape: Tape, mode
             note(error, f"while trying {_SAMPLE} directions for the plan of {tape.name}")
             raise
     reached = np.count_nonzero(found) - np.count_nonzero(np.isnan(found))  # which may be zero times infinity
-    return bool(reached <= _SPARSE * found.size)
+    return bool(reached <= _SPARSE_PART * found.size)
 
 
 def compress(sweep: ScalarSweep) -> CompressedSweep | None:

@@ -41,7 +41,7 @@ def always_factored(monkeypatch):
 
 def factor_matrices_of(monkeypatch, *, thinner):
     """Factor small matrices, if factors of so many times their elements are smaller than they are."""
-    monkeypatch.setattr(tapesplit.rules.low_rank, "_FEWEST", 1)
+    monkeypatch.setattr(tapesplit.rules.low_rank, "_FEWEST_ELEMENTS", 1)
     monkeypatch.setattr(tapesplit.rules.low_rank, "_THINNER", thinner)
     monkeypatch.setattr(tapesplit.sweeps.factoring, "_WORTH_FACTORING", 0)
     monkeypatch.setattr(tapesplit.sweeps.factoring, "FEWEST_DIRECTIONS", 1)

@@ -32,7 +32,7 @@ X = RANDOM.uniform(0.2, 1.0, FEATURES)
 
 @pytest.fixture
 def always_together(monkeypatch):
-    monkeypatch.setattr(tapesplit.structures.rows, "_FEWEST", 1)
+    monkeypatch.setattr(tapesplit.structures.rows, "_FEWEST_SWEPT", 1)
     monkeypatch.setattr(tapesplit.planning.planner, "_WORTH_ROWS", 0.0)
     monkeypatch.setattr(tapesplit.planning.planner, "_ROWS_OF_A_CALL", 0.0)
     monkeypatch.setattr(tapesplit.planning.planner, "_WORTH_TOGETHER", np.inf)
@@ -312,7 +312,7 @@ def test_random_programs(steps, end, skips, most):
         return ENDS[end](values[-1], x)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(tapesplit.structures.rows, "_FEWEST", 1)
+        patch.setattr(tapesplit.structures.rows, "_FEWEST_SWEPT", 1)
         tape, _, sweep = together(fun)
     assert sweep is not None or MIXING & {*steps} or end not in {"sum", "product"}
     if sweep is not None:
