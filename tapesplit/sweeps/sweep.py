@@ -238,6 +238,6 @@ def run_sweep(
         if isinstance(sweep, RowSweep) and sweep.together_bytes > memory_limit:
             sweep = sweep.apart
         most = max(1, (memory_limit - sweep.fixed_bytes) // max(sweep.bytes_per_direction, 1))
-    if isinstance(sweep, RowSweep | CompressedSweep):
+    if isinstance(sweep, (RowSweep, CompressedSweep)):
         return sweep.jacobian(tape, most)
     return (sweep.tangent if mode is Mode.TANGENT else sweep.adjoint)(tape, matrix, most)
