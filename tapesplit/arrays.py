@@ -1,9 +1,9 @@
-"""Types of arrays, and steps on whole arrays that NumPy has no function for."""
+"""Types of arrays and shapes, and steps on whole arrays that NumPy has no function for."""
 
 from collections import defaultdict
 from collections.abc import Iterable
 from itertools import count
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +12,7 @@ __all__ = [
     "BoolArray",
     "FloatArray",
     "IntArray",
+    "Shape",
     "coded",
     "equal_columns",
     "first_of",
@@ -25,6 +26,7 @@ __all__ = [
 IntArray = NDArray[Any]  # of integers; the stubs of NumPy 2.5 give reductions of `np.integer` no type
 BoolArray = NDArray[np.bool_]
 FloatArray = NDArray[np.float64]
+Shape: TypeAlias = tuple[int, ...]
 
 
 def coded(items: Iterable[Any]) -> tuple[list[Any], IntArray]:

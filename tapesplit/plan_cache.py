@@ -47,7 +47,7 @@ class CacheInfo(NamedTuple):
     last_miss: str
 
 
-_MOST: Final = 8
+_MOST_PLANS: Final = 8
 """Plans that are kept at a time."""
 _SEVERAL: Final = 2
 """Index arrays that get plans of their own, before one plan is made that reads them from the tape."""
@@ -158,7 +158,7 @@ class PlanCache:
     def _keep(self, used: KeptPlan, origin: Origin | None, clears: int) -> None:
         """Put a plan in front, unless all plans have been forgotten since it was asked for."""
         if self._clears == clears:
-            self._kept = (used, *(kept for kept in self._kept if kept.plan is not used.plan))[:_MOST]
+            self._kept = (used, *(kept for kept in self._kept if kept.plan is not used.plan))[:_MOST_PLANS]
             share(origin, used)
 
     def explain_miss(self, structure: Structure, tape: Tape, origin: Origin | None) -> str | None:
@@ -169,7 +169,7 @@ class PlanCache:
     def info(self) -> CacheInfo:
         """Return how often a plan was reused, and why not the last time."""
         with _lock:
-            return CacheInfo(self._hits, self._misses, len(self._kept), _MOST, self._last_miss)
+            return CacheInfo(self._hits, self._misses, len(self._kept), _MOST_PLANS, self._last_miss)
 
     def clear(self, origin: Origin | None) -> None:
         """Forget all plans, also those that are shared by functions of the origin."""

@@ -19,7 +19,7 @@ from tapesplit.structures.structure import Structure
 
 __all__ = ["KeptPlan", "Origin", "forget_shared", "origin_of", "share", "shared"]
 
-_MOST: Final = 64
+_MOST_PLANS: Final = 64
 """Plans that are shared at a time, those of all origins together."""
 
 Origin: TypeAlias = tuple[CodeType, str, PlanOptions]
@@ -71,7 +71,7 @@ def share(origin: Origin | None, used: KeptPlan) -> None:
     """Keep a plan for functions of an origin; the one that was not used for the longest time may go."""
     global _shared  # noqa: PLW0603 (the caller holds a lock)
     if origin is not None:
-        _shared = ((origin, used), *(pair for pair in _shared if pair[1].plan is not used.plan))[:_MOST]
+        _shared = ((origin, used), *(pair for pair in _shared if pair[1].plan is not used.plan))[:_MOST_PLANS]
 
 
 def forget_shared(origin: Origin | None) -> None:

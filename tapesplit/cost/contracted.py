@@ -47,7 +47,7 @@ def contractions(facts: TapeFacts) -> Contractions:
     if needs_matrix and not any(is_shape(form) and len(form) == 2 for form in facts.forms):
         return found
     axes = np.array([len(form) if is_shape(form) else -1 for form in facts.forms])[facts.form]
-    fits = facts.elementwise & (axes >= 0) & (facts.sizes >= _FEWEST)
+    fits = facts.elementwise & (axes >= 0) & (facts.sizes >= _FEWEST_ELEMENTS)
     reductions, reduced, is_sum = _reductions(facts, axes)
     if not fits[reduced].any():
         return found
@@ -86,7 +86,7 @@ def contractions(facts: TapeFacts) -> Contractions:
     return found
 
 
-_FEWEST: Final = 50
+_FEWEST_ELEMENTS: Final = 50
 """Elements from which on it matters how an operation is swept by array steps."""
 _STEPS: Final = 2
 """Steps that a contraction takes longer than a multiplication."""

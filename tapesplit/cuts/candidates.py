@@ -26,10 +26,18 @@ _CANDIDATE_SHARES: Final = 28
 """Equal shares of the edges, of each of which an order offers its narrowest prefix."""
 _WINDOWS: Final = 24
 """Windows along an order in which a flow looks for a narrower cut."""
+_FEWEST_WINDOWS: Final = 4
+"""Windows along the order of the smallest graph."""
+_VERTICES_OF_A_WINDOW: Final = 100
+"""Vertices of a graph for each further window: fewer leave hardly another cut to be found there."""
+_WINDOWS_BUDGET: Final = 6 * FLOW_BUDGET
+"""Vertices times widths that windows along an order have together: three of the largest have as many."""
 _OCTAVES: Final = 6
 """Windows at either end of an order, each with half as many edges as the one before."""
-_FEW: Final = 100
+_MOST_LOWER_SETS: Final = 100
 """Lower sets up to which a graph offers all of them."""
+_LIKE_WIDTHS: Final = 1.2
+"""Widths that differ by less than this factor count as one: a chain hardly gains by the narrower cut."""
 _NO_BETTER: Final = 1.05
 """A prefix this close to the minimal width is not worth a flow."""
 
@@ -103,7 +111,7 @@ def minimal_prefixes(order: Order) -> list[int]:
     is then eliminated with the few directions of the cut.
     """
     widths = order.widths
-    level = np.log(np.maximum(widths, 1)) // np.log(1.2)
+    level = np.log(np.maximum(widths, 1)) // np.log(_LIKE_WIDTHS)
     return np.flatnonzero(one_sided_minima(level)).tolist()
 
 
@@ -212,7 +220,7 @@ def all_lower_sets(graph: TapeGraph) -> list[BoolArray]:
         for vertex, needed in enumerate(parents):
             larger = lower | 1 << vertex
             if not needed & ~lower and larger not in found:
-                if len(found) == _FEW:
+                if len(found) == _MOST_LOWER_SETS:
                     return []
                 found.add(larger)
                 new.append(larger)
@@ -249,8 +257,8 @@ def _inner_windows(graph: TapeGraph, order: Order, least: int) -> Iterator[Regio
     """Return windows around narrow prefixes that may hold better ones, the narrowest first."""
     ranks, widths = order
     counts = np.cumsum(np.bincount(ranks))
-    windows = min(_WINDOWS, 4 + graph.size // 100)
-    budget = 6 * FLOW_BUDGET
+    windows = min(_WINDOWS, _FEWEST_WINDOWS + graph.size // _VERTICES_OF_A_WINDOW)
+    budget = _WINDOWS_BUDGET
     for t in sorted(narrow_prefixes(graph, order, windows), key=widths.__getitem__):
         bound = int(widths[t])
         reach = min(graph.size // windows, FLOW_BUDGET // (bound + 1))

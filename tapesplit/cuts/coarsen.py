@@ -23,7 +23,7 @@ _MERGE_SHARES: Final = 64
 """Equal shares of the edges, within each of which vertices are merged."""
 _WORTH_A_ROUND: Final = 0.8
 """Part of the vertices; a round that leaves more of them is the last one."""
-_SMALL: Final = 1000
+_SMALL_GRAPH: Final = 1000
 """Graphs of this size cost so little that every round is made."""
 
 
@@ -66,7 +66,7 @@ def coarsen(graph: TapeGraph) -> TapeGraph:
             return coarse
         number = np.full(coarse.size, -1)
         number[kept] = np.arange(len(kept))
-        worth_another = len(kept) < max(_WORTH_A_ROUND * coarse.size, _SMALL)
+        worth_another = len(kept) < max(_WORTH_A_ROUND * coarse.size, _SMALL_GRAPH)
         coarse, spent, end = _contract(coarse, kept, number[target]), spent[kept], end[kept]
         if not worth_another:
             return coarse

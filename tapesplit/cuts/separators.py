@@ -32,9 +32,9 @@ _NEAR_BOUND: Final = 1.05
 
 _GLOBAL: Final = 3
 """How many times the budget of a window the flow through the whole graph may take: it counts most."""
-_SMALL: Final = 40
+_MOST_FOR_ALL_LOWER_SETS: Final = 40
 """Vertices up to which a graph may have so few lower sets that all of them are compared."""
-_MEDIUM: Final = 6000
+_MOST_FOR_THRIFTY_ORDERS: Final = 6000
 """Vertices up to which orders that look at widths take less time than all others."""
 _WORTH_CUTTING: Final = 1.1
 """How many times as much as any chain a plain mode must cost for cuts on one machine."""
@@ -249,11 +249,11 @@ def _chain(
     found = _chosen(graph, members, cut.width)
     if brief or found.cost <= _NEAR_BOUND * cut.width * graph.total_edges:
         return found
-    if graph.size <= _SMALL and (lowers := all_lower_sets(graph)):
+    if graph.size <= _MOST_FOR_ALL_LOWER_SETS and (lowers := all_lower_sets(graph)):
         return _chosen(graph, lowers, cut.width)
     depth = depth or order_by(graph, depth_ranks(graph))
     members += candidate_prefixes(graph, depth)
-    if graph.size <= _MEDIUM:
+    if graph.size <= _MOST_FOR_THRIFTY_ORDERS:
         for backwards in (False, True):
             thrifty = order_by(graph, thrifty_ranks(graph, backwards=backwards))
             members += [thrifty.ranks <= t for t in minimal_prefixes(thrifty)]

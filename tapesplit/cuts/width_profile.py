@@ -15,7 +15,7 @@ from tapesplit.cuts.separators import Separator
 
 __all__ = ["WidthProfile", "width_profile"]
 
-_WIDE: Final = 20
+_LOGARITHMIC_SPAN: Final = 20
 """Widths that span more than this factor are drawn on a logarithmic scale."""
 _BAR: Final = 40
 """Characters of the longest bar."""
@@ -59,7 +59,7 @@ class WidthProfile:
     def is_logarithmic(self) -> bool:
         """Whether the widths differ so much that a picture needs a logarithmic scale."""
         least, most = self.span
-        return most > _WIDE * least
+        return most > _LOGARITHMIC_SPAN * least
 
     def height(self, width: float) -> float:
         """Return how high a width is drawn: 1 for the largest, 0 for none.

@@ -15,7 +15,7 @@ from tapesplit.sweeps.sweep import Form
 
 __all__ = ["decisions"]
 
-_MOST: Final = 6
+_NAMED: Final = 6
 """So many cuts, or groups of links, are named one by one."""
 _SEPARATOR_REASONS: Final = {
     "minimal": "no cut of the whole tape is narrower",
@@ -71,8 +71,8 @@ def _cuts(plan: JacobianPlan) -> list[str]:
 
 def _places(plan: JacobianPlan, cuts: Sequence[Separator]) -> str:
     """Name the places of some cuts, and how wide they are."""
-    places = ", ".join(_place(plan, cut) for cut in cuts[:_MOST])
-    more = f" and {len(cuts) - _MOST} more" if len(cuts) > _MOST else ""
+    places = ", ".join(_place(plan, cut) for cut in cuts[:_NAMED])
+    more = f" and {len(cuts) - _NAMED} more" if len(cuts) > _NAMED else ""
     narrow, wide = min(cut.width for cut in cuts), max(cut.width for cut in cuts)
     if narrow < wide:
         return f"entries {places}{more}, {narrow} to {plural(wide, 'element')}"
@@ -99,9 +99,9 @@ def _modes(plan: JacobianPlan) -> list[str]:
     if len(rows) == 1:
         return [_only_mode(plan, rows[0])]
     groups = [list(group) for _, group in groupby(rows, key=lambda row: (row.mode, row.directions))]
-    sentences = [_swept_alike(group) for group in groups[:_MOST]]
-    if len(groups) > _MOST:
-        sentences.append(f"The other {len(groups) - _MOST} groups of links are in the table of the chain.")
+    sentences = [_swept_alike(group) for group in groups[:_NAMED]]
+    if len(groups) > _NAMED:
+        sentences.append(f"The other {len(groups) - _NAMED} groups of links are in the table of the chain.")
     return sentences
 
 

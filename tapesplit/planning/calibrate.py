@@ -18,7 +18,7 @@ from tapesplit.cuts.graph import graph_of
 from tapesplit.recording.recorder import record
 from tapesplit.structures.facts import facts_of
 from tapesplit.structures.structure import structure_of
-from tapesplit.sweeps.sweep import Form, compile_sweep
+from tapesplit.sweeps.sweep import Form, compile_sweep, run_sweep
 
 __all__ = ["measured_costs"]
 
@@ -97,7 +97,8 @@ def _compiled(sweep: _Sweep) -> _Compiled:
     table = work_table(facts)
     seeds = np.ones((sweep.size, sweep.directions))
     compiled = compile_sweep(tape, facts, table, chunk, Mode.TANGENT, sweep.directions, sweep.form)
-    return _Compiled(partial(compiled.tangent, tape, seeds), total_work(table, chunk.entries))
+    run = partial(run_sweep, compiled, tape, Mode.TANGENT, seeds)
+    return _Compiled(run, total_work(table, chunk.entries))
 
 
 def _shares(assumed: CostModel, sweep: _Sweep, compiled: _Compiled, seconds: float) -> list[float]:

@@ -16,7 +16,7 @@ __all__ = ["Effort", "effort_for", "sweep_seconds"]
 Effort: TypeAlias = Literal["none", "brief", "thorough"]
 """No search for cuts at all, one along the tape's order, or a comparison of cuts of all kinds."""
 
-_FEW: Final = 250
+_VERTICES_SEARCHED_ANYWAY: Final = 250
 """Vertices up to which a search takes so little time that plans may show cuts that save little."""
 _NEGLIGIBLE: Final = 0.1
 """Part of a call that cuts must be able to save."""
@@ -51,7 +51,7 @@ def effort_for(graph: TapeGraph, table: WorkTable) -> Effort:
     directions, ends = min(graph.input_width, graph.output_width), graph.input_width + graph.output_width
     swept = graph.entries[len(graph.inputs) :]
     saving = plain = sweep_seconds(table, swept, directions, ends, adjoint_mode=True)
-    if graph.size > _FEW:
+    if graph.size > _VERTICES_SEARCHED_ANYWAY:
         saving -= _least_seconds(table, swept)
         if saving < _NEGLIGIBLE * (plain + _RECORDED * table.sharing.size):
             return "none"

@@ -229,6 +229,10 @@ _LONGEST_SEARCH: Final = 5.0
 """Seconds after which a search takes the best plan that it has found; a function needs up to four."""
 _WORTH_A_THREAD: Final = 3.0e-4
 """Seconds that a task must take before another thread can be worth its while."""
+_TASKS_TO_SHARE: Final = 4
+"""So many such tasks, together, make it likely that cuts leave one to each of two threads."""
+_WORTH_MACHINES: Final = 0.8
+"""Part of the time on one machine that several may take: small gains are within the error of predictions."""
 _CLEARLY: Final = 0.95
 """Part of the time of the sequence with the fewest multiply-adds that another one is predicted to take."""
 _WORTH_TOGETHER: Final = 0.7
@@ -239,7 +243,7 @@ _WORTH_PRICING: Final = 3.0e-4
 
 def _may_pay(tasks: Sequence[PlanTask]) -> bool:
     """Whether two threads could share enough work that does not hold the interpreter's lock."""
-    return sum(task.seconds for task in tasks if task.releases_lock) > 4 * _WORTH_A_THREAD
+    return sum(task.seconds for task in tasks if task.releases_lock) > _TASKS_TO_SHARE * _WORTH_A_THREAD
 
 
 def _worth_of_machines(parallel: Sequence[PlanTask], serial: Sequence[PlanTask]) -> MachinesReason:
@@ -249,7 +253,7 @@ def _worth_of_machines(parallel: Sequence[PlanTask], serial: Sequence[PlanTask])
     heavy = [task for task in parallel if task.releases_lock and task.seconds >= _WORTH_A_THREAD]
     if len({task.machine for task in heavy}) < 2:
         return "uneven"
-    return "gain" if seconds_of(parallel) < 0.8 * seconds_of(serial) else "little"
+    return "gain" if seconds_of(parallel) < _WORTH_MACHINES * seconds_of(serial) else "little"
 
 
 def _in_one_mode(chain: JacobianChain, mode: Mode) -> JacobianChain:

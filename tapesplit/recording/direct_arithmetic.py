@@ -30,13 +30,13 @@ def roll(a: Any, shift: Any, axis: Any = None) -> Any:
         return _general_roll(a, shift, axis)
     value = a._value
     last = value.ndim == 1 if axis is None else value.ndim > 0 and axis in {-1, value.ndim - 1}
-    short = last and 0 < value.shape[-1] <= _SHORT
+    short = last and 0 < value.shape[-1] <= _MOST_LOOKED_UP
     rolled = _looked_up(value, shift) if short else np.roll(value, shift, axis)
     args = (value, shift) if axis is None else (value, shift, axis)
     return recorded(a, _general_roll, FIRST, (a._index,), args, rolled)
 
 
-_SHORT: Final = 1024
+_MOST_LOOKED_UP: Final = 1024
 """Elements up to which a look-up takes less time than copying two slices."""
 
 

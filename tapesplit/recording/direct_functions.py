@@ -205,7 +205,7 @@ def _untake(x: Any, idx: Any, vs: Any) -> Any:
     known = untake is not None and type(vs) is ArrayVSpace and vs.dtype == np.float64
     if known and type(x) is TapeBox and x._entries is not None:
         value = x._value
-        few_zeros = vs.size <= max(_SMALL[untake], _MOSTLY * np.size(value))
+        few_zeros = vs.size <= max(_FREE_ZEROS[untake], _MOSTLY * np.size(value))
         if few_zeros and type(value) in (np.ndarray, np.float64) and value.dtype == np.float64:
             result = untake.fun(value, idx, vs)
             return recorded(x, untake, FIRST, (x._index,), (value, idx, vs), result)
@@ -266,7 +266,7 @@ def _conjugate(general: Callable[..., Any]) -> Callable[..., Any]:
 
 _SELECTORS = frozenset({int, slice, type(None), type(Ellipsis)})
 """Parts of an index that take nothing twice."""
-_SMALL: Final = {dense_untake: 512, summed_untake: 4096}
+_FREE_ZEROS: Final = {dense_untake: 512, summed_untake: 4096}
 """Elements up to which adding zeros costs next to nothing, beside the rest of such a look-up."""
 _MOSTLY: Final = 4
 """Times as large as what is looked up, up to which it costs little, too."""

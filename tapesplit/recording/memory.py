@@ -11,7 +11,7 @@ from tapesplit.forks import renew_after_fork
 
 __all__ = ["NoGarbageCollection", "keep_freed_memory"]
 
-_LARGEST: Final = 2**25 - 2**16
+_LARGEST_BLOCK: Final = 2**25 - 2**16
 """Bytes of the largest block that glibc learns from, a little less than 32 MB."""
 
 
@@ -32,7 +32,7 @@ def keep_freed_memory() -> None:
     --------
     >>> keep_freed_memory()
     """
-    np.empty(_LARGEST, dtype=np.uint8)
+    np.empty(_LARGEST_BLOCK, dtype=np.uint8)
 
 
 class NoGarbageCollection:

@@ -55,11 +55,11 @@ class Entries(list[tuple[Any, ...]]):
 
 def constant_positions(count: int, argnums: tuple[int, ...]) -> list[int]:
     """Return the positions of those of so many arguments that are not active; of thousands in linear time."""
-    active = argnums if len(argnums) < _MANY else frozenset(argnums)
+    active = argnums if len(argnums) < _MANY_ARGUMENTS else frozenset(argnums)
     return [position for position in range(count) if position not in active]
 
 
-_MANY: Final = 10
+_MANY_ARGUMENTS: Final = 10
 """Active arguments from which on a set of them is faster than the tuple."""
 
 

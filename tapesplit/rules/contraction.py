@@ -8,18 +8,19 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from itertools import chain
 from math import prod
-from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 import numpy as np
 
-__all__ = ["KEPT", "Shape", "contract", "lengths_of", "products"]
+from tapesplit.arrays import Shape
 
-Shape: TypeAlias = tuple[int, ...]
+__all__ = ["KEPT", "contract", "lengths_of", "products"]
+
 _Label = TypeVar("_Label", str, int)
 
 KEPT: Final = 1024
 """Forms of calls that are kept."""
-_SMALL: Final = 2000
+_SMALL_SUM: Final = 2000
 """Products of elements that take less time than looking for anything better, or than a call of BLAS."""
 _SMALL_SLICE: Final = 200
 """Products of elements that take less time than one of the matrices of a stack."""
@@ -101,7 +102,7 @@ def _steps(terms: tuple[str, ...], shapes: tuple[Shape, ...], output: str) -> tu
     lengths = lengths_of(known)
     whole = ",".join(terms) + "->" + output
     # A small sum takes less time than several calls; a product that sums nothing is as good in one.
-    if len(terms) == 1 or prod(lengths.values()) <= _SMALL or lengths.keys() <= set(output):
+    if len(terms) == 1 or prod(lengths.values()) <= _SMALL_SUM or lengths.keys() <= set(output):
         return (_Step((0,) * len(terms), whole, prod(lengths.values()), None),)
     path: list[Any] = [(0, 1)]
     if len(terms) > 2:
@@ -138,7 +139,7 @@ def _matrices(taken: list[tuple[str, Shape]], lengths: dict[str, int], result: s
     summed = [letter for letter in x if letter not in result]
     is_plain = len(set(x)) == len(x) and len(set(y)) == len(y) and set(summed) == set(y).difference(result)
     stack, rows, columns, terms = (prod(lengths[i] for i in part) for part in (batch, left, right, summed))
-    is_small = stack * rows * columns * terms <= _SMALL + _SMALL_SLICE * stack
+    is_small = stack * rows * columns * terms <= _SMALL_SUM + _SMALL_SLICE * stack
     if not is_plain or is_small or not summed:
         return None
     produced = [*batch, *left, *right]

@@ -13,8 +13,9 @@ from typing import Any, Final, NamedTuple
 import autograd.numpy as anp
 import numpy as np
 
+from tapesplit.arrays import Shape
 from tapesplit.rules.axes import real_like
-from tapesplit.rules.contraction import KEPT, Shape, contract, lengths_of, products
+from tapesplit.rules.contraction import KEPT, contract, lengths_of, products
 from tapesplit.rules.low_rank import Factors, factored, summed
 from tapesplit.rules.registry import bulk
 

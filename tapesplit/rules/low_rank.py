@@ -12,9 +12,10 @@ from typing import Any, Final, NamedTuple, TypeAlias
 import autograd.numpy as anp
 import numpy as np
 
+from tapesplit.arrays import Shape
 from tapesplit.recording.primitives import adjusted_side
 from tapesplit.rules.axes import of_arrays
-from tapesplit.rules.contraction import Shape, contract
+from tapesplit.rules.contraction import contract
 from tapesplit.rules.moves import IndexMap
 from tapesplit.rules.products import ADJOINT_LABELS, Labels, one_product, tensordot_labels
 
@@ -109,10 +110,10 @@ def is_thin(rank: int, shape: Shape) -> bool:
     if len(shape) != 2:
         return False
     rows, columns = shape
-    return rows * columns >= max(_THINNER * rank * (rows + columns), _FEWEST)
+    return rows * columns >= max(_THINNER * rank * (rows + columns), _FEWEST_ELEMENTS)
 
 
-_FEWEST: Final = 600
+_FEWEST_ELEMENTS: Final = 600
 """Elements of the smallest matrix whose adjoints are worth being kept as factors."""
 _THINNER: Final = 4
 """How many times as many elements a matrix must have as its factors."""

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple
 
 import autograd.numpy as anp
 import numpy as np
@@ -18,7 +18,7 @@ from autograd.numpy.numpy_boxes import ArrayBox
 from autograd.numpy.numpy_wrapper import array_from_args, concatenate_args
 from scipy.sparse import csr_array
 
-from tapesplit.arrays import ranges
+from tapesplit.arrays import Shape, ranges
 from tapesplit.errors import RuleError
 from tapesplit.names import display_name
 from tapesplit.recording.tape import TapeEntry
@@ -27,8 +27,6 @@ from tapesplit.rules.axes import flat
 from tapesplit.rules.registry import Bulk
 
 __all__ = ["CONTROLLED", "LOOK_UP", "IndexMap", "Parts", "getitem", "index_maps", "joint_index_map", "places"]
-
-_Shape: TypeAlias = tuple[int, ...]
 
 getitem = ArrayBox.__getitem__
 """autograd's primitive behind ``x[index]``."""
@@ -124,7 +122,7 @@ class IndexMap:
     @property
     def is_sparse(self) -> bool:
         """Whether so few elements come from the argument that they are better picked one by one."""
-        return _SPARSE * self.targets.size <= self.length
+        return _ELEMENTS_PER_PICKED * self.targets.size <= self.length
 
     @cached_property
     def packed(self) -> "IndexMap":
@@ -132,11 +130,11 @@ class IndexMap:
         return IndexMap(np.arange(self.targets.size), self.sources, self.targets.size, self.size)
 
     @cached_property
-    def _known_parts(self) -> dict[tuple[_Shape, _Shape], "Parts | None"]:
+    def _known_parts(self) -> dict[tuple[Shape, Shape], "Parts | None"]:
         """What `parts` has found."""
         return {}
 
-    def parts(self, shape: _Shape, of: _Shape) -> "Parts | None":
+    def parts(self, shape: Shape, of: Shape) -> "Parts | None":
         """Return the rows and columns of a matrix that move as a whole; None if other elements move.
 
         Parameters
@@ -186,24 +184,24 @@ class IndexMap:
             X += Y.take(self._inverse, axis=1)
         elif len(Y) > 1 and not self._repeats:
             X[:, self.sources] += Y[:, self.span]
-        elif len(Y) <= _FEW or self.size + self.targets.size > _LONG:
+        elif len(Y) <= _FEW_DIRECTIONS or self.size + self.targets.size > _MANY_ELEMENTS:
             for found, adjoints in zip(X, Y[:, self.span], strict=True):
                 np.add.at(found, self.sources, adjoints)
         else:
             X += (self._sums @ Y.T).T.astype(Y.dtype, copy=False)
 
 
-_FEW: Final = 4
+_FEW_DIRECTIONS: Final = 4
 """Directions that are scattered one by one in less time than by a sparse matrix."""
-_LONG: Final = 1000
+_MANY_ELEMENTS: Final = 1000
 """Elements of a direction, before and after, from which on that is so for any number of directions."""
 
 
-_SPARSE: Final = 4
+_ELEMENTS_PER_PICKED: Final = 4
 """How many times as many elements a result must have as are picked from it."""
 
 
-def _parts(targets: np.ndarray, sources: np.ndarray, shape: _Shape, of: _Shape) -> Parts | None:
+def _parts(targets: np.ndarray, sources: np.ndarray, shape: Shape, of: Shape) -> Parts | None:
     """Find the rows and columns that move as a whole, see `IndexMap.parts`."""
     if not targets.size or len(shape) != 2 or len(of) != 2:
         return None
@@ -246,7 +244,7 @@ def _look_up(T: np.ndarray, ans: Any, x: Any, index: Any) -> np.ndarray:
 
 
 def _put_back(A: np.ndarray, ans: Any, x: Any, index: Any) -> np.ndarray:
-    if np.ndim(x) and len(A) <= _FEW and _ADDED * A.size < np.size(x) + _CALLED:
+    if np.ndim(x) and len(A) <= _FEW_DIRECTIONS and _ADDED * A.size < np.size(x) + _CALLED:
         X = np.zeros((len(A), *np.shape(x)), A.dtype)
         for found, adjoints in zip(X, A, strict=True):
             np.add.at(found, index, adjoints)

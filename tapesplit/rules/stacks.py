@@ -149,7 +149,7 @@ def along_axis(x: Any, axis: Any = None, *rest: Any, **keywords: Any) -> tuple[i
 
 def _of_norm(x: Any, ord: Any = None, axis: Any = None, keepdims: Any = False) -> tuple[int, ...]:  # noqa: A002 (NumPy's name)
     """Core dimensions of a norm."""
-    return positive(axis, np.ndim(x))
+    return along_axis(x, axis)
 
 
 def _matrices(*args: Any, **keywords: Any) -> tuple[int, ...] | None:

@@ -78,7 +78,7 @@ def _constants(structure: Structure, indices: list[int]) -> IntArray:
 
 _MOST_EDGES: Final = 100_000
 """Scalar edges above which a call is better done as an array operation."""
-_FEW: Final = 2
+_SPARSE_EDGES: Final = 2
 """Scalar edges for each element of the result and each argument up to which a product counts as sparse."""
 _EDGES_OF_A_SLICE: Final = 16_384
 """The same limit for each independent slice of other products."""
@@ -107,7 +107,7 @@ def _numbers_of(entry: TapeEntry, index: int) -> CallNumbers:
     local = local_slices(entry)
     slices = local or max(count_slices(entry), 1)
     stacked = result + read if slices > 1 and not is_sum else 0
-    is_sparse = edges <= _FEW * result * len(entry.argnums)
+    is_sparse = edges <= _SPARSE_EDGES * result * len(entry.argnums)
     most = _MOST_EDGES if is_sum or is_sparse else min(_EDGES_OF_A_SLICE * slices, _MOST_EDGES)
     if local and of_numbers and edges <= most:
         return CallNumbers(elements, edges, is_local=True, stacked=stacked)

@@ -14,10 +14,9 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 import numpy as np
 
-from tapesplit.arrays import IntArray
+from tapesplit.arrays import IntArray, Shape
 from tapesplit.recording.tape import Tape
 from tapesplit.rules import PRODUCTS, Bulk, IndexMap, Movement, index_maps
-from tapesplit.rules.contraction import Shape
 from tapesplit.rules.rows import MovedRows, Reading, SharedOperand, readings
 from tapesplit.structures.facts import CallKind, TapeFacts, call_key
 from tapesplit.structures.row_part import Block, RowPart
@@ -48,7 +47,7 @@ def with_row_part(tape: Tape, facts: TapeFacts, live: IntArray, most_fma: float 
     width = int(facts.sizes[: facts.structure.inputs].sum())
     # Directions of elements that only elementwise operations read are diagonals anyway.
     has_wide = facts.sizes.max() > directions or any(kind.primitive in PRODUCTS for kind in facts.kinds)
-    if min(directions, width) < _FEWEST or not has_wide or facts.detached.any():
+    if min(directions, width) < _FEWEST_SWEPT or not has_wide or facts.detached.any():
         return facts
     part = _Walk(tape, facts, live).walked()
     if part is None or not facts.ranks.keys().isdisjoint(part.ends):
@@ -61,7 +60,7 @@ def with_row_part(tape: Tape, facts: TapeFacts, live: IntArray, most_fma: float 
     return replace(facts, row_part=part) if fma <= most_fma and (is_wide or has_products) else facts
 
 
-_FEWEST: Final = 12
+_FEWEST_SWEPT: Final = 12
 """Directions in either mode below which there is little to save."""
 _MOST_EACH: Final = 32
 """Directions of one row, at most."""
@@ -163,7 +162,7 @@ class _Walk:
         facts = self.facts
         blocks = self.blocks[index]
         is_end = index < facts.structure.inputs or self.kept[index] != self.times_read[index]
-        if is_end or len(blocks) > _MOST_BLOCKS or sum(block.directions for block in blocks) < _FEWEST:
+        if is_end or len(blocks) > _MOST_BLOCKS or sum(block.directions for block in blocks) < _FEWEST_SWEPT:
             return None
         parents = facts.structure.parents[index]
         if not all(_is_real(facts.structure.forms[parent]) for parent in parents):

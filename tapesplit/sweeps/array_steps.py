@@ -35,7 +35,7 @@ class MapStep:
         value = tape.entries[self.index][VALUE]
         moved = [(seeds[parent], moves) for parent, moves in self.maps if parent in seeds]
         if len(moved) > 1:
-            return _gathered_together(moved, value)
+            return _gathered_together(moved, value)  # type: ignore[arg-type] # tangents are never factored
         return _gathered(*moved[0], value) if moved else None
 
     def adjoint(self, tape: Tape, A: Batch, seeds: Seeds) -> None:
@@ -205,7 +205,7 @@ def _shape_of_array(value: Any) -> tuple[int, ...] | None:
 def _scaled_rows(batch: Diagonal, matrix: np.ndarray) -> Rows:
     """Multiply a diagonal by a matrix: no product, just its rows times numbers, direction by direction."""
     values, rows = batch.values.reshape(-1, 1)[batch.wanted], matrix[batch.wanted]
-    if rows.size < _LARGE:
+    if rows.size < _WORTH_TRANSPOSING:
         return Rows(batch.start, np.multiply(values, rows, order="C"), owned=True)
     # NumPy is fast at transposing only where it does nothing else.
     rows = rows.astype(np.result_type(values, rows), order="C")
@@ -214,7 +214,7 @@ def _scaled_rows(batch: Diagonal, matrix: np.ndarray) -> Rows:
     return Rows(batch.start, rows, owned=True)
 
 
-_LARGE: Final = 2**15
+_WORTH_TRANSPOSING: Final = 2**15
 """Numbers of a matrix that take longer to be transposed than a few more calls of NumPy."""
 
 
@@ -230,7 +230,7 @@ def _gathered(batch: Batch, moves: IndexMap, value: Any) -> Batch:
     return Rows(batch.start, rows.reshape(len(rows), *shape))
 
 
-def _gathered_together(moved: list[tuple[Batch, IndexMap]], value: Any) -> Rows:
+def _gathered_together(moved: list[tuple[Rows | Diagonal, IndexMap]], value: Any) -> Rows:
     """Tangents of the moved elements of several values, written into one array."""
     start = min(batch.start for batch, _ in moved)
     stop = max(batch.stop for batch, _ in moved)
@@ -243,7 +243,7 @@ def _gathered_together(moved: list[tuple[Batch, IndexMap]], value: Any) -> Rows:
             sources = moves.sources[wanted]
             rows[directions[wanted] - start, moves.targets[wanted]] = batch.values.reshape(-1)[sources]
         else:
-            moves.put(flat(batch.dense().rows), rows[batch.start - start : batch.stop - start])
+            moves.put(flat(batch.rows), rows[batch.start - start : batch.stop - start])
     return Rows(start, real_like(rows, value).reshape(len(rows), *batch_shape(value)), owned=True)
 
 

@@ -35,11 +35,11 @@ from tapesplit.sweeps.preaccumulation import arrays_alive
 __all__ = ["ArraySweep", "compile_array_sweep", "last_uses"]
 
 
-_LARGE: Final = 16 * 10**6
+_BYTES_AT_ONCE: Final = 16 * 10**6
 """Bytes of derivatives from which on a sweep takes its directions in blocks: caches hold them no longer."""
-_BLOCK: Final = 8 * 10**6
+_BYTES_OF_A_BLOCK: Final = 8 * 10**6
 """Bytes of a block."""
-_FEWEST: Final = 8
+_FEWEST_DIRECTIONS: Final = 8
 """Directions of the smallest block: partial derivatives are formed anew for each."""
 _BUFFERED: Final = 2**17
 """Bytes of derivatives from which on NumPy works faster with small buffers; not if one direction has them."""
@@ -97,8 +97,8 @@ class ArraySweep:
 
     def _block(self, count: int, most: int | None = None) -> int:
         """Return how many of so many directions are carried at a time, where ``most`` may be."""
-        if self.bytes_per_direction * count > _LARGE:
-            count = min(count, max(_FEWEST, _BLOCK // self.bytes_per_direction))
+        if self.bytes_per_direction * count > _BYTES_AT_ONCE:
+            count = min(count, max(_FEWEST_DIRECTIONS, _BYTES_OF_A_BLOCK // self.bytes_per_direction))
         return count if most is None else min(count, most)
 
     def tangent(self, tape: Tape, matrix: np.ndarray | None, most: int | None = None) -> np.ndarray:

@@ -1,24 +1,25 @@
 """Arrivals: adjoints of rows that were carried together, told apart where they meet an end of the row part.
 
-An argument that all rows share gets from each direction what belongs to its own row. Directions may be asked
-for a few at a time, so that most arrivals keep what they are made of.
+An argument that all rows share gets from each direction what belongs to its own row. Elementwise operations
+share no more elements than a row has, which are told apart at once. Products may share more: what they
+are made of is kept until directions are asked for, maybe a few at a time.
 """
 
 from collections.abc import Callable
 from functools import partial
-from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from tapesplit.rules.contraction import Shape, contract
+from tapesplit.arrays import Shape
+from tapesplit.rules.contraction import contract
 from tapesplit.rules.rows import SharedOperand
 from tapesplit.structures.row_part import Block
 from tapesplit.structures.rows import aligned_axis
 from tapesplit.sweeps.contractions import contracted, letters
 from tapesplit.sweeps.directions import Rows
 
-__all__ = ["Arrival", "Chosen", "Shared", "among_zeros", "is_small", "summed"]
+__all__ = ["Arrival", "Chosen", "Shared", "among_zeros", "summed"]
 
 _DIRECTION, _PRODUCT = "Z", "Y"
 """Indices that no operand has, see `tapesplit.rules.rows`: of directions, and of products to be added up."""
@@ -88,11 +89,6 @@ def summed(
     return contracted(Rows(0, A), derivative, space, ends, (count, *shape)).dense().rows.swapaxes(0, 1)
 
 
-def is_small(shape: Shape, space: Shape, axis: int) -> bool:
-    """Tell whether an argument that rows share has no more elements than a row of what reads it."""
-    return prod(shape) * space[axis] <= prod(space)
-
-
 class _Factors(NamedTuple):
     """Adjoints of a product, and its other operands."""
 
@@ -104,19 +100,13 @@ class Shared:
     """What arrives at arguments that all rows share, from several places where there is a loop."""
 
     def __init__(self) -> None:
-        self.others: list[Arrival] = []
         self.sums: dict[tuple[int, Block], np.ndarray] = {}
         self.products: dict[tuple[int, Block, SharedOperand, tuple[Shape, ...]], list[_Factors]] = {}
 
-    def keep(self, arrival: Arrival) -> None:
-        """Keep what an arrival is made of."""
-        self.others.append(arrival)
-
-    def add_up(self, arrival: Arrival) -> None:
-        """Tell rows apart at once, where that takes less memory than what the arrival is made of."""
-        end, block, told_apart = arrival
-        found = told_apart(slice(block.first, block.first + block.rows))
-        self.sums[end, block] = self.sums[end, block] + found if (end, block) in self.sums else found
+    def add_up(self, parent: int, block: Block, found: np.ndarray) -> None:
+        """Add what an elementwise operation hands to an argument, for all rows of a block."""
+        key = (parent, block)
+        self.sums[key] = self.sums[key] + found if key in self.sums else found
 
     def multiply(
         self,
@@ -133,14 +123,14 @@ class Shared:
     def arrivals(self) -> list[Arrival]:
         """Return all that arrives."""
         sums = [
-            Arrival(end, block, partial(_stored, found, block.first))
-            for (end, block), found in self.sums.items()
+            Arrival(parent, block, partial(_stored, found, block.first))
+            for (parent, block), found in self.sums.items()
         ]
         products = [
             Arrival(parent, block, partial(_multiplied, factors, reading))
             for (parent, block, reading, _), factors in self.products.items()
         ]
-        return [*self.others, *sums, *products]
+        return [*sums, *products]
 
 
 def _stored(found: np.ndarray, first: int, rows: slice) -> np.ndarray:

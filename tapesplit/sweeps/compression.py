@@ -104,16 +104,11 @@ class CompressedSweep:
         expanding = compressed + 8 * (self.places.size + self.chunk.n * self.chunk.m)
         return max(seeds + self.sweep.working_bytes(self.count), expanding)
 
-    def tangent(self, tape: Tape, matrix: np.ndarray | None, most: int | None = None) -> np.ndarray:
-        """Return ``F' X`` for X of shape ``(n, k)``, None for the identity, ``most`` colors at a time."""
-        return self._expanded(tape, most) if matrix is None else self.sweep.tangent(tape, matrix, most)
+    def jacobian(self, tape: Tape, most: int | None = None) -> np.ndarray:
+        """Return ``F'``, ``most`` colors at a time.
 
-    def adjoint(self, tape: Tape, matrix: np.ndarray | None, most: int | None = None) -> np.ndarray:
-        """Return ``X F'`` for X of shape ``(k, m)``, None for the identity, ``most`` colors at a time."""
-        return self._expanded(tape, most) if matrix is None else self.sweep.adjoint(tape, matrix, most)
-
-    def _expanded(self, tape: Tape, most: int | None) -> np.ndarray:
-        """Sweep, and move each derivative to its place; a row of the compressed Jacobian is a result."""
+        Each derivative is moved to its place; a row of the compressed Jacobian is a result.
+        """
         coefficients = self.sweep.coefficients(tape)
         seeds = np.zeros((self.color_count, self.colors.size))
         seeds[self.colors, np.arange(self.colors.size)] = 1.0
@@ -129,14 +124,14 @@ class CompressedSweep:
 
 FEWEST_TO_COLOR: Final = 32
 """Directions below which there is little to save."""
-_LARGEST: Final = 2**28
+_LARGEST_JACOBIAN: Final = 2**28
 """Elements (2 GB) of a Jacobian up to which finding its pattern does not ask for much more memory."""
 _SAMPLE: Final = 16
 """Directions that tell whether the pattern is worth being found."""
 _SPREAD: Final = (5**0.5 - 1) / 2
 """Golden ratio: consecutive samples are this share of all directions apart, so that no periodic grid lines up
 with them."""
-_SPARSE: Final = 0.25
+_SPARSE_PART: Final = 0.25
 """Part of the results that a direction may reach: there are as many colors, at least, of all directions."""
 _WORTH_EXPANDING: Final = 0.5
 """Colors, as a part of the directions, up to which they are used."""
@@ -158,7 +153,7 @@ def looks_sparse(sweep: ArraySweep | ScalarSweep | StagedSweep, tape: Tape, mode
     """
     chunk, is_tangent = sweep.chunk, mode is Mode.TANGENT
     count, results = (chunk.n, chunk.m) if is_tangent else (chunk.m, chunk.n)
-    if count * results > _LARGEST:
+    if count * results > _LARGEST_JACOBIAN:
         return False
     seeds = np.zeros((_SAMPLE, count))
     seeds[np.arange(_SAMPLE), (np.arange(_SAMPLE) * _SPREAD % 1.0 * count).astype(int)] = 1.0
@@ -172,7 +167,7 @@ def looks_sparse(sweep: ArraySweep | ScalarSweep | StagedSweep, tape: Tape, mode
             note(error, f"while trying {_SAMPLE} directions for the plan of {tape.name}")
             raise
     reached = np.count_nonzero(found) - np.count_nonzero(np.isnan(found))  # which may be zero times infinity
-    return bool(reached <= _SPARSE * found.size)
+    return bool(reached <= _SPARSE_PART * found.size)
 
 
 def compress(sweep: ScalarSweep) -> CompressedSweep | None:

@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from tapesplit.rules.contraction import Shape, contract
+from tapesplit.arrays import Shape
+from tapesplit.rules.contraction import contract
 from tapesplit.sweeps.directions import Batch, Diagonal, LowRank, Rows
 from tapesplit.sweeps.preaccumulation import is_one
 
@@ -100,16 +101,19 @@ def scaled_factors(batch: LowRank, partial: Any, shape: Shape) -> Batch | None:
     -------
     LowRank or Rows or None
         None where products of all elements are needed.
+
+    Notes
+    -----
+    The derivative by an argument of the same shape mostly is a number, see `tapesplit.cost.factored`. It is
+    an array where operations that read too many values for one step are merged into several.
     """
     space, factors = batch.factors.shape, batch.factors
-    if np.iscomplexobj(partial):
-        return None
     if shape != space:
         return contracted(batch, partial, space, (letters(space, space), letters(shape, space)), shape)
     if is_one(partial):
         return batch
     rows, columns = (1, 1, *np.shape(partial))[-2:]
-    weights = np.reshape(partial, -1)
+    weights = np.reshape(np.real(partial), -1)  # as in `contracted`
     if columns == 1:
         return LowRank(batch.start, factors._replace(left=factors.left * weights))
     return LowRank(batch.start, factors._replace(right=factors.right * weights)) if rows == 1 else None

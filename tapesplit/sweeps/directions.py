@@ -110,11 +110,6 @@ class LowRank(NamedTuple):
         """First direction behind the window."""
         return self.start + self.factors.directions
 
-    @property
-    def dtype(self) -> np.dtype:
-        """Type of the numbers."""
-        return np.result_type(*self.factors)
-
     def dense(self) -> Rows:
         """Multiply."""
         return Rows(self.start, self.factors.dense(), owned=True)

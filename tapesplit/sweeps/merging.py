@@ -85,7 +85,7 @@ def merge_calls(tape: Tape, facts: TapeFacts, chunk: Chunk, directions: int) -> 
 
 _WORTH_A_LOOK: Final = 50_000
 """Elements times directions that pay for finding the merged operations that are alike."""
-_FEW: Final = 1000
+_MOST_TO_JOIN: Final = 1000
 """Elements of calls of one shape up to which it pays to evaluate them together with those of other shapes."""
 _TOGETHER: Final = 32_768
 """About how many elements are joined: formulas of more would leave the cache."""
@@ -152,7 +152,7 @@ def _joined(tape: Tape, facts: TapeFacts, found: Iterable[MergedCalls]) -> list[
         for number, calls in enumerate(group):
             size = int(facts.sizes[calls.members[0, -1]]) * calls.members.shape[0]
             key: Any = number
-            if 0 < size <= _FEW:
+            if 0 < size <= _MOST_TO_JOIN:
                 classes = _classes(tape, facts, calls)
                 elements[classes] += size
                 key = classes, elements[classes] // _TOGETHER

@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
+from tapesplit.arrays import Shape
 from tapesplit.cuts.chunks import Chunk
 from tapesplit.recording.tape import VALUE, Tape
-from tapesplit.rules.contraction import Shape
 from tapesplit.rules.rows import SharedOperand
 from tapesplit.structures.facts import TapeFacts
 from tapesplit.structures.row_part import Block, RowPart
@@ -22,7 +22,7 @@ from tapesplit.structures.rows import aligned_axis, opened_rows
 from tapesplit.sweeps.array_memory import reads
 from tapesplit.sweeps.array_steps import BulkStep, MapStep, Step, scatter_into
 from tapesplit.sweeps.array_sweep import ArraySweep, compile_array_sweep
-from tapesplit.sweeps.arrivals import Arrival, Chosen, Shared, among_zeros, is_small, summed
+from tapesplit.sweeps.arrivals import Arrival, Chosen, Shared, among_zeros, summed
 from tapesplit.sweeps.cluster_step import ClusterStep
 from tapesplit.sweeps.directions import Rows, Seeds, accumulate
 
@@ -90,15 +90,8 @@ class RowSweep:
         """Memory that a run with so many directions takes, at most."""
         return max(self.carrying_bytes, self.fixed_bytes + self.before.working_bytes(directions))
 
-    def tangent(self, tape: Tape, matrix: np.ndarray | None, most: int | None = None) -> np.ndarray:
-        """Return ``F' X`` for X of shape ``(n, k)``, by adjoints: plans do not ask for it."""
-        jacobian = self.adjoint(tape, None, most)
-        return jacobian if matrix is None else jacobian @ matrix
-
-    def adjoint(self, tape: Tape, matrix: np.ndarray | None, most: int | None = None) -> np.ndarray:
-        """Return ``X F'`` for X of shape ``(k, m)``, None for the identity, ``most`` directions at a time."""
-        if matrix is not None:
-            return matrix @ self.adjoint(tape, None, most)
+    def jacobian(self, tape: Tape, most: int | None = None) -> np.ndarray:
+        """Return ``F'``, by adjoints, ``most`` directions at a time."""
         arrivals = cache(lambda: self._arrivals(tape))  # which blocks of directions share
 
         def told_apart(tape: Tape, directions: Any) -> np.ndarray:
@@ -172,9 +165,9 @@ class RowSweep:
                     seeds[parent] = accumulate(seeds.get(parent), batch)
                 else:
                     chosen = Chosen(A.rows, self.part.axes[step.index])
-                    of_rows = partial(summed, chosen, derivative, axis, step.axes(tape, number), shape)
-                    arrival = Arrival(parent, block, of_rows)
-                    (shared.add_up if is_small(shape, space, axis) else shared.keep)(arrival)
+                    rows = slice(block.first, block.first + block.rows)
+                    found = summed(chosen, derivative, axis, step.axes(tape, number), shape, rows)
+                    shared.add_up(parent, block, found)
 
     def _multiply(
         self,
@@ -253,20 +246,16 @@ def _staying_bytes(tape: Tape, part: RowPart, steps: Sequence[Step]) -> int:
     numbers = 0
     added: set[int] = set()
     for step in steps:
-        blocks, size = part.blocks[step.index], np.size(tape.entries[step.index][VALUE])
-        carried = size * sum(block.each for block in blocks)
+        blocks = part.blocks[step.index]
         if isinstance(step, ClusterStep):
             space, axis = _space(tape, part, step)
             for parent in step.inputs:
                 shape = np.shape(tape.entries[parent][VALUE])
-                if aligned_axis(space, axis, shape) is not None:
-                    continue
-                if not is_small(shape, space, axis):
-                    numbers += carried + prod(space) * len(blocks)
-                elif parent not in added:
+                if aligned_axis(space, axis, shape) is None and parent not in added:
                     numbers += prod(shape) * sum(block.directions for block in blocks)
                     added.add(parent)
         elif isinstance(step, BulkStep):
+            carried = np.size(tape.entries[step.index][VALUE]) * sum(block.each for block in blocks)
             for parent, reading in zip(reads(tape, step), part.readings[step.index], strict=True):
                 if isinstance(reading, SharedOperand):  # several are copied into one array
                     numbers += carried * (1 + (parent in added))

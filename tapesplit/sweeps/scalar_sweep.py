@@ -21,7 +21,7 @@ __all__ = ["ScalarSweep"]
 
 _CACHED: Final = 2**19
 """Numbers (4 MB) of the system that are worked on at a time."""
-_FEWEST: Final = 16
+_FEWEST_DIRECTIONS: Final = 16
 """Directions below which a smaller block would cost more than it saves."""
 
 
@@ -174,7 +174,7 @@ class ScalarSweep:
 
     def _block(self, count: int) -> int:
         """Return how many of so many directions are carried at a time: blocks of about equal size."""
-        blocks = max(1, min(-(-count * len(self.indptr) // _CACHED), count // _FEWEST))
+        blocks = max(1, min(-(-count * len(self.indptr) // _CACHED), count // _FEWEST_DIRECTIONS))
         return -(-count // blocks)
 
     def _seed(self, Y: np.ndarray, columns: np.ndarray | None, start: int, stop: int) -> None:

@@ -5,11 +5,9 @@ from math import prod
 
 import numpy as np
 
-from tapesplit.arrays import IntArray, ranges
+from tapesplit.arrays import IntArray, Shape, ranges
 
 __all__ = ["broadcast_places"]
-
-Shape = tuple[int, ...]
 
 
 def broadcast_places(

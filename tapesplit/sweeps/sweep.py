@@ -83,7 +83,7 @@ def _predict_rows(part: RowPart, table: WorkTable, chunk: Chunk, directions: int
         + _TOLD_APART * part.expanded * model.element_direction
     )
     products = behind.product_fma * each + before.product_fma * directions
-    busy = behind.looped + before.looped == 0 and seconds > 8 * (behind.steps + before.steps) * model.step
+    busy = behind.looped + before.looped == 0 and seconds > _BUSY * (behind.steps + before.steps) * model.step
     return Prediction(seconds, "rows", releases_lock=busy, product_fma=products)
 
 
@@ -96,12 +96,12 @@ def _predict_whole(
     arrays = partial(array_seconds, model, work, adjoint_mode=adjoint_mode)
     if len(chunk.sources) == 1 and work.elements == work.steps * chunk.n:
         # Elementwise all through: a diagonal among zeros that the system hands out.
-        array = arrays(0) + 0.1 * directions * chunk.n * model.element_direction
+        array = arrays(0) + _ZERO * directions * chunk.n * model.element_direction
     else:
         array = arrays(directions)
     if scalar < array:
         compiled = work.coefficients * model.coefficient_direction * directions
-        return Prediction(scalar, "system", releases_lock=compiled > 0.5 * scalar)
+        return Prediction(scalar, "system", releases_lock=compiled > _COMPILED * scalar)
     products = work.product_fma * directions
     obstacle = int(chunk.entries[np.argmin(facts.scalar[chunk.entries])]) if work.formless else None
     if array > _WORTH_A_LOOK:
@@ -109,7 +109,7 @@ def _predict_whole(
         staged = staged_seconds(stages, directions)
         if stages and staged + _COMPILING * work.formulas < _WORTH_STAGES * array:
             return Prediction(staged, "stages", obstacle, product_fma=products)
-    busy = work.looped == 0 and array > 8 * work.steps * model.step
+    busy = work.looped == 0 and array > _BUSY * work.steps * model.step
     return Prediction(array, "arrays", obstacle, busy, products)
 
 
@@ -118,11 +118,17 @@ def predict_compressed(table: WorkTable, chunk: Chunk, colors: int) -> Predictio
     model, work = cost_model(), total_work(table, chunk.entries)
     seconds = compressed_seconds(model, work, colors, (chunk.n, chunk.m))
     compiled = work.coefficients * model.coefficient_direction * colors
-    return Prediction(seconds, "system", releases_lock=compiled > 0.5 * seconds)
+    return Prediction(seconds, "system", releases_lock=compiled > _COMPILED * seconds)
 
 
 _TOLD_APART: Final = 3
 """Elements that are moved while one is told apart from those of other rows and added up."""
+_ZERO: Final = 0.1
+"""Elements that are moved while a zero beside a diagonal is handed out, which no step has touched."""
+_BUSY: Final = 8
+"""Times as long as its calls alone that a sweep by arrays takes if most of it is without Python's lock."""
+_COMPILED: Final = 0.5
+"""Part of a system's time that compiled code without that lock takes, at least, for threads to share it."""
 _WORTH_A_LOOK: Final = 1.5e-4
 """Seconds of array steps from which on stages could save as much as finding them takes in some calls."""
 _COMPILING: Final = 1.6e-5
@@ -215,7 +221,8 @@ def run_sweep(
     mode
         Tangent for ``F' X``, adjoint for ``X F'``.
     matrix
-        X, shape ``(n, k)`` or ``(k, m)``; None for the identity.
+        X, shape ``(n, k)`` or ``(k, m)``; None for the identity, which is all that sweeps of rows and
+        compressed ones carry.
     memory_limit
         Bytes that the derivatives inside the sweep may take at a time, its ``least_bytes`` or more.
 
@@ -231,4 +238,6 @@ def run_sweep(
         if isinstance(sweep, RowSweep) and sweep.together_bytes > memory_limit:
             sweep = sweep.apart
         most = max(1, (memory_limit - sweep.fixed_bytes) // max(sweep.bytes_per_direction, 1))
+    if isinstance(sweep, (RowSweep, CompressedSweep)):
+        return sweep.jacobian(tape, most)
     return (sweep.tangent if mode is Mode.TANGENT else sweep.adjoint)(tape, matrix, most)

@@ -4,13 +4,14 @@ import autograd.numpy as anp
 import numpy as np
 import pytest
 from autograd import jacobian
+from autograd.extend import defvjp, primitive
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from traced_memory import traced_peak
 
 import tapesplit.rules.low_rank
 import tapesplit.sweeps.factoring
-from tapesplit import parallel_jacobian, record
+from tapesplit import defvector, parallel_jacobian, record
 from tapesplit.cost.factored import spared, with_ranks
 from tapesplit.cost.work import work_table
 from tapesplit.cuts.chunks import cut_into_chunks
@@ -23,6 +24,7 @@ from tapesplit.sweeps.array_steps import BulkStep, MapStep
 from tapesplit.sweeps.array_sweep import compile_array_sweep
 from tapesplit.sweeps.cluster_step import ClusterStep
 from tapesplit.sweeps.directions import LowRank, Rows, accumulate
+from tapesplit.sweeps.factoring import factored_sizes, worth_factoring
 
 N = 12
 RANDOM = np.random.default_rng(0)
@@ -39,7 +41,7 @@ def always_factored(monkeypatch):
 
 def factor_matrices_of(monkeypatch, *, thinner):
     """Factor small matrices, if factors of so many times their elements are smaller than they are."""
-    monkeypatch.setattr(tapesplit.rules.low_rank, "_FEWEST", 1)
+    monkeypatch.setattr(tapesplit.rules.low_rank, "_FEWEST_ELEMENTS", 1)
     monkeypatch.setattr(tapesplit.rules.low_rank, "_THINNER", thinner)
     monkeypatch.setattr(tapesplit.sweeps.factoring, "_WORTH_FACTORING", 0)
     monkeypatch.setattr(tapesplit.sweeps.factoring, "FEWEST_DIRECTIONS", 1)
@@ -66,12 +68,34 @@ def two_windows(K, x):
     return anp.concatenate([K @ B, K @ x])
 
 
+def mixed(K):
+    """Put elements where rows and columns do not stay together."""
+    n = len(K)
+    rows, columns = np.divmod(np.random.default_rng(1).permutation(n * n).reshape(n, n), n)
+    return K[rows, columns]
+
+
 def many_windows(K):
     return anp.concatenate([K @ row for row in V])
 
 
 def unlike_windows(K):
     return anp.concatenate([K @ B, anp.ravel(K @ THIN)])
+
+
+def many_terms(x):
+    """A matrix that is merged with no operation that reads it: together they would read too many values."""
+    weights = anp.concatenate([x, x**2])
+    return sum(weights[i] * STACK[i % N] for i in range(20))
+
+
+@primitive
+def tripled(K):
+    return 3.0 * K
+
+
+defvjp(tripled, lambda ans, K: lambda g: 3.0 * g)
+defvector(tripled, 3.0 + 0.0j)
 
 
 def many_parts(K):
@@ -109,9 +133,13 @@ PROGRAMS = {
     "einsum of a row": lambda x: anp.einsum("ij,i->j", (W * x) @ V, x),
     "the same factors": lambda x: (W * x) @ x + (W * x) @ B + B @ (W * x),
     "used again": used_again,
-    "elementwise by a matrix": lambda x: solved(V * ((W * x) @ V)),
-    "by rows, columns and numbers": lambda x: solved(2.0 * B * (rows_of(B) * ((W * x) @ V)) * x[0]),
-    "summed": lambda x: solved(((W * x) @ V + anp.sum(x)) * anp.sum(x) / N),
+    "many terms by a matrix": lambda x: solved(V * many_terms(x)),
+    "many terms by rows": lambda x: solved(B * many_terms(x)),
+    "many terms by columns": lambda x: solved(rows_of(B) * many_terms(x)),
+    "many terms by a number": lambda x: solved(3.0 * many_terms(x)),
+    "many terms by a complex constant": lambda x: solved(tripled(many_terms(x))),
+    "many terms by an active row": lambda x: solved(x * many_terms(x) + anp.sum(x)),
+    "with a number and a row": lambda x: solved((W * x) @ V + anp.sum(x) - x),
     "solved twice": lambda x: anp.linalg.solve(EYE + W * x, anp.linalg.solve(EYE + V * x, W * x)) @ x,
     "two windows": lambda x: anp.concatenate([scaled(x) @ B, scaled(x) @ x, x]),
     "one matrix in two windows": lambda x: two_windows((W * x) @ V, x),
@@ -138,6 +166,12 @@ PROGRAMS = {
     "the inverse of a complex matrix": lambda x: anp.imag(anp.linalg.inv(EYE + 1j * W * x) @ x),
 }
 
+IN_ANOTHER_ORDER = {
+    "all elements in another order": lambda x: solved(mixed(V @ (W * x))),
+    "a product in another order": lambda x: solved(mixed((V @ (W * x)) @ V)),
+}
+"""What depends on indices, which are no part of a tape's structure."""
+
 
 def facts_with_ranks(tape):
     return with_ranks(facts_of(tape, structure_of(tape)))
@@ -151,11 +185,11 @@ def compiled(fun, x, *, adjoint_mode=True):
     return tape, compile_array_sweep(tape, facts, chunk, chunk.m, adjoint_mode=adjoint_mode)
 
 
-@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize("name", PROGRAMS | IN_ANOTHER_ORDER)
 @pytest.mark.usefixtures("always_factored")
 def test_factored_adjoints_are_those_of_autograd(name):
     """For the identity, in blocks of it, and for other directions."""
-    fun = PROGRAMS[name]
+    fun = (PROGRAMS | IN_ANOTHER_ORDER)[name]
     tape, sweep = compiled(fun, X)
     want = jacobian(fun)(X).reshape(-1, X.size)
     scale = np.abs(want).max()
@@ -165,10 +199,10 @@ def test_factored_adjoints_are_those_of_autograd(name):
     np.testing.assert_allclose(sweep.adjoint(tape, others), others @ want, rtol=0.0, atol=1e-11 * scale)
 
 
-@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize("name", PROGRAMS | IN_ANOTHER_ORDER)
 def test_plans_of_factored_adjoints_are_right(monkeypatch, name):
     factor_matrices_of(monkeypatch, thinner=1)
-    fun = PROGRAMS[name]
+    fun = (PROGRAMS | IN_ANOTHER_ORDER)[name]
     want = jacobian(fun)(X)
     for method in ("auto", "adjoint"):
         J = parallel_jacobian(fun, method=method)(X)
@@ -228,6 +262,20 @@ def labels_of(monkeypatch, fun):
 )
 def test_adjoints_stay_factored(monkeypatch, name, labels):
     assert sorted(labels_of(monkeypatch, PROGRAMS[name])) == sorted(labels)
+
+
+@pytest.mark.parametrize(("name", "products"), [*zip(IN_ANOTHER_ORDER, (1, 2), strict=True)])
+def test_what_is_written_out_is_handed_on_so(monkeypatch, name, products):
+    """Sizes of matrices would let their adjoints stay factored, but the elements do not move in rows."""
+    factor_matrices_of(monkeypatch, thinner=1)
+    tape = record(IN_ANOTHER_ORDER[name], X)
+    facts = facts_with_ranks(tape)
+    (chunk,) = cut_into_chunks(graph_of(tape, facts), ())
+    steps = compile_array_sweep(tape, facts, chunk, N, adjoint_mode=True).steps
+    found = factored_sizes(tape, facts, steps, worth_factoring(facts, chunk, N))
+    may_be = sorted(tape.label(index) for index in facts.ranks)
+    assert may_be == sorted(["add", "getitem", "multiply", *["matmul"] * products])
+    assert [tape.label(index) for index in found] == ["add"]
 
 
 def test_sums_of_factors_of_high_rank_are_written_out(monkeypatch):
@@ -295,6 +343,14 @@ def rolled(n):
     return lambda x: anp.roll((table * x) @ table, 3) @ x, np.linspace(0.1, 0.3, n)
 
 
+def reordered(n):
+    """A product whose elements are read in another order: its adjoints are written out."""
+    table = RANDOM.uniform(-1.0, 1.0, (n, n)) / n
+    return lambda x: anp.linalg.solve(np.eye(n) + mixed((table * x) @ table), np.ones(n)), np.linspace(
+        0.1, 0.3, n
+    )
+
+
 def masked(n):
     """A matrix whose adjoints are multiplied by another one: they are written out."""
     mask = RANDOM.uniform(0.0, 1.0, (n, n)) / n
@@ -311,6 +367,7 @@ def masked(n):
         (masked(80), 4.0),
         (windows(80), 20.0),
         (rolled(80), 4.0),
+        (reordered(80), 4.0),
     ],
 )
 def test_predicted_peaks_are_those_measured(program, most):
@@ -388,7 +445,7 @@ def test_added_factors_are_added_matrices(data):
     np.testing.assert_allclose(written(found), written(left) + written(right), atol=1e-14)
 
 
-@pytest.mark.parametrize("program", [stiffness(80), masked(80), windows(80), rolled(80)])
+@pytest.mark.parametrize("program", [stiffness(80), masked(80), windows(80), rolled(80), reordered(80)])
 def test_memory_limits_hold(program):
     fun, x = program
     jac = parallel_jacobian(fun, method="adjoint", machines=1)

@@ -296,9 +296,9 @@ def test_blocks_cut_through_the_identities_of_several_inputs(method, monkeypatch
     whole = jac(*args)
     assert isinstance(jac.plan(*args).sweeps[0], array_sweep.ArraySweep)
     for block in (1, 3, 17):
-        monkeypatch.setattr(array_sweep, "_LARGE", 0)
-        monkeypatch.setattr(array_sweep, "_BLOCK", 0)
-        monkeypatch.setattr(array_sweep, "_FEWEST", block)
+        monkeypatch.setattr(array_sweep, "_BYTES_AT_ONCE", 0)
+        monkeypatch.setattr(array_sweep, "_BYTES_OF_A_BLOCK", 0)
+        monkeypatch.setattr(array_sweep, "_FEWEST_DIRECTIONS", block)
         for found, expected in zip(jac(*args), whole, strict=True):
             np.testing.assert_allclose(found, expected, rtol=0, atol=1e-14)
 

@@ -164,7 +164,7 @@ def test_calls_of_different_lengths_share_formulas(monkeypatch):
     assert calls_of_recipes() == [(1, 1), (1, 65), (10, 1)]  # the last step is one of numbers
     monkeypatch.setattr(merging, "_TOGETHER", 30)
     assert calls_of_recipes() == [(1, 1), (1, 9), (1, 21), (1, 35), (10, 1)]
-    monkeypatch.setattr(merging, "_FEW", 0)
+    monkeypatch.setattr(merging, "_MOST_TO_JOIN", 0)
     assert calls_of_recipes() == [*((1, size) for size in range(1, 12)), (10, 1)]
 
 

@@ -32,7 +32,7 @@ X = RANDOM.uniform(0.2, 1.0, FEATURES)
 
 @pytest.fixture
 def always_together(monkeypatch):
-    monkeypatch.setattr(tapesplit.structures.rows, "_FEWEST", 1)
+    monkeypatch.setattr(tapesplit.structures.rows, "_FEWEST_SWEPT", 1)
     monkeypatch.setattr(tapesplit.planning.planner, "_WORTH_ROWS", 0.0)
     monkeypatch.setattr(tapesplit.planning.planner, "_ROWS_OF_A_CALL", 0.0)
     monkeypatch.setattr(tapesplit.planning.planner, "_WORTH_TOGETHER", np.inf)
@@ -50,8 +50,15 @@ def deep(x):
     return h
 
 
+def recurrent(x):
+    weights, h = MIXED * x, hidden(x)
+    for _ in range(3):
+        h = anp.tanh(h @ weights)
+    return h
+
+
 def below(x):
-    """The same with samples in columns."""
+    """Layers with samples in columns."""
     h = anp.tanh(x[:, None] * TABLE.T + 0.1)
     for _ in range(2):
         h = h + anp.tanh((MIXED * x) @ h + x[:, None])
@@ -103,6 +110,7 @@ ROWS = {
     "einsum of three": lambda x: anp.einsum("ij,jk,ik->i", deep(x), MIXED * x, hidden(x)),
     "one layer and a sum": lambda x: anp.sum(hidden(x) ** 2, axis=1),
     "layers": lambda x: deep(x) @ x,
+    "the same weights in each layer": lambda x: recurrent(x) @ x,
     "a column": lambda x: deep(x)[:, 1],
     "columns": lambda x: deep(x)[:, ::2],
     "columns backwards": lambda x: anp.sum(deep(x)[:, ::-1] * TABLE, axis=1),
@@ -195,7 +203,7 @@ def assert_near(found, want, digits=1e-12):
 @pytest.mark.parametrize("name", PROGRAMS)
 @pytest.mark.usefixtures("always_together")
 def test_adjoints_of_rows_are_those_of_autograd(monkeypatch, name, contracting):
-    """All at a time, in blocks that tear rows apart or do not, and for directions that are handed over."""
+    """All at a time, and in blocks that tear rows apart or do not."""
     monkeypatch.setattr(tapesplit.sweeps.clusters, "_WORTH_CONTRACTING", contracting)
     tape, _, sweep = together(PROGRAMS[name])
     assert (sweep is None) == (name in APART)
@@ -203,10 +211,7 @@ def test_adjoints_of_rows_are_those_of_autograd(monkeypatch, name, contracting):
         return
     want = jacobian(PROGRAMS[name])(X).reshape(-1, X.size)
     for most in (None, 1, 4, 5):
-        assert_near(sweep.adjoint(tape, None, most), want)
-    others = RANDOM.standard_normal((3, len(want)))
-    assert_near(sweep.adjoint(tape, others), others @ want, 1e-11)
-    assert_near(sweep.tangent(tape, np.eye(X.size)), want)
+        assert_near(sweep.jacobian(tape, most), want)
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
@@ -249,7 +254,7 @@ def test_rows_of_an_input_are_told_apart():
         return anp.sqrt(anp.sum(x**2, axis=1)) * anp.sum(x, axis=1)
 
     tape, _, sweep = together(lengths, rows)
-    assert_near(sweep.adjoint(tape, None), jacobian(lengths)(rows).reshape(40, -1))
+    assert_near(sweep.jacobian(tape), jacobian(lengths)(rows).reshape(40, -1))
     assert_near(parallel_jacobian(lengths, method="adjoint")(rows), jacobian(lengths)(rows))
 
 
@@ -263,7 +268,7 @@ def test_other_rows_are_zero_beside_infinities():
 
     with np.errstate(all="ignore"):
         tape, _, sweep = together(roots)
-        found = sweep.adjoint(tape, None)
+        found = sweep.jacobian(tape)
     np.testing.assert_array_equal(np.isfinite(found).all(axis=1), np.arange(SAMPLES) != 3)
 
 
@@ -307,12 +312,12 @@ def test_random_programs(steps, end, skips, most):
         return ENDS[end](values[-1], x)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(tapesplit.structures.rows, "_FEWEST", 1)
+        patch.setattr(tapesplit.structures.rows, "_FEWEST_SWEPT", 1)
         tape, _, sweep = together(fun)
     assert sweep is not None or MIXING & {*steps} or end not in {"sum", "product"}
     if sweep is not None:
         want = jacobian(fun)(X).reshape(-1, X.size)
-        assert_near(sweep.adjoint(tape, None, most), want, 1e-10)
+        assert_near(sweep.jacobian(tape, most), want, 1e-10)
 
 
 def network(p):
@@ -336,6 +341,44 @@ def test_networks_are_swept_by_rows():
     assert "carry all rows together" in plan.describe("full")
     assert "Rows share directions" in plan.describe("full")
     assert 10 * plan.fma < min(plan.baselines["tangent"], 600 * plan.chain.links[0].edges)
+
+
+def samples_of_layers(count):
+    """The same small layers for each of 300 samples."""
+    layers = RANDOM.standard_normal((count, 6, 6))
+
+    def fun(x):
+        for weights in layers:
+            x = anp.tanh(x @ weights)
+        return anp.sum(x, axis=1)
+
+    return fun
+
+
+def recurrent_weights(p):
+    """A small network whose parameters all samples share."""
+    h = INPUTS
+    for number in range(3):
+        h = anp.tanh(h @ anp.reshape(p[9 * number : 9 * number + 9], (3, 3)))
+    return h @ p[27:30]
+
+
+def test_rows_that_share_nothing_share_seeds_instead():
+    """One seed for all of them costs less than telling the rows of the input apart."""
+    fun, x = samples_of_layers(6), RANDOM.standard_normal((300, 6))
+    found = parallel_jacobian(fun, machines=1)
+    assert_near(found(x), jacobian(fun)(x))
+    (task,) = found.plan(x).tasks
+    assert (task.form, task.directions, task.seeds) == ("system", 300, 1)
+
+
+def test_rows_whose_directions_cannot_share_seeds_stay_together():
+    """One seed for all of them would cost less, but each needs its own."""
+    weights = WEIGHTS[:30]
+    found = parallel_jacobian(recurrent_weights, method="adjoint", machines=1)
+    assert_near(found(weights), jacobian(recurrent_weights)(weights))
+    (task,) = found.plan(weights).tasks
+    assert (task.form, task.directions, task.seeds) == ("rows", 300, 0)
 
 
 def test_memory_of_rows_is_predicted():
@@ -380,7 +423,7 @@ def test_small_row_parts(monkeypatch, limit):
     for fun in PROGRAMS.values():
         tape, _, sweep = together(fun)
         if sweep is not None:
-            assert_near(sweep.adjoint(tape, None), jacobian(fun)(X).reshape(-1, X.size))
+            assert_near(sweep.jacobian(tape), jacobian(fun)(X).reshape(-1, X.size))
 
 
 @pytest.mark.parametrize("name", PROGRAMS)

@@ -246,7 +246,7 @@ def fans(rng, size):
 def test_orders_that_look_at_widths_find_cheaper_chains(monkeypatch):
     graphs = [fans(np.random.default_rng(seed), 15) for seed in range(80)]
     with_them = [planned_fma(graph, cut_graph(graph)) for graph in graphs]
-    monkeypatch.setattr(separators, "_MEDIUM", 0)
+    monkeypatch.setattr(separators, "_MOST_FOR_THRIFTY_ORDERS", 0)
     ratios = np.divide(with_them, [planned_fma(graph, cut_graph(graph)) for graph in graphs])
     assert ratios.max() <= 1.0
     assert ratios.min() < 0.75

@@ -75,6 +75,23 @@ def test_stages_are_swept_one_after_the_other(name, method):
         onp.testing.assert_array_equal(onp.sort(covered), staged.chunk.entries)
 
 
+@pytest.mark.parametrize("most", [None, 2])
+@pytest.mark.parametrize("name", STAGED)
+def test_stages_carry_given_directions(name, most):
+    """As behind another sweep, in one go and in blocks."""
+    fun, p = STAGED[name], onp.array([1.1, 0.4, 0.1, 0.4])
+    expected = jacobian(fun)(p)
+    random = onp.random.default_rng(0)
+    given = random.standard_normal((4, 3)), random.standard_normal((3, len(expected)))
+    for mode, matrix, product in zip(
+        ("tangent", "adjoint"), given, (expected @ given[0], given[1] @ expected), strict=True
+    ):
+        jac = parallel_jacobian(fun, method=mode)
+        (staged,) = jac.plan(p).sweeps
+        found = getattr(staged, mode)(jac.tape(p), matrix, most)
+        onp.testing.assert_allclose(found, product, rtol=0, atol=1e-12 * onp.abs(product).max())
+
+
 def test_stages_keep_a_memory_limit():
     fun, p = STAGED["a spectrum between"], onp.array([1.1, 0.4, 0.1, 0.4])
     plan = parallel_jacobian(fun).plan(p)
