@@ -249,9 +249,11 @@ def _staying_bytes(tape: Tape, part: RowPart, steps: Sequence[Step]) -> int:
         blocks = part.blocks[step.index]
         if isinstance(step, ClusterStep):
             space, axis = _space(tape, part, step)
+            weights = step.reduction.weights if step.reduction else None
             for parent in step.inputs:
                 shape = np.shape(tape.entries[parent][VALUE])
-                if aligned_axis(space, axis, shape) is None and parent not in added:
+                is_shared = parent == weights or aligned_axis(space, axis, shape) is None
+                if is_shared and parent not in added:
                     numbers += prod(shape) * sum(block.directions for block in blocks)
                     added.add(parent)
         elif isinstance(step, BulkStep):
