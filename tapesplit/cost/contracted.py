@@ -7,7 +7,7 @@ import numpy as np
 from tapesplit.arrays import BoolArray, IntArray, follow
 from tapesplit.rules import PRODUCTS, Movement
 from tapesplit.structures.facts import TapeFacts
-from tapesplit.structures.structure import is_shape
+from tapesplit.structures.forms import is_shape
 
 __all__ = ["Contractions", "contractions"]
 

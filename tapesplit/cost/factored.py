@@ -13,7 +13,7 @@ from tapesplit.arrays import BoolArray, IntArray, follow
 from tapesplit.rules import Bulk, Movement, getitem
 from tapesplit.rules.low_rank import MOST_PARTS, FactoredRule, factored_rule, is_thin
 from tapesplit.structures.facts import CallKind, TapeFacts
-from tapesplit.structures.structure import is_shape
+from tapesplit.structures.forms import is_shape
 
 __all__ = ["Spared", "spared", "with_ranks"]
 

@@ -12,7 +12,7 @@ from tapesplit.cost.factored import spared
 from tapesplit.cost.formulas import shared_formulas
 from tapesplit.rules import Bulk, Movement, is_reduction
 from tapesplit.structures.facts import CallKind, TapeFacts
-from tapesplit.structures.structure import is_shape
+from tapesplit.structures.forms import is_shape
 
 __all__ = ["Work", "WorkTable", "total_work", "work_table"]
 

@@ -10,7 +10,7 @@ from tapesplit.cuts.graph import TapeGraph
 from tapesplit.draw.numbers import count, shape_text, shorten
 from tapesplit.draw.rows import operation_counts, operation_name
 from tapesplit.planning.plan import JacobianPlan
-from tapesplit.structures.structure import is_shape
+from tapesplit.structures.forms import is_shape
 
 __all__ = ["Bundle", "Folded", "Group", "fold"]
 

@@ -17,7 +17,8 @@ from tapesplit.rules import (
     is_reduction,
     local_slices,
 )
-from tapesplit.structures.structure import Structure, hashable
+from tapesplit.structures.constants import hashable
+from tapesplit.structures.structure import Structure
 
 __all__ = ["CallNumbers", "call_numbers"]
 

@@ -13,7 +13,8 @@ import numpy as np
 
 from tapesplit.recording.tape import Tape
 from tapesplit.rules import getitem
-from tapesplit.structures.structure import EXACT, NO_CONSTANTS, ArrayKey, Constants, Structure
+from tapesplit.structures.constants import EXACT, NO_CONSTANTS, ArrayKey, Constants
+from tapesplit.structures.structure import Structure
 
 __all__ = ["any_places", "first_difference", "fits", "is_look_up", "without_places"]
 

@@ -16,7 +16,8 @@ from autograd.util import toposort
 from tapesplit.recording.tape import PARENTS, VALUE, Tape
 from tapesplit.recording.tracing import tracing_lock
 from tapesplit.recording.values import derivative_dtype
-from tapesplit.structures.structure import Structure, form_of
+from tapesplit.structures.forms import form_of
+from tapesplit.structures.structure import Structure
 
 __all__ = ["in_dtype", "result_dtypes"]
 

@@ -26,17 +26,10 @@ from tapesplit.rules import (
 )
 from tapesplit.structures.call_numbers import call_numbers
 from tapesplit.structures.comparison import is_look_up
+from tapesplit.structures.constants import NO_CONSTANTS, Constants, hashable, plain_constants
+from tapesplit.structures.forms import is_complex, is_shape, number_shape
 from tapesplit.structures.row_part import RowPart
-from tapesplit.structures.structure import (
-    NO_CONSTANTS,
-    Constants,
-    Structure,
-    hashable,
-    is_complex,
-    is_shape,
-    number_shape,
-    plain_constants,
-)
+from tapesplit.structures.structure import Structure
 
 __all__ = ["CallKind", "TapeFacts", "call_key", "calls_by_kind", "facts_of"]
 

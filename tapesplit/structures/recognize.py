@@ -16,16 +16,9 @@ import numpy as np
 from tapesplit.recording.tape import Tape, constant_positions
 from tapesplit.rules import PRODUCTS, Elementwise, Movement, Rule, find_rule, getitem, is_reduction
 from tapesplit.structures.comparison import any_places, is_look_up
-from tapesplit.structures.structure import (
-    EXACT,
-    ArrayKey,
-    Constants,
-    Structure,
-    form_of,
-    is_shape,
-    plain_slice,
-    statics_of,
-)
+from tapesplit.structures.constants import EXACT, ArrayKey, Constants, plain_slice, statics_of
+from tapesplit.structures.forms import form_of, is_shape
+from tapesplit.structures.structure import Structure
 
 __all__ = ["Recognizer", "recognizer"]
 

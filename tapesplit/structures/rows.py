@@ -19,8 +19,8 @@ from tapesplit.recording.tape import Tape
 from tapesplit.rules import PRODUCTS, Bulk, IndexMap, Movement, index_maps
 from tapesplit.rules.rows import MovedRows, Reading, SharedOperand, readings
 from tapesplit.structures.facts import CallKind, TapeFacts, call_key
+from tapesplit.structures.forms import is_complex, is_shape, number_shape
 from tapesplit.structures.row_part import Block, RowPart
-from tapesplit.structures.structure import is_complex, is_shape, number_shape
 
 __all__ = ["aligned_axis", "opened_rows", "with_row_part"]
 

@@ -23,7 +23,7 @@ from tapesplit.recording.tape import PRIMITIVE, VALUE, Tape
 from tapesplit.recording.values import derivative_dtype, real_count
 from tapesplit.rules import PRODUCTS, IndexMap, Movement, index_maps
 from tapesplit.structures.facts import TapeFacts, call_key
-from tapesplit.structures.structure import is_shape
+from tapesplit.structures.forms import is_shape
 from tapesplit.sweeps.array_memory import adjoint_numbers, number_counts, reads, tangent_numbers
 from tapesplit.sweeps.array_steps import BulkStep, MapStep, Step, bulk_step
 from tapesplit.sweeps.cluster_step import ClusterStep

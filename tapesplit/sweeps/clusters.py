@@ -16,7 +16,7 @@ from tapesplit.cuts.chunks import Chunk
 from tapesplit.recording.tape import PARENTS, VALUE, Tape
 from tapesplit.rules import PRODUCTS
 from tapesplit.structures.facts import CallKind, TapeFacts
-from tapesplit.structures.structure import is_shape
+from tapesplit.structures.forms import is_shape
 from tapesplit.sweeps.cluster_step import ClusterStep, Reduction
 from tapesplit.sweeps.preaccumulation import Member, Term
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from tapesplit.arrays import IntArray
 from tapesplit.structures.facts import TapeFacts
-from tapesplit.structures.structure import number_shape
+from tapesplit.structures.forms import number_shape
 from tapesplit.sweeps.coefficients import Operand, Recipe, ValueTable, gathered_dimensions
 from tapesplit.sweeps.unknowns import Elements
 

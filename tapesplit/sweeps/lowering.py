@@ -19,7 +19,7 @@ from tapesplit.cuts.chunks import Chunk
 from tapesplit.recording.tape import ARGS, PRIMITIVE, VALUE, Tape
 from tapesplit.rules import CHOICE, as_one_call, can_be_stacked, local_structures, slices_of
 from tapesplit.structures.facts import TapeFacts, calls_by_kind
-from tapesplit.structures.structure import number_shape
+from tapesplit.structures.forms import number_shape
 from tapesplit.sweeps.array_steps import bulk_step
 from tapesplit.sweeps.coefficients import Block, Operand, Recipe
 from tapesplit.sweeps.complex_parts import pairs, parts_between

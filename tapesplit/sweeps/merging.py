@@ -19,7 +19,7 @@ from tapesplit.cuts.chunks import Chunk
 from tapesplit.recording.tape import ARGS, Tape, constant_positions
 from tapesplit.rules import Elementwise
 from tapesplit.structures.facts import CallKind, TapeFacts, calls_by_kind
-from tapesplit.structures.structure import is_shape, number_shape
+from tapesplit.structures.forms import is_shape, number_shape
 from tapesplit.sweeps.coefficients import gathered_dimensions
 
 __all__ = ["MergedCalls", "merge_calls", "shape_of"]

@@ -8,8 +8,10 @@ import numpy as np
 from tapesplit.arrays import IntArray, coded, equal_columns, follow, ranges
 from tapesplit.recording.tape import Tape
 from tapesplit.rules import Movement, getitem, joint_index_map
+from tapesplit.structures.constants import hashable
 from tapesplit.structures.facts import TapeFacts, calls_by_kind
-from tapesplit.structures.structure import Structure, hashable, is_single, number_shape
+from tapesplit.structures.forms import is_single, number_shape
+from tapesplit.structures.structure import Structure
 
 __all__ = ["Elements", "number_elements"]
 

@@ -1,0 +1,236 @@
+"""Keys of the constant arguments of calls: what plans depend on of them."""
+
+import operator
+import sys
+from collections.abc import KeysView
+from types import FunctionType
+from typing import Any, NamedTuple
+
+import numpy as np
+from autograd.builtins import _make_dict
+from autograd.core import SparseObject
+from autograd.extend import VSpace
+from autograd.numpy.numpy_vspaces import ArrayVSpace
+from autograd.numpy.numpy_wrapper import array_from_args, concatenate_args
+
+from tapesplit.recording.tape import constant_positions
+from tapesplit.rules import CONTROLLED, PRODUCTS, Elementwise, find_rule
+
+__all__ = [
+    "EXACT",
+    "NO_CONSTANTS",
+    "ArrayKey",
+    "Constants",
+    "hashable",
+    "plain_constants",
+    "plain_slice",
+    "statics_of",
+]
+
+
+class Constants(NamedTuple):
+    """Keys of the constant arguments of a call by position and by name: `static_key` and `operand_key`."""
+
+    positional: tuple[Any, ...]
+    keywords: tuple[tuple[str, Any], ...]
+
+
+class ArrayKey(NamedTuple):
+    """Key of a constant array or NumPy number; its bytes only where plans depend on more than its form."""
+
+    dtype: np.dtype
+    shape: tuple[int, ...]
+    content: Any = None
+
+
+NO_CONSTANTS: tuple[()] = ()
+"""Constant arguments of a call that has none."""
+
+EXACT = frozenset({int, bool, str, slice, type(None), type(Ellipsis)})
+"""Constants that count in full, and that compare by value."""
+_ALONE = EXACT - {bool, type(None)}
+"""Those of them that stand for themselves as the only constant: ``1 == True``, but they index differently."""
+_FLOATS = frozenset({float, np.float64})
+"""Numbers that count by type anywhere: Python's floats take the precision of arrays, NumPy's do not."""
+_COUNTED_BY_TYPE = _FLOATS | {int, bool, complex}
+"""Numbers that count by type where they are operands."""
+_FIRST_OPERAND = {**dict.fromkeys(PRODUCTS, 0), concatenate_args: 1, array_from_args: 2}
+"""From which position on the arguments of a primitive are operands, which only values depend on."""
+
+
+def statics_of(
+    primitive: Any,
+    args: tuple[Any, ...],
+    argnums: tuple[int, ...],
+    kwargs: Any,
+    known: dict[Any, Any] | None = None,
+) -> Any:
+    """Describe the constant arguments of a call that has some, see `Structure`.
+
+    Calls with an array, which loops read again and again, are looked up in ``known`` by its identity: the
+    tape must keep it.
+    """
+    controlled = primitive in _WHOLE
+    if len(args) == 2 and not kwargs:
+        constant = args[1 - argnums[0]]
+        kind = type(constant)
+        if kind in _FLOATS and not controlled:
+            return kind
+        if kind is slice:
+            return plain_slice(constant)
+        if kind in _COUNTED_BY_TYPE and not controlled and first_operand(primitive) == 0:
+            return kind
+        if kind in _ALONE:
+            return constant
+        if kind is np.ndarray and known is not None:
+            call = (primitive, argnums, id(constant))
+            if call not in known:
+                known[call] = statics_of(primitive, args, argnums, kwargs)
+            return known[call]
+    positions = constant_positions(len(args), argnums)
+    if controlled:
+        key, first = _whole_key, sys.maxsize
+    elif find_rule(primitive) is None:
+        key, first = type_key, sys.maxsize
+    else:
+        key, first = static_key, first_operand(primitive)
+    return Constants(
+        tuple([(key if i < first else operand_key)(args[i]) for i in positions]),
+        tuple([(name, key(kwargs[name])) for name in sorted(kwargs)]),
+    )
+
+
+def plain_slice(given: slice) -> slice:
+    """Return a slice with plain integers: other bounds may change later on, or compare by identity."""
+    bounds = (given.start, given.stop, given.step)
+    return given if _BOUNDS.issuperset(map(type, bounds)) else slice(*map(_plain_bound, bounds))
+
+
+_BOUNDS = frozenset({int, np.int64, float, str, type(None)})
+
+
+def _plain_bound(bound: Any) -> Any:
+    """Return a bound as an integer; a new object, which equals nothing, for what is no number."""
+    if type(bound) in _BOUNDS:
+        return bound
+    try:
+        return operator.index(bound)
+    except TypeError:
+        return object()
+
+
+def first_operand(primitive: Any) -> int:
+    """Return from which position on numbers and arrays are operands, which only values depend on."""
+    first = _FIRST_OPERAND.get(primitive)
+    if first is None:
+        rule = find_rule(primitive)
+        return 0 if rule is None or isinstance(rule, Elementwise) else sys.maxsize
+    return first
+
+
+def operand_key(constant: Any) -> Any:
+    """Describe a constant operand: numbers by their type, arrays by dtype and shape."""
+    kind = type(constant)
+    if kind in _COUNTED_BY_TYPE:
+        return kind
+    is_array = kind is np.ndarray or isinstance(constant, np.generic)
+    if is_array and constant.dtype.kind in "fciub":
+        return ArrayKey(constant.dtype, constant.shape)
+    return static_key(constant)
+
+
+def type_key(constant: Any) -> Any:
+    """Describe a constant argument of a call that takes autograd's own rule, which sees it each time."""
+    kind = type(constant)
+    if kind is np.ndarray:
+        return ArrayKey(constant.dtype, constant.shape)
+    return kind
+
+
+_WHOLE = CONTROLLED | {_make_dict}
+"""Primitives whose constants count in full, since they say where elements are."""
+
+
+def _whole_key(constant: Any) -> Any:
+    """Describe a constant argument that says how elements move: in full."""
+    if isinstance(constant, (tuple, list, KeysView)):
+        return (type(constant), tuple(map(_whole_key, constant)))
+    if isinstance(constant, (float, np.floating, np.ndarray)):
+        array = np.asarray(constant)
+        return (type(constant), ArrayKey(array.dtype, array.shape, array.tobytes()))
+    return static_key(constant)
+
+
+def static_key(constant: Any) -> Any:
+    """Describe a constant argument by what plans may depend on.
+
+    Floating-point numbers count by type, floating-point arrays by dtype and shape; everything else
+    counts in full. A mutable object of a type that is not known here equals nothing, so that a plan with
+    it is never reused.
+    """
+    kind = type(constant)
+    if kind in _FLOATS:
+        return kind
+    if kind in EXACT:
+        return (kind, plain_slice(constant) if kind is slice else constant)
+    if kind is np.ndarray:
+        if constant.dtype.kind in "fc":
+            return ArrayKey(constant.dtype, constant.shape)
+        content = constant.tobytes() if constant.dtype != object else object()
+        return ArrayKey(constant.dtype, constant.shape, content)
+    if kind in (tuple, list):
+        return (kind, tuple([static_key(item) for item in constant]))
+    if kind is dict:
+        return (kind, tuple([(name, static_key(constant[name])) for name in sorted(constant, key=repr)]))
+    return (kind, _content(constant))
+
+
+def _content(constant: Any) -> Any:
+    """Return what tells a constant of an uncommon type from others; a new object where nothing does."""
+    if isinstance(constant, type):  # its attributes are those of its instances
+        return constant
+    if isinstance(constant, FunctionType):
+        return constant.__code__  # calls often make it anew, and derivatives call that of their own tape
+    if isinstance(constant, ArrayVSpace):
+        return (constant.shape, constant.dtype)
+    if isinstance(constant, VSpace):
+        return repr(constant)
+    if isinstance(constant, SparseObject):  # an adjoint that is added to others
+        return repr(constant.vs)
+    if hasattr(constant, "__array__"):
+        return static_key(np.asarray(constant))
+    if hasattr(constant, "__index__"):
+        return operator.index(constant)
+    if isinstance(constant, KeysView):
+        return static_key(tuple(constant))
+    try:
+        hash(constant)
+        equals_itself = (constant == constant) is True  # noqa: PLR0124 (comparisons of users' types may do anything)
+    except Exception:  # noqa: BLE001 (the same)
+        return object()
+    if not equals_itself:
+        return object()
+    # Such a sequence is the same object with other contents later on.
+    kind: Any = type(constant)
+    return object() if hasattr(kind, "__getitem__") and kind.__eq__ is object.__eq__ else constant
+
+
+def hashable(key: Any) -> Any:
+    """Return a key that can be put into a dict: slices as tuples."""
+    if type(key) is slice:
+        return (key.start, key.stop, key.step)
+    try:
+        hash(key)
+    except TypeError:  # slices inside
+        return tuple(map(hashable, key))
+    return key
+
+
+def plain_constants(constants: Constants) -> bool:
+    """Tell whether constant arguments are numbers and arrays of them, given by position."""
+    return not constants.keywords and all(map(_is_number_key, constants.positional))
+
+
+def _is_number_key(key: Any) -> bool:
+    """Whether the key of an operand is that of a number, or of an array of numbers."""
+    return key.dtype.kind in "fiubc" if isinstance(key, ArrayKey) else isinstance(key, type)
