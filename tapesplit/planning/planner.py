@@ -73,42 +73,8 @@ def make_plan(
     plain = {"tangent": Mode.TANGENT, "adjoint": Mode.ADJOINT}.get(method)
     solver = "dp" if plain or method == "auto" else cast(SolverName, method)  # `solve` refuses other names
     effort: Effort = "thorough" if cost == "fma" or force_machines else effort_for(graph, table)
-    drafted = partial(_draft, graph, table, plain=plain, solver=solver, cost=cost)
-    compiled = partial(_compile, tape, table)
-
-    def on_one() -> _Draft:
-        cuts = () if plain or effort == "none" else cut_graph(graph, thorough=effort == "thorough")
-        apart = drafted(facts, cuts, machines=1)
-        is_light = seconds_of(apart.tasks) < _WORTH_ROWS + _ROWS_OF_A_CALL * len(tape)
-        if plain is Mode.TANGENT or (is_light and cost != "fma"):
-            return compiled(facts, apart)
-        most_fma = _WORTH_TOGETHER * apart.solution.makespan
-        in_rows = with_row_part(tape, facts, graph.entries, most_fma)
-        if in_rows.row_part is None:
-            return compiled(facts, apart)
-        together = drafted(in_rows, (), machines=1)
-        if not _saves(together, apart, cost):
-            return compiled(facts, apart)
-        if cost != "fma" and _may_share_seeds(table, apart, seconds_of(together.tasks)):
-            seeded = compiled(facts, apart)
-            if seconds_of(seeded.tasks) <= seconds_of(together.tasks):
-                return seeded
-        return compiled(in_rows, together)
-
-    def on_several() -> _Draft:
-        # Cuts that gain nothing on one machine let several work at the same time.
-        cuts = () if plain else cut_graph(graph, spread=True)
-        return compiled(facts, drafted(facts, cuts, machines=machines))
-
-    machines_reason = _why_without_looking(machines)
-    if force_machines and machines > 1:
-        draft, machines_reason = on_several(), "forced"
-    else:
-        draft = on_one()
-        if machines > 1 and _may_pay(draft.tasks):
-            parallel = on_several()
-            machines_reason = _worth_of_machines(parallel.tasks, draft.tasks)
-            draft = parallel if machines_reason == "gain" else draft
+    drafting = _Drafting(tape, facts, graph, table, plain, solver, effort, counts_fma=cost == "fma")
+    draft, machines_reason = drafting.on_machines(machines, force=force_machines)
     return JacobianPlan(
         name=tape.name,
         structure=structure,
@@ -131,13 +97,6 @@ _BLAS_THREADS: Final = 100_000
 """Multiply-adds in products below which threads of BLAS have nothing to do, or next to nothing."""
 
 
-def _why_without_looking(machines: int) -> MachinesReason:
-    """Tell why only one machine works, if the tasks need not be looked at any further."""
-    if machines > 1:
-        return "light"
-    return "single" if usable_cores() > 1 else "core"
-
-
 class _Draft(NamedTuple):
     """What a plan has by these names: the solution of a chain, and what carries that out once compiled."""
 
@@ -149,55 +108,101 @@ class _Draft(NamedTuple):
     sweeps: tuple[Sweep | None, ...] = ()
 
 
-def _draft(
-    graph: TapeGraph,
-    table: WorkTable,
-    facts: TapeFacts,
-    separators: tuple[Separator, ...],
-    *,
-    plain: Mode | None,
-    machines: int,
-    solver: SolverName,
-    cost: str,
-) -> _Draft:
-    """Cut, solve, predict times."""
-    chunks = cut_into_chunks(graph, separators)
-    chain = chunk_chain(chunks, facts, table.spared_edges)
-    if plain:
-        chain = _in_one_mode(chain, plain)
-    search = partial(solve, machines=machines, method=solver, time_limit=_LONGEST_SEARCH)
-    solution, least_makespan = search(chain), None
-    tasks = plan_tasks(solution, facts, table, chunks)
-    if cost != "fma" and len(chunks) > 1 and seconds_of(tasks) >= _WORTH_PRICING * len(chunks):
-        priced = _priced(chain, table, chunks)
-        by_time = search(priced)
-        if by_time.makespan <= _CLEARLY * recost(solution, priced, 0).makespan:
-            timed = recost(by_time, chain, solution.lower_bound)
-            faster = plan_tasks(timed, facts, table, chunks)
-            if seconds_of(faster) < _CLEARLY * seconds_of(tasks):
-                solution, least_makespan, tasks = timed, solution.makespan, faster
-    return _Draft(separators, chunks, solution, least_makespan, tasks)
+class _Drafting(NamedTuple):
+    """What drafts are made from: a tape, what is known of it, and what was asked for."""
 
+    tape: Tape
+    facts: TapeFacts
+    graph: TapeGraph
+    table: WorkTable
+    plain: Mode | None
+    """The only mode that is allowed, if one is."""
+    solver: SolverName
+    effort: Effort
+    counts_fma: bool
+    """Whether the fewest multiply-adds are wanted, not the least time."""
 
-def _compile(tape: Tape, table: WorkTable, facts: TapeFacts, draft: _Draft) -> _Draft:
-    """Compile the sweeps of a draft; where directions share seeds, times change."""
-    tasks, sweeps = compile_tasks(tape, facts, table, draft.chunks, draft.tasks)
-    return draft._replace(tasks=tasks, sweeps=sweeps)
+    def on_machines(self, machines: int, *, force: bool) -> tuple[_Draft, MachinesReason]:
+        """Draft for one machine, and for several if that is forced, or chosen if they are worth it."""
+        if force and machines > 1:
+            return self.on_several(machines), "forced"
+        draft = self.on_one()
+        if machines == 1:
+            return draft, "single" if usable_cores() > 1 else "core"
+        if not _may_pay(draft.tasks):
+            return draft, "light"
+        parallel = self.on_several(machines)
+        reason = _worth_of_machines(parallel.tasks, draft.tasks)
+        return (parallel if reason == "gain" else draft), reason
 
+    def on_several(self, machines: int) -> _Draft:
+        """Draft with cuts that gain nothing on one machine, but let several work at the same time."""
+        cuts = () if self.plain else cut_graph(self.graph, spread=True)
+        return self.compiled(self.drafted(cuts, machines))
 
-def _saves(together: _Draft, apart: _Draft, cost: str) -> bool:
-    """Tell whether a plan carries rows together, as few multiply-adds as that is, and is clearly faster."""
-    if all(task.form != "rows" for task in together.tasks):
-        return False
-    return cost == "fma" or seconds_of(together.tasks) < _WORTH_TOGETHER * seconds_of(apart.tasks)
+    def on_one(self) -> _Draft:
+        """Draft for one machine; directions of rows are carried together where that pays."""
+        thorough = self.effort == "thorough"
+        cuts = () if self.plain or self.effort == "none" else cut_graph(self.graph, thorough=thorough)
+        apart = self.drafted(cuts)
+        together = self.with_rows(apart)
+        if together is None:
+            return self.compiled(apart)
+        in_rows = together.drafted(())
+        if not self.saves(in_rows, apart):
+            return self.compiled(apart)
+        if not self.counts_fma and self.may_share_seeds(apart, seconds_of(in_rows.tasks)):
+            seeded = self.compiled(apart)
+            if seconds_of(seeded.tasks) <= seconds_of(in_rows.tasks):
+                return seeded
+        return together.compiled(in_rows)
 
+    def with_rows(self, apart: _Draft) -> "_Drafting | None":
+        """Look for rows that stay apart on the tape; None if there are none, or nothing worth looking."""
+        is_light = seconds_of(apart.tasks) < _WORTH_ROWS + _ROWS_OF_A_CALL * len(self.tape)
+        if self.plain is Mode.TANGENT or (is_light and not self.counts_fma):
+            return None
+        most_fma = _WORTH_TOGETHER * apart.solution.makespan
+        facts = with_row_part(self.tape, self.facts, self.graph.entries, most_fma)
+        return None if facts.row_part is None else self._replace(facts=facts)
 
-def _may_share_seeds(table: WorkTable, apart: _Draft, seconds: float) -> bool:
-    """Tell whether a plan might take less time than this if its directions share seeds."""
-    (chunk, *others), task = apart.chunks, apart.tasks[0]
-    if others or task.directions < FEWEST_TO_COLOR:
-        return False
-    return predict_compressed(table, chunk, 1).seconds < seconds
+    def drafted(self, separators: tuple[Separator, ...], machines: int = 1) -> _Draft:
+        """Cut, solve, predict times."""
+        facts, table = self.facts, self.table
+        chunks = cut_into_chunks(self.graph, separators)
+        chain = chunk_chain(chunks, facts, table.spared_edges)
+        if self.plain:
+            chain = _in_one_mode(chain, self.plain)
+        search = partial(solve, machines=machines, method=self.solver, time_limit=_LONGEST_SEARCH)
+        solution, least_makespan = search(chain), None
+        tasks = plan_tasks(solution, facts, table, chunks)
+        if not self.counts_fma and len(chunks) > 1 and seconds_of(tasks) >= _WORTH_PRICING * len(chunks):
+            priced = _priced(chain, table, chunks)
+            by_time = search(priced)
+            if by_time.makespan <= _CLEARLY * recost(solution, priced, 0).makespan:
+                timed = recost(by_time, chain, solution.lower_bound)
+                faster = plan_tasks(timed, facts, table, chunks)
+                if seconds_of(faster) < _CLEARLY * seconds_of(tasks):
+                    solution, least_makespan, tasks = timed, solution.makespan, faster
+        return _Draft(separators, chunks, solution, least_makespan, tasks)
+
+    def compiled(self, draft: _Draft) -> _Draft:
+        """Compile the sweeps of a draft; where directions share seeds, times change."""
+        tasks, sweeps = compile_tasks(self.tape, self.facts, self.table, draft.chunks, draft.tasks)
+        return draft._replace(tasks=tasks, sweeps=sweeps)
+
+    def saves(self, in_rows: _Draft, apart: _Draft) -> bool:
+        """Tell whether a draft carries rows together, and is clearly faster if time counts."""
+        if all(task.form != "rows" for task in in_rows.tasks):
+            return False
+        return self.counts_fma or seconds_of(in_rows.tasks) < _WORTH_TOGETHER * seconds_of(apart.tasks)
+
+    def may_share_seeds(self, apart: _Draft, seconds: float) -> bool:
+        """Tell whether a draft might take less time than this if its directions share seeds."""
+        (chunk, *others), task = apart.chunks, apart.tasks[0]
+        if others or task.directions < FEWEST_TO_COLOR:
+            return False
+        return predict_compressed(self.table, chunk, 1).seconds < seconds
 
 
 def _priced(chain: JacobianChain, table: WorkTable, chunks: Sequence[Chunk]) -> JacobianChain:
