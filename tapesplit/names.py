@@ -41,6 +41,7 @@ _LABELS: Final = {
     "dense_untake": "untake",
     "summed_untake": "untake",
     "log_abs_det": "slogdet",
+    "inner_variable": "variable of a gradient",
     "symmetric_eigenvalues": "eigenvalues",
 }
 """Functions, as users know them, that call primitives of other names."""

@@ -27,6 +27,7 @@ from autograd.util import func
 
 from tapesplit.recording.primitives import (
     adjusted_side,
+    inner_variable,
     log_abs_det,
     summed_untake,
     symmetric_eigenvalues,
@@ -618,6 +619,7 @@ cases(
 for index, shape in ((np.array([2, 0, 2, -1]), (4,)), ((slice(None), np.array([[1, 1], [0, 2]])), (2, 2, 2))):
     space = vspace(np.zeros((3,) if len(shape) == 1 else (2, 3)))
     case(summed_untake, real(*shape), index, space)
+cases(inner_variable, (real(3),), (complexes(2, 2),), (1.5,))
 case(log_abs_det, regular(3, 3))
 case(log_abs_det, regular(1, 1))
 for size, side in ((3, "L"), (4, "u"), (1, "L")):

@@ -101,6 +101,8 @@ def solution(a: Any, b: Any) -> Any:
     """
     if not is_boxed_array(a) or not (is_boxed_array(b) or type(b) is np.ndarray):
         return None
+    if a._entries.variables:  # the right-hand side has the first derivative only
+        return None
     active = type(b) is TapeBox
     if active and b._entries is not a._entries:
         return None

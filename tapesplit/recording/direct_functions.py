@@ -234,7 +234,7 @@ def _eigh(a: Any, UPLO: Any = "L") -> Any:
     """Record eigenvalues by themselves: their derivatives need less than those of eigenvectors."""
     found = _general_eigh(a, UPLO)
     rewritten = is_boxed_array(a) and a._value.dtype == np.float64 and a._value.ndim == 2
-    if not rewritten or is_overridden(_general_eigh):
+    if not rewritten or a._entries.variables or is_overridden(_general_eigh):
         return found
     values, vectors = found._value
     args = (a._value, UPLO, vectors)

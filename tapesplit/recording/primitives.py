@@ -8,7 +8,24 @@ import numpy as np
 from autograd.extend import defjvp, defvjp, primitive
 from autograd.numpy.numpy_vspaces import ArrayVSpace
 
-__all__ = ["adjusted_side", "dense_untake", "log_abs_det", "summed_untake", "symmetric_eigenvalues"]
+__all__ = [
+    "adjusted_side",
+    "dense_untake",
+    "inner_variable",
+    "log_abs_det",
+    "summed_untake",
+    "symmetric_eigenvalues",
+]
+
+
+@primitive  # type: ignore[untyped-decorator]
+def inner_variable(x: Any) -> Any:
+    """Return x: the variable by which a gradient inside of a recorded function is taken."""
+    return x
+
+
+defvjp(inner_variable, lambda _ans, _x: lambda g: g)
+defjvp(inner_variable, "same")
 
 
 @primitive  # type: ignore[untyped-decorator]

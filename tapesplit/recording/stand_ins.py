@@ -7,11 +7,13 @@ from types import ModuleType
 from typing import Any
 
 import autograd.numpy as anp
+from autograd import differential_operators
 from autograd.numpy import numpy_vjps, numpy_wrapper
 from autograd.tracer import box_type_mappings
 
 from tapesplit.recording.boxes import OUR_BOXES, THEIR_BOXES
 from tapesplit.recording.direct_functions import DIRECT_FUNCTIONS, DIRECT_LINALG, direct_untake
+from tapesplit.recording.inner_gradients import DIRECT_OPERATORS
 
 __all__ = ["BoxesInPlace"]
 
@@ -44,6 +46,7 @@ _NAMESPACES = (
     _Namespace(numpy_wrapper, {name: DIRECT_FUNCTIONS[name] for name in ("conj", "conjugate")}),
     _Namespace(anp.linalg, DIRECT_LINALG),
     _Namespace(numpy_vjps, {"untake": direct_untake}),
+    _Namespace(differential_operators, DIRECT_OPERATORS),
 )
 
 

@@ -44,13 +44,15 @@ class Entries(list[tuple[Any, ...]]):
     """Entries of a tape that is being recorded, with the places that elements were taken from.
 
     Programs read the same elements again and again, ``y[0]`` in each turn of a loop. Each is taken once.
+    ``variables`` counts the gradients inside of the function whose functions are being run.
     """
 
-    __slots__ = ("taken",)
+    __slots__ = ("taken", "variables")
 
     def __init__(self) -> None:
         super().__init__()
         self.taken: dict[tuple[Any, ...], int] = {}
+        self.variables = 0
 
 
 def constant_positions(count: int, argnums: tuple[int, ...]) -> list[int]:

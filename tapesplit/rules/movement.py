@@ -17,7 +17,7 @@ from autograd.numpy.numpy_wrapper import (
     concatenate_args,
 )
 
-from tapesplit.recording.primitives import dense_untake
+from tapesplit.recording.primitives import dense_untake, inner_variable
 from tapesplit.recording.values import derivative_dtype
 from tapesplit.rules.axes import real_like
 from tapesplit.rules.registry import bulk, movement, no_edges
@@ -37,6 +37,8 @@ movement(anp.split, anp.array_split, anp.vsplit, anp.hsplit, anp.dsplit)
 # Containers
 movement(ab.container_take, ab.make_sequence, ab.sequence_extend_right, ab.sequence_extend_left)
 movement(ab._make_dict)  # noqa: SLF001 (autograd has no public name for the primitive behind its dict)
+# Variables
+movement(inner_variable)
 
 
 def _margins(x: Any, pad_width: Any, mode: str = "constant", **keywords: Any) -> Any:

@@ -130,7 +130,7 @@ def test_form_of_calls_in_scalar_sweeps(fun, form):
 
 
 def test_sums_of_long_adjoints_have_a_scalar_form():
-    tape = record(grad(lambda x: anp.sum(anp.sin(x) * anp.cos(x))), np.ones(20_000))
+    tape = record(grad(lambda x: anp.sum(x) + anp.sum(anp.sin(x))), np.ones(20_000))
     assert func(VSpace.add) in [entry.primitive for entry in tape]
     assert facts_of(tape, structure_of(tape)).scalar[1:].all()
 

@@ -1,0 +1,154 @@
+"""Gradients inside a recorded function: forwards and backwards on the tape that is being recorded.
+
+autograd traces the function of an inner gradient by boxes of their own, whose operations take ten times as
+long as those of ours. Here the variable of such a gradient is one more entry of the tape, and adjoints are
+recorded from the result back to it.
+"""
+
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+import autograd.numpy as anp
+import numpy as np
+from autograd import differential_operators
+from autograd.core import add_outgrads, primitive_vjps, vspace
+from autograd.tracer import isbox, new_box
+
+from tapesplit.recording.boxes import FIRST, NumberBox, TapeBox, TapeNode, recorded
+from tapesplit.recording.overrides import are_current, original_vjps
+from tapesplit.recording.primitives import inner_variable
+from tapesplit.recording.tape import PARENTS, VALUE
+
+__all__ = ["DIRECT_OPERATORS"]
+
+_general_make_vjp = differential_operators._make_vjp  # by this name autograd's operators call it
+
+
+def _make_vjp(fun: Callable[[Any], Any], x: Any) -> tuple[Callable[[Any], Any], Any]:
+    """Return the VJP of a function at x, and its value, as autograd's function of this name does."""
+    if type(x) not in _RECORDING or x._entries is None:
+        return _general_make_vjp(fun, x)
+    entries = x._entries
+    start = recorded(x, inner_variable, FIRST, (x._index,), (x._value,), x._value)._index
+    entries.variables += 1
+    try:
+        value = fun(_box(entries, x._trace, start))
+    finally:
+        entries.variables -= 1
+    node = value._node if isbox(value) and value._trace == x._trace else None
+    depending = _depending(entries, start, node.index) if isinstance(node, TapeNode) else []
+    if not depending:
+        warnings.warn("Output seems independent of input.", stacklevel=2)
+        return (lambda _g: vspace(x).zeros()), value
+    return (lambda g: _pulled_back(x, depending, g)), value
+
+
+_RECORDING: Final = frozenset({TapeBox, NumberBox})
+
+
+def _depending(entries: Sequence[tuple[Any, ...]], start: int, end: int) -> list[int]:
+    """Return the entries from a variable to a result that depend on it; none if the result does not."""
+    found = {start}
+    for index in range(start + 1, end + 1):
+        if not found.isdisjoint(entries[index][PARENTS]):
+            found.add(index)
+    return sorted(found) if end in found else []
+
+
+def _pulled_back(x: Any, depending: Sequence[int], g: Any) -> Any:
+    """Record how the adjoint of the last of some entries goes back to the first one."""
+    entries, trace, active = x._entries, x._trace, frozenset(depending)
+    direct = _DIRECT if are_current(_ORIGINAL) else {}
+    adjoints: dict[int, tuple[Any, bool]] = {depending[-1]: (g[()] if _is_double(g) else g, False)}
+    for index in reversed(depending[1:]):
+        if index not in adjoints:  # nothing that the result depends on
+            continue
+        g, _ = adjoints.pop(index)
+        primitive, argnums, parents, args, kwargs, value = entries[index]
+        operands = [None] * len(parents) if args is None else [*args]
+        positions, behind = [], []
+        for argnum, parent in zip(argnums, parents, strict=True):
+            operands[argnum] = _box(entries, trace, parent)
+            if parent in active:
+                positions.append(argnum)
+                behind.append(parent)
+        ans, rules = _box(entries, trace, index), None if kwargs else direct.get(primitive)
+        if rules and _are_alike(value, g, *[entries[parent][VALUE] for parent in behind]):
+            found = [rules[argnum](g, ans, *operands) for argnum in positions]
+        else:
+            found = _vjp_of(primitive, positions)(tuple(positions), ans, tuple(operands), kwargs)(g)
+        for parent, adjoint in zip(behind, found, strict=True):
+            adjoints[parent] = _added(adjoints[parent], adjoint) if parent in adjoints else _first(adjoint)
+    return adjoints[depending[0]][0]
+
+
+def _box(entries: Any, trace: int, index: int) -> Any:
+    """Return the box of an entry."""
+    value = entries[index][VALUE]
+    if type(value) is np.float64 or type(value) is np.ndarray:
+        box = TapeBox()
+        box._value, box._trace, box._entries, box._index = value, trace, entries, index
+        return box
+    return new_box(value, trace, TapeNode.new_root(entries, index))
+
+
+def _vjp_of(primitive: Any, argnums: Sequence[int]) -> Callable[..., Any]:
+    """Return what makes the VJP of a call, or raise what autograd does."""
+    try:
+        return primitive_vjps[primitive]
+    except KeyError:
+        name = getattr(primitive, "__name__", primitive)
+        raise NotImplementedError(f"VJP of {name} wrt argnums {(*argnums,)} not defined") from None
+
+
+def _are_alike(value: Any, g: Any, *operands: Any) -> bool:
+    """Tell whether all are numbers or arrays of one shape in double precision, so that nothing broadcasts."""
+    kind, adjoint = type(value), g._value if type(g) is TapeBox else g
+    if kind is np.float64:
+        return _NUMBERS.issuperset(map(type, (adjoint, *operands)))
+    if not _is_double(value):
+        return False
+    return all(_is_double(other) and other.shape == value.shape for other in (adjoint, *operands))
+
+
+def _is_double(value: Any) -> bool:
+    """Tell whether a value is an array in double precision."""
+    return type(value) is np.ndarray and value.dtype is _DOUBLE
+
+
+_NUMBERS: Final = frozenset({float, np.float64})
+_DOUBLE: Final = np.dtype(np.float64)
+
+
+def _first(adjoint: Any) -> tuple[Any, bool]:
+    """Return the first adjoint of a value, and whether it may be added to in place."""
+    return (adjoint, False) if type(adjoint) is TapeBox else add_outgrads(None, adjoint)
+
+
+def _added(known: tuple[Any, bool], adjoint: Any) -> tuple[Any, bool]:
+    """Add an adjoint to those that there are."""
+    before, in_place = known
+    if type(before) is type(adjoint) is TapeBox and not in_place and _are_alike(before._value, adjoint):
+        return before + adjoint, False
+    return add_outgrads(known, adjoint)
+
+
+_DIRECT: Final[dict[Any, tuple[Callable[..., Any], ...]]] = {
+    anp.add: (lambda g, _ans, _x, _y: g, lambda g, _ans, _x, _y: g),
+    anp.subtract: (lambda g, _ans, _x, _y: g, lambda g, _ans, _x, _y: -g),
+    anp.multiply: (lambda g, _ans, _x, y: g * y, lambda g, _ans, x, _y: g * x),
+    anp.true_divide: (lambda g, _ans, _x, y: g / y, lambda g, ans, _x, y: -(g * ans / y)),
+    anp.negative: (lambda g, _ans, _x: -g,),
+    anp.exp: (lambda g, ans, _x: g * ans,),
+    anp.log: (lambda g, _ans, x: g / x,),
+    anp.sin: (lambda g, _ans, x: g * anp.cos(x),),
+    anp.cos: (lambda g, _ans, x: -(g * anp.sin(x)),),
+    anp.tanh: (lambda g, ans, _x: g * (1.0 - ans * ans),),
+    anp.sqrt: (lambda g, ans, _x: g * 0.5 / ans,),
+    anp.square: (lambda g, _ans, x: g * (2.0 * x),),
+}
+"""Adjoints of operands of the result's shape, by primitive and argument: what is recorded most often."""
+_ORIGINAL: Final = original_vjps(*_DIRECT)
+
+DIRECT_OPERATORS: dict[str, Callable[..., Any]] = {"_make_vjp": _make_vjp}

@@ -1,0 +1,141 @@
+"""Gradients inside a recorded function: on the same tape, with the derivatives that autograd has."""
+
+import autograd
+import autograd.numpy as np
+import numpy as onp
+import pytest
+from autograd import grad, hessian, jacobian, make_jvp, value_and_grad
+from autograd.builtins import tuple as boxed_tuple
+from autograd.core import primitive_vjps
+from autograd.extend import defvjp, primitive
+
+from tapesplit import parallel_jacobian, record
+from tapesplit.recording.tracing import tracing_lock
+
+X = onp.array([0.7, -0.4, 1.3])
+A = onp.array([[2.0, 0.3, -0.5], [0.1, 1.5, 0.2], [0.4, -0.6, 3.0]])
+
+
+def energy(x):
+    total = x[0] * x[1]
+    for i in range(3):
+        total = (
+            total + np.exp(x[i] * x[i - 1]) / (1.0 + x[i] ** 2) - np.tanh(x[i]) * np.sqrt(2.0 + np.cos(x[0]))
+        )
+    return total + np.log(3.0 + np.sin(x[2])) - np.sum(np.square(x) * x) + (A @ x) @ x
+
+
+@primitive
+def tripled(x):
+    return 3.0 * x
+
+
+defvjp(tripled, lambda ans, x: lambda g: 3.0 * g)
+
+PROGRAMS = {
+    "gradient": grad(energy),
+    "value and gradient": lambda x: np.append(*reversed(value_and_grad(energy)(x))),
+    "of a function of x": lambda x: grad(energy)(np.sin(x) * 2.0) * x,
+    "of what x is a constant for": lambda x: grad(lambda y: energy(y * x) + np.sum(x))(x),
+    "the same variable inside and outside": lambda x: x * grad(lambda y: np.sum(x * y))(x),
+    "of another variable": lambda x: grad(lambda y, z: energy(y) * z[0], 1)(x, np.cos(x)),
+    "of a gradient": lambda x: grad(lambda y: np.sum(grad(energy)(y) * x))(x),
+    "hessian": lambda x: hessian(energy)(x) @ x,
+    "jacobian": lambda x: jacobian(lambda y: np.outer(y, x) @ y)(x * x).ravel(),
+    "of a number": lambda x: np.array([grad(lambda t: energy(x * t) * t)(x[0]), grad(np.sin)(2.0) * x[1]]),
+    "of a part": lambda x: grad(lambda t: t * t)(x[1]) * x,
+    "along a direction": lambda x: make_jvp(grad(energy))(x)(x)[1],
+    "of a derivative along a direction": lambda x: grad(lambda y: np.sum(make_jvp(np.tanh)(y)(x)[1]))(x),
+    "of parameters in a tuple": lambda x: np.concatenate(
+        grad(lambda p: energy(p[0] * p[1]) * x[0])(boxed_tuple((x, x[::-1])))
+    ),
+    "nothing": lambda x: grad(lambda y: y[0])(x) * x + grad(lambda y: np.sum(y) * 0.0)(x),
+    "the variable itself": lambda x: jacobian(lambda y: y)(x) @ x,
+    "a solution": lambda x: grad(lambda y: np.sum(np.linalg.solve(A + np.outer(y, x), y) ** 2))(x),
+    "eigenvalues": lambda x: grad(lambda y: np.linalg.eigh(A + np.outer(y, y))[0] @ x)(x),
+    "a determinant": lambda x: grad(lambda y: np.linalg.slogdet(A + np.outer(y, x))[1])(x * x),
+    "norms": lambda x: grad(lambda y: np.linalg.norm(np.outer(y, x), axis=1) @ y)(x),
+    "a primitive of a user": lambda x: grad(lambda y: np.sum(tripled(y * y) * x))(x),
+    "complex values": lambda x: grad(lambda y: np.abs(np.sum(y * (1.0 + 2.0j * x))) ** 2)(x),
+    "other shapes": lambda x: grad(lambda y: np.sum((y[:, None] * x) / (2.0 + y)))(x),
+}
+
+
+@pytest.mark.parametrize("method", ["auto", "tangent", "adjoint"])
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_derivatives_are_those_of_autograd(name, method):
+    found = parallel_jacobian(PROGRAMS[name], method=method)(X)
+    expected = jacobian(PROGRAMS[name])(X)
+    assert found.dtype == expected.dtype
+    onp.testing.assert_allclose(found, expected, rtol=1e-11, atol=1e-12)
+
+
+def test_results_that_depend_on_outer_variables_only_have_no_derivative():
+    def fun(x):
+        return grad(lambda y: np.sum(x * x))(x) + x
+
+    with pytest.warns(UserWarning, match="seems independent"):
+        onp.testing.assert_array_equal(parallel_jacobian(fun)(X), onp.eye(3))
+
+
+def test_a_gradient_of_number_code_takes_little_more_than_its_operations():
+    """The forward operations, about as many products, and sums where a value is read twice."""
+    forward = len(record(energy, X))
+    assert len(record(grad(energy), X)) < 4 * forward
+
+
+@primitive
+def without_vjp(x):
+    return 2.0 * x
+
+
+def test_what_has_no_vjp_raises_what_autograd_does():
+    def fun(x):
+        return grad(lambda y: np.sum(without_vjp(y)))(x)
+
+    with tracing_lock(), pytest.raises(NotImplementedError) as theirs:  # autograd leaves its level raised
+        jacobian(fun)(X)
+    with pytest.raises(NotImplementedError) as ours:
+        parallel_jacobian(fun)(X)
+    assert str(ours.value) == str(theirs.value)
+
+
+def test_vjps_of_users_count(monkeypatch):
+    monkeypatch.setitem(primitive_vjps, np.multiply, primitive_vjps[np.multiply])
+    defvjp(np.multiply, lambda ans, x, y: lambda g: g * y * 7.0, lambda ans, x, y: lambda g: g * x * 7.0)
+
+    def fun(x):
+        return grad(lambda y: np.sum(y * x))(x)
+
+    onp.testing.assert_allclose(parallel_jacobian(fun)(X), jacobian(fun)(X))
+
+
+def test_errors_leave_no_variable_behind():
+    """Outside a gradient, a solution is recorded by its right-hand side."""
+
+    def fun(x):
+        def failing(y):
+            raise ValueError(y.shape)
+
+        with pytest.raises(ValueError, match="3"):
+            grad(failing)(x)
+        return np.linalg.solve(A + np.outer(x, x), x)
+
+    labels = [record(fun, X).label(i) for i in range(len(record(fun, X)))]
+    assert "side of solve" in labels
+    with tracing_lock():
+        expected = jacobian(fun)(X)
+    onp.testing.assert_allclose(parallel_jacobian(fun)(X), expected, rtol=1e-12)
+
+
+def test_outside_recordings_autograd_is_untouched():
+    before = autograd.differential_operators._make_vjp
+    seen = []
+
+    def fun(x):
+        seen.append(autograd.differential_operators._make_vjp)
+        return x
+
+    parallel_jacobian(fun)(X)
+    assert seen[0] is not before
+    assert autograd.differential_operators._make_vjp is before
