@@ -37,7 +37,10 @@ def _make_vjp(fun: Callable[[Any], Any], x: Any) -> tuple[Callable[[Any], Any], 
     finally:
         entries.variables -= 1
     node = value._node if isbox(value) and value._trace == x._trace else None
-    depending = _depending(entries, start, node.index) if isinstance(node, TapeNode) else []
+    if isinstance(node, TapeNode) and node.entries is entries:
+        depending = _depending(entries, start, node.index)
+    else:
+        depending = []
     if not depending:
         warnings.warn("Output seems independent of input.", stacklevel=2)
         return (lambda _g: vspace(x).zeros()), value
@@ -60,7 +63,8 @@ def _pulled_back(x: Any, depending: Sequence[int], g: Any) -> Any:
     """Record how the adjoint of the last of some entries goes back to the first one."""
     entries, trace, active = x._entries, x._trace, frozenset(depending)
     direct = _DIRECT if are_current(_ORIGINAL) else {}
-    adjoints: dict[int, tuple[Any, bool]] = {depending[-1]: (g[()] if _is_double(g) else g, False)}
+    number = np.float64(g) if type(g) is float else g[()] if _is_double(g) else g  # no array of one number
+    adjoints: dict[int, tuple[Any, bool]] = {depending[-1]: (number, False)}
     for index in reversed(depending[1:]):
         if index not in adjoints:  # nothing that the result depends on
             continue
