@@ -18,8 +18,6 @@ from tapesplit.rules import Bulk, find_rule
 
 __all__ = ["check_jacobian"]
 
-_APPROXIMATE: Final = 1e-4
-"""Largest relative difference of solutions of differential equations: autograd makes other errors there."""
 _DIRECTIONS: Final = 8
 """Directions at most along which differences are taken; also points where rounding is looked at."""
 _MOST_NOISE: Final = 0.25
@@ -49,10 +47,9 @@ def check_jacobian(
     ------
     WrongJacobianError
         If an element of the Jacobian, or of the plain tangent or adjoint sweep, differs from that of
-        ``autograd.jacobian`` by more than 1e-9 (3e-4 in single and 3e-2 in half precision, 1e-4 with
-        ``odeint``, which solves up to a tolerance), or if a product
-        with a direction differs from central differences by more than 1e-4 (or that). Both are relative to
-        the row and column, see the notes.
+        ``autograd.jacobian`` by more than 1e-9 (3e-4 in single precision and with ``odeint``, which solves up
+        to a tolerance; 3e-2 in half precision), or if a product with a direction differs from central
+        differences by more than 1e-4 (or that). Both are relative to the row and column, see the notes.
     ArgumentIndexError, ArgumentTypeError, ArgumentValueError, InputTypeError, OutputTypeError
         As raised by `parallel_jacobian` and its calls.
 
@@ -70,8 +67,9 @@ def check_jacobian(
     than 1e-9 (4e-4 and 0.2). More is rounding where outputs are sums of large terms that cancel, as far as
     values at the next floating-point numbers show it. Outputs below 1 count as 1: scale what is tiny.
 
-    Where autograd has no VJP of a primitive with vector rules for both modes, the sweeps are compared with
-    each other and with differences only. Integers are compared with what autograd and differences give for
+    Where autograd has no VJP of a primitive with vector rules for both modes, and where it solves adjoint
+    equations for ``odeint``, which may go far astray, the sweeps are compared with each other and with
+    differences only. Integers are compared with what autograd and differences give for
     them in double precision. At a point where the function is not differentiable, and where its value is not
     the same each time, the differences have no meaning and the check may fail.
 
@@ -95,9 +93,10 @@ def _check_by(fun: Callable[..., Any], argnum: int, args: tuple[Any, ...], kwarg
     precise[argnum] = _in_floating_point(args[argnum])
     value = np.asarray(fun(*precise, **kwargs))
     tape = _tape_of(fun, argnum, precise, kwargs)
+    exact = _is_exact(tape)
     if not value.size:  # autograd refuses to stack no rows
         expected, source = np.zeros(value.shape + np.shape(precise[argnum])), "the empty one"
-    elif tape is None or all(entry[PRIMITIVE] in primitive_vjps for entry in tape.entries[tape.inputs :]):
+    elif exact and _has_all_vjps(tape):
         expected, source = np.asarray(autograd.jacobian(fun, argnum)(*precise, **kwargs)), "autograd.jacobian"
     else:
         expected, source = np.asarray(found["auto"]), "that of method 'auto'"
@@ -107,7 +106,7 @@ def _check_by(fun: Callable[..., Any], argnum: int, args: tuple[Any, ...], kwarg
 
     x = np.asarray(precise[argnum])
     with np.errstate(all="ignore"):  # a step may leave the domain
-        point = _Point.of(x, value, expected, moved, _largest_term(tape), _least_tolerance(tape))
+        point = _Point.of(x, value, expected, moved, _largest_term(tape), exact=exact)
     name = display_name(fun)
     for method, jacobian in found.items():
         differs = f"{name}: the Jacobian (method {method!r}) differs from {source}"
@@ -126,10 +125,15 @@ def _tape_of(
         return None
 
 
-def _least_tolerance(tape: Tape | None) -> float:
-    """Return how far derivatives may differ that are found up to a tolerance only, 0 if there are none."""
+def _has_all_vjps(tape: Tape | None) -> bool:
+    """Tell whether autograd can differentiate whatever is on a tape."""
+    return tape is None or all(entry[PRIMITIVE] in primitive_vjps for entry in tape.entries[tape.inputs :])
+
+
+def _is_exact(tape: Tape | None) -> bool:
+    """Tell whether derivatives are right up to rounding, not only to the tolerance of a solver."""
     rules = [find_rule(entry[PRIMITIVE]) for entry in tape.entries[tape.inputs :]] if tape else []
-    return _APPROXIMATE if any(isinstance(rule, Bulk) and rule.approximate for rule in rules) else 0.0
+    return not any(isinstance(rule, Bulk) and rule.approximate for rule in rules)
 
 
 def _largest_term(tape: Tape | None) -> float:
@@ -175,7 +179,8 @@ class _Point(NamedTuple):
         J: np.ndarray,
         moved: Callable[[np.ndarray], np.ndarray],
         term: float,
-        tolerance: float,
+        *,
+        exact: bool,
     ) -> "_Point":
         """Measure inputs, outputs and elements of the Jacobian, in double precision."""
         floating = [array for array in (x, value, J) if array.dtype.kind in "fc"]
@@ -183,6 +188,9 @@ class _Point(NamedTuple):
         inputs = finite_sizes(x).ravel()
         # Zeros, and what rounding next to the others leaves of them.
         inputs[inputs <= 10 * eps * min(1.0, inputs.max(initial=0.0))] = 1.0
+        if not exact:  # a solver's error is like the rounding of single precision
+            floating.append(np.zeros(0, np.float32))
+            eps = max(eps, float(np.finfo(np.float32).eps))
         J = J.reshape(value.size, x.size)
         sizes = finite_sizes(J) * inputs
         rows = sizes.max(axis=1, initial=0.0)
@@ -195,8 +203,7 @@ class _Point(NamedTuple):
             most = np.maximum(eps**_MOST_NOISE * outputs, _ROUNDINGS * eps * term)
             noise[noise > most] = 0.0  # a jump, or another value each time
             outputs = np.maximum(outputs, noise / eps)
-        tolerance = max(tolerance, tolerance_of(floating))
-        return cls(x, value, J, moved, tolerance, eps, inputs, outputs, sizes, rows, shares)
+        return cls(x, value, J, moved, tolerance_of(floating), eps, inputs, outputs, sizes, rows, shares)
 
     def rounding(self) -> np.ndarray:
         """Return how far each element of the Jacobian may be off.

@@ -1,8 +1,8 @@
 """The vector rule of odeint: derivatives of initial value problems for all directions at once.
 
-autograd solves adjoint equations for each row of the Jacobian, and differentiates the right-hand side in each
-of their steps. Here the sensitivity equations are solved, once for all directions (R. P. Dickinson and
-R. J. Gelinas, 1976), with Jacobians of the right-hand side.
+autograd solves adjoint equations for each row of the Jacobian and between any two times, and differentiates
+the right-hand side in each of their steps. Here the sensitivity equations are solved, once for all directions
+(R. P. Dickinson and R. J. Gelinas, 1976), with Jacobians of the right-hand side.
 """
 
 from collections.abc import Callable
@@ -13,6 +13,7 @@ import numpy as np
 import scipy.integrate
 from autograd.misc.flatten import flatten
 from autograd.scipy.integrate import odeint
+from scipy.sparse import csr_array, eye_array
 
 from tapesplit.decorator import parallel_jacobian
 from tapesplit.rules.registry import bulk
@@ -23,53 +24,63 @@ __all__: list[str] = []
 class _Sensitivities:
     """Derivatives of the solution of one call of odeint, by its initial state, times or parameters."""
 
-    def __init__(self, ans: np.ndarray, func: Any, y0: Any, t: Any, args: Any, options: Any) -> None:
+    def __init__(self, ans: np.ndarray, func: Any, y0: Any, t: Any, args: Any = (), **options: Any) -> None:
         self.ans, self.t = ans, np.asarray(t)
         self.func, self.args, self.options = func, args, options
         self.y0 = np.asarray(y0, np.float64)
-        self.parameters, unflatten = flatten(args)
+        parameters, unflatten = flatten(args)
+        self.parameters = parameters.astype(np.float64)
 
         def slope(y: Any, parameters: Any, t: Any) -> Any:
             found = func(y, t, *unflatten(parameters))
-            return anp.array(found) if isinstance(found, (list, tuple)) else found
+            found = anp.array(found) if isinstance(found, (list, tuple)) else found
+            # The sum of nothing makes any slope depend on y: otherwise there would be a warning.
+            return anp.ravel(found) + anp.sum(y[:0])
 
         self.by_state = parallel_jacobian(slope, machines=1)
         self.by_both = parallel_jacobian(slope, (0, 1), machines=1)
 
     def by_initial_state(self, T: np.ndarray) -> np.ndarray:
         """Return the directions of the solution, ``(k, times, n)``, by those of the initial state."""
-        n = self.y0.size
+        return self._solved(T, None)
 
-        def slopes(state: np.ndarray, t: float) -> np.ndarray:
-            slope, J = self.by_state.value_and_jacobian(state[:n], self.parameters, t)
-            return np.concatenate([slope, (state[n:].reshape(-1, n) @ J.T).ravel()])
+    def by_parameters(self, T: csr_array) -> np.ndarray:
+        """Return the directions of the solution by those of all parameters in one vector.
 
-        return self._solved(slopes, T)
+        They are often unit vectors.
+        """
+        return self._solved(np.zeros((T.shape[0], self.y0.size)), T)
 
-    def by_parameters(self, T: np.ndarray) -> np.ndarray:
-        """Return the directions of the solution by those of all parameters in one vector."""
-        n = self.y0.size
-
-        def slopes(state: np.ndarray, t: float) -> np.ndarray:
-            slope, (J, by_parameters) = self.by_both.value_and_jacobian(state[:n], self.parameters, t)
-            moved = state[n:].reshape(-1, n) @ J.T + T @ by_parameters.T
-            return np.concatenate([slope, moved.ravel()])
-
-        return self._solved(slopes, np.zeros((len(T), n)))
-
-    def by_times(self, T: np.ndarray) -> np.ndarray:
-        """Return the directions of the solution by those of its times.
+    def by_times(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return the derivative of each state by its own time, and those of all states by the first time.
 
         A later beginning is an initial state that has not gone as far yet.
         """
-        slopes = np.array([self.func(y, t, *self.args) for y, t in zip(self.ans, self.t, strict=True)])
-        by_beginning = self.by_initial_state(-slopes[:1])
-        return T[:, :, None] * slopes + T[:, :1, None] * by_beginning
+        slopes = [np.ravel(self.func(y, t, *self.args)) for y, t in zip(self.ans, self.t, strict=True)]
+        return np.array(slopes), self.by_initial_state(-slopes[0][np.newaxis])[0]
 
-    def _solved(self, slopes: Callable[[np.ndarray, float], np.ndarray], T: np.ndarray) -> np.ndarray:
-        """Solve for the state and its k directions, which are T in the beginning."""
-        k, n = T.shape
+    def _solved(self, initial: np.ndarray, parameters: csr_array | None) -> np.ndarray:
+        """Solve for all directions, as many at once as the solver should hold bands for."""
+        k, n = initial.shape
+        most = max(1, _WORKSPACE // (3 * n * n or 1))
+        blocks = (slice(first, first + most) for first in range(0, k, most))
+        found = [self._block(initial[b], parameters if parameters is None else parameters[b]) for b in blocks]
+        return np.concatenate(found or [np.zeros((0, *self.ans.shape))])
+
+    def _block(self, initial: np.ndarray, parameters: csr_array | None) -> np.ndarray:
+        """Solve for the state together with some of its directions."""
+        k, n = initial.shape
         row, column = np.indices((n, n))
+
+        def slopes(state: np.ndarray, t: float) -> np.ndarray:
+            y, directions = state[:n], state[n:].reshape(k, n)
+            if parameters is None:
+                slope, J = self.by_state.value_and_jacobian(y, self.parameters, t)
+                moved = directions @ J.T
+            else:
+                slope, (J, by_parameters) = self.by_both.value_and_jacobian(y, self.parameters, t)
+                moved = directions @ J.T + parameters @ by_parameters.T
+            return np.concatenate([slope, moved.ravel()])
 
         def bands(state: np.ndarray, t: float) -> np.ndarray:
             # Newton's method converges without the blocks that are no bands, too, and takes O(k) time.
@@ -77,55 +88,95 @@ class _Sensitivities:
             of_each[row - column + n - 1, column] = self.by_state(state[:n], self.parameters, t)
             return np.tile(of_each, k + 1)
 
-        begin = np.concatenate([self.y0, T.ravel()])
+        begin = np.concatenate([self.y0, initial.ravel()])
         found = scipy.integrate.odeint(slopes, begin, self.t, Dfun=bands, ml=n - 1, mu=n - 1, **self.options)
         return found[:, n:].reshape(-1, k, n).swapaxes(0, 1)
 
 
-def _tangent(solve: Callable[[_Sensitivities, np.ndarray], np.ndarray]) -> Callable[..., Any]:
+def _tangent(along: Callable[[_Sensitivities, np.ndarray], np.ndarray]) -> Callable[..., Any]:
     """Make the function that carries tangents of one argument."""
 
-    def tangent(T: np.ndarray, ans: Any, func: Any, y0: Any, t: Any, args: Any = (), **options: Any) -> Any:
-        T = T.reshape(len(T), -1)
-        if not _covers(y0, len(T), options):
+    def tangent(T: np.ndarray, ans: Any, func: Any, y0: Any, *args: Any, **options: Any) -> Any:
+        if not _covers(y0, options):
             return NotImplemented
-        return solve(_Sensitivities(ans, func, y0, t, args, options), T)
+        return along(_Sensitivities(ans, func, y0, *args, **options), T.reshape(len(T), -1))
 
     return tangent
 
 
-def _adjoint(solve: Callable[[_Sensitivities, np.ndarray], np.ndarray], argnum: int) -> Callable[..., Any]:
-    """Make the function that carries adjoints to one argument: times all its sensitivities."""
+def _along_times(sensitivities: _Sensitivities, T: np.ndarray) -> np.ndarray:
+    """Carry tangents of the times."""
+    of_each, by_first = sensitivities.by_times()
+    return T[:, :, np.newaxis] * of_each + T[:, :1, np.newaxis] * by_first
 
-    def adjoint(A: np.ndarray, ans: Any, func: Any, y0: Any, t: Any, args: Any = (), **options: Any) -> Any:
-        size = flatten((y0, t, args)[argnum - 1])[0].size
-        if not _covers(y0, size, options):
+
+def _adjoint(
+    back: Callable[[np.ndarray, _Sensitivities, int], np.ndarray], argnum: int | None
+) -> Callable[..., Any]:
+    """Make the function that carries adjoints to one argument: times its sensitivities, unless too many."""
+
+    def adjoint(A: np.ndarray, ans: Any, func: Any, y0: Any, *args: Any, **options: Any) -> Any:
+        size = 1 if argnum is None else flatten((y0, *args)[argnum])[0].size
+        states = np.size(y0) * (size + np.size(y0) // 3)
+        if not _covers(y0, options) or states > len(A) * len(ans) * _STATES:
             return NotImplemented
-        local = solve(_Sensitivities(ans, func, y0, t, args, options), np.eye(size))
-        return np.tensordot(A, local, axes=([1, 2], [1, 2]))
+        return back(A, _Sensitivities(ans, func, y0, *args, **options), size)
 
     return adjoint
 
 
-def _covers(y0: Any, directions: int, options: Any) -> bool:
-    """Tell whether a call can be solved together with some directions."""
+def _back_to_initial_state(A: np.ndarray, sensitivities: _Sensitivities, size: int) -> np.ndarray:
+    """Carry adjoints to the initial state."""
+    return _product(A, sensitivities.by_initial_state(np.eye(size)))
+
+
+def _back_to_times(A: np.ndarray, sensitivities: _Sensitivities, _: int) -> np.ndarray:
+    """Carry adjoints to the times."""
+    of_each, by_first = sensitivities.by_times()
+    found = np.sum(A * of_each, axis=-1)
+    found[:, :1] += _product(A, by_first[np.newaxis])
+    return found
+
+
+def _back_to_parameters(A: np.ndarray, sensitivities: _Sensitivities, size: int) -> np.ndarray:
+    """Carry adjoints to the parameters."""
+    return _product(A, sensitivities.by_parameters(csr_array(eye_array(size))))
+
+
+def _product(A: np.ndarray, sensitivities: np.ndarray) -> np.ndarray:
+    """Return the products of each adjoint with each direction, ``(k, directions)``."""
+    return np.tensordot(A, sensitivities, axes=([1, 2], [1, 2]))
+
+
+def _covers(y0: Any, options: Any) -> bool:
+    """Tell whether the options of a call mean the same for the state and its directions together."""
     has_numbers = all(np.ndim(options.get(name, 0.0)) == 0 for name in ("rtol", "atol"))
-    covered = np.ndim(y0) == 1 and options.keys() <= _PASSED_ON and has_numbers
-    return covered and np.size(y0) * directions <= _MOST_STATES
+    return np.ndim(y0) == 1 and options.keys() <= _PASSED_ON and has_numbers
 
 
 _PASSED_ON: Final = frozenset({"rtol", "atol", "h0", "hmax", "hmin", "mxstep", "mxhnil", "mxordn", "mxords"})
 """Keywords of odeint that hold for the sensitivity equations as well."""
-_MOST_STATES: Final = 100_000
-"""States of these equations up to which one solution for all directions is faster than one for each row."""
+_STATES: Final = 1700
+"""States and their directions that take as long as what autograd does for a row and one of the times."""
 _STEPS: Final = 5000
 """Elementwise operations that take as long as such a solution, roughly."""
+_WORKSPACE: Final = 10_000_000
+"""Elements that the solver may hold for the bands of its matrix."""
 
-_ARGUMENTS = (_Sensitivities.by_initial_state, _Sensitivities.by_times, _Sensitivities.by_parameters)
 bulk(
     odeint,
-    tangents=[None, *map(_tangent, _ARGUMENTS)],
-    adjoints=[None, *(_adjoint(solve, argnum) for argnum, solve in enumerate(_ARGUMENTS, 1))],
+    tangents=[
+        None,
+        _tangent(_Sensitivities.by_initial_state),
+        _tangent(_along_times),
+        _tangent(lambda sensitivities, T: sensitivities.by_parameters(csr_array(T))),
+    ],
+    adjoints=[
+        None,
+        _adjoint(_back_to_initial_state, 0),
+        _adjoint(_back_to_times, None),
+        _adjoint(_back_to_parameters, 2),
+    ],
     steps=_STEPS,
     approximate=True,
 )

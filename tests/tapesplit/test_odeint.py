@@ -1,5 +1,7 @@
 """Derivatives of initial value problems: those of exact solutions, for all directions at once."""
 
+import warnings
+
 import autograd
 import autograd.numpy as anp
 import numpy as np
@@ -9,7 +11,7 @@ from autograd.builtins import tuple as boxed_tuple
 from autograd.scipy.integrate import odeint
 from autograd.tracer import Box
 
-from tapesplit import check_jacobian, parallel_jacobian, record
+from tapesplit import WrongJacobianError, check_jacobian, odeint_rule, parallel_jacobian, record
 from tapesplit.rules import find_rule
 
 TIMES = np.array([0.0, 0.3, 1.0, 1.5])
@@ -147,6 +149,79 @@ def test_hessians():
 def test_the_check_allows_for_the_tolerance_of_the_solver():
     check_jacobian(by_rates, np.array([0.5, -1.0]))
     assert find_rule(odeint).approximate
+
+
+def test_the_check_trusts_differences_where_autograd_is_wrong():
+    """The strange attractor of Lorenz repels backward in time."""
+
+    def lorenz(y, t, p):
+        return anp.array([p[0] * (y[1] - y[0]), y[0] * (p[1] - y[2]) - y[1], y[0] * y[1] - p[2] * y[2]])
+
+    def state(p):
+        return odeint(lorenz, np.ones(3), np.array([0.0, 3.0]), boxed_tuple((p,)))[-1]
+
+    p = np.array([10.0, 28.0, 8 / 3])
+    J = parallel_jacobian(state)(p)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert np.abs(autograd.jacobian(state)(p) - J).max() > 1.0
+    check_jacobian(state, p)
+
+
+def test_the_check_notices_wrong_solutions(monkeypatch):
+    block = odeint_rule._Sensitivities._block
+    monkeypatch.setattr(odeint_rule._Sensitivities, "_block", lambda *args: 1.01 * block(*args))
+    with pytest.raises(WrongJacobianError, match="central differences"):
+        check_jacobian(by_rates, np.array([0.5, -1.0]))
+
+
+@pytest.mark.parametrize(
+    "slope",
+    [
+        lambda y, t, rates: rates[0] * y[0],
+        lambda y, t, rates: [rates[0] * y[0]],
+        lambda y, t, rates: anp.reshape(rates * y, ()),
+    ],
+)
+@pytest.mark.parametrize("argnum", [0, 1, 2])
+def test_slopes_of_one_state_may_have_any_shape(slope, argnum):
+    def state(y0, t, rates):
+        return odeint(slope, y0, t, boxed_tuple((rates,)))
+
+    args = np.array([2.0]), TIMES, np.array([-0.5])
+    J = parallel_jacobian(state, argnum)(*args)
+    np.testing.assert_allclose(J, autograd.jacobian(exactly, argnum)(*args), atol=1e-6)
+
+
+def test_parameters_of_single_precision_are_as_good():
+    rates = np.array([0.5, -1.0], np.float32)
+    J = parallel_jacobian(by_rates)(rates)
+    assert J.dtype == np.float32
+    np.testing.assert_allclose(J, parallel_jacobian(by_rates)(rates.astype(float)), rtol=1e-6)
+
+
+def test_slopes_may_ignore_the_state():
+    def state(y0):
+        return odeint(lambda y, t, rates: rates * anp.cos(t), y0, TIMES, (np.array([1.0, 2.0]),))
+
+    np.testing.assert_allclose(parallel_jacobian(state)(np.ones(2)), np.broadcast_to(np.eye(2), (4, 2, 2)))
+
+
+def test_directions_that_are_many_are_solved_in_blocks(monkeypatch):
+    rates = np.array([0.5, -1.0])
+    J = parallel_jacobian(by_rates)(rates)
+    monkeypatch.setattr(odeint_rule, "_WORKSPACE", 1)
+    np.testing.assert_allclose(parallel_jacobian(by_rates)(rates), J, atol=1e-6)
+
+
+def test_few_rows_of_many_parameters_are_left_to_autograd():
+    weights = np.linspace(-0.1, 0.1, 900)
+
+    def last(weights):
+        args = boxed_tuple((anp.reshape(weights, (30, 30)),))
+        return anp.sum(odeint(lambda y, t, A: A @ y, np.ones(30), np.array([0.0, 1.0]), args)[-1])
+
+    np.testing.assert_array_equal(parallel_jacobian(last)(weights), autograd.jacobian(last)(weights))
 
 
 def test_errors_of_the_slope_name_the_step():
