@@ -15,7 +15,7 @@ from autograd.numpy import numpy_vjps
 from autograd.numpy.numpy_boxes import ArrayBox
 from autograd.numpy.numpy_vspaces import ArrayVSpace
 from autograd.numpy.numpy_wrapper import array_from_args, concatenate_args
-from autograd.tracer import Box, box_type_mappings, trace_primitives_map
+from autograd.tracer import Box, box_type_mappings, getval, isbox, trace_primitives_map
 
 from tapesplit.recording.boxes import (
     FIRST,
@@ -116,13 +116,34 @@ def _split(ary: Any, indices_or_sections: Any, axis: Any = 0) -> Any:
     return _SplitResult([ary[(*before, part) if before else part] for part in slices])
 
 
-class _SplitResult(tuple[Any, ...]):
-    """Parts of a value. To autograd's functions they are one box, as what its own split returns.
-
-    Like that one, they cannot be replaced.
-    """
+class _Parts(tuple[Any, ...]):
+    """Parts of a value. To autograd's functions they are one box, as what its own primitive returns."""
 
     __slots__ = ()
+    _form: Final[type] = tuple
+
+    @property
+    def _trace(self) -> int:
+        trace: int = next(part._trace for part in self if isbox(part))
+        return trace
+
+    @property
+    def _value(self) -> Any:
+        return self._form(map(getval, self))
+
+    @property
+    def _node(self) -> TapeNode:
+        """Record the sequence when it is asked for."""
+        boxed = {argnum: part._node for argnum, part in enumerate(self, 1) if isbox(part)}
+        values, args = self._value, (self._form, *map(getval, self))
+        return TapeNode(values, make_sequence, args, {}, tuple(boxed), tuple(boxed.values()))
+
+
+class _SplitResult(_Parts):
+    """Parts in a list, which like that of autograd's function cannot be replaced."""
+
+    __slots__ = ()
+    _form = list
 
     def __getitem__(self, index: Any) -> Any:
         found = super().__getitem__(index)
@@ -134,23 +155,10 @@ class _SplitResult(tuple[Any, ...]):
     def __radd__(self, others: Any) -> list[Any]:
         return [*others, *self]
 
-    @property
-    def _trace(self) -> int:
-        return self[0]._trace
 
-    @property
-    def _value(self) -> list[Any]:
-        return [part._value for part in self]
-
-    @property
-    def _node(self) -> TapeNode:
-        """Record the list when it is asked for."""
-        values, nodes = self._value, tuple([part._node for part in self])
-        return TapeNode(values, make_sequence, (list, *values), {}, tuple(range(1, len(self) + 1)), nodes)
-
-
-Box.types.add(_SplitResult)
-box_type_mappings[_SplitResult] = SequenceBox
+for _parts in (_Parts, _SplitResult):
+    Box.types.add(_parts)
+    box_type_mappings[_parts] = SequenceBox
 
 
 def _array(A: Any, *args: Any, **kwargs: Any) -> Any:
@@ -227,7 +235,7 @@ def _slogdet(x: Any) -> Any:
     if not rewritten or is_overridden(_general_slogdet):
         return _general_slogdet(x)
     sign, logarithm = np.linalg.slogdet(x._value)
-    return sign, recorded(x, log_abs_det, FIRST, (x._index,), (x._value,), logarithm)
+    return _Parts([sign, recorded(x, log_abs_det, FIRST, (x._index,), (x._value,), logarithm)])
 
 
 def _eigh(a: Any, UPLO: Any = "L") -> Any:
@@ -238,7 +246,7 @@ def _eigh(a: Any, UPLO: Any = "L") -> Any:
         return found
     values, vectors = found._value
     args = (a._value, UPLO, vectors)
-    return recorded(a, symmetric_eigenvalues, FIRST, (a._index,), args, values), found[1]
+    return _Parts([recorded(a, symmetric_eigenvalues, FIRST, (a._index,), args, values), found[1]])
 
 
 def _norm(x: Any, *args: Any, **kwargs: Any) -> Any:

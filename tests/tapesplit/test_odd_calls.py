@@ -333,6 +333,9 @@ def test_forms_that_rules_do_not_cover_raise():
         lambda x: np.inner(np.split(x, 2), x[:2]),
         lambda x: np.ravel(np.linalg.inv(np.split(x, 2))) * np.linalg.det(np.split(x, 2)),
         lambda x: np.linalg.solve(onp.array([[2.0, 1.0], [0.0, 1.0]]), np.split(x, 2))[1],
+        lambda x: tuple_of_boxes((np.linalg.slogdet(np.reshape(x, (2, 2))), x))[0][1],
+        lambda x: tuple_of_boxes((np.linalg.eigh(np.reshape(x, (2, 2))), x))[0][0],
+        lambda x: flatten(np.linalg.slogdet(np.reshape(x, (2, 2))))[0],
     ],
 )
 def test_forms_of_calls_that_are_rare(fun, method):
