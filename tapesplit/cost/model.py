@@ -93,26 +93,24 @@ def array_seconds(model: CostModel, work: Any, directions: int, *, adjoint_mode:
     Examples
     --------
     >>> product = Work(
-    ...     formulas=0, steps=1, elements=0, moved=0, unmoved=0, product_fma=10**6, spared_tangents=0,
-    ...     spared_adjoints=0, looped=0, local=0, local_loops=0, inner=0, coefficients=10**6, numbers=0,
-    ...     arrays=0, block_steps=0, block_loops=0, formless=1)
+    ...     formulas=0, steps=1, elements=0, moved=0, unmoved=0, factored=0, product_fma=10**6,
+    ...     spared_tangents=0, spared_adjoints=0, looped=0, local=0, local_loops=0, inner=0,
+    ...     coefficients=10**6, numbers=0, arrays=0, block_steps=0, block_loops=0, formless=1)
     >>> round(array_seconds(CostModel(), product, directions=100, adjoint_mode=True), 6)
     0.003522
     """
-    moved, multiplied = work.moved, work.product_fma
+    steps, moved, multiplied = work.steps, work.moved, work.product_fma
     if not adjoint_mode:
         multiplied = multiplied - work.spared_tangents
     elif directions >= FEWEST_DIRECTIONS:
+        steps = steps + work.factored
         moved, multiplied = moved - work.unmoved, multiplied - work.spared_adjoints
     each = moved * model.element_direction + multiplied * model.product_fma
     loops = directions * work.looped
     if not adjoint_mode:
         loops = directions * (work.looped - work.local) + work.local_loops
     return (
-        (work.steps + _ENDS) * model.step
-        + work.elements * model.element
-        + directions * each
-        + loops * model.loop
+        (steps + _ENDS) * model.step + work.elements * model.element + directions * each + loops * model.loop
     )
 
 

@@ -38,6 +38,8 @@ class Work:
         where BLAS does not multiply them.
     unmoved
         Those of the elements moved that adjoints leave where they are, as factors of matrices.
+    factored
+        Entries whose adjoints are such factors: two arrays, which take as long as one more step.
     spared_tangents, spared_adjoints
         Those of the multiply-adds that are only picked where directions are those of the inputs, or of the
         output, and those that make or multiply factors.
@@ -61,6 +63,7 @@ class Work:
     elements: int
     moved: int
     unmoved: int
+    factored: int
     product_fma: int
     spared_tangents: int
     spared_adjoints: int
@@ -82,7 +85,7 @@ class WorkTable(NamedTuple):
     Parameters
     ----------
     lines
-        Shape ``(17, n)``: a line for each field of `Work` but the first one; whole numbers.
+        Shape ``(18, n)``: a line for each field of `Work` but the first one; whole numbers.
     sharing
         Shape ``(n,)``: entries with the same number share formulas, see `shared_formulas`.
     formulas
@@ -127,6 +130,7 @@ def work_table(facts: TapeFacts) -> WorkTable:
         "elements": sizes * elementwise,
         "moved": moved,
         "unmoved": np.maximum(moved, 0) * factored.whole,
+        "factored": factored.whole,
         "product_fma": facts.edges * pace + contracted.product_fma,
         "spared_tangents": contracted.picked_tangents,
         "spared_adjoints": contracted.picked_adjoints + factored.edges * pace,

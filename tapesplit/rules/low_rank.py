@@ -77,7 +77,8 @@ class Factors(NamedTuple):
         sides = []
         for pair in zip(self, other, strict=True):
             count = _common(pair)
-            sides.append(np.concatenate([np.broadcast_to(x, (count, *x.shape[1:])) for x in pair], axis=1))
+            alike = [x if len(x) == count else np.broadcast_to(x, (count, *x.shape[1:])) for x in pair]
+            sides.append(np.concatenate(alike, axis=1))
         return Factors(*sides)
 
     def terms(self, axes: str, direction: str, rank: str) -> tuple[list[str], list[np.ndarray]]:
@@ -182,8 +183,8 @@ def moved_back(A: Factors, moves: IndexMap, shape: Shape) -> Factors | np.ndarra
     """
     found = moves.parts(A.shape, shape) if is_thin(A.rank, shape) else None
     if found is not None:
-        sides = [factor[..., index] for factor, index in zip(A, found.of_result, strict=True)]
-        return Factors(*map(_spread, sides[:: -1 if found.is_transposed else 1], found.of_argument, shape))
+        left, right = reversed(A) if found.is_transposed else A
+        return Factors(_scattered(left, found.rows), _scattered(right, found.columns))
     if not moves.is_sparse:
         return None
     rows, columns = np.divmod(moves.targets, A.shape[1])
@@ -191,14 +192,10 @@ def moved_back(A: Factors, moves: IndexMap, shape: Shape) -> Factors | np.ndarra
     return moves.packed.scatter(elements).reshape(A.directions, *shape)
 
 
-def _spread(X: np.ndarray, index: np.ndarray, size: int) -> np.ndarray:
-    """Put the elements of the last axis where an index says, among zeros; those of one place are added up."""
-    spread = np.zeros((*X.shape[:-1], size), X.dtype)
-    if np.unique(index).size == index.size:
-        spread[..., index] = X
-    else:
-        np.add.at(spread, (..., index), X)  # type: ignore[arg-type] # an index like any other
-    return spread
+def _scattered(factor: np.ndarray, moves: IndexMap) -> np.ndarray:
+    """Carry the last axis back to where it stood."""
+    *others, length = factor.shape
+    return moves.scatter(factor.reshape(-1, length)).reshape(*others, moves.size)
 
 
 def _left_of_product(A: Factors | np.ndarray, ans: Any, a: Any, b: Any, *_: Any) -> Any:

@@ -32,14 +32,6 @@ getitem = ArrayBox.__getitem__
 """autograd's primitive behind ``x[index]``."""
 
 
-class Parts(NamedTuple):
-    """Rows and columns of a result that move as a whole, and those where they stood, maybe transposed."""
-
-    of_result: tuple[np.ndarray, np.ndarray]
-    of_argument: tuple[np.ndarray, np.ndarray]
-    is_transposed: bool
-
-
 @dataclass(frozen=True)
 class IndexMap:
     """Where the elements of a result come from, for one argument.
@@ -191,6 +183,14 @@ class IndexMap:
             X += (self._sums @ Y.T).T.astype(Y.dtype, copy=False)
 
 
+class Parts(NamedTuple):
+    """How the rows and the columns of a matrix move, those of the argument, which may be transposed."""
+
+    rows: IndexMap
+    columns: IndexMap
+    is_transposed: bool
+
+
 _FEW_DIRECTIONS: Final = 4
 """Directions that are scattered one by one in less time than by a sparse matrix."""
 _MANY_ELEMENTS: Final = 1000
@@ -213,7 +213,9 @@ def _parts(targets: np.ndarray, sources: np.ndarray, shape: Shape, of: Shape) ->
     of_argument = plain or _axes(sources.reshape(-1, width).T, of[1])
     if of_result is None or of_argument is None:
         return None
-    return Parts(of_result, of_argument, plain is None)
+    sides = (of_result, shape) if plain else (of_result[::-1], shape[::-1])
+    rows, columns = map(IndexMap, sides[0], of_argument, sides[1], of)
+    return Parts(rows, columns, plain is None)
 
 
 def _axes(positions: np.ndarray, columns: int) -> tuple[np.ndarray, np.ndarray] | None:
