@@ -157,10 +157,16 @@ def _handed(
         is_constant = not callable(kind.rule.partials[argnum])
         return _Factored(given if is_constant and shape == of_argument else 0, maker)
     if isinstance(kind.rule, Movement):
-        moves_parts = kind.primitive in _MOVE_PARTS and len(kind.argnums) <= MOST_PARTS
+        moves_parts = _moves_parts(kind) and len(kind.argnums) <= MOST_PARTS
         return _Factored(given if moves_parts else 0, maker)
     rule = _rule(kind, argnum)
     return _Factored(rule.rank(given, shape) if rule and is_shape(shape) else 0, maker)
+
+
+def _moves_parts(kind: CallKind) -> bool:
+    """Tell whether rows and columns move as a whole, if a matrix becomes another one."""
+    along_axis = kind.arity > 2 or "axis" in kind.keywords
+    return kind.primitive in _MOVE_PARTS or (kind.primitive is anp.roll and along_axis)
 
 
 _MOVE_PARTS: Final = frozenset({anp.transpose, anp.swapaxes, getitem, concatenate_args})

@@ -258,6 +258,8 @@ def labels_of(monkeypatch, fun):
         ("a product and another matrix", []),
         ("another shape", []),
         ("repeated rows", ["add", "getitem", "getitem", "multiply"]),
+        ("rolled", []),
+        ("rolled along an axis", ["matmul", "multiply", "roll"]),
     ],
 )
 def test_adjoints_stay_factored(monkeypatch, name, labels):
