@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 from autograd.tracer import isbox
 
-from tapesplit.recording.boxes import TapeNode
 from tapesplit.recording.hidden import holds_box, parts_of
+from tapesplit.recording.nodes import TapeNode
 from tapesplit.recording.tape import Tape
 
 __all__ = ["own_values"]

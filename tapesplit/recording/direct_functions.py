@@ -24,11 +24,11 @@ from tapesplit.recording.boxes import (
     NumberBox,
     RecordingBox,
     TapeBox,
-    TapeNode,
     make_box,
     recorded,
 )
 from tapesplit.recording.direct_arithmetic import cross, euclidean_norm, is_boxed_array, roll, solution
+from tapesplit.recording.nodes import TapeNode
 from tapesplit.recording.overrides import are_current, is_overridden, original_vjps
 from tapesplit.recording.primitives import dense_untake, log_abs_det, summed_untake, symmetric_eigenvalues
 

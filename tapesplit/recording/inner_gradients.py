@@ -15,7 +15,8 @@ from autograd import differential_operators
 from autograd.core import add_outgrads, primitive_vjps, vspace
 from autograd.tracer import isbox, new_box
 
-from tapesplit.recording.boxes import FIRST, NumberBox, TapeBox, TapeNode, recorded
+from tapesplit.recording.boxes import FIRST, NumberBox, TapeBox, recorded
+from tapesplit.recording.nodes import TapeNode
 from tapesplit.recording.overrides import are_current, original_vjps
 from tapesplit.recording.primitives import inner_variable
 from tapesplit.recording.tape import PARENTS, VALUE

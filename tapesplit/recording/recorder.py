@@ -15,9 +15,9 @@ from tapesplit.errors import InputTypeError, NestedTraceError, OutputTypeError
 from tapesplit.names import display_name, label_of
 from tapesplit.notes import note
 from tapesplit.recording.argnums import check_function, positions_of
-from tapesplit.recording.boxes import TapeNode
 from tapesplit.recording.hidden import hidden_value_error, holds_box, holds_boxes
 from tapesplit.recording.memory import NoGarbageCollection, keep_freed_memory
+from tapesplit.recording.nodes import TapeNode
 from tapesplit.recording.source_lines import LinedEntries, users_stack_level
 from tapesplit.recording.stand_ins import BoxesInPlace
 from tapesplit.recording.tape import PRIMITIVE, Entries, Tape

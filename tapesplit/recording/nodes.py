@@ -1,0 +1,126 @@
+"""Nodes of a tape: the places of values on it, in the form in which autograd's general path makes them."""
+
+from collections.abc import Callable
+from typing import Any, Final
+
+import numpy as np
+from autograd.builtins import container_take
+from autograd.core import VJPNode, VSpace
+from autograd.extend import SparseObject
+from autograd.tracer import Box, Node, notrace_primitives
+
+from tapesplit.errors import NestedTraceError, StaleValueError
+from tapesplit.recording.checkpoints import is_checkpoint, traced_again
+from tapesplit.recording.containers import PART_FINDERS, Parts, same_form, taken
+
+__all__ = ["TapeNode"]
+
+
+_FOREIGN: Final = (
+    "{} combines traced values with those of a trace begun by hand; call a Jacobian function, which then "
+    "leaves all to autograd"
+)
+
+
+class TapeNode(Node):
+    """Place of a value on its tape, in the form that autograd's general path asks for.
+
+    Containers whose parts are known are recorded only when their place is asked for; one of the parts has the
+    place that it had before.
+    """
+
+    __slots__ = ("_index", "_source", "entries", "parts")
+
+    def __init__(
+        self,
+        value: Any,
+        fun: Callable[..., Any],
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        parent_argnums: tuple[int, ...],
+        parents: tuple["TapeNode", ...],
+    ) -> None:
+        try:
+            entries = self.entries = parents[0].entries
+            is_mixed = len(parents) > 1 and any(parent.entries is not entries for parent in parents)
+        except AttributeError:  # a node of autograd's
+            raise NestedTraceError(_FOREIGN.format(getattr(fun, "__name__", fun))) from None
+        if is_mixed:
+            raise StaleValueError(
+                f"{getattr(fun, '__name__', fun)} combines traced values of two calls; what is kept from one "
+                "call for the next must be a plain value (autograd.tracer.getval)"
+            )
+        self.parts: Parts | None = None
+        self._index: int | None = None
+        self._source: Any = None
+        find_parts = PART_FINDERS.get(fun)
+        if find_parts is None:  # as nearly always
+            if not isinstance(value, _KNOWN) and type(value) in VSpace.mappings:
+                raise NestedTraceError(
+                    f"{getattr(fun, '__name__', fun)} returned a {type(value).__name__}, whose derivatives "
+                    "only autograd can trace; call a Jacobian function, which then leaves all to autograd"
+                )
+            if is_checkpoint(fun) and (again := traced_again(fun, args, kwargs, parent_argnums, parents)):
+                self._index = again.index
+                return
+            indices = tuple([parent.index for parent in parents])
+            self._index = len(entries)
+            entries.append((fun, parent_argnums, indices, tuple(args), kwargs, value))
+            return
+        self._source = (fun, parent_argnums, parents, tuple(args), kwargs, value)
+        self.parts = find_parts(value, args, dict(zip(parent_argnums, parents, strict=True)))
+        if fun is container_take and parents[0].parts:
+            part = taken(parents[0].parts, *args)
+            if part and (part.parts or same_form(value, part.value)):
+                self.parts, self._source = part.parts, part._origin
+        if not self.parts or not self.parts.nodes:
+            self._record()
+
+    @property
+    def index(self) -> int:
+        """Number of the entry; a container is recorded now, if it is not on the tape."""
+        if self._index is None:
+            self._record()
+        return self._index  # type: ignore[return-value]
+
+    @property
+    def value(self) -> Any:
+        """The value, whether or not it is on the tape."""
+        origin = self._origin
+        return origin._source[-1] if origin._index is None else origin.entries[origin._index][-1]
+
+    @property
+    def _origin(self) -> "TapeNode":
+        """The node of the same value that it has been taken from, if it has."""
+        return self._source if self._index is None and type(self._source) is TapeNode else self
+
+    def _record(self) -> None:
+        """Find the entry of a part that has been taken, or record a call and all containers that it reads."""
+        entries, waiting = self.entries, [self]
+        while waiting:
+            node = waiting[-1]
+            is_part = type(node._source) is TapeNode
+            read = (node._source,) if is_part else node._source[2]
+            if unrecorded := [parent for parent in read if parent._index is None]:
+                waiting += unrecorded
+                continue
+            waiting.pop()
+            if is_part:
+                node._index = node._source._index
+            elif node._index is None:
+                fun, argnums, parents, args, kwargs, value = node._source
+                node._index = len(entries)
+                indices = tuple([parent._index for parent in parents])
+                entries.append((fun, argnums, indices, args, kwargs, value))
+
+    def initialize_root(self, entries: list[tuple[Any, ...]], index: int) -> None:
+        """Refer to a value that is on the tape already."""
+        self.entries, self._index, self.parts = entries, index, None
+
+
+_KNOWN: Final = (np.ndarray, float, np.generic, complex, tuple, list, dict, SparseObject, int, Box)
+"""Types whose directions can be stacked, and boxes of other traces; users may give autograd further types
+(`autograd.extend.VSpace`)."""
+
+# What VJP tracing treats as constant (comparisons, argmax, shape queries, ...), recording does too.
+notrace_primitives[TapeNode] = notrace_primitives[VJPNode]
