@@ -80,6 +80,7 @@ __all__ = [
     "record",
 ]
 
+rules_on_demand("autograd.misc.fixed_points", "tapesplit.fixed_point_rule")
 rules_on_demand("autograd.scipy.integrate", "tapesplit.odeint_rule")
 
 if TYPE_CHECKING:  # else type checkers would take any name for one of ours

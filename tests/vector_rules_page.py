@@ -12,7 +12,7 @@ from tapesplit.names import label_of, primitive_name
 from tapesplit.rules import Elementwise, Movement, registered
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "reference" / "vector_rules.md"
-HOSTS = ("special", "signal", "linalg", "stats")
+HOSTS = ("scipy.special", "scipy.signal", "scipy.linalg", "scipy.stats", "misc.fixed_points")
 PUBLIC = ("autograd.numpy", "autograd.numpy.linalg", "autograd.numpy.fft")
 HEAD = """\
 # Functions with vector rules
@@ -33,7 +33,7 @@ WIDTH = 118
 def page():
     """Return the text of the page."""
     for host in HOSTS:
-        importlib.import_module(f"autograd.scipy.{host}")
+        importlib.import_module(f"autograd.{host}")
     sections = defaultdict(lambda: defaultdict(set))
     for primitive, rule in registered().items():
         heading, names = place(primitive)
@@ -76,7 +76,7 @@ def place(primitive):
         return "## autograd.numpy", {"`x[index]`"}
     if module in PUBLIC:
         return f"## {module}", {f"`{label}`"}
-    if module.startswith("autograd.scipy."):
+    if module.startswith(("autograd.scipy.", "autograd.misc.")):
         return f"## {module}", {
             f"`{known}`" for known in (name, label) if hasattr(sys.modules[module], known)
         }
