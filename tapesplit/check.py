@@ -47,8 +47,8 @@ def check_jacobian(
     ------
     WrongJacobianError
         If an element of the Jacobian, or of the plain tangent or adjoint sweep, differs from that of
-        ``autograd.jacobian`` by more than 1e-9 (3e-4 in single precision and with ``odeint``, which solves up
-        to a tolerance; 3e-2 in half precision), or if a product with a direction differs from central
+        ``autograd.jacobian`` by more than 1e-9 (3e-4 in single precision and with ``odeint`` and
+        ``fixed_point``, which solve up to a tolerance; 3e-2 in half precision), or if a product with a direction differs from central
         differences by more than 1e-4 (or that). Both are relative to the row and column, see the notes.
     ArgumentIndexError, ArgumentTypeError, ArgumentValueError, InputTypeError, OutputTypeError
         As raised by `parallel_jacobian` and its calls.
@@ -67,9 +67,9 @@ def check_jacobian(
     than 1e-9 (4e-4 and 0.2). More is rounding where outputs are sums of large terms that cancel, as far as
     values at the next floating-point numbers show it. Outputs below 1 count as 1: scale what is tiny.
 
-    Where autograd has no VJP of a primitive with vector rules for both modes, and where it solves adjoint
-    equations for ``odeint``, which may go far astray, the sweeps are compared with each other and with
-    differences only. Integers are compared with what autograd and differences give for
+    Where autograd has no VJP of a primitive with vector rules for both modes, and where it solves equations
+    (backward in time for ``odeint``, which may go far astray), the sweeps are compared with each other and
+    with differences only. Integers are compared with what autograd and differences give for
     them in double precision. At a point where the function is not differentiable, and where its value is not
     the same each time, the differences have no meaning and the check may fail.
 
