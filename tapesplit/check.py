@@ -48,8 +48,9 @@ def check_jacobian(
     WrongJacobianError
         If an element of the Jacobian, or of the plain tangent or adjoint sweep, differs from that of
         ``autograd.jacobian`` by more than 1e-9 (3e-4 in single precision and with ``odeint`` and
-        ``fixed_point``, which solve up to a tolerance; 3e-2 in half precision), or if a product with a direction differs from central
-        differences by more than 1e-4 (or that). Both are relative to the row and column, see the notes.
+        ``fixed_point``, which solve up to a tolerance; 3e-2 in half precision), or if a product with a
+        direction differs from central differences by more than 1e-4 (or that). Both are relative to the row
+        and column, see the notes.
     ArgumentIndexError, ArgumentTypeError, ArgumentValueError, InputTypeError, OutputTypeError
         As raised by `parallel_jacobian` and its calls.
 
