@@ -16,6 +16,7 @@ SIZES = {
     "assimilation_4dvar": (20, 8),
     "implicit_burgers": (40, 20),
     "inverse_kinematics": (8, 6),
+    "reaction_kinetics": (8,),
     "uncertainty_pipeline": (60,),
     "hessian": (8, 400),
     "narrow_interface": (100,),
