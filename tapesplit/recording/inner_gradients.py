@@ -13,7 +13,7 @@ import autograd.numpy as anp
 import numpy as np
 from autograd import differential_operators
 from autograd.core import add_outgrads, primitive_vjps, vspace
-from autograd.tracer import isbox, new_box
+from autograd.tracer import isbox, new_box, trace_stack
 
 from tapesplit.recording.boxes import FIRST, NumberBox, TapeBox, recorded
 from tapesplit.recording.nodes import TapeNode
@@ -28,8 +28,8 @@ _general_make_vjp = differential_operators._make_vjp  # by this name autograd's 
 
 def _make_vjp(fun: Callable[[Any], Any], x: Any) -> tuple[Callable[[Any], Any], Any]:
     """Return the VJP of a function at x, and its value, as autograd's function of this name does."""
-    if type(x) not in _RECORDING or x._entries is None:
-        return _general_make_vjp(fun, x)
+    if type(x) not in _RECORDING or x._entries is None or x._trace != trace_stack.top:
+        return _general_make_vjp(fun, x)  # a trace above would hide what depends on this variable
     entries = x._entries
     start = recorded(x, inner_variable, FIRST, (x._index,), (x._value,), x._value)._index
     entries.variables += 1
@@ -149,11 +149,11 @@ _DIRECT: Final[dict[Any, tuple[Callable[..., Any], ...]]] = {
     anp.log: (lambda g, _ans, x: g / x,),
     anp.sin: (lambda g, _ans, x: g * anp.cos(x),),
     anp.cos: (lambda g, _ans, x: -(g * anp.sin(x)),),
-    anp.tanh: (lambda g, ans, _x: g * (1.0 - ans * ans),),
+    anp.tanh: (lambda g, _ans, x: g / anp.cosh(x) ** 2,),  # nothing that cancels
     anp.sqrt: (lambda g, ans, _x: g * 0.5 / ans,),
     anp.square: (lambda g, _ans, x: g * (2.0 * x),),
 }
 """Adjoints of operands of the result's shape, by primitive and argument: what is recorded most often."""
-_ORIGINAL: Final = original_vjps(*_DIRECT)
+_ORIGINAL: Final = original_vjps(*_DIRECT, anp.cosh, anp.power)
 
 DIRECT_OPERATORS: dict[str, Callable[..., Any]] = {"_make_vjp": _make_vjp}

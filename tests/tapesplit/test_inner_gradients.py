@@ -4,7 +4,7 @@ import autograd
 import autograd.numpy as np
 import numpy as onp
 import pytest
-from autograd import grad, hessian, jacobian, make_jvp, value_and_grad
+from autograd import elementwise_grad, grad, hessian, jacobian, make_jvp, value_and_grad
 from autograd.builtins import tuple as boxed_tuple
 from autograd.core import primitive_vjps
 from autograd.extend import defvjp, primitive
@@ -139,3 +139,26 @@ def test_outside_recordings_autograd_is_untouched():
     parallel_jacobian(fun)(X)
     assert seen[0] is not before
     assert autograd.differential_operators._make_vjp is before
+
+
+def test_gradients_below_an_open_trace_of_autograd():
+    """What the function closes over belongs to a trace above: the variable does not reach it on our tape."""
+
+    def fun(x):
+        def outer(c):
+            return np.sum(grad(lambda y: np.sum(y * y * c))(x))
+
+        return grad(outer)(np.ones(3))
+
+    onp.testing.assert_allclose(parallel_jacobian(fun)(X), 2 * onp.eye(3), rtol=1e-14)
+
+
+def test_slopes_of_saturated_tanh_do_not_cancel():
+    def fun(x):
+        return np.log(elementwise_grad(np.tanh)(x))
+
+    x = onp.array([1.0, 5.0, 20.0])
+    expected = onp.log(1 / onp.cosh(x) ** 2)
+    value, slopes = parallel_jacobian(fun).value_and_jacobian(x)
+    onp.testing.assert_allclose(value, expected, rtol=1e-14)
+    onp.testing.assert_allclose(slopes, onp.diag(-2 * onp.tanh(x)), rtol=1e-13)
