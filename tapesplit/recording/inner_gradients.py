@@ -45,10 +45,13 @@ def _make_vjp(fun: Callable[[Any], Any], x: Any) -> tuple[Callable[[Any], Any], 
     if not depending:
         warnings.warn("Output seems independent of input.", stacklevel=2)
         return (lambda _g: vspace(x).zeros()), value
-    return (lambda g: _pulled_back(x, depending, g)), value
+    steps = _steps_back(x, depending)
+    return (lambda g: _pulled_back(steps, depending, g)), value
 
 
 _RECORDING: Final = frozenset({TapeBox, NumberBox})
+_Step = tuple[int, Sequence[int], Any, tuple[Any, ...], Callable[..., Any] | None]
+"""An entry, its active parents, direct rules if there are, the arguments of `_vjp_of`, and what that made."""
 
 
 def _depending(entries: Sequence[tuple[Any, ...]], start: int, end: int) -> list[int]:
@@ -60,17 +63,16 @@ def _depending(entries: Sequence[tuple[Any, ...]], start: int, end: int) -> list
     return sorted(found) if end in found else []
 
 
-def _pulled_back(x: Any, depending: Sequence[int], g: Any) -> Any:
-    """Record how the adjoint of the last of some entries goes back to the first one."""
+def _steps_back(x: Any, depending: Sequence[int]) -> list[_Step]:
+    """Return the steps from the last of some entries back to the first one, for all rows of a Jacobian."""
     entries, trace, active = x._entries, x._trace, frozenset(depending)
     direct = _DIRECT if are_current(_ORIGINAL) else {}
-    number = np.float64(g) if type(g) is float else g[()] if _is_double(g) else g  # no array of one number
-    adjoints: dict[int, tuple[Any, bool]] = {depending[-1]: (number, False)}
+    needed, steps = {depending[-1]}, list[_Step]()
     for index in reversed(depending[1:]):
-        if index not in adjoints:  # nothing that the result depends on
+        if index not in needed:  # nothing that the result depends on
             continue
-        g, _ = adjoints.pop(index)
         primitive, argnums, parents, args, kwargs, value = entries[index]
+        rules = None if kwargs else direct.get(primitive)
         operands = [None] * len(parents) if args is None else [*args]
         positions, behind = [], []
         for argnum, parent in zip(argnums, parents, strict=True):
@@ -78,11 +80,27 @@ def _pulled_back(x: Any, depending: Sequence[int], g: Any) -> Any:
             if parent in active:
                 positions.append(argnum)
                 behind.append(parent)
-        ans, rules = _box(entries, trace, index), None if kwargs else direct.get(primitive)
-        if rules and _are_alike(value, g, *[entries[parent][VALUE] for parent in behind]):
+                if rules and not _are_alike(value, entries[parent][VALUE]):
+                    rules = None
+        needed.update(behind)
+        call = (primitive, positions, _box(entries, trace, index), operands, kwargs)
+        steps.append((index, behind, rules, call, None if rules else _vjp_of(*call)))
+    return steps
+
+
+def _pulled_back(steps: Sequence[_Step], depending: Sequence[int], g: Any) -> Any:
+    """Record how the adjoint of the last of some entries goes back to the first one."""
+    number = np.float64(g) if type(g) is float else g[()] if _is_double(g) else g  # no array of one number
+    adjoints: dict[int, tuple[Any, bool]] = {depending[-1]: (number, False)}
+    for index, behind, rules, call, vjp in steps:
+        g, _ = adjoints.pop(index)
+        _, positions, ans, operands, _ = call
+        if vjp is not None:
+            found = vjp(g)
+        elif _are_alike(ans._value, g._value if type(g) is TapeBox else g):
             found = [rules[argnum](g, ans, *operands) for argnum in positions]
         else:
-            found = _vjp_of(primitive, positions)(tuple(positions), ans, tuple(operands), kwargs)(g)
+            found = _vjp_of(*call)(g)
         for parent, adjoint in zip(behind, found, strict=True):
             adjoints[parent] = _added(adjoints[parent], adjoint) if parent in adjoints else _first(adjoint)
     return adjoints[depending[0]][0]
@@ -98,23 +116,23 @@ def _box(entries: Any, trace: int, index: int) -> Any:
     return new_box(value, trace, TapeNode.new_root(entries, index))
 
 
-def _vjp_of(primitive: Any, argnums: Sequence[int]) -> Callable[..., Any]:
-    """Return what makes the VJP of a call, or raise what autograd does."""
-    try:
-        return primitive_vjps[primitive]
-    except KeyError:
+def _vjp_of(
+    primitive: Any, argnums: Sequence[int], ans: Any, operands: Sequence[Any], kwargs: Any
+) -> Callable[[Any], Sequence[Any]]:
+    """Make the VJP of a call, or raise what autograd does."""
+    make = primitive_vjps.get(primitive)
+    if make is None:
         name = getattr(primitive, "__name__", primitive)
-        raise NotImplementedError(f"VJP of {name} wrt argnums {(*argnums,)} not defined") from None
+        raise NotImplementedError(f"VJP of {name} wrt argnums {(*argnums,)} not defined")
+    vjp: Callable[[Any], Sequence[Any]] = make(tuple(argnums), ans, tuple(operands), kwargs)
+    return vjp
 
 
-def _are_alike(value: Any, g: Any, *operands: Any) -> bool:
-    """Tell whether all are numbers or arrays of one shape in double precision, so that nothing broadcasts."""
-    kind, adjoint = type(value), g._value if type(g) is TapeBox else g
-    if kind is np.float64:
-        return _NUMBERS.issuperset(map(type, (adjoint, *operands)))
-    if not _is_double(value):
-        return False
-    return all(_is_double(other) and other.shape == value.shape for other in (adjoint, *operands))
+def _are_alike(value: Any, other: Any) -> bool:
+    """Tell whether both are numbers, or arrays of one shape, in double precision: nothing broadcasts."""
+    if type(value) is np.float64:
+        return type(other) in _NUMBERS
+    return _is_double(value) and _is_double(other) and value.shape == other.shape
 
 
 def _is_double(value: Any) -> bool:
@@ -134,7 +152,11 @@ def _first(adjoint: Any) -> tuple[Any, bool]:
 def _added(known: tuple[Any, bool], adjoint: Any) -> tuple[Any, bool]:
     """Add an adjoint to those that there are."""
     before, in_place = known
-    if type(before) is type(adjoint) is TapeBox and not in_place and _are_alike(before._value, adjoint):
+    if (
+        type(before) is type(adjoint) is TapeBox
+        and not in_place
+        and _are_alike(before._value, adjoint._value)
+    ):
         return before + adjoint, False
     return add_outgrads(known, adjoint)
 

@@ -162,3 +162,29 @@ def test_slopes_of_saturated_tanh_do_not_cancel():
     value, slopes = parallel_jacobian(fun).value_and_jacobian(x)
     onp.testing.assert_allclose(value, expected, rtol=1e-14)
     onp.testing.assert_allclose(slopes, onp.diag(-2 * onp.tanh(x)), rtol=1e-13)
+
+
+def test_vjps_are_made_once_for_all_rows(monkeypatch):
+    made = []
+
+    def maker(ans, x):
+        made.append(x)
+        slope = np.full(ans.shape, 3.0)
+        return lambda g: g * slope
+
+    monkeypatch.setitem(primitive_vjps, tripled, primitive_vjps[tripled])
+    defvjp(tripled, maker)
+    slopes = parallel_jacobian(lambda x: jacobian(lambda y: tripled(y * x))(x).ravel())(X)
+    assert len(made) == 1
+    onp.testing.assert_allclose(slopes, 3.0 * onp.eye(9)[[0, 4, 8]].T)
+
+
+def test_vjps_of_users_for_what_our_derivatives_are_made_of(monkeypatch):
+    """The slope of tanh is made of cosh."""
+    monkeypatch.setitem(primitive_vjps, np.cosh, primitive_vjps[np.cosh])
+    defvjp(np.cosh, lambda ans, x: lambda g: g * 5.0)
+
+    def fun(x):
+        return elementwise_grad(np.tanh)(x)
+
+    onp.testing.assert_allclose(parallel_jacobian(fun)(X), jacobian(fun)(X), rtol=1e-13)
