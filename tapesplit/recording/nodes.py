@@ -20,6 +20,10 @@ _FOREIGN: Final = (
     "{} combines traced values with those of a trace begun by hand; call a Jacobian function, which then "
     "leaves all to autograd"
 )
+_STALE: Final = (
+    "traced values of two calls; what is kept from one call for the next must be a plain value "
+    "(autograd.tracer.getval)"
+)
 
 
 class TapeNode(Node):
@@ -46,10 +50,7 @@ class TapeNode(Node):
         except AttributeError:  # a node of autograd's
             raise NestedTraceError(_FOREIGN.format(getattr(fun, "__name__", fun))) from None
         if is_mixed:
-            raise StaleValueError(
-                f"{getattr(fun, '__name__', fun)} combines traced values of two calls; what is kept from one "
-                "call for the next must be a plain value (autograd.tracer.getval)"
-            )
+            raise StaleValueError(f"{getattr(fun, '__name__', fun)} combines {_STALE}")
         self.parts: Parts | None = None
         self._index: int | None = None
         self._source: Any = None
@@ -82,6 +83,11 @@ class TapeNode(Node):
         if self._index is None:
             self._record()
         return self._index  # type: ignore[return-value]
+
+    @property
+    def parents(self) -> Any:
+        """Nothing: only derivatives of autograd's ask, which have come here by a value of an earlier call."""
+        raise StaleValueError(f"the function combines {_STALE}")
 
     @property
     def value(self) -> Any:

@@ -547,6 +547,8 @@ def test_a_traced_value_of_an_earlier_call_is_refused():
     jac(X)
     with pytest.raises(StaleValueError, match="getval"):
         jac(X + 1.0)
+    with pytest.raises(StaleValueError, match="getval"):
+        grad(lambda z: np.sum(z * kept[0]))(X)
 
 
 @pytest.mark.parametrize(
