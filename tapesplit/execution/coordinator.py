@@ -17,16 +17,11 @@ import numpy as np
 
 from tapesplit.callback import Callback
 from tapesplit.errors import ArgumentTypeError, MemoryLimitError, PlanMismatchError
-from tapesplit.execution.threads import (
-    may_use_threads,
-    on_worker,
-    prompt_switches,
-    single_threaded_blas,
-    submit,
-)
+from tapesplit.execution.threads import may_use_threads, on_worker, submit
 from tapesplit.matrix_product import multiply
 from tapesplit.notes import note
 from tapesplit.planning.plan import JacobianPlan, TaskRecord
+from tapesplit.process_settings import limited_blas, prompt_switches
 from tapesplit.recording.tape import Tape
 from tapesplit.structures.comparison import first_difference, fits
 from tapesplit.structures.structure import structure_of
@@ -118,7 +113,7 @@ def carry_out(
     if memory_limit is not None:
         _check_memory_limit(plan, memory_limit)
     run = _Run(plan, tape, memory_limit, callback or _NOBODY)
-    with single_threaded_blas() if plan.uses_blas else nullcontext():
+    with limited_blas(plan.blas_threads) if plan.blas_threads else nullcontext():
         if plan.machines == 1 or not may_use_threads(executor):
             return run.inline()
         with prompt_switches():

@@ -27,10 +27,13 @@ CutReason: TypeAlias = Literal["asked", "light", "rows", "wide", "narrow", "shar
 rows that stay apart share directions; no interface is narrow enough; some are; or several machines can share
 work at the cuts."""
 
-MachinesReason: TypeAlias = Literal["single", "core", "light", "serial", "uneven", "little", "gain", "forced"]
+MachinesReason: TypeAlias = Literal[
+    "single", "core", "light", "blas", "serial", "uneven", "little", "gain", "forced"
+]
 """Why so many machines work: only one was asked for; the process may use one core only; work that releases
-the interpreter's lock is too little for threads; the steps form a single row; one machine would have all
-heavy tasks; the gain would be less than a fifth; it is at least that; or all were to be used in any case."""
+the interpreter's lock is too little for threads; several machines would gain less than a fifth beyond what
+BLAS gains by threads of its own; the steps form a single row; one machine would have all heavy tasks; the
+gain would be less than a fifth; it is at least that; or all were to be used in any case."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,8 +184,8 @@ class JacobianPlan:
         else None.
     dtypes
         Type of the Jacobian by each input.
-    uses_blas
-        Whether there are matrix products large enough for BLAS to use threads of its own.
+    blas_threads
+        Threads that BLAS may use; None if no matrix product is large enough for more than one.
     lines
         For each tape entry the user's line of code, "file.py:12", or "" if there is none; set by
         `JacobianFunction.plan` only.
@@ -214,7 +217,7 @@ class JacobianPlan:
     machines_reason: MachinesReason
     least_makespan: int | None
     dtypes: tuple[np.dtype, ...]
-    uses_blas: bool
+    blas_threads: int | None
     lines: tuple[str, ...] = ()
     memory_limit: int | None = None
     last_run: LastRun = field(default_factory=LastRun)

@@ -18,7 +18,7 @@ from tapesplit.sweeps.compression import FEWEST_TO_COLOR
 from tapesplit.sweeps.row_sweep import RowSweep
 from tapesplit.sweeps.sweep import Sweep, compile_compressed, compile_sweep, predict, predict_compressed
 
-__all__ = ["compile_tasks", "plan_tasks"]
+__all__ = ["compile_tasks", "plan_tasks", "with_blas_threads"]
 
 
 def plan_tasks(
@@ -107,6 +107,8 @@ _WORTH_COLORING: Final = 0.7
 """Part of the time of a sweep that all directions together in one color must not exceed."""
 _HANDOVER: Final = 1.0e-4
 """Seconds to hand a task to another thread and its result back."""
+_FURTHER_THREAD: Final = 0.8
+"""What each thread of BLAS but the first adds to the speed of products."""
 _CONTENDING: Final = frozenset({"system", "stages"})
 """Forms of sweeps that work on much memory."""
 _CONTENTION: Final = 1.5
@@ -139,6 +141,12 @@ def _scheduled(tasks: Sequence[PlanTask]) -> tuple[PlanTask, ...]:
         free[task.machine] = finish
         unlocked = unlocked if task.releases_lock else finish
     return tuple(done[index] for index in range(len(tasks)))
+
+
+def with_blas_threads(tasks: Sequence[PlanTask], threads: int) -> tuple[PlanTask, ...]:
+    """Predict tasks of one machine anew, whose matrix products BLAS shares among so many threads."""
+    saved = cost_model().product_fma * (1.0 - 1.0 / (1.0 + _FURTHER_THREAD * (threads - 1)))
+    return _scheduled([replace(task, seconds=task.seconds - saved * task.product_fma) for task in tasks])
 
 
 def compile_tasks(

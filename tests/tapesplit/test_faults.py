@@ -8,7 +8,6 @@ import sys
 import textwrap
 import threading
 import time
-import weakref
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from itertools import pairwise
@@ -22,11 +21,9 @@ from autograd.tracer import trace_stack
 from executors import SerialExecutor, ShufflingExecutor
 from small_problems import PROBLEMS
 from sweep_forms import forced
-from threadpoolctl import threadpool_limits
 
 from tapesplit import Callback, RuleError, defvector, execute, parallel_jacobian, record
 from tapesplit.execution import threads
-from tapesplit.execution.threads import prompt_switches, single_threaded_blas
 from tapesplit.recording import tracing
 from tapesplit.recording.direct_functions import DIRECT_FUNCTIONS
 from tapesplit.recording.memory import NoGarbageCollection
@@ -398,25 +395,6 @@ def test_blas_threads_are_restored_after_concurrent_executions():
     assert threads() == before
 
 
-def test_the_limit_of_blas_is_lifted_by_another_thread_than_set_it():
-    libraries = threads._blas()
-    before = [library.num_threads for library in libraries]
-    threads._set_blas_threads((library, 2) for library in libraries)
-    wanted = [library.num_threads for library in libraries]
-    with ThreadPoolExecutor(1) as one, ThreadPoolExecutor(1) as another:  # both stay alive
-        first, last = single_threaded_blas(), single_threaded_blas()
-        one.submit(first.__enter__).result()
-        another.submit(last.__enter__).result()
-        assert [library.num_threads for library in libraries] == [1] * len(libraries)
-        one.submit(first.__exit__, None, None, None).result()
-        assert [library.num_threads for library in libraries] == [1] * len(libraries)
-        another.submit(last.__exit__, None, None, None).result()
-        assert [library.num_threads for library in libraries] == wanted
-        with threadpool_limits(1):  # nor does it keep users from setting limits elsewhere
-            assert [library.num_threads for library in libraries] == [1] * len(libraries)
-    threads._set_blas_threads(zip(libraries, before, strict=True))
-
-
 def run_script(text, before="", **options):
     """Run a script in its own interpreter; return the finished process."""
     script = before + "import sys\n" + textwrap.dedent(PRELUDE) + textwrap.dedent(text)
@@ -451,16 +429,17 @@ def test_forked_child_computes_on_its_own_threads():
     done = run_script(
         """
         import os, threading, warnings
-        from tapesplit import plan_cache
+        from tapesplit import plan_cache, process_settings
         from tapesplit.execution import threads
         from tapesplit.recording import tracing
         warnings.simplefilter("ignore", DeprecationWarning)
         assert len(jac.plan(X).tasks) > 1
         # another thread holds every lock at the moment of the fork
-        locks = (tracing._state.lock, threads._process.lock, plan_cache._lock)
+        settings = process_settings._settings
+        locks = (tracing._state.lock, threads._process.lock, settings.lock, plan_cache._lock)
         held, release = threading.Event(), threading.Event()
         def hold():
-            with tracing.tracing_lock(), locks[1], locks[2]:
+            with tracing.tracing_lock(), locks[1], locks[2], locks[3]:
                 held.set()
                 release.wait(20)
         holder = threading.Thread(target=hold)
@@ -482,7 +461,7 @@ def test_a_forked_child_gets_back_what_another_thread_has_set():
     done = run_script(
         """
         import gc, os, threading, warnings
-        from tapesplit.execution.threads import prompt_switches
+        from tapesplit.process_settings import prompt_switches
         warnings.simplefilter("ignore", DeprecationWarning)
         before = sys.getswitchinterval()
         inside, release = threading.Event(), threading.Event()
@@ -578,16 +557,6 @@ def test_a_tape_of_another_program_is_refused():
         execute(plan, record(np.sin, X[:3]))
 
 
-def test_the_switch_interval_is_restored_after_threads_have_run():
-    before = sys.getswitchinterval()
-    with prompt_switches():
-        assert sys.getswitchinterval() == pytest.approx(1e-4)
-        with prompt_switches():
-            pass
-        assert sys.getswitchinterval() == pytest.approx(1e-4)
-    assert sys.getswitchinterval() == before
-
-
 @pytest.mark.parametrize("mode", ["tangent", "adjoint"])
 @pytest.mark.parametrize("error", [None, ValueError("broken rule")])
 def test_the_buffers_of_numpy_are_small_during_large_sweeps_only(monkeypatch, mode, error):
@@ -615,82 +584,9 @@ def test_the_buffers_of_numpy_are_small_during_large_sweeps_only(monkeypatch, mo
     assert met[-1] < before
 
 
-class _Interrupted:
-    """A lock at whose first release the user presses Ctrl-C."""
-
-    def __init__(self):
-        self.lock, self.pressed = threading.Lock(), False
-
-    def __enter__(self):
-        self.lock.acquire()
-
-    def __exit__(self, *_details):
-        self.lock.release()
-        if not self.pressed:
-            self.pressed = True
-            raise KeyboardInterrupt
-
-
-class _Library:
-    """A BLAS in whose first or second change of threads the user may press Ctrl-C."""
-
-    def __init__(self, *, interrupted):
-        self.num_threads, self.changes, self.interrupted = 4, 0, interrupted
-
-    def set_num_threads(self, count):
-        self.changes += 1
-        if self.changes == self.interrupted == 2:  # before it has any effect
-            raise KeyboardInterrupt
-        self.num_threads = count
-        if self.changes == self.interrupted:
-            raise KeyboardInterrupt
-
-
-@pytest.fixture
-def process(monkeypatch):
+def test_a_pool_whose_submission_is_interrupted_is_not_used_again(monkeypatch):
     monkeypatch.setattr(threads, "_process", threads._ProcessState())
-    return threads._process
 
-
-@pytest.mark.parametrize("where", ["lock", "library"])
-def test_an_interrupt_while_blas_is_limited_lifts_the_limit(process, monkeypatch, where):
-    library = _Library(interrupted=int(where == "library"))
-    monkeypatch.setattr(threads, "_blas", lambda: [library])
-    if where == "lock":
-        process.lock = _Interrupted()
-    with pytest.raises(KeyboardInterrupt), single_threaded_blas():
-        pass
-    assert library.num_threads == 4
-    with single_threaded_blas():
-        assert library.num_threads == 1
-        with single_threaded_blas():
-            pass
-        assert library.num_threads == 1
-    assert library.num_threads == 4
-
-
-def test_an_interrupt_while_the_limit_of_blas_is_lifted_is_made_up_for(process, monkeypatch):
-    library = _Library(interrupted=2)
-    monkeypatch.setattr(threads, "_blas", lambda: [library])
-    with pytest.raises(KeyboardInterrupt), single_threaded_blas():
-        pass
-    assert library.num_threads == 1
-    with single_threaded_blas():
-        pass
-    assert library.num_threads == 4
-
-
-def test_somebody_whose_execution_is_gone_limits_nothing(process, monkeypatch):
-    """As when Ctrl-C keeps him from saying so."""
-    library = _Library(interrupted=0)
-    monkeypatch.setattr(threads, "_blas", lambda: [library])
-    process.blas.users.append(weakref.ref(threads._User()))
-    with single_threaded_blas():
-        assert library.num_threads == 1
-    assert library.num_threads == 4
-
-
-def test_a_pool_whose_submission_is_interrupted_is_not_used_again(process, monkeypatch):
     def interrupted(*_args):
         raise KeyboardInterrupt
 
@@ -698,7 +594,7 @@ def test_a_pool_whose_submission_is_interrupted_is_not_used_again(process, monke
         patch.setattr(ThreadPoolExecutor, "submit", interrupted)
         with pytest.raises(KeyboardInterrupt):
             threads.submit(2, int)
-    assert process.pools == {}
+    assert threads._process.pools == {}
     assert threads.submit(2, int).result() == 0
 
 
@@ -717,17 +613,6 @@ def test_garbage_is_collected_again_when_an_exit_was_interrupted():
         pass
     assert not gc.isenabled()
     gc.enable()
-
-
-def test_an_interrupt_while_switches_become_prompt_restores_the_interval(process):
-    before = sys.getswitchinterval()
-    process.lock = _Interrupted()
-    with pytest.raises(KeyboardInterrupt), prompt_switches():
-        pass
-    assert sys.getswitchinterval() == before
-    with prompt_switches():
-        assert sys.getswitchinterval() == pytest.approx(1e-4)
-    assert sys.getswitchinterval() == before
 
 
 @pytest.mark.parametrize("noted", [False, True])
@@ -753,17 +638,6 @@ def test_a_child_that_is_forked_while_it_traces_keeps_its_lock():
         before = tracing._state
         tracing._renew_state()
         assert tracing._state is before
-
-
-@pytest.mark.timeout(20)
-def test_a_child_that_is_forked_while_it_computes_leaves_under_its_own_lock(monkeypatch):
-    monkeypatch.setattr(threads, "_process", threads._ProcessState())
-    before = sys.getswitchinterval()
-    with threads.prompt_switches():
-        assert sys.getswitchinterval() < before
-        threads._process.lock.acquire()  # by another thread, which the child does not have
-        threads._renew_state()
-    assert sys.getswitchinterval() == before
 
 
 def test_systems_without_forks_import_the_package():
