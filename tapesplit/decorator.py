@@ -80,8 +80,8 @@ def parallel_jacobian(
         Whether ``fun`` returns a pair: the array to differentiate, and anything else, which is returned as it
         is, except that containers of traced values are copied with plain values in their place.
     machines
-        Maximum number of threads (a machine is a thread), also of BLAS; None stands for the number of usable
-        cores. More than one is used only where a gain is predicted.
+        Maximum number of threads (a machine is a thread); None stands for the number of usable cores. More
+        than one is used only where a gain is predicted.
     method
         How the chain is planned: "auto" or "dp" (dynamic programming), "heuristic", "exact" (each of up to
         four searches ends after at most five seconds with the best plan it has found); "tangent" or "adjoint"

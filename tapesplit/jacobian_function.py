@@ -12,12 +12,12 @@ from autograd import jacobian as autograd_jacobian  # which users may replace by
 
 from tapesplit.errors import NestedTraceError, NothingToPlanError, OutputTypeError, PlanMismatchError
 from tapesplit.execution.coordinator import carry_out
+from tapesplit.execution.process_settings import single_threaded_blas
 from tapesplit.names import display_name
 from tapesplit.options import Options
 from tapesplit.plan_cache import CacheInfo, PlanCache
 from tapesplit.planning.plan import JacobianPlan
 from tapesplit.planning.planner import make_plan
-from tapesplit.process_settings import limited_blas
 from tapesplit.recording.auxiliary import own_values
 from tapesplit.recording.memory import NoGarbageCollection
 from tapesplit.recording.recorder import record, record_with_lines
@@ -130,7 +130,7 @@ class JacobianFunction:
         """Record and compute; the tape is gone at the end, before garbage is collected again."""
         latest = self._plans.latest
         # Threads of BLAS go on spinning after a product, on the cores that our own threads will need.
-        with limited_blas(1) if latest and latest.machines > 1 else _NO_LIMIT:
+        with single_threaded_blas() if latest and latest.uses_threads else _NO_LIMIT:
             tape, aux = self._recorded(args, kwargs)
         return tape.value, self.of_tape(tape), aux
 

@@ -99,6 +99,10 @@ class WorkTable(NamedTuple):
     formulas: IntArray
     spared_edges: IntArray
 
+    def line(self, name: str) -> FloatArray:
+        """Return the line of a field of `Work`."""
+        return self.lines[_LINES.index(name)]
+
 
 def work_table(facts: TapeFacts) -> WorkTable:
     """Return how much of each kind of work every entry of a tape is.
@@ -145,8 +149,11 @@ def work_table(facts: TapeFacts) -> WorkTable:
         "block_loops": sizes * (is_block & looped),
         "formless": ~facts.scalar,
     }
-    summed = np.array([lines[field.name] for field in fields(Work)[1:]], dtype=np.float64)
+    summed = np.array([lines[name] for name in _LINES], dtype=np.float64)
     return WorkTable(summed, *shared_formulas(facts), factored.edges)
+
+
+_LINES: Final = tuple(field.name for field in fields(Work))[1:]
 
 
 class _KindWork(NamedTuple):

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import CancelledError, Executor, Future
 from contextlib import nullcontext, suppress
+from contextvars import copy_context
 from functools import partial
 from typing import Any, Final
 
@@ -17,11 +18,11 @@ import numpy as np
 
 from tapesplit.callback import Callback
 from tapesplit.errors import ArgumentTypeError, MemoryLimitError, PlanMismatchError
+from tapesplit.execution.process_settings import prompt_switches, single_threaded_blas
 from tapesplit.execution.threads import may_use_threads, on_worker, submit
-from tapesplit.matrix_product import multiply
+from tapesplit.matrix_product import multiply, shared_products
 from tapesplit.notes import note
 from tapesplit.planning.plan import JacobianPlan, TaskRecord
-from tapesplit.process_settings import limited_blas, prompt_switches
 from tapesplit.recording.tape import Tape
 from tapesplit.structures.comparison import first_difference, fits
 from tapesplit.structures.structure import structure_of
@@ -113,7 +114,11 @@ def carry_out(
     if memory_limit is not None:
         _check_memory_limit(plan, memory_limit)
     run = _Run(plan, tape, memory_limit, callback or _NOBODY)
-    with limited_blas(plan.blas_threads) if plan.blas_threads else nullcontext():
+    with single_threaded_blas() if plan.uses_blas else nullcontext():
+        if plan.product_threads > 1:
+            start = partial(submit, plan.product_threads) if may_use_threads(executor) else None
+            with shared_products(plan.product_threads, start):
+                return run.inline()
         if plan.machines == 1 or not may_use_threads(executor):
             return run.inline()
         with prompt_switches():
@@ -123,7 +128,7 @@ def carry_out(
 def _given(executor: Executor, *task: Any) -> Future[Any]:
     """Give a task to an executor of the user's; note which that is if it takes none."""
     try:
-        return executor.submit(*task)
+        return executor.submit(partial(copy_context().run, *task))
     except Exception as error:
         note(error, f"while handing a task to what was given as executor, a {type(executor).__name__}")
         raise

@@ -3,6 +3,7 @@
 import threading
 from collections.abc import Callable
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from contextvars import copy_context
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -35,7 +36,7 @@ renew_after_fork(_renew_state)
 
 
 def submit(machines: int, function: Callable[..., Result], *args: Any) -> "Future[Result]":
-    """Run a function on this process's threads for so many machines.
+    """Run a function on this process's threads for so many machines, with NumPy's settings of this one.
 
     Where no thread can be had any more, at the exit of the interpreter, it runs here.
     """
@@ -45,7 +46,7 @@ def submit(machines: int, function: Callable[..., Result], *args: Any) -> "Futur
             pool = ThreadPoolExecutor(machines, thread_name_prefix="tapesplit")
             _process.pools[machines] = pool
     try:
-        return pool.submit(function, *args)
+        return pool.submit(copy_context().run, function, *args)
     except RuntimeError:
         future: Future[Result] = Future()
         try:

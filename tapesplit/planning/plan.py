@@ -28,12 +28,12 @@ rows that stay apart share directions; no interface is narrow enough; some are; 
 work at the cuts."""
 
 MachinesReason: TypeAlias = Literal[
-    "single", "core", "light", "blas", "serial", "uneven", "little", "gain", "forced"
+    "single", "core", "light", "products", "serial", "uneven", "little", "gain", "forced"
 ]
 """Why so many machines work: only one was asked for; the process may use one core only; work that releases
-the interpreter's lock is too little for threads; several machines would gain less than a fifth beyond what
-BLAS gains by threads of its own; the steps form a single row; one machine would have all heavy tasks; the
-gain would be less than a fifth; it is at least that; or all were to be used in any case."""
+the interpreter's lock is too little for threads; several would gain less than a fifth beyond what sharing
+each large product does; the steps form a single row; one machine would have all heavy tasks; the gain would
+be less than a fifth; it is at least that; or all were to be used in any case."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,8 +76,8 @@ class PlanTask:
         First tape entry that cannot be part of a system; None if there is none.
     releases_lock
         Whether other threads can run at the same time.
-    product_fma
-        Multiply-adds of matrix products.
+    product_fma, large_product_fma
+        Multiply-adds of matrix products, and of those that are large enough to be shared by threads.
     """
 
     mode: Mode
@@ -97,6 +97,7 @@ class PlanTask:
     obstacle: int | None = None
     releases_lock: bool = False
     product_fma: int = 0
+    large_product_fma: int = 0
 
 
 def seconds_of(tasks: Sequence[PlanTask]) -> float:
@@ -184,8 +185,10 @@ class JacobianPlan:
         else None.
     dtypes
         Type of the Jacobian by each input.
-    blas_threads
-        Threads that BLAS may use; None if no matrix product is large enough for more than one.
+    uses_blas
+        Whether there are matrix products large enough for BLAS to use threads of its own.
+    product_threads
+        Threads that share each large matrix product; 1 if they are not shared.
     lines
         For each tape entry the user's line of code, "file.py:12", or "" if there is none; set by
         `JacobianFunction.plan` only.
@@ -217,10 +220,16 @@ class JacobianPlan:
     machines_reason: MachinesReason
     least_makespan: int | None
     dtypes: tuple[np.dtype, ...]
-    blas_threads: int | None
+    uses_blas: bool
+    product_threads: int
     lines: tuple[str, ...] = ()
     memory_limit: int | None = None
     last_run: LastRun = field(default_factory=LastRun)
+
+    @property
+    def uses_threads(self) -> bool:
+        """Whether threads take part besides the calling one."""
+        return self.machines > 1 or self.product_threads > 1
 
     @property
     def chain(self) -> JacobianChain:

@@ -19,8 +19,7 @@ from tapesplit.cuts.separators import Separator, cut_graph
 from tapesplit.planning.effort import Effort, effort_for, sweep_seconds
 from tapesplit.planning.plan import CutReason, JacobianPlan, MachinesReason, PlanTask, seconds_of
 from tapesplit.planning.recost import recost
-from tapesplit.planning.tasks import compile_tasks, plan_tasks, with_blas_threads
-from tapesplit.process_settings import blas_threads
+from tapesplit.planning.tasks import compile_tasks, plan_tasks, with_shared_products
 from tapesplit.recording.tape import Tape
 from tapesplit.structures.dtypes import result_dtypes
 from tapesplit.structures.facts import TapeFacts, facts_of
@@ -86,7 +85,8 @@ def make_plan(
         cut_reason="asked" if plain else _cut_reason(draft, effort),
         machines_reason=machines_reason,
         dtypes=result_dtypes(tape, structure),
-        blas_threads=_blas_threads_of(draft, machines if machines_reason == "blas" else 1),
+        uses_blas=sum(task.product_fma for task in draft.tasks) > _BLAS_THREADS,
+        product_threads=machines if machines_reason == "products" else 1,
     )
 
 
@@ -94,7 +94,7 @@ _WORTH_ROWS: Final = 1.5e-4
 """Seconds from which on carrying rows together could save as much as finding them takes in some calls."""
 _ROWS_OF_A_CALL: Final = 3.0e-6
 """The same for each call."""
-_WORTH_LIMITING: Final = 100_000
+_BLAS_THREADS: Final = 100_000
 """Multiply-adds in products below which threads of BLAS have nothing to do, or next to nothing."""
 
 
@@ -132,14 +132,14 @@ class _Drafting(NamedTuple):
             return draft, "single" if usable_cores() > 1 else "core"
         if not _may_pay(draft.tasks):
             return draft, "light"
-        shared = draft._replace(tasks=with_blas_threads(draft.tasks, min(machines, blas_threads())))
-        blas_pays = seconds_of(shared.tasks) < _WORTH_MACHINES * seconds_of(draft.tasks)
-        one = shared if blas_pays else draft
+        shared = draft._replace(tasks=with_shared_products(draft.tasks, machines))
+        sharing_pays = seconds_of(shared.tasks) < _WORTH_MACHINES * seconds_of(draft.tasks)
+        one = shared if sharing_pays else draft
         parallel = self.on_several(machines)
         reason = _worth_of_machines(parallel.tasks, one.tasks)
         if reason == "gain":
             return parallel, reason
-        return one, "blas" if blas_pays else reason
+        return one, "products" if sharing_pays else reason
 
     def on_several(self, machines: int) -> _Draft:
         """Draft with cuts that gain nothing on one machine, but let several work at the same time."""
@@ -250,11 +250,6 @@ _WORTH_TOGETHER: Final = 0.7
 """Part of the time, or of the multiply-adds, of another plan that carrying rows together may take."""
 _WORTH_PRICING: Final = 3.0e-4
 """Seconds a link below which looking for a faster sequence would cost more than it can save in some calls."""
-
-
-def _blas_threads_of(draft: _Draft, most: int) -> int | None:
-    """Return how many threads BLAS may have for a draft; None if its products are too small for several."""
-    return most if sum(task.product_fma for task in draft.tasks) > _WORTH_LIMITING else None
 
 
 def _may_pay(tasks: Sequence[PlanTask]) -> bool:

@@ -11,6 +11,7 @@ from tapesplit.cost.model import product_seconds
 from tapesplit.cost.stored import cost_model
 from tapesplit.cost.work import WorkTable
 from tapesplit.cuts.chunks import Chunk
+from tapesplit.matrix_product import SHARED_FMA, SHARED_WIDTH
 from tapesplit.planning.plan import PlanTask
 from tapesplit.recording.tape import Tape
 from tapesplit.structures.facts import TapeFacts
@@ -18,7 +19,7 @@ from tapesplit.sweeps.compression import FEWEST_TO_COLOR
 from tapesplit.sweeps.row_sweep import RowSweep
 from tapesplit.sweeps.sweep import Sweep, compile_compressed, compile_sweep, predict, predict_compressed
 
-__all__ = ["compile_tasks", "plan_tasks", "with_blas_threads"]
+__all__ = ["compile_tasks", "plan_tasks", "with_shared_products"]
 
 
 def plan_tasks(
@@ -71,9 +72,15 @@ def _continues(task: PlanTask, earlier: PlanTask, schedule: Schedule) -> bool:
 def _timed(task: PlanTask, facts: TapeFacts, table: WorkTable, chunks: Sequence[Chunk]) -> PlanTask:
     """Add the predicted time to a task."""
     if task.mode is Mode.MULTIPLY:
-        elements = chunks[task.first].n * chunks[task.last].m
-        seconds = product_seconds(cost_model(), task.fma, elements)
-        return replace(task, seconds=seconds, releases_lock=True, product_fma=task.fma)
+        n, m = chunks[task.first].n, chunks[task.last].m
+        is_large = task.fma >= SHARED_FMA and min(n, m, task.fma // (n * m)) >= SHARED_WIDTH
+        return replace(
+            task,
+            seconds=product_seconds(cost_model(), task.fma, n * m),
+            releases_lock=True,
+            product_fma=task.fma,
+            large_product_fma=task.fma * is_large,
+        )
     directions = chunks[task.first].n if task.mode is Mode.TANGENT else chunks[task.last].m
     adjoint_mode = task.mode is Mode.ADJOINT
     expected = predict(
@@ -108,7 +115,7 @@ _WORTH_COLORING: Final = 0.7
 _HANDOVER: Final = 1.0e-4
 """Seconds to hand a task to another thread and its result back."""
 _FURTHER_THREAD: Final = 0.8
-"""What each thread of BLAS but the first adds to the speed of products."""
+"""What each thread but the first adds to the speed of products that are shared."""
 _CONTENDING: Final = frozenset({"system", "stages"})
 """Forms of sweeps that work on much memory."""
 _CONTENTION: Final = 1.5
@@ -143,10 +150,12 @@ def _scheduled(tasks: Sequence[PlanTask]) -> tuple[PlanTask, ...]:
     return tuple(done[index] for index in range(len(tasks)))
 
 
-def with_blas_threads(tasks: Sequence[PlanTask], threads: int) -> tuple[PlanTask, ...]:
-    """Predict tasks of one machine anew, whose matrix products BLAS shares among so many threads."""
+def with_shared_products(tasks: Sequence[PlanTask], threads: int) -> tuple[PlanTask, ...]:
+    """Predict tasks of one machine anew whose large products are shared among so many threads."""
     saved = cost_model().product_fma * (1.0 - 1.0 / (1.0 + _FURTHER_THREAD * (threads - 1)))
-    return _scheduled([replace(task, seconds=task.seconds - saved * task.product_fma) for task in tasks])
+    return _scheduled(
+        [replace(task, seconds=task.seconds - saved * task.large_product_fma) for task in tasks]
+    )
 
 
 def compile_tasks(

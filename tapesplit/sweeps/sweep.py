@@ -6,10 +6,12 @@ from typing import Final, Literal, NamedTuple
 import numpy as np
 
 from jcdp_core import Mode
+from tapesplit.arrays import IntArray
 from tapesplit.cost.model import array_seconds, compressed_seconds, scalar_seconds
 from tapesplit.cost.stored import cost_model
 from tapesplit.cost.work import WorkTable, total_work
 from tapesplit.cuts.chunks import Chunk
+from tapesplit.matrix_product import SHARED_FMA, SHARED_WIDTH
 from tapesplit.recording.tape import Tape
 from tapesplit.structures.facts import TapeFacts
 from tapesplit.structures.row_part import RowPart
@@ -41,7 +43,8 @@ class Prediction(NamedTuple):
 
     ``seconds`` is the predicted time of one run in the fastest form, and ``form`` is that form. ``obstacle``
     is the first entry without a scalar form. ``releases_lock`` tells whether most of the time is spent in
-    compiled code that lets other threads run; ``product_fma`` are the multiply-adds of matrix products.
+    compiled code that lets other threads run; ``product_fma`` are the multiply-adds of matrix products, and
+    ``large_product_fma`` of those that are large enough to be shared by threads.
     """
 
     seconds: float
@@ -49,6 +52,7 @@ class Prediction(NamedTuple):
     obstacle: int | None = None
     releases_lock: bool = False
     product_fma: int = 0
+    large_product_fma: int = 0
 
 
 def predict(
@@ -84,7 +88,8 @@ def _predict_rows(part: RowPart, table: WorkTable, chunk: Chunk, directions: int
     )
     products = behind.product_fma * each + before.product_fma * directions
     busy = behind.looped + before.looped == 0 and seconds > _BUSY * (behind.steps + before.steps) * model.step
-    return Prediction(seconds, "rows", releases_lock=busy, product_fma=products)
+    large = _large_products(table, part.calls, each, adjoint_mode=True)
+    return Prediction(seconds, "rows", releases_lock=busy, product_fma=products, large_product_fma=large)
 
 
 def _predict_whole(
@@ -110,7 +115,20 @@ def _predict_whole(
         if stages and staged + _COMPILING * work.formulas < _WORTH_STAGES * array:
             return Prediction(staged, "stages", obstacle, product_fma=products)
     busy = work.looped == 0 and array > _BUSY * work.steps * model.step
-    return Prediction(array, "arrays", obstacle, busy, products)
+    large = _large_products(table, chunk.entries, directions, adjoint_mode=adjoint_mode)
+    return Prediction(array, "arrays", obstacle, busy, products, large)
+
+
+def _large_products(table: WorkTable, entries: IntArray, directions: int, *, adjoint_mode: bool) -> int:
+    """Count the multiply-adds of those products that are large enough to be shared by threads."""
+    if directions < SHARED_WIDTH:
+        return 0
+    each, spared = (
+        table.line("product_fma"),
+        table.line(f"spared_{'adjoints' if adjoint_mode else 'tangents'}"),
+    )
+    fma = (each[entries] - spared[entries]) * directions
+    return int(fma[fma >= SHARED_FMA].sum())
 
 
 def predict_compressed(table: WorkTable, chunk: Chunk, colors: int) -> Prediction:

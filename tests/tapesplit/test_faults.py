@@ -23,7 +23,7 @@ from small_problems import PROBLEMS
 from sweep_forms import forced
 
 from tapesplit import Callback, RuleError, defvector, execute, parallel_jacobian, record
-from tapesplit.execution import threads
+from tapesplit.execution import process_settings, threads
 from tapesplit.recording import tracing
 from tapesplit.recording.direct_functions import DIRECT_FUNCTIONS
 from tapesplit.recording.memory import NoGarbageCollection
@@ -429,8 +429,8 @@ def test_forked_child_computes_on_its_own_threads():
     done = run_script(
         """
         import os, threading, warnings
-        from tapesplit import plan_cache, process_settings
-        from tapesplit.execution import threads
+        from tapesplit import plan_cache
+        from tapesplit.execution import process_settings, threads
         from tapesplit.recording import tracing
         warnings.simplefilter("ignore", DeprecationWarning)
         assert len(jac.plan(X).tasks) > 1
@@ -461,7 +461,7 @@ def test_a_forked_child_gets_back_what_another_thread_has_set():
     done = run_script(
         """
         import gc, os, threading, warnings
-        from tapesplit.process_settings import prompt_switches
+        from tapesplit.execution.process_settings import prompt_switches
         warnings.simplefilter("ignore", DeprecationWarning)
         before = sys.getswitchinterval()
         inside, release = threading.Event(), threading.Event()
@@ -710,3 +710,52 @@ def test_an_exception_that_is_raised_again_gets_each_note_once():
         with pytest.raises(ValueError, match="always the same"):
             parallel_jacobian(fails)(X)
     assert len(error.__notes__) == 1
+
+
+def test_settings_of_numpy_hold_on_threads():
+    jac = jacobian_on_threads(lambda x: bottlenecks(np.sqrt(x - X)))  # with infinite derivatives
+    assert jac.plan(X).machines > 1
+    with onp.errstate(all="ignore"):
+        assert not onp.isfinite(jac(X)).all()
+    with onp.errstate(all="raise"), pytest.raises(FloatingPointError):
+        jac(X)
+
+
+def large_products(x):
+    weights = onp.cos(onp.arange(300.0 * 300)).reshape(300, 300) / 10
+    for _ in range(6):
+        x = np.tanh(weights @ x)
+    return x
+
+
+def test_large_products_that_threads_share_give_the_same_bits_everywhere():
+    x = onp.linspace(-1.0, 1.0, 300)
+    jac = parallel_jacobian(large_products, machines=2)
+    assert jac.plan(x).product_threads == 2
+    J = jac(x)
+    onp.testing.assert_allclose(J, jacobian(large_products)(x), rtol=1e-11, atol=1e-11 * abs(J).max())
+    with ThreadPoolExecutor(4) as pool:  # where executions do and do not find a thread free
+        assert all((found == J).all() for found in pool.map(lambda _: jac(x), range(8)))
+    tape, plan = jac.tape(x), jac.plan(x)
+    assert (threads.on_worker(execute, plan, tape) == J).all()  # on a worker, which waits for no other
+
+
+@pytest.mark.parametrize(("machines", "limit"), [(1, 4), (2, 1)])
+def test_blas_does_not_spin_on_the_cores_of_threads_that_will_share_products(monkeypatch, machines, limit):
+    class Library:
+        num_threads = 4
+
+        def set_num_threads(self, count):
+            self.num_threads = count
+
+    library, found = Library(), []
+
+    def fun(x):
+        found.append(library.num_threads)
+        return large_products(x)
+
+    monkeypatch.setattr(process_settings, "_blas", lambda: [library])
+    jac, x = parallel_jacobian(fun, machines=machines), onp.linspace(-1.0, 1.0, 300)
+    jac(x), jac(x)
+    assert found == [4, limit]
+    assert library.num_threads == 4

@@ -35,6 +35,7 @@ from tapesplit.recording.tape import VALUE
 from tapesplit.structures.facts import facts_of
 from tapesplit.structures.pickling import dumps
 from tapesplit.structures.structure import structure_of
+from tapesplit.sweeps import sweep
 
 
 @pytest.fixture(autouse=True)
@@ -171,7 +172,7 @@ def test_why_only_one_machine_is_planned_for(monkeypatch, cores, reason):
 
 
 def test_two_heavy_halves_get_two_machines(monkeypatch):
-    monkeypatch.setattr(planner, "blas_threads", lambda: 1)
+    monkeypatch.setattr(sweep, "SHARED_FMA", 10**12)
     fun, x = halves(600, 100)
     one, two = (parallel_jacobian(fun, machines=machines).plan(x) for machines in (1, 2))
     assert one.machines == 1
@@ -181,30 +182,30 @@ def test_two_heavy_halves_get_two_machines(monkeypatch):
     heavy = [sum(t.seconds for t in two.tasks if t.machine == machine) for machine in (0, 1)]
     assert min(heavy) > 0.3 * one.seconds
     assert two.seconds == max(t.finish for t in two.tasks) > max(heavy)
-    assert two.blas_threads == one.blas_threads == 1
+    assert two.product_threads == one.product_threads == 1
 
 
-@pytest.mark.parametrize(("machines", "available", "threads"), [(1, 4, 1), (2, 4, 2), (8, 4, 4)])
-def test_large_products_are_left_to_threads_of_blas(monkeypatch, machines, available, threads):
-    monkeypatch.setattr(planner, "blas_threads", lambda: available)
+@pytest.mark.parametrize("machines", [1, 2, 8])
+def test_large_products_are_shared_among_machines(machines):
     fun, x = halves(600, 600)
-    jac = parallel_jacobian(fun, machines=machines)
-    jac.cache_clear()
-    plan, serial = jac.plan(x), parallel_jacobian(fun, machines=1).plan(x)
-    assert (plan.machines, plan.blas_threads) == (1, machines)
-    products = cost_model().product_fma * sum(t.product_fma for t in plan.tasks)
-    saved = products * (1 - 1 / (1 + 0.8 * (threads - 1)))
+    plan, serial = (parallel_jacobian(fun, machines=m).plan(x) for m in (machines, 1))
+    assert (plan.machines, plan.product_threads) == (1, machines)
+    assert all(t.large_product_fma == t.product_fma == t.fma - 600 * 600 * 9 for t in plan.tasks)
+    products = cost_model().product_fma * sum(t.large_product_fma for t in plan.tasks)
+    saved = products * (1 - 1 / (1 + 0.8 * (machines - 1)))
     assert plan.seconds == pytest.approx(serial.seconds - saved)
     assert plan.seconds == pytest.approx(sum(t.seconds for t in plan.tasks))
     if machines > 1:
-        assert plan.machines_reason == "blas"
-        assert "large matrix products are shared by threads of BLAS" in plan.describe("full")
+        assert plan.machines_reason == "products"
+        assert f"{machines} threads share each large product" in plan.describe("full")
 
 
-@pytest.mark.parametrize(("width", "blas"), [(10, None), (100, 1)])
-def test_small_products_are_not_shared(width, blas):
-    fun, x = halves(width, width)
-    assert parallel_jacobian(fun, machines=2).plan(x).blas_threads == blas
+def test_small_and_thin_products_are_not_shared():
+    for width, narrow in (100, 100), (2000, 10):
+        fun, x = halves(width, narrow)
+        plan = parallel_jacobian(fun, machines=2).plan(x)
+        assert plan.product_threads == 1
+        assert not any(t.large_product_fma for t in plan.tasks)
 
 
 def test_two_light_halves_get_one_machine():
@@ -215,7 +216,7 @@ def test_two_light_halves_get_one_machine():
 
 
 def test_what_cannot_be_parted_gets_one_machine(monkeypatch):
-    monkeypatch.setattr(planner, "blas_threads", lambda: 1)
+    monkeypatch.setattr(sweep, "SHARED_FMA", 10**12)
     fun, x = halves(600, 100)
     plan = parallel_jacobian(fun, machines=2, method="adjoint").plan(x)
     assert (plan.machines, plan.machines_reason) == (1, "serial")

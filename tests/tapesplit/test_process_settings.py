@@ -8,8 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from threadpoolctl import threadpool_limits
 
-from tapesplit import process_settings
-from tapesplit.process_settings import blas_threads, limited_blas, prompt_switches
+from tapesplit.execution import process_settings
+from tapesplit.execution.process_settings import prompt_switches, single_threaded_blas
 
 
 class _Interrupted:
@@ -55,12 +55,12 @@ def test_an_interrupt_while_blas_is_limited_lifts_the_limit(settings, monkeypatc
     monkeypatch.setattr(process_settings, "_blas", lambda: [library])
     if where == "lock":
         settings.lock = _Interrupted()
-    with pytest.raises(KeyboardInterrupt), limited_blas(1):
+    with pytest.raises(KeyboardInterrupt), single_threaded_blas():
         pass
     assert library.num_threads == 4
-    with limited_blas(1):
+    with single_threaded_blas():
         assert library.num_threads == 1
-        with limited_blas(1):
+        with single_threaded_blas():
             pass
         assert library.num_threads == 1
     assert library.num_threads == 4
@@ -69,10 +69,10 @@ def test_an_interrupt_while_blas_is_limited_lifts_the_limit(settings, monkeypatc
 def test_an_interrupt_while_the_limit_of_blas_is_lifted_is_made_up_for(settings, monkeypatch):
     library = _Library(interrupted=2)
     monkeypatch.setattr(process_settings, "_blas", lambda: [library])
-    with pytest.raises(KeyboardInterrupt), limited_blas(1):
+    with pytest.raises(KeyboardInterrupt), single_threaded_blas():
         pass
     assert library.num_threads == 1
-    with limited_blas(1):
+    with single_threaded_blas():
         pass
     assert library.num_threads == 4
 
@@ -81,8 +81,8 @@ def test_somebody_whose_execution_is_gone_limits_nothing(settings, monkeypatch):
     """As when Ctrl-C keeps him from saying so."""
     library = _Library(interrupted=0)
     monkeypatch.setattr(process_settings, "_blas", lambda: [library])
-    settings.blas.users.append(weakref.ref(process_settings._User(1)))
-    with limited_blas(1):
+    settings.blas.users.append(weakref.ref(process_settings._User()))
+    with single_threaded_blas():
         assert library.num_threads == 1
     assert library.num_threads == 4
 
@@ -90,10 +90,10 @@ def test_somebody_whose_execution_is_gone_limits_nothing(settings, monkeypatch):
 def test_the_limit_of_blas_is_lifted_by_another_thread_than_set_it():
     libraries = process_settings._blas()
     before = [library.num_threads for library in libraries]
-    process_settings._limit_blas([(library, 2) for library in libraries], 2)
+    process_settings._set_blas_threads((library, 2) for library in libraries)
     wanted = [library.num_threads for library in libraries]
     with ThreadPoolExecutor(1) as one, ThreadPoolExecutor(1) as another:  # both stay alive
-        first, last = limited_blas(1), limited_blas(1)
+        first, last = single_threaded_blas(), single_threaded_blas()
         one.submit(first.__enter__).result()
         another.submit(last.__enter__).result()
         assert [library.num_threads for library in libraries] == [1] * len(libraries)
@@ -103,7 +103,7 @@ def test_the_limit_of_blas_is_lifted_by_another_thread_than_set_it():
         assert [library.num_threads for library in libraries] == wanted
         with threadpool_limits(1):  # nor does it keep users from setting limits elsewhere
             assert [library.num_threads for library in libraries] == [1] * len(libraries)
-    process_settings._limit_blas(list(zip(libraries, before, strict=True)), max(before))
+    process_settings._set_blas_threads(zip(libraries, before, strict=True))
 
 
 def test_the_switch_interval_is_restored_after_threads_have_run():
@@ -135,28 +135,3 @@ def test_a_child_that_is_forked_while_it_computes_leaves_under_its_own_lock(sett
         settings.lock.acquire()  # by another thread, which the child does not have
         process_settings._renew_settings()
     assert sys.getswitchinterval() == before
-
-
-def test_the_lowest_limit_of_blas_counts(settings, monkeypatch):
-    library = _Library(interrupted=0)
-    monkeypatch.setattr(process_settings, "_blas", lambda: [library])
-    with limited_blas(3):
-        assert library.num_threads == 3
-        with limited_blas(1):
-            assert library.num_threads == 1
-        assert library.num_threads == 3
-        with limited_blas(8):
-            assert library.num_threads == 3
-    with limited_blas(8):
-        assert library.num_threads == 4
-    assert library.num_threads == 4
-
-
-def test_threads_of_blas_are_counted_without_the_limits_of_executions(settings, monkeypatch):
-    library = _Library(interrupted=0)
-    monkeypatch.setattr(process_settings, "_blas", lambda: [library])
-    assert blas_threads() == 4
-    with limited_blas(1):
-        assert blas_threads() == 4
-    monkeypatch.setattr(process_settings, "_blas", list)
-    assert blas_threads() == 1

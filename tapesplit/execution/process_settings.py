@@ -1,13 +1,12 @@
-"""Settings of the process that executions rely on: threads of BLAS, and how promptly threads change over.
+"""Settings of the process that executions rely on: BLAS on one thread, and threads that change over promptly.
 
 The first execution changes a setting, and the last one of those that run at the same time puts it back, also
 after Ctrl-C and in forked children.
 """
 
-import math
 import sys
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from functools import cache
@@ -18,17 +17,16 @@ from threadpoolctl import OpenBLASController, ThreadpoolController
 
 from tapesplit.forks import renew_after_fork
 
-__all__ = ["blas_threads", "limited_blas", "prompt_switches"]
+__all__ = ["prompt_switches", "single_threaded_blas"]
 
 
-@dataclass(slots=True, weakref_slot=True, eq=False)
 class _User:
-    """An execution that relies on a setting of the process, and the most that it can bear.
+    """An execution that relies on a setting of the process.
 
     It is known by weak references only, which end with the execution even if Ctrl-C ends that.
     """
 
-    most: float
+    __slots__ = ("__weakref__",)
 
 
 @dataclass(slots=True)
@@ -42,12 +40,6 @@ class _Setting:
     def without(self, user: _User) -> list["ref[_User]"]:
         """Return the users that are still there, but for one."""
         return [other for other in self.users if other() is not None and other() is not user]
-
-    @property
-    def most(self) -> float:
-        """The most that all of its users can bear; infinite without any."""
-        alive = [user for other in self.users if (user := other()) is not None]
-        return min((user.most for user in alive), default=math.inf)
 
 
 @dataclass(slots=True)
@@ -63,7 +55,7 @@ _settings = _Settings()
 
 
 def _renew_settings() -> None:
-    """Forget a lock that nobody in the child would release, and the users, whose threads it does not have.
+    """Forget a lock that nobody in the child would release, and users whose threads it does not have.
 
     What another thread has set is put back by the next one that uses it.
     """
@@ -77,49 +69,43 @@ renew_after_fork(_renew_settings)
 
 @contextmanager
 def _changed(
-    setting: _Setting, most: float, read: Callable[[], Any], change: Callable[[Any, float], None]
+    setting: _Setting,
+    read: Callable[[], Any],
+    change: Callable[[Any], None],
+    restore: Callable[[Any], None],
 ) -> Iterator[None]:
-    """Use a setting of the process that must not exceed a number meanwhile.
+    """Use a setting of the process; ``change`` and ``restore`` are given what it was before.
 
-    ``change`` is given what the setting was before, and the most that it may be now. A child that is forked
-    meanwhile leaves under a lock of its own.
+    A child that is forked meanwhile leaves under a lock of its own.
     """
-    user = _User(most)
+    user = _User()
     try:  # before anything changes: Ctrl-C may come between any two lines
         with _settings.lock:
             setting.users = [*setting.without(user), ref(user)]
-            if setting.before is None:  # else others use it, or an exit was interrupted
-                setting.before = read()
-            change(setting.before, setting.most)
+            if len(setting.users) == 1:
+                if setting.before is None:  # else an exit was interrupted, and its change still holds
+                    setting.before = read()
+                change(setting.before)
         yield
     finally:
         with _settings.lock:
             setting.users = setting.without(user)
-            if setting.before is not None:
-                change(setting.before, setting.most)
-                if not setting.users:
-                    setting.before = None
+            if not setting.users and setting.before is not None:
+                restore(setting.before)
+                setting.before = None
 
 
-def limited_blas(most: int) -> AbstractContextManager[None]:
-    """Limit the threads of BLAS, to one where machines are the threads, so that sums have one order.
+def single_threaded_blas() -> AbstractContextManager[None]:
+    """Limit BLAS to one thread: the machines of a plan are the threads, and sums then have one order.
 
-    The limit belongs to the process. Of several executions at the same time the lowest one counts.
-
-    Parameters
-    ----------
-    most
-        Number of threads; BLAS never has more than before.
+    The limit belongs to the process: the first execution sets it, the last one that runs at the same time
+    lifts it.
     """
-    return _changed(_settings.blas, most, _multithreaded_blas, _limit_blas)
 
+    def limit(before: Sequence[tuple[Any, int]]) -> None:
+        _set_blas_threads((library, 1) for library, _ in before)
 
-def blas_threads() -> int:
-    """Return how many threads BLAS has while no execution limits it."""
-    with _settings.lock:
-        found = _settings.blas.before
-        libraries = _multithreaded_blas() if found is None else found
-    return max((count for _, count in libraries), default=1)
+    return _changed(_settings.blas, _several_blas_threads, limit, _set_blas_threads)
 
 
 @cache
@@ -128,19 +114,19 @@ def _blas() -> Sequence[Any]:
     return ThreadpoolController().select(user_api="blas").lib_controllers
 
 
-def _multithreaded_blas() -> Sequence[tuple[Any, int]]:
+def _several_blas_threads() -> Sequence[tuple[Any, int]]:
     """Return the BLAS libraries that use several threads, with the number of these."""
     return [(library, count) for library in _blas() if (count := library.num_threads) > 1]
 
 
-def _limit_blas(libraries: Sequence[tuple[Any, int]], most: float) -> None:
-    """Give BLAS libraries so many threads at most, and none more than before.
+def _set_blas_threads(counts: Iterable[tuple[Any, int]]) -> None:
+    """Set the threads of BLAS libraries.
 
     threadpoolctl 3.8 heeds only the thread that set them first, as long as that one lives. Here the first and
     the last execution may be on different threads, so each gives that right back.
     """
-    for library, count in libraries:
-        library.set_num_threads(int(min(count, most)))
+    for library, count in counts:
+        library.set_num_threads(count)
     _give_control_back()
 
 
@@ -152,9 +138,8 @@ _PROMPT: Final = 1e-4
 
 def prompt_switches() -> AbstractContextManager[None]:
     """Let threads change over promptly; the interval belongs to the process, like the limit of BLAS."""
-    return _changed(_settings.switches, _PROMPT, sys.getswitchinterval, _shorten)
 
+    def shorten(before: float) -> None:
+        sys.setswitchinterval(min(_PROMPT, before))
 
-def _shorten(before: float, most: float) -> None:
-    """Set the interval after which threads change over."""
-    sys.setswitchinterval(min(before, most))
+    return _changed(_settings.switches, sys.getswitchinterval, shorten, sys.setswitchinterval)
