@@ -1,18 +1,14 @@
 """Products of matrices: thin ones in blocks that BLAS need not copy, large ones shared among threads."""
 
-import threading
-from collections.abc import Callable, Iterator
-from concurrent.futures import Future, wait
-from contextlib import contextmanager
 from itertools import pairwise
 from math import ceil
-from typing import Any, Final, TypeAlias
+from typing import Final
 
 import numpy as np
 
-__all__ = ["SHARED_FMA", "SHARED_WIDTH", "multiply", "shared_products"]
+from tapesplit.sharing import run_parts, shares
 
-Start: TypeAlias = Callable[..., "Future[Any]"]
+__all__ = ["SHARED_FMA", "SHARED_WIDTH", "multiply"]
 
 SHARED_FMA: Final = 16_000_000
 """Multiply-adds from which on a product is worth being shared by two threads, and half as many for each."""
@@ -28,63 +24,21 @@ _SMALL: Final = 8192
 """Numbers that are copied without a thought for memory."""
 
 
-class _Sharing(threading.local):
-    """How many threads share the products of this one, and what starts a call on another one."""
-
-    threads = 1
-    start: Start | None = None
-
-
-_here = _Sharing()
-
-
-@contextmanager
-def shared_products(threads: int, start: Start | None) -> Iterator[None]:
-    """Share the large products of this thread among several.
-
-    Parameters
-    ----------
-    threads
-        Number of threads, this one included.
-    start
-        Runs a function on another thread and returns a future. None computes the same parts of each product
-        here, one after the other: the same bits.
-    """
-    before = _here.threads, _here.start
-    try:
-        _here.threads, _here.start = threads, start
-        yield
-    finally:
-        _here.threads, _here.start = before
-
-
 def multiply(A: np.ndarray, B: np.ndarray) -> np.ndarray:
-    """Multiply two matrices, with the other threads of `shared_products` if there are some."""
-    rows, columns = A.shape[0], B.shape[1]
-    parts = min(_here.threads, 2 * rows * A.shape[1] * columns // SHARED_FMA)
-    if parts < 2 or min(rows, A.shape[1], columns) < SHARED_WIDTH:
+    """Multiply two matrices; threads share a large product, see `tapesplit.sharing`."""
+    rows, inner = A.shape
+    columns = B.shape[1]
+    fma = rows * inner * columns
+    if fma < SHARED_FMA or min(rows, inner, columns) < SHARED_WIDTH:
+        return _multiplied(A, B)
+    parts = shares(max(rows, columns), 2 * fma // SHARED_FMA)
+    if len(parts) == 1:
         return _multiplied(A, B)
     product = np.empty((rows, columns), np.result_type(A, B))
-    longer = max(rows, columns)
-    bounds = [longer * part // parts for part in range(parts + 1)]
-    pieces = [
-        (A[start:stop], B, product[start:stop])
-        if rows == longer
-        else (A, B[:, start:stop], product[:, start:stop])
-        for start, stop in pairwise(bounds)
-    ]
-    elsewhere: list[Future[Any]] = []
-    try:
-        for piece in pieces[1:]:
-            if _here.start is None:
-                _multiplied(*piece)
-            else:
-                elsewhere.append(_here.start(_multiplied, *piece))
-        _multiplied(*pieces[0])
-    finally:
-        wait(elsewhere)  # they write into what the caller may let go of
-    for future in elsewhere:
-        future.result()
+    if rows >= columns:
+        run_parts(_multiplied, [(A[part], B, product[part]) for part in parts])
+    else:
+        run_parts(_multiplied, [(A, B[:, part], product[:, part]) for part in parts])
     return product
 
 

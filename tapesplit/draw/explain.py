@@ -251,8 +251,8 @@ def _why_one(plan: JacobianPlan) -> str:
                 f"tasks that release Python's lock are predicted to take {seconds_text(unlocked)} in all, "
                 "too little for threads to pay"
             )
-        case "products":
-            return f"{plan.product_threads} threads share each large product, and more would gain little"
+        case "steps":
+            return f"{plan.step_threads} threads share each of its large steps, and more would gain little"
         case "uneven":
             return "no two of them would each have a task that is heavy enough for a thread"
         case "little":

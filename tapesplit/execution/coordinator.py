@@ -20,10 +20,11 @@ from tapesplit.callback import Callback
 from tapesplit.errors import ArgumentTypeError, MemoryLimitError, PlanMismatchError
 from tapesplit.execution.process_settings import prompt_switches, single_threaded_blas
 from tapesplit.execution.threads import may_use_threads, on_worker, submit
-from tapesplit.matrix_product import multiply, shared_products
+from tapesplit.matrix_product import multiply
 from tapesplit.notes import note
 from tapesplit.planning.plan import JacobianPlan, TaskRecord
 from tapesplit.recording.tape import Tape
+from tapesplit.sharing import Start, sharing
 from tapesplit.structures.comparison import first_difference, fits
 from tapesplit.structures.structure import structure_of
 from tapesplit.sweeps.sweep import run_sweep
@@ -115,12 +116,10 @@ def carry_out(
         _check_memory_limit(plan, memory_limit)
     run = _Run(plan, tape, memory_limit, callback or _NOBODY)
     with single_threaded_blas() if plan.uses_blas else nullcontext():
-        if plan.product_threads > 1:
-            start = partial(submit, plan.product_threads) if may_use_threads(executor) else None
-            with shared_products(plan.product_threads, start):
-                return run.inline()
-        if plan.machines == 1 or not may_use_threads(executor):
+        if not plan.uses_threads or not may_use_threads(executor):
             return run.inline()
+        if plan.machines == 1:
+            return run.inline(partial(submit, plan.step_threads))
         with prompt_switches():
             return run.on(partial(submit, plan.machines) if executor is None else partial(_given, executor))
 
@@ -169,12 +168,14 @@ class _Run:
         if self.callback.finish:
             self.callback.finish(self.plan, records)
 
-    def inline(self) -> np.ndarray:
-        """Carry out all tasks on this thread."""
+    def inline(self, start: Start | None = None) -> np.ndarray:
+        """Carry out all tasks on this thread; ``start`` starts parts of large steps on others."""
         with self:
-            for index in range(len(self.plan.tasks)):
+            for index, task in enumerate(self.plan.tasks):
                 self._before(index)
-                self._after(index, *self._timed(index, self._operands(index)))
+                with sharing(self.plan.step_threads if task.shareable else 1, start):
+                    done = self._timed(index, self._operands(index))
+                self._after(index, *done)
         return self.results[len(self.plan.tasks) - 1]
 
     def on(self, start: Callable[..., Future[Any]]) -> np.ndarray:

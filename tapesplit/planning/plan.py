@@ -17,6 +17,7 @@ from tapesplit.errors import PlanMismatchError
 from tapesplit.planning.recost import retimed
 from tapesplit.structures.pickling import dumps
 from tapesplit.structures.structure import Structure
+from tapesplit.sweeps.scalar_sweep import ScalarSweep
 from tapesplit.sweeps.sweep import Form, Sweep
 
 __all__ = ["CutReason", "JacobianPlan", "LastRun", "MachinesReason", "PlanTask", "TaskRecord", "seconds_of"]
@@ -28,11 +29,11 @@ rows that stay apart share directions; no interface is narrow enough; some are; 
 work at the cuts."""
 
 MachinesReason: TypeAlias = Literal[
-    "single", "core", "light", "products", "serial", "uneven", "little", "gain", "forced"
+    "single", "core", "light", "steps", "serial", "uneven", "little", "gain", "forced"
 ]
 """Why so many machines work: only one was asked for; the process may use one core only; work that releases
 the interpreter's lock is too little for threads; several would gain less than a fifth beyond what sharing
-each large product does; the steps form a single row; one machine would have all heavy tasks; the gain would
+each large step does; the steps form a single row; one machine would have all heavy tasks; the gain would
 be less than a fifth; it is at least that; or all were to be used in any case."""
 
 
@@ -76,8 +77,10 @@ class PlanTask:
         First tape entry that cannot be part of a system; None if there is none.
     releases_lock
         Whether other threads can run at the same time.
-    product_fma, large_product_fma
-        Multiply-adds of matrix products, and of those that are large enough to be shared by threads.
+    product_fma
+        Multiply-adds of matrix products.
+    shareable
+        The part of its seconds that several threads can share: large products, or a large system.
     """
 
     mode: Mode
@@ -97,7 +100,7 @@ class PlanTask:
     obstacle: int | None = None
     releases_lock: bool = False
     product_fma: int = 0
-    large_product_fma: int = 0
+    shareable: float = 0.0
 
 
 def seconds_of(tasks: Sequence[PlanTask]) -> float:
@@ -187,8 +190,8 @@ class JacobianPlan:
         Type of the Jacobian by each input.
     uses_blas
         Whether there are matrix products large enough for BLAS to use threads of its own.
-    product_threads
-        Threads that share each large matrix product; 1 if they are not shared.
+    step_threads
+        Threads that share each large step, a matrix product or a system; 1 if steps are not shared.
     lines
         For each tape entry the user's line of code, "file.py:12", or "" if there is none; set by
         `JacobianFunction.plan` only.
@@ -221,7 +224,7 @@ class JacobianPlan:
     least_makespan: int | None
     dtypes: tuple[np.dtype, ...]
     uses_blas: bool
-    product_threads: int
+    step_threads: int
     lines: tuple[str, ...] = ()
     memory_limit: int | None = None
     last_run: LastRun = field(default_factory=LastRun)
@@ -229,7 +232,7 @@ class JacobianPlan:
     @property
     def uses_threads(self) -> bool:
         """Whether threads take part besides the calling one."""
-        return self.machines > 1 or self.product_threads > 1
+        return self.machines > 1 or self.step_threads > 1
 
     @property
     def chain(self) -> JacobianChain:
@@ -303,6 +306,8 @@ class JacobianPlan:
         for index, (task, sweep) in enumerate(zip(self.tasks, self.sweeps, strict=True)):
             result = 8 * self.chunks[task.first].n * self.chunks[task.last].m
             working = 0 if sweep is None else sweep.working_bytes(task.directions)
+            if isinstance(sweep, ScalarSweep) and task.shareable:
+                working = sweep.working_bytes(task.directions, self.step_threads)
             peaks[task.machine] = max(peaks[task.machine], held + max(working, result))
             held += result - sum(waiting.pop(need) for need in task.needs)
             waiting[index] = result

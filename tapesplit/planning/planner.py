@@ -19,7 +19,7 @@ from tapesplit.cuts.separators import Separator, cut_graph
 from tapesplit.planning.effort import Effort, effort_for, sweep_seconds
 from tapesplit.planning.plan import CutReason, JacobianPlan, MachinesReason, PlanTask, seconds_of
 from tapesplit.planning.recost import recost
-from tapesplit.planning.tasks import compile_tasks, plan_tasks, with_shared_products
+from tapesplit.planning.tasks import compile_tasks, plan_tasks, with_shared_steps
 from tapesplit.recording.tape import Tape
 from tapesplit.structures.dtypes import result_dtypes
 from tapesplit.structures.facts import TapeFacts, facts_of
@@ -86,7 +86,7 @@ def make_plan(
         machines_reason=machines_reason,
         dtypes=result_dtypes(tape, structure),
         uses_blas=sum(task.product_fma for task in draft.tasks) > _BLAS_THREADS,
-        product_threads=machines if machines_reason == "products" else 1,
+        step_threads=machines if machines_reason == "steps" else 1,
     )
 
 
@@ -132,14 +132,14 @@ class _Drafting(NamedTuple):
             return draft, "single" if usable_cores() > 1 else "core"
         if not _may_pay(draft.tasks):
             return draft, "light"
-        shared = draft._replace(tasks=with_shared_products(draft.tasks, machines))
+        shared = draft._replace(tasks=with_shared_steps(draft.tasks, machines))
         sharing_pays = seconds_of(shared.tasks) < _WORTH_MACHINES * seconds_of(draft.tasks)
         one = shared if sharing_pays else draft
         parallel = self.on_several(machines)
         reason = _worth_of_machines(parallel.tasks, one.tasks)
         if reason == "gain":
             return parallel, reason
-        return one, "products" if sharing_pays else reason
+        return one, "steps" if sharing_pays else reason
 
     def on_several(self, machines: int) -> _Draft:
         """Draft with cuts that gain nothing on one machine, but let several work at the same time."""

@@ -19,7 +19,7 @@ from tapesplit.sweeps.compression import FEWEST_TO_COLOR
 from tapesplit.sweeps.row_sweep import RowSweep
 from tapesplit.sweeps.sweep import Sweep, compile_compressed, compile_sweep, predict, predict_compressed
 
-__all__ = ["compile_tasks", "plan_tasks", "with_shared_products"]
+__all__ = ["compile_tasks", "plan_tasks", "with_shared_steps"]
 
 
 def plan_tasks(
@@ -79,7 +79,7 @@ def _timed(task: PlanTask, facts: TapeFacts, table: WorkTable, chunks: Sequence[
             seconds=product_seconds(cost_model(), task.fma, n * m),
             releases_lock=True,
             product_fma=task.fma,
-            large_product_fma=task.fma * is_large,
+            shareable=task.fma * cost_model().product_fma * is_large,
         )
     directions = chunks[task.first].n if task.mode is Mode.TANGENT else chunks[task.last].m
     adjoint_mode = task.mode is Mode.ADJOINT
@@ -115,7 +115,7 @@ _WORTH_COLORING: Final = 0.7
 _HANDOVER: Final = 1.0e-4
 """Seconds to hand a task to another thread and its result back."""
 _FURTHER_THREAD: Final = 0.8
-"""What each thread but the first adds to the speed of products that are shared."""
+"""What each thread but the first adds to the speed of steps that are shared."""
 _CONTENDING: Final = frozenset({"system", "stages"})
 """Forms of sweeps that work on much memory."""
 _CONTENTION: Final = 1.5
@@ -150,12 +150,10 @@ def _scheduled(tasks: Sequence[PlanTask]) -> tuple[PlanTask, ...]:
     return tuple(done[index] for index in range(len(tasks)))
 
 
-def with_shared_products(tasks: Sequence[PlanTask], threads: int) -> tuple[PlanTask, ...]:
-    """Predict tasks of one machine anew whose large products are shared among so many threads."""
-    saved = cost_model().product_fma * (1.0 - 1.0 / (1.0 + _FURTHER_THREAD * (threads - 1)))
-    return _scheduled(
-        [replace(task, seconds=task.seconds - saved * task.large_product_fma) for task in tasks]
-    )
+def with_shared_steps(tasks: Sequence[PlanTask], threads: int) -> tuple[PlanTask, ...]:
+    """Predict tasks of one machine anew whose large steps are shared among so many threads."""
+    saved = 1.0 - 1.0 / (1.0 + _FURTHER_THREAD * (threads - 1))
+    return _scheduled([replace(task, seconds=task.seconds - saved * task.shareable) for task in tasks])
 
 
 def compile_tasks(

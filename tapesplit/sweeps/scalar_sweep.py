@@ -14,15 +14,20 @@ import numpy as np
 from tapesplit.arrays import IntArray
 from tapesplit.cuts.chunks import Chunk
 from tapesplit.recording.tape import Tape
+from tapesplit.sharing import run_parts, shares
 from tapesplit.sweeps.coefficients import Block, Recipe, ValueTable
 from tapesplit.sweeps.triangular import substitute
 
-__all__ = ["ScalarSweep"]
+__all__ = ["SHARED_STEPS", "ScalarSweep"]
 
 _CACHED: Final = 2**19
 """Numbers (4 MB) of the system that are worked on at a time."""
 _FEWEST_DIRECTIONS: Final = 16
 """Directions below which a smaller block would cost more than it saves."""
+SHARED_STEPS: Final = 4_000_000
+"""Coefficients times directions from which on a system is worth being shared by threads."""
+_FEWEST_TO_SHARE: Final = 8
+"""Directions that each of them gets at least."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -85,9 +90,10 @@ class ScalarSweep:
         formula = max((recipe.numbers for recipe in self.recipes), default=0)
         return 8 * max(gathered + formula, *(block.numbers for block in self.blocks), 0)
 
-    def working_bytes(self, directions: int) -> int:
-        """Memory that a run takes: coefficients, then what they are made of, or a block and the results."""
-        carried = self.bytes_per_direction * self._block(directions) + 8 * len(self.results) * directions
+    def working_bytes(self, directions: int, threads: int = 1) -> int:
+        """Memory that a run takes: coefficients, then what they are made of, or blocks and the results."""
+        blocks = min(threads * self._block(-(-directions // threads)), directions)
+        carried = self.bytes_per_direction * blocks + 8 * len(self.results) * directions
         return self.fixed_bytes + max(self._formula_bytes, carried)
 
     def tangent(self, tape: Tape, matrix: np.ndarray | None, most: int | None = None) -> np.ndarray:
@@ -133,20 +139,32 @@ class ScalarSweep:
             Shape ``(read, k)``.
         """
         count = len(self.seeds) if columns is None else columns.shape[1]
-        unknowns, block = len(self.indptr) - 1, min(self._block(count), most or count)
-        if not unknowns:
+        if len(self.indptr) == 1:
             return np.zeros((self.results.size, count), coefficients.dtype)
         result = np.empty((self.results.size, count), coefficients.dtype)
+        parts = shares(count, count // _FEWEST_TO_SHARE if count * len(self.indices) >= SHARED_STEPS else 1)
+        run_parts(self._carry_part, [(coefficients, columns, part, most, result) for part in parts])
+        result[self.results < 0] = 0.0  # constants
+        return result
+
+    def _carry_part(
+        self,
+        coefficients: np.ndarray,
+        columns: np.ndarray | None,
+        part: slice,
+        most: int | None,
+        result: np.ndarray,
+    ) -> None:
+        """Carry some of the directions, in blocks, and write their results down."""
+        unknowns, block = len(self.indptr) - 1, min(self._block(part.stop - part.start), most or part.stop)
         system = np.empty(unknowns * block, coefficients.dtype)
-        for start in range(0, count, max(block, 1)):
-            stop = min(start + block, count)
+        for start in range(part.start, part.stop, max(block, 1)):
+            stop = min(start + block, part.stop)
             Y = system[: unknowns * (stop - start)].reshape(unknowns, stop - start)
             Y[:] = 0.0
             self._seed(Y, columns, start, stop)
             substitute(self.indptr, self.indices, coefficients, Y, transposed=self.adjoint_mode)
             result[:, start:stop] = Y[self.results]
-        result[self.results < 0] = 0.0  # constants
-        return result
 
     def carry_back(self, coefficients: np.ndarray, results: IntArray) -> np.ndarray:
         """Carry directions from results to seeds: the same system, transposed and from the end.

@@ -19,7 +19,7 @@ from tapesplit.sweeps.array_sweep import ArraySweep, compile_array_sweep
 from tapesplit.sweeps.compression import CompressedSweep, compress, looks_sparse
 from tapesplit.sweeps.lowering import compile_scalar_sweep
 from tapesplit.sweeps.row_sweep import RowSweep, compile_row_sweep
-from tapesplit.sweeps.scalar_sweep import ScalarSweep
+from tapesplit.sweeps.scalar_sweep import SHARED_STEPS, ScalarSweep
 from tapesplit.sweeps.stages import StagedSweep, compile_stages, find_stages, staged_seconds
 
 __all__ = [
@@ -43,8 +43,8 @@ class Prediction(NamedTuple):
 
     ``seconds`` is the predicted time of one run in the fastest form, and ``form`` is that form. ``obstacle``
     is the first entry without a scalar form. ``releases_lock`` tells whether most of the time is spent in
-    compiled code that lets other threads run; ``product_fma`` are the multiply-adds of matrix products, and
-    ``large_product_fma`` of those that are large enough to be shared by threads.
+    compiled code that lets other threads run; ``product_fma`` are the multiply-adds of matrix products.
+    ``shareable`` is the part of the seconds that several threads can share.
     """
 
     seconds: float
@@ -52,7 +52,7 @@ class Prediction(NamedTuple):
     obstacle: int | None = None
     releases_lock: bool = False
     product_fma: int = 0
-    large_product_fma: int = 0
+    shareable: float = 0.0
 
 
 def predict(
@@ -89,7 +89,7 @@ def _predict_rows(part: RowPart, table: WorkTable, chunk: Chunk, directions: int
     products = behind.product_fma * each + before.product_fma * directions
     busy = behind.looped + before.looped == 0 and seconds > _BUSY * (behind.steps + before.steps) * model.step
     large = _large_products(table, part.calls, each, adjoint_mode=True)
-    return Prediction(seconds, "rows", releases_lock=busy, product_fma=products, large_product_fma=large)
+    return Prediction(seconds, "rows", releases_lock=busy, product_fma=products, shareable=large)
 
 
 def _predict_whole(
@@ -106,7 +106,9 @@ def _predict_whole(
         array = arrays(directions)
     if scalar < array:
         compiled = work.coefficients * model.coefficient_direction * directions
-        return Prediction(scalar, "system", releases_lock=compiled > _COMPILED * scalar)
+        is_large = work.coefficients * directions >= SHARED_STEPS and directions >= SHARED_WIDTH
+        busy = compiled > _COMPILED * scalar
+        return Prediction(scalar, "system", releases_lock=busy, shareable=compiled * is_large)
     products = work.product_fma * directions
     obstacle = int(chunk.entries[np.argmin(facts.scalar[chunk.entries])]) if work.formless else None
     if array > _WORTH_A_LOOK:
@@ -119,16 +121,16 @@ def _predict_whole(
     return Prediction(array, "arrays", obstacle, busy, products, large)
 
 
-def _large_products(table: WorkTable, entries: IntArray, directions: int, *, adjoint_mode: bool) -> int:
-    """Count the multiply-adds of those products that are large enough to be shared by threads."""
+def _large_products(table: WorkTable, entries: IntArray, directions: int, *, adjoint_mode: bool) -> float:
+    """Predict those products that are large enough to be shared by threads."""
     if directions < SHARED_WIDTH:
-        return 0
+        return 0.0
     each, spared = (
         table.line("product_fma"),
         table.line(f"spared_{'adjoints' if adjoint_mode else 'tangents'}"),
     )
     fma = (each[entries] - spared[entries]) * directions
-    return int(fma[fma >= SHARED_FMA].sum())
+    return float(fma[fma >= SHARED_FMA].sum()) * cost_model().product_fma
 
 
 def predict_compressed(table: WorkTable, chunk: Chunk, colors: int) -> Prediction:

@@ -731,7 +731,7 @@ def large_products(x):
 def test_large_products_that_threads_share_give_the_same_bits_everywhere():
     x = onp.linspace(-1.0, 1.0, 300)
     jac = parallel_jacobian(large_products, machines=2)
-    assert jac.plan(x).product_threads == 2
+    assert jac.plan(x).step_threads == 2
     J = jac(x)
     onp.testing.assert_allclose(J, jacobian(large_products)(x), rtol=1e-11, atol=1e-11 * abs(J).max())
     with ThreadPoolExecutor(4) as pool:  # where executions do and do not find a thread free

@@ -1,13 +1,11 @@
 """Products in blocks, and those that threads share, are the products."""
 
-import time
-from concurrent.futures import ThreadPoolExecutor
-
 import numpy as np
 import pytest
 from executors import SerialExecutor, ShufflingExecutor
 
-from tapesplit.matrix_product import SHARED_FMA, multiply, shared_products
+from tapesplit.matrix_product import SHARED_FMA, multiply
+from tapesplit.sharing import sharing
 
 THIN = [(512, 8, 512), (601, 300, 7), (5, 900, 411), (1500, 3, 250), (250, 3, 1500)]
 OTHERS = [(4, 300_000, 3), (9, 200_000, 9), (120, 120, 120), (3, 2, 4), (0, 3, 2), (3, 0, 2)]
@@ -45,7 +43,7 @@ def test_shared_products_have_the_same_bits_on_any_threads(sizes, orders):
     shuffling, serial = ShufflingExecutor(3, seed=1), SerialExecutor()
     found = []
     for start in None, serial.submit, shuffling.submit:
-        with shared_products(3, start):
+        with sharing(3, start):
             found.append(multiply(A, B))
     shuffling.shutdown()
     parts = min(3, 2 * rows * inner * columns // SHARED_FMA)
@@ -58,37 +56,13 @@ def test_shared_products_have_the_same_bits_on_any_threads(sizes, orders):
 @pytest.mark.parametrize("sizes", [(100, 100, 100), (3000, 300, 15), (5, 9000, 411), *OTHERS])
 def test_small_and_thin_products_are_not_shared(sizes):
     executor = SerialExecutor()
-    with shared_products(4, executor.submit):
+    with sharing(4, executor.submit):
         multiply(np.ones(sizes[:2]), np.ones(sizes[1:]))
-    assert executor.submitted == 0
-
-
-def test_products_are_shared_inside_of_the_context_and_on_its_thread_only():
-    executor, A = SerialExecutor(), np.ones((300, 300))
-    with shared_products(2, executor.submit), ThreadPoolExecutor(1) as pool:
-        pool.submit(multiply, A, A).result()
-    multiply(A, A)
     assert executor.submitted == 0
 
 
 def test_types_of_shared_products_are_those_of_products():
     A, B = np.ones((300, 300), np.float32), np.full((300, 300), 1j)
-    with shared_products(2, None):
+    with sharing(2, None):
         assert multiply(A, A).dtype == np.float32
         assert (multiply(A, B) == 300j).all()
-
-
-def test_all_parts_are_waited_for_where_one_fails():
-    started = []
-
-    def broken(function, *piece):
-        if started:
-            raise RuntimeError("no more threads")
-        started.append(pool.submit(lambda: (time.sleep(0.1), function(*piece))))
-        return started[0]
-
-    A = np.ones((300, 300))
-    with ThreadPoolExecutor(1) as pool:
-        with pytest.raises(RuntimeError, match="no more threads"), shared_products(3, broken):
-            multiply(A, A)
-        assert started[0].done()

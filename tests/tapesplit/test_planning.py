@@ -182,30 +182,30 @@ def test_two_heavy_halves_get_two_machines(monkeypatch):
     heavy = [sum(t.seconds for t in two.tasks if t.machine == machine) for machine in (0, 1)]
     assert min(heavy) > 0.3 * one.seconds
     assert two.seconds == max(t.finish for t in two.tasks) > max(heavy)
-    assert two.product_threads == one.product_threads == 1
+    assert two.step_threads == one.step_threads == 1
 
 
 @pytest.mark.parametrize("machines", [1, 2, 8])
 def test_large_products_are_shared_among_machines(machines):
     fun, x = halves(600, 600)
     plan, serial = (parallel_jacobian(fun, machines=m).plan(x) for m in (machines, 1))
-    assert (plan.machines, plan.product_threads) == (1, machines)
-    assert all(t.large_product_fma == t.product_fma == t.fma - 600 * 600 * 9 for t in plan.tasks)
-    products = cost_model().product_fma * sum(t.large_product_fma for t in plan.tasks)
+    assert (plan.machines, plan.step_threads) == (1, machines)
+    products = cost_model().product_fma * sum(t.product_fma for t in plan.tasks)
+    assert products == pytest.approx(sum(t.shareable for t in plan.tasks))
     saved = products * (1 - 1 / (1 + 0.8 * (machines - 1)))
     assert plan.seconds == pytest.approx(serial.seconds - saved)
     assert plan.seconds == pytest.approx(sum(t.seconds for t in plan.tasks))
     if machines > 1:
-        assert plan.machines_reason == "products"
-        assert f"{machines} threads share each large product" in plan.describe("full")
+        assert plan.machines_reason == "steps"
+        assert f"{machines} threads share each of its large steps" in plan.describe("full")
 
 
 def test_small_and_thin_products_are_not_shared():
     for width, narrow in (100, 100), (2000, 10):
         fun, x = halves(width, narrow)
         plan = parallel_jacobian(fun, machines=2).plan(x)
-        assert plan.product_threads == 1
-        assert not any(t.large_product_fma for t in plan.tasks)
+        assert plan.step_threads == 1
+        assert not any(t.shareable for t in plan.tasks)
 
 
 def test_two_light_halves_get_one_machine():

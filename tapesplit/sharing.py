@@ -1,0 +1,63 @@
+"""Steps that several threads share: the parts of a large product, the directions of a large system."""
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, wait
+from contextlib import contextmanager
+from typing import Any, TypeAlias
+
+__all__ = ["Start", "run_parts", "shares", "sharing"]
+
+Start: TypeAlias = Callable[..., "Future[Any]"]
+"""Runs a function with its arguments on another thread."""
+
+
+class _Sharing(threading.local):
+    """How many threads share the large steps of this one, and what starts a part of a step on another one."""
+
+    threads = 1
+    start: Start | None = None
+
+
+_here = _Sharing()
+
+
+@contextmanager
+def sharing(threads: int, start: Start | None) -> Iterator[None]:
+    """Share the large steps of this thread among several.
+
+    Parameters
+    ----------
+    threads
+        Number of threads, this one included.
+    start
+        Starts a part on another thread. None computes the same parts here, one by one: the same bits.
+    """
+    before = _here.threads, _here.start
+    try:
+        _here.threads, _here.start = threads, start
+        yield
+    finally:
+        _here.threads, _here.start = before
+
+
+def shares(length: int, most: int) -> list[slice]:
+    """Cut a length into a part for each thread, but into no more than ``most``; they are about equal."""
+    count = max(1, min(_here.threads, most))
+    return [slice(length * part // count, length * (part + 1) // count) for part in range(count)]
+
+
+def run_parts(function: Callable[..., object], parts: Sequence[tuple[Any, ...]]) -> None:
+    """Call a function with the arguments of each part, all but the first on other threads; wait for all."""
+    elsewhere: list[Future[Any]] = []
+    try:
+        for part in parts[1:]:
+            if _here.start is None:
+                function(*part)
+            else:
+                elsewhere.append(_here.start(function, *part))
+        function(*parts[0])
+    finally:
+        wait(elsewhere)  # they write into what the caller may let go of
+    for future in elsewhere:
+        future.result()
