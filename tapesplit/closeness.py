@@ -1,5 +1,6 @@
-"""How near two arrays of derivatives are, and the error if they are not near enough."""
+"""How near two arrays are, and the error or warning if they are not near enough."""
 
+import warnings
 from collections.abc import Iterable
 from typing import Any, Final
 
@@ -7,7 +8,7 @@ import numpy as np
 
 from tapesplit.errors import WrongJacobianError
 
-__all__ = ["check_close", "check_within", "finite_sizes", "largest", "tolerance_of"]
+__all__ = ["check_close", "check_within", "finite_sizes", "largest", "tolerance_of", "warn_if_changed"]
 
 _TOLERANCES: Final = {"f": 3e-4, "F": 3e-4, "e": 3e-2}
 """Largest difference by type code, relative to what is expected there; 1e-9 for all others."""
@@ -43,6 +44,21 @@ def check_close(
     """
     expected = np.asarray(expected)
     check_within(found, expected, tolerance * max(largest(expected), least), what, error)
+
+
+def warn_if_changed(found: np.ndarray, known: np.ndarray, solver: str) -> None:
+    """Warn if a solution is clearly another one now that its derivative is taken."""
+    if largest(found - known) > _CHANGED * largest(known):
+        warnings.warn(
+            f"the function that was given to {solver} computes other values now that the derivative is "
+            "taken: what it closes over, such as the variable of a loop, must not change after the call; hand "
+            "it over as a parameter",
+            stacklevel=2,
+        )
+
+
+_CHANGED: Final = 0.01
+"""Relative difference that no tolerance of a solver explains."""
 
 
 def check_within(

@@ -9,6 +9,7 @@ import numpy as np
 from autograd.misc.fixed_points import fixed_point
 from autograd.misc.flatten import flatten
 
+from tapesplit.closeness import warn_if_changed
 from tapesplit.decorator import parallel_jacobian
 from tapesplit.rules.registry import bulk
 
@@ -22,7 +23,8 @@ def _local(ans: np.ndarray, func: Any, a: Any) -> tuple[np.ndarray, np.ndarray]:
     def step(x: Any, parameters: Any) -> Any:
         return func(unflatten(parameters))(x)
 
-    by_both = parallel_jacobian(step, (0, 1), machines=1)(ans, parameters)
+    value, by_both = parallel_jacobian(step, (0, 1), machines=1).value_and_jacobian(ans, parameters)
+    warn_if_changed(value, ans, "fixed_point")
     by_state, by_parameters = (J.reshape(np.size(ans), -1) for J in by_both)
     return np.eye(np.size(ans)) - by_state, by_parameters
 

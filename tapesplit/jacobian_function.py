@@ -2,6 +2,7 @@
 
 import functools
 import sys
+import time
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import replace
@@ -177,7 +178,9 @@ class JacobianFunction:
             columns = sum(int(np.size(tape.entries[i][VALUE])) for i in range(tape.inputs))
             matrix, dtypes = np.zeros((np.size(tape.value), columns)), result_dtypes(tape, structure_of(tape))
         else:
+            began = time.perf_counter()
             plan = self._plan_for(tape)
+            plan.last_run.recording, plan.last_run.finding = tape.seconds, time.perf_counter() - began
             dtypes = plan.dtypes
             matrix = carry_out(
                 plan,

@@ -42,6 +42,7 @@ _LABELS: Final = {
     "summed_untake": "untake",
     "log_abs_det": "slogdet",
     "inner_variable": "variable of a gradient",
+    "slope_of_tanh": "slope of tanh",
     "symmetric_eigenvalues": "eigenvalues",
 }
 """Functions, as users know them, that call primitives of other names."""

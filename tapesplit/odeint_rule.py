@@ -15,6 +15,7 @@ from autograd.misc.flatten import flatten
 from autograd.scipy.integrate import odeint
 from scipy.sparse import csr_array, eye_array
 
+from tapesplit.closeness import warn_if_changed
 from tapesplit.decorator import parallel_jacobian
 from tapesplit.rules.registry import bulk
 
@@ -90,6 +91,7 @@ class _Sensitivities:
 
         begin = np.concatenate([self.y0, initial.ravel()])
         found = scipy.integrate.odeint(slopes, begin, self.t, Dfun=bands, ml=n - 1, mu=n - 1, **self.options)
+        warn_if_changed(found[:, :n], self.ans, "odeint")
         return found[:, n:].reshape(-1, k, n).swapaxes(0, 1)
 
 

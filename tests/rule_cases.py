@@ -29,6 +29,7 @@ from tapesplit.recording.primitives import (
     adjusted_side,
     inner_variable,
     log_abs_det,
+    slope_of_tanh,
     summed_untake,
     symmetric_eigenvalues,
 )
@@ -172,6 +173,7 @@ SMOOTH = (
     anp.sinh,
     anp.cosh,
     anp.tanh,
+    slope_of_tanh,
     anp.arcsinh,
     anp.sinc,
     anp.arcsin,

@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Final, cast
 
 from jcdp_core import JacobianChain, Mode, SolverName, solve
-from tapesplit.draw.numbers import count, plural, ratio
+from tapesplit.draw.numbers import count, plural, ratio, seconds_text
 from tapesplit.draw.rows import StepRow, cheaper_mode, operation_counts, shared_seeds, step_rows
 from tapesplit.planning.plan import JacobianPlan
 from tapesplit.rules import find_rule
@@ -31,10 +31,9 @@ def advice(plan: JacobianPlan) -> tuple[str, ...]:
     >>> from tapesplit import parallel_jacobian
     >>> plan = parallel_jacobian(lambda x: np.sin(x) * x, machines=1).plan(np.ones(3))
     >>> print(*advice(plan), sep="\n")
-    The function's values never pass through an interface much narrower than its smaller end of 3 elements.
-    One that is narrower would be a place to cut.
+    One short sweep of 3 directions: there is little to gain.
     """
-    known = _asked(plan), _mispredicted(plan)
+    known = _asked(plan), _recording(plan), _mispredicted(plan)
     # How wide interfaces are says little where the mode is a poor one, or the time goes elsewhere.
     interface = "" if any(known) else _interface(plan)
     return tuple(filter(None, (*known, _loops(plan), interface, _bottleneck(plan))))
@@ -49,6 +48,30 @@ def _asked(plan: JacobianPlan) -> str:
         f"A sweep in {mode.name.lower()} mode was asked for, {count(plan.makespan)} fma. "
         f"One in {cheaper} mode would take {count(cost)}; method='auto' chooses."
     )
+
+
+def _recording(plan: JacobianPlan) -> str:
+    """Say so if the last call spent most of its time on running the function."""
+    run = plan.last_run
+    total = run.recording + run.finding + max((record.finish for record in run.records), default=0.0)
+    if run.recording <= max(_MOST * total, _NOTICEABLE):
+        return ""
+    operations = plan.graph.size - len(plan.graph.inputs)
+    change = (
+        "fewer operations, on arrays instead of single numbers, would make it shorter"
+        if run.recording < _SMALL_OPERATION * operations
+        else "that is the time of the function itself"
+    )
+    return (
+        f"Recording took {run.recording / total:.0%} of the last call, {seconds_text(run.recording)} for "
+        f"{plural(operations, 'operation')}: {change}."
+    )
+
+
+_MOST: Final = 0.5
+"""Part of a call that its largest part takes at least."""
+_SMALL_OPERATION: Final = 5.0e-6
+"""Seconds below which recording an operation takes most of its time."""
 
 
 def _mispredicted(plan: JacobianPlan) -> str:
@@ -103,6 +126,9 @@ def _interface(plan: JacobianPlan) -> str:
         return "Rows share directions: a narrow interface would gain next to nothing."
     if plan.cut_reason == "light":
         return "Sweeping in a single direction would take nearly as long: no narrow interface could help."
+    if len(plan.tasks) == 1 and plan.seconds < _NOTICEABLE:
+        (task,) = plan.tasks
+        return f"One short sweep of {plural(task.directions, 'direction')}: there is little to gain."
     return (
         "The function's values never pass through an interface much narrower than its smaller end of "
         f"{count(ends)} elements. One that is narrower would be a place to cut."

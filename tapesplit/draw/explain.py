@@ -46,7 +46,7 @@ def decisions(plan: JacobianPlan) -> tuple[str, ...]:
     Not cut: no interface is narrow enough for a cut to pay.
     The only link is swept in tangent mode with 3 directions, 27 fma; adjoint mode would take 27.
     Link 1 is swept as one sparse system of single elements.
-    One machine works: no task would release Python's lock.
+    One machine works: threads would gain nothing, as these sweeps hold Python's lock.
     """
     return (*_cuts(plan), *_modes(plan), *_forms(plan), *_colors(plan), *_sequence(plan), _machines(plan))
 
@@ -246,7 +246,7 @@ def _why_one(plan: JacobianPlan) -> str:
         case "light":
             unlocked = sum(task.seconds for task in plan.tasks if task.releases_lock)
             if not unlocked:
-                return "no task would release Python's lock"
+                return "threads would gain nothing, as these sweeps hold Python's lock"
             return (
                 f"tasks that release Python's lock are predicted to take {seconds_text(unlocked)} in all, "
                 "too little for threads to pay"

@@ -192,7 +192,7 @@ def signature(plan: JacobianPlan, width: int) -> str:
     return shorten(shorten(plan.name, max(width - len(shapes), _SHORTEST_NAME)) + shapes, width)
 
 
-_SHORTEST_NAME: Final = 20
+_SHORTEST_NAME: Final = 8
 """Letters that are left of a name at least."""
 
 

@@ -58,7 +58,7 @@ def describe(plan: JacobianPlan, level: Literal["line", "normal", "full"] = "nor
     >>> def f(x):
     ...     return np.sin(x) * x
     >>> print(describe(parallel_jacobian(f, machines=1).plan(np.ones(3)), "line"))
-    f: (3,) -> (3,), one link, 27 fma on one machine, as much as all tangent
+    f: (3,) -> (3,), one link, 27 fma on one machine, a plain tangent sweep
     """
     levels: dict[str, Callable[[JacobianPlan], str]] = {"line": _line, "normal": _normal, "full": _full}
     if level not in levels:
@@ -69,17 +69,19 @@ def describe(plan: JacobianPlan, level: Literal["line", "normal", "full"] = "nor
 def _line(plan: JacobianPlan) -> str:
     """One line."""
     links = "one link" if len(plan.chain) == 1 else f"{len(plan.chain)} links"
-    end = f", {links}, {count(plan.makespan)} fma on {_machines(plan)}, {_gain(plan)}"
+    end = f", {links}, {count(plan.fma)} fma on {_machines(plan)}, {_gain(plan)}"
     return signature(plan, _WIDTH - len(end)) + end
 
 
 def _gain(plan: JacobianPlan) -> str:
-    """Compare the makespan with that of the cheaper plain mode."""
+    """Compare the work with that of the cheaper plain mode."""
     if not plan.graph.total_edges:
         return "the function only moves data"
     mode, cost = cheaper_mode(plan)
-    gain = cost / plan.makespan
+    gain = cost / plan.fma
     if 0.99 < gain < 1.01:
+        if len(plan.tasks) == 1:
+            return f"a plain {plan.tasks[0].mode.name.lower()} sweep"
         return f"as much as all {mode}"
     return f"{ratio(gain)} × less than all {mode}" if gain > 1 else f"{ratio(1 / gain)} × all {mode}"
 
@@ -141,13 +143,18 @@ def _totals(plan: JacobianPlan) -> list[str]:
     rows = [
         ("all tangent", f"{count(plan.baselines['tangent'])} fma", ""),
         ("all adjoint", f"{count(plan.baselines['adjoint'])} fma", ""),
-        ("plan", f"{count(plan.fma)} fma", "work of all machines together"),
-        ("makespan", f"{count(plan.makespan)} fma", f"on {_machines(plan)}, {_gain(plan)}"),
+        ("plan", f"{count(plan.fma)} fma", _gain(plan)),
+        ("makespan", f"{count(plan.makespan)} fma", f"on {_machines(plan)}{_shared(plan)}"),
         _bound(plan),
         ("sweeps", seconds_text(plan.seconds), "predicted, beyond recording the function"),
         ("peak memory", bytes_text(plan.peak_bytes), f"beyond the tape, predicted{_limit(plan)}"),
     ]
     return _table(None, rows, "<><", None)
+
+
+def _shared(plan: JacobianPlan) -> str:
+    """Compare the makespan of several machines with the work that they share."""
+    return f", {ratio(plan.fma / plan.makespan)} × less than the work" if plan.machines > 1 else ""
 
 
 def _limit(plan: JacobianPlan) -> str:
@@ -191,7 +198,9 @@ def _last_run(plan: JacobianPlan) -> list[str]:
         rows.append(cells(str(record.index + 1), str(task.machine + 1), expected, seconds, steps))
     rows.append(cells("sum", "", sum(predicted), sum(measured), ""))
     head = ("task", "machine", "predicted", "measured", "ratio", "steps")
-    title = f"last run: {seconds_text(max(record.finish for record in records))} from start to end"
+    wall = max(record.finish for record in records)
+    rows.append(cells("wall", "", plan.seconds, wall, "from start to end"))
+    title = f"last run: {_call(plan)}sweeps {seconds_text(wall)}"
     correlation = _rank_correlation(predicted, measured) if len(records) >= _FEWEST_TO_RANK else None
     if correlation is not None:
         title += f", rank correlation of times {correlation:.2f}"
@@ -207,6 +216,12 @@ def _rank_correlation(predicted: Sequence[float], measured: Sequence[float]) -> 
     # How many are less, minus how many are greater: a rank, which is an average where some are equal.
     first, second = (np.sign(np.subtract.outer(times, times)).sum(axis=1) for times in (predicted, measured))
     return float(np.corrcoef(first, second)[0, 1]) if first.any() and second.any() else None
+
+
+def _call(plan: JacobianPlan) -> str:
+    """Say how long the last call took for what comes before the sweeps, if it has recorded the function."""
+    recording, finding = plan.last_run.recording, plan.last_run.finding
+    return f"recording {seconds_text(recording)}, plan {seconds_text(finding)}, " if recording else ""
 
 
 def _table(

@@ -143,10 +143,14 @@ class LastRun:
         run.
     runs
         Number of successful runs; of several that finish at the same time, one may be missed.
+    recording, finding
+        Seconds that the last call took to record the function, and to make the plan or to see that it fits.
     """
 
     records: tuple[TaskRecord, ...] = ()
     runs: int = 0
+    recording: float = 0.0
+    finding: float = 0.0
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle nothing: times belong to the process that measured them."""
@@ -337,7 +341,7 @@ class JacobianPlan:
         >>> import autograd.numpy as np
         >>> from tapesplit import parallel_jacobian
         >>> parallel_jacobian(np.sin, machines=1).plan(np.ones(3)).describe("line")
-        'sin: (3,) -> (3,), one link, 9 fma on one machine, as much as all tangent'
+        'sin: (3,) -> (3,), one link, 9 fma on one machine, a plain tangent sweep'
         """
         return _views().describe(self, level)
 

@@ -18,7 +18,7 @@ from autograd.tracer import isbox, new_box, trace_stack
 from tapesplit.recording.boxes import FIRST, NumberBox, TapeBox, recorded
 from tapesplit.recording.nodes import TapeNode
 from tapesplit.recording.overrides import are_current, original_vjps
-from tapesplit.recording.primitives import inner_variable
+from tapesplit.recording.primitives import inner_variable, slope_of_tanh
 from tapesplit.recording.tape import PARENTS, VALUE
 
 __all__ = ["DIRECT_OPERATORS"]
@@ -161,6 +161,11 @@ def _added(known: tuple[Any, bool], adjoint: Any) -> tuple[Any, bool]:
     return add_outgrads(known, adjoint)
 
 
+def _slope_of_tanh(x: Any) -> Any:
+    """Record the derivative of ``tanh``."""
+    return recorded(x, slope_of_tanh, FIRST, (x._index,), (x._value,), slope_of_tanh.fun(x._value))
+
+
 _DIRECT: Final[dict[Any, tuple[Callable[..., Any], ...]]] = {
     anp.add: (lambda g, _ans, _x, _y: g, lambda g, _ans, _x, _y: g),
     anp.subtract: (lambda g, _ans, _x, _y: g, lambda g, _ans, _x, _y: -g),
@@ -171,7 +176,7 @@ _DIRECT: Final[dict[Any, tuple[Callable[..., Any], ...]]] = {
     anp.log: (lambda g, _ans, x: g / x,),
     anp.sin: (lambda g, _ans, x: g * anp.cos(x),),
     anp.cos: (lambda g, _ans, x: -(g * anp.sin(x)),),
-    anp.tanh: (lambda g, _ans, x: g / anp.cosh(x) ** 2,),  # nothing that cancels
+    anp.tanh: (lambda g, _ans, x: g * _slope_of_tanh(x),),
     anp.sqrt: (lambda g, ans, _x: g * 0.5 / ans,),
     anp.square: (lambda g, _ans, x: g * (2.0 * x),),
 }

@@ -4,6 +4,7 @@ autograd's trace level is one number for the whole process, so recording holds a
 level is put back however the function ends.
 """
 
+import time
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -91,6 +92,7 @@ def _recorded(
 ) -> Tape:
     """Record into a list of entries."""
     check_function(fun, "record", "record(f, x), the arguments behind it")
+    began = time.perf_counter()
     keep_freed_memory()
     name = display_name(fun)
     argnums = positions_of(argnum, len(args), name)
@@ -116,7 +118,8 @@ def _recorded(
         raise NestedTraceError(_NESTED.format(name))
     node = result._node if isbox(result) else None
     if isinstance(node, TapeNode) and node.entries is entries:
-        return Tape(entries, len(argnums), node.index, result._value, name, argnums, len(args))
+        seconds = time.perf_counter() - began
+        return Tape(entries, len(argnums), node.index, result._value, name, argnums, len(args), seconds)
     _check_constant_result(result, name)
     warnings.warn("Output seems independent of input.", UserWarning, stacklevel=users_stack_level())
     return Tape(entries, len(argnums), None, result, name, argnums, len(args))

@@ -86,6 +86,8 @@ class Tape:
         Positions of the inputs among the function's positional arguments; empty if unknown.
     arity
         Number of positional arguments.
+    seconds
+        Time that recording took.
     lines
         For each entry the user's line of code that made it, as "file.py:12"; empty if they were not noted.
 
@@ -110,6 +112,7 @@ class Tape:
     name: str = "function"
     argnums: tuple[int, ...] = ()
     arity: int = 0
+    seconds: float = 0.0
     lines: tuple[str, ...] = ()
 
     def __len__(self) -> int:

@@ -11,6 +11,7 @@ from typing import Any, Final
 import autograd.numpy as anp
 import numpy as np
 
+from tapesplit.recording.primitives import slope_of_tanh
 from tapesplit.rules.registry import elementwise
 
 __all__ = ["CHOICE"]
@@ -143,6 +144,7 @@ elementwise(anp.arctan, lambda ans, x: 1.0 / (1 + x**2))
 elementwise(anp.sinh, lambda ans, x: np.cosh(x))
 elementwise(anp.cosh, lambda ans, x: np.sinh(x))
 elementwise(anp.tanh, lambda ans, x: 1.0 / np.cosh(x) ** 2)
+elementwise(slope_of_tanh, lambda ans, x: -2.0 * np.tanh(x) * ans)
 elementwise(anp.arcsinh, lambda ans, x: 1.0 / np.sqrt(x**2 + 1))
 elementwise(anp.arccosh, lambda ans, x: 1.0 / np.sqrt(x**2 - 1))
 elementwise(anp.arctanh, lambda ans, x: np.divide(1.0, 1 - x**2))

@@ -20,7 +20,7 @@ from tapesplit.rules.low_rank import Factors, factored_rule, moved_back
 from tapesplit.sweeps.cluster_step import SEQUENCES, ClusterStep, name_call
 from tapesplit.sweeps.directions import Batch, Diagonal, LowRank, Rows, Seeds, accumulate
 
-__all__ = ["BulkStep", "MapStep", "Step", "bulk_step", "scatter_into"]
+__all__ = ["BulkStep", "MapStep", "Step", "bulk_step", "in_one_piece", "scatter_into"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +49,8 @@ class MapStep:
                     seeds[parent] = accumulate(seeds.get(parent), batch)
                 return
             A = A.dense()
+        if isinstance(A, Rows) and len(self.maps) > 1:
+            A = in_one_piece(A)
         for parent, moves in self.maps:
             scatter_into(seeds, parent, A, moves, tape.entries[parent][VALUE])
 
@@ -245,6 +247,11 @@ def _gathered_together(moved: list[tuple[Rows | Diagonal, IndexMap]], value: Any
         else:
             moves.put(flat(batch.rows), rows[batch.start - start : batch.stop - start])
     return Rows(start, real_like(rows, value).reshape(len(rows), *batch_shape(value)), owned=True)
+
+
+def in_one_piece(batch: Rows) -> Rows:
+    """Copy directions that are a view, as those of a sum are: each part of a result would copy them all."""
+    return batch._replace(rows=np.ascontiguousarray(batch.rows))
 
 
 def scatter_into(seeds: Seeds, parent: int, A: Batch, moves: IndexMap, value: Any) -> None:

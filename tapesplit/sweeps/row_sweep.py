@@ -20,7 +20,7 @@ from tapesplit.structures.facts import TapeFacts
 from tapesplit.structures.row_part import Block, RowPart
 from tapesplit.structures.rows import aligned_axis, opened_rows
 from tapesplit.sweeps.array_memory import reads
-from tapesplit.sweeps.array_steps import BulkStep, MapStep, Step, scatter_into
+from tapesplit.sweeps.array_steps import BulkStep, MapStep, Step, in_one_piece, scatter_into
 from tapesplit.sweeps.array_sweep import ArraySweep, compile_array_sweep
 from tapesplit.sweeps.arrivals import Arrival, Chosen, Shared, among_zeros, summed
 from tapesplit.sweeps.cluster_step import ClusterStep
@@ -133,6 +133,8 @@ class RowSweep:
 
     def _move_back(self, tape: Tape, step: MapStep, batches: Mapping[Block, Rows], arrived: _Arrived) -> None:
         """Carry adjoints of moved elements back."""
+        if len(step.maps) > 1:
+            batches = {block: in_one_piece(A) for block, A in batches.items()}
         for (parent, moves), reading in zip(step.maps, self.part.readings[step.index], strict=True):
             value = tape.entries[parent][VALUE]
             for block, A in batches.items():

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from sweep_forms import forced
 
 from tapesplit import parallel_jacobian
+from tapesplit.sweeps import array_steps
 from tapesplit.sweeps.directions import Diagonal, Rows, accumulate, as_pairs, assemble, in_blocks, seed
 
 COUNT = 9  # directions in all
@@ -117,3 +118,24 @@ def test_parts_that_are_joined_need_not_have_the_first_direction(monkeypatch, me
     x = np.linspace(0.1, 1.0, 10)
     got = parallel_jacobian(f, method=method, machines=1)(x)
     np.testing.assert_allclose(got, jacobian(f)(x), rtol=0, atol=1e-14)
+
+
+def test_adjoints_of_joined_parts_are_one_array_before_they_are_parted(monkeypatch):
+    """Those of a mean are a view, which each of many parts would copy as a whole."""
+    parted = []
+
+    def scatter_into(seeds, parent, A, *others):
+        parted.append(A.rows.flags.c_contiguous)
+        scatter(seeds, parent, A, *others)
+
+    scatter = array_steps.scatter_into
+    monkeypatch.setattr(array_steps, "scatter_into", scatter_into)
+
+    def mean(x):
+        return anp.mean(anp.array([anp.cumsum(anp.sin(k * x)) for k in range(20)]), axis=0)[::50]
+
+    x = np.linspace(0.0, 1.0, 400)
+    found = parallel_jacobian(mean, method="adjoint")(x)
+    np.testing.assert_allclose(found, jacobian(mean)(x), rtol=1e-12, atol=1e-14)
+    assert len(parted) >= 20
+    assert all(parted)

@@ -53,8 +53,8 @@ step  operation      machine  start  finish    fma  needs       result
 
 all tangent  1.8e7 fma
 all adjoint  1.8e7 fma
-plan         53958 fma  work of all machines together
-makespan     53958 fma  on one machine, 333 × less than all tangent
+plan         53958 fma  333 × less than all tangent
+makespan     53958 fma  on one machine
 compressed     3 seeds  for 1000 directions, as the Jacobian is sparse
 """
 

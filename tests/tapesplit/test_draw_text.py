@@ -33,8 +33,8 @@ step  operation        machine  start  finish  fma  needs  result
 
 all tangent  3240 fma
 all adjoint  2430 fma
-plan          756 fma  work of all machines together
-makespan      756 fma  on one machine, 3.21 × less than all adjoint
+plan          756 fma  3.21 × less than all adjoint
+makespan      756 fma  on one machine
 lower bound   756 fma  reached: optimal for this chain
 """
 
@@ -73,12 +73,13 @@ def test_the_full_text_adds_schedule_reasons_and_advice():
 
 
 LAST_RUN = """\
-last run: 500 µs from start to end
-task  machine  predicted  measured  ratio  steps
-   1        1      10 µs    100 µs   10 ×  1 ACC TAN (1 2)
-   2        1      20 µs     10 µs  0.5 ×  2 ACC ADJ (0 1)
-   3        1          -    250 µs      -  3 ELI MUL (0 1 2)
- sum               30 µs    360 µs   12 ×
+last run: recording 2 ms, plan 10 µs, sweeps 500 µs
+task  machine  predicted  measured     ratio  steps
+   1        1      10 µs    100 µs      10 ×  1 ACC TAN (1 2)
+   2        1      20 µs     10 µs     0.5 ×  2 ACC ADJ (0 1)
+   3        1          -    250 µs         -  3 ELI MUL (0 1 2)
+ sum               30 µs    360 µs      12 ×
+wall                 1 s    500 µs  0.0005 ×  from start to end
 
 Why this plan
 """
@@ -97,6 +98,7 @@ def test_the_table_of_the_last_run_is_pinned():
     assert "last run" not in before
     spans = ((1, 1e-4, 1.1e-4), (0, 0.0, 1e-4), (2, 2.5e-4, 5e-4))  # in order of their ends
     plan.last_run.records = tuple(TaskRecord(index, 0, start, finish) for index, start, finish in spans)
+    plan.last_run.recording, plan.last_run.finding = 2e-3, 1e-5
     after = plan.describe("full")
     assert LAST_RUN in after
     advised = "What would make it faster"
@@ -118,7 +120,7 @@ def test_the_last_run_of_many_tasks_tells_how_well_their_order_was_predicted(mon
         assert "rank correlation" not in plan.describe("full")  # of few tasks it says little
         with monkeypatch.context() as patched:
             patched.setattr(text, "_FEWEST_TO_RANK", 3)
-            assert f"from start to end, rank correlation of times {found}\n" in plan.describe("full")
+            assert f" s, rank correlation of times {found}\n" in plan.describe("full")
             alike = replace(plan, tasks=tuple(replace(t, start=0.0, finish=1.0) for t in plan.tasks))
             assert "rank correlation" not in alike.describe("full")
 
@@ -135,7 +137,8 @@ def test_a_run_leaves_its_times_in_all_copies_of_its_plan():
     assert earlier.last_run.records == jac.plan(2 * x).last_run.records == runs[-1]
     assert len(runs[-1]) == len(earlier.tasks)
     table = earlier.describe("full").split("last run: ")[1].split("\n\n")[0].splitlines()
-    assert [line.split()[0] for line in table[2:]] == [*map(str, range(1, len(earlier.tasks) + 1)), "sum"]
+    numbers = map(str, range(1, len(earlier.tasks) + 1))
+    assert [line.split()[0] for line in table[2:]] == [*numbers, "sum", "wall"]
     jac(x)
     assert earlier.last_run.records == runs[-1] != runs[0]
     assert earlier.last_run.runs == jac.plan(x).last_run.runs == len(runs) == 2
@@ -419,3 +422,30 @@ def test_a_memory_limit_is_named_beside_the_peak_that_it_lowers():
     assert "<dd>40 kB</dd>" in report_html(limited)
     free = parallel_jacobian(fun).plan(onp.ones(200))  # shares the plan, not the limit
     assert "limit" not in free.describe()
+
+
+def test_recording_that_takes_most_of_a_call_is_the_first_advice():
+    plan = two_links()
+    plan.last_run.records = (TaskRecord(0, 0, 0.0, 1e-3),)
+    for recording, told in (
+        (4e-4, None),
+        (0.9e-3, None),
+        (1e-2, "91% of the last call, 10 ms for 6 operations: that is the time of the function itself"),
+    ):
+        plan.last_run.recording = recording
+        first = advice(plan)[0]
+        assert first.startswith("Recording took") == (told is not None)
+        assert told is None or told in first
+
+
+def test_loops_over_numbers_are_told_what_makes_recording_shorter():
+    def loop(x):
+        y = x[0]
+        for _ in range(3000):
+            y = np.sin(y) * x[1]
+        return np.array([y, x[0]])
+
+    jac = parallel_jacobian(loop)
+    for _ in range(3):
+        jac(onp.ones(2))
+    assert "on arrays instead of single numbers" in " ".join(advice(jac.plan(onp.ones(2))))

@@ -109,3 +109,15 @@ def test_hessians():
 def test_the_check_allows_for_the_tolerance_of_the_iteration():
     check_jacobian(lambda a: fixed_point(layer, a, np.zeros(4), farthest, 1e-7), PROBLEMS[equilibrium])
     assert find_rule(fixed_point).approximate
+
+
+def test_a_map_that_has_changed_since_the_call_is_noticed():
+    def fun(a):
+        total = 0.0
+        for shift in (0.0, 0.5, 1.0):  # which the map reads later on
+            step = lambda a: lambda x: anp.tanh(WEIGHTS @ x + a) + shift  # noqa: B023, E731
+            total = total + fixed_point(step, a, np.zeros(4), farthest, 1e-12)
+        return total
+
+    with pytest.warns(UserWarning, match=r"given to fixed_point computes other values"):
+        parallel_jacobian(fun)(np.array([0.3, -0.5, 1.0, 0.1]))

@@ -164,6 +164,16 @@ def test_slopes_of_saturated_tanh_do_not_cancel():
     onp.testing.assert_allclose(slopes, onp.diag(-2 * onp.tanh(x)), rtol=1e-13)
 
 
+@pytest.mark.filterwarnings("ignore:overflow")
+@pytest.mark.parametrize("method", ["auto", "tangent", "adjoint"])
+def test_hessians_at_saturated_tanh_are_finite(method):
+    inputs = onp.array([[400.0, 1.0], [2.0, 3.0]])
+    gradient = grad(lambda w: np.sum(np.tanh(inputs @ w)))
+    w = onp.ones(2)
+    found = parallel_jacobian(gradient, method=method)(w)
+    onp.testing.assert_allclose(found, jacobian(gradient)(w), rtol=1e-12)
+
+
 def test_vjps_are_made_once_for_all_rows(monkeypatch):
     made = []
 
@@ -180,7 +190,7 @@ def test_vjps_are_made_once_for_all_rows(monkeypatch):
 
 
 def test_vjps_of_users_for_what_our_derivatives_are_made_of(monkeypatch):
-    """The slope of tanh is made of cosh."""
+    """The slope of tanh is made of cosh in autograd."""
     monkeypatch.setitem(primitive_vjps, np.cosh, primitive_vjps[np.cosh])
     defvjp(np.cosh, lambda ans, x: lambda g: g * 5.0)
 

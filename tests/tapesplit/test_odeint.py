@@ -233,3 +233,14 @@ def test_errors_of_the_slope_name_the_step():
     with pytest.raises(ZeroDivisionError, match="in the slope") as error:
         parallel_jacobian(lambda x: odeint(slope, np.ones(1), TIMES, boxed_tuple((x,)))[-1])(np.ones(1))
     assert any("odeint" in note for note in error.value.__notes__)
+
+
+def test_slopes_that_have_changed_since_the_call_are_noticed():
+    def fun(p):
+        y = np.ones(3)
+        for u in (0.0, 1.0, 2.0):  # which the slopes read later on
+            y = odeint(lambda y, t, p: -p * y + u, y, TIMES[:2], boxed_tuple((p,)))[-1]  # noqa: B023
+        return y
+
+    with pytest.warns(UserWarning, match=r"given to odeint computes other values.*variable of a loop"):
+        parallel_jacobian(fun)(np.array([1.3, 0.5, 2.0]))
