@@ -269,7 +269,7 @@ def _arrays(step: ClusterStep) -> int:
     """Count the arrays of partial derivatives that are alive at a time."""
     if step.reduction is None:
         return 1 + len(step.inputs)
-    return arrays_alive(step.members, is_weighed=True)
+    return arrays_alive(step.members)
 
 
 def _single_step(tape: Tape, facts: TapeFacts, index: int, known: dict[Any, tuple[IndexMap, ...]]) -> Step:

@@ -64,17 +64,17 @@ def preaccumulate(
     return derivatives
 
 
-def arrays_alive(members: Sequence[Member], *, is_weighed: bool) -> int:
+def arrays_alive(members: Sequence[Member]) -> int:
     """Count the arrays of partial derivatives that `preaccumulate` holds at a time, at most.
+
+    The derivative of what follows by the result is one, too.
 
     Parameters
     ----------
     members
         All members, the last one first.
-    is_weighed
-        Whether the derivative of what follows by the result is an array, too.
     """
-    found, most = {members[0].number: is_weighed}, int(is_weighed)
+    found, most = {members[0].number: True}, 1
     for number, terms in members:
         outer = found.pop(number, False)
         for term in terms:
