@@ -102,22 +102,7 @@ class ArraySweep:
         return count if most is None else min(count, most)
 
     def tangent(self, tape: Tape, matrix: np.ndarray | None, most: int | None = None) -> np.ndarray:
-        """Return ``F' X`` for the chunk's Jacobian F'.
-
-        Parameters
-        ----------
-        tape
-            Values of this call.
-        matrix
-            X, shape ``(n, k)``; None for the identity.
-        most
-            Directions that may be carried at a time.
-
-        Returns
-        -------
-        ndarray
-            Shape ``(m, k)``.
-        """
+        """Return ``F' X`` for X of shape ``(n, k)``, None for the identity, ``most`` directions at a time."""
         rows = None if matrix is None else matrix.T
         return self.carried(self._tangents, tape, rows, self.chunk.n, most).T
 
@@ -133,22 +118,7 @@ class ArraySweep:
         return _collect(tape, self.chunk.targets, seeds, len(rows), adjoint_mode=False)
 
     def adjoint(self, tape: Tape, matrix: np.ndarray | None, most: int | None = None) -> np.ndarray:
-        """Return ``X F'`` for the chunk's Jacobian F'.
-
-        Parameters
-        ----------
-        tape
-            Values of this call.
-        matrix
-            X, shape ``(k, m)``; None for the identity.
-        most
-            Directions that may be carried at a time.
-
-        Returns
-        -------
-        ndarray
-            Shape ``(k, n)``.
-        """
+        """Return ``X F'`` for X of shape ``(k, m)``, None for the identity, ``most`` directions at a time."""
         return self.carried(self._adjoints, tape, matrix, self.chunk.m, most)
 
     def _adjoints(self, tape: Tape, rows: np.ndarray | range) -> np.ndarray:
