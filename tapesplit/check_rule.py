@@ -62,24 +62,12 @@ def check_vector_rule(primitive: Callable[..., Any], *args: Any, **kwargs: Any) 
             f"nothing to check: {label_of(primitive)} has {has}; register one with tapesplit.defvector, and "
             "pass arguments of floating-point type"
         )
-    _check_calls(primitive, args, kwargs, active, autograd_is_right=True)
-
-
-def _check_calls(
-    primitive: Callable[..., Any],
-    args: tuple[Any, ...],
-    kwargs: dict[str, Any],
-    active: list[int],
-    *,
-    autograd_is_right: bool,
-) -> None:
-    """Check one call for each set of active arguments."""
     value = primitive(*args, **kwargs)
     for argnums in dict.fromkeys([*((i,) for i in active), tuple(active)]):
         call = _Call.of(TapeEntry(primitive, argnums, (), args, kwargs, value))
         call.check_partials()
         for tangents, adjoints in call.directions():
-            call.check(tangents, adjoints, autograd_is_right=autograd_is_right)
+            call.check(tangents, adjoints)
         call.check_scalar_sweep()
 
 
@@ -158,7 +146,7 @@ class _Call(NamedTuple):
                     f"broadcast to that of the result, {np.shape(value)}"
                 ) from error
 
-    def check(self, tangents: Sequence[Batch], adjoints: Batch, *, autograd_is_right: bool) -> None:
+    def check(self, tangents: Sequence[Batch], adjoints: Batch) -> None:
         """Compare one batch in both modes."""
         (step,) = compile_array_sweep(self.tape, self.facts, self.chunk, self.chunk.n).steps
         back: dict[int, Any] = {}
@@ -173,7 +161,7 @@ class _Call(NamedTuple):
         pushed = _dense(forward, count, shape)
         pulled = [_dense(back.get(i), len(A), batch_shape(x)) for i, x in enumerate(self.inputs)]
         try:
-            expected = (self._looped_tangent(T), self._looped_adjoints(A)) if autograd_is_right else None
+            expected = self._looped_tangent(T), self._looped_adjoints(A)
         except NotImplementedError:  # autograd has no rule for this call
             expected = None
         if expected is None:

@@ -13,7 +13,6 @@ from rule_cases_scipy import CASES as SCIPY_CASES
 
 import tapesplit.rules.elementwise
 from tapesplit import check_vector_rule, parallel_jacobian
-from tapesplit.check_rule import _check_calls
 from tapesplit.rules import IndexMap, contraction, find_rule, registered, scipy_signal
 from tapesplit.rules.contraction import contract
 
@@ -41,13 +40,12 @@ def test_rule_equals_the_loop_over_autograds_rule(primitive, args, kwargs):
 
 
 @pytest.mark.parametrize(("primitive", "args", "kwargs"), _table(BEYOND))
-def test_rule_is_right_where_autograds_is_not(primitive, args, kwargs):
-    active = [
-        i
-        for i, x in enumerate(args)
-        if isinstance(x, (np.ndarray, np.floating)) and np.asarray(x).dtype.kind in "fc"
-    ]
-    _check_calls(primitive, args, kwargs, active, autograd_is_right=False)
+def test_rule_is_right_where_autograds_is_not(primitive, args, kwargs, monkeypatch):
+    def refuse(*_):
+        raise NotImplementedError
+
+    monkeypatch.setattr("tapesplit.check_rule.loop_tangent", refuse)
+    check_vector_rule(primitive, *args, **kwargs)
 
 
 def test_every_registered_primitive_is_in_the_table():
