@@ -89,7 +89,7 @@ def choose_nested(family: CutFamily) -> tuple[float, list[int]]:
     """
     kept = _worth_choosing(family)
     table = _Recurrence(family.subfamily(kept))
-    return float(table.cost[0, -1]), sorted(kept[i] for i in table.splits(0, len(kept) - 1))
+    return float(table.cost[0, -1]), sorted(kept[i] for i in table.splits())
 
 
 def _worth_choosing(family: CutFamily) -> list[int]:
@@ -187,10 +187,10 @@ class _Recurrence:
         diagonal = np.ndarray(pairs, float, cost, step * item, row + item)
         np.minimum(diagonal, best, out=diagonal)
 
-    def splits(self, i: int, j: int) -> list[int]:
-        """Return the candidates that the best chain from i to j is cut at."""
+    def splits(self) -> list[int]:
+        """Return the candidates that the best chain is cut at."""
         found: list[int] = []
-        open_pairs = [(i, j)]
+        open_pairs = [(0, len(self.width) - 1)]
         while open_pairs:
             i, j = open_pairs.pop()
             target = self.cost[i, j]
