@@ -6,7 +6,7 @@ A tape is data only. It knows nothing of autograd; a primitive is any callable w
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -57,12 +57,8 @@ class Entries(list[tuple[Any, ...]]):
 
 def constant_positions(count: int, argnums: tuple[int, ...]) -> list[int]:
     """Return the positions of those of so many arguments that are not active; of thousands in linear time."""
-    active = argnums if len(argnums) < _MANY_ARGUMENTS else frozenset(argnums)
+    active = frozenset(argnums)
     return [position for position in range(count) if position not in active]
-
-
-_MANY_ARGUMENTS: Final = 10
-"""Active arguments from which on a set of them is faster than the tuple."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
