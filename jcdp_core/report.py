@@ -13,20 +13,7 @@ __all__ = ["chain_json", "chain_text", "settings_json", "settings_text", "soluti
 
 
 def settings_text(config: Config, flavour: str) -> str:
-    """Return the settings as text, a line per key.
-
-    Parameters
-    ----------
-    config : Config
-        The settings.
-    flavour : str
-        Flavor of the random stream.
-
-    Returns
-    -------
-    str
-        A heading and one indented line per key.
-    """
+    """Return the settings and the flavor of the random stream as text, an indented line per key."""
     lines = [f"  {line}" for line in str(config).splitlines()]
     return "\n".join(["Settings of generator and solvers", *lines, f"  // random stream of {flavour}"])
 
@@ -87,20 +74,7 @@ def _comparison(solutions: dict[str, Solution]) -> str:
 
 
 def settings_json(config: Config, flavour: str) -> dict[str, Any]:
-    """Return the settings as JSON data: the keys of the configuration file, and ``flavour``.
-
-    Parameters
-    ----------
-    config : Config
-        The settings.
-    flavour : str
-        Flavor of the random stream.
-
-    Returns
-    -------
-    dict
-        Ranges and lengths are lists.
-    """
+    """Return the settings as JSON data: the keys of the configuration file, and ``flavour``."""
     return {key.name: getattr(config, key.name) for key in fields(config)} | {"flavour": flavour}
 
 

@@ -196,19 +196,8 @@ def thrifty_ranks(graph: TapeGraph, *, backwards: bool) -> IntArray:
 def all_lower_sets(graph: TapeGraph) -> list[BoolArray]:
     """List all lower sets of a graph that has few, up to a hundred; none of others.
 
-    Parameters
-    ----------
-    graph : TapeGraph
-        The graph, n vertices.
-
-    Returns
-    -------
-    list of (n,) array of bool
-        Each contains the inputs.
-
-    Notes
-    -----
-    Vertices are added one after the other, in all orders. Takes O(n) Python steps for each set.
+    Each contains the inputs. Vertices are added one after the other, in all orders, which takes O(n) Python
+    steps for each set.
     """
     parents = [0] * graph.size
     for child, parent in zip(graph.child.tolist(), graph.parent.tolist(), strict=True):

@@ -94,18 +94,7 @@ class TapeGraph:
 
 
 def tape_ranks(graph: TapeGraph) -> IntArray:
-    """Return the rank of each vertex in tape order, after the inputs, which all have rank 0.
-
-    Parameters
-    ----------
-    graph : TapeGraph
-        The graph, n vertices.
-
-    Returns
-    -------
-    (n,) array of int
-        0 for inputs, 1..n' for the others.
-    """
+    """Return the rank of each vertex in tape order, after the inputs, which all have rank 0."""
     computed = np.ones(graph.size, dtype=np.int64)
     computed[list(graph.inputs)] = 0
     return np.cumsum(computed) * computed

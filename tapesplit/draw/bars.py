@@ -17,15 +17,7 @@ _ROW: Final = 30.0
 def comparison_scene(plan: JacobianPlan) -> Scene:
     """Draw the makespan of the plan beside the plain modes and the lower bound.
 
-    Parameters
-    ----------
-    plan
-        The plan.
-
-    Returns
-    -------
-    Scene
-        One bar each, on a linear scale. Where directions share seeds, no bound is known.
+    Where directions share seeds, no bound is known.
     """
     sequence, schedule = plan.carried_out
     bars = [

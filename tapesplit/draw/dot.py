@@ -10,17 +10,7 @@ __all__ = ["to_dot"]
 
 
 def to_dot(plan: JacobianPlan) -> str:
-    r"""Write the folded tape graph as DOT.
-
-    Parameters
-    ----------
-    plan
-        The plan.
-
-    Returns
-    -------
-    str
-        A digraph; render it with ``dot -Tsvg``. Arcs are labeled with elements.
+    r"""Write the folded tape graph as DOT, for ``dot -Tsvg``, with arcs that are labeled with elements.
 
     Examples
     --------

@@ -32,17 +32,8 @@ class _Bar:
 def gantt_scene(plan: JacobianPlan, records: Sequence[TaskRecord] | None = None) -> Scene:
     """Draw the schedule in fma, or predicted and measured times in seconds where there are measured ones.
 
-    Parameters
-    ----------
-    plan
-        The plan.
-    records
-        What `tapesplit.Callback` hands to ``finish``.
-
-    Returns
-    -------
-    Scene
-        One lane a machine; with records two of them, on the same scale of time.
+    One lane a machine; with the records that `tapesplit.Callback` hands to ``finish`` two of them, on the
+    same scale of time.
     """
     machines = sorted({task.machine for task in plan.tasks})
     if not records:

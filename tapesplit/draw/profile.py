@@ -28,15 +28,7 @@ _CROWDED: Final = "Red: chosen separators; of close ones the narrowest has its w
 def profile_scene(profile: WidthProfile) -> Scene:
     """Draw how wide the tape's live sets are along it, how narrow it could be cut, and where it is cut.
 
-    Parameters
-    ----------
-    profile
-        From `tapesplit.profile_widths`.
-
-    Returns
-    -------
-    Scene
-        A bar for each share, on a logarithmic scale where widths differ by more than a factor of 20.
+    Each share has a bar, on a logarithmic scale where widths differ by more than a factor of 20.
     """
     shares = len(profile.entries)
     pitch = min(_WIDTH / shares, _WIDEST)

@@ -146,15 +146,7 @@ def _parts(grid: _Grid, chunk: int) -> list[_Part]:
 def split_scene(plan: JacobianPlan) -> Scene:
     """Draw the tape graph with its chunks and separators, and the widths of the interfaces below.
 
-    Parameters
-    ----------
-    plan
-        The plan.
-
-    Returns
-    -------
-    Scene
-        Large tapes are folded, see `tapesplit.draw.fold`; long ones are broken into bands.
+    Large tapes are folded, see `tapesplit.draw.fold`; long ones are broken into bands.
     """
     folded, rows = fold(plan), link_rows(plan)
     grid = _grid(layout(folded, len(rows)))

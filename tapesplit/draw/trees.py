@@ -18,15 +18,7 @@ _MARGIN: Final = 16.0
 def bracketing_scene(plan: JacobianPlan) -> Scene:
     """Draw the sequence as brackets over the chain: each step spans the links whose Jacobian it yields.
 
-    Parameters
-    ----------
-    plan
-        The plan.
-
-    Returns
-    -------
-    Scene
-        The links at the bottom, the last step at the top.
+    The links are at the bottom, the last step at the top.
     """
     rows = step_rows(plan)
     heights = _heights(rows)
@@ -63,15 +55,7 @@ def _heights(rows: tuple[StepRow, ...]) -> dict[int, int]:
 def precedence_scene(plan: JacobianPlan) -> Scene:
     """Draw the elimination in-tree: each step, and an arrow to the one step that uses its result.
 
-    Parameters
-    ----------
-    plan
-        The plan.
-
-    Returns
-    -------
-    Scene
-        The last step, the root, on the right.
+    The last step, the root, is on the right.
 
     References
     ----------

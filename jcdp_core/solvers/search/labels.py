@@ -49,18 +49,7 @@ class LabelTable:
 
     @classmethod
     def without_labels(cls, table: StepTable) -> "LabelTable":
-        """Return a table to which labels can be added.
-
-        Parameters
-        ----------
-        table : StepTable
-            The steps.
-
-        Returns
-        -------
-        LabelTable
-            No label for any sub-chain.
-        """
+        """Return a table without any label, to which labels can be added."""
         too_much = 2 * table.machines * table.horizon + 1
         count = len(table.steps)
         return cls([[]] * count, [[too_much]] * count, [[]] * count)  # replaced where labels are added
