@@ -51,8 +51,8 @@ def warn_if_changed(found: np.ndarray, known: np.ndarray, solver: str) -> None:
     if largest(found - known) > _CHANGED * largest(known):
         warnings.warn(
             f"the function that was given to {solver} computes other values now that the derivative is "
-            "taken: what it closes over, such as the variable of a loop, must not change after the call; hand "
-            "it over as a parameter",
+            "taken: what it closes over, such as the variable of a loop, must not change after the call; "
+            "hand it over as a parameter",
             stacklevel=2,
         )
 

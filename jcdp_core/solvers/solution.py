@@ -24,7 +24,8 @@ class Solution:
     schedule : Schedule
         When and where each step runs.
     lower_bound : int
-        No sequence and schedule can have a smaller makespan (fma).
+        No sequence and schedule can have a smaller makespan (fma): the optimum on one machine divided by the
+        number of machines, that on unlimited machines, or what a search has proved.
     method : str
         Name of the solver.
     seconds : float, optional

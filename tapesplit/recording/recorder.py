@@ -19,6 +19,7 @@ from tapesplit.recording.argnums import check_function, positions_of
 from tapesplit.recording.hidden import hidden_value_error, holds_box, holds_boxes
 from tapesplit.recording.memory import NoGarbageCollection, keep_freed_memory
 from tapesplit.recording.nodes import TapeNode
+from tapesplit.recording.remedies import remedy_for
 from tapesplit.recording.source_lines import LinedEntries, users_stack_level
 from tapesplit.recording.stand_ins import BoxesInPlace
 from tapesplit.recording.tape import PRIMITIVE, Entries, Tape
@@ -112,6 +113,8 @@ def _recorded(
                 f"while recording {name} for its Jacobian, after {count} operation{'s' * (count != 1)}"
                 + (f", the last one {label_of(last)}" if last else ""),
             )
+            if (remedy := remedy_for(error)) is not None:
+                note(error, f"perhaps from plain NumPy or Python on traced values; {remedy}")
             raise
     # Boxes on the tape are those of an outer trace, whose derivatives must be traced, too.
     if level > 0 and (holds_boxes(entries) or (isbox(result) and result._trace != level)):

@@ -1,5 +1,6 @@
 """Whatever tapesplit refuses, it says so with an exception of its own that is also the builtin one."""
 
+import math
 import pickle
 import sys
 
@@ -7,6 +8,7 @@ import autograd.numpy as anp
 import numpy as np
 import pytest
 from autograd.extend import defvjp, primitive
+from scipy.sparse import csr_array
 
 import tapesplit
 from tapesplit import parallel_jacobian, record
@@ -153,3 +155,47 @@ def test_only_arguments_of_unknown_types_may_be_self():
     with pytest.raises(TypeError) as caught:
         parallel_jacobian(anp.sin)(3)
     assert "self" not in str(caught.value)
+
+
+def assigned(x):
+    y = np.zeros(3)
+    y[0] = anp.sin(x[0])
+    return y
+
+
+def changed(x):
+    x[0] = 0.0
+    return x
+
+
+def summed(x):
+    a = np.ones(3)
+    a += x
+    return a
+
+
+@pytest.mark.parametrize(
+    ("fun", "remedy"),
+    [
+        (assigned, "instead of y[i] = np.sin(x[i])"),
+        (changed, "np.where(mask, new, x)"),
+        (summed, "write a = a + x"),
+        (lambda x: math.sin(x[0]) * x, "write np.sin(x[0])"),
+        (lambda x: float(x[0]) * x, "x[0] instead of float(x[0])"),
+        (lambda x: csr_array(np.eye(3)) @ x, "a primitive with a rule of your own"),
+    ],
+)
+def test_errors_of_plain_numpy_on_traced_values_get_a_note_on_what_to_write(fun, remedy):
+    with pytest.raises((TypeError, ValueError)) as caught:
+        parallel_jacobian(fun)(X)
+    assert remedy in caught.value.__notes__[-1]
+
+
+@pytest.mark.parametrize("error", [ValueError("no such model"), KeyError("all returned NotImplemented")])
+def test_other_errors_of_users_get_no_such_note(error):
+    def fun(x):
+        raise error
+
+    with pytest.raises(type(error)) as caught:
+        parallel_jacobian(fun)(X)
+    assert len(caught.value.__notes__) == 1
