@@ -252,7 +252,7 @@ def _why_one(plan: JacobianPlan) -> str:
                 "too little for threads to pay"
             )
         case "steps":
-            return f"{plan.step_threads} threads share each of its large steps, and more would gain little"
+            return f"{plan.step_threads} threads share each of its large steps, which gains more"
         case "uneven":
             return "no two of them would each have a task that is heavy enough for a thread"
         case "little":

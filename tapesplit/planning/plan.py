@@ -32,8 +32,8 @@ MachinesReason: TypeAlias = Literal[
     "single", "core", "light", "steps", "serial", "uneven", "little", "gain", "forced"
 ]
 """Why so many machines work: only one was asked for; the process may use one core only; work that releases
-the interpreter's lock is too little for threads; several would gain less than a fifth beyond what sharing
-each large step does; the steps form a single row; one machine would have all heavy tasks; the gain would
+the interpreter's lock is too little for threads; sharing each large step among threads gains more than
+several machines would; the steps form a single row; one machine would have all heavy tasks; the gain would
 be less than a fifth; it is at least that; or all were to be used in any case."""
 
 

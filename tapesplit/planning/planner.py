@@ -133,13 +133,14 @@ class _Drafting(NamedTuple):
         if not _may_pay(draft.tasks):
             return draft, "light"
         shared = draft._replace(tasks=with_shared_steps(draft.tasks, machines))
-        sharing_pays = seconds_of(shared.tasks) < _WORTH_MACHINES * seconds_of(draft.tasks)
-        one = shared if sharing_pays else draft
         parallel = self.on_several(machines)
-        reason = _worth_of_machines(parallel.tasks, one.tasks)
+        reason = _worth_of_machines(parallel.tasks, draft.tasks)
+        least = _WORTH_MACHINES * seconds_of(draft.tasks)
         if reason == "gain":
-            return parallel, reason
-        return one, "steps" if sharing_pays else reason
+            least = min(least, seconds_of(parallel.tasks))
+        if seconds_of(shared.tasks) < least:
+            return shared, "steps"
+        return (parallel if reason == "gain" else draft), reason
 
     def on_several(self, machines: int) -> _Draft:
         """Draft with cuts that gain nothing on one machine, but let several work at the same time."""

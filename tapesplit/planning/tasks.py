@@ -114,8 +114,10 @@ _WORTH_COLORING: Final = 0.7
 """Part of the time of a sweep that all directions together in one color must not exceed."""
 _HANDOVER: Final = 1.0e-4
 """Seconds to hand a task to another thread and its result back."""
-_FURTHER_THREAD: Final = 0.8
-"""What each thread but the first adds to the speed of steps that are shared."""
+_FURTHER_PRODUCT: Final = 0.8
+"""What each thread but the first adds to the speed of products that are shared."""
+_FURTHER_SYSTEM: Final = 0.6
+"""The same for systems, whose threads contend for memory."""
 _CONTENDING: Final = frozenset({"system", "stages"})
 """Forms of sweeps that work on much memory."""
 _CONTENTION: Final = 1.5
@@ -152,8 +154,12 @@ def _scheduled(tasks: Sequence[PlanTask]) -> tuple[PlanTask, ...]:
 
 def with_shared_steps(tasks: Sequence[PlanTask], threads: int) -> tuple[PlanTask, ...]:
     """Predict tasks of one machine anew whose large steps are shared among so many threads."""
-    saved = 1.0 - 1.0 / (1.0 + _FURTHER_THREAD * (threads - 1))
-    return _scheduled([replace(task, seconds=task.seconds - saved * task.shareable) for task in tasks])
+
+    def shared(task: PlanTask) -> PlanTask:
+        gain = 1.0 + (threads - 1) * (_FURTHER_SYSTEM if task.form in _CONTENDING else _FURTHER_PRODUCT)
+        return replace(task, seconds=task.seconds - task.shareable * (1.0 - 1.0 / gain))
+
+    return _scheduled(list(map(shared, tasks)))
 
 
 def compile_tasks(

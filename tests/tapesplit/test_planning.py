@@ -30,7 +30,7 @@ from tapesplit.planning.effort import _least_seconds, effort_for
 from tapesplit.planning.plan import JacobianPlan, PlanTask, seconds_of
 from tapesplit.planning.planner import _may_pay, _worth_of_machines
 from tapesplit.planning.recost import recost
-from tapesplit.planning.tasks import _CONTENTION, _HANDOVER, _joined, _scheduled
+from tapesplit.planning.tasks import _CONTENTION, _HANDOVER, _joined, _scheduled, with_shared_steps
 from tapesplit.recording.tape import VALUE
 from tapesplit.structures.facts import facts_of
 from tapesplit.structures.pickling import dumps
@@ -171,8 +171,8 @@ def test_why_only_one_machine_is_planned_for(monkeypatch, cores, reason):
     assert (plan.machines, plan.machines_reason) == (1, reason)
 
 
-def test_two_heavy_halves_get_two_machines(monkeypatch):
-    monkeypatch.setattr(sweep, "SHARED_FMA", 10**12)
+def test_two_heavy_halves_get_two_machines():
+    """Though each product of theirs could be shared."""
     fun, x = halves(600, 100)
     one, two = (parallel_jacobian(fun, machines=machines).plan(x) for machines in (1, 2))
     assert one.machines == 1
@@ -183,6 +183,7 @@ def test_two_heavy_halves_get_two_machines(monkeypatch):
     assert min(heavy) > 0.3 * one.seconds
     assert two.seconds == max(t.finish for t in two.tasks) > max(heavy)
     assert two.step_threads == one.step_threads == 1
+    assert with_shared_steps(one.tasks, 2)[-1].finish > two.seconds
 
 
 @pytest.mark.parametrize("machines", [1, 2, 8])
@@ -197,7 +198,7 @@ def test_large_products_are_shared_among_machines(machines):
     assert plan.seconds == pytest.approx(sum(t.seconds for t in plan.tasks))
     if machines > 1:
         assert plan.machines_reason == "steps"
-        assert f"{machines} threads share each of its large steps" in plan.describe("full")
+        assert f"{machines} threads share each of its large steps, which gains more" in plan.describe("full")
 
 
 def test_small_and_thin_products_are_not_shared():
