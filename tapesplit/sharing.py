@@ -49,6 +49,9 @@ def shares(length: int, most: int) -> list[slice]:
 
 def run_parts(function: Callable[..., object], parts: Sequence[tuple[Any, ...]]) -> None:
     """Call a function with the arguments of each part, all but the first on other threads; wait for all."""
+    if len(parts) == 1:  # as nearly always
+        function(*parts[0])
+        return
     elsewhere: list[Future[Any]] = []
     try:
         for part in parts[1:]:

@@ -35,6 +35,7 @@ __all__ = ["carry_out", "execute"]
 
 _NOBODY: Final = Callback()
 """Observes nothing."""
+_ALONE: Final = nullcontext()
 
 
 def execute(
@@ -115,7 +116,7 @@ def carry_out(
     if memory_limit is not None:
         _check_memory_limit(plan, memory_limit)
     run = _Run(plan, tape, memory_limit, callback or _NOBODY)
-    with single_threaded_blas() if plan.uses_blas else nullcontext():
+    with single_threaded_blas() if plan.uses_blas else _ALONE:
         if not plan.uses_threads or not may_use_threads(executor):
             return run.inline()
         if plan.machines == 1:
@@ -170,10 +171,11 @@ class _Run:
 
     def inline(self, start: Start | None = None) -> np.ndarray:
         """Carry out all tasks on this thread; ``start`` starts parts of large steps on others."""
+        threads = self.plan.step_threads
         with self:
             for index, task in enumerate(self.plan.tasks):
                 self._before(index)
-                with sharing(self.plan.step_threads if task.shareable else 1, start):
+                with sharing(threads, start) if threads > 1 and task.shareable else _ALONE:
                     done = self._timed(index, self._operands(index))
                 self._after(index, *done)
         return self.results[len(self.plan.tasks) - 1]

@@ -142,7 +142,8 @@ class ScalarSweep:
         if len(self.indptr) == 1:
             return np.zeros((self.results.size, count), coefficients.dtype)
         result = np.empty((self.results.size, count), coefficients.dtype)
-        parts = shares(count, count // _FEWEST_TO_SHARE if count * len(self.indices) >= SHARED_STEPS else 1)
+        is_large = count * len(self.indices) >= SHARED_STEPS
+        parts = shares(count, count // _FEWEST_TO_SHARE) if is_large else [slice(0, count)]
         run_parts(self._carry_part, [(coefficients, columns, part, most, result) for part in parts])
         result[self.results < 0] = 0.0  # constants
         return result
