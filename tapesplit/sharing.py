@@ -2,13 +2,13 @@
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, wait
 from contextlib import contextmanager
+from queue import SimpleQueue
 from typing import Any, TypeAlias
 
 __all__ = ["Start", "run_parts", "shares", "sharing"]
 
-Start: TypeAlias = Callable[..., "Future[Any]"]
+Start: TypeAlias = Callable[..., object]
 """Runs a function with its arguments on another thread."""
 
 
@@ -49,18 +49,33 @@ def shares(length: int, most: int) -> list[slice]:
 
 def run_parts(function: Callable[..., object], parts: Sequence[tuple[Any, ...]]) -> None:
     """Call a function with the arguments of each part, all but the first on other threads; wait for all."""
-    if len(parts) == 1:  # as nearly always
-        function(*parts[0])
+    start = _here.start
+    if start is None or len(parts) == 1:
+        for part in parts:
+            function(*part)
         return
-    elsewhere: list[Future[Any]] = []
+    # Ctrl-C can leave the lock of a future taken for good, but not that of this queue.
+    done: SimpleQueue[BaseException | None] = SimpleQueue()
+    started = 0
     try:
         for part in parts[1:]:
-            if _here.start is None:
-                function(*part)
-            else:
-                elsewhere.append(_here.start(function, *part))
+            start(_run_part, done, function, part)
+            started += 1
         function(*parts[0])
     finally:
-        wait(elsewhere)  # they write into what the caller may let go of
-    for future in elsewhere:
-        future.result()
+        errors = [done.get() for _ in range(started)]  # parts write into what the caller may let go of
+    for error in errors:
+        if error is not None:
+            raise error
+
+
+def _run_part(
+    done: "SimpleQueue[BaseException | None]", function: Callable[..., object], part: tuple[Any, ...]
+) -> None:
+    """Call a function for another thread, and tell that when it is done."""
+    try:
+        function(*part)
+    except BaseException as error:  # noqa: BLE001 (it is raised on that thread)
+        done.put(error)
+    else:
+        done.put(None)
