@@ -5,14 +5,14 @@ writes an array of its own, so the order of completion cannot change a bit of th
 Jacobian is used exactly once and dropped there.
 """
 
-import queue
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import CancelledError, Executor, Future
-from contextlib import nullcontext, suppress
+from contextlib import nullcontext
 from contextvars import copy_context
 from functools import partial
-from typing import Any, Final
+from queue import SimpleQueue
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 
@@ -33,6 +33,10 @@ from tapesplit.validation import check_helpers, check_limit, check_tape
 __all__ = ["carry_out", "execute"]
 
 
+_Outcome: TypeAlias = tuple[np.ndarray, float, float] | BaseException
+"""Result of a task, with its start and finish; or an error."""
+_Done: TypeAlias = "SimpleQueue[tuple[int, _Outcome]]"
+"""Tasks that have ended."""
 _NOBODY: Final = Callback()
 """Observes nothing."""
 _ALONE: Final = nullcontext()
@@ -125,7 +129,7 @@ def carry_out(
             return run.on(partial(submit, plan.machines) if executor is None else partial(_given, executor))
 
 
-def _given(executor: Executor, *task: Any) -> Future[Any]:
+def _given(executor: Executor, *task: Any) -> "Future[Any] | None":
     """Give a task to an executor of the user's; note which that is if it takes none."""
     try:
         return executor.submit(partial(copy_context().run, *task))
@@ -155,6 +159,8 @@ class _Run:
         self.callback = callback
         self.results: dict[int, np.ndarray] = {}
         self.records: list[TaskRecord] = []
+        self.ended: set[int] = set()
+        self.abandoned = False
         self.began = time.perf_counter()
 
     def __enter__(self) -> None:
@@ -180,14 +186,18 @@ class _Run:
                 self._after(index, *done)
         return self.results[len(self.plan.tasks) - 1]
 
-    def on(self, start: Callable[..., Future[Any]]) -> np.ndarray:
-        """Carry out the tasks where ``start`` puts them, each machine's in planned order."""
+    def on(self, start: Callable[..., "Future[Any] | None"]) -> np.ndarray:
+        """Carry out the tasks where ``start`` puts them, each machine's in planned order.
+
+        Workers report by a queue, which Ctrl-C cannot leave locked. Futures are those of executors of the
+        user's, which may end without having carried out anything.
+        """
         tasks = self.plan.tasks
         lanes: dict[int, list[int]] = {}
         for index, task in enumerate(tasks):
             lanes.setdefault(task.machine, []).append(index)
-        done: queue.SimpleQueue[tuple[int, Future[Any]]] = queue.SimpleQueue()
-        running: dict[int, Future[Any]] = {}
+        done: _Done = SimpleQueue()
+        running: dict[int, Future[Any] | None] = {}
         with self:
             try:
                 while len(self.records) < len(tasks):
@@ -195,16 +205,45 @@ class _Run:
                         if lane and self._is_ready(lane[0], running):
                             index = lane.pop(0)
                             self._before(index)
-                            future = start(on_worker, self._timed, index, self._operands(index))
+                            future = start(on_worker, self._report, done, index, self._operands(index))
                             running[index] = future
-                            future.add_done_callback(lambda f, i=index: done.put((i, f)))  # type: ignore[misc]
-                    index, future = done.get()
-                    del running[index]
-                    self._after(index, *future.result())
+                            if future is not None:
+                                future.add_done_callback(partial(self._report_end, done, index))
+                    index, outcome = done.get()
+                    running.pop(index, None)
+                    self._after(index, *_result(outcome))
             except BaseException:
-                _abandon(running.values())
+                self._abandon(running, done)
                 raise
         return self.results[len(tasks) - 1]
+
+    def _report(self, done: "_Done", index: int, operands: tuple[np.ndarray, ...]) -> None:
+        """Carry out one task, unless the run is abandoned, and report what comes of it; runs on a worker."""
+        try:
+            outcome: _Outcome = CancelledError() if self.abandoned else self._timed(index, operands)
+        except BaseException as error:  # noqa: BLE001 (it is raised where the run is coordinated)
+            outcome = error
+        self._end(done, index, outcome)
+
+    def _report_end(self, done: _Done, index: int, future: "Future[Any]") -> None:
+        """Report a task that an executor has not carried out; others report themselves."""
+        error = CancelledError() if future.cancelled() else future.exception()
+        if error is not None:
+            self._end(done, index, error)
+
+    def _end(self, done: _Done, index: int, outcome: _Outcome) -> None:
+        """Report what has come of a task."""
+        self.ended.add(index)
+        done.put((index, outcome))
+
+    def _abandon(self, running: Mapping[int, "Future[Any] | None"], done: "_Done") -> None:
+        """Drop what has not begun and wait for what has, so that no worker outlives its run."""
+        self.abandoned = True
+        for future in running.values():
+            if future is not None:
+                future.cancel()
+        while running.keys() - self.ended:  # Ctrl-C may have lost what was got from the queue
+            done.get()
 
     def _is_ready(self, index: int, running: Iterable[int]) -> bool:
         """Tell whether a task's operands are there and its machine is free."""
@@ -253,9 +292,8 @@ class _Run:
             self.callback.posttask(self.plan, self.records[-1])
 
 
-def _abandon(futures: Iterable[Future[Any]]) -> None:
-    """Drop what has not begun and wait for what has, so that no worker outlives its run."""
-    for future in futures:
-        if not future.cancel():
-            with suppress(CancelledError):
-                future.exception()
+def _result(outcome: _Outcome) -> tuple[np.ndarray, float, float]:
+    """Return what a task has returned, or raise what it has raised."""
+    if isinstance(outcome, BaseException):
+        raise outcome
+    return outcome

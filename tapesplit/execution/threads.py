@@ -1,11 +1,17 @@
-"""Threads that a process keeps for executions."""
+"""Threads that a process keeps for executions.
+
+They are no `ThreadPoolExecutor`, whose locks Ctrl-C can leave taken for good: at the exit of the interpreter
+that would be waited for.
+"""
 
 import threading
 from collections.abc import Callable
-from concurrent.futures import Executor, Future, ThreadPoolExecutor
-from contextvars import copy_context
+from concurrent.futures import Executor
+from contextvars import Context, copy_context
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from queue import SimpleQueue
+from threading import Thread
+from typing import Any, Final, TypeAlias, TypeVar
 
 from tapesplit.forks import renew_after_fork
 from tapesplit.recording.tracing import holds_tracing_lock
@@ -13,6 +19,9 @@ from tapesplit.recording.tracing import holds_tracing_lock
 __all__ = ["may_use_threads", "on_worker", "submit"]
 
 Result = TypeVar("Result")
+_Calls: TypeAlias = "SimpleQueue[tuple[Context, Callable[..., object], tuple[Any, ...]]]"
+_NO_THREADS: Final[_Calls] = SimpleQueue()
+"""Stands for threads that cannot be started."""
 
 
 @dataclass(slots=True)
@@ -20,14 +29,15 @@ class _ProcessState:
     """Everything that belongs to one process; a forked child starts with a new one."""
 
     lock: threading.Lock = field(default_factory=threading.Lock)
-    pools: dict[int, ThreadPoolExecutor] = field(default_factory=dict)
+    calls: dict[int, _Calls] = field(default_factory=dict)
+    """For so many machines the queue of what their threads carry out."""
 
 
 _process = _ProcessState()
 
 
 def _renew_state() -> None:
-    """Forget pools whose threads the child does not have, and a lock that nobody there would release."""
+    """Forget queues whose threads the child does not have, and a lock that nobody there would release."""
     global _process  # noqa: PLW0603 (see the class)
     _process = _ProcessState()
 
@@ -35,29 +45,39 @@ def _renew_state() -> None:
 renew_after_fork(_renew_state)
 
 
-def submit(machines: int, function: Callable[..., Result], *args: Any) -> "Future[Result]":
+def submit(machines: int, function: Callable[..., object], *args: Any) -> None:
     """Run a function on this process's threads for so many machines, with NumPy's settings of this one.
 
-    Where no thread can be had any more, at the exit of the interpreter, it runs here.
+    It must not raise, and tells itself when it is done. Where no thread can be had any more, at the exit of
+    the interpreter, it runs here.
     """
     with _process.lock:
-        pool = _process.pools.get(machines)
-        if pool is None:
-            pool = ThreadPoolExecutor(machines, thread_name_prefix="tapesplit")
-            _process.pools[machines] = pool
-    try:
-        return pool.submit(copy_context().run, function, *args)
-    except RuntimeError:
-        future: Future[Result] = Future()
+        calls = _process.calls.get(machines)
+        if calls is None:
+            calls = _process.calls[machines] = _with_threads(machines)
+    if calls is _NO_THREADS:
+        function(*args)
+    else:
+        calls.put((copy_context(), function, args))
+
+
+def _with_threads(machines: int) -> "_Calls":
+    """Start threads; return the queue of what they carry out."""
+    calls: _Calls = SimpleQueue()
+    for number in range(machines):
         try:
-            future.set_result(function(*args))
-        except BaseException as error:  # noqa: BLE001 (a future carries whatever was raised)
-            future.set_exception(error)
-        return future
-    except BaseException:  # Ctrl-C may leave a lock of the pool taken for good
-        with _process.lock:
-            _process.pools.pop(machines, None)
-        raise
+            Thread(target=_carry_out, args=(calls,), name=f"tapesplit_{number}", daemon=True).start()
+        except RuntimeError:
+            return calls if number else _NO_THREADS
+    return calls
+
+
+def _carry_out(calls: "_Calls") -> None:
+    """Carry out calls one after the other, for good."""
+    while True:
+        context, function, args = calls.get()
+        context.run(function, *args)
+        del context, function, args  # arrays that the next call may need memory for
 
 
 _here = threading.local()

@@ -8,9 +8,10 @@ import sys
 import textwrap
 import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from contextlib import nullcontext
 from itertools import pairwise
+from queue import SimpleQueue
 
 import autograd.numpy as np
 import numpy as onp
@@ -584,18 +585,51 @@ def test_the_buffers_of_numpy_are_small_during_large_sweeps_only(monkeypatch, mo
     assert met[-1] < before
 
 
-def test_a_pool_whose_submission_is_interrupted_is_not_used_again(monkeypatch):
+def test_threads_whose_start_is_interrupted_are_not_counted_on(monkeypatch):
     monkeypatch.setattr(threads, "_process", threads._ProcessState())
 
     def interrupted(*_args):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(ThreadPoolExecutor, "submit", interrupted)
+        patch.setattr(threading.Thread, "start", interrupted)
         with pytest.raises(KeyboardInterrupt):
             threads.submit(2, int)
-    assert threads._process.pools == {}
-    assert threads.submit(2, int).result() == 0
+    assert threads._process.calls == {}
+    done = SimpleQueue()
+    threads.submit(2, done.put, "done")
+    assert done.get(timeout=20) == "done"
+
+
+@pytest.mark.parametrize("most", [0, 1])
+def test_tasks_run_on_the_threads_that_there_are(monkeypatch, most):
+    monkeypatch.setattr(threads, "_process", threads._ProcessState())
+    started, begin = [], threading.Thread.start
+
+    def start(thread):
+        if len(started) == most:
+            raise RuntimeError("can't start new thread")
+        started.append(thread)
+        begin(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", start)
+    done = SimpleQueue()
+    for _ in range(3):
+        threads.submit(4, lambda: done.put(threading.current_thread()))
+    assert {done.get(timeout=20) for _ in range(3)} == set(started or [threading.current_thread()])
+
+
+def test_an_executor_that_drops_a_task_does_not_leave_the_call_waiting():
+    class Dropping(ThreadPoolExecutor):
+        def submit(self, *_args, **_kwargs):
+            future = Future()
+            future.cancel()
+            future.set_running_or_notify_cancel()
+            return future
+
+    with pytest.raises(CancelledError):
+        parallel_jacobian(bottlenecks, machines=3, executor=Dropping(1))(X)
+    assert_pool_works()
 
 
 def test_garbage_is_collected_again_when_an_exit_was_interrupted():
