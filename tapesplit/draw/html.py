@@ -177,16 +177,19 @@ def _summary(plan: JacobianPlan, records: Sequence[TaskRecord]) -> str:
     mode, cost = cheaper_mode(plan)
     shared = shared_seeds(plan)
     links = "was not cut" if len(plan.chain) == 1 else f"was cut into {len(plan.chain)} links"
+    several = plan.machines > 1
+    time = f", in the time of {count(plan.makespan)} on {plan.machines} machines" if several else ""
     sentence = (
-        f"The tape of {plan.name} {links}. Its Jacobian takes {count(plan.makespan)} multiply-adds (fma) on "
-        f"the busiest machine; plain {mode} mode takes {count(cost)}."
+        f"The tape of {plan.name} {links}. Its Jacobian takes {count(plan.fma)} multiply-adds (fma){time}; "
+        f"plain {mode} mode takes {count(cost)}."
     )
     facts = [
         ("maps", f"{', '.join(map(shape_text, inputs))} → {shape_text(output)}"),
         ("operations", count(plan.graph.size - len(plan.graph.inputs))),
         ("links", str(len(plan.chain))),
-        ("makespan", f"{count(plan.makespan)} fma"),
-        (f"all {mode} ÷ makespan", ratio(cost / plan.makespan)),
+        ("work", f"{count(plan.fma)} fma"),
+        *([("makespan", f"{count(plan.makespan)} fma")] if several else []),
+        (f"all {mode} ÷ work", ratio(cost / plan.fma)),
         *([("compressed", " for ".join(shared))] if shared else []),
         ("peak memory beyond the tape", bytes_text(plan.peak_bytes)),
     ]

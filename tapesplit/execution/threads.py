@@ -11,7 +11,7 @@ from contextvars import Context, copy_context
 from dataclasses import dataclass, field
 from queue import SimpleQueue
 from threading import Thread
-from typing import Any, Final, TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from tapesplit.forks import renew_after_fork
 from tapesplit.recording.tracing import holds_tracing_lock
@@ -20,8 +20,6 @@ __all__ = ["may_use_threads", "on_worker", "submit"]
 
 Result = TypeVar("Result")
 _Calls: TypeAlias = "SimpleQueue[tuple[Context, Callable[..., object], tuple[Any, ...]]]"
-_NO_THREADS: Final[_Calls] = SimpleQueue()
-"""Stands for threads that cannot be started."""
 
 
 @dataclass(slots=True)
@@ -52,23 +50,23 @@ def submit(machines: int, function: Callable[..., object], *args: Any) -> None:
     the interpreter, it runs here.
     """
     with _process.lock:
-        calls = _process.calls.get(machines)
-        if calls is None:
-            calls = _process.calls[machines] = _with_threads(machines)
-    if calls is _NO_THREADS:
+        calls = _process.calls.get(machines) or _with_threads(machines)
+        if calls is not None:
+            _process.calls[machines] = calls
+    if calls is None:
         function(*args)
     else:
         calls.put((copy_context(), function, args))
 
 
-def _with_threads(machines: int) -> "_Calls":
-    """Start threads; return the queue of what they carry out."""
+def _with_threads(machines: int) -> "_Calls | None":
+    """Start threads; return the queue of what they carry out, None if there are none."""
     calls: _Calls = SimpleQueue()
     for number in range(machines):
         try:
             Thread(target=_carry_out, args=(calls,), name=f"tapesplit_{number}", daemon=True).start()
         except RuntimeError:
-            return calls if number else _NO_THREADS
+            return calls if number else None
     return calls
 
 
