@@ -84,7 +84,7 @@ def test_attributes_count_what_is_carried_out(hessian):
 def test_the_report_counts_what_is_carried_out(hessian):
     page = report_html(hessian)
     assert "Its Jacobian takes 53958 multiply-adds (fma); plain tangent" in page
-    assert "<dt>makespan</dt><dd>53958 fma</dd>" in page
+    assert "<dt>work</dt><dd>53958 fma</dd>" in page
     assert "<dt>all tangent ÷ work</dt><dd>333</dd>" in page
     assert "<dt>compressed</dt><dd>3 seeds for 1000 directions</dd>" in page
     assert "lower bound" not in page
