@@ -32,7 +32,7 @@ _HEAD: Final = 66.0
 """Height of the headings above the chunks of a band."""
 _STRIP: Final = 84.0
 """Height of the strip of widths below it."""
-_FOOT: Final = 34.0
+_FOOT: Final = 40.0
 """Height of the numbers below the strip."""
 _PAGE: Final = 10
 """Most columns side by side: a page with text as large as this shows so many."""
