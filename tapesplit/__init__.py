@@ -31,7 +31,8 @@ from tapesplit.errors import (
 )
 from tapesplit.execution.coordinator import execute
 from tapesplit.plan_cache import CacheInfo
-from tapesplit.planning.plan import JacobianPlan, TaskRecord
+from tapesplit.planning.plan import JacobianPlan
+from tapesplit.planning.records import TaskRecord
 from tapesplit.progress import progress_bar
 from tapesplit.recording.recorder import record
 from tapesplit.recording.tape import Tape

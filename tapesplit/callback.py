@@ -4,7 +4,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 
 from tapesplit.errors import ArgumentTypeError
-from tapesplit.planning.plan import JacobianPlan, TaskRecord
+from tapesplit.planning.plan import JacobianPlan
+from tapesplit.planning.records import TaskRecord
 
 __all__ = ["Callback"]
 

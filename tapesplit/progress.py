@@ -6,7 +6,8 @@ from typing import Any
 
 from tapesplit.callback import Callback
 from tapesplit.errors import MissingPackageError
-from tapesplit.planning.plan import JacobianPlan, TaskRecord
+from tapesplit.planning.plan import JacobianPlan
+from tapesplit.planning.records import TaskRecord
 
 __all__ = ["both", "progress_bar"]
 

@@ -8,7 +8,8 @@ from tapesplit.draw.numbers import count, seconds_text
 from tapesplit.draw.rows import step_rows
 from tapesplit.draw.scene import Box, Label, Line, Scene, Shape
 from tapesplit.errors import ArgumentTypeError, ArgumentValueError
-from tapesplit.planning.plan import JacobianPlan, TaskRecord
+from tapesplit.planning.plan import JacobianPlan
+from tapesplit.planning.records import TaskRecord
 
 __all__ = ["check_records", "gantt_scene"]
 

@@ -22,7 +22,8 @@ from tapesplit.draw.split import split_scene
 from tapesplit.draw.svg import scene_css, to_svg
 from tapesplit.draw.text import describe
 from tapesplit.draw.trees import bracketing_scene, precedence_scene
-from tapesplit.planning.plan import JacobianPlan, TaskRecord
+from tapesplit.planning.plan import JacobianPlan
+from tapesplit.planning.records import TaskRecord
 
 __all__ = ["notebook_html", "profile_html", "report_html", "write_report"]
 

@@ -22,7 +22,8 @@ from tapesplit.execution.process_settings import prompt_switches, single_threade
 from tapesplit.execution.threads import may_use_threads, on_worker, submit
 from tapesplit.matrix_product import multiply
 from tapesplit.notes import note
-from tapesplit.planning.plan import JacobianPlan, TaskRecord
+from tapesplit.planning.plan import JacobianPlan
+from tapesplit.planning.records import TaskRecord
 from tapesplit.recording.tape import Tape
 from tapesplit.sharing import Start, sharing
 from tapesplit.structures.comparison import first_difference, fits

@@ -14,13 +14,14 @@ from tapesplit.cuts.chunks import Chunk
 from tapesplit.cuts.graph import TapeGraph
 from tapesplit.cuts.separators import Separator
 from tapesplit.errors import PlanMismatchError
+from tapesplit.planning.records import LastRun, TaskRecord
 from tapesplit.planning.recost import retimed
 from tapesplit.structures.pickling import dumps
 from tapesplit.structures.structure import Structure
 from tapesplit.sweeps.scalar_sweep import ScalarSweep
 from tapesplit.sweeps.sweep import Form, Sweep
 
-__all__ = ["CutReason", "JacobianPlan", "LastRun", "MachinesReason", "PlanTask", "TaskRecord", "seconds_of"]
+__all__ = ["CutReason", "JacobianPlan", "MachinesReason", "PlanTask", "seconds_of"]
 
 
 CutReason: TypeAlias = Literal["asked", "light", "rows", "wide", "narrow", "shared"]
@@ -106,55 +107,6 @@ class PlanTask:
 def seconds_of(tasks: Sequence[PlanTask]) -> float:
     """Return when the last task is predicted to finish, in seconds since the execution begins."""
     return max(task.finish for task in tasks)
-
-
-@dataclass(frozen=True, slots=True)
-class TaskRecord:
-    """When one task of a plan ran.
-
-    Parameters
-    ----------
-    index
-        Index of the task in ``plan.tasks``.
-    machine
-        0-based.
-    start, finish
-        Seconds since the execution began.
-    """
-
-    index: int
-    machine: int
-    start: float
-    finish: float
-
-
-@dataclass(slots=True, eq=False)
-class LastRun:
-    """Measured task times of the last successful run.
-
-    Copies of a plan that differ in source lines only share one, and so do all functions that use the plan.
-    The records are replaced as a whole, so a reader in another thread sees the times of a single run. They
-    are not pickled.
-
-    Parameters
-    ----------
-    records
-        A `tapesplit.TaskRecord` for each task, in the order in which they finished; empty before the first
-        run.
-    runs
-        Number of successful runs; of several that finish at the same time, one may be missed.
-    recording, finding
-        Seconds that the last call took to record the function, and to make the plan or to see that it fits.
-    """
-
-    records: tuple[TaskRecord, ...] = ()
-    runs: int = 0
-    recording: float = 0.0
-    finding: float = 0.0
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle nothing: times belong to the process that measured them."""
-        return LastRun, ()
 
 
 @dataclass(frozen=True, eq=False)  # slots would make a TypeError of assigning to a property

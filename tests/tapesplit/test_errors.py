@@ -12,7 +12,7 @@ from scipy.sparse import csr_array
 
 import tapesplit
 from tapesplit import parallel_jacobian, record
-from tapesplit.planning.plan import TaskRecord
+from tapesplit.planning.records import TaskRecord
 
 X = np.ones(3)
 PLAN, TAPE = parallel_jacobian(anp.sin).plan(X), record(anp.sin, X)
