@@ -13,7 +13,7 @@ from tapesplit.errors import NestedTraceError
 from tapesplit.names import display_name
 from tapesplit.recording.argnums import check_function, positions_of
 from tapesplit.recording.recorder import record
-from tapesplit.recording.tape import PRIMITIVE, VALUE, Tape
+from tapesplit.recording.tape import Tape
 from tapesplit.rules import Bulk, find_rule
 
 __all__ = ["check_jacobian"]
@@ -128,12 +128,12 @@ def _tape_of(
 
 def _has_all_vjps(tape: Tape | None) -> bool:
     """Tell whether autograd can differentiate whatever is on a tape."""
-    return tape is None or all(entry[PRIMITIVE] in primitive_vjps for entry in tape.entries[tape.inputs :])
+    return tape is None or all(p in primitive_vjps for p in tape.primitives[tape.inputs :])
 
 
 def _is_exact(tape: Tape | None) -> bool:
     """Tell whether derivatives are right up to rounding, not only to the tolerance of a solver."""
-    rules = [find_rule(entry[PRIMITIVE]) for entry in tape.entries[tape.inputs :]] if tape else []
+    rules = [find_rule(primitive) for primitive in tape.primitives[tape.inputs :]] if tape else []
     return not any(isinstance(rule, Bulk) and rule.approximate for rule in rules)
 
 
@@ -141,7 +141,7 @@ def _largest_term(tape: Tape | None) -> float:
     """Return the largest value on a tape, as far as it tells: sums have rounding in proportion to that."""
     if tape is None:
         return np.inf
-    arrays = (entry[VALUE] for entry in tape.entries if isinstance(entry[VALUE], _NUMBERS))
+    arrays = (value for value in tape.values if isinstance(value, _NUMBERS))
     return max(map(largest, map(np.asarray, arrays)), default=0.0)
 
 

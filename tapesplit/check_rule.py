@@ -1,6 +1,6 @@
 """A check of vector rules, for users' own ones as well, against autograd's rules and differences."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -11,7 +11,7 @@ from tapesplit.closeness import check_close, tolerance_of
 from tapesplit.cuts.chunks import Chunk
 from tapesplit.errors import ArgumentValueError, RuleError, WrongRuleError
 from tapesplit.names import label_of
-from tapesplit.recording.tape import VALUE, Tape, TapeEntry
+from tapesplit.recording.tape import FIELDS, Entries, Tape, TapeEntry
 from tapesplit.recording.values import batch_shape, element_count, flatten, unflatten
 from tapesplit.rules import Bulk, Elementwise, Movement, find_rule, loop_adjoint, loop_tangent
 from tapesplit.rules.axes import flat
@@ -86,8 +86,7 @@ class _Call(NamedTuple):
         parents = tuple(next(p for p, x in enumerate(inputs) if x is entry.args[i]) for i in entry.argnums)
         entry = entry._replace(parents=parents)
         last = len(inputs)
-        entries: list[tuple[Any, ...]] = [(None, (), (), (), {}, x) for x in inputs]
-        tape = Tape([*entries, tuple(entry)], last, last, entry.value)
+        tape = _tape_of([*(TapeEntry(None, (), (), (), {}, x) for x in inputs), entry], last, last)
         n, m = sum(map(element_count, inputs)), element_count(entry.value)
         chunk = Chunk(tuple(range(last)), (last,), np.array([last]), n, m, 1)
         try:
@@ -111,7 +110,7 @@ class _Call(NamedTuple):
     @property
     def inputs(self) -> list[Any]:
         """Values of the active arguments."""
-        return [entry[VALUE] for entry in self.tape.entries[: self.tape.inputs]]
+        return [*self.tape.values[: self.tape.inputs]]
 
     def directions(self) -> Iterator[tuple[list[Batch], Batch]]:
         """Yield tangents for the inputs with adjoints for the result: random ones, none, identities."""
@@ -185,7 +184,7 @@ class _Call(NamedTuple):
         The operands of the two calls are no inputs of their tape: these are counted as real numbers.
         """
         first = self.tape.inputs
-        tape = Tape([*self.tape.entries, self.tape.entries[first]], 0, first, self.entry.value)
+        tape = _tape_of([*self.tape, self.tape[first]], 0, first)
         facts = facts_of(tape, structure_of(tape))
         calls = np.array([first, first + 1])
         if not facts.scalar[calls].all():
@@ -233,6 +232,14 @@ class _Call(NamedTuple):
         left = flat(A) @ flat(pushed).T
         right = sum(flat(a) @ flat(t).T for a, t in zip(pulled, T, strict=True))
         return np.real(left), np.real(right)
+
+
+def _tape_of(entries: Iterable[TapeEntry], inputs: int, output: int) -> Tape:
+    """Return the tape of some entries."""
+    found = Entries()
+    for entry in entries:
+        found.extend(entry._replace(parents=tuple(FIELDS * parent for parent in entry.parents)))
+    return Tape(found, inputs, output, entry.value)
 
 
 def _in_words(entry: TapeEntry) -> str:

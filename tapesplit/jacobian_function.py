@@ -22,7 +22,7 @@ from tapesplit.planning.planner import make_plan
 from tapesplit.recording.auxiliary import own_values
 from tapesplit.recording.memory import NoGarbageCollection
 from tapesplit.recording.recorder import record, record_with_lines
-from tapesplit.recording.tape import VALUE, Tape
+from tapesplit.recording.tape import Tape
 from tapesplit.recording.tracing import tracing_lock
 from tapesplit.shared_plans import Origin, origin_of
 from tapesplit.structures.dtypes import in_dtype, result_dtypes
@@ -175,7 +175,7 @@ class JacobianFunction:
         """
         self._check_inputs(check_tape(tape))
         if _is_trivial(tape):
-            columns = sum(int(np.size(tape.entries[i][VALUE])) for i in range(tape.inputs))
+            columns = sum(int(np.size(tape.values[i])) for i in range(tape.inputs))
             matrix, dtypes = np.zeros((np.size(tape.value), columns)), result_dtypes(tape, structure_of(tape))
         else:
             began = time.perf_counter()
@@ -353,10 +353,10 @@ class JacobianFunction:
         """Split the columns among the inputs and give each Jacobian its shape and type."""
         out = np.shape(tape.value)
         if tape.inputs == 1 and matrix.dtype == dtypes[0]:
-            return self._options.packed([matrix.reshape(out + np.shape(tape.entries[0][VALUE]))])
+            return self._options.packed([matrix.reshape(out + np.shape(tape.values[0]))])
         jacobians, column = [], 0
         for index, dtype in enumerate(dtypes):
-            value = tape.entries[index][VALUE]
+            value = tape.values[index]
             block = matrix[:, column : column + np.size(value)].reshape(out + np.shape(value))
             jacobians.append(in_dtype(block, dtype, tape, index))
             column += np.size(value)
@@ -393,5 +393,5 @@ def _splitting_aux(fun: Callable[..., Any], extra: list[Any]) -> Callable[..., A
 
 def _is_trivial(tape: Tape) -> bool:
     """Tell whether a Jacobian has no elements, or only zeros since the value does not depend on the input."""
-    inputs = [entry[VALUE] for entry in tape.entries[: tape.inputs]]
+    inputs = tape.values[: tape.inputs]
     return tape.output is None or not np.size(tape.value) or not any(map(np.size, inputs))

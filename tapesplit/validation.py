@@ -131,8 +131,8 @@ def check_output(tape: Tape) -> None:
     if _is_plainly_real(value):
         return
     of_objects = isinstance(value, np.ndarray) and value.dtype == object
-    if isbox(value) or (of_objects and holds_boxes(tape.entries)):
-        raise hidden_value_error(tape.name, tape.entries)
+    if isbox(value) or (of_objects and holds_boxes(tape)):
+        raise hidden_value_error(tape.name, tape)
     if not isinstance(value, (tuple, list, dict)) and np.iscomplexobj(value):
         raise OutputTypeError(
             f"{tape.name} returned complex values; return real and imaginary part as real arrays"

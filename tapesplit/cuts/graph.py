@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 
 from tapesplit.arrays import BoolArray, IntArray
-from tapesplit.recording.tape import PARENTS, VALUE, Tape
+from tapesplit.recording.tape import Tape
 from tapesplit.recording.values import element_count
 from tapesplit.structures.facts import TapeFacts
 
@@ -214,7 +214,7 @@ def graph_of(tape: Tape, facts: TapeFacts) -> TapeGraph:
     output = int(number[tape.output])
     widths = facts.sizes[entries]
     for vertex in (*inputs, output):  # the ends of the chain, whatever their type
-        widths[vertex] = element_count(tape.entries[int(entries[vertex])][VALUE])
+        widths[vertex] = element_count(tape.values[int(entries[vertex])])
     return TapeGraph(
         entries=entries,
         widths=widths,
@@ -238,6 +238,6 @@ def _ancestors(tape: Tape, facts: TapeFacts) -> BoolArray:
     marks = bytearray(needed)  # which are faster one by one
     for index in range(len(tape) - 1, tape.inputs - 1, -1):
         if marks[index]:
-            for parent in tape.entries[index][PARENTS]:
+            for parent in tape.parents[index]:
                 marks[parent] = 1
     return np.frombuffer(marks, dtype=np.bool_)

@@ -100,13 +100,18 @@ def execute(
         )
     check_limit("memory_limit", memory_limit)
     check_helpers(executor, callback)
-    structure = structure_of(check_tape(tape))
+    _check_fits(plan, check_tape(tape))
+    return carry_out(plan, tape, memory_limit=memory_limit, executor=executor, callback=callback)
+
+
+def _check_fits(plan: JacobianPlan, tape: Tape) -> None:
+    """Refuse a tape of another structure."""
+    structure = structure_of(tape)
     if not fits(plan.structure, structure):
         raise PlanMismatchError(
             f"the plan of {plan.name} does not fit this tape of {tape.name}: "
             f"{first_difference(plan.structure, structure, tape)}; make a plan for this tape"
         )
-    return carry_out(plan, tape, memory_limit=memory_limit, executor=executor, callback=callback)
 
 
 def carry_out(

@@ -346,7 +346,7 @@ class JacobianPlan:
         return _views().notebook_html(self)
 
 
-_COMPARING_BYTES: Final = 110
+_COMPARING_BYTES: Final = 20
 """Bytes for each tape entry that comparing the structure of a tape with that of a plan takes."""
 
 

@@ -81,7 +81,7 @@ class RecordingBox(ArrayBox):
                 number = entries.taken.setdefault((self._index, start, stop), number)
         result._index = number
         if number == len(entries):
-            entries.append((_general_getitem, FIRST, (self._index,), (value, index), _NO_KEYWORDS, item))
+            entries += (_general_getitem, FIRST, (self._index,), (value, index), _NO_KEYWORDS, item)
         return result
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
@@ -162,7 +162,7 @@ def recorded(
     result._trace = box._trace
     result._entries = entries
     result._index = len(entries)
-    entries.append((primitive, argnums, parents, args, kwargs, value))
+    entries += (primitive, argnums, parents, args, kwargs, value)
     return result
 
 
@@ -184,7 +184,7 @@ def _binary(primitive: Any, operate: Callable[[Any, Any], Any]) -> Callable[[Any
                     result._trace = self._trace
                     result._entries = entries
                     result._index = len(entries)
-                    entries.append((primitive, _BOTH, (self._index, other._index), None, _NO_KEYWORDS, value))
+                    entries += (primitive, _BOTH, (self._index, other._index), None, _NO_KEYWORDS, value)
                     return result
             elif kind in PLAIN_OPERANDS:
                 value = operate(left, other)
@@ -193,7 +193,7 @@ def _binary(primitive: Any, operate: Callable[[Any, Any], Any]) -> Callable[[Any
                 result._trace = self._trace
                 result._entries = entries
                 result._index = len(entries)
-                entries.append((primitive, FIRST, (self._index,), (left, other), _NO_KEYWORDS, value))
+                entries += (primitive, FIRST, (self._index,), (left, other), _NO_KEYWORDS, value)
                 return result
             elif kind is NumberBox and other._entries is entries:
                 value = operate(left, other._value)

@@ -1,6 +1,6 @@
 """Boxes inside of other values, where autograd does not see them."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import fields, is_dataclass
 from typing import Any
 
@@ -9,14 +9,16 @@ from autograd.tracer import isbox
 
 from tapesplit.errors import OutputTypeError
 from tapesplit.names import label_of
+from tapesplit.recording.tape import Tape
 
 __all__ = ["hidden_value_error", "holds_box", "holds_boxes", "parts_of"]
 
 
-def hidden_value_error(name: str, entries: Iterable[tuple[Any, ...]] = ()) -> OutputTypeError:
-    """Return the error for a function of this name that hides traced values from calls on its tape."""
-    calls = [primitive for primitive, _, _, args, kwargs, _ in entries if _any_holds_box(args, kwargs)]
-    where = f" where it calls {label_of(calls[0])}" if calls else ""
+def hidden_value_error(name: str, tape: Tape | None = None) -> OutputTypeError:
+    """Return the error for a function of this name that hides traced values, perhaps from calls on a tape."""
+    calls = zip(tape.primitives, tape.args, tape.kwargs, strict=True) if tape else ()
+    hiding = [primitive for primitive, args, kwargs in calls if _any_holds_box(args, kwargs)]
+    where = f" where it calls {label_of(hiding[0])}" if hiding else ""
     return OutputTypeError(
         f"{name} hides a traced value from autograd{where}: in a list or tuple, in an array of objects, or "
         "as a keyword; build arrays with np.array of autograd.numpy, call its functions instead of NumPy's, "
@@ -24,12 +26,12 @@ def hidden_value_error(name: str, entries: Iterable[tuple[Any, ...]] = ()) -> Ou
     )
 
 
-def holds_boxes(entries: Iterable[tuple[Any, ...]]) -> bool:
+def holds_boxes(tape: Tape) -> bool:
     """Tell whether values or arguments on a tape are boxes or contain some."""
-    return any(_any_holds_box(args, kwargs) or holds_box(value) for _, _, _, args, kwargs, value in entries)
+    return any(map(holds_box, tape.values)) or any(map(_any_holds_box, tape.args, tape.kwargs))
 
 
-def _any_holds_box(args: tuple[Any, ...] | None, kwargs: dict[str, Any]) -> bool:
+def _any_holds_box(args: tuple[Any, ...] | None, kwargs: Mapping[str, Any]) -> bool:
     """Tell whether one of the arguments of a call is a box or contains one."""
     return any(map(holds_box, args or ())) or any(map(holds_box, kwargs.values()))
 

@@ -19,7 +19,7 @@ from tapesplit.recording.boxes import FIRST, NumberBox, TapeBox, recorded
 from tapesplit.recording.nodes import TapeNode
 from tapesplit.recording.overrides import are_current, original_vjps
 from tapesplit.recording.primitives import inner_variable, slope_of_tanh
-from tapesplit.recording.tape import PARENTS, VALUE
+from tapesplit.recording.tape import FIELDS, Entries
 
 __all__ = ["DIRECT_OPERATORS"]
 
@@ -54,11 +54,12 @@ _Step = tuple[int, Sequence[int], Any, tuple[Any, ...], Callable[..., Any] | Non
 """An entry, its active parents, direct rules if there are, the arguments of `_vjp_of`, and what that made."""
 
 
-def _depending(entries: Sequence[tuple[Any, ...]], start: int, end: int) -> list[int]:
+def _depending(entries: Entries, start: int, end: int) -> list[int]:
     """Return the entries from a variable to a result that depend on it; none if the result does not."""
     found = {start}
-    for index in range(start + 1, end + 1):
-        if not found.isdisjoint(entries[index][PARENTS]):
+    for index in range(start + FIELDS, end + FIELDS, FIELDS):
+        _, _, parents, *_ = entries.entry(index)
+        if not found.isdisjoint(parents):
             found.add(index)
     return sorted(found) if end in found else []
 
@@ -71,7 +72,7 @@ def _steps_back(x: Any, depending: Sequence[int]) -> list[_Step]:
     for index in reversed(depending[1:]):
         if index not in needed:  # nothing that the result depends on
             continue
-        primitive, argnums, parents, args, kwargs, value = entries[index]
+        primitive, argnums, parents, args, kwargs, value = entries.entry(index)
         rules = None if kwargs else direct.get(primitive)
         operands = [None] * len(parents) if args is None else [*args]
         positions, behind = [], []
@@ -80,7 +81,7 @@ def _steps_back(x: Any, depending: Sequence[int]) -> list[_Step]:
             if parent in active:
                 positions.append(argnum)
                 behind.append(parent)
-                if rules and not _are_alike(value, entries[parent][VALUE]):
+                if rules and not _are_alike(value, entries.entry(parent)[-1]):
                     rules = None
         needed.update(behind)
         call = (primitive, positions, _box(entries, trace, index), operands, kwargs)
@@ -106,9 +107,9 @@ def _pulled_back(steps: Sequence[_Step], depending: Sequence[int], g: Any) -> An
     return adjoints[depending[0]][0]
 
 
-def _box(entries: Any, trace: int, index: int) -> Any:
+def _box(entries: Entries, trace: int, index: int) -> Any:
     """Return the box of an entry."""
-    value = entries[index][VALUE]
+    *_, value = entries.entry(index)
     if type(value) is np.float64 or type(value) is np.ndarray:
         box = TapeBox()
         box._value, box._trace, box._entries, box._index = value, trace, entries, index

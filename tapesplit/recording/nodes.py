@@ -12,6 +12,7 @@ from autograd.tracer import Box, Node, notrace_primitives
 from tapesplit.errors import NestedTraceError, StaleValueError
 from tapesplit.recording.checkpoints import is_checkpoint, traced_again
 from tapesplit.recording.containers import PART_FINDERS, Parts, same_form, taken
+from tapesplit.recording.tape import Entries
 
 __all__ = ["TapeNode"]
 
@@ -66,7 +67,7 @@ class TapeNode(Node):
                 return
             indices = tuple([parent.index for parent in parents])
             self._index = len(entries)
-            entries.append((fun, parent_argnums, indices, tuple(args), kwargs, value))
+            entries += (fun, parent_argnums, indices, tuple(args), kwargs, value)
             return
         self._source = (fun, parent_argnums, parents, tuple(args), kwargs, value)
         self.parts = find_parts(value, args, dict(zip(parent_argnums, parents, strict=True)))
@@ -79,7 +80,7 @@ class TapeNode(Node):
 
     @property
     def index(self) -> int:
-        """Number of the entry; a container is recorded now, if it is not on the tape."""
+        """Place of the entry among all; a container is recorded now, if it is not on the tape."""
         if self._index is None:
             self._record()
         return self._index  # type: ignore[return-value]
@@ -93,7 +94,7 @@ class TapeNode(Node):
     def value(self) -> Any:
         """The value, whether or not it is on the tape."""
         origin = self._origin
-        return origin._source[-1] if origin._index is None else origin.entries[origin._index][-1]
+        return origin._source[-1] if origin._index is None else origin.entries.entry(origin._index)[-1]
 
     @property
     def _origin(self) -> "TapeNode":
@@ -117,9 +118,9 @@ class TapeNode(Node):
                 fun, argnums, parents, args, kwargs, value = node._source
                 node._index = len(entries)
                 indices = tuple([parent._index for parent in parents])
-                entries.append((fun, argnums, indices, args, kwargs, value))
+                entries += (fun, argnums, indices, args, kwargs, value)
 
-    def initialize_root(self, entries: list[tuple[Any, ...]], index: int) -> None:
+    def initialize_root(self, entries: Entries, index: int) -> None:
         """Refer to a value that is on the tape already."""
         self.entries, self._index, self.parts = entries, index, None
 

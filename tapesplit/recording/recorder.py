@@ -22,7 +22,7 @@ from tapesplit.recording.nodes import TapeNode
 from tapesplit.recording.remedies import remedy_for
 from tapesplit.recording.source_lines import LinedEntries, users_stack_level
 from tapesplit.recording.stand_ins import BoxesInPlace
-from tapesplit.recording.tape import PRIMITIVE, Entries, Tape
+from tapesplit.recording.tape import FIELDS, Entries, Tape
 from tapesplit.recording.tracing import tracing_lock
 
 __all__ = ["record", "record_with_lines"]
@@ -107,7 +107,7 @@ def _recorded(
         try:
             result = fun(*boxed, **kwargs)
         except BaseException as error:
-            last, count = entries[-1][PRIMITIVE], len(entries) - len(argnums)
+            last, count = entries[-FIELDS], len(entries) // FIELDS - len(argnums)
             note(
                 error,
                 f"while recording {name} for its Jacobian, after {count} operation{'s' * (count != 1)}"
@@ -116,16 +116,18 @@ def _recorded(
             if (remedy := remedy_for(error)) is not None:
                 note(error, f"perhaps from plain NumPy or Python on traced values; {remedy}")
             raise
+    node: Any = result._node if isbox(result) else None
+    is_own = isinstance(node, TapeNode) and node.entries is entries
+    output, value = (node.index // FIELDS, result._value) if is_own else (None, result)
+    seconds = time.perf_counter() - began
+    tape = Tape(entries, len(argnums), output, value, name, argnums, len(args), seconds)
     # Boxes on the tape are those of an outer trace, whose derivatives must be traced, too.
-    if level > 0 and (holds_boxes(entries) or (isbox(result) and result._trace != level)):
+    if level > 0 and (holds_boxes(tape) or (isbox(result) and result._trace != level)):
         raise NestedTraceError(_NESTED.format(name))
-    node = result._node if isbox(result) else None
-    if isinstance(node, TapeNode) and node.entries is entries:
-        seconds = time.perf_counter() - began
-        return Tape(entries, len(argnums), node.index, result._value, name, argnums, len(args), seconds)
-    _check_constant_result(result, name)
-    warnings.warn("Output seems independent of input.", UserWarning, stacklevel=users_stack_level())
-    return Tape(entries, len(argnums), None, result, name, argnums, len(args))
+    if not is_own:
+        _check_constant_result(result, name)
+        warnings.warn("Output seems independent of input.", UserWarning, stacklevel=users_stack_level())
+    return tape
 
 
 _NESTED = (
@@ -156,5 +158,5 @@ def _input_box(entries: Entries, value: Any, level: int, position: int) -> Box:
             "with respect to; pass a float or an array of floats (np.asarray(x, dtype=float))"
             + ("; for a method, whose argument 0 is self, give argnum=1" if may_be_self else "")
         ) from None
-    entries.append((None, (), (), (), {}, value))
-    return box_type(value, level, TapeNode.new_root(entries, len(entries) - 1))
+    entries += (None, (), (), (), {}, value)
+    return box_type(value, level, TapeNode.new_root(entries, len(entries) - FIELDS))

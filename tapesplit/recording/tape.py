@@ -3,24 +3,21 @@
 A tape is data only. It knows nothing of autograd; a primitive is any callable with a name.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
 from html import escape
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
 from tapesplit.names import label_of
 
-__all__ = ["ARGS", "PARENTS", "PRIMITIVE", "VALUE", "Entries", "Tape", "TapeEntry", "constant_positions"]
+__all__ = ["FIELDS", "Entries", "Tape", "TapeEntry", "constant_positions"]
 
 
 class TapeEntry(NamedTuple):
-    """One recorded call of a primitive.
-
-    The recorder appends plain tuples with these six fields, since it must be cheap, and leaves ``args`` out
-    where they are the values of the parents and nothing else: None.
-    """
+    """One recorded call of a primitive."""
 
     primitive: Callable[..., Any] | None
     """The autograd primitive, or None for an input."""
@@ -36,15 +33,16 @@ class TapeEntry(NamedTuple):
     """What the primitive returned."""
 
 
-PRIMITIVE, PARENTS, ARGS, VALUE = 0, 2, 3, 5
-"""Where the plain tuple of an entry has the fields that are read one at a time."""
+class Entries(list[Any]):
+    """Entries of a tape that is being recorded, the fields of all in one flat list.
 
+    The recorder must be cheap, and so must be taking the columns. While a tape is recorded, an entry's index
+    is the place of its first field, also among its ``parents``; ``args`` are None where they are the values
+    of the parents and nothing else.
 
-class Entries(list[tuple[Any, ...]]):
-    """Entries of a tape that is being recorded, with the places that elements were taken from.
-
-    Programs read the same elements again and again, ``y[0]`` in each turn of a loop. Each is taken once.
-    ``variables`` counts the gradients inside of the function whose functions are being run.
+    Programs read the same elements again and again, ``y[0]`` in each turn of a loop. Each is taken once:
+    ``taken`` has the places. ``variables`` counts the gradients inside of the function whose functions are
+    being run.
     """
 
     __slots__ = ("taken", "variables")
@@ -54,6 +52,14 @@ class Entries(list[tuple[Any, ...]]):
         self.taken: dict[tuple[Any, ...], int] = {}
         self.variables = 0
 
+    def entry(self, place: int) -> list[Any]:
+        """Return the fields of one entry."""
+        return self[place : place + FIELDS]
+
+
+FIELDS: Final = len(TapeEntry._fields)
+"""Items of the flat list that an entry is."""
+
 
 def constant_positions(count: int, argnums: tuple[int, ...]) -> list[int]:
     """Return the positions of those of so many arguments that are not active; of thousands in linear time."""
@@ -61,15 +67,14 @@ def constant_positions(count: int, argnums: tuple[int, ...]) -> list[int]:
     return [position for position in range(count) if position not in active]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Tape:
     """The computation graph of one function call, in the order of execution.
 
     Parameters
     ----------
     entries
-        Tuples with the fields of `TapeEntry`; the first ``inputs`` of them are the inputs. ``args`` is None
-        where they are the values of the parents; indexing the tape fills them in.
+        What has been recorded; the first ``inputs`` entries are the inputs.
     inputs
         Number of inputs that derivatives are taken with respect to.
     output
@@ -87,6 +92,12 @@ class Tape:
     lines
         For each entry the user's line of code that made it, as "file.py:12"; empty if they were not noted.
 
+    Attributes
+    ----------
+    primitives, active, places, args, kwargs, values
+        Columns, each a field of all entries. ``active`` are their ``argnums``, ``places`` the parents as in
+        `Entries`, ``args`` are None where they are the values of the parents.
+
     Examples
     --------
     >>> import autograd.numpy as np
@@ -101,7 +112,7 @@ class Tape:
       4  sin       ()    <- 3
     """
 
-    entries: Sequence[tuple[Any, ...]]
+    entries: Entries
     inputs: int
     output: int | None
     value: Any
@@ -110,14 +121,38 @@ class Tape:
     arity: int = 0
     seconds: float = 0.0
     lines: tuple[str, ...] = ()
+    primitives: list[Any] = field(init=False)
+    active: list[tuple[int, ...]] = field(init=False)
+    places: list[tuple[int, ...]] = field(init=False)
+    args: list[Any] = field(init=False)
+    kwargs: list[Mapping[str, Any]] = field(init=False)
+    values: list[Any] = field(init=False)
+
+    def __post_init__(self) -> None:
+        columns = ("primitives", "active", "places", "args", "kwargs", "values")
+        vars(self).update({name: self.entries[i::FIELDS] for i, name in enumerate(columns)})
+
+    @cached_property
+    def parents(self) -> list[tuple[int, ...]]:
+        """Tape indices of the active arguments of all entries."""
+        return [tuple([place // FIELDS for place in places]) for places in self.places]
 
     def __len__(self) -> int:
-        return len(self.entries)
+        return len(self.values)
 
     def __getitem__(self, index: int) -> TapeEntry:
         """Return one entry by its tape index."""
-        primitive, argnums, parents, _, kwargs, value = self.entries[index]
-        return TapeEntry(primitive, argnums, parents, self.arguments(index), kwargs, value)
+        return TapeEntry(
+            self.primitives[index],
+            self.active[index],
+            self.parents[index],
+            self.arguments(index),
+            self.kwargs[index],
+            self.values[index],
+        )
+
+    def __iter__(self) -> Iterator[TapeEntry]:
+        return map(self.__getitem__, range(len(self)))
 
     def arguments(self, index: int) -> tuple[Any, ...]:
         """Return all positional arguments of one entry as plain values.
@@ -132,9 +167,8 @@ class Tape:
         tuple
             Active and constant ones, as they were given.
         """
-        entries = self.entries
-        _, _, parents, args, _, _ = entries[index]
-        return tuple([entries[parent][VALUE] for parent in parents]) if args is None else args
+        args, values = self.args[index], self.values
+        return tuple([values[place // FIELDS] for place in self.places[index]]) if args is None else args
 
     def shape(self, index: int) -> tuple[int, ...]:
         """Return the shape of the value of one entry.
@@ -149,7 +183,7 @@ class Tape:
         tuple of int
             () for a number.
         """
-        return np.shape(self.entries[index][VALUE])
+        return np.shape(self.values[index])
 
     def label(self, index: int) -> str:
         """Return the name of the primitive of one entry.
@@ -164,7 +198,7 @@ class Tape:
         str
             "input" for an input.
         """
-        return label_of(self.entries[index][PRIMITIVE])
+        return label_of(self.primitives[index])
 
     def __str__(self) -> str:
         head = (
@@ -173,13 +207,13 @@ class Tape:
         )
         shown = range(len(self)) if len(self) <= 40 else [*range(20), *range(len(self) - 20, len(self))]
         labels = {i: self.label(i) for i in shown}
-        shapes = {i: _shape_text(self.entries[i][VALUE]) for i in shown}
+        shapes = {i: _shape_text(self.values[i]) for i in shown}
         wide, tall = max(map(len, labels.values())), max(map(len, shapes.values()))
         lines = [head]
         for i in shown:
             if len(self) > 40 and i == len(self) - 20:
                 lines.append(f"  ... {len(self) - 40} entries ...")
-            parents = self.entries[i][PARENTS]
+            parents = self.parents[i]
             arrow = f" <- {', '.join(map(str, parents))}" if parents else ""
             lines.append(f"{i:>3}  {labels[i]:<{wide}}  {shapes[i]:<{tall}}{arrow}".rstrip())
         return "\n".join(lines)

@@ -13,7 +13,7 @@ from autograd.core import add_outgrads, primitive_vjps
 from autograd.extend import SparseObject, vspace
 from autograd.util import toposort
 
-from tapesplit.recording.tape import PARENTS, VALUE, Tape
+from tapesplit.recording.tape import Tape
 from tapesplit.recording.tracing import tracing_lock
 from tapesplit.recording.values import derivative_dtype
 from tapesplit.structures.forms import form_of
@@ -60,7 +60,7 @@ def _is_double(tape: Tape, structure: Structure) -> bool:
     forms = set(structure.forms)
     sparse = form_of(SparseObject(None, None))
     if sparse in forms:  # which does not tell what kind of zeros it has
-        values = [entry[VALUE] for entry in tape.entries]
+        values = [*tape.values]
         forms.update(form_of(value.vs.zeros()) for value in values if isinstance(value, SparseObject))
     return all(_is_double_form(form) for form in forms if form != sparse)
 
@@ -92,7 +92,7 @@ def _autograds_dtype(tape: Tape, index: int) -> np.dtype | None:
 
 def _common_dtype(tape: Tape, index: int) -> np.dtype:
     """Return the common type of an input and the value, double precision for integers."""
-    dtype = derivative_dtype(tape.entries[index][VALUE])
+    dtype = derivative_dtype(tape.values[index])
     return dtype if tape.output is None else np.result_type(dtype, derivative_dtype(tape.value))
 
 
@@ -104,14 +104,14 @@ def _basis(tape: Tape) -> Iterator[Any]:
 def _gradient(tape: Tape, index: int, adjoint: Any) -> Any:
     """Pull an adjoint of the value back to one input, with autograd's rules in autograd's order."""
     reached = {index}
-    for number, entry in enumerate(tape.entries):
-        if not reached.isdisjoint(entry[PARENTS]):
+    for number, operands in enumerate(tape.parents):
+        if not reached.isdisjoint(operands):
             reached.add(number)
     if tape.output not in reached:
-        return vspace(tape.entries[index][VALUE]).zeros()
+        return vspace(tape.values[index]).zeros()
 
     def parents(number: int) -> list[int]:
-        return [parent for parent in tape.entries[number][PARENTS] if parent in reached]
+        return [parent for parent in tape.parents[number] if parent in reached]
 
     outgrads = {tape.output: (adjoint, False)}
     for number in toposort(tape.output, parents):

@@ -12,7 +12,7 @@ from autograd.core import primitive_vjps
 
 from tapesplit.arrays import BoolArray, IntArray, coded, first_of
 from tapesplit.recording.overrides import find_jvp
-from tapesplit.recording.tape import VALUE, Tape
+from tapesplit.recording.tape import Tape
 from tapesplit.recording.values import element_count
 from tapesplit.rules import (
     LOOK_UP,
@@ -183,7 +183,7 @@ def facts_of(tape: Tape, structure: Structure) -> TapeFacts:
     of_form = [(_real_size(f), is_complex(f), number_shape(f) is not None) for f in forms]
     sizes, is_complex_, has_known_form = np.array(of_form).T.take(form, axis=1)
     complex_, known_form = is_complex_ > 0, has_known_form > 0
-    sizes[: tape.inputs] = [element_count(entry[VALUE]) for entry in tape.entries[: tape.inputs]]
+    sizes[: tape.inputs] = [*map(element_count, tape.values[: tape.inputs])]
 
     of_kind = [
         (k.factor, len(k.argnums), k.has_scalar_form, k.is_elementwise, k.needs_local_jacobian) for k in kinds
@@ -261,7 +261,7 @@ def _kinds(
     _, like = coded([id(structure.statics[index]) for index in keyed.tolist()])
     others = []
     for index in keyed[first_of(like)].tolist():
-        primitive, argnums, _, args, kwargs, _ = tape.entries[index]
+        primitive, argnums, _, args, kwargs, _ = tape[index]
         others.append((primitive, argnums, len(args), (*kwargs,), is_look_up(structure, index)))
     kinds, number = coded([*simple, *others])
     kind = number[which]

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tapesplit.recording.tape import Tape, constant_positions
+from tapesplit.recording.tape import Tape, TapeEntry, constant_positions
 from tapesplit.rules import PRODUCTS, Elementwise, Movement, Rule, find_rule, getitem, is_reduction
 from tapesplit.structures.comparison import any_places, is_look_up
 from tapesplit.structures.constants import EXACT, ArrayKey, Constants, plain_slice, statics_of
@@ -76,6 +76,8 @@ class Recognizer:
     ----------
     structure
         The structure.
+    places
+        Parents, as `Tape` has them.
     without_keywords
         Number of calls without keyword arguments.
     names
@@ -98,6 +100,7 @@ class Recognizer:
     """
 
     structure: Structure
+    places: list[tuple[int, ...]]
     without_keywords: int
     names: Expected
     constant_calls: list[int]
@@ -116,11 +119,17 @@ class Recognizer:
         known = self.structure
         if (len(tape), tape.inputs, tape.output) != (len(known.forms), known.inputs, known.output):
             return False
-        primitives, argnums, parents, args, kwargs, values = zip(*tape.entries, strict=True)
+        primitives, argnums, args, kwargs, values = (
+            tape.primitives,
+            tape.active,
+            tape.args,
+            tape.kwargs,
+            tape.values,
+        )
         return (
             primitives == known.primitives
             and argnums == known.argnums
-            and parents == known.parents
+            and tape.places == self.places
             and kwargs.count(_NO_KEYWORDS) == self.without_keywords
             and [(*kwargs[i],) for i in self.names.places] == self.names.found
             and [len(args[i]) for i in self.arities.places] == self.arities.found
@@ -148,24 +157,25 @@ def recognizer(structure: Structure, tape: Tape) -> Recognizer:
     tape
         A tape of this structure.
     """
-    primitives, argnums, _, args, kwargs, values = zip(*tape.entries, strict=True)
+    args, kwargs, values = tape.args, tape.kwargs, tape.values
     leading = _to_describe(structure)
     numbers = [i for i in leading if type(values[i]) in {float, np.float64}]
     described = [i for i in leading if type(values[i]) not in {float, np.float64}]
-    fixed = {primitive: _has_fixed_arity(primitive) for primitive in set(primitives)}
-    varying = [i for i, primitive in enumerate(primitives) if not fixed[primitive]]
+    fixed = {primitive: _has_fixed_arity(primitive) for primitive in set(tape.primitives)}
+    varying = [i for i, primitive in enumerate(tape.primitives) if not fixed[primitive]]
     calls = [
         i
-        for i, (a, g, k) in enumerate(zip(args, argnums, kwargs, strict=True))
+        for i, (a, g, k) in enumerate(zip(args, tape.active, kwargs, strict=True))
         if k or (a is not None and len(a) != len(g))
     ]
-    constants = {i: _constants_of(tape.entries[i], structure.statics[i]) for i in calls}
+    constants = {i: _constants_of(tape[i], structure.statics[i]) for i in calls}
     plain = {i: found for i, found in constants.items() if all(starmap(_is_plain, found))}
     named = [i for i in plain if kwargs[i]]
     looked_up = [i for i in calls if i not in plain and is_look_up(structure, i)]
     keyed = [i for i in calls if i not in plain and not is_look_up(structure, i)]
     return Recognizer(
         structure,
+        tape.places,
         without_keywords=kwargs.count(_NO_KEYWORDS),
         names=Expected(named, [(*kwargs[i],) for i in named]),
         constant_calls=calls,
@@ -183,7 +193,7 @@ _CONTAINERS = frozenset({tuple, dict})
 _VALUED = EXACT | _CONTAINERS
 
 
-def _constants_of(entry: tuple[Any, ...], static: Any) -> list[tuple[int | str, Any, Any]]:
+def _constants_of(entry: TapeEntry, static: Any) -> list[tuple[int | str, Any, Any]]:
     """List the constants of a call with their positions or names and their keys."""
     _, argnums, _, args, kwargs, _ = entry
     if not isinstance(static, Constants):  # the other one of two

@@ -4,7 +4,7 @@ Two tapes of equal structure share a plan. Structures are compared, not hashed: 
 same objects is what Python does fastest.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,9 +35,9 @@ class Structure:
         Number of inputs, index of the output.
     """
 
-    primitives: tuple[Callable[..., Any] | None, ...]
-    argnums: tuple[tuple[int, ...], ...]
-    parents: tuple[tuple[int, ...], ...]
+    primitives: Sequence[Callable[..., Any] | None]
+    argnums: Sequence[tuple[int, ...]]
+    parents: Sequence[tuple[int, ...]]
     forms: list[Any]
     statics: list[Any]
     inputs: int
@@ -46,21 +46,20 @@ class Structure:
 
 def structure_of(tape: Tape) -> Structure:
     """Return the structure of a tape, in about 0.15 µs per entry."""
-    primitives, argnums, parents, args, kwargs, values = zip(*tape.entries, strict=True)
     forms = [
         ()
         if type(value) is _FLOAT64
         else value.shape
         if type(value) is np.ndarray and value.dtype is _FLOAT64_DTYPE
         else form_of(value)
-        for value in values
+        for value in tape.values
     ]
     known: dict[Any, Any] = {}
     statics = [
         NO_CONSTANTS if a is None or (len(a) == len(g) and not k) else statics_of(p, a, g, k, known)
-        for p, a, g, k in zip(primitives, args, argnums, kwargs, strict=True)
+        for p, a, g, k in zip(tape.primitives, tape.args, tape.active, tape.kwargs, strict=True)
     ]
-    return Structure(primitives, argnums, parents, forms, statics, tape.inputs, tape.output)
+    return Structure(tape.primitives, tape.active, tape.parents, forms, statics, tape.inputs, tape.output)
 
 
 _FLOAT64 = np.float64

@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 
 from tapesplit.cuts.chunks import Chunk
-from tapesplit.recording.tape import PARENTS, PRIMITIVE, VALUE, Tape
+from tapesplit.recording.tape import Tape
 from tapesplit.recording.values import element_count, real_count
 from tapesplit.rules import PRODUCTS, has_local_structure, is_reduction, local_matrix
 from tapesplit.sweeps.array_steps import BulkStep, MapStep, Step
@@ -24,12 +24,12 @@ __all__ = ["adjoint_numbers", "number_counts", "reads", "tangent_numbers"]
 
 def reads(tape: Tape, step: Step) -> tuple[int, ...]:
     """Return the values that a step reads."""
-    return step.inputs if isinstance(step, ClusterStep) else tape.entries[step.index][PARENTS]
+    return step.inputs if isinstance(step, ClusterStep) else tape.parents[step.index]
 
 
 def number_counts(tape: Tape, chunk: Chunk, steps: Sequence[Step]) -> dict[int, int]:
     """Count the numbers that one direction of each value takes, two for each complex number."""
-    sizes = {index: real_count(tape.entries[index][VALUE]) for index in chunk.sources}
+    sizes = {index: real_count(tape.values[index]) for index in chunk.sources}
     return sizes | {step.index: _numbers(tape, step) for step in steps}
 
 
@@ -38,11 +38,11 @@ def _numbers(tape: Tape, step: Step) -> int:
 
     Where a real part is taken, it is a view of complex directions; containers have no type to go by.
     """
-    value = tape.entries[step.index][VALUE]
+    value = tape.values[step.index]
     if isinstance(step, BulkStep) and isinstance(value, np.ndarray):
         return real_count(value)
     inside = [member.number for member in step.members] if isinstance(step, ClusterStep) else []
-    values = [tape.entries[i][VALUE] for i in (step.index, *reads(tape, step), *inside)]
+    values = [tape.values[i] for i in (step.index, *reads(tape, step), *inside)]
     arrays = [value for value in values if isinstance(value, _NUMBERS)]
     return element_count(value) * (2 if any(map(np.iscomplexobj, arrays)) else 1)
 
@@ -77,7 +77,7 @@ class _Walk:
             if identity and not is_complex:
                 self.origins[index] = start
             self.keep(index, self.sizes[index] if is_complex or owned else 0)
-            start += real_count(self.tape.entries[index][VALUE])
+            start += real_count(self.tape.values[index])
 
     def hold(self, numbers: int) -> None:
         """Take note of arrays that are needed for a moment."""
@@ -107,7 +107,7 @@ class _Walk:
 
     def is_complex(self, index: int) -> bool:
         """Tell whether a value is complex."""
-        value = self.tape.entries[index][VALUE]
+        value = self.tape.values[index]
         return isinstance(value, _NUMBERS) and bool(np.iscomplexobj(value))
 
     def inner(self, step: BulkStep, numbers: int) -> int:
@@ -118,7 +118,7 @@ class _Walk:
         copy of what they read.
         """
         copy = numbers if not step.rule.built_in and (step.rule.tangents or step.rule.adjoints) else 0
-        primitive, value = self.tape.entries[step.index][PRIMITIVE], self.tape.entries[step.index][VALUE]
+        primitive, value = self.tape.primitives[step.index], self.tape.values[step.index]
         if primitive in PRODUCTS or has_local_structure(primitive) or is_reduction(step.rule):
             return copy
         return copy + numbers + (self.sizes[step.index] if isinstance(value, tuple) else 0)

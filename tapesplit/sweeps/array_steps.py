@@ -12,7 +12,7 @@ import numpy as np
 
 from tapesplit.errors import RuleError
 from tapesplit.names import display_name
-from tapesplit.recording.tape import VALUE, Tape, TapeEntry
+from tapesplit.recording.tape import Tape, TapeEntry
 from tapesplit.recording.values import batch_shape, element_count
 from tapesplit.rules import Bulk, IndexMap, Rule, local_matrix, loop_adjoint, loop_tangent
 from tapesplit.rules.axes import complex_like, flat, real_like
@@ -32,7 +32,7 @@ class MapStep:
 
     def tangent(self, tape: Tape, seeds: Seeds) -> Batch | None:
         """Gather tangents."""
-        value = tape.entries[self.index][VALUE]
+        value = tape.values[self.index]
         moved = [(seeds[parent], moves) for parent, moves in self.maps if parent in seeds]
         if len(moved) > 1:
             return _gathered_together(moved, value)  # type: ignore[arg-type] # tangents are never factored
@@ -52,7 +52,7 @@ class MapStep:
         if isinstance(A, Rows) and len(self.maps) > 1:
             A = in_one_piece(A)
         for parent, moves in self.maps:
-            scatter_into(seeds, parent, A, moves, tape.entries[parent][VALUE])
+            scatter_into(seeds, parent, A, moves, tape.values[parent])
 
     def _moved_back(self, tape: Tape, A: LowRank) -> list[tuple[int, Batch]] | None:
         """Carry adjoints back by their factors; None if all elements are needed."""
@@ -60,7 +60,7 @@ class MapStep:
             return None
         found: list[tuple[int, Batch]] = []
         for parent, moves in self.maps:
-            batch = moved_back(A.factors, moves, batch_shape(tape.entries[parent][VALUE]))
+            batch = moved_back(A.factors, moves, batch_shape(tape.values[parent]))
             if batch is None:
                 return None
             moved = LowRank(A.start, batch) if isinstance(batch, Factors) else Rows(A.start, batch)

@@ -19,7 +19,7 @@ import numpy as np
 from tapesplit.cuts.chunks import Chunk
 from tapesplit.errors import TapesplitError
 from tapesplit.recording.hidden import hidden_value_error, holds_box, holds_boxes
-from tapesplit.recording.tape import PRIMITIVE, VALUE, Tape
+from tapesplit.recording.tape import Tape
 from tapesplit.recording.values import derivative_dtype, real_count
 from tapesplit.rules import PRODUCTS, IndexMap, Movement, index_maps
 from tapesplit.structures.facts import TapeFacts, call_key
@@ -147,11 +147,11 @@ class ArraySweep:
         try:
             rows = self._in_blocks(partial(sweep, tape), seeds, size, most)
         except (TypeError, ValueError, AttributeError) as error:  # what NumPy raises where it meets boxes
-            if isinstance(error, TapesplitError) or not holds_boxes(tape.entries):
+            if isinstance(error, TapesplitError) or not holds_boxes(tape):
                 raise
-            raise hidden_value_error(tape.name, tape.entries) from error
+            raise hidden_value_error(tape.name, tape) from error
         if rows.dtype.hasobject and holds_box(rows):
-            raise hidden_value_error(tape.name, tape.entries)
+            raise hidden_value_error(tape.name, tape)
         return rows
 
     def _in_blocks(
@@ -225,8 +225,7 @@ def compile_array_sweep(
     else:
         numbers = tangent_numbers(tape, chunk, steps, last_use, sizes, identity=identity)
     partials = [
-        8 * real_count(tape.entries[step.members[0].number][VALUE]) * _arrays(step)
-        for step in clusters.values()
+        8 * real_count(tape.values[step.members[0].number]) * _arrays(step) for step in clusters.values()
     ]
     ends = frozenset(detached.intersection(chunk.sources + chunk.targets))
     most = max(partials, default=0)
@@ -264,9 +263,7 @@ def _overwriting(tape: Tape, facts: TapeFacts, chunk: Chunk, steps: list[Step]) 
     made = {
         step.index
         for step in steps
-        if isinstance(step, BulkStep)
-        and step.rule.built_in
-        and tape.entries[step.index][PRIMITIVE] in _MADE_ANEW
+        if isinstance(step, BulkStep) and step.rule.built_in and tape.primitives[step.index] in _MADE_ANEW
     }
     if not made:
         return steps
@@ -305,7 +302,7 @@ def last_uses(readings: Sequence[Sequence[int]], kept: Sequence[int]) -> tuple[t
 
 def _seeds(tape: Tape, indices: Sequence[int], rows: np.ndarray | range, *, adjoint_mode: bool) -> Seeds:
     """Seed the values of a separator; those that no direction reaches have no seeds."""
-    values = [tape.entries[index][VALUE] for index in indices]
+    values = [tape.values[index] for index in indices]
     shapes, dtypes = [np.shape(v) for v in values], [derivative_dtype(v) for v in values]
     batches = seed(rows, shapes, dtypes, adjoint_mode=adjoint_mode)
     seeds: Seeds = {}
@@ -319,7 +316,7 @@ def _collect(
     tape: Tape, indices: Sequence[int], seeds: Mapping[int, Batch], count: int, *, adjoint_mode: bool
 ) -> np.ndarray:
     """Join the directions of the values of a separator."""
-    values = [tape.entries[index][VALUE] for index in indices]
+    values = [tape.values[index] for index in indices]
     dtypes = [derivative_dtype(value) for value in values]
     sizes = [real_count(value) for value in values]
     batches = [seeds.get(index) for index in indices]

@@ -13,7 +13,7 @@ import numpy as np
 from tapesplit.errors import RuleError
 from tapesplit.names import display_name
 from tapesplit.notes import note
-from tapesplit.recording.tape import VALUE, Tape
+from tapesplit.recording.tape import Tape
 from tapesplit.recording.values import batch_shape
 from tapesplit.rules import CHOICE, Bulk, find_rule
 from tapesplit.rules.axes import flat, fold, lifted, real_like
@@ -65,7 +65,7 @@ class ClusterStep:
     def keeps_diagonals(self, tape: Tape, parent: int) -> bool:
         """Tell whether each element of an input goes into one of the result, in the same order."""
         if self.reduction is None:
-            values = [tape.entries[index][VALUE] for index in (parent, self.index)]
+            values = [tape.values[index] for index in (parent, self.index)]
             return batch_shape(values[0]) == batch_shape(values[1])
         _, given, kept = self.axes(tape, parent)
         return given == kept and parent != self.reduction.weights
@@ -73,11 +73,11 @@ class ClusterStep:
     def tangent(self, tape: Tape, seeds: Seeds) -> Batch | None:
         """Multiply tangents by the partials, and sum them along the axes of a reduction."""
         out: Batch | None = None
-        value = tape.entries[self.index][VALUE]
+        value = tape.values[self.index]
         for number, partial in self.partials(tape).items():
             parent = self.input_of(number)
             if parent in seeds:
-                batch, operand = seeds[parent], tape.entries[parent][VALUE]
+                batch, operand = seeds[parent], tape.values[parent]
                 if type(operand) in SEQUENCES:
                     batch = _of_array(batch, operand)
                 if self.reduction:
@@ -92,7 +92,7 @@ class ClusterStep:
         """Multiply adjoints by the partials and sum them over broadcast axes."""
         for number, partial in self.partials(tape).items():
             parent = self.input_of(number)
-            operand = tape.entries[parent][VALUE]
+            operand = tape.values[parent]
             factored = None
             if isinstance(A, LowRank) and not self.reduction:
                 factored = scaled_factors(A, partial, np.shape(operand))
@@ -104,7 +104,7 @@ class ClusterStep:
 
     def carried_back(self, tape: Tape, A: Batch, number: int, partial: Any) -> Batch:
         """Multiply adjoints by the derivative by one input, by its number among the `partials`."""
-        operand = tape.entries[self.input_of(number)][VALUE]
+        operand = tape.values[self.input_of(number)]
         if self.reduction:
             space, given, kept = self.axes(tape, number)
             return contracted(A, partial, space, (kept, given), np.shape(operand))
@@ -122,7 +122,7 @@ class ClusterStep:
         # In double precision like the result; the number 1 is told by its type.
         derivatives = {reduction.operand: np.asarray(weights, np.float64) if np.ndim(weights) else weights}
         if reduction.weights is not None:
-            derivatives[_WEIGHTS] = tape.entries[reduction.operand][VALUE]
+            derivatives[_WEIGHTS] = tape.values[reduction.operand]
         return derivatives
 
     def input_of(self, number: int) -> int:
@@ -132,17 +132,16 @@ class ClusterStep:
     def axes(self, tape: Tape, number: int) -> tuple[tuple[int, ...], str, str]:
         """Return the shape of what is summed, and the axes of an input and of the result in it."""
         reduction = self.reduction
-        space = np.shape(tape.entries[reduction.operand if reduction else self.index][VALUE])
+        space = np.shape(tape.values[reduction.operand if reduction else self.index])
         kept = letters(space, space, reduction.axes if reduction else ())
         if number == _WEIGHTS:
             return space, "".join(i for i in letters(space, space) if i not in kept), kept
-        return space, letters(np.shape(tape.entries[number][VALUE]), space), kept
+        return space, letters(np.shape(tape.values[number]), space), kept
 
 
 def evaluated(tape: Tape, index: int, term: Term) -> Any:
     """Return the partial derivative of an elementwise operation by its formula, on its own arguments."""
-    primitive, _, _, _, kwargs, value = tape.entries[index]
-    given = tape.arguments(index)
+    primitive, _, _, given, kwargs, value = tape[index]
     args = [_as_precise(arg, value, primitive) for arg in given]
     if primitive is CHOICE:
         args[0] = given[0]

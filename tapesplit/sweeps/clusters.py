@@ -13,7 +13,7 @@ from typing import Any, Final
 import numpy as np
 
 from tapesplit.cuts.chunks import Chunk
-from tapesplit.recording.tape import PARENTS, VALUE, Tape
+from tapesplit.recording.tape import Tape
 from tapesplit.rules import PRODUCTS
 from tapesplit.structures.facts import CallKind, TapeFacts
 from tapesplit.structures.forms import is_shape
@@ -70,9 +70,9 @@ def find_clusters(
         elif index in reductions:
             operand = reductions[index].operand
             finder.send([operand], frozenset([index]))
-            finder.send([parent for parent in tape.entries[index][PARENTS] if parent != operand], _ALONE)
+            finder.send([parent for parent in tape.parents[index] if parent != operand], _ALONE)
         else:
-            finder.send(tape.entries[index][PARENTS], _ALONE)
+            finder.send(tape.parents[index], _ALONE)
     return {
         index: ClusterStep(index, tuple(cluster.members), tuple(cluster.inputs), reductions.get(index))
         for index, cluster in finder.clusters.items()
@@ -96,7 +96,7 @@ def _broadcast(tape: Tape, facts: TapeFacts, indices: Sequence[int]) -> set[int]
     found: set[int] = set()
     for index in indices:
         if facts.elementwise[index]:
-            parents, size = tape.entries[index][PARENTS], facts.sizes[index]
+            parents, size = tape.parents[index], facts.sizes[index]
             if all(parent in found or facts.sizes[parent] < size for parent in parents):
                 found.add(index)
     return found
@@ -132,7 +132,7 @@ class _Finder:
 
     def place(self, index: int, formulas: tuple[Callable[..., Any] | float | None, ...]) -> None:
         """Merge an operation into the results that read it, or make it one."""
-        parents, detached = self.tape.entries[index][PARENTS], self.detached
+        parents, detached = self.tape.parents[index], self.detached
         active = dict.fromkeys(
             [parent for parent in parents if parent not in detached] if detached else parents
         )
@@ -183,7 +183,7 @@ class _Finder:
 
     def _becomes_complex(self, index: int, parent: int) -> bool:
         """Whether a complex value is computed from a real one: directions lose their imaginary part there."""
-        value, operand = (self.tape.entries[i][VALUE] for i in (index, parent))
+        value, operand = (self.tape.values[i] for i in (index, parent))
         return np.iscomplexobj(value) and not np.iscomplexobj(operand)
 
     def _weights_of(self, home: int) -> dict[int, None]:
@@ -200,7 +200,7 @@ def _reduction(
     tape: Tape, facts: TapeFacts, index: int, directions: int, factored: Container[int]
 ) -> Reduction | None:
     """Describe a sum along axes; None if its rule does not cover this call or a contraction does not pay."""
-    primitive, _, parents = tape.entries[index][: PARENTS + 1]
+    primitive, parents = tape.primitives[index], tape.parents[index]
     rule, forms = facts.kinds[facts.kind[index]].rule, facts.structure.forms
     is_product = primitive in PRODUCTS
     # Only a large elementwise operation is taken in, in a product a matrix.

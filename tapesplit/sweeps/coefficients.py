@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tapesplit.arrays import BoolArray, IntArray
-from tapesplit.recording.tape import ARGS, VALUE, Tape
+from tapesplit.recording.tape import Tape
 from tapesplit.rules import as_one_call
 from tapesplit.rules.axes import flat
 from tapesplit.sweeps.array_steps import BulkStep
@@ -150,11 +150,12 @@ class Operand:
     is_single: bool = False
     is_condition: bool = False
 
-    def values(self, entries: Sequence[tuple[Any, ...]]) -> list[Any]:
+    def values(self, tape: Tape) -> list[Any]:
         """Return it for each call on one tape."""
         if self.position is None:
-            return [entries[i][VALUE] for i in self.entries]
-        constants = [entries[i][ARGS][self.position] for i in self.entries]
+            return [*map(tape.values.__getitem__, self.entries)]
+        args, position = tape.args, self.position
+        constants = [args[i][position] for i in self.entries]
         if self.is_condition and self.ndim == 0:
             return np.array(constants, np.bool_).tolist()
         if self.is_condition:
@@ -180,7 +181,7 @@ class ValueTable:
         """Return the numbers of one tape."""
         parts: list[np.ndarray] = [np.zeros(0)]
         for operand in self.operands:
-            values, dtype = operand.values(tape.entries), np.complex128 if operand.is_complex else np.float64
+            values, dtype = operand.values(tape), np.complex128 if operand.is_complex else np.float64
             if operand.ndim == 0:
                 parts.append(np.array(values, dtype).view(np.float64))
                 continue

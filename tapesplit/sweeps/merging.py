@@ -16,7 +16,7 @@ import numpy as np
 from tapesplit.arrays import IntArray, coded, equal_columns, follow
 from tapesplit.cost.formulas import COEFFICIENT, WORTH_MERGING
 from tapesplit.cuts.chunks import Chunk
-from tapesplit.recording.tape import ARGS, Tape, constant_positions
+from tapesplit.recording.tape import Tape, constant_positions
 from tapesplit.rules import Elementwise
 from tapesplit.structures.facts import CallKind, TapeFacts, calls_by_kind
 from tapesplit.structures.forms import is_shape, number_shape
@@ -174,7 +174,7 @@ def _classes(tape: Tape, facts: TapeFacts, calls: MergedCalls) -> tuple[Any, ...
     found: list[Any] = [_class(facts.forms[form]) for form in facts.form[entries].tolist()]
     for entry in calls.members[0].tolist():
         kind = facts.kinds[facts.kind[entry]]
-        constants = [tape.entries[entry][ARGS][i] for i in constant_positions(kind.arity, kind.argnums)]
+        constants = [tape.args[entry][i] for i in constant_positions(kind.arity, kind.argnums)]
         found += [(gathered_dimensions(shape_of(c)), np.iscomplexobj(c)) for c in constants]
     return tuple(found)
 
@@ -239,7 +239,7 @@ def _shapes_of_constants(tape: Tape, kind: CallKind, calls: IntArray) -> list[In
     """Give a number to the shape of each constant argument of calls of one kind, apart for complex ones."""
     codes = []
     for position in constant_positions(kind.arity, kind.argnums):
-        constants = [tape.entries[i][ARGS][position] for i in calls.tolist()]
+        constants = [tape.args[i][position] for i in calls.tolist()]
         same = set(map(type, constants)) == {float}
         forms = () if same else [(shape_of(c), np.iscomplexobj(c)) for c in constants]
         codes.append(np.zeros(calls.size, dtype=np.int64) if same else coded(forms)[1])

@@ -14,7 +14,7 @@ import numpy as np
 
 from tapesplit.arrays import Shape
 from tapesplit.cuts.chunks import Chunk
-from tapesplit.recording.tape import VALUE, Tape
+from tapesplit.recording.tape import Tape
 from tapesplit.rules.rows import SharedOperand
 from tapesplit.structures.facts import TapeFacts
 from tapesplit.structures.row_part import Block, RowPart
@@ -109,7 +109,7 @@ class RowSweep:
         part, shared = self.part, Shared()
         arrived: _Arrived = {block: {} for blocks in part.blocks.values() for block in blocks}
         output = self.chunk.targets[0]
-        self._open(output, np.ones(np.shape(tape.entries[output][VALUE])), 0, arrived)
+        self._open(output, np.ones(np.shape(tape.values[output])), 0, arrived)
         for step in reversed(self.behind.steps):
             batches = {block: arrived[block].pop(step.index).dense() for block in part.blocks[step.index]}
             if isinstance(step, MapStep):
@@ -136,7 +136,7 @@ class RowSweep:
         if len(step.maps) > 1:
             batches = {block: in_one_piece(A) for block, A in batches.items()}
         for (parent, moves), reading in zip(step.maps, self.part.readings[step.index], strict=True):
-            value = tape.entries[parent][VALUE]
+            value = tape.values[parent]
             for block, A in batches.items():
                 if reading == "opened":
                     part: slice = moves.block  # type: ignore[assignment] # its elements are rows of the result
@@ -159,7 +159,7 @@ class RowSweep:
         space, axis = _space(tape, self.part, step)
         for number, derivative in step.partials(tape).items():
             parent = step.input_of(number)
-            shape = np.shape(tape.entries[parent][VALUE])
+            shape = np.shape(tape.values[parent])
             keeps_rows = parent == number and aligned_axis(space, axis, shape) is not None  # weights do not
             for block, A in batches.items():
                 if keeps_rows:
@@ -210,7 +210,7 @@ def _units(values: np.ndarray, axis: int, number: int, each: int) -> np.ndarray:
 def _space(tape: Tape, part: RowPart, step: ClusterStep) -> tuple[Shape, int]:
     """Return the shape of what merged operations multiply or sum, and the axis of its rows."""
     operand = step.reduction.operand if step.reduction else step.index
-    return np.shape(tape.entries[operand][VALUE]), part.axes[operand]
+    return np.shape(tape.values[operand]), part.axes[operand]
 
 
 def compile_row_sweep(tape: Tape, facts: TapeFacts, chunk: Chunk) -> RowSweep:
@@ -253,13 +253,13 @@ def _staying_bytes(tape: Tape, part: RowPart, steps: Sequence[Step]) -> int:
             space, axis = _space(tape, part, step)
             weights = step.reduction.weights if step.reduction else None
             for parent in step.inputs:
-                shape = np.shape(tape.entries[parent][VALUE])
+                shape = np.shape(tape.values[parent])
                 is_shared = parent == weights or aligned_axis(space, axis, shape) is None
                 if is_shared and parent not in added:
                     numbers += prod(shape) * sum(block.directions for block in blocks)
                     added.add(parent)
         elif isinstance(step, BulkStep):
-            carried = np.size(tape.entries[step.index][VALUE]) * sum(block.each for block in blocks)
+            carried = np.size(tape.values[step.index]) * sum(block.each for block in blocks)
             for parent, reading in zip(reads(tape, step), part.readings[step.index], strict=True):
                 if isinstance(reading, SharedOperand):  # several are copied into one array
                     numbers += carried * (1 + (parent in added))

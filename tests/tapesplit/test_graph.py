@@ -24,7 +24,6 @@ from tapesplit import record
 from tapesplit.arrays import follow
 from tapesplit.cuts.coarsen import coarsen
 from tapesplit.cuts.graph import UNBOUNDED, frontier_widths, graph_of, tape_ranks
-from tapesplit.recording.tape import PARENTS
 from tapesplit.structures.facts import facts_of
 from tapesplit.structures.structure import structure_of
 
@@ -39,7 +38,7 @@ def test_the_graph_of_a_tape_is_what_lies_between_inputs_and_output(steps, last)
         return values[last % len(values)]
 
     tape = record(f, np.ones(2), np.ones(2), argnum=(0, 1))
-    arcs = [(parent, child) for child, entry in enumerate(tape.entries) for parent in entry[PARENTS]]
+    arcs = [(parent, child) for child, parents in enumerate(tape.parents) for parent in parents]
     drawn = nx.DiGraph()
     drawn.add_edges_from([*arcs, (tape.output, "end")])
     needed = nx.ancestors(drawn, "end") | {0, 1}

@@ -138,12 +138,12 @@ def test_results_are_those_of_autograd_call_after_call(monkeypatch, fun, method)
     forced(monkeypatch, "arrays")
     jac = parallel_jacobian(fun, method=method, machines=1)
     plan, tape = jac.plan(X), jac.tape(X)
-    values = [np.array(entry[-1]) for entry in tape.entries]
+    values = [np.array(value) for value in tape.values]
     expected = jacobian(fun)(X).reshape(-1, X.size)
     for _ in range(2):
         np.testing.assert_allclose(execute(plan, tape), expected, rtol=0, atol=1e-13 * np.abs(expected).max())
-    for entry, value in zip(tape.entries, values, strict=True):
-        np.testing.assert_array_equal(entry[-1], value)
+    for kept, value in zip(tape.values, values, strict=True):
+        np.testing.assert_array_equal(kept, value)
 
 
 def test_directions_that_one_step_alone_reads_are_overwritten(monkeypatch):

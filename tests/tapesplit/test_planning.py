@@ -31,7 +31,6 @@ from tapesplit.planning.plan import JacobianPlan, PlanTask, seconds_of
 from tapesplit.planning.planner import _may_pay, _worth_of_machines
 from tapesplit.planning.recost import recost
 from tapesplit.planning.tasks import _CONTENTION, _HANDOVER, _joined, _scheduled, with_shared_steps
-from tapesplit.recording.tape import VALUE
 from tapesplit.structures.facts import facts_of
 from tapesplit.structures.pickling import dumps
 from tapesplit.structures.structure import structure_of
@@ -381,7 +380,7 @@ def test_plans_take_no_more_than_any_cuts_chosen_by_hand(monkeypatch, name, narr
     tape = record(f, x)
     facts = facts_of(tape, structure_of(tape))
     graph, spared = graph_of(tape, facts), work_table(facts).spared_edges
-    sizes = [onp.size(entry[VALUE]) for entry in tape.entries]
+    sizes = [*map(onp.size, tape.values)]
     layers = [i for i in range(len(tape)) if tape.label(i) == "tanh" and sizes[i] in narrow]
     assert len(layers) == count
     plan = parallel_jacobian(f, machines=1, cost="fma").plan(x)

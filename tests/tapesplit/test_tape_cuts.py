@@ -12,7 +12,6 @@ from tapesplit.cuts.graph import TapeGraph
 from tapesplit.cuts.separators import Separator
 from tapesplit.cuts.width_profile import WidthProfile, width_profile
 from tapesplit.errors import NothingToPlanError, SeparatorError, TapesplitError
-from tapesplit.recording.tape import VALUE
 
 WIDTHS = [50, 3, 40, 2, 30]
 LAYERS = [np.cos(np.arange(m * n)).reshape(m, n) for n, m in pairwise(WIDTHS)]
@@ -39,7 +38,7 @@ def test_the_ends_of_a_tape_are_no_separators():
     """A link from the inputs to themselves, or from the output to itself, computes nothing."""
     tape = record(layers, np.ones(50))
     for entry in (0, tape.output):
-        end = Separator((entry,), np.size(tape.entries[entry][VALUE]), "cost")
+        end = Separator((entry,), np.size(tape.values[entry]), "cost")
         with pytest.raises(SeparatorError, match=r"separator 1 of 1 repeats .*puts; drop it"):
             check_separators(tape, (end,))
 
