@@ -15,6 +15,7 @@ from autograd.numpy.numpy_boxes import ArrayBox
 from autograd.tracer import Box
 
 from tapesplit.recording.nodes import TapeNode
+from tapesplit.recording.tape import NO_KEYWORDS
 
 __all__ = [
     "FIRST",
@@ -30,7 +31,6 @@ __all__ = [
 
 
 FIRST, _SECOND, _BOTH = (0,), (1,), (0, 1)
-_NO_KEYWORDS: dict[str, Any] = {}
 PLAIN_OPERANDS: Final[frozenset[type]] = frozenset(
     {float, int, bool, complex, np.ndarray, np.float64, np.complex128, np.float32, np.int64, np.bool_}
 )
@@ -81,7 +81,7 @@ class RecordingBox(ArrayBox):
                 number = entries.taken.setdefault((self._index, start, stop), number)
         result._index = number
         if number == len(entries):
-            entries += (_general_getitem, FIRST, (self._index,), (value, index), _NO_KEYWORDS, item)
+            entries += (_general_getitem, FIRST, (self._index,), (value, index), NO_KEYWORDS, item)
         return result
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
@@ -153,7 +153,7 @@ def recorded(
     parents: tuple[int, ...],
     args: tuple[Any, ...] | None,
     value: Any,
-    kwargs: dict[str, Any] = _NO_KEYWORDS,
+    kwargs: dict[str, Any] = NO_KEYWORDS,
 ) -> Any:
     """Append one operation to the tape of a box and return the box of its result."""
     entries = box._entries
@@ -184,7 +184,7 @@ def _binary(primitive: Any, operate: Callable[[Any, Any], Any]) -> Callable[[Any
                     result._trace = self._trace
                     result._entries = entries
                     result._index = len(entries)
-                    entries += (primitive, _BOTH, (self._index, other._index), None, _NO_KEYWORDS, value)
+                    entries += (primitive, _BOTH, (self._index, other._index), None, NO_KEYWORDS, value)
                     return result
             elif kind in PLAIN_OPERANDS:
                 value = operate(left, other)
@@ -193,7 +193,7 @@ def _binary(primitive: Any, operate: Callable[[Any, Any], Any]) -> Callable[[Any
                 result._trace = self._trace
                 result._entries = entries
                 result._index = len(entries)
-                entries += (primitive, FIRST, (self._index,), (left, other), _NO_KEYWORDS, value)
+                entries += (primitive, FIRST, (self._index,), (left, other), NO_KEYWORDS, value)
                 return result
             elif kind is NumberBox and other._entries is entries:
                 value = operate(left, other._value)

@@ -13,7 +13,7 @@ import numpy as np
 
 from tapesplit.names import label_of
 
-__all__ = ["FIELDS", "Entries", "Tape", "TapeEntry", "constant_positions"]
+__all__ = ["FIELDS", "NO_KEYWORDS", "Entries", "Tape", "TapeEntry", "constant_positions"]
 
 
 class TapeEntry(NamedTuple):
@@ -57,6 +57,8 @@ class Entries(list[Any]):
         return self[place : place + FIELDS]
 
 
+NO_KEYWORDS: Final[dict[str, Any]] = {}
+"""Keyword arguments of nearly all entries."""
 FIELDS: Final = len(TapeEntry._fields)
 """Items of the flat list that an entry is."""
 

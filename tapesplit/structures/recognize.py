@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tapesplit.recording.tape import Tape, TapeEntry, constant_positions
+from tapesplit.recording.tape import NO_KEYWORDS, Tape, TapeEntry, constant_positions
 from tapesplit.rules import PRODUCTS, Elementwise, Movement, Rule, find_rule, getitem, is_reduction
 from tapesplit.structures.comparison import any_places, is_look_up
 from tapesplit.structures.constants import EXACT, ArrayKey, Constants, plain_slice, statics_of
@@ -130,7 +130,7 @@ class Recognizer:
             primitives == known.primitives
             and argnums == known.argnums
             and tape.places == self.places
-            and kwargs.count(_NO_KEYWORDS) == self.without_keywords
+            and kwargs.count(NO_KEYWORDS) == self.without_keywords
             and [(*kwargs[i],) for i in self.names.places] == self.names.found
             and [len(args[i]) for i in self.arities.places] == self.arities.found
             and [type(values[i]) for i in self.types.places] == self.types.found
@@ -176,7 +176,7 @@ def recognizer(structure: Structure, tape: Tape) -> Recognizer:
     return Recognizer(
         structure,
         tape.places,
-        without_keywords=kwargs.count(_NO_KEYWORDS),
+        without_keywords=kwargs.count(NO_KEYWORDS),
         names=Expected(named, [(*kwargs[i],) for i in named]),
         constant_calls=calls,
         arities=Expected(varying, [len(args[i]) for i in varying]),
@@ -188,7 +188,6 @@ def recognizer(structure: Structure, tape: Tape) -> Recognizer:
     )
 
 
-_NO_KEYWORDS: dict[str, Any] = {}
 _CONTAINERS = frozenset({tuple, dict})
 _VALUED = EXACT | _CONTAINERS
 

@@ -153,7 +153,8 @@ class Operand:
     def values(self, tape: Tape) -> list[Any]:
         """Return it for each call on one tape."""
         if self.position is None:
-            return [*map(tape.values.__getitem__, self.entries)]
+            values = tape.values
+            return [values[i] for i in self.entries]
         args, position = tape.args, self.position
         constants = [args[i][position] for i in self.entries]
         if self.is_condition and self.ndim == 0:
@@ -183,7 +184,7 @@ class ValueTable:
         for operand in self.operands:
             values, dtype = operand.values(tape), np.complex128 if operand.is_complex else np.float64
             if operand.ndim == 0:
-                parts.append(np.array(values, dtype).view(np.float64))
+                parts.append(np.fromiter(values, dtype, len(values)).view(np.float64))
                 continue
             vectors = values if operand.ndim == 1 else [np.asarray(value).reshape(-1) for value in values]
             parts += (
