@@ -171,34 +171,28 @@ def _binary(primitive: Any, operate: Callable[[Any, Any], Any]) -> Callable[[Any
 
     def method(self: Any, other: Any) -> Any:
         entries = self._entries
-        if entries is not None:
-            kind = type(other)
-            left = self._value
-            # Both branches repeat what `recorded` does: a call more would cost a fifth of the operation.
-            if kind is TapeBox:
-                if other._entries is entries:
-                    right = other._value
-                    value = operate(left, right)
-                    result = TapeBox()
-                    result._value = value
-                    result._trace = self._trace
-                    result._entries = entries
-                    result._index = len(entries)
-                    entries += (primitive, _BOTH, (self._index, other._index), None, NO_KEYWORDS, value)
-                    return result
-            elif kind in PLAIN_OPERANDS:
-                value = operate(left, other)
-                result = TapeBox()
-                result._value = value
-                result._trace = self._trace
-                result._entries = entries
-                result._index = len(entries)
-                entries += (primitive, FIRST, (self._index,), (left, other), NO_KEYWORDS, value)
-                return result
-            elif kind is NumberBox and other._entries is entries:
-                value = operate(left, other._value)
-                return recorded(self, primitive, _BOTH, (self._index, other._index), None, value)
-        return primitive(self, other)
+        if entries is None:
+            return primitive(self, other)
+        kind = type(other)
+        left = self._value
+        if kind is TapeBox or kind is NumberBox:
+            if other._entries is not entries:
+                return primitive(self, other)
+            value = operate(left, other._value)
+            argnums, parents, args = _BOTH, (self._index, other._index), None
+        elif kind in PLAIN_OPERANDS:
+            value = operate(left, other)
+            argnums, parents, args = FIRST, (self._index,), (left, other)
+        else:
+            return primitive(self, other)
+        # As in `recorded`: a call more would cost a fifth of the operation.
+        result = TapeBox()
+        result._value = value
+        result._trace = self._trace
+        result._entries = entries
+        result._index = len(entries)
+        entries += (primitive, argnums, parents, args, NO_KEYWORDS, value)
+        return result
 
     return method
 
@@ -222,13 +216,20 @@ def _reflected(primitive: Any, operate: Callable[[Any, Any], Any]) -> Callable[[
     """Make ``other <operator> box``; Python calls it only when ``other`` is no box."""
 
     def method(self: Any, other: Any) -> Any:
+        entries = self._entries
         kind = type(other)
-        if self._entries is not None and kind in PLAIN_OPERANDS:
-            right = self._value
-            # Python's complex numbers take NumPy's floats for their own, and raise where NumPy has infinity.
-            value = (primitive.fun if kind is complex else operate)(other, right)
-            return recorded(self, primitive, _SECOND, (self._index,), (other, right), value)
-        return primitive(other, self)
+        if entries is None or kind not in PLAIN_OPERANDS:
+            return primitive(other, self)
+        right = self._value
+        # Python's complex numbers take NumPy's floats for their own, and raise where NumPy has infinity.
+        value = (primitive.fun if kind is complex else operate)(other, right)
+        result = TapeBox()
+        result._value = value
+        result._trace = self._trace
+        result._entries = entries
+        result._index = len(entries)
+        entries += (primitive, _SECOND, (self._index,), (other, right), NO_KEYWORDS, value)
+        return result
 
     return method
 
