@@ -179,10 +179,10 @@ def _binary(primitive: Any, operate: Callable[[Any, Any], Any]) -> Callable[[Any
             if other._entries is not entries:
                 return primitive(self, other)
             value = operate(left, other._value)
-            argnums, parents, args = _BOTH, (self._index, other._index), None
+            call: tuple[Any, ...] = primitive, _BOTH, (self._index, other._index), None, NO_KEYWORDS, value
         elif kind in PLAIN_OPERANDS:
             value = operate(left, other)
-            argnums, parents, args = FIRST, (self._index,), (left, other)
+            call = primitive, FIRST, (self._index,), (left, other), NO_KEYWORDS, value
         else:
             return primitive(self, other)
         # As in `recorded`: a call more would cost a fifth of the operation.
@@ -191,7 +191,7 @@ def _binary(primitive: Any, operate: Callable[[Any, Any], Any]) -> Callable[[Any
         result._trace = self._trace
         result._entries = entries
         result._index = len(entries)
-        entries += (primitive, argnums, parents, args, NO_KEYWORDS, value)
+        entries += call
         return result
 
     return method
