@@ -16,6 +16,7 @@ __all__ = [
     "CostModel",
     "array_seconds",
     "compressed_seconds",
+    "expanded_seconds",
     "product_seconds",
     "scalar_seconds",
     "system_seconds",
@@ -63,8 +64,10 @@ _ENDS: Final = 3
 """Steps that take as long as seeding and collecting the directions."""
 _END: Final = 1.5
 """Elements that are moved while one is seeded in a system, or read from it."""
-_EXPANDED: Final = 1.5
-"""Elements that are moved while memory for one of a Jacobian is made zero."""
+_EXPANDED, _FRESH = 0.25, 0.75
+"""Elements that are moved while a zero of a Jacobian is handed out, in memory that was used before or not."""
+_LARGEST_REUSED: Final = 2**22
+"""Elements up to which memory that was freed is used again, see `tapesplit.recording.memory`."""
 
 
 def array_seconds(model: CostModel, work: Any, directions: int, *, adjoint_mode: bool) -> Any:
@@ -171,8 +174,26 @@ def compressed_seconds(model: CostModel, work: Work, colors: int, sizes: tuple[i
     float
         Seconds; infinite if there is no scalar form.
     """
-    expanded = _EXPANDED * prod(sizes) * model.element_direction
-    return scalar_seconds(model, work, colors, sum(sizes)) + expanded
+    return scalar_seconds(model, work, colors, sum(sizes)) + expanded_seconds(model, prod(sizes))
+
+
+def expanded_seconds(model: CostModel, elements: int) -> float:
+    """Predict a matrix that is mostly zero, beyond the time of what is not.
+
+    Parameters
+    ----------
+    model
+        Constants of the machine.
+    elements
+        All elements of the matrix.
+
+    Returns
+    -------
+    float
+        Seconds.
+    """
+    each = _EXPANDED if elements < _LARGEST_REUSED else _FRESH
+    return each * elements * model.element_direction
 
 
 def product_seconds(model: CostModel, fma: int, elements: int) -> float:

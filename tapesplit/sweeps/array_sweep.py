@@ -87,18 +87,26 @@ class ArraySweep:
         """Memory that a run takes besides its result if it carries one direction at a time."""
         return self.fixed_bytes + self.bytes_per_direction
 
+    @property
+    def _result_bytes(self) -> int:
+        """Memory that the result takes for each direction."""
+        return 8 * (self.chunk.n if self.adjoint_mode else self.chunk.m)
+
     def working_bytes(self, directions: int) -> int:
         """Memory that a run with so many directions takes, at most."""
         block = self._block(directions)
         # Blocks are written into the result, which is what a run with all directions ends with.
-        width = self.chunk.n if self.adjoint_mode else self.chunk.m
-        result = 8 * width * directions if block < directions else 0
+        result = self._result_bytes * directions if block < directions else 0
         return max(self.bytes_per_direction * block, self.fixed_bytes + self.merged_bytes * block) + result
 
     def _block(self, count: int, most: int | None = None) -> int:
-        """Return how many of so many directions are carried at a time, where ``most`` may be."""
-        if self.bytes_per_direction * count > _BYTES_AT_ONCE:
-            count = min(count, max(_FEWEST_DIRECTIONS, _BYTES_OF_A_BLOCK // self.bytes_per_direction))
+        """Return how many of so many directions are carried at a time, where ``most`` may be.
+
+        All of them where nothing is alive but what becomes the result: into that, blocks would be copied.
+        """
+        each = self.bytes_per_direction
+        if each > self._result_bytes and each * count > _BYTES_AT_ONCE:
+            count = min(count, max(_FEWEST_DIRECTIONS, _BYTES_OF_A_BLOCK // each))
         return count if most is None else min(count, most)
 
     def tangent(self, tape: Tape, matrix: np.ndarray | None, most: int | None = None) -> np.ndarray:

@@ -7,7 +7,7 @@ import numpy as np
 
 from jcdp_core import Mode
 from tapesplit.arrays import IntArray
-from tapesplit.cost.model import array_seconds, compressed_seconds, scalar_seconds
+from tapesplit.cost.model import array_seconds, compressed_seconds, expanded_seconds, scalar_seconds
 from tapesplit.cost.stored import cost_model
 from tapesplit.cost.work import WorkTable, total_work
 from tapesplit.cuts.chunks import Chunk
@@ -84,7 +84,7 @@ def _predict_rows(part: RowPart, table: WorkTable, chunk: Chunk, directions: int
     seconds = (
         array_seconds(model, behind, each, adjoint_mode=True)
         + array_seconds(model, before, directions, adjoint_mode=True)
-        + _TOLD_APART * part.expanded * model.element_direction
+        + part.expanded * model.element_direction
     )
     products = behind.product_fma * each + before.product_fma * directions
     busy = behind.looped + before.looped == 0 and seconds > _BUSY * (behind.steps + before.steps) * model.step
@@ -101,7 +101,7 @@ def _predict_whole(
     arrays = partial(array_seconds, model, work, adjoint_mode=adjoint_mode)
     if len(chunk.sources) == 1 and work.elements == work.steps * chunk.n:
         # Elementwise all through: a diagonal among zeros that the system hands out.
-        array = arrays(0) + _ZERO * directions * chunk.n * model.element_direction
+        array = arrays(0) + expanded_seconds(model, directions * chunk.n)
     else:
         array = arrays(directions)
     if scalar < array:
@@ -141,10 +141,6 @@ def predict_compressed(table: WorkTable, chunk: Chunk, colors: int) -> Predictio
     return Prediction(seconds, "system", releases_lock=compiled > _COMPILED * seconds)
 
 
-_TOLD_APART: Final = 3
-"""Elements that are moved while one is told apart from those of other rows and added up."""
-_ZERO: Final = 0.1
-"""Elements that are moved while a zero beside a diagonal is handed out, which no step has touched."""
 _BUSY: Final = 8
 """Times as long as its calls alone that a sweep by arrays takes if most of it is without Python's lock."""
 _COMPILED: Final = 0.5
