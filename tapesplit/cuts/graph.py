@@ -238,6 +238,6 @@ def _ancestors(tape: Tape, facts: TapeFacts) -> BoolArray:
     marks = bytearray(needed)  # which are faster one by one
     for index in range(len(tape) - 1, tape.inputs - 1, -1):
         if marks[index]:
-            for parent in tape.parents[index]:
+            for parent in tape.parents(index):
                 marks[parent] = 1
     return np.frombuffer(marks, dtype=np.bool_)

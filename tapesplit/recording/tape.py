@@ -3,9 +3,8 @@
 A tape is data only. It knows nothing of autograd; a primitive is any callable with a name.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 from html import escape
 from typing import Any, Final, NamedTuple
 
@@ -13,7 +12,7 @@ import numpy as np
 
 from tapesplit.names import label_of
 
-__all__ = ["FIELDS", "NO_KEYWORDS", "Entries", "Tape", "TapeEntry", "constant_positions"]
+__all__ = ["FIELDS", "NO_KEYWORDS", "Entries", "Tape", "TapeEntry", "constant_positions", "tape_indices"]
 
 
 class TapeEntry(NamedTuple):
@@ -61,6 +60,11 @@ NO_KEYWORDS: Final[dict[str, Any]] = {}
 """Keyword arguments of nearly all entries."""
 FIELDS: Final = len(TapeEntry._fields)
 """Items of the flat list that an entry is."""
+
+
+def tape_indices(places: Iterable[int]) -> tuple[int, ...]:
+    """Return the indices on a tape of entries at some places of the flat list."""
+    return tuple([place // FIELDS for place in places])
 
 
 def constant_positions(count: int, argnums: tuple[int, ...]) -> list[int]:
@@ -134,11 +138,6 @@ class Tape:
         columns = ("primitives", "active", "places", "args", "kwargs", "values")
         vars(self).update({name: self.entries[i::FIELDS] for i, name in enumerate(columns)})
 
-    @cached_property
-    def parents(self) -> list[tuple[int, ...]]:
-        """Tape indices of the active arguments of all entries."""
-        return [tuple([place // FIELDS for place in places]) for places in self.places]
-
     def __len__(self) -> int:
         return len(self.values)
 
@@ -147,7 +146,7 @@ class Tape:
         return TapeEntry(
             self.primitives[index],
             self.active[index],
-            self.parents[index],
+            self.parents(index),
             self.arguments(index),
             self.kwargs[index],
             self.values[index],
@@ -155,6 +154,21 @@ class Tape:
 
     def __iter__(self) -> Iterator[TapeEntry]:
         return map(self.__getitem__, range(len(self)))
+
+    def parents(self, index: int) -> tuple[int, ...]:
+        """Return the tape indices of the active arguments of one entry.
+
+        Parameters
+        ----------
+        index
+            Tape index.
+
+        Returns
+        -------
+        tuple of int
+            Empty for an input.
+        """
+        return tape_indices(self.places[index])
 
     def arguments(self, index: int) -> tuple[Any, ...]:
         """Return all positional arguments of one entry as plain values.
@@ -215,7 +229,7 @@ class Tape:
         for i in shown:
             if len(self) > 40 and i == len(self) - 20:
                 lines.append(f"  ... {len(self) - 40} entries ...")
-            parents = self.parents[i]
+            parents = self.parents(i)
             arrow = f" <- {', '.join(map(str, parents))}" if parents else ""
             lines.append(f"{i:>3}  {labels[i]:<{wide}}  {shapes[i]:<{tall}}{arrow}".rstrip())
         return "\n".join(lines)

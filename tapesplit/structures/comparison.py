@@ -4,14 +4,14 @@ It serves an equal structure. Where index arrays differ from call to call, a pla
 that they point to, and read them from each tape.
 """
 
-from collections.abc import KeysView
+from collections.abc import Callable, KeysView
 from dataclasses import fields, replace
 from operator import attrgetter
 from typing import Any, Final
 
 import numpy as np
 
-from tapesplit.recording.tape import Tape
+from tapesplit.recording.tape import Tape, tape_indices
 from tapesplit.rules import getitem
 from tapesplit.structures.constants import EXACT, NO_CONSTANTS, ArrayKey, Constants
 from tapesplit.structures.structure import Structure
@@ -98,17 +98,16 @@ def first_difference(old: Structure, new: Structure, tape: Tape) -> str:
     """Say in one sentence where a new tape departs from an old structure."""
     pairs = [(before, now, any_places(now)) for before, now in zip(old.statics, new.statics, strict=False)]
     statics = [before if places is not None and before == places else now for before, now, places in pairs]
-    columns = (
-        ("the operation", old.primitives, new.primitives),
-        ("the shape or type of the value", old.forms, new.forms),
-        ("a constant argument", old.statics, statics),
-        ("the operand", old.parents, new.parents),
-        ("the set of active arguments", old.argnums, new.argnums),
+    columns: tuple[tuple[str, Any, Any, Callable[[Any], str]], ...] = (
+        ("the operation", old.primitives, new.primitives, _say),
+        ("the shape or type of the value", old.forms, new.forms, _say),
+        ("a constant argument", old.statics, statics, _say_constants),
+        ("the operand", old.places, new.places, _say_operands),
+        ("the set of active arguments", old.argnums, new.argnums, _say),
     )
     for index in range(min(len(old.forms), len(new.forms))):
-        for what, before, after in columns:
+        for what, before, after, say in columns:
             if before[index] != after[index]:
-                say = _say_constants if what == "a constant argument" else _say
                 was, now = say(before[index]), say(after[index])
                 change = f"changed from {was} to {'another' if was == now else now}"
                 return f"{what} of entry {index} ({tape.label(index)}) {change}"
@@ -120,6 +119,11 @@ def first_difference(old: Structure, new: Structure, tape: Tape) -> str:
 def _say_constants(what: Any) -> str:
     """Show constant arguments; () stands for none, which as a shape is that of a number."""
     return "none" if what == NO_CONSTANTS else _say(what)
+
+
+def _say_operands(places: tuple[int, ...]) -> str:
+    """Show which entries are read."""
+    return _say(tape_indices(places))
 
 
 def _say(what: Any) -> str:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tapesplit.recording.tape import NO_KEYWORDS, Tape, TapeEntry, constant_positions
+from tapesplit.recording.tape import FIELDS, NO_KEYWORDS, Tape, TapeEntry, constant_positions
 from tapesplit.rules import PRODUCTS, Elementwise, Movement, Rule, find_rule, getitem, is_reduction
 from tapesplit.structures.comparison import any_places, is_look_up
 from tapesplit.structures.constants import EXACT, ArrayKey, Constants, plain_slice, statics_of
@@ -76,8 +76,6 @@ class Recognizer:
     ----------
     structure
         The structure.
-    places
-        Parents, as `Tape` has them.
     without_keywords
         Number of calls without keyword arguments.
     names
@@ -100,7 +98,6 @@ class Recognizer:
     """
 
     structure: Structure
-    places: list[tuple[int, ...]]
     without_keywords: int
     names: Expected
     constant_calls: list[int]
@@ -129,7 +126,7 @@ class Recognizer:
         return (
             primitives == known.primitives
             and argnums == known.argnums
-            and tape.places == self.places
+            and tape.places == known.places
             and kwargs.count(NO_KEYWORDS) == self.without_keywords
             and [(*kwargs[i],) for i in self.names.places] == self.names.found
             and [len(args[i]) for i in self.arities.places] == self.arities.found
@@ -175,7 +172,6 @@ def recognizer(structure: Structure, tape: Tape) -> Recognizer:
     keyed = [i for i in calls if i not in plain and not is_look_up(structure, i)]
     return Recognizer(
         structure,
-        tape.places,
         without_keywords=kwargs.count(NO_KEYWORDS),
         names=Expected(named, [(*kwargs[i],) for i in named]),
         constant_calls=calls,
@@ -251,18 +247,17 @@ def _has_fixed_arity(primitive: Any) -> bool:
 def _to_describe(structure: Structure) -> list[int]:
     """List the entries whose form does not follow from operands in double precision, as those of masks."""
     others = {index for index, form in enumerate(structure.forms) if form and not is_shape(form)}
+    places_of_others = {FIELDS * index for index in others}
     follow = {
         primitive: primitive in PRODUCTS or _keeps_double(find_rule(primitive) if primitive else None)
         for primitive in set(structure.primitives)
     }
     return [
         index
-        for index, (primitive, parents) in enumerate(
-            zip(structure.primitives, structure.parents, strict=True)
-        )
+        for index, (primitive, places) in enumerate(zip(structure.primitives, structure.places, strict=True))
         if index in others
         or not follow[primitive]
-        or not others.isdisjoint(parents)
+        or not places_of_others.isdisjoint(places)
         or (primitive is getitem and is_look_up(structure, index))
     ]
 
