@@ -23,7 +23,7 @@ from tapesplit.recording.tape import TapeEntry
 from tapesplit.rules.axes import positive
 from tapesplit.rules.contraction import lengths_of
 from tapesplit.rules.moves import places
-from tapesplit.rules.products import ADJOINT_LABELS, Labels, dot_labels, inner_labels, tensordot_labels
+from tapesplit.rules.products import LABELS, Labeled, Labels, dot_labels, inner_labels
 
 __all__ = [
     "LocalStructure",
@@ -34,7 +34,6 @@ __all__ = [
     "local_structures",
 ]
 
-_Labeled: TypeAlias = tuple[Labels, Labels, Labels]
 _Description: TypeAlias = tuple[Any, ...] | None
 """What a local structure is built from; None for forms of calls that have none."""
 
@@ -94,7 +93,7 @@ def _described(entry: TapeEntry) -> _Description:
         return None
 
 
-def contraction_labels(entry: TapeEntry) -> tuple[int, _Labeled] | None:
+def contraction_labels(entry: TapeEntry) -> tuple[int, Labeled] | None:
     """Return the first operand of a contraction and the labels of both and of the result; else None.
 
     Axes of length one that are broadcast have no labels.
@@ -148,7 +147,7 @@ def _reduction(factor: Callable[[int], float]) -> _Structure:
     return _Structure(describe, build)
 
 
-def _contraction(labels: Callable[..., _Labeled | None], first: int = 0) -> _Structure:
+def _contraction(labels: Callable[..., Labeled | None], first: int = 0) -> _Structure:
     """Make the structure of a contraction: one edge for each product of two elements.
 
     The operands are arguments ``first`` and ``first + 1``. Their axes of length one may broadcast.
@@ -262,19 +261,19 @@ def _positions(axes: Labels, grid: Labels, sizes: dict[int, int]) -> np.ndarray:
     ).ravel()
 
 
-def _matmul_labels(a: Any, b: Any) -> _Labeled:
+def _matmul_labels(a: Any, b: Any) -> Labeled:
     """Label a product of matrices or vectors, which is a dot product, or of stacks of matrices."""
     left, right, result = dot_labels(min(np.ndim(a), 2), min(np.ndim(b), 2))
     stacks = [list(range(-max(np.ndim(x) - 2, 0), 0)) for x in (a, b)]
     return stacks[0] + left, stacks[1] + right, max(stacks, key=len) + result
 
 
-def _outer_labels(a: Any, b: Any) -> _Labeled | None:
+def _outer_labels(a: Any, b: Any) -> Labeled | None:
     """Label an outer product of two vectors; other operands are flattened."""
     return ([0], [1], [0, 1]) if np.ndim(a) == np.ndim(b) == 1 else None
 
 
-def _einsum_labels(subscripts: Any, *operands: Any, **keywords: Any) -> _Labeled | None:
+def _einsum_labels(subscripts: Any, *operands: Any, **keywords: Any) -> Labeled | None:
     """Label a sum over products of two operands, neither of which has an index twice."""
     if not isinstance(subscripts, str) or len(operands) != 2:
         return None
@@ -302,6 +301,5 @@ _structures: dict[Any, _Structure] = {
     anp.outer: _contraction(_outer_labels),
     anp.inner: _contraction(inner_labels),
     anp.einsum: _contraction(_einsum_labels, first=1),
-    anp.tensordot: _contraction(lambda a, b, axes=2: tensordot_labels(np.ndim(a), np.ndim(b), axes)),
-    **{adjoint: _contraction(labels) for adjoint, labels in ADJOINT_LABELS.items()},
+    **{primitive: _contraction(labels) for primitive, labels in LABELS.items()},
 }

@@ -17,7 +17,7 @@ from tapesplit.recording.primitives import adjusted_side
 from tapesplit.rules.axes import of_arrays
 from tapesplit.rules.contraction import contract
 from tapesplit.rules.moves import IndexMap
-from tapesplit.rules.products import ADJOINT_LABELS, Labels, one_product, tensordot_labels
+from tapesplit.rules.products import LABELS, Labeled, one_product
 
 __all__ = [
     "FEWEST_DIRECTIONS",
@@ -216,7 +216,7 @@ def _right_of_product(A: Factors | np.ndarray, ans: Any, a: Any, b: Any) -> Any:
     return Factors(a[None, None], A[:, None]) if a.ndim == 1 else Factors(a[None], A)
 
 
-def _by_labels(labels: Callable[..., tuple[Labels, Labels, Labels]], argnum: int) -> Callable[..., Any]:
+def _by_labels(labels: Callable[..., Labeled], argnum: int) -> Callable[..., Any]:
     """Make the function of a contraction that sums factored adjoints of its result, see `contraction`."""
 
     def rule(A: Factors, ans: Any, *args: Any, **kwargs: Any) -> Any:
@@ -232,13 +232,8 @@ def _by_labels(labels: Callable[..., tuple[Labels, Labels, Labels]], argnum: int
 
 _LETTERS, _DIRECTION, _RANK = ascii_letters[:-2], ascii_letters[-2], ascii_letters[-1]
 
-_LABELS: Final[dict[Any, Callable[..., tuple[Labels, Labels, Labels]]]] = {
-    anp.tensordot: lambda a, b, axes=2: tensordot_labels(np.ndim(a), np.ndim(b), axes),
-    anp.outer: lambda a, b: ([0], [1], [0, 1]),
-    **ADJOINT_LABELS,
-}
 for _argnum in (0, 1):
-    for _primitive, _labels in _LABELS.items():
+    for _primitive, _labels in {anp.outer: lambda a, b: ([0], [1], [0, 1]), **LABELS}.items():
         factored(_primitive, _argnum, _by_labels(_labels, _argnum), summed)
 
 

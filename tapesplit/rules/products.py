@@ -20,16 +20,18 @@ from tapesplit.rules.axes import behind, fold, lifted, of_arrays
 from tapesplit.rules.registry import Weighing, bulk
 
 __all__ = [
-    "ADJOINT_LABELS",
+    "LABELS",
     "PRODUCTS",
+    "Labeled",
     "Labels",
     "dot_labels",
     "inner_labels",
     "one_product",
-    "tensordot_labels",
 ]
 
 Labels: TypeAlias = list[int]
+Labeled: TypeAlias = tuple[Labels, Labels, Labels]
+"""Labels of the axes of both operands, and of the result."""
 
 PRODUCTS: Final = frozenset({anp.matmul, anp.dot, anp.inner, anp.outer, anp.kron, anp.einsum})
 """Products whose arrays are all operands: none of them says what is multiplied."""
@@ -62,7 +64,7 @@ def _contract(x: Any, of_x: Labels, y: Any, of_y: Labels, of_result: Labels) -> 
     return product.transpose([rest.index(label) for label in of_result])
 
 
-def contraction(primitive: Any, labels: Callable[..., tuple[Labels, Labels, Labels]]) -> None:
+def contraction(primitive: Any, labels: Callable[..., Labeled]) -> None:
     """Register a contraction; ``labels(x, y, *rest, **kwargs)`` labels the axes of x, y and the result."""
     bilinear(primitive, *_by_labels(labels))
 
@@ -70,9 +72,7 @@ def contraction(primitive: Any, labels: Callable[..., tuple[Labels, Labels, Labe
 _Functions: TypeAlias = list[Callable[..., Any]]
 
 
-def _by_labels(
-    labels: Callable[..., tuple[Labels, Labels, Labels]],
-) -> tuple[_Functions, _Functions, Callable[..., int]]:
+def _by_labels(labels: Callable[..., Labeled]) -> tuple[_Functions, _Functions, Callable[..., int]]:
     """Make tangent and adjoint functions of a contraction, and the count of its edges."""
 
     def edges(ans: Any, args: tuple[Any, ...], argnums: tuple[int, ...], kwargs: Any) -> int:
@@ -85,9 +85,7 @@ def _by_labels(
     return tangents, adjoints, edges
 
 
-def _form(
-    labels: Callable[..., tuple[Labels, Labels, Labels]], argnum: int, *, adjoint: bool
-) -> Callable[..., Any]:
+def _form(labels: Callable[..., Labeled], argnum: int, *, adjoint: bool) -> Callable[..., Any]:
     """Make a directional form of a contraction, where directions stand in the place of one operand."""
     source, target = (2, argnum) if adjoint else (argnum, 2)
 
@@ -100,7 +98,7 @@ def _form(
     return form
 
 
-def tensordot_labels(a_ndim: int, b_ndim: int, axes: Any) -> tuple[Labels, Labels, Labels]:
+def _tensordot_labels(a_ndim: int, b_ndim: int, axes: Any) -> Labeled:
     """Label the axes of a, of b and of ``tensordot(a, b, axes)``."""
     if isinstance(axes, (int, np.integer)):
         axes = (range(a_ndim - axes, a_ndim), range(axes))
@@ -112,40 +110,40 @@ def tensordot_labels(a_ndim: int, b_ndim: int, axes: Any) -> tuple[Labels, Label
     return of_a, of_b, [i for i in of_a if i not in left] + [i for i in of_b if i >= a_ndim]
 
 
-def dot_labels(a_ndim: int, b_ndim: int) -> tuple[Labels, Labels, Labels]:
+def dot_labels(a_ndim: int, b_ndim: int) -> Labeled:
     """Label a dot product: last axis of a, last but one of b; a plain product if one of them is a number."""
     axes = ([a_ndim - 1], [max(b_ndim - 2, 0)]) if a_ndim and b_ndim else 0
-    return tensordot_labels(a_ndim, b_ndim, axes)
+    return _tensordot_labels(a_ndim, b_ndim, axes)
 
 
-def inner_labels(a: Any, b: Any) -> tuple[Labels, Labels, Labels]:
+def inner_labels(a: Any, b: Any) -> Labeled:
     """Label an inner product: last axes of both."""
-    return tensordot_labels(np.ndim(a), np.ndim(b), ([-1], [-1]) if np.ndim(a) and np.ndim(b) else 0)
+    return _tensordot_labels(np.ndim(a), np.ndim(b), ([-1], [-1]) if np.ndim(a) and np.ndim(b) else 0)
 
 
-def _of_left(labels: tuple[Labels, Labels, Labels]) -> tuple[Labels, Labels, Labels]:
+def _of_left(labels: Labeled) -> Labeled:
     """Labels of the operation that takes b and the adjoint of the result to the adjoint of a."""
     of_a, of_b, of_result = labels
     return of_b, of_result, of_a
 
 
-def _of_right(labels: tuple[Labels, Labels, Labels]) -> tuple[Labels, Labels, Labels]:
+def _of_right(labels: Labeled) -> Labeled:
     """Labels of the operation that takes a and the adjoint of the result to the adjoint of b."""
     of_a, of_b, of_result = labels
     return of_a, of_result, of_b
 
 
-contraction(anp.tensordot, lambda a, b, axes=2: tensordot_labels(np.ndim(a), np.ndim(b), axes))
 contraction(anp.inner, inner_labels)
-ADJOINT_LABELS: Final[dict[Any, Callable[..., tuple[Labels, Labels, Labels]]]] = {
+LABELS: Final[dict[Any, Callable[..., Labeled]]] = {
+    anp.tensordot: lambda a, b, axes=2: _tensordot_labels(np.ndim(a), np.ndim(b), axes),
     dot_adjoint_0: lambda b, g, of_a, of_b: _of_left(dot_labels(of_a[1], of_b[1])),
     dot_adjoint_1: lambda a, g, of_a, of_b: _of_right(dot_labels(of_a[1], of_b[1])),
-    tensordot_adjoint_0: lambda b, g, axes, m, n: _of_left(tensordot_labels(m, n, axes)),
-    tensordot_adjoint_1: lambda a, g, axes, m, n: _of_right(tensordot_labels(m, n, axes)),
+    tensordot_adjoint_0: lambda b, g, axes, m, n: _of_left(_tensordot_labels(m, n, axes)),
+    tensordot_adjoint_1: lambda a, g, axes, m, n: _of_right(_tensordot_labels(m, n, axes)),
 }
-"""What autograd's rules for these are made of: they stand on the tape of a gradient."""
-for _adjoint, _labels in ADJOINT_LABELS.items():
-    contraction(_adjoint, _labels)
+"""Tensor products, and what autograd's rules for them are made of: these stand on the tape of a gradient."""
+for _primitive, _labels in LABELS.items():
+    contraction(_primitive, _labels)
 
 
 def _matmul_left_tangent(T: np.ndarray, ans: Any, a: np.ndarray, b: np.ndarray) -> np.ndarray:
