@@ -215,25 +215,15 @@ def _knows(partial: Partial | float | None, kwargs: Collection[str]) -> bool:
 def bulk(
     primitive: Primitive,
     *,
-    tangents: Iterable[VectorFunction | None] = (),
-    adjoints: Iterable[VectorFunction | None] = (),
-    edges: Callable[..., int] | None = None,
-    steps: int = 0,
-    pace: int = 1,
-    weigh: Callable[..., Weighing | None] | None = None,
-    approximate: bool = False,
+    tangents: Iterable[VectorFunction | None],
+    adjoints: Iterable[VectorFunction | None],
+    **known: Any,
 ) -> None:
-    """Register any other primitive of autograd's by the functions that carry all directions, see `Bulk`."""
-    _rules[primitive] = Bulk(
-        numbered(tangents),
-        numbered(adjoints),
-        edges,
-        built_in=True,
-        steps=steps,
-        pace=pace,
-        weigh=weigh,
-        approximate=approximate,
-    )
+    """Register any other primitive of autograd's by the functions that carry all directions.
+
+    What else is known of it are fields of `Bulk`.
+    """
+    _rules[primitive] = Bulk(numbered(tangents), numbered(adjoints), built_in=True, **known)
 
 
 def no_edges(ans: Any, args: tuple[Any, ...], argnums: tuple[int, ...], kwargs: Any) -> int:
