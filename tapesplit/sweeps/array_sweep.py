@@ -152,8 +152,12 @@ class ArraySweep:
         most: int | None,
     ) -> np.ndarray:
         """Carry all directions; if that fails since the function hides traced values, say so."""
+        block = self._block(size if seeds is None else len(seeds), most)
         try:
-            rows = self._in_blocks(partial(sweep, tape), seeds, size, most)
+            with np.errstate():  # restores the size of buffers at its end
+                if self.bytes_per_direction < _BUFFERED <= self.bytes_per_direction * block:
+                    np.setbufsize(_BUFFER)
+                rows = in_blocks(partial(sweep, tape), seeds, size, block)
         except (TypeError, ValueError, AttributeError) as error:  # what NumPy raises where it meets boxes
             if isinstance(error, TapesplitError) or not holds_boxes(tape):
                 raise
@@ -161,21 +165,6 @@ class ArraySweep:
         if rows.dtype.hasobject and holds_box(rows):
             raise hidden_value_error(tape.name, tape)
         return rows
-
-    def _in_blocks(
-        self,
-        sweep: Callable[[np.ndarray | range], np.ndarray],
-        seeds: np.ndarray | None,
-        size: int,
-        most: int | None,
-    ) -> np.ndarray:
-        """Carry all directions, see `in_blocks`."""
-        block = self._block(size if seeds is None else len(seeds), most)
-        if self.bytes_per_direction < _BUFFERED <= self.bytes_per_direction * block:
-            with np.errstate():  # restores the size of buffers at its end
-                np.setbufsize(_BUFFER)
-                return in_blocks(sweep, seeds, size, block)
-        return in_blocks(sweep, seeds, size, block)
 
     def _attached(self, seeds: Seeds) -> Seeds:
         """Drop directions of values that depend on nothing."""
