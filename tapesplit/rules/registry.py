@@ -131,15 +131,15 @@ UNDEFINED: Final = Undefined()
 
 Rule: TypeAlias = Elementwise | Movement | Bulk
 
-_rules: dict[Primitive, Rule] = {}
+_rules: dict[Any, Rule] = {}
 _users: dict[Primitive, Any] = {}
 """Primitives with a rule of the user's, and the VJP that it stands for: the first one that there is then."""
 _defined = 0
 _pending: dict[str, str] = {}
 
 
-def find_rule(primitive: Primitive) -> Rule | None:
-    """Return the vector rule of a primitive, None if it takes the loop over autograd's own rule.
+def find_rule(primitive: Primitive | None) -> Rule | None:
+    """Return the vector rule of a primitive, None for an input, or if it takes the loop over autograd's rule.
 
     A rule for a primitive whose VJP the user has replaced since is none any more.
     """

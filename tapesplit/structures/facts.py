@@ -59,7 +59,7 @@ class CallKind:
     @property
     def is_local(self) -> bool:
         """Whether its calls can have a local structure: sums and products."""
-        return self.primitive is not None and has_local_structure(self.primitive)
+        return has_local_structure(self.primitive)
 
     @property
     def can_be_contracted(self) -> bool:
@@ -268,7 +268,7 @@ def _kinds(
     kind = number[which]
     kind[keyed] = number[len(seen) + like]
     return (
-        tuple(CallKind(p, a, n, k, LOOK_UP if is_open else _rule(p)) for p, a, n, k, is_open in kinds),
+        tuple(CallKind(p, a, n, k, LOOK_UP if is_open else find_rule(p)) for p, a, n, k, is_open in kinds),
         kind,
     )
 
@@ -280,11 +280,6 @@ def _takes_numbers(structure: Structure, seen: _Seen, which: IntArray, asked: Bo
     places = np.flatnonzero(keyed)
     found[places] = [plain_constants(structure.statics[index]) for index in places.tolist()]
     return found
-
-
-def _rule(primitive: Callable[..., Any] | None) -> Rule | None:
-    """Return the vector rule of a primitive, None for an input."""
-    return None if primitive is None else find_rule(primitive)
 
 
 _NONE = type(NO_CONSTANTS)

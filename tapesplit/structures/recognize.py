@@ -249,7 +249,7 @@ def _to_describe(structure: Structure) -> list[int]:
     others = {index for index, form in enumerate(structure.forms) if form and not is_shape(form)}
     places_of_others = {FIELDS * index for index in others}
     follow = {
-        primitive: primitive in PRODUCTS or _keeps_double(find_rule(primitive) if primitive else None)
+        primitive: primitive in PRODUCTS or _keeps_double(find_rule(primitive))
         for primitive in set(structure.primitives)
     }
     return [
