@@ -179,10 +179,6 @@ def _contraction(labels: Callable[..., Labeled | None], first: int = 0) -> _Stru
     return _Structure(describe, build, slices, first)
 
 
-def _describe_differences(x: Any, n: Any = 1, axis: Any = -1) -> _Description:
-    return (np.shape(x), axis) if n == 1 else None
-
-
 def _build_differences(argnum: int, shape: tuple[int, ...], axis: int) -> LocalStructure:
     """Build the structure of differences along an axis: each element minus the one before."""
     positions = np.moveaxis(np.arange(prod(shape)).reshape(shape), axis, 0)
@@ -190,12 +186,6 @@ def _build_differences(argnum: int, shape: tuple[int, ...], axis: int) -> LocalS
     rows = np.tile(np.arange(after.size), 2)
     second = np.repeat([0, 1], after.size)
     return LocalStructure(rows, np.concatenate([after, before]), second, 1.0 - 2.0 * second)
-
-
-def _describe_padding(
-    x: Any, pad_width: Any, mode: Any = "constant", *, constant_values: Any = 0
-) -> _Description:
-    return (np.shape(x), pad_width) if mode == "constant" else None
 
 
 def _build_padding(argnum: int, shape: tuple[int, ...], width: Any) -> LocalStructure:
@@ -216,17 +206,9 @@ def _build_sum(argnum: int, size: int) -> LocalStructure:
     return LocalStructure(elements, elements, np.zeros_like(elements))
 
 
-def _describe_untake(x: Any, index: Any, space: ArrayVSpace) -> _Description:
-    return (places(space.zeros(), index),)
-
-
 def _build_untake(argnum: int, rows: np.ndarray) -> LocalStructure:
     """Build the structure of sums where an index points."""
     return LocalStructure(rows, np.arange(rows.size), occurrences(rows))
-
-
-def _describe_side(a: Any, b: Any, minus_x: Any) -> _Description:
-    return _product.describe(a, minus_x)
 
 
 def _build_side(
@@ -236,14 +218,6 @@ def _build_side(
     if argnum == 1:
         return _build_sum(argnum, prod(sizes[label] for label in of_ans))
     return replace(_product.build(0, of_a, of_x, of_ans, sizes), operand=2)
-
-
-def _describe_conjugate(x: Any) -> _Description:
-    return (int(np.size(x)),)
-
-
-def _describe_cast(x: Any, dtype: Any, **keywords: Any) -> _Description:
-    return (int(np.size(x)),)
 
 
 def _build_conjugate(argnum: int, size: int) -> LocalStructure:
@@ -289,14 +263,19 @@ _structures: dict[Any, _Structure] = {
     _primitive_mean: _reduction(lambda count: 1.0 / max(count, 1)),
     func(VSpace.add): _Structure(_describe_sum, _build_sum),
     func(VSpace.mut_add): _Structure(_describe_sum, _build_sum),
-    summed_untake: _Structure(_describe_untake, _build_untake),
-    anp.conj: _Structure(_describe_conjugate, _build_conjugate),
-    anp.conjugate: _Structure(_describe_conjugate, _build_conjugate),
-    _astype: _Structure(_describe_cast, _build_sum),
-    anp.pad: _Structure(_describe_padding, _build_padding),
-    anp.diff: _Structure(_describe_differences, _build_differences),
+    summed_untake: _Structure(lambda x, index, space: (places(space.zeros(), index),), _build_untake),
+    anp.conj: _Structure(lambda x: (int(np.size(x)),), _build_conjugate),
+    anp.conjugate: _Structure(lambda x: (int(np.size(x)),), _build_conjugate),
+    _astype: _Structure(lambda x, dtype, **keywords: (int(np.size(x)),), _build_sum),
+    anp.pad: _Structure(
+        lambda x, pad_width, mode="constant", *, constant_values=0: (
+            (np.shape(x), pad_width) if mode == "constant" else None
+        ),
+        _build_padding,
+    ),
+    anp.diff: _Structure(lambda x, n=1, axis=-1: (np.shape(x), axis) if n == 1 else None, _build_differences),
     anp.matmul: _product,
-    adjusted_side: _Structure(_describe_side, _build_side, _product.slices),
+    adjusted_side: _Structure(lambda a, b, y: _product.describe(a, y), _build_side, _product.slices),
     anp.dot: _contraction(lambda a, b: dot_labels(np.ndim(a), np.ndim(b))),
     anp.outer: _contraction(_outer_labels),
     anp.inner: _contraction(inner_labels),
