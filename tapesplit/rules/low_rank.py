@@ -247,18 +247,8 @@ def _rank_on_right(given: int, shape: Shape) -> int:
     return given or (prod(shape[:-1]) if len(shape) <= 2 else 0)
 
 
-def _matrix_of_side(A: Factors | np.ndarray, ans: Any, a: Any, b: Any, y: Any) -> Any:
-    """Adjoints of the matrix of an adjusted right-hand side ``b + a @ y``."""
-    return _left_of_product(A, ans, a, y)
-
-
-def _side(A: Factors, *_args: Any) -> Factors:
-    """Adjoints of that side itself."""
-    return A
-
-
 for _primitive in (anp.matmul, anp.dot):
     factored(_primitive, 0, of_arrays(_left_of_product), _rank_on_left)
     factored(_primitive, 1, of_arrays(_right_of_product), _rank_on_right)
-factored(adjusted_side, 0, _matrix_of_side, _rank_on_left)
-factored(adjusted_side, 1, _side, kept)
+factored(adjusted_side, 0, lambda A, ans, a, b, y: _left_of_product(A, ans, a, y), _rank_on_left)
+factored(adjusted_side, 1, lambda A, ans, a, b, y: A, kept)
