@@ -167,7 +167,9 @@ class _Call(NamedTuple):
             differences = self._differences(T, count)
             differs = f"the tangent rule of {self.label} differs from differences"
             check_close(pushed, differences, differs, 1e-6, least=1.0, error=WrongRuleError)
-            left, right = self._inner_products(pushed, pulled, T, A)
+            # Both sides of ``<A, tangent(T)> = <adjoint(A), T>``, for all pairs of directions.
+            left = np.real(flat(A) @ flat(pushed).T)
+            right = np.real(sum(flat(a) @ flat(t).T for a, t in zip(pulled, T, strict=True)))
             self._compare(right, left, f"the modes of the rule of {self.label} are not adjoint")
             return
         self._compare(pushed, expected[0], f"the tangent rule of {self.label} differs from autograd's")
@@ -223,15 +225,6 @@ class _Call(NamedTuple):
         for argnum, parent in zip(self.entry.argnums, self.entry.parents, strict=True):
             args[argnum] = unflatten(flatten(args[argnum]) + step * tangents[parent].ravel(), args[argnum])
         return flatten(self.entry.primitive(*args, **self.entry.kwargs))  # type: ignore[misc]
-
-    @staticmethod
-    def _inner_products(
-        pushed: np.ndarray, pulled: Sequence[np.ndarray], T: Sequence[np.ndarray], A: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Both sides of ``<A, tangent(T)> = <adjoint(A), T>``, for all pairs of directions."""
-        left = flat(A) @ flat(pushed).T
-        right = sum(flat(a) @ flat(t).T for a, t in zip(pulled, T, strict=True))
-        return np.real(left), np.real(right)
 
 
 def _tape_of(entries: Iterable[TapeEntry], inputs: int, output: int) -> Tape:
