@@ -186,8 +186,6 @@ def _cut_at_once(graph: TapeGraph, regions: Sequence[Region], *, backend: str) -
 
 def _together(networks: Sequence[_Network]) -> tuple[_Network, list[int]]:
     """Join networks at their supply and sink; return also where the source of each is."""
-    if len(networks) == 1:
-        return networks[0], [_SOURCE]
     sizes = [network.nodes - _SOURCE for network in networks]
     shifts = (np.cumsum(sizes) - sizes).tolist()
 

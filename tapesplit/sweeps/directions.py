@@ -245,8 +245,8 @@ def assemble(batches: list[Batch | None], sizes: list[int], count: int, dtype: n
     if len(written) == 1 and isinstance(written[0], Rows) and len(written[0].rows) == count:
         rows = written[0].rows.reshape(count, -1)
         return rows if rows.flags.writeable else rows.copy()  # users may write into their Jacobian
-    found = [b.rows if isinstance(b, Rows) else b.values for b in written if b is not None]
-    matrix = np.zeros((count, sum(sizes)), np.result_type(dtype, *found))
+    dtypes = [batch.dtype for batch in written if batch is not None]
+    matrix = np.zeros((count, sum(sizes)), np.result_type(dtype, *dtypes))
     column = 0
     for batch, size in zip(written, sizes, strict=True):
         if isinstance(batch, Rows):
