@@ -313,21 +313,14 @@ def _operands(items: Any, kinds: frozenset[type], first: int) -> _Operands | Non
 
 
 _general_untake = numpy_vjps.untake
-_general_array = anp.array
-_general_where = anp.where
-_general_append = anp.append
-_general_slogdet = anp.linalg.slogdet
-_general_eigh = anp.linalg.eigh
-_general_solve = anp.linalg.solve
-_general_split = anp.split
+_general_array, _general_where, _general_split = anp.array, anp.where, anp.split
+_general_concatenate, _general_hstack, _general_append = anp.concatenate, anp.hstack, anp.append
+_general_stack, _general_vstack = anp.stack, anp.vstack
+_general_slogdet, _general_eigh, _general_solve = anp.linalg.slogdet, anp.linalg.eigh, anp.linalg.solve
 _OF_SPLIT = original_vjps(anp.split, ArrayBox.__getitem__)
 _direct_where = _direct(anp.where, np.where)
 _direct_norm = _direct(anp.linalg.norm, np.linalg.norm)
 _direct_solve = _direct(anp.linalg.solve, np.linalg.solve)
-_general_concatenate = anp.concatenate
-_general_hstack = anp.hstack
-_general_stack = anp.stack
-_general_vstack = anp.vstack
 
 _UNARY = (
     *("sin", "cos", "tan", "arcsin", "arccos", "arctan", "sinh", "cosh", "tanh"),
