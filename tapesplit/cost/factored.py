@@ -68,7 +68,7 @@ def with_ranks(facts: TapeFacts) -> TapeFacts:
     for parent in sorted(readings, reverse=True):
         if _takes_factors(facts.kinds[facts.kind[parent]]) and parent != facts.structure.output:
             arriving = _arriving(facts, found, parent, readings[parent])
-            if arriving and is_thin(arriving.rank, facts.forms[facts.form[parent]]):
+            if arriving and is_thin(arriving.rank, facts.structure.forms[parent]):
                 found[parent] = arriving
     together = follow(facts.reader)
     arguments = _arguments(facts, found, together)
@@ -100,7 +100,7 @@ def _arguments(facts: TapeFacts, found: dict[int, _Factored], together: IntArray
 
 def _takes_in(facts: TapeFacts, index: int) -> bool:
     """Tell whether an operation is a product that elementwise operations can be merged into."""
-    form = facts.forms[facts.form[index]]
+    form = facts.structure.forms[index]
     return facts.kinds[facts.kind[index]].can_be_contracted and is_shape(form) and len(form) == 1
 
 
@@ -152,7 +152,7 @@ def _handed(
     given, maker = found.get(child, _Factored(0, child))
     kind = facts.kinds[facts.kind[child]]
     argnum = kind.argnums[place]
-    shape, of_argument = (facts.forms[facts.form[i]] for i in (child, parent))
+    shape, of_argument = (facts.structure.forms[i] for i in (child, parent))
     if kind.is_elementwise:
         is_constant = not callable(kind.rule.partials[argnum])
         return _Factored(given if is_constant and shape == of_argument else 0, maker)
@@ -200,7 +200,7 @@ def spared(facts: TapeFacts) -> Spared:
         return result
     rank, numbers = np.zeros((2, count), dtype=np.int64)
     for index, given in facts.ranks.items():
-        rank[index], numbers[index] = given, given * sum(facts.forms[facts.form[index]])
+        rank[index], numbers[index] = given, given * sum(facts.structure.forms[index])
     child, parent, sizes = facts.children, facts.parents, facts.sizes
     together = follow(facts.reader)
     result.whole[:] = (rank > 0)[together]
