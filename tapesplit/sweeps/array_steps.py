@@ -18,7 +18,7 @@ from tapesplit.rules import Bulk, IndexMap, Rule, local_matrix, loop_adjoint, lo
 from tapesplit.rules.axes import complex_like, flat, real_like
 from tapesplit.rules.low_rank import Factors, factored_rule, moved_back
 from tapesplit.sweeps.cluster_step import SEQUENCES, ClusterStep, name_call
-from tapesplit.sweeps.directions import Batch, Diagonal, LowRank, Rows, Seeds, accumulate
+from tapesplit.sweeps.directions import Batch, Diagonal, LowRank, Rows, Seeds, accumulate, add_to
 
 __all__ = ["BulkStep", "MapStep", "Step", "bulk_step", "in_one_piece", "scatter_into"]
 
@@ -46,7 +46,7 @@ class MapStep:
             found = self._moved_back(tape, A)
             if found is not None:
                 for parent, batch in found:
-                    seeds[parent] = accumulate(seeds.get(parent), batch)
+                    add_to(seeds, parent, batch)
                 return
             A = A.dense()
         if isinstance(A, Rows) and len(self.maps) > 1:
@@ -107,7 +107,7 @@ class BulkStep:
         """Carry adjoints to each active argument."""
         entry = tape[self.index]
         for parent, batch in zip(entry.parents, self.adjoints(entry, A), strict=True):
-            seeds[parent] = accumulate(seeds.get(parent), batch)
+            add_to(seeds, parent, batch)
 
     def adjoints(self, entry: TapeEntry, A: Batch) -> list[Batch]:
         """Return the adjoints of each active argument of a call by those of its result."""

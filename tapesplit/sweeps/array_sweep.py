@@ -28,7 +28,7 @@ from tapesplit.sweeps.array_memory import adjoint_numbers, number_counts, reads,
 from tapesplit.sweeps.array_steps import BulkStep, MapStep, Step, bulk_step
 from tapesplit.sweeps.cluster_step import ClusterStep
 from tapesplit.sweeps.clusters import find_clusters
-from tapesplit.sweeps.directions import Batch, Seeds, accumulate, as_pairs, assemble, in_blocks, seed
+from tapesplit.sweeps.directions import Batch, Seeds, add_to, as_pairs, assemble, in_blocks, seed
 from tapesplit.sweeps.factoring import factored_sizes, keeping_factors, worth_factoring
 from tapesplit.sweeps.preaccumulation import arrays_alive
 
@@ -305,7 +305,7 @@ def _seeds(tape: Tape, indices: Sequence[int], rows: np.ndarray | range, *, adjo
     seeds: Seeds = {}
     for index, batch in zip(indices, batches, strict=True):
         if batch.start < batch.stop:
-            seeds[index] = accumulate(seeds.get(index), batch)
+            add_to(seeds, index, batch)
     return seeds
 
 

@@ -18,7 +18,7 @@ from tapesplit.recording.values import batch_shape
 from tapesplit.rules import CHOICE, Bulk, find_rule
 from tapesplit.rules.axes import flat, fold, lifted, real_like
 from tapesplit.sweeps.contractions import contracted, letters, scaled_factors
-from tapesplit.sweeps.directions import Batch, Diagonal, LowRank, Rows, Seeds, accumulate
+from tapesplit.sweeps.directions import Batch, Diagonal, LowRank, Rows, Seeds, accumulate, add_to
 from tapesplit.sweeps.preaccumulation import Member, Term, is_one, preaccumulate
 
 __all__ = ["SEQUENCES", "ClusterStep", "Reduction", "evaluated", "name_call"]
@@ -100,7 +100,7 @@ class ClusterStep:
             scaled = factored or self.carried_back(tape, A, number, partial)
             if type(operand) in SEQUENCES:  # whose directions have one row of all elements
                 scaled = Rows(scaled.start, flat(scaled.dense().rows))
-            seeds[parent] = accumulate(seeds.get(parent), scaled)
+            add_to(seeds, parent, scaled)
 
     def carried_back(self, tape: Tape, A: Batch, number: int, partial: Any) -> Batch:
         """Multiply adjoints by the derivative by one input, by its number among the `partials`."""

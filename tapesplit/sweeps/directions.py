@@ -21,6 +21,7 @@ __all__ = [
     "Rows",
     "Seeds",
     "accumulate",
+    "add_to",
     "as_pairs",
     "assemble",
     "in_blocks",
@@ -211,6 +212,11 @@ def accumulate(left: Batch | None, right: Batch) -> Batch:
     rows[left.start - start : left.stop - start] = left.rows
     rows[right.start - start : right.stop - start] += right.rows
     return Rows(start, rows, owned=True)
+
+
+def add_to(seeds: Seeds, index: int, batch: Batch) -> None:
+    """Add directions to those that a value has."""
+    seeds[index] = accumulate(seeds.get(index), batch)
 
 
 def _add_into(wide: Rows, narrow: Rows) -> Rows:

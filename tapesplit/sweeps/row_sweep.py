@@ -24,7 +24,7 @@ from tapesplit.sweeps.array_steps import BulkStep, MapStep, Step, in_one_piece, 
 from tapesplit.sweeps.array_sweep import ArraySweep, compile_array_sweep
 from tapesplit.sweeps.arrivals import Arrival, Chosen, Shared, among_zeros, summed
 from tapesplit.sweeps.cluster_step import ClusterStep
-from tapesplit.sweeps.directions import Rows, Seeds, accumulate
+from tapesplit.sweeps.directions import Rows, Seeds, add_to
 
 __all__ = ["RowSweep", "compile_row_sweep"]
 
@@ -99,7 +99,7 @@ class RowSweep:
             for arrival in arrivals():
                 batch = arrival.within(directions)
                 if batch is not None:
-                    seeds[arrival.end] = accumulate(seeds.get(arrival.end), batch)
+                    add_to(seeds, arrival.end, batch)
             return self.before.carried_back(tape, seeds, len(directions))
 
         return self.before.carried(told_apart, tape, None, self.chunk.m, most)
@@ -128,8 +128,7 @@ class RowSweep:
         """Begin with the adjoints of all elements of a value, from this direction on."""
         axis, blocks = opened_rows(values.shape, origin)  # type: ignore[misc] # the row part has these
         for number, block in enumerate(blocks):
-            seeds = arrived[block]
-            seeds[index] = accumulate(seeds.get(index), Rows(0, _units(values, axis, number, block.each)))
+            add_to(arrived[block], index, Rows(0, _units(values, axis, number, block.each)))
 
     def _move_back(self, tape: Tape, step: MapStep, batches: Mapping[Block, Rows], arrived: _Arrived) -> None:
         """Carry adjoints of moved elements back."""
@@ -163,8 +162,7 @@ class RowSweep:
             keeps_rows = parent == number and aligned_axis(space, axis, shape) is not None  # weights do not
             for block, A in batches.items():
                 if keeps_rows:
-                    seeds, batch = arrived[block], step.carried_back(tape, A, number, derivative)
-                    seeds[parent] = accumulate(seeds.get(parent), batch)
+                    add_to(arrived[block], parent, step.carried_back(tape, A, number, derivative))
                 else:
                     chosen = Chosen(A.rows, self.part.axes[step.index])
                     rows = slice(block.first, block.first + block.rows)
@@ -189,8 +187,7 @@ class RowSweep:
                     shared.multiply(parent, block, reading, chosen, others)
                 else:
                     (batch,) = step.adjoints(entry._replace(argnums=(argnum,)), A)
-                    seeds = arrived[block]
-                    seeds[parent] = accumulate(seeds.get(parent), batch)
+                    add_to(arrived[block], parent, batch)
 
 
 def _units(values: np.ndarray, axis: int, number: int, each: int) -> np.ndarray:
