@@ -8,16 +8,21 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from itertools import chain
 from math import prod
+from string import ascii_letters
 from typing import Any, Final, NamedTuple, TypeVar
 
 import numpy as np
 
 from tapesplit.arrays import Shape
 
-__all__ = ["KEPT", "contract", "lengths_of", "products"]
+__all__ = ["AXES", "FREE", "KEPT", "contract", "lengths_of", "products"]
 
 _Label = TypeVar("_Label", str, int)
 
+AXES: Final = ascii_letters[:-2]
+"""Letters for the indices of arrays."""
+FREE: Final = tuple(ascii_letters[-2:])
+"""Letters that none of these has: for directions, and for whatever else is summed."""
 KEPT: Final = 1024
 """Forms of calls that are kept."""
 _SMALL_SUM: Final = 2000

@@ -6,7 +6,6 @@ instead of n^2. Products with other matrices leave it one, and sums take it in b
 
 from collections.abc import Callable, Iterable
 from math import prod
-from string import ascii_letters
 from typing import Any, Final, NamedTuple, TypeAlias
 
 import autograd.numpy as anp
@@ -15,7 +14,7 @@ import numpy as np
 from tapesplit.arrays import Shape
 from tapesplit.recording.primitives import adjusted_side
 from tapesplit.rules.axes import of_arrays
-from tapesplit.rules.contraction import contract
+from tapesplit.rules.contraction import AXES, FREE, contract
 from tapesplit.rules.moves import IndexMap
 from tapesplit.rules.products import LABELS, Labeled, one_product
 
@@ -220,17 +219,15 @@ def _by_labels(labels: Callable[..., Labeled], argnum: int) -> Callable[..., Any
     """Make the function of a contraction that sums factored adjoints of its result, see `contraction`."""
 
     def rule(A: Factors, ans: Any, *args: Any, **kwargs: Any) -> Any:
-        *operands, result = ("".join(_LETTERS[i] for i in part) for part in labels(*args, **kwargs))
+        *operands, result = ("".join(AXES[i] for i in part) for part in labels(*args, **kwargs))
         if any(np.ndim(arg) != len(axes) for arg, axes in zip(args, operands, strict=False)):
             return NotImplemented
-        terms, arrays = A.terms(result, _DIRECTION, _RANK)
+        terms, arrays = A.terms(result, *FREE)
         other = 1 - argnum
-        return contract((*terms, operands[other]), [*arrays, args[other]], _DIRECTION + operands[argnum])
+        return contract((*terms, operands[other]), [*arrays, args[other]], FREE[0] + operands[argnum])
 
     return of_arrays(rule)
 
-
-_LETTERS, _DIRECTION, _RANK = ascii_letters[:-2], ascii_letters[-2], ascii_letters[-1]
 
 for _argnum in (0, 1):
     for _primitive, _labels in {anp.outer: lambda a, b: ([0], [1], [0, 1]), **LABELS}.items():

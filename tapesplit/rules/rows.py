@@ -6,14 +6,14 @@ arguments, and on the whole of others that all rows share, such as the weights o
 
 from collections.abc import Sequence
 from itertools import chain
-from string import ascii_letters
-from typing import Final, Literal, NamedTuple, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 import autograd.numpy as anp
 import numpy as np
 
 from tapesplit.recording.overrides import is_overridden
 from tapesplit.recording.tape import TapeEntry
+from tapesplit.rules.contraction import AXES
 from tapesplit.rules.local import contraction_labels
 from tapesplit.rules.reductions import is_reduction
 from tapesplit.rules.registry import Bulk
@@ -78,9 +78,6 @@ def readings(entry: TapeEntry, rule: Bulk, axis: int) -> tuple[int | SharedOpera
     return None if None in found else tuple(found)  # type: ignore[arg-type] # there is none
 
 
-_LETTERS: Final = ascii_letters[:-2]
-
-
 def _labels(entry: TapeEntry) -> tuple[int, Sequence[Sequence[int | str]]] | None:
     """Return the first operand of a product, and the labels of all operands and of the result."""
     if entry.primitive is not anp.einsum or not isinstance(entry.args[0], str):
@@ -101,7 +98,7 @@ def _of_product(
     lengths = {*zip(chain.from_iterable(labels), shapes, strict=True)}
     if len(lengths) != len({label for label, _ in lengths}):
         return None  # an axis of length one that is broadcast
-    names = dict(zip(dict.fromkeys(chain.from_iterable(labels)), _LETTERS, strict=False))
+    names = dict(zip(dict.fromkeys(chain.from_iterable(labels)), AXES, strict=False))
     *of_operands, of_result = ("".join(names[label] for label in axes) for axes in labels)
     own, row = of_operands[argnum - first], of_result[axis]
     if row in own:

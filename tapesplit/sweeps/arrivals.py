@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tapesplit.arrays import Shape
-from tapesplit.rules.contraction import contract
+from tapesplit.rules.contraction import FREE, contract
 from tapesplit.rules.rows import SharedOperand
 from tapesplit.structures.row_part import Block
 from tapesplit.structures.rows import aligned_axis
@@ -21,8 +21,8 @@ from tapesplit.sweeps.directions import Rows
 
 __all__ = ["Arrival", "Chosen", "Shared", "among_zeros", "summed"]
 
-_DIRECTION, _PRODUCT = "Z", "Y"
-"""Indices that no operand has, see `tapesplit.rules.rows`: of directions, and of products to be added up."""
+_PRODUCT, _DIRECTION = FREE
+"""Indices of products to be added up, and of directions."""
 
 
 class Arrival(NamedTuple):

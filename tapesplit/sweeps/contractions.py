@@ -6,19 +6,18 @@ other axes, thirty times as fast as NumPy multiplies and adds; a diagonal of dir
 partial derivatives.
 """
 
-from string import ascii_letters
 from typing import Any
 
 import numpy as np
 
 from tapesplit.arrays import Shape
-from tapesplit.rules.contraction import contract
+from tapesplit.rules.contraction import AXES, FREE, contract
 from tapesplit.sweeps.directions import Batch, Diagonal, LowRank, Rows
 from tapesplit.sweeps.preaccumulation import is_one
 
 __all__ = ["contracted", "letters", "scaled_factors"]
 
-_AXES, _DIRECTION, _RANK = ascii_letters[:-2], ascii_letters[-2], ascii_letters[-1]
+_DIRECTION, _RANK = FREE
 
 
 def letters(shape: Shape, space: Shape, without: tuple[int, ...] = ()) -> str:
@@ -44,7 +43,7 @@ def letters(shape: Shape, space: Shape, without: tuple[int, ...] = ()) -> str:
     'b'
     """
     missing = len(space) - len(shape)
-    return "".join([_AXES[missing + a] for a, n in enumerate(shape) if n != 1 and missing + a not in without])
+    return "".join([AXES[missing + a] for a, n in enumerate(shape) if n != 1 and missing + a not in without])
 
 
 def contracted(batch: Batch, partial: Any, space: Shape, ends: tuple[str, str], shape: Shape) -> Batch:
