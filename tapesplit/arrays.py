@@ -20,6 +20,7 @@ __all__ = [
     "occurrences",
     "one_sided_minima",
     "ranges",
+    "reached",
     "run_starts",
 ]
 
@@ -108,6 +109,24 @@ def follow(step: NDArray[Any]) -> NDArray[Any]:
         step[moving] = behind
         moving = moving[behind != before]
     return step
+
+
+def reached(marked: BoolArray, tails: IntArray, heads: IntArray) -> BoolArray:
+    """Mark what arcs lead to from what is marked, as well as that.
+
+    The arcs stand in an order in which they can be walked: those into a place before those out of it. Arcs by
+    ascending head do, and backwards in reversed order. Takes a Python step for each.
+
+    Examples
+    --------
+    >>> reached(np.arange(4) == 1, np.array([0, 1, 2]), np.array([2, 3, 3])).tolist()
+    [False, True, False, True]
+    """
+    found = bytearray(marked)  # which is faster one by one
+    for tail, head in zip(tails.tolist(), heads.tolist(), strict=True):
+        if found[tail]:
+            found[head] = 1
+    return np.frombuffer(found, dtype=np.bool_)
 
 
 def one_sided_minima(numbers: NDArray[Any]) -> BoolArray:

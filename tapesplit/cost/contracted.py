@@ -4,7 +4,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from tapesplit.arrays import BoolArray, IntArray, follow
+from tapesplit.arrays import BoolArray, IntArray, follow, reached
 from tapesplit.rules import PRODUCTS, Movement
 from tapesplit.structures.facts import TapeFacts
 from tapesplit.structures.forms import is_shape
@@ -54,15 +54,17 @@ def contractions(facts: TapeFacts) -> Contractions:
     result, child, parent = _between_merged(facts)
     is_whole = facts.sizes[parent] >= facts.sizes[child]  # not broadcast
     before, behind = parent[is_whole], result[child[is_whole]]
+    order = np.argsort(behind)
+    before, behind = before[order], behind[order]
     readers, good_readers = (
         np.bincount(read, minlength=count) for read in (facts.parents, np.concatenate([reduced, before]))
     )
     of_others = np.bincount(behind[~fits[before]], minlength=count) > 0
-    of_smaller_values = ~_reached(of_others, result[before], behind, np.argsort(behind))
+    of_smaller_values = ~reached(of_others, result[before], behind)
     taken = fits & (readers > 0) & (good_readers == readers) & ((readers == 1) | of_smaller_values)
     if facts.structure.output is not None:
         taken[facts.structure.output] = False
-    taken = ~_reached(~taken, behind, before, np.argsort(-before))
+    taken = ~reached(~taken, behind[::-1], before[::-1])
     found.operations[:] = facts.elementwise & taken[result]
     spared = facts.edges[reductions] * found.operations[reduced]
     found.moved[reductions] -= spared * is_sum
@@ -80,7 +82,7 @@ def contractions(facts: TapeFacts) -> Contractions:
     of_inputs, of_output = _diagonal(facts, readers)
     spread = np.zeros(count, dtype=np.bool_)
     spread[reduced[~of_output[reductions]]] = True
-    spread = _reached(spread, behind, before, np.argsort(-before))
+    spread = reached(spread, behind[::-1], before[::-1])
     found.picked_tangents[:] = np.bincount(child, multiplied * of_inputs[parent], count)
     found.picked_adjoints[:] = np.bincount(child, multiplied * ~spread[result[child]], count)
     return found
@@ -133,11 +135,3 @@ def _diagonal(facts: TapeFacts, readers: IntArray) -> tuple[BoolArray, BoolArray
     is_last = readers[parent] == 1
     behind[parent[is_last]] = child[is_last]
     return follow(before) < facts.structure.inputs, follow(behind) == facts.structure.output
-
-
-def _reached(marked: BoolArray, start: IntArray, end: IntArray, order: IntArray) -> BoolArray:
-    """Mark what edges lead to from what is marked, in an order in which those to a start come first."""
-    found = marked.tolist()
-    for first, last in zip(start[order].tolist(), end[order].tolist(), strict=True):
-        found[last] |= found[first]
-    return np.array(found)

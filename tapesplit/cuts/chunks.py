@@ -7,8 +7,8 @@ from itertools import pairwise
 import numpy as np
 
 from jcdp_core import ElementalJacobian, JacobianChain
-from tapesplit.arrays import IntArray, follow
-from tapesplit.cuts.graph import TapeGraph, reached
+from tapesplit.arrays import IntArray, follow, reached
+from tapesplit.cuts.graph import TapeGraph
 from tapesplit.cuts.separators import Separator
 from tapesplit.rules.low_rank import FEWEST_DIRECTIONS
 from tapesplit.structures.facts import TapeFacts
@@ -163,9 +163,8 @@ def _computed_between(graph: TapeGraph, fronts: Sequence[IntArray]) -> list[IntA
     child, parent = graph.child[::-1], graph.parent[::-1]
     found = []
     for sources, targets in pairwise(fronts):
-        is_source = np.zeros(graph.size, dtype=np.bool_)
-        is_source[sources] = True
+        is_source, is_target = np.zeros((2, graph.size), dtype=np.bool_)
+        is_source[sources] = is_target[targets] = True
         inner = ~is_source[parent]
-        seeds = targets[~is_source[targets]]
-        found.append(np.array(sorted(reached(seeds.tolist(), child[inner], parent[inner])), dtype=np.int64))
+        found.append(np.flatnonzero(reached(is_target & ~is_source, child[inner], parent[inner])))
     return found

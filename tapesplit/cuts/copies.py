@@ -11,9 +11,9 @@ In a graph in which such values stand twice, the cut is the frontier of a lower 
 import numpy as np
 from scipy.sparse.csgraph import maximum_flow
 
-from tapesplit.arrays import BoolArray, IntArray
+from tapesplit.arrays import BoolArray, IntArray, reached
 from tapesplit.cuts.flow import capacity_matrix, residual_sides
-from tapesplit.cuts.graph import TapeGraph, reached
+from tapesplit.cuts.graph import TapeGraph
 
 __all__ = ["narrowest_cuts", "with_copies"]
 
@@ -91,12 +91,12 @@ def with_copies(graph: TapeGraph, cut: BoolArray) -> tuple[TapeGraph, BoolArray]
     -----
     Takes O(n + e) Python steps.
     """
-    before, behind = np.zeros((2, graph.size), dtype=np.bool_)
+    is_input, is_output = np.zeros((2, graph.size), dtype=np.bool_)
+    is_input[list(graph.inputs)] = is_output[list(graph.outputs)] = True
     child, parent = graph.child[::-1], graph.parent[::-1]
-    seeds = [*graph.inputs, *np.flatnonzero(cut).tolist()]  # an input may be read by nothing
-    before[list(reached(seeds, child, parent))] = True
+    before = reached(cut | is_input, child, parent)  # an input may be read by nothing
     past = ~cut[parent]
-    behind[list(reached([v for v in graph.outputs if not cut[v]], child[past], parent[past]))] = True
+    behind = reached(is_output & ~cut, child[past], parent[past])
     vertices = np.concatenate([np.flatnonzero(before), np.flatnonzero(behind)])
     count = int(np.count_nonzero(before))
     first, second = np.full((2, graph.size), -1)

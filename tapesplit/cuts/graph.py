@@ -5,13 +5,12 @@ A *lower set* is a set of vertices that contains the inputs and the parents of e
 separator of the two sides, and nested lower sets have nested separators.
 """
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
-from tapesplit.arrays import BoolArray, IntArray
+from tapesplit.arrays import BoolArray, IntArray, reached
 from tapesplit.recording.tape import Tape
 from tapesplit.recording.values import element_count
 from tapesplit.structures.facts import TapeFacts
@@ -22,7 +21,6 @@ __all__ = [
     "frontier_widths",
     "graph_of",
     "on_frontiers",
-    "reached",
     "tape_ranks",
 ]
 
@@ -177,33 +175,6 @@ def on_frontiers(graph: TapeGraph, lowers: BoolArray) -> BoolArray:
     return fronts
 
 
-def reached(seeds: Iterable[int], tails: IntArray, heads: IntArray) -> set[int]:
-    """Return what arcs lead to from some vertices, and these.
-
-    Parameters
-    ----------
-    seeds : iterable of int
-        Vertices.
-    tails, heads : (e,) array of int
-        Ends of the arcs, in an order in which they can be walked: those into a vertex stand before those out
-        of it. Arcs of a graph stand in such an order, and backwards in reversed order.
-
-    Returns
-    -------
-    set of int
-        Vertices.
-
-    Notes
-    -----
-    Takes O(e) Python steps.
-    """
-    found = set(seeds)
-    for tail, head in zip(tails.tolist(), heads.tolist(), strict=True):
-        if tail in found:
-            found.add(head)
-    return found
-
-
 def graph_of(tape: Tape, facts: TapeFacts) -> TapeGraph:
     """Build the graph of the values on paths from the inputs to the output, of a tape that has one."""
     needed = _ancestors(tape, facts)
@@ -233,11 +204,5 @@ def _ancestors(tape: Tape, facts: TapeFacts) -> BoolArray:
     needed[tape.output] = True
     read = needed.copy()
     read[facts.parents] = True
-    if read.all():  # then every value reaches the only one that no later one reads
-        return read
-    marks = bytearray(needed)  # which are faster one by one
-    for index in range(len(tape) - 1, tape.inputs - 1, -1):
-        if marks[index]:
-            for parent in tape.parents(index):
-                marks[parent] = 1
-    return np.frombuffer(marks, dtype=np.bool_)
+    # If all are read, every value reaches the only one that no later one reads.
+    return read if read.all() else reached(needed, facts.children[::-1], facts.parents[::-1])

@@ -3,9 +3,9 @@
 import numpy as np
 from scipy.sparse.csgraph import maximum_flow
 
-from tapesplit.arrays import follow
+from tapesplit.arrays import follow, reached
 from tapesplit.cuts.flow import FLOW_BUDGET, capacity_matrix
-from tapesplit.cuts.graph import TapeGraph, reached
+from tapesplit.cuts.graph import TapeGraph
 
 __all__ = ["carries_flow", "has_wide_paths"]
 
@@ -46,14 +46,14 @@ def has_wide_paths(graph: TapeGraph, width: float) -> bool:
         return True
     arcs = wide[graph.parent] & wide[graph.child]  # in the order of their ends
     child, parent = graph.child[arcs], graph.parent[arcs]
-    begin = reached([v for v in graph.inputs if wide[v]], parent, child)
-    if not begin.isdisjoint(v for v in graph.outputs if wide[v]):
+    is_input, is_output = np.zeros((2, graph.size), dtype=np.bool_)
+    is_input[list(graph.inputs)] = is_output[list(graph.outputs)] = True
+    begins = reached(is_input & wide, parent, child)
+    if (begins & is_output).any():
         return True
-    end = reached([v for v in graph.outputs if wide[v]], child[::-1], parent[::-1])
+    ends = reached(is_output & wide, child[::-1], parent[::-1])
     vertices, first_operand = np.arange(graph.size), np.arange(graph.size)
     first_operand[graph.child[::-1]] = graph.parent[::-1]
-    begins, ends = np.zeros((2, graph.size), dtype=np.bool_)
-    begins[list(begin)] = ends[list(end)] = True
     stops = begins[first_operand] | (first_operand == vertices)
     starts = graph.parent[ends[graph.child] & ~ends[graph.parent]]
     paths = np.unique(follow(np.where(stops, vertices, first_operand))[starts])
