@@ -62,8 +62,7 @@ def contractions(facts: TapeFacts) -> Contractions:
     of_others = np.bincount(behind[~fits[before]], minlength=count) > 0
     of_smaller_values = ~reached(of_others, result[before], behind)
     taken = fits & (readers > 0) & (good_readers == readers) & ((readers == 1) | of_smaller_values)
-    if facts.structure.output is not None:
-        taken[facts.structure.output] = False
+    taken[facts.structure.output] = False
     taken = ~reached(~taken, behind[::-1], before[::-1])
     found.operations[:] = facts.elementwise & taken[result]
     spared = facts.edges[reductions] * found.operations[reduced]

@@ -56,9 +56,8 @@ WORTH_MERGING: Final = 4000
 
 def _directions(facts: TapeFacts) -> int:
     """Return how many directions the Jacobian of the whole tape takes."""
-    output = facts.structure.output
-    read = int(facts.sizes[: facts.structure.inputs].sum())
-    return read if output is None else min(read, int(facts.sizes[output]))
+    structure = facts.structure
+    return min(int(facts.sizes[: structure.inputs].sum()), int(facts.sizes[structure.output]))
 
 
 def _formulas(kind: CallKind) -> int:
