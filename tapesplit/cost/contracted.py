@@ -15,7 +15,7 @@ __all__ = ["Contractions", "contractions"]
 class Contractions(NamedTuple):
     """Which operations reductions take in, and what is to be added to the work of each entry, see `Work`.
 
-    Each has shape ``(n,)``; where less is moved, that is negative.
+    Each has shape ``(n,)`` and whole numbers; where less is moved, that is negative.
     """
 
     operations: BoolArray
@@ -41,21 +41,21 @@ def contractions(facts: TapeFacts) -> Contractions:
     and 0.2 µs for each array that an operation reads where there are such reductions.
     """
     count = facts.sizes.size
-    found = Contractions(np.zeros(count, dtype=np.bool_), *np.zeros((5, count), dtype=np.int64))
+    none = Contractions(np.zeros(count, dtype=np.bool_), *np.zeros((5, count)))
     kinds = [kind for kind in facts.kinds if kind.can_be_contracted]
     needs_matrix = all(kind.primitive in PRODUCTS for kind in kinds)
     if needs_matrix and not any(is_shape(form) and len(form) == 2 for form in facts.forms):
-        return found
+        return none
     axes = np.array([len(form) if is_shape(form) else -1 for form in facts.forms])[facts.form]
     fits = facts.elementwise & (axes >= 0) & (facts.sizes >= _FEWEST_ELEMENTS)
     reductions, reduced, is_sum = _reductions(facts, axes)
     if not fits[reduced].any():
-        return found
+        return none
     result, child, parent = _between_merged(facts)
+    order = np.argsort(result[child])
+    child, parent = child[order], parent[order]
     is_whole = facts.sizes[parent] >= facts.sizes[child]  # not broadcast
     before, behind = parent[is_whole], result[child[is_whole]]
-    order = np.argsort(behind)
-    before, behind = before[order], behind[order]
     readers, good_readers = (
         np.bincount(read, minlength=count) for read in (facts.parents, np.concatenate([reduced, before]))
     )
@@ -64,27 +64,30 @@ def contractions(facts: TapeFacts) -> Contractions:
     taken = fits & (readers > 0) & (good_readers == readers) & ((readers == 1) | of_smaller_values)
     taken[facts.structure.output] = False
     taken = ~reached(~taken, behind[::-1], before[::-1])
-    found.operations[:] = facts.elementwise & taken[result]
-    spared = facts.edges[reductions] * found.operations[reduced]
-    found.moved[reductions] -= spared * is_sum
-    here = found.operations[child]
+    operations = facts.elementwise & taken[result]
+    here = operations[child]
     child, parent, is_whole = child[here], parent[here], is_whole[here]
     copies, size = readers[result[child]], facts.sizes[child]
     ends = 2 * copies * facts.sizes[parent] * ~is_whole
     # What is as large is not summed in less time than it takes to write zeros and pick.
-    moved = np.where(is_whole & ~found.operations[parent], size, ends - size)
-    found.moved[:] += np.bincount(child, moved, count).astype(np.int64)
-    found.steps[:] = np.bincount(child, _STEPS * copies, count)
+    moved = np.bincount(child, np.where(is_whole & ~operations[parent], size, ends - size), count)
     multiplied = _PACE * copies * size * ~is_whole
-    found.product_fma[:] = np.bincount(child, multiplied, count)
-    found.product_fma[reductions] -= spared * ~is_sum
+    product_fma = np.bincount(child, multiplied, count)
+    spared = facts.edges[reductions] * operations[reduced]
+    moved[reductions] -= spared * is_sum
+    product_fma[reductions] -= spared * ~is_sum
     of_inputs, of_output = _diagonal(facts, readers)
     spread = np.zeros(count, dtype=np.bool_)
     spread[reduced[~of_output[reductions]]] = True
     spread = reached(spread, behind[::-1], before[::-1])
-    found.picked_tangents[:] = np.bincount(child, multiplied * of_inputs[parent], count)
-    found.picked_adjoints[:] = np.bincount(child, multiplied * ~spread[result[child]], count)
-    return found
+    return Contractions(
+        operations,
+        np.bincount(child, _STEPS * copies, count),
+        moved,
+        product_fma,
+        np.bincount(child, multiplied * of_inputs[parent], count),
+        np.bincount(child, multiplied * ~spread[result[child]], count),
+    )
 
 
 _FEWEST_ELEMENTS: Final = 50

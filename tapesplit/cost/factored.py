@@ -195,19 +195,17 @@ def spared(facts: TapeFacts) -> Spared:
         What is known of tapes of the structure, n entries.
     """
     count = facts.sizes.size
-    result = Spared(np.zeros(count, dtype=np.bool_), np.zeros(count, dtype=np.int64))
+    rank, numbers, edges = np.zeros((3, count), dtype=np.int64)
     if not facts.ranks:
-        return result
-    rank, numbers = np.zeros((2, count), dtype=np.int64)
+        return Spared(rank > 0, edges)
     for index, given in facts.ranks.items():
         rank[index], numbers[index] = given, given * sum(facts.structure.forms[index])
     child, parent, sizes = facts.children, facts.parents, facts.sizes
     together = follow(facts.reader)
-    result.whole[:] = (rank > 0)[together]
-    whole = np.flatnonzero(result.whole)
-    left = numbers[together[whole]]
-    result.edges[whole] = facts.edges[whole] * (sizes[whole] - left) // sizes[whole]
+    is_whole = (rank > 0)[together]
+    whole = np.flatnonzero(is_whole)
+    edges[whole] = facts.edges[whole] * (sizes[whole] - numbers[together[whole]]) // sizes[whole]
     # A product has as many edges to a matrix as that has elements, for each column of the other one.
     makes = (rank[parent] > 0) & (rank[child] == 0)
-    np.add.at(result.edges, child[makes], (rank * sizes)[parent[makes]])
-    return Spared(result.whole, np.minimum(result.edges, facts.edges))
+    np.add.at(edges, child[makes], (rank * sizes)[parent[makes]])
+    return Spared(is_whole, np.minimum(edges, facts.edges))
