@@ -54,6 +54,11 @@ class ClusterStep:
     reduction: Reduction | None = None
     spent: frozenset[int] = frozenset()
 
+    @property
+    def operand(self) -> int:
+        """The entry that is reduced, or the result."""
+        return self.reduction.operand if self.reduction else self.index
+
     def partials(self, tape: Tape) -> dict[int, Any]:
         """Return derivatives by each input, broadcasting to the shape of the last operation.
 
@@ -131,12 +136,11 @@ class ClusterStep:
 
     def axes(self, tape: Tape, number: int) -> tuple[tuple[int, ...], str, str]:
         """Return the shape of what is summed, and the axes of an input and of the result in it."""
-        reduction = self.reduction
-        space = np.shape(tape.values[reduction.operand if reduction else self.index])
-        kept = letters(space, space, reduction.axes if reduction else ())
+        space = tape.shape(self.operand)
+        kept = letters(space, space, self.reduction.axes if self.reduction else ())
         if number == _WEIGHTS:
             return space, "".join(i for i in letters(space, space) if i not in kept), kept
-        return space, letters(np.shape(tape.values[number]), space), kept
+        return space, letters(tape.shape(number), space), kept
 
 
 def evaluated(tape: Tape, index: int, term: Term) -> Any:

@@ -64,7 +64,7 @@ def factored_sizes(
         for index, step in list(found.items()):
             if not _takes_factors(tape, step, found):
                 del found[index]
-    return {index: facts.ranks[index] * sum(np.shape(tape.values[index])) for index in found}
+    return {index: facts.ranks[index] * sum(tape.shape(index)) for index in found}
 
 
 _WORTH_FACTORING: Final = 2**15
@@ -75,11 +75,9 @@ def _takes_factors(tape: Tape, step: Step, factored: Container[int]) -> bool:
     """Tell whether a step does not multiply factors of its result for all elements."""
     if not isinstance(step, MapStep):
         return True
-    shape = np.shape(tape.values[step.index])
+    shape = tape.shape(step.index)
     return len(step.maps) <= MOST_PARTS and all(
-        moves.parts(shape, np.shape(tape.values[parent])) is not None
-        if parent in factored
-        else moves.is_sparse
+        moves.parts(shape, tape.shape(parent)) is not None if parent in factored else moves.is_sparse
         for parent, moves in step.maps
     )
 

@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from tapesplit.arrays import Shape
 from tapesplit.cuts.chunks import Chunk
 from tapesplit.recording.tape import Tape
 from tapesplit.rules.rows import SharedOperand
@@ -109,7 +108,7 @@ class RowSweep:
         part, shared = self.part, Shared()
         arrived: _Arrived = {block: {} for blocks in part.blocks.values() for block in blocks}
         output = self.chunk.targets[0]
-        self._open(output, np.ones(np.shape(tape.values[output])), 0, arrived)
+        self._open(output, np.ones(tape.shape(output)), 0, arrived)
         for step in reversed(self.behind.steps):
             batches = {block: arrived[block].pop(step.index).dense() for block in part.blocks[step.index]}
             if isinstance(step, MapStep):
@@ -155,18 +154,18 @@ class RowSweep:
         shared: Shared,
     ) -> None:
         """Carry adjoints through merged operations; take note of those of what all rows share."""
-        space, axis = _space(tape, self.part, step)
+        axis = self.part.axes[step.operand]
         for number, derivative in step.partials(tape).items():
             parent = step.input_of(number)
-            shape = np.shape(tape.values[parent])
-            keeps_rows = parent == number and aligned_axis(space, axis, shape) is not None  # weights do not
+            shape, axes = tape.shape(parent), step.axes(tape, number)
+            keeps_rows = parent == number and aligned_axis(axes[0], axis, shape) is not None  # weights do not
             for block, A in batches.items():
                 if keeps_rows:
                     add_to(arrived[block], parent, step.carried_back(tape, A, number, derivative))
                 else:
                     chosen = Chosen(A.rows, self.part.axes[step.index])
                     rows = slice(block.first, block.first + block.rows)
-                    found = summed(chosen, derivative, axis, step.axes(tape, number), shape, rows)
+                    found = summed(chosen, derivative, axis, axes, shape, rows)
                     shared.add_up(parent, block, found)
 
     def _multiply(
@@ -202,12 +201,6 @@ def _units(values: np.ndarray, axis: int, number: int, each: int) -> np.ndarray:
         rows = np.zeros((1, prod(values.shape[:axis]), values.shape[axis]))
         rows[0, number] = values.reshape(rows.shape[1:])[number]
     return rows.reshape(-1, *values.shape)
-
-
-def _space(tape: Tape, part: RowPart, step: ClusterStep) -> tuple[Shape, int]:
-    """Return the shape of what merged operations multiply or sum, and the axis of its rows."""
-    operand = step.reduction.operand if step.reduction else step.index
-    return np.shape(tape.values[operand]), part.axes[operand]
 
 
 def compile_row_sweep(tape: Tape, facts: TapeFacts, chunk: Chunk) -> RowSweep:
@@ -247,16 +240,16 @@ def _staying_bytes(tape: Tape, part: RowPart, steps: Sequence[Step]) -> int:
     for step in steps:
         blocks = part.blocks[step.index]
         if isinstance(step, ClusterStep):
-            space, axis = _space(tape, part, step)
+            space, axis = tape.shape(step.operand), part.axes[step.operand]
             weights = step.reduction.weights if step.reduction else None
             for parent in step.inputs:
-                shape = np.shape(tape.values[parent])
+                shape = tape.shape(parent)
                 is_shared = parent == weights or aligned_axis(space, axis, shape) is None
                 if is_shared and parent not in added:
                     numbers += prod(shape) * sum(block.directions for block in blocks)
                     added.add(parent)
         elif isinstance(step, BulkStep):
-            carried = np.size(tape.values[step.index]) * sum(block.each for block in blocks)
+            carried = prod(tape.shape(step.index)) * sum(block.each for block in blocks)
             for parent, reading in zip(reads(tape, step), part.readings[step.index], strict=True):
                 if isinstance(reading, SharedOperand):  # several are copied into one array
                     numbers += carried * (1 + (parent in added))
