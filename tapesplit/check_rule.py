@@ -11,7 +11,7 @@ from tapesplit.closeness import check_close, tolerance_of
 from tapesplit.cuts.chunks import Chunk
 from tapesplit.errors import ArgumentValueError, RuleError, WrongRuleError
 from tapesplit.names import label_of
-from tapesplit.recording.tape import FIELDS, Entries, Tape, TapeEntry
+from tapesplit.recording.tape import Entries, Tape, TapeEntry
 from tapesplit.recording.values import batch_shape, element_count, flatten, unflatten
 from tapesplit.rules import Bulk, Elementwise, Movement, find_rule, loop_adjoint, loop_tangent
 from tapesplit.rules.axes import flat
@@ -231,7 +231,7 @@ def _tape_of(entries: Iterable[TapeEntry], inputs: int, output: int) -> Tape:
     """Return the tape of some entries."""
     found = Entries()
     for entry in entries:
-        found.extend(entry._replace(parents=tuple(FIELDS * parent for parent in entry.parents)))
+        found.extend(entry)
     return Tape(found, inputs, output, entry.value)
 
 

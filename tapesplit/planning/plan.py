@@ -267,7 +267,7 @@ class JacobianPlan:
             peaks[task.machine] = max(peaks[task.machine], held + max(working, result))
             held += result - sum(waiting.pop(need) for need in task.needs)
             waiting[index] = result
-        return max(sum(peaks.values()), _COMPARING_BYTES * len(self.structure.places))
+        return max(sum(peaks.values()), _COMPARING_BYTES * len(self.structure.parents))
 
     def describe(self, level: Literal["line", "normal", "full"] = "normal") -> str:
         """Describe the plan in words and tables; see `tapesplit.draw.describe`.

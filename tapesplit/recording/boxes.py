@@ -15,7 +15,7 @@ from autograd.numpy.numpy_boxes import ArrayBox
 from autograd.tracer import Box
 
 from tapesplit.recording.nodes import TapeNode
-from tapesplit.recording.tape import NO_KEYWORDS
+from tapesplit.recording.tape import FIELDS, NO_KEYWORDS
 
 __all__ = [
     "FIRST",
@@ -72,7 +72,7 @@ class RecordingBox(ArrayBox):
         result._value = item = value[index]
         result._trace = self._trace
         result._entries = entries
-        number = len(entries)
+        number = count = len(entries) // FIELDS
         if kind is int:
             number = entries.taken.setdefault((self._index, index), number)
         elif kind is slice and _NARROW * len(item) <= len(value) and index.step is None:
@@ -80,7 +80,7 @@ class RecordingBox(ArrayBox):
             if type(start) in _BOUNDS and type(stop) in _BOUNDS:
                 number = entries.taken.setdefault((self._index, start, stop), number)
         result._index = number
-        if number == len(entries):
+        if number == count:
             entries += (_general_getitem, FIRST, (self._index,), (value, index), NO_KEYWORDS, item)
         return result
 
@@ -161,7 +161,7 @@ def recorded(
     result._value = value
     result._trace = box._trace
     result._entries = entries
-    result._index = len(entries)
+    result._index = len(entries) // FIELDS
     entries += (primitive, argnums, parents, args, kwargs, value)
     return result
 
@@ -190,7 +190,7 @@ def _binary(primitive: Any, operate: Callable[[Any, Any], Any]) -> Callable[[Any
         result._value = value
         result._trace = self._trace
         result._entries = entries
-        result._index = len(entries)
+        result._index = len(entries) // FIELDS
         entries += call
         return result
 
@@ -227,7 +227,7 @@ def _reflected(primitive: Any, operate: Callable[[Any, Any], Any]) -> Callable[[
         result._value = value
         result._trace = self._trace
         result._entries = entries
-        result._index = len(entries)
+        result._index = len(entries) // FIELDS
         entries += (primitive, _SECOND, (self._index,), (other, right), NO_KEYWORDS, value)
         return result
 

@@ -19,7 +19,7 @@ from tapesplit.recording.boxes import FIRST, NumberBox, TapeBox, recorded
 from tapesplit.recording.nodes import TapeNode
 from tapesplit.recording.overrides import are_current, original_vjps
 from tapesplit.recording.primitives import inner_variable, slope_of_tanh
-from tapesplit.recording.tape import FIELDS, Entries
+from tapesplit.recording.tape import Entries
 
 __all__ = ["DIRECT_OPERATORS"]
 
@@ -57,7 +57,7 @@ _Step = tuple[int, Sequence[int], Any, tuple[Any, ...], Callable[..., Any] | Non
 def _depending(entries: Entries, start: int, end: int) -> list[int]:
     """Return the entries from a variable to a result that depend on it; none if the result does not."""
     found = {start}
-    for index in range(start + FIELDS, end + FIELDS, FIELDS):
+    for index in range(start + 1, end + 1):
         _, _, parents, *_ = entries.entry(index)
         if not found.isdisjoint(parents):
             found.add(index)

@@ -12,7 +12,7 @@ from autograd.tracer import Box, Node, notrace_primitives
 from tapesplit.errors import NestedTraceError, StaleValueError
 from tapesplit.recording.checkpoints import is_checkpoint, traced_again
 from tapesplit.recording.containers import PART_FINDERS, Parts, same_form, taken
-from tapesplit.recording.tape import Entries
+from tapesplit.recording.tape import FIELDS, Entries
 
 __all__ = ["TapeNode"]
 
@@ -66,7 +66,7 @@ class TapeNode(Node):
                 self._index = again.index
                 return
             indices = tuple([parent.index for parent in parents])
-            self._index = len(entries)
+            self._index = len(entries) // FIELDS
             entries += (fun, parent_argnums, indices, tuple(args), kwargs, value)
             return
         self._source = (fun, parent_argnums, parents, tuple(args), kwargs, value)
@@ -80,7 +80,7 @@ class TapeNode(Node):
 
     @property
     def index(self) -> int:
-        """Place of the entry among all; a container is recorded now, if it is not on the tape."""
+        """Number of the entry; a container is recorded now, if it is not on the tape."""
         if self._index is None:
             self._record()
         return self._index  # type: ignore[return-value]
@@ -116,7 +116,7 @@ class TapeNode(Node):
                 node._index = node._source._index
             elif node._index is None:
                 fun, argnums, parents, args, kwargs, value = node._source
-                node._index = len(entries)
+                node._index = len(entries) // FIELDS
                 indices = tuple([parent._index for parent in parents])
                 entries += (fun, argnums, indices, args, kwargs, value)
 

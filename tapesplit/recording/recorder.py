@@ -118,7 +118,7 @@ def _recorded(
             raise
     node: Any = result._node if isbox(result) else None
     is_own = isinstance(node, TapeNode) and node.entries is entries
-    output, value = (node.index // FIELDS, result._value) if is_own else (None, result)
+    output, value = (node.index, result._value) if is_own else (None, result)
     seconds = time.perf_counter() - began
     tape = Tape(entries, len(argnums), output, value, name, argnums, len(args), seconds)
     # Boxes on the tape are those of an outer trace, whose derivatives must be traced, too.
@@ -159,4 +159,4 @@ def _input_box(entries: Entries, value: Any, level: int, position: int) -> Box:
             + ("; for a method, whose argument 0 is self, give argnum=1" if may_be_self else "")
         ) from None
     entries += (None, (), (), (), {}, value)
-    return box_type(value, level, TapeNode.new_root(entries, len(entries) - FIELDS))
+    return box_type(value, level, TapeNode.new_root(entries, len(entries) // FIELDS - 1))

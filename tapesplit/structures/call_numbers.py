@@ -56,7 +56,7 @@ def call_numbers(
         A line for each field of `CallNumbers`.
     """
     indices, forms = entries.tolist(), structure.forms
-    parents = map(structure.parents, indices)
+    parents = map(structure.parents.__getitem__, indices)
     read = [forms[p[0]] if len(p) == 1 else tuple([forms[i] for i in p]) for p in parents]
     columns = (kind[entries], form[entries], _constants(structure, indices))
     _, like = coded(zip(*[column.tolist() for column in columns], read, strict=True))

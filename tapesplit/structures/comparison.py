@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from tapesplit.recording.tape import Tape, tape_indices
+from tapesplit.recording.tape import Tape
 from tapesplit.rules import getitem
 from tapesplit.structures.constants import EXACT, NO_CONSTANTS, ArrayKey, Constants
 from tapesplit.structures.structure import Structure
@@ -102,7 +102,7 @@ def first_difference(old: Structure, new: Structure, tape: Tape) -> str:
         ("the operation", old.primitives, new.primitives, _say),
         ("the shape or type of the value", old.forms, new.forms, _say),
         ("a constant argument", old.statics, statics, _say_constants),
-        ("the operand", old.places, new.places, _say_operands),
+        ("the operand", old.parents, new.parents, _say),
         ("the set of active arguments", old.argnums, new.argnums, _say),
     )
     for index in range(min(len(old.forms), len(new.forms))):
@@ -119,11 +119,6 @@ def first_difference(old: Structure, new: Structure, tape: Tape) -> str:
 def _say_constants(what: Any) -> str:
     """Show constant arguments; () stands for none, which as a shape is that of a number."""
     return "none" if what == NO_CONSTANTS else _say(what)
-
-
-def _say_operands(places: tuple[int, ...]) -> str:
-    """Show which entries are read."""
-    return _say(tape_indices(places))
 
 
 def _say(what: Any) -> str:

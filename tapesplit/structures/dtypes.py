@@ -104,14 +104,14 @@ def _basis(tape: Tape) -> Iterator[Any]:
 def _gradient(tape: Tape, index: int, adjoint: Any) -> Any:
     """Pull an adjoint of the value back to one input, with autograd's rules in autograd's order."""
     reached = {index}
-    for number in range(len(tape)):
-        if not reached.isdisjoint(tape.parents(number)):
+    for number, operands in enumerate(tape.parents):
+        if not reached.isdisjoint(operands):
             reached.add(number)
     if tape.output not in reached:
         return vspace(tape.values[index]).zeros()
 
     def parents(number: int) -> list[int]:
-        return [parent for parent in tape.parents(number) if parent in reached]
+        return [parent for parent in tape.parents[number] if parent in reached]
 
     outgrads = {tape.output: (adjoint, False)}
     for number in toposort(tape.output, parents):

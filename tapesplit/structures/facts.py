@@ -12,7 +12,7 @@ from autograd.core import primitive_vjps
 
 from tapesplit.arrays import BoolArray, IntArray, coded, first_of
 from tapesplit.recording.overrides import find_jvp
-from tapesplit.recording.tape import FIELDS, Tape
+from tapesplit.recording.tape import Tape
 from tapesplit.recording.values import element_count
 from tapesplit.rules import (
     LOOK_UP,
@@ -203,8 +203,7 @@ def facts_of(tape: Tape, structure: Structure) -> TapeFacts:
 
     first_parent = np.zeros(kind.size + 1, dtype=np.int64)
     np.cumsum(counts, out=first_parent[1:])
-    places = np.fromiter(chain.from_iterable(structure.places), dtype=np.int64, count=int(first_parent[-1]))
-    parents = places // FIELDS
+    parents = np.fromiter(chain.from_iterable(structure.parents), dtype=np.int64, count=int(first_parent[-1]))
     children = np.repeat(np.arange(kind.size), counts)
     scalar[children[~known_form[parents]]] = False  # scalar sweeps read nothing else
     if complex_.any():  # a formula of a user's may be complex whatever it reads
@@ -244,7 +243,7 @@ def _detached(tape: Tape, structure: Structure, sizes: IntArray) -> BoolArray:
         return empty
     detached = empty.tolist()
     for index in range(tape.inputs, len(tape)):
-        detached[index] = detached[index] or all(detached[parent] for parent in structure.parents(index))
+        detached[index] = detached[index] or all(detached[parent] for parent in structure.parents[index])
     return np.array(detached)
 
 
@@ -302,7 +301,7 @@ def _only_readers(parents: IntArray, children: IntArray, elementwise: BoolArray,
 
 def call_key(facts: TapeFacts, index: int) -> Any:
     """Return what calls have in common that are equal but for the numbers in their arguments."""
-    forms = tuple(facts.form[[index, *facts.structure.parents(index)]].tolist())
+    forms = tuple(facts.form[[index, *facts.structure.parents[index]]].tolist())
     return (facts.kind[index], forms, hashable(facts.structure.statics[index]))
 
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tapesplit.recording.tape import FIELDS, NO_KEYWORDS, Tape, TapeEntry, constant_positions
+from tapesplit.recording.tape import NO_KEYWORDS, Tape, TapeEntry, constant_positions
 from tapesplit.rules import PRODUCTS, Elementwise, Movement, Rule, find_rule, getitem, is_reduction
 from tapesplit.structures.comparison import any_places, is_look_up
 from tapesplit.structures.constants import EXACT, ArrayKey, Constants, plain_slice, statics_of
@@ -126,7 +126,7 @@ class Recognizer:
         return (
             primitives == known.primitives
             and argnums == known.argnums
-            and tape.places == known.places
+            and tape.parents == known.parents
             and kwargs.count(NO_KEYWORDS) == self.without_keywords
             and [(*kwargs[i],) for i in self.names.places] == self.names.found
             and [len(args[i]) for i in self.arities.places] == self.arities.found
@@ -247,17 +247,18 @@ def _has_fixed_arity(primitive: Any) -> bool:
 def _to_describe(structure: Structure) -> list[int]:
     """List the entries whose form does not follow from operands in double precision, as those of masks."""
     others = {index for index, form in enumerate(structure.forms) if form and not is_shape(form)}
-    places_of_others = {FIELDS * index for index in others}
     follow = {
         primitive: primitive in PRODUCTS or _keeps_double(find_rule(primitive))
         for primitive in set(structure.primitives)
     }
     return [
         index
-        for index, (primitive, places) in enumerate(zip(structure.primitives, structure.places, strict=True))
+        for index, (primitive, parents) in enumerate(
+            zip(structure.primitives, structure.parents, strict=True)
+        )
         if index in others
         or not follow[primitive]
-        or not places_of_others.isdisjoint(places)
+        or not others.isdisjoint(parents)
         or (primitive is getitem and is_look_up(structure, index))
     ]
 

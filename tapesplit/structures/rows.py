@@ -164,7 +164,7 @@ class _Walk:
         is_end = index < facts.structure.inputs or self.kept[index] != self.times_read[index]
         if is_end or len(blocks) > _MOST_BLOCKS or sum(block.directions for block in blocks) < _FEWEST_SWEPT:
             return None
-        parents = facts.structure.parents(index)
+        parents = facts.structure.parents[index]
         if not all(_is_real(facts.structure.forms[parent]) for parent in parents):
             return None
         kind = facts.kinds[facts.kind[index]]

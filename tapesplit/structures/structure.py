@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from tapesplit.recording.tape import Tape, tape_indices
+from tapesplit.recording.tape import Tape
 from tapesplit.structures.constants import NO_CONSTANTS, statics_of
 from tapesplit.structures.forms import form_of
 
@@ -23,7 +23,7 @@ class Structure:
 
     Parameters
     ----------
-    primitives, argnums, places
+    primitives, argnums, parents
         As on the tape.
     forms
         Shape of each value for float64 arrays and numbers; dtype and shape, or the nested form of a
@@ -37,15 +37,11 @@ class Structure:
 
     primitives: Sequence[Callable[..., Any] | None]
     argnums: Sequence[tuple[int, ...]]
-    places: Sequence[tuple[int, ...]]
+    parents: Sequence[tuple[int, ...]]
     forms: list[Any]
     statics: list[Any]
     inputs: int
     output: int | None
-
-    def parents(self, index: int) -> tuple[int, ...]:
-        """Return the tape indices of the active arguments of one entry."""
-        return tape_indices(self.places[index])
 
 
 def structure_of(tape: Tape) -> Structure:
@@ -63,7 +59,7 @@ def structure_of(tape: Tape) -> Structure:
         NO_CONSTANTS if a is None or (len(a) == len(g) and not k) else statics_of(p, a, g, k, known)
         for p, a, g, k in zip(tape.primitives, tape.args, tape.active, tape.kwargs, strict=True)
     ]
-    return Structure(tape.primitives, tape.active, tape.places, forms, statics, tape.inputs, tape.output)
+    return Structure(tape.primitives, tape.active, tape.parents, forms, statics, tape.inputs, tape.output)
 
 
 _FLOAT64 = np.float64

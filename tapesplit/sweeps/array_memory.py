@@ -24,7 +24,7 @@ __all__ = ["adjoint_numbers", "number_counts", "reads", "tangent_numbers"]
 
 def reads(tape: Tape, step: Step) -> tuple[int, ...]:
     """Return the values that a step reads."""
-    return step.inputs if isinstance(step, ClusterStep) else tape.parents(step.index)
+    return step.inputs if isinstance(step, ClusterStep) else tape.parents[step.index]
 
 
 def number_counts(tape: Tape, chunk: Chunk, steps: Sequence[Step]) -> dict[int, int]:

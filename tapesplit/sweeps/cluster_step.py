@@ -145,7 +145,8 @@ class ClusterStep:
 
 def evaluated(tape: Tape, index: int, term: Term) -> Any:
     """Return the partial derivative of an elementwise operation by its formula, on its own arguments."""
-    primitive, _, _, given, kwargs, value = tape[index]
+    primitive, kwargs, value = tape.primitives[index], tape.kwargs[index], tape.values[index]
+    given = tape.arguments(index)
     args = [_as_precise(arg, value, primitive) for arg in given]
     if primitive is CHOICE:
         args[0] = given[0]

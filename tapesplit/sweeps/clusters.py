@@ -70,9 +70,9 @@ def find_clusters(
         elif index in reductions:
             operand = reductions[index].operand
             finder.send([operand], frozenset([index]))
-            finder.send([parent for parent in tape.parents(index) if parent != operand], _ALONE)
+            finder.send([parent for parent in tape.parents[index] if parent != operand], _ALONE)
         else:
-            finder.send(tape.parents(index), _ALONE)
+            finder.send(tape.parents[index], _ALONE)
     return {
         index: ClusterStep(index, tuple(cluster.members), tuple(cluster.inputs), reductions.get(index))
         for index, cluster in finder.clusters.items()
@@ -96,7 +96,7 @@ def _broadcast(tape: Tape, facts: TapeFacts, indices: Sequence[int]) -> set[int]
     found: set[int] = set()
     for index in indices:
         if facts.elementwise[index]:
-            parents, size = tape.parents(index), facts.sizes[index]
+            parents, size = tape.parents[index], facts.sizes[index]
             if all(parent in found or facts.sizes[parent] < size for parent in parents):
                 found.add(index)
     return found
@@ -132,7 +132,7 @@ class _Finder:
 
     def place(self, index: int, formulas: tuple[Callable[..., Any] | float | None, ...]) -> None:
         """Merge an operation into the results that read it, or make it one."""
-        parents, detached = self.tape.parents(index), self.detached
+        parents, detached = self.tape.parents[index], self.detached
         active = dict.fromkeys(
             [parent for parent in parents if parent not in detached] if detached else parents
         )
@@ -200,7 +200,7 @@ def _reduction(
     tape: Tape, facts: TapeFacts, index: int, directions: int, factored: Container[int]
 ) -> Reduction | None:
     """Describe a sum along axes; None if its rule does not cover this call or a contraction does not pay."""
-    primitive, parents = tape.primitives[index], tape.parents(index)
+    primitive, parents = tape.primitives[index], tape.parents[index]
     rule, forms = facts.kinds[facts.kind[index]].rule, facts.structure.forms
     is_product = primitive in PRODUCTS
     # Only a large elementwise operation is taken in, in a product a matrix.

@@ -121,4 +121,4 @@ def _is_number_of_vector(structure: Structure, index: int) -> bool:
     """Whether an indexing operation is ``x[i]`` for a vector x and a number i."""
     if type(structure.statics[index]) is not int:
         return False
-    return len(number_shape(structure.forms[structure.parents(index)[0]]) or ()) == 1
+    return len(number_shape(structure.forms[structure.parents[index][0]]) or ()) == 1

@@ -215,7 +215,7 @@ def test_what_two_links_compute_is_drawn_in_both():
     assert drawn == sorted(
         [(0, -1), *((e, k) for k, c in enumerate(plan.chunks) for e in c.entries.tolist())]
     )
-    assert len(drawn) > len(plan.structure.places)
+    assert len(drawn) > len(plan.structure.parents)
     cuts = [{*separator.vertices} for separator in plan.separators]
     for bundle in folded.bundles:
         tail, head = folded.groups[bundle.tail], folded.groups[bundle.head]
