@@ -231,7 +231,7 @@ def _tape_of(entries: Iterable[TapeEntry], inputs: int, output: int) -> Tape:
     """Return the tape of some entries."""
     found = Entries()
     for entry in entries:
-        found.extend(entry)
+        found.add(*entry)
     return Tape(found, inputs, output, entry.value)
 
 

@@ -15,7 +15,7 @@ from autograd.numpy.numpy_boxes import ArrayBox
 from autograd.tracer import Box
 
 from tapesplit.recording.nodes import TapeNode
-from tapesplit.recording.tape import FIELDS, NO_KEYWORDS
+from tapesplit.recording.tape import NO_KEYWORDS
 
 __all__ = [
     "FIRST",
@@ -72,7 +72,8 @@ class RecordingBox(ArrayBox):
         result._value = item = value[index]
         result._trace = self._trace
         result._entries = entries
-        number = count = len(entries) // FIELDS
+        values = entries.values
+        number = count = len(values)
         if kind is int:
             number = entries.taken.setdefault((self._index, index), number)
         elif kind is slice and _NARROW * len(item) <= len(value) and index.step is None:
@@ -81,7 +82,8 @@ class RecordingBox(ArrayBox):
                 number = entries.taken.setdefault((self._index, start, stop), number)
         result._index = number
         if number == count:
-            entries += (_general_getitem, FIRST, (self._index,), (value, index), NO_KEYWORDS, item)
+            values.append(item)
+            entries += (_general_getitem, FIRST, (self._index,), (value, index), NO_KEYWORDS)
         return result
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
@@ -161,8 +163,10 @@ def recorded(
     result._value = value
     result._trace = box._trace
     result._entries = entries
-    result._index = len(entries) // FIELDS
-    entries += (primitive, argnums, parents, args, kwargs, value)
+    values = entries.values
+    result._index = len(values)
+    values.append(value)
+    entries += (primitive, argnums, parents, args, kwargs)
     return result
 
 
@@ -179,10 +183,10 @@ def _binary(primitive: Any, operate: Callable[[Any, Any], Any]) -> Callable[[Any
             if other._entries is not entries:
                 return primitive(self, other)
             value = operate(left, other._value)
-            call: tuple[Any, ...] = primitive, _BOTH, (self._index, other._index), None, NO_KEYWORDS, value
+            call: tuple[Any, ...] = primitive, _BOTH, (self._index, other._index), None, NO_KEYWORDS
         elif kind in PLAIN_OPERANDS:
             value = operate(left, other)
-            call = primitive, FIRST, (self._index,), (left, other), NO_KEYWORDS, value
+            call = primitive, FIRST, (self._index,), (left, other), NO_KEYWORDS
         else:
             return primitive(self, other)
         # As in `recorded`: a call more would cost a fifth of the operation.
@@ -190,7 +194,9 @@ def _binary(primitive: Any, operate: Callable[[Any, Any], Any]) -> Callable[[Any
         result._value = value
         result._trace = self._trace
         result._entries = entries
-        result._index = len(entries) // FIELDS
+        values = entries.values
+        result._index = len(values)
+        values.append(value)
         entries += call
         return result
 
@@ -227,8 +233,10 @@ def _reflected(primitive: Any, operate: Callable[[Any, Any], Any]) -> Callable[[
         result._value = value
         result._trace = self._trace
         result._entries = entries
-        result._index = len(entries) // FIELDS
-        entries += (primitive, _SECOND, (self._index,), (other, right), NO_KEYWORDS, value)
+        values = entries.values
+        result._index = len(values)
+        values.append(value)
+        entries += (primitive, _SECOND, (self._index,), (other, right), NO_KEYWORDS)
         return result
 
     return method

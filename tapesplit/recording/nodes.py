@@ -12,7 +12,7 @@ from autograd.tracer import Box, Node, notrace_primitives
 from tapesplit.errors import NestedTraceError, StaleValueError
 from tapesplit.recording.checkpoints import is_checkpoint, traced_again
 from tapesplit.recording.containers import PART_FINDERS, Parts, same_form, taken
-from tapesplit.recording.tape import FIELDS, Entries
+from tapesplit.recording.tape import Entries
 
 __all__ = ["TapeNode"]
 
@@ -66,8 +66,7 @@ class TapeNode(Node):
                 self._index = again.index
                 return
             indices = tuple([parent.index for parent in parents])
-            self._index = len(entries) // FIELDS
-            entries += (fun, parent_argnums, indices, tuple(args), kwargs, value)
+            self._index = entries.add(fun, parent_argnums, indices, tuple(args), kwargs, value)
             return
         self._source = (fun, parent_argnums, parents, tuple(args), kwargs, value)
         self.parts = find_parts(value, args, dict(zip(parent_argnums, parents, strict=True)))
@@ -94,7 +93,7 @@ class TapeNode(Node):
     def value(self) -> Any:
         """The value, whether or not it is on the tape."""
         origin = self._origin
-        return origin._source[-1] if origin._index is None else origin.entries.entry(origin._index)[-1]
+        return origin._source[-1] if origin._index is None else origin.entries.values[origin._index]
 
     @property
     def _origin(self) -> "TapeNode":
@@ -116,9 +115,8 @@ class TapeNode(Node):
                 node._index = node._source._index
             elif node._index is None:
                 fun, argnums, parents, args, kwargs, value = node._source
-                node._index = len(entries) // FIELDS
                 indices = tuple([parent._index for parent in parents])
-                entries += (fun, argnums, indices, args, kwargs, value)
+                node._index = entries.add(fun, argnums, indices, args, kwargs, value)
 
     def initialize_root(self, entries: Entries, index: int) -> None:
         """Refer to a value that is on the tape already."""

@@ -22,7 +22,7 @@ from tapesplit.recording.nodes import TapeNode
 from tapesplit.recording.remedies import remedy_for
 from tapesplit.recording.source_lines import LinedEntries, users_stack_level
 from tapesplit.recording.stand_ins import BoxesInPlace
-from tapesplit.recording.tape import FIELDS, Entries, Tape
+from tapesplit.recording.tape import Entries, Tape
 from tapesplit.recording.tracing import tracing_lock
 
 __all__ = ["record", "record_with_lines"]
@@ -107,7 +107,8 @@ def _recorded(
         try:
             result = fun(*boxed, **kwargs)
         except BaseException as error:
-            last, count = entries[-FIELDS], len(entries) // FIELDS - len(argnums)
+            last, *_ = entries.call(len(entries.values) - 1)
+            count = len(entries.values) - len(argnums)
             note(
                 error,
                 f"while recording {name} for its Jacobian, after {count} operation{'s' * (count != 1)}"
@@ -158,5 +159,5 @@ def _input_box(entries: Entries, value: Any, level: int, position: int) -> Box:
             "with respect to; pass a float or an array of floats (np.asarray(x, dtype=float))"
             + ("; for a method, whose argument 0 is self, give argnum=1" if may_be_self else "")
         ) from None
-    entries += (None, (), (), (), {}, value)
-    return box_type(value, level, TapeNode.new_root(entries, len(entries) // FIELDS - 1))
+    index = entries.add(None, (), (), (), {}, value)
+    return box_type(value, level, TapeNode.new_root(entries, index))

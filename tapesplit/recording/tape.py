@@ -12,7 +12,7 @@ import numpy as np
 
 from tapesplit.names import label_of
 
-__all__ = ["FIELDS", "NO_KEYWORDS", "Entries", "Tape", "TapeEntry", "constant_positions"]
+__all__ = ["NO_KEYWORDS", "Entries", "Tape", "TapeEntry", "constant_positions"]
 
 
 class TapeEntry(NamedTuple):
@@ -33,32 +33,42 @@ class TapeEntry(NamedTuple):
 
 
 class Entries(list[Any]):
-    """Entries of a tape that is being recorded, the fields of all in one flat list.
+    """Entries of a tape that is being recorded: the calls in one flat list, field by field, and ``values``.
 
-    Taking columns apart takes a tenth of the time that it would take from a list of tuples. ``args`` are None
-    where they are the values of the parents and nothing else.
+    Taking columns apart takes a tenth of the time that it would take from a list of tuples. A value is
+    appended first, whose place is the number of the entry, then its call. ``args`` are None where they are
+    the values of the parents and nothing else.
 
     Programs read the same elements again and again, ``y[0]`` in each turn of a loop. Each is taken once:
-    ``taken`` has the places. ``variables`` counts the gradients inside of the function whose functions are
+    ``taken`` has the numbers. ``variables`` counts the gradients inside of the function whose functions are
     being run.
     """
 
-    __slots__ = ("taken", "variables")
+    __slots__ = ("taken", "values", "variables")
 
     def __init__(self) -> None:
         super().__init__()
+        self.values: list[Any] = []
         self.taken: dict[tuple[Any, ...], int] = {}
         self.variables = 0
 
-    def entry(self, index: int) -> list[Any]:
-        """Return the fields of one entry."""
-        return self[FIELDS * index : FIELDS * (index + 1)]
+    def add(self, *entry: Any) -> int:
+        """Append the fields of one entry and return its number."""
+        *call, value = entry
+        self.values.append(value)
+        self += call
+        return len(self.values) - 1
+
+    def call(self, index: int) -> list[Any]:
+        """Return the fields of one entry but its value."""
+        first = _FIELDS * index
+        return self[first : first + _FIELDS]
 
 
 NO_KEYWORDS: Final[dict[str, Any]] = {}
 """Keyword arguments of nearly all entries."""
-FIELDS: Final = len(TapeEntry._fields)
-"""Items of the flat list that an entry is."""
+_FIELDS: Final = len(TapeEntry._fields) - 1
+"""Items of the flat list that a call is."""
 
 
 def constant_positions(count: int, argnums: tuple[int, ...]) -> list[int]:
@@ -129,8 +139,10 @@ class Tape:
     values: list[Any] = field(init=False)
 
     def __post_init__(self) -> None:
-        columns = ("primitives", "active", "parents", "args", "kwargs", "values")
-        vars(self).update({name: self.entries[i::FIELDS] for i, name in enumerate(columns)})
+        columns = ("primitives", "active", "parents", "args", "kwargs")
+        calls = {name: self.entries[i::_FIELDS] for i, name in enumerate(columns)}
+        # A copy, too: traced values that a user keeps are still recorded when they are used later.
+        vars(self).update(calls, values=self.entries.values[:])
 
     def __len__(self) -> int:
         return len(self.values)
