@@ -81,7 +81,7 @@ class BoxesInPlace:
             for namespace in _NAMESPACES:
                 own, direct = namespace.own(), namespace.direct
                 _replaced.append((namespace, own))
-                complete = len(own) == len(direct)
+                complete = own is namespace.general
                 namespace.names.update(direct if complete else {name: direct[name] for name in own})
             box_type_mappings.update(OUR_BOXES)
         except BaseException:  # Ctrl-C

@@ -52,12 +52,12 @@ class Entries(list[Any]):
         self.taken: dict[tuple[Any, ...], int] = {}
         self.variables = 0
 
-    def add(self, *entry: Any) -> int:
-        """Append the fields of one entry and return its number."""
-        *call, value = entry
-        self.values.append(value)
-        self += call
-        return len(self.values) - 1
+    def add(self, primitive: Any, argnums: Any, parents: Any, args: Any, kwargs: Any, value: Any) -> int:
+        """Append one entry and return its number."""
+        values = self.values
+        values.append(value)
+        self += (primitive, argnums, parents, args, kwargs)
+        return len(values) - 1
 
     def call(self, index: int) -> list[Any]:
         """Return the fields of one entry but its value."""
@@ -139,10 +139,15 @@ class Tape:
     values: list[Any] = field(init=False)
 
     def __post_init__(self) -> None:
-        columns = ("primitives", "active", "parents", "args", "kwargs")
-        calls = {name: self.entries[i::_FIELDS] for i, name in enumerate(columns)}
-        # A copy, too: traced values that a user keeps are still recorded when they are used later.
-        vars(self).update(calls, values=self.entries.values[:])
+        calls = self.entries
+        vars(self).update(
+            primitives=calls[0::_FIELDS],
+            active=calls[1::_FIELDS],
+            parents=calls[2::_FIELDS],
+            args=calls[3::_FIELDS],
+            kwargs=calls[4::_FIELDS],
+            values=calls.values[:],  # calls with traced values that a user keeps are recorded later on, too
+        )
 
     def __len__(self) -> int:
         return len(self.values)
