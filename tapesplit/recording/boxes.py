@@ -229,7 +229,7 @@ def _reflected(primitive: Any, operate: Callable[[Any, Any], Any]) -> Callable[[
         right = self._value
         # Python's complex numbers take NumPy's floats for their own, and raise where NumPy has infinity.
         value = (primitive.fun if kind is complex else operate)(other, right)
-        result = TapeBox()
+        result = TapeBox()  # as in `recorded`, see above
         result._value = value
         result._trace = self._trace
         result._entries = entries

@@ -112,6 +112,15 @@ def test_large_ones_are_compressed_unasked(name):
     assert colors(jac, onp.ones(400)) == [10 if name == "collocation" else 3]
 
 
+def test_joined_diagonals_share_a_seed():
+    """Handing out zeros takes less than moving so many elements."""
+    x = onp.linspace(0.1, 1.0, 500)
+    jac = parallel_jacobian(lambda x: np.concatenate([np.sin(x), np.cos(x)]), machines=1)
+    (task,) = jac.plan(x).tasks
+    assert (task.form, task.seeds) == ("system", 1)
+    onp.testing.assert_array_equal(jac(x), onp.vstack([onp.diag(onp.cos(x)), onp.diag(-onp.sin(x))]))
+
+
 def test_array_steps_give_way_to_a_compressed_system():
     f, _ = SPARSE["Hessian"]
     x = onp.linspace(0.3, 1.1, 1000)

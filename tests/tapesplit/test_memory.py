@@ -232,6 +232,12 @@ def test_predicted_peaks_of_many_kinds_in_both_modes(name, method):
     assert measured / 1.5 < jac.plan(x).peak_bytes < 1.5 * measured
 
 
+def test_there_is_one_block_where_nothing_but_the_result_is_alive():
+    """Blocks would be copied into it."""
+    plan = parallel_jacobian(lambda x: anp.sin(x) * anp.exp(x), machines=1).plan(np.ones(2000))
+    assert 8 * 2000**2 <= plan.peak_bytes < 1.05 * 8 * 2000**2
+
+
 def test_the_peak_counts_that_part_of_all_directions_is_joined():
     jac = parallel_jacobian(lambda a, b, c: anp.concatenate((1.5 * b, anp.tanh(a), a)), (0, 1, 2), machines=1)
     args = np.ones(360), np.ones(240), np.ones(18)  # the last one is not read
