@@ -110,7 +110,7 @@ class _Call(NamedTuple):
     @property
     def inputs(self) -> list[Any]:
         """Values of the active arguments."""
-        return [*self.tape.values[: self.tape.inputs]]
+        return self.tape.values[: self.tape.inputs]
 
     def directions(self) -> Iterator[tuple[list[Batch], Batch]]:
         """Yield tangents for the inputs with adjoints for the result: random ones, none, identities."""

@@ -175,7 +175,7 @@ class JacobianFunction:
         """
         self._check_inputs(check_tape(tape))
         if _is_trivial(tape):
-            columns = sum(int(np.size(tape.values[i])) for i in range(tape.inputs))
+            columns = sum(map(np.size, tape.values[: tape.inputs]))
             matrix, dtypes = np.zeros((np.size(tape.value), columns)), result_dtypes(tape, structure_of(tape))
         else:
             began = time.perf_counter()

@@ -60,8 +60,7 @@ def _is_double(tape: Tape, structure: Structure) -> bool:
     forms = set(structure.forms)
     sparse = form_of(SparseObject(None, None))
     if sparse in forms:  # which does not tell what kind of zeros it has
-        values = [*tape.values]
-        forms.update(form_of(value.vs.zeros()) for value in values if isinstance(value, SparseObject))
+        forms.update(form_of(value.vs.zeros()) for value in tape.values if isinstance(value, SparseObject))
     return all(_is_double_form(form) for form in forms if form != sparse)
 
 

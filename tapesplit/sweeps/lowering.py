@@ -170,18 +170,18 @@ class _Lowering:
             Number of the first element of each, their shapes as for `broadcast_places`, and whether they are
             complex.
         """
-        call, is_complex, is_single, has_numbers = self.tape[entries[0]], False, False, False
+        first, is_complex, is_single, has_numbers = entries[0], False, False, False
         if position is None:
             shapes = self.shapes(entries, of_one_shape=of_one_shape)
-            is_complex = bool(self.facts.is_complex[entries[0]])
+            is_complex = bool(self.facts.is_complex[first])
         else:
             constants = [self.tape.args[i][position] for i in entries.tolist()]
             shapes = [shape_of(constant) for constant in constants[: 1 if of_one_shape else None]]
-            if call.primitive is CHOICE and not position:
+            if self.tape.primitives[first] is CHOICE and not position:
                 has_numbers = any(np.asarray(condition).dtype != np.bool_ for condition in constants)
             else:
                 is_complex = np.iscomplexobj(constants[0])
-                is_single = not is_complex and getattr(call.value, "dtype", None) == np.float32
+                is_single = not is_complex and getattr(self.tape.values[first], "dtype", None) == np.float32
         sizes = np.empty(entries.size, dtype=np.int64)
         sizes[:] = [prod(shape) * (1 + is_complex) for shape in shapes]
         starts = self.behind + np.cumsum(sizes) - sizes
