@@ -51,7 +51,7 @@ class CostModel:
     product: float = 2.3e-6
     product_fma: float = 0.035e-9
     loop: float = 3.0e-5
-    system: float = 1.2e-5
+    system: float = 8.0e-6
     formula: float = 4.5e-6
     number: float = 6.0e-8
     array: float = 1.0e-6

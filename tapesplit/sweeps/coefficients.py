@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -172,6 +172,9 @@ def gathered_dimensions(shape: Sequence[int] | None) -> int:
     return min(len(shape or ()), 2)
 
 
+_NOTHING: Final = np.zeros(0)
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class ValueTable:
     """Which numbers of a tape the coefficients are made of; they are gathered in this order."""
@@ -180,7 +183,7 @@ class ValueTable:
 
     def gather(self, tape: Tape) -> np.ndarray:
         """Return the numbers of one tape."""
-        parts: list[np.ndarray] = [np.zeros(0)]
+        parts: list[np.ndarray] = [_NOTHING]
         for operand in self.operands:
             values, dtype = operand.values(tape), np.complex128 if operand.is_complex else np.float64
             if operand.ndim == 0:

@@ -19,6 +19,8 @@ Part = Literal["real", "imaginary", "minus real", "minus imaginary"]
 
 def part_of(derivative: Any, part: Part) -> Any:
     """Return one part of a derivative, which may be real."""
+    if part == "real":  # as nearly always
+        return derivative.real
     found = derivative.imag if part.endswith("imaginary") else derivative.real
     return -found if part.startswith("minus") else found
 

@@ -89,6 +89,7 @@ def compile_scalar_sweep(
         seeds=seeds,
         results=results,
         distinct_seeds=bool((seeds >= 0).all()) and np.unique(seeds).size == seeds.size,
+        constant_results=bool((results < 0).any()),
     )
 
 

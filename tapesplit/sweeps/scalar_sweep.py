@@ -52,6 +52,8 @@ class ScalarSweep:
         Unknown of each element of the values that are seeded, and of those that are read; -1 for constants.
     distinct_seeds
         Whether no unknown is seeded twice and none is a constant.
+    constant_results
+        Whether constants are among what is read.
     """
 
     chunk: Chunk
@@ -65,6 +67,7 @@ class ScalarSweep:
     seeds: IntArray
     results: IntArray
     distinct_seeds: bool
+    constant_results: bool
 
     @property
     def bytes_per_direction(self) -> int:
@@ -141,11 +144,13 @@ class ScalarSweep:
         count = len(self.seeds) if columns is None else columns.shape[1]
         if len(self.indptr) == 1:
             return np.zeros((self.results.size, count), coefficients.dtype)
-        result = np.empty((self.results.size, count), coefficients.dtype)
         is_large = count * len(self.indices) >= SHARED_STEPS
+        if not is_large and self._block(count) == count <= (most or count):
+            zeros = np.zeros((len(self.indptr) - 1, count), coefficients.dtype)
+            return self._solved(coefficients, columns, 0, count, zeros)
+        result = np.empty((self.results.size, count), coefficients.dtype)
         parts = shares(count, count // _FEWEST_TO_SHARE) if is_large else [slice(0, count)]
         run_parts(self._carry_part, [(coefficients, columns, part, most, result) for part in parts])
-        result[self.results < 0] = 0.0  # constants
         return result
 
     def _carry_part(
@@ -163,9 +168,18 @@ class ScalarSweep:
             stop = min(start + block, part.stop)
             Y = system[: unknowns * (stop - start)].reshape(unknowns, stop - start)
             Y[:] = 0.0
-            self._seed(Y, columns, start, stop)
-            substitute(self.indptr, self.indices, coefficients, Y, transposed=self.adjoint_mode)
-            result[:, start:stop] = Y[self.results]
+            result[:, start:stop] = self._solved(coefficients, columns, start, stop, Y)
+
+    def _solved(
+        self, coefficients: np.ndarray, columns: np.ndarray | None, start: int, stop: int, zeros: np.ndarray
+    ) -> np.ndarray:
+        """Return the results of some directions, for which the system is solved in the memory of zeros."""
+        self._seed(zeros, columns, start, stop)
+        substitute(self.indptr, self.indices, coefficients, zeros, transposed=self.adjoint_mode)
+        results: np.ndarray = zeros[self.results]
+        if self.constant_results:
+            results[self.results < 0] = 0.0
+        return results
 
     def carry_back(self, coefficients: np.ndarray, results: IntArray) -> np.ndarray:
         """Carry directions from results to seeds: the same system, transposed and from the end.

@@ -57,7 +57,8 @@ def substitute(
     size, count = Y.shape
     if _kernels_work():
         kernel = kernels.csc_matvecs if transposed else kernels.csr_matvecs
-        kernel(size, size, count, indptr, indices, data, Y.reshape(-1), Y.reshape(-1))
+        flat = Y.reshape(-1)
+        kernel(size, size, count, indptr, indices, data, flat, flat)
         return
     L = csr_array((data, indices, indptr), shape=(size, size))
     system = eye_array(size, format="csc") - (L.T if transposed else L)
@@ -73,14 +74,16 @@ def _kernels_work() -> bool:
     data = np.array([2.0, 3.0, 5.0, 7.0, 11.0])
     forward = np.zeros((4, 2))
     forward[0] = 1.0, 2.0
-    kernels.csr_matvecs(4, 4, 2, indptr, indices, data, forward.reshape(-1), forward.reshape(-1))
+    flat = forward.reshape(-1)
+    kernels.csr_matvecs(4, 4, 2, indptr, indices, data, flat, flat)
     expected = np.array([1.0, 2.0, 13.0, 157.0])
     # The same matrix with columns stored, unknowns numbered from the end.
     backward = np.zeros((4, 2))
     backward[0] = 1.0, 2.0
     starts, targets = np.array([0, 2, 4, 5, 5], np.int32), np.array([2, 1, 3, 2, 3], np.int32)
     weights = np.array([7.0, 11.0, 3.0, 5.0, 2.0])
-    kernels.csc_matvecs(4, 4, 2, starts, targets, weights, backward.reshape(-1), backward.reshape(-1))
+    flat = backward.reshape(-1)
+    kernels.csc_matvecs(4, 4, 2, starts, targets, weights, flat, flat)
     right = np.array([1.0, 11.0, 62.0, 157.0])
     return bool(
         np.array_equal(forward, np.outer(expected, [1.0, 2.0]))
