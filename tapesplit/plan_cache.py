@@ -50,7 +50,7 @@ class CacheInfo(NamedTuple):
 _MOST_PLANS: Final = 8
 """Plans that are kept at a time."""
 _SEVERAL: Final = 2
-"""Index arrays that get plans of their own, before one plan is made that reads them from the tape."""
+"""Indices that get plans of their own, before one plan is made that reads them from the tape."""
 _NEW_RULES: Final = "rules have been defined since the last call"
 
 
@@ -135,7 +135,7 @@ class PlanCache:
         return kept.plan
 
     def _with_open_places(self, structure: Structure, origin: Origin | None) -> Structure:
-        """Leave out the contents of index arrays if plans are kept for several of them."""
+        """Leave out the numbers of indices if plans are kept for several of them."""
         several, found = 0, structure
         for kept in self._known(origin):
             joint = without_places(kept.plan.structure, found)

@@ -1,10 +1,10 @@
 """Fitting: whether a plan for one structure serves another, and where the two differ if it does not.
 
-It serves an equal structure. Where index arrays differ from call to call, a plan can leave the places open
-that they point to, and read them from each tape.
+It serves an equal structure. Where indices differ from call to call, a plan can leave the places open that
+they point to, and read them from each tape.
 """
 
-from collections.abc import Callable, KeysView
+from collections.abc import Callable, Iterator, KeysView
 from dataclasses import fields, replace
 from operator import attrgetter
 from typing import Any, Final
@@ -20,9 +20,9 @@ __all__ = ["any_places", "first_difference", "fits", "is_look_up", "without_plac
 
 
 def without_places(known: Structure, structure: Structure) -> Structure | None:
-    """Leave out the contents of index arrays in which a structure differs from another one.
+    """Leave out the numbers of indices in which a structure differs from another one.
 
-    A plan for the result reads these arrays anew from each tape.
+    A plan for the result reads these indices anew from each tape.
 
     Parameters
     ----------
@@ -32,8 +32,8 @@ def without_places(known: Structure, structure: Structure) -> Structure | None:
     Returns
     -------
     Structure or None
-        None if the two differ in anything else, or in so many index arrays that a new plan costs less than
-        reading all of them one by one.
+        None if the two differ in anything else, or in so many indices that a new plan costs less than reading
+        all of them one by one.
     """
     if _but_for_constants(known) != _but_for_constants(structure):
         return None
@@ -41,44 +41,68 @@ def without_places(known: Structure, structure: Structure) -> Structure | None:
     changed = [i for i, before in enumerate(known.statics) if before != statics[i]]
     if len(changed) > _MOST_LOOK_UPS:
         return None
+    numbers = 0
     for index in changed:
         places = any_places(statics[index]) if structure.primitives[index] is getitem else None
         if places is None or places != any_places(known.statics[index]):
             return None
         statics[index] = places
-    return replace(structure, statics=statics)
+        numbers += not any(isinstance(part, ArrayKey) for part in _parts(places))
+    return None if numbers > _MOST_NUMBERS else replace(structure, statics=statics)
 
 
 _MOST_LOOK_UPS: Final = 256
+_MOST_NUMBERS: Final = 16
+"""The same for indices without arrays: more are those of scalar code, where following each element pays."""
 _but_for_constants = attrgetter(*(field.name for field in fields(Structure) if field.name != "statics"))
 
 
 def any_places(static: Any) -> Constants | None:
-    """Describe an index with arrays or NumPy integers, whatever these contain; None for other constants."""
-    if not isinstance(static, Constants) or len(static.positional) != 1:
+    """Describe an index by its form, whatever numbers it has; None for constants that have none."""
+    kind = type(static)
+    if kind in _NUMBERED:
+        return Constants(((kind, None),), ())
+    if kind is not Constants or len(static.positional) != 1:
         return None
-    key = static.positional[0]
-    return Constants((_opened(key),), ()) if _arrays(key) else None
+    opened = Constants((_opened(static.positional[0]),), ())
+    return opened if any(map(_is_open, _parts(opened))) else None
+
+
+_NUMBERED: Final = frozenset({int, slice})
+"""Parts of an index that are or have Python's numbers; they are described with None if that is left open."""
+_SEQUENCES: Final = frozenset({tuple, list})
 
 
 def _opened(key: Any) -> Any:
-    """Leave out the contents of the arrays of an index."""
+    """Leave out the numbers of an index."""
     if isinstance(key, ArrayKey):
         return key._replace(content=None)
-    if isinstance(key, tuple) and isinstance(key[1], ArrayKey):  # a NumPy integer
-        return _opened(key[1])
-    return (tuple, tuple(map(_opened, key[1]))) if isinstance(key, tuple) and key[0] is tuple else key
-
-
-def _arrays(key: Any) -> list[ArrayKey]:
-    """List the arrays of an index."""
-    if isinstance(key, ArrayKey):
-        return [key]
     if not isinstance(key, tuple):
-        return []
+        return key
     kind, content = key
-    items = content if kind is tuple else [content] if isinstance(content, ArrayKey) else []
-    return [array for item in items for array in _arrays(item)]
+    if kind in _SEQUENCES:
+        return (kind, tuple(map(_opened, content)))
+    if isinstance(content, ArrayKey):  # a NumPy integer
+        return _opened(content)
+    return (kind, None) if kind in _NUMBERED else key
+
+
+def _parts(static: Constants) -> Iterator[Any]:
+    """List the parts of an index."""
+    keys = [*static.positional]
+    while keys:
+        key = keys.pop()
+        if type(key) is tuple and key[0] in _SEQUENCES:
+            keys += key[1]
+        else:
+            yield key
+
+
+def _is_open(part: Any) -> bool:
+    """Tell whether the numbers of a part of an index are left out."""
+    if isinstance(part, ArrayKey):
+        return part.content is None
+    return type(part) is tuple and part[0] in _NUMBERED and part[1] is None
 
 
 def is_look_up(structure: Structure, index: int) -> bool:
@@ -86,7 +110,7 @@ def is_look_up(structure: Structure, index: int) -> bool:
     static = structure.statics[index]
     if structure.primitives[index] is not getitem or not isinstance(static, Constants):
         return False
-    return any(array.content is None for array in _arrays(static.positional[0]))
+    return any(map(_is_open, _parts(static)))
 
 
 def fits(known: Structure, structure: Structure) -> bool:
@@ -144,6 +168,8 @@ def _say_key(key: Any) -> str:
     kind, content = key
     if isinstance(content, ArrayKey):
         return _say_key(content)
+    if kind in _NUMBERED and content is None:
+        return f"any {kind.__name__}"
     if kind in EXACT:
         return repr(content)
     if issubclass(kind, (tuple, list, KeysView)):

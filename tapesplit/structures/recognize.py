@@ -165,11 +165,12 @@ def recognizer(structure: Structure, tape: Tape) -> Recognizer:
         for i, (a, g, k) in enumerate(zip(args, tape.active, kwargs, strict=True))
         if k or (a is not None and len(a) != len(g))
     ]
-    constants = {i: _constants_of(tape[i], structure.statics[i]) for i in calls}
+    looked_up = [i for i in calls if is_look_up(structure, i)]
+    others = sorted({*calls}.difference(looked_up))
+    constants = {i: _constants_of(tape[i], structure.statics[i]) for i in others}
     plain = {i: found for i, found in constants.items() if all(starmap(_is_plain, found))}
     named = [i for i in plain if kwargs[i]]
-    looked_up = [i for i in calls if i not in plain and is_look_up(structure, i)]
-    keyed = [i for i in calls if i not in plain and not is_look_up(structure, i)]
+    keyed = [i for i in others if i not in plain]
     return Recognizer(
         structure,
         without_keywords=kwargs.count(NO_KEYWORDS),

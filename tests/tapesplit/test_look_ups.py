@@ -1,4 +1,4 @@
-"""Index arrays whose contents change from call to call: one plan reads them from each tape."""
+"""Indices that change from call to call: one plan reads them from each tape."""
 
 import pickle
 
@@ -63,7 +63,31 @@ def complex_ones(x):
     return np.real(z * (1.0 + 2.0j))
 
 
-FUNCTIONS = [ranked, best, interpolated, shuffled, chosen, rows, pixels, complex_ones]
+def window(x):
+    first = int(place["index"][0])
+    return x[first : first + 2] ** 2 * np.sum(x)
+
+
+def element(x):
+    return x * np.sin(x)[int(place["index"][0])]
+
+
+def cells(x):
+    """Look up by Python's integers in tuples, beside slices and arrays, and by lists."""
+    i, j = place["index"][:2].tolist()
+    image = np.reshape(x, (3, 4))
+    return np.sin(image)[i % 3, j % 4] * image[:, j % 4] * np.exp(image)[[i % 3, 0], place["index"][2] % 4][0]
+
+
+def complex_window(x):
+    first = int(place["index"][0])
+    return np.imag(np.exp(1j * x)[first : first + 2] * x[3])
+
+
+FUNCTIONS = [
+    *(ranked, best, interpolated, shuffled, chosen, rows, pixels, complex_ones),
+    *(window, element, cells, complex_window),
+]
 
 
 @MODES
@@ -126,6 +150,28 @@ def test_plans_with_open_places_are_pickled_executed_and_refused():
         execute(plan, record(interpolated, POINTS[1]))
 
 
+@pytest.mark.parametrize("fun", [window, cells])
+def test_recognition_sees_the_kind_of_an_index(fun):
+    _, plan = with_open_places(fun)
+    known = recognizer(plan.structure, record(fun, POINTS[0]))
+    place["index"] = onp.array([5, 3, 7])
+    assert known.accepts(record(fun, POINTS[1]))
+
+
+def test_an_integer_an_array_and_a_slice_have_plans_of_their_own():
+    def fun(x):
+        return np.sum(np.sin(x)[place["index"]]) * x
+
+    jac = parallel_jacobian(fun)
+    for place["index"] in (3, onp.int64(4), slice(2, 3), 5, onp.int64(1), slice(7, 8), 6, 0, slice(0, 1)):
+        onp.testing.assert_allclose(jac(POINTS[0]), jacobian(fun)(POINTS[0]), rtol=1e-12, atol=1e-12)
+    assert jac.cache_info()[:2] == (1, 8)
+    place["index"] = 11
+    assert jac.explain_miss(POINTS[0]) is None
+    place["index"] = (slice(2, 3),)
+    assert jac.explain_miss(POINTS[0]).endswith("(getitem) changed from any slice to (slice(2, 3, None))")
+
+
 @pytest.mark.parametrize("fun", [interpolated, pixels])
 def test_recognition_sees_all_but_the_contents(fun):
     _, plan = with_open_places(fun)
@@ -167,6 +213,17 @@ def test_many_places_get_a_new_plan():
         structures.append(structure_of(record(fun, POINTS[0])))
     assert without_places(*structures) is None
     assert without_places(structures[0], structures[0]) == structures[0]
+
+
+@pytest.mark.parametrize("count", [16, 17])
+def test_so_do_many_integers_of_scalar_code(count):
+    def fun(x):
+        return np.array([x[i] for i in range(place["shift"], place["shift"] + count)])
+
+    structures = []
+    for place["shift"] in (0, 1):
+        structures.append(structure_of(record(fun, onp.ones(20))))
+    assert (without_places(*structures) is None) == (count > 16)
 
 
 def test_look_ups_are_cut_like_any_other_operation():
