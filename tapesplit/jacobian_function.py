@@ -6,12 +6,12 @@ import time
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import numpy as np
 from autograd import jacobian as autograd_jacobian  # which users may replace by ours later on
 
-from tapesplit.errors import NestedTraceError, NothingToPlanError, OutputTypeError, PlanMismatchError
+from tapesplit.errors import NestedTraceError, NothingToPlanError, PlanMismatchError
 from tapesplit.execution.coordinator import carry_out
 from tapesplit.execution.process_settings import single_threaded_blas
 from tapesplit.names import display_name
@@ -19,7 +19,7 @@ from tapesplit.options import Options
 from tapesplit.plan_cache import CacheInfo, PlanCache
 from tapesplit.planning.plan import JacobianPlan
 from tapesplit.planning.planner import make_plan
-from tapesplit.recording.auxiliary import own_values
+from tapesplit.recording.auxiliary import own_values, splitting_aux
 from tapesplit.recording.memory import NoGarbageCollection
 from tapesplit.recording.recorder import record, record_with_lines
 from tapesplit.recording.tape import Tape
@@ -27,6 +27,7 @@ from tapesplit.recording.tracing import tracing_lock
 from tapesplit.shared_plans import Origin, origin_of
 from tapesplit.structures.dtypes import in_dtype, result_dtypes
 from tapesplit.structures.structure import Structure, structure_of
+from tapesplit.sweeps.unplanned import is_light, sweep_unplanned
 from tapesplit.validation import check_input, check_output, check_tape
 
 __all__ = ["JacobianFunction"]
@@ -177,19 +178,21 @@ class JacobianFunction:
         if _is_trivial(tape):
             columns = sum(map(np.size, tape.values[: tape.inputs]))
             matrix, dtypes = np.zeros((np.size(tape.value), columns)), result_dtypes(tape, structure_of(tape))
-        else:
-            began = time.perf_counter()
-            plan = self._plan_for(tape)
-            plan.last_run.recording, plan.last_run.finding = tape.seconds, time.perf_counter() - began
-            dtypes = plan.dtypes
-            matrix = carry_out(
-                plan,
-                tape,
-                memory_limit=self._options.memory_limit,
-                executor=self._options.executor,
-                callback=self._options.callback,
-            )
-        return self._shaped(tape, matrix, dtypes)
+            return self._shaped(tape, matrix, dtypes)
+        began = time.perf_counter()
+        plan = self._plan_for(tape, is_light if self._options.may_do_without_plans else None)
+        if plan is None:
+            matrix = sweep_unplanned(tape)
+            return self._shaped(tape, matrix, (matrix.dtype,) * tape.inputs)
+        plan.last_run.recording, plan.last_run.finding = tape.seconds, time.perf_counter() - began
+        matrix = carry_out(
+            plan,
+            tape,
+            memory_limit=self._options.memory_limit,
+            executor=self._options.executor,
+            callback=self._options.callback,
+        )
+        return self._shaped(tape, matrix, plan.dtypes)
 
     def plan(self, *args: Any, **kwargs: Any) -> JacobianPlan:
         """Return the plan for these arguments without computing the Jacobian.
@@ -223,7 +226,8 @@ class JacobianFunction:
                 f"the Jacobian of {tape.name} needs no plan here: its value has shape "
                 f"{np.shape(tape.value)}, its input {tape.shape(0)}, and the value {depends} on it"
             )
-        return replace(self._plan_for(tape), lines=tape.lines, memory_limit=self._options.memory_limit)
+        plan = cast("JacobianPlan", self._plan_for(tape))
+        return replace(plan, lines=tape.lines, memory_limit=self._options.memory_limit)
 
     def explain_miss(self, *args: Any, **kwargs: Any) -> str | None:
         """Say why a call with these arguments would need a plan other than the last; None if it would not.
@@ -335,15 +339,17 @@ class JacobianFunction:
     def _without_aux(self) -> tuple[Callable[..., Any], list[Any]]:
         """Return the function of the array only, and a list that gets the auxiliary result of a call."""
         extra: list[Any] = []
-        return (_splitting_aux(self._fun, extra) if self._options.has_aux else self._fun), extra
+        return (splitting_aux(self._fun, extra) if self._options.has_aux else self._fun), extra
 
-    def _plan_for(self, tape: Tape) -> JacobianPlan:
-        """Find the plan for the structure of a tape, or make one."""
+    def _plan_for(
+        self, tape: Tape, may_do_without: Callable[[Structure], bool] | None = None
+    ) -> JacobianPlan | None:
+        """Find the plan for the structure of a tape, or make one; None if it does without."""
 
         def make(structure: Structure) -> JacobianPlan:
             return make_plan(tape, structure, **self._options.for_plans._asdict())
 
-        return self._plans.plan_for(tape, self._origin, make)
+        return self._plans.plan_for(tape, self._origin, make, may_do_without)
 
     def _origin(self) -> Origin | None:
         """Return what it has in common with functions that share plans with it, at this moment."""
@@ -372,23 +378,6 @@ class JacobianFunction:
             autograd_jacobian(fun, position)(*args, **kwargs) for position in self._options.positions
         ]
         return value, self._options.packed(jacobians), extra[0] if extra else None
-
-
-def _splitting_aux(fun: Callable[..., Any], extra: list[Any]) -> Callable[..., Any]:
-    """Return a function of the first result only; the second one is appended to a list."""
-
-    @functools.wraps(fun)
-    def value_only(*args: Any, **kwargs: Any) -> Any:
-        result = fun(*args, **kwargs)
-        if not isinstance(result, tuple) or len(result) != 2:
-            given = f"{len(result)} results" if isinstance(result, tuple) else "one result"
-            raise OutputTypeError(
-                f"with has_aux=True the function must return a pair (value, aux), but it returned {given}"
-            )
-        extra.append(result[1])
-        return result[0]
-
-    return value_only
 
 
 def _is_trivial(tape: Tape) -> bool:

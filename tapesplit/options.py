@@ -53,6 +53,12 @@ class Options:
         forced = self.executor is not None
         return PlanOptions(self.machines or usable_cores(), forced, self.method, self.cost)
 
+    @property
+    def may_do_without_plans(self) -> bool:
+        """Whether nothing was asked for that takes a plan."""
+        by_default = self.method == "auto" and self.cost == "runtime"
+        return by_default and not (self.memory_limit or self.executor or self.callback)
+
     def packed(self, jacobians: Sequence[Any]) -> Any:
         """Return one Jacobian for an integer argnum, a tuple of them for a sequence."""
         return jacobians[0] if isinstance(self.argnum, int) else tuple(jacobians)

@@ -1,4 +1,7 @@
-"""The cache of plans: those of the last few structures, found by comparison."""
+"""The cache of plans: those of the last few structures, found by comparison.
+
+Where light tapes have another structure at nearly every call, no more plans are made for those seen once.
+"""
 
 import pickle
 import threading
@@ -27,11 +30,11 @@ class CacheInfo(NamedTuple):
         Calls, including calls of `plan`, that reused an existing plan, its own or that of another function
         with the same code.
     misses
-        Calls that had to make a plan.
+        Calls for whose structure there was no plan.
     currsize, maxsize
         Number of plans that are kept, and the maximum.
     last_miss
-        Why the newest plan had to be made; "" if none has been made.
+        Why there was none the last time; "" if there has been no miss.
 
     Examples
     --------
@@ -48,9 +51,12 @@ class CacheInfo(NamedTuple):
 
 
 _MOST_PLANS: Final = 8
-"""Plans that are kept at a time."""
+"""Plans that are kept at a time; so many more misses than hits tell that structures keep changing."""
 _SEVERAL: Final = 2
 """Indices that get plans of their own, before one plan is made that reads them from the tape."""
+_MOST_UNPLANNED: Final = 32
+"""Structures that are remembered without a plan."""
+_CHANGING: Final = "no plan was made: the structure is another one at nearly every call"
 _NEW_RULES: Final = "rules have been defined since the last call"
 
 
@@ -69,6 +75,8 @@ class PlanCache:
         self._last_miss = ""
         self._why_empty = "first call"
         self._clears = 0
+        self._excess = 0
+        self._unplanned: tuple[Structure, ...] = ()
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out what does not pickle: what recognizes tapes, and plans with local functions.
@@ -76,7 +84,8 @@ class PlanCache:
         The next use makes it again.
         """
         self._forget_old_rules()
-        return vars(self) | {"_kept": tuple(filter(None, (_pickled(kept.plan) for kept in self._kept)))}
+        plans = tuple(filter(None, (_pickled(kept.plan) for kept in self._kept)))
+        return vars(self) | {"_kept": plans, "_unplanned": ()}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Take the rules of this process for those that the plans were made of, but for what it replaces."""
@@ -92,15 +101,22 @@ class PlanCache:
         return kept[0].plan if kept else None
 
     def plan_for(
-        self, tape: Tape, origin_now: Callable[[], Origin | None], make: Callable[[Structure], JacobianPlan]
-    ) -> JacobianPlan:
-        """Return the plan for the structure of a tape; make it if there is none, and keep the reason why."""
+        self,
+        tape: Tape,
+        origin_now: Callable[[], Origin | None],
+        make: Callable[[Structure], JacobianPlan],
+        may_do_without: Callable[[Structure], bool] | None = None,
+    ) -> JacobianPlan | None:
+        """Return the plan for the structure of a tape; make it if there is none, and keep the reason why.
+
+        None if structures keep changing, and this one may do without a plan.
+        """
         self._forget_old_rules()
         clears, own = self._clears, self._kept
         kept = _recognized(own, tape)
         if kept is not None and kept is own[0]:  # as nearly always
             with _lock:
-                self._hits += 1
+                self._count_hit()
             return kept.plan
         origin = origin_now()
         kept = kept or _recognized(self._of_others(origin), tape)
@@ -108,12 +124,39 @@ class PlanCache:
             structure = structure_of(tape)
             match = self._match(structure, origin)
             if match is None:
+                free = may_do_without is not None and may_do_without(structure)
+                if free and self._is_one_of_many(structure, origin):
+                    return None
                 return self._made(structure, tape, origin, make, clears)
             kept = match._replace(recognizer=recognizer(match.plan.structure, tape))
         with _lock:
-            self._hits += 1
+            self._count_hit()
             self._keep(kept, origin, clears)
         return kept.plan
+
+    def _count_hit(self) -> None:
+        """Count a call that reuses a plan."""
+        self._hits += 1
+        if self._excess:
+            self._excess -= 1
+
+    def _count_miss(self, reason: str) -> None:
+        """Count a call for which there is no plan."""
+        self._misses += 1
+        self._excess = min(self._excess + 1, 2 * _MOST_PLANS)
+        self._last_miss = reason
+
+    def _is_one_of_many(self, structure: Structure, origin: Origin | None) -> bool:
+        """Tell whether structures keep changing, and none like this one has been seen; count the miss."""
+        with _lock:
+            if self._excess < _MOST_PLANS:
+                return False
+            seen = *(kept.plan.structure for kept in self._known(origin)), *self._unplanned
+            if any(without_places(other, structure) is not None for other in seen):
+                return False
+            self._count_miss(_CHANGING)
+            self._unplanned = (structure, *self._unplanned)[:_MOST_UNPLANNED]
+            return True
 
     def _made(
         self,
@@ -126,8 +169,7 @@ class PlanCache:
         """Make a plan, unless another thread is faster; the one that was not used for the longest may go."""
         reason = self._difference(structure, tape, origin)
         with _lock:
-            self._misses += 1
-            self._last_miss = reason
+            self._count_miss(reason)
         made = KeptPlan.made(make, self._with_open_places(structure, origin))
         with _lock:
             kept = self._match(structure, origin) or made
@@ -176,7 +218,8 @@ class PlanCache:
         with _lock:
             self._forget("the cache was cleared")
             forget_shared(origin)
-            self._hits = self._misses = 0
+            self._hits = self._misses = self._excess = 0
+            self._unplanned = ()
             self._last_miss = ""
 
     def _of_others(self, origin: Origin | None) -> tuple[KeptPlan, ...]:

@@ -1,16 +1,36 @@
 """Auxiliary results: what a function returns besides its value, with the boxes of the recording opened."""
 
+import functools
+from collections.abc import Callable
 from copy import copy
 from typing import Any
 
 import numpy as np
 from autograd.tracer import isbox
 
+from tapesplit.errors import OutputTypeError
 from tapesplit.recording.hidden import holds_box, parts_of
 from tapesplit.recording.nodes import TapeNode
 from tapesplit.recording.tape import Tape
 
-__all__ = ["own_values"]
+__all__ = ["own_values", "splitting_aux"]
+
+
+def splitting_aux(fun: Callable[..., Any], extra: list[Any]) -> Callable[..., Any]:
+    """Return a function of the first result only; the second one is appended to a list."""
+
+    @functools.wraps(fun)
+    def value_only(*args: Any, **kwargs: Any) -> Any:
+        result = fun(*args, **kwargs)
+        if not isinstance(result, tuple) or len(result) != 2:
+            given = f"{len(result)} results" if isinstance(result, tuple) else "one result"
+            raise OutputTypeError(
+                f"with has_aux=True the function must return a pair (value, aux), but it returned {given}"
+            )
+        extra.append(result[1])
+        return result[0]
+
+    return value_only
 
 
 def own_values(value: Any, tape: Tape) -> Any:
