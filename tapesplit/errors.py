@@ -14,6 +14,7 @@ __all__ = [
     "NothingToPlanError",
     "OutputTypeError",
     "PlanMismatchError",
+    "RecordingError",
     "RuleError",
     "SeparatorError",
     "StaleValueError",
@@ -54,6 +55,10 @@ class NestedTraceError(TapesplitError, TypeError):
 
 class StaleValueError(TapesplitError, TypeError):
     """A traced value was kept from an earlier call of a function."""
+
+
+class RecordingError(TapesplitError, RuntimeError):
+    """Operations were recorded in part only, by an interrupt or by several threads at the same time."""
 
 
 class NothingToPlanError(TapesplitError, ValueError):

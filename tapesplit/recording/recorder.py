@@ -12,7 +12,7 @@ from typing import Any
 
 from autograd.tracer import Box, box_type_mappings, isbox, trace_stack
 
-from tapesplit.errors import InputTypeError, NestedTraceError, OutputTypeError
+from tapesplit.errors import InputTypeError, NestedTraceError, OutputTypeError, RecordingError
 from tapesplit.names import display_name, label_of
 from tapesplit.notes import note
 from tapesplit.recording.argnums import check_function, positions_of
@@ -54,6 +54,8 @@ def record(fun: Callable[..., Any], *args: Any, argnum: int | Sequence[int] = 0,
         sequence of integers, or if it is empty or names an argument twice.
     OutputTypeError
         If ``fun`` returns a plain tuple, list or dict.
+    RecordingError
+        If ``fun`` goes on after an interrupt, or on several threads, so that operations are incomplete.
     NestedTraceError
         If autograd is already differentiating an argument, or a value that ``fun`` closes over.
     Exception
@@ -117,6 +119,12 @@ def _recorded(
             if (remedy := remedy_for(error)) is not None:
                 note(error, f"perhaps from plain NumPy or Python on traced values; {remedy}")
             raise
+    if not entries.is_complete:
+        raise RecordingError(
+            f"operations of {name} were recorded in part only: it has gone on after an interrupt (Ctrl-C, a "
+            "signal) that it caught, or several threads have worked on traced values at the same time; let "
+            "interrupts pass, and do the operations on the calling thread"
+        )
     node: Any = result._node if isbox(result) else None
     is_own = isinstance(node, TapeNode) and node.entries is entries
     output, value = (node.index, result._value) if is_own else (None, result)

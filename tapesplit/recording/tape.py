@@ -59,6 +59,11 @@ class Entries(list[Any]):
         self += (primitive, argnums, parents, args, kwargs)
         return len(values) - 1
 
+    @property
+    def is_complete(self) -> bool:
+        """Whether there is a call for each value."""
+        return len(self) == _FIELDS * len(self.values)
+
     def call(self, index: int) -> list[Any]:
         """Return the fields of one entry but its value."""
         first = _FIELDS * index

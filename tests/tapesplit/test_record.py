@@ -19,7 +19,7 @@ from autograd.tracer import box_type_mappings, new_box, trace_stack
 from sweep_forms import forced
 
 from tapesplit import check_jacobian, parallel_jacobian, record
-from tapesplit.errors import NestedTraceError, OutputTypeError, StaleValueError
+from tapesplit.errors import NestedTraceError, OutputTypeError, RecordingError, StaleValueError
 from tapesplit.recording import boxes, direct_functions, stand_ins
 from tapesplit.recording.boxes import RecordingBox, TapeBox
 from tapesplit.recording.tracing import tracing_lock
@@ -533,6 +533,15 @@ def test_keyword_arguments_and_several_inputs():
         record(lambda x: x, X, argnum=())
     with pytest.raises(IndexError, match="count self in a method"):
         record(lambda x: x, X, argnum=1)
+
+
+def test_operations_that_are_recorded_in_part_are_refused():
+    def fun(x):
+        x._entries.values.append(0.0)  # as if Ctrl-C, which the function catches, kept the call from it
+        return x * 2.0
+
+    with pytest.raises(RecordingError, match="fun were recorded in part only"):
+        parallel_jacobian(fun)(X)
 
 
 def test_a_traced_value_of_an_earlier_call_is_refused():
