@@ -26,7 +26,16 @@ from tapesplit.recording.values import element_count, flatten, unflatten
 from tapesplit.rules.axes import flat
 from tapesplit.rules.registry import Bulk
 
-__all__ = ["CONTROLLED", "LOOK_UP", "IndexMap", "Parts", "getitem", "index_maps", "joint_index_map", "places"]
+__all__ = [
+    "CONTROLLED",
+    "LOOK_UP",
+    "IndexMap",
+    "MatrixMoves",
+    "getitem",
+    "index_maps",
+    "joint_index_map",
+    "places",
+]
 
 getitem = ArrayBox.__getitem__
 """autograd's primitive behind ``x[index]``."""
@@ -122,11 +131,11 @@ class IndexMap:
         return IndexMap(np.arange(self.targets.size), self.sources, self.targets.size, self.size)
 
     @cached_property
-    def _known_parts(self) -> dict[tuple[Shape, Shape], "Parts | None"]:
+    def _known_parts(self) -> dict[tuple[Shape, Shape], "MatrixMoves | None"]:
         """What `parts` has found."""
         return {}
 
-    def parts(self, shape: Shape, of: Shape) -> "Parts | None":
+    def parts(self, shape: Shape, of: Shape) -> "MatrixMoves | None":
         """Return the rows and columns of a matrix that move as a whole; None if other elements move.
 
         Parameters
@@ -183,7 +192,7 @@ class IndexMap:
             X += (self._sums @ Y.T).T.astype(Y.dtype, copy=False)
 
 
-class Parts(NamedTuple):
+class MatrixMoves(NamedTuple):
     """How the rows and the columns of a matrix move, those of the argument, which may be transposed."""
 
     rows: IndexMap
@@ -201,7 +210,7 @@ _ELEMENTS_PER_PICKED: Final = 4
 """How many times as many elements a result must have as are picked from it."""
 
 
-def _parts(targets: np.ndarray, sources: np.ndarray, shape: Shape, of: Shape) -> Parts | None:
+def _parts(targets: np.ndarray, sources: np.ndarray, shape: Shape, of: Shape) -> MatrixMoves | None:
     """Find the rows and columns that move as a whole, see `IndexMap.parts`."""
     if not targets.size or len(shape) != 2 or len(of) != 2:
         return None
@@ -215,7 +224,7 @@ def _parts(targets: np.ndarray, sources: np.ndarray, shape: Shape, of: Shape) ->
         return None
     sides = (of_result, shape) if plain else (of_result[::-1], shape[::-1])
     rows, columns = map(IndexMap, sides[0], of_argument, sides[1], of)
-    return Parts(rows, columns, plain is None)
+    return MatrixMoves(rows, columns, plain is None)
 
 
 def _axes(positions: np.ndarray, columns: int) -> tuple[np.ndarray, np.ndarray] | None:

@@ -7,10 +7,10 @@ from typing import NamedTuple
 from tapesplit.arrays import IntArray
 from tapesplit.rules.rows import MovedRows, Reading
 
-__all__ = ["Block", "RowPart"]
+__all__ = ["RowBlock", "RowPart"]
 
 
-class Block(NamedTuple):
+class RowBlock(NamedTuple):
     """Consecutive directions, ``each`` for one of the rows from ``first`` on: ``origin + each * i + j``."""
 
     origin: int
@@ -23,11 +23,11 @@ class Block(NamedTuple):
         """How many directions there are."""
         return self.rows * self.each
 
-    def moved(self, moves: MovedRows) -> "Block | None":
+    def moved(self, moves: MovedRows) -> "RowBlock | None":
         """Return the directions of the rows of an argument; None if it has none of these rows."""
         start, stop = max(self.first, moves.start), min(self.first + self.rows, moves.stop)
         origin = self.origin + self.each * (start - self.first)
-        return Block(origin, start + moves.shift, stop - start, self.each) if start < stop else None
+        return RowBlock(origin, start + moves.shift, stop - start, self.each) if start < stop else None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -57,7 +57,7 @@ class RowPart:
 
     calls: IntArray
     axes: Mapping[int, int]
-    blocks: Mapping[int, tuple[Block, ...]]
+    blocks: Mapping[int, tuple[RowBlock, ...]]
     readings: Mapping[int, tuple[Reading, ...]]
     ends: tuple[int, ...]
     arrivals: int

@@ -20,7 +20,7 @@ from tapesplit.rules import PRODUCTS, Bulk, IndexMap, Movement, index_maps
 from tapesplit.rules.rows import MovedRows, Reading, SharedOperand, readings
 from tapesplit.structures.facts import CallKind, TapeFacts, call_key
 from tapesplit.structures.forms import is_complex, is_shape, number_shape
-from tapesplit.structures.row_part import Block, RowPart
+from tapesplit.structures.row_part import RowBlock, RowPart
 
 __all__ = ["aligned_axis", "opened_rows", "with_row_part"]
 
@@ -83,7 +83,7 @@ class _Handed(NamedTuple):
 
     argument: int
     axis: int | None
-    blocks: Iterable[Block] = ()
+    blocks: Iterable[RowBlock] = ()
 
 
 class _Walk:
@@ -95,7 +95,7 @@ class _Walk:
         is_live[live] = True
         self.times_read = np.bincount(facts.parents[is_live[facts.children]], minlength=is_live.size)
         self.axes: dict[int, int] = {}
-        self.blocks: dict[int, dict[Block, None]] = defaultdict(dict)
+        self.blocks: dict[int, dict[RowBlock, None]] = defaultdict(dict)
         self.kept: dict[int, int] = defaultdict(int)
         self.ends: set[int] = set()
         self.readings: dict[int, tuple[Reading, ...]] = {}
@@ -242,7 +242,7 @@ def _moved_rows(moves: IndexMap, shape: Shape, axis: int, of_argument: Shape) ->
     return None
 
 
-def opened_rows(shape: Shape, origin: int) -> tuple[int, tuple[Block, ...]] | None:
+def opened_rows(shape: Shape, origin: int) -> tuple[int, tuple[RowBlock, ...]] | None:
     """Return the axis that counts the rows of an array each of whose elements has a direction, and blocks.
 
     Parameters
@@ -254,24 +254,24 @@ def opened_rows(shape: Shape, origin: int) -> tuple[int, tuple[Block, ...]] | No
 
     Returns
     -------
-    int, tuple of Block
+    int, tuple of RowBlock
         The first axis, or the last one if that leaves fewer elements to a row; None if there are too many.
 
     Examples
     --------
     >>> opened_rows((300, 2), 10)
-    (0, (Block(origin=10, first=0, rows=300, each=2),))
+    (0, (RowBlock(origin=10, first=0, rows=300, each=2),))
     >>> opened_rows((2, 300), 10)
-    (1, (Block(origin=10, first=0, rows=300, each=1), Block(origin=310, first=0, rows=300, each=1)))
+    (1, (RowBlock(origin=10, first=0, rows=300, each=1), RowBlock(origin=310, first=0, rows=300, each=1)))
     """
     each, of_columns = prod(shape[1:]), prod(shape[:-1])
     if not shape or not prod(shape):
         return None
     if each <= min(of_columns, _MOST_EACH):
-        return 0, (Block(origin, 0, shape[0], each),)
+        return 0, (RowBlock(origin, 0, shape[0], each),)
     if of_columns <= _MOST_BLOCKS:
         rows = shape[-1]
-        return len(shape) - 1, tuple(Block(origin + i * rows, 0, rows, 1) for i in range(of_columns))
+        return len(shape) - 1, tuple(RowBlock(origin + i * rows, 0, rows, 1) for i in range(of_columns))
     return None
 
 

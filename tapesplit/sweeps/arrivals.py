@@ -14,7 +14,7 @@ import numpy as np
 from tapesplit.arrays import Shape
 from tapesplit.rules.contraction import FREE, contract
 from tapesplit.rules.rows import SharedOperand
-from tapesplit.structures.row_part import Block
+from tapesplit.structures.row_part import RowBlock
 from tapesplit.structures.rows import aligned_axis
 from tapesplit.sweeps.contractions import contracted, letters
 from tapesplit.sweeps.directions import Rows
@@ -32,7 +32,7 @@ class Arrival(NamedTuple):
     """
 
     end: int
-    block: Block
+    block: RowBlock
     told_apart: Callable[[slice], np.ndarray]
 
     def within(self, directions: range) -> Rows | None:
@@ -100,10 +100,10 @@ class Shared:
     """What arrives at arguments that all rows share, from several places where there is a loop."""
 
     def __init__(self) -> None:
-        self.sums: dict[tuple[int, Block], np.ndarray] = {}
-        self.products: dict[tuple[int, Block, SharedOperand, tuple[Shape, ...]], list[_Factors]] = {}
+        self.sums: dict[tuple[int, RowBlock], np.ndarray] = {}
+        self.products: dict[tuple[int, RowBlock, SharedOperand, tuple[Shape, ...]], list[_Factors]] = {}
 
-    def add_up(self, parent: int, block: Block, found: np.ndarray) -> None:
+    def add_up(self, parent: int, block: RowBlock, found: np.ndarray) -> None:
         """Add what an elementwise operation hands to an argument, for all rows of a block."""
         key = (parent, block)
         self.sums[key] = self.sums[key] + found if key in self.sums else found
@@ -111,7 +111,7 @@ class Shared:
     def multiply(
         self,
         parent: int,
-        block: Block,
+        block: RowBlock,
         reading: SharedOperand,
         chosen: Chosen,
         others: tuple[np.ndarray, ...],

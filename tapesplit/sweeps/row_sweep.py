@@ -16,7 +16,7 @@ from tapesplit.cuts.chunks import Chunk
 from tapesplit.recording.tape import Tape
 from tapesplit.rules.rows import SharedOperand
 from tapesplit.structures.facts import TapeFacts
-from tapesplit.structures.row_part import Block, RowPart
+from tapesplit.structures.row_part import RowBlock, RowPart
 from tapesplit.structures.rows import aligned_axis, opened_rows
 from tapesplit.sweeps.array_memory import reads
 from tapesplit.sweeps.array_steps import BulkStep, MapStep, Step, in_one_piece, scatter_into
@@ -27,7 +27,7 @@ from tapesplit.sweeps.directions import Rows, Seeds, add_to
 
 __all__ = ["RowSweep", "compile_row_sweep"]
 
-_Arrived = dict[Block, Seeds]
+_Arrived = dict[RowBlock, Seeds]
 """Adjoints of rows, carried together: those of each block of directions, by entry."""
 
 
@@ -129,7 +129,9 @@ class RowSweep:
         for number, block in enumerate(blocks):
             add_to(arrived[block], index, Rows(0, _units(values, axis, number, block.each)))
 
-    def _move_back(self, tape: Tape, step: MapStep, batches: Mapping[Block, Rows], arrived: _Arrived) -> None:
+    def _move_back(
+        self, tape: Tape, step: MapStep, batches: Mapping[RowBlock, Rows], arrived: _Arrived
+    ) -> None:
         """Carry adjoints of moved elements back."""
         if len(step.maps) > 1:
             batches = {block: in_one_piece(A) for block, A in batches.items()}
@@ -149,7 +151,7 @@ class RowSweep:
         self,
         tape: Tape,
         step: ClusterStep,
-        batches: Mapping[Block, Rows],
+        batches: Mapping[RowBlock, Rows],
         arrived: _Arrived,
         shared: Shared,
     ) -> None:
@@ -172,7 +174,7 @@ class RowSweep:
         self,
         tape: Tape,
         step: BulkStep,
-        batches: Mapping[Block, Rows],
+        batches: Mapping[RowBlock, Rows],
         arrived: _Arrived,
         shared: Shared,
     ) -> None:
