@@ -56,8 +56,8 @@ class Options:
     @property
     def may_do_without_plans(self) -> bool:
         """Whether nothing was asked for that takes a plan."""
-        by_default = self.method == "auto" and self.cost == "runtime"
-        return by_default and not (self.memory_limit or self.executor or self.callback)
+        helpers = (self.memory_limit, self.executor, self.callback)
+        return self.method == "auto" and self.cost == "runtime" and all(helper is None for helper in helpers)
 
     def packed(self, jacobians: Sequence[Any]) -> Any:
         """Return one Jacobian for an integer argnum, a tuple of them for a sequence."""

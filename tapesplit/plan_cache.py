@@ -13,7 +13,7 @@ from tapesplit.planning.plan import JacobianPlan
 from tapesplit.recording.overrides import vjps_of
 from tapesplit.recording.tape import Tape
 from tapesplit.rules import is_replaced, rules_defined
-from tapesplit.shared_plans import KeptPlan, Origin, forget_shared, share, shared
+from tapesplit.shared_plans import Changes, KeptPlan, Origin, changes_of, forget_shared, share, shared
 from tapesplit.structures.comparison import first_difference, fits, without_places
 from tapesplit.structures.recognize import recognizer
 from tapesplit.structures.structure import Structure, structure_of
@@ -75,8 +75,7 @@ class PlanCache:
         self._last_miss = ""
         self._why_empty = "first call"
         self._clears = 0
-        self._excess = 0
-        self._unplanned: tuple[Structure, ...] = ()
+        self._changes = Changes()
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out what does not pickle: what recognizes tapes, and plans with local functions.
@@ -85,7 +84,7 @@ class PlanCache:
         """
         self._forget_old_rules()
         plans = tuple(filter(None, (_pickled(kept.plan) for kept in self._kept)))
-        return vars(self) | {"_kept": plans, "_unplanned": ()}
+        return vars(self) | {"_kept": plans, "_changes": Changes()}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Take the rules of this process for those that the plans were made of, but for what it replaces."""
@@ -124,8 +123,7 @@ class PlanCache:
             structure = structure_of(tape)
             match = self._match(structure, origin)
             if match is None:
-                free = may_do_without is not None and may_do_without(structure)
-                if free and self._is_one_of_many(structure, origin):
+                if may_do_without and may_do_without(structure) and self._is_one_of_many(structure, origin):
                     return None
                 return self._made(structure, tape, origin, make, clears)
             kept = match._replace(recognizer=recognizer(match.plan.structure, tape))
@@ -137,25 +135,28 @@ class PlanCache:
     def _count_hit(self) -> None:
         """Count a call that reuses a plan."""
         self._hits += 1
-        if self._excess:
-            self._excess -= 1
+        if self._changes.excess:
+            self._changes.excess -= 1
 
-    def _count_miss(self, reason: str) -> None:
+    def _count_miss(self, reason: str, origin: Origin | None) -> None:
         """Count a call for which there is no plan."""
         self._misses += 1
-        self._excess = min(self._excess + 1, 2 * _MOST_PLANS)
         self._last_miss = reason
+        if origin is not None:
+            self._changes = changes_of(origin)
+        self._changes.excess = min(self._changes.excess + 1, 2 * _MOST_PLANS)
 
     def _is_one_of_many(self, structure: Structure, origin: Origin | None) -> bool:
         """Tell whether structures keep changing, and none like this one has been seen; count the miss."""
         with _lock:
-            if self._excess < _MOST_PLANS:
+            changes = self._changes if origin is None else changes_of(origin)
+            if changes.excess < _MOST_PLANS:
                 return False
-            seen = *(kept.plan.structure for kept in self._known(origin)), *self._unplanned
+            seen = *(kept.plan.structure for kept in self._known(origin)), *changes.unplanned
             if any(without_places(other, structure) is not None for other in seen):
                 return False
-            self._count_miss(_CHANGING)
-            self._unplanned = (structure, *self._unplanned)[:_MOST_UNPLANNED]
+            self._count_miss(_CHANGING, origin)
+            changes.unplanned = (structure, *changes.unplanned)[:_MOST_UNPLANNED]
             return True
 
     def _made(
@@ -169,7 +170,7 @@ class PlanCache:
         """Make a plan, unless another thread is faster; the one that was not used for the longest may go."""
         reason = self._difference(structure, tape, origin)
         with _lock:
-            self._count_miss(reason)
+            self._count_miss(reason, origin)
         made = KeptPlan.made(make, self._with_open_places(structure, origin))
         with _lock:
             kept = self._match(structure, origin) or made
@@ -218,8 +219,8 @@ class PlanCache:
         with _lock:
             self._forget("the cache was cleared")
             forget_shared(origin)
-            self._hits = self._misses = self._excess = 0
-            self._unplanned = ()
+            self._hits = self._misses = 0
+            self._changes = Changes()
             self._last_miss = ""
 
     def _of_others(self, origin: Origin | None) -> tuple[KeptPlan, ...]:

@@ -1,11 +1,13 @@
 """Shared plans: a Jacobian function that is made anew from the same code need not plan anew.
 
 ``parallel_jacobian(lambda x: model(x, t))(x)`` inside a loop makes a new function each time, but the same
-tapes. The plans used last outlive the functions that they were made for.
+tapes. The plans used last outlive the functions that they were made for, and so does what is known of how
+often the tapes change.
 """
 
 import functools
 from collections.abc import Callable
+from dataclasses import dataclass
 from types import CodeType
 from typing import Any, Final, NamedTuple, TypeAlias
 
@@ -17,7 +19,7 @@ from tapesplit.rules import rules_defined
 from tapesplit.structures.recognize import Recognizer
 from tapesplit.structures.structure import Structure
 
-__all__ = ["KeptPlan", "Origin", "forget_shared", "origin_of", "share", "shared"]
+__all__ = ["Changes", "KeptPlan", "Origin", "changes_of", "forget_shared", "origin_of", "share", "shared"]
 
 _MOST_PLANS: Final = 64
 """Plans that are shared at a time, those of all origins together."""
@@ -49,6 +51,14 @@ class KeptPlan(NamedTuple):
         return self.rules == rules_defined() and are_current(self.vjps)
 
 
+@dataclass(slots=True)
+class Changes:
+    """How structures change from call to call: misses beyond hits, and structures that have no plan."""
+
+    excess: int = 0
+    unplanned: tuple[Structure, ...] = ()
+
+
 # Replaced as a whole and never changed, so that reading needs no lock; newest use first.
 _shared: tuple[tuple[Origin, KeptPlan], ...] = ()
 
@@ -74,9 +84,25 @@ def share(origin: Origin | None, used: KeptPlan) -> None:
         _shared = ((origin, used), *(pair for pair in _shared if pair[1].plan is not used.plan))[:_MOST_PLANS]
 
 
+_changes: dict[Origin, Changes] = {}
+
+
+def changes_of(origin: Origin | None) -> Changes:
+    """Return how the structures of an origin change; the caller holds a lock."""
+    if origin is None:
+        return Changes()
+    found = _changes.pop(origin, None) or Changes()
+    _changes[origin] = found  # the newest use stands last
+    if len(_changes) > _MOST_PLANS:
+        del _changes[next(iter(_changes))]
+    return found
+
+
 def forget_shared(origin: Origin | None) -> None:
-    """Forget the plans of an origin."""
+    """Forget the plans of an origin, and how its structures change."""
     global _shared  # noqa: PLW0603 (see above)
+    if origin is not None:
+        _changes.pop(origin, None)
     _shared = tuple(pair for pair in _shared if pair[0] != origin)
 
 

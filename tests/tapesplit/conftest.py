@@ -14,6 +14,7 @@ from tapesplit.recording.tracing import holds_tracing_lock
 @pytest.fixture(autouse=True)
 def _no_plans_of_other_tests(monkeypatch):
     monkeypatch.setattr(shared_plans, "_shared", ())
+    monkeypatch.setattr(shared_plans, "_changes", {})
 
 
 @pytest.fixture(autouse=True)

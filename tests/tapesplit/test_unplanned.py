@@ -88,6 +88,25 @@ def test_a_structure_that_is_seen_again_gets_its_plan():
     assert "changed from" in jac.cache_info().last_miss
 
 
+def test_functions_made_anew_are_known_by_their_code():
+    def made_anew():
+        return parallel_jacobian(lambda x: branches(x) * 2.0)
+
+    for _ in range(8):
+        x = RANDOM.standard_normal(12)
+        jac = made_anew()
+        jac(x)
+        assert jac.cache_info().currsize == 1
+    jac = made_anew()
+    x = RANDOM.standard_normal(12)
+    onp.testing.assert_allclose(jac(x), jacobian(branches)(x) * 2.0, rtol=1e-12)
+    assert jac.cache_info()[:3] == (0, 1, 0)
+    made_anew().cache_clear()
+    jac = made_anew()
+    jac(x)
+    assert jac.cache_info().currsize == 1
+
+
 def test_a_plan_is_made_for_whoever_asks_for_it():
     jac = parallel_jacobian(branches)
     x = strange(jac, branches)
