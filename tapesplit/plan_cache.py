@@ -1,6 +1,6 @@
 """The cache of plans: those of the last few structures, found by comparison.
 
-Where light tapes have another structure at nearly every call, no more plans are made for those seen once.
+Where light tapes have another structure at nearly every call, only those seen several times get a plan.
 """
 
 import pickle
@@ -51,11 +51,17 @@ class CacheInfo(NamedTuple):
 
 
 _MOST_PLANS: Final = 8
-"""Plans that are kept at a time; so many more misses than hits tell that structures keep changing."""
+"""Plans that are kept at a time."""
+_HITS_FOR_A_MISS: Final = 4
+"""Hits that make up for a miss."""
+_CHANGING_AT: Final = _HITS_FOR_A_MISS * _MOST_PLANS
+"""Hits that would make up for the misses, from which on structures count as changing."""
 _SEVERAL: Final = 2
 """Indices that get plans of their own, before one plan is made that reads them from the tape."""
 _MOST_UNPLANNED: Final = 32
 """Structures that are remembered without a plan."""
+_WORTH_A_PLAN: Final = 4
+"""Times that such a structure is seen until it gets one, which costs as much as some sweeps save."""
 _CHANGING: Final = "no plan was made: the structure is another one at nearly every call"
 _NEW_RULES: Final = "rules have been defined since the last call"
 
@@ -118,10 +124,11 @@ class PlanCache:
                 self._count_hit()
             return kept.plan
         origin = origin_now()
-        kept = kept or _recognized(self._of_others(origin), tape)
+        others = self._of_others(origin)
+        kept = kept or _recognized(others, tape)
         if kept is None:
             structure = structure_of(tape)
-            match = self._match(structure, origin)
+            match = _match(own + others, structure)
             if match is None:
                 if may_do_without and may_do_without(structure) and self._is_one_of_many(structure, origin):
                     return None
@@ -144,19 +151,25 @@ class PlanCache:
         self._last_miss = reason
         if origin is not None:
             self._changes = changes_of(origin)
-        self._changes.excess = min(self._changes.excess + 1, 2 * _MOST_PLANS)
+        self._changes.excess = min(self._changes.excess + _HITS_FOR_A_MISS, 2 * _CHANGING_AT)
 
     def _is_one_of_many(self, structure: Structure, origin: Origin | None) -> bool:
-        """Tell whether structures keep changing, and none like this one has been seen; count the miss."""
+        """Tell whether structures keep changing, and this one has hardly been seen; count the miss."""
         with _lock:
             changes = self._changes if origin is None else changes_of(origin)
-            if changes.excess < _MOST_PLANS:
+            if changes.excess < _CHANGING_AT:
                 return False
-            seen = *(kept.plan.structure for kept in self._known(origin)), *changes.unplanned
-            if any(without_places(other, structure) is not None for other in seen):
+            times, joint, others = 1, structure, list[tuple[Structure, int]]()
+            for seen in changes.unplanned:
+                found = without_places(seen[0], joint)
+                if found is None:
+                    others.append(seen)
+                else:
+                    times, joint = times + seen[1], found
+            changes.unplanned = ((joint, times), *others)[:_MOST_UNPLANNED]
+            if times >= _WORTH_A_PLAN:
                 return False
             self._count_miss(_CHANGING, origin)
-            changes.unplanned = (structure, *changes.unplanned)[:_MOST_UNPLANNED]
             return True
 
     def _made(
@@ -173,12 +186,15 @@ class PlanCache:
             self._count_miss(reason, origin)
         made = KeptPlan.made(make, self._with_open_places(structure, origin))
         with _lock:
-            kept = self._match(structure, origin) or made
+            kept = _match(self._known(origin), structure) or made
             self._keep(kept, origin, clears)
         return kept.plan
 
     def _with_open_places(self, structure: Structure, origin: Origin | None) -> Structure:
-        """Leave out the numbers of indices if plans are kept for several of them."""
+        """Leave out the numbers of indices if several of them have been seen, with plans or without."""
+        for seen, times in self._changes.unplanned:
+            if times >= _WORTH_A_PLAN and fits(seen, structure):
+                return seen
         several, found = 0, structure
         for kept in self._known(origin):
             joint = without_places(kept.plan.structure, found)
@@ -207,7 +223,8 @@ class PlanCache:
     def explain_miss(self, structure: Structure, tape: Tape, origin: Origin | None) -> str | None:
         """Say why no plan fits a structure; None if one does."""
         self._forget_old_rules()
-        return None if self._match(structure, origin) else self._difference(structure, tape, origin)
+        is_known = _match(self._known(origin), structure)
+        return None if is_known else self._difference(structure, tape, origin)
 
     def info(self) -> CacheInfo:
         """Return how often a plan was reused, and why not the last time."""
@@ -232,10 +249,6 @@ class PlanCache:
         """Return all plans that may be used, own ones first."""
         return self._kept + self._of_others(origin)
 
-    def _match(self, structure: Structure, origin: Origin | None) -> KeptPlan | None:
-        """Look a plan up without counting."""
-        return next((kept for kept in self._known(origin) if fits(kept.plan.structure, structure)), None)
-
     def _difference(self, structure: Structure, tape: Tape, origin: Origin | None) -> str:
         """Compare with the plan that was used last, by the function or by others of the origin."""
         if self._kept:
@@ -245,6 +258,11 @@ class PlanCache:
             return self._why_empty
         changed = first_difference(others[0].plan.structure, structure, tape)
         return f"{self._why_empty}; compared with the last function of the same code, {changed}"
+
+
+def _match(plans: tuple[KeptPlan, ...], structure: Structure) -> KeptPlan | None:
+    """Find the plan that fits a structure."""
+    return next((kept for kept in plans if fits(kept.plan.structure, structure)), None)
 
 
 def _recognized(plans: tuple[KeptPlan, ...], tape: Tape) -> KeptPlan | None:

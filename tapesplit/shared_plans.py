@@ -53,10 +53,14 @@ class KeptPlan(NamedTuple):
 
 @dataclass(slots=True)
 class Changes:
-    """How structures change from call to call: misses beyond hits, and structures that have no plan."""
+    """How structures change from call to call.
+
+    ``excess`` are the hits that would make up for the misses; ``unplanned`` are structures without a plan,
+    newest use first, and how often each has been seen.
+    """
 
     excess: int = 0
-    unplanned: tuple[Structure, ...] = ()
+    unplanned: tuple[tuple[Structure, int], ...] = ()
 
 
 # Replaced as a whole and never changed, so that reading needs no lock; newest use first.

@@ -69,7 +69,7 @@ def test_small_problems():
 
 
 @pytest.mark.parametrize(("fun", "size"), [(branches, 12), (masked, 400)])
-def test_after_eight_plans_structures_seen_once_get_none(fun, size):
+def test_after_eight_plans_strange_structures_get_none(fun, size):
     jac = parallel_jacobian(fun)
     strange(jac, fun, size)
     info = jac.cache_info()
@@ -78,13 +78,17 @@ def test_after_eight_plans_structures_seen_once_get_none(fun, size):
     assert info.last_miss == "no plan was made: the structure is another one at nearly every call"
 
 
-def test_a_structure_that_is_seen_again_gets_its_plan():
+def test_a_structure_that_is_seen_four_times_gets_its_plan():
     jac = parallel_jacobian(branches)
     x = strange(jac, branches)
     before = jac.cache_info()
-    for _ in range(3):
+    for turn in range(3):
+        assert jac.cache_info().currsize == before.currsize
+        assert jac.cache_info()[:2] == (before.hits, before.misses + turn)
+        onp.testing.assert_allclose(jac((1.5 + turn) * x), jacobian(branches)((1.5 + turn) * x), rtol=1e-12)
+    for _ in range(2):
         onp.testing.assert_allclose(jac(1.5 * x), jacobian(branches)(1.5 * x), rtol=1e-12)
-    assert jac.cache_info()[:2] == (before.hits + 2, before.misses + 1)
+    assert jac.cache_info()[:2] == (before.hits + 2, before.misses + 3)
     assert "changed from" in jac.cache_info().last_miss
 
 
@@ -120,7 +124,7 @@ def test_functions_that_settle_get_plans_at_once_again():
     jac = parallel_jacobian(lambda x: np.sin(x) * x)
     for size in range(1, 20):
         jac(onp.ones(size))
-    for _ in range(20):
+    for _ in range(60):
         jac(onp.ones(30))
     misses = jac.cache_info().misses
     for size in range(40, 44):
@@ -130,7 +134,7 @@ def test_functions_that_settle_get_plans_at_once_again():
 
 
 def test_indices_of_many_counts_are_opened_one_count_after_the_other():
-    """Masks with five counts: each count gets its plans, though contents never repeat."""
+    """Masks with five counts: each count gets its plan, though contents never repeat."""
 
     def fun(x):
         mask = onp.zeros(30, bool)
@@ -139,10 +143,9 @@ def test_indices_of_many_counts_are_opened_one_count_after_the_other():
 
     jac = parallel_jacobian(fun)
     x = RANDOM.standard_normal(30)
-    for _ in range(60):
+    for _ in range(80):
         jac(x)
     misses = jac.cache_info().misses
-    assert misses <= 20
     for _ in range(20):
         jac(x)
     assert jac.cache_info().misses <= misses + 2
