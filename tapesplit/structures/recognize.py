@@ -18,6 +18,7 @@ from tapesplit.rules import PRODUCTS, Elementwise, Movement, Rule, find_rule, ge
 from tapesplit.structures.comparison import any_places, is_look_up
 from tapesplit.structures.constants import EXACT, ArrayKey, Constants, plain_slice, statics_of
 from tapesplit.structures.forms import form_of, is_shape
+from tapesplit.structures.made_anew import as_first_made, is_made_anew
 from tapesplit.structures.structure import Structure
 
 __all__ = ["Recognizer", "recognizer"]
@@ -76,6 +77,8 @@ class Recognizer:
     ----------
     structure
         The structure.
+    has_made_anew
+        Whether it has primitives that are other objects at each call.
     without_keywords
         Number of calls without keyword arguments.
     names
@@ -98,6 +101,7 @@ class Recognizer:
     """
 
     structure: Structure
+    has_made_anew: bool
     without_keywords: int
     names: Expected
     constant_calls: list[int]
@@ -123,6 +127,8 @@ class Recognizer:
             tape.kwargs,
             tape.values,
         )
+        if self.has_made_anew:
+            primitives = as_first_made(primitives)
         return (
             primitives == known.primitives
             and argnums == known.argnums
@@ -173,6 +179,7 @@ def recognizer(structure: Structure, tape: Tape) -> Recognizer:
     keyed = [i for i in others if i not in plain]
     return Recognizer(
         structure,
+        has_made_anew=any(map(is_made_anew, set(structure.primitives))),
         without_keywords=kwargs.count(NO_KEYWORDS),
         names=Expected(named, [(*kwargs[i],) for i in named]),
         constant_calls=calls,

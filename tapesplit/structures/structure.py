@@ -13,6 +13,7 @@ import numpy as np
 from tapesplit.recording.tape import Tape
 from tapesplit.structures.constants import NO_CONSTANTS, statics_of
 from tapesplit.structures.forms import form_of
+from tapesplit.structures.made_anew import as_first_made
 
 __all__ = ["Structure", "structure_of"]
 
@@ -24,7 +25,7 @@ class Structure:
     Parameters
     ----------
     primitives, argnums, parents
-        As on the tape.
+        As on the tape, but for primitives that are made anew, see `as_first_made`.
     forms
         Shape of each value for float64 arrays and numbers; dtype and shape, or the nested form of a
         container, for others.
@@ -59,7 +60,8 @@ def structure_of(tape: Tape) -> Structure:
         NO_CONSTANTS if a is None or (len(a) == len(g) and not k) else statics_of(p, a, g, k, known)
         for p, a, g, k in zip(tape.primitives, tape.args, tape.active, tape.kwargs, strict=True)
     ]
-    return Structure(tape.primitives, tape.active, tape.parents, forms, statics, tape.inputs, tape.output)
+    primitives = as_first_made(tape.primitives)
+    return Structure(primitives, tape.active, tape.parents, forms, statics, tape.inputs, tape.output)
 
 
 _FLOAT64 = np.float64
