@@ -357,7 +357,7 @@ class JacobianFunction:
 
     def _shaped(self, tape: Tape, matrix: np.ndarray, dtypes: tuple[np.dtype, ...]) -> Any:
         """Split the columns among the inputs and give each Jacobian its shape and type."""
-        out = np.shape(tape.value)
+        out, matrix = np.shape(tape.value), np.asarray(matrix)  # no subclass that a value is of
         if tape.inputs == 1 and matrix.dtype == dtypes[0]:
             return self._options.packed([matrix.reshape(out + np.shape(tape.values[0]))])
         jacobians, column = [], 0

@@ -7,12 +7,14 @@ import autograd.numpy as np
 import numpy as onp
 import pytest
 from autograd import jacobian
-from autograd.extend import defvjp, primitive
+from autograd.extend import VSpace, defvjp, primitive
 from autograd.misc.flatten import flatten
+from autograd.numpy.numpy_boxes import ArrayBox
+from autograd.numpy.numpy_vspaces import ArrayVSpace
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from tapesplit import parallel_jacobian
+from tapesplit import check_jacobian, parallel_jacobian
 from tapesplit.recording.tracing import tracing_lock
 
 METHODS = ("auto", "tangent", "adjoint")
@@ -426,3 +428,43 @@ def test_containers_of_zeros_do_not_make_first_calls_ask_autograd():
     jac = parallel_jacobian(lambda x: np.sum(squares(unflattened(x))))
     onp.testing.assert_allclose(jac(onp.array([1.0, 2.0, 3.0, 4.0])), [3.0, 4.0, 1.0, 2.0])
     assert len(calls) == 1
+
+
+class Tagged(onp.ndarray):
+    """An array type of a user's, registered with autograd below."""
+
+
+ArrayBox.register(Tagged)
+VSpace.register(Tagged, ArrayVSpace)
+
+
+@pytest.mark.parametrize("method", ["auto", "tangent", "adjoint"])
+def test_jacobians_are_plain_arrays_whatever_the_values_are(method):
+    x = onp.array([0.1, 0.2, 0.3]).view(Tagged)
+    for fun in (lambda x: np.sum(x) * x, lambda x: np.dot(x, x), lambda x: x):
+        jac = parallel_jacobian(fun, method=method)(x)
+        assert type(jac) is onp.ndarray
+        onp.testing.assert_allclose(jac, jacobian(fun)(onp.asarray(x)), rtol=1e-14)
+
+
+@primitive
+def turning(x):
+    """A complex function whose VJP leaves it to others to take the real part."""
+    return onp.exp(1j * x) * x
+
+
+defvjp(turning, lambda ans, x: lambda g: g * (1j * ans + onp.exp(1j * x)))
+
+
+@pytest.mark.parametrize("method", ["auto", "tangent", "adjoint"])
+def test_complex_adjoints_of_real_arguments_count_by_their_real_part(method):
+    def fun(x):
+        return np.abs(turning(x)) * np.sum(np.real(turning(x)))
+
+    x = onp.array([0.3, 0.7, 1.1])
+    expected = jacobian(fun)(x)
+    assert expected.dtype == complex
+    jac = parallel_jacobian(fun, method=method)(x)
+    assert jac.dtype == float
+    onp.testing.assert_allclose(jac, expected.real, rtol=1e-13)
+    check_jacobian(fun, x)
