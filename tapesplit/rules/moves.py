@@ -23,12 +23,9 @@ from tapesplit.errors import RuleError
 from tapesplit.names import display_name
 from tapesplit.recording.tape import TapeEntry
 from tapesplit.recording.values import element_count, flatten, unflatten
-from tapesplit.rules.axes import flat
-from tapesplit.rules.registry import Bulk
 
 __all__ = [
     "CONTROLLED",
-    "LOOK_UP",
     "IndexMap",
     "MatrixMoves",
     "getitem",
@@ -248,28 +245,6 @@ def places(value: Any, index: Any) -> np.ndarray:
     """Return the flat positions in a value that an index points to."""
     numbered = unflatten(np.arange(element_count(value)), value)
     return flatten(numbered[index]).astype(np.intp, copy=False)
-
-
-def _look_up(T: np.ndarray, ans: Any, x: Any, index: Any) -> np.ndarray:
-    return IndexMap.of_index(x, index).gather(flat(T)).reshape(len(T), *np.shape(ans))
-
-
-def _put_back(A: np.ndarray, ans: Any, x: Any, index: Any) -> np.ndarray:
-    if np.ndim(x) and len(A) <= _FEW_DIRECTIONS and _ADDED * A.size < np.size(x) + _CALLED:
-        X = np.zeros((len(A), *np.shape(x)), A.dtype)
-        for found, adjoints in zip(X, A, strict=True):
-            np.add.at(found, index, adjoints)
-        return X
-    return IndexMap.of_index(x, index).scatter(flat(A)).reshape(len(A), *np.shape(x))
-
-
-_ADDED: Final = 8
-"""Elements that are numbered, as `IndexMap` asks for, while one is added where an index points to."""
-_CALLED: Final = 16_000
-"""Elements that are numbered while the functions for that are called."""
-
-LOOK_UP: Final = Bulk(tangents={0: _look_up}, adjoints={0: _put_back}, built_in=True)
-"""What carries directions through ``x[index]`` if the places differ from call to call, see `fits`."""
 
 
 def index_maps(entry: TapeEntry) -> tuple[IndexMap, ...]:

@@ -13,8 +13,8 @@ from tapesplit.cuts.chunks import Chunk
 from tapesplit.notes import note
 from tapesplit.recording.tape import Tape
 from tapesplit.rules import (
+    LOOK_UP,
     Elementwise,
-    IndexMap,
     Movement,
     find_rule,
     getitem,
@@ -23,7 +23,7 @@ from tapesplit.rules import (
 )
 from tapesplit.structures.forms import is_shape
 from tapesplit.structures.structure import Structure
-from tapesplit.sweeps.array_steps import MapStep, Step, bulk_step
+from tapesplit.sweeps.array_steps import BulkStep, MapStep, Step, bulk_step
 from tapesplit.sweeps.array_sweep import ArraySweep
 from tapesplit.sweeps.cluster_step import ClusterStep
 from tapesplit.sweeps.preaccumulation import Member, Term
@@ -87,7 +87,7 @@ def _step(tape: Tape, index: int) -> Step:
     primitive, argnums, parents = tape.primitives[index], tape.active[index], tape.parents[index]
     rule = find_rule(primitive)
     if primitive is getitem and isinstance(rule, Movement):
-        return MapStep(index, ((parents[0], IndexMap.of_index(*tape.arguments(index))),))
+        return BulkStep(index, LOOK_UP)  # no map, which would serve once
     if isinstance(rule, Movement):
         return MapStep(index, tuple(zip(parents, index_maps(tape[index]), strict=True)))
     if isinstance(rule, Elementwise) and is_elementwise_call(rule, argnums, tape.kwargs[index]):

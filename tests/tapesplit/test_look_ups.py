@@ -8,7 +8,8 @@ import pytest
 from autograd import jacobian
 
 from tapesplit import PlanMismatchError, check_separators, execute, find_separators, parallel_jacobian, record
-from tapesplit.rules.moves import LOOK_UP, IndexMap, places
+from tapesplit.rules.look_ups import LOOK_UP
+from tapesplit.rules.moves import IndexMap, places
 from tapesplit.structures.comparison import fits, is_look_up, without_places
 from tapesplit.structures.recognize import recognizer
 from tapesplit.structures.structure import structure_of
@@ -262,6 +263,15 @@ TWICE = onp.array([1, 4, 1])
         (onp.array([-1, -1]), slice(None, None, -2)),
         GIVEN > 0.5,
         onp.zeros(0, int),
+        2,
+        -1,
+        slice(4, 1, -2),
+        (slice(1, 3), 2),
+        (Ellipsis, 1, None),
+        (None, slice(2), -1, slice(None)),
+        (),
+        (GIVEN[:, 0, 0] > 0.5, 1),
+        (GIVEN[:, 0, 0] > 0.5, slice(None), 1),
     ],
     ids=str,
 )
@@ -274,6 +284,9 @@ def test_adjoints_are_added_up_in_every_way(index, longer, directions):
     for adjoints, found in zip(A, expected, strict=True):
         onp.add.at(found, places(x, index), adjoints.ravel())
     onp.testing.assert_allclose(LOOK_UP.adjoints[0](A, x[index], x, index), expected.reshape(-1, *x.shape))
+    T = onp.random.default_rng(2).random((directions, *x.shape))
+    tangents = LOOK_UP.tangents[0](T, x[index], x, index)
+    onp.testing.assert_array_equal(tangents, onp.stack([tangent[index] for tangent in T]))
     moves, flat = IndexMap.of_index(x, index), A.reshape(directions, -1)
     onp.testing.assert_allclose(moves.scatter(flat), expected)
     added = onp.ones_like(expected)

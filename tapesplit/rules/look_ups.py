@@ -1,0 +1,53 @@
+"""Look-ups: how directions go through ``x[index]`` where each call has another index."""
+
+from typing import Any, Final
+
+import numpy as np
+
+from tapesplit.rules.axes import flat
+from tapesplit.rules.moves import IndexMap
+from tapesplit.rules.registry import Bulk
+
+__all__ = ["LOOK_UP"]
+
+
+def _look_up(T: np.ndarray, ans: Any, x: Any, index: Any) -> np.ndarray:
+    stacked = _of_stack(index)
+    if stacked is not None:
+        return T[stacked]
+    return IndexMap.of_index(x, index).gather(flat(T)).reshape(len(T), *np.shape(ans))
+
+
+def _put_back(A: np.ndarray, ans: Any, x: Any, index: Any) -> np.ndarray:
+    stacked = _of_stack(index)
+    if stacked is not None:
+        X = np.zeros((len(A), *np.shape(x)), A.dtype)
+        X[stacked] = A
+        return X
+    if np.ndim(x) and len(A) <= _FEW_DIRECTIONS and _ADDED * A.size < np.size(x) + _CALLED:
+        X = np.zeros((len(A), *np.shape(x)), A.dtype)
+        for found, adjoints in zip(X, A, strict=True):
+            np.add.at(found, index, adjoints)
+        return X
+    return IndexMap.of_index(x, index).scatter(flat(A)).reshape(len(A), *np.shape(x))
+
+
+def _of_stack(index: Any) -> tuple[Any, ...] | None:
+    """Return the index for stacked values if it takes no element twice; None if it may, or moves axes."""
+    if type(index) is np.ndarray and index.dtype == np.bool_:
+        return (slice(None), index)
+    items = index if type(index) is tuple else (index,)
+    return (slice(None), *items) if all(type(item) in _BASIC for item in items) else None
+
+
+_BASIC: Final = frozenset({int, slice, type(None), type(Ellipsis)})
+"""Parts of an index that select elements without an array."""
+_FEW_DIRECTIONS: Final = 4
+"""Directions that are added one by one in less time than places are found for all of them."""
+_ADDED: Final = 8
+"""Elements that are numbered, as `IndexMap` asks for, while one is added where an index points to."""
+_CALLED: Final = 16_000
+"""Elements that are numbered while the functions for that are called."""
+
+LOOK_UP: Final = Bulk(tangents={0: _look_up}, adjoints={0: _put_back}, built_in=True)
+"""What carries directions through ``x[index]`` if the places differ from call to call, see `fits`."""
