@@ -1,4 +1,4 @@
-"""Types of arrays and shapes, and steps on whole arrays that NumPy has no function for."""
+"""Types of arrays, shapes and indices, and steps on whole arrays that NumPy has no function for."""
 
 from collections import defaultdict
 from collections.abc import Iterable
@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 __all__ = [
+    "SELECTORS",
     "BoolArray",
     "FloatArray",
     "IntArray",
@@ -28,6 +29,8 @@ IntArray = NDArray[Any]  # of integers; the stubs of NumPy 2.5 give reductions o
 BoolArray = NDArray[np.bool_]
 FloatArray = NDArray[np.float64]
 Shape: TypeAlias = tuple[int, ...]
+SELECTORS = frozenset({int, slice, type(None), type(Ellipsis)})
+"""Types of the parts of an index that take no element twice."""
 
 
 def coded(items: Iterable[Any]) -> tuple[list[Any], IntArray]:

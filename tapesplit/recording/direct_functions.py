@@ -17,6 +17,7 @@ from autograd.numpy.numpy_vspaces import ArrayVSpace
 from autograd.numpy.numpy_wrapper import array_from_args, concatenate_args
 from autograd.tracer import Box, box_type_mappings, getval, isbox, trace_primitives_map
 
+from tapesplit.arrays import SELECTORS
 from tapesplit.recording.boxes import (
     FIRST,
     OUR_BOXES,
@@ -223,9 +224,9 @@ def _untake(x: Any, idx: Any, vs: Any) -> Any:
 def _full_untake(index: Any) -> Any:
     """Return the primitive for the adjoint of a look-up with all its zeros; None for other indices."""
     items = index if type(index) is tuple else (index,)
-    if all(type(item) in _SELECTORS for item in items):
+    if all(type(item) in SELECTORS for item in items):
         return dense_untake
-    known = all(type(i) in _SELECTORS or (type(i) is np.ndarray and i.dtype.kind == "i") for i in items)
+    known = all(type(i) in SELECTORS or (type(i) is np.ndarray and i.dtype.kind == "i") for i in items)
     return summed_untake if known else None
 
 
@@ -272,8 +273,6 @@ def _conjugate(general: Callable[..., Any]) -> Callable[..., Any]:
     return functools.wraps(general)(conjugate)
 
 
-_SELECTORS = frozenset({int, slice, type(None), type(Ellipsis)})
-"""Parts of an index that take nothing twice."""
 _FREE_ZEROS: Final = {dense_untake: 512, summed_untake: 4096}
 """Elements up to which adding zeros costs next to nothing, beside the rest of such a look-up."""
 _MOSTLY: Final = 4

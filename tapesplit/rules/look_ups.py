@@ -4,6 +4,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from tapesplit.arrays import SELECTORS
 from tapesplit.rules.axes import flat
 from tapesplit.rules.moves import IndexMap
 from tapesplit.rules.registry import Bulk
@@ -37,11 +38,9 @@ def _of_stack(index: Any) -> tuple[Any, ...] | None:
     if type(index) is np.ndarray and index.dtype == np.bool_:
         return (slice(None), index)
     items = index if type(index) is tuple else (index,)
-    return (slice(None), *items) if all(type(item) in _BASIC for item in items) else None
+    return (slice(None), *items) if all(type(item) in SELECTORS for item in items) else None
 
 
-_BASIC: Final = frozenset({int, slice, type(None), type(Ellipsis)})
-"""Parts of an index that select elements without an array."""
 _FEW_DIRECTIONS: Final = 4
 """Directions that are added one by one in less time than places are found for all of them."""
 _ADDED: Final = 8
