@@ -35,7 +35,7 @@ def without_places(known: Structure, structure: Structure) -> Structure | None:
         None if the two differ in anything else, or in so many indices that a new plan costs less than reading
         all of them one by one.
     """
-    if known.forms != structure.forms or _but_for_constants(known) != _but_for_constants(structure):
+    if _but_for_constants(known) != _but_for_constants(structure):
         return None
     statics = list(structure.statics)
     changed = [i for i, before in enumerate(known.statics) if before != statics[i]]
@@ -115,8 +115,6 @@ def is_look_up(structure: Structure, index: int) -> bool:
 
 def fits(known: Structure, structure: Structure) -> bool:
     """Tell whether a plan for a known structure serves another one: equal, but for places left open."""
-    if known.forms != structure.forms:  # as mostly where plans are kept for many masks
-        return False
     return structure == known or without_places(known, structure) == known
 
 
