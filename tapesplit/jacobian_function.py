@@ -180,7 +180,7 @@ class JacobianFunction:
             matrix, dtypes = np.zeros((np.size(tape.value), columns)), result_dtypes(tape, structure_of(tape))
             return self._shaped(tape, matrix, dtypes)
         began = time.perf_counter()
-        plan = self._plan_for(tape, is_light if self._options.may_do_without_plans else None)
+        plan = self._plan_for(tape, self._may_do_without)
         if plan is None:
             matrix = sweep_unplanned(tape)
             return self._shaped(tape, matrix, (matrix.dtype,) * tape.inputs)
@@ -350,6 +350,10 @@ class JacobianFunction:
             return make_plan(tape, structure, **self._options.for_plans._asdict())
 
         return self._plans.plan_for(tape, self._origin, make, may_do_without)
+
+    def _may_do_without(self, structure: Structure) -> bool:
+        """Tell whether tapes of a structure may be swept without a plan."""
+        return self._options.may_do_without_plans and is_light(structure)
 
     def _origin(self) -> Origin | None:
         """Return what it has in common with functions that share plans with it, at this moment."""

@@ -124,13 +124,16 @@ class PlanCache:
                 self._count_hit()
             return kept.plan
         origin = origin_now()
+        if origin is not None:
+            with _lock:
+                self._changes = changes_of(origin)
         others = self._of_others(origin)
         kept = kept or _recognized(others, tape)
         if kept is None:
             structure = structure_of(tape)
             match = _match(own + others, structure)
             if match is None:
-                if may_do_without and may_do_without(structure) and self._is_one_of_many(structure, origin):
+                if may_do_without and may_do_without(structure) and self._is_one_of_many(structure):
                     return None
                 return self._made(structure, tape, origin, make, clears)
             kept = match._replace(recognizer=recognizer(match.plan.structure, tape))
@@ -145,18 +148,16 @@ class PlanCache:
         if self._changes.excess:
             self._changes.excess -= 1
 
-    def _count_miss(self, reason: str, origin: Origin | None) -> None:
+    def _count_miss(self, reason: str) -> None:
         """Count a call for which there is no plan."""
         self._misses += 1
         self._last_miss = reason
-        if origin is not None:
-            self._changes = changes_of(origin)
         self._changes.excess = min(self._changes.excess + _HITS_FOR_A_MISS, 2 * _CHANGING_AT)
 
-    def _is_one_of_many(self, structure: Structure, origin: Origin | None) -> bool:
+    def _is_one_of_many(self, structure: Structure) -> bool:
         """Tell whether structures keep changing, and this one has hardly been seen; count the miss."""
         with _lock:
-            changes = self._changes if origin is None else changes_of(origin)
+            changes = self._changes
             if changes.excess < _CHANGING_AT:
                 return False
             times, joint, others = 1, structure, list[tuple[Structure, int]]()
@@ -169,7 +170,7 @@ class PlanCache:
             changes.unplanned = ((joint, times), *others)[:_MOST_UNPLANNED]
             if times >= _WORTH_A_PLAN:
                 return False
-            self._count_miss(_CHANGING, origin)
+            self._count_miss(_CHANGING)
             return True
 
     def _made(
@@ -183,7 +184,7 @@ class PlanCache:
         """Make a plan, unless another thread is faster; the one that was not used for the longest may go."""
         reason = self._difference(structure, tape, origin)
         with _lock:
-            self._count_miss(reason, origin)
+            self._count_miss(reason)
         made = KeptPlan.made(make, self._with_open_places(structure, origin))
         with _lock:
             kept = _match(self._known(origin), structure) or made

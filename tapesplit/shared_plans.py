@@ -91,10 +91,8 @@ def share(origin: Origin | None, used: KeptPlan) -> None:
 _changes: dict[Origin, Changes] = {}
 
 
-def changes_of(origin: Origin | None) -> Changes:
+def changes_of(origin: Origin) -> Changes:
     """Return how the structures of an origin change; the caller holds a lock."""
-    if origin is None:
-        return Changes()
     found = _changes.pop(origin, None) or Changes()
     _changes[origin] = found  # the newest use stands last
     if len(_changes) > _MOST_PLANS:

@@ -111,6 +111,18 @@ def test_functions_made_anew_are_known_by_their_code():
     assert jac.cache_info().currsize == 1
 
 
+def test_hits_of_functions_made_anew_make_up_for_misses():
+    def made_anew():
+        return parallel_jacobian(lambda x: np.sin(x) * x)
+
+    for size in range(1, 9):
+        for _ in range(6):
+            made_anew()(onp.ones(size))
+    jac = made_anew()
+    jac(onp.ones(20))
+    assert jac.cache_info().currsize == 1
+
+
 def test_a_plan_is_made_for_whoever_asks_for_it():
     jac = parallel_jacobian(branches)
     x = strange(jac, branches)
