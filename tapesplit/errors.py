@@ -58,7 +58,7 @@ class StaleValueError(TapesplitError, TypeError):
 
 
 class RecordingError(TapesplitError, RuntimeError):
-    """Operations were recorded in part only, by an interrupt or by several threads at the same time."""
+    """Operations were recorded in part only, by an interrupt or by several threads without the GIL."""
 
 
 class NothingToPlanError(TapesplitError, ValueError):

@@ -72,18 +72,22 @@ class RecordingBox(ArrayBox):
         result._value = item = value[index]
         result._trace = self._trace
         result._entries = entries
-        values = entries.values
-        number = count = len(values)
+        key: Any = None
         if kind is int:
-            number = entries.taken.setdefault((self._index, index), number)
+            key = self._index, index
         elif kind is slice and _NARROW * len(item) <= len(value) and index.step is None:
             start, stop = index.start, index.stop
             if type(start) in _BOUNDS and type(stop) in _BOUNDS:
-                number = entries.taken.setdefault((self._index, start, stop), number)
-        result._index = number
-        if number == count:
-            values.append(item)
-            entries += (_general_getitem, FIRST, (self._index,), (value, index), NO_KEYWORDS)
+                key = self._index, start, stop
+        taken = entries.taken
+        if key in taken:
+            result._index = taken[key]
+            return result
+        result._index = number = entries.size
+        entries.size = number + 1
+        entries += (_general_getitem, FIRST, (self._index,), (value, index), NO_KEYWORDS, item)
+        if key:
+            taken[key] = number
         return result
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
@@ -163,10 +167,9 @@ def recorded(
     result._value = value
     result._trace = box._trace
     result._entries = entries
-    values = entries.values
-    result._index = len(values)
-    values.append(value)
-    entries += (primitive, argnums, parents, args, kwargs)
+    result._index = number = entries.size
+    entries.size = number + 1
+    entries += (primitive, argnums, parents, args, kwargs, value)
     return result
 
 
@@ -183,10 +186,10 @@ def _binary(primitive: Any, operate: Callable[[Any, Any], Any]) -> Callable[[Any
             if other._entries is not entries:
                 return primitive(self, other)
             value = operate(left, other._value)
-            call: tuple[Any, ...] = primitive, _BOTH, (self._index, other._index), None, NO_KEYWORDS
+            call: tuple[Any, ...] = primitive, _BOTH, (self._index, other._index), None, NO_KEYWORDS, value
         elif kind in PLAIN_OPERANDS:
             value = operate(left, other)
-            call = primitive, FIRST, (self._index,), (left, other), NO_KEYWORDS
+            call = primitive, FIRST, (self._index,), (left, other), NO_KEYWORDS, value
         else:
             return primitive(self, other)
         # As in `recorded`: a call more would cost a fifth of the operation.
@@ -194,9 +197,8 @@ def _binary(primitive: Any, operate: Callable[[Any, Any], Any]) -> Callable[[Any
         result._value = value
         result._trace = self._trace
         result._entries = entries
-        values = entries.values
-        result._index = len(values)
-        values.append(value)
+        result._index = number = entries.size
+        entries.size = number + 1
         entries += call
         return result
 
@@ -233,10 +235,9 @@ def _reflected(primitive: Any, operate: Callable[[Any, Any], Any]) -> Callable[[
         result._value = value
         result._trace = self._trace
         result._entries = entries
-        values = entries.values
-        result._index = len(values)
-        values.append(value)
-        entries += (primitive, _SECOND, (self._index,), (other, right), NO_KEYWORDS)
+        result._index = number = entries.size
+        entries.size = number + 1
+        entries += (primitive, _SECOND, (self._index,), (other, right), NO_KEYWORDS, value)
         return result
 
     return method

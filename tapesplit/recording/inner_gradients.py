@@ -58,7 +58,7 @@ def _depending(entries: Entries, start: int, end: int) -> list[int]:
     """Return the entries from a variable to a result that depend on it; none if the result does not."""
     found = {start}
     for index in range(start + 1, end + 1):
-        _, _, parents, _, _ = entries.call(index)
+        _, _, parents, _, _, _ = entries.entry(index)
         if not found.isdisjoint(parents):
             found.add(index)
     return sorted(found) if end in found else []
@@ -72,7 +72,7 @@ def _steps_back(x: Any, depending: Sequence[int]) -> list[_Step]:
     for index in reversed(depending[1:]):
         if index not in needed:  # nothing that the result depends on
             continue
-        primitive, argnums, parents, args, kwargs = entries.call(index)
+        primitive, argnums, parents, args, kwargs, value = entries.entry(index)
         rules = None if kwargs else direct.get(primitive)
         operands = [None] * len(parents) if args is None else [*args]
         positions, behind = [], []
@@ -81,7 +81,7 @@ def _steps_back(x: Any, depending: Sequence[int]) -> list[_Step]:
             if parent in active:
                 positions.append(argnum)
                 behind.append(parent)
-                if rules and not _are_alike(entries.values[index], entries.values[parent]):
+                if rules and not _are_alike(value, entries.value(parent)):
                     rules = None
         needed.update(behind)
         call = (primitive, positions, _box(entries, trace, index), operands, kwargs)
@@ -109,7 +109,7 @@ def _pulled_back(steps: Sequence[_Step], depending: Sequence[int], g: Any) -> An
 
 def _box(entries: Entries, trace: int, index: int) -> Any:
     """Return the box of an entry."""
-    value = entries.values[index]
+    value = entries.value(index)
     if type(value) is np.float64 or type(value) is np.ndarray:
         box = TapeBox()
         box._value, box._trace, box._entries, box._index = value, trace, entries, index

@@ -93,7 +93,7 @@ class TapeNode(Node):
     def value(self) -> Any:
         """The value, whether or not it is on the tape."""
         origin = self._origin
-        return origin._source[-1] if origin._index is None else origin.entries.values[origin._index]
+        return origin._source[-1] if origin._index is None else origin.entries.value(origin._index)
 
     @property
     def _origin(self) -> "TapeNode":

@@ -55,7 +55,7 @@ def record(fun: Callable[..., Any], *args: Any, argnum: int | Sequence[int] = 0,
     OutputTypeError
         If ``fun`` returns a plain tuple, list or dict.
     RecordingError
-        If ``fun`` goes on after an interrupt, or on several threads, so that operations are incomplete.
+        If operations are incomplete: ``fun`` goes on after an interrupt, or on threads without the GIL.
     NestedTraceError
         If autograd is already differentiating an argument, or a value that ``fun`` closes over.
     Exception
@@ -109,8 +109,8 @@ def _recorded(
         try:
             result = fun(*boxed, **kwargs)
         except BaseException as error:
-            last, *_ = entries.call(len(entries.values) - 1)
-            count = len(entries.values) - len(argnums)
+            last, *_ = entries.entry(entries.size - 1)
+            count = entries.size - len(argnums)
             note(
                 error,
                 f"while recording {name} for its Jacobian, after {count} operation{'s' * (count != 1)}"
@@ -122,8 +122,8 @@ def _recorded(
     if not entries.is_complete:
         raise RecordingError(
             f"operations of {name} were recorded in part only: it has gone on after an interrupt (Ctrl-C, a "
-            "signal) that it caught, or several threads have worked on traced values at the same time; let "
-            "interrupts pass, and do the operations on the calling thread"
+            "signal) that it caught, or threads of its own have worked without Python's GIL; let interrupts "
+            "pass, and do the operations on the calling thread"
         )
     node: Any = result._node if isbox(result) else None
     is_own = isinstance(node, TapeNode) and node.entries is entries

@@ -33,47 +33,54 @@ class TapeEntry(NamedTuple):
 
 
 class Entries(list[Any]):
-    """Entries of a tape that is being recorded: the calls in one flat list, field by field, and ``values``.
+    """Entries of a tape that is being recorded, in one flat list, field by field; ``size`` is their number.
 
-    Taking columns apart takes a tenth of the time that it would take from a list of tuples. A value is
-    appended first, whose place is the number of the entry, then its call. ``args`` are None where they are
-    the values of the parents and nothing else.
+    Taking columns apart takes a tenth of the time that it would take from a list of tuples. ``args`` are None
+    where they are the values of the parents and nothing else.
+
+    Whoever appends an entry takes its number, counts it and adds its fields with ``+=``, and calls nothing in
+    between: CPython lets other threads go on only at calls and at jumps back, so that the operations of a
+    function that hands them to threads of its own do not mix.
 
     Programs read the same elements again and again, ``y[0]`` in each turn of a loop. Each is taken once:
     ``taken`` has the numbers. ``variables`` counts the gradients inside of the function whose functions are
     being run.
     """
 
-    __slots__ = ("taken", "values", "variables")
+    __slots__ = ("size", "taken", "variables")
 
     def __init__(self) -> None:
         super().__init__()
-        self.values: list[Any] = []
+        self.size = 0
         self.taken: dict[tuple[Any, ...], int] = {}
         self.variables = 0
 
     def add(self, primitive: Any, argnums: Any, parents: Any, args: Any, kwargs: Any, value: Any) -> int:
         """Append one entry and return its number."""
-        values = self.values
-        values.append(value)
-        self += (primitive, argnums, parents, args, kwargs)
-        return len(values) - 1
+        number = self.size
+        self.size = number + 1
+        self += (primitive, argnums, parents, args, kwargs, value)
+        return number
 
     @property
     def is_complete(self) -> bool:
-        """Whether there is a call for each value."""
-        return len(self) == _FIELDS * len(self.values)
+        """Whether all entries that were counted are there."""
+        return len(self) == _FIELDS * self.size
 
-    def call(self, index: int) -> list[Any]:
-        """Return the fields of one entry but its value."""
+    def entry(self, index: int) -> list[Any]:
+        """Return the fields of one entry."""
         first = _FIELDS * index
         return self[first : first + _FIELDS]
+
+    def value(self, index: int) -> Any:
+        """Return the value of one entry."""
+        return self[_FIELDS * (index + 1) - 1]
 
 
 NO_KEYWORDS: Final[dict[str, Any]] = {}
 """Keyword arguments of nearly all entries."""
-_FIELDS: Final = len(TapeEntry._fields) - 1
-"""Items of the flat list that a call is."""
+_FIELDS: Final = len(TapeEntry._fields)
+"""Items of the flat list that an entry is."""
 
 
 def constant_positions(count: int, argnums: tuple[int, ...]) -> list[int]:
@@ -144,14 +151,14 @@ class Tape:
     values: list[Any] = field(init=False)
 
     def __post_init__(self) -> None:
-        calls = self.entries
+        fields = self.entries  # copied: calls with traced values that a user keeps are recorded later on, too
         vars(self).update(
-            primitives=calls[0::_FIELDS],
-            active=calls[1::_FIELDS],
-            parents=calls[2::_FIELDS],
-            args=calls[3::_FIELDS],
-            kwargs=calls[4::_FIELDS],
-            values=calls.values[:],  # calls with traced values that a user keeps are recorded later on, too
+            primitives=fields[0::_FIELDS],
+            active=fields[1::_FIELDS],
+            parents=fields[2::_FIELDS],
+            args=fields[3::_FIELDS],
+            kwargs=fields[4::_FIELDS],
+            values=fields[5::_FIELDS],
         )
 
     def __len__(self) -> int:
