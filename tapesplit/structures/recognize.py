@@ -6,15 +6,15 @@ follows from their operands, and only calls that take constants have some to com
 comparisons of whole columns.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
-from itertools import starmap
+from itertools import chain, starmap
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from tapesplit.recording.tape import NO_KEYWORDS, Tape, TapeEntry, constant_positions
-from tapesplit.rules import PRODUCTS, Elementwise, Movement, Rule, find_rule, getitem, is_reduction
+from tapesplit.recording.tape import NO_KEYWORDS, Tape, constant_positions
+from tapesplit.rules import PRODUCTS, Elementwise, Movement, find_rule, getitem, is_reduction
 from tapesplit.structures.comparison import any_places, is_look_up
 from tapesplit.structures.constants import EXACT, ArrayKey, Constants, plain_slice, statics_of
 from tapesplit.structures.forms import form_of, is_shape
@@ -160,57 +160,65 @@ def recognizer(structure: Structure, tape: Tape) -> Recognizer:
     tape
         A tape of this structure.
     """
-    args, kwargs, values = tape.args, tape.kwargs, tape.values
-    leading = _to_describe(structure)
-    numbers = [i for i in leading if type(values[i]) in {float, np.float64}]
-    described = [i for i in leading if type(values[i]) not in {float, np.float64}]
-    fixed = {primitive: _has_fixed_arity(primitive) for primitive in set(tape.primitives)}
-    varying = [i for i, primitive in enumerate(tape.primitives) if not fixed[primitive]]
+    args, kwargs, values, statics = tape.args, tape.kwargs, tape.values, structure.statics
     calls = [
         i
         for i, (a, g, k) in enumerate(zip(args, tape.active, kwargs, strict=True))
         if k or (a is not None and len(a) != len(g))
     ]
-    looked_up = [i for i in calls if is_look_up(structure, i)]
-    others = sorted({*calls}.difference(looked_up))
-    constants = {i: _constants_of(tape[i], structure.statics[i]) for i in others}
-    plain = {i: found for i, found in constants.items() if all(starmap(_is_plain, found))}
-    named = [i for i in plain if kwargs[i]]
-    keyed = [i for i in others if i not in plain]
+    of_several = [i for i in calls if type(statics[i]) is Constants]
+    looked_up = {i for i in of_several if is_look_up(structure, i)}
+    primitives = {*structure.primitives}
+    leading = _to_describe(structure, primitives, looked_up)
+    numbers = [i for i in leading if type(values[i]) in _NUMBERS]
+    described = [i for i in leading if type(values[i]) not in _NUMBERS]
+    varying = _calls_of({p for p in primitives if not _has_fixed_arity(p)}, structure)
+    alone = [
+        (i, place := 1 - tape.active[i][0], args[i][place], statics[i])
+        for i in calls
+        if type(statics[i]) is not Constants
+    ]
+    several = {i: _constants_of(i, tape, statics[i]) for i in of_several if i not in looked_up}
+    keyed = {i for i, _, constant, _ in alone if type(constant) is slice and not _is_exact(constant)}
+    keyed.update(i for i, constants in several.items() if not all(starmap(_is_plain, constants)))
+    plain = [constant for constant in chain(alone, *several.values()) if constant[0] not in keyed]
+    named = [i for i in several if kwargs[i] and i not in keyed]
     return Recognizer(
         structure,
-        has_made_anew=any(map(is_made_anew, set(structure.primitives))),
+        has_made_anew=any(map(is_made_anew, primitives)),
         without_keywords=kwargs.count(NO_KEYWORDS),
         names=Expected(named, [(*kwargs[i],) for i in named]),
         constant_calls=calls,
         arities=Expected(varying, [len(args[i]) for i in varying]),
         types=Expected(numbers, [type(values[i]) for i in numbers]),
         forms=Expected(described, [structure.forms[i] for i in described]),
-        constants=_plain_constants([(i, *constant) for i, found in plain.items() for constant in found]),
-        statics=Expected(keyed, [structure.statics[i] for i in keyed]),
-        open_places=Expected(looked_up, [structure.statics[i] for i in looked_up]),
+        constants=_plain_constants(plain),
+        statics=Expected([*keyed], [statics[i] for i in keyed]),
+        open_places=Expected([*looked_up], [statics[i] for i in looked_up]),
     )
 
 
+_NUMBERS = frozenset({float, np.float64})
 _CONTAINERS = frozenset({tuple, dict})
 _VALUED = EXACT | _CONTAINERS
 
 
-def _constants_of(entry: TapeEntry, static: Any) -> list[tuple[int | str, Any, Any]]:
-    """List the constants of a call with their positions or names and their keys."""
-    _, argnums, _, args, kwargs, _ = entry
-    if not isinstance(static, Constants):  # the other one of two
-        position = 1 - argnums[0]
-        return [(position, args[position], static)]
-    positions = constant_positions(len(args), argnums)
+_Constant = tuple[int, int | str, Any, Any]
+"""A constant: its entry, its position or name, itself, and its key."""
+
+
+def _constants_of(index: int, tape: Tape, static: Constants) -> list[_Constant]:
+    """List the constants of a call."""
+    args, kwargs = tape.arguments(index), tape.kwargs[index]
+    positions = constant_positions(len(args), tape.active[index])
     positional = zip(positions, static.positional, strict=True)
     return [
-        *[(position, args[position], key) for position, key in positional],
-        *[(name, kwargs[name], key) for name, key in static.keywords],
+        *[(index, position, args[position], key) for position, key in positional],
+        *[(index, name, kwargs[name], key) for name, key in static.keywords],
     ]
 
 
-def _is_plain(_place: int | str, constant: Any, key: Any) -> bool:
+def _is_plain(_entry: int, _place: int | str, constant: Any, key: Any) -> bool:
     """Tell whether a constant need not be described, given its key."""
     if type(constant) in _CONTAINERS:
         return all(map(_is_exact, constant)) and (constant == {} or type(constant) is tuple)
@@ -223,22 +231,21 @@ def _is_exact(constant: Any) -> bool:
     return plain_slice(constant) is constant if type(constant) is slice else type(constant) in EXACT
 
 
-def _plain_constants(found: list[tuple[int, int | str, Any, Any]]) -> PlainConstants:
-    """Collect plain constants: each with its entry, its position or name, itself, and its key."""
-    arguments = [(i, place) for i, place, _, _ in found if isinstance(place, int)]
+def _plain_constants(found: list[_Constant]) -> PlainConstants:
+    """Collect plain constants."""
     keywords = [(i, place) for i, place, _, _ in found if isinstance(place, str)]
     if keywords:
         found = sorted(found, key=lambda constant: isinstance(constant[1], str))
     constants = [constant for _, _, constant, _ in found]
     containers = [number for number, constant in enumerate(constants) if type(constant) in _CONTAINERS]
-    arrays = [number for number, (*_, key) in enumerate(found) if isinstance(key, ArrayKey)]
+    arrays = [number for number, (_, _, _, key) in enumerate(found) if type(key) is ArrayKey]
     exact = [
         number
         for number, (_, _, constant, key) in enumerate(found)
         if type(constant) in _VALUED and not isinstance(key, type)
     ]
     return PlainConstants(
-        arguments=arguments,
+        arguments=[(i, place) for i, place, _, _ in found[: len(found) - len(keywords)]],  # type: ignore[misc]
         keywords=keywords,
         types=list(map(type, constants)),
         values=Expected(exact, [constants[number] for number in exact]),
@@ -252,26 +259,27 @@ def _has_fixed_arity(primitive: Any) -> bool:
     return primitive in {None, getitem} or isinstance(getattr(primitive, "fun", None), np.ufunc)
 
 
-def _to_describe(structure: Structure) -> list[int]:
+def _calls_of(primitives: Collection[Any], structure: Structure) -> list[int]:
+    """List the calls of some primitives."""
+    if not primitives:  # half of the time
+        return []
+    return [i for i, primitive in enumerate(structure.primitives) if primitive in primitives]
+
+
+def _to_describe(structure: Structure, primitives: Iterable[Any], looked_up: Iterable[int]) -> list[int]:
     """List the entries whose form does not follow from operands in double precision, as those of masks."""
     others = {index for index, form in enumerate(structure.forms) if form and not is_shape(form)}
-    follow = {
-        primitive: primitive in PRODUCTS or _keeps_double(find_rule(primitive))
-        for primitive in set(structure.primitives)
-    }
-    return [
-        index
-        for index, (primitive, parents) in enumerate(
-            zip(structure.primitives, structure.parents, strict=True)
-        )
-        if index in others
-        or not follow[primitive]
-        or not others.isdisjoint(parents)
-        or (primitive is getitem and is_look_up(structure, index))
-    ]
+    found = {*others, *looked_up}
+    if others:
+        found.update(i for i, parents in enumerate(structure.parents) if not others.isdisjoint(parents))
+    found.update(_calls_of({p for p in primitives if not _keeps_double(p)}, structure))
+    return sorted(found)
 
 
-def _keeps_double(rule: Rule | None) -> bool:
+def _keeps_double(primitive: Any) -> bool:
     """Whether results have a form that follows from operands in double precision."""
+    if primitive in PRODUCTS:
+        return True
+    rule = find_rule(primitive)
     is_elementwise = isinstance(rule, Elementwise) and rule.built_in
     return is_elementwise or isinstance(rule, Movement) or is_reduction(rule)
