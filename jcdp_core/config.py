@@ -52,7 +52,7 @@ class Config:
     matrix_free : bool
         Whether eliminations are allowed in addition to products.
     time_to_solve : float
-        Time limit of one exact solve in s; 0 means no limit.
+        Time limit of each search (exact, heuristic, rescheduling) in s; 0 means no limit.
     seed : int
         Seed of the 64-bit Mersenne Twister; the default is the default of the C++ standard library.
 
@@ -82,7 +82,7 @@ class Config:
     available_threads: int = _key(1, count(0), "machines; 0 = unlimited")
     available_memory: int = _key(0, count(0), "edges that fit on one machine; 0 = unlimited")
     matrix_free: bool = _key(True, FLAG, "1 = eliminations allowed, 0 = products only")
-    time_to_solve: float = _key(10.0, SECONDS, "time limit of one exact solve; 0 = none")
+    time_to_solve: float = _key(10.0, SECONDS, "time limit of each search; 0 = none")
     seed: int = _key(5489, count(0), "seed of mt19937_64")
 
     def __post_init__(self) -> None:
@@ -124,7 +124,7 @@ class Config:
 
     @property
     def time_limit(self) -> float | None:
-        """Time limit of one exact solve in s, None if there is none."""
+        """Time limit of each search in s, None if there is none."""
         return self.time_to_solve or None
 
 

@@ -115,8 +115,8 @@ def read_results(path: str | Path) -> Results:
     Raises
     ------
     ResultsError
-        If the file cannot be read, is empty, has other columns, or has a malformed row; the message starts
-        with ``file:line:``.
+        If the file cannot be read, is empty, has other columns, or has a row that is malformed or contradicts
+        itself; the message starts with ``file:line:``.
     """
     expect(path, (str, os.PathLike), "path", "give the name of a results file", ResultsError)
     try:
@@ -164,7 +164,8 @@ def read_row(row: list[str], width: int, place: str) -> list[int]:
     Raises
     ------
     ResultsError
-        If there are more or fewer cells, or one is no flag or no makespan.
+        If there are more or fewer cells, one is no flag or no makespan, or a solver is better than a proved
+        optimum.
 
     Examples
     --------
@@ -183,6 +184,11 @@ def read_row(row: list[str], width: int, place: str) -> list[int]:
         if value < 1 and column % (len(SOLVER_COLUMNS) + 1):
             raise _damaged(place, f"cell {column + 1} is {cell!r}, and a makespan is at least 1")
         cells.append(value)
+    for first in range(0, width, len(SOLVER_COLUMNS) + 1):
+        proved, optimum, *others = cells[first : first + len(SOLVER_COLUMNS) + 1]
+        if proved and min(others) < optimum:
+            found = f"cell {first + 2} is {optimum}, a proved optimum, but {min(others)} was found"
+            raise _damaged(place, found)
     return cells
 
 

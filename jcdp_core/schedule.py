@@ -132,14 +132,15 @@ class Schedule:
 
     @property
     def idle(self) -> int:
-        """Time that the machines, all together, do nothing until the makespan (fma)."""
+        """Time that the machines, all together, do nothing until the makespan (fma), reserved or not."""
         return self.machines * self.makespan - sum(task.finish - task.start for task in self.tasks)
 
     def gantt(self, sequence: EliminationSequence, width: int = 80) -> str:
         """Draw the schedule as text, one line a machine.
 
         Each task is a bar `[3 ELI ADJ==]` with its number (1-based) and step as far as there is room, or one
-        of `|`; dots are idle time. Machines after the last one that runs a task share a line.
+        of `|`; dots are idle time, also of machines that a pool reserves for their memory only. Machines
+        after the last one that runs a task share a line.
 
         Parameters
         ----------

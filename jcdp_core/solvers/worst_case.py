@@ -70,17 +70,18 @@ def worst_case_chain(length: int, growth: int = 16) -> JacobianChain:
     length : int
         Number of links q.
     growth : int, optional
-        Factor between neighboring sizes; the ratio tends to 1/m as both numbers grow.
+        Factor between neighboring sizes, at least 2; the ratio tends to 1/m as both numbers grow.
 
     Returns
     -------
     JacobianChain
         The chain. At growth 16 its makespans have about 13·q digits; the solvers compute with all of them.
+        Python prints integers of up to 4300 digits only, see `sys.set_int_max_str_digits`.
 
     Raises
     ------
     InvalidChainError
-        If a number is not a positive integer.
+        If the length is no positive integer, or the growth none of at least 2.
 
     References
     ----------
@@ -94,9 +95,9 @@ def worst_case_chain(length: int, growth: int = 16) -> JacobianChain:
     0.875
     """
     links, factor = positive_integer(length), positive_integer(growth)
-    for name, given, number in (("length", length, links), ("growth", growth, factor)):
-        if not number:
-            raise InvalidChainError(f"{name} is {given!r}; give an int ≥ 1")
+    for name, given, number, least in (("length", length, links, 1), ("growth", growth, factor, 2)):
+        if not number or number < least:
+            raise InvalidChainError(f"{name} is {given!r}; give an int ≥ {least}")
     # Products on the comb cost at most smallest²·growth^(2q), others at least smallest³; c lies between.
     smallest = factor ** (4 * links + 4)
     accumulation = smallest**2 * factor ** (3 * links + 2)

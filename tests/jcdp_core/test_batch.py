@@ -201,6 +201,12 @@ def test_foreign_and_damaged_files_are_refused(tmp_path):
         ResultsError, match=r"s2\.csv:3: cell 1 is 'a', which is no result; the row is damaged"
     ):
         run_batch(CONFIG, f"{tmp_path}/s")
+    refuted = "true,10,10,10,10,true,10,9,8,8"
+    paths[0].write_text("\n".join([*lines[:2], refuted, *lines[3:], ""]), encoding="utf-8")
+    with pytest.raises(
+        ResultsError, match=r"s2\.csv:3: cell 7 is 10, a proved optimum, but 8 was found; the row is damaged"
+    ):
+        read_results(paths[0])
     paths[0].write_text("\n".join([lines[0], *2 * lines[1:], ""]), encoding="utf-8")
     with pytest.raises(ResultsError, match=r"s2\.csv: 10 rows for 5 chains; did two runs write them\?"):
         run_batch(CONFIG, f"{tmp_path}/s")

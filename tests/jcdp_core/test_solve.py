@@ -104,7 +104,7 @@ def test_brute_force_knows_its_limits():
     with pytest.raises(SolverError, match=r"at most 5 links, not 6"):
         solve(CHAIN_A, method="brute_force")
     chain = JacobianChain.from_sizes([3, 2], [7])
-    with pytest.raises(SolverError, match=r"shared memory"):
+    with pytest.raises(SolverError, match=r"use method='exact' for shared memory"):
         solve(chain, method="brute_force", machines=2, memory_limit=7, shared_memory=True)
 
 

@@ -68,8 +68,13 @@ def test_the_bound_is_that_of_a_problem():
 def test_numbers_of_the_worst_chain_are_positive_integers(given):
     with pytest.raises(InvalidChainError, match=r"length is .*; give an int ≥ 1"):
         worst_case_chain(given)
-    with pytest.raises(InvalidChainError, match=r"growth is .*; give an int ≥ 1"):
+    with pytest.raises(InvalidChainError, match=r"growth is .*; give an int ≥ 2"):
         worst_case_chain(3, growth=given)
+
+
+def test_sizes_that_do_not_fall_are_refused():
+    with pytest.raises(InvalidChainError, match=r"growth is 1; give an int ≥ 2"):
+        worst_case_chain(8, growth=1)
 
 
 def test_numbers_of_numpy_are_welcome():
