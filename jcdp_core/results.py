@@ -22,6 +22,8 @@ __all__ = ["SOLVER_COLUMNS", "Results", "columns", "read_results", "read_row"]
 
 _BELOW_ONE: Final = math.nextafter(1.0, 0.0)
 SOLVER_COLUMNS: Final = ("BnB_BnB", "BnB_List", "DP", "DP_BnB")
+_PER_COUNT: Final = len(SOLVER_COLUMNS) + 1
+"""Cells of one machine count: whether the optimum is proved, and the makespans of the solvers."""
 
 
 def columns(length: int) -> list[str]:
@@ -127,7 +129,7 @@ def read_results(path: str | Path) -> Results:
     except (UnicodeDecodeError, csv.Error):
         raise ResultsError(f"{path}: not a CSV file; give files that jcdp-batch wrote") from None
     header = rows[0] if rows else []
-    length = len(header) // (len(SOLVER_COLUMNS) + 1)
+    length = len(header) // _PER_COUNT
     if not length or header != columns(length):
         raise ResultsError(
             f"{path}:1: the header is not that of a results file; it starts {','.join(columns(1))}"
@@ -178,14 +180,14 @@ def read_row(row: list[str], width: int, place: str) -> list[int]:
     cells = []
     for column, cell in enumerate(row):
         try:
-            value = int(cell) if column % (len(SOLVER_COLUMNS) + 1) else flags[cell]
+            value = int(cell) if column % _PER_COUNT else flags[cell]
         except (KeyError, ValueError):
             raise _damaged(place, f"cell {column + 1} is {cell!r}, which is no result") from None
-        if value < 1 and column % (len(SOLVER_COLUMNS) + 1):
+        if value < 1 and column % _PER_COUNT:
             raise _damaged(place, f"cell {column + 1} is {cell!r}, and a makespan is at least 1")
         cells.append(value)
-    for first in range(0, width, len(SOLVER_COLUMNS) + 1):
-        proved, optimum, *others = cells[first : first + len(SOLVER_COLUMNS) + 1]
+    for first in range(0, width, _PER_COUNT):
+        proved, optimum, *others = cells[first : first + _PER_COUNT]
         if proved and min(others) < optimum:
             found = f"cell {first + 2} is {optimum}, a proved optimum, but {min(others)} was found"
             raise _damaged(place, found)

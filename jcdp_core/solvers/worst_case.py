@@ -96,7 +96,7 @@ def worst_case_chain(length: int, growth: int = 16) -> JacobianChain:
     """
     links, factor = positive_integer(length), positive_integer(growth)
     for name, given, number, least in (("length", length, links, 1), ("growth", growth, factor, 2)):
-        if not number or number < least:
+        if number < least:
             raise InvalidChainError(f"{name} is {given!r}; give an int ≥ {least}")
     # Products on the comb cost at most smallest²·growth^(2q), others at least smallest³; c lies between.
     smallest = factor ** (4 * links + 4)
