@@ -21,9 +21,9 @@ def _for_columns(solve: Callable[[np.ndarray], np.ndarray], B: np.ndarray) -> np
 
 
 def _covers(a: np.ndarray, b: np.ndarray, keywords: dict[str, Any]) -> bool:
-    """Whether a call is real, of one matrix, and has no keyword that changes what autograd's rule ignores."""
+    """Whether a call is real, of one system, and has no keyword that changes what autograd's rule ignores."""
     real = not np.iscomplexobj(a) and not np.iscomplexobj(b)
-    return real and a.ndim == 2 and keywords.keys() <= {"check_finite"}
+    return real and a.ndim == 2 and b.ndim <= 2 and keywords.keys() <= {"check_finite"}
 
 
 def _triangular(function: Callable[..., np.ndarray]) -> Callable[..., Any]:
@@ -167,6 +167,8 @@ def _solved(right: Callable[..., np.ndarray]) -> Any:
     """Make the tangent function of one argument of ``solve_sylvester`` by its right-hand side."""
 
     def tangent(T: np.ndarray, ans: np.ndarray, a: Any, b: Any, q: Any) -> Any:
+        if ans.ndim != 2:  # a stack of equations
+            return NotImplemented
         return _sylvester(np.asarray(a), np.asarray(b), right(T, ans))
 
     return tangent
@@ -176,6 +178,8 @@ def _solved_back(argnum: int, of_argument: Callable[..., np.ndarray]) -> Any:
     """Make the adjoint function of one argument of ``solve_sylvester`` by that of the right-hand side."""
 
     def adjoint(A: np.ndarray, ans: np.ndarray, a: Any, b: Any, q: Any) -> Any:
+        if ans.ndim != 2:
+            return NotImplemented
         back = _sylvester(np.transpose(a), np.transpose(b), A)
         return back if back is NotImplemented else real_like(of_argument(back, ans), (a, b, q)[argnum])
 

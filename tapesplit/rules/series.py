@@ -6,7 +6,7 @@ from typing import Any
 import autograd.numpy as anp
 import numpy as np
 
-from tapesplit.rules.axes import behind, flat, positive
+from tapesplit.rules.axes import behind, flat, fold, lifted, positive
 from tapesplit.rules.reductions import input_size
 from tapesplit.rules.registry import bulk, no_edges
 
@@ -67,21 +67,31 @@ bulk(
 
 
 def _ramp(first: float, last: float) -> Any:
-    """Make the tangent function of one end of a range of numbers, which is spread over it."""
+    """Make the tangent function of one end of a range, which is spread over it."""
 
-    def tangent(T: np.ndarray, ans: Any, start: Any, stop: Any, num: int = 50, **keywords: Any) -> Any:
-        if keywords or T.ndim > 1 or np.ndim(ans) > 1:
+    def tangent(
+        T: np.ndarray, ans: Any, start: Any, stop: Any, num: int = 50, *rest: Any, **keywords: Any
+    ) -> Any:
+        if rest or keywords:
             return NotImplemented
-        return T[:, None] * np.linspace(first, last, num)
+        dimensions = np.ndim(ans) - 1
+        weights = np.linspace(first, last, num).reshape(-1, *(1,) * dimensions)
+        return np.broadcast_to(lifted(T, dimensions)[:, None] * weights, (len(T), *np.shape(ans)))
 
     return tangent
 
 
-def _end(first: float, last: float) -> Any:
-    """Make the adjoint function of one end of a range of numbers, where adjoints are collected."""
+def _end(first: float, last: float, argnum: int) -> Any:
+    """Make the adjoint function of one end of a range, where adjoints are collected.
 
-    def adjoint(A: np.ndarray, ans: Any, start: Any, stop: Any, num: int = 50, **keywords: Any) -> Any:
-        return NotImplemented if keywords or A.ndim > 2 else A @ np.linspace(first, last, num)
+    autograd's own is right for ranges of numbers and of vectors only.
+    """
+
+    def adjoint(A: np.ndarray, ans: Any, *args: Any, **keywords: Any) -> Any:
+        if len(args) > 3 or keywords.keys() - {"num"}:
+            return NotImplemented
+        weights = np.linspace(first, last, len(ans))
+        return fold(np.tensordot(A, weights, (1, 0)), np.shape(args[argnum]))
 
     return adjoint
 
@@ -89,7 +99,7 @@ def _end(first: float, last: float) -> Any:
 bulk(
     anp.linspace,
     tangents=[_ramp(1.0, 0.0), _ramp(0.0, 1.0)],
-    adjoints=[_end(1.0, 0.0), _end(0.0, 1.0)],
+    adjoints=[_end(1.0, 0.0, 0), _end(0.0, 1.0, 1)],
     edges=lambda ans, args, argnums, kwargs: int(np.size(ans)) * len(argnums),
 )
 

@@ -51,8 +51,8 @@ _core_axes: dict[Any, CoreAxes] = {}
 def stacked(primitive: Any, core_axes: CoreAxes) -> None:
     """Register a primitive whose calls may be stacks; ``core_axes(*args, **kwargs)`` are those of a slice.
 
-    They count for the arguments and, where it has as many axes, for the result, which else has none of them.
-    None says that the call is no stack.
+    They count for the active arguments, which must have as many axes as each other, and for the result if it
+    has as many, too; else that has none of them. None says that the call is no stack.
     """
     _core_axes[primitive] = core_axes
 
@@ -88,7 +88,8 @@ def _loops(entry: TapeEntry) -> tuple[tuple[int, ...], list[tuple[int, ...]]]:
     shapes = [batch_shape(entry.value), *(batch_shape(entry.args[i]) for i in entry.argnums)]
     core_axes = _core_axes_of(entry.primitive)
     axes = None if core_axes is None else core_axes(*entry.args, **entry.kwargs)
-    if axes is not None:
+    # Right-hand sides with fewer axes than the matrices have no loop dimensions, though they may look so.
+    if axes is not None and len({*map(len, shapes[1:])}) == 1:
         cores = [positive(axes, len(shape)) if len(shape) == len(shapes[1]) else () for shape in shapes]
         loops = {
             tuple(n for axis, n in enumerate(shape) if axis not in core)

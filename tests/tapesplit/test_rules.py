@@ -3,10 +3,11 @@
 import autograd.numpy as anp
 import numpy as np
 import pytest
+import scipy
 from autograd import jacobian
 from autograd.misc.fixed_points import fixed_point
 from autograd.scipy.integrate import odeint
-from autograd.scipy.linalg import solve_banded
+from autograd.scipy.linalg import solve_banded, solve_sylvester, solve_triangular
 from autograd.scipy.signal import convolve
 from rule_cases import BEYOND, CASES
 from rule_cases_scipy import CASES as SCIPY_CASES
@@ -84,6 +85,35 @@ def test_banded_systems_with_several_right_sides(method):
     matrix = np.diag(bands[0, 1:], 1) + np.diag(bands[1]) + np.diag(bands[2, :-1], -1)
     got = parallel_jacobian(lambda b: solve_banded((1, 1), bands, b), method=method)(right)
     np.testing.assert_allclose(got, np.einsum("ij,kl->ikjl", np.linalg.inv(matrix), np.eye(2)), atol=1e-15)
+
+
+@pytest.mark.skipif(np.lib.NumpyVersion(scipy.__version__) < "1.17.0", reason="takes one system only")
+@pytest.mark.parametrize("method", ["tangent", "adjoint"])
+@pytest.mark.parametrize("stack", [1, 2, 3])
+def test_stacks_of_systems_take_autograds_rule(stack, method):
+    """A stack may be as long as a system is wide, and would pass for a matrix of right-hand sides."""
+    upper, bands = np.array([[1.0, 2.0], [0.0, 4.0]]), np.array([[0.0, 1.0], [5.0, 6.0], [1.0, 0.0]])
+    b = np.arange(4.0 * stack).reshape(stack, 2, 2)
+    for solve in (
+        lambda b: solve_triangular(upper, b),
+        lambda b: solve_banded((1, 1), bands, b),
+        lambda b: solve_sylvester(upper, upper, b),
+    ):
+        got = parallel_jacobian(solve, method=method)(b)
+        np.testing.assert_allclose(got, jacobian(solve)(b), rtol=1e-12, atol=1e-15)
+
+
+@pytest.mark.parametrize("method", ["tangent", "adjoint"])
+@pytest.mark.parametrize(("n", "r"), [(2, 2), (3, 2), (2, 3), (3, 1)])
+def test_right_hand_sides_that_look_like_stacks_of_their_matrices(n, r, method):
+    random = np.random.default_rng(3)
+    A, b = random.normal(size=(n, r, n, n)) + 5.0 * np.eye(n), random.normal(size=(n, r))
+
+    def solved(t):
+        return anp.linalg.solve(A * t, b * t**2)
+
+    got = parallel_jacobian(solved, method=method)(np.array(1.3))
+    np.testing.assert_allclose(got, np.linalg.solve(A, b), rtol=1e-12, atol=1e-14)
 
 
 @pytest.mark.parametrize("mode", ["full", "valid", "same"])
