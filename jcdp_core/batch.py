@@ -7,6 +7,7 @@ not stored: they follow from the settings, so that the number of complete rows i
 import multiprocessing
 import os
 import signal
+import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
@@ -220,7 +221,7 @@ def _ordered_map(jobs: int) -> Iterator[_OrderedMap]:
         return
     others = set(multiprocessing.active_children())
     context = multiprocessing.get_context("spawn")
-    executor = ProcessPoolExecutor(jobs, mp_context=context, initializer=_leave_interrupts_to_the_parent)
+    executor = ProcessPoolExecutor(jobs, mp_context=context, initializer=_depend_on_the_parent)
     try:
         yield partial(_windowed_map, executor, jobs * _WINDOW)
     except BaseException as error:
@@ -253,6 +254,15 @@ def _windowed_map(
         yield pending.popleft().result()
 
 
-def _leave_interrupts_to_the_parent() -> None:
-    """Ignore Ctrl-C in a worker: the parent process ends its workers itself."""
+def _depend_on_the_parent() -> None:
+    """Ignore Ctrl-C in a worker, which the parent process ends itself; end when the parent is killed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with_the_parent, daemon=True).start()
+
+
+def _end_with_the_parent() -> None:
+    """Wait for the end of the parent process; nobody takes results any more."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)

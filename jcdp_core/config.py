@@ -193,9 +193,10 @@ def read_config(path: str | Path) -> Config:
     Raises
     ------
     ConfigError
-        If the path is something else, if the file cannot be read, or if a line has an unknown key (the
-        nearest valid one is named), a key that was given before, or a malformed, reversed or out-of-range
-        value. The message starts with ``file:line:``, or with ``file:`` where two lines do not go together.
+        If the path is something else, if the file cannot be read or sets no key, or if a line has an unknown
+        key (the nearest valid one is named), a key that was given before, or a malformed, reversed or
+        out-of-range value. The message starts with ``file:line:``, or with ``file:`` where two lines do not
+        go together.
 
     Examples
     --------
@@ -223,6 +224,8 @@ def read_config(path: str | Path) -> Config:
             _read_line(words, values)
         except ValueError as error:
             raise ConfigError(f"{path}:{number}: {error}") from None
+    if not values:
+        raise ConfigError(f"{path}: sets no key; write lines such as 'length 6' and 'size_range 5 50'")
     try:
         return Config(**values)
     except ConfigError as error:  # two keys that do not go together: no line alone is to blame

@@ -24,6 +24,8 @@ _MOST_NOISE: Final = 0.25
 """Power of the precision up to which a change of the value next to the point is rounding."""
 _ROUNDINGS: Final = 100
 """Roundings of the largest value on the tape that can explain any change."""
+_LISTED: Final = 5
+"""Elements of a direction that a message names."""
 _STEPS: Final = 6
 """Steps that are tried, from the power 1/3 to the power 2/3 of the precision, relative to the inputs."""
 
@@ -226,7 +228,7 @@ class _Point(NamedTuple):
         for group in np.array_split(np.argsort(self.shares), max(1, min(self.x.size, _DIRECTIONS))):
             direction = np.zeros(self.x.size)
             direction[group] = lengths[group]
-            self._check_direction(direction, what)
+            self._check_direction(direction, f"{what} along {_elements_text(np.sort(group))}")
 
     def _check_direction(self, direction: np.ndarray, what: str) -> None:
         """Compare the product with one direction, for steps of falling length until all rows agree."""
@@ -234,7 +236,7 @@ class _Point(NamedTuple):
         rounding = self.eps * self.outputs
         allowed = max(1e-4, self.tolerance) * slopes + 16 * rounding / np.cbrt(self.eps)
         right = np.zeros(self.value.size, bool)
-        found = np.full(self.value.size, np.nan)
+        differences = np.full(self.value.size, np.nan)
         for relative in self.eps ** np.linspace(1 / 3, 2 / 3, _STEPS):
             after, before = (_stepped(self.x, sign * relative * direction) for sign in (1, -1))
             taken = np.subtract(after, before, dtype=np.result_type(after, float)).ravel() / (2 * relative)
@@ -244,10 +246,16 @@ class _Point(NamedTuple):
             right |= (np.abs(difference - expected) <= allowed) & (rounding / relative <= allowed)
             if right.all():
                 return
-            found = np.where(np.isfinite(found), found, difference)
-        found = np.where(right | ~np.isfinite(found), expected, found)
+            differences = np.where(np.isfinite(differences), differences, difference)
+        differences = np.where(right | ~np.isfinite(differences), expected, differences)
         shape = self.value.shape
-        check_within(found.reshape(shape), expected.reshape(shape), allowed.reshape(shape), what)
+        check_within(expected.reshape(shape), differences.reshape(shape), allowed.reshape(shape), what)
+
+
+def _elements_text(indices: np.ndarray) -> str:
+    """Name elements of the input by their flat numbers, of many the first ones."""
+    listed = ", ".join(map(str, indices[:_LISTED])) + (", …" if len(indices) > _LISTED else "")
+    return f"element{'s' * (len(indices) > 1)} {listed} of the input"
 
 
 def _stepped(x: np.ndarray, step: np.ndarray) -> np.ndarray:

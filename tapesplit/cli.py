@@ -9,6 +9,7 @@ import traceback
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
+from io import TextIOWrapper
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final, get_args
@@ -33,6 +34,7 @@ __all__ = ["main"]
 
 _RUNS: Final = 5
 """Runs that are measured for a report."""
+_NAMED: Final = "for arguments that need a name, write a function in the file that gives them"
 _OURS: Final = (Path(tapesplit.__file__).parent, Path(jcdp_core.__file__).parent)
 """Folders of our packages."""
 _EXAMPLES: Final = """\
@@ -44,7 +46,7 @@ examples:
   tapesplit calibrate
 
 An input is an expression in which np is numpy and the names of the function's file are known, or a .npy
-file. Give --input once for each argument of the function.
+file. Give --input once for each argument of the function; write --input=-x0 for what begins with a minus.
 """
 
 
@@ -61,6 +63,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     int
         0; 1 after an error, which is told in one line unless ``--traceback`` asks for more; 130 after Ctrl-C.
     """
+    if isinstance(sys.stdout, TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")  # of encodings without a sign for µ or Ḟ, as on Windows
     options = _parser().parse_args(arguments)
     try:
         with warnings.catch_warnings():
@@ -181,12 +185,17 @@ def _loaded(options: argparse.Namespace) -> tuple[Callable[..., Any], tuple[Any,
     settings = {"argnum": tuple(range(inputs))} | decorated | asked
     args = load_inputs(options.input, names, settings["argnum"])
     options.argnum = options.argnum or decorated.get("argnum")  # for the hint, if the function fails
+    signature = inspect.signature(fun)
     try:
-        inspect.signature(fun).bind(*args)
+        signature.bind(*args)
     except TypeError as error:
+        needs_names = any(
+            parameter.kind is parameter.KEYWORD_ONLY and parameter.default is parameter.empty
+            for parameter in signature.parameters.values()
+        )
         raise CommandError(
             f"{options.function} cannot be called with {plural(inputs, 'input')}: {error}; "
-            "give --input once for each argument"
+            + (_NAMED if needs_names else "give --input once for each argument")
         ) from error
     return fun, args, settings
 
@@ -261,7 +270,12 @@ def _calibrate(_options: argparse.Namespace) -> None:
     model = measured_costs()
     for name, seconds in asdict(model).items():
         print(f"{name:22} {seconds_text(seconds)}")
-    print(f"\nkept in {store(model)}")
+    try:
+        print(f"\nkept in {store(model)}")
+    except OSError as error:
+        raise CommandError(
+            f"the constants cannot be kept: {error}; set XDG_CACHE_HOME to a directory that can be written"
+        ) from error
 
 
 def _demo(options: argparse.Namespace) -> None:
@@ -297,9 +311,9 @@ def _told(error: Exception) -> str:
     user = [place for place in places if not _is_installed(place.filename)]
     if not user and isinstance(error, OSError) and error.filename:
         return f"{error.filename}: {error.strerror}"
-    notes = "".join(f"; {note}" for note in getattr(error, "__notes__", ()))
     where = f"{user[-1].filename}, line {user[-1].lineno}; " if user else ""
-    return f"{type(error).__name__}: {error}{notes} ({where}--traceback shows more)"
+    told = "; ".join([str(error).rstrip("."), *getattr(error, "__notes__", ())]).replace("\n", " ")
+    return f"{type(error).__name__}: {told} ({where}--traceback shows more)"
 
 
 def _hint(error: Exception, options: argparse.Namespace) -> str:

@@ -2,6 +2,7 @@
 
 import functools
 import importlib.util
+import inspect
 import sys
 from collections.abc import Callable, Container, Mapping, Sequence
 from operator import attrgetter
@@ -54,7 +55,23 @@ def load_function(target: str) -> tuple[Callable[..., Any], Mapping[str, Any]]:
         raise CommandError(f"{file} has no {name!r}; it has {', '.join(own) or 'no functions'}") from None
     if not callable(fun):
         raise CommandError(f"{name!r} in {file} is no function: its type is {type(fun).__name__}")
+    _check_has_an_object(fun, name, module)
     return fun, names
+
+
+def _check_has_an_object(fun: Any, name: str, module: ModuleType) -> None:
+    """Refuse a class, and a method of one that needs an object."""
+    owner, dot, method = name.rpartition(".")
+    home = attrgetter(owner)(module) if dot else None
+    if isinstance(home, type) and not isinstance(
+        inspect.getattr_static(home, method), (staticmethod, classmethod)
+    ):
+        raise CommandError(
+            f"{name!r} is a method of the class {owner}, which needs an object; make one in the file: "
+            f"model = {owner}(...), and write FILE.py:model.{method}"
+        )
+    if isinstance(fun, type):
+        raise CommandError(f"{name!r} is a class; write the name of a function, or of an object's method")
 
 
 def _is_function_of(module: ModuleType, value: Any) -> bool:
@@ -177,7 +194,7 @@ def _value(text: str, names: Mapping[str, Any]) -> Any:
         )
     try:
         if text.endswith(".npy"):
-            return np.load(text)
+            return _array_file(text)
         # the user's own words on the user's own command line, like python -c
         return eval(text, {**names, "np": np})  # noqa: S307
     except Exception as error:
@@ -185,6 +202,12 @@ def _value(text: str, names: Mapping[str, Any]) -> Any:
             f"--input {text!r} has no value: {type(error).__name__}: {error}; write an expression of numpy "
             "such as 'np.ones(3)', a name in the function's file, or the name of a .npy file"
         ) from error
+
+
+def _array_file(name: str) -> np.ndarray:
+    """Read a file, which must not hold Python objects: reading these would run their code."""
+    with Path(name).open("rb") as file:
+        return np.lib.format.read_array(file)
 
 
 def _floats(text: str, value: Any) -> np.ndarray:

@@ -5,6 +5,7 @@ the right-hand side in each of their steps. Here the sensitivity equations are s
 (R. P. Dickinson and R. J. Gelinas, 1976), with Jacobians of the right-hand side.
 """
 
+import functools
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -29,9 +30,11 @@ class _Sensitivities:
         self.ans, self.t = ans, np.asarray(t)
         self.func, self.args, self.options = func, args, options
         self.y0 = np.asarray(y0, np.float64)
-        parameters, unflatten = flatten(args)
+        # Of nothing, autograd's function would warn that nothing depends on it.
+        parameters, unflatten = flatten(args) if args else (np.zeros(0), lambda _: ())
         self.parameters = parameters.astype(np.float64)
 
+        @functools.wraps(func)  # errors name the user's function
         def slope(y: Any, parameters: Any, t: Any) -> Any:
             found = func(y, t, *unflatten(parameters))
             found = anp.array(found) if isinstance(found, (list, tuple)) else found

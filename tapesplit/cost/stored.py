@@ -47,9 +47,6 @@ def _path() -> Path:
     try:
         base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     except RuntimeError as error:  # as in a container, for a user that its system does not know
-        raise FileNotFoundError(
-            "measured cost constants have no place: this user has no home directory; set XDG_CACHE_HOME to a "
-            "directory that can be written"
-        ) from error
+        raise FileNotFoundError("this user has no home directory") from error
     machine = f"{platform.node()}-{platform.machine()}-numpy{np.__version__}"
     return Path(base) / "tapesplit" / f"cost-{machine}.json"

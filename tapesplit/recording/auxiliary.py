@@ -23,7 +23,8 @@ def splitting_aux(fun: Callable[..., Any], extra: list[Any]) -> Callable[..., An
     def value_only(*args: Any, **kwargs: Any) -> Any:
         result = fun(*args, **kwargs)
         if not isinstance(result, tuple) or len(result) != 2:
-            given = f"{len(result)} results" if isinstance(result, tuple) else "one result"
+            is_tuple = isinstance(result, tuple)
+            given = f"a tuple of {len(result)}" if is_tuple else f"a value of type {type(result).__name__}"
             raise OutputTypeError(
                 f"with has_aux=True the function must return a pair (value, aux), but it returned {given}"
             )

@@ -5,13 +5,15 @@ from typing import Any, Final
 
 import numpy as np
 from autograd.builtins import container_take
-from autograd.core import VJPNode, VSpace
+from autograd.core import VJPNode, VSpace, primitive_vjps
 from autograd.extend import SparseObject
 from autograd.tracer import Box, Node, notrace_primitives
 
 from tapesplit.errors import NestedTraceError, StaleValueError
+from tapesplit.names import label_of
 from tapesplit.recording.checkpoints import is_checkpoint, traced_again
 from tapesplit.recording.containers import PART_FINDERS, Parts, same_form, taken
+from tapesplit.recording.source_lines import users_line
 from tapesplit.recording.tape import Entries
 
 __all__ = ["TapeNode"]
@@ -65,6 +67,8 @@ class TapeNode(Node):
             if is_checkpoint(fun) and (again := traced_again(fun, args, kwargs, parent_argnums, parents)):
                 self._index = again.index
                 return
+            if fun not in primitive_vjps and label_of(fun) not in entries.unruled:
+                entries.unruled[label_of(fun)] = users_line()
             indices = tuple([parent.index for parent in parents])
             self._index = entries.add(fun, parent_argnums, indices, tuple(args), kwargs, value)
             return

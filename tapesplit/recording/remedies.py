@@ -1,5 +1,6 @@
 """What to write instead of plain NumPy and Python on traced values, by the errors that these raise."""
 
+import re
 from typing import Final
 
 __all__ = ["remedy_for"]
@@ -13,33 +14,66 @@ def remedy_for(error: BaseException) -> str | None:
     >>> remedy_for(TypeError("must be real number, not ArrayBox"))
     'functions of math, and float(), take plain numbers: write np.sin(x[0]), and x[0] instead of float(x[0])'
     """
-    if not isinstance(error, (TypeError, ValueError)):
+    if not isinstance(error, _KINDS) and type(error).__name__ != "error":  # of SciPy's compiled solvers
         return None
     message = str(error)
-    return next((remedy for part, remedy in _REMEDIES.items() if part in message), None)
+    found = next((remedy for part, remedy in _REMEDIES.items() if re.search(part, message)), None)
+    return _SCIPY if found in _OF_CONVERSION and _is_of_scipy(error) else found
 
 
+def _is_of_scipy(error: BaseException) -> bool:
+    """Tell whether an error comes from SciPy, or from what SciPy calls of NumPy's."""
+    packages, step = list[str](), error.__traceback__
+    while step is not None:
+        packages.append(step.tb_frame.f_globals.get("__name__", "").partition(".")[0])
+        step = step.tb_next
+    return next((package for package in reversed(packages) if package != "numpy"), "") == "scipy"
+
+
+_KINDS: Final = (TypeError, ValueError, AttributeError, SystemError)
+_ARRAYS: Final = (
+    "plain arrays cannot hold traced values: write y = np.array([np.sin(a) for a in x]), or better "
+    "y = np.sin(x), instead of y[i] = np.sin(x[i])"
+)
 _NUMBERS: Final = (
     "functions of math, and float(), take plain numbers: write np.sin(x[0]), and x[0] instead of float(x[0])"
 )
+_SCIPY: Final = (
+    "SciPy's solvers, interpolators and distributions compute with plain numbers: take those of "
+    "autograd.scipy, where odeint gets parameters as autograd.builtins.tuple((p,)) and not from a closure, "
+    "or make the call a primitive with a rule of your own, see docs/how_to/vector_rule.md"
+)
+_OF_CONVERSION: Final = frozenset({_ARRAYS, _NUMBERS})
+_FUNCTIONS: Final = "take functions from autograd.numpy and autograd.scipy, not from NumPy and SciPy"
+_PLAIN: Final = (
+    "for prints, indices and counts take the plain value, autograd.tracer.getval(x), which nothing is "
+    "differentiated through"
+)
 _REMEDIES: Final = {
-    "setting an array element with a sequence": (
-        "plain arrays cannot hold traced values: write y = np.array([np.sin(a) for a in x]), or better "
-        "y = np.sin(x), instead of y[i] = np.sin(x[i])"
-    ),
+    "setting an array element with a sequence": _ARRAYS,
     "'ArrayBox' object does not support item assignment": (
         "traced values cannot be changed in place: write np.where(mask, new, x), or join the parts by "
         "np.concatenate"
     ),
-    "all returned NotImplemented": (
-        "write a = a + x instead of a += x, and take functions from autograd.numpy and autograd.scipy, not "
-        "from NumPy and SciPy"
-    ),
+    "all returned NotImplemented": f"write a = a + x instead of a += x, and {_FUNCTIONS}",
+    r"dtype\('O'\) to|ufunc '\w+' not supported for the input types": _FUNCTIONS,
     "no supported conversion for types": (
         "matrices of scipy.sparse do not multiply traced values: make the product a primitive with a rule of "
         "your own, see 'Sparse matrices' in docs/how_to/vector_rule.md"
     ),
-    "must be real number, not ArrayBox": _NUMBERS,
-    "float() argument must be a string or a real number, not 'ArrayBox'": _NUMBERS,
+    r"must be real number, not ArrayBox|float\(\) argument must be .* not 'ArrayBox'": _NUMBERS,
+    "object arrays are not supported|not a proper array of floats|Extra arguments must be in a tuple"
+    "|ArrayBox'> returned a result with an exception set": _SCIPY,
+    r"ArrayBox\.__format__|int\(\) argument .* 'ArrayBox'|ArrayBox doesn't define __round__"
+    "|'ArrayBox' object cannot be interpreted as an integer|integers or slices, not ArrayBox": _PLAIN,
+    "'ArrayBox' object has no attribute": (
+        "traced values have few methods of arrays: write np.dot(x, y) and np.real(x) instead of x.dot(y) and "
+        "x.real, and leave x.copy() out, since nothing changes x"
+    ),
+    r"'function' object has no attribute '(at|reduce|accumulate|reduceat|outer)'": (
+        "functions of autograd.numpy are no ufuncs: write np.sum, np.cumsum and np.outer instead of "
+        "np.add.reduce, np.add.accumulate and np.multiply.outer"
+    ),
+    r"for (//|divmod\(\)): .*'ArrayBox'": "write np.floor(x / y) instead of x // y",
 }
-"""By a part of the message."""
+"""By what is in the message."""

@@ -6,9 +6,11 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, Final, Self
 
-from tapesplit.recording.tape import Entries
+from tapesplit.errors import RuleError
+from tapesplit.notes import note
+from tapesplit.recording.tape import Entries, Tape
 
-__all__ = ["LinedEntries", "users_stack_level"]
+__all__ = ["LinedEntries", "note_lines_without_rule", "users_line", "users_stack_level"]
 
 _NOT_THE_USERS: Final = {"tapesplit", "autograd", "numpy"}
 
@@ -26,9 +28,21 @@ class LinedEntries(Entries):
     def __iadd__(self, entry: Iterable[Any]) -> Self:  # type: ignore[misc] # no other sums are made
         """Append an entry and note the line that it comes from."""
         self.extend(entry)
-        frame, _ = _users_frame()
-        self.lines.append(f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno}" if frame else "")
+        self.lines.append(users_line())
         return self
+
+
+def users_line() -> str:
+    """Return the line of the user's code that is running, as "file.py:12"; "" if there is none."""
+    frame, _ = _users_frame()
+    return f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno}" if frame else ""
+
+
+def note_lines_without_rule(error: BaseException, tape: Tape) -> None:
+    """Add to an error of a rule that is missing which lines call the functions that have none."""
+    if isinstance(error, RuleError):
+        for name, line in tape.entries.unruled.items():
+            note(error, f"{name} is called at {line}")
 
 
 def users_stack_level() -> int:

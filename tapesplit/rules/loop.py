@@ -6,8 +6,9 @@ oracle that vector rules are tested against. Rules may trace by themselves (`che
 """
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, Final
 
+import autograd.numpy as anp
 import numpy as np
 from autograd.core import primitive_vjps
 
@@ -121,16 +122,26 @@ def _vjp(entry: TapeEntry) -> Callable[[Any], Iterator[Any]]:
     except KeyError:
         raise RuleError(
             f"autograd has no VJP for {display_name(entry.primitive)!r} with respect to arguments "
-            f"{entry.argnums}, which this sweep needs; define one with autograd.extend.defvjp, or give both "
-            "tangents and adjoints to tapesplit.defvector"
+            f"{entry.argnums}, which this sweep needs; "
+            f"{_LEFT_OUT if entry.primitive in _CONVERSIONS else _DEFINED}"
         ) from None
     return maker(entry.argnums, entry.value, entry.args, dict(entry.kwargs))
+
+
+_DEFINED: Final = (
+    "define one with autograd.extend.defvjp, or give both tangents and adjoints to tapesplit.defvector"
+)
+_LEFT_OUT: Final = "leave the call out: traced values are arrays already; np.array joins lists of them"
+_CONVERSIONS: Final = frozenset(
+    {anp.asarray, anp.asanyarray, anp.ascontiguousarray, anp.asfortranarray, anp.copy, anp.require}
+)
+"""Functions that return what they are given, in another form at most."""
 
 
 def _row(found: Any, like: Any, entry: TapeEntry) -> np.ndarray:
     """Return the flat elements of what a rule has found for a value; rules may use a buffer of their own.
 
-    A zero for all elements may be one number, as in autograd.
+    One number stands for all elements, as it does in autograd once it meets an array.
     """
     if type(found) is type(like) is np.ndarray and found.shape == like.shape:  # as nearly always
         return found.flatten()

@@ -152,6 +152,12 @@ def test_missing_and_binary_files(tmp_path):
         read_config(tmp_path / "binary.in")
 
 
+@pytest.mark.parametrize("text", ["", "\n", "// length 6\n"])
+def test_files_that_say_nothing(write, text):
+    with pytest.raises(ConfigError, match=r"config\.in: sets no key; write lines such as 'length 6'"):
+        read_config(write(text))
+
+
 @pytest.mark.parametrize(
     ("values", "message"),
     [

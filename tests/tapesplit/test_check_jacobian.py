@@ -1,5 +1,7 @@
 """`check_jacobian` on functions whose inputs, outputs or derivatives have very different sizes."""
 
+import re
+
 import autograd.numpy as anp
 import numpy as np
 import pytest
@@ -75,6 +77,19 @@ def test_wrong_derivatives_of_any_precision_are_found(dtype, factor, x):
     defvector(square, lambda ans, x: (2 * x * factor).astype(dtype))
     with pytest.raises(WrongJacobianError, match="differs from central differences"):
         check_jacobian(square, x)
+
+
+def test_wrong_derivatives_are_told_from_right_ones():
+    defvjp(square, lambda ans, x: lambda g: g * 3 * x)
+    defvector(square, lambda ans, x: 3 * x)
+    with pytest.raises(
+        WrongJacobianError, match=r"along element 0 of the input: 1 of 2 .* at \(0,\): "
+    ) as caught:
+        check_jacobian(square, np.array([1.0, 1.0]))
+    found, expected = map(float, re.findall(r"(\S+) instead of (\S+)", str(caught.value))[0])
+    assert found == pytest.approx(1.5 * expected, rel=1e-5)
+    with pytest.raises(WrongJacobianError, match="along elements 0, 1, 2, 3, 4, … of the input"):
+        check_jacobian(square, np.ones(100))
 
 
 RANDOM = np.random.default_rng(0)

@@ -16,6 +16,7 @@ from tapesplit.loading import load_inputs
 
 MODEL = """
 import autograd.numpy as np
+import numpy as onp
 from neighbor import SCALE
 from tapesplit import parallel_jacobian
 
@@ -29,6 +30,14 @@ def two(x, y):
 
 def broken(x):
     return x + np.ones(7)
+
+def plain(x):
+    y = onp.zeros(7)
+    y[0] = x[0]
+    return y
+
+def named(x, *, n):
+    return n * x
 
 def steps(x, n):
     for _ in range(n):
@@ -232,7 +241,8 @@ def test_calibrate_prints_constants_that_it_cannot_keep(capsys, monkeypatch, tmp
     assert main(["calibrate"]) == 1
     out, err = capsys.readouterr()
     assert out.startswith("step ")
-    assert err == f"tapesplit: error: {tmp_path / 'file' / 'tapesplit'}: Not a directory\n"
+    assert err.startswith("tapesplit: error: the constants cannot be kept: [Errno 20] Not a directory: ")
+    assert err.endswith("; set XDG_CACHE_HOME to a directory that can be written\n")
 
 
 @pytest.mark.parametrize(
@@ -243,7 +253,7 @@ def test_calibrate_prints_constants_that_it_cannot_keep(capsys, monkeypatch, tmp
         (["explain", "notes.txt:f"], "notes.txt is no Python file; its name must end in .py"),
         (
             ["explain", "MODEL:g", "--input", "x0"],
-            "has no 'g'; it has f, two, broken, steps, constant, empty, second\n",
+            "has no 'g'; it has f, two, broken, plain, named, steps, constant, empty, second\n",
         ),
         (["explain", "MODEL:scaled.g", "--input", "x0"], "has no 'scaled.g'; it has f, two"),
         (["explain", "MODEL:SCALE", "--input", "x0"], "is no function: its type is float"),
@@ -297,12 +307,31 @@ def test_calibrate_prints_constants_that_it_cannot_keep(capsys, monkeypatch, tmp
             ["explain", "MODEL:two", "--input", "x0"],
             "cannot be called with 1 input: missing a required argument: 'y'; give --input once for each",
         ),
-        (["explain", "MODEL:broken", "--input", "x0"], "model_of_test.py, line 15; --traceback shows more)"),
+        (["explain", "MODEL:broken", "--input", "x0"], "model_of_test.py, line 16; --traceback shows more)"),
+        (
+            ["explain", "MODEL:plain", "--input", "x0"],
+            "setting an array element with a sequence; while recording plain for its Jacobian",
+        ),
+        (
+            ["explain", "MODEL:named", "--input", "x0"],
+            "'n'; for arguments that need a name, write a function in the file that gives them",
+        ),
+        (
+            ["explain", "MODEL:Scaled.times", "--input", "x0"],
+            "'Scaled.times' is a method of the class Scaled, which needs an object; make one in the file",
+        ),
+        (
+            ["explain", "MODEL:Scaled.decorated", "--input", "x0"],
+            "is a method of the class Scaled, which needs",
+        ),
+        (["explain", "MODEL:Scaled", "--input", "x0"], "'Scaled' is a class; write the name of a function"),
+        (["explain", "MODEL:f", "--input", "junk.npy"], "--input 'junk.npy' has no value: ValueError: "),
     ],
 )
 def test_errors_are_one_line(model, capsys, words, message):
     Path("folder.svg").mkdir()
     Path("notes.txt").touch()
+    Path("junk.npy").write_text("1 2 3")
     assert main([word.replace("MODEL", model) for word in words]) == 1
     out, err = capsys.readouterr()
     assert out == ""  # nothing is lost
@@ -328,6 +357,13 @@ def test_ctrl_c_is_no_traceback(model, capsys, monkeypatch):
     monkeypatch.setattr("tapesplit.cli.compare", interrupted)
     assert main(["bench", f"{model}:f", "--input", "x0"]) == 130
     assert capsys.readouterr().err == "tapesplit: interrupted\n"
+
+
+def test_characters_that_the_output_cannot_encode_are_replaced(model):
+    command = [sys.executable, "-m", "tapesplit", "explain", f"{model}:f", "--input", "x0"]
+    environment = os.environ | {"PYTHONIOENCODING": "ascii"}
+    done = subprocess.run(command, capture_output=True, timeout=60, check=True, env=environment)  # noqa: S603 (our own command)
+    assert "?" in done.stdout.decode("ascii")
 
 
 def test_a_reader_that_stops_is_no_error(model):

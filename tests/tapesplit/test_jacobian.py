@@ -763,7 +763,7 @@ def test_result_that_is_a_boxed_container():
 def test_auxiliary_result_that_is_missing():
     jac = parallel_jacobian(lambda x: x * 2.0, has_aux=True)
     for derivative in (jac, parallel_jacobian(lambda x: np.sum(jac(x)[0]))):
-        with pytest.raises(TypeError, match=r"has_aux=True the function must return a pair .* returned one"):
+        with pytest.raises(TypeError, match=r"has_aux=True the function must return a pair .* type ArrayBox"):
             derivative(X)
 
 

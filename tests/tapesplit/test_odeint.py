@@ -224,6 +224,23 @@ def test_few_rows_of_many_parameters_are_left_to_autograd():
     np.testing.assert_array_equal(parallel_jacobian(last)(weights), autograd.jacobian(last)(weights))
 
 
+def test_calls_without_parameters():
+    def last(y0):
+        return odeint(lambda y, t: -y, y0, TIMES)[-1]
+
+    np.testing.assert_allclose(
+        parallel_jacobian(last)(np.ones(2)), np.exp(-TIMES[-1]) * np.eye(2), rtol=1e-5, atol=1e-7
+    )
+
+
+def test_errors_of_the_slope_name_the_users_function():
+    def decay(y, t, rate):
+        return np.array([-rate[0] * y[0]])  # of plain NumPy
+
+    with pytest.raises(TypeError, match=r"^decay hides a traced value"):
+        parallel_jacobian(lambda x: odeint(decay, np.ones(1), TIMES, boxed_tuple((x,)))[-1])(np.ones(1))
+
+
 def test_errors_of_the_slope_name_the_step():
     def slope(y, t, rate):
         if isinstance(y, Box):
