@@ -1,14 +1,14 @@
 """List scheduling: whenever a machine is free it starts the ready step that comes first in a list."""
 
+from collections import Counter
 from collections.abc import Sequence
 from heapq import heapify, heappop, heappush
 from typing import Any
 
-from jcdp_core.schedule import Schedule
 from jcdp_core.schedulers.scheduling import Scheduling, machine_count, place, simple_bound, tails
 from jcdp_core.sequence import EliminationSequence
 
-__all__ = ["highest_level_first", "hu", "list_schedule"]
+__all__ = ["highest_level_first", "hu", "start_times"]
 
 
 def hu(sequence: EliminationSequence, machines: int | None) -> Scheduling:
@@ -85,55 +85,66 @@ def highest_level_first(sequence: EliminationSequence, machines: int | None) -> 
     return _scheduling(sequence, machines, [-tail for tail in tails(sequence)])
 
 
-def list_schedule(sequence: EliminationSequence, machines: int, priorities: Sequence[Any]) -> Schedule:
-    """Run the list schedule of given priorities.
+def start_times(
+    steps: Sequence[tuple[int, int, int | None]], priorities: Sequence[Any], machines: int
+) -> list[int]:
+    """Start steps in the order of given priorities, as soon as enough machines are free.
 
     Parameters
     ----------
-    sequence : EliminationSequence
-        The steps.
-    machines : int
-        Number of machines.
+    steps : sequence of tuple
+        Cost (fma), machines that it occupies, and the step that needs its result; None for the last step.
     priorities : sequence of comparable
         One per step; the smallest comes first, ties go to the earlier step.
+    machines : int
+        Number of machines; at least what each step occupies.
 
     Returns
     -------
-    Schedule
-        The schedule; no machine is idle while a step is ready.
+    list of int
+        Start of each step (fma); no machine is idle while a step is ready that fits.
 
     Examples
     --------
-    >>> from jcdp_core import JacobianChain, Operation
-    >>> steps = map(Operation.parse, ["ACC TAN (0 1)", "ACC TAN (1 2)", "ELI MUL (0 1 2)"])
-    >>> sequence = EliminationSequence.from_operations(JacobianChain.from_sizes([3, 2, 5], [7, 11]), steps)
-    >>> [task.start for task in list_schedule(sequence, 1, [1, 0, 0]).tasks]
+    >>> start_times([(21, 1, 2), (22, 1, 2), (30, 1, None)], [1, 0, 0], machines=1)
     [22, 0, 43]
     """
-    successors = sequence.successors
-    waiting_for = [len(needed) for needed in sequence.predecessors]
-    ready = [(priorities[index], index) for index, count in enumerate(waiting_for) if count == 0]
+    waiting_for = Counter(successor for _, _, successor in steps)
+    ready = [(priority, index) for index, priority in enumerate(priorities) if not waiting_for[index]]
     heapify(ready)
     running: list[tuple[int, int]] = []
-    starts = [0] * len(sequence)
-    time = 0
+    starts = [0] * len(steps)
+    time, free = 0, machines
     while ready or running:
-        while ready and len(running) < machines:
-            _, index = heappop(ready)
+        too_wide = []
+        while free and ready:
+            item = heappop(ready)
+            index = item[1]
+            cost, occupied, _ = steps[index]
+            if occupied > free:
+                too_wide.append(item)
+                continue
             starts[index] = time
-            heappush(running, (time + sequence.costs[index], index))
+            free -= occupied
+            heappush(running, (time + cost, index))
+        for item in too_wide:
+            heappush(ready, item)
         time = running[0][0]
         while running and running[0][0] == time:
-            _, index = heappop(running)
-            successor = successors[index]
+            _, occupied, successor = steps[heappop(running)[1]]
+            free += occupied
             if successor is not None:
                 waiting_for[successor] -= 1
-                if waiting_for[successor] == 0:
+                if not waiting_for[successor]:
                     heappush(ready, (priorities[successor], successor))
-    return place(sequence, starts, machines)
+    return starts
 
 
 def _scheduling(sequence: EliminationSequence, machines: int | None, priorities: Sequence[Any]) -> Scheduling:
-    """Run the list schedule and compare it with the simple lower bound."""
+    """Run the list schedule, each step on one machine, and compare it with the simple lower bound."""
     count = machine_count(sequence, machines)
-    return Scheduling(list_schedule(sequence, count, priorities), simple_bound(sequence, count))
+    steps = [
+        (cost, 1, successor) for cost, successor in zip(sequence.costs, sequence.successors, strict=True)
+    ]
+    starts = start_times(steps, priorities, count)
+    return Scheduling(place(sequence, starts, count), simple_bound(sequence, count))

@@ -20,7 +20,7 @@ from jcdp_core import (
     solve,
 )
 from jcdp_core.schedulers import SCHEDULERS
-from jcdp_core.schedulers.list_scheduling import list_schedule
+from jcdp_core.schedulers.list_scheduling import start_times
 
 
 def best_makespan(sequence, machines):
@@ -85,13 +85,15 @@ def test_lists_go_by_the_paths_to_the_last_step(chain, machines, data):
     costs = sequence.costs
     paths = [path_of(sequence, step) for step in range(len(sequence))]
     lengths = [sum(costs[step] for step in path) for path in paths]
+    steps = [(cost, 1, successor) for cost, successor in zip(costs, sequence.successors, strict=True)]
     lists = {
         "hu": [(-len(path), -cost) for path, cost in zip(paths, costs, strict=True)],
         "highest_level_first": [-length for length in lengths],
     }
     for method, priorities in lists.items():
         found = schedule_sequence(sequence, machines=machines, method=method)
-        assert found.schedule == list_schedule(sequence, machines, priorities)
+        starts = start_times(steps, priorities, machines)
+        assert [task.start for task in found.schedule.tasks] == starts
         assert found.lower_bound == max(*lengths, -(-sum(costs) // machines))
 
 

@@ -1,7 +1,6 @@
 """Schedule one tree of steps: the quick upper bounds of the exact solver."""
 
-from heapq import heapify, heappop, heappush
-
+from jcdp_core.schedulers.list_scheduling import start_times
 from jcdp_core.solvers.search.labels import Tree
 from jcdp_core.solvers.search.steps import Placement
 
@@ -43,36 +42,10 @@ def schedule_tree(tree: Tree, machines: int) -> tuple[int, list[Placement]]:
     >>> schedule_tree(tree, machines=1)[0], schedule_tree(tree, machines=2)[0]
     (18, 14)
     """
-    levels = _levels(tree)
-    missing = [len(step[2]) for _, step, _ in tree]
-    ready = [(-levels[index], index) for index, count in enumerate(missing) if not count]
-    heapify(ready)
-    starts = [0] * len(tree)
-    running: list[tuple[int, int]] = []
-    time, free = 0, machines
-    while ready or running:
-        too_wide = []
-        while free and ready:
-            item = heappop(ready)
-            index = item[1]
-            duration, occupied, _ = tree[index][1]
-            if occupied > free:
-                too_wide.append(item)
-                continue
-            starts[index] = time
-            free -= occupied
-            heappush(running, (time + duration, index))
-        for item in too_wide:
-            heappush(ready, item)
-        time = running[0][0]
-        while running and running[0][0] == time:
-            _, step, user = tree[heappop(running)[1]]
-            free += step[1]
-            if user >= 0:
-                missing[user] -= 1
-                if not missing[user]:
-                    heappush(ready, (-levels[user], user))
-    return time, [(starts[index], part, step) for index, (part, step, _) in enumerate(tree)]
+    steps = [(duration, occupied, user if user >= 0 else None) for _, (duration, occupied, _), user in tree]
+    starts = start_times(steps, [-level for level in _levels(tree)], machines)
+    makespan = starts[0] + steps[0][0]
+    return makespan, [(start, part, step) for start, (part, step, _) in zip(starts, tree, strict=True)]
 
 
 def depth_first(tree: Tree) -> tuple[int, list[Placement]]:
