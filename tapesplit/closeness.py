@@ -33,7 +33,7 @@ def check_close(
     found: Any,
     expected: Any,
     what: str,
-    tolerance: float = 1e-9,
+    tolerance: float,
     *,
     least: float = 1e-3,
     error: type[AssertionError] = WrongJacobianError,

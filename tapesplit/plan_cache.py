@@ -110,7 +110,7 @@ class PlanCache:
         tape: Tape,
         origin_now: Callable[[], Origin | None],
         make: Callable[[Structure], JacobianPlan],
-        may_do_without: Callable[[Structure], bool] | None = None,
+        may_do_without: Callable[[Structure], bool] | None,
     ) -> JacobianPlan | None:
         """Return the plan for the structure of a tape; make it if there is none, and keep the reason why.
 

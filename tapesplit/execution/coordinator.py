@@ -119,9 +119,9 @@ def carry_out(
     plan: JacobianPlan,
     tape: Tape,
     *,
-    memory_limit: int | None = None,
-    executor: Executor | None = None,
-    callback: Callback | None = None,
+    memory_limit: int | None,
+    executor: Executor | None,
+    callback: Callback | None,
 ) -> np.ndarray:
     """Do what `execute` does for a tape that is known to fit."""
     if memory_limit is not None:

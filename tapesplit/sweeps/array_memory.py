@@ -218,7 +218,7 @@ def adjoint_numbers(
     sizes: Mapping[int, int],
     *,
     identity: bool,
-    owned: bool = False,
+    owned: bool,
 ) -> tuple[int, int]:
     """Count the numbers that an adjoint takes, at most, of all values that are alive at a time.
 

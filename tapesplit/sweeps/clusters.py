@@ -29,7 +29,7 @@ def find_clusters(
     chunk: Chunk,
     directions: int,
     detached: Container[int],
-    factored: Container[int] = (),
+    factored: Container[int],
 ) -> dict[int, ClusterStep]:
     """Merge the elementwise operations of a chunk with each other and with their reductions.
 
