@@ -14,9 +14,9 @@ import numpy as np
 from tapesplit.arrays import Shape
 from tapesplit.recording.primitives import adjusted_side
 from tapesplit.rules.axes import of_arrays
-from tapesplit.rules.contraction import AXES, FREE, contract
+from tapesplit.rules.contraction import FREE, contract
 from tapesplit.rules.moves import IndexMap
-from tapesplit.rules.products import LABELS, Labeled, one_product
+from tapesplit.rules.products import LABELS, Labeled, lettered, one_product
 
 __all__ = [
     "FEWEST_DIRECTIONS",
@@ -219,7 +219,7 @@ def _by_labels(labels: Callable[..., Labeled], argnum: int) -> Callable[..., Any
     """Make the function of a contraction that sums factored adjoints of its result, see `contraction`."""
 
     def rule(A: Factors, ans: Any, *args: Any, **kwargs: Any) -> Any:
-        *operands, result = ("".join(AXES[i] for i in part) for part in labels(*args, **kwargs))
+        *operands, result = lettered(labels(*args, **kwargs))
         if any(np.ndim(arg) != len(axes) for arg, axes in zip(args, operands, strict=False)):
             return NotImplemented
         terms, arrays = A.terms(result, *FREE)

@@ -17,6 +17,7 @@ from autograd.numpy.numpy_vjps import dot_adjoint_0, dot_adjoint_1, tensordot_ad
 from tapesplit.matrix_product import multiply
 from tapesplit.recording.primitives import adjusted_side
 from tapesplit.rules.axes import behind, fold, lifted, of_arrays
+from tapesplit.rules.contraction import AXES, FREE, contract
 from tapesplit.rules.registry import Weighing, bulk
 
 __all__ = [
@@ -26,6 +27,7 @@ __all__ = [
     "Labels",
     "dot_labels",
     "inner_labels",
+    "lettered",
     "one_product",
 ]
 
@@ -35,8 +37,6 @@ Labeled: TypeAlias = tuple[Labels, Labels, Labels]
 
 PRODUCTS: Final = frozenset({anp.matmul, anp.dot, anp.inner, anp.outer, anp.kron, anp.einsum})
 """Products whose arrays are all operands: none of them says what is multiplied."""
-
-_DIRECTION = -1
 
 
 def bilinear(
@@ -54,14 +54,6 @@ def bilinear(
         edges=edges,
         weigh=weigh,
     )
-
-
-def _contract(x: Any, of_x: Labels, y: Any, of_y: Labels, of_result: Labels) -> np.ndarray:
-    """Sum the product of two arrays over the labels that they share."""
-    shared = [label for label in of_x if label in of_y]
-    product = np.tensordot(x, y, ([of_x.index(i) for i in shared], [of_y.index(i) for i in shared]))
-    rest = [label for label in (*of_x, *of_y) if label not in shared]
-    return product.transpose([rest.index(label) for label in of_result])
 
 
 def contraction(primitive: Any, labels: Callable[..., Labeled]) -> None:
@@ -88,12 +80,11 @@ def _by_labels(labels: Callable[..., Labeled]) -> tuple[_Functions, _Functions, 
 def _form(labels: Callable[..., Labeled], argnum: int, *, adjoint: bool) -> Callable[..., Any]:
     """Make a directional form of a contraction, where directions stand in the place of one operand."""
     source, target = (2, argnum) if adjoint else (argnum, 2)
+    other = 1 - argnum
 
     def form(X: np.ndarray, ans: Any, x: Any, y: Any, *rest: Any, **kwargs: Any) -> np.ndarray:
-        known = labels(x, y, *rest, **kwargs)
-        operands = [(x, known[0]), (y, known[1])]
-        operands[argnum] = (X, [_DIRECTION, *known[source]])
-        return _contract(*operands[0], *operands[1], [_DIRECTION, *known[target]])
+        known = lettered(labels(x, y, *rest, **kwargs))
+        return contract((FREE[0] + known[source], known[other]), [X, (x, y)[other]], FREE[0] + known[target])
 
     return form
 
@@ -119,6 +110,11 @@ def dot_labels(a_ndim: int, b_ndim: int) -> Labeled:
 def inner_labels(a: Any, b: Any) -> Labeled:
     """Label an inner product: last axes of both."""
     return _tensordot_labels(np.ndim(a), np.ndim(b), ([-1], [-1]) if np.ndim(a) and np.ndim(b) else 0)
+
+
+def lettered(labels: Labeled) -> list[str]:
+    """Write labels as letters, as `contract` takes them."""
+    return ["".join(AXES[label] for label in axes) for axes in labels]
 
 
 def _of_left(labels: Labeled) -> Labeled:
