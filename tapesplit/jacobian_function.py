@@ -347,7 +347,7 @@ class JacobianFunction:
         """Find the plan for the structure of a tape, or make one; None if it does without."""
 
         def make(structure: Structure) -> JacobianPlan:
-            return make_plan(tape, structure, **self._options.for_plans._asdict())
+            return make_plan(tape, structure, self._options.for_plans)
 
         return self._plans.plan_for(tape, self._origin, make, may_do_without)
 

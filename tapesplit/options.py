@@ -3,22 +3,13 @@
 from collections.abc import Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 from tapesplit.callback import Callback
-from tapesplit.planning.planner import usable_cores
+from tapesplit.planning.planner import PlanOptions, usable_cores
 from tapesplit.validation import Cost, Method, check_choice, check_flag, check_helpers, check_limit
 
-__all__ = ["Options", "PlanOptions"]
-
-
-class PlanOptions(NamedTuple):
-    """What `make_plan` is asked for."""
-
-    machines: int
-    force_machines: bool
-    method: Method
-    cost: Cost
+__all__ = ["Options"]
 
 
 @dataclass(frozen=True, slots=True)

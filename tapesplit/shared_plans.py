@@ -12,8 +12,8 @@ from types import CodeType
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from tapesplit.names import display_name
-from tapesplit.options import PlanOptions
 from tapesplit.planning.plan import JacobianPlan
+from tapesplit.planning.planner import PlanOptions
 from tapesplit.recording.overrides import are_current, vjps_of
 from tapesplit.rules import rules_defined
 from tapesplit.structures.recognize import Recognizer

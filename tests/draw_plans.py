@@ -4,7 +4,7 @@ import autograd.numpy as np
 import numpy as onp
 
 from tapesplit import Callback, parallel_jacobian, record
-from tapesplit.planning.planner import make_plan
+from tapesplit.planning.planner import PlanOptions, make_plan
 from tapesplit.structures.structure import structure_of
 
 
@@ -20,7 +20,7 @@ def bottleneck(x):
 def two_links():
     """Plan the bottleneck with one cut, which is the narrowest however cuts are chosen."""
     tape = record(bottleneck, onp.linspace(0.1, 1.0, 12))
-    return make_plan(tape, structure_of(tape))
+    return make_plan(tape, structure_of(tape), PlanOptions())
 
 
 def scalars(x, steps=40):

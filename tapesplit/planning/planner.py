@@ -28,7 +28,7 @@ from tapesplit.structures.structure import Structure
 from tapesplit.sweeps.compression import FEWEST_TO_COLOR
 from tapesplit.sweeps.sweep import Sweep, predict_compressed
 
-__all__ = ["make_plan", "usable_cores"]
+__all__ = ["PlanOptions", "make_plan", "usable_cores"]
 
 
 def usable_cores() -> int:
@@ -36,23 +36,11 @@ def usable_cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def make_plan(
-    tape: Tape,
-    structure: Structure,
-    *,
-    machines: int = 1,
-    force_machines: bool = False,
-    method: str = "auto",
-    cost: str = "runtime",
-) -> JacobianPlan:
-    """Plan the Jacobian of a tape.
+class PlanOptions(NamedTuple):
+    """What a plan is asked for.
 
     Parameters
     ----------
-    tape
-        From `tapesplit.record`; its output must depend on an input.
-    structure
-        The structure of this tape.
     machines
         Number of machines to schedule for, if threads are predicted to pay; else the plan is for one.
     force_machines
@@ -62,12 +50,32 @@ def make_plan(
     cost
         "fma" for the sequence with the fewest multiply-adds (the paper's cost), "runtime" for the one
         that is predicted to be faster where another is.
+    """
+
+    machines: int = 1
+    force_machines: bool = False
+    method: str = "auto"
+    cost: str = "runtime"
+
+
+def make_plan(tape: Tape, structure: Structure, options: PlanOptions) -> JacobianPlan:
+    """Plan the Jacobian of a tape.
+
+    Parameters
+    ----------
+    tape
+        From `tapesplit.record`; its output must depend on an input.
+    structure
+        The structure of this tape.
+    options
+        What the plan is asked for.
 
     Raises
     ------
     ValueError
         If there is no such method.
     """
+    machines, force_machines, method, cost = options
     facts = with_ranks(facts_of(tape, structure))
     graph, table = graph_of(tape, facts), work_table(facts)
     plain = {"tangent": Mode.TANGENT, "adjoint": Mode.ADJOINT}.get(method)
