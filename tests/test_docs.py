@@ -23,7 +23,6 @@ import pytest
 
 import jcdp_core
 import tapesplit
-from tapesplit.cost.stored import cost_model
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -52,15 +51,6 @@ def comparable(text):
         measured = blanked != line or "difference" in line
         lines.append(" ".join((RATIO.sub("? ", blanked) if measured else line).split()))
     return lines
-
-
-@pytest.fixture
-def assumed_costs(tmp_path, monkeypatch):
-    """Plan with the built-in cost constants, not with those of this machine."""
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    cost_model.cache_clear()
-    yield
-    cost_model.cache_clear()
 
 
 WITH_CODE = [page for page in PAGES if any(kind == "python" for kind, _ in blocks(page))]

@@ -36,14 +36,7 @@ from tapesplit.structures.pickling import dumps
 from tapesplit.structures.structure import structure_of
 from tapesplit.sweeps import sweep
 
-
-@pytest.fixture(autouse=True)
-def _assumed_constants(tmp_path, monkeypatch):
-    """Predict with the assumed constants, whatever has been measured on this machine."""
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    cost_model.cache_clear()
-    yield
-    cost_model.cache_clear()
+pytestmark = pytest.mark.usefixtures("assumed_costs")
 
 
 def random_chain(seed, length):
