@@ -219,7 +219,10 @@ def _by_labels(labels: Callable[..., Labeled], argnum: int) -> Callable[..., Any
     """Make the function of a contraction that sums factored adjoints of its result, see `contraction`."""
 
     def rule(A: Factors, ans: Any, *args: Any, **kwargs: Any) -> Any:
-        *operands, result = lettered(labels(*args, **kwargs))
+        known = lettered(labels(*args, **kwargs))
+        if known is None:
+            return NotImplemented
+        *operands, result = known
         if any(np.ndim(arg) != len(axes) for arg, axes in zip(args, operands, strict=False)):
             return NotImplemented
         terms, arrays = A.terms(result, *FREE)

@@ -7,6 +7,7 @@ directional forms, so that one line registers a contraction.
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from itertools import chain
 from math import prod
 from typing import Any, Final, TypeAlias
 
@@ -82,8 +83,10 @@ def _form(labels: Callable[..., Labeled], argnum: int, *, adjoint: bool) -> Call
     source, target = (2, argnum) if adjoint else (argnum, 2)
     other = 1 - argnum
 
-    def form(X: np.ndarray, ans: Any, x: Any, y: Any, *rest: Any, **kwargs: Any) -> np.ndarray:
+    def form(X: np.ndarray, ans: Any, x: Any, y: Any, *rest: Any, **kwargs: Any) -> Any:
         known = lettered(labels(x, y, *rest, **kwargs))
+        if known is None:
+            return NotImplemented
         return contract((FREE[0] + known[source], known[other]), [X, (x, y)[other]], FREE[0] + known[target])
 
     return form
@@ -112,8 +115,10 @@ def inner_labels(a: Any, b: Any) -> Labeled:
     return _tensordot_labels(np.ndim(a), np.ndim(b), ([-1], [-1]) if np.ndim(a) and np.ndim(b) else 0)
 
 
-def lettered(labels: Labeled) -> list[str]:
-    """Write labels as letters, as `contract` takes them."""
+def lettered(labels: Labeled) -> list[str] | None:
+    """Write labels as letters, as `contract` takes them; None if there are not so many letters."""
+    if max(chain(*labels), default=0) >= len(AXES):
+        return None
     return ["".join(AXES[label] for label in axes) for axes in labels]
 
 

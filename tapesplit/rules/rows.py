@@ -98,6 +98,8 @@ def _of_product(
     lengths = {*zip(chain.from_iterable(labels), shapes, strict=True)}
     if len(lengths) != len({label for label, _ in lengths}):
         return None  # an axis of length one that is broadcast
+    if len(lengths) > len(AXES):
+        return None
     names = dict(zip(dict.fromkeys(chain.from_iterable(labels)), AXES, strict=False))
     *of_operands, of_result = ("".join(names[label] for label in axes) for axes in labels)
     own, row = of_operands[argnum - first], of_result[axis]

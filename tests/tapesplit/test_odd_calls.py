@@ -124,6 +124,18 @@ def test_unusual_arguments(fun, method):
 
 
 @MODES
+def test_products_of_arrays_with_more_axes_than_there_are_letters(method):
+    weights = onp.random.default_rng(0).standard_normal((50, 80, *(1,) * 25))
+
+    def fun(x):
+        rows = np.tensordot(np.reshape(np.exp(x), (20, 50, *(1,) * 24)), weights, ([1], [0]))
+        return np.ravel(np.sum(rows**2, axis=0))
+
+    x = onp.linspace(-1.0, 1.0, 1000)
+    assert_right(fun, x, method, jacobian(fun)(x))
+
+
+@MODES
 @pytest.mark.parametrize("axis", [(1, 0, 3), (0, 3, 2), (-1, 0), (2, 0, 1), (3, 1)])
 @pytest.mark.parametrize("reduce", [np.std, np.max, np.prod, np.sum, np.var])
 def test_axes_in_any_order(reduce, axis, method):
