@@ -586,7 +586,9 @@ cases(
     (V, None, untake(NUMBER, 1, V)),
     (PAIR, (real(2), real(3)), ab.container_untake(real(3), 1, PAIR)),
 )
-cases(anp.linspace, (NUMBER, NUMBER + 1, 5), (0.5, 2.0, 3), (NUMBER, NUMBER, 1), (np.arange(3.0), np.ones(3), 5))
+cases(
+    anp.linspace, (NUMBER, NUMBER + 1, 5), (0.5, 2.0, 3), (NUMBER, NUMBER, 1), (np.arange(3.0), np.ones(3), 5)
+)
 TABLE = np.arange(6.0).reshape(2, 3)
 for ends in ((TABLE, TABLE**2), (NUMBER, TABLE), (TABLE[:, :1], TABLE[0]), (TABLE[np.newaxis], TABLE[:1])):
     beyond(anp.linspace, *ends, 2)
