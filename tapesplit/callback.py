@@ -22,6 +22,9 @@ class Callback:
         ``pretask(plan, index)`` and ``posttask(plan, record)``, on the thread of the coordinator.
     finish
         ``finish(plan, records)`` after the last task, even if one has failed.
+    during
+        ``during(plan, index, part)`` between the steps of a task, with the part of them that is done, if the
+        task runs on the thread that called for the Jacobian. The parts increase from 0 to 1.
 
     Examples
     --------
@@ -37,6 +40,7 @@ class Callback:
     pretask: Callable[[JacobianPlan, int], None] | None = None
     posttask: Callable[[JacobianPlan, TaskRecord], None] | None = None
     finish: Callable[[JacobianPlan, Sequence[TaskRecord]], None] | None = None
+    during: Callable[[JacobianPlan, int, float], None] | None = None
 
     def __post_init__(self) -> None:
         for event in fields(self):

@@ -50,7 +50,8 @@ def progress_bar(delay: float = 0.5) -> Callback:
     of_thread = threading.local()  # a callback runs on the thread that called for the Jacobian
 
     def start(plan: JacobianPlan) -> None:
-        # The bar is first drawn when a task has ended, unless there is no delay; the first may be long.
+        of_thread.shown = 0  # fma of the running task
+        # The bar is first drawn when something is done, unless there is no delay; that may take long.
         of_thread.bar = tqdm(
             total=plan.fma,
             desc=plan.name,
@@ -61,13 +62,19 @@ def progress_bar(delay: float = 0.5) -> Callback:
             disable=None,
         )
 
+    def during(plan: JacobianPlan, index: int, part: float) -> None:
+        done = int(part * plan.tasks[index].fma)
+        of_thread.bar.update(done - of_thread.shown)
+        of_thread.shown = done
+
     def posttask(plan: JacobianPlan, record: TaskRecord) -> None:
-        of_thread.bar.update(plan.tasks[record.index].fma)
+        of_thread.bar.update(plan.tasks[record.index].fma - of_thread.shown)
+        of_thread.shown = 0
 
     def finish(_plan: JacobianPlan, _records: Sequence[TaskRecord]) -> None:
         of_thread.bar.close()
 
-    return Callback(start=start, posttask=posttask, finish=finish)
+    return Callback(start=start, posttask=posttask, finish=finish, during=during)
 
 
 def both(first: Callback, second: Callback) -> Callback:
@@ -108,6 +115,7 @@ def both(first: Callback, second: Callback) -> Callback:
         _in_turn(first.pretask, second.pretask),
         _in_turn(first.posttask, second.posttask),
         finish,
+        _in_turn(first.during, second.during),
     )
 
 

@@ -8,7 +8,7 @@ Jacobian is used exactly once and dropped there.
 import time
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import CancelledError, Executor, Future
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from contextvars import copy_context
 from functools import partial
 from queue import SimpleQueue
@@ -30,6 +30,7 @@ from tapesplit.sharing import Start, sharing
 from tapesplit.structures.comparison import first_difference, fits
 from tapesplit.structures.structure import structure_of
 from tapesplit.sweeps.sweep import run_sweep
+from tapesplit.telling import told_to
 from tapesplit.validation import check_helpers, check_limit, check_tape
 
 __all__ = ["carry_out", "execute"]
@@ -188,7 +189,7 @@ class _Run:
         with self:
             for index, task in enumerate(self.plan.tasks):
                 self._before(index)
-                with sharing(threads, start) if threads > 1 and task.shareable else _ALONE:
+                with self._told(index), sharing(threads, start) if threads > 1 and task.shareable else _ALONE:
                     done = self._timed(index, self._operands(index))
                 self._after(index, *done)
         return self.results[len(self.plan.tasks) - 1]
@@ -291,6 +292,11 @@ class _Run:
     def _before(self, index: int) -> None:
         if self.callback.pretask:
             self.callback.pretask(self.plan, index)
+
+    def _told(self, index: int) -> AbstractContextManager[None]:
+        """Pass on how far a task is."""
+        during = self.callback.during
+        return told_to(partial(during, self.plan, index)) if during else _ALONE
 
     def _after(self, index: int, result: np.ndarray, start: float, finish: float) -> None:
         self.results[index] = result

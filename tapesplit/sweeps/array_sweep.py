@@ -31,6 +31,7 @@ from tapesplit.sweeps.clusters import find_clusters
 from tapesplit.sweeps.directions import Batch, Seeds, add_to, as_pairs, assemble, in_blocks, seed
 from tapesplit.sweeps.factoring import factored_sizes, keeping_factors, worth_factoring
 from tapesplit.sweeps.preaccumulation import arrays_alive
+from tapesplit.telling import told
 
 __all__ = ["ArraySweep", "compile_array_sweep", "last_uses"]
 
@@ -117,7 +118,7 @@ class ArraySweep:
     def _tangents(self, tape: Tape, rows: np.ndarray | range) -> np.ndarray:
         """Carry tangents, shape ``(k, n)``, to ``(k, m)``."""
         seeds = self._attached(_seeds(tape, self.chunk.sources, rows, adjoint_mode=False))
-        for step, dropped in zip(self.steps, self.last_use, strict=True):
+        for step, dropped in told(zip(self.steps, self.last_use, strict=True), len(self.steps)):
             batch = step.tangent(tape, seeds)
             if batch is not None:
                 seeds[step.index] = batch
@@ -136,7 +137,7 @@ class ArraySweep:
     def carried_back(self, tape: Tape, seeds: Seeds, count: int) -> np.ndarray:
         """Carry so many adjoints of the targets, which are used up, to ``(count, n)``."""
         seeds = self._attached(seeds)
-        for step in reversed(self.steps):
+        for step in told(reversed(self.steps), len(self.steps)):
             batch = seeds.pop(step.index, None)
             if batch is not None:
                 step.adjoint(tape, batch, seeds)

@@ -8,11 +8,12 @@ that are products of thin ones. Sweeps keep these until something forces them de
 
 from collections.abc import Callable
 from math import prod
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import numpy as np
 
 from tapesplit.rules.low_rank import Factors
+from tapesplit.telling import told
 
 __all__ = [
     "Batch",
@@ -180,16 +181,17 @@ def in_blocks(
     count = len(given)
     if block is None or block >= count:
         return sweep(given)
-    rows = sweep(given[:block])
-    result = np.empty((count, rows.shape[1]), rows.dtype)
-    result[:block] = rows
-    for start in range(block, count, block):
-        del rows  # the next block takes the same memory
+    result: np.ndarray | None = None
+    starts = range(0, count, block)
+    for start in told(starts, len(starts)):
         rows = sweep(given[start : start + block])
-        if rows.dtype != result.dtype:  # blocks before had nothing but zeros
+        if result is None:
+            result = np.empty((count, rows.shape[1]), rows.dtype)
+        elif rows.dtype != result.dtype:  # blocks before had nothing but zeros
             result = result.astype(np.result_type(result, rows))
         result[start : start + block] = rows
-    return result
+        del rows  # the next block takes the same memory
+    return cast("np.ndarray", result)
 
 
 def accumulate(left: Batch | None, right: Batch) -> Batch:

@@ -17,6 +17,7 @@ from tapesplit.recording.tape import Tape
 from tapesplit.sharing import run_parts, shares
 from tapesplit.sweeps.coefficients import Block, Recipe, ValueTable
 from tapesplit.sweeps.triangular import substitute
+from tapesplit.telling import told
 
 __all__ = ["SHARED_STEPS", "ScalarSweep"]
 
@@ -164,7 +165,8 @@ class ScalarSweep:
         """Carry some of the directions, in blocks, and write their results down."""
         unknowns, block = len(self.indptr) - 1, min(self._block(part.stop - part.start), most or part.stop)
         system = np.empty(unknowns * block, coefficients.dtype)
-        for start in range(part.start, part.stop, max(block, 1)):
+        starts = range(part.start, part.stop, max(block, 1))
+        for start in told(starts, len(starts)):
             stop = min(start + block, part.stop)
             Y = system[: unknowns * (stop - start)].reshape(unknowns, stop - start)
             Y[:] = 0.0

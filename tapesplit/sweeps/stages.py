@@ -23,6 +23,7 @@ from tapesplit.sweeps.array_sweep import ArraySweep, compile_array_sweep, last_u
 from tapesplit.sweeps.directions import in_blocks
 from tapesplit.sweeps.lowering import compile_scalar_sweep
 from tapesplit.sweeps.scalar_sweep import ScalarSweep
+from tapesplit.telling import told
 
 __all__ = ["Stage", "StagedSweep", "compile_stages", "find_stages", "staged_seconds"]
 
@@ -85,7 +86,7 @@ class StagedSweep:
         """Carry tangents, shape ``(k, n)``, to ``(k, m)``."""
         is_identity, X = _opened(rows, self.chunk.n)
         tangents = dict(self._split(X.T, self.chunk.sources))
-        for part, dropped in zip(self.parts, self.last_use, strict=True):
+        for part, dropped in told(zip(self.parts, self.last_use, strict=True), len(self.parts)):
             whole = is_identity and part.chunk.sources == self.chunk.sources
             seeds = None if whole else np.concatenate([tangents[index] for index in part.chunk.sources])
             for index in dropped:
@@ -101,7 +102,7 @@ class StagedSweep:
         """Carry adjoints, shape ``(k, m)``, to ``(k, n)``."""
         is_identity, X = _opened(rows, self.chunk.m)
         adjoints = dict(self._split(X.T, self.chunk.targets))
-        for part in reversed(self.parts):
+        for part in told(reversed(self.parts), len(self.parts)):
             whole = is_identity and part.chunk.targets == self.chunk.targets
             read = [adjoints.pop(index) for index in part.chunk.targets]
             seeds = None if whole else np.concatenate(read).T

@@ -548,7 +548,7 @@ def test_bad_options(options, error, message):
         parallel_jacobian(**({"fun": np.sin} | options))
 
 
-@pytest.mark.parametrize("event", ["start", "pretask", "posttask", "finish"])
+@pytest.mark.parametrize("event", ["start", "pretask", "posttask", "finish", "during"])
 def test_bad_callback(event):
     with pytest.raises(TypeError, match=f"{event} of a .*Callback must be a function or None, but got 3"):
         Callback(**{event: 3})

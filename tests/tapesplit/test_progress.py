@@ -4,8 +4,10 @@ import builtins
 import io
 import threading
 
+import autograd.numpy as anp
 import numpy as np
 import pytest
+from autograd.scipy.integrate import odeint
 from draw_plans import bottleneck
 
 from tapesplit import Callback, parallel_jacobian
@@ -44,6 +46,71 @@ def test_the_bar_counts_all_work_and_closes(bars):
     assert [(bar.done, bar.total, bar.closed, bar.desc) for bar in bars] == 2 * [
         (bars[0].total, jacobian.plan(X).fma, True, "bottleneck")
     ]
+
+
+def in_layers(x):
+    for _ in range(3):
+        x = anp.tanh(TABLE @ x)
+    return x
+
+
+def solved(x):
+    return odeint(lambda y, _: -anp.sin(y), in_layers(x), np.array([0.0, 0.1]))[-1]
+
+
+def in_stages(x):
+    for _ in range(10):
+        x = anp.array([anp.sin(x[1]) * x[2], x[0] - 0.1 * x[1], anp.cos(x[0])])
+    return anp.abs(anp.fft.fft(anp.tile(x, 9))[:10])
+
+
+TABLE = np.random.default_rng(0).normal(size=(40, 40)) / 6
+LONG = {
+    "steps": ("ArraySweep", in_layers, np.ones(40), {}),
+    "blocks": ("ArraySweep", in_layers, np.ones(40), {"memory_limit": 9000}),
+    "a system": ("ScalarSweep", lambda x: anp.array([anp.sin(a) * a for a in x]), X, {"memory_limit": 2000}),
+    "stages": ("StagedSweep", in_stages, np.ones(3), {}),
+    "solver": ("ArraySweep", solved, np.ones(40), {}),
+}
+
+
+@pytest.mark.parametrize("name", LONG)
+def test_what_is_done_of_a_task_increases(name):
+    form, fun, x, options = LONG[name]
+    seen = []
+    callback = Callback(
+        during=lambda _plan, index, part: seen.append((index, part)),
+        posttask=lambda _plan, record: seen.append((record.index, 1.0)),
+    )
+    jacobian = parallel_jacobian(fun, machines=1, callback=callback, **options)
+    found, (sweep,) = jacobian(x), jacobian.plan(x).sweeps
+    assert type(sweep).__name__ == form
+    assert len(seen) > 1
+    assert seen == sorted(set(seen))
+    np.testing.assert_array_equal(found, parallel_jacobian(fun, machines=1, **options)(x))
+
+
+def test_a_callback_may_stop_a_task():
+    def stop(_plan, _index, part):
+        if part > 0.5:
+            raise InterruptedError("enough")
+
+    jacobian = parallel_jacobian(in_layers, machines=1, callback=Callback(during=stop))
+    for _ in range(2):
+        with pytest.raises(InterruptedError, match="enough"):
+            jacobian(np.ones(40))
+    parallel_jacobian(in_layers, machines=1)(np.ones(40))
+
+
+def test_the_bar_moves_within_a_task(bars, monkeypatch):
+    steps = []
+    monkeypatch.setattr(Bar, "update", lambda self, n: steps.append(n))
+    jacobian = parallel_jacobian(in_layers, machines=1, callback=progress_bar())
+    jacobian(np.ones(40))
+    assert len(jacobian.plan(np.ones(40)).tasks) == 1
+    assert len(steps) > 3
+    assert min(steps) > 0
+    assert sum(steps) == bars[0].total
 
 
 def test_the_bar_of_a_long_jacobian_is_there_from_the_start(bars):

@@ -1,0 +1,61 @@
+"""How far a long step is: told to whoever has asked for it on this thread."""
+
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import TypeAlias, TypeVar
+
+__all__ = ["Listener", "told", "told_to"]
+
+_Item = TypeVar("_Item")
+Listener: TypeAlias = Callable[[float], object]
+"""Is called with the part of a step that is done, more than 0 and less than 1."""
+
+
+class _Telling(threading.local):
+    """Who is told on this thread."""
+
+    listener: Listener | None = None
+
+
+_here = _Telling()
+
+
+@contextmanager
+def told_to(listener: Listener) -> Iterator[None]:
+    """Tell somebody how far the steps of this thread are."""
+    before = _here.listener
+    try:
+        _here.listener = listener
+        yield
+    finally:
+        _here.listener = before
+
+
+def told(items: Iterable[_Item], count: int) -> Iterable[_Item]:
+    """Return the items, of which there are so many, to loop over; between them it is told how many are done.
+
+    Loops inside of such a loop tell nothing.
+
+    Examples
+    --------
+    >>> parts = []
+    >>> with told_to(parts.append):
+    ...     [letter for letter in told("abcd", 4) for _ in told("xyz", 3)]
+    ['a', 'a', 'a', 'b', 'b', 'b', 'c', 'c', 'c', 'd', 'd', 'd']
+    >>> parts
+    [0.25, 0.5, 0.75]
+    """
+    return items if _here.listener is None else _told(items, count, _here.listener)
+
+
+def _told(items: Iterable[_Item], count: int, listener: Listener) -> Iterator[_Item]:
+    """Yield the items, and tell between them."""
+    _here.listener = None
+    try:
+        for number, item in enumerate(items):
+            if number:
+                listener(number / count)
+            yield item
+    finally:
+        _here.listener = listener
