@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 from autograd.tracer import Box, box_type_mappings, isbox, trace_stack
 
 from tapesplit.errors import InputTypeError, NestedTraceError, OutputTypeError, RecordingError
@@ -161,10 +162,12 @@ def _input_box(entries: Entries, value: Any, level: int, position: int) -> Box:
     try:
         box_type = box_type_mappings[type(value)]
     except KeyError:
+        is_masked = isinstance(value, np.ma.MaskedArray)  # of which np.asarray loses the mask
         may_be_self = position == 0 and type(value).__module__.partition(".")[0] not in {"builtins", "numpy"}
         raise InputTypeError(
             f"argument {position} is of type {type(value).__name__}, which autograd cannot differentiate "
-            "with respect to; pass a float or an array of floats (np.asarray(x, dtype=float))"
+            "with respect to; pass a float or an array of floats "
+            + ("(x.filled(0.0) for what is masked)" if is_masked else "(np.asarray(x, dtype=float))")
             + ("; for a method, whose argument 0 is self, give argnum=1" if may_be_self else "")
         ) from None
     index = entries.add(None, (), (), (), {}, value)
