@@ -159,6 +159,9 @@ def _norm_weights(
     wide = spread(np.asarray(ans)[None], x, axis)[0]
     if ord in (None, "fro", 2):
         return np.conj(x) / wide, axis
+    if ord == np.inf:  # where autograd's formula gives NaN; ties share, as in a maximum
+        largest = np.abs(x) == wide
+        return np.conj(x) / wide * largest / largest.sum(axis=axis, keepdims=True), axis
     return np.conj(x) * np.abs(x) ** (ord - 2) / wide ** (ord - 1), axis
 
 
