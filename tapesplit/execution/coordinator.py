@@ -24,7 +24,7 @@ from tapesplit.matrix_product import multiply
 from tapesplit.notes import note
 from tapesplit.planning.plan import JacobianPlan
 from tapesplit.planning.records import TaskRecord
-from tapesplit.recording.source_lines import note_lines_without_rule
+from tapesplit.recording.source_lines import note_line_without_rule
 from tapesplit.recording.tape import Tape
 from tapesplit.sharing import Start, sharing
 from tapesplit.structures.comparison import first_difference, fits
@@ -271,7 +271,7 @@ class _Run:
             result = self._carry_out(index, operands)
         except BaseException as error:
             of = f"the Jacobian of {self.plan.name}, task {index + 1}: {self._describe(index)}"
-            note_lines_without_rule(error, self.tape)
+            note_line_without_rule(error, self.tape)
             note(error, f"while computing {of}")
             raise
         return result, start, time.perf_counter()

@@ -10,7 +10,7 @@ from autograd.extend import SparseObject
 from autograd.tracer import Box, Node, notrace_primitives
 
 from tapesplit.errors import NestedTraceError, StaleValueError
-from tapesplit.names import label_of
+from tapesplit.names import display_name
 from tapesplit.recording.checkpoints import is_checkpoint, traced_again
 from tapesplit.recording.containers import PART_FINDERS, Parts, same_form, taken
 from tapesplit.recording.source_lines import users_line
@@ -67,8 +67,8 @@ class TapeNode(Node):
             if is_checkpoint(fun) and (again := traced_again(fun, args, kwargs, parent_argnums, parents)):
                 self._index = again.index
                 return
-            if fun not in primitive_vjps and label_of(fun) not in entries.unruled:
-                entries.unruled[label_of(fun)] = users_line()
+            if fun not in primitive_vjps:
+                entries.unruled.setdefault(display_name(fun), users_line())
             indices = tuple([parent.index for parent in parents])
             self._index = entries.add(fun, parent_argnums, indices, tuple(args), kwargs, value)
             return

@@ -10,7 +10,7 @@ from tapesplit.errors import RuleError
 from tapesplit.notes import note
 from tapesplit.recording.tape import Entries, Tape
 
-__all__ = ["LinedEntries", "note_lines_without_rule", "users_line", "users_stack_level"]
+__all__ = ["LinedEntries", "note_line_without_rule", "users_line", "users_stack_level"]
 
 _NOT_THE_USERS: Final = {"tapesplit", "autograd", "numpy"}
 
@@ -38,11 +38,12 @@ def users_line() -> str:
     return f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno}" if frame else ""
 
 
-def note_lines_without_rule(error: BaseException, tape: Tape) -> None:
-    """Add to an error of a rule that is missing which lines call the functions that have none."""
+def note_line_without_rule(error: BaseException, tape: Tape) -> None:
+    """Add to an error of a rule that is missing which line calls the function that it names."""
     if isinstance(error, RuleError):
         for name, line in tape.entries.unruled.items():
-            note(error, f"{name} is called at {line}")
+            if repr(name) in str(error):
+                note(error, f"{name} is called at {line}")
 
 
 def users_stack_level() -> int:

@@ -11,7 +11,7 @@ import numpy as np
 
 from tapesplit.cuts.chunks import Chunk
 from tapesplit.notes import note
-from tapesplit.recording.source_lines import note_lines_without_rule
+from tapesplit.recording.source_lines import note_line_without_rule
 from tapesplit.recording.tape import Tape
 from tapesplit.rules import (
     LOOK_UP,
@@ -79,7 +79,7 @@ def sweep_unplanned(tape: Tape) -> np.ndarray:
     try:
         return (sweep.adjoint if m <= n else sweep.tangent)(tape, None)
     except BaseException as error:
-        note_lines_without_rule(error, tape)
+        note_line_without_rule(error, tape)
         note(error, f"while computing the Jacobian of {tape.name}, without a plan")
         raise
 

@@ -229,17 +229,16 @@ def test_other_errors_of_users_get_no_such_note(error):
 
 def test_the_line_that_calls_a_function_without_a_rule_is_named():
     def fun(x):
-        unused = anp.median(x)
-        y = anp.sin(x) + 0.0 * anp.sum(anp.zeros(2) * 1.0)
-        return unused * 0.0 + anp.cumprod(y)
+        assert anp.median(x) > 0.0
+        y = anp.sin(x)
+        return 2.0 * anp.cumprod(y)
 
-    line = fun.__code__.co_firstlineno
+    line = fun.__code__.co_firstlineno + 3
     for jacobian in (parallel_jacobian(fun), parallel_jacobian(fun, method="adjoint")):
-        with pytest.raises(NotImplementedError) as caught:
+        with pytest.raises(NotImplementedError, match="no VJP for 'cumprod'") as caught:
             jacobian(X)
-        notes = caught.value.__notes__
-        assert f"median is called at test_errors.py:{line + 1}" in notes
-        assert f"cumprod is called at test_errors.py:{line + 3}" in notes
+        assert f"cumprod is called at test_errors.py:{line}" in caught.value.__notes__
+        assert not any("median" in note for note in caught.value.__notes__)
 
 
 @pytest.mark.parametrize("function", [anp.asarray, anp.ascontiguousarray, anp.copy])
