@@ -34,7 +34,7 @@ class _Sensitivities:
         parameters, unflatten = flatten(args) if args else (np.zeros(0), lambda _: ())
         self.parameters = parameters.astype(np.float64)
 
-        @functools.wraps(func)  # errors name the user's function
+        @functools.wraps(func, updated=())  # errors name the user's function
         def slope(y: Any, parameters: Any, t: Any) -> Any:
             found = func(y, t, *unflatten(parameters))
             found = anp.array(found) if isinstance(found, (list, tuple)) else found
