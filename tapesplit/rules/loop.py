@@ -111,7 +111,8 @@ def _jvp_loop(jvp: Callable[..., Any], T: np.ndarray, entry: TapeEntry, argnum: 
         dtype = complex_like(T, target)
         tangents = (unflatten(row.astype(dtype), target) for row in flat(T))  # JVPs may work in place
         moved = (jvp((argnum,), [tangent], entry.value, entry.args, {}) for tangent in tangents)
-        rows = [_row(tangent, entry.value, entry) for tangent in moved]
+        # autograd's JVP of sorting a column repeats one element, in one more axis.
+        rows = [_row(tangent, entry.value, entry, exact=True) for tangent in moved]
     return _stacked(rows, entry.value)
 
 
@@ -138,10 +139,11 @@ _CONVERSIONS: Final = frozenset(
 """Functions that return what they are given, in another form at most."""
 
 
-def _row(found: Any, like: Any, entry: TapeEntry) -> np.ndarray:
+def _row(found: Any, like: Any, entry: TapeEntry, *, exact: bool = False) -> np.ndarray:
     """Return the flat elements of what a rule has found for a value; rules may use a buffer of their own.
 
-    One number stands for all elements, as it does in autograd once it meets an array.
+    One number stands for all elements, as it does in autograd once it meets an array. Unless the shape must
+    be ``exact``, there may be other axes of length one, and all elements may be in one axis.
     """
     if type(found) is type(like) is np.ndarray and found.shape == like.shape:  # as nearly always
         return found.flatten()
@@ -151,13 +153,22 @@ def _row(found: Any, like: Any, entry: TapeEntry) -> np.ndarray:
             "there is no dependence"
         )
     row, size = flatten(found), element_count(like)
-    if row.size not in {1, size}:
+    is_turned = isinstance(like, np.ndarray) and not _fits(np.shape(found), like.shape, exact=exact)
+    if row.size not in {1, size} or is_turned:
+        given = f"shape {np.shape(found)}" if is_turned else f"{row.size} elements"
+        due = f"of shape {np.shape(like)}" if is_turned else f"of {size}"
         raise RuleError(
-            f"the derivative rule of {display_name(entry.primitive)} has returned {row.size} elements for a "
-            f"value of {size}; it does not cover this form of the arguments: write the call in another one, "
-            "or give vector rules with tapesplit.defvector"
+            f"the derivative rule of {display_name(entry.primitive)} has returned {given} for a value {due}; "
+            "it does not cover this form of the arguments: write the call in another one, or give vector "
+            "rules with tapesplit.defvector"
         )
     return np.broadcast_to(row, (size,)).copy()
+
+
+def _fits(shape: tuple[int, ...], due: tuple[int, ...], *, exact: bool) -> bool:
+    """Tell whether elements of one shape are in the order of another one."""
+    longer, due_longer = ([n for n in lengths if n != 1] for lengths in (shape, due))
+    return shape == due or (not exact and (longer == due_longer or min(len(longer), len(due_longer)) < 2))
 
 
 def _stacked(rows: list[np.ndarray], like: Any) -> np.ndarray:

@@ -42,8 +42,10 @@ movement(inner_variable)
 
 
 def _margins(x: Any, pad_width: Any, mode: str = "constant", **keywords: Any) -> Any:
-    """Widths of a padding by constants; None for the other modes, none of which autograd differentiates."""
-    return np.broadcast_to(np.asarray(pad_width), (np.ndim(x), 2)) if mode == "constant" else None
+    """Widths of a padding by constants; None for other modes and a dict, which autograd does not cover."""
+    if mode != "constant" or isinstance(pad_width, dict):
+        return None
+    return np.broadcast_to(np.asarray(pad_width), (np.ndim(x), 2))
 
 
 def _pad_tangent(T: np.ndarray, ans: Any, x: Any, *args: Any, **keywords: Any) -> Any:

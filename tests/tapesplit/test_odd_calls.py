@@ -12,7 +12,7 @@ from autograd import grad, jacobian
 from autograd.builtins import dict as dict_of_boxes
 from autograd.builtins import list as list_of_boxes
 from autograd.builtins import tuple as tuple_of_boxes
-from autograd.extend import defvjp, primitive
+from autograd.extend import defjvp, defvjp, primitive
 from autograd.misc.flatten import flatten
 from autograd.scipy.special import logsumexp
 
@@ -318,6 +318,54 @@ def test_cross_products_in_the_plane(shape, other, method):
         )
 
 
+@pytest.mark.parametrize("method", ["auto", "tangent", "adjoint"])
+@pytest.mark.parametrize("arrange", [np.sort, lambda x: np.partition(x, 0)])
+@pytest.mark.parametrize("size", [2, 20, 40])
+def test_columns_are_not_sorted_by_autograds_jvp(arrange, size, method):
+    column = onp.arange(float(size), 0.0, -1.0)[:, onp.newaxis]
+    jac = parallel_jacobian(lambda x, k: np.concatenate([arrange(x)] + [x] * k), method=method)
+    for changing in range(10):  # the last ones get no plan
+        with pytest.raises(NotImplementedError, match="not implemented for multi-dimensional arrays"):
+            jac(column, changing)
+
+
+@pytest.mark.parametrize("method", ["tangent", "adjoint"])
+def test_rules_may_return_other_axes_of_length_one(method):
+    @primitive
+    def ends(x):
+        return x[[0, -1]] * 1.0
+
+    defvjp(ends, lambda ans, x: lambda g: (g @ onp.eye(len(x))[[0, -1]])[onp.newaxis])
+    x = onp.array([0.5, 2.0, 3.0])
+    onp.testing.assert_array_equal(
+        parallel_jacobian(lambda x: ends(x * x), method=method)(x), [[1.0, 0.0, 0.0], [0.0, 0.0, 6.0]]
+    )
+
+
+@pytest.mark.parametrize("method", ["tangent", "adjoint"])
+def test_jvps_of_another_shape_are_not_taken(method):
+    @primitive
+    def across(x):
+        return 2.0 * x.T
+
+    defvjp(across, lambda ans, x: lambda g: 2.0 * g.T)
+    defjvp(across, lambda g, ans, x: 2.0 * g)
+    x = onp.arange(45.0).reshape(9, 5)
+    got = parallel_jacobian(lambda x: across(3.0 * x), method=method)(x)
+    onp.testing.assert_array_equal(got, jacobian(lambda x: across(3.0 * x))(x))
+
+
+def test_calls_that_are_swept_without_a_plan():
+    def numbers(x, k):
+        total = np.array(np.dot(x, x))
+        return np.concatenate([np.cumsum(total, axis=0), np.pad(x, {0: (1, 2)}, "constant")] + [x] * k)
+
+    jac, x = parallel_jacobian(numbers), onp.array([2.0, 1.0])
+    expected = onp.vstack([2.0 * x, onp.zeros(2), onp.eye(2), onp.zeros((2, 2))])
+    for k in range(12):
+        onp.testing.assert_array_equal(jac(x, k)[:6], expected)
+
+
 def test_forms_that_rules_do_not_cover_raise():
     @primitive
     def turned(x):
@@ -326,6 +374,10 @@ def test_forms_that_rules_do_not_cover_raise():
     defvjp(turned, lambda ans, x: lambda g: g[:, :1])
     with pytest.raises(RuleError, match="has returned 2 elements for a value of 6"):
         parallel_jacobian(turned)(onp.ones((2, 3)))
+    defvjp(turned, lambda ans, x: lambda g: g.T)
+    for method in ("tangent", "adjoint"):
+        with pytest.raises(RuleError, match=r"has returned shape \(3, 2\) for a value of shape \(2, 3\)"):
+            parallel_jacobian(turned, method=method)(onp.ones((2, 3)))
     with pytest.raises(AttributeError):  # as autograd does
         parallel_jacobian(lambda x: np.cumsum(np.split(x, 2), axis=0), method="tangent")(onp.ones(4))
 
