@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Container, Iterable, Mapping
 from dataclasses import replace
+from math import prod
 from typing import Final, NamedTuple
 
 import autograd.numpy as anp
@@ -12,6 +13,7 @@ from autograd.numpy.numpy_wrapper import concatenate_args
 from tapesplit.arrays import BoolArray, IntArray, follow
 from tapesplit.rules import Bulk, Movement, getitem
 from tapesplit.rules.low_rank import MOST_PARTS, FactoredRule, factored_rule, is_thin
+from tapesplit.structures.constants import ArrayKey, Constants
 from tapesplit.structures.facts import CallKind, TapeFacts
 from tapesplit.structures.forms import is_shape
 
@@ -154,13 +156,30 @@ def _handed(
     argnum = kind.argnums[place]
     shape, of_argument = (facts.structure.forms[i] for i in (child, parent))
     if kind.is_elementwise:
-        is_constant = not callable(kind.rule.partials[argnum])
-        return _Factored(given if is_constant and shape == of_argument else 0, maker)
+        by_number = not callable(kind.rule.partials[argnum]) or _is_scaled(facts, child, place)
+        return _Factored(given if by_number and shape == of_argument else 0, maker)
     if isinstance(kind.rule, Movement):
         moves_parts = _moves_parts(kind) and len(kind.argnums) <= MOST_PARTS
         return _Factored(given if moves_parts else 0, maker)
     rule = _rule(kind, argnum)
     return _Factored(rule.rank(given, shape) if rule and is_shape(shape) else 0, maker)
+
+
+def _is_scaled(facts: TapeFacts, index: int, place: int) -> bool:
+    """Tell whether an operation multiplies an argument by a number, or divides it by one."""
+    kind, parents = facts.kinds[facts.kind[index]], facts.structure.parents[index]
+    argnum = kind.argnums[place]
+    if kind.primitive not in _SCALE or (kind.primitive is not anp.multiply and argnum == 1):
+        return False
+    if len(parents) == 2:
+        return bool(facts.sizes[parents[1 - place]] == 1)
+    static = facts.structure.statics[index]
+    key = static.positional[0] if isinstance(static, Constants) and static.positional else static
+    return isinstance(key, type) or (isinstance(key, ArrayKey) and prod(key.shape) == 1)
+
+
+_SCALE: Final = frozenset({anp.multiply, anp.divide, anp.true_divide})
+"""Operations that scale a matrix where the other operand is a number."""
 
 
 def _moves_parts(kind: CallKind) -> bool:

@@ -395,6 +395,41 @@ def test_adjoints_of_a_solution_are_spared_most_of_their_work():
     assert (work_table(facts).lines >= 0.0).all()
 
 
+SCALED = {
+    "a constant": lambda x: 0.3 * anp.diag(x),
+    "an array of one": lambda x: anp.diag(x) * np.array([[0.3]]),
+    "a part of the input": lambda x: x[0] * anp.diag(x),
+    "divided": lambda x: anp.diag(x) / 3.0,
+    "by functions": lambda x: anp.divide(anp.multiply(2, anp.diag(x)), x[1]),
+}
+
+
+@pytest.mark.parametrize("name", SCALED)
+def test_scaled_matrices_keep_their_adjoints_factored(name):
+    table, x = RANDOM.uniform(-1.0, 1.0, (60, 60)) / 60, np.linspace(1.0, 2.0, 60)
+
+    def jacobian_with(part):
+        return parallel_jacobian(lambda x: anp.linalg.solve(np.eye(60) + table + part(x), x), cost="fma")
+
+    ours, unscaled = jacobian_with(SCALED[name]), jacobian_with(anp.diag)
+    cost, cost_unscaled = (jac.plan(x).chain.links[0].adjoint_cost for jac in (ours, unscaled))
+    assert cost < 1.1 * cost_unscaled
+    np.testing.assert_allclose(ours(x), jacobian(ours.__wrapped__)(x), rtol=1e-12, atol=1e-14)
+
+
+@pytest.mark.parametrize(
+    "scaled",
+    [lambda x: anp.diag(x) * np.ones(60), lambda x: 1.0 / (2.0 + anp.diag(x)), lambda x: x * anp.diag(x)],
+)
+def test_matrices_that_are_multiplied_by_others_do_not(scaled):
+    x = np.linspace(1.0, 2.0, 60)
+    chain = parallel_jacobian(lambda x: anp.linalg.solve(np.eye(60) + scaled(x), x), cost="fma").plan(x).chain
+    plain = (
+        parallel_jacobian(lambda x: anp.linalg.solve(np.eye(60) + anp.diag(x), x), cost="fma").plan(x).chain
+    )
+    assert chain.links[0].adjoint_cost > 1.3 * plain.links[0].adjoint_cost
+
+
 def test_small_matrices_are_not_factored(monkeypatch):
     assert arriving(monkeypatch, PROGRAMS["an inverse"])[1] == {}
 
