@@ -173,11 +173,16 @@ def _array(A: Any, *args: Any, **kwargs: Any) -> Any:
 
 
 def _stack(arrays: Any, axis: Any = 0) -> Any:
-    """Record a stack along a new first axis."""
-    found = _alike(arrays) if type(axis) is int and axis == 0 else None
-    if found is not None and any(np.result_type(value) != np.float64 for value in found[3]):
-        found = None  # derivatives by np.stack have the type of the operand, by np.array double precision
-    return _general_stack(arrays, axis) if found is None else _stacked(found)
+    """Record a stack along a new first axis, which is then moved to its place."""
+    found = _alike(arrays) if type(axis) is int else None
+    # Derivatives by np.stack have the type of the operand, those by np.array double precision.
+    if found is None or {*map(np.result_type, found[3])} not in _ONE_PRECISION:
+        return _general_stack(arrays, axis)
+    rows = _stacked(found)
+    if axis in {0, -np.ndim(rows._value)}:
+        return rows
+    value = np.ascontiguousarray(np.moveaxis(rows._value, 0, axis))
+    return recorded(rows, _general_moveaxis, FIRST, (rows._index,), (rows._value, 0, axis), value)
 
 
 def _vstack(tup: Any) -> Any:
@@ -277,10 +282,10 @@ _FREE_ZEROS: Final = {dense_untake: 512, summed_untake: 4096}
 """Elements up to which adding zeros costs next to nothing, beside the rest of such a look-up."""
 _MOSTLY: Final = 4
 """Times as large as what is looked up, up to which it costs little, too."""
+_ONE_PRECISION = ({np.dtype(np.float64)}, {np.dtype(np.complex128)})
 _ARRAYS = frozenset({np.ndarray})
 _NUMBERS = frozenset({float, int, complex, np.float64, np.complex128})
 _PLAIN_ARGUMENTS: frozenset[type] = PLAIN_OPERANDS | {str, tuple, type(None)}
-
 
 _Operands = tuple[Any, tuple[int, ...], tuple[int, ...], list[Any]]
 """One of the boxes of a call, the argument numbers of all, their indices on the tape, and all values."""
@@ -314,7 +319,7 @@ def _operands(items: Any, kinds: frozenset[type], first: int) -> _Operands | Non
 _general_untake = numpy_vjps.untake
 _general_array, _general_where, _general_split = anp.array, anp.where, anp.split
 _general_concatenate, _general_hstack, _general_append = anp.concatenate, anp.hstack, anp.append
-_general_stack, _general_vstack = anp.stack, anp.vstack
+_general_stack, _general_vstack, _general_moveaxis = anp.stack, anp.vstack, anp.moveaxis
 _general_slogdet, _general_eigh, _general_solve = anp.linalg.slogdet, anp.linalg.eigh, anp.linalg.solve
 _OF_SPLIT = original_vjps(anp.split, ArrayBox.__getitem__)
 _direct_where = _direct(anp.where, np.where)
@@ -330,7 +335,7 @@ _OTHERS = (
     *("dot", "matmul", "inner", "outer", "einsum", "tensordot"),
     *("sum", "mean", "var", "std", "prod", "max", "min", "cumsum", "clip"),
     *("reshape", "ravel", "transpose", "swapaxes", "expand_dims", "squeeze", "repeat", "diag"),
-    *("diff", "pad", "logaddexp"),
+    *("diff", "pad", "logaddexp", "real", "imag"),
 )
 DIRECT_FUNCTIONS: dict[str, Callable[..., Any]] = {
     **{name: _unary(getattr(anp, name), getattr(np, name)) for name in _UNARY},

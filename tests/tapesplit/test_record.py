@@ -341,8 +341,13 @@ def test_concatenate_and_roll_in_all_forms(fun):
         (lambda x: np.stack([x, X, x * x]), 3),
         (lambda x: np.stack((x[0], x[1], 2.0)), 4),
         (lambda x: np.stack([square(x), square(X)]), 3),
-        (lambda x: np.stack([x, X], axis=1), None),
-        (lambda x: np.stack([square(x), square(x)], -1), None),
+        (lambda x: np.stack([x, X], axis=1), 3),
+        (lambda x: np.stack([square(x), square(x)], -1), 5),
+        (lambda x: np.stack([square(x), square(X)], -2), 4),
+        (lambda x: np.stack([x[0], x[1]], -1), 4),
+        (lambda x: np.real(np.stack([x * 1j, x + 2j], 1) * 1j), None),
+        (lambda x: np.imag(np.stack([x * 1j, X], -1) * 1j), None),
+        (lambda x: np.stack([x, X.astype(np.float32)], 1), None),
         (lambda x: np.stack([x, [1.0, 2.0, 3.0, 4.0]]), None),
         (lambda x: np.stack(np.array([x, x])), None),
         (lambda x: np.stack(v for v in (x, x)), None),
@@ -366,9 +371,15 @@ def test_arrays_of_arrays_in_all_forms(fun, entries):
 
 
 def test_arrays_of_different_shapes_are_refused_as_by_autograd():
-    for fun in (lambda x: np.stack([x, x[:2]]), lambda x: np.vstack([x, x[:2]])):
+    for fun in (lambda x: np.stack([x, x[:2]], 1), lambda x: np.vstack([x, x[:2]])):
         with pytest.raises(ValueError, match=r"same shape|must match"):
             record(fun, X)
+
+
+def test_axes_of_stacks_that_there_are_not_are_refused_as_by_autograd():
+    for axis in (2, -3):
+        with pytest.raises((ValueError, IndexError), match=f"{axis}"):
+            record(lambda x, axis=axis: np.stack([x, x], axis), X)
 
 
 def test_numpys_own_functions_find_the_boxes():
