@@ -54,6 +54,8 @@ class LocalStructure:
         The number of the argument whose elements they are elsewhere, and their flat positions in it.
     conjugated
         Whether complex numbers are conjugated.
+    recurring
+        Flat positions of elements of the result, and of others before them in it that are added to them.
     """
 
     rows: np.ndarray
@@ -63,6 +65,7 @@ class LocalStructure:
     operand: int | None = None
     positions: np.ndarray | None = None
     conjugated: bool = False
+    recurring: tuple[np.ndarray, np.ndarray] | None = None
 
 
 def has_local_structure(primitive: Any) -> bool:
@@ -188,6 +191,21 @@ def _build_differences(argnum: int, shape: tuple[int, ...], axis: int) -> LocalS
     return LocalStructure(rows, np.concatenate([after, before]), second, 1.0 - 2.0 * second)
 
 
+def _describe_cumsum(x: Any, axis: Any = None) -> _Description:
+    """Describe a running sum; that of a list or of a number has no structure."""
+    if not isinstance(x, np.ndarray) or not x.ndim:
+        return None
+    return (x.size,) if axis is None else x.shape, -1 if axis is None else axis
+
+
+def _build_cumsum(argnum: int, shape: tuple[int, ...], axis: int) -> LocalStructure:
+    """Build the structure of a running sum: each element is the one before it, and one of the argument."""
+    every = np.arange(prod(shape))
+    along = np.moveaxis(every.reshape(shape), axis, 0)
+    recurring = along[1:].ravel(), along[:-1].ravel()
+    return LocalStructure(every, every, np.zeros_like(every), recurring=recurring)
+
+
 def _build_padding(argnum: int, shape: tuple[int, ...], width: Any) -> LocalStructure:
     """Build the structure of an array in a frame of constants."""
     padded = np.pad(np.arange(1, prod(shape) + 1).reshape(shape), width).ravel()
@@ -274,6 +292,7 @@ _structures: dict[Any, _Structure] = {
         _build_padding,
     ),
     anp.diff: _Structure(lambda x, n=1, axis=-1: (np.shape(x), axis) if n == 1 else None, _build_differences),
+    anp.cumsum: _Structure(_describe_cumsum, _build_cumsum),
     anp.matmul: _product,
     adjusted_side: _Structure(lambda a, b, y: _product.describe(a, y), _build_side, _product.slices),
     anp.dot: _contraction(lambda a, b: dot_labels(np.ndim(a), np.ndim(b))),

@@ -113,8 +113,7 @@ def can_be_stacked(call: TapeEntry) -> bool:
         return False
     if core_axes is along_axis:
         x, *rest = call.args
-        plain = type(x) is np.ndarray and len(rest) <= 1 and call.kwargs.keys() <= {"axis", "keepdims"}
-        return plain and not (call.primitive is anp.cumsum and _axis(call) is None and x.ndim > 1)
+        return type(x) is np.ndarray and len(rest) <= 1 and call.kwargs.keys() <= {"axis", "keepdims"}
     if call.primitive not in _OF_MATRICES or call.kwargs:
         return False
     dimensions = {np.ndim(arg) for arg in call.args}

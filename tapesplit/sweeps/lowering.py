@@ -278,8 +278,19 @@ class _Lowering:
                     of, by = unknown[row:][rows], unknown[column:][columns]
                     found.append(Edges(target, of, by, rank, part=part))
                 ranks[row] += len(here) * (int(local.rank.max(initial=-1)) + 1)
+            if local.recurring is not None:
+                numbers[_RECURRING] = 1.0
+                after, before = (results + places * (1 + of_complex) for places in local.recurring)
+                for row in range(1 + of_complex):
+                    of, by = unknown[row:][after], unknown[row:][before]
+                    found.append(Edges(_RECURRING, of, by, np.full(of.shape, ranks[row])))
+                    ranks[row] += 1
         edges = tuple(without_constants(found))
         return Calls(edges, numbers, Recipe((Member(0, tuple(terms)),), tuple(reads)))
+
+
+_RECURRING: Final = -(2**30)
+"""Stands for the result where the derivatives by its own elements are looked up."""
 
 
 @dataclass(slots=True)

@@ -134,6 +134,7 @@ def test_adjoints_of_joined_parts_are_one_array_before_they_are_parted(monkeypat
     def mean(x):
         return anp.mean(anp.array([anp.cumsum(anp.sin(k * x)) for k in range(20)]), axis=0)[::50]
 
+    forced(monkeypatch, "arrays")
     x = np.linspace(0.0, 1.0, 400)
     found = parallel_jacobian(mean, method="adjoint")(x)
     np.testing.assert_allclose(found, jacobian(mean)(x), rtol=1e-12, atol=1e-14)

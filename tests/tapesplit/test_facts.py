@@ -63,7 +63,7 @@ def test_tangents_without_a_rule_of_autograds_pay_for_all_derivatives():
     ("fun", "steps", "block_steps"),
     [
         (np.max, 6, 1),
-        (lambda x: np.cumsum(x, axis=0), 6, 1),
+        (lambda x: np.cumsum(x, axis=0), 1, 0),
         (lambda x: np.linalg.norm(x, 3), 6, 4),
         (np.sum, 1, 0),
         (lambda x: np.linalg.det(np.outer(x, x)), 6, 1),
