@@ -19,7 +19,14 @@ from tapesplit.cost.work import Work, WorkTable, total_work
 from tapesplit.cuts.chunks import Chunk
 from tapesplit.recording.tape import Tape
 from tapesplit.structures.facts import TapeFacts
-from tapesplit.sweeps.array_sweep import ArraySweep, compile_array_sweep, last_uses
+from tapesplit.sweeps.array_sweep import (
+    BYTES_AT_ONCE,
+    BYTES_OF_A_BLOCK,
+    FEWEST_DIRECTIONS,
+    ArraySweep,
+    compile_array_sweep,
+    last_uses,
+)
 from tapesplit.sweeps.directions import in_blocks
 from tapesplit.sweeps.lowering import compile_scalar_sweep
 from tapesplit.sweeps.scalar_sweep import ScalarSweep
@@ -74,13 +81,22 @@ class StagedSweep:
 
     def working_bytes(self, directions: int) -> int:
         """Memory that a run with so many directions takes, at most."""
-        handed_over = 8 * directions * sum(self.sizes.values())
-        return handed_over + max(part.working_bytes(directions) for part in self.parts)
+        block = self._block(directions)
+        result = 8 * directions * max(self.chunk.n, self.chunk.m) if block < directions else 0
+        handed_over = 8 * block * sum(self.sizes.values())
+        return handed_over + max(part.working_bytes(block) for part in self.parts) + result
+
+    def _block(self, count: int, most: int | None = None) -> int:
+        """Return how many of so many directions are carried at a time, where ``most`` may be."""
+        each = 8 * sum(self.sizes.values())
+        if each * count > BYTES_AT_ONCE:
+            count = min(count, max(FEWEST_DIRECTIONS, BYTES_OF_A_BLOCK // each))
+        return count if most is None else min(count, most)
 
     def tangent(self, tape: Tape, matrix: np.ndarray | None, most: int | None = None) -> np.ndarray:
         """Return ``F' X`` for X of shape ``(n, k)``, None for the identity, ``most`` directions at a time."""
         rows = None if matrix is None else matrix.T
-        return in_blocks(partial(self._tangents, tape), rows, self.chunk.n, most).T
+        return self._carried(partial(self._tangents, tape), rows, self.chunk.n, most).T
 
     def _tangents(self, tape: Tape, rows: np.ndarray | range) -> np.ndarray:
         """Carry tangents, shape ``(k, n)``, to ``(k, m)``."""
@@ -96,7 +112,7 @@ class StagedSweep:
 
     def adjoint(self, tape: Tape, matrix: np.ndarray | None, most: int | None = None) -> np.ndarray:
         """Return ``X F'`` for X of shape ``(k, m)``, None for the identity, ``most`` directions at a time."""
-        return in_blocks(partial(self._adjoints, tape), matrix, self.chunk.m, most)
+        return self._carried(partial(self._adjoints, tape), matrix, self.chunk.m, most)
 
     def _adjoints(self, tape: Tape, rows: np.ndarray | range) -> np.ndarray:
         """Carry adjoints, shape ``(k, m)``, to ``(k, n)``."""
@@ -111,6 +127,16 @@ class StagedSweep:
         for index in self.chunk.sources:
             adjoints.setdefault(index, np.zeros((self.sizes[index], len(X))))
         return np.concatenate([adjoints[index] for index in self.chunk.sources]).T
+
+    def _carried(
+        self,
+        sweep: Callable[[np.ndarray | range], np.ndarray],
+        seeds: np.ndarray | None,
+        size: int,
+        most: int | None,
+    ) -> np.ndarray:
+        """Carry all directions, so many at a time that caches hold what is handed over."""
+        return in_blocks(sweep, seeds, size, self._block(size if seeds is None else len(seeds), most))
 
     def _split(self, matrix: np.ndarray, entries: Iterable[int]) -> Iterator[tuple[int, np.ndarray]]:
         """Yield the rows that belong to each of some values."""
@@ -196,7 +222,7 @@ def _save(
     return saves
 
 
-_HANDED_OVER: Final = 20
+_HANDED_OVER: Final = 1.5
 """Elements that an array step moves while one is handed over from stage to stage."""
 
 
