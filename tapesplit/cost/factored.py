@@ -205,6 +205,14 @@ def _takes_factors(kind: CallKind) -> bool:
     return kind.primitive is not None and all(_rule(kind, argnum) for argnum in kind.argnums)
 
 
+def _largest_operand(facts: TapeFacts, index: int) -> int:
+    """Count the elements of the largest array that a call reads."""
+    static = facts.structure.statics[index]
+    keys = static.positional if isinstance(static, Constants) else ()
+    constants = (prod(key.shape) for key in keys if isinstance(key, ArrayKey))
+    return max(*constants, *facts.sizes[list(facts.structure.parents[index])].tolist(), 0)
+
+
 def spared(facts: TapeFacts) -> Spared:
     """Return the work that adjoint sweeps do not have.
 
@@ -224,6 +232,10 @@ def spared(facts: TapeFacts) -> Spared:
     is_whole = (rank > 0)[together]
     whole = np.flatnonzero(is_whole)
     edges[whole] = facts.edges[whole] * (sizes[whole] - numbers[together[whole]]) // sizes[whole]
+    for index in whole.tolist():
+        if isinstance(facts.kinds[facts.kind[index]].rule, Bulk):  # each factor meets all of an operand
+            least = rank[together[index]] * _largest_operand(facts, index)
+            edges[index] = min(edges[index], max(0, facts.edges[index] - least))
     # A product has as many edges to a matrix as that has elements, for each column of the other one.
     makes = (rank[parent] > 0) & (rank[child] == 0)
     np.add.at(edges, child[makes], (rank * sizes)[parent[makes]])

@@ -395,6 +395,29 @@ def test_adjoints_of_a_solution_are_spared_most_of_their_work():
     assert (work_table(facts).lines >= 0.0).all()
 
 
+@pytest.mark.parametrize(
+    "matrix",
+    [
+        lambda k: PARTS @ k,
+        lambda k: anp.tensordot(PARTS, k, 1),
+        lambda k: anp.einsum("ijp,p->ij", PARTS, k),
+        lambda k: anp.dot(k, np.moveaxis(PARTS, 2, 1)),
+    ],
+)
+def test_factors_of_a_sum_of_matrices_meet_all_of_them(matrix):
+    """They spare the adjoint of the sum, not the products with its summands."""
+
+    def cost(matrix):
+        jac = parallel_jacobian(
+            lambda k: anp.linalg.solve(9.0 * np.eye(30) + matrix(k), np.ones(30)), cost="fma"
+        )
+        return jac.plan(np.linspace(0.1, 0.2, 50)).chain.links[0].adjoint_cost
+
+    written_out = cost(lambda k: anp.reshape(PARTS.reshape(900, 50) @ k, (30, 30)))
+    assert PARTS.size < cost(matrix) < 1.1 * written_out
+
+
+PARTS = RANDOM.uniform(-0.1, 0.1, (30, 30, 50))
 SCALED = {
     "a constant": lambda x: 0.3 * anp.diag(x),
     "an array of one": lambda x: anp.diag(x) * np.array([[0.3]]),
