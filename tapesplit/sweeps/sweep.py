@@ -115,7 +115,12 @@ def _predict_whole(
         stages = find_stages(facts, table, chunk, directions, adjoint_mode=adjoint_mode)
         staged = staged_seconds(stages, directions)
         if stages and staged + _COMPILING * work.formulas < _WORTH_STAGES * array:
-            return Prediction(staged, "stages", obstacle, product_fma=products)
+            shared = sum(
+                _large_products(table, stage.chunk.entries, directions, adjoint_mode=adjoint_mode)
+                for stage in stages
+                if not stage.is_system
+            )
+            return Prediction(staged, "stages", obstacle, shared > _COMPILED * staged, products, shared)
     busy = work.looped == 0 and array > _BUSY * work.steps * model.step
     large = _large_products(table, chunk.entries, directions, adjoint_mode=adjoint_mode)
     return Prediction(array, "arrays", obstacle, busy, products, large)

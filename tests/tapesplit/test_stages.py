@@ -155,3 +155,20 @@ def test_a_system_that_reads_nothing_but_empty_arrays(monkeypatch, method):
     jac = parallel_jacobian(fun, method=method)
     onp.testing.assert_array_equal(jac(x), onp.zeros((2, 3)))
     assert isinstance(jac.plan(x).sweeps[0], StagedSweep)
+
+
+def test_threads_share_the_products_between_loops():
+    matrix = onp.cos(onp.arange(810_000.0)).reshape(900, 900) / 30
+
+    def loop(x):
+        for _ in range(12):
+            x = x + 0.1 * np.sin(x) * np.concatenate([x[1:], x[:1]])
+        return x
+
+    plan = parallel_jacobian(lambda x: loop(matrix @ np.tanh(matrix @ loop(x))), machines=1).plan(
+        onp.ones(900)
+    )
+    (task,) = plan.tasks
+    assert task.form == "stages"
+    assert task.releases_lock
+    assert 0.5 * task.seconds < task.shareable < task.seconds
