@@ -8,22 +8,23 @@ import numpy as np
 from autograd.scipy import linalg
 from scipy.linalg import get_lapack_funcs, schur, solve_banded, solve_triangular
 
-from tapesplit.rules.axes import of_arrays, real_like
+from tapesplit.rules.axes import fold, of_arrays, real_like
 from tapesplit.rules.registry import bulk
 
 
 def _for_columns(solve: Callable[[np.ndarray], np.ndarray], B: np.ndarray) -> np.ndarray:
-    """Solve for each right-hand side of a batch ``(k, n)`` or ``(k, n, r)``, all of them as columns."""
-    wide = np.moveaxis(B, 0, -1)
-    if not wide.size:
+    """Solve for each right-hand side of a batch ``(k, n)`` or ``(k, ..., n, r)``, all of them as columns."""
+    if not B.size:
         return B
-    return np.moveaxis(solve(wide.reshape(len(wide), -1)).reshape(wide.shape), -1, 0)
+    wide = B.T if B.ndim == 2 else np.moveaxis(B, -2, 0)
+    found = solve(wide.reshape(len(wide), -1)).reshape(wide.shape)
+    return found.T if B.ndim == 2 else np.moveaxis(found, 0, -2)
 
 
 def _covers(a: np.ndarray, b: np.ndarray, keywords: dict[str, Any]) -> bool:
-    """Whether a call is real, of one system, and has no keyword that changes what autograd's rule ignores."""
+    """Whether a call is real, of one matrix, and has no keyword that changes what autograd's rule ignores."""
     real = not np.iscomplexobj(a) and not np.iscomplexobj(b)
-    return real and a.ndim == 2 and b.ndim <= 2 and keywords.keys() <= {"check_finite"}
+    return real and a.ndim == 2 and keywords.keys() <= {"check_finite"}
 
 
 def _triangular(function: Callable[..., np.ndarray]) -> Callable[..., Any]:
@@ -49,13 +50,14 @@ def _side_adjoint(A: np.ndarray, ans: Any, a: np.ndarray, lower: bool, transpose
 
 def _matrix_tangent(T: np.ndarray, ans: Any, a: np.ndarray, lower: bool, transposed: bool) -> np.ndarray:
     T = np.tril(T) if lower else np.triu(T)
-    return _side_tangent(-((T.mT if transposed else T) @ ans), ans, a, lower, transposed)
+    T = (T.mT if transposed else T).reshape(len(T), *(1,) * (ans.ndim - 2), *a.shape)  # beside a stack
+    return _side_tangent(-(T @ ans), ans, a, lower, transposed)
 
 
 def _matrix_adjoint(A: np.ndarray, ans: Any, a: np.ndarray, lower: bool, transposed: bool) -> np.ndarray:
     back = _side_adjoint(A, ans, a, lower, transposed)
-    right = ans if ans.ndim == 2 else ans[:, None]
-    rows = -(back.reshape(len(A), *right.shape) @ right.T)
+    right = ans if ans.ndim >= 2 else ans[:, None]
+    rows = fold(-(back.reshape(len(A), *right.shape) @ right.mT), a.shape)
     rows = rows.mT if transposed else rows
     return np.tril(rows) if lower else np.triu(rows)
 

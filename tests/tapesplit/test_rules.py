@@ -90,7 +90,7 @@ def test_banded_systems_with_several_right_sides(method):
 @pytest.mark.skipif(np.lib.NumpyVersion(scipy.__version__) < "1.17.0", reason="takes one system only")
 @pytest.mark.parametrize("method", ["tangent", "adjoint"])
 @pytest.mark.parametrize("stack", [1, 2, 3])
-def test_stacks_of_systems_take_autograds_rule(stack, method):
+def test_stacks_of_systems(stack, method):
     """A stack may be as long as a system is wide, and would pass for a matrix of right-hand sides."""
     upper, bands = np.array([[1.0, 2.0], [0.0, 4.0]]), np.array([[0.0, 1.0], [5.0, 6.0], [1.0, 0.0]])
     b = np.arange(4.0 * stack).reshape(stack, 2, 2)
@@ -101,6 +101,20 @@ def test_stacks_of_systems_take_autograds_rule(stack, method):
     ):
         got = parallel_jacobian(solve, method=method)(b)
         np.testing.assert_allclose(got, jacobian(solve)(b), rtol=1e-12, atol=1e-15)
+
+
+@pytest.mark.skipif(np.lib.NumpyVersion(scipy.__version__) < "1.17.0", reason="takes one system only")
+@pytest.mark.parametrize("method", ["tangent", "adjoint"])
+@pytest.mark.parametrize("trans", ["N", "T"])
+def test_matrices_of_stacks_of_systems(trans, method):
+    """autograd's derivative is wrong here: it is that of each system."""
+    jac = parallel_jacobian(lambda a, b: solve_triangular(a, b, trans=trans), (0, 1), method=method)
+    upper, b = np.array([[1.0, 2.0], [0.0, 4.0]]), np.arange(12.0).reshape(3, 2, 2)
+    by_matrix, by_sides = jac(upper, b)
+    for number, sides in enumerate(b):
+        expected = jac(upper, sides)
+        np.testing.assert_allclose(by_matrix[number], expected[0], rtol=1e-12, atol=1e-15)
+        np.testing.assert_allclose(by_sides[number, :, :, number], expected[1], rtol=1e-12, atol=1e-15)
 
 
 @pytest.mark.parametrize("method", ["tangent", "adjoint"])
