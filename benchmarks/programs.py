@@ -479,6 +479,31 @@ def quadratic_forms(factor):
 VECTORS = RANDOM.standard_normal((200, 60))
 
 
+@program(np.sin(np.linspace(0.0, 6.0, 80)))
+def newton_for_each_step(u):
+    """Let phases separate: implicit steps whose Jacobian depends on the state."""
+    n = u.size
+    laplace = np.eye(n, k=1) + np.eye(n, k=-1) - 2 * np.eye(n)
+    for _ in range(8):
+        before = u
+        for _ in range(2):
+            misfit = u - before - 0.1 * (laplace @ u + u - u**3)
+            u = u - anp.linalg.solve(np.eye(n) - 0.1 * laplace - 0.1 * anp.diag(1 - 3 * u**2), misfit)
+    return u
+
+
+@program(RANDOM.uniform(0.05, 0.3, 70))
+def layers_of_air(p):
+    """Reflect 25 colors of light at 35 layers, and dim it on its way to each of them."""
+    depths, scattered = anp.reshape(p, (2, 35, 1)) * np.linspace(0.5, 1.5, 25)
+    reflected = np.zeros(25)
+    for depth, part in zip(depths[::-1], scattered[::-1], strict=True):
+        passed = anp.exp(-2 * depth)
+        reflected = part * (1 - passed) + passed * reflected / (1 - part * reflected)
+    arriving = anp.exp(-anp.cumsum(depths, axis=0))
+    return anp.concatenate([reflected, anp.sum(arriving * scattered, axis=0)])
+
+
 def main() -> int:
     """Measure and report; 1 if a later call takes longer than autograd's."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.programs", description=__doc__)

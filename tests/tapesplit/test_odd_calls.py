@@ -355,15 +355,23 @@ def test_jvps_of_another_shape_are_not_taken(method):
     onp.testing.assert_array_equal(got, jacobian(lambda x: across(3.0 * x))(x))
 
 
-def test_calls_that_are_swept_without_a_plan():
-    def numbers(x, k):
-        total = np.array(np.dot(x, x))
-        return np.concatenate([np.cumsum(total, axis=0), np.pad(x, {0: (1, 2)}, "constant")] + [x] * k)
+def _padded(x):
+    if onp.lib.NumpyVersion(onp.__version__) < "2.2.0":
+        pytest.skip("this NumPy takes no dict")
+    return np.pad(x, {0: (1, 2)}, "constant")
 
-    jac, x = parallel_jacobian(numbers), onp.array([2.0, 1.0])
-    expected = onp.vstack([2.0 * x, onp.zeros(2), onp.eye(2), onp.zeros((2, 2))])
+
+@pytest.mark.parametrize(
+    ("call", "derivative"),
+    [
+        (lambda x: np.cumsum(np.array(np.dot(x, x)), axis=0), [[4.0, 2.0]]),
+        (_padded, [[0.0, 0.0], [1.0, 0.0], [0.0, 1.0], [0.0, 0.0], [0.0, 0.0]]),
+    ],
+)
+def test_calls_that_are_swept_without_a_plan(call, derivative):
+    jac, x = parallel_jacobian(lambda x, k: np.concatenate([call(x)] + [x] * k)), onp.array([2.0, 1.0])
     for k in range(12):
-        onp.testing.assert_array_equal(jac(x, k)[:6], expected)
+        onp.testing.assert_array_equal(jac(x, k)[: len(derivative)], derivative)
 
 
 def test_forms_that_rules_do_not_cover_raise():
