@@ -5,24 +5,24 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import TypeAlias, TypeVar
 
-__all__ = ["Listener", "told", "told_to"]
+__all__ = ["told", "told_to"]
 
 _Item = TypeVar("_Item")
-Listener: TypeAlias = Callable[[float], object]
+_Listener: TypeAlias = Callable[[float], object]
 """Is called with the part of a step that is done, more than 0 and less than 1."""
 
 
 class _Telling(threading.local):
     """Who is told on this thread."""
 
-    listener: Listener | None = None
+    listener: _Listener | None = None
 
 
 _here = _Telling()
 
 
 @contextmanager
-def told_to(listener: Listener) -> Iterator[None]:
+def told_to(listener: _Listener) -> Iterator[None]:
     """Tell somebody how far the steps of this thread are."""
     before = _here.listener
     try:
@@ -49,7 +49,7 @@ def told(items: Iterable[_Item], count: int) -> Iterable[_Item]:
     return items if _here.listener is None else _told(items, count, _here.listener)
 
 
-def _told(items: Iterable[_Item], count: int, listener: Listener) -> Iterator[_Item]:
+def _told(items: Iterable[_Item], count: int, listener: _Listener) -> Iterator[_Item]:
     """Yield the items, and tell between them."""
     _here.listener = None
     try:

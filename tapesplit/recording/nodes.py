@@ -67,8 +67,8 @@ class TapeNode(Node):
             if is_checkpoint(fun) and (again := traced_again(fun, args, kwargs, parent_argnums, parents)):
                 self._index = again.index
                 return
-            if fun not in primitive_vjps:
-                entries.unruled.setdefault(display_name(fun), users_line())
+            if fun not in primitive_vjps and (name := display_name(fun)) not in entries.unruled:
+                entries.unruled[name] = users_line()
             indices = tuple([parent.index for parent in parents])
             self._index = entries.add(fun, parent_argnums, indices, tuple(args), kwargs, value)
             return

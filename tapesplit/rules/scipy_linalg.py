@@ -16,9 +16,9 @@ def _for_columns(solve: Callable[[np.ndarray], np.ndarray], B: np.ndarray) -> np
     """Solve for each right-hand side of a batch ``(k, n)`` or ``(k, ..., n, r)``, all of them as columns."""
     if not B.size:
         return B
-    wide = B.T if B.ndim == 2 else np.moveaxis(B, -2, 0)
-    found = solve(wide.reshape(len(wide), -1)).reshape(wide.shape)
-    return found.T if B.ndim == 2 else np.moveaxis(found, 0, -2)
+    axis = 1 if B.ndim == 2 else -2
+    wide = np.moveaxis(B, axis, 0)
+    return np.moveaxis(solve(wide.reshape(len(wide), -1)).reshape(wide.shape), 0, axis)
 
 
 def _covers(a: np.ndarray, b: np.ndarray, keywords: dict[str, Any]) -> bool:

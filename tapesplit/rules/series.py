@@ -15,9 +15,9 @@ def _cumsum(T: np.ndarray, ans: Any, x: Any, axis: int | None = None) -> Any:
     """Cumulative sums of tangents; those of lists have all elements in one axis."""
     if not isinstance(x, np.ndarray):
         return NotImplemented
-    along = -1 if axis is None or not x.ndim else axis
-    rows = T.reshape(len(T), x.size) if axis is None or not x.ndim else T
-    return np.cumsum(rows, behind(along)).reshape(len(T), *np.shape(ans))
+    if axis is None or not x.ndim:
+        T, axis = T.reshape(len(T), x.size), -1
+    return np.cumsum(T, behind(axis)).reshape(len(T), *np.shape(ans))
 
 
 def _cumsum_adjoint(A: np.ndarray, ans: Any, x: Any, axis: int | None = None) -> Any:

@@ -28,27 +28,23 @@ from tapesplit.sweeps.array_memory import adjoint_numbers, number_counts, reads,
 from tapesplit.sweeps.array_steps import BulkStep, MapStep, Step, bulk_step
 from tapesplit.sweeps.cluster_step import ClusterStep
 from tapesplit.sweeps.clusters import find_clusters
-from tapesplit.sweeps.directions import Batch, Seeds, add_to, as_pairs, assemble, in_blocks, seed
+from tapesplit.sweeps.directions import (
+    Batch,
+    Seeds,
+    add_to,
+    as_pairs,
+    assemble,
+    cached_directions,
+    in_blocks,
+    seed,
+)
 from tapesplit.sweeps.factoring import factored_sizes, keeping_factors, worth_factoring
 from tapesplit.sweeps.preaccumulation import arrays_alive
 from tapesplit.telling import told
 
-__all__ = [
-    "BYTES_AT_ONCE",
-    "BYTES_OF_A_BLOCK",
-    "FEWEST_DIRECTIONS",
-    "ArraySweep",
-    "compile_array_sweep",
-    "last_uses",
-]
+__all__ = ["ArraySweep", "compile_array_sweep", "last_uses"]
 
 
-BYTES_AT_ONCE: Final = 16 * 10**6
-"""Bytes of derivatives from which on a sweep takes its directions in blocks: caches hold them no longer."""
-BYTES_OF_A_BLOCK: Final = 8 * 10**6
-"""Bytes of a block."""
-FEWEST_DIRECTIONS: Final = 8
-"""Directions of the smallest block: partial derivatives are formed anew for each."""
 _BUFFERED: Final = 2**17
 """Bytes of derivatives from which on NumPy works faster with small buffers; not if one direction has them."""
 _BUFFER: Final = 1024
@@ -113,8 +109,8 @@ class ArraySweep:
         All of them where nothing is alive but what becomes the result: into that, blocks would be copied.
         """
         each = self.bytes_per_direction
-        if each > self._result_bytes and each * count > BYTES_AT_ONCE:
-            count = min(count, max(FEWEST_DIRECTIONS, BYTES_OF_A_BLOCK // each))
+        if each > self._result_bytes:
+            count = cached_directions(count, each)
         return count if most is None else min(count, most)
 
     def tangent(self, tape: Tape, matrix: np.ndarray | None, most: int | None = None) -> np.ndarray:

@@ -8,7 +8,7 @@ that are products of thin ones. Sweeps keep these until something forces them de
 
 from collections.abc import Callable
 from math import prod
-from typing import NamedTuple, cast
+from typing import Final, NamedTuple, cast
 
 import numpy as np
 
@@ -25,6 +25,7 @@ __all__ = [
     "add_to",
     "as_pairs",
     "assemble",
+    "cached_directions",
     "in_blocks",
     "seed",
 ]
@@ -156,6 +157,21 @@ def seed(
         batches.append(batch)
         start = stop
     return batches
+
+
+_BYTES_AT_ONCE: Final = 16 * 10**6
+"""Bytes of derivatives from which on a sweep takes its directions in blocks: caches hold them no longer."""
+_BYTES_OF_A_BLOCK: Final = 8 * 10**6
+"""Bytes of a block."""
+_FEWEST_DIRECTIONS: Final = 8
+"""Directions of the smallest block: partial derivatives are formed anew for each."""
+
+
+def cached_directions(count: int, each: int) -> int:
+    """Return how many of so many directions, of ``each`` bytes, are carried at a time: caches hold these."""
+    if each * count <= _BYTES_AT_ONCE:
+        return count
+    return min(count, max(_FEWEST_DIRECTIONS, _BYTES_OF_A_BLOCK // each))
 
 
 def in_blocks(

@@ -19,15 +19,8 @@ from tapesplit.cost.work import Work, WorkTable, total_work
 from tapesplit.cuts.chunks import Chunk
 from tapesplit.recording.tape import Tape
 from tapesplit.structures.facts import TapeFacts
-from tapesplit.sweeps.array_sweep import (
-    BYTES_AT_ONCE,
-    BYTES_OF_A_BLOCK,
-    FEWEST_DIRECTIONS,
-    ArraySweep,
-    compile_array_sweep,
-    last_uses,
-)
-from tapesplit.sweeps.directions import in_blocks
+from tapesplit.sweeps.array_sweep import ArraySweep, compile_array_sweep, last_uses
+from tapesplit.sweeps.directions import cached_directions, in_blocks
 from tapesplit.sweeps.lowering import compile_scalar_sweep
 from tapesplit.sweeps.scalar_sweep import ScalarSweep
 from tapesplit.telling import told
@@ -88,9 +81,7 @@ class StagedSweep:
 
     def _block(self, count: int, most: int | None = None) -> int:
         """Return how many of so many directions are carried at a time, where ``most`` may be."""
-        each = 8 * sum(self.sizes.values())
-        if each * count > BYTES_AT_ONCE:
-            count = min(count, max(FEWEST_DIRECTIONS, BYTES_OF_A_BLOCK // each))
+        count = cached_directions(count, 8 * sum(self.sizes.values()))
         return count if most is None else min(count, most)
 
     def tangent(self, tape: Tape, matrix: np.ndarray | None, most: int | None = None) -> np.ndarray:

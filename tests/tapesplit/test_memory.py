@@ -15,7 +15,7 @@ from traced_memory import traced_peak
 
 from tapesplit import execute, parallel_jacobian, record
 from tapesplit.errors import MemoryLimitError
-from tapesplit.sweeps import array_sweep
+from tapesplit.sweeps import array_sweep, directions
 
 pytestmark = pytest.mark.usefixtures("assumed_costs")  # others may ask for another form of a sweep
 
@@ -308,9 +308,9 @@ def test_blocks_cut_through_the_identities_of_several_inputs(method, monkeypatch
     whole = jac(*args)
     assert isinstance(jac.plan(*args).sweeps[0], array_sweep.ArraySweep)
     for block in (1, 3, 17):
-        monkeypatch.setattr(array_sweep, "BYTES_AT_ONCE", 0)
-        monkeypatch.setattr(array_sweep, "BYTES_OF_A_BLOCK", 0)
-        monkeypatch.setattr(array_sweep, "FEWEST_DIRECTIONS", block)
+        monkeypatch.setattr(directions, "_BYTES_AT_ONCE", 0)
+        monkeypatch.setattr(directions, "_BYTES_OF_A_BLOCK", 0)
+        monkeypatch.setattr(directions, "_FEWEST_DIRECTIONS", block)
         for found, expected in zip(jac(*args), whole, strict=True):
             np.testing.assert_allclose(found, expected, rtol=0, atol=1e-14)
 
