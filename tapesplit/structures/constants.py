@@ -102,8 +102,9 @@ def statics_of(
 
 def plain_slice(given: slice) -> slice:
     """Return a slice with plain integers: other bounds may change later on, or compare by identity."""
-    bounds = (given.start, given.stop, given.step)
-    return given if _BOUNDS.issuperset(map(type, bounds)) else slice(*map(_plain_bound, bounds))
+    if type(given.start) in _BOUNDS and type(given.stop) in _BOUNDS and type(given.step) in _BOUNDS:
+        return given
+    return slice(*map(_plain_bound, (given.start, given.stop, given.step)))
 
 
 _BOUNDS = frozenset({int, np.int64, float, str, type(None)})

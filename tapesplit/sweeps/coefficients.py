@@ -87,7 +87,8 @@ def _evaluated_alone(tape: Tape, calls: IntArray, term: Term) -> np.ndarray:
 
 def _read(values: np.ndarray, places: IntArray) -> np.ndarray:
     """Return the gathered values in some places, complex numbers where there are pairs of places."""
-    return values.take(places).view(np.complex128)[..., 0] if places.ndim == 3 else values[places]
+    found = values.take(places)
+    return found.view(np.complex128)[..., 0] if places.ndim == 3 else found
 
 
 @dataclass(frozen=True, slots=True, eq=False)

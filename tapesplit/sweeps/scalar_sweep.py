@@ -178,7 +178,7 @@ class ScalarSweep:
         """Return the results of some directions, for which the system is solved in the memory of zeros."""
         self._seed(zeros, columns, start, stop)
         substitute(self.indptr, self.indices, coefficients, zeros, transposed=self.adjoint_mode)
-        results: np.ndarray = zeros[self.results]
+        results: np.ndarray = zeros.take(self.results, axis=0)
         if self.constant_results:
             results[self.results < 0] = 0.0
         return results
