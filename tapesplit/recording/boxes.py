@@ -125,7 +125,8 @@ def _maker(box_type: type[RecordingBox]) -> Callable[[Any, int, Any], RecordingB
 
     def make(value: Any, trace: int, node: Any) -> RecordingBox:
         box = box_type()
-        box._value = value
+        # The function of a checkpoint returns a box if it closes over one.
+        box._value = node.value if type(value) in Box.types and type(node) is TapeNode else value
         box._trace = trace
         if type(node) is TapeNode:
             box._entries = node.entries

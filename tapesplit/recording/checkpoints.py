@@ -9,7 +9,7 @@ from typing import Any
 
 from autograd import checkpoint
 from autograd.core import primitive_vjps
-from autograd.tracer import Node, isbox, new_box, trace_stack
+from autograd.tracer import Node, isbox, new_box
 
 __all__ = ["is_checkpoint", "traced_again"]
 
@@ -38,8 +38,9 @@ def traced_again(
     kwargs: dict[str, Any],
     argnums: tuple[int, ...],
     nodes: tuple[Node, ...],
+    level: int,
 ) -> Node | None:
-    """Call the function of a checkpoint on boxes; None if its value does not depend on them.
+    """Call the function of a checkpoint on boxes; None if its value depends on none.
 
     Parameters
     ----------
@@ -49,19 +50,16 @@ def traced_again(
         What it was called with, as plain values.
     argnums, nodes
         Positions of its active arguments, and their nodes.
+    level
+        Trace level of the boxes.
 
     Returns
     -------
     Node or None
         Of the value.
     """
-    outer = trace_stack.top
-    trace_stack.top = level = outer + 1
-    try:
-        boxed = list(args)
-        for argnum, node in zip(argnums, nodes, strict=True):
-            boxed[argnum] = new_box(args[argnum], level, node)
-        result = primitive.fun(*boxed, **kwargs)
-    finally:
-        trace_stack.top = outer
-    return result._node if isbox(result) and result._trace == level else None
+    boxed = list(args)
+    for argnum, node in zip(argnums, nodes, strict=True):
+        boxed[argnum] = new_box(args[argnum], level, node)
+    result = primitive.fun(*boxed, **kwargs)
+    return result._node if isbox(result) else None

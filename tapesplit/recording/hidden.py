@@ -16,13 +16,14 @@ __all__ = ["hidden_value_error", "holds_box", "holds_boxes", "parts_of"]
 
 def hidden_value_error(name: str, tape: Tape | None = None) -> OutputTypeError:
     """Return the error for a function of this name that hides traced values, perhaps from calls on a tape."""
-    calls = zip(tape.primitives, tape.args, tape.kwargs, strict=True) if tape else ()
-    hiding = [primitive for primitive, args, kwargs in calls if _any_holds_box(args, kwargs)]
+    calls = zip(tape.primitives, tape.args, tape.kwargs, tape.values, strict=True) if tape else ()
+    hiding = [p for p, args, kwargs, value in calls if isbox(value) or _any_holds_box(args, kwargs)]
     where = f" where it calls {label_of(hiding[0])}" if hiding else ""
     return OutputTypeError(
-        f"{name} hides a traced value from autograd{where}: in a list or tuple, in an array of objects, or "
-        "as a keyword; build arrays with np.array of autograd.numpy, call its functions instead of NumPy's, "
-        "write A @ x instead of A.dot(x), and pass traced values by position"
+        f"{name} hides a traced value from autograd{where}: in a list or tuple, in an array of objects, as a "
+        "keyword, or in what a primitive of yours closes over; build arrays with np.array of autograd.numpy, "
+        "call its functions instead of NumPy's, write A @ x instead of A.dot(x), and pass traced values by "
+        "position"
     )
 
 

@@ -64,9 +64,11 @@ class TapeNode(Node):
                     f"{getattr(fun, '__name__', fun)} returned a {type(value).__name__}, whose derivatives "
                     "only autograd can trace; call a Jacobian function, which then leaves all to autograd"
                 )
-            if is_checkpoint(fun) and (again := traced_again(fun, args, kwargs, parent_argnums, parents)):
-                self._index = again.index
-                return
+            if is_checkpoint(fun):
+                again = traced_again(fun, args, kwargs, parent_argnums, parents, entries.level)
+                if type(again) is TapeNode and again.entries is entries:
+                    self._index = again.index
+                    return
             if fun not in primitive_vjps and (name := display_name(fun)) not in entries.unruled:
                 entries.unruled[name] = users_line()
             indices = tuple([parent.index for parent in parents])

@@ -104,7 +104,7 @@ def _recorded(
         raise NestedTraceError(_NESTED.format(name))
     boxed = list(args)
     with tracing_lock() as outer, BoxesInPlace(inside_trace=outer >= 0), NoGarbageCollection():
-        level = trace_stack.top = outer + 1
+        level = entries.level = trace_stack.top = outer + 1
         for position in argnums:
             boxed[position] = _input_box(entries, args[position], level, position)
         try:

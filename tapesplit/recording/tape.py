@@ -45,13 +45,14 @@ class Entries(list[Any]):
     Programs read the same elements again and again, ``y[0]`` in each turn of a loop. Each is taken once:
     ``taken`` has the numbers. ``variables`` counts the gradients inside of the function whose functions are
     being run. ``unruled`` has a line of the user's code for each name of a primitive without a VJP: its value
-    may never be needed, but if it is, that is the line to change.
+    may never be needed, but if it is, that is the line to change. ``level`` is the trace level of the boxes.
     """
 
-    __slots__ = ("size", "taken", "unruled", "variables")
+    __slots__ = ("level", "size", "taken", "unruled", "variables")
 
     def __init__(self) -> None:
         super().__init__()
+        self.level = 0
         self.size = 0
         self.taken: dict[tuple[Any, ...], int] = {}
         self.unruled: dict[str, str] = {}

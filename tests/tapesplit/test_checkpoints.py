@@ -34,6 +34,7 @@ FUNCTIONS = {
     "identity": lambda x: checkpoint(lambda u: u)(x) * x,
     "gradient inside": grad(lambda z: np.sum(checkpoint(lambda u: np.sin(u) * u)(z) ** 2)),
     "checkpoint inside": checkpoint(lambda u: checkpoint(np.sin)(u) * u),
+    "with a gradient inside": checkpoint(lambda u: grad(lambda z: np.sum(np.sin(z) * z))(u) * u),
 }
 
 
@@ -58,6 +59,38 @@ def test_a_checkpoint_of_a_constant_is_one():
     ones = checkpoint(lambda u: onp.ones(2))
     with pytest.warns(UserWarning, match="independent of input"):
         onp.testing.assert_array_equal(parallel_jacobian(lambda x: ones(x) * x)(X), onp.eye(2))
+
+
+@pytest.mark.parametrize(
+    ("wrapped", "plain"),
+    [
+        (lambda x, p: checkpoint(lambda u: np.sin(u) * p)(x), lambda x, p: np.sin(x) * p),
+        (lambda x, p: checkpoint(lambda u, v: u * v)(p * x, v=x), lambda x, p: p * x * x),
+        (lambda x, p: checkpoint(lambda _u: p * x)(x), lambda x, p: p * x),
+        (
+            lambda x, p: checkpoint(lambda u: checkpoint(lambda v: v * u * p)(x))(p * x),
+            lambda x, p: x * x * p**2,
+        ),
+    ],
+    ids=["closure", "keyword", "closure alone", "nested"],
+)
+def test_a_checkpoint_may_hold_other_traced_values(wrapped, plain):
+    found = parallel_jacobian(wrapped, argnum=(0, 1))(X, 2.0)
+    for number, derivative in enumerate(found):
+        onp.testing.assert_allclose(derivative, jacobian(plain, number)(X, 2.0), rtol=1e-13)
+
+
+def test_values_kept_by_a_checkpoint_from_an_earlier_call_are_refused():
+    kept = []
+
+    def function(x):
+        kept.append(x * 2.0)
+        return checkpoint(lambda u: kept[0] * u)(x)
+
+    jac = parallel_jacobian(function)
+    onp.testing.assert_allclose(jac(X), onp.diag(4.0 * X), rtol=1e-13)
+    with pytest.raises(TypeError, match="traced values of two calls"):
+        jac(X)
 
 
 def test_exceptions_leave_the_trace_level_as_it_was():
