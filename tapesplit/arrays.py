@@ -107,8 +107,8 @@ def follow(step: NDArray[Any]) -> NDArray[Any]:
     step = step.copy()
     moving = np.flatnonzero(step != np.arange(step.size, dtype=step.dtype))
     while moving.size:
-        before = step[moving]
-        behind = step[before]
+        before = step.take(moving)
+        behind = step.take(before)
         step[moving] = behind
         moving = moving[behind != before]
     return step
