@@ -178,6 +178,7 @@ def cut_reason_text(plan: JacobianPlan) -> str:
 
 _CUT_REASONS: Final[dict[CutReason, str]] = {
     "light": "cuts could save less than a tenth of the time of a call",
+    "slower": "cuts would save multiply-adds, but not time: one sweep takes less than several",
     "rows": "rows that stay apart share directions, which saves more",
     "wide": "no interface is narrow enough for a cut to pay",
     "narrow": "cut at narrow interfaces",

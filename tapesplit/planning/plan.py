@@ -24,10 +24,10 @@ from tapesplit.sweeps.sweep import Form, Sweep
 __all__ = ["CutReason", "JacobianPlan", "MachinesReason", "PlanTask", "seconds_of"]
 
 
-CutReason: TypeAlias = Literal["asked", "light", "rows", "wide", "narrow", "shared"]
+CutReason: TypeAlias = Literal["asked", "light", "slower", "rows", "wide", "narrow", "shared"]
 """Why a tape is cut, or is not: one mode was asked for; cuts could save so little that none were looked for;
-rows that stay apart share directions; no interface is narrow enough; some are; or several machines can share
-work at the cuts."""
+they save multiply-adds, but no time; rows that stay apart share directions; no interface is narrow enough;
+some are; or several machines can share work at the cuts."""
 
 MachinesReason: TypeAlias = Literal[
     "single", "core", "light", "steps", "serial", "uneven", "little", "gain", "forced"

@@ -90,7 +90,6 @@ def make_plan(tape: Tape, structure: Structure, options: PlanOptions) -> Jacobia
         **draft._asdict(),
         machines=1 + max(task.machine for task in draft.tasks),
         shapes=(tape.shape(tape.output or 0), *(tape.shape(i) for i in range(tape.inputs))),
-        cut_reason="asked" if plain else _cut_reason(draft, effort),
         machines_reason=machines_reason,
         dtypes=result_dtypes(tape, structure),
         uses_blas=sum(task.product_fma for task in draft.tasks) > _BLAS_THREADS,
@@ -114,6 +113,7 @@ class _Draft(NamedTuple):
     solution: Solution
     least_makespan: int | None
     tasks: tuple[PlanTask, ...]
+    cut_reason: CutReason
     sweeps: tuple[Sweep | None, ...] = ()
 
 
@@ -160,17 +160,36 @@ class _Drafting(NamedTuple):
         thorough = self.effort == "thorough"
         cuts = () if self.plain or self.effort == "none" else cut_graph(self.graph, thorough=thorough)
         apart = self.drafted(cuts)
+        if cuts and not self.counts_fma:
+            apart = self.uncut_if_faster(apart)
         together = self.with_rows(apart)
         if together is None:
             return self.compiled(apart)
         in_rows = together.drafted(())
         if not self.saves(in_rows, apart):
             return self.compiled(apart)
-        if not self.counts_fma and self.may_share_seeds(apart, seconds_of(in_rows.tasks)):
+        seconds = seconds_of(in_rows.tasks)
+        if not self.counts_fma and len(apart.chunks) == 1 and self.may_share_seeds(apart.chunks[0], seconds):
             seeded = self.compiled(apart)
-            if seconds_of(seeded.tasks) <= seconds_of(in_rows.tasks):
+            if seconds_of(seeded.tasks) <= seconds:
                 return seeded
         return together.compiled(in_rows)
+
+    def uncut_if_faster(self, cut: _Draft) -> _Draft:
+        """Return a draft without cuts instead of one with cuts, if that is predicted to save time."""
+        seconds, (chunk,) = seconds_of(cut.tasks) - _WORTH_JOINING, cut_into_chunks(self.graph, ())
+        rough = [
+            sweep_seconds(
+                self.table, chunk.entries, directions, chunk.n + chunk.m, adjoint_mode=adjoint_mode
+            )
+            for directions, adjoint_mode in ((chunk.n, False), (chunk.m, True))
+        ]
+        if min(rough) > seconds and not self.may_share_seeds(chunk, seconds):
+            return cut
+        whole = self.drafted(())
+        if self.may_share_seeds(chunk, min(seconds, seconds_of(whole.tasks))):
+            whole = self.compiled(whole)
+        return whole._replace(cut_reason="slower") if seconds_of(whole.tasks) < seconds else cut
 
     def with_rows(self, apart: _Draft) -> "_Drafting | None":
         """Look for rows that stay apart on the tape; None if there are none, or nothing worth looking."""
@@ -199,10 +218,26 @@ class _Drafting(NamedTuple):
                 faster = plan_tasks(timed, facts, table, chunks)
                 if seconds_of(faster) < _CLEARLY * seconds_of(tasks):
                     solution, least_makespan, tasks = timed, solution.makespan, faster
-        return _Draft(separators, chunks, solution, least_makespan, tasks)
+        reason = self.cut_reason(separators, solution, tasks)
+        return _Draft(separators, chunks, solution, least_makespan, tasks, reason)
+
+    def cut_reason(
+        self, separators: Sequence[Separator], solution: Solution, tasks: Sequence[PlanTask]
+    ) -> CutReason:
+        """Tell why the tape is cut, or is not."""
+        if self.plain:
+            return "asked"
+        if not separators:
+            if any(task.form == "rows" for task in tasks):
+                return "rows"
+            return "light" if self.effort == "none" else "wide"
+        sizes = solution.chain.sizes
+        return "narrow" if min(sizes) < min(sizes[0], sizes[-1]) else "shared"
 
     def compiled(self, draft: _Draft) -> _Draft:
-        """Compile the sweeps of a draft; where directions share seeds, times change."""
+        """Compile the sweeps of a draft, unless they are; where directions share seeds, times change."""
+        if draft.sweeps:
+            return draft
         tasks, sweeps = compile_tasks(self.tape, self.facts, self.table, draft.chunks, draft.tasks)
         return draft._replace(tasks=tasks, sweeps=sweeps)
 
@@ -212,10 +247,9 @@ class _Drafting(NamedTuple):
             return False
         return self.counts_fma or seconds_of(in_rows.tasks) < _WORTH_TOGETHER * seconds_of(apart.tasks)
 
-    def may_share_seeds(self, apart: _Draft, seconds: float) -> bool:
-        """Tell whether a draft might take less time than this if its directions share seeds."""
-        (chunk, *others), task = apart.chunks, apart.tasks[0]
-        if others or task.directions < FEWEST_TO_COLOR:
+    def may_share_seeds(self, chunk: Chunk, seconds: float) -> bool:
+        """Tell whether one sweep through a chunk might take less time than this if directions share seeds."""
+        if min(chunk.n, chunk.m) < FEWEST_TO_COLOR:
             return False
         return predict_compressed(self.table, chunk, 1).seconds < seconds
 
@@ -235,16 +269,6 @@ def _priced(chain: JacobianChain, table: WorkTable, chunks: Sequence[Chunk]) -> 
     return JacobianChain(tuple(links))
 
 
-def _cut_reason(draft: _Draft, effort: Effort) -> CutReason:
-    """Tell why the tape is cut, or is not."""
-    if not draft.separators:
-        if any(task.form == "rows" for task in draft.tasks):
-            return "rows"
-        return "light" if effort == "none" else "wide"
-    sizes = draft.solution.chain.sizes
-    return "narrow" if min(sizes) < min(sizes[0], sizes[-1]) else "shared"
-
-
 _LONGEST_SEARCH: Final = 5.0
 """Seconds after which a search takes the best plan that it has found; a function needs up to four."""
 _WORTH_A_THREAD: Final = 3.0e-4
@@ -257,6 +281,8 @@ _CLEARLY: Final = 0.95
 """Part of the time of the sequence with the fewest multiply-adds that another one is predicted to take."""
 _WORTH_TOGETHER: Final = 0.7
 """Part of the time, or of the multiply-adds, of another plan that carrying rows together may take."""
+_WORTH_JOINING: Final = 3.0e-5
+"""Seconds that dropping all cuts must save: rather than that, plans show where a tape is narrow."""
 _WORTH_PRICING: Final = 3.0e-4
 """Seconds a link below which looking for a faster sequence would cost more than it can save in some calls."""
 

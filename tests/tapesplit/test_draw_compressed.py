@@ -44,7 +44,7 @@ def hessian():
 
 @pytest.fixture(scope="module")
 def chain():
-    return parallel_jacobian(pooled, machines=1).plan(onp.linspace(0.3, 1.1, 2000))
+    return parallel_jacobian(pooled, machines=1, cost="fma").plan(onp.linspace(0.3, 1.1, 2000))
 
 
 HESSIAN = """\

@@ -286,6 +286,14 @@ def test_no_plan_is_predicted_to_take_less_than_the_least(name):
     assert swept >= _least_seconds(table, plan.graph.entries[len(plan.graph.inputs) :])
 
 
+@pytest.mark.parametrize("name", [name for name in sorted(PROBLEMS) if not name.startswith("empty")])
+def test_no_plan_is_predicted_to_take_clearly_longer_than_a_plain_sweep(name):
+    fun, args = PROBLEMS[name].fun, PROBLEMS[name].args
+    plan = parallel_jacobian(fun, machines=1).plan(*args)
+    plain = [parallel_jacobian(fun, machines=1, method=m).plan(*args) for m in ("tangent", "adjoint")]
+    assert plan.seconds <= min(p.seconds for p in plain) + 1.5 * planner._WORTH_JOINING
+
+
 def test_plans_are_pickled_by_the_names_of_their_fields():
     plan = two_links()
     restore, (made_by, data) = plan.__reduce__()
@@ -383,6 +391,25 @@ def test_plans_take_no_more_than_any_cuts_chosen_by_hand(monkeypatch, name, narr
             check_separators(tape, cuts)
             by_hand = solve(chunk_chain(cut_into_chunks(graph, cuts), facts, spared))
             assert plan.makespan <= by_hand.makespan
+
+
+def halved(x):
+    """Take every second element, as multigrid does, and hand each on twice: a sparse Jacobian."""
+    y = (np.sin(x) * x)[::2]
+    y = y + 0.1 * (np.roll(y, 1) - 2.0 * y + np.roll(y, -1))
+    return np.concatenate([y, np.cos(y)])
+
+
+@pytest.mark.parametrize("size", [200, 1000])
+def test_cuts_that_save_multiply_adds_but_no_time_are_dropped(size):
+    x = onp.linspace(-1.0, 1.0, size)
+    plan = parallel_jacobian(halved, machines=1).plan(x)
+    cut = parallel_jacobian(halved, machines=1, cost="fma").plan(x)
+    assert (plan.cut_reason, cut.cut_reason) == ("slower", "narrow")
+    assert plan.seconds < cut.seconds
+    assert plan.tasks[0].seeds
+    assert "Not cut: cuts would save multiply-adds, but not time" in decisions(plan)[0]
+    onp.testing.assert_allclose(parallel_jacobian(halved)(x), jacobian(halved)(x), rtol=1e-13)
 
 
 def reconstruction(x):
