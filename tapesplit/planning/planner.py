@@ -179,12 +179,10 @@ class _Drafting(NamedTuple):
         """Return a draft without cuts instead of one with cuts, if that is predicted to save time."""
         seconds, (chunk,) = seconds_of(cut.tasks) - _WORTH_JOINING, cut_into_chunks(self.graph, ())
         rough = [
-            sweep_seconds(
-                self.table, chunk.entries, directions, chunk.n + chunk.m, adjoint_mode=adjoint_mode
-            )
+            sweep_seconds(self.table, chunk.entries, directions, chunk.n + chunk.m, adjoint_mode=adjoint_mode)
             for directions, adjoint_mode in ((chunk.n, False), (chunk.m, True))
         ]
-        if min(rough) > seconds and not self.may_share_seeds(chunk, seconds):
+        if min(rough) > _STAGED * seconds and not self.may_share_seeds(chunk, seconds):
             return cut
         whole = self.drafted(())
         if self.may_share_seeds(chunk, min(seconds, seconds_of(whole.tasks))):
@@ -283,6 +281,8 @@ _WORTH_TOGETHER: Final = 0.7
 """Part of the time, or of the multiply-adds, of another plan that carrying rows together may take."""
 _WORTH_JOINING: Final = 3.0e-5
 """Seconds that dropping all cuts must save: rather than that, plans show where a tape is narrow."""
+_STAGED: Final = 4.0
+"""Times as long as in stages that a sweep may be predicted to take without a look for them."""
 _WORTH_PRICING: Final = 3.0e-4
 """Seconds a link below which looking for a faster sequence would cost more than it can save in some calls."""
 

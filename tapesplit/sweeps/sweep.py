@@ -1,5 +1,6 @@
 """Vector sweeps of one chunk: choose array steps, a scalar system or stages of both, compile, run."""
 
+from dataclasses import replace
 from functools import partial
 from typing import Final, Literal, NamedTuple
 
@@ -81,6 +82,8 @@ def _predict_rows(part: RowPart, table: WorkTable, chunk: Chunk, directions: int
         total_work(table, entries) for entries in (part.calls, np.setdiff1d(chunk.entries, part.calls))
     )
     each = max(1, round(part.swept / max(part.edges, 1)))
+    calls = part.calls.tolist()
+    behind = replace(behind, steps=behind.steps * sum(len(part.blocks[i]) for i in calls) // len(calls))
     seconds = (
         array_seconds(model, behind, each, adjoint_mode=True)
         + array_seconds(model, before, directions, adjoint_mode=True)
