@@ -7,12 +7,13 @@ import numpy as np
 from autograd.builtins import container_take
 from autograd.core import VJPNode, VSpace, primitive_vjps
 from autograd.extend import SparseObject
-from autograd.tracer import Box, Node, notrace_primitives
+from autograd.tracer import Box, Node, isbox, notrace_primitives
 
 from tapesplit.errors import NestedTraceError, StaleValueError
 from tapesplit.names import display_name
 from tapesplit.recording.checkpoints import is_checkpoint, traced_again
 from tapesplit.recording.containers import PART_FINDERS, Parts, same_form, taken
+from tapesplit.recording.hidden import hidden_value_error
 from tapesplit.recording.source_lines import users_line
 from tapesplit.recording.tape import Entries
 
@@ -69,6 +70,8 @@ class TapeNode(Node):
                 if type(again) is TapeNode and again.entries is entries:
                     self._index = again.index
                     return
+                if isbox(value) and value._trace > entries.level:  # of a derivative inside
+                    raise hidden_value_error("a function under checkpoint")
             if fun not in primitive_vjps and (name := display_name(fun)) not in entries.unruled:
                 entries.unruled[name] = users_line()
             indices = tuple([parent.index for parent in parents])

@@ -93,6 +93,16 @@ def test_values_kept_by_a_checkpoint_from_an_earlier_call_are_refused():
         jac(X)
 
 
+def test_a_variable_of_a_gradient_inside_that_a_checkpoint_would_miss():
+    def slopes(x, p):  # tanh(x), but autograd sees no dependence on z
+        return grad(lambda z: np.sum(checkpoint(lambda w: np.tanh(w) * z)(x)))(p)
+
+    with pytest.raises(TypeError, match=r"under checkpoint hides .* pass traced values by position"):
+        parallel_jacobian(slopes)(X, 2.0 * X)
+    found = parallel_jacobian(slopes, argnum=(0, 1))(X, 2.0 * X)[0]
+    onp.testing.assert_allclose(found, onp.diag(1.0 - onp.tanh(X) ** 2), rtol=1e-12)
+
+
 def test_exceptions_leave_the_trace_level_as_it_was():
     @checkpoint
     def fails_on_boxes(x):
