@@ -5,7 +5,8 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from tapesplit.arrays import BoolArray, IntArray, follow, reached
-from tapesplit.rules import PRODUCTS, Movement
+from tapesplit.cost.ends import diagonal_at_ends
+from tapesplit.rules import PRODUCTS
 from tapesplit.structures.facts import TapeFacts
 from tapesplit.structures.forms import is_shape
 
@@ -76,7 +77,7 @@ def contractions(facts: TapeFacts) -> Contractions:
     spared = facts.edges[reductions] * operations[reduced]
     moved[reductions] -= spared * is_sum
     product_fma[reductions] -= spared * ~is_sum
-    of_inputs, of_output = _diagonal(facts, readers)
+    of_inputs, of_output = diagonal_at_ends(facts)
     spread = np.zeros(count, dtype=np.bool_)
     spread[reduced[~of_output[reductions]]] = True
     spread = reached(spread, behind[::-1], before[::-1])
@@ -119,21 +120,3 @@ def _between_merged(facts: TapeFacts) -> tuple[IntArray, IntArray, IntArray]:
     result = follow(facts.reader)
     outer = ~facts.elementwise[parent] | (result[parent] != result[child])
     return result, child[outer], parent[outer]
-
-
-def _diagonal(facts: TapeFacts, readers: IntArray) -> tuple[BoolArray, BoolArray]:
-    """Tell what is of an input element by element, and what the output is of.
-
-    Identities that sweeps begin with are still diagonals there.
-    """
-    entries = np.arange(readers.size)
-    moves = np.array([isinstance(kind.rule, Movement) for kind in facts.kinds])[facts.kind]
-    alone = (np.diff(facts.first_parent) == 1) & (facts.elementwise | moves)
-    child, parent = facts.children[alone[facts.children]], facts.parents[alone[facts.children]]
-    is_equal = facts.sizes[child] == facts.sizes[parent]
-    child, parent = child[is_equal], parent[is_equal]
-    before, behind = entries.copy(), entries.copy()
-    before[child] = parent
-    is_last = readers[parent] == 1
-    behind[parent[is_last]] = child[is_last]
-    return follow(before) < facts.structure.inputs, follow(behind) == facts.structure.output

@@ -8,6 +8,7 @@ import numpy as np
 
 from tapesplit.arrays import BoolArray, FloatArray, IntArray
 from tapesplit.cost.contracted import contractions
+from tapesplit.cost.ends import picked_products
 from tapesplit.cost.factored import spared
 from tapesplit.cost.formulas import shared_formulas
 from tapesplit.rules import Bulk, Movement, is_reduction
@@ -121,6 +122,7 @@ def work_table(facts: TapeFacts) -> WorkTable:
     outer = _parts(facts) * (facts.edges - inner)
     is_block = facts.blocks > 0
     contracted, factored = contractions(facts), spared(facts)
+    picked_tangents, picked_adjoints = picked_products(facts)
     moved = (
         sizes * (moves + (pace > 0) * (facts.stacked == 0))
         + facts.edges * sums
@@ -136,8 +138,8 @@ def work_table(facts: TapeFacts) -> WorkTable:
         "unmoved": np.maximum(moved, 0) * factored.whole,
         "factored": factored.whole,
         "product_fma": facts.edges * pace + contracted.product_fma,
-        "spared_tangents": contracted.picked_tangents,
-        "spared_adjoints": contracted.picked_adjoints + factored.edges * pace,
+        "spared_tangents": contracted.picked_tangents + picked_tangents * pace,
+        "spared_adjoints": contracted.picked_adjoints + (picked_adjoints + factored.edges) * pace,
         "looped": looped,
         "local": local,
         "local_loops": facts.elements * local,

@@ -208,7 +208,7 @@ class _Drafting(NamedTuple):
         search = partial(solve, machines=machines, method=self.solver, time_limit=_LONGEST_SEARCH)
         solution, least_makespan = search(chain), None
         tasks = plan_tasks(solution, facts, table, chunks)
-        if not self.counts_fma and len(chunks) > 1 and seconds_of(tasks) >= _WORTH_PRICING * len(chunks):
+        if self.may_have_faster_modes(chain, seconds_of(tasks)):
             priced = _priced(chain, table, chunks)
             by_time = search(priced)
             if by_time.makespan <= _CLEARLY * recost(solution, priced, 0).makespan:
@@ -218,6 +218,12 @@ class _Drafting(NamedTuple):
                     solution, least_makespan, tasks = timed, solution.makespan, faster
         reason = self.cut_reason(separators, solution, tasks)
         return _Draft(separators, chunks, solution, least_makespan, tasks, reason)
+
+    def may_have_faster_modes(self, chain: JacobianChain, seconds: float) -> bool:
+        """Tell whether it is worth a look if a sequence with more multiply-adds than the fewest is faster."""
+        if self.counts_fma or self.plain or seconds < _WORTH_PRICING * len(chain):
+            return False
+        return len(chain) > 1 or max(chain.sizes) <= _CLEARLY_FEWER * min(chain.sizes)
 
     def cut_reason(
         self, separators: Sequence[Separator], solution: Solution, tasks: Sequence[PlanTask]
@@ -275,6 +281,8 @@ _TASKS_TO_SHARE: Final = 4
 """So many such tasks, together, make it likely that cuts leave one to each of two threads."""
 _WORTH_MACHINES: Final = 0.8
 """Part of the time on one machine that several may take: small gains are within the error of predictions."""
+_CLEARLY_FEWER: Final = 6
+"""Times as many columns as rows, or rows as columns, from which on there is no doubt about the mode."""
 _CLEARLY: Final = 0.95
 """Part of the time of the sequence with the fewest multiply-adds that another one is predicted to take."""
 _WORTH_TOGETHER: Final = 0.7

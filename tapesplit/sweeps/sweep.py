@@ -112,7 +112,8 @@ def _predict_whole(
         is_large = work.coefficients * directions >= SHARED_STEPS and directions >= SHARED_WIDTH
         busy = compiled > _COMPILED * scalar
         return Prediction(scalar, "system", releases_lock=busy, shareable=compiled * is_large)
-    products = work.product_fma * directions
+    spared = work.spared_adjoints if adjoint_mode else work.spared_tangents
+    products = (work.product_fma - spared) * directions
     obstacle = int(chunk.entries[np.argmin(facts.scalar[chunk.entries])]) if work.formless else None
     if array > _WORTH_A_LOOK:
         stages = find_stages(facts, table, chunk, directions, adjoint_mode=adjoint_mode)

@@ -117,6 +117,23 @@ def test_diagonals_only_pick_from_contractions(before, behind, picked):
     assert (work.spared_tangents, work.spared_adjoints) == tuple(2 * n for n in picked)
 
 
+@pytest.mark.parametrize(
+    ("before", "behind", "picked"),
+    [
+        (np.sin, np.cos, (1, 1)),
+        (np.cumsum, lambda y: y[::-1], (0, 1)),
+        (lambda x: 2.0 * x[::-1], np.cumsum, (1, 0)),
+        (lambda x: np.concatenate([x, x[:1]]), np.sum, (0, 0)),
+    ],
+)
+def test_products_with_a_matrix_only_pick_its_rows_from_diagonals(before, behind, picked):
+    size = before(X).size
+    tape = record(lambda x: behind(onp.ones((40, size)) @ before(x)), X)
+    work = total_work(work_table(facts_of(tape, structure_of(tape))), np.arange(len(tape)))
+    assert work.product_fma == 40 * size
+    assert (work.spared_tangents, work.spared_adjoints) == tuple(40 * size * n for n in picked)
+
+
 def test_edges_of_a_long_product_are_those_of_its_pairs():
     matrices = onp.ones((3, 20, 20))
     tape = record(lambda x: np.einsum("ij,jk,kl->il", x, matrices[0], matrices[1]), matrices[2])

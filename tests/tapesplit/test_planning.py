@@ -140,14 +140,14 @@ def matrix(rows, columns):
     return onp.cos(onp.arange(rows * columns, dtype=float)).reshape(rows, columns) / columns**0.5
 
 
-def halves(width, narrow):
-    """Map through two halves of four layers each, with a narrow interface between them."""
+def halves(width, narrow, layers=4):
+    """Map through two halves of so many layers each, with a narrow interface between them."""
 
     def fun(x):
-        for _ in range(4):
+        for _ in range(layers):
             x = np.tanh(matrix(width, width) @ x)
         x = np.tanh(matrix(width, narrow) @ (matrix(narrow, width) @ x))
-        for _ in range(4):
+        for _ in range(layers):
             x = np.tanh(matrix(width, width) @ x)
         return x
 
@@ -180,7 +180,7 @@ def test_two_heavy_halves_get_two_machines():
 
 @pytest.mark.parametrize("machines", [1, 2, 8])
 def test_large_products_are_shared_among_machines(machines):
-    fun, x = halves(600, 600)
+    fun, x = halves(600, 600, layers=1)
     plan, serial = (parallel_jacobian(fun, machines=m).plan(x) for m in (machines, 1))
     assert (plan.machines, plan.step_threads) == (1, machines)
     products = cost_model().product_fma * sum(t.product_fma for t in plan.tasks)

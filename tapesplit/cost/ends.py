@@ -1,0 +1,54 @@
+"""Ends of a tape, where directions are those of an identity: products there are picked from matrices."""
+
+import autograd.numpy as anp
+import numpy as np
+
+from tapesplit.arrays import BoolArray, IntArray, follow
+from tapesplit.rules import Movement
+from tapesplit.structures.facts import TapeFacts
+from tapesplit.structures.forms import is_shape
+
+__all__ = ["diagonal_at_ends", "picked_products"]
+
+
+def diagonal_at_ends(facts: TapeFacts) -> tuple[BoolArray, BoolArray]:
+    """Tell what is of an input element by element, and what the output is of.
+
+    Identities that sweeps begin with are still diagonals there.
+    """
+    entries = np.arange(facts.sizes.size)
+    readers = np.bincount(facts.parents, minlength=entries.size)
+    moves = np.array([isinstance(kind.rule, Movement) for kind in facts.kinds])[facts.kind]
+    alone = (np.diff(facts.first_parent) == 1) & (facts.elementwise | moves)
+    child, parent = facts.children[alone[facts.children]], facts.parents[alone[facts.children]]
+    is_equal = facts.sizes[child] == facts.sizes[parent]
+    child, parent = child[is_equal], parent[is_equal]
+    before, behind = entries.copy(), entries.copy()
+    before[child] = parent
+    is_last = readers[parent] == 1
+    behind[parent[is_last]] = child[is_last]
+    return follow(before) < facts.structure.inputs, follow(behind) == facts.structure.output
+
+
+def picked_products(facts: TapeFacts) -> tuple[IntArray, IntArray]:
+    """Return the edges of each entry that tangents, and adjoints, need not multiply by.
+
+    They are those of a matrix times a vector that is of an input element by element, or that the output is
+    of: each direction is a row of the matrix, or a column, times a number.
+    """
+    axes = np.array([len(form) if is_shape(form) else -1 for form in facts.forms])
+    multiplies = np.array([kind.primitive in _MULTIPLYING and len(kind.argnums) == 1 for kind in facts.kinds])
+    entries = np.flatnonzero(multiplies[facts.kind] & (axes[facts.form] == 1))
+    tangents, adjoints = np.zeros((2, facts.sizes.size), dtype=np.int64)
+    parents = facts.parents[facts.first_parent[entries]]
+    is_vector = axes[facts.form[parents]] == 1
+    entries, parents = entries[is_vector], parents[is_vector]
+    if entries.size:
+        of_inputs, of_output = diagonal_at_ends(facts)
+        tangents[entries] = facts.edges[entries] * of_inputs[parents]
+        adjoints[entries] = facts.edges[entries] * of_output[entries]
+    return tangents, adjoints
+
+
+_MULTIPLYING = frozenset({anp.matmul, anp.dot})
+"""Products whose other operand is a matrix if this one and the result are vectors."""
