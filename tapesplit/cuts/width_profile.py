@@ -103,12 +103,17 @@ class WidthProfile:
         return f"  cut{'s' * (len(widths) > 1)}, {', '.join(map(str, widths))} wide" if widths else ""
 
     def draw(self, path: str | os.PathLike[str]) -> None:
-        """Draw the profile into a file; see `tapesplit.draw.draw_profile`.
+        """Draw the profile into a file: live widths, minimal widths, and the chosen separators.
 
         Parameters
         ----------
         path
             The extension sets the format: .svg needs no other package, .png and .pdf need matplotlib.
+
+        Raises
+        ------
+        ArgumentValueError, MissingPackageError, OSError
+            If the extension is none of these, if matplotlib is missing, or if the file cannot be written.
         """
         from tapesplit.draw import draw_profile  # noqa: PLC0415 - views stand above what they show
 

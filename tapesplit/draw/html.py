@@ -52,28 +52,7 @@ _TREE: Final = (
 def write_report(
     plan: JacobianPlan, path: str | os.PathLike[str], records: Sequence[TaskRecord] | None = None
 ) -> None:
-    """Write a report on a plan to a file.
-
-    Parameters
-    ----------
-    plan
-        The plan.
-    path
-        HTML file to write; its name ends in .html or .htm.
-    records
-        Measured tasks, as `tapesplit.Callback` hands them to ``finish``; the Gantt chart shows them below the
-        planned ones. By default those of the last run that used this plan, if there was one.
-
-    Raises
-    ------
-    ArgumentTypeError, ArgumentValueError
-        If the name ends otherwise, or the records are no measured tasks, or those of another plan.
-
-    Notes
-    -----
-    The file needs no network, follows the light or dark preference of its reader, and stays below 1 MB
-    however large the tape is, since pictures of large tapes are folded.
-    """
+    """Write a report on a plan to a file, see `JacobianPlan.to_html`."""
     check_ending(path, REPORTS)
     Path(path).write_text(report_html(plan, records), encoding="utf-8")
 
@@ -127,35 +106,13 @@ def report_html(plan: JacobianPlan, records: Sequence[TaskRecord] | None = None)
 
 
 def notebook_html(plan: JacobianPlan) -> str:
-    """Return a plan for a notebook cell: one line, the split tape, the tables on demand.
-
-    Parameters
-    ----------
-    plan
-        The plan.
-
-    Returns
-    -------
-    str
-        HTML.
-    """
+    """Return a plan for a notebook cell: one line, the split tape, the tables on demand."""
     line = f"<p>{escape(describe(plan, 'line'))}</p>"
     return _cell(line, split_scene(plan), "Chain, steps and totals", describe(plan))
 
 
 def profile_html(profile: WidthProfile) -> str:
-    """Return a width profile for a notebook cell: the picture, the numbers on demand.
-
-    Parameters
-    ----------
-    profile
-        From `tapesplit.profile_widths`.
-
-    Returns
-    -------
-    str
-        HTML.
-    """
+    """Return a width profile for a notebook cell: the picture, the numbers on demand."""
     return _cell("", profile_scene(profile), "Numbers", str(profile))
 
 

@@ -30,36 +30,7 @@ _ROWS: Final = 16
 
 
 def describe(plan: JacobianPlan, level: Literal["line", "normal", "full"] = "normal") -> str:
-    """Describe a plan.
-
-    Parameters
-    ----------
-    plan
-        The plan.
-    level
-        "line" for one line; "normal" for the chain, the steps and the totals; "full" adds the schedule as a
-        picture, after a run its predicted and measured times, the reasons for the plan's choices, and what
-        would make the Jacobian cheaper.
-
-    Returns
-    -------
-    str
-        At most 100 columns wide.
-
-    Raises
-    ------
-    ArgumentValueError
-        If there is no such level.
-
-    Examples
-    --------
-    >>> import autograd.numpy as np
-    >>> from tapesplit import parallel_jacobian
-    >>> def f(x):
-    ...     return np.sin(x) * x
-    >>> print(describe(parallel_jacobian(f, machines=1).plan(np.ones(3)), "line"))
-    f: (3,) -> (3,), one link, 27 fma on one machine, a plain tangent sweep
-    """
+    """Describe a plan, see `JacobianPlan.describe`."""
     levels: dict[str, Callable[[JacobianPlan], str]] = {"line": _line, "normal": _normal, "full": _full}
     if level not in levels:
         raise ArgumentValueError(f"level must be 'line', 'normal' or 'full', but got {level!r}")
