@@ -38,20 +38,6 @@ def branch_and_bound(
 ) -> Scheduling:
     """Schedule optimally, or as well as the time allows.
 
-    Parameters
-    ----------
-    sequence : EliminationSequence
-        The steps.
-    machines : int or None
-        Number of machines; None for as many as can be used.
-    time_limit : float, optional
-        Seconds after which the best schedule so far is returned.
-
-    Returns
-    -------
-    Scheduling
-        Schedule, lower bound, whether it is proved to be optimal, and the nodes of the search.
-
     Notes
     -----
     Exponential in the worst case. Bounds by paths and by work and a table of dominated states keep sequences

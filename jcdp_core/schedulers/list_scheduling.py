@@ -16,18 +16,6 @@ def hu(sequence: EliminationSequence, machines: int | None) -> Scheduling:
 
     Optimal if all steps cost the same; here they do not.
 
-    Parameters
-    ----------
-    sequence : EliminationSequence
-        The steps.
-    machines : int or None
-        Number of machines; None for as many as can be used.
-
-    Returns
-    -------
-    Scheduling
-        Schedule and lower bound.
-
     Notes
     -----
     O(p log p) for p steps.
@@ -53,18 +41,6 @@ def hu(sequence: EliminationSequence, machines: int | None) -> Scheduling:
 
 def highest_level_first(sequence: EliminationSequence, machines: int | None) -> Scheduling:
     """Schedule by remaining cost: the steps with the most expensive path to the end come first.
-
-    Parameters
-    ----------
-    sequence : EliminationSequence
-        The steps.
-    machines : int or None
-        Number of machines; None for as many as can be used.
-
-    Returns
-    -------
-    Scheduling
-        Schedule and lower bound.
 
     Notes
     -----

@@ -28,23 +28,6 @@ def solve_brute_force(problem: Problem) -> Solution:
     Eliminations go through one link at a time: a longer one does the same work on one machine in one piece,
     so it cannot finish earlier.
 
-    Parameters
-    ----------
-    problem : Problem
-        A chain of at most 5 links, machines and constraints.
-
-    Returns
-    -------
-    Solution
-        An optimal solution.
-
-    Raises
-    ------
-    SolverError
-        If the chain is longer, or machines are to share memory: no step has more than one machine here.
-    InfeasibleError
-        If a link has no mode that is allowed.
-
     Notes
     -----
     300 sequences for 5 links, each with up to some thousand orders of its steps.

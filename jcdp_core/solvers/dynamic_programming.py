@@ -23,22 +23,7 @@ def solve_dynamic_programming(problem: Problem) -> Solution:
 
     On m machines the recurrence looks at schedules only in which each product splits its pool in two or runs
     its factors one after the other. The lower bound is the larger of the unlimited makespan and the least
-    work per machine.
-
-    Parameters
-    ----------
-    problem : Problem
-        Chain, machines and constraints.
-
-    Returns
-    -------
-    Solution
-        Steps, schedule and bound; ties are broken as the paper's tables do.
-
-    Raises
-    ------
-    InfeasibleError
-        If a link has no mode that is allowed.
+    work per machine. Ties are broken as the paper's tables do.
 
     Notes
     -----

@@ -37,23 +37,6 @@ def solve_exact(problem: Problem) -> Solution:
     elimination is a run of short ones at the same cost, only single links are ever tested. With shared memory
     a step may reserve t machines while it runs, to tape t times as much; nothing else runs on them then.
 
-    Parameters
-    ----------
-    problem : Problem
-        Chain, machines and constraints. With a time limit the solver stops after about that many seconds,
-        with the best solution that it knows and the bound that it has proved.
-
-    Returns
-    -------
-    Solution
-        `optimal` tells whether the proof was finished; `nodes` counts the states of the search, 0 where none
-        was needed.
-
-    Raises
-    ------
-    InfeasibleError
-        If a link has no mode that is allowed.
-
     Notes
     -----
     Exponential in the worst case: the problem contains P‖C_max. Chains of eight links take a millisecond,
