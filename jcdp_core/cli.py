@@ -53,18 +53,7 @@ An interrupted run goes on after its last complete row when the same command is 
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run ``jcdp``: solve the chains of a configuration and print or draw the solutions.
-
-    Parameters
-    ----------
-    arguments : sequence of str, optional
-        Command line without the program's name; by default that of the process.
-
-    Returns
-    -------
-    int
-        Exit status: 0, 1 after an error, 130 after Ctrl-C (the chains so far are printed).
-    """
+    """Run ``jcdp``: solve the chains of a configuration and print or draw the solutions."""
     parser = _parser("jcdp", "Solve the random chains of a configuration with every solver.", _KEYS)
     _add_config(parser)
     parser.add_argument("--json", action="store_true", help="print JSON instead of text")
@@ -85,16 +74,6 @@ def main_batch(arguments: Sequence[str] | None = None) -> int:
     """Run ``jcdp-batch``: solve all chains of a configuration and write results files.
 
     Each chain is solved for all machine counts up to its length, whatever ``available_threads`` says.
-
-    Parameters
-    ----------
-    arguments : sequence of str, optional
-        Command line without the program's name; by default that of the process.
-
-    Returns
-    -------
-    int
-        Exit status: 0, 1 after an error, 130 after Ctrl-C (the rows so far are kept).
     """
     parser = _parser(
         "jcdp-batch",
@@ -132,18 +111,7 @@ def main_batch(arguments: Sequence[str] | None = None) -> int:
 
 
 def main_stats(arguments: Sequence[str] | None = None) -> int:
-    """Run ``jcdp-stats``: print tables of results files and draw box plots.
-
-    Parameters
-    ----------
-    arguments : sequence of str, optional
-        Command line without the program's name; by default that of the process.
-
-    Returns
-    -------
-    int
-        Exit status: 0, 1 after an error, 130 after Ctrl-C.
-    """
+    """Run ``jcdp-stats``: print tables of results files and draw box plots."""
     parser = _parser(
         "jcdp-stats",
         "Tables of C = optimum / makespan from results files, for the finished solves and for all chains.",
@@ -193,7 +161,7 @@ def _size(path: str | Path) -> int | None:
 
 
 def _guarded(program: str, run: Callable[[], None], interrupted: str = "interrupted") -> int:
-    """Run a command; turn errors into a message and an exit status."""
+    """Run a command; turn errors into a message and an exit status: 0, 1 after an error, 130 after Ctrl-C."""
     try:
         run()
         sys.stdout.flush()
