@@ -1,5 +1,6 @@
 """The tape graph folded until a person can take it in: vertices in groups, arcs in bundles."""
 
+from collections import Counter
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
@@ -160,10 +161,9 @@ def _depths(graph: TapeGraph, chunks: Sequence[int]) -> list[int]:
 
 def _fits(places: Sequence[_Place]) -> bool:
     """Whether groups at these places can be taken in."""
-    groups = set(places)
-    columns = [place[:2] for place in groups]
-    tallest = max(map(columns.count, columns)) if len(columns) <= _MOST_GROUPS else _MOST_IN_COLUMN + 1
-    return tallest <= _MOST_IN_COLUMN and len(set(columns)) <= _MOST_COLUMNS
+    columns = Counter(place[:2] for place in set(places))
+    is_small = columns.total() <= _MOST_GROUPS and len(columns) <= _MOST_COLUMNS
+    return is_small and max(columns.values()) <= _MOST_IN_COLUMN
 
 
 def _grouped(plan: JacobianPlan, graph: TapeGraph, places: Sequence[_Place]) -> Folded:
