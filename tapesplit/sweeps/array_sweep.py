@@ -115,8 +115,8 @@ class ArraySweep:
 
     def tangent(self, tape: Tape, matrix: np.ndarray | None, most: int | None = None) -> np.ndarray:
         """Return ``F' X`` for X of shape ``(n, k)``, None for the identity, ``most`` directions at a time."""
-        rows = None if matrix is None else matrix.T
-        return self.carried(self._tangents, tape, rows, self.chunk.n, most).T
+        rows = range(self.chunk.n) if matrix is None else matrix.T
+        return self.carried(self._tangents, tape, rows, most).T
 
     def _tangents(self, tape: Tape, rows: np.ndarray | range) -> np.ndarray:
         """Carry tangents, shape ``(k, n)``, to ``(k, m)``."""
@@ -131,7 +131,8 @@ class ArraySweep:
 
     def adjoint(self, tape: Tape, matrix: np.ndarray | None, most: int | None = None) -> np.ndarray:
         """Return ``X F'`` for X of shape ``(k, m)``, None for the identity, ``most`` directions at a time."""
-        return self.carried(self._adjoints, tape, matrix, self.chunk.m, most)
+        rows = range(self.chunk.m) if matrix is None else matrix
+        return self.carried(self._adjoints, tape, rows, most)
 
     def _adjoints(self, tape: Tape, rows: np.ndarray | range) -> np.ndarray:
         """Carry adjoints, shape ``(k, m)``, to ``(k, n)``."""
@@ -151,17 +152,16 @@ class ArraySweep:
         self,
         sweep: Callable[[Tape, np.ndarray | range], np.ndarray],
         tape: Tape,
-        seeds: np.ndarray | None,
-        size: int,
+        seeds: np.ndarray | range,
         most: int | None,
     ) -> np.ndarray:
         """Carry all directions; if that fails since the function hides traced values, say so."""
-        block = self._block(size if seeds is None else len(seeds), most)
+        block = self._block(len(seeds), most)
         try:
             with np.errstate():  # restores the size of buffers at its end
                 if self.bytes_per_direction < _BUFFERED <= self.bytes_per_direction * block:
                     np.setbufsize(_BUFFER)
-                rows = in_blocks(partial(sweep, tape), seeds, size, block)
+                rows = in_blocks(partial(sweep, tape), seeds, block)
         except (TypeError, ValueError, AttributeError) as error:  # what NumPy raises where it meets boxes
             if isinstance(error, TapesplitError) or not holds_boxes(tape):
                 raise

@@ -175,32 +175,26 @@ def cached_directions(count: int, each: int) -> int:
 
 
 def in_blocks(
-    sweep: Callable[[np.ndarray | range], np.ndarray],
-    seeds: np.ndarray | None,
-    size: int,
-    block: int | None,
+    sweep: Callable[[np.ndarray | range], np.ndarray], seeds: np.ndarray | range, block: int
 ) -> np.ndarray:
     """Sweep so many directions at a time.
 
     Parameters
     ----------
     sweep
-        From seeds, shape ``(k, size)`` or a range of rows of the identity, to results, shape ``(k, other)``.
+        From seeds to results, shape ``(k, other)``.
     seeds
-        One row for each direction; None stands for the identity.
-    size
-        Elements that are seeded.
+        One row for each direction, shape ``(k, size)``, or a range of rows of the identity.
     block
-        Directions at a time; None for all of them.
+        Directions at a time.
     """
-    given = range(size) if seeds is None else seeds
-    count = len(given)
-    if block is None or block >= count:
-        return sweep(given)
+    count = len(seeds)
+    if block >= count:
+        return sweep(seeds)
     result: np.ndarray | None = None
     starts = range(0, count, block)
     for start in told(starts, len(starts)):
-        rows = sweep(given[start : start + block])
+        rows = sweep(seeds[start : start + block])
         if result is None:
             result = np.empty((count, rows.shape[1]), rows.dtype)
         elif rows.dtype != result.dtype:  # blocks before had nothing but zeros

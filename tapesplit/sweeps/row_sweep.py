@@ -101,7 +101,7 @@ class RowSweep:
                     add_to(seeds, arrival.end, batch)
             return self.before.carried_back(tape, seeds, len(directions))
 
-        return self.before.carried(told_apart, tape, None, self.chunk.m, most)
+        return self.before.carried(told_apart, tape, range(self.chunk.m), most)
 
     def _arrivals(self, tape: Tape) -> list[Arrival]:
         """Carry the adjoints of all rows through the row part."""

@@ -80,14 +80,17 @@ class StagedSweep:
         return handed_over + max(part.working_bytes(block) for part in self.parts) + result
 
     def _block(self, count: int, most: int | None = None) -> int:
-        """Return how many of so many directions are carried at a time, where ``most`` may be."""
+        """Return how many of so many directions are carried at a time, where ``most`` may be.
+
+        Caches hold what is handed over.
+        """
         count = cached_directions(count, 8 * sum(self.sizes.values()))
         return count if most is None else min(count, most)
 
     def tangent(self, tape: Tape, matrix: np.ndarray | None, most: int | None = None) -> np.ndarray:
         """Return ``F' X`` for X of shape ``(n, k)``, None for the identity, ``most`` directions at a time."""
-        rows = None if matrix is None else matrix.T
-        return self._carried(partial(self._tangents, tape), rows, self.chunk.n, most).T
+        rows = range(self.chunk.n) if matrix is None else matrix.T
+        return in_blocks(partial(self._tangents, tape), rows, self._block(len(rows), most)).T
 
     def _tangents(self, tape: Tape, rows: np.ndarray | range) -> np.ndarray:
         """Carry tangents, shape ``(k, n)``, to ``(k, m)``."""
@@ -103,7 +106,8 @@ class StagedSweep:
 
     def adjoint(self, tape: Tape, matrix: np.ndarray | None, most: int | None = None) -> np.ndarray:
         """Return ``X F'`` for X of shape ``(k, m)``, None for the identity, ``most`` directions at a time."""
-        return self._carried(partial(self._adjoints, tape), matrix, self.chunk.m, most)
+        rows = range(self.chunk.m) if matrix is None else matrix
+        return in_blocks(partial(self._adjoints, tape), rows, self._block(len(rows), most))
 
     def _adjoints(self, tape: Tape, rows: np.ndarray | range) -> np.ndarray:
         """Carry adjoints, shape ``(k, m)``, to ``(k, n)``."""
@@ -118,16 +122,6 @@ class StagedSweep:
         for index in self.chunk.sources:
             adjoints.setdefault(index, np.zeros((self.sizes[index], len(X))))
         return np.concatenate([adjoints[index] for index in self.chunk.sources]).T
-
-    def _carried(
-        self,
-        sweep: Callable[[np.ndarray | range], np.ndarray],
-        seeds: np.ndarray | None,
-        size: int,
-        most: int | None,
-    ) -> np.ndarray:
-        """Carry all directions, so many at a time that caches hold what is handed over."""
-        return in_blocks(sweep, seeds, size, self._block(size if seeds is None else len(seeds), most))
 
     def _split(self, matrix: np.ndarray, entries: Iterable[int]) -> Iterator[tuple[int, np.ndarray]]:
         """Yield the rows that belong to each of some values."""
