@@ -185,7 +185,6 @@ SMOOTH = (
     anp.real_if_close,
     anp.abs,
     anp.conj,
-    anp.conjugate,
     anp.nan_to_num,
 )
 cases(SMOOTH, (real(2, 3),), (NUMBER,), (real(2, 0),), (np.float32(real(3)),), (0.5,), (complexes(3),))

@@ -178,7 +178,7 @@ def _is_scaled(facts: TapeFacts, index: int, place: int) -> bool:
     return isinstance(key, type) or (isinstance(key, ArrayKey) and prod(key.shape) == 1)
 
 
-_SCALE: Final = frozenset({anp.multiply, anp.divide, anp.true_divide})
+_SCALE: Final = frozenset({anp.multiply, anp.divide})
 """Operations that scale a matrix where the other operand is a number."""
 
 

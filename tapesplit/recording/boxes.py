@@ -266,7 +266,7 @@ for _name, _primitive, _operate in (
     ("add", anp.add, operator.add),
     ("sub", anp.subtract, operator.sub),
     ("mul", anp.multiply, operator.mul),
-    ("truediv", anp.true_divide, operator.truediv),
+    ("truediv", anp.divide, operator.truediv),
     ("pow", anp.power, operator.pow),
     ("mod", anp.mod, operator.mod),
     ("matmul", anp.matmul, operator.matmul),

@@ -171,7 +171,7 @@ _DIRECT: Final[dict[Any, tuple[Callable[..., Any], ...]]] = {
     anp.add: (lambda g, _ans, _x, _y: g, lambda g, _ans, _x, _y: g),
     anp.subtract: (lambda g, _ans, _x, _y: g, lambda g, _ans, _x, _y: -g),
     anp.multiply: (lambda g, _ans, _x, y: g * y, lambda g, _ans, x, _y: g * x),
-    anp.true_divide: (lambda g, _ans, _x, y: g / y, lambda g, ans, _x, y: -(g * ans / y)),
+    anp.divide: (lambda g, _ans, _x, y: g / y, lambda g, ans, _x, y: -(g * ans / y)),
     anp.negative: (lambda g, _ans, _x: -g,),
     anp.exp: (lambda g, ans, _x: g * ans,),
     anp.log: (lambda g, _ans, x: g / x,),

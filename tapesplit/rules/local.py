@@ -283,7 +283,6 @@ _structures: dict[Any, _Structure] = {
     func(VSpace.mut_add): _Structure(_describe_sum, _build_sum),
     summed_untake: _Structure(lambda x, index, space: (places(space.zeros(), index),), _build_untake),
     anp.conj: _Structure(lambda x: (int(np.size(x)),), _build_conjugate),
-    anp.conjugate: _Structure(lambda x: (int(np.size(x)),), _build_conjugate),
     _astype: _Structure(lambda x, dtype, **keywords: (int(np.size(x)),), _build_sum),
     anp.pad: _Structure(
         lambda x, pad_width, mode="constant", *, constant_values=0: (

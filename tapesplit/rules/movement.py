@@ -71,10 +71,9 @@ bulk(
     adjoints=[lambda A, ans, x, dtype, **keywords: real_like(A, x).astype(derivative_dtype(x))],
     edges=no_edges,
 )
-for _conjugate in (anp.conj, anp.conjugate):
-    bulk(
-        _conjugate,
-        tangents=[lambda T, ans, x: np.conj(T)],
-        adjoints=[lambda A, ans, x: np.conj(A)],
-        edges=no_edges,
-    )
+bulk(
+    anp.conj,
+    tangents=[lambda T, ans, x: np.conj(T)],
+    adjoints=[lambda A, ans, x: np.conj(A)],
+    edges=no_edges,
+)
