@@ -4,6 +4,7 @@ import functools
 import importlib.util
 import inspect
 import sys
+from collections import deque
 from collections.abc import Callable, Container, Mapping, Sequence
 from operator import attrgetter
 from pathlib import Path
@@ -14,6 +15,7 @@ import numpy as np
 
 from tapesplit.errors import CommandError
 from tapesplit.jacobian_function import JacobianFunction
+from tapesplit.recording.auxiliary import splitting_aux
 
 __all__ = ["load_function", "load_inputs", "undecorated"]
 
@@ -124,7 +126,7 @@ def undecorated(fun: Callable[..., Any], inputs: int) -> tuple[Callable[..., Any
     options, found = fun._options, fun.argnum_of_call  # noqa: SLF001 (of our own class, as below)
     positions = found if isinstance(found, tuple) else (found,)
     function = functools.reduce(MethodType, fun._bound, fun.__wrapped__)  # noqa: SLF001
-    return _without_aux(function) if options.has_aux else function, {
+    return splitting_aux(function, deque(maxlen=0)) if options.has_aux else function, {
         "argnum": tuple(n + inputs if n < 0 else n for n in positions),
         **{name: getattr(options, name) for name in _KEPT_OPTIONS},
     }
@@ -132,16 +134,6 @@ def undecorated(fun: Callable[..., Any], inputs: int) -> tuple[Callable[..., Any
 
 _KEPT_OPTIONS: Final = ("machines", "method", "cost", "memory_limit", "executor")
 """Those that say how to compute; observers stay silent."""
-
-
-def _without_aux(fun: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function of the first result only."""
-
-    @functools.wraps(fun)
-    def value_only(*args: Any) -> Any:
-        return fun(*args)[0]
-
-    return value_only
 
 
 def load_inputs(

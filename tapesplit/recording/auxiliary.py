@@ -1,7 +1,7 @@
 """Auxiliary results: what a function returns besides its value, with the boxes of the recording opened."""
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, MutableSequence
 from copy import copy
 from typing import Any
 
@@ -16,7 +16,7 @@ from tapesplit.recording.tape import Tape
 __all__ = ["own_values", "splitting_aux"]
 
 
-def splitting_aux(fun: Callable[..., Any], extra: list[Any]) -> Callable[..., Any]:
+def splitting_aux(fun: Callable[..., Any], extra: MutableSequence[Any]) -> Callable[..., Any]:
     """Return a function of the first result only; the second one is appended to a list."""
 
     @functools.wraps(fun)
