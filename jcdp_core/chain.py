@@ -9,7 +9,7 @@ import numpy as np
 
 from jcdp_core.arguments import expect, positive_integer
 from jcdp_core.errors import InvalidChainError
-from jcdp_core.tables import html_table, text_table
+from jcdp_core.tables import Tabular
 
 __all__ = ["CHAIN_ADVICE", "ElementalJacobian", "JacobianChain"]
 
@@ -80,7 +80,7 @@ class ElementalJacobian:
 
 
 @dataclass(frozen=True, repr=False)  # slots would make a TypeError of assigning to a property
-class JacobianChain:
+class JacobianChain(Tabular):
     """Hold the chain F' = F'_q · … · F'_1 of elemental Jacobians.
 
     It has a length, iterates over its links, and can be indexed (0-based) and sliced; a slice is a chain.
@@ -252,22 +252,9 @@ class JacobianChain:
             return f"JacobianChain.from_sizes({list(self.sizes)}, {list(self.edges)})"
         return f"JacobianChain({self.links})"
 
-    def __str__(self) -> str:
-        """Return a table of the links."""
-        return text_table(self._title, _HEAD, self._rows())
-
-    def _repr_html_(self) -> str:
-        """Show the links as a table in a notebook."""
-        return html_table(self._title, _HEAD, self._rows())
-
-    @property
-    def _title(self) -> str:
-        """What the tables show."""
-        return f"Jacobian chain of {len(self)} link{'s' * (len(self) > 1)}"
-
-    def _rows(self) -> list[tuple[object, ...]]:
-        """Return the cells of the tables; modes that are not available have no cost."""
-        return [
+    def _table(self) -> tuple[str, Sequence[str], Sequence[Sequence[object]]]:
+        """Return the table of the links; modes that are not available have no cost."""
+        rows = [
             (
                 number,
                 link.n,
@@ -278,6 +265,7 @@ class JacobianChain:
             )
             for number, link in enumerate(self.links, start=1)
         ]
+        return f"Jacobian chain of {len(self)} link{'s' * (len(self) > 1)}", _HEAD, rows
 
 
 def _numbers(values: Iterable[SupportsIndex], name: str) -> list[int]:

@@ -1,12 +1,12 @@
 """A schedule: when and where each step of an elimination sequence runs."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from jcdp_core.arguments import expect, is_integer, plain, positive_integer
 from jcdp_core.errors import InvalidScheduleError
 from jcdp_core.sequence import EliminationSequence
-from jcdp_core.tables import html_table, text_table
+from jcdp_core.tables import Tabular
 
 __all__ = ["Schedule", "Task", "check_same_steps", "machine_labels"]
 
@@ -70,7 +70,7 @@ class Task:
 
 
 @dataclass(frozen=True)  # slots would make a TypeError of assigning to a property
-class Schedule:
+class Schedule(Tabular):
     """Hold the tasks of an elimination sequence, in the order of its steps.
 
     Parameters
@@ -190,24 +190,11 @@ class Schedule:
             lines.append(f"{label:>{label_width}} |{''.join(row)}|")
         return "\n".join([*lines, f"{'':{label_width}}  0 {str(end).rjust(columns - 2)}"])
 
-    def __str__(self) -> str:
-        """Return a table of the tasks."""
-        return text_table(self._title, _HEAD, self._rows())
-
-    def _repr_html_(self) -> str:
-        """Show the tasks as a table in a notebook."""
-        return html_table(self._title, _HEAD, self._rows())
-
-    @property
-    def _title(self) -> str:
-        """What the tables show."""
-        return (
-            f"Schedule on {self.machines} machine{'s' * (self.machines != 1)}, makespan {self.makespan} fma"
-        )
-
-    def _rows(self) -> list[tuple[int, ...]]:
-        """Return the cells of the tables, steps and machines counted from 1."""
-        return [(task.index + 1, task.machine + 1, task.start, task.finish) for task in self.tasks]
+    def _table(self) -> tuple[str, Sequence[str], Sequence[Sequence[object]]]:
+        """Return the table of the tasks; steps and machines are counted from 1."""
+        machines = f"{self.machines} machine{'s' * (self.machines != 1)}"
+        rows = [(task.index + 1, task.machine + 1, task.start, task.finish) for task in self.tasks]
+        return f"Schedule on {machines}, makespan {self.makespan} fma", _HEAD, rows
 
 
 def check_same_steps(sequence: EliminationSequence, schedule: Schedule) -> None:

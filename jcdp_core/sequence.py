@@ -1,13 +1,13 @@
 """An elimination sequence: the steps that make the chain's Jacobian, their costs, and who needs whom."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from jcdp_core.arguments import expect, positive_integer
 from jcdp_core.chain import CHAIN_ADVICE, JacobianChain
 from jcdp_core.errors import InvalidChainError, InvalidSequenceError
 from jcdp_core.operation import Mode, Operation
-from jcdp_core.tables import html_table, text_table
+from jcdp_core.tables import Tabular
 
 __all__ = ["EliminationSequence", "operation_cost"]
 
@@ -60,7 +60,7 @@ def operation_cost(chain: JacobianChain, operation: Operation) -> int:
 
 
 @dataclass(frozen=True)  # slots would make a TypeError of assigning to a property
-class EliminationSequence:
+class EliminationSequence(Tabular):
     """Hold the steps in an order in which each comes after those that it needs.
 
     Each intermediate Jacobian is used exactly once, so the precedence relation is an in-tree with the last
@@ -223,24 +223,11 @@ class EliminationSequence:
             text[i, j] = f"({later} {earlier})"
         return text[self.operations[-1].i, self.operations[-1].j]
 
-    def __str__(self) -> str:
-        """Return a table of the steps."""
-        return text_table(self._title, _HEAD, self._rows())
-
-    def _repr_html_(self) -> str:
-        """Show the steps as a table in a notebook."""
-        return html_table(self._title, _HEAD, self._rows())
-
-    @property
-    def _title(self) -> str:
-        """What the tables show."""
-        return f"Elimination sequence, {self.total} fma: {self.bracketing()}"
-
-    def _rows(self) -> list[tuple[object, ...]]:
-        """Return the cells of the tables, steps counted from 1."""
-        return [
-            (index + 1, operation, cost, " ".join(str(need + 1) for need in needs))
-            for index, (operation, cost, needs) in enumerate(
-                zip(self.operations, self.costs, self.predecessors, strict=True)
-            )
+    def _table(self) -> tuple[str, Sequence[str], Sequence[Sequence[object]]]:
+        """Return the table of the steps, which are counted from 1."""
+        columns = zip(self.operations, self.costs, self.predecessors, strict=True)
+        rows = [
+            (number, operation, cost, " ".join(str(need + 1) for need in needs))
+            for number, (operation, cost, needs) in enumerate(columns, start=1)
         ]
+        return f"Elimination sequence, {self.total} fma: {self.bracketing()}", _HEAD, rows

@@ -1,12 +1,29 @@
 """Tables: chains, sequences and schedules show themselves as text, and in notebooks as HTML."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from html import escape
 
-__all__ = ["html_table", "text_table"]
+__all__ = ["Tabular", "html_table", "text_table"]
 
 _WIDTH = 100
 _MOST_ROWS = 24
+
+
+class Tabular(ABC):
+    """Show itself as a table, by its ``str`` and in notebooks."""
+
+    @abstractmethod
+    def _table(self) -> tuple[str, Sequence[str], Sequence[Sequence[object]]]:
+        """Return what the table shows, the titles of its columns, and its rows."""
+
+    def __str__(self) -> str:
+        """Return the table as text."""
+        return text_table(*self._table())
+
+    def _repr_html_(self) -> str:
+        """Show the table in a notebook."""
+        return html_table(*self._table())
 
 
 def html_table(caption: str, head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
