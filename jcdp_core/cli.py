@@ -93,7 +93,7 @@ def main_batch(arguments: Sequence[str] | None = None) -> int:
     def run() -> None:
         options = parser.parse_args(arguments)
         config = read_config(options.config)
-        check_folder(options.output, ConfigError)
+        check_folder(options.output)
         before = [_size(f"{options.output}{length}.csv") for length in config.length]
         # A polite kill is an interrupt, too: workers end, rows stay.
         previous = signal.signal(signal.SIGTERM, signal.default_int_handler)
@@ -212,7 +212,7 @@ def _solve(options: argparse.Namespace) -> None:
 
 def _check_drawing(name: str | None, endings: Sequence[str]) -> None:
     """Refuse a drawing that cannot be written, or not without a package that is missing."""
-    check_file(name, endings, ConfigError)
+    check_file(name, endings)
     if name is not None and Path(name).suffix.lower() in _PICTURES:
         plain = " or ".join(ending for ending in endings if ending not in _PICTURES)
         instead = f"let its name end in {plain}, which needs nothing" if plain else "leave it out"

@@ -4,6 +4,8 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
+from jcdp_core.errors import ConfigError
+
 __all__ = ["check_file", "check_folder", "choice"]
 
 
@@ -28,7 +30,7 @@ def choice(endings: Sequence[str]) -> str:
     return f"{', '.join(endings[:-1])} or {endings[-1]}"
 
 
-def check_file(name: str | None, endings: Sequence[str], error: type[Exception]) -> None:
+def check_file(name: str | None, endings: Sequence[str]) -> None:
     """Refuse a file that cannot be written.
 
     Parameters
@@ -37,58 +39,54 @@ def check_file(name: str | None, endings: Sequence[str], error: type[Exception])
         Its name; None for no file.
     endings : sequence of str
         Those that it may have.
-    error : type
-        Class of the exception.
 
     Raises
     ------
-    Exception
-        An exception of the given class.
+    ConfigError
+        If the name ends in none of them, or names what we may not write.
 
     Examples
     --------
-    >>> check_file("plan.txt", [".svg", ".png"], ValueError)
+    >>> check_file("plan.txt", [".svg", ".png"])
     Traceback (most recent call last):
         ...
-    ValueError: cannot write 'plan.txt': the name ends in '.txt'; let it end in .svg or .png
+    jcdp_core.errors.ConfigError: cannot write 'plan.txt': the name ends in '.txt'; let it end in .svg or .png
     """
     if name is None:
         return
     file = Path(name)
     if file.suffix.lower() not in endings:
-        raise error(
+        raise ConfigError(
             f"cannot write {name!r}: the name ends in {file.suffix!r}; let it end in {choice(endings)}"
         )
     if not file.exists():
-        check_folder(name, error)
+        check_folder(name)
     elif file.is_dir() or not os.access(file, os.W_OK):
-        raise error(f"cannot write {name!r}: it is a folder, or you have no permission")
+        raise ConfigError(f"cannot write {name!r}: it is a folder, or you have no permission")
 
 
-def check_folder(start: str, error: type[Exception]) -> None:
+def check_folder(start: str) -> None:
     """Refuse a file-name prefix whose folder does not exist or cannot be written.
 
     Parameters
     ----------
     start : str
         What names of files will begin with.
-    error : type
-        Class of the exception.
 
     Raises
     ------
-    Exception
-        An exception of the given class.
+    ConfigError
+        If there is none, or we may not write into it.
 
     Examples
     --------
-    >>> check_folder("nowhere/row_", ValueError)
+    >>> check_folder("nowhere/row_")
     Traceback (most recent call last):
         ...
-    ValueError: cannot write 'nowhere/row_': there is no folder 'nowhere'
+    jcdp_core.errors.ConfigError: cannot write 'nowhere/row_': there is no folder 'nowhere'
     """
     folder = Path(f"{start}_").parent
     if not folder.is_dir():
-        raise error(f"cannot write {start!r}: there is no folder {str(folder)!r}")
+        raise ConfigError(f"cannot write {start!r}: there is no folder {str(folder)!r}")
     if not os.access(folder, os.W_OK):
-        raise error(f"cannot write {start!r}: you have no permission in the folder {str(folder)!r}")
+        raise ConfigError(f"cannot write {start!r}: you have no permission in the folder {str(folder)!r}")
