@@ -36,7 +36,7 @@ def build(widths: np.ndarray, child: np.ndarray, parent: np.ndarray) -> TapeGrap
     child = np.concatenate([child, starts, np.full(len(ends), size - 1)])
     parent = np.concatenate([parent, np.zeros(len(starts), dtype=int), ends])
     edges = np.bincount(child, weights=np.minimum(widths[child], widths[parent]), minlength=size)
-    return TapeGraph(np.arange(size), widths, edges.astype(np.int64), child, parent, (0,), (size - 1,))
+    return TapeGraph(np.arange(size), widths, edges.astype(np.int64), child, parent, 1, size - 1)
 
 
 def ends_of(width: int, inner: np.ndarray) -> np.ndarray:

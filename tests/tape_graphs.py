@@ -16,10 +16,9 @@ deterministic = settings(
 )
 
 
-def tape_graph(widths, parents, edges=None, *, inputs=(0,), outputs=None, entries=None):
+def tape_graph(widths, parents, edges=None, *, inputs=1):
     """Build a graph from the parents of each vertex; vertices that lead nowhere are dropped."""
-    outputs = (len(widths) - 1,) if outputs is None else outputs
-    useful = _on_paths(parents, inputs, outputs)
+    useful = _on_paths(parents, inputs)
     number = {v: i for i, v in enumerate(useful)}
     arcs = [(number[c], number[p]) for c in useful for p in parents[c] if p in number]
     edges = (
@@ -27,30 +26,30 @@ def tape_graph(widths, parents, edges=None, *, inputs=(0,), outputs=None, entrie
         if edges is None
         else edges
     )
-    edges = [0 if v in inputs else edges[v] for v in useful]
+    edges = [0 if v < inputs else edges[v] for v in useful]
     child, parent = np.array(arcs, dtype=np.int64).reshape(-1, 2).T
     return TapeGraph(
-        entries=np.array(useful if entries is None else entries, dtype=np.int64),
+        entries=np.array(useful, dtype=np.int64),
         widths=np.array([widths[v] for v in useful], dtype=np.int64),
         edges=np.array(edges, dtype=np.int64),
         child=child,
         parent=parent,
-        inputs=tuple(number[v] for v in inputs),
-        outputs=tuple(number[v] for v in outputs),
+        inputs=inputs,
+        output=len(useful) - 1,
     )
 
 
-def _on_paths(parents, inputs, outputs):
-    """Return the vertices on paths from inputs to outputs."""
-    behind = set(inputs)
+def _on_paths(parents, inputs):
+    """Return the vertices on paths from inputs to the output, the last one."""
+    behind = set(range(inputs))
     for v, p in enumerate(parents):
         if behind.intersection(p):
             behind.add(v)
-    before = set(outputs)
+    before = {len(parents) - 1}
     for v in range(len(parents) - 1, -1, -1):
         if v in before:
             before.update(parents[v])
-    return sorted(behind & before | set(inputs) | set(outputs))
+    return sorted(behind & before | {*range(inputs), len(parents) - 1})
 
 
 def path(widths, edges=None):
@@ -81,7 +80,7 @@ def random_graph(rng, size, span, density, kind=0):
 
 def with_unread_input(graph, width=3):
     """Add an input that nothing reads."""
-    at = len(graph.inputs)
+    at = graph.inputs
     moved = np.where(np.arange(graph.size) < at, 0, 1) + np.arange(graph.size)
     return TapeGraph(
         entries=np.insert(graph.entries + (moved - np.arange(graph.size)), at, at),
@@ -89,33 +88,32 @@ def with_unread_input(graph, width=3):
         edges=np.insert(graph.edges, at, 0),
         child=moved[graph.child],
         parent=moved[graph.parent],
-        inputs=(*graph.inputs, at),
-        outputs=tuple(moved[list(graph.outputs)].tolist()),
+        inputs=at + 1,
+        output=int(moved[graph.output]),
     )
 
 
 @st.composite
 def tape_graphs(draw, max_size=9):
-    """Draw a graph with some inputs and outputs, ties, zero widths and values that cannot be cut at."""
+    """Draw a graph with some inputs, ties, zero widths and values that cannot be cut at."""
     size = draw(st.integers(3, max_size))
-    inputs = draw(st.sampled_from([(0,), (0, 1)]))
+    inputs = draw(st.sampled_from([1, 2]))
     parents = [
-        [] if v in inputs else draw(st.lists(st.integers(0, v - 1), min_size=1, max_size=3))
+        [] if v < inputs else draw(st.lists(st.integers(0, v - 1), min_size=1, max_size=3))
         for v in range(size)
     ]
-    parents[-1] = sorted({*parents[-1], *inputs})
-    outputs = (*draw(st.sets(st.integers(0, size - 2), max_size=1)), size - 1)
+    parents[-1] = sorted({*parents[-1], *range(inputs)})
     ends = st.integers(1, 12)
     inner = st.one_of(st.integers(0, 9), st.just(-1))
-    widths = [draw(ends if v in inputs or v in outputs else inner) for v in range(size)]
+    widths = [draw(ends if v < inputs or v == size - 1 else inner) for v in range(size)]
     edges = draw(st.lists(st.integers(0, 60), min_size=size, max_size=size))
-    return tape_graph(widths, parents, edges, inputs=inputs, outputs=outputs)
+    return tape_graph(widths, parents, edges, inputs=inputs)
 
 
 def lower_sets(graph, limit=10**6):
     """List all lower sets of a small graph; None if there are more than `limit`."""
     parents = [set(graph.parent[graph.child == v].tolist()) for v in range(graph.size)]
-    start = frozenset(graph.inputs)
+    start = frozenset(range(graph.inputs))
     found, stack = {start}, [start]
     while stack:
         lower = stack.pop()
@@ -181,7 +179,7 @@ def best_chain_fma(graph, limit):
     A member that the output is computed without may still be read by a separator in between.
     """
     parents = [graph.parent[graph.child == v].tolist() for v in range(graph.size)]
-    inputs, outputs = {*graph.inputs}, {*graph.outputs}
+    inputs, outputs = {*range(graph.inputs)}, {graph.output}
     fit = [v for v in range(graph.size) if graph.widths[v] > 0]
     cuts = [{*cut} for size in range(1, graph.size) for cut in combinations(fit, size)]
     cuts = [cut for cut in cuts if cut not in (inputs, outputs)]

@@ -143,7 +143,7 @@ def depth_ranks(graph: TapeGraph) -> IntArray:
         if below[parent] <= below[child]:
             below[parent] = below[child] + 1
     depth = np.array(above) / np.maximum(np.add(above, below), 1)
-    depth[list(graph.inputs)] = -1
+    depth[: graph.inputs] = -1
     return np.unique(depth, return_inverse=True)[1]
 
 
@@ -169,7 +169,7 @@ def thrifty_ranks(graph: TapeGraph, *, backwards: bool) -> IntArray:
     """
     read = np.bincount(graph.child, graph.capacities[graph.parent], graph.size)
     growth = read - graph.capacities if backwards else graph.capacities - read
-    growth[list(graph.inputs)] = -np.inf  # they are there from the beginning
+    growth[: graph.inputs] = -np.inf  # they are there from the beginning
     begins, ends = (graph.child, graph.parent) if backwards else (graph.parent, graph.child)
     waits = np.bincount(ends, minlength=graph.size).tolist()
     behind = ends[np.argsort(begins, kind="stable")].tolist()
@@ -186,8 +186,7 @@ def thrifty_ranks(graph: TapeGraph, *, backwards: bool) -> IntArray:
             waits[end] -= 1
             if not waits[end]:
                 heappush(ready, keys[end])
-    inputs = set(graph.inputs)
-    computed = [vertex for vertex in order[::later] if vertex not in inputs]
+    computed = [vertex for vertex in order[::later] if vertex >= graph.inputs]
     ranks = np.zeros(graph.size, dtype=np.int64)
     ranks[computed] = np.arange(1, len(computed) + 1)
     return ranks
@@ -202,7 +201,7 @@ def all_lower_sets(graph: TapeGraph) -> list[BoolArray]:
     parents = [0] * graph.size
     for child, parent in zip(graph.child.tolist(), graph.parent.tolist(), strict=True):
         parents[child] |= 1 << parent
-    inputs = sum(1 << vertex for vertex in graph.inputs)
+    inputs = (1 << graph.inputs) - 1
     found, new = {inputs}, [inputs]
     while new:
         lower = new.pop()

@@ -38,7 +38,7 @@ def certify_cuts(graph: TapeGraph, separators: Sequence[Separator]) -> None:
     >>> import numpy as np
     >>> chain = TapeGraph(
     ...     entries=np.arange(3), widths=np.array([9, 2, 9]), edges=np.array([0, 18, 18]),
-    ...     child=np.array([1, 2]), parent=np.array([0, 1]), inputs=(0,), outputs=(2,))
+    ...     child=np.array([1, 2]), parent=np.array([0, 1]), inputs=1, output=2)
     >>> certify_cuts(chain, [Separator((1,), 2, "minimal")])
     >>> certify_cuts(chain, [Separator((1,), 3, "minimal")])
     Traceback (most recent call last):
@@ -48,7 +48,7 @@ def certify_cuts(graph: TapeGraph, separators: Sequence[Separator]) -> None:
     parents: list[list[int]] = [[] for _ in range(graph.size)]
     for parent, child in zip(graph.parent.tolist(), graph.child.tolist(), strict=True):
         parents[child].append(parent)
-    inputs, outputs = set(graph.inputs), set(graph.outputs)
+    inputs, outputs = set(range(graph.inputs)), {graph.output}
     previous, before = inputs, "the inputs"
     vertices = {entry: vertex for vertex, entry in enumerate(graph.entries.tolist())}
     for number, separator in enumerate(separators, 1):
@@ -104,7 +104,7 @@ def _check_link(
     stack = list(computed)
     while stack:
         vertex = stack.pop()
-        if vertex in graph.inputs:
+        if vertex < graph.inputs:
             raise SeparatorError(
                 f"{before} does not separate: a path from the input reaches {label} past it; a value that is "
                 "read on both sides must be a member, and separators must stand in order from input to output"
@@ -116,7 +116,7 @@ def _check_link(
                 computed.add(parent)
                 stack.append(parent)
     unread = sources - read
-    if unread and sources != set(graph.inputs):
+    if unread and sources != set(range(graph.inputs)):
         raise SeparatorError(
             f"{before} contains tape entry {graph.entries[min(unread)]}, which {label} is computed without; "
             "leave that out"

@@ -55,8 +55,8 @@ def cut_into_chunks(graph: TapeGraph, separators: Sequence[Separator]) -> tuple[
     tuple of Chunk
         One more than there are separators.
     """
-    inputs, outputs = (tuple(graph.entries[list(ends)].tolist()) for ends in (graph.inputs, graph.outputs))
-    fronts = [inputs, *(separator.vertices for separator in separators), outputs]
+    inputs, output = tuple(graph.entries[: graph.inputs].tolist()), int(graph.entries[graph.output])
+    fronts = [inputs, *(separator.vertices for separator in separators), (output,)]
     widths = [graph.input_width, *(separator.width for separator in separators), graph.output_width]
     links = zip(pairwise(fronts), pairwise(widths), chunk_vertices(graph, separators), strict=True)
     return tuple(
@@ -111,17 +111,17 @@ def chunk_vertices(graph: TapeGraph, separators: Sequence[Separator]) -> list[In
     >>> import numpy as np
     >>> line = TapeGraph(
     ...     entries=np.arange(4), widths=np.array([9, 2, 5, 9]), edges=np.array([0, 18, 10, 45]),
-    ...     child=np.array([1, 2, 3]), parent=np.array([0, 1, 2]), inputs=(0,), outputs=(3,))
+    ...     child=np.array([1, 2, 3]), parent=np.array([0, 1, 2]), inputs=1, output=3)
     >>> [vertices.tolist() for vertices in chunk_vertices(line, (Separator((1,), 2, "minimal"),))]
     [[1], [2, 3]]
     """
-    behind = len(graph.inputs)
+    behind = graph.inputs
     if not separators:
         return [np.arange(behind, graph.size)]
     fronts = [np.searchsorted(graph.entries, separator.vertices) for separator in separators]
     numbers = _first_chunks(graph, fronts)
     if not _are_frontiers(graph, fronts, numbers):
-        return _computed_between(graph, [np.array(graph.inputs), *fronts, np.array(graph.outputs)])
+        return _computed_between(graph, [np.arange(behind), *fronts, np.array([graph.output])])
     order = behind + np.argsort(numbers[behind:], kind="stable")
     return np.split(order, np.cumsum(np.bincount(numbers[behind:], minlength=len(fronts) + 1))[:-1])
 
@@ -136,7 +136,7 @@ def _first_chunks(graph: TapeGraph, fronts: Sequence[IntArray]) -> IntArray:
     chunks = np.full(graph.size, last, dtype=np.int64)
     for number in range(last - 1, -1, -1):  # one in several separators is in the chunk before the first
         chunks[fronts[number]] = number
-    chunks[list(graph.inputs)] = 0
+    chunks[: graph.inputs] = 0
     known = np.flatnonzero(chunks < last)
     step = np.arange(graph.size)
     step[graph.parent] = graph.child
@@ -151,7 +151,7 @@ def _are_frontiers(graph: TapeGraph, fronts: Sequence[IntArray], numbers: IntArr
     """
     last_read = np.zeros(graph.size, dtype=np.int64)
     np.maximum.at(last_read, graph.parent, numbers[graph.child])
-    last_read[list(graph.outputs)] = len(fronts)
+    last_read[graph.output] = len(fronts)
     members, at = np.concatenate(fronts), np.repeat(np.arange(len(fronts)), [*map(len, fronts)])
     are_lower = (numbers[graph.parent] <= numbers[graph.child]).all()
     on_them = (numbers[members] <= at) & (at < last_read[members])

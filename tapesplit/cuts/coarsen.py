@@ -50,7 +50,7 @@ def coarsen(graph: TapeGraph) -> TapeGraph:
     >>> import numpy as np
     >>> chain = TapeGraph(
     ...     entries=np.arange(4), widths=np.array([5, 5, 2, 7]), edges=np.array([0, 0, 0, 14]),
-    ...     child=np.array([1, 2, 3]), parent=np.array([0, 1, 2]), inputs=(0,), outputs=(3,))
+    ...     child=np.array([1, 2, 3]), parent=np.array([0, 1, 2]), inputs=1, output=3)
     >>> coarsen(chain).entries
     array([0, 2, 3])
     """
@@ -88,10 +88,10 @@ def _merge_targets(graph: TapeGraph, begin: IntArray, end: IntArray) -> IntArray
     The two share the edges from where the first one begins to where its reader ends.
     """
     vertices, is_computed = np.arange(graph.size), np.ones(graph.size, dtype=np.bool_)
-    is_computed[list(graph.inputs)] = False
+    is_computed[: graph.inputs] = False
     reader = _only(graph.size, graph.parent, graph.child)
     mergeable = (reader >= 0) & is_computed & (begin == end[reader])
-    mergeable[list(graph.outputs)] = False
+    mergeable[graph.output] = False
     if not mergeable.any():
         return vertices
     capacities, computed = graph.capacities, is_computed[graph.parent]
@@ -128,6 +128,6 @@ def _contract(graph: TapeGraph, kept: IntArray, step: IntArray) -> TapeGraph:
         edges=edges,
         child=child,
         parent=parent,
-        inputs=tuple(step[list(graph.inputs)].tolist()),
-        outputs=tuple(step[list(graph.outputs)].tolist()),
+        inputs=graph.inputs,
+        output=int(step[graph.output]),
     )

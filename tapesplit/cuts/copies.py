@@ -46,19 +46,18 @@ def narrowest_cuts(graph: TapeGraph, bound: int) -> list[BoolArray]:
     >>> misfit = TapeGraph(
     ...     entries=np.arange(6), widths=np.array([9, 2, 9, 9, 1, 10]), edges=np.array([0, 18, 18, 9, 9, 0]),
     ...     child=np.array([1, 2, 3, 3, 4, 5, 5]), parent=np.array([0, 1, 0, 2, 3, 2, 4]),
-    ...     inputs=(0,), outputs=(5,))
+    ...     inputs=1, output=5)
     >>> [np.flatnonzero(cut).tolist() for cut in narrowest_cuts(misfit, bound=8)]
     [[1, 4]]
     """
     size = graph.size
     supply, source, sink, vertices = 2 * size, 2 * size + 1, 2 * size + 2, np.arange(size)
-    inputs, outputs = np.array(graph.inputs), np.array(graph.outputs)
-    tails = [vertices, size + graph.parent, np.full(inputs.size, source), size + outputs, np.array([supply])]
-    heads = [size + vertices, graph.child, inputs, np.full(outputs.size, sink), np.array([source])]
-    arcs = np.concatenate(tails), np.concatenate(heads)
-    capacities = np.full(arcs[0].size, bound + 1, dtype=np.int32)
+    sources, of_output = np.full(graph.inputs, source), size + graph.output
+    tails = np.concatenate([vertices, size + graph.parent, sources, [of_output, supply]])
+    heads = np.concatenate([size + vertices, graph.child, vertices[: graph.inputs], [sink, source]])
+    capacities = np.full(tails.size, bound + 1, dtype=np.int32)
     capacities[:size] = np.where(graph.widths > 0, np.minimum(graph.widths, bound + 1), bound + 1)
-    network = capacity_matrix(sink + 1, *arcs, capacities)
+    network = capacity_matrix(sink + 1, tails, heads, capacities)
     found = maximum_flow(network, supply, sink)
     if found.flow_value > bound:
         return []
@@ -92,7 +91,7 @@ def with_copies(graph: TapeGraph, cut: BoolArray) -> tuple[TapeGraph, BoolArray]
     Takes O(n + e) Python steps.
     """
     is_input, is_output = np.zeros((2, graph.size), dtype=np.bool_)
-    is_input[list(graph.inputs)] = is_output[list(graph.outputs)] = True
+    is_input[: graph.inputs] = is_output[graph.output] = True
     child, parent = graph.child[::-1], graph.parent[::-1]
     before = reached(cut | is_input, child, parent)  # an input may be read by nothing
     past = ~cut[parent]
@@ -114,7 +113,7 @@ def with_copies(graph: TapeGraph, cut: BoolArray) -> tuple[TapeGraph, BoolArray]
         edges=graph.edges[vertices],
         child=np.concatenate([first[graph.child[inner]], second[graph.child[outer]]]),
         parent=np.concatenate([first[graph.parent[inner]], copied(graph.parent[outer])]),
-        inputs=tuple(first[list(graph.inputs)].tolist()),
-        outputs=tuple(copied(np.array(graph.outputs)).tolist()),
+        inputs=graph.inputs,
+        output=int(copied(np.array(graph.output))),
     )
     return split, np.arange(vertices.size) < count

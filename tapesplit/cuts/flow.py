@@ -107,7 +107,7 @@ def minimum_cut(
     >>> strands = TapeGraph(
     ...     entries=np.arange(6), widths=np.array([8, 2, 6, 6, 2, 8]), edges=np.array([0, 9, 9, 9, 9, 9]),
     ...     child=np.array([1, 2, 3, 4, 5, 5]), parent=np.array([0, 0, 1, 2, 3, 4]),
-    ...     inputs=(0,), outputs=(5,))
+    ...     inputs=1, output=5)
     >>> inputs, everything = np.arange(6) == 0, np.full(6, True)
     >>> cut = minimum_cut(strands, inputs, everything, bound=8)
     >>> from tapesplit.cuts.graph import on_frontiers
@@ -150,7 +150,7 @@ def minimum_cuts(
     --------
     >>> chain = TapeGraph(
     ...     entries=np.arange(4), widths=np.array([9, 2, 5, 9]), edges=np.array([0, 18, 10, 45]),
-    ...     child=np.array([1, 2, 3]), parent=np.array([0, 1, 2]), inputs=(0,), outputs=(3,))
+    ...     child=np.array([1, 2, 3]), parent=np.array([0, 1, 2]), inputs=1, output=3)
     >>> ranks = np.arange(4)
     >>> regions = [Region(ranks <= 0, ranks <= 3, bound=8), Region(ranks <= 2, ranks <= 3, bound=4)]
     >>> [cut and cut.width for cut in minimum_cuts(chain, regions)]
@@ -209,14 +209,14 @@ def _network(graph: TapeGraph, lower: BoolArray, upper: BoolArray, bound: int) -
     child, parent = child[crossing], parent[crossing]
     keeps = np.zeros(graph.size, dtype=np.bool_)
     keeps[parent] = True
-    keeps[list(graph.outputs)] = True
+    keeps[graph.output] = True
     keeps &= lower
     vertices = np.concatenate([np.flatnonzero(region), np.flatnonzero(keeps)])
     computed = np.full(graph.size, _SINK, dtype=np.int64)
     computed[vertices] = _FIRST + 2 * np.arange(len(vertices))
     released = computed + 1
     computed[keeps] = _SOURCE
-    outputs = np.array([v for v in graph.outputs if upper[v]], dtype=np.int64)
+    outputs = np.array([graph.output] if upper[graph.output] else [], dtype=np.int64)
     inner = region[child] & region[parent]
     tails = [[_SUPPLY], computed[vertices], released[parent], released[outputs], computed[child[inner]]]
     heads = [

@@ -44,15 +44,15 @@ class TapeGraph:
         operations that only move data.
     child, parent : (e,) array of int
         Graph edges as vertex numbers, ``parent < child``, by ascending child; repeated edges are allowed.
-    inputs, outputs : tuple of int
-        Vertex numbers; the inputs come first. A vertex may be both.
+    inputs, output : int
+        Number of inputs, which are the first vertices, and the vertex that is the output; it may be an input.
 
     Examples
     --------
     >>> import numpy as np
     >>> graph = TapeGraph(
     ...     entries=np.arange(3), widths=np.array([9, 2, 9]), edges=np.array([0, 18, 18]),
-    ...     child=np.array([1, 2]), parent=np.array([0, 1]), inputs=(0,), outputs=(2,))
+    ...     child=np.array([1, 2]), parent=np.array([0, 1]), inputs=1, output=2)
     >>> graph.size, graph.input_width, graph.output_width, graph.total_edges
     (3, 9, 9, 36)
     """
@@ -62,8 +62,8 @@ class TapeGraph:
     edges: IntArray
     child: IntArray
     parent: IntArray
-    inputs: tuple[int, ...]
-    outputs: tuple[int, ...]
+    inputs: int
+    output: int
 
     @property
     def size(self) -> int:
@@ -78,12 +78,12 @@ class TapeGraph:
     @property
     def input_width(self) -> int:
         """Elements of the inputs: columns of the Jacobian."""
-        return sum(self.widths[list(self.inputs)].tolist())
+        return int(self.widths[: self.inputs].sum())
 
     @property
     def output_width(self) -> int:
-        """Elements of the outputs: rows of the Jacobian."""
-        return sum(self.widths[list(self.outputs)].tolist())
+        """Elements of the output: rows of the Jacobian."""
+        return int(self.widths[self.output])
 
     @property
     def total_edges(self) -> int:
@@ -94,7 +94,7 @@ class TapeGraph:
 def tape_ranks(graph: TapeGraph) -> IntArray:
     """Return the rank of each vertex in tape order, after the inputs, which all have rank 0."""
     computed = np.ones(graph.size, dtype=np.int64)
-    computed[list(graph.inputs)] = 0
+    computed[: graph.inputs] = 0
     return np.cumsum(computed) * computed
 
 
@@ -124,15 +124,15 @@ def frontier_widths(graph: TapeGraph, ranks: IntArray) -> IntArray:
     >>> import numpy as np
     >>> skip = TapeGraph(
     ...     entries=np.arange(4), widths=np.array([3, 5, 2, 1]), edges=np.array([0, 15, 10, 5]),
-    ...     child=np.array([1, 2, 3, 3]), parent=np.array([0, 1, 2, 0]), inputs=(0,), outputs=(3,))
+    ...     child=np.array([1, 2, 3, 3]), parent=np.array([0, 1, 2, 0]), inputs=1, output=3)
     >>> frontier_widths(skip, tape_ranks(skip))
     array([3, 8, 5, 1])
     """
     last_rank = int(ranks.max(initial=0))
     death = np.zeros(graph.size, dtype=np.int64)
     np.maximum.at(death, graph.parent, ranks[graph.child])
-    death[list(graph.inputs)] = np.maximum(death[list(graph.inputs)], 1)
-    death[list(graph.outputs)] = last_rank + 1
+    death[: graph.inputs] = np.maximum(death[: graph.inputs], 1)
+    death[graph.output] = last_rank + 1
     births = np.zeros(last_rank + 2, dtype=np.int64)
     capacities = graph.capacities
     np.add.at(births, ranks, capacities)
@@ -157,15 +157,14 @@ def on_frontiers(graph: TapeGraph, lowers: BoolArray) -> BoolArray:
     Returns
     -------
     (N, n) array of bool
-        Membership in each frontier: of members with a child outside the set, and of outputs in the set.
+        Membership in each frontier: of members with a child outside the set, and of the output if in it.
 
     Notes
     -----
     Takes O(N (n + e)) in vectorised steps, and O(N n + e) bytes.
     """
-    outputs = list(graph.outputs)
     fronts = np.zeros(lowers.shape, dtype=np.bool_)
-    fronts[:, outputs] = lowers[:, outputs]
+    fronts[:, graph.output] = lowers[:, graph.output]
     at_once = max(1, _AT_ONCE // max(graph.child.size, 1))
     for start in range(0, len(lowers), at_once):
         block = lowers[start : start + at_once]
@@ -181,10 +180,9 @@ def graph_of(tape: Tape, facts: TapeFacts) -> TapeGraph:
     entries = np.flatnonzero(needed)
     number = np.cumsum(needed) - 1
     kept = needed[facts.children]
-    inputs = tuple(range(tape.inputs))
     output = int(number[tape.output])
     widths = facts.sizes[entries]
-    for vertex in (*inputs, output):  # the ends of the chain, whatever their type
+    for vertex in (*range(tape.inputs), output):  # the ends of the chain, whatever their type
         widths[vertex] = element_count(tape.values[int(entries[vertex])])
     return TapeGraph(
         entries=entries,
@@ -192,8 +190,8 @@ def graph_of(tape: Tape, facts: TapeFacts) -> TapeGraph:
         edges=facts.edges[entries],
         child=number[facts.children[kept]],
         parent=number[facts.parents[kept]],
-        inputs=inputs,
-        outputs=(output,),
+        inputs=tape.inputs,
+        output=output,
     )
 
 

@@ -114,7 +114,7 @@ def cut_graph(
     >>> autoencoder = TapeGraph(
     ...     entries=np.arange(5), widths=np.array([512, 256, 8, 256, 512]),
     ...     edges=np.array([0, 131072, 2048, 2048, 131072]),
-    ...     child=np.arange(1, 5), parent=np.arange(4), inputs=(0,), outputs=(4,))
+    ...     child=np.arange(1, 5), parent=np.arange(4), inputs=1, output=4)
     >>> cut_graph(autoencoder, max_links=2)
     (Separator(vertices=(2,), width=8, reason='minimal'),)
     """

@@ -36,7 +36,7 @@ def has_wide_paths(graph: TapeGraph, width: float) -> bool:
     >>> states = TapeGraph(
     ...     entries=np.arange(6), widths=np.array([2, 1, 1, 1, 1, 2]), edges=np.array([0, 0, 0, 2, 2, 0]),
     ...     child=np.array([1, 2, 3, 3, 4, 4, 5, 5]), parent=np.array([0, 0, 1, 2, 2, 1, 3, 4]),
-    ...     inputs=(0,), outputs=(5,))
+    ...     inputs=1, output=5)
     >>> has_wide_paths(states, 2), has_wide_paths(states, 3)
     (True, False)
     """
@@ -47,7 +47,7 @@ def has_wide_paths(graph: TapeGraph, width: float) -> bool:
     arcs = wide[graph.parent] & wide[graph.child]  # in the order of their ends
     child, parent = graph.child[arcs], graph.parent[arcs]
     is_input, is_output = np.zeros((2, graph.size), dtype=np.bool_)
-    is_input[list(graph.inputs)] = is_output[list(graph.outputs)] = True
+    is_input[: graph.inputs] = is_output[graph.output] = True
     begins = reached(is_input & wide, parent, child)
     if (begins & is_output).any():
         return True
@@ -86,7 +86,7 @@ def carries_flow(graph: TapeGraph, width: int) -> bool:
     >>> strands = TapeGraph(
     ...     entries=np.arange(6), widths=np.array([8, 2, 6, 6, 2, 8]), edges=np.array([0, 9, 9, 9, 9, 9]),
     ...     child=np.array([1, 2, 3, 4, 5, 5]), parent=np.array([0, 0, 1, 2, 3, 4]),
-    ...     inputs=(0,), outputs=(5,))
+    ...     inputs=1, output=5)
     >>> carries_flow(strands, 4), carries_flow(strands, 5)
     (True, False)
     """
@@ -94,11 +94,8 @@ def carries_flow(graph: TapeGraph, width: int) -> bool:
     if width * size > FLOW_BUDGET:
         return False
     source, sink, vertices = 2 * size, 2 * size + 1, np.arange(size)
-    inputs, outputs = list(graph.inputs), list(graph.outputs)
-    tails = np.concatenate(
-        [vertices, size + graph.child, size + vertices[inputs], np.full(len(outputs), source)]
-    )
-    heads = np.concatenate([size + vertices, graph.parent, np.full(len(inputs), sink), outputs])
+    tails = np.concatenate([vertices, size + graph.child, size + vertices[: graph.inputs], [source]])
+    heads = np.concatenate([size + vertices, graph.parent, np.full(graph.inputs, sink), [graph.output]])
     capacities = np.full(len(tails), width, dtype=np.int32)
     capacities[:size] = np.minimum(graph.capacities, width)
     network = capacity_matrix(sink + 1, tails, heads, capacities)

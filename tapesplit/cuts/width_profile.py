@@ -164,7 +164,7 @@ def width_profile(
     >>> strands = TapeGraph(
     ...     entries=np.arange(6), widths=np.array([8, 2, 6, 6, 2, 8]), edges=np.array([0, 9, 9, 9, 9, 9]),
     ...     child=np.array([1, 2, 3, 4, 5, 5]), parent=np.array([0, 0, 1, 2, 3, 4]),
-    ...     inputs=(0,), outputs=(5,))
+    ...     inputs=1, output=5)
     >>> print(width_profile(strands, shares=1))
        entry      live   minimal  elements
            5         8         4  ####################....................

@@ -56,7 +56,7 @@ def _recording(plan: JacobianPlan) -> str:
     total = run.recording + run.finding + max((record.finish for record in run.records), default=0.0)
     if run.recording <= max(_MOST * total, _NOTICEABLE):
         return ""
-    operations = plan.graph.size - len(plan.graph.inputs)
+    operations = plan.graph.size - plan.graph.inputs
     change = (
         "fewer operations, on arrays instead of single numbers, would make it shorter"
         if run.recording < _SMALL_OPERATION * operations
@@ -98,7 +98,7 @@ _NOTICEABLE: Final = 5.0e-4
 
 def _loops(plan: JacobianPlan) -> str:
     """Name the primitives that are swept one direction at a time."""
-    computed = plan.graph.entries[len(plan.graph.inputs) :].tolist()
+    computed = plan.graph.entries[plan.graph.inputs :].tolist()
     entries = [entry for entry in computed if find_rule(plan.structure.primitives[entry]) is None]
     if not entries:
         return ""

@@ -132,10 +132,10 @@ def fold(plan: JacobianPlan) -> Folded:
 
 def _as_computed(plan: JacobianPlan) -> tuple[TapeGraph, list[int]]:
     """Return the graph with a vertex in each chunk that computes it, and the chunks; inputs are in none."""
-    graph, inputs = plan.graph, list(plan.graph.inputs)
+    graph, inputs = plan.graph, plan.graph.inputs
     place = np.full(graph.size, -1)
-    place[inputs] = np.arange(len(inputs))
-    vertices, numbers, child, parent = [np.array(inputs)], [-1] * len(inputs), [], []
+    place[:inputs] = np.arange(inputs)
+    vertices, numbers, child, parent = [np.arange(inputs)], [-1] * inputs, [], []
     for number, chunk in enumerate(plan.chunks):
         computed = np.searchsorted(graph.entries, chunk.entries)
         place[computed] = len(numbers) + np.arange(computed.size)
@@ -145,9 +145,9 @@ def _as_computed(plan: JacobianPlan) -> tuple[TapeGraph, list[int]]:
         child.append(place[graph.child[inner]])
         parent.append(place[graph.parent[inner]])
     drawn = np.concatenate(vertices)
-    ends = (tuple(place[list(end)].tolist()) for end in (graph.inputs, graph.outputs))
     arcs = np.concatenate(child), np.concatenate(parent)
-    return TapeGraph(graph.entries[drawn], graph.widths[drawn], graph.edges[drawn], *arcs, *ends), numbers
+    columns = graph.entries[drawn], graph.widths[drawn], graph.edges[drawn]
+    return TapeGraph(*columns, *arcs, inputs, int(place[graph.output])), numbers
 
 
 def _depths(graph: TapeGraph, chunks: Sequence[int]) -> list[int]:
@@ -180,7 +180,7 @@ def _grouped(plan: JacobianPlan, graph: TapeGraph, places: Sequence[_Place]) -> 
     return Folded(
         tuple(groups),
         _bundles(graph, number),
-        int(number[graph.outputs[0]]),
+        int(number[graph.output]),
         len(groups) == graph.size,
     )
 

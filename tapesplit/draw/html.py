@@ -143,7 +143,7 @@ def _summary(plan: JacobianPlan, records: Sequence[TaskRecord]) -> str:
     )
     facts = [
         ("maps", f"{', '.join(map(shape_text, inputs))} → {shape_text(output)}"),
-        ("operations", count(plan.graph.size - len(plan.graph.inputs))),
+        ("operations", count(plan.graph.size - plan.graph.inputs)),
         ("links", str(len(plan.chain))),
         ("work", f"{count(plan.fma)} fma"),
         *([("makespan", f"{count(plan.makespan)} fma")] if several else []),

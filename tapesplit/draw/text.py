@@ -83,7 +83,7 @@ def _head(plan: JacobianPlan) -> list[str]:
     """Name function, shapes and tape."""
     output, *inputs = plan.shapes
     size = f"{prod(output)} × {sum(map(prod, inputs))}"
-    operations, edges = plan.graph.size - len(plan.graph.inputs), count(plan.graph.total_edges)
+    operations, edges = plan.graph.size - plan.graph.inputs, count(plan.graph.total_edges)
     cuts = len(plan.separators)
     cut = "not cut" if not cuts else f"cut at {plural(cuts, 'separator')} into {cuts + 1} links"
     end = f", {size} Jacobian"

@@ -49,7 +49,7 @@ def effort_for(graph: TapeGraph, table: WorkTable) -> Effort:
     O(n), vectorised.
     """
     directions, ends = min(graph.input_width, graph.output_width), graph.input_width + graph.output_width
-    swept = graph.entries[len(graph.inputs) :]
+    swept = graph.entries[graph.inputs :]
     saving = plain = sweep_seconds(table, swept, directions, ends, adjoint_mode=True)
     if graph.size > _VERTICES_SEARCHED_ANYWAY:
         saving -= _least_seconds(table, swept)

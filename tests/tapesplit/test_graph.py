@@ -47,8 +47,8 @@ def test_the_graph_of_a_tape_is_what_lies_between_inputs_and_output(steps, last)
     assert graph.widths.tolist() == [2] * graph.size
     found = zip(graph.entries[graph.parent].tolist(), graph.entries[graph.child].tolist(), strict=True)
     assert Counter(found) == Counter(arc for arc in arcs if needed.issuperset(arc))
-    assert graph.inputs == (0, 1)
-    assert graph.entries[list(graph.outputs)].tolist() == [tape.output]
+    assert graph.inputs == 2
+    assert graph.entries[graph.output] == tape.output
 
 
 @deterministic

@@ -283,7 +283,7 @@ def test_no_plan_is_predicted_to_take_less_than_the_least(name):
     plan = parallel_jacobian(program.fun, machines=1, cost="fma").plan(*program.args)
     table = work_table(facts_of(record(program.fun, *program.args), plan.structure))
     swept = sum(task.seconds for task in plan.tasks if task.swept)
-    assert swept >= _least_seconds(table, plan.graph.entries[len(plan.graph.inputs) :])
+    assert swept >= _least_seconds(table, plan.graph.entries[plan.graph.inputs :])
 
 
 @pytest.mark.parametrize("name", [name for name in sorted(PROBLEMS) if not name.startswith("empty")])

@@ -116,7 +116,7 @@ def flow_of(graph):
     network = nx.DiGraph()
     for vertex, width in enumerate(graph.capacities.tolist()):
         network.add_edge(("in", vertex), ("out", vertex), capacity=width)
-    ends = [("source", ("in", v)) for v in graph.inputs] + [(("out", v), "sink") for v in graph.outputs]
+    ends = [*(("source", ("in", v)) for v in range(graph.inputs)), (("out", graph.output), "sink")]
     arcs = zip(graph.parent.tolist(), graph.child.tolist(), strict=True)
     network.add_edges_from(ends + [(("out", parent), ("in", child)) for parent, child in arcs])
     return nx.maximum_flow_value(network, "source", "sink")

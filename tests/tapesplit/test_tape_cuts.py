@@ -72,7 +72,7 @@ def test_the_profile_marks_the_separators_that_are_chosen():
 def test_a_separator_is_placed_by_the_edges_before_it():
     graph = TapeGraph(
         entries=np.arange(5), widths=np.array([9, 9, 1, 9, 9]), edges=np.array([0, 30, 10, 20, 40]),
-        child=np.array([1, 2, 3, 4]), parent=np.array([0, 1, 2, 3]), inputs=(0,), outputs=(4,),
+        child=np.array([1, 2, 3, 4]), parent=np.array([0, 1, 2, 3]), inputs=1, output=4,
     )  # fmt: skip
     profile = width_profile(graph, (Separator((2,), 1, "minimal"),), shares=2)
     assert profile.entries.tolist() == [3, 4]  # 60 and 100 of 100 edges
