@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from tapesplit.errors import ArgumentValueError, MissingPackageError
 
-__all__ = ["PICTURES", "REPORTS", "SCENES", "check_ending", "check_picture", "figure_classes"]
+__all__ = ["PICTURES", "REPORTS", "SCENES", "check_ending", "check_picture", "figure_class"]
 
 SCENES: Final = (".svg", ".png", ".pdf")
 """What the name of a picture may end in."""
@@ -72,21 +72,21 @@ def check_picture(path: str | os.PathLike[str], endings: Sequence[str]) -> None:
     """
     check_ending(path, endings)
     if Path(path).suffix.lower() in _BY_MATPLOTLIB:
-        figure_classes(path)
+        figure_class(path)
 
 
-def figure_classes(path: str | os.PathLike[str]) -> tuple[Any, Any]:
-    """Import matplotlib's figure and canvas, or say how to get them.
+def figure_class(path: str | os.PathLike[str]) -> Any:
+    """Import matplotlib's class of figures, or say how to get it.
 
     Parameters
     ----------
     path
-        The picture that needs them, for the message.
+        The picture that needs it, for the message.
 
     Returns
     -------
-    type, type
-        Figure, FigureCanvasAgg.
+    type
+        matplotlib.figure.Figure.
 
     Raises
     ------
@@ -94,11 +94,10 @@ def figure_classes(path: str | os.PathLike[str]) -> tuple[Any, Any]:
         If matplotlib is not installed.
     """
     try:
-        from matplotlib.backends.backend_agg import FigureCanvasAgg  # noqa: PLC0415 - optional package
         from matplotlib.figure import Figure  # noqa: PLC0415 - optional package
     except ImportError as error:
         raise MissingPackageError(
             f"drawing {os.fspath(path)!r} needs matplotlib, which is not installed; install it with "
             "pip install 'tapesplit[plot]', or draw an .svg file, which needs nothing"
         ) from error
-    return Figure, FigureCanvasAgg
+    return Figure

@@ -4,7 +4,7 @@ import os
 from itertools import pairwise
 from typing import Any, Final
 
-from tapesplit.draw.endings import figure_classes
+from tapesplit.draw.endings import figure_class
 from tapesplit.draw.scene import INK, STYLES, Area, Box, Label, Line, Scene, box_labels
 
 __all__ = ["save_figure"]
@@ -29,10 +29,8 @@ def save_figure(scene: Scene, path: str | os.PathLike[str]) -> None:
     MissingPackageError
         If matplotlib is not installed.
     """
-    figure_class, canvas_class = figure_classes(path)
     size = (scene.width * _POINTS / 72, scene.height * _POINTS / 72)
-    figure = figure_class(figsize=size, facecolor="white")
-    canvas_class(figure)
+    figure = figure_class(path)(figsize=size, facecolor="white")
     axes = figure.add_axes((0, 0, 1, 1))
     axes.set_axis_off()
     axes.set_xlim(0, scene.width)
