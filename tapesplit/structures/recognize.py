@@ -120,18 +120,11 @@ class Recognizer:
         known = self.structure
         if (len(tape), tape.inputs, tape.output) != (len(known.forms), known.inputs, known.output):
             return False
-        primitives, argnums, args, kwargs, values = (
-            tape.primitives,
-            tape.active,
-            tape.args,
-            tape.kwargs,
-            tape.values,
-        )
-        if self.has_made_anew:
-            primitives = as_first_made(primitives)
+        args, kwargs, values = tape.args, tape.kwargs, tape.values
+        primitives = as_first_made(tape.primitives) if self.has_made_anew else tape.primitives
         return (
             primitives == known.primitives
-            and argnums == known.argnums
+            and tape.active == known.argnums
             and tape.parents == known.parents
             and kwargs.count(NO_KEYWORDS) == self.without_keywords
             and [(*kwargs[i],) for i in self.names.places] == self.names.found
@@ -140,14 +133,14 @@ class Recognizer:
             and [form_of(values[i]) for i in self.forms.places] == self.forms.found
             and all(map(args.__getitem__, self.constant_calls))
             and self.constants.agree(args, kwargs)
-            and [statics_of(primitives[i], args[i], argnums[i], kwargs[i]) for i in self.statics.places]
-            == self.statics.found
-            and [
-                any_places(statics_of(primitives[i], args[i], argnums[i], kwargs[i]))
-                for i in self.open_places.places
-            ]
-            == self.open_places.found
+            and _statics(tape, self.statics.places) == self.statics.found
+            and [*map(any_places, _statics(tape, self.open_places.places))] == self.open_places.found
         )
+
+
+def _statics(tape: Tape, places: list[int]) -> list[Any]:
+    """Describe the constants of some calls, see `Structure`."""
+    return [statics_of(tape.primitives[i], tape.args[i], tape.active[i], tape.kwargs[i]) for i in places]
 
 
 def recognizer(structure: Structure, tape: Tape) -> Recognizer:
