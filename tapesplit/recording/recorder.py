@@ -110,15 +110,7 @@ def _recorded(
         try:
             result = fun(*boxed, **kwargs)
         except BaseException as error:
-            last, *_ = entries.entry(entries.size - 1)
-            count = entries.size - len(argnums)
-            note(
-                error,
-                f"while recording {name} for its Jacobian, after {count} operation{'s' * (count != 1)}"
-                + (f", the last one {label_of(last)}" if last else ""),
-            )
-            if (remedy := remedy_for(error)) is not None:
-                note(error, f"perhaps from plain NumPy or Python on traced values; {remedy}")
+            _note_place(error, entries, len(argnums), name)
             raise
     if not entries.is_complete:
         raise RecordingError(
@@ -138,6 +130,19 @@ def _recorded(
         _check_constant_result(result, name)
         warnings.warn("Output seems independent of input.", UserWarning, stacklevel=users_stack_level())
     return tape
+
+
+def _note_place(error: BaseException, entries: Entries, inputs: int, name: str) -> None:
+    """Add to an error of the user's function how far it has come, and what to write instead."""
+    last, *_ = entries.entry(entries.size - 1)
+    count = entries.size - inputs
+    note(
+        error,
+        f"while recording {name} for its Jacobian, after {count} operation{'s' * (count != 1)}"
+        + (f", the last one {label_of(last)}" if last else ""),
+    )
+    if (remedy := remedy_for(error)) is not None:
+        note(error, f"perhaps from plain NumPy or Python on traced values; {remedy}")
 
 
 _NESTED = (
