@@ -32,7 +32,7 @@ from tapesplit.rules.registry import (
     rules_defined,
     rules_on_demand,
 )
-from tapesplit.rules.stacks import Slices, as_one_call, can_be_stacked, count_slices, slices_of
+from tapesplit.rules.stacks import as_one_call, can_be_stacked, count_slices, slices_of
 
 # Importing SciPy's larger modules takes longer than all the rest together.
 for _name in ("special", "signal", "linalg", "stats"):
@@ -48,7 +48,6 @@ __all__ = [
     "IndexMap",
     "Movement",
     "Rule",
-    "Slices",
     "as_one_call",
     "can_be_stacked",
     "count_edges",

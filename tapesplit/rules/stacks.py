@@ -7,7 +7,7 @@ dimensions. One direction serves all slices at a time (A. R. Curtis, M. J. D. Po
 
 from collections.abc import Callable, Sequence
 from math import prod
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import autograd.numpy as anp
 import numpy as np
@@ -22,7 +22,6 @@ from tapesplit.recording.values import batch_shape, element_count
 from tapesplit.rules.axes import positive
 
 __all__ = [
-    "Slices",
     "along_axis",
     "as_one_call",
     "can_be_stacked",
@@ -31,16 +30,6 @@ __all__ = [
     "slices_of",
     "stacked",
 ]
-
-
-class Slices(NamedTuple):
-    """Flat positions of the elements of each slice, of shape (slices, elements of a slice).
-
-    ``arguments`` has an array for each active argument; ``result`` is that of the result.
-    """
-
-    result: IntArray
-    arguments: tuple[IntArray, ...]
 
 
 CoreAxes = Callable[..., tuple[int, ...] | None]
@@ -73,14 +62,16 @@ def matching_loop_axes(entry: TapeEntry, axis: int) -> tuple[int, ...] | None:
     return tuple(axes[place] for axes in counting[1:])
 
 
-def slices_of(entry: TapeEntry) -> Slices:
-    """Return the independent slices of a call."""
+def slices_of(entry: TapeEntry) -> list[IntArray]:
+    """Return the independent slices of the result of a call and of each active argument.
+
+    These are flat positions, of shape (slices, elements of a slice).
+    """
     loops, cores = _loops(entry)
     values = [entry.value, *(entry.args[i] for i in entry.argnums)]
     positions = [np.arange(element_count(value)).reshape(batch_shape(value)) for value in values]
     behind = [np.moveaxis(p, core, range(-len(core), 0)) for p, core in zip(positions, cores, strict=True)]
-    result, *arguments = (p.reshape(prod(loops), p.size // max(prod(loops), 1)) for p in behind)
-    return Slices(result, tuple(arguments))
+    return [p.reshape(prod(loops), p.size // max(prod(loops), 1)) for p in behind]
 
 
 def _loops(entry: TapeEntry) -> tuple[tuple[int, ...], list[tuple[int, ...]]]:

@@ -216,12 +216,10 @@ class _Lowering:
         """Lower like calls: each element of a slice depends on all that is read in the same slice."""
         calls = [self.tape[entry] for entry in entries]
         call, parents = as_one_call(calls), np.array([call.parents for call in calls])
-        slices, is_complex = slices_of(call), self.facts.is_complex
-        result = _of_parts(slices.result) if is_complex[entries[0]] else slices.result
-        reads = [
-            _of_parts(positions) if is_complex[parent] else positions
-            for positions, parent in zip(slices.arguments, parents[0], strict=True)
-        ]
+        result, *reads = (
+            _of_parts(positions) if self.facts.is_complex[index] else positions
+            for positions, index in zip(slices_of(call), (entries[0], *parents[0]), strict=True)
+        )
         results = self._unknowns(entries, result).T[:, :, None]
         edges: list[Edges] = []
         rank = 0

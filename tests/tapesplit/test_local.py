@@ -200,12 +200,12 @@ def test_slices_of_a_stack_are_independent(name):
     assert calls
     for entry in calls:
         identity = np.eye(np.size(entry.value)).reshape(-1, *np.shape(entry.value))
-        slices = slices_of(entry)
-        assert len(slices.result) == count_slices(entry) > 1
-        for positions, adjoints in zip(slices.arguments, loop_adjoint(identity, entry), strict=True):
+        of_result, *of_arguments = slices_of(entry)
+        assert len(of_result) == count_slices(entry) > 1
+        for positions, adjoints in zip(of_arguments, loop_adjoint(identity, entry), strict=True):
             assert sorted(positions.ravel()) == list(range(adjoints[0].size))
             derivative = adjoints.reshape(len(identity), -1)
-            for results, read in zip(slices.result, positions, strict=True):
+            for results, read in zip(of_result, positions, strict=True):
                 assert not np.delete(derivative, read, axis=1)[results].any()
 
 
