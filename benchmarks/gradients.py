@@ -4,7 +4,6 @@ A function with one output needs one adjoint sweep, which is what ``autograd.gra
 its time is allowed. Each problem's outputs are summed to one number, as a scalar and as an array of one row.
 """
 
-import argparse
 import sys
 
 import autograd
@@ -13,7 +12,7 @@ from threadpoolctl import threadpool_limits
 
 from benchmarks import problems
 from benchmarks.measure import Variant, measure
-from benchmarks.report import milliseconds
+from benchmarks.report import asked, milliseconds
 from tapesplit import parallel_jacobian
 
 ALLOWED = 1.2
@@ -43,14 +42,11 @@ def variants(name: str) -> list[Variant]:
 
 def main() -> int:
     """Measure and report; 1 if a gradient takes more than 1.2 times autograd's time."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.gradients", description=__doc__)
-    parser.add_argument("names", nargs="*", metavar="problem", help="all problems if none is named")
-    parser.add_argument("--repeat", type=int, default=11, help="rounds of interleaved measurements (11)")
-    options = parser.parse_args()
+    options = asked("gradients", __doc__, problems.PROBLEMS, repeat=11)
     print(f"{'problem':16}{'grad':>12}{'ours':>12}{'of it':>7}{'jacobian':>12}{'ours':>12}{'of it':>7}")
     missed = 0
     with threadpool_limits(1):
-        for name in options.names or problems.PROBLEMS:
+        for name in options.names:
             grad, jacobian, scalar, row = measure(variants(name), repeat=options.repeat)
             shares = scalar.later / grad.later, row.later / jacobian.later
             missed += max(shares) > ALLOWED

@@ -4,13 +4,12 @@ On the two problems that have two heavy independent halves, two machines must be
 quiet cores); on all others they must not be more than 5 % slower. Both are compared with autograd first.
 """
 
-import argparse
 import sys
 
 from benchmarks import problems
 from benchmarks.measure import Variant, measure
 from benchmarks.peers import against_autograd
-from benchmarks.report import milliseconds
+from benchmarks.report import asked, milliseconds
 from tapesplit import parallel_jacobian
 
 HEAVY = ("j_wide_halves", "k_csr_halves")
@@ -31,13 +30,10 @@ def variant(name: str, machines: int) -> Variant:
 
 def main() -> int:
     """Measure and report; 1 if a bar is missed."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.machines", description=__doc__)
-    parser.add_argument("names", nargs="*", metavar="problem", help="all problems if none is named")
-    parser.add_argument("--repeat", type=int, default=11, help="rounds of interleaved measurements (11)")
-    options = parser.parse_args()
+    options = asked("machines", __doc__, problems.PROBLEMS, repeat=11)
     print(f"{'problem':16}{'1 machine':>12}{'2 machines':>12}{'speed-up':>10}{'bar':>7}")
     missed = 0
-    for name in options.names or problems.PROBLEMS:
+    for name in options.names:
         reference, _ = against_autograd(*problems.get(name, "autograd"))
         variants = [reference, variant(name, 1), variant(name, 2)]
         _, one, two = measure(variants, repeat=options.repeat, turn=TURN)

@@ -5,7 +5,6 @@ moment. The problems of ``python -m benchmarks`` have bars; these must only be f
 Every result is checked before it is timed.
 """
 
-import argparse
 import sys
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -19,7 +18,7 @@ from threadpoolctl import threadpool_limits
 
 from benchmarks.measure import measure
 from benchmarks.peers import against_autograd
-from benchmarks.report import milliseconds
+from benchmarks.report import asked, milliseconds
 
 RANDOM = np.random.default_rng(0)
 
@@ -506,18 +505,13 @@ def layers_of_air(p):
 
 def main() -> int:
     """Measure and report; 1 if a later call takes longer than autograd's."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.programs", description=__doc__)
-    parser.add_argument("names", nargs="*", metavar="program", help="all programs if none is named")
-    parser.add_argument("--repeat", type=int, default=5, help="rounds of interleaved measurements (5)")
-    options = parser.parse_args()
-    if unknown := set(options.names) - set(PROGRAMS):
-        parser.error(f"{', '.join(sorted(unknown))}: unknown; choose from {', '.join(PROGRAMS)}")
+    options = asked("programs", __doc__, PROGRAMS, repeat=5)
     print(
         f"{'program':26}{'Jacobian':>12}{'autograd':>12}{'tapesplit':>12}{'ratio':>9}{'first':>12}{'ratio':>9}"
     )
     missed = 0
     with threadpool_limits(1):
-        for name in options.names or PROGRAMS:
+        for name in options.names:
             function, point = PROGRAMS[name]
             theirs, ours = measure(against_autograd(function, point), repeat=options.repeat, budget=2.0)
             missed += ours.later > theirs.later

@@ -1,5 +1,6 @@
-"""Table, JSON and plot of measured timings."""
+"""Command line of a benchmark; table, JSON and plot of measured timings."""
 
+import argparse
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
@@ -13,6 +14,20 @@ Results = Mapping[str, Sequence[Timing]]
 COLORS = {"autograd": "#0072b2", "torch": "#d55e00", "jax": "#009e73"}
 """Color-blind safe, one for each peer."""
 _BARS = "bars: ratios of times to reach on a quiet machine; MISSED: slower here"
+
+
+def asked(module: str, description: str, known: Mapping[str, object], repeat: int) -> argparse.Namespace:
+    """Read which of the known problems are to be measured, by default all, and in how many rounds."""
+    parser = argparse.ArgumentParser(prog=f"python -m benchmarks.{module}", description=description)
+    parser.add_argument("names", nargs="*", metavar="name", help="of a problem; all if none is named")
+    parser.add_argument(
+        "--repeat", type=int, default=repeat, help="rounds of interleaved measurements (%(default)s)"
+    )
+    options = parser.parse_args()
+    if unknown := set(options.names) - set(known):
+        parser.error(f"{', '.join(sorted(unknown))}: unknown; choose from {', '.join(known)}")
+    options.names = options.names or list(known)
+    return options
 
 
 def milliseconds(seconds: float) -> str:
