@@ -41,7 +41,7 @@ def solve_brute_force(problem: Problem) -> Solution:
     chain = problem.chain
     if len(chain) > _LONGEST:
         raise SolverError(f"brute force takes at most {_LONGEST} links, not {len(chain)}; use method='exact'")
-    if problem.shared_memory and problem.memory_limit is not None and problem.machines != 1:
+    if problem.pools_matter and problem.machines != 1:
         raise SolverError("brute force gives each step one machine; use method='exact' for shared memory")
     problem.check_feasible()
     best: tuple[EliminationSequence, Schedule] | None = None

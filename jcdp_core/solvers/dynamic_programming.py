@@ -107,7 +107,7 @@ def _lower_bound(problem: Problem, table: _Table) -> int:
     if problem.machines is None or problem.machines == 1:
         return table.value(0, table.length, table.machines)
     unlimited = table.value(0, table.length, 0)
-    if problem.shared_memory and problem.memory_limit is not None:
+    if problem.pools_matter:
         # Any step may find itself on all machines, with all their memory: relax to that.
         relaxed = Problem(problem.chain, 1, problem.matrix_free, problem.edge_limit(problem.machines))
         work = _table(relaxed).value(0, table.length, 1)

@@ -72,11 +72,16 @@ class Problem:
             raise SolverError(
                 "shared_memory=True with machines=None leaves memory unlimited; give a number of machines"
             )
-        if self.shared_memory and self.memory_limit is not None and self.useful_machines > _MOST_SHARING:
+        if self.pools_matter and self.useful_machines > _MOST_SHARING:
             raise SolverError(
                 f"{self.useful_machines} machines are of use with memory for {self.memory_limit} edges each, "
                 f"and at most {_MOST_SHARING} can share it; give fewer machines, or a larger memory_limit"
             )
+
+    @property
+    def pools_matter(self) -> bool:
+        """Whether a step may tape more on a larger pool: where machines share memory, and that is limited."""
+        return self.shared_memory and self.memory_limit is not None
 
     @property
     def useful_machines(self) -> int:

@@ -47,7 +47,7 @@ def worst_case_bound(problem: Problem) -> float:
     0.5
     """
     expect(problem, Problem, "problem", "give Problem(chain, machines=…)", SolverError)
-    if problem.shared_memory and problem.memory_limit is not None:
+    if problem.pools_matter:
         # Pools have less memory than the unlimited solution may need: its number of machines proves nothing.
         return 1 / (problem.machines or 1)
     useful = solve_dynamic_programming(replace(problem, machines=None, shared_memory=False)).schedule.machines

@@ -36,7 +36,7 @@ def rescheduled_program(problem: Problem) -> Solution:
         program = on_enough_machines(problem) or solve_dynamic_programming(problem)
     except TableSizeError:
         program = _least_work(problem)
-    if program.optimal or (problem.shared_memory and problem.memory_limit is not None):
+    if program.optimal or problem.pools_matter:
         return program  # with shared memory, steps need their pools
     schedule = schedule_sequence(
         program.sequence, machines=problem.machines, method="highest_level_first"
@@ -68,7 +68,7 @@ def on_enough_machines(problem: Problem) -> Solution | None:
     True
     """
     machines = problem.machines or 1  # where they are unlimited, it is one table anyway
-    if machines == 1 or (problem.shared_memory and problem.memory_limit is not None):
+    if machines == 1 or problem.pools_matter:
         return None
     program = solve_dynamic_programming(replace(problem, machines=None, shared_memory=False))
     if program.schedule.machines > machines:
