@@ -158,21 +158,11 @@ def work_table(facts: TapeFacts) -> WorkTable:
 _LINES: Final = tuple(field.name for field in fields(Work))[1:]
 
 
-class _KindWork(NamedTuple):
-    """What the work of a call depends on besides its size, see `Work`."""
+def _work_of_kind(kind: CallKind) -> tuple[int, ...]:
+    """Tell what the work of the calls of a kind depends on besides their sizes, in the order of `work_table`.
 
-    steps: int
-    moves: bool
-    is_sum: bool
-    is_weighted: bool
-    pace: int
-    """Multiply-adds in a product of matrices that take as long as one edge; 0 where edges are no products."""
-    is_looped: bool
-    needs_local_jacobian: bool
-
-
-def _work_of_kind(kind: CallKind) -> _KindWork:
-    """Tell what the work of the calls of a kind depends on besides their sizes."""
+    The pace are multiply-adds in a product of matrices that take as long as one edge; 0 where edges are none.
+    """
     rule, is_sum = kind.rule, is_reduction(kind.rule)
     steps, pace, is_weighted = 1, 0, is_sum and not kind.is_local
     if is_weighted:
@@ -181,7 +171,7 @@ def _work_of_kind(kind: CallKind) -> _KindWork:
         steps += max(_HEAVY, rule.steps * len(kind.argnums))
         pace = rule.pace
     moves = isinstance(rule, Movement)
-    return _KindWork(steps, moves, is_sum, is_weighted, pace, kind.is_looped, kind.needs_local_jacobian)
+    return steps, moves, is_sum, is_weighted, pace, kind.is_looped, kind.needs_local_jacobian
 
 
 def _parts(facts: TapeFacts) -> IntArray | int:

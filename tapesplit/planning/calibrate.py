@@ -54,11 +54,9 @@ def measured_costs() -> CostModel:
     """
     assumed = CostModel()
     with threadpool_limits(1):
-        compiled = [_compiled(sweep) for sweep in _SWEEPS]
-        seconds = _shortest([sweep.run for sweep in compiled])
-        shares = np.array(
-            [_shares(assumed, *measured) for measured in zip(_SWEEPS, compiled, seconds, strict=True)]
-        )
+        runs, works = zip(*map(_compiled, _SWEEPS), strict=True)
+        measured = zip(_SWEEPS, works, _shortest(runs), strict=True)
+        shares = np.array([_shares(assumed, *sweep) for sweep in measured])
     common = 1.0 / float(np.median(shares.sum(axis=1)))
     prior = _TRUST * np.eye(len(_GROUPS)) / common
     system = np.concatenate([shares, prior])
@@ -82,15 +80,8 @@ class _Sweep(NamedTuple):
     seconds: float
 
 
-class _Compiled(NamedTuple):
-    """A sweep that can be run, and the work that it is."""
-
-    run: Callable[[], object]
-    work: Work
-
-
-def _compiled(sweep: _Sweep) -> _Compiled:
-    """Record and compile a sweep."""
+def _compiled(sweep: _Sweep) -> tuple[Callable[[], object], Work]:
+    """Record and compile a sweep; return what runs it, and the work that it is."""
     tape = record(sweep.function, np.linspace(0.3, 0.7, sweep.size))
     facts = facts_of(tape, structure_of(tape))
     chunk = cut_into_chunks(graph_of(tape, facts), ())[0]
@@ -98,12 +89,12 @@ def _compiled(sweep: _Sweep) -> _Compiled:
     seeds = np.ones((sweep.size, sweep.directions))
     compiled = compile_sweep(tape, facts, table, chunk, Mode.TANGENT, sweep.directions, sweep.form)
     run = partial(run_sweep, compiled, tape, Mode.TANGENT, seeds)
-    return _Compiled(run, total_work(table, chunk.entries))
+    return run, total_work(table, chunk.entries)
 
 
-def _shares(assumed: CostModel, sweep: _Sweep, compiled: _Compiled, seconds: float) -> list[float]:
+def _shares(assumed: CostModel, sweep: _Sweep, work: Work, seconds: float) -> list[float]:
     """Return the share of each group of constants in the predicted time, over how much slower it was here."""
-    slower, work = seconds / sweep.seconds, compiled.work
+    slower = seconds / sweep.seconds
     predict = system_seconds if sweep.form == "system" else partial(array_seconds, adjoint_mode=False)
     predicted = predict(assumed, work, sweep.directions)
     return [predict(_only(assumed, group), work, sweep.directions) / predicted / slower for group in _GROUPS]
