@@ -35,19 +35,6 @@ class _Call(NamedTuple):
     free: str
 
 
-class _Adjoint(NamedTuple):
-    """The sum over adjoints of the result that is the adjoint of a call by one operand.
-
-    ``terms`` are those of the other operands, and of vectors of ones that are added to them. The result has
-    the ``distinct`` indices of the operand.
-    """
-
-    terms: tuple[str, ...]
-    output: str
-    ones: tuple[int, ...]
-    distinct: str
-
-
 def _read(args: tuple[Any, ...]) -> tuple[_Call, list[Any]]:
     """Bring both calling conventions, with letters and with lists of numbers, into one form, see `_Call`."""
     if isinstance(args[0], str):
@@ -107,30 +94,36 @@ def _adjoint(argnum: int) -> Callable[..., Any]:
         if not call.free or not kwargs.keys() <= {"optimize"}:
             return NotImplemented
         active = _place(args, argnum)
-        back, target = _backward(call, active), call.terms[active]
+        others, lengths, distinct = _backward(call, active)
         operand = operands.pop(active)
         if isinstance(A, Factors):
             terms, arrays = A.terms(call.output, *call.free)
         else:
             terms, arrays = [call.free[0] + call.output], [A]
-        ones = [np.ones(n, arrays[0].dtype) for n in back.ones]
-        rows = contract((*terms, *back.terms), [*arrays, *operands, *ones], back.output)
-        rows = real_like(_on_diagonal(rows, back.distinct, target, call.shapes[active]), operand)
+        ones = [np.ones(n, arrays[0].dtype) for n in lengths]
+        rows = contract((*terms, *others), [*arrays, *operands, *ones], call.free[0] + distinct)
+        rows = real_like(_on_diagonal(rows, distinct, call.terms[active], call.shapes[active]), operand)
         return rows.reshape(len(rows), *np.shape(args[argnum]))
 
     return adjoint
 
 
 @lru_cache(KEPT)
-def _backward(call: _Call, active: int) -> _Adjoint:
-    """Find the sum that is the adjoint of a call by one operand."""
+def _backward(call: _Call, active: int) -> tuple[tuple[str, ...], tuple[int, ...], str]:
+    """Find the sum over adjoints of the result that is the adjoint of a call by one operand.
+
+    Returns
+    -------
+    terms, ones, distinct
+        Terms of the other operands, and of vectors of ones that are added to them; the lengths of these; and
+        the distinct indices of the operand, which the sum has.
+    """
     sizes = dict(zip(call.terms[active], call.shapes[active], strict=True))
     distinct = "".join(sizes)
     others = (*call.terms[:active], *call.terms[active + 1 :])
     # An index that this operand alone has comes back by broadcasting ones.
     alone = [letter for letter in distinct if letter not in "".join((call.output, *others))]
-    ones = tuple(sizes[letter] for letter in alone)
-    return _Adjoint((*others, *alone), call.free[0] + distinct, ones, distinct)
+    return (*others, *alone), tuple(sizes[letter] for letter in alone), distinct
 
 
 def _on_diagonal(rows: np.ndarray, distinct: str, target: str, shape: Shape) -> np.ndarray:
