@@ -17,7 +17,6 @@ from tapesplit.rules import Bulk, Elementwise, Movement, find_rule, loop_adjoint
 from tapesplit.rules.axes import flat
 from tapesplit.rules.registry import Undefined, is_elementwise_call
 from tapesplit.structures.facts import TapeFacts, facts_of
-from tapesplit.structures.structure import structure_of
 from tapesplit.sweeps.array_sweep import compile_array_sweep
 from tapesplit.sweeps.directions import Batch, Diagonal, Rows
 from tapesplit.sweeps.lowering import compile_scalar_sweep
@@ -90,7 +89,7 @@ class _Call(NamedTuple):
         n, m = sum(map(element_count, inputs)), element_count(entry.value)
         chunk = Chunk(tuple(range(last)), (last,), np.array([last]), n, m, 1)
         try:
-            facts = facts_of(tape, structure_of(tape))
+            facts = facts_of(tape)
         except RuleError as error:
             raise WrongRuleError(f"{error}; found by the call {_in_words(entry)}") from error
         attached = np.zeros_like(facts.detached)  # calls on empty arrays are checked as well
@@ -187,7 +186,7 @@ class _Call(NamedTuple):
         """
         first = self.tape.inputs
         tape = _tape_of([*self.tape, self.tape[first]], 0, first)
-        facts = facts_of(tape, structure_of(tape))
+        facts = facts_of(tape)
         calls = np.array([first, first + 1])
         if not facts.scalar[calls].all():
             return

@@ -9,7 +9,6 @@ from tapesplit.cuts.width_profile import WidthProfile
 from tapesplit.errors import NothingToPlanError
 from tapesplit.recording.tape import Tape
 from tapesplit.structures.facts import facts_of
-from tapesplit.structures.structure import structure_of
 from tapesplit.validation import check_count, check_nested, check_tape
 
 __all__ = ["check_separators", "find_separators", "profile_widths"]
@@ -136,4 +135,4 @@ def _graph(tape: Tape) -> TapeGraph:
             f"the value of {tape.name} does not depend on its input, so that nothing can be cut between "
             "them; record a function that uses its argument"
         )
-    return graph_of(tape, facts_of(tape, structure_of(tape)))
+    return graph_of(tape, facts_of(tape))

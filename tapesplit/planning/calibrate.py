@@ -17,7 +17,6 @@ from tapesplit.cuts.chunks import cut_into_chunks
 from tapesplit.cuts.graph import graph_of
 from tapesplit.recording.recorder import record
 from tapesplit.structures.facts import facts_of
-from tapesplit.structures.structure import structure_of
 from tapesplit.sweeps.sweep import Form, compile_sweep, run_sweep
 
 __all__ = ["measured_costs"]
@@ -83,7 +82,7 @@ class _Sweep(NamedTuple):
 def _compiled(sweep: _Sweep) -> tuple[Callable[[], object], Work]:
     """Record and compile a sweep; return what runs it, and the work that it is."""
     tape = record(sweep.function, np.linspace(0.3, 0.7, sweep.size))
-    facts = facts_of(tape, structure_of(tape))
+    facts = facts_of(tape)
     chunk = cut_into_chunks(graph_of(tape, facts), ())[0]
     table = work_table(facts)
     seeds = np.ones((sweep.size, sweep.directions))

@@ -29,7 +29,7 @@ from tapesplit.structures.comparison import is_look_up
 from tapesplit.structures.constants import NO_CONSTANTS, Constants, hashable, plain_constants
 from tapesplit.structures.forms import is_complex, is_shape, number_shape
 from tapesplit.structures.row_part import RowPart
-from tapesplit.structures.structure import Structure
+from tapesplit.structures.structure import Structure, structure_of
 
 __all__ = ["CallKind", "TapeFacts", "call_key", "calls_by_kind", "facts_of"]
 
@@ -173,8 +173,9 @@ class TapeFacts:
     row_part: RowPart | None = None
 
 
-def facts_of(tape: Tape, structure: Structure) -> TapeFacts:
-    """Collect the facts of a tape, in about 0.3 µs per entry."""
+def facts_of(tape: Tape, structure: Structure | None = None) -> TapeFacts:
+    """Collect the facts of a tape, in about 0.3 µs per entry; its structure may be known already."""
+    structure = structure or structure_of(tape)
     seen, which = coded(
         zip(structure.primitives, structure.argnums, map(type, structure.statics), strict=True)
     )

@@ -17,7 +17,6 @@ from tapesplit.cuts.chunks import Chunk, cut_into_chunks
 from tapesplit.cuts.graph import graph_of
 from tapesplit.rules import Bulk
 from tapesplit.structures.facts import facts_of
-from tapesplit.structures.structure import structure_of
 from tapesplit.sweeps.array_sweep import ArraySweep, compile_array_sweep
 from tapesplit.sweeps.cluster_step import ClusterStep
 from tapesplit.sweeps.contractions import contracted, letters
@@ -38,7 +37,7 @@ TABLE = RANDOM.uniform(-1.0, 1.0, (4, 12))
 def compiled(fun, x, *, directions=12, adjoint_mode=False):
     """Compile a whole recording into array steps."""
     tape = record(fun, x)
-    facts = facts_of(tape, structure_of(tape))
+    facts = facts_of(tape)
     (chunk,) = cut_into_chunks(graph_of(tape, facts), ())
     return tape, compile_array_sweep(tape, facts, chunk, directions, adjoint_mode=adjoint_mode)
 
@@ -169,7 +168,7 @@ def test_what_is_read_as_a_whole_is_swept_once():
     mixed = clusters(lambda x: anp.concatenate([y := anp.sin(x), anp.array([anp.sum(y * 2.0), anp.sum(y)])]))
     assert mixed == [(["sin"], None), (["multiply"], "sum")]
     tape = record(lambda x: anp.sum(anp.sin(x)) * anp.cos(x), X)
-    facts = facts_of(tape, structure_of(tape))
+    facts = facts_of(tape)
     chunk = Chunk((0,), (1,), np.arange(1, 2), 12, 12, 12)  # it ends with what is added up behind it
     (step,) = compile_array_sweep(tape, facts, chunk, 12).steps
     assert step.index == 1

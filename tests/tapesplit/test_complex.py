@@ -15,7 +15,6 @@ from tapesplit import defvector, parallel_jacobian, record
 from tapesplit.cuts.chunks import Chunk
 from tapesplit.rules import registry
 from tapesplit.structures.facts import facts_of
-from tapesplit.structures.structure import structure_of
 from tapesplit.sweeps.array_sweep import ArraySweep, compile_array_sweep
 from tapesplit.sweeps.scalar_sweep import ScalarSweep
 
@@ -213,7 +212,7 @@ def test_a_memory_limit_takes_complex_directions_in_blocks(method):
 
 def test_blocks_need_not_reach_all_complex_values_of_a_cut():
     tape = record(lambda x: np.real(np.exp(x * 1j) * np.cumsum(x * LOAD)), onp.linspace(0.1, 1.0, 3))
-    facts = facts_of(tape, structure_of(tape))
+    facts = facts_of(tape)
     (first, second), (of_first, of_second) = (1, 3), (2, 4)
     assert [tape[of_first].parents, tape[of_second].parents] == [(first,), (second,)]
     chunk = Chunk((first, second), (of_first, of_second), onp.array([of_first, of_second]), 12, 12, 12)

@@ -10,7 +10,6 @@ from tapesplit import parallel_jacobian
 from tapesplit.recording.recorder import record
 from tapesplit.rules import index_maps, joint_index_map
 from tapesplit.structures.facts import facts_of
-from tapesplit.structures.structure import structure_of
 from tapesplit.sweeps.unknowns import number_elements
 
 MOVES = {
@@ -38,7 +37,7 @@ def test_joint_maps_agree_with_those_of_each_argument(move):
 @pytest.mark.parametrize("move", MOVES.values(), ids=MOVES)
 def test_moved_elements_lead_to_where_they_were_computed(move):
     tape = record(lambda x: move(move(anp.sin(x))[:4]), INPUT)
-    facts = facts_of(tape, structure_of(tape))
+    facts = facts_of(tape)
     elements = number_elements(tape, facts, np.arange(len(tape)), 1)
     values = np.concatenate([np.ravel(entry.value) for entry in tape])
     assert values[elements.origin].tolist() == values.tolist()

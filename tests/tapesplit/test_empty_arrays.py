@@ -9,7 +9,6 @@ from sweep_forms import forced
 from tapesplit import parallel_jacobian, record
 from tapesplit.cuts.chunks import Chunk
 from tapesplit.structures.facts import facts_of
-from tapesplit.structures.structure import structure_of
 from tapesplit.sweeps.array_sweep import compile_array_sweep
 from tapesplit.sweeps.lowering import compile_scalar_sweep
 
@@ -50,7 +49,7 @@ def test_derivatives_through_empty_arrays_are_zero(monkeypatch, name, method, fo
 def test_cuts_at_such_values(form, adjoint_mode, last):
     """Chunks before and behind a separator that holds one: it has no directions."""
     tape = record(lambda x: x * (1 + root(x)), X)
-    facts = facts_of(tape, structure_of(tape))
+    facts = facts_of(tape)
     cut = next(i for i in range(len(tape)) if tape.label(i) == last)
     before = Chunk((0,), (0, cut), onp.arange(1, cut + 1), 4, 5, 1)
     behind = Chunk((0, cut), (len(tape) - 1,), onp.arange(cut + 1, len(tape)), 5, 4, 1)

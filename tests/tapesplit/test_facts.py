@@ -12,7 +12,6 @@ from tapesplit.cost.work import total_work, work_table
 from tapesplit.recording.recorder import record
 from tapesplit.recording.tape import constant_positions
 from tapesplit.structures.facts import facts_of
-from tapesplit.structures.structure import structure_of
 
 
 @pytest.mark.parametrize(
@@ -25,7 +24,7 @@ from tapesplit.structures.structure import structure_of
 )
 def test_a_keyword_that_no_formula_knows_makes_a_call_a_loop(fun, looped):
     tape = record(fun, onp.ones(3))
-    work = total_work(work_table(facts_of(tape, structure_of(tape))), np.array([1]))
+    work = total_work(work_table(facts_of(tape)), np.array([1]))
     assert (work.looped, work.elements) == (looped, 3 * (1 - looped))
 
 
@@ -46,7 +45,7 @@ def test_tangents_without_a_rule_of_autograds_pay_for_all_derivatives():
 
     defvjp(long, vjp)
     tape = record(long, onp.ones(2))
-    work = total_work(work_table(facts_of(tape, structure_of(tape))), np.array([1]))
+    work = total_work(work_table(facts_of(tape)), np.array([1]))
     assert (work.looped, work.local, work.local_loops) == (1, 1, 400)
     jac = parallel_jacobian(lambda x: long(x)[-1] * x, machines=1)
     onp.testing.assert_array_equal(jac(onp.ones(2)), 398.0 * onp.eye(2))
@@ -71,7 +70,7 @@ def test_tangents_without_a_rule_of_autograds_pay_for_all_derivatives():
 )
 def test_steps_of_reductions_and_blocks(fun, steps, block_steps):
     tape = record(fun, onp.array([1.0, 2.0, 3.0]))
-    work = total_work(work_table(facts_of(tape, structure_of(tape))), np.array([len(tape) - 1]))
+    work = total_work(work_table(facts_of(tape)), np.array([len(tape) - 1]))
     assert (work.steps, work.block_steps) == (steps, block_steps)
 
 
@@ -93,7 +92,7 @@ X, W = onp.linspace(0.1, 1.0, 30), onp.ones((6, 4))
 def test_work_of_calls_that_are_no_products_of_matrices(fun, steps, product_fma):
     """FFTs, convolutions, solutions: a multiply-add takes longer there; sums of several operands, a call."""
     tape = record(fun, X)
-    work = total_work(work_table(facts_of(tape, structure_of(tape))), np.array([len(tape) - 1]))
+    work = total_work(work_table(facts_of(tape)), np.array([len(tape) - 1]))
     assert (work.steps, work.product_fma) == (steps, product_fma)
 
 
@@ -111,7 +110,7 @@ def test_diagonals_only_pick_from_contractions(before, behind, picked):
     """Nothing is multiplied where seeds are still diagonals: of all inputs, or of the output."""
     points = onp.linspace(0.0, 1.0, 300)[:, None]
     tape = record(lambda x: behind(np.sum(np.exp(points * before(x)), axis=1)), X)
-    work = total_work(work_table(facts_of(tape, structure_of(tape))), np.arange(len(tape)))
+    work = total_work(work_table(facts_of(tape)), np.arange(len(tape)))
     multiplied = 2 * 300 * before(X).size
     assert work.product_fma == multiplied
     assert (work.spared_tangents, work.spared_adjoints) == tuple(2 * n for n in picked)
@@ -129,7 +128,7 @@ def test_diagonals_only_pick_from_contractions(before, behind, picked):
 def test_products_with_a_matrix_only_pick_its_rows_from_diagonals(before, behind, picked):
     size = before(X).size
     tape = record(lambda x: behind(onp.ones((40, size)) @ before(x)), X)
-    work = total_work(work_table(facts_of(tape, structure_of(tape))), np.arange(len(tape)))
+    work = total_work(work_table(facts_of(tape)), np.arange(len(tape)))
     assert work.product_fma == 40 * size
     assert (work.spared_tangents, work.spared_adjoints) == tuple(40 * size * n for n in picked)
 
@@ -137,12 +136,12 @@ def test_products_with_a_matrix_only_pick_its_rows_from_diagonals(before, behind
 def test_edges_of_a_long_product_are_those_of_its_pairs():
     matrices = onp.ones((3, 20, 20))
     tape = record(lambda x: np.einsum("ij,jk,kl->il", x, matrices[0], matrices[1]), matrices[2])
-    assert facts_of(tape, structure_of(tape)).edges[-1] == 2 * 20**3
+    assert facts_of(tape).edges[-1] == 2 * 20**3
 
 
 def test_partial_derivatives_of_complex_numbers_are_four_products():
     tape = record(lambda x: np.exp(np.fft.fft(x)), X)
-    work = total_work(work_table(facts_of(tape, structure_of(tape))), np.array([len(tape) - 1]))
+    work = total_work(work_table(facts_of(tape)), np.array([len(tape) - 1]))
     assert work.moved == 4 * X.size
 
 
@@ -153,13 +152,13 @@ def test_merged_operations_on_complex_numbers_take_no_negative_work():
         return np.abs((c[0] + c[1] * waves + c[2] * waves**2) / (1.0 + c[1] * waves))
 
     tape = record(response, onp.ones(3))
-    table = work_table(facts_of(tape, structure_of(tape)))
+    table = work_table(facts_of(tape))
     assert (table.lines >= 0).all()
 
 
 def formulas_of(fun, size):
     tape = record(fun, onp.linspace(0.1, 0.9, size))
-    facts = facts_of(tape, structure_of(tape))
+    facts = facts_of(tape)
     return total_work(work_table(facts), np.arange(1, len(tape))).formulas
 
 
@@ -188,7 +187,7 @@ def test_local_jacobians_of_containers_are_counted():
     defvjp(pair, lambda ans, x: lambda g: 2.0 * g[0])
     jac = parallel_jacobian(lambda x: pair(x)[0][:5])
     tape = jac.tape(onp.ones(6))
-    facts = facts_of(tape, structure_of(tape))
+    facts = facts_of(tape)
     assert (facts.elements[1], facts.local_fma[1]) == (46, 46 * facts.edges[1])
     assert total_work(work_table(facts), np.array([1])).local_loops == 46
     assert jac.plan(onp.ones(6)).tasks[0].mode.name == "ADJOINT"

@@ -25,7 +25,6 @@ from tapesplit.arrays import follow
 from tapesplit.cuts.coarsen import coarsen
 from tapesplit.cuts.graph import UNBOUNDED, frontier_widths, graph_of, tape_ranks
 from tapesplit.structures.facts import facts_of
-from tapesplit.structures.structure import structure_of
 
 
 @deterministic
@@ -42,7 +41,7 @@ def test_the_graph_of_a_tape_is_what_lies_between_inputs_and_output(steps, last)
     drawn = nx.DiGraph()
     drawn.add_edges_from([*arcs, (tape.output, "end")])
     needed = nx.ancestors(drawn, "end") | {0, 1}
-    graph = graph_of(tape, facts_of(tape, structure_of(tape)))
+    graph = graph_of(tape, facts_of(tape))
     assert graph.entries.tolist() == sorted(needed)
     assert graph.widths.tolist() == [2] * graph.size
     found = zip(graph.entries[graph.parent].tolist(), graph.entries[graph.child].tolist(), strict=True)

@@ -13,7 +13,6 @@ from autograd.util import func
 from tapesplit import parallel_jacobian, record
 from tapesplit.rules import count_slices, local_structures, loop_adjoint, slices_of
 from tapesplit.structures.facts import facts_of
-from tapesplit.structures.structure import structure_of
 from tapesplit.sweeps.scalar_sweep import ScalarSweep
 
 A, B, V, W = (np.random.default_rng(i).standard_normal(s) for i, s in enumerate([(3, 4), (4, 2), (4,), (3,)]))
@@ -122,7 +121,7 @@ def test_products_with_partly_constant_operands_have_no_coefficients_for_the_con
 )
 def test_form_of_calls_in_scalar_sweeps(fun, form):
     tape = record(fun, A)
-    facts = facts_of(tape, structure_of(tape))
+    facts = facts_of(tape)
     products = {"dot", "matmul", "einsum", "outer", "diff"}
     (product,) = (i for i in range(len(tape)) if tape.label(i) in products)
     assert facts.scalar[product] == (form != "none")
@@ -132,7 +131,7 @@ def test_form_of_calls_in_scalar_sweeps(fun, form):
 def test_sums_of_long_adjoints_have_a_scalar_form():
     tape = record(grad(lambda x: anp.sum(x) + anp.sum(anp.sin(x))), np.ones(20_000))
     assert func(VSpace.add) in [entry.primitive for entry in tape]
-    assert facts_of(tape, structure_of(tape)).scalar[1:].all()
+    assert facts_of(tape).scalar[1:].all()
 
 
 @primitive
@@ -196,7 +195,7 @@ STACKS = {
 def test_slices_of_a_stack_are_independent(name):
     x = np.random.default_rng(6).uniform(0.5, 1.5, (3, 2, 2))
     tape = record(STACKS[name], x)
-    calls = [tape[i] for i in range(1, len(tape)) if facts_of(tape, structure_of(tape)).blocks[i]]
+    calls = [tape[i] for i in range(1, len(tape)) if facts_of(tape).blocks[i]]
     assert calls
     for entry in calls:
         identity = np.eye(np.size(entry.value)).reshape(-1, *np.shape(entry.value))

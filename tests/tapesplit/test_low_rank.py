@@ -19,7 +19,6 @@ from tapesplit.cuts.graph import graph_of
 from tapesplit.rules.low_rank import Factors, moved_back
 from tapesplit.rules.moves import IndexMap
 from tapesplit.structures.facts import facts_of
-from tapesplit.structures.structure import structure_of
 from tapesplit.sweeps.array_steps import BulkStep, MapStep
 from tapesplit.sweeps.array_sweep import compile_array_sweep
 from tapesplit.sweeps.cluster_step import ClusterStep
@@ -174,7 +173,7 @@ IN_ANOTHER_ORDER = {
 
 
 def facts_with_ranks(tape):
-    return with_ranks(facts_of(tape, structure_of(tape)))
+    return with_ranks(facts_of(tape))
 
 
 def compiled(fun, x, *, adjoint_mode=True):

@@ -13,7 +13,6 @@ from tapesplit import record
 from tapesplit.cuts.chunks import Chunk, cut_into_chunks
 from tapesplit.cuts.graph import graph_of
 from tapesplit.structures.facts import facts_of
-from tapesplit.structures.structure import structure_of
 from tapesplit.sweeps import merging
 from tapesplit.sweeps.array_sweep import compile_array_sweep
 from tapesplit.sweeps.lowering import compile_scalar_sweep
@@ -29,7 +28,7 @@ def always_merge(monkeypatch):
 def parts(fun, x):
     """Return what sweeps of a whole recording are compiled from."""
     tape = record(fun, x)
-    facts = facts_of(tape, structure_of(tape))
+    facts = facts_of(tape)
     (chunk,) = cut_into_chunks(graph_of(tape, facts), ())
     assert facts.scalar[chunk.entries].all()
     return tape, facts, chunk
@@ -191,7 +190,7 @@ def test_chunks_that_end_without_elements():
     assert [tape.label(i) for i in range(6)] == [
         "input", "sin", "multiply", "getitem", "tanh", "concatenate",
     ]  # fmt: skip
-    facts = facts_of(tape, structure_of(tape))
+    facts = facts_of(tape)
     chunk = Chunk((0,), (2, 4), np.arange(1, 5), 12, 12, 24)
     for matrix in (None, np.eye(12)[:, :5]):
         want = np.diag(2.0 * np.cos(X)) @ (np.eye(12) if matrix is None else matrix)

@@ -33,7 +33,6 @@ from tapesplit.planning.recost import recost
 from tapesplit.planning.tasks import _CONTENTION, _HANDOVER, _joined, _scheduled, with_shared_steps
 from tapesplit.structures.facts import facts_of
 from tapesplit.structures.pickling import dumps
-from tapesplit.structures.structure import structure_of
 from tapesplit.sweeps import sweep
 
 pytestmark = pytest.mark.usefixtures("assumed_costs")
@@ -269,7 +268,7 @@ def test_more_effort_for_more_that_could_be_saved():
 
     def effort(fun, n):
         tape = record(fun, onp.ones(n))
-        facts = facts_of(tape, structure_of(tape))
+        facts = facts_of(tape)
         return effort_for(graph_of(tape, facts), work_table(facts))
 
     assert effort(single_numbers, 50) == "none"
@@ -379,7 +378,7 @@ def test_plans_take_no_more_than_any_cuts_chosen_by_hand(monkeypatch, name, narr
 
     f, x = get(name, "autograd")
     tape = record(f, x)
-    facts = facts_of(tape, structure_of(tape))
+    facts = facts_of(tape)
     graph, spared = graph_of(tape, facts), work_table(facts).spared_edges
     sizes = [*map(onp.size, tape.values)]
     layers = [i for i in range(len(tape)) if tape.label(i) == "tanh" and sizes[i] in narrow]

@@ -21,7 +21,6 @@ from tapesplit.cuts.chunks import cut_into_chunks
 from tapesplit.cuts.graph import graph_of
 from tapesplit.structures.facts import facts_of
 from tapesplit.structures.rows import with_row_part
-from tapesplit.structures.structure import structure_of
 from tapesplit.sweeps.row_sweep import compile_row_sweep
 from tapesplit.sweeps.sweep import _predict_rows
 from tests.traced_memory import traced_peak
@@ -192,7 +191,7 @@ PROGRAMS = ROWS | COLUMNS | APART
 def together(fun, x=X):
     """Record a function, and compile its tape if it has a row part."""
     tape = record(fun, x)
-    facts = facts_of(tape, structure_of(tape))
+    facts = facts_of(tape)
     graph = graph_of(tape, facts)
     facts = with_row_part(tape, facts, graph.entries)
     (chunk,) = cut_into_chunks(graph, ())
@@ -257,7 +256,7 @@ def test_a_step_is_predicted_for_each_block_of_rows():
         return anp.concatenate([anp.sin(rows), anp.cos(rows)])
 
     tape = record(twice, np.ones(30))
-    facts = facts_of(tape, structure_of(tape))
+    facts = facts_of(tape)
     graph, table = graph_of(tape, facts), work_table(facts)
     facts = with_row_part(tape, facts, graph.entries, 10**9)
     part, (chunk,) = facts.row_part, cut_into_chunks(graph, ())
