@@ -23,6 +23,7 @@ __all__ = [
     "ranges",
     "reached",
     "run_starts",
+    "with_rows_in_order",
 ]
 
 IntArray = NDArray[Any]  # of integers; the stubs of NumPy 2.5 give reductions of `np.integer` no type
@@ -146,3 +147,19 @@ def one_sided_minima(numbers: NDArray[Any]) -> BoolArray:
     found[1:] = numbers[1:] < np.minimum.accumulate(numbers)[:-1]
     found[:-1] |= numbers[:-1] < np.minimum.accumulate(numbers[::-1])[::-1][1:]
     return found
+
+
+def with_rows_in_order(matrix: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    """Copy a matrix, row by row, as another type.
+
+    Where its columns are in order instead, NumPy walks along them all at once, and beyond some thousand rows
+    of them each step meets another page of memory: a few hundred at a time take a fourth of the time.
+    """
+    copy = np.empty(matrix.shape, dtype)
+    for start in range(0, matrix.shape[1], _COLUMNS_AT_ONCE):
+        part = slice(start, start + _COLUMNS_AT_ONCE)
+        copy[:, part] = matrix[:, part]
+    return copy
+
+
+_COLUMNS_AT_ONCE = 256

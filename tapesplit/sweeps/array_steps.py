@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from tapesplit.arrays import with_rows_in_order
 from tapesplit.errors import RuleError
 from tapesplit.names import display_name
 from tapesplit.recording.tape import Tape, TapeEntry
@@ -210,7 +211,7 @@ def _scaled_rows(batch: Diagonal, matrix: np.ndarray) -> Rows:
     if rows.size < _WORTH_TRANSPOSING:
         return Rows(batch.start, np.multiply(values, rows, order="C"), owned=True)
     # NumPy is fast at transposing only where it does nothing else.
-    rows = rows.astype(np.result_type(values, rows), order="C")
+    rows = with_rows_in_order(rows, np.result_type(values, rows))
     if (values != 1.0).any():
         rows *= values
     return Rows(batch.start, rows, owned=True)
