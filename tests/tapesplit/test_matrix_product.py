@@ -1,9 +1,10 @@
-"""Products in blocks, and those that threads share, are the products."""
+"""Products in blocks, and those that threads share, are the products; copies row by row are copies."""
 
 import numpy as np
 import pytest
 from executors import SerialExecutor, ShufflingExecutor
 
+from tapesplit.arrays import with_rows_in_order
 from tapesplit.matrix_product import SHARED_FMA, multiply
 from tapesplit.sharing import sharing
 
@@ -66,3 +67,14 @@ def test_types_of_shared_products_are_those_of_products():
     with sharing(2, None):
         assert multiply(A, A).dtype == np.float32
         assert (multiply(A, B) == 300j).all()
+
+
+@pytest.mark.parametrize("shape", [(0, 3), (3, 0), (2, 256), (5, 257), (300, 1000)])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_matrices_are_copied_row_by_row(shape, dtype):
+    matrix = np.random.default_rng(0).standard_normal(shape[::-1]).astype(np.float32).T
+    copy = with_rows_in_order(matrix, np.dtype(dtype))
+    assert (copy == matrix).all()
+    assert copy.dtype == dtype
+    assert copy.flags.c_contiguous
+    assert not np.shares_memory(copy, matrix)
