@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Iterable
 from itertools import count
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -162,4 +162,5 @@ def with_rows_in_order(matrix: np.ndarray, dtype: np.dtype) -> np.ndarray:
     return copy
 
 
-_COLUMNS_AT_ONCE = 256
+_COLUMNS_AT_ONCE: Final = 256
+"""Columns of a matrix that lie in fewer pages than a processor keeps the places of."""

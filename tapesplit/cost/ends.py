@@ -1,5 +1,7 @@
 """Ends of a tape, where directions are those of an identity: products there are picked from matrices."""
 
+from typing import Final
+
 import autograd.numpy as anp
 import numpy as np
 
@@ -50,5 +52,5 @@ def picked_products(facts: TapeFacts) -> tuple[IntArray, IntArray]:
     return tangents, adjoints
 
 
-_MULTIPLYING = frozenset({anp.matmul, anp.dot})
+_MULTIPLYING: Final = frozenset({anp.matmul, anp.dot})
 """Products whose other operand is a matrix if this one and the result are vectors."""
