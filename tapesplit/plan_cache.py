@@ -15,7 +15,6 @@ from tapesplit.recording.tape import Tape
 from tapesplit.rules import is_replaced, rules_defined
 from tapesplit.shared_plans import Changes, KeptPlan, Origin, changes_of, forget_shared, share, shared
 from tapesplit.structures.comparison import first_difference, fits, without_places
-from tapesplit.structures.recognize import recognizer
 from tapesplit.structures.structure import Structure, structure_of
 
 __all__ = ["CacheInfo", "PlanCache"]
@@ -84,10 +83,7 @@ class PlanCache:
         self._changes = Changes()
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave out what does not pickle: what recognizes tapes, and plans with local functions.
-
-        The next use makes it again.
-        """
+        """Leave out what does not pickle: plans with local functions."""
         self._forget_old_rules()
         plans = tuple(filter(None, (_pickled(kept.plan) for kept in self._kept)))
         return vars(self) | {"_kept": plans, "_changes": Changes()}
@@ -131,12 +127,11 @@ class PlanCache:
         kept = kept or _recognized(others, tape)
         if kept is None:
             structure = structure_of(tape)
-            match = _match(own + others, structure)
-            if match is None:
+            kept = _match(own + others, structure)
+            if kept is None:
                 if may_do_without and may_do_without(structure) and self._is_one_of_many(structure):
                     return None
                 return self._made(structure, tape, origin, make, clears)
-            kept = match._replace(recognizer=recognizer(match.plan.structure, tape))
         with _lock:
             self._count_hit()
             self._keep(kept, origin, clears)
@@ -269,7 +264,7 @@ def _match(plans: tuple[KeptPlan, ...], structure: Structure) -> KeptPlan | None
 def _recognized(plans: tuple[KeptPlan, ...], tape: Tape) -> KeptPlan | None:
     """Find the plan whose structure a tape is seen to have, without describing it."""
     for kept in plans:
-        if kept.recognizer and kept.recognizer.accepts(tape):
+        if len(kept.plan.structure.forms) == len(tape) and kept.recognizer.accepts(tape):
             return kept
     return None
 

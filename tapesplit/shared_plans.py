@@ -8,15 +8,16 @@ often the tapes change.
 import functools
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from types import CodeType
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from tapesplit.names import display_name
 from tapesplit.planning.plan import JacobianPlan
 from tapesplit.planning.planner import PlanOptions
 from tapesplit.recording.overrides import are_current, vjps_of
 from tapesplit.rules import rules_defined
-from tapesplit.structures.recognize import Recognizer
+from tapesplit.structures.recognize import Recognizer, recognizer
 from tapesplit.structures.structure import Structure
 
 __all__ = ["Changes", "KeptPlan", "Origin", "changes_of", "forget_shared", "origin_of", "share", "shared"]
@@ -28,22 +29,24 @@ Origin: TypeAlias = tuple[CodeType, str, PlanOptions]
 """What functions have in common that share plans: code, name, and what they ask of plans."""
 
 
-class KeptPlan(NamedTuple):
-    """A plan, what it was made of besides the structure, and what recognizes tapes of this structure.
-
-    The recognizer is None until the plan is used a second time.
-    """
+@dataclass(frozen=True, eq=False)
+class KeptPlan:
+    """A plan, and what it was made of besides the structure."""
 
     plan: JacobianPlan
     rules: int
     vjps: dict[Any, Any]
-    recognizer: Recognizer | None = None
 
     @classmethod
     def made(cls, make: Callable[[Structure], JacobianPlan], structure: Structure) -> "KeptPlan":
         """Make a plan; rules that are defined meanwhile are not those that it is made of."""
         rules, vjps = rules_defined(), vjps_of(structure.primitives)
         return cls(make(structure), rules, vjps)
+
+    @cached_property
+    def recognizer(self) -> Recognizer:
+        """What recognizes tapes of the structure; made when it is asked for, as many functions run once."""
+        return recognizer(self.plan.structure)
 
     @property
     def is_current(self) -> bool:

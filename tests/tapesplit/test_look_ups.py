@@ -154,7 +154,7 @@ def test_plans_with_open_places_are_pickled_executed_and_refused():
 @pytest.mark.parametrize("fun", [window, cells])
 def test_recognition_sees_the_kind_of_an_index(fun):
     _, plan = with_open_places(fun)
-    known = recognizer(plan.structure, record(fun, POINTS[0]))
+    known = recognizer(plan.structure)
     place["index"] = onp.array([5, 3, 7])
     assert known.accepts(record(fun, POINTS[1]))
 
@@ -176,7 +176,7 @@ def test_an_integer_an_array_and_a_slice_have_plans_of_their_own():
 @pytest.mark.parametrize("fun", [interpolated, pixels])
 def test_recognition_sees_all_but_the_contents(fun):
     _, plan = with_open_places(fun)
-    known = recognizer(plan.structure, record(fun, POINTS[0]))
+    known = recognizer(plan.structure)
     place["index"] = RANDOM.integers(0, 11, 200)
     assert known.accepts(record(fun, POINTS[1]))
     shorter, narrower = onp.arange(5), onp.zeros(200, onp.int32)
