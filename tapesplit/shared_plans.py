@@ -8,7 +8,6 @@ often the tapes change.
 import functools
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
 from types import CodeType
 from typing import Any, Final, TypeAlias
 
@@ -43,7 +42,7 @@ class KeptPlan:
         rules, vjps = rules_defined(), vjps_of(structure.primitives)
         return cls(make(structure), rules, vjps)
 
-    @cached_property
+    @functools.cached_property
     def recognizer(self) -> Recognizer:
         """What recognizes tapes of the structure; made when it is asked for, as many functions run once."""
         return recognizer(self.plan.structure)
