@@ -282,7 +282,7 @@ class _Run:
         if sweep is None:
             return multiply(*operands)
         matrix = operands[0] if operands else None
-        return run_sweep(sweep, self.tape, self.plan.tasks[index].mode, matrix, self.memory_limit)
+        return run_sweep(sweep, self.tape, matrix, self.memory_limit)
 
     def _describe(self, index: int) -> str:
         """Name a task by its steps in the paper's notation."""

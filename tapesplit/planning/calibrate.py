@@ -10,7 +10,6 @@ import autograd.numpy as anp
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from jcdp_core import Mode
 from tapesplit.cost.model import CostModel, array_seconds, system_seconds
 from tapesplit.cost.work import Work, total_work, work_table
 from tapesplit.cuts.chunks import cut_into_chunks
@@ -86,9 +85,8 @@ def _compiled(sweep: _Sweep) -> tuple[Callable[[], object], Work]:
     chunk = cut_into_chunks(graph_of(tape, facts), ())[0]
     table = work_table(facts)
     seeds = np.ones((sweep.size, sweep.directions))
-    compiled = compile_sweep(tape, facts, table, chunk, Mode.TANGENT, sweep.directions, sweep.form)
-    run = partial(run_sweep, compiled, tape, Mode.TANGENT, seeds)
-    return run, total_work(table, chunk.entries)
+    compiled = compile_sweep(tape, facts, table, chunk, sweep.directions, sweep.form, adjoint_mode=False)
+    return partial(run_sweep, compiled, tape, seeds), total_work(table, chunk.entries)
 
 
 def _shares(assumed: CostModel, sweep: _Sweep, work: Work, seconds: float) -> list[float]:

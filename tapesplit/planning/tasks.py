@@ -82,13 +82,12 @@ def _timed(task: PlanTask, facts: TapeFacts, table: WorkTable, chunks: Sequence[
             shareable=task.fma * cost_model().product_fma * is_large,
         )
     directions = chunks[task.first].n if task.mode is Mode.TANGENT else chunks[task.last].m
-    adjoint_mode = task.mode is Mode.ADJOINT
     expected = predict(
         facts,
         table,
         _joined(chunks, task.swept),
         directions,
-        adjoint_mode=adjoint_mode,
+        adjoint_mode=task.mode is Mode.ADJOINT,
         identity=not task.needs,
     )
     return replace(task, directions=directions, **expected._asdict())
@@ -179,13 +178,20 @@ def _compiled(
         return task, None
     chunk = _joined(chunks, task.swept)
     sweep = compile_sweep(
-        tape, facts, table, chunk, task.mode, task.directions, task.form, identity=not task.needs
+        tape,
+        facts,
+        table,
+        chunk,
+        task.directions,
+        task.form,
+        adjoint_mode=task.mode is Mode.ADJOINT,
+        identity=not task.needs,
     )
     if task.needs or task.directions < FEWEST_TO_COLOR or isinstance(sweep, RowSweep):
         return task, sweep
     if predict_compressed(table, chunk, 1).seconds > _WORTH_COLORING * task.seconds:
         return task, sweep
-    compressed = compile_compressed(tape, facts, sweep, task.mode, task.directions)
+    compressed = compile_compressed(tape, facts, sweep)
     if compressed is None:
         return task, sweep
     expected = predict_compressed(table, chunk, compressed.count)

@@ -66,7 +66,7 @@ class ArraySweep:
     last_use
         For each step, the values that no later step reads: their tangents are dropped there.
     adjoint_mode
-        Whether memory is counted for adjoints.
+        Whether the sweep is meant for adjoints: memory is counted for these, but both modes can be run.
     bytes_per_direction
         Memory that the derivatives of all values alive at a time take for each direction, at most.
     merged_bytes

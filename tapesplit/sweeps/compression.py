@@ -13,7 +13,6 @@ from typing import Final
 
 import numpy as np
 
-from jcdp_core import Mode
 from tapesplit.arrays import BoolArray, IntArray
 from tapesplit.cuts.chunks import Chunk
 from tapesplit.notes import note
@@ -139,7 +138,7 @@ _WORTH_LEAVING: Final = 0.5
 """Part of the directions that must be left to be carried if results are left out."""
 
 
-def looks_sparse(sweep: ArraySweep | ScalarSweep | StagedSweep, tape: Tape, mode: Mode) -> bool:
+def looks_sparse(sweep: ArraySweep | ScalarSweep | StagedSweep, tape: Tape) -> bool:
     """Tell from a few directions whether most derivatives may be zero.
 
     Parameters
@@ -148,11 +147,9 @@ def looks_sparse(sweep: ArraySweep | ScalarSweep | StagedSweep, tape: Tape, mode
         A link whose directions are those of an identity, more than a few.
     tape
         Its structure decides for a system; for array steps its values, too.
-    mode
-        Tangent or adjoint.
     """
-    chunk, is_tangent = sweep.chunk, mode is Mode.TANGENT
-    count, results = (chunk.n, chunk.m) if is_tangent else (chunk.m, chunk.n)
+    chunk, adjoint_mode = sweep.chunk, sweep.adjoint_mode
+    count, results = (chunk.m, chunk.n) if adjoint_mode else (chunk.n, chunk.m)
     if count * results > _LARGEST_JACOBIAN:
         return False
     seeds = np.zeros((_SAMPLE, count))
@@ -162,7 +159,7 @@ def looks_sparse(sweep: ArraySweep | ScalarSweep | StagedSweep, tape: Tape, mode
     else:
         try:
             with np.errstate(all="ignore"):  # the sweep itself will warn
-                found = sweep.tangent(tape, seeds.T) if is_tangent else sweep.adjoint(tape, seeds)
+                found = sweep.adjoint(tape, seeds) if adjoint_mode else sweep.tangent(tape, seeds.T)
         except BaseException as error:
             note(error, f"while trying {_SAMPLE} directions for the plan of {tape.name}")
             raise

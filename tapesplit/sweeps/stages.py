@@ -58,6 +58,11 @@ class StagedSweep:
     sizes: dict[int, int]
 
     @property
+    def adjoint_mode(self) -> bool:
+        """Whether the parts carry adjoints."""
+        return self.parts[0].adjoint_mode
+
+    @property
     def bytes_per_direction(self) -> int:
         """Memory that one direction takes: all that is handed over, and the largest part."""
         return 8 * sum(self.sizes.values()) + max(part.bytes_per_direction for part in self.parts)

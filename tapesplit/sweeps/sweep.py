@@ -6,7 +6,6 @@ from typing import Final, Literal, NamedTuple
 
 import numpy as np
 
-from jcdp_core import Mode
 from tapesplit.arrays import IntArray
 from tapesplit.cost.model import array_seconds, compressed_seconds, expanded_seconds, scalar_seconds
 from tapesplit.cost.stored import cost_model
@@ -167,10 +166,10 @@ def compile_sweep(
     facts: TapeFacts,
     table: WorkTable,
     chunk: Chunk,
-    mode: Mode,
     directions: int,
     form: Form,
     *,
+    adjoint_mode: bool,
     identity: bool = False,
 ) -> WholeSweep | RowSweep:
     """Compile a chunk for one mode.
@@ -181,16 +180,15 @@ def compile_sweep(
         A tape of the structure that the sweep is for, and what is known of it and of its work.
     chunk
         Part of the tape.
-    mode
-        Tangent or adjoint.
     directions
         Number of directions k that will be propagated.
     form
         The form that `predict` has found.
+    adjoint_mode
+        Whether the sweep carries adjoints.
     identity
         Whether the directions will be those of an identity.
     """
-    adjoint_mode = mode is Mode.ADJOINT
     if form == "rows":
         return compile_row_sweep(tape, facts, chunk)
     if form == "system":
@@ -202,9 +200,7 @@ def compile_sweep(
     return compile_array_sweep(tape, facts, chunk, directions, adjoint_mode=adjoint_mode, identity=identity)
 
 
-def compile_compressed(
-    tape: Tape, facts: TapeFacts, sweep: WholeSweep, mode: Mode, directions: int
-) -> CompressedSweep | None:
+def compile_compressed(tape: Tape, facts: TapeFacts, sweep: WholeSweep) -> CompressedSweep | None:
     """Compile a chunk so that the directions of an identity share seeds.
 
     Parameters
@@ -213,38 +209,35 @@ def compile_compressed(
         A tape of the structure that the sweep is for, and what is known of it.
     sweep
         The chunk, which has a scalar form, with a seed for each direction.
-    mode
-        Tangent or adjoint.
-    directions
-        Number of directions k.
 
     Returns
     -------
     CompressedSweep or None
         None if too few directions can share seeds.
     """
-    if not looks_sparse(sweep, tape, mode):
+    if not looks_sparse(sweep, tape):
         return None
     if isinstance(sweep, ScalarSweep):
         return compress(sweep)
-    system = compile_scalar_sweep(tape, facts, sweep.chunk, directions, adjoint_mode=mode is Mode.ADJOINT)
+    chunk, adjoint_mode = sweep.chunk, sweep.adjoint_mode
+    directions = chunk.m if adjoint_mode else chunk.n
+    system = compile_scalar_sweep(tape, facts, chunk, directions, adjoint_mode=adjoint_mode)
     # Array steps may have met derivatives that are zero at this point only.
-    return compress(system) if looks_sparse(system, tape, mode) else None
+    return compress(system) if looks_sparse(system, tape) else None
 
 
 def run_sweep(
-    sweep: Sweep, tape: Tape, mode: Mode, matrix: np.ndarray | None, memory_limit: int | None = None
+    sweep: Sweep, tape: Tape, matrix: np.ndarray | None, memory_limit: int | None = None
 ) -> np.ndarray:
     """Multiply a matrix by the Jacobian of a chunk, in blocks of directions if memory is limited.
 
     Parameters
     ----------
     sweep
-        The compiled chunk, Jacobian F' of shape ``(m, n)``.
+        The compiled chunk, Jacobian F' of shape ``(m, n)``; ``F' X`` if it carries tangents, ``X F'`` if it
+        carries adjoints.
     tape
         Values of this call.
-    mode
-        Tangent for ``F' X``, adjoint for ``X F'``.
     matrix
         X, shape ``(n, k)`` or ``(k, m)``; None for the identity, which is all that sweeps of rows and
         compressed ones carry.
@@ -265,4 +258,4 @@ def run_sweep(
         most = max(1, (memory_limit - sweep.fixed_bytes) // max(sweep.bytes_per_direction, 1))
     if isinstance(sweep, (RowSweep, CompressedSweep)):
         return sweep.jacobian(tape, most)
-    return (sweep.tangent if mode is Mode.TANGENT else sweep.adjoint)(tape, matrix, most)
+    return (sweep.adjoint if sweep.adjoint_mode else sweep.tangent)(tape, matrix, most)
