@@ -100,6 +100,7 @@ class _Walk:
         self.ends: set[int] = set()
         self.readings: dict[int, tuple[Reading, ...]] = {}
         self.found: dict[Any, Any] = {}
+        self.waiting: list[int] = []  # the last entry comes first
         self.arrivals = self.expanded = self.swept = 0
 
     def walked(self) -> RowPart | None:
@@ -109,12 +110,11 @@ class _Walk:
         opened = opened_rows(self._shape(output), 0)
         if opened is None:
             return None
-        waiting: list[int] = []
-        self._hand(_Handed(output, *opened), waiting)
+        self._hand(_Handed(output, *opened))
         self.times_read[output] = 1
         calls: list[int] = []
-        while waiting and len(calls) < _MOST_CALLS:
-            index = -heappop(waiting)
+        while self.waiting and len(calls) < _MOST_CALLS:
+            index = -heappop(self.waiting)
             handed = self._handed(index)
             if handed is None:
                 self._end(index, index)
@@ -125,8 +125,8 @@ class _Walk:
                 if argument.axis is None:
                     self._end(argument.argument, index)
                 else:
-                    self._hand(argument, waiting)
-        for index in waiting:
+                    self._hand(argument)
+        for index in self.waiting:
             self._end(-index, -index)
         if not calls:
             return None
@@ -142,12 +142,12 @@ class _Walk:
             self.expanded,
         )
 
-    def _hand(self, handed: _Handed, waiting: list[int]) -> None:
+    def _hand(self, handed: _Handed) -> None:
         """Hand directions of rows to a value."""
         index, axis, blocks = handed
         if index not in self.axes:
             self.axes[index] = axis  # type: ignore[assignment] # there is one
-            heappush(waiting, -index)
+            heappush(self.waiting, -index)
         self.blocks[index].update(dict.fromkeys(blocks))
         self.kept[index] += 1
 

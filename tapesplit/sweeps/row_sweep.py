@@ -27,9 +27,6 @@ from tapesplit.sweeps.directions import Rows, Seeds, add_to
 
 __all__ = ["RowSweep", "compile_row_sweep"]
 
-_Arrived = dict[RowBlock, Seeds]
-"""Adjoints of rows, carried together: those of each block of directions, by entry."""
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RowSweep:
@@ -105,90 +102,96 @@ class RowSweep:
 
     def _arrivals(self, tape: Tape) -> list[Arrival]:
         """Carry the adjoints of all rows through the row part."""
-        part, shared = self.part, Shared()
-        arrived: _Arrived = {block: {} for blocks in part.blocks.values() for block in blocks}
-        output = self.chunk.targets[0]
-        self._open(output, np.ones(tape.shape(output)), 0, arrived)
+        walk, output = _Walk(tape, self.part), self.chunk.targets[0]
+        walk.open(output, np.ones(tape.shape(output)), 0)
         for step in reversed(self.behind.steps):
-            batches = {block: arrived[block].pop(step.index).dense() for block in part.blocks[step.index]}
-            if isinstance(step, MapStep):
-                self._move_back(tape, step, batches, arrived)
-            elif isinstance(step, ClusterStep):
-                self._scale(tape, step, batches, arrived, shared)
-            else:
-                self._multiply(tape, step, batches, arrived, shared)
-        found = shared.arrivals()
-        for block, seeds in arrived.items():
-            for end, A in seeds.items():
-                found.append(Arrival(end, block, partial(among_zeros, A.dense().rows, part.axes[end])))
-        return found
+            walk.carry_back(step)
+        return walk.arrivals()
 
-    def _open(self, index: int, values: np.ndarray, origin: int, arrived: _Arrived) -> None:
+
+class _Walk:
+    """The walk through the row part, from the output to the ends.
+
+    ``arrived`` has the adjoints of rows of each block of directions, by entry; ``shared`` takes note of those
+    of what all rows share.
+    """
+
+    def __init__(self, tape: Tape, part: RowPart) -> None:
+        self.tape, self.part, self.shared = tape, part, Shared()
+        self.arrived: dict[RowBlock, Seeds] = {
+            block: {} for blocks in part.blocks.values() for block in blocks
+        }
+
+    def open(self, index: int, values: np.ndarray, origin: int) -> None:
         """Begin with the adjoints of all elements of a value, from this direction on."""
         axis, blocks = opened_rows(values.shape, origin)  # type: ignore[misc] # the row part has these
         for number, block in enumerate(blocks):
-            add_to(arrived[block], index, Rows(0, _units(values, axis, number, block.each)))
+            add_to(self.arrived[block], index, Rows(0, _units(values, axis, number, block.each)))
 
-    def _move_back(
-        self, tape: Tape, step: MapStep, batches: Mapping[RowBlock, Rows], arrived: _Arrived
-    ) -> None:
+    def carry_back(self, step: Step) -> None:
+        """Carry the adjoints of the result of a step to what it reads."""
+        blocks = self.part.blocks[step.index]
+        batches = {block: self.arrived[block].pop(step.index).dense() for block in blocks}
+        if isinstance(step, MapStep):
+            self._move_back(step, batches)
+        elif isinstance(step, ClusterStep):
+            self._scale(step, batches)
+        else:
+            self._multiply(step, batches)
+
+    def arrivals(self) -> list[Arrival]:
+        """Return all that has arrived at the ends."""
+        found = self.shared.arrivals()
+        for block, seeds in self.arrived.items():
+            for end, A in seeds.items():
+                told_apart = partial(among_zeros, A.dense().rows, self.part.axes[end])
+                found.append(Arrival(end, block, told_apart))
+        return found
+
+    def _move_back(self, step: MapStep, batches: Mapping[RowBlock, Rows]) -> None:
         """Carry adjoints of moved elements back."""
         if len(step.maps) > 1:
             batches = {block: in_one_piece(A) for block, A in batches.items()}
         for (parent, moves), reading in zip(step.maps, self.part.readings[step.index], strict=True):
-            value = tape.values[parent]
+            value = self.tape.values[parent]
             for block, A in batches.items():
                 if reading == "opened":
                     part: slice = moves.block  # type: ignore[assignment] # its elements are rows of the result
                     own_values = A.rows[0, part].reshape(value.shape)
-                    self._open(parent, own_values, block.origin + part.start, arrived)
+                    self.open(parent, own_values, block.origin + part.start)
                 else:
                     own = block.moved(reading)  # type: ignore[arg-type] # other readings are not of movements
                     if own is not None:
-                        scatter_into(arrived[own], parent, A, moves, value)
+                        scatter_into(self.arrived[own], parent, A, moves, value)
 
-    def _scale(
-        self,
-        tape: Tape,
-        step: ClusterStep,
-        batches: Mapping[RowBlock, Rows],
-        arrived: _Arrived,
-        shared: Shared,
-    ) -> None:
+    def _scale(self, step: ClusterStep, batches: Mapping[RowBlock, Rows]) -> None:
         """Carry adjoints through merged operations; take note of those of what all rows share."""
-        axis = self.part.axes[step.operand]
+        tape, axis = self.tape, self.part.axes[step.operand]
         for number, derivative in step.partials(tape).items():
             parent = step.input_of(number)
             shape, axes = tape.shape(parent), step.axes(tape, number)
             keeps_rows = parent == number and aligned_axis(axes[0], axis, shape) is not None  # weights do not
             for block, A in batches.items():
                 if keeps_rows:
-                    add_to(arrived[block], parent, step.carried_back(tape, A, number, derivative))
+                    add_to(self.arrived[block], parent, step.carried_back(tape, A, number, derivative))
                 else:
                     chosen = Chosen(A.rows, self.part.axes[step.index])
                     rows = slice(block.first, block.first + block.rows)
                     found = summed(chosen, derivative, axis, axes, shape, rows)
-                    shared.add_up(parent, block, found)
+                    self.shared.add_up(parent, block, found)
 
-    def _multiply(
-        self,
-        tape: Tape,
-        step: BulkStep,
-        batches: Mapping[RowBlock, Rows],
-        arrived: _Arrived,
-        shared: Shared,
-    ) -> None:
+    def _multiply(self, step: BulkStep, batches: Mapping[RowBlock, Rows]) -> None:
         """Carry adjoints through a product or another function; take note of those that all rows share."""
-        entry, how = tape[step.index], self.part.readings[step.index]
+        entry, how = self.tape[step.index], self.part.readings[step.index]
         for argnum, parent, reading in zip(entry.argnums, entry.parents, how, strict=True):
             for block, A in batches.items():
                 if isinstance(reading, SharedOperand):
                     chosen = Chosen(A.rows, self.part.axes[step.index])
                     others = tuple(entry.args[number] for number in reading.others)
-                    shared.multiply(parent, block, reading, chosen, others)
+                    self.shared.multiply(parent, block, reading, chosen, others)
                 else:
                     (batch,) = step.adjoints(entry._replace(argnums=(argnum,)), A)
-                    add_to(arrived[block], parent, batch)
+                    add_to(self.arrived[block], parent, batch)
 
 
 def _units(values: np.ndarray, axis: int, number: int, each: int) -> np.ndarray:
