@@ -60,11 +60,11 @@ def order_by(graph: TapeGraph, ranks: IntArray) -> Order:
 def candidate_prefixes(graph: TapeGraph, order: Order) -> list[BoolArray]:
     """Return the narrow and the record prefixes of an order, as lower sets."""
     return [
-        order.ranks <= t for t in narrow_prefixes(graph, order, _CANDIDATE_SHARES) + minimal_prefixes(order)
+        order.ranks <= t for t in _narrow_prefixes(graph, order, _CANDIDATE_SHARES) + minimal_prefixes(order)
     ]
 
 
-def narrow_prefixes(graph: TapeGraph, order: Order, amount: int) -> list[int]:
+def _narrow_prefixes(graph: TapeGraph, order: Order, amount: int) -> list[int]:
     """Choose the narrowest prefix of an order within each of several equal shares of the edges.
 
     Parameters
@@ -247,7 +247,7 @@ def _inner_windows(graph: TapeGraph, order: Order, least: int) -> Iterator[Regio
     counts = np.cumsum(np.bincount(ranks))
     windows = min(_WINDOWS, _FEWEST_WINDOWS + graph.size // _VERTICES_OF_A_WINDOW)
     budget = _WINDOWS_BUDGET
-    for t in sorted(narrow_prefixes(graph, order, windows), key=widths.__getitem__):
+    for t in sorted(_narrow_prefixes(graph, order, windows), key=widths.__getitem__):
         bound = int(widths[t])
         reach = min(graph.size // windows, FLOW_BUDGET // (bound + 1))
         budget -= 2 * reach * bound

@@ -139,9 +139,9 @@ def _maker(box_type: type[RecordingBox]) -> Callable[[Any, int, Any], RecordingB
     return make
 
 
-make_box, make_number_box = _maker(TapeBox), _maker(NumberBox)
+make_box, _make_number_box = _maker(TapeBox), _maker(NumberBox)
 
-for _type, _make in (TapeBox, make_box), (NumberBox, make_number_box):
+for _type, _make in (TapeBox, make_box), (NumberBox, _make_number_box):
     # Messages of Python and NumPy name the type of a box; users can look up what they read about an ArrayBox.
     # Others (autoray, PennyLane) look up the functions for an array by the module of its type.
     _type.__name__ = _type.__qualname__ = ArrayBox.__name__
@@ -292,5 +292,5 @@ THEIR_BOXES = {
 }
 """What autograd makes boxes of array values with."""
 _PYTHON_NUMBERS = frozenset({float, complex})
-OUR_BOXES = {kind: make_number_box if kind in _PYTHON_NUMBERS else make_box for kind in THEIR_BOXES}
+OUR_BOXES = {kind: _make_number_box if kind in _PYTHON_NUMBERS else make_box for kind in THEIR_BOXES}
 """What it makes them with while a tape is recorded."""

@@ -29,7 +29,7 @@ __all__ = [
 
 
 class Constants(NamedTuple):
-    """Keys of the constant arguments of a call by position and by name: `static_key` and `operand_key`."""
+    """Keys of the constant arguments of a call by position and by name: `_static_key` and `_operand_key`."""
 
     positional: tuple[Any, ...]
     keywords: tuple[tuple[str, Any], ...]
@@ -78,7 +78,7 @@ def statics_of(
             return kind
         if kind is slice:
             return plain_slice(constant)
-        if kind in _COUNTED_BY_TYPE and not controlled and first_operand(primitive) == 0:
+        if kind in _COUNTED_BY_TYPE and not controlled and _first_operand(primitive) == 0:
             return kind
         if kind in _ALONE:
             return constant
@@ -91,11 +91,11 @@ def statics_of(
     if controlled:
         key, first = _whole_key, sys.maxsize
     elif find_rule(primitive) is None:
-        key, first = type_key, sys.maxsize
+        key, first = _type_key, sys.maxsize
     else:
-        key, first = static_key, first_operand(primitive)
+        key, first = _static_key, _first_operand(primitive)
     return Constants(
-        tuple([(key if i < first else operand_key)(args[i]) for i in positions]),
+        tuple([(key if i < first else _operand_key)(args[i]) for i in positions]),
         tuple([(name, key(kwargs[name])) for name in sorted(kwargs)]),
     )
 
@@ -120,7 +120,7 @@ def _plain_bound(bound: Any) -> Any:
         return object()
 
 
-def first_operand(primitive: Any) -> int:
+def _first_operand(primitive: Any) -> int:
     """Return from which position on numbers and arrays are operands, which only values depend on."""
     first = _FIRST_OPERAND.get(primitive)
     if first is None:
@@ -129,7 +129,7 @@ def first_operand(primitive: Any) -> int:
     return first
 
 
-def operand_key(constant: Any) -> Any:
+def _operand_key(constant: Any) -> Any:
     """Describe a constant operand: numbers by their type, arrays by dtype and shape."""
     kind = type(constant)
     if kind in _COUNTED_BY_TYPE:
@@ -137,10 +137,10 @@ def operand_key(constant: Any) -> Any:
     is_array = kind is np.ndarray or isinstance(constant, np.generic)
     if is_array and constant.dtype.kind in "fciub":
         return ArrayKey(constant.dtype, constant.shape)
-    return static_key(constant)
+    return _static_key(constant)
 
 
-def type_key(constant: Any) -> Any:
+def _type_key(constant: Any) -> Any:
     """Describe a constant argument of a call that takes autograd's own rule, which sees it each time."""
     kind = type(constant)
     if kind is np.ndarray:
@@ -159,10 +159,10 @@ def _whole_key(constant: Any) -> Any:
     if isinstance(constant, (float, np.floating, np.ndarray)):
         array = np.asarray(constant)
         return (type(constant), ArrayKey(array.dtype, array.shape, array.tobytes()))
-    return static_key(constant)
+    return _static_key(constant)
 
 
-def static_key(constant: Any) -> Any:
+def _static_key(constant: Any) -> Any:
     """Describe a constant argument by what plans may depend on.
 
     Floating-point numbers count by type, floating-point arrays by dtype and shape; everything else
@@ -180,9 +180,9 @@ def static_key(constant: Any) -> Any:
         content = constant.tobytes() if constant.dtype != object else object()
         return ArrayKey(constant.dtype, constant.shape, content)
     if kind in (tuple, list):
-        return (kind, tuple([static_key(item) for item in constant]))
+        return (kind, tuple([_static_key(item) for item in constant]))
     if kind is dict:
-        return (kind, tuple([(name, static_key(constant[name])) for name in sorted(constant, key=repr)]))
+        return (kind, tuple([(name, _static_key(constant[name])) for name in sorted(constant, key=repr)]))
     return (kind, _content(constant))
 
 
@@ -199,11 +199,11 @@ def _content(constant: Any) -> Any:
     if isinstance(constant, SparseObject):  # an adjoint that is added to others
         return repr(constant.vs)
     if hasattr(constant, "__array__"):
-        return static_key(np.asarray(constant))
+        return _static_key(np.asarray(constant))
     if hasattr(constant, "__index__"):
         return operator.index(constant)
     if isinstance(constant, KeysView):
-        return static_key(tuple(constant))
+        return _static_key(tuple(constant))
     try:
         hash(constant)
         equals_itself = (constant == constant) is True  # noqa: PLR0124 (comparisons of users' types may do anything)
