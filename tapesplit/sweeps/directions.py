@@ -78,11 +78,6 @@ class Diagonal(NamedTuple):
         return cls(origin, values, first, max(min(stop, last), first))
 
     @property
-    def is_whole(self) -> bool:
-        """Whether the directions of all elements are wanted."""
-        return self.stop - self.start == self.values.size
-
-    @property
     def wanted(self) -> slice:
         """Elements whose directions are wanted."""
         return slice(self.start - self.origin, self.stop - self.origin)
@@ -95,7 +90,7 @@ class Diagonal(NamedTuple):
     def dense(self) -> Rows:
         """Write the zeros out."""
         wanted, size = self.wanted, self.values.size
-        if size == 1 and self.is_whole:
+        if self.stop - self.start == size == 1:
             return Rows(self.start, self.values[None])
         rows = np.zeros((wanted.stop - wanted.start, size), self.values.dtype)
         rows.reshape(-1)[wanted.start :: size + 1] = self.values.reshape(-1)[wanted]

@@ -34,8 +34,11 @@ __all__ = [
 ]
 
 WholeSweep = ArraySweep | ScalarSweep | StagedSweep
+"""Sweeps of any directions, of which ``tangent`` or ``adjoint`` carries so many at a time."""
 Sweep = WholeSweep | RowSweep | CompressedSweep
+"""All sweeps; those of rows and compressed ones have a ``jacobian`` only, the directions of an identity."""
 Form = Literal["arrays", "system", "stages", "rows"]
+"""What a chunk is compiled to: `ArraySweep`, `ScalarSweep`, `StagedSweep`, `RowSweep`."""
 
 
 class Prediction(NamedTuple):
