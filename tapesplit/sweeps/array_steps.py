@@ -152,8 +152,6 @@ class BulkStep:
             return None
         if not isinstance(found, Factors):
             return Rows(A.start, real_like(found, entry.args[argnum]))
-        if np.result_type(*found).kind == "c":
-            return None
         if argnum in self.factored:
             return LowRank(A.start, found)
         return Rows(A.start, found.dense(), owned=True)

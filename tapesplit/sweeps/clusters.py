@@ -218,7 +218,7 @@ def _reduction(
         return None
     operand = parents[entry.argnums.index(found.argnum)]
     weights = [parent for parent in parents if parent != operand]
-    if weights and not (is_product and is_shape(forms[weights[0]])):
+    if weights and not is_shape(forms[weights[0]]):
         return None
     return Reduction(rule, operand, found.axes, weights[0] if weights else None)
 

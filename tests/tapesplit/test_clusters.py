@@ -127,6 +127,11 @@ REDUCED = {
     "nothing": lambda x: anp.sum(TABLE[:, :0] * x[:0], axis=1) + x[:4],
     "constant": lambda x: anp.sum(x[:, None] - x, axis=1),
     "lists": lambda x: anp.sum(TABLE.tolist() * x, axis=1),
+    "numbers as a condition": lambda x: anp.sum(anp.where(anp.sin(TABLE * x), TABLE * x, TABLE), axis=1),
+    "moduli": lambda x: anp.sum(anp.abs(anp.exp(1j * TABLE * x) + x), axis=1),
+    "broadcast and read otherwise, too": lambda x: anp.concatenate(
+        [anp.sum((y := x[:, None] - x) ** 2, axis=1), anp.sin(y)[0]]
+    ),
 }
 
 
@@ -147,6 +152,7 @@ def test_a_matrix_times_a_vector_is_a_reduction():
     assert clusters(lambda x: anp.dot(np.ones(4), TABLE * x)) == [(["multiply"], "dot")]
     assert clusters(lambda x: (TABLE * x) @ TABLE.T) == [(["multiply"], None)]
     assert clusters(lambda x: TABLE @ anp.sin(x)) == [(["sin"], None)]
+    assert clusters(lambda x: anp.exp(TABLE * x) @ x.astype(np.float32)) == [(["exp", "multiply"], None)]
 
 
 def test_what_several_reductions_depend_on_goes_into_all_if_it_is_broadcast():

@@ -158,6 +158,7 @@ PROGRAMS = {
     "many blocks": lambda x: anp.concatenate([x[i] * W for i in range(10)], axis=1) @ np.tile(B, 10),
     "lists": lambda x: anp.einsum("ij,j->i", (W * x) @ V, list(B)),
     "einsum of three operands": lambda x: anp.einsum("ij,j,j->i", (W * x) @ V, B, B),
+    "a product of what is moved": lambda x: anp.tanh((anp.reshape(x, (3, 4)) @ W[:4]) @ B),
     "a column picked": lambda x: ((W * x) @ V)[:, 3] + ((W * x) @ V)[2],
     "a long double": lambda x: ((np.longdouble(1.0) * W * x) @ V) @ x,
     "single precision": lambda x: ((W.astype(np.float32) * x) @ V) @ x,
@@ -196,6 +197,14 @@ def test_factored_adjoints_are_those_of_autograd(name):
     np.testing.assert_allclose(sweep.adjoint(tape, None), want, rtol=0.0, atol=1e-12 * scale)
     np.testing.assert_allclose(sweep.adjoint(tape, None, 5), want, rtol=0.0, atol=1e-12 * scale)
     np.testing.assert_allclose(sweep.adjoint(tape, others), others @ want, rtol=0.0, atol=1e-11 * scale)
+
+
+@pytest.mark.usefixtures("always_factored")
+def test_rules_that_do_not_cover_a_call_get_all_elements():
+    """An outer product takes matrices for vectors, which autograd does not differentiate."""
+    tape, sweep = compiled(lambda x: anp.outer(anp.reshape(x, (3, 4)), anp.sin(x)) @ B, X)
+    want = jacobian(lambda x: anp.outer(x, anp.sin(x)) @ B)(X)
+    np.testing.assert_allclose(sweep.adjoint(tape, None), want, rtol=0.0, atol=1e-12)
 
 
 @pytest.mark.parametrize("name", PROGRAMS | IN_ANOTHER_ORDER)
