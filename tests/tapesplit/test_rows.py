@@ -10,6 +10,7 @@ from autograd.extend import defvjp, primitive
 from autograd.scipy.special import logsumexp
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from traced_memory import traced_peak
 
 import tapesplit.planning.planner
 import tapesplit.structures.rows
@@ -23,7 +24,6 @@ from tapesplit.structures.facts import facts_of
 from tapesplit.structures.rows import with_row_part
 from tapesplit.sweeps.row_sweep import compile_row_sweep
 from tapesplit.sweeps.sweep import _predict_rows
-from tests.traced_memory import traced_peak
 
 SAMPLES, FEATURES = 9, 4
 RANDOM = np.random.default_rng(0)
@@ -154,6 +154,10 @@ ROWS = {
     "stacks by one matrix": lambda x: anp.sum((STACK * x) @ (MIXED * x) @ x, axis=1),
     "determinants": lambda x: anp.linalg.det(STACK * x),
     "running sums": lambda x: anp.cumsum(deep(x), axis=1)[:, 2],
+    "rows joined and parted": lambda x: anp.concatenate(
+        [(u := anp.concatenate([deep(x)[:4], hidden(x)[4:]]))[:4] @ x, u[4:] @ x**2]
+    ),
+    "a triangle without elements": lambda x: anp.sum(anp.tril(deep(x), -SAMPLES) + hidden(x), axis=1),
 }
 COLUMNS = {
     f"{name} in columns": fun
@@ -247,6 +251,12 @@ def test_row_parts_end_where_rows_meet(name, ends):
     tape, facts, sweep = together(PROGRAMS[name])
     found = None if sweep is None else sorted({tape.label(end) for end in facts.row_part.ends})
     assert found == (None if ends is None else sorted({*ends}))
+
+
+@pytest.mark.usefixtures("always_together")
+def test_results_in_single_precision_have_no_row_part():
+    *_, sweep = together(lambda x: anp.array(deep(x) @ x, dtype=np.float32))
+    assert sweep is None
 
 
 @pytest.mark.usefixtures("always_together")
