@@ -234,6 +234,16 @@ def test_the_sample_is_not_fooled_by_grids(monkeypatch):
     )
 
 
+@pytest.mark.usefixtures("always")
+def test_no_pattern_is_looked_for_in_huge_jacobians(monkeypatch):
+    monkeypatch.setattr(compression, "_LARGEST_JACOBIAN", 90 * 92)
+    assert colors(parallel_jacobian(boundary_values, machines=1), onp.linspace(0.3, 1.1, 90)) == [3]
+    monkeypatch.setattr(compression, "_LARGEST_JACOBIAN", 1000)
+    jac = parallel_jacobian(boundary_values, machines=1)
+    jac.cache_clear()
+    assert colors(jac, onp.linspace(0.3, 1.1, 90)) == [0]
+
+
 def test_many_full_rows_end_the_search_for_colors(monkeypatch):
     def many_full_rows(x):
         return np.concatenate([np.sin(x) * np.cos(x), x[:180] * np.sum(x * x)])
