@@ -117,8 +117,8 @@ def _split(ary: Any, indices_or_sections: Any, axis: Any = 0) -> Any:
     return _SplitResult([ary[(*before, part) if before else part] for part in slices])
 
 
-class _Parts(tuple[Any, ...]):
-    """Parts of a value. To autograd's functions they are one box, as what its own primitive returns."""
+class _TupleResult(tuple[Any, ...]):
+    """Results in a tuple. To autograd's functions they are one box, as what its own primitive returns."""
 
     __slots__ = ()
     _form: Final[type] = tuple
@@ -140,8 +140,8 @@ class _Parts(tuple[Any, ...]):
         return TapeNode(values, make_sequence, args, {}, tuple(boxed), tuple(boxed.values()))
 
 
-class _SplitResult(_Parts):
-    """Parts in a list, which like that of autograd's function cannot be replaced."""
+class _SplitResult(_TupleResult):
+    """Results in a list, which like that of autograd's function cannot be replaced."""
 
     __slots__ = ()
     _form = list
@@ -157,9 +157,9 @@ class _SplitResult(_Parts):
         return [*others, *self]
 
 
-for _parts in (_Parts, _SplitResult):
-    Box.types.add(_parts)
-    box_type_mappings[_parts] = SequenceBox
+for _result in (_TupleResult, _SplitResult):
+    Box.types.add(_result)
+    box_type_mappings[_result] = SequenceBox
 
 
 def _array(A: Any, *args: Any, **kwargs: Any) -> Any:
@@ -241,7 +241,7 @@ def _slogdet(x: Any) -> Any:
     if not rewritten or is_overridden(_general_slogdet):
         return _general_slogdet(x)
     sign, logarithm = np.linalg.slogdet(x._value)
-    return _Parts([sign, recorded(x, log_abs_det, FIRST, (x._index,), (x._value,), logarithm)])
+    return _TupleResult([sign, recorded(x, log_abs_det, FIRST, (x._index,), (x._value,), logarithm)])
 
 
 def _eigh(a: Any, UPLO: Any = "L") -> Any:
@@ -252,7 +252,7 @@ def _eigh(a: Any, UPLO: Any = "L") -> Any:
         return found
     values, vectors = found._value
     args = (a._value, UPLO, vectors)
-    return _Parts([recorded(a, symmetric_eigenvalues, FIRST, (a._index,), args, values), found[1]])
+    return _TupleResult([recorded(a, symmetric_eigenvalues, FIRST, (a._index,), args, values), found[1]])
 
 
 def _norm(x: Any, *args: Any, **kwargs: Any) -> Any:

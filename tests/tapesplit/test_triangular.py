@@ -24,3 +24,8 @@ def test_systems_are_solved(monkeypatch, size, directions, kernels_work):
 @pytest.mark.skipif(triangular.kernels is None, reason="SciPy has no such kernels any more")
 def test_kernels_are_used_where_they_work():
     assert triangular._kernels_work()
+
+
+def test_kernels_that_are_not_there_do_not_work(monkeypatch):
+    monkeypatch.setattr(triangular, "kernels", None)
+    assert not triangular._kernels_work.__wrapped__()
