@@ -23,7 +23,6 @@ __all__ = [
     "Constants",
     "hashable",
     "plain_constants",
-    "plain_slice",
     "statics_of",
 ]
 
@@ -77,7 +76,7 @@ def statics_of(
         if kind in _FLOATS and not controlled:
             return kind
         if kind is slice:
-            return plain_slice(constant)
+            return _plain_slice(constant)
         if kind in _COUNTED_BY_TYPE and not controlled and _first_operand(primitive) == 0:
             return kind
         if kind in _ALONE:
@@ -100,7 +99,7 @@ def statics_of(
     )
 
 
-def plain_slice(given: slice) -> slice:
+def _plain_slice(given: slice) -> slice:
     """Return a slice with plain integers: other bounds may change later on, or compare by identity."""
     if type(given.start) in _BOUNDS and type(given.stop) in _BOUNDS and type(given.step) in _BOUNDS:
         return given
@@ -173,7 +172,7 @@ def _static_key(constant: Any) -> Any:
     if kind in _FLOATS:
         return kind
     if kind in EXACT:
-        return (kind, plain_slice(constant) if kind is slice else constant)
+        return (kind, _plain_slice(constant) if kind is slice else constant)
     if kind is np.ndarray:
         if constant.dtype.kind in "fc":
             return ArrayKey(constant.dtype, constant.shape)
