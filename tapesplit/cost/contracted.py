@@ -10,7 +10,7 @@ from tapesplit.rules import PRODUCTS
 from tapesplit.structures.facts import TapeFacts
 from tapesplit.structures.forms import is_shape
 
-__all__ = ["Contractions", "contractions"]
+__all__ = ["Contractions", "predicted_contractions"]
 
 
 class Contractions(NamedTuple):
@@ -27,7 +27,7 @@ class Contractions(NamedTuple):
     picked_adjoints: IntArray
 
 
-def contractions(facts: TapeFacts) -> Contractions:
+def predicted_contractions(facts: TapeFacts) -> Contractions:
     """Find the operations that reductions take in.
 
     Parameters

@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from tapesplit.arrays import BoolArray, FloatArray, IntArray
-from tapesplit.cost.contracted import contractions
+from tapesplit.cost.contracted import predicted_contractions
 from tapesplit.cost.ends import picked_products
 from tapesplit.cost.factored import spared
 from tapesplit.cost.formulas import shared_formulas
@@ -121,7 +121,7 @@ def work_table(facts: TapeFacts) -> WorkTable:
     inner = (sizes >> facts.is_complex) * is_inner  # complex ones count once, as in edges
     outer = _parts(facts) * (facts.edges - inner)
     is_block = facts.blocks > 0
-    contracted, factored = contractions(facts), spared(facts)
+    contracted, factored = predicted_contractions(facts), spared(facts)
     picked_tangents, picked_adjoints = picked_products(facts)
     moved = (
         sizes * (moves + (pace > 0) * (facts.stacked == 0))
