@@ -140,7 +140,11 @@ def check_output(tape: Tape) -> None:
     is_number = isinstance(value, (np.ndarray, np.generic, float, int))
     if not is_number or np.asarray(value).dtype.kind not in "fiub":
         kind = f"an array of {value.dtype} values" if isinstance(value, np.ndarray) else type(value).__name__
+        hint = "np.array([...]) of autograd.numpy joins traced numbers"
+        if value is None:
+            kind, hint = "None", "perhaps its return statement is missing"
+        elif of_objects:
+            hint = "objects come from plain NumPy, such as numpy.zeros_like(x), generators or fractions"
         raise OutputTypeError(
-            f"{tape.name} returned {kind}, which has no derivative; return an array of floats "
-            "(np.array([...]) of autograd.numpy joins traced numbers)"
+            f"{tape.name} returned {kind}, which has no derivative; return an array of floats ({hint})"
         )

@@ -168,12 +168,14 @@ def _input_box(entries: Entries, value: Any, level: int, position: int) -> Box:
         box_type = box_type_mappings[type(value)]
     except KeyError:
         is_masked = isinstance(value, np.ma.MaskedArray)  # of which np.asarray loses the mask
-        may_be_self = position == 0 and type(value).__module__.partition(".")[0] not in {"builtins", "numpy"}
+        is_builtin = type(value).__module__.partition(".")[0] in {"builtins", "numpy"}
+        is_object = not (is_builtin or hasattr(value, "__array__"))  # no array of another package
+        may_be_self = position == 0 and (is_object or isinstance(value, type))
         raise InputTypeError(
             f"argument {position} is of type {type(value).__name__}, which autograd cannot differentiate "
             "with respect to; pass a float or an array of floats "
             + ("(x.filled(0.0) for what is masked)" if is_masked else "(np.asarray(x, dtype=float))")
-            + ("; for a method, whose argument 0 is self, give argnum=1" if may_be_self else "")
+            + ("; for a method, whose argument 0 is self or cls, give argnum=1" if may_be_self else "")
         ) from None
     index = entries.add(None, (), (), (), {}, value)
     return box_type(value, level, TapeNode.new_root(entries, index))

@@ -33,7 +33,7 @@ def _is_of_scipy(error: BaseException) -> bool:
 _KINDS: Final = (TypeError, ValueError, AttributeError, SystemError)
 _ARRAYS: Final = (
     "plain arrays cannot hold traced values: write y = np.array([np.sin(a) for a in x]), or better "
-    "y = np.sin(x), instead of y[i] = np.sin(x[i])"
+    "y = np.sin(x), instead of y[i] = np.sin(x[i]), and x[0] instead of np.float64(x[0])"
 )
 _NUMBERS: Final = (
     "functions of math, and float(), take plain numbers: write np.sin(x[0]), and x[0] instead of float(x[0])"
@@ -56,7 +56,7 @@ _REMEDIES: Final = {
         "np.concatenate"
     ),
     "all returned NotImplemented": f"write a = a + x instead of a += x, and {_FUNCTIONS}",
-    r"dtype\('O'\) to|ufunc '\w+' not supported for the input types": _FUNCTIONS,
+    r"dtype\('O'\) to|ufunc '\w+' not supported for the input types|has no callable \w+ method": _FUNCTIONS,
     "no supported conversion for types": (
         "matrices of scipy.sparse do not multiply traced values: make the product a primitive with a rule of "
         "your own, see 'Sparse matrices' in docs/how_to/vector_rule.md"
@@ -68,7 +68,7 @@ _REMEDIES: Final = {
     "|'ArrayBox' object cannot be interpreted as an integer|integers or slices, not ArrayBox": _PLAIN,
     "'ArrayBox' object has no attribute": (
         "traced values have few methods of arrays: write np.dot(x, y) and np.real(x) instead of x.dot(y) and "
-        "x.real, and leave x.copy() out, since nothing changes x"
+        "x.real, and leave x.copy() and x.item() out"
     ),
     r"'function' object has no attribute '(at|reduce|accumulate|reduceat|outer)'": (
         "functions of autograd.numpy are no ufuncs: write np.sum, np.cumsum and np.outer instead of "

@@ -564,6 +564,15 @@ def test_a_method_hears_of_self():
         Model().scaled(X)
 
 
+def test_an_array_of_another_package_does_not_hear_of_self():
+    class Tensor:
+        def __array__(self):
+            return X
+
+    with pytest.raises(TypeError, match=r"of type Tensor, .*\(np\.asarray\(x, dtype=float\)\)$"):
+        parallel_jacobian(onp.sin)(Tensor())
+
+
 def test_bad_function_for_a_decorator_with_options():
     with pytest.raises(TypeError, match="needs a function, but got 3"):
         parallel_jacobian(machines=2)(3)
@@ -603,6 +612,7 @@ def test_class_methods_and_static_methods_are_decorated_outside():
         (onp.array([0], "datetime64[s]"), r"argument 0 is an array of datetime64\[s\] values"),
         (None, "argument 0 is of type NoneType, which autograd cannot differentiate"),
         (3, "argument 0 is of type int, which autograd cannot .* pass a float"),
+        (object, "argument 0 is of type type.*for a method, whose argument 0 is self or cls, give argnum=1"),
         (onp.ma.masked_array([1.0]), r"argument 0 is of type MaskedArray.*\(x\.filled"),
     ],
 )
@@ -705,11 +715,12 @@ def test_an_input_that_cannot_be_differentiated_is_named_by_its_position():
             lambda x: primitive(lambda a: a * x)(2.0 * x),
             "<lambda> hides a traced value from autograd where it calls <lambda>.* what a primitive of yours",
         ),
-        (lambda _x: None, "returned NoneType, which has no derivative"),
+        (lambda _x: None, "returned None, which has no derivative; .* return statement is missing"),
         (np.histogram, "returned tuple, which has no derivative; return an array of floats"),
         (lambda _x: "text", "returned str, which has no derivative"),
         (lambda _x: onp.array(["a"]), "returned an array of <U1 values, which has no derivative"),
         (lambda _x: onp.array([None]), "returned an array of object values, which has no derivative"),
+        (lambda x: onp.zeros_like(x) + x, "array of object values, .*objects come from plain NumPy, such"),
     ],
 )
 @pytest.mark.filterwarnings("ignore:Output seems independent")
