@@ -11,8 +11,8 @@ def remedy_for(error: BaseException) -> str | None:
 
     Examples
     --------
-    >>> remedy_for(TypeError("must be real number, not ArrayBox"))
-    'functions of math, and float(), take plain numbers: write np.sin(x[0]), and x[0] instead of float(x[0])'
+    >>> remedy_for(TypeError("unsupported operand type(s) for //: 'ArrayBox' and 'float'"))
+    'write np.floor(x / y) instead of x // y'
     """
     if not isinstance(error, _KINDS) and type(error).__name__ != "error":  # of SciPy's compiled solvers
         return None
@@ -36,7 +36,8 @@ _ARRAYS: Final = (
     "y = np.sin(x), instead of y[i] = np.sin(x[i]), and x[0] instead of np.float64(x[0])"
 )
 _NUMBERS: Final = (
-    "functions of math, and float(), take plain numbers: write np.sin(x[0]), and x[0] instead of float(x[0])"
+    "functions of math, and float(), take plain numbers: write np.sin(x[0]), x[0] instead of float(x[0]), "
+    "and to print '%f' take autograd.tracer.getval(x[0])"
 )
 _SCIPY: Final = (
     "SciPy's solvers, interpolators and distributions compute with plain numbers: take those of "

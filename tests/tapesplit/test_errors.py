@@ -187,6 +187,7 @@ def summed(x):
         (summed, "write a = a + x"),
         (lambda x: math.sin(x[0]) * x, "write np.sin(x[0])"),
         (lambda x: float(x[0]) * x, "x[0] instead of float(x[0])"),
+        (lambda x: ("%f" % x[0]) * x, "to print '%f' take autograd.tracer.getval"),  # noqa: UP031
         (lambda x: np.float64(x[0]) * x, "x[0] instead of np.float64(x[0])"),
         (lambda x: anp.sin(np.zeros_like(x) + x), "take functions from autograd.numpy"),
         (lambda x: csr_array(np.eye(3)) @ x, "a primitive with a rule of your own"),
