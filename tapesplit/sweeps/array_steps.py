@@ -1,7 +1,7 @@
 """Steps of array sweeps but for merged elementwise operations: stacked directions go through one operation.
 
-`array_memory` counts what they hold: in ``_held_by_tangents`` for the methods ``tangent``, in ``_hand_back``
-and ``_hand_out`` for ``adjoint``. What changes here changes there.
+Next to each way to carry directions stands what it holds meanwhile, as numbers for each direction, see
+`memory_walk`.
 """
 
 from dataclasses import dataclass
@@ -15,11 +15,22 @@ from tapesplit.errors import RuleError
 from tapesplit.names import display_name
 from tapesplit.recording.tape import Tape, TapeEntry
 from tapesplit.recording.values import batch_shape, element_count
-from tapesplit.rules import Bulk, IndexMap, Rule, local_matrix, loop_adjoint, loop_tangent
+from tapesplit.rules import (
+    PRODUCTS,
+    Bulk,
+    IndexMap,
+    Rule,
+    has_local_structure,
+    is_reduction,
+    local_matrix,
+    loop_adjoint,
+    loop_tangent,
+)
 from tapesplit.rules.axes import complex_like, flat, real_like
 from tapesplit.rules.low_rank import Factors, factored_rule, moved_back
 from tapesplit.sweeps.cluster_step import SEQUENCES, ClusterStep, name_call
 from tapesplit.sweeps.directions import Batch, Diagonal, LowRank, Rows, Seeds, accumulate, add_to
+from tapesplit.sweeps.memory_walk import MemoryWalk
 
 __all__ = ["BulkStep", "MapStep", "Step", "bulk_step", "in_one_piece", "scatter_into"]
 
@@ -31,6 +42,10 @@ class MapStep:
     index: int
     maps: tuple[tuple[int, IndexMap], ...]
 
+    def reads(self, tape: Tape) -> tuple[int, ...]:
+        """Return the values that are read."""
+        return tape.parents[self.index]
+
     def tangent(self, tape: Tape, seeds: Seeds) -> Batch | None:
         """Gather tangents."""
         value = tape.values[self.index]
@@ -38,6 +53,17 @@ class MapStep:
         if len(moved) > 1:
             return _gathered_together(moved, value)  # type: ignore[arg-type] # tangents are never factored
         return _gathered(*moved[0], value) if moved else None
+
+    def count_tangents(self, walk: MemoryWalk) -> None:
+        """Count what `tangent` holds."""
+        parents = self.reads(walk.tape)
+        origin, (_, moves) = walk.common_origin(parents), self.maps[0]
+        run = moves.run if len(self.maps) == 1 and moves.complete else None
+        if origin is not None and run is not None and run.step == 1:
+            walk.keep_diagonal(self.index, origin + run.start)
+        else:
+            opened = walk.opened(parents[0]) if len(self.maps) == 1 else 0
+            walk.make(self.index, walk.sizes[self.index] + opened)
 
     def adjoint(self, tape: Tape, A: Batch, seeds: Seeds) -> None:
         """Scatter adjoints."""
@@ -54,6 +80,22 @@ class MapStep:
             A = in_one_piece(A)
         for parent, moves in self.maps:
             scatter_into(seeds, parent, A, moves, tape.values[parent])
+
+    def count_adjoints(self, walk: MemoryWalk) -> None:
+        """Count what `adjoint` holds, which adds the adjoints of each argument as it goes."""
+        origin, opened = walk.origins.get(self.index), walk.opened(self.index)
+        if any(moves.block is None for _, moves in self.maps):
+            origin = None
+        for parent, moves in self.maps:
+            block = moves.block
+            if origin is not None and block is not None and walk.takes_diagonal(parent, origin + block.start):
+                walk.keep_diagonal(parent, origin + block.start)
+            elif not opened and (block is not None or (parent in walk.owned and moves.run is not None)):
+                walk.add(parent, 0)  # a view, or in place
+            else:
+                walk.hold(opened + walk.sizes[parent])
+                walk.add(parent, opened + walk.sizes[parent])
+                walk.owned.add(parent)
 
     def _moved_back(self, tape: Tape, A: LowRank) -> list[tuple[int, Batch]] | None:
         """Carry adjoints back by their factors; None if all elements are needed."""
@@ -80,6 +122,10 @@ class BulkStep:
     rule: Bulk
     factored: frozenset[int] = frozenset()
 
+    def reads(self, tape: Tape) -> tuple[int, ...]:
+        """Return the values that are read."""
+        return tape.parents[self.index]
+
     def tangent(self, tape: Tape, seeds: Seeds) -> Batch | None:
         """Carry tangents of each active argument."""
         entry = tape[self.index]
@@ -104,11 +150,50 @@ class BulkStep:
             rows = loop_tangent(T.rows, entry, argnum)
         return Rows(T.start, real_like(rows, entry.value))
 
+    def count_tangents(self, walk: MemoryWalk) -> None:
+        """Count what `tangent` holds."""
+        size, parents = walk.sizes[self.index], self.reads(walk.tape)
+        opened = [0]
+        if any(index in walk.origins for index in parents):
+            entry = walk.tape[self.index]
+            for index, argnum in zip(parents, entry.argnums, strict=True):
+                if local_matrix(entry, argnum) is None:
+                    opened.append(walk.opened(index))
+        largest = max([size, *(walk.sizes[index] for index in parents)])
+        # Results of rules may be views: the first two are added up in a third array.
+        results = size * (1 if len(parents) == 1 else 3)
+        walk.make(self.index, results + max(opened) + self._inner(walk, largest))
+
     def adjoint(self, tape: Tape, A: Batch, seeds: Seeds) -> None:
         """Carry adjoints to each active argument."""
         entry = tape[self.index]
         for parent, batch in zip(entry.parents, self.adjoints(entry, A), strict=True):
             add_to(seeds, parent, batch)
+
+    def count_adjoints(self, walk: MemoryWalk) -> None:
+        """Count what `adjoint` holds: the adjoints of all arguments, before it adds them to what there is."""
+        parents, size, opened = self.reads(walk.tape), walk.sizes[self.index], walk.opened(self.index)
+        found = sum(walk.sizes[parent] for parent in parents)
+        if opened:
+            entry = walk.tape[self.index]
+            if all(local_matrix(entry, argnum) is not None for argnum in entry.argnums):
+                opened = 0  # rows of the matrices times numbers
+        walk.hold(found + opened + self._inner(walk, max(size, found)))
+        for parent in parents:
+            walk.add(parent, found)
+
+    def _inner(self, walk: MemoryWalk, numbers: int) -> int:
+        """Count the numbers that a rule needs besides what it reads and returns.
+
+        Sums and products need nothing. Other functions are several products, with a result between them at
+        least; several factors (of a decomposition) are formed apart and then joined. Users' functions get a
+        copy of what they read.
+        """
+        copy = numbers if not self.rule.built_in and (self.rule.tangents or self.rule.adjoints) else 0
+        primitive, value = walk.tape.primitives[self.index], walk.tape.values[self.index]
+        if primitive in PRODUCTS or has_local_structure(primitive) or is_reduction(self.rule):
+            return copy
+        return copy + numbers + (walk.sizes[self.index] if isinstance(value, tuple) else 0)
 
     def adjoints(self, entry: TapeEntry, A: Batch) -> list[Batch]:
         """Return the adjoints of each active argument of a call by those of its result."""

@@ -24,7 +24,7 @@ from tapesplit.recording.values import derivative_dtype, real_count
 from tapesplit.rules import PRODUCTS, IndexMap, Movement, index_maps
 from tapesplit.structures.facts import TapeFacts, call_key
 from tapesplit.structures.forms import is_shape
-from tapesplit.sweeps.array_memory import adjoint_numbers, number_counts, reads, tangent_numbers
+from tapesplit.sweeps.array_memory import adjoint_numbers, number_counts, tangent_numbers
 from tapesplit.sweeps.array_steps import BulkStep, MapStep, Step, bulk_step
 from tapesplit.sweeps.cluster_step import ClusterStep
 from tapesplit.sweeps.clusters import find_clusters
@@ -218,7 +218,7 @@ def compile_array_sweep(
             steps.append(_single_step(tape, facts, index, known))
     factored = factored_sizes(tape, facts, steps, worth)
     steps = [keeping_factors(tape, step, factored) for step in _overwriting(tape, facts, chunk, steps)]
-    last_use = last_uses([reads(tape, step) for step in steps], chunk.targets)
+    last_use = last_uses([step.reads(tape) for step in steps], chunk.targets)
     sizes = dict.fromkeys(detached, 0) | number_counts(tape, chunk, steps)
     if adjoint_mode:
         sizes |= factored
@@ -268,7 +268,7 @@ def _overwriting(tape: Tape, facts: TapeFacts, chunk: Chunk, steps: list[Step]) 
     }
     if not made:
         return steps
-    readings = [(index, step.index) for step in steps for index in reads(tape, step)]
+    readings = [(index, step.index) for step in steps for index in step.reads(tape)]
     readers, last = Counter(chain(chunk.targets, [index for index, _ in readings])), dict(readings)
 
     def spent(step: ClusterStep) -> frozenset[int]:

@@ -1,7 +1,4 @@
-"""The step of merged elementwise operations: stacked directions times the derivatives of all together.
-
-`array_memory` counts what it holds, as for the steps in `array_steps`. What changes here changes there.
-"""
+"""The step of merged elementwise operations: stacked directions times the derivatives of all together."""
 
 import functools
 from dataclasses import dataclass
@@ -19,6 +16,7 @@ from tapesplit.rules import CHOICE, Bulk, find_rule
 from tapesplit.rules.axes import flat, fold, lifted, real_like
 from tapesplit.sweeps.contractions import contracted, letters, scaled_factors
 from tapesplit.sweeps.directions import Batch, Diagonal, LowRank, Rows, Seeds, accumulate, add_to
+from tapesplit.sweeps.memory_walk import MemoryWalk
 from tapesplit.sweeps.preaccumulation import Member, Term, is_one, preaccumulate
 
 __all__ = ["SEQUENCES", "ClusterStep", "Reduction", "evaluated", "name_call"]
@@ -59,6 +57,10 @@ class ClusterStep:
         """The entry that is reduced, or the result."""
         return self.reduction.operand if self.reduction else self.index
 
+    def reads(self, _tape: Tape) -> tuple[int, ...]:
+        """Return the values that are read from outside."""
+        return self.inputs
+
     def partials(self, tape: Tape) -> dict[int, Any]:
         """Return derivatives by each input, broadcasting to the shape of the last operation.
 
@@ -93,6 +95,22 @@ class ClusterStep:
                 out = accumulate(out, scaled)
         return out
 
+    def count_tangents(self, walk: MemoryWalk) -> None:
+        """Count what `tangent` holds."""
+        origin = walk.common_origin(self.inputs)
+        if origin is not None and all(self.keeps_diagonals(walk.tape, index) for index in self.inputs):
+            walk.keep_diagonal(self.index, origin)
+            return
+        for index in self.spent:
+            walk.drop(index)
+        # The first product takes in the others, one by one.
+        held = walk.sizes[self.index] * min(len(self.inputs), 2)
+        if self.reduction is None:
+            diagonal = [index for index in self.inputs if index in walk.origins]
+            spread = [walk.opened(i) for i in diagonal if not self.keeps_diagonals(walk.tape, i)]
+            held += max(spread, default=0)
+        walk.make(self.index, held)
+
     def adjoint(self, tape: Tape, A: Batch, seeds: Seeds) -> None:
         """Multiply adjoints by the partials and sum them over broadcast axes."""
         for number, partial in self.partials(tape).items():
@@ -106,6 +124,32 @@ class ClusterStep:
             if type(operand) in SEQUENCES:  # whose directions have one row of all elements
                 scaled = Rows(scaled.start, flat(scaled.dense().rows))
             add_to(seeds, parent, scaled)
+
+    def count_adjoints(self, walk: MemoryWalk) -> None:
+        """Count what `adjoint` holds, which adds the adjoints of each input as it goes."""
+        if self.index in self.spent:
+            walk.drop(self.index)
+        origin, size = walk.origins.get(self.index), walk.sizes[self.index]
+        # Elements of a reduction only pick from the partial derivatives.
+        opened = 0 if self.reduction else walk.opened(self.index)
+        unscaled = self._unscaled()
+        for parent in self.inputs:
+            keeps = origin is not None and self.keeps_diagonals(walk.tape, parent)
+            if origin is not None and keeps and walk.takes_diagonal(parent, origin):
+                walk.keep_diagonal(parent, origin)
+                continue
+            own = walk.sizes[parent]
+            # Before sums over broadcast axes, or where factors are multiplied.
+            between = 0 if own == size else max(size, own)
+            walk.hold(opened + between + own)
+            walk.add(parent, opened + between + own)
+            if parent not in unscaled:
+                walk.owned.add(parent)
+
+    def _unscaled(self) -> set[int]:
+        """Return the inputs whose adjoints may be those of the result, as in a sum: a view of them."""
+        members = () if self.reduction else self.members
+        return {term.target for member in members for term in member.terms if is_one(term.partial)}
 
     def carried_back(self, tape: Tape, A: Batch, number: int, partial: Any) -> Batch:
         """Multiply adjoints by the derivative by one input, by its number among the `partials`."""

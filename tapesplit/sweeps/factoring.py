@@ -14,7 +14,6 @@ from tapesplit.cuts.chunks import Chunk
 from tapesplit.recording.tape import Tape
 from tapesplit.rules.low_rank import FEWEST_DIRECTIONS, MOST_PARTS, factored_rule, is_thin
 from tapesplit.structures.facts import TapeFacts
-from tapesplit.sweeps.array_memory import reads
 from tapesplit.sweeps.array_steps import BulkStep, MapStep, Step
 
 __all__ = ["factored_sizes", "keeping_factors", "worth_factoring"]
@@ -84,7 +83,7 @@ def _takes_factors(tape: Tape, step: Step, factored: Container[int]) -> bool:
 
 def _written(tape: Tape, step: Step, factored: Container[int]) -> set[int]:
     """Return the arguments to which a step hands adjoints of all elements, if it gets such."""
-    read = [parent for parent in reads(tape, step) if parent in factored]
+    read = [parent for parent in step.reads(tape) if parent in factored]
     if not read or not isinstance(step, BulkStep):
         return {*read}
     entry = tape[step.index]

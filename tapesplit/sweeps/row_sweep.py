@@ -18,7 +18,6 @@ from tapesplit.rules.rows import SharedOperand
 from tapesplit.structures.facts import TapeFacts
 from tapesplit.structures.row_part import RowBlock, RowPart
 from tapesplit.structures.rows import aligned_axis, opened_rows
-from tapesplit.sweeps.array_memory import reads
 from tapesplit.sweeps.array_steps import BulkStep, MapStep, Step, in_one_piece, scatter_into
 from tapesplit.sweeps.array_sweep import ArraySweep, compile_array_sweep
 from tapesplit.sweeps.arrivals import Arrival, Chosen, Shared, among_zeros, summed
@@ -255,7 +254,7 @@ def _staying_bytes(tape: Tape, part: RowPart, steps: Sequence[Step]) -> int:
                     added.add(parent)
         elif isinstance(step, BulkStep):
             carried = prod(tape.shape(step.index)) * sum(block.each for block in blocks)
-            for parent, reading in zip(reads(tape, step), part.readings[step.index], strict=True):
+            for parent, reading in zip(step.reads(tape), part.readings[step.index], strict=True):
                 if isinstance(reading, SharedOperand):  # several are copied into one array
                     numbers += carried * (1 + (parent in added))
                     added.add(parent)
