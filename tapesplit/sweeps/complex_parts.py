@@ -5,16 +5,19 @@ conjugates are then linear, which they are not over the complex numbers.
 """
 
 from collections.abc import Iterator
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 import numpy as np
 
 from tapesplit.arrays import IntArray
 
-__all__ = ["Part", "pairs", "part_of", "parts_between"]
+__all__ = ["VARYING", "Part", "pairs", "part_of", "parts_between"]
 
 Part = Literal["real", "imaginary", "minus real", "minus imaginary"]
 """Which part of a derivative a coefficient is."""
+
+VARYING: Final = (np.nan, complex(np.nan))
+"""Stand for a derivative that the values of a call tell, a real one and a complex one."""
 
 
 def part_of(derivative: Any, part: Part) -> Any:

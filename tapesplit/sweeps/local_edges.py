@@ -1,0 +1,149 @@
+"""Edges of calls that are no elementwise operations: sums, products and blocks in a scalar sweep."""
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+import numpy as np
+
+from tapesplit.arrays import IntArray, equal_columns
+from tapesplit.cuts.chunks import Chunk
+from tapesplit.recording.tape import Tape
+from tapesplit.rules import as_one_call, can_be_stacked, local_structures, slices_of
+from tapesplit.structures.facts import TapeFacts, calls_by_kind
+from tapesplit.sweeps.array_steps import bulk_step
+from tapesplit.sweeps.coefficients import Block, Recipe
+from tapesplit.sweeps.complex_parts import VARYING, pairs, parts_between
+from tapesplit.sweeps.directions import Batch, seed
+from tapesplit.sweeps.operands import Operands
+from tapesplit.sweeps.preaccumulation import Member, Term
+from tapesplit.sweeps.sparsity import Calls, Edges, without_constants
+from tapesplit.sweeps.unknowns import Elements
+
+__all__ = ["lower_blocks", "lower_local"]
+
+
+def lower_local(chunk: Chunk, elements: Elements, operands: Operands) -> Iterator[Calls]:
+    """Lower the sums and products of a chunk that have a local structure, like ones together."""
+    facts = operands.facts
+    entries = chunk.entries[facts.blocks[chunk.entries] == 0]
+    for kind, members, parents in calls_by_kind(facts, entries):
+        if not kind.is_local:
+            continue
+        for here in equal_columns(facts.call[members][None]):
+            yield _local(elements, operands, members[here], parents[here], kind.argnums)
+
+
+def lower_blocks(chunk: Chunk, tape: Tape, facts: TapeFacts, elements: Elements) -> Iterator[Calls]:
+    """Lower the calls that are known by all their derivatives only, like ones together if they stack."""
+    entries = chunk.entries[facts.blocks[chunk.entries] > 0]
+    for here in equal_columns(facts.call[entries][None]) if entries.size else ():
+        like = entries[here]
+        for together in [like] if can_be_stacked(tape[like[0]]) else like[:, None]:
+            yield _block(tape, facts, elements, together)
+
+
+def _local(
+    elements: Elements,
+    operands: Operands,
+    members: IntArray,
+    parents: IntArray,
+    argnums: tuple[int, ...],
+) -> Calls:
+    """Lower sums and products of equal shapes and constants."""
+    facts, unknown, entry = operands.facts, elements.unknown, operands.tape[members[0]]
+    starts = dict(zip(argnums, elements.first[parents.T], strict=True))
+    is_complex = dict(zip(argnums, facts.is_complex[parents[0]].tolist(), strict=True))
+    of_complex = facts.is_complex[members[0]]
+    results = elements.first[members][:, None]
+    found: list[Edges] = []
+    numbers: dict[int, float | np.ndarray] = {}
+    terms: list[Term] = []
+    reads: list[IntArray] = []
+    ranks = [0, 0]
+    for position, (argnum, local) in enumerate(zip(argnums, local_structures(entry), strict=True)):
+        target = -1 - position
+        derivative: Any = local.factor
+        if local.operand is None or local.positions is None:
+            numbers[target] = derivative
+        else:
+            other = local.operand
+            if other not in starts:
+                starts[other], _, is_complex[other] = operands.number(members, other)
+            terms.append(Term(target, _itself, (len(reads),)))
+            places = starts[other][:, None] + local.positions * (1 + is_complex[other])
+            reads.append(pairs(places) if is_complex[other] else places)
+            derivative = VARYING[is_complex[other]]
+        rows = results + local.rows * (1 + of_complex)
+        columns = starts[argnum][:, None] + local.columns * (1 + is_complex[argnum])
+        parts = [*parts_between(of_complex, is_complex[argnum], derivative, conjugated=local.conjugated)]
+        for row in range(1 + of_complex):
+            here = [(column, part) for row_of_part, column, part in parts if row_of_part == row]
+            for number, (column, part) in enumerate(here):
+                rank = ranks[row] + len(here) * local.rank + number
+                of, by = unknown[row:][rows], unknown[column:][columns]
+                found.append(Edges(target, of, by, rank, part=part))
+            ranks[row] += len(here) * (int(local.rank.max(initial=-1)) + 1)
+        if local.recurring is not None:
+            numbers[_RECURRING] = 1.0
+            after, before = (results + places * (1 + of_complex) for places in local.recurring)
+            for row in range(1 + of_complex):
+                of, by = unknown[row:][after], unknown[row:][before]
+                found.append(Edges(_RECURRING, of, by, np.full(of.shape, ranks[row])))
+                ranks[row] += 1
+    edges = tuple(without_constants(found))
+    return Calls(edges, numbers, Recipe((Member(0, tuple(terms)),), tuple(reads)))
+
+
+_RECURRING: Final = -(2**30)
+"""Stands for the result where the derivatives by its own elements are looked up."""
+
+
+def _itself(operand: Any) -> Any:
+    """Return the partial derivative of a product: the other factor."""
+    return operand
+
+
+def _block(tape: Tape, facts: TapeFacts, elements: Elements, entries: IntArray) -> Calls:
+    """Lower like calls: each element of a slice depends on all that is read in the same slice."""
+    calls = [tape[entry] for entry in entries]
+    call, parents = as_one_call(calls), np.array([call.parents for call in calls])
+    result, *reads = (
+        _of_parts(positions) if facts.is_complex[index] else positions
+        for positions, index in zip(slices_of(call), (entries[0], *parents[0]), strict=True)
+    )
+    results = _unknowns(elements, entries, result).T[:, :, None]
+    edges: list[Edges] = []
+    rank = 0
+    for number, positions in enumerate(reads):
+        columns = _unknowns(elements, parents[:, number], positions)
+        shape = (*results.shape[:2], columns.shape[1])
+        ranks = np.arange(rank, rank + shape[2])
+        of, by, at = (np.broadcast_to(part, shape).ravel() for part in (results, columns, ranks))
+        edges.append(Edges(-1 - number, of, by, at))
+        rank += shape[2]
+    step = bulk_step(entries[0], facts.kinds[facts.kind[entries[0]]].rule)
+    seeds = _seeds(result, np.shape(call.value), np.result_type(call.value, np.float64))
+    block = Block(step, tuple(entries.tolist()), seeds, tuple(reads))
+    return Calls(tuple(without_constants(edges)), {}, block)
+
+
+def _unknowns(elements: Elements, entries: IntArray, positions: IntArray) -> IntArray:
+    """Return the unknowns at some positions of a stack of values of equal size."""
+    number, place = np.divmod(positions, positions.size // entries.size)
+    found: IntArray = elements.unknown[elements.first[entries[number]] + place]
+    return found
+
+
+def _seeds(result: IntArray, shape: tuple[int, ...], dtype: np.dtype) -> Batch:
+    """Return adjoints of the result of a call, one direction for each real element of a slice."""
+    count, size = result.shape
+    rows: np.ndarray | range = range(result.size)
+    if count > 1:
+        rows = np.zeros((size, result.size))
+        rows[np.arange(size), result] = 1.0
+    return seed(rows, [shape], [dtype], adjoint_mode=True)[0]
+
+
+def _of_parts(positions: IntArray) -> IntArray:
+    """Return the positions of both parts of complex numbers in each slice, one behind the other."""
+    return pairs(2 * positions).reshape(len(positions), -1)
