@@ -6,6 +6,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Sequence
+from io import TextIOWrapper
 from pathlib import Path
 from typing import Any, Final, get_args
 
@@ -162,9 +163,11 @@ def _size(path: str | Path) -> int | None:
 
 def _guarded(program: str, run: Callable[[], None], interrupted: str = "interrupted") -> int:
     """Run a command; turn errors into a message and an exit status: 0, 1 after an error, 130 after Ctrl-C."""
+    if isinstance(sys.stdout, TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")  # names of files may have signs that an encoding has not
     try:
         run()
-        sys.stdout.flush()
+        print(end="", flush=True)  # unlike sys.stdout.flush, also where standard output is closed
     except KeyboardInterrupt as interrupt:
         notes = (interrupted, *getattr(interrupt, "__notes__", ()))
         print(f"{program}: {'; '.join(notes)}", file=sys.stderr)

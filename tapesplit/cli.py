@@ -71,7 +71,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             # What comes of it is told: a plan needs a dependence, a comparison does not.
             warnings.filterwarnings("ignore", "Output seems independent of input", UserWarning)
             options.run(options)
-        sys.stdout.flush()
+        print(end="", flush=True)  # unlike sys.stdout.flush, also where standard output is closed
     except BrokenPipeError:  # the reader, such as head, has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1

@@ -1,6 +1,7 @@
 """The commands: what they print and write, and that errors are messages."""
 
 import importlib
+import io
 import json
 import os
 import subprocess
@@ -312,6 +313,20 @@ def test_a_reader_that_leaves_early_is_no_error(config):
     with subprocess.Popen(command, **pipes) as process:  # noqa: S603 - our own command
         process.stdout.close()
         assert process.stderr.read() == b""
+
+
+def test_a_closed_standard_output_is_no_error(config, monkeypatch, capsys):
+    monkeypatch.setattr(sys, "stdout", None)  # what Python makes of `jcdp ... >&-`
+    assert main([config()]) == 0
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.usefixtures("folder")
+def test_file_names_that_cannot_be_encoded_are_printed_as_far_as_they_can(config, monkeypatch):
+    shown = io.BytesIO()
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(shown, encoding="ascii"))
+    assert main_batch([config(), "-o", "zwölf_"]) == 0
+    assert shown.getvalue() == b"zw?lf_6.csv" + os.linesep.encode()
 
 
 @pytest.mark.usefixtures("folder")
