@@ -202,11 +202,12 @@ def _solve(options: argparse.Namespace) -> None:
     try:
         for chain in chains:
             solutions = compare(chain, config, config.machines)
+            # Drawn first: a reader such as head may have gone before all is printed.
+            _draw(min(solutions.values(), key=lambda solution: solution.makespan), options)
             if options.json:
                 reports.append(chain_json(chain, solutions))
             else:
                 print(f"\n{chain_text(chain, solutions)}", flush=True)
-            _draw(min(solutions.values(), key=lambda solution: solution.makespan), options)
     finally:  # an interrupt leaves a document, too: of the chains so far
         if options.json:
             document = {"settings": settings_json(config, options.flavour), "chains": reports}
@@ -260,6 +261,6 @@ def _summarize(options: argparse.Namespace) -> None:
     proved = all(map(all, flags))
     tables = [] if proved else summarize(results, options.solver, finished_only=True)
     tables += summarize(results, options.solver, finished_only=False)
-    print("\n\n".join(_FORMATS[options.format](table) for table in tables))
-    if options.output:
+    if options.output:  # before printing: a reader such as head may have gone then
         draw_box_plots(results, options.solver, finished_only=False).savefig(options.output)
+    print("\n\n".join(_FORMATS[options.format](table) for table in tables))

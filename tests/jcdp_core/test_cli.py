@@ -315,6 +315,17 @@ def test_a_reader_that_leaves_early_is_no_error(config):
         assert process.stderr.read() == b""
 
 
+def test_pictures_are_drawn_for_a_reader_that_leaves_early(tmp_path):
+    picture = tmp_path / "boxes.svg"
+    code = "import sys; from jcdp_core.cli import main_stats; sys.exit(main_stats())"
+    results = str(DATA / "results_length_3.head150.csv")
+    command = [sys.executable, "-c", code, results, "-o", str(picture)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as process:  # noqa: S603 - our own command
+        process.stdout.close()
+    assert process.returncode == 1
+    assert picture.exists()
+
+
 def test_a_closed_standard_output_is_no_error(config, monkeypatch, capsys):
     monkeypatch.setattr(sys, "stdout", None)  # what Python makes of `jcdp ... >&-`
     assert main([config()]) == 0
