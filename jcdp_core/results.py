@@ -8,8 +8,10 @@ this format, and ``jcdp-batch`` writes it.
 import csv
 import math
 import os
+import reprlib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import zip_longest
 from pathlib import Path
 from typing import Final, final
 
@@ -131,9 +133,7 @@ def read_results(path: str | Path) -> Results:
     header = rows[0] if rows else []
     length = len(header) // _PER_COUNT
     if not length or header != columns(length):
-        raise ResultsError(
-            f"{path}:1: the header is not that of a results file; it starts {','.join(columns(1))}"
-        )
+        raise ResultsError(f"{path}:1: {_header_fault(header)}; give files that jcdp-batch wrote")
     cells = [read_row(row, len(header), f"{path}:{line}") for line, row in enumerate(rows[1:], start=2)]
     if not cells:
         raise ResultsError(f"{path}: there are no rows yet; run jcdp-batch first")
@@ -144,6 +144,15 @@ def read_results(path: str | Path) -> Results:
         {count: tuple(map(bool, by_name[f"BnB_BnB/{count}/finished"])) for count in counts},
         {(solver, count): by_name[f"{solver}/{count}"] for solver in SOLVER_COLUMNS for count in counts},
     )
+
+
+def _header_fault(header: list[str]) -> str:
+    """Say where a header is not that of a results file."""
+    expected = columns(max(1, -(-len(header) // _PER_COUNT)))
+    pairs = enumerate(zip_longest(header, expected), start=1)
+    number, given, wanted = next((number, *pair) for number, pair in pairs if pair[0] != pair[1])
+    fault = "is missing" if given is None else f"is {reprlib.repr(given)}"
+    return f"not the header of a results file: column {number} {fault} and should be {wanted!r}"
 
 
 def read_row(row: list[str], width: int, place: str) -> list[int]:

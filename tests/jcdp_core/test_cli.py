@@ -240,7 +240,7 @@ def test_batch_solves_for_all_machine_counts_and_says_so(capsys):
         (main_batch, ["wrong.in"], "wrong.in:2: unknown key 'sead'; did you mean 'seed'?"),
         (main_batch, ["one.in", "-o", "no/r"], "cannot write 'no/r': there is no folder 'no'\n"),
         (main_batch, ["one.in", "--jobs", "0"], "jobs is 0; give the number of worker processes"),
-        (main_stats, ["one.in"], "one.in:1: the header is not that of a results file"),
+        (main_stats, ["one.in"], "one.in:1: not the header of a results file: column 1 is"),
         (
             main_stats,
             ["a.csv", "./a.csv"],

@@ -130,8 +130,9 @@ HEADER = ",".join(columns(1))
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", r"results\.csv:1: the header is not that of a results file"),
-        ("a,b\n1,2\n", r"results\.csv:1: the header"),
+        ("", r"results\.csv:1: .* column 1 is missing and should be 'BnB_BnB/1/finished'"),
+        ("a,b\n1,2\n", r"results\.csv:1: not the header .*: column 1 is 'a' and should be"),
+        (f"{HEADER},x\n", r"results\.csv:1: .* column 6 is 'x' and should be 'BnB_BnB/2/finished'"),
         (f"{HEADER}\n", r"results\.csv: there are no rows yet"),
         (f"{HEADER}\ntrue,1,1,1\n", r"results\.csv:2: 4 cells instead of 5"),
         (f"{HEADER}\ntrue,1,1,1,1\nyes,1,1,1,1\n", r"results\.csv:3: cell 1 is 'yes'"),
