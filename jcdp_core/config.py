@@ -155,6 +155,8 @@ def key_table() -> str:
 
 def _nearest(word: str) -> str:
     """Return the advice for the unknown key *word*."""
+    if set(word) & set("=:,"):
+        return "write a space between a key and its value, as in 'length 6'"
     names = [key.name for key in fields(Config)]
     close = difflib.get_close_matches(word.lower(), names, n=1, cutoff=0.5)
     return f"did you mean {close[0]!r}?" if close else f"the keys are {', '.join(names)}"

@@ -5,6 +5,7 @@ calls knows the key and the line.
 """
 
 import math
+import reprlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final, final
@@ -12,6 +13,7 @@ from typing import Any, Final, final
 __all__ = ["FLAG", "INTEGERS", "LENGTHS", "REALS", "SECONDS", "Kind", "count"]
 
 _WORD: Final = 1 << 64  # the random engine and its distributions work on 64-bit words
+_LONGEST: Final = 100_000  # links: far more than any table of q² cells has room for
 
 
 @final
@@ -47,7 +49,8 @@ def _integer(text: str) -> int:
     try:
         return int(text)
     except ValueError:
-        raise ValueError(f"{text!r} is not an integer{_hint(text)}") from None
+        shown = reprlib.repr(text)
+        raise ValueError(f"{shown} is not an integer: give digits only, as in 1000{_hint(text)}") from None
 
 
 def _real(text: str) -> float:
@@ -55,15 +58,17 @@ def _real(text: str) -> float:
     try:
         return float(text)
     except ValueError:
-        raise ValueError(f"{text!r} is not a number{_hint(text)}") from None
+        shown = reprlib.repr(text)
+        raise ValueError(f"{shown} is not a number: give one, as in 0.5 or 1e3{_hint(text)}") from None
 
 
-def _accept_integer(value: int, lowest: int) -> int:
-    """Return *value* if it is an integer in [lowest, 2^64)."""
+def _accept_integer(value: int, lowest: int, highest: int = _WORD - 1) -> int:
+    """Return *value* if it is an integer from *lowest* to *highest*."""
     if isinstance(value, bool) or not isinstance(value, int):
         raise TypeError(f"{value!r} is not an integer")
-    if not lowest <= value < _WORD:
-        raise ValueError(f"{value} is out of range: give an integer from {lowest} to 2^64 - 1")
+    if not lowest <= value <= highest:
+        top = "2^64 - 1" if highest == _WORD - 1 else str(highest)
+        raise ValueError(f"{value} is out of range: give an integer from {lowest} to {top}")
     return value
 
 
@@ -94,7 +99,16 @@ def _accept_lengths(value: tuple[int, ...]) -> tuple[int, ...]:
         raise TypeError(f"{value!r} is not a tuple of lengths: give one or more integers, as in (4, 5, 6)")
     if not value:
         raise ValueError("no length given: give one or more positive integers, as in 4,5,6")
-    return tuple(_accept_integer(length, 1) for length in value)
+    return tuple(_accept_integer(length, 1, _LONGEST) for length in value)
+
+
+def _lengths(text: str) -> tuple[int, ...]:
+    """Parse integers with commas between them."""
+    try:
+        return tuple(int(word) for word in text.split(","))
+    except ValueError:
+        fault = f"{reprlib.repr(text)} is not a list of lengths"
+        raise ValueError(f"{fault}: give integers and commas, as in 4,5,6{_hint(text)}") from None
 
 
 def _parse_pair(number: Callable[[str], Any]) -> Callable[[str], Any]:
@@ -167,7 +181,7 @@ def _accept_seconds(value: Any) -> float:
 
 LENGTHS: Final = Kind(
     "N,N,...",
-    lambda text: tuple(_integer(word.strip()) for word in text.split(",")),
+    _lengths,
     _accept_lengths,
     lambda value: ",".join(map(str, value)),
 )
