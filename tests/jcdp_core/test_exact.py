@@ -491,6 +491,18 @@ def test_more_time_goes_on_where_less_of_it_ended(monkeypatch):
     assert makespans[-1] < makespans[0]
 
 
+def test_nodes_are_shared_with_searches_by_few_labels(monkeypatch):
+    """On long chains a search by all labels spends its nodes in one corner of the tree."""
+    problems = [Problem(random_chain(random.Random(seed), 28), 3) for seed in range(4)]
+    shared = [solve_heuristic(problem, 600) for problem in problems]
+    monkeypatch.setattr(exact, "_SPREAD", 28)
+    alone = [solve_heuristic(problem, 600) for problem in problems]
+    for problem, solution in zip(problems, shared, strict=True):
+        certify(problem, solution.sequence, solution.schedule)
+        assert solution.nodes <= 601
+    assert sum(solution.makespan for solution in shared) < 0.995 * sum(each.makespan for each in alone)
+
+
 def test_a_long_limit_does_not_change_the_heuristic():
     problem = Problem(random_chain(random.Random(1), 50), 4)
     without, within = (solve_heuristic(replace(problem, time_limit=limit), 300) for limit in (None, 3600))
