@@ -129,7 +129,8 @@ class PlanCache:
             structure = structure_of(tape)
             kept = _match(own + others, structure)
             if kept is None:
-                if may_do_without and may_do_without(structure) and self._is_one_of_many(structure):
+                is_light = self._keep_changing and may_do_without and may_do_without(structure)
+                if is_light and self._is_one_of_many(structure):
                     return None
                 return self._made(structure, tape, origin, make, clears)
         with _lock:
@@ -149,12 +150,15 @@ class PlanCache:
         self._last_miss = reason
         self._changes.excess = min(self._changes.excess + _HITS_FOR_A_MISS, 2 * _CHANGING_AT)
 
+    @property
+    def _keep_changing(self) -> bool:
+        """Whether structures keep changing."""
+        return self._changes.excess >= _CHANGING_AT
+
     def _is_one_of_many(self, structure: Structure) -> bool:
-        """Tell whether structures keep changing, and this one has hardly been seen; count the miss."""
+        """Tell whether this structure has hardly been seen while they keep changing; count the miss."""
         with _lock:
             changes = self._changes
-            if changes.excess < _CHANGING_AT:
-                return False
             times, joint, others = 1, structure, list[tuple[Structure, int]]()
             for seen in changes.unplanned:
                 found = without_places(seen[0], joint)

@@ -235,7 +235,9 @@ def _as_slice(positions: np.ndarray) -> slice | None:
     if positions.size == 0:
         return None
     first = int(positions[0])
-    step = int(positions[1]) - first if positions.size > 1 else 1
+    if positions.size == 1:  # as in loops over elements
+        return slice(first, first + 1, 1)
+    step = int(positions[1]) - first
     if step <= 0 or not np.array_equal(positions, np.arange(first, first + step * positions.size, step)):
         return None
     return slice(first, int(positions[-1]) + 1, step)
@@ -249,6 +251,8 @@ def places(value: Any, index: Any) -> np.ndarray:
 
 def index_maps(entry: TapeEntry) -> tuple[IndexMap, ...]:
     """Find the index map of each active argument."""
+    if entry.primitive is getitem:
+        return (IndexMap.of_index(*entry.args),)
     argument, source = joint_index_map(entry)
     if len(entry.argnums) == 1:
         sources = source if not argument.any() else np.where(argument == 0, source, -1)
