@@ -10,7 +10,7 @@ from tapesplit.rules import PRODUCTS
 from tapesplit.structures.facts import TapeFacts
 from tapesplit.structures.forms import is_shape
 
-__all__ = ["Contractions", "predicted_contractions"]
+__all__ = ["WORTH_COPIES", "Contractions", "predicted_contractions"]
 
 
 class Contractions(NamedTuple):
@@ -60,9 +60,13 @@ def predicted_contractions(facts: TapeFacts) -> Contractions:
     readers, good_readers = (
         np.bincount(read, minlength=count) for read in (facts.parents, np.concatenate([reduced, before]))
     )
-    of_others = np.bincount(behind[~fits[before]], minlength=count) > 0
-    of_smaller_values = ~reached(of_others, result[before], behind)
-    taken = fits & (readers > 0) & (good_readers == readers) & ((readers == 1) | of_smaller_values)
+    taken = fits & (readers > 0) & (good_readers == readers)
+    inputs, output = facts.sizes[: facts.structure.inputs].sum(), facts.sizes[facts.structure.output]
+    if max(inputs, output) < WORTH_COPIES:  # then no sweep carries so many
+        taken &= readers == 1
+    else:
+        of_others = np.bincount(behind[~fits[before]], minlength=count) > 0
+        taken &= (readers == 1) | ~reached(of_others, result[before], behind)  # made of smaller values only
     taken[facts.structure.output] = False
     taken = ~reached(~taken, behind[::-1], before[::-1])
     operations = facts.elementwise & taken[result]
@@ -91,6 +95,8 @@ def predicted_contractions(facts: TapeFacts) -> Contractions:
     )
 
 
+WORTH_COPIES: Final = 6
+"""Directions that take longer through an operation than its derivatives do when they are formed once more."""
 _FEWEST_ELEMENTS: Final = 50
 """Elements from which on it matters how an operation is swept by array steps."""
 _STEPS: Final = 2

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from tapesplit.cost.contracted import WORTH_COPIES
 from tapesplit.cuts.chunks import Chunk
 from tapesplit.recording.tape import Tape
 from tapesplit.rules import PRODUCTS
@@ -57,7 +58,7 @@ def find_clusters(
     possible = [index for index, kind in zip(indices, kinds, strict=True) if kind in can_be]
     found = [(index, _reduction(tape, facts, index, directions, factored)) for index in possible]
     reductions = {index: reduction for index, reduction in found if reduction}
-    copied = reductions and directions >= _WORTH_COPIES
+    copied = reductions and directions >= WORTH_COPIES
     broadcast = _broadcast(tape, facts, indices) if copied else set[int]()
     finder = _Finder(tape, facts, detached, reductions, broadcast)
     finder.homes.update((target, _ALONE) for target in chunk.targets)
@@ -85,8 +86,6 @@ _MOST_COPIES: Final = 4
 """Reductions that take in the same operation."""
 _WORTH_CONTRACTING: Final = 3000
 """Elements times directions that take longer to be multiplied and summed than a contraction to be set up."""
-_WORTH_COPIES: Final = 6
-"""Directions that take longer through an operation than its derivatives do when they are formed once more."""
 _ALONE: Final = frozenset([-1])
 """Where results go that are read by anything else: nowhere."""
 

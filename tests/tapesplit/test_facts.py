@@ -133,6 +133,21 @@ def test_products_with_a_matrix_only_pick_its_rows_from_diagonals(before, behind
     assert (work.spared_tangents, work.spared_adjoints) == tuple(40 * size * n for n in picked)
 
 
+@pytest.mark.parametrize(("size", "taken_in"), [(3, False), (6, True)])
+def test_operations_are_copied_into_several_reductions_for_several_directions_only(size, taken_in):
+    points = onp.linspace(0.0, 1.0, 300)
+
+    def moments(x):
+        wave = np.exp(points * x[0] + np.sum(x))
+        return np.array([np.sum(wave), np.mean(wave)])
+
+    tape = record(moments, X[:size])
+    table = work_table(facts_of(tape))
+    wave = next(index for index in range(len(tape)) if tape.label(index) == "exp")
+    calls = table.line("steps")[[*tape.parents[wave], wave]]
+    assert (calls.sum() > calls.size) == taken_in
+
+
 def test_edges_of_a_long_product_are_those_of_its_pairs():
     matrices = onp.ones((3, 20, 20))
     tape = record(lambda x: np.einsum("ij,jk,kl->il", x, matrices[0], matrices[1]), matrices[2])
