@@ -268,6 +268,7 @@ def _match(plans: tuple[KeptPlan, ...], structure: Structure) -> KeptPlan | None
 def _recognized(plans: tuple[KeptPlan, ...], tape: Tape) -> KeptPlan | None:
     """Find the plan whose structure a tape is seen to have, without describing it."""
     for kept in plans:
+        # What recognizes others is not even made for a tape of another length.
         if len(kept.plan.structure.forms) == len(tape) and kept.recognizer.accepts(tape):
             return kept
     return None

@@ -5,7 +5,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from tapesplit.arrays import BoolArray, IntArray, follow, reached
-from tapesplit.cost.ends import diagonal_at_ends
+from tapesplit.cost.ends import diagonal_at_ends, end_sizes
 from tapesplit.rules import PRODUCTS
 from tapesplit.structures.facts import TapeFacts
 from tapesplit.structures.forms import is_shape
@@ -61,8 +61,7 @@ def predicted_contractions(facts: TapeFacts) -> Contractions:
         np.bincount(read, minlength=count) for read in (facts.parents, np.concatenate([reduced, before]))
     )
     taken = fits & (readers > 0) & (good_readers == readers)
-    inputs, output = facts.sizes[: facts.structure.inputs].sum(), facts.sizes[facts.structure.output]
-    if max(inputs, output) < WORTH_COPIES:  # then no sweep carries so many
+    if max(end_sizes(facts)) < WORTH_COPIES:  # then no sweep carries so many
         taken &= readers == 1
     else:
         of_others = np.bincount(behind[~fits[before]], minlength=count) > 0

@@ -10,7 +10,13 @@ from tapesplit.rules import Movement
 from tapesplit.structures.facts import TapeFacts
 from tapesplit.structures.forms import is_shape
 
-__all__ = ["diagonal_at_ends", "picked_products"]
+__all__ = ["diagonal_at_ends", "end_sizes", "picked_products"]
+
+
+def end_sizes(facts: TapeFacts) -> tuple[int, int]:
+    """Return the elements of all inputs and of the output: the directions of tangents and of adjoints."""
+    structure = facts.structure
+    return int(facts.sizes[: structure.inputs].sum()), int(facts.sizes[structure.output])
 
 
 def diagonal_at_ends(facts: TapeFacts) -> tuple[BoolArray, BoolArray]:

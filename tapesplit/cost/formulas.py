@@ -5,6 +5,7 @@ from typing import Final
 import numpy as np
 
 from tapesplit.arrays import IntArray, follow
+from tapesplit.cost.ends import end_sizes
 from tapesplit.rules import is_reduction
 from tapesplit.structures.facts import CallKind, TapeFacts
 
@@ -31,7 +32,7 @@ def shared_formulas(facts: TapeFacts) -> tuple[IntArray, IntArray]:
     Merged operations are told apart by hashes of what they consist of, in O(n).
     """
     of_kind = np.array([_formulas(kind) for kind in facts.kinds])
-    is_result, each = facts.reader == np.arange(facts.reader.size), _directions(facts) + COEFFICIENT
+    is_result, each = facts.reader == np.arange(facts.reader.size), min(end_sizes(facts)) + COEFFICIENT
     if is_result.all() or np.abs(facts.sizes).sum() * each < WORTH_MERGING:
         return facts.kind, of_kind
     result = follow(facts.reader)
@@ -52,12 +53,6 @@ COEFFICIENT: Final = 8
 """Directions whose time a coefficient takes to be evaluated and stored."""
 WORTH_MERGING: Final = 4000
 """Elements times directions that pay for the Python calls of merged operations of their own."""
-
-
-def _directions(facts: TapeFacts) -> int:
-    """Return how many directions the Jacobian of the whole tape takes."""
-    structure = facts.structure
-    return min(int(facts.sizes[: structure.inputs].sum()), int(facts.sizes[structure.output]))
 
 
 def _formulas(kind: CallKind) -> int:

@@ -14,6 +14,7 @@ __all__ = [
     "derivative_dtype",
     "element_count",
     "flatten",
+    "is_complex_value",
     "real_count",
     "unflatten",
 ]
@@ -36,8 +37,12 @@ def element_count(value: Any) -> int:
 
 def real_count(value: Any) -> int:
     """Count the real elements of a value, two for each complex number of an array."""
-    is_complex = isinstance(value, (np.ndarray, np.generic, complex)) and np.iscomplexobj(value)
-    return element_count(value) * (1 + is_complex)
+    return element_count(value) * (1 + is_complex_value(value))
+
+
+def is_complex_value(value: Any) -> bool:
+    """Tell whether a value is complex; containers have no type to go by."""
+    return isinstance(value, (np.ndarray, np.generic, complex)) and bool(np.iscomplexobj(value))
 
 
 def batch_shape(value: Any) -> tuple[int, ...]:

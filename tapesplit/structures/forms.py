@@ -1,12 +1,26 @@
 """Forms of values: what plans know of their types and shapes."""
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
-__all__ = ["form_of", "is_complex", "is_shape", "is_single", "number_shape"]
+__all__ = ["form_of", "forms_of", "is_complex", "is_shape", "is_single", "number_shape"]
 
+_FLOAT64 = np.float64
 _FLOAT64_DTYPE = np.dtype(np.float64)
+
+
+def forms_of(values: Iterable[Any]) -> list[Any]:
+    """Return the form of each value of a tape; a float64 number has that of an array without axes."""
+    return [
+        ()
+        if type(value) is _FLOAT64
+        else value.shape
+        if type(value) is np.ndarray and value.dtype is _FLOAT64_DTYPE
+        else form_of(value)
+        for value in values
+    ]
 
 
 def form_of(value: Any) -> Any:

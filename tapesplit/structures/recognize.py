@@ -17,9 +17,9 @@ from tapesplit.recording.tape import NO_KEYWORDS, Tape, constant_positions
 from tapesplit.rules import PRODUCTS, Elementwise, Movement, find_rule, getitem, is_reduction
 from tapesplit.structures.comparison import any_places, is_look_up
 from tapesplit.structures.constants import EXACT, NO_CONSTANTS, ArrayKey, Constants, statics_of
-from tapesplit.structures.forms import is_shape
+from tapesplit.structures.forms import forms_of, is_shape
 from tapesplit.structures.made_anew import as_first_made, is_made_anew
-from tapesplit.structures.structure import Structure, forms_of
+from tapesplit.structures.structure import Structure
 
 __all__ = ["Recognizer", "recognizer"]
 
@@ -114,7 +114,7 @@ class Recognizer:
         A few tapes that have it are rejected, such as one with bounds of slices that equal no number.
         """
         known = self.structure
-        if (len(tape), tape.inputs, tape.output) != (len(known.forms), known.inputs, known.output):
+        if (tape.inputs, tape.output) != (known.inputs, known.output):
             return False
         args, kwargs, values = tape.args, tape.kwargs, tape.values
         primitives = as_first_made(tape.primitives) if self.has_made_anew else tape.primitives

@@ -4,18 +4,16 @@ Two tapes of equal structure share a plan. Structures are compared, not hashed: 
 same objects is what Python does fastest.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from tapesplit.recording.tape import Tape
 from tapesplit.structures.constants import NO_CONSTANTS, statics_of
-from tapesplit.structures.forms import form_of
+from tapesplit.structures.forms import forms_of
 from tapesplit.structures.made_anew import as_first_made
 
-__all__ = ["Structure", "forms_of", "structure_of"]
+__all__ = ["Structure", "structure_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,19 +53,3 @@ def structure_of(tape: Tape) -> Structure:
     ]
     primitives = as_first_made(tape.primitives)
     return Structure(forms, primitives, tape.active, tape.parents, statics, tape.inputs, tape.output)
-
-
-def forms_of(values: Iterable[Any]) -> list[Any]:
-    """Return the form of each value, see `Structure`."""
-    return [
-        ()
-        if type(value) is _FLOAT64
-        else value.shape
-        if type(value) is np.ndarray and value.dtype is _FLOAT64_DTYPE
-        else form_of(value)
-        for value in values
-    ]
-
-
-_FLOAT64 = np.float64
-_FLOAT64_DTYPE = np.dtype(np.float64)

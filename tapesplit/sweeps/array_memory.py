@@ -1,13 +1,12 @@
 """Memory of array sweeps: the most numbers that are alive at a time, found by a walk through the steps."""
 
 from collections.abc import Mapping, Sequence
-from typing import Final
 
 import numpy as np
 
 from tapesplit.cuts.chunks import Chunk
 from tapesplit.recording.tape import Tape
-from tapesplit.recording.values import element_count, real_count
+from tapesplit.recording.values import element_count, is_complex_value, real_count
 from tapesplit.sweeps.array_steps import BulkStep, Step
 from tapesplit.sweeps.cluster_step import ClusterStep
 from tapesplit.sweeps.memory_walk import MemoryWalk
@@ -24,19 +23,14 @@ def number_counts(tape: Tape, chunk: Chunk, steps: Sequence[Step]) -> dict[int, 
 def _numbers(tape: Tape, step: Step) -> int:
     """Count the numbers that one direction of a result takes.
 
-    Where a real part is taken, it is a view of complex directions; containers have no type to go by.
+    Where a real part is taken, it is a view of complex directions.
     """
     value = tape.values[step.index]
     if isinstance(step, BulkStep) and isinstance(value, np.ndarray):
         return real_count(value)
     inside = [member.number for member in step.members] if isinstance(step, ClusterStep) else []
     values = [tape.values[i] for i in (step.index, *step.reads(tape), *inside)]
-    arrays = [value for value in values if isinstance(value, _NUMBERS)]
-    return element_count(value) * (2 if any(map(np.iscomplexobj, arrays)) else 1)
-
-
-_NUMBERS: Final = (np.ndarray, np.generic, complex)
-"""Types of values that may be complex; containers tell nothing."""
+    return element_count(value) * (1 + any(map(is_complex_value, values)))
 
 
 def tangent_numbers(

@@ -8,10 +8,8 @@ direction; seeds that are handed over belong to somebody else.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-import numpy as np
-
 from tapesplit.recording.tape import Tape
-from tapesplit.recording.values import real_count
+from tapesplit.recording.values import is_complex_value, real_count
 
 __all__ = ["MemoryWalk"]
 
@@ -102,6 +100,5 @@ class MemoryWalk:
         return self.peaks[0], self.peaks[1]
 
     def is_complex(self, index: int) -> bool:
-        """Tell whether a value is complex; containers tell nothing."""
-        value = self.tape.values[index]
-        return isinstance(value, (np.ndarray, np.generic, complex)) and bool(np.iscomplexobj(value))
+        """Tell whether a value is complex."""
+        return is_complex_value(self.tape.values[index])
