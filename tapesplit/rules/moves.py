@@ -251,8 +251,6 @@ def places(value: Any, index: Any) -> np.ndarray:
 
 def index_maps(entry: TapeEntry) -> tuple[IndexMap, ...]:
     """Find the index map of each active argument."""
-    if entry.primitive is getitem:
-        return (IndexMap.of_index(*entry.args),)
     argument, source = joint_index_map(entry)
     if len(entry.argnums) == 1:
         sources = source if not argument.any() else np.where(argument == 0, source, -1)
