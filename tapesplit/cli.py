@@ -272,11 +272,12 @@ def _calibrate(_options: argparse.Namespace) -> None:
     for name, seconds in asdict(model).items():
         print(f"{name:22} {seconds_text(seconds)}")
     try:
-        print(f"\nkept in {store(model)}")
+        place = store(model)
     except OSError as error:
         raise CommandError(
             f"the constants cannot be kept: {error}; set XDG_CACHE_HOME to a directory that can be written"
         ) from error
+    print(f"\nkept in {place}")
 
 
 def _demo(options: argparse.Namespace) -> None:

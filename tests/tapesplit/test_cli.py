@@ -235,6 +235,24 @@ def test_calibrate_prints_constants(capsys, monkeypatch, tmp_path):
     cost_model.cache_clear()
 
 
+def test_a_reader_that_has_gone_is_no_reason_not_to_keep_constants(monkeypatch, tmp_path):
+    from tapesplit import cli
+    from tapesplit.cost.model import CostModel
+    from tapesplit.cost.stored import cost_model
+
+    def write(text, **_options):
+        if "kept in" in text:
+            raise BrokenPipeError
+
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(cli, "measured_costs", CostModel)
+    monkeypatch.setattr(cli, "print", write, raising=False)
+    with pytest.raises(BrokenPipeError):
+        cli._calibrate(None)
+    assert [*tmp_path.glob("tapesplit/cost-*.json")]
+    cost_model.cache_clear()
+
+
 def test_calibrate_prints_constants_that_it_cannot_keep(capsys, monkeypatch, tmp_path):
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
