@@ -56,11 +56,11 @@ def is_primitive(function: Any) -> bool:
 
 def is_from_autograd(primitive: Callable[..., Any] | None) -> bool:
     """Return whether a primitive is one of autograd's own."""
-    global _scanned  # noqa: PLW0603 (what has been imported when autograd's modules were looked through)
-    if id(primitive) not in _known_names and _scanned != len(sys.modules):
+    global _scanned  # noqa: PLW0603 (sys.modules belongs to the process, too)
+    if primitive not in _known_names and _scanned != len(sys.modules):
         _known_names.update(_names_of_autograd())
         _scanned = len(sys.modules)
-    return _known_names.get(id(primitive), ("", None))[1] is primitive
+    return primitive in _known_names
 
 
 def primitive_name(primitive: Callable[..., Any]) -> str:
@@ -88,7 +88,7 @@ def primitive_name(primitive: Callable[..., Any]) -> str:
     ('autograd.numpy:dot', True)
     """
     if is_from_autograd(primitive):
-        return _known_names[id(primitive)][0]
+        return _known_names[primitive]
     raw = getattr(primitive, "fun", primitive)
     name = f"{getattr(raw, '__module__', None)}:{getattr(raw, '__qualname__', None)}"
     try:
@@ -120,21 +120,22 @@ def find_primitive(name: str) -> Callable[..., Any]:
     return found
 
 
-_known_names: dict[int, tuple[str, Any]] = {}
-"""By the primitive's id: its name, and the primitive itself."""
+_known_names: dict[Any, str] = {}
+"""Names of autograd's primitives."""
 _scanned = 0
+"""How many modules there were when autograd's were looked through."""
 
 
-def _names_of_autograd() -> dict[int, tuple[str, Any]]:
+def _names_of_autograd() -> dict[Any, str]:
     """Collect the primitives in autograd's loaded modules and in their classes."""
     loaded = sorted(name for name in sys.modules if name.partition(".")[0] == "autograd")
-    names: dict[int, tuple[str, Any]] = {}
+    names: dict[Any, str] = {}
     for module in dict.fromkeys((*_PUBLIC, *loaded)):
         for path, value in list(vars(importlib.import_module(module)).items()):
             if is_primitive(value):
-                names.setdefault(id(value), (f"{module}:{path}", value))
+                names.setdefault(value, f"{module}:{path}")
             elif isinstance(value, type):
                 for attribute, method in vars(value).items():
                     if is_primitive(method):
-                        names.setdefault(id(method), (f"{module}:{path}.{attribute}", method))
+                        names.setdefault(method, f"{module}:{path}.{attribute}")
     return names
