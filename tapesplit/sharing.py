@@ -70,7 +70,7 @@ def run_parts(function: Callable[..., object], parts: Sequence[tuple[Any, ...]])
 
 
 def _run_part(
-    done: "SimpleQueue[BaseException | None]", function: Callable[..., object], part: tuple[Any, ...]
+    done: SimpleQueue[BaseException | None], function: Callable[..., object], part: tuple[Any, ...]
 ) -> None:
     """Call a function for another thread, and tell that when it is done."""
     try:

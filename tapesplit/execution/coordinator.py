@@ -38,7 +38,7 @@ __all__ = ["carry_out", "execute"]
 
 _Outcome: TypeAlias = tuple[np.ndarray, float, float] | BaseException
 """Result of a task, with its start and finish; or an error."""
-_Done: TypeAlias = "SimpleQueue[tuple[int, _Outcome]]"
+_Done: TypeAlias = SimpleQueue[tuple[int, _Outcome]]
 """Tasks that have ended."""
 _NOBODY: Final = Callback()
 """Observes nothing."""
@@ -137,7 +137,7 @@ def carry_out(
             return run.on(partial(submit, plan.machines) if executor is None else partial(_given, executor))
 
 
-def _given(executor: Executor, *task: Any) -> "Future[Any] | None":
+def _given(executor: Executor, *task: Any) -> Future[Any] | None:
     """Give a task to an executor of the user's; note which that is if it takes none."""
     try:
         return executor.submit(partial(copy_context().run, *task))
@@ -194,7 +194,7 @@ class _Run:
                 self._after(index, *done)
         return self.results[len(self.plan.tasks) - 1]
 
-    def on(self, start: Callable[..., "Future[Any] | None"]) -> np.ndarray:
+    def on(self, start: Callable[..., Future[Any] | None]) -> np.ndarray:
         """Carry out the tasks where ``start`` puts them, each machine's in planned order.
 
         Workers report by a queue, which Ctrl-C cannot leave locked. Futures are those of executors of the
@@ -225,7 +225,7 @@ class _Run:
                 raise
         return self.results[len(tasks) - 1]
 
-    def _report(self, done: "_Done", index: int, operands: tuple[np.ndarray, ...]) -> None:
+    def _report(self, done: _Done, index: int, operands: tuple[np.ndarray, ...]) -> None:
         """Carry out one task, unless the run is abandoned, and report what comes of it; runs on a worker."""
         try:
             outcome: _Outcome = CancelledError() if self.abandoned else self._timed(index, operands)
@@ -233,7 +233,7 @@ class _Run:
             outcome = error
         self._end(done, index, outcome)
 
-    def _report_end(self, done: _Done, index: int, future: "Future[Any]") -> None:
+    def _report_end(self, done: _Done, index: int, future: Future[Any]) -> None:
         """Report a task that an executor has not carried out; others report themselves."""
         error = CancelledError() if future.cancelled() else future.exception()
         if error is not None:
@@ -244,7 +244,7 @@ class _Run:
         self.ended.add(index)
         done.put((index, outcome))
 
-    def _abandon(self, running: Mapping[int, "Future[Any] | None"], done: "_Done") -> None:
+    def _abandon(self, running: Mapping[int, Future[Any] | None], done: _Done) -> None:
         """Drop what has not begun and wait for what has, so that no worker outlives its run."""
         self.abandoned = True
         for future in running.values():

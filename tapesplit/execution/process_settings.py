@@ -33,11 +33,11 @@ class _User:
 class _Setting:
     """A setting of the process that the first of its users changes, and the last one puts back."""
 
-    users: list["ref[_User]"] = field(default_factory=list)
+    users: list[ref[_User]] = field(default_factory=list)
     before: Any = None
     """What it was; None while nobody uses it."""
 
-    def without(self, user: _User) -> list["ref[_User]"]:
+    def without(self, user: _User) -> list[ref[_User]]:
         """Return the users that are still there, but for one."""
         return [other for other in self.users if other() is not None and other() is not user]
 

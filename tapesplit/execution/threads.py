@@ -19,7 +19,7 @@ from tapesplit.recording.tracing import holds_tracing_lock
 __all__ = ["may_use_threads", "on_worker", "submit"]
 
 Result = TypeVar("Result")
-_Calls: TypeAlias = "SimpleQueue[tuple[Context, Callable[..., object], tuple[Any, ...]]]"
+_Calls: TypeAlias = SimpleQueue[tuple[Context, Callable[..., object], tuple[Any, ...]]]
 
 
 @dataclass(slots=True)
@@ -59,7 +59,7 @@ def submit(machines: int, function: Callable[..., object], *args: Any) -> None:
         calls.put((copy_context(), function, args))
 
 
-def _with_threads(machines: int) -> "_Calls | None":
+def _with_threads(machines: int) -> _Calls | None:
     """Start threads; return the queue of what they carry out, None if there are none."""
     calls: _Calls = SimpleQueue()
     for number in range(machines):
@@ -70,7 +70,7 @@ def _with_threads(machines: int) -> "_Calls | None":
     return calls
 
 
-def _carry_out(calls: "_Calls") -> None:
+def _carry_out(calls: _Calls) -> None:
     """Carry out calls one after the other, for good."""
     while True:
         context, function, args = calls.get()

@@ -35,6 +35,9 @@ from tapesplit.recording.primitives import dense_untake, log_abs_det, summed_unt
 
 __all__ = ["DIRECT_FUNCTIONS", "DIRECT_LINALG", "direct_untake"]
 
+_Operands = tuple[Any, tuple[int, ...], tuple[int, ...], list[Any]]
+"""One of the boxes of a call, the argument numbers of all, their indices on the tape, and all values."""
+
 
 def _unary(primitive: Any, ufunc: Any) -> Callable[..., Any]:
     """Make a function that records calls with one of our boxes directly."""
@@ -80,7 +83,7 @@ def _concatenate(arr_list: Any, axis: Any = 0) -> Any:
     return _general_concatenate(arr_list, axis) if found is None else _concatenated(found, axis)
 
 
-def _concatenated(operands: "_Operands", axis: int) -> Any:
+def _concatenated(operands: _Operands, axis: int) -> Any:
     """Record a concatenation."""
     tape, argnums, parents, values = operands
     joined = np.concatenate(values, axis)
@@ -191,13 +194,13 @@ def _vstack(tup: Any) -> Any:
     return _general_vstack(tup) if found is None or np.ndim(found[3][0]) != 1 else _stacked(found)
 
 
-def _stacked(operands: "_Operands") -> Any:
+def _stacked(operands: _Operands) -> Any:
     """Record an array of operands that are alike."""
     tape, argnums, parents, values = operands
     return recorded(tape, array_from_args, argnums, parents, ((), {}, *values), np.array(values))
 
 
-def _alike(items: Any) -> "_Operands | None":
+def _alike(items: Any) -> _Operands | None:
     """Open the boxes of one tape in a list of numbers, or of arrays of one shape; None for any other list."""
     if type(items) not in _LISTS:
         return None
@@ -286,9 +289,6 @@ _ONE_PRECISION = ({np.dtype(np.float64)}, {np.dtype(np.complex128)})
 _ARRAYS = frozenset({np.ndarray})
 _NUMBERS = frozenset({float, int, complex, np.float64, np.complex128})
 _PLAIN_ARGUMENTS: frozenset[type] = PLAIN_OPERANDS | {str, tuple, type(None)}
-
-_Operands = tuple[Any, tuple[int, ...], tuple[int, ...], list[Any]]
-"""One of the boxes of a call, the argument numbers of all, their indices on the tape, and all values."""
 
 
 def _operands(items: Any, kinds: frozenset[type], first: int) -> _Operands | None:

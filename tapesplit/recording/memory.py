@@ -57,7 +57,7 @@ class NoGarbageCollection:
             _pausing = None
 
 
-_pausing: "ref[NoGarbageCollection] | None" = None
+_pausing: ref[NoGarbageCollection] | None = None
 """Who has paused the collector, and has not gone on yet."""
 
 
