@@ -21,8 +21,8 @@ __all__ = [
     "FIRST",
     "OUR_BOXES",
     "PLAIN_OPERANDS",
+    "RECORDING",
     "THEIR_BOXES",
-    "NumberBox",
     "RecordingBox",
     "TapeBox",
     "make_box",
@@ -114,6 +114,8 @@ class NumberBox(RecordingBox):
     __slots__ = ()
 
 
+RECORDING: Final[frozenset[type]] = frozenset({TapeBox, NumberBox})
+"""Types of the boxes that record themselves while they belong to one of our tapes."""
 _NARROW: Final = 4
 """A slice of at most a quarter of its array is taken once: it makes cuts narrower."""
 _BOUNDS: Final = frozenset({int, type(None)})

@@ -22,7 +22,7 @@ from tapesplit.recording.boxes import (
     FIRST,
     OUR_BOXES,
     PLAIN_OPERANDS,
-    NumberBox,
+    RECORDING,
     RecordingBox,
     TapeBox,
     make_box,
@@ -43,7 +43,7 @@ def _unary(primitive: Any, ufunc: Any) -> Callable[..., Any]:
     """Make a function that records calls with one of our boxes directly."""
 
     def function(x: Any, /, *args: Any, **kwargs: Any) -> Any:
-        if type(x) in _RECORDING and x._entries is not None and not args and not kwargs:
+        if type(x) in RECORDING and x._entries is not None and not args and not kwargs:
             return recorded(x, primitive, FIRST, (x._index,), None, ufunc(x._value))
         return primitive(x, *args, **kwargs)
 
@@ -212,7 +212,6 @@ def _alike(items: Any) -> _Operands | None:
     return found
 
 
-_RECORDING = frozenset({TapeBox, NumberBox})
 _LISTS = frozenset({tuple, list, _SplitResult})
 
 
@@ -302,7 +301,7 @@ def _operands(items: Any, kinds: frozenset[type], first: int) -> _Operands | Non
     parents: list[int] = []
     for position, item in enumerate(items, first):
         value = item
-        if type(item) in _RECORDING:
+        if type(item) in RECORDING:
             if tape is None:
                 tape = item
             if item._entries is None or item._entries is not tape._entries:

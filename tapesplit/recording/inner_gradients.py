@@ -15,7 +15,7 @@ from autograd import differential_operators
 from autograd.core import add_outgrads, primitive_vjps, vspace
 from autograd.tracer import isbox, new_box, trace_stack
 
-from tapesplit.recording.boxes import FIRST, NumberBox, TapeBox, recorded
+from tapesplit.recording.boxes import FIRST, RECORDING, TapeBox, recorded
 from tapesplit.recording.nodes import TapeNode
 from tapesplit.recording.overrides import are_current, original_vjps
 from tapesplit.recording.primitives import inner_variable, slope_of_tanh
@@ -28,7 +28,7 @@ _general_make_vjp = differential_operators._make_vjp  # by this name autograd's 
 
 def _make_vjp(fun: Callable[[Any], Any], x: Any) -> tuple[Callable[[Any], Any], Any]:
     """Return the VJP of a function at x, and its value, as autograd's function of this name does."""
-    if type(x) not in _RECORDING or x._entries is None or x._trace != trace_stack.top:
+    if type(x) not in RECORDING or x._entries is None or x._trace != trace_stack.top:
         return _general_make_vjp(fun, x)  # a trace above would hide what depends on this variable
     entries = x._entries
     start = recorded(x, inner_variable, FIRST, (x._index,), (x._value,), x._value)._index
@@ -49,7 +49,6 @@ def _make_vjp(fun: Callable[[Any], Any], x: Any) -> tuple[Callable[[Any], Any], 
     return (lambda g: _pulled_back(steps, depending, g)), value
 
 
-_RECORDING: Final = frozenset({TapeBox, NumberBox})
 _Step = tuple[int, Sequence[int], Any, tuple[Any, ...], Callable[..., Any] | None]
 """An entry, its active parents, direct rules if there are, the arguments of `_vjp_of`, and what that made."""
 
