@@ -25,6 +25,8 @@ __all__ = [
     "THEIR_BOXES",
     "RecordingBox",
     "TapeBox",
+    "is_boxed_array",
+    "is_boxed_double",
     "make_box",
     "recorded",
 ]
@@ -174,6 +176,19 @@ def recorded(
     entries.size = number + 1
     entries += (primitive, argnums, parents, args, kwargs, value)
     return result
+
+
+def is_boxed_array(x: Any) -> bool:
+    """Whether an argument is one of our boxes, of an array, on a tape."""
+    return type(x) is TapeBox and x._entries is not None and type(x._value) is np.ndarray
+
+
+def is_boxed_double(x: Any) -> bool:
+    """Whether it is such a box of an array in double precision."""
+    return is_boxed_array(x) and x._value.dtype == _DOUBLE
+
+
+_DOUBLE: Final = np.dtype(np.float64)
 
 
 def _binary(primitive: Any, operate: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:

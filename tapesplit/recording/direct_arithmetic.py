@@ -11,16 +11,11 @@ import autograd.numpy as anp
 import numpy as np
 from autograd.numpy import linalg
 
-from tapesplit.recording.boxes import FIRST, TapeBox, recorded
+from tapesplit.recording.boxes import FIRST, TapeBox, is_boxed_array, is_boxed_double, recorded
 from tapesplit.recording.overrides import are_current, original_vjps
 from tapesplit.recording.primitives import adjusted_side
 
-__all__ = ["cross", "euclidean_norm", "is_boxed_array", "roll", "solution"]
-
-
-def is_boxed_array(x: Any) -> bool:
-    """Whether an argument is one of our boxes, of an array, on a tape."""
-    return type(x) is TapeBox and x._entries is not None and type(x._value) is np.ndarray
+__all__ = ["cross", "euclidean_norm", "roll", "solution"]
 
 
 def roll(a: Any, shift: Any, axis: Any = None) -> Any:
@@ -75,7 +70,7 @@ def _moved_on(x: Any, shift: int) -> Any:
 
 def euclidean_norm(x: Any, *, axis: Any = None, keepdims: Any = False) -> Any:
     """Record the root of a sum of squares; None for what is no norm of vectors of real numbers."""
-    if not is_boxed_array(x) or x._value.dtype != np.float64 or not are_current(_OF_NORM):
+    if not is_boxed_double(x) or not are_current(_OF_NORM):
         return None
     value = x._value
     if axis is None and value.ndim == 1 and not keepdims:
@@ -99,7 +94,7 @@ def solution(a: Any, b: Any) -> Any:
     The matrix is factorized once for both then, and a derivative takes products with the matrix instead of a
     block by all its elements. None for systems of other forms.
     """
-    if not is_boxed_array(a) or not (is_boxed_array(b) or type(b) is np.ndarray):
+    if not is_boxed_double(a) or not (is_boxed_array(b) or type(b) is np.ndarray):
         return None
     if a._entries.variables:  # the right-hand side has the first derivative only
         return None
@@ -109,7 +104,7 @@ def solution(a: Any, b: Any) -> Any:
     matrix, side = a._value, b._value if active else b
     one = matrix.ndim == 2 and side.ndim in {1, 2}
     stack = side.ndim == matrix.ndim > 2 and matrix.shape[:-2] == side.shape[:-2]
-    if not (one or stack) or not matrix.dtype == side.dtype == _DOUBLE:
+    if not (one or stack) or side.dtype != matrix.dtype:
         return None
     x = np.linalg.solve(matrix, side)
     argnums, parents = ((0, 1), (a._index, b._index)) if active else (FIRST, (a._index,))
@@ -117,7 +112,6 @@ def solution(a: Any, b: Any) -> Any:
     return recorded(adjusted, _general_solve, (1,), (adjusted._index,), (matrix, side), x)
 
 
-_DOUBLE = np.dtype(np.float64)
 _general_solve = anp.linalg.solve
 _general_roll, _general_cross = anp.roll, anp.cross
 _general_dot, _general_sum, _general_sqrt = anp.dot, anp.sum, anp.sqrt

@@ -25,10 +25,12 @@ from tapesplit.recording.boxes import (
     RECORDING,
     RecordingBox,
     TapeBox,
+    is_boxed_array,
+    is_boxed_double,
     make_box,
     recorded,
 )
-from tapesplit.recording.direct_arithmetic import cross, euclidean_norm, is_boxed_array, roll, solution
+from tapesplit.recording.direct_arithmetic import cross, euclidean_norm, roll, solution
 from tapesplit.recording.nodes import TapeNode
 from tapesplit.recording.overrides import are_current, is_overridden, original_vjps
 from tapesplit.recording.primitives import dense_untake, log_abs_det, summed_untake, symmetric_eigenvalues
@@ -239,8 +241,7 @@ def _full_untake(index: Any) -> Any:
 
 def _slogdet(x: Any) -> Any:
     """Record the logarithm alone; a pair of values would keep scalar sweeps out. The sign is constant."""
-    rewritten = is_boxed_array(x) and x._value.dtype == np.float64 and x._value.ndim == 2
-    if not rewritten or is_overridden(_general_slogdet):
+    if not is_boxed_double(x) or x._value.ndim != 2 or is_overridden(_general_slogdet):
         return _general_slogdet(x)
     sign, logarithm = np.linalg.slogdet(x._value)
     return _TupleResult([sign, recorded(x, log_abs_det, FIRST, (x._index,), (x._value,), logarithm)])
@@ -249,8 +250,8 @@ def _slogdet(x: Any) -> Any:
 def _eigh(a: Any, UPLO: Any = "L") -> Any:
     """Record eigenvalues by themselves: their derivatives need less than those of eigenvectors."""
     found = _general_eigh(a, UPLO)
-    rewritten = is_boxed_array(a) and a._value.dtype == np.float64 and a._value.ndim == 2
-    if not rewritten or a._entries.variables or is_overridden(_general_eigh):
+    rewritten = is_boxed_double(a) and a._value.ndim == 2 and not a._entries.variables
+    if not rewritten or is_overridden(_general_eigh):
         return found
     values, vectors = found._value
     args = (a._value, UPLO, vectors)
@@ -274,7 +275,7 @@ def _conjugate(general: Callable[..., Any]) -> Callable[..., Any]:
     """Make a function that records no conjugates of real numbers; autograd's derivatives have many."""
 
     def conjugate(x: Any, /, *args: Any, **kwargs: Any) -> Any:
-        is_real = not args and not kwargs and is_boxed_array(x) and x._value.dtype == np.float64
+        is_real = not args and not kwargs and is_boxed_double(x)
         return x if is_real and not is_overridden(general) else general(x, *args, **kwargs)
 
     return functools.wraps(general)(conjugate)
