@@ -13,7 +13,7 @@ import numpy as np
 from autograd.core import VSpace, sparse_add
 from autograd.util import func
 
-__all__ = ["PART_FINDERS", "Parts", "same_form", "taken"]
+__all__ = ["PART_FINDERS", "PartFinder", "Parts", "same_form", "taken"]
 
 
 class Parts(NamedTuple):
@@ -25,6 +25,8 @@ class Parts(NamedTuple):
 
 Nodes: TypeAlias = Mapping[int, Any]
 """Node of each active argument of a call, by its number."""
+PartFinder: TypeAlias = Callable[[Any, tuple[Any, ...], Nodes], Parts | None]
+"""``find(value, args, nodes)`` for a call of some primitive; None if the parts are not known."""
 
 
 def taken(parts: Parts, container: Any, key: Any) -> Any:
@@ -67,7 +69,7 @@ def _of_untaken(_value: Any, args: tuple[Any, ...], nodes: Nodes) -> Parts | Non
 
 
 def _of_sum(value: Any, args: tuple[Any, ...], nodes: Nodes) -> Parts | None:
-    """Join the parts of two containers; None is no container. Parts of both are added up."""
+    """Join the parts of two containers, or of one if the first is None; parts at one place are added up."""
     summands = [nodes[i].parts if i in nodes else None for i in (1, 2) if args[i] is not None]
     known = [parts for parts in summands if parts]
     if not isinstance(value, (tuple, list, dict)) or len(known) < len(summands):
@@ -106,7 +108,7 @@ def _of_longer(_value: Any, args: tuple[Any, ...], nodes: Nodes) -> Parts | None
 
 
 _sum = func(VSpace.add)
-PART_FINDERS: Final[dict[Any, Callable[[Any, tuple[Any, ...], Nodes], Parts | None]]] = {
+PART_FINDERS: Final[dict[Any, PartFinder]] = {
     ab.make_sequence: _of_sequence,
     ab._make_dict: _of_dict,  # noqa: SLF001 (autograd's dict calls it)
     ab.sequence_extend_right: _of_longer,
@@ -116,4 +118,4 @@ PART_FINDERS: Final[dict[Any, Callable[[Any, tuple[Any, ...], Nodes], Parts | No
     _sum: _of_sum,
     func(VSpace.mut_add): _of_sum,
 }
-"""By primitive ``find(value, args, nodes)``, with the nodes of active arguments; None if it cannot tell."""
+"""What finds the parts, by the primitive that made the container."""

@@ -12,7 +12,7 @@ from autograd.tracer import Box, Node, isbox, notrace_primitives
 from tapesplit.errors import NestedTraceError, StaleValueError
 from tapesplit.names import display_name
 from tapesplit.recording.checkpoints import is_checkpoint, traced_again
-from tapesplit.recording.containers import PART_FINDERS, Parts, same_form, taken
+from tapesplit.recording.containers import PART_FINDERS, PartFinder, Parts, same_form, taken
 from tapesplit.recording.hidden import hidden_value_error
 from tapesplit.recording.source_lines import users_line
 from tapesplit.recording.tape import Entries
@@ -33,8 +33,9 @@ _STALE: Final = (
 class TapeNode(Node):
     """Place of a value on its tape, in the form that autograd's general path asks for.
 
-    Containers whose parts are known are recorded only when their place is asked for; one of the parts has the
-    place that it had before.
+    A container whose ``parts`` are known has no entry until its own place is asked for: mostly its parts are
+    only taken out again, and they keep the places that they have. Until then ``_source`` is the call that
+    made it, with the nodes of the operands, or the node that it is the value of where it was taken out.
     """
 
     __slots__ = ("_index", "_source", "entries", "parts")
@@ -59,26 +60,31 @@ class TapeNode(Node):
         self._index: int | None = None
         self._source: Any = None
         find_parts = PART_FINDERS.get(fun)
-        if find_parts is None:  # as nearly always
-            if not isinstance(value, _KNOWN) and type(value) in VSpace.mappings:
-                raise NestedTraceError(
-                    f"{getattr(fun, '__name__', fun)} returned a {type(value).__name__}, whose derivatives "
-                    "only autograd can trace; call a Jacobian function, which then leaves all to autograd"
-                )
-            if is_checkpoint(fun):
-                again = traced_again(fun, args, kwargs, parent_argnums, parents, entries.level)
-                if type(again) is TapeNode and again.entries is entries:
-                    self._index = again.index
-                    return
-                if isbox(value) and value._trace > entries.level:  # of a derivative inside
-                    raise hidden_value_error("a function under checkpoint")
-            if fun not in primitive_vjps and (name := display_name(fun)) not in entries.unruled:
-                entries.unruled[name] = users_line()
-            indices = tuple([parent.index for parent in parents])
-            self._index = entries.add(fun, parent_argnums, indices, tuple(args), kwargs, value)
+        if find_parts is not None:
+            self._source = (fun, parent_argnums, parents, tuple(args), kwargs, value)
+            self._find_parts(find_parts)
             return
-        self._source = (fun, parent_argnums, parents, tuple(args), kwargs, value)
-        self.parts = find_parts(value, args, dict(zip(parent_argnums, parents, strict=True)))
+        if not isinstance(value, _KNOWN) and type(value) in VSpace.mappings:
+            raise NestedTraceError(
+                f"{getattr(fun, '__name__', fun)} returned a {type(value).__name__}, whose derivatives "
+                "only autograd can trace; call a Jacobian function, which then leaves all to autograd"
+            )
+        if is_checkpoint(fun):
+            again = traced_again(fun, args, kwargs, parent_argnums, parents, entries.level)
+            if type(again) is TapeNode and again.entries is entries:
+                self._index = again.index
+                return
+            if isbox(value) and value._trace > entries.level:  # of a derivative inside
+                raise hidden_value_error("a function under checkpoint")
+        if fun not in primitive_vjps and (name := display_name(fun)) not in entries.unruled:
+            entries.unruled[name] = users_line()
+        indices = tuple([parent.index for parent in parents])
+        self._index = entries.add(fun, parent_argnums, indices, tuple(args), kwargs, value)
+
+    def _find_parts(self, find_parts: PartFinder) -> None:
+        """Find the parts of a container; record it at once if they are not known."""
+        fun, argnums, parents, args, _, value = self._source
+        self.parts = find_parts(value, args, dict(zip(argnums, parents, strict=True)))
         if fun is container_take and parents[0].parts:
             part = taken(parents[0].parts, *args)
             if part and (part.parts or same_form(value, part.value)):
