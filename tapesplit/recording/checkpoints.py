@@ -21,7 +21,7 @@ def _maker(primitive: Any) -> Any:
 
 
 _OTHER = object()
-"""Stands for code of another version of autograd, which then goes on with checkpoints as it does."""
+"""No code at all: where another version of autograd makes checkpoints otherwise, none is recognized."""
 _probe = checkpoint(lambda x: x)
 _BY_ARGNUM = getattr(primitive_vjps[_probe], "__code__", _OTHER)
 _CHECKPOINT = getattr(_maker(_probe), "__code__", _OTHER)

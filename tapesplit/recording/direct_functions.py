@@ -146,7 +146,7 @@ class _TupleResult(tuple[Any, ...]):
 
 
 class _SplitResult(_TupleResult):
-    """Results in a list, which like that of autograd's function cannot be replaced."""
+    """Results in a list, to which nothing can be assigned, as in the box that autograd's function returns."""
 
     __slots__ = ()
     _form = list

@@ -17,7 +17,7 @@ def is_overridden(primitive: Callable[..., Any] | None) -> bool:
     Parameters
     ----------
     primitive
-        Any primitive; that of a user's own primitive is the user's.
+        Any primitive. The VJP of a user's own one is the user's, so it counts, too.
 
     Examples
     --------

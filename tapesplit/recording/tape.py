@@ -33,30 +33,35 @@ class TapeEntry(NamedTuple):
 
 
 class Entries(list[Any]):
-    """Entries of a tape that is being recorded, in one flat list, field by field; ``size`` is their number.
+    """Entries of a tape that is being recorded, in one flat list, field by field.
 
     Taking columns apart takes a tenth of the time that it would take from a list of tuples. ``args`` are None
     where they are the values of the parents and nothing else.
 
-    Whoever appends an entry takes its number, counts it and adds its fields with ``+=``, and calls nothing in
-    between: CPython lets other threads go on only at calls and at jumps back, so that the operations of a
-    function that hands them to threads of its own do not mix.
-
-    Programs read the same elements again and again, ``y[0]`` in each turn of a loop. Each is taken once:
-    ``taken`` has the numbers. ``variables`` counts the gradients inside of the function whose functions are
-    being run. ``unruled`` has a line of the user's code for each name of a primitive without a VJP: its value
-    may never be needed, but if it is, that is the line to change. ``level`` is the trace level of the boxes.
+    Whoever appends an entry takes ``size`` for its number, counts it and adds its fields with ``+=``, and
+    calls nothing in between: CPython lets other threads go on only at calls and at jumps back, so that the
+    operations of a function that hands them to threads of its own do not mix.
     """
 
     __slots__ = ("level", "size", "taken", "unruled", "variables")
 
+    level: int
+    """Trace level of the boxes."""
+    size: int
+    """Number of entries; the fields of the last one may still be missing."""
+    taken: dict[tuple[Any, ...], int]
+    """Numbers of elements and narrow slices, by what they are read from and where: programs read the same
+    ones again and again, ``y[0]`` in each turn of a loop, and each is recorded once."""
+    unruled: dict[str, str]
+    """A line of the user's code for each name of a primitive without a VJP: its value may never be needed,
+    but if it is, that is the line to change."""
+    variables: int
+    """Gradients inside of the recorded function whose own functions are running at the moment."""
+
     def __init__(self) -> None:
         super().__init__()
-        self.level = 0
-        self.size = 0
-        self.taken: dict[tuple[Any, ...], int] = {}
-        self.unruled: dict[str, str] = {}
-        self.variables = 0
+        self.level = self.size = self.variables = 0
+        self.taken, self.unruled = {}, {}
 
     def add(self, primitive: Any, argnums: Any, parents: Any, args: Any, kwargs: Any, value: Any) -> int:
         """Append one entry and return its number."""

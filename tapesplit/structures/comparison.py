@@ -58,7 +58,7 @@ _but_for_constants = attrgetter(*(field.name for field in fields(Structure) if f
 
 
 def any_places(static: Any) -> Constants | None:
-    """Describe an index by its form, whatever numbers it has; None for constants that have none."""
+    """Describe an index with its numbers left open; None for constants without such numbers."""
     kind = type(static)
     if kind in _NUMBERED:
         return Constants(((kind, None),), ())
