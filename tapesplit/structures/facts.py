@@ -182,8 +182,8 @@ def facts_of(tape: Tape, structure: Structure | None = None) -> TapeFacts:
     kinds, kind = _kinds(tape, structure, seen, which)
     forms, form = coded(structure.forms)
     of_form = [(_real_size(f), is_complex(f), number_shape(f) is not None) for f in forms]
-    sizes, is_complex_, has_known_form = np.array(of_form).T.take(form, axis=1)
-    complex_, known_form = is_complex_ > 0, has_known_form > 0
+    sizes, *tests = np.array(of_form).T.take(form, axis=1)
+    complex_, known_form = np.array(tests) > 0
     sizes[: tape.inputs] = [*map(element_count, tape.values[: tape.inputs])]
 
     of_kind = [
@@ -191,7 +191,7 @@ def facts_of(tape: Tape, structure: Structure | None = None) -> TapeFacts:
     ]
     factors, counts, *tests = np.array(of_kind).T.take(kind, axis=1)
     has_scalar_form, elementwise, needs_local_jacobian = np.array(tests) > 0
-    elements, edges = sizes.copy(), (sizes >> is_complex_) * factors
+    elements, edges = sizes.copy(), (sizes >> complex_) * factors
     scalar = known_form & has_scalar_form
     blocks, joined, stacked, call = np.zeros((4, kind.size), dtype=np.int64)
     others = np.flatnonzero((factors < 0) | (sizes < 0))
@@ -208,10 +208,10 @@ def facts_of(tape: Tape, structure: Structure | None = None) -> TapeFacts:
     children = np.repeat(np.arange(kind.size), counts)
     scalar[children[~known_form[parents]]] = False  # scalar sweeps read nothing else
     if complex_.any():  # a formula of a user's may be complex whatever it reads
-        own = np.array([not isinstance(k.rule, Elementwise) or k.rule.built_in for k in kinds])[kind]
-        scalar &= own | ~complex_
-        scalar[children[complex_[parents] & ~own[children]]] = False
-    reader = _only_readers(parents, children, elementwise & scalar, 2 * sizes + is_complex_)
+        users = np.array([isinstance(k.rule, Elementwise) and not k.rule.built_in for k in kinds])[kind]
+        scalar &= ~(users & complex_)
+        scalar[children[users[children] & complex_[parents]]] = False
+    reader = _only_readers(parents, children, elementwise & scalar, 2 * sizes + complex_)
     return TapeFacts(
         structure=structure,
         kinds=kinds,
@@ -291,7 +291,7 @@ _NUMBERS = frozenset({_NONE, type, Constants})
 def _only_readers(parents: IntArray, children: IntArray, elementwise: BoolArray, like: IntArray) -> IntArray:
     """Find the elementwise operation that each one can be merged with, itself if there is none.
 
-    Its element of ``like`` is equal.
+    It is the only reader, and equal to the one that it reads in ``like``: numbers that tell size and type.
     """
     first, last = np.full((2, elementwise.size), -1)
     last[parents] = children

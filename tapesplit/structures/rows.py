@@ -96,7 +96,7 @@ class _Walk:
         self.times_read = np.bincount(facts.parents[is_live[facts.children]], minlength=is_live.size)
         self.axes: dict[int, int] = {}
         self.blocks: dict[int, dict[RowBlock, None]] = defaultdict(dict)
-        self.kept: dict[int, int] = defaultdict(int)
+        self.times_handed: dict[int, int] = defaultdict(int)
         self.ends: set[int] = set()
         self.readings: dict[int, tuple[Reading, ...]] = {}
         self.found: dict[Any, Any] = {}
@@ -149,7 +149,7 @@ class _Walk:
             self.axes[index] = axis  # type: ignore[assignment] # there is one
             heappush(self.waiting, -index)
         self.blocks[index].update(dict.fromkeys(blocks))
-        self.kept[index] += 1
+        self.times_handed[index] += 1
 
     def _end(self, index: int, reader: int) -> None:
         """Let a value be an end, where directions of a reader, or its own, are told apart."""
@@ -161,7 +161,7 @@ class _Walk:
         """List what each argument gets; None if rows do not stay apart."""
         facts = self.facts
         blocks = self.blocks[index]
-        is_end = index < facts.structure.inputs or self.kept[index] != self.times_read[index]
+        is_end = index < facts.structure.inputs or self.times_handed[index] != self.times_read[index]
         if is_end or len(blocks) > _MOST_BLOCKS or sum(block.directions for block in blocks) < _FEWEST_SWEPT:
             return None
         parents = facts.structure.parents[index]
