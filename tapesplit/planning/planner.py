@@ -143,12 +143,11 @@ class _Drafting(NamedTuple):
         shared = draft._replace(tasks=with_shared_steps(draft.tasks, machines))
         parallel = self.on_several(machines)
         reason = _worth_of_machines(parallel.tasks, draft.tasks)
-        least = _WORTH_MACHINES * seconds_of(draft.tasks)
         if reason == "gain":
-            least = min(least, seconds_of(parallel.tasks))
-        if seconds_of(shared.tasks) < least:
-            return shared, "steps"
-        return (parallel if reason == "gain" else draft), reason
+            chosen, seconds = parallel, seconds_of(parallel.tasks)
+        else:
+            chosen, seconds = draft, _WORTH_MACHINES * seconds_of(draft.tasks)
+        return (shared, "steps") if seconds_of(shared.tasks) < seconds else (chosen, reason)
 
     def on_several(self, machines: int) -> _Draft:
         """Draft with cuts that gain nothing on one machine, but let several work at the same time."""
@@ -177,12 +176,11 @@ class _Drafting(NamedTuple):
 
     def uncut_if_faster(self, cut: _Draft) -> _Draft:
         """Return a draft without cuts instead of one with cuts, if that is predicted to save time."""
-        seconds, (chunk,) = seconds_of(cut.tasks) - _WORTH_JOINING, cut_into_chunks(self.graph, ())
-        rough = [
-            sweep_seconds(self.table, chunk.entries, directions, chunk.n + chunk.m, adjoint_mode=adjoint_mode)
-            for directions, adjoint_mode in ((chunk.n, False), (chunk.m, True))
-        ]
-        if min(rough) > _STAGED * seconds and not self.may_share_seeds(chunk, seconds):
+        seconds = seconds_of(cut.tasks) - _WORTH_JOINING
+        (chunk,) = cut_into_chunks(self.graph, ())
+        forward = _rough_seconds(self.table, chunk, chunk.n, adjoint_mode=False)
+        backward = _rough_seconds(self.table, chunk, chunk.m, adjoint_mode=True)
+        if min(forward, backward) > _STAGED * seconds and not self.may_share_seeds(chunk, seconds):
             return cut
         whole = self.drafted(())
         if self.may_share_seeds(chunk, min(seconds, seconds_of(whole.tasks))):
@@ -261,16 +259,23 @@ class _Drafting(NamedTuple):
 def _priced(chain: JacobianChain, table: WorkTable, chunks: Sequence[Chunk]) -> JacobianChain:
     """Price each link by the predicted time of one direction; the unit is a multiply-add of a product."""
     directions = min(chain.sizes)
-    links = []
-    for link, chunk in zip(chain.links, chunks, strict=True):
-        prices = []
-        for adjoint_mode in (False, True):
-            seconds = sweep_seconds(
-                table, chunk.entries, directions, chunk.n + chunk.m, adjoint_mode=adjoint_mode
-            )
-            prices.append(max(round(seconds / directions / cost_model().product_fma), 1))
-        links.append(replace(link, tangent_cost=prices[0], adjoint_cost=prices[1]))
+
+    def price(chunk: Chunk, *, adjoint_mode: bool) -> int:
+        seconds = _rough_seconds(table, chunk, directions, adjoint_mode=adjoint_mode)
+        return max(round(seconds / directions / cost_model().product_fma), 1)
+
+    links = [
+        replace(
+            link, tangent_cost=price(chunk, adjoint_mode=False), adjoint_cost=price(chunk, adjoint_mode=True)
+        )
+        for link, chunk in zip(chain.links, chunks, strict=True)
+    ]
     return JacobianChain(tuple(links))
+
+
+def _rough_seconds(table: WorkTable, chunk: Chunk, directions: int, *, adjoint_mode: bool) -> float:
+    """Predict a sweep through a chunk roughly."""
+    return sweep_seconds(table, chunk.entries, directions, chunk.n + chunk.m, adjoint_mode=adjoint_mode)
 
 
 _LONGEST_SEARCH: Final = 5.0

@@ -165,8 +165,7 @@ def compile_tasks(
     tape: Tape, facts: TapeFacts, table: WorkTable, chunks: Sequence[Chunk], tasks: Sequence[PlanTask]
 ) -> tuple[tuple[PlanTask, ...], tuple[Sweep | None, ...]]:
     """Compile the links that each task sweeps through; where directions share seeds, predict that anew."""
-    compiled = [_compiled(tape, facts, table, chunks, task) for task in tasks]
-    timed, sweeps = tuple(task for task, _ in compiled), tuple(sweep for _, sweep in compiled)
+    timed, sweeps = zip(*[_compiled(tape, facts, table, chunks, task) for task in tasks], strict=True)
     return (_scheduled(timed) if any(task.seeds for task in timed) else timed), sweeps
 
 
