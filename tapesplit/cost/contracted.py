@@ -57,18 +57,8 @@ def predicted_contractions(facts: TapeFacts) -> Contractions:
     child, parent = child[order], parent[order]
     is_whole = facts.sizes[parent] >= facts.sizes[child]  # not broadcast
     before, behind = parent[is_whole], result[child[is_whole]]
-    readers, good_readers = (
-        np.bincount(read, minlength=count) for read in (facts.parents, np.concatenate([reduced, before]))
-    )
-    taken = fits & (readers > 0) & (good_readers == readers)
-    if max(end_sizes(facts)) < WORTH_COPIES:  # then no sweep carries so many
-        taken &= readers == 1
-    else:
-        of_others = np.bincount(behind[~fits[before]], minlength=count) > 0
-        taken &= (readers == 1) | ~reached(of_others, result[before], behind)  # made of smaller values only
-    taken[facts.structure.output] = False
-    taken = ~reached(~taken, behind[::-1], before[::-1])
-    operations = facts.elementwise & taken[result]
+    readers = np.bincount(facts.parents, minlength=count)
+    operations = facts.elementwise & _taken(facts, fits, readers, reduced, result, before, behind)[result]
     here = operations[child]
     child, parent, is_whole = child[here], parent[here], is_whole[here]
     copies, size = readers[result[child]], facts.sizes[child]
@@ -102,6 +92,32 @@ _STEPS: Final = 2
 """Steps that a contraction takes longer than a multiplication."""
 _PACE: Final = 2
 """Multiply-adds in a large product of matrices that take as long as one in a contraction."""
+
+
+def _taken(
+    facts: TapeFacts,
+    fits: BoolArray,
+    readers: IntArray,
+    reduced: IntArray,
+    result: IntArray,
+    before: IntArray,
+    behind: IntArray,
+) -> BoolArray:
+    """Tell which results of merged operations reductions take in.
+
+    Only those that ``fits`` allows, and that nothing else reads: their readers are reductions of them, or
+    other operations that are taken in. ``before`` and ``behind`` are the readings of whole values by merged
+    operations, in the order of the latter.
+    """
+    good_readers = np.bincount(np.concatenate([reduced, before]), minlength=readers.size)
+    taken = fits & (readers > 0) & (good_readers == readers)
+    if max(end_sizes(facts)) < WORTH_COPIES:  # then no sweep carries so many
+        taken &= readers == 1
+    else:
+        of_others = np.bincount(behind[~fits[before]], minlength=readers.size) > 0
+        taken &= (readers == 1) | ~reached(of_others, result[before], behind)  # made of smaller values only
+    taken[facts.structure.output] = False
+    return ~reached(~taken, behind[::-1], before[::-1])
 
 
 def _reductions(facts: TapeFacts, axes: IntArray) -> tuple[IntArray, IntArray, BoolArray]:

@@ -21,8 +21,8 @@ __all__ = [
     "NO_CONSTANTS",
     "ArrayKey",
     "Constants",
+    "are_numbers",
     "hashable",
-    "plain_constants",
     "statics_of",
 ]
 
@@ -226,7 +226,7 @@ def hashable(key: Any) -> Any:
     return key
 
 
-def plain_constants(constants: Constants) -> bool:
+def are_numbers(constants: Constants) -> bool:
     """Tell whether constant arguments are numbers and arrays of them, given by position."""
     return not constants.keywords and all(map(_is_number_key, constants.positional))
 

@@ -26,7 +26,7 @@ from tapesplit.rules import (
 )
 from tapesplit.structures.call_numbers import call_numbers
 from tapesplit.structures.comparison import is_look_up
-from tapesplit.structures.constants import NO_CONSTANTS, Constants, hashable, plain_constants
+from tapesplit.structures.constants import NO_CONSTANTS, Constants, are_numbers, hashable
 from tapesplit.structures.forms import is_complex, is_shape, number_shape
 from tapesplit.structures.row_part import RowPart
 from tapesplit.structures.structure import Structure, structure_of
@@ -278,7 +278,7 @@ def _takes_numbers(structure: Structure, seen: _Seen, which: IntArray, asked: Bo
     told = [(constants in _NUMBERS, constants is Constants) for *_, constants in seen]
     found, keyed = np.array(told).T.take(which, axis=1) & asked
     places = np.flatnonzero(keyed)
-    found[places] = [plain_constants(structure.statics[index]) for index in places.tolist()]
+    found[places] = [are_numbers(structure.statics[index]) for index in places.tolist()]
     return found
 
 
