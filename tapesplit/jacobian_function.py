@@ -81,8 +81,8 @@ class JacobianFunction:
     @property
     def argnum_of_call(self) -> int | tuple[int, ...]:
         """The same for a call, in which a bound ``self`` is not counted; negative positions do not change."""
-        found = self._positions_of_call
-        return found if isinstance(self.argnum, tuple) else found[0]
+        packed: int | tuple[int, ...] = self._options.packed(self._positions_of_call)
+        return packed
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Return the Jacobian, shape ``out.shape + in.shape``; a tuple of them for several argnums.

@@ -123,8 +123,7 @@ def undecorated(fun: Callable[..., Any], inputs: int) -> tuple[Callable[..., Any
     """
     if not isinstance(fun, JacobianFunction):
         return fun, {}
-    options, found = fun._options, fun.argnum_of_call  # noqa: SLF001 (of our own class, as below)
-    positions = found if isinstance(found, tuple) else (found,)
+    options, positions = fun._options, fun._positions_of_call  # noqa: SLF001 (of our own class, as below)
     function = functools.reduce(MethodType, fun._bound, fun.__wrapped__)  # noqa: SLF001
     return splitting_aux(function, deque(maxlen=0)) if options.has_aux else function, {
         "argnum": tuple(n + inputs if n < 0 else n for n in positions),

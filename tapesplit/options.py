@@ -35,7 +35,7 @@ class Options:
 
     @property
     def positions(self) -> tuple[int, ...]:
-        """Return argnum as a tuple."""
+        """What argnum names, as a tuple."""
         return (self.argnum,) if isinstance(self.argnum, int) else self.argnum
 
     @property
@@ -50,6 +50,6 @@ class Options:
         helpers = (self.memory_limit, self.executor, self.callback)
         return self.method == "auto" and self.cost == "runtime" and all(helper is None for helper in helpers)
 
-    def packed(self, jacobians: Sequence[Any]) -> Any:
-        """Return one Jacobian for an integer argnum, a tuple of them for a sequence."""
-        return jacobians[0] if isinstance(self.argnum, int) else tuple(jacobians)
+    def packed(self, items: Sequence[Any]) -> Any:
+        """Return what there is for each position: the only item for an integer argnum, a tuple for others."""
+        return items[0] if isinstance(self.argnum, int) else tuple(items)

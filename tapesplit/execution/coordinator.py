@@ -42,7 +42,7 @@ _Done: TypeAlias = SimpleQueue[tuple[int, _Outcome]]
 """Tasks that have ended."""
 _NOBODY: Final = Callback()
 """Observes nothing."""
-_ALONE: Final = nullcontext()
+_AS_IT_IS: Final = nullcontext()
 
 
 def execute(
@@ -128,7 +128,7 @@ def carry_out(
     if memory_limit is not None:
         _check_memory_limit(plan, memory_limit)
     run = _Run(plan, tape, memory_limit, callback or _NOBODY)
-    with single_threaded_blas() if plan.uses_blas else _ALONE:
+    with single_threaded_blas() if plan.uses_blas else _AS_IT_IS:
         if not plan.uses_threads or not may_use_threads(executor):
             return run.inline()
         if plan.machines == 1:
@@ -148,7 +148,7 @@ def _given(executor: Executor, *task: Any) -> Future[Any] | None:
 
 def _check_memory_limit(plan: JacobianPlan, memory_limit: int) -> None:
     """Refuse a limit that a sweep exceeds even if it takes one direction at a time."""
-    needed = max((sweep.least_bytes for sweep in plan.sweeps if sweep is not None), default=0)
+    needed = max(sweep.least_bytes for sweep in plan.sweeps if sweep is not None)
     if memory_limit < needed:
         raise MemoryLimitError(
             f"memory_limit is {memory_limit} bytes, but in the Jacobian of {plan.name} one direction alone "
@@ -189,7 +189,8 @@ class _Run:
         with self:
             for index, task in enumerate(self.plan.tasks):
                 self._before(index)
-                with self._told(index), sharing(threads, start) if threads > 1 and task.shareable else _ALONE:
+                is_shared = threads > 1 and task.shareable
+                with self._told(index), sharing(threads, start) if is_shared else _AS_IT_IS:
                     done = self._timed(index, self._operands(index))
                 self._after(index, *done)
         return self.results[len(self.plan.tasks) - 1]
@@ -296,7 +297,7 @@ class _Run:
     def _told(self, index: int) -> AbstractContextManager[None]:
         """Pass on how far a task is."""
         during = self.callback.during
-        return told_to(partial(during, self.plan, index)) if during else _ALONE
+        return told_to(partial(during, self.plan, index)) if during else _AS_IT_IS
 
     def _after(self, index: int, result: np.ndarray, start: float, finish: float) -> None:
         self.results[index] = result
