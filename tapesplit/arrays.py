@@ -152,8 +152,9 @@ def one_sided_minima(numbers: NDArray[Any]) -> BoolArray:
 def with_rows_in_order(matrix: np.ndarray, dtype: np.dtype) -> np.ndarray:
     """Copy a matrix, row by row, as another type.
 
-    Where its columns are in order instead, NumPy walks along them all at once, and beyond some thousand rows
-    of them each step meets another page of memory: a few hundred at a time take a fourth of the time.
+    Of a matrix that lies in memory column by column, NumPy takes one element of each column in turn, and if
+    columns are some thousand elements long, each of these is on another page of memory. A few hundred columns
+    at a time take a fourth of the time.
     """
     copy = np.empty(matrix.shape, dtype)
     for start in range(0, matrix.shape[1], _COLUMNS_AT_ONCE):
@@ -163,4 +164,4 @@ def with_rows_in_order(matrix: np.ndarray, dtype: np.dtype) -> np.ndarray:
 
 
 _COLUMNS_AT_ONCE: Final = 256
-"""Columns of a matrix that lie in fewer pages than a processor keeps the places of."""
+"""Columns so few that a processor keeps the places of the pages on which it is in all of them."""

@@ -180,9 +180,10 @@ class _Call(NamedTuple):
         check_close(found, expected, what, self.precision, error=WrongRuleError)
 
     def check_scalar_sweep(self) -> None:
-        """Compare the rule in its scalar form, where like calls are one, if the call has one.
+        """Compare the rule in its scalar form, if the call has one.
 
-        The operands of the two calls are no inputs of their tape: these are counted as real numbers.
+        Scalar sweeps carry out like calls together, so there are two. Their operands are no inputs of the
+        tape: elements of inputs count as real numbers, but operands may be complex.
         """
         first = self.tape.inputs
         tape = _tape_of([*self.tape, self.tape[first]], 0, first)

@@ -218,7 +218,7 @@ def _show(fun: Callable[..., Any], args: Sequence[Any], options: argparse.Namesp
 
 
 def _without_our_lines(plan: JacobianPlan) -> JacobianPlan:
-    """Forget the line that has called us: inputs name it, and operations that no line of the user's calls."""
+    """Forget our own line, noted for inputs, and for operations that no line of the user's has called."""
     ours = plan.lines[0]
     return replace(plan, lines=tuple("" if line == ours else line for line in plan.lines))
 

@@ -40,7 +40,7 @@ def check_close(
 ) -> None:
     """Raise if two arrays differ in shape or by more than a tolerance, relative to the largest element.
 
-    That counts as ``least`` where it is smaller: of sums that cancel, rounding is left.
+    A largest element below ``least`` counts as that: of sums that cancel, rounding is left.
     """
     expected = np.asarray(expected)
     check_within(found, expected, tolerance * max(largest(expected), least), what, error)

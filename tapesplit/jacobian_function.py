@@ -80,7 +80,7 @@ class JacobianFunction:
 
     @property
     def argnum_of_call(self) -> int | tuple[int, ...]:
-        """The same for a call, in which a bound ``self`` is not counted; negative positions do not change."""
+        """The same among the arguments of a call, without a bound ``self``; negative ones do not change."""
         packed: int | tuple[int, ...] = self._options.packed(self._positions_of_call)
         return packed
 

@@ -46,9 +46,9 @@ def _multiplied(A: np.ndarray, B: np.ndarray, out: np.ndarray | None = None) -> 
     """Multiply two matrices; thin ones in blocks.
 
     Where a matrix is narrow, each number is used a few times only. Blocks that are small enough to be
-    multiplied as they stand, and whose results stay in the cache, then take down to half the time. What all
-    blocks read is put in the order in which BLAS walks through it, which it does not do itself, unless the
-    copy would take memory that counts: else a product can take twice as long as in one piece.
+    multiplied as they stand, and whose results stay in the cache, then take down to half the time. The matrix
+    that all blocks read is copied into the order in which BLAS walks through it, unless the copy would take
+    memory that counts: BLAS does not do that for blocks, which could then take twice as long as one piece.
     """
     rows, inner = A.shape
     columns = B.shape[1]

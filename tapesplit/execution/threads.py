@@ -46,8 +46,8 @@ renew_after_fork(_renew_state)
 def submit(machines: int, function: Callable[..., object], *args: Any) -> None:
     """Run a function on this process's threads for so many machines, with NumPy's settings of this one.
 
-    It must not raise, and tells itself when it is done. Where no thread can be had any more, at the exit of
-    the interpreter, it runs here.
+    The function must not raise, and must tell by itself when it is done. Where no thread can be had any more,
+    at the exit of the interpreter, it runs on this one.
     """
     with _process.lock:
         calls = _process.calls.get(machines) or _with_threads(machines)

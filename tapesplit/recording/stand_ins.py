@@ -19,24 +19,24 @@ __all__ = ["BoxesInPlace"]
 
 
 class _Namespace:
-    """A module of autograd with the functions that stand in for its own."""
+    """A module of autograd: its own functions, ``general``, and those that stand in for them, ``direct``."""
 
     def __init__(self, module: Any, direct: dict[str, Callable[..., Any]]) -> None:
         self.names = vars(module)
         self.direct = direct
         self.general = {name: self.names[name] for name in direct}
-        self.found = operator.itemgetter(*direct)
-        self.expected, self.stand_ins = self.found(self.names), self.found(direct)
+        self.taken_from = operator.itemgetter(*direct)  # all at once, so that they are compared at once
+        self.all_general, self.all_direct = self.taken_from(self.general), self.taken_from(direct)
 
     def own(self) -> dict[str, Callable[..., Any]]:
         """Return the functions that are autograd's own; those of somebody else are left alone."""
-        if self.found(self.names) == self.expected:
+        if self.taken_from(self.names) == self.all_general:
             return self.general
         return {name: function for name, function in self.general.items() if self.names[name] is function}
 
     def restore(self, own: dict[str, Callable[..., Any]]) -> None:
         """Put autograd's own functions back, but where the user has assigned another one meanwhile."""
-        if self.found(self.names) != self.stand_ins:
+        if self.taken_from(self.names) != self.all_direct:
             own = {name: own[name] for name in own if self.names[name] is self.direct[name]}
         self.names.update(own)
 

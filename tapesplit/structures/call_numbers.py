@@ -82,9 +82,9 @@ _MOST_EDGES: Final = 100_000
 _SPARSE_EDGES: Final = 2
 """Scalar edges for each element of the result and each argument up to which a product counts as sparse."""
 _EDGES_OF_A_SLICE: Final = 16_384
-"""The same limit for each independent slice of other products."""
+"""Scalar edges of each independent slice above which other products are."""
 _DERIVATIVES_OF_A_SLICE: Final = 1024
-"""The same limit for the derivatives in each independent slice of a block."""
+"""Derivatives in each independent slice above which a block is."""
 
 
 def _numbers_of(entry: TapeEntry, index: int) -> CallNumbers:

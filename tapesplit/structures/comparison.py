@@ -52,6 +52,7 @@ def without_places(known: Structure, structure: Structure) -> Structure | None:
 
 
 _MOST_LOOK_UPS: Final = 256
+"""Indices that a plan reads from each tape, at most."""
 _MOST_NUMBERS: Final = 16
 """The same for indices without arrays: more are those of scalar code, where following each element pays."""
 _but_for_constants = attrgetter(*(field.name for field in fields(Structure) if field.name != "statics"))
