@@ -17,7 +17,7 @@ from jcdp_core.solvers.solution import Solution
 
 __all__ = ["solve_brute_force"]
 
-Predecessors: TypeAlias = tuple[tuple[int, ...], ...]
+_Predecessors: TypeAlias = tuple[tuple[int, ...], ...]
 
 _LONGEST = 5
 
@@ -88,7 +88,7 @@ def _sequences(problem: Problem, i: int, j: int) -> Iterator[tuple[Operation, ..
             yield from ((*later, *earlier, step) for earlier in _sequences(problem, i, k))
 
 
-def _orders(predecessors: Predecessors, begun: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
+def _orders(predecessors: _Predecessors, begun: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
     """Yield all orders of the steps that respect precedence."""
     if len(begun) == len(predecessors):
         yield begun
@@ -98,7 +98,7 @@ def _orders(predecessors: Predecessors, begun: tuple[int, ...]) -> Iterator[tupl
 
 
 def _place_in_order(
-    costs: tuple[int, ...], predecessors: Predecessors, order: tuple[int, ...], machines: int
+    costs: tuple[int, ...], predecessors: _Predecessors, order: tuple[int, ...], machines: int
 ) -> Schedule:
     """Start the steps in the given order, each as early as possible; some order gives an optimal schedule."""
     free = [0] * machines

@@ -19,7 +19,7 @@ from jcdp_core.solvers.problem import Problem
 
 __all__ = ["LastStep", "MakespanTable", "TableSizeError", "largest_makespan"]
 
-Numbers: TypeAlias = np.ndarray[Any, Any]
+_Numbers: TypeAlias = np.ndarray[Any, Any]
 
 LastStep: TypeAlias = tuple[Mode, int, int]
 """Kind of an elimination, its position k, and for a product the machines of the later factor: 0 for all, if
@@ -138,7 +138,7 @@ class MakespanTable:
             return Mode.MULTIPLY, i + nearest + 1, int(splits[nearest])
         return (Mode.TANGENT, i + nearest + 1, 0) if kind == 1 else (Mode.ADJOINT, j - nearest - 1, 0)
 
-    def _products(self, i: int, j: int, row: int) -> tuple[Numbers, Numbers]:
+    def _products(self, i: int, j: int, row: int) -> tuple[_Numbers, _Numbers]:
         """Return the value of each product (i k j), k = i+1, …, j-1, and its later factor's machines or 0."""
         q, length = self.length, j - i
         earlier, later = self.starts[:, i, 1:length], self.ends[:, j - 1, q - length + 1 : q]
@@ -151,13 +151,13 @@ class MakespanTable:
             joined = np.minimum(joined, fastest)
         return joined + self.sizes[i] * self.sizes[j] * self.sizes[i + 1 : j], splits
 
-    def _long_tangents(self, i: int, j: int, row: int) -> Numbers:
+    def _long_tangents(self, i: int, j: int, row: int) -> _Numbers:
         """Return the value of each tangent elimination (i k j), k = i+1, …, j-1; -1 if it is not allowed."""
         swept = self._tangent_sums[j] - self._tangent_sums[i + 1 : j]
         allowed = self._tangent_gaps[j] == self._tangent_gaps[i + 1 : j]
         return np.where(allowed, self.starts[row, i, 1 : j - i] + self.sizes[i] * swept, -1)
 
-    def _long_adjoints(self, i: int, j: int, row: int) -> Numbers:
+    def _long_adjoints(self, i: int, j: int, row: int) -> _Numbers:
         """Return the value of each adjoint elimination (i k j), k = j-1, …, i+1; -1 if it is not allowed."""
         q, middle = self.length, slice(j - 1, i, -1)
         swept = self._adjoint_sums[middle] - self._adjoint_sums[i]
@@ -169,7 +169,7 @@ class MakespanTable:
         return np.where(allowed, values, -1)
 
     @cached_property
-    def _fits(self) -> Numbers | None:
+    def _fits(self) -> _Numbers | None:
         """Whether the tape of each single link fits, by row and link; None if there is no limit."""
         limits = [self._edge_limit(row) for row in range(self.rows.start, self.rows.stop)]
         if limits[0] is None:
@@ -181,31 +181,31 @@ class MakespanTable:
         return self.problem.edge_limit(row or self.problem.machines or 1)
 
     @cached_property
-    def _tangent_sums(self) -> Numbers:
+    def _tangent_sums(self) -> _Numbers:
         """Tangent costs summed up to each position."""
         return self._sums(self.problem.chain.tangent_costs)
 
     @cached_property
-    def _adjoint_sums(self) -> Numbers:
+    def _adjoint_sums(self) -> _Numbers:
         """Adjoint costs summed up to each position."""
         return self._sums(self.problem.chain.adjoint_costs)
 
     @cached_property
-    def _edge_sums(self) -> Numbers:
+    def _edge_sums(self) -> _Numbers:
         """Edges summed up to each position."""
         return np.array([0, *accumulate(self.problem.chain.edges)], object)
 
     @cached_property
-    def _tangent_gaps(self) -> Numbers:
+    def _tangent_gaps(self) -> _Numbers:
         """Number of links without tangent mode up to each position."""
         return np.array([0, *accumulate(not link.tangent for link in self.problem.chain.links)])
 
     @cached_property
-    def _adjoint_gaps(self) -> Numbers:
+    def _adjoint_gaps(self) -> _Numbers:
         """Number of links without adjoint mode up to each position."""
         return np.array([0, *accumulate(not link.adjoint for link in self.problem.chain.links)])
 
-    def _sums(self, costs: tuple[int, ...]) -> Numbers:
+    def _sums(self, costs: tuple[int, ...]) -> _Numbers:
         """Sum up to each position."""
         return np.array([0, *accumulate(costs)], self.dtype)
 
@@ -225,7 +225,7 @@ class MakespanTable:
         self.starts[rows, : q - length + 1, length] = best
         self.ends[rows, length - 1 :, q - length] = best
 
-    def _multiply(self, length: int) -> Numbers:
+    def _multiply(self, length: int) -> _Numbers:
         """Return the cheapest product for each sub-chain of one length."""
         count = self.length - length + 1
         step = 1 + _BLOCK // (len(self.starts) * length)
@@ -233,7 +233,7 @@ class MakespanTable:
         best = [self._multiply_some(length, block) for block in blocks]
         return np.concatenate(best, axis=1) if len(best) > 1 else best[0]
 
-    def _multiply_some(self, length: int, block: slice) -> Numbers:
+    def _multiply_some(self, length: int, block: slice) -> _Numbers:
         """Return the cheapest product for some sub-chains of one length, by where they start."""
         q, m, rows = self.length, self.machines, self.rows
         # Axis 1: where the sub-chain starts; axis 2: how many links the earlier factor has, 1, …, length-1.
@@ -249,17 +249,17 @@ class MakespanTable:
         return joined.min(axis=2)
 
     @cached_property
-    def _outer(self) -> Numbers:
+    def _outer(self) -> _Numbers:
         """Elements of the Jacobian between each two positions; squares, which no one needs, may overflow."""
         return self.sizes[:, None] * self.sizes
 
     @cached_property
-    def _middles(self) -> Numbers:
+    def _middles(self) -> _Numbers:
         """Sizes of z_{i+p} by start i and length p, the middle dimension of a product: a view of a line."""
         padded = np.concatenate([self.sizes, self.sizes])
         return np.lib.stride_tricks.as_strided(padded, (self.length, self.length), 2 * padded.strides)
 
-    def _eliminate(self, best: Numbers, length: int) -> None:
+    def _eliminate(self, best: _Numbers, length: int) -> None:
         """Lower `best` where eliminating the last link by tangents or the first by adjoints is cheaper."""
         q, rows = self.length, self.rows
         without_last = self.starts[rows, : q - length + 1, length - 1]
@@ -268,18 +268,18 @@ class MakespanTable:
         np.minimum(best, without_first + self._adjoints(length), out=best)
 
     @cached_property
-    def _tangents(self) -> Numbers:
+    def _tangents(self) -> _Numbers:
         """Cost of sweeping link j with as many tangents as link i has columns, at i and j."""
         allowed = np.array([link.tangent for link in self.problem.chain.links])
         return np.where(allowed, self.sizes[:-1, None] * self.tangent_costs, self.infeasible)
 
-    def _adjoints(self, length: int) -> Numbers:
+    def _adjoints(self, length: int) -> _Numbers:
         """Return the cost of sweeping the first link of each sub-chain with adjoints, by row or for all."""
         costs = self._all_adjoints.diagonal(length - 1)
         return costs if self._fits is None else np.where(self._fits[:, : len(costs)], costs, self.infeasible)
 
     @cached_property
-    def _all_adjoints(self) -> Numbers:
+    def _all_adjoints(self) -> _Numbers:
         """Cost of sweeping link i with as many adjoints as link j has rows, at i and j, without any limit."""
         allowed = np.array([link.adjoint for link in self.problem.chain.links])
         costs = self.adjoint_costs[:, None] * self.sizes[1:]
@@ -317,7 +317,7 @@ def _power_of_two(number: int) -> int:
     return 1 << (number - 1).bit_length() if number > 0 else 0
 
 
-def _merge_descending(left: Numbers, right: Numbers, count: int) -> Numbers:
+def _merge_descending(left: _Numbers, right: _Numbers, count: int) -> _Numbers:
     """Return the `count` (a power of two) largest of two lists, sorted; lists run along axis 0 and descend.
 
     Entry t-2 of the result is min over s of max(left[s], right[t-s]), the best split of t machines: handing

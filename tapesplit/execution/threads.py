@@ -18,7 +18,7 @@ from tapesplit.recording.tracing import holds_tracing_lock
 
 __all__ = ["may_use_threads", "on_worker", "submit"]
 
-Result = TypeVar("Result")
+_Result = TypeVar("_Result")
 _Calls: TypeAlias = SimpleQueue[tuple[Context, Callable[..., object], tuple[Any, ...]]]
 
 
@@ -81,7 +81,7 @@ def _carry_out(calls: _Calls) -> None:
 _here = threading.local()
 
 
-def on_worker(function: Callable[..., Result], *args: Any) -> Result:
+def on_worker(function: Callable[..., _Result], *args: Any) -> _Result:
     """Run a function and remember meanwhile that this thread works for an execution."""
     before = getattr(_here, "works", False)
     _here.works = True

@@ -1,8 +1,8 @@
 """Boxes that record themselves: autograd's array boxes, cheaper.
 
 Most of a scalar tape is arithmetic on single numbers. autograd's general path through `primitive` costs
-several microseconds per operation; `TapeBox` and `NumberBox`, subclasses of autograd's own `ArrayBox`, record
-arithmetic and indexing directly and leave everything else, and every nested case, to that general path.
+several microseconds per operation; `TapeBox` and `_NumberBox`, subclasses of autograd's own `ArrayBox`,
+record arithmetic and indexing directly and leave everything else, and every nested case, to that path.
 """
 
 import operator
@@ -106,7 +106,7 @@ class TapeBox(RecordingBox):
     __slots__ = ()
 
 
-class NumberBox(RecordingBox):
+class _NumberBox(RecordingBox):
     """A box of a Python number, as an input often is.
 
     Its operators call NumPy's functions, as autograd's do: Python's own raise where NumPy has infinity, and
@@ -116,7 +116,7 @@ class NumberBox(RecordingBox):
     __slots__ = ()
 
 
-RECORDING: Final[frozenset[type]] = frozenset({TapeBox, NumberBox})
+RECORDING: Final[frozenset[type]] = frozenset({TapeBox, _NumberBox})
 """Types of the boxes that record themselves while they belong to one of our tapes."""
 _NARROW: Final = 4
 """A slice of at most a quarter of its array is taken once: it makes cuts narrower."""
@@ -143,9 +143,9 @@ def _maker(box_type: type[RecordingBox]) -> Callable[[Any, int, Any], RecordingB
     return make
 
 
-make_box, _make_number_box = _maker(TapeBox), _maker(NumberBox)
+make_box, _make_number_box = _maker(TapeBox), _maker(_NumberBox)
 
-for _type, _make in (TapeBox, make_box), (NumberBox, _make_number_box):
+for _type, _make in (TapeBox, make_box), (_NumberBox, _make_number_box):
     # Messages of Python and NumPy name the type of a box; users can look up what they read about an ArrayBox.
     # Others (autoray, PennyLane) look up the functions for an array by the module of its type.
     _type.__name__ = _type.__qualname__ = ArrayBox.__name__
@@ -200,7 +200,7 @@ def _binary(primitive: Any, operate: Callable[[Any, Any], Any]) -> Callable[[Any
             return primitive(self, other)
         kind = type(other)
         left = self._value
-        if kind is TapeBox or kind is NumberBox:
+        if kind is TapeBox or kind is _NumberBox:
             if other._entries is not entries:
                 return primitive(self, other)
             value = operate(left, other._value)
@@ -275,7 +275,7 @@ def _negative(primitive: Any, operate: Callable[[Any], Any]) -> Callable[[Any], 
 def _define(name: str, make: Callable[..., Any], primitive: Any, operate: Callable[..., Any]) -> None:
     """Define an operator of both boxes: as Python does it, and as NumPy does it to Python's numbers."""
     setattr(TapeBox, name, make(primitive, operate))
-    setattr(NumberBox, name, make(primitive, primitive.fun))
+    setattr(_NumberBox, name, make(primitive, primitive.fun))
 
 
 _REFLECTED_UFUNCS: dict[Any, str] = {}

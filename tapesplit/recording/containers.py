@@ -23,9 +23,9 @@ class Parts(NamedTuple):
     zero_elsewhere: bool
 
 
-Nodes: TypeAlias = Mapping[int, Any]
+_Nodes: TypeAlias = Mapping[int, Any]
 """Node of each active argument of a call, by its number."""
-PartFinder: TypeAlias = Callable[[Any, tuple[Any, ...], Nodes], Parts | None]
+PartFinder: TypeAlias = Callable[[Any, tuple[Any, ...], _Nodes], Parts | None]
 """``find(value, args, nodes)`` for a call of some primitive; None if the parts are not known."""
 
 
@@ -46,12 +46,12 @@ def same_form(left: Any, right: Any) -> bool:
     return np.shape(left) == np.shape(right) and np.result_type(left) == np.result_type(right)
 
 
-def _of_sequence(_value: Any, args: tuple[Any, ...], nodes: Nodes) -> Parts:
+def _of_sequence(_value: Any, args: tuple[Any, ...], nodes: _Nodes) -> Parts:
     """Find the parts of a tuple or list of values."""
     return Parts({argnum - 1: node for argnum, node in nodes.items()}, len(nodes) == len(args) - 1)
 
 
-def _of_dict(_value: Any, args: tuple[Any, ...], nodes: Nodes) -> Parts | None:
+def _of_dict(_value: Any, args: tuple[Any, ...], nodes: _Nodes) -> Parts | None:
     """Find the parts of a dict, which is made of its keys and a list of its values."""
     values = nodes[1].parts
     if values is None:
@@ -59,7 +59,7 @@ def _of_dict(_value: Any, args: tuple[Any, ...], nodes: Nodes) -> Parts | None:
     return values._replace(nodes={key: values.nodes[i] for i, key in enumerate(args[0]) if i in values.nodes})
 
 
-def _of_untaken(_value: Any, args: tuple[Any, ...], nodes: Nodes) -> Parts | None:
+def _of_untaken(_value: Any, args: tuple[Any, ...], nodes: _Nodes) -> Parts | None:
     """Find the only part of a container of zeros that a value has been put into."""
     _, key, space = args
     if isinstance(key, slice) or set(nodes) != {0}:
@@ -68,7 +68,7 @@ def _of_untaken(_value: Any, args: tuple[Any, ...], nodes: Nodes) -> Parts | Non
     return Parts({place: nodes[0]}, zero_elsewhere=True)
 
 
-def _of_sum(value: Any, args: tuple[Any, ...], nodes: Nodes) -> Parts | None:
+def _of_sum(value: Any, args: tuple[Any, ...], nodes: _Nodes) -> Parts | None:
     """Join the parts of two containers, or of one if the first is None; parts at one place are added up."""
     summands = [nodes[i].parts if i in nodes else None for i in (1, 2) if args[i] is not None]
     known = [parts for parts in summands if parts]
@@ -88,7 +88,7 @@ def _of_sum(value: Any, args: tuple[Any, ...], nodes: Nodes) -> Parts | None:
     return Parts(joined, all(parts.zero_elsewhere for parts in known))
 
 
-def _of_slice(_value: Any, args: tuple[Any, ...], nodes: Nodes) -> Parts | None:
+def _of_slice(_value: Any, args: tuple[Any, ...], nodes: _Nodes) -> Parts | None:
     """Find the parts that a slice takes from a sequence."""
     container, key = args
     parts = nodes[0].parts if isinstance(key, slice) else None  # another key may be the only active argument
@@ -98,7 +98,7 @@ def _of_slice(_value: Any, args: tuple[Any, ...], nodes: Nodes) -> Parts | None:
     return parts._replace(nodes={new: parts.nodes[old] for new, old in places if old in parts.nodes})
 
 
-def _of_longer(_value: Any, args: tuple[Any, ...], nodes: Nodes) -> Parts | None:
+def _of_longer(_value: Any, args: tuple[Any, ...], nodes: _Nodes) -> Parts | None:
     """Find the parts of a sequence with further values behind it."""
     known = nodes[0].parts if 0 in nodes else Parts({}, zero_elsewhere=False)
     if known is None:

@@ -14,24 +14,24 @@ from autograd.numpy import fft
 from tapesplit.rules.axes import real_like
 from tapesplit.rules.registry import bulk
 
-Arguments: TypeAlias = tuple[Any, tuple[int, ...], Any]
+_Arguments: TypeAlias = tuple[Any, tuple[int, ...], Any]
 """Lengths, axes and scaling of a transform."""
 
-Numeric: TypeAlias = Callable[[np.ndarray, Any, tuple[int, ...], Any], np.ndarray]
+_Numeric: TypeAlias = Callable[[np.ndarray, Any, tuple[int, ...], Any], np.ndarray]
 """A transform of a batch along some axes: its lengths, these axes, its scaling."""
 
 
-def _of_one(x: np.ndarray, n: int | None = None, axis: int = -1, norm: str | None = None) -> Arguments:
+def _of_one(x: np.ndarray, n: int | None = None, axis: int = -1, norm: str | None = None) -> _Arguments:
     """Lengths, axes and scaling of a one-dimensional transform."""
     return None if n is None else (n,), (axis,), norm
 
 
-def _of_two(x: np.ndarray, s: Any = None, axes: Any = (-2, -1), norm: str | None = None) -> Arguments:
+def _of_two(x: np.ndarray, s: Any = None, axes: Any = (-2, -1), norm: str | None = None) -> _Arguments:
     """Lengths, axes and scaling of a two-dimensional transform."""
     return s, tuple(axes), norm
 
 
-def _of_many(x: np.ndarray, s: Any = None, axes: Any = None, norm: str | None = None) -> Arguments:
+def _of_many(x: np.ndarray, s: Any = None, axes: Any = None, norm: str | None = None) -> _Arguments:
     """Lengths, axes and scaling of a transform along any axes."""
     if axes is None:
         axes = range(-(x.ndim if s is None else len(s)), 0)
@@ -53,9 +53,9 @@ def _lengths(x: np.ndarray, s: Any, axes: tuple[int, ...]) -> tuple[int, ...]:
 
 def _register(
     transform: Callable[..., Any],
-    parse: Callable[..., Arguments],
-    forward: Numeric,
-    backward: Numeric,
+    parse: Callable[..., _Arguments],
+    forward: _Numeric,
+    backward: _Numeric,
     *,
     from_half: bool = False,
 ) -> None:
@@ -64,7 +64,7 @@ def _register(
     A transform ``from_half`` of a spectrum has the lengths of its result, any other those of its argument.
     """
 
-    def parsed(ans: np.ndarray, x: np.ndarray, args: Any, kwargs: Any) -> Arguments:
+    def parsed(ans: np.ndarray, x: np.ndarray, args: Any, kwargs: Any) -> _Arguments:
         s, axes, norm = parse(x, *args, **kwargs)
         lengths = _lengths(ans, None, axes) if from_half else _lengths(x, s, axes)
         return lengths, tuple(1 + axis % x.ndim for axis in axes), norm

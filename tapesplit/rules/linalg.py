@@ -20,7 +20,7 @@ from tapesplit.rules.reductions import by_weights, input_size
 from tapesplit.rules.registry import bulk
 
 
-def solve_columns(a: np.ndarray, B: np.ndarray) -> np.ndarray:
+def _solve_columns(a: np.ndarray, B: np.ndarray) -> np.ndarray:
     """Solve ``a x = b`` for a batch ``(k, ..., n, r)`` of right-hand sides with one factorization of a."""
     wide = np.moveaxis(lifted(B, a.ndim), 0, -1)
     X = np.linalg.solve(a, wide.reshape(*wide.shape[:-2], wide.shape[-2] * wide.shape[-1]))
@@ -48,22 +48,22 @@ def _as_column(x: np.ndarray, b: Any) -> np.ndarray:
 
 def _solve_tangent_a(T: np.ndarray, ans: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray:
     columns = _as_column(ans, b)
-    rows = -solve_columns(a, lifted(T, columns.ndim) @ columns)  # b may be a stack where a is one matrix
+    rows = -_solve_columns(a, lifted(T, columns.ndim) @ columns)  # b may be a stack where a is one matrix
     return rows[..., 0] if np.ndim(b) == 1 else rows
 
 
 def _solve_tangent_b(T: np.ndarray, ans: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    rows = solve_columns(a, _as_column(T, b))
+    rows = _solve_columns(a, _as_column(T, b))
     return rows[..., 0] if np.ndim(b) == 1 else rows
 
 
 def _solve_adjoint_a(A: np.ndarray, ans: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    back = solve_columns(np.matrix_transpose(a), _as_column(A, b))
+    back = _solve_columns(np.matrix_transpose(a), _as_column(A, b))
     return real_like(fold(-back @ _as_column(ans, b).mT, np.shape(a)), a)
 
 
 def _solve_adjoint_b(A: np.ndarray, ans: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    back = solve_columns(np.matrix_transpose(a), _as_column(A, b))
+    back = _solve_columns(np.matrix_transpose(a), _as_column(A, b))
     return real_like(fold(back[..., 0] if np.ndim(b) == 1 else back, np.shape(b)), b)
 
 

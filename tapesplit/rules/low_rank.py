@@ -123,7 +123,7 @@ MOST_PARTS: Final = 8
 """Matrices that are joined, of which each is worth a look of its own."""
 
 
-RankRule: TypeAlias = Callable[[int, Shape], int]
+_RankRule: TypeAlias = Callable[[int, Shape], int]
 
 
 class FactoredRule(NamedTuple):
@@ -136,13 +136,13 @@ class FactoredRule(NamedTuple):
     """
 
     carry: Callable[..., Any]
-    rank: RankRule
+    rank: _RankRule
 
 
 _rules: dict[tuple[Any, int], FactoredRule] = {}
 
 
-def factored(primitive: Any, argnum: int, carry: Callable[..., Any], rank: RankRule) -> None:
+def factored(primitive: Any, argnum: int, carry: Callable[..., Any], rank: _RankRule) -> None:
     """Register the rule of a primitive by one argument, see `FactoredRule`."""
     _rules[primitive, argnum] = FactoredRule(carry, rank)
 
@@ -216,7 +216,7 @@ def _right_of_product(A: Factors | np.ndarray, ans: Any, a: Any, b: Any) -> Any:
 
 
 def _by_labels(labels: Callable[..., Labeled], argnum: int) -> Callable[..., Any]:
-    """Make the function of a contraction that sums factored adjoints of its result, see `contraction`."""
+    """Make the function that sums factored adjoints of a contraction whose axes are labeled."""
 
     def rule(A: Factors, ans: Any, *args: Any, **kwargs: Any) -> Any:
         known = lettered(labels(*args, **kwargs))

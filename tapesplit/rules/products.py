@@ -40,7 +40,7 @@ PRODUCTS: Final = frozenset({anp.matmul, anp.dot, anp.inner, anp.outer, anp.kron
 """Products whose arrays are all operands: none of them says what is multiplied."""
 
 
-def bilinear(
+def _bilinear(
     primitive: Any,
     tangents: Sequence[Callable[..., Any]],
     adjoints: Sequence[Callable[..., Any]],
@@ -57,9 +57,9 @@ def bilinear(
     )
 
 
-def contraction(primitive: Any, labels: Callable[..., Labeled]) -> None:
+def _contraction(primitive: Any, labels: Callable[..., Labeled]) -> None:
     """Register a contraction; ``labels(x, y, *rest, **kwargs)`` labels the axes of x, y and the result."""
-    bilinear(primitive, *_by_labels(labels))
+    _bilinear(primitive, *_by_labels(labels))
 
 
 _Functions: TypeAlias = list[Callable[..., Any]]
@@ -134,7 +134,7 @@ def _of_right(labels: Labeled) -> Labeled:
     return of_a, of_result, of_b
 
 
-contraction(anp.inner, inner_labels)
+_contraction(anp.inner, inner_labels)
 LABELS: Final[dict[Any, Callable[..., Labeled]]] = {
     anp.tensordot: lambda a, b, axes=2: _tensordot_labels(np.ndim(a), np.ndim(b), axes),
     dot_adjoint_0: lambda b, g, of_a, of_b: _of_left(dot_labels(of_a[1], of_b[1])),
@@ -144,7 +144,7 @@ LABELS: Final[dict[Any, Callable[..., Labeled]]] = {
 }
 """Tensor products, and what autograd's rules for them are made of: these stand on the tape of a gradient."""
 for _primitive, _labels in LABELS.items():
-    contraction(_primitive, _labels)
+    _contraction(_primitive, _labels)
 
 
 def _matmul_left_tangent(T: np.ndarray, ans: Any, a: np.ndarray, b: np.ndarray) -> np.ndarray:
@@ -220,7 +220,7 @@ def _by_vector(ans: Any, *operands: Any, **keywords: Any) -> Weighing | None:
     return Weighing(1, (0,), np.asarray(operands[0])[:, None]) if ndims == (1, 2) else None
 
 
-bilinear(anp.matmul, _MATMUL_TANGENTS, _MATMUL_ADJOINTS, _matmul_edges, _by_vector)
+_bilinear(anp.matmul, _MATMUL_TANGENTS, _MATMUL_ADJOINTS, _matmul_edges, _by_vector)
 
 
 def _side_edges(ans: Any, args: tuple[Any, ...], argnums: tuple[int, ...], kwargs: Any) -> int:
@@ -247,7 +247,7 @@ def _as_matmul(of_matmul: Callable[..., Any], of_dot: Callable[..., Any]) -> Cal
 
 
 _dot_tangents, _dot_adjoints, _dot_edges = _by_labels(lambda a, b: dot_labels(np.ndim(a), np.ndim(b)))
-bilinear(
+_bilinear(
     anp.dot,
     list(map(_as_matmul, _MATMUL_TANGENTS, _dot_tangents)),
     list(map(_as_matmul, _MATMUL_ADJOINTS, _dot_adjoints)),
@@ -261,7 +261,7 @@ def _pair_edges(ans: Any, args: tuple[Any, ...], argnums: tuple[int, ...], kwarg
     return int(np.size(ans)) * len(argnums)
 
 
-bilinear(
+_bilinear(
     anp.outer,
     [
         lambda T, ans, a, b: T.reshape(len(T), np.size(a), 1) * np.ravel(b),
@@ -298,7 +298,7 @@ def _kron_adjoint(A: np.ndarray, ans: Any, a: Any, b: Any, argnum: int) -> np.nd
     return np.tensordot(A.reshape(len(A), *joint), other, axes).reshape(len(A), *np.shape((a, b)[argnum]))
 
 
-bilinear(
+_bilinear(
     anp.kron,
     [partial(_kron_tangent, argnum=argnum) for argnum in (0, 1)],
     [partial(_kron_adjoint, argnum=argnum) for argnum in (0, 1)],
@@ -351,7 +351,7 @@ def _cross(argnum: int, *, adjoint: bool) -> Callable[..., Any]:
     return function
 
 
-bilinear(
+_bilinear(
     anp.cross,
     [_cross(0, adjoint=False), _cross(1, adjoint=False)],
     [_cross(0, adjoint=True), _cross(1, adjoint=True)],

@@ -32,12 +32,12 @@ __all__ = [
 ]
 
 
-CoreAxes = Callable[..., tuple[int, ...] | None]
+_CoreAxes = Callable[..., tuple[int, ...] | None]
 
-_core_axes: dict[Any, CoreAxes] = {}
+_core_axes: dict[Any, _CoreAxes] = {}
 
 
-def stacked(primitive: Any, core_axes: CoreAxes) -> None:
+def stacked(primitive: Any, core_axes: _CoreAxes) -> None:
     """Register a primitive whose calls may be stacks; ``core_axes(*args, **kwargs)`` are those of a slice.
 
     They count for the active arguments, which must have as many axes as each other, and for the result if it
@@ -91,7 +91,7 @@ def _loops(entry: TapeEntry) -> tuple[tuple[int, ...], list[tuple[int, ...]]]:
     return (), [tuple(range(len(shape))) for shape in shapes]
 
 
-def _core_axes_of(primitive: Any) -> CoreAxes | None:
+def _core_axes_of(primitive: Any) -> _CoreAxes | None:
     """Return how calls are stacks; None where a VJP of the user's may mix what belongs to several slices."""
     core_axes = _core_axes.get(primitive)
     return None if core_axes is None or is_overridden(primitive) else core_axes

@@ -24,7 +24,7 @@ from tapesplit.structures.structure import Structure
 __all__ = ["Recognizer", "recognizer"]
 
 
-class Expected(NamedTuple):
+class _Expected(NamedTuple):
     """Some places, and what is found there on each tape of a structure."""
 
     places: list[int]
@@ -32,7 +32,7 @@ class Expected(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class PlainConstants:
+class _PlainConstants:
     """Constants that are compared without being described: numbers, slices, arrays of operands, and so on.
 
     Parameters
@@ -52,9 +52,9 @@ class PlainConstants:
     arguments: list[tuple[int, int]]
     keywords: list[tuple[int, str]]
     types: list[type]
-    values: Expected
-    items: Expected
-    forms: Expected
+    values: _Expected
+    items: _Expected
+    forms: _Expected
 
     def agree(self, args: Sequence[Any], kwargs: Sequence[Any]) -> bool:
         """Compare with the arguments of another tape, which has some in the same places."""
@@ -100,13 +100,13 @@ class Recognizer:
     structure: Structure
     has_made_anew: bool
     without_keywords: int
-    names: Expected
+    names: _Expected
     constant_calls: list[int]
-    arities: Expected
-    forms: Expected
-    constants: PlainConstants
-    statics: Expected
-    open_places: Expected
+    arities: _Expected
+    forms: _Expected
+    constants: _PlainConstants
+    statics: _Expected
+    open_places: _Expected
 
     def accepts(self, tape: Tape) -> bool:
         """Return True only if a tape certainly has the structure.
@@ -159,8 +159,8 @@ def recognizer(structure: Structure) -> Recognizer:
         without_keywords=len(statics) - len(named),
         names=_expected({i: names for i, names in named.items() if i not in described}),
         constant_calls=calls,
-        arities=Expected(varying, [_arity(structure, i) for i in varying]),
-        forms=Expected(leading, [structure.forms[i] for i in leading]),
+        arities=_Expected(varying, [_arity(structure, i) for i in varying]),
+        forms=_Expected(leading, [structure.forms[i] for i in leading]),
         constants=_plain_constants(
             [(i, 1 - structure.argnums[i][0]) for i in alone],
             [statics[i] for i in alone],
@@ -171,9 +171,9 @@ def recognizer(structure: Structure) -> Recognizer:
     )
 
 
-def _expected(found: dict[int, Any]) -> Expected:
+def _expected(found: dict[int, Any]) -> _Expected:
     """List what is found by the place."""
-    return Expected([*found], [*found.values()])
+    return _Expected([*found], [*found.values()])
 
 
 _Constant: TypeAlias = tuple[int, int | str, type, Any]
@@ -219,7 +219,7 @@ def _arity(structure: Structure, index: int) -> int:
 
 def _plain_constants(
     arguments: list[tuple[int, int]], statics: list[Any], several: list[_Constant]
-) -> PlainConstants:
+) -> _PlainConstants:
     """Collect plain constants: the only ones of calls, which stand for themselves, and others."""
     kinds = [*map(type, statics)]
     types = [static if kind is type else kind for static, kind in zip(statics, kinds, strict=True)]
@@ -231,7 +231,7 @@ def _plain_constants(
     arrays = {n: form for n, kind, form in numbered if kind is np.ndarray}
     exact |= {n: value for n, kind, value in numbered if kind is not np.ndarray}
     items = {n: (*map(type, value),) for n, kind, value in numbered if kind in _CONTAINERS}
-    return PlainConstants(
+    return _PlainConstants(
         arguments=arguments + [(i, place) for i, place, *_ in several if isinstance(place, int)],
         keywords=[(i, place) for i, place, *_ in several if isinstance(place, str)],
         types=types + [kind for _, _, kind, _ in several],

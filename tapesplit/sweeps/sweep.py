@@ -33,9 +33,9 @@ __all__ = [
     "run_sweep",
 ]
 
-WholeSweep = ArraySweep | ScalarSweep | StagedSweep
+_WholeSweep = ArraySweep | ScalarSweep | StagedSweep
 """Sweeps of any directions, of which ``tangent`` or ``adjoint`` carries so many at a time."""
-Sweep = WholeSweep | RowSweep | CompressedSweep
+Sweep = _WholeSweep | RowSweep | CompressedSweep
 """All sweeps; those of rows and compressed ones have a ``jacobian`` only, the directions of an identity."""
 Form = Literal["arrays", "system", "stages", "rows"]
 """What a chunk is compiled to: `ArraySweep`, `ScalarSweep`, `StagedSweep`, `RowSweep`."""
@@ -174,7 +174,7 @@ def compile_sweep(
     *,
     adjoint_mode: bool,
     identity: bool = False,
-) -> WholeSweep | RowSweep:
+) -> _WholeSweep | RowSweep:
     """Compile a chunk for one mode.
 
     Parameters
@@ -203,7 +203,7 @@ def compile_sweep(
     return compile_array_sweep(tape, facts, chunk, directions, adjoint_mode=adjoint_mode, identity=identity)
 
 
-def compile_compressed(tape: Tape, facts: TapeFacts, sweep: WholeSweep) -> CompressedSweep | None:
+def compile_compressed(tape: Tape, facts: TapeFacts, sweep: _WholeSweep) -> CompressedSweep | None:
     """Compile a chunk so that the directions of an identity share seeds.
 
     Parameters
