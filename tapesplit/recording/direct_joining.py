@@ -1,0 +1,114 @@
+"""Functions of autograd.numpy that join or split arrays and record themselves, see `direct_functions`."""
+
+from typing import Any
+
+import autograd.numpy as anp
+import numpy as np
+from autograd.numpy.numpy_boxes import ArrayBox
+from autograd.numpy.numpy_wrapper import array_from_args, concatenate_args
+
+from tapesplit.recording.boxes import FIRST, is_boxed_array, recorded
+from tapesplit.recording.direct_operands import ARRAYS, NUMBERS, Operands, opened
+from tapesplit.recording.overrides import are_current, original_vjps
+from tapesplit.recording.sequence_results import SplitResult
+
+__all__ = ["append", "array", "concatenate", "hstack", "split", "stack", "vstack"]
+
+
+def concatenate(arr_list: Any, axis: Any = 0) -> Any:
+    """Record the concatenation of boxes of one tape and plain arrays directly."""
+    # An iterator can be read only once.
+    found = opened(arr_list, ARRAYS, 1) if type(arr_list) in _LISTS and type(axis) is int else None
+    return _general_concatenate(arr_list, axis) if found is None else _concatenated(found, axis)
+
+
+def _concatenated(operands: Operands, axis: int) -> Any:
+    """Record a concatenation."""
+    tape, argnums, parents, values = operands
+    joined = np.concatenate(values, axis)
+    return recorded(tape, concatenate_args, argnums, parents, (axis, *values), joined)
+
+
+def hstack(tup: Any) -> Any:
+    """Record arrays side by side."""
+    found = opened(tup, ARRAYS, 1) if type(tup) in _LISTS else None
+    if found is None or not all(value.ndim for value in found[3]):
+        return _general_hstack(tup)
+    return _concatenated(found, 0 if found[3][0].ndim == 1 else 1)
+
+
+def append(arr: Any, values: Any, axis: Any = None) -> Any:
+    """Record two vectors one behind the other."""
+    found = opened((arr, values), ARRAYS, 1) if axis is None else None
+    if found is None or any(value.ndim != 1 for value in found[3]):
+        return _general_append(arr, values, axis)
+    return _concatenated(found, 0)
+
+
+def split(ary: Any, indices_or_sections: Any, axis: Any = 0) -> Any:
+    """Record parts of equal size as slices: a list of values would keep scalar sweeps out."""
+    whole = type(indices_or_sections) is int and type(axis) is int
+    rewritten = whole and is_boxed_array(ary) and are_current(_OF_SPLIT)
+    if not rewritten or axis not in range(ary._value.ndim):
+        return _general_split(ary, indices_or_sections, axis)
+    size, rest = divmod(ary._value.shape[axis], max(indices_or_sections, 1))
+    if rest or indices_or_sections < 1:
+        return _general_split(ary, indices_or_sections, axis)
+    before = (slice(None),) * axis
+    slices = [slice(part * size, (part + 1) * size) for part in range(indices_or_sections)]
+    return SplitResult([ary[(*before, part) if before else part] for part in slices])
+
+
+def array(A: Any, *args: Any, **kwargs: Any) -> Any:
+    """Record an array made of numbers or of arrays, boxes of one tape among them, in one entry each level."""
+    if args or kwargs or type(A) not in _LISTS:
+        return _general_array(A, *args, **kwargs)
+    if not _LISTS.isdisjoint(map(type, A)):
+        A = [array(item) if type(item) in _LISTS else item for item in A]
+    found = _alike(A)
+    return _general_array(A) if found is None else _stacked(found)
+
+
+def stack(arrays: Any, axis: Any = 0) -> Any:
+    """Record a stack along a new first axis, which is then moved to its place."""
+    found = _alike(arrays) if type(axis) is int else None
+    # Derivatives by np.stack have the type of the operand, those by np.array double precision.
+    if found is None or {*map(np.result_type, found[3])} not in _ONE_PRECISION:
+        return _general_stack(arrays, axis)
+    rows = _stacked(found)
+    if axis in {0, -np.ndim(rows._value)}:
+        return rows
+    value = np.ascontiguousarray(np.moveaxis(rows._value, 0, axis))
+    return recorded(rows, _general_moveaxis, FIRST, (rows._index,), (rows._value, 0, axis), value)
+
+
+def vstack(tup: Any) -> Any:
+    """Record vectors as the rows of a matrix."""
+    found = _alike(tup)
+    return _general_vstack(tup) if found is None or np.ndim(found[3][0]) != 1 else _stacked(found)
+
+
+def _stacked(operands: Operands) -> Any:
+    """Record an array of operands that are alike."""
+    tape, argnums, parents, values = operands
+    return recorded(tape, array_from_args, argnums, parents, ((), {}, *values), np.array(values))
+
+
+def _alike(items: Any) -> Operands | None:
+    """Open the boxes of one tape in a list of numbers, or of arrays of one shape; None for any other list."""
+    if type(items) not in _LISTS:
+        return None
+    found = opened(items, NUMBERS, 2)
+    if found is None:
+        found = opened(items, ARRAYS, 2)
+        if found is not None and len({value.shape for value in found[3]}) > 1:
+            return None
+    return found
+
+
+_LISTS = frozenset({tuple, list, SplitResult})
+_ONE_PRECISION = ({np.dtype(np.float64)}, {np.dtype(np.complex128)})
+_OF_SPLIT = original_vjps(anp.split, ArrayBox.__getitem__)
+_general_array, _general_split, _general_moveaxis = anp.array, anp.split, anp.moveaxis
+_general_concatenate, _general_hstack, _general_append = anp.concatenate, anp.hstack, anp.append
+_general_stack, _general_vstack = anp.stack, anp.vstack
