@@ -132,7 +132,7 @@ def _reduction(values, a, b, c):
     if not values[i].size:
         return None
     fun = REDUCTIONS[b % len(REDUCTIONS)]
-    # Of a number it has shape (1,), and so have autograd's adjoints of the number, which spoil those behind it.
+    # Of a number it has shape (1,), and so have autograd's adjoints of it, which spoil those behind.
     keep = keep and not (fun is logsumexp and not values[i].ndim)
     return (i,), lambda x: fun(x, axis=axis, keepdims=keep)
 

@@ -44,7 +44,7 @@ def is_light(structure: Structure) -> bool:
         return False
     sizes = [prod(form) for form in forms]
     directions = min(sum(sizes[:inputs]), sizes[structure.output])
-    return min(sizes) > 0 and directions * sum(sizes) <= _MOST_MOVED
+    return 0 < directions * sum(sizes) <= _MOST_MOVED
 
 
 def sweep_unplanned(tape: Tape) -> np.ndarray:
