@@ -2,6 +2,7 @@
 
 One CSV file per chain length, one row per chain, in the order of the random stream. The chains themselves are
 not stored: they follow from the settings, so that the number of complete rows in a file says where to go on.
+Rows have no number either: that one is missing shows by the last one, which must be that of its chain.
 """
 
 import multiprocessing
@@ -31,6 +32,7 @@ from jcdp_core.errors import ConfigError, ResultsError, SolverError
 from jcdp_core.generator import ChainGenerator, Flavour
 from jcdp_core.progress import progress_bar
 from jcdp_core.results import SOLVER_COLUMNS, columns, read_row
+from jcdp_core.solvers import solve
 
 __all__ = ["result_row", "run_batch"]
 
@@ -102,6 +104,9 @@ def run_batch(
 
     Notes
     -----
+    Of the rows that are there the last one of each file is compared with its chain, by ``DP/1``. So it is
+    noticed that a row before it was removed or added, but not that makespans were changed.
+
     A row is written as soon as it and all rows before it are complete, and flushed at once. An exception,
     Ctrl-C included, ends the workers and passes through; the rows so far are kept, and the same call goes on
     after them.
@@ -122,17 +127,39 @@ def run_batch(
     return paths
 
 
-def _solve_rows(generator: ChainGenerator, paths: list[Path], complete: list[int], jobs: int) -> None:
+def _solve_rows(generator: ChainGenerator, paths: list[Path], complete: list[list[int]], jobs: int) -> None:
     """Append the rows of all chains that have none yet."""
     row_of = partial(result_row, config=generator.config)
     groups = groupby(generator, key=len)
-    with _ordered_map(jobs) as ordered_map, progress_bar(len(generator), sum(complete)) as progress:
-        for path, done, (_, chains) in zip(paths, complete, groups, strict=True):
+    count = sum(map(len, complete))
+    with _ordered_map(jobs) as ordered_map, progress_bar(len(generator), count) as progress:
+        for path, makespans, (length, chains) in zip(paths, complete, groups, strict=True):
+            if makespans:
+                last = next(islice(chains, len(makespans) - 1, None))
+                if _one_machine(last, generator.config) != makespans[-1]:
+                    raise _shifted(generator, path, length, makespans)
             with path.open("a", encoding="utf-8", newline="") as file:
-                for row in ordered_map(row_of, islice(chains, done, None)):
+                for row in ordered_map(row_of, chains):
                     file.write(row + "\n")
                     file.flush()
                     progress.update()
+
+
+def _one_machine(chain: JacobianChain, config: Config) -> int:
+    """Return what the column ``DP/1`` must say of a chain."""
+    return solve(chain, matrix_free=config.matrix_free, memory_limit=config.memory_limit).makespan
+
+
+def _shifted(generator: ChainGenerator, path: Path, length: int, makespans: list[int]) -> ResultsError:
+    """Return what to raise where the last row is not that of its chain: it names the first such row."""
+    chains = (chain for chain in generator if len(chain) == length)
+    rows = enumerate(zip(chains, makespans, strict=False), start=2)
+    pairs = ((line, _one_machine(chain, generator.config), makespan) for line, (chain, makespan) in rows)
+    line, wanted, found = next(pair for pair in pairs if pair[1] != pair[2])
+    return ResultsError(
+        f"{path}:{line}: DP/1 is {found}, and {wanted} for chain {line - 1}; this row or one before it was "
+        "removed or added: remove it and all rows after it"
+    )
 
 
 @contextmanager
@@ -188,26 +215,27 @@ def _read(path: Path) -> str:
         ) from None
 
 
-def _complete_rows(path: Path, length: int, amount: int) -> int:
-    """Return the number of complete rows in a file; cut off an incomplete last one; start a new file."""
+def _complete_rows(path: Path, length: int, amount: int) -> list[int]:
+    """Return DP/1 of the complete rows in a file; cut off an incomplete last one; start a new file."""
     header = columns(length)
     text = _read(path) if path.exists() else ""
     complete = text[: text.rfind("\n") + 1]
     lines = complete.splitlines()
     if not lines:
         path.write_text(",".join(header) + "\n", encoding="utf-8", newline="")
-        return 0
+        return []
     if lines[0].split(",") != header:
         raise ResultsError(f"{path}:1: the header is not that of chains of length {length}; remove the file")
     if len(lines) - 1 > amount:
         raise ResultsError(
             f"{path}: {len(lines) - 1} rows for {amount} chains; did two runs write them? Remove the file"
         )
-    for number, line in enumerate(lines[1:], start=2):
-        read_row(line.split(","), len(header), f"{path}:{number}")
+    rows = enumerate(lines[1:], start=2)
+    cells = [read_row(line.split(","), len(header), f"{path}:{number}") for number, line in rows]
     if len(complete) < len(text):
         os.truncate(path, len(complete.encode()))
-    return len(lines) - 1
+    place = header.index("DP/1")
+    return [row[place] for row in cells]
 
 
 _OrderedMap = Callable[[Callable[[JacobianChain], str], Iterable[JacobianChain]], Iterator[str]]

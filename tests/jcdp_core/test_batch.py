@@ -218,6 +218,23 @@ def test_foreign_and_damaged_files_are_refused(tmp_path):
         run_batch(CONFIG, f"{tmp_path}/s")
 
 
+@pytest.mark.parametrize(
+    ("rows", "chain"), [((2, 3, 4), 1), ((1, 2, 4, 5), 3), ((1, 1, 2), 2)], ids=["first", "middle", "doubled"]
+)
+def test_rows_that_are_not_those_of_their_chains_are_refused(tmp_path, reference, rows, chain):
+    """Rows have no numbers: one that was removed or doubled shows by the last row."""
+    paths = run_batch(CONFIG, f"{tmp_path}/r")
+    text = "\n".join([reference[3][row] for row in (0, *rows)] + [""])
+    paths[1].write_text(text, encoding="utf-8")
+    message = rf"r3\.csv:{chain + 1}: DP/1 is \d+, and \d+ for chain {chain}; .* remove it and all rows after"
+    with pytest.raises(ResultsError, match=message):
+        run_batch(CONFIG, f"{tmp_path}/r")
+    assert paths[1].read_text(encoding="utf-8") == text
+
+    paths[1].write_text("\n".join([*text.split("\n")[:chain], ""]), encoding="utf-8")  # as it says
+    assert _lines(run_batch(CONFIG, f"{tmp_path}/r")) == reference
+
+
 def test_bad_arguments(tmp_path):
     with pytest.raises(ConfigError, match="length: a length is given twice"):
         run_batch(Config(length=(2, 2)), f"{tmp_path}/r")
