@@ -131,11 +131,11 @@ def parallel_jacobian(
     and therefore on the plan. autograd's order is that of ``method="adjoint"``, but it multiplies by more
     zeros.
 
-    Jacobians may be computed on several threads at once. However, ``fun`` must do all its work on the thread
-    that calls it, since the order of the tape is the order of execution, and no other thread should use
-    autograd directly at the same time, since autograd's trace level belongs to the process. While ``fun`` is
-    recorded, common functions of autograd.numpy are replaced by stand-ins that record faster: inside ``fun``,
-    ``f is np.tanh`` is false for an ``f`` that was ``np.tanh`` before. Compare functions outside, or by name.
+    Jacobians may be computed on several threads at once, and ``fun`` may hand operations to threads of its
+    own if it waits for them. However, no other thread should use autograd directly at the same time, since
+    autograd's trace level belongs to the process. While ``fun`` is recorded, common functions of
+    autograd.numpy are replaced by stand-ins that record faster: inside ``fun``, ``f is np.tanh`` is false for
+    an ``f`` that was ``np.tanh`` before. Compare functions outside, or by name.
     Python's cyclic garbage collector is paused during a call.
 
     Examples
