@@ -132,7 +132,7 @@ class _Call(NamedTuple):
         """Check that the partial derivatives of an elementwise primitive broadcast to the result."""
         primitive, argnums, _, args, kwargs, value = self.entry
         rule = find_rule(primitive)
-        if not is_elementwise_call(rule, argnums, kwargs):
+        if not is_elementwise_call(rule, argnums, len(args), kwargs):
             return
         for partial in (rule.partials[i] for i in argnums):  # type: ignore[union-attr]
             found = partial(value, *args, **kwargs) if callable(partial) else 0

@@ -7,7 +7,8 @@ from types import ModuleType
 from typing import Any
 
 import autograd.numpy as anp
-from autograd import differential_operators
+from autograd import core, differential_operators
+from autograd.core import primitive_jvps, primitive_vjps
 from autograd.numpy import numpy_vjps, numpy_wrapper
 from autograd.tracer import box_type_mappings
 
@@ -15,7 +16,22 @@ from tapesplit.recording.boxes import OUR_BOXES, THEIR_BOXES
 from tapesplit.recording.direct_functions import DIRECT_FUNCTIONS, DIRECT_LINALG, direct_untake
 from tapesplit.recording.inner_gradients import DIRECT_OPERATORS
 
-__all__ = ["BoxesInPlace"]
+__all__ = ["BoxesInPlace", "own_function"]
+
+
+def own_function(function: Any) -> Any:
+    """Return autograd's own function if the one given stands in for it, or else the one given."""
+    return _STOOD_FOR.get(id(function), function)
+
+
+def _define_vjp(function: Any, maker: Any) -> None:
+    """Define the VJP of a primitive, as ``defvjp`` does, while another function may stand in for it."""
+    primitive_vjps[own_function(function)] = maker
+
+
+def _define_jvp(function: Any, maker: Any) -> None:
+    """Define the JVP of a primitive, as ``defjvp`` does, while another function may stand in for it."""
+    primitive_jvps[own_function(function)] = maker
 
 
 class _Namespace:
@@ -47,6 +63,7 @@ _NAMESPACES = (
     _Namespace(anp.linalg, DIRECT_LINALG),
     _Namespace(numpy_vjps, {"untake": direct_untake}),
     _Namespace(differential_operators, DIRECT_OPERATORS),
+    _Namespace(core, {"defvjp_argnums": _define_vjp, "defjvp_argnums": _define_jvp}),
 )
 
 
@@ -65,7 +82,7 @@ class BoxesInPlace:
     says that a trace is active, so that this use may be a nested one.
     """
 
-    __slots__ = ("_inside_trace", "_modules", "_outermost")
+    __slots__ = ("_inside_trace", "_modules", "_outermost", "_rules")
 
     def __init__(self, *, inside_trace: bool) -> None:
         self._inside_trace = inside_trace
@@ -74,7 +91,7 @@ class BoxesInPlace:
         if _replaced and not self._inside_trace:
             _put_back()  # a Ctrl-C has kept an earlier exit from it
         self._outermost = not _replaced
-        self._modules = len(sys.modules)
+        self._modules, self._rules = len(sys.modules), len(primitive_vjps) + len(primitive_jvps)
         if not self._outermost:
             return
         try:
@@ -93,6 +110,15 @@ class BoxesInPlace:
             _put_back()
             if len(sys.modules) > self._modules:  # new ones stand behind those that there were
                 _put_back_in(list(sys.modules.values())[self._modules :])
+            if len(primitive_vjps) + len(primitive_jvps) > self._rules:
+                _hand_over(primitive_vjps)
+                _hand_over(primitive_jvps)
+
+
+def _hand_over(rules: dict[Any, Any]) -> None:
+    """Give autograd's own functions the rules that the user has entered for those that stand in for them."""
+    for function in [function for function in rules if id(function) in _STOOD_FOR]:
+        rules[own_function(function)] = rules.pop(function)
 
 
 def _put_back_in(modules: Iterable[Any]) -> None:

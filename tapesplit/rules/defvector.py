@@ -9,6 +9,7 @@ import numpy as np
 from tapesplit.errors import ArgumentTypeError
 from tapesplit.names import display_name, is_primitive
 from tapesplit.recording.argnums import check_function
+from tapesplit.recording.stand_ins import own_function
 from tapesplit.rules.registry import (
     Bulk,
     Elementwise,
@@ -76,6 +77,7 @@ def defvector(
     array([[ 3.,  0.],
            [ 0., 12.]])
     """
+    primitive = own_function(primitive)
     if not is_primitive(primitive):
         raise ArgumentTypeError(
             f"defvector needs an autograd primitive, but got {primitive!r:.60}, whose rule would never be "

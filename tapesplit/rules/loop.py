@@ -19,6 +19,7 @@ from tapesplit.recording.tape import TapeEntry
 from tapesplit.recording.tracing import tracing_lock
 from tapesplit.recording.values import batch_shape, element_count, flatten, unflatten
 from tapesplit.rules.axes import complex_like, flat, real_like
+from tapesplit.rules.registry import Elementwise, find_rule
 
 __all__ = ["loop_adjoint", "loop_tangent"]
 
@@ -64,7 +65,8 @@ def loop_tangent(T: np.ndarray, entry: TapeEntry, argnum: int) -> np.ndarray:
     """Carry ``k`` tangents of one argument to those of the result.
 
     Takes autograd's JVP where there is one, else the local Jacobian from the VJP (one call per element of the
-    result). Calls with keywords go by the VJP, too: a JVP "same" passes keywords on that the VJP refuses.
+    result). Calls with keywords go by the VJP, too, and those of an elementwise function, whose vector rule
+    does not know the form: a JVP "same" passes arguments on that the VJP refuses.
 
     Raises
     ------
@@ -74,7 +76,8 @@ def loop_tangent(T: np.ndarray, entry: TapeEntry, argnum: int) -> np.ndarray:
         Whatever autograd's VJP raises; what its JVP raises is the cause of a `RuleError`.
     """
     failure: Exception | None = None
-    jvp = None if entry.kwargs else find_jvp(entry.primitive)
+    has_rare_form = bool(entry.kwargs) or isinstance(find_rule(entry.primitive), Elementwise)
+    jvp = None if has_rare_form else find_jvp(entry.primitive)
     if jvp is not None:
         try:
             return _jvp_loop(jvp, T, entry, argnum)

@@ -188,13 +188,18 @@ def elementwise(primitive: Primitive, *partials: Partial | float | None) -> None
     _rules[primitive] = Elementwise(tuple(named), built_in=True)
 
 
-def is_elementwise_call(rule: Rule | None, argnums: tuple[int, ...], kwargs: Collection[str]) -> bool:
-    """Tell whether the partials of all active arguments are known, and know the keywords of a call.
+def is_elementwise_call(
+    rule: Rule | None, argnums: tuple[int, ...], arity: int, kwargs: Collection[str]
+) -> bool:
+    """Tell whether the partials of all active arguments are known, and know the form of a call.
 
-    A keyword that a formula does not know may change the result (``where``, ``dtype``).
+    What a formula does not know may change the result (``where``, ``dtype``, an array for the result): with
+    a keyword such a call takes autograd's rule, by position its formula raises.
     """
     if not isinstance(rule, Elementwise) or max(argnums, default=0) >= len(rule.partials):
         return False
+    if arity > len(rule.partials) and rule.built_in and not all(callable(rule.partials[i]) for i in argnums):
+        return False  # a number raises nothing, autograd's rule does
     return not kwargs or all(_knows(rule.partials[argnum], kwargs) for argnum in argnums)
 
 

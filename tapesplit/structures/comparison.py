@@ -4,7 +4,7 @@ It serves an equal structure. Where indices differ from call to call, a plan can
 they point to, and read them from each tape.
 """
 
-from collections.abc import Callable, Iterator, KeysView
+from collections.abc import Callable, Iterator, KeysView, Sequence
 from dataclasses import fields, replace
 from operator import attrgetter
 from typing import Any, Final
@@ -173,6 +173,6 @@ def _say_key(key: Any) -> str:
         return f"any {kind.__name__}"
     if kind in EXACT:
         return repr(content)
-    if issubclass(kind, (tuple, list, KeysView)):
+    if issubclass(kind, (Sequence, KeysView)) and isinstance(content, tuple):
         return f"({', '.join(map(_say_key, content))})"
     return f"one {kind.__name__}"

@@ -2,7 +2,7 @@
 
 import operator
 import sys
-from collections.abc import KeysView
+from collections.abc import KeysView, Sequence
 from types import FunctionType
 from typing import Any, NamedTuple
 
@@ -201,18 +201,19 @@ def _content(constant: Any) -> Any:
         return _static_key(np.asarray(constant))
     if hasattr(constant, "__index__"):
         return operator.index(constant)
-    if isinstance(constant, KeysView):
-        return _static_key(tuple(constant))
     try:
+        if isinstance(constant, (Sequence, KeysView)) and not isinstance(constant, _UNCHANGING):
+            return tuple(map(_static_key, constant))  # the same object may have other contents later on
         hash(constant)
         equals_itself = (constant == constant) is True  # noqa: PLR0124 (comparisons of users' types may do anything)
     except Exception:  # noqa: BLE001 (the same)
         return object()
-    if not equals_itself:
-        return object()
-    # Such a sequence is the same object with other contents later on.
-    kind: Any = type(constant)
-    return object() if hasattr(kind, "__getitem__") and kind.__eq__ is object.__eq__ else constant
+    may_change = hasattr(type(constant), "__getitem__") and not isinstance(constant, _UNCHANGING)
+    return constant if equals_itself and not may_change else object()
+
+
+_UNCHANGING = (str, bytes, range, np.dtype)
+"""Types with items that count in full, and that compare by value."""
 
 
 def hashable(key: Any) -> Any:

@@ -47,7 +47,7 @@ class CallKind:
     @cached_property
     def is_elementwise(self) -> bool:
         """Whether the partials of all active arguments are known."""
-        return is_elementwise_call(self.rule, self.argnums, self.keywords)
+        return is_elementwise_call(self.rule, self.argnums, self.arity, self.keywords)
 
     @property
     def has_scalar_form(self) -> bool:
@@ -79,7 +79,8 @@ class CallKind:
     @property
     def needs_local_jacobian(self) -> bool:
         """Whether tangents take all derivatives of the result, since autograd has no rule for them."""
-        return self.is_looped and (bool(self.keywords) or find_jvp(self.primitive) is None)
+        unknown_form = bool(self.keywords) or isinstance(self.rule, Elementwise)  # JVPs may ignore the form
+        return self.is_looped and (unknown_form or find_jvp(self.primitive) is None)
 
     @property
     def factor(self) -> int:

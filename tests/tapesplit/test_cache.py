@@ -6,6 +6,7 @@ import operator
 import pickle
 import threading
 import warnings
+from collections import deque
 from concurrent.futures import ThreadPoolExecutor
 
 import autograd.numpy as np
@@ -1071,6 +1072,45 @@ def test_plans_that_do_not_pickle_stay_behind():
     other = copy.deepcopy(jac)
     assert other.cache_info().currsize == 0
     onp.testing.assert_array_equal(other(x), want)
+
+
+class _ListWithHash(list):
+    """A list that a user has made hashable, although it may change."""
+
+    def __hash__(self):
+        return hash(tuple(self))
+
+
+class _OwnSequence:
+    """A sequence that does not say so, and compares by its contents."""
+
+    def __init__(self, items):
+        self.items = items
+
+    def __getitem__(self, position):
+        return self.items[position]
+
+    def __setitem__(self, position, item):
+        self.items[position] = item
+
+    def __len__(self):
+        return len(self.items)
+
+    def __eq__(self, other):
+        return self.items == other.items
+
+    def __hash__(self):
+        return hash(tuple(self.items))
+
+
+@pytest.mark.parametrize(("make", "hits"), [(_ListWithHash, 2), (_OwnSequence, 0), (deque, 2)])
+def test_sequences_that_change_are_read_anew(make, hits):
+    index = make([0, 1, 2])
+    jac = parallel_jacobian(lambda x: x[index] * x[:3])
+    for change in (0, 5, 5, 0):
+        index[0] = change
+        assert_right(jac, jac.__wrapped__, X)
+    assert jac.cache_info().hits == hits
 
 
 class _Vague:

@@ -17,6 +17,7 @@ from autograd.misc.flatten import flatten
 from autograd.scipy.special import logsumexp
 
 from tapesplit import RuleError, defvector, parallel_jacobian, record
+from tapesplit.recording.tracing import tracing_lock
 
 MODES = pytest.mark.parametrize("method", ["auto", "tangent", "adjoint"])
 PAIR, TRIPLE = onp.array([1.0, 2.0]), onp.array([1.0, 2.0, 3.0])
@@ -372,6 +373,30 @@ def test_calls_that_are_swept_without_a_plan(call, derivative):
     jac, x = parallel_jacobian(lambda x, k: np.concatenate([call(x)] + [x] * k)), onp.array([2.0, 1.0])
     for k in range(12):
         onp.testing.assert_array_equal(jac(x, k)[: len(derivative)], derivative)
+
+
+@pytest.mark.parametrize("method", ["auto", "tangent", "adjoint"])
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x, out: np.add(x, 1.0, out),
+        lambda x, out: np.subtract(1.0, x, out),
+        lambda x, out: np.mod(x, 2.0, out),
+        np.negative,
+        np.exp,
+        lambda x, out: np.multiply(x, x, out),
+    ],
+)
+def test_an_array_for_the_result_is_refused_as_by_autograd(call, method):
+    buffer = onp.empty(3)
+
+    def fun(x):
+        return np.sin(call(x, buffer)) + np.exp(call(2.0 * x, buffer))
+
+    with tracing_lock(), pytest.raises(TypeError):
+        jacobian(fun)(TRIPLE)
+    with pytest.raises(TypeError, match="positional argument"):
+        parallel_jacobian(fun, method=method)(TRIPLE)
 
 
 def test_forms_that_rules_do_not_cover_raise():

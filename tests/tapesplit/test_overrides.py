@@ -13,6 +13,7 @@ from autograd.numpy import linalg
 from autograd.scipy import special
 
 from tapesplit import defvector, names, parallel_jacobian
+from tapesplit.recording import stand_ins
 from tapesplit.recording.overrides import find_jvp, is_overridden
 from tapesplit.rules import Elementwise, find_rule, registered, registry
 
@@ -66,6 +67,11 @@ def doubled(maker):
         return lambda g: tuple(2.0 * row for row in vjp(g))
 
     return vjp_argnums
+
+
+def by_argnums(primitive, maker):
+    """Define the VJP of a primitive with one argument by the function that takes several."""
+    defvjp_argnums(primitive, lambda argnums, ans, args, kwargs: lambda g: (maker(ans, *args)(g),))
 
 
 @pytest.fixture
@@ -127,6 +133,49 @@ def test_a_safe_square_root(override):
     defvjp(np.sqrt, safe)
     got = parallel_jacobian(lambda x: np.sqrt(x) + x)(onp.array([0.0, 1.0, 4.0]))
     onp.testing.assert_array_equal(got, onp.diag([1.0, 1.5, 1.25]))
+
+
+@pytest.mark.parametrize("name", ["tanh", "sqrt", "sum", "cumsum", "conj", "ravel"])
+@pytest.mark.parametrize("define", [defvjp, by_argnums], ids=["defvjp", "defvjp_argnums"])
+def test_a_vjp_that_is_defined_while_recording_counts(name, define, override):
+    override(getattr(np, name))
+
+    def fun(x):
+        used = getattr(np, name)
+        define(used, lambda ans, x: lambda g: 7.0 * g * onp.ones_like(x))
+        return used(x)
+
+    got = parallel_jacobian(fun)(X)
+    onp.testing.assert_array_equal(got, 7.0 * onp.ones_like(got) if got.ndim == 1 else 7.0 * onp.eye(9))
+    onp.testing.assert_array_equal(got, jacobian(fun)(X))
+    assert not any(map(stand_ins._STOOD_FOR.get, map(id, primitive_vjps)))
+
+
+def test_an_inner_derivative_uses_a_vjp_that_is_defined_while_recording(override):
+    override(np.tanh)
+
+    def fun(x):
+        defvjp(np.tanh, lambda ans, x: lambda g: 7.0 * g)
+        return x * jacobian(np.tanh)(0.5)
+
+    onp.testing.assert_array_equal(parallel_jacobian(fun)(X), 7.0 * onp.eye(9))
+
+
+def test_rules_for_all_directions_that_are_defined_while_recording_count(override, monkeypatch):
+    monkeypatch.setitem(registry._rules, np.tanh, registry._rules[np.tanh])
+    monkeypatch.setattr(registry, "_users", dict(registry._users))
+    monkeypatch.setitem(primitive_jvps, np.tanh, primitive_jvps[np.tanh])
+    override(np.tanh)
+
+    def fun(x):
+        defvjp(np.tanh, lambda ans, x: lambda g: 7.0 * g)
+        defjvp(np.tanh, lambda g, ans, x: 7.0 * g)
+        defvector(np.tanh, 7.0)
+        return np.tanh(x)
+
+    onp.testing.assert_array_equal(parallel_jacobian(fun, method="tangent")(X), 7.0 * onp.eye(9))
+    assert find_jvp(np.tanh) is not None
+    assert find_rule(np.tanh) == Elementwise((7.0,))
 
 
 def test_nothing_is_overridden_at_first():
