@@ -73,7 +73,7 @@ def stack(arrays: Any, axis: Any = 0) -> Any:
     """Record a stack along a new first axis, which is then moved to its place."""
     found = _alike(arrays) if type(axis) is int else None
     # Derivatives by np.stack have the type of the operand, those by np.array double precision.
-    if found is None or {*map(np.result_type, found[3])} not in _ONE_PRECISION:
+    if found is None or {*map(np.result_type, found[3])} not in _ONE_PRECISION or not are_current(_OF_STACK):
         return _general_stack(arrays, axis)
     rows = _stacked(found)
     if axis in {0, -np.ndim(rows._value)}:
@@ -85,7 +85,9 @@ def stack(arrays: Any, axis: Any = 0) -> Any:
 def vstack(tup: Any) -> Any:
     """Record vectors as the rows of a matrix."""
     found = _alike(tup)
-    return _general_vstack(tup) if found is None or np.ndim(found[3][0]) != 1 else _stacked(found)
+    if found is None or np.ndim(found[3][0]) != 1 or not are_current(_OF_STACK):
+        return _general_vstack(tup)
+    return _stacked(found)
 
 
 def _stacked(operands: Operands) -> Any:
@@ -109,6 +111,9 @@ def _alike(items: Any) -> Operands | None:
 _LISTS = frozenset({tuple, list, SplitResult})
 _ONE_PRECISION = ({np.dtype(np.float64)}, {np.dtype(np.complex128)})
 _OF_SPLIT = original_vjps(anp.split, ArrayBox.__getitem__)
+_OF_STACK = original_vjps(
+    array_from_args, concatenate_args, anp.moveaxis, anp.atleast_2d, ArrayBox.__getitem__
+)
 _general_array, _general_split, _general_moveaxis = anp.array, anp.split, anp.moveaxis
 _general_concatenate, _general_hstack, _general_append = anp.concatenate, anp.hstack, anp.append
 _general_stack, _general_vstack = anp.stack, anp.vstack

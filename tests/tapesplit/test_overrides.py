@@ -106,6 +106,16 @@ REWRITTEN = [
     (np.sum, lambda x: np.linalg.norm(square(x), axis=1)),
     (np.multiply, lambda x: np.cross(x[:3], x[3:6])),
     (np.subtract, lambda x: np.cross(x[:3], x[3:6])),
+    *[
+        (used, fun)
+        for used in (np.array_from_args, np.concatenate_args, np.moveaxis)
+        for fun in (
+            lambda x: np.stack([x, 2.0 * x]),
+            lambda x: np.stack([x, 2.0 * x], axis=1),
+            lambda x: np.vstack([x, 2.0 * x]),
+            lambda x: np.hstack([x, 2.0 * x]),
+        )
+    ],
 ]
 
 
