@@ -22,7 +22,7 @@ def to_dot(plan: JacobianPlan) -> str:
       node [shape=box, style=filled, fillcolor=white, fontname="Helvetica"];
       0 [label="input\n(3,)"];
       subgraph cluster_1 {
-        label="F1: |E| 3, tangent × 3"; style=filled; color="#dcebfa";
+        label="F1: |E| 3, tangent × 3"; style=filled; color="#dff3e2";
         1 [label="sin\n(3,)"];
       }
       output [label="output\n(3,)"];

@@ -94,7 +94,7 @@ def _bars(profile: WidthProfile, share: int, x: float, pitch: float) -> list[Sha
     entry, wide, narrow = (int(column[share]) for column in (profile.entries, profile.live, profile.minimal))
     tip = f"up to entry {entry}: live {_elements(wide)}, minimum cut {_elements(narrow)}"
     shapes: list[Shape] = []
-    for width, style in ((wide, "chunk5"), (narrow, "tangent")):
+    for width, style in ((wide, "chunk2"), (narrow, "tangent")):
         y = _y(profile, width)
         shapes.append(Box(x + 2, y, pitch - 4, _TOP + _HEIGHT - y, style, (), tip))
     if pitch >= _APART:

@@ -53,12 +53,10 @@ INK: Final[dict[Ink, tuple[str, str]]] = {
 """Color of text and background, light and dark."""
 
 STYLES: Final = {
-    "chunk0": Style("#dcebfa", "#9dbfdf", "#17324d", "#3d6a94"),
-    "chunk1": Style("#fdebd3", "#dfb983", "#46331a", "#8b6a3a"),
-    "chunk2": Style("#dff3e2", "#98c9a2", "#1b3b24", "#44794f"),
-    "chunk3": Style("#f3e1f4", "#c9a0cc", "#3c2440", "#7d5083"),
-    "chunk4": Style("#fbf6cf", "#d0c36d", "#3f3a17", "#81772f"),
-    "chunk5": Style("#e2e6ea", "#a7b1bb", "#2b333b", "#5c6a77"),
+    "chunk0": Style("#dff3e2", "#98c9a2", "#1b3b24", "#44794f"),
+    "chunk1": Style("#fbf6cf", "#d0c36d", "#3f3a17", "#81772f"),
+    "chunk2": Style("#e2e6ea", "#a7b1bb", "#2b333b", "#5c6a77"),
+    "chunk3": Style("#d6efee", "#8dc3c0", "#143a3a", "#3f7d7b"),
     "value": Style("#ffffff", "#55626f", "#10161d", "#a3b0bd"),
     "end": Style("#1c2733", "#1c2733", "#e6edf3", "#e6edf3"),
     "arc": Style("none", "#6b7884", "none", "#8b98a5"),
@@ -73,8 +71,8 @@ STYLES: Final = {
 
 
 def chunk_style(number: int) -> str:
-    """Name the style of a chunk; neighbors differ."""
-    return f"chunk{number % 6}"
+    """Name the style of a chunk; neighbors differ, and none has the color of a mode."""
+    return f"chunk{number % 4}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -93,7 +93,7 @@ def test_everything_lies_inside_the_picture(scene):
             case Box():
                 assert 0 <= shape.x <= shape.x + shape.width <= scene.width, shape
                 assert 0 <= shape.y <= shape.y + shape.height <= scene.height, shape
-                assert shape.height > 0 or shape.style in {"chunk5", "tangent"}, shape
+                assert shape.height > 0 or shape.style in {"chunk2", "tangent"}, shape
             case Line() | Area():
                 assert all(0 <= x <= scene.width and 0 <= y <= scene.height for x, y in shape.points), shape
 
