@@ -56,12 +56,12 @@ def _recording(plan: JacobianPlan) -> str:
     total = run.recording + run.finding + max((record.finish for record in run.records), default=0.0)
     if run.recording <= max(_MOST * total, _NOTICEABLE):
         return ""
-    operations = plan.graph.size - plan.graph.inputs
-    change = (
-        "fewer operations, on arrays instead of single numbers, would make it shorter"
-        if run.recording < _SMALL_OPERATION * operations
-        else "that is the time of the function itself"
-    )
+    widths = plan.graph.widths[plan.graph.inputs :]
+    operations = len(widths)
+    change = "that is the time of the function itself"
+    if run.recording < _SMALL_OPERATION * operations:
+        on_arrays = ", on arrays instead of single numbers," if 2 * (widths == 1).sum() > operations else ""
+        change = f"fewer operations{on_arrays} would make it shorter"
     return (
         f"Recording took {run.recording / total:.0%} of the last call, {seconds_text(run.recording)} for "
         f"{plural(operations, 'operation')}: {change}."

@@ -438,14 +438,17 @@ def test_recording_that_takes_most_of_a_call_is_the_first_advice():
         assert told is None or told in first
 
 
-def test_loops_over_numbers_are_told_what_makes_recording_shorter():
+@pytest.mark.parametrize("size", [1, 2])
+def test_long_loops_are_told_what_makes_recording_shorter(size):
     def loop(x):
-        y = x[0]
+        y = x[0] if size == 1 else x
         for _ in range(3000):
             y = np.sin(y) * x[1]
-        return np.array([y, x[0]])
+        return y
 
     jac = parallel_jacobian(loop)
     for _ in range(3):
         jac(onp.ones(2))
-    assert "on arrays instead of single numbers" in " ".join(advice(jac.plan(onp.ones(2))))
+    told = " ".join(advice(jac.plan(onp.ones(2))))
+    assert "fewer operations" in told
+    assert ("on arrays instead of single numbers" in told) == (size == 1)
