@@ -195,10 +195,12 @@ def read_config(path: str | Path) -> Config:
     Raises
     ------
     ConfigError
-        If the path is something else, if the file cannot be read or sets no key, or if a line has an unknown
-        key (the nearest valid one is named), a key that was given before, or a malformed, reversed or
+        If the path is something else, if the file is no text or sets no key, or if a line has an unknown key
+        (the nearest valid one is named), a key that was given before, or a malformed, reversed or
         out-of-range value. The message starts with ``file:line:``, or with ``file:`` where two lines do not
         go together.
+    OSError
+        If the file cannot be opened, such as `FileNotFoundError`.
 
     Examples
     --------
@@ -213,8 +215,6 @@ def read_config(path: str | Path) -> Config:
     expect(path, (str, os.PathLike), "path", "give the name of a configuration file", ConfigError)
     try:
         lines = Path(path).read_text(encoding="utf-8-sig").splitlines()
-    except OSError as error:
-        raise ConfigError(f"{path}: cannot read the configuration file: {error.strerror}") from None
     except UnicodeDecodeError:
         raise ConfigError(f"{path}: not a text file in UTF-8; give a file of 'key value' lines") from None
     values: dict[str, Any] = {}

@@ -119,15 +119,15 @@ def read_results(path: str | Path) -> Results:
     Raises
     ------
     ResultsError
-        If the file cannot be read, is empty, has other columns, or has a row that is malformed or contradicts
+        If the file is no CSV file, is empty, has other columns, or has a row that is malformed or contradicts
         itself; the message starts with ``file:line:``.
+    OSError
+        If it cannot be opened, such as `FileNotFoundError`.
     """
     expect(path, (str, os.PathLike), "path", "give the name of a results file", ResultsError)
     try:
         with Path(path).open(newline="", encoding="utf-8") as lines:
             rows = list(csv.reader(lines))
-    except OSError as error:
-        raise ResultsError(f"{path}: cannot read the results file: {error.strerror}") from None
     except (UnicodeDecodeError, csv.Error):
         raise ResultsError(f"{path}: not a CSV file; give files that jcdp-batch wrote") from None
     header = rows[0] if rows else []

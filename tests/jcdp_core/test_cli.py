@@ -213,11 +213,7 @@ def test_batch_solves_for_all_machine_counts_and_says_so(capsys):
 @pytest.mark.parametrize(
     ("command", "arguments", "message"),
     [
-        (
-            main,
-            ["absent.in"],
-            "absent.in: cannot read the configuration file: No such file or directory",
-        ),
+        (main, ["absent.in"], "absent.in: No such file or directory\n"),
         (main, ["wrong.in"], "wrong.in:2: unknown key 'sead'; did you mean 'seed'?"),
         (main, ["many.in", "--dot", "tree.dot"], "many.in: --dot and --gantt draw one chain"),
         (main, ["one.in", "--gantt", "no/g.txt"], "cannot write 'no/g.txt': there is no folder 'no'\n"),
@@ -246,7 +242,7 @@ def test_batch_solves_for_all_machine_counts_and_says_so(capsys):
             ["a.csv", "./a.csv"],
             "./a.csv is given twice, so that its chains would count",
         ),
-        (main_stats, ["absent.csv"], "absent.csv: cannot read the results file"),
+        (main_stats, ["absent.csv"], "absent.csv: No such file or directory\n"),
         (
             main_stats,
             ["absent.csv", "-o", "b.txt"],
