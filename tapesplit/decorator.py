@@ -105,8 +105,8 @@ def parallel_jacobian(
     -------
     JacobianFunction
         Called like ``fun``, it returns an array of shape ``out.shape + in.shape``, or a tuple of them for
-        several argnums. The dtype is that of ``autograd.jacobian``, except where autograd truncates
-        derivatives to integers; those are float64. The memory order is not specified.
+        several argnums. The dtype is that of ``autograd.jacobian`` but for rare cases: where autograd
+        truncates derivatives to integers, for one, these are float64. The memory order is not specified.
 
     Raises
     ------

@@ -126,7 +126,8 @@ class JacobianPlan:
     chunks
         Parts of the tape, one for each link of the chain.
     solution
-        The Jacobian chain, costs in fma, with its elimination sequence and schedule.
+        The Jacobian chain with its elimination sequence and schedule, in fma as if all links were dense: see
+        `carried_out` for those that are carried out. Its ``seconds`` are those of the solver.
     tasks
         The sequence as it is executed.
     sweeps
@@ -197,12 +198,15 @@ class JacobianPlan:
 
     @property
     def makespan(self) -> int:
-        """Planned time until the last machine is done, in fma that are carried out."""
+        """Planned time until the last machine is done, in fma that are carried out, see `carried_out`."""
         return self.carried_out[1].makespan
 
     @property
     def seconds(self) -> float:
-        """Predicted time of the sweeps: when the last task finishes. Recording the function comes before."""
+        """Predicted time of the sweeps: when the last task finishes. Recording the function comes before.
+
+        Not to be mistaken for ``solution.seconds``, the time that planning the chain took.
+        """
         return seconds_of(self.tasks)
 
     @property
