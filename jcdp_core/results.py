@@ -126,8 +126,9 @@ def read_results(path: str | Path) -> Results:
     """
     expect(path, (str, os.PathLike), "path", "give the name of a results file", ResultsError)
     try:
-        with Path(path).open(newline="", encoding="utf-8") as lines:
-            rows = list(csv.reader(lines))
+        with Path(path).open(newline="", encoding="utf-8") as file:
+            lines = file.readlines()
+        rows = list(csv.reader(lines))
     except (UnicodeDecodeError, csv.Error):
         raise ResultsError(f"{path}: not a CSV file; give files that jcdp-batch wrote") from None
     header = rows[0] if rows else []
@@ -137,6 +138,8 @@ def read_results(path: str | Path) -> Results:
     cells = [read_row(row, len(header), f"{path}:{line}") for line, row in enumerate(rows[1:], start=2)]
     if not cells:
         raise ResultsError(f"{path}: there are no rows yet; run jcdp-batch first")
+    if not lines[-1].endswith(("\r", "\n")):
+        raise _damaged(f"{path}:{len(lines)}", "the line has no end, so that digits may be missing")
     by_name = dict(zip(header, zip(*cells, strict=True), strict=True))
     counts = range(1, length + 1)
     return Results(

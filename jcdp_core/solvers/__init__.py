@@ -49,7 +49,7 @@ def solve(
     method : {"dp", "heuristic", "exact", "brute_force"}, optional
         Name of the solver: `"dp"` is the dynamic program of the paper, `"heuristic"` is never worse, and
         mostly optimal up to some 16 links, `"exact"` proves the optimum, `"brute_force"` tries everything
-        (at most 5 links).
+        (at most 5 links, no shared memory).
     matrix_free : bool, optional
         Whether tangent and adjoint eliminations are allowed; else only accumulations and products.
     memory_limit : int, optional
@@ -71,7 +71,7 @@ def solve(
     InvalidChainError
         If the chain is something else.
     SolverError
-        If the method is unknown or a setting is out of range.
+        If the method is unknown or cannot take the problem, or a setting is out of range.
     InfeasibleError
         If no sequence satisfies the constraints.
 

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from itertools import pairwise
+from typing import Final
 
 from jcdp_core.arguments import expect, positive_integer
 from jcdp_core.chain import CHAIN_ADVICE, ElementalJacobian, JacobianChain
@@ -54,28 +55,29 @@ def worst_case_bound(problem: Problem) -> float:
     return 1 / min(useful, problem.machines or useful)
 
 
-def worst_case_chain(length: int, growth: int = 16) -> JacobianChain:
+def worst_case_chain(length: int, growth: int | None = None) -> JacobianChain:
     """Build a chain on which the dynamic program takes almost m times as long as necessary.
 
     Only tangents are available. All accumulations cost the same, c. Sweeping a link for a product that starts
     earlier costs at least `growth` times c, because the sizes fall by that factor from link to link. Products
     that end with the last link, which has one output, cost next to nothing; all others cost far more than
-    everything else. So the only good sequences multiply from the last link to the first, and their precedence
-    tree is a comb: on m machines its q accumulations can be shared out evenly, in about q/m·c. The dynamic
-    program splits the machines at each product between a single accumulation and the rest of the comb, which
-    leaves (q-m+1)·c to one machine.
+    everything else. If `growth` is at least q, no sweep pays: the only good sequences multiply from the last
+    link to the first, and their precedence tree is a comb. On m machines its q accumulations can be shared out
+    evenly, in about q/m·c. The dynamic program splits the machines at each product between a single
+    accumulation and the rest of the comb, which leaves (q-m+1)·c to one machine.
 
     Parameters
     ----------
     length : int
         Number of links q.
     growth : int, optional
-        Factor between neighboring sizes, at least 2; the ratio tends to 1/m as both numbers grow.
+        Factor between neighboring sizes, at least 2; by default q, but at least 16. The ratio tends to 1/m as
+        both numbers grow.
 
     Returns
     -------
     JacobianChain
-        The chain. At growth 16 its makespans have about 13·q digits; the solvers compute with all of them.
+        The chain. Its makespans have about 11·q·log10(growth) digits; the solvers compute with all of them.
         Python prints integers of up to 4300 digits only, see `sys.set_int_max_str_digits`.
 
     Raises
@@ -94,7 +96,9 @@ def worst_case_chain(length: int, growth: int = 16) -> JacobianChain:
     >>> round(two / one, 3)
     0.875
     """
-    links, factor = positive_integer(length), positive_integer(growth)
+    links = positive_integer(length)
+    growth = max(links, _LEAST_GROWTH) if growth is None else growth
+    factor = positive_integer(growth)
     for name, given, number, least in (("length", length, links, 1), ("growth", growth, factor, 2)):
         if number < least:
             raise InvalidChainError(f"{name} is {given!r}; give an int ≥ {least}")
@@ -105,6 +109,10 @@ def worst_case_chain(length: int, growth: int = 16) -> JacobianChain:
     return JacobianChain(
         tuple(ElementalJacobian(n, m, accumulation // n, adjoint=False) for n, m in pairwise(sizes))
     )
+
+
+_LEAST_GROWTH: Final = 16
+"""Growth of short chains, where a smaller one would leave ratios far from those of long chains."""
 
 
 def comb_sequence(chain: JacobianChain) -> EliminationSequence:

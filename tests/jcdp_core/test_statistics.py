@@ -137,6 +137,7 @@ HEADER = ",".join(columns(1))
         (f"{HEADER}\ntrue,1,1,1\n", r"results\.csv:2: 4 cells instead of 5"),
         (f"{HEADER}\ntrue,1,1,1,1\nyes,1,1,1,1\n", r"results\.csv:3: cell 1 is 'yes'"),
         (f"{HEADER}\ntrue,1,1.5,1,1\n", r"results\.csv:2: cell 3 is '1.5'"),
+        (f"{HEADER}\ntrue,1,1,1,1\nfalse,90,95,92,9", r"results\.csv:3: the line has no end"),
         (f"{HEADER}\ntrue,1,1,0,1\n", r"results\.csv:2: cell 4 is '0', and a makespan is at least 1"),
     ],
 )

@@ -64,7 +64,14 @@ def test_the_bound_is_that_of_a_problem():
         worst_case_bound(worst_case_chain(3))
 
 
-@pytest.mark.parametrize("given", ["3", 3.0, None, True, 0, -2])
+@pytest.mark.parametrize("length", [4, 8, 18, 24, 40])
+def test_one_machine_is_left_with_what_the_others_do_not_take(length):
+    alone, *others = makespans(Problem(worst_case_chain(length), machines=4))
+    for machines, found in enumerate(others, start=2):
+        assert found / alone == pytest.approx((length - machines + 1) / length, abs=1e-2 / length)
+
+
+@pytest.mark.parametrize("given", ["3", 3.0, True, 0, -2])
 def test_numbers_of_the_worst_chain_are_positive_integers(given):
     with pytest.raises(InvalidChainError, match=r"length is .*; give an int ≥ 1"):
         worst_case_chain(given)
