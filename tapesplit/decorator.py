@@ -125,7 +125,7 @@ def parallel_jacobian(
     A call on an argument that autograd is already differentiating is left to ``autograd.jacobian``, and so is
     one whose function closes over such a value. Derivatives of any order are therefore correct.
 
-    Where local derivatives are finite, so is the result, and it is the same for every method up to rounding.
+    Where local derivatives and their products are finite, every method gives the same result up to rounding.
     Infinite and undefined local derivatives (``sqrt`` at 0, ``log`` at 0, NaN in the input) propagate by IEEE
     arithmetic, in which ``0 * inf`` is NaN: which entries become NaN depends on the order of the products,
     and therefore on the plan. autograd's order is that of ``method="adjoint"``, but it multiplies by more

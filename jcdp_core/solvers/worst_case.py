@@ -58,13 +58,13 @@ def worst_case_bound(problem: Problem) -> float:
 def worst_case_chain(length: int, growth: int | None = None) -> JacobianChain:
     """Build a chain on which the dynamic program takes almost m times as long as necessary.
 
-    Only tangents are available. All accumulations cost the same, c. Sweeping a link for a product that starts
-    earlier costs at least `growth` times c, because the sizes fall by that factor from link to link. Products
-    that end with the last link, which has one output, cost next to nothing; all others cost far more than
-    everything else. If `growth` is at least q, no sweep pays: the only good sequences multiply from the last
-    link to the first, and their precedence tree is a comb. On m machines its q accumulations can be shared out
-    evenly, in about q/m·c. The dynamic program splits the machines at each product between a single
-    accumulation and the rest of the comb, which leaves (q-m+1)·c to one machine.
+    Only tangents are available. All accumulations cost the same, c. Sweeping a link for a product that
+    starts earlier costs at least `growth` times c, because the sizes fall by that factor from link to link.
+    Products that end with the last link, which has one output, cost next to nothing; all others cost far
+    more than everything else. If `growth` is at least q, no sweep pays: the only good sequences multiply
+    from the last link to the first, and their precedence tree is a comb. On m machines its q accumulations
+    can be shared out evenly, in about q/m·c. The dynamic program splits the machines at each product between
+    a single accumulation and the rest of the comb, which leaves (q-m+1)·c to one machine.
 
     Parameters
     ----------

@@ -44,7 +44,8 @@ def record(fun: Callable[..., Any], *args: Any, argnum: int | Sequence[int] = 0,
     Returns
     -------
     Tape
-        Entries in the order of execution; the inputs come first. Values are kept, not copied.
+        Entries in the order of execution; the inputs come first. Values are kept, not copied: arrays that the
+        function has read, its arguments among them, must stay as they are until the tape has served.
 
     Raises
     ------

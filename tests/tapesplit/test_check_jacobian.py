@@ -212,3 +212,24 @@ def test_arrays_without_elements():
 @pytest.mark.filterwarnings("ignore:Output seems independent")
 def test_values_without_elements(fun, x):
     check_jacobian(fun, x)
+
+
+def test_a_wrong_rule_of_autograds_is_told_from_ours():
+    def turned(x):
+        return anp.transpose(anp.sin(anp.reshape(x, (2, 2, 2))), (-1, 0, 1))
+
+    with pytest.raises(WrongJacobianError, match=r"differs from autograd\.jacobian") as caught:
+        check_jacobian(turned, np.linspace(0.1, 1.0, 8))
+    assert "a rule of autograd's is wrong" in caught.value.__notes__[0]
+
+
+def test_ours_is_not_excused():
+    @primitive
+    def twice(x):
+        return 2.0 * x
+
+    defvjp(twice, lambda ans, x: lambda g: 2.0 * g)
+    defvector(twice, 3.0)
+    with pytest.raises(WrongJacobianError, match=r"differs from autograd\.jacobian") as caught:
+        check_jacobian(twice, np.ones(2))
+    assert not hasattr(caught.value, "__notes__")
