@@ -70,7 +70,7 @@ def check_jacobian(
     than 1e-9 (4e-4 and 0.2). More is rounding where outputs are sums of large terms that cancel, as far as
     values at the next floating-point numbers show it. Outputs below 1 count as 1: scale what is tiny.
 
-    Where autograd itself is wrong, the error has a note that differences confirm the Jacobian of method "auto".
+    Where autograd itself is wrong, the error has a note: differences confirm the Jacobian of method "auto".
 
     Where autograd has no VJP of a primitive with vector rules for both modes, and where it solves equations
     (backward in time for ``odeint``, which may go far astray), the sweeps are compared with each other and

@@ -147,8 +147,8 @@ class JacobianFunction:
         Returns
         -------
         Tape
-            The recording, with the values of all operations. They are kept, not copied: arrays that the function
-            has read, its arguments among them, must stay as they are until the tape has served.
+            The recording, with the values of all operations. They are kept, not copied: arrays that the
+            function has read, its arguments among them, must stay as they are until the tape has served.
 
         Raises
         ------
