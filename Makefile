@@ -1,6 +1,8 @@
 # Each target works on a fresh machine with CPython >= 3.11 (venv, pip) and make.
 PYTHON ?= python3
 BIN := .venv/bin
+# One process for each core.
+PYTEST := -m pytest --numprocesses auto --maxprocesses 4
 
 .PHONY: help run test oldest lint types layers check bench docs clean
 
@@ -21,13 +23,13 @@ run: .venv/installed
 	$(BIN)/python examples/quickstart.py
 
 test: .venv/installed
-	$(BIN)/python -m pytest
+	$(BIN)/python $(PYTEST)
 
 oldest: pyproject.toml
 	$(PYTHON) -m venv .venv-oldest
 	.venv-oldest/bin/python -m pip install --quiet --disable-pip-version-check --editable ".[test]" \
 		"numpy==2.0.*" "scipy==1.13.*" "networkx==3.2.*" "threadpoolctl==3.1.*"
-	.venv-oldest/bin/python -m pytest
+	.venv-oldest/bin/python $(PYTEST)
 
 lint: .venv/installed
 	$(BIN)/ruff check .
