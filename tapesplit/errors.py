@@ -58,7 +58,7 @@ class StaleValueError(TapesplitError, TypeError):
 
 
 class RecordingError(TapesplitError, RuntimeError):
-    """Operations were recorded in part only, by an interrupt or by several threads without the GIL."""
+    """Operations were recorded in part only (an interrupt, threads without the GIL), or in a deadlock."""
 
 
 class NothingToPlanError(TapesplitError, ValueError):

@@ -8,7 +8,8 @@ import sys
 import textwrap
 import threading
 import time
-from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor, as_completed
+from concurrent.futures import wait as wait_for
 from contextlib import nullcontext
 from itertools import pairwise
 from queue import SimpleQueue
@@ -23,7 +24,7 @@ from executors import SerialExecutor, ShufflingExecutor
 from small_problems import PROBLEMS
 from sweep_forms import forced
 
-from tapesplit import Callback, RuleError, defvector, execute, parallel_jacobian, record
+from tapesplit import Callback, RecordingError, RuleError, defvector, execute, parallel_jacobian, record
 from tapesplit.execution import process_settings, threads
 from tapesplit.recording import tracing
 from tapesplit.recording.direct_functions import DIRECT_FUNCTIONS
@@ -307,6 +308,82 @@ def test_rule_that_computes_a_jacobian(where, outer_machines):
     assert len({task.machine for task in outer.plan(X).tasks}) == min(outer_machines, 2) or outer_machines > 2
     onp.testing.assert_allclose(outer(X), jacobian(fun)(X), rtol=1e-10, atol=1e-25)
     pool.shutdown()
+
+
+def _by_map(jac):
+    with ThreadPoolExecutor(2) as pool:
+        return list(pool.map(jac, [X, X, X]))
+
+
+def _by_result(jac):
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(jac, X).result()
+
+
+def _by_wait(jac):
+    with ThreadPoolExecutor(2) as pool:
+        done, _ = wait_for([pool.submit(jac, X) for _ in range(3)])
+        return [future.result() for future in done]
+
+
+def _by_completion(jac):
+    with ThreadPoolExecutor(2) as pool:
+        return [future.result() for future in as_completed([pool.submit(jac, X)])]
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize("wait", [_by_map, _by_result, _by_wait, _by_completion])
+def test_recordings_that_wait_for_each_other_are_refused(wait, monkeypatch):
+    monkeypatch.setattr(tracing, "_PATIENCE", 0.02)
+    inner = parallel_jacobian(np.sin)
+
+    def fun(x):
+        wait(inner)
+        return np.sin(x)
+
+    with pytest.raises(RecordingError, match="compute Jacobians on the same thread") as caught:
+        parallel_jacobian(fun)(X)
+    assert any("while recording fun" in note for note in caught.value.__notes__)
+    assert_pool_works()
+
+
+@pytest.mark.timeout(20)
+def test_a_thread_that_is_joined_while_recording_is_refused(monkeypatch):
+    monkeypatch.setattr(tracing, "_PATIENCE", 0.02)
+    failed = []
+
+    def work():
+        try:
+            parallel_jacobian(np.sin)(X)
+        except RecordingError as error:
+            failed.append(error)
+
+    def fun(x):
+        thread = threading.Thread(target=work)
+        thread.start()
+        thread.join()
+        return np.sin(x)
+
+    onp.testing.assert_array_equal(parallel_jacobian(fun)(X), onp.diag(onp.cos(X)))
+    assert len(failed) == 1
+
+
+def test_long_recordings_of_others_are_waited_for(monkeypatch):
+    monkeypatch.setattr(tracing, "_PATIENCE", 0.01)
+    begun = threading.Event()
+
+    def slow(x):
+        begun.set()
+        with ThreadPoolExecutor(1) as pool:  # waits, but for something else
+            pool.submit(time.sleep, 0.2).result()
+        return np.sin(x)
+
+    with ThreadPoolExecutor(2) as pool:
+        first = pool.submit(parallel_jacobian(slow), X)
+        begun.wait()
+        second = pool.submit(parallel_jacobian(np.cos), X)
+        onp.testing.assert_array_equal(first.result(), onp.diag(onp.cos(X)))
+        onp.testing.assert_array_equal(second.result(), -onp.diag(onp.sin(X)))
 
 
 def test_a_jacobian_that_no_memory_can_hold():
