@@ -120,7 +120,8 @@ def _check_by(fun: Callable[..., Any], argnum: int, args: tuple[Any, ...], kwarg
             check_within(jacobian, expected, point.rounding().reshape(expected.shape), differs)
     except WrongJacobianError as error:
         ours = np.asarray(found["auto"])
-        if method == "auto" and ours.shape == expected.shape and point.with_jacobian(ours).is_confirmed():
+        is_ours_right = ours.shape == expected.shape and point.with_jacobian(ours).is_confirmed()
+        if method == "auto" and is_ours_right and not point.is_confirmed():
             error.add_note("central differences agree with tapesplit, so a rule of autograd's is wrong here")
         raise
     with np.errstate(all="ignore"):

@@ -1,6 +1,7 @@
 """What would make the Jacobian of a function cheaper, in sentences."""
 
 from dataclasses import replace
+from itertools import pairwise
 from typing import Final, cast
 
 from jcdp_core import JacobianChain, Mode, SolverName, solve
@@ -139,11 +140,8 @@ def _narrower(plan: JacobianPlan, width: int) -> str:
     """Solve the chain again with the interfaces of one width half as wide, and say what that gains."""
     if width == 1:
         return "It cannot be narrower."
-    last = len(plan.chain) - 1
-    links = [
-        replace(link, n=_halved(link.n, width, index > 0), m=_halved(link.m, width, index < last))
-        for index, link in enumerate(plan.chain.links)
-    ]
+    sizes = pairwise(size // 2 if size == width else size for size in plan.chain.sizes)  # both ends are wider
+    links = [replace(link, n=n, m=m) for link, (n, m) in zip(plan.chain.links, sizes, strict=True)]
     narrower = solve(
         JacobianChain(tuple(links)),
         machines=plan.machines,
@@ -159,11 +157,6 @@ def _narrower(plan: JacobianPlan, width: int) -> str:
 
 _LONGEST_SEARCH: Final = 1.0
 """Seconds after which a search for a piece of advice ends with the best sequence found."""
-
-
-def _halved(size: int, width: int, inside: bool) -> int:
-    """Halve a size inside the chain that is a given width."""
-    return size // 2 if inside and size == width else size
 
 
 def _bottleneck(plan: JacobianPlan) -> str:

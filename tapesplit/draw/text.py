@@ -204,15 +204,8 @@ def _table(
     shown = [*rows[:half], *rows[half + left_out :]]
     lines = [head, *shown] if head else shown
     widths = [max(len(line[column]) for line in lines) for column in range(len(align))]
-    text = [
-        shorten(
-            "  ".join(
-                f"{cell:{side}{width}}" for cell, side, width in zip(line, align, widths, strict=True)
-            ).rstrip(),
-            _WIDTH,
-        )
-        for line in lines
-    ]
+    form = "  ".join(f"{{:{side}{width}}}" for side, width in zip(align, widths, strict=True))
+    text = [shorten(form.format(*line).rstrip(), _WIDTH) for line in lines]
     if left_out:
         text.insert(half + (head is not None), f"{'…':>{widths[0]}}  {left_out} more")
     return text

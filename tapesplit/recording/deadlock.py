@@ -2,7 +2,7 @@
 
 import sys
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from concurrent import futures
 from types import FrameType
 from typing import Any, Final
@@ -11,7 +11,7 @@ __all__ = ["is_awaited_by"]
 
 
 def is_awaited_by(thread: int) -> bool:
-    """Tell whether a thread waits until this one has ended, or until the task that this one runs is done.
+    """Tell whether a thread waits, maybe by way of others, for the end of this one or of a task on it.
 
     Parameters
     ----------
@@ -21,37 +21,52 @@ def is_awaited_by(thread: int) -> bool:
     Returns
     -------
     bool
-        True is certain. Waits of other kinds, as for an item of a queue, do not tell whom they are for.
+        True is certain, but where `as_completed` would have been left early. Waits that a timeout or another
+        task may end do not count; those of other kinds, as for an item of a queue, do not tell whom they are
+        for.
     """
-    awaited = _awaited(sys._current_frames().get(thread))  # noqa: SLF001 (the documented name)
-    doing = [threading.current_thread(), *_tasks(sys._getframe())]  # noqa: SLF001 (the same)
-    return any(one is other for one in awaited for other in doing)
+    frames = sys._current_frames()  # noqa: SLF001 (the documented name)
+    doing = {other: {*_threads(other), *_tasks(frame)} for other, frame in frames.items()}
+    waiting, here = [thread], threading.get_ident()
+    for one in waiting:  # which grows
+        awaited = {*_awaited(frames.get(one))}
+        waiting += [other for other in doing if other not in waiting and not awaited.isdisjoint(doing[other])]
+    return here in waiting
+
+
+def _threads(thread: int) -> Iterator[threading.Thread]:
+    """Yield the thread of an identifier, if Python has started it."""
+    return (other for other in threading.enumerate() if other.ident == thread)
 
 
 def _awaited(frame: FrameType | None) -> Iterator[Any]:
-    """Yield the threads and futures that the functions on a stack wait for."""
-    for variables in _variables(frame, _WAITING):
-        yield variables.get("self")
+    """Yield the threads and futures without which the innermost call on a stack does not end."""
+    while frame is not None and frame.f_globals.get("__name__") in _WAITING:
+        variables = frame.f_locals
+        if variables.get("timeout") not in _WITHOUT_LIMIT:
+            return
+        if isinstance(variables.get("self"), _AWAITED):
+            yield variables["self"]
         several = variables.get("fs")
-        if isinstance(several, Iterable):
-            yield from tuple(several)
-
-
-def _tasks(frame: FrameType | None) -> Iterator[Any]:
-    """Yield the futures of the tasks on a stack."""
-    for variables in _variables(frame, _WORKING):
-        yield getattr(variables.get("self"), "future", None)
-
-
-def _variables(frame: FrameType | None, modules: frozenset[str]) -> Iterator[dict[str, Any]]:
-    """Yield the variables of the functions on a stack that belong to some modules."""
-    while frame is not None:
-        if frame.f_globals.get("__name__") in modules:
-            yield frame.f_locals
+        if isinstance(several, set) and variables.get("return_when") in {None, futures.ALL_COMPLETED}:
+            yield from several.copy()  # no set yet: somebody's iterator, which we must not move on
         frame = frame.f_back
 
 
+def _tasks(frame: FrameType | None) -> Iterator[Any]:
+    """Yield the futures of the tasks on a stack that are not done."""
+    while frame is not None:
+        if frame.f_globals.get("__name__") == _WORKING:
+            future = getattr(frame.f_locals.get("self"), "future", None)
+            if future is not None and not future.done():  # its callbacks may still run
+                yield future
+        frame = frame.f_back
+
+
+_AWAITED: Final = (threading.Thread, futures.Future)
 _WAITING: Final = frozenset({threading.__name__, futures.Future.__module__})
 """Modules with `Thread.join`, `Future.result`, `wait` and `as_completed`."""
-_WORKING: Final = frozenset({"concurrent.futures.thread"})
+_WITHOUT_LIMIT: Final = (None, -1)
+"""Timeouts of calls that end only with what they wait for."""
+_WORKING: Final = "concurrent.futures.thread"
 """The module whose frames have the task of a thread."""

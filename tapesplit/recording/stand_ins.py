@@ -116,7 +116,10 @@ class BoxesInPlace:
 
 
 def _hand_over(rules: dict[Any, Any]) -> None:
-    """Give autograd's own functions the rules that the user has entered for those that stand in for them."""
+    """Give autograd's own functions the rules that the user has entered for those that stand in for them.
+
+    That is by ``defvjp_argnums``, which users may have imported; what calls it in autograd finds ours.
+    """
     for function in [function for function in rules if id(function) in _STOOD_FOR]:
         rules[own_function(function)] = rules.pop(function)
 

@@ -47,34 +47,39 @@ def tracing_lock() -> Iterator[int]:
     Yields the level of the innermost trace that is active, -1 if there is none, though autograd leaves its
     level raised after each error. Raises a `RecordingError` if the thread that holds it waits for this one.
     """
-    state = _state
-    if state.holder not in {None, threading.get_ident()}:
-        _wait_for(state)
-    with state.lock:
-        found, outer = trace_stack.top, state.holder
-        level = -1 if outer is None and not _is_traced() else found
-        state.holder = threading.get_ident()
-        try:
-            yield level
-        finally:
-            trace_stack.top = found
-            state.holder = outer
+    state, me = _state, threading.get_ident()
+    waits = state.holder != me
+    try:
+        if waits:
+            _wait_for(state)
+        with state.lock:
+            if waits:
+                state.lock.release()  # held twice until now: nobody else could take it in between
+                waits = False
+            found, outer = trace_stack.top, state.holder
+            level = -1 if outer is None and not _is_traced() else found
+            state.holder = me
+            try:
+                yield level
+            finally:
+                trace_stack.top = found
+                state.holder = outer
+    finally:
+        if waits and state.lock._is_owned():  # noqa: SLF001 (as conditions of threading ask; after an interrupt)
+            state.lock.release()
 
 
 def _wait_for(state: _TracingState) -> None:
-    """Wait until no other thread holds the lock, but not if that one waits for us."""
-    lock = state.lock
-    try:
-        while not lock.acquire(timeout=_PATIENCE):
-            if state.holder is not None and is_awaited_by(state.holder):
-                raise RecordingError(
-                    "neither thread could go on: a function that is being recorded waits for this thread, "
-                    "whose Jacobian waits for the end of that recording; inside of a recorded function, "
-                    "compute Jacobians on the same thread, in a loop"
-                )
-    finally:
-        if lock._is_owned():  # noqa: SLF001 (as conditions of threading ask; not so after an interrupt)
-            lock.release()
+    """Take the lock as soon as no other thread holds it, but do not wait for one that waits for us."""
+    while not state.lock.acquire(timeout=_PATIENCE):
+        holder = state.holder
+        # It might have waited after it gave the lock back: then it is not the holder any more.
+        if holder is not None and is_awaited_by(holder) and state.holder == holder:
+            raise RecordingError(
+                "neither thread could go on: a function that is being recorded waits for this thread, "
+                "whose Jacobian waits for the end of that recording; inside of a recorded function, "
+                "compute Jacobians on the same thread, in a loop"
+            )
 
 
 _PATIENCE: Final = 0.5

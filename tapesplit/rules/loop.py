@@ -76,7 +76,8 @@ def loop_tangent(T: np.ndarray, entry: TapeEntry, argnum: int) -> np.ndarray:
         Whatever autograd's VJP raises; what its JVP raises is the cause of a `RuleError`.
     """
     failure: Exception | None = None
-    has_rare_form = bool(entry.kwargs) or isinstance(find_rule(entry.primitive), Elementwise)
+    rule = find_rule(entry.primitive)
+    has_rare_form = bool(entry.kwargs) or (isinstance(rule, Elementwise) and rule.built_in)
     jvp = None if has_rare_form else find_jvp(entry.primitive)
     if jvp is not None:
         try:

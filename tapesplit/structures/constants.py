@@ -208,7 +208,8 @@ def _content(constant: Any) -> Any:
         equals_itself = (constant == constant) is True  # noqa: PLR0124 (comparisons of users' types may do anything)
     except Exception:  # noqa: BLE001 (the same)
         return object()
-    may_change = hasattr(type(constant), "__getitem__") and not isinstance(constant, _UNCHANGING)
+    has_items = any("__getitem__" in vars(kind) for kind in type(constant).__mro__)  # enums: their class has
+    may_change = has_items and not isinstance(constant, _UNCHANGING)
     return constant if equals_itself and not may_change else object()
 
 

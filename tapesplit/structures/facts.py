@@ -79,7 +79,8 @@ class CallKind:
     @property
     def needs_local_jacobian(self) -> bool:
         """Whether tangents take all derivatives of the result, since autograd has no rule for them."""
-        unknown_form = bool(self.keywords) or isinstance(self.rule, Elementwise)  # JVPs may ignore the form
+        ours = isinstance(self.rule, Elementwise) and self.rule.built_in
+        unknown_form = bool(self.keywords) or ours  # autograd's JVPs may ignore the form
         return self.is_looped and (unknown_form or find_jvp(self.primitive) is None)
 
     @property

@@ -7,6 +7,7 @@ import pickle
 import threading
 import warnings
 from collections import deque
+from enum import Enum
 from concurrent.futures import ThreadPoolExecutor
 
 import autograd.numpy as np
@@ -1111,6 +1112,23 @@ def test_sequences_that_change_are_read_anew(make, hits):
         index[0] = change
         assert_right(jac, jac.__wrapped__, X)
     assert jac.cache_info().hits == hits
+
+
+class _Kind(Enum):
+    TWICE = 2
+
+
+def test_members_of_enumerations_are_constants():
+    @primitive
+    def times(x, kind):
+        return kind.value * x
+
+    defvjp(times, lambda ans, x, kind: lambda g: kind.value * g)
+    defvector(times, lambda ans, x, kind: kind.value)
+    jac = parallel_jacobian(lambda x: times(x, _Kind.TWICE))
+    for _ in range(3):
+        onp.testing.assert_array_equal(jac(X), 2.0 * onp.eye(len(X)))
+    assert jac.cache_info().hits == 2
 
 
 class _Vague:

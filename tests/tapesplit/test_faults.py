@@ -8,7 +8,7 @@ import sys
 import textwrap
 import threading
 import time
-from concurrent.futures import CancelledError, Future, ThreadPoolExecutor, as_completed
+from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, ThreadPoolExecutor, as_completed
 from concurrent.futures import wait as wait_for
 from contextlib import nullcontext
 from itertools import pairwise
@@ -368,22 +368,45 @@ def test_a_thread_that_is_joined_while_recording_is_refused(monkeypatch):
     assert len(failed) == 1
 
 
-def test_long_recordings_of_others_are_waited_for(monkeypatch):
-    monkeypatch.setattr(tracing, "_PATIENCE", 0.01)
-    begun = threading.Event()
+@pytest.mark.timeout(20)
+def test_deadlocks_by_way_of_a_third_thread_are_refused(monkeypatch):
+    monkeypatch.setattr(tracing, "_PATIENCE", 0.02)
+    inner = parallel_jacobian(np.sin)
 
-    def slow(x):
-        begun.set()
-        with ThreadPoolExecutor(1) as pool:  # waits, but for something else
-            pool.submit(time.sleep, 0.2).result()
+    def fun(x):
+        with ThreadPoolExecutor(1) as pool:
+            pool.submit(_by_result, inner).result()
         return np.sin(x)
 
-    with ThreadPoolExecutor(2) as pool:
-        first = pool.submit(parallel_jacobian(slow), X)
-        begun.wait()
-        second = pool.submit(parallel_jacobian(np.cos), X)
-        onp.testing.assert_array_equal(first.result(), onp.diag(onp.cos(X)))
-        onp.testing.assert_array_equal(second.result(), -onp.diag(onp.sin(X)))
+    with pytest.raises(RecordingError, match="compute Jacobians on the same thread"):
+        parallel_jacobian(fun)(X)
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize(
+    "wait",
+    [
+        lambda pool, other: pool.submit(time.sleep, 0.2).result(),
+        lambda pool, other: list(pool.map(time.sleep, [0.2, 0.1])),
+        lambda pool, other: wait_for([pool.submit(time.sleep, 0.2)]),
+        lambda pool, other: wait_for(iter([pool.submit(time.sleep, 0.2)])),
+        lambda pool, other: wait_for([other, pool.submit(time.sleep, 0.2)], return_when=FIRST_COMPLETED),
+        lambda pool, other: wait_for([other], timeout=0.2),
+        lambda pool, other: time.sleep(0.2),
+    ],
+)
+def test_waits_that_end_are_no_deadlock(wait, monkeypatch):
+    monkeypatch.setattr(tracing, "_PATIENCE", 0.01)
+    others = []
+
+    def slow(x):
+        others.append(pool.submit(parallel_jacobian(np.cos), X))
+        wait(pool, others[0])
+        return np.sin(x)
+
+    with ThreadPoolExecutor(4) as pool:
+        onp.testing.assert_array_equal(parallel_jacobian(slow)(X), onp.diag(onp.cos(X)))
+        onp.testing.assert_array_equal(others[0].result(), -onp.diag(onp.sin(X)))
 
 
 def test_a_jacobian_that_no_memory_can_hold():

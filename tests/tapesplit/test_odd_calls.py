@@ -399,6 +399,17 @@ def test_an_array_for_the_result_is_refused_as_by_autograd(call, method):
         parallel_jacobian(fun, method=method)(TRIPLE)
 
 
+def test_a_users_rule_for_some_arguments_leaves_the_jvp_of_the_others():
+    @primitive
+    def scaled(x, y):
+        return x * y
+
+    defjvp(scaled, lambda g, ans, x, y: g * y, lambda g, ans, x, y: x * g)
+    defvector(scaled, lambda ans, x, y: y)
+    got = parallel_jacobian(lambda y: scaled(TRIPLE, y), method="tangent")(TRIPLE)
+    onp.testing.assert_array_equal(got, onp.diag(TRIPLE))
+
+
 def test_forms_that_rules_do_not_cover_raise():
     @primitive
     def turned(x):
