@@ -7,8 +7,8 @@ import pickle
 import threading
 import warnings
 from collections import deque
-from enum import Enum
 from concurrent.futures import ThreadPoolExecutor
+from enum import Enum
 
 import autograd.numpy as np
 import numpy as onp
