@@ -124,7 +124,7 @@ class PlanCache:
             with _lock:
                 self._changes = changes_of(origin)
         others = self._of_others(origin)
-        kept = kept or _recognized(others, tape)
+        kept = kept or _recognized(others[:_MOST_PLANS], tape)
         if kept is None:
             structure = structure_of(tape)
             kept = _match(own + others, structure)
@@ -196,7 +196,7 @@ class PlanCache:
             if times >= _WORTH_A_PLAN and fits(seen, structure):
                 return seen
         several, found = 0, structure
-        for kept in self._known(origin):
+        for kept in self._known(origin)[:_MOST_PLANS]:
             joint = without_places(kept.plan.structure, found)
             if joint is not None:
                 several, found = several + 1, joint
@@ -262,7 +262,7 @@ class PlanCache:
 
 def _match(plans: tuple[KeptPlan, ...], structure: Structure) -> KeptPlan | None:
     """Find the plan that fits a structure."""
-    return next((kept for kept in plans if fits(kept.plan.structure, structure)), None)
+    return next((kept for kept in plans if kept.fits(structure)), None)
 
 
 def _recognized(plans: tuple[KeptPlan, ...], tape: Tape) -> KeptPlan | None:

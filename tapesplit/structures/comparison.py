@@ -16,7 +16,7 @@ from tapesplit.rules import getitem
 from tapesplit.structures.constants import EXACT, NO_CONSTANTS, ArrayKey, Constants
 from tapesplit.structures.structure import Structure
 
-__all__ = ["any_places", "first_difference", "fits", "is_look_up", "without_places"]
+__all__ = ["any_places", "first_difference", "fits", "has_open_places", "is_look_up", "without_places"]
 
 
 def without_places(known: Structure, structure: Structure) -> Structure | None:
@@ -48,13 +48,17 @@ def without_places(known: Structure, structure: Structure) -> Structure | None:
             return None
         statics[index] = places
         numbers += not any(isinstance(part, ArrayKey) for part in _parts(places))
-    return None if numbers > _MOST_NUMBERS else replace(structure, statics=statics)
+    if _MOST_NUMBERS < numbers < len(statics) // _ENTRIES_OF_A_NUMBER:
+        return None
+    return replace(structure, statics=statics)
 
 
 _MOST_LOOK_UPS: Final = 256
 """Indices that a plan reads from each tape, at most."""
 _MOST_NUMBERS: Final = 16
 """The same for indices without arrays: more are those of scalar code, where following each element pays."""
+_ENTRIES_OF_A_NUMBER: Final = 8
+"""Entries of a tape for each such index up to which there is so little else that it does not matter."""
 _but_for_constants = attrgetter(*(field.name for field in fields(Structure) if field.name != "statics"))
 
 
@@ -112,6 +116,11 @@ def is_look_up(structure: Structure, index: int) -> bool:
     if structure.primitives[index] is not getitem or not isinstance(static, Constants):
         return False
     return any(map(_is_open, _parts(static)))
+
+
+def has_open_places(structure: Structure) -> bool:
+    """Tell whether some entry takes elements from places that the structure leaves open."""
+    return any(is_look_up(structure, index) for index in range(len(structure.statics)))
 
 
 def fits(known: Structure, structure: Structure) -> bool:

@@ -24,21 +24,21 @@ class Structure:
     ----------
     forms
         Shape of each value for float64 arrays and numbers; dtype and shape, or the nested form of a
-        container, for others. They come first, as comparisons mostly end with them.
-    primitives, argnums, parents
-        As on the tape, but for primitives that are made anew, see `as_first_made`.
+        container, for others. They come first, and the constants next, as comparisons mostly end with them.
     statics
         Constant arguments: () for none, the type of one float, or of one other number that is an operand
         only; one integer, text or slice that counts in full as it is; else `Constants`.
+    primitives, argnums, parents
+        As on the tape, but for primitives that are made anew, see `as_first_made`.
     inputs, output
         Number of inputs, index of the output.
     """
 
     forms: list[Any]
+    statics: list[Any]
     primitives: Sequence[Callable[..., Any] | None]
     argnums: Sequence[tuple[int, ...]]
     parents: Sequence[tuple[int, ...]]
-    statics: list[Any]
     inputs: int
     output: int | None
 
@@ -52,4 +52,4 @@ def structure_of(tape: Tape) -> Structure:
         for p, a, g, k in zip(tape.primitives, tape.args, tape.active, tape.kwargs, strict=True)
     ]
     primitives = as_first_made(tape.primitives)
-    return Structure(forms, primitives, tape.active, tape.parents, statics, tape.inputs, tape.output)
+    return Structure(forms, statics, primitives, tape.active, tape.parents, tape.inputs, tape.output)

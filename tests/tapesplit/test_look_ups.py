@@ -216,15 +216,18 @@ def test_many_places_get_a_new_plan():
     assert without_places(structures[0], structures[0]) == structures[0]
 
 
-@pytest.mark.parametrize("count", [16, 17])
-def test_so_do_many_integers_of_scalar_code(count):
+@pytest.mark.parametrize(("count", "steps", "is_open"), [(16, 200, True), (17, 200, False), (17, 100, True)])
+def test_so_do_many_integers_among_much_scalar_code(count, steps, is_open):
     def fun(x):
-        return np.array([x[i] for i in range(place["shift"], place["shift"] + count)])
+        y = x[0]
+        for _ in range(steps):
+            y = np.sin(y)
+        return np.array([y, *(x[i] for i in range(place["shift"], place["shift"] + count))])
 
     structures = []
-    for place["shift"] in (0, 1):
+    for place["shift"] in (1, 2):
         structures.append(structure_of(record(fun, onp.ones(20))))
-    assert (without_places(*structures) is None) == (count > 16)
+    assert (without_places(*structures) is not None) == is_open
 
 
 def test_look_ups_are_cut_like_any_other_operation():
