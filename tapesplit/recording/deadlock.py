@@ -64,6 +64,7 @@ def _tasks(frame: FrameType | None) -> Iterator[Any]:
 
 
 _AWAITED: Final = (threading.Thread, futures.Future)
+"""What has an end that others can wait for."""
 _WAITING: Final = frozenset({threading.__name__, futures.Future.__module__})
 """Modules with `Thread.join`, `Future.result`, `wait` and `as_completed`."""
 _WITHOUT_LIMIT: Final = (None, -1)

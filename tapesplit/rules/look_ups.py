@@ -1,15 +1,17 @@
-"""Look-ups: how directions go through ``x[index]`` where each call has another index."""
+"""Look-ups: how directions go through ``x[index]``, and its adjoint, where each call has another index."""
 
+from collections.abc import Mapping
 from typing import Any, Final
 
 import numpy as np
 
 from tapesplit.arrays import SELECTORS
+from tapesplit.recording.primitives import dense_untake, summed_untake
 from tapesplit.rules.axes import flat
-from tapesplit.rules.moves import IndexMap
+from tapesplit.rules.moves import IndexMap, getitem
 from tapesplit.rules.registry import Bulk
 
-__all__ = ["LOOK_UP"]
+__all__ = ["LOOK_UP", "OPEN_RULES"]
 
 
 def _look_up(T: np.ndarray, ans: Any, x: Any, index: Any) -> np.ndarray:
@@ -48,5 +50,20 @@ _ADDED: Final = 8
 _CALLED: Final = 16_000
 """Elements that are numbered while the functions for that are called."""
 
+
+def _put(T: np.ndarray, ans: Any, x: Any, index: Any, space: Any) -> np.ndarray:
+    """Carry tangents of elements to where they are put, as adjoints of a look-up are."""
+    return _put_back(T, x, ans, index)
+
+
+def _take(A: np.ndarray, ans: Any, x: Any, index: Any, space: Any) -> np.ndarray:
+    """Carry adjoints back to elements, as tangents of a look-up are taken."""
+    return _look_up(A, x, ans, index)
+
+
 LOOK_UP: Final = Bulk(tangents={0: _look_up}, adjoints={0: _put_back}, built_in=True)
 """What carries directions through ``x[index]`` if the places differ from call to call, see `fits`."""
+_PUT: Final = Bulk(tangents={0: _put}, adjoints={0: _take}, built_in=True)
+"""The same for the adjoint of a look-up, which stands on the tape of a gradient."""
+OPEN_RULES: Final[Mapping[Any, Bulk]] = {getitem: LOOK_UP, dense_untake: _PUT, summed_untake: _PUT}
+"""Rules of calls whose index a plan may read anew from each tape."""

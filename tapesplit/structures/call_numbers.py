@@ -17,6 +17,7 @@ from tapesplit.rules import (
     is_reduction,
     local_slices,
 )
+from tapesplit.structures.comparison import is_look_up
 from tapesplit.structures.constants import hashable
 from tapesplit.structures.structure import Structure
 
@@ -61,7 +62,8 @@ def call_numbers(
     columns = (kind[entries], form[entries], _constants(structure, indices))
     _, like = coded(zip(*[column.tolist() for column in columns], read, strict=True))
     examples = entries[first_of(like)].tolist()
-    known = np.array([_numbers_of(tape[index], index) for index in examples], dtype=np.int64)
+    found = [_numbers_of(tape[i], i, is_open=is_look_up(structure, i)) for i in examples]
+    known = np.array(found, dtype=np.int64)
     return like, known[like].T
 
 
@@ -87,11 +89,11 @@ _DERIVATIVES_OF_A_SLICE: Final = 1024
 """Derivatives in each independent slice above which a block is."""
 
 
-def _numbers_of(entry: TapeEntry, index: int) -> CallNumbers:
+def _numbers_of(entry: TapeEntry, index: int, *, is_open: bool) -> CallNumbers:
     """Count the scalar edges of a call by its rule; tell whether it is a small sum or product.
 
     If it is not, count the real elements of a block for it; 0 if they are too many, or no numbers. Count the
-    elements of a stack, too.
+    elements of a stack, too. A sum whose places are left open has no structure.
     """
     if entry.primitive is None:
         return CallNumbers(element_count(entry.value))
@@ -105,7 +107,7 @@ def _numbers_of(entry: TapeEntry, index: int) -> CallNumbers:
     of_numbers = all(np.asarray(array).dtype.kind in "fiubc" for array in arrays)
     result, read = element_count(entry.value), sum(element_count(entry.args[i]) for i in entry.argnums)
     is_sum = is_reduction(find_rule(entry.primitive))
-    local = local_slices(entry)
+    local = 0 if is_open else local_slices(entry)
     slices = local or max(count_slices(entry), 1)
     stacked = result + read if slices > 1 and not is_sum else 0
     is_sparse = edges <= _SPARSE_EDGES * result * len(entry.argnums)

@@ -12,7 +12,7 @@ from typing import Any, Final
 import numpy as np
 
 from tapesplit.recording.tape import Tape
-from tapesplit.rules import getitem
+from tapesplit.rules import OPEN_RULES
 from tapesplit.structures.constants import EXACT, NO_CONSTANTS, ArrayKey, Constants
 from tapesplit.structures.structure import Structure
 
@@ -43,7 +43,7 @@ def without_places(known: Structure, structure: Structure) -> Structure | None:
         return None
     numbers = 0
     for index in changed:
-        places = any_places(statics[index]) if structure.primitives[index] is getitem else None
+        places = any_places(statics[index]) if structure.primitives[index] in OPEN_RULES else None
         if places is None or places != any_places(known.statics[index]):
             return None
         statics[index] = places
@@ -63,13 +63,14 @@ _but_for_constants = attrgetter(*(field.name for field in fields(Structure) if f
 
 
 def any_places(static: Any) -> Constants | None:
-    """Describe an index with its numbers left open; None for constants without such numbers."""
+    """Describe an index, the first constant, with its numbers left open; None if it has no such numbers."""
     kind = type(static)
     if kind in _NUMBERED:
         return Constants(((kind, None),), ())
-    if kind is not Constants or len(static.positional) != 1:
+    if kind is not Constants or not static.positional:
         return None
-    opened = Constants((_opened(static.positional[0]),), ())
+    index, *others = static.positional
+    opened = static._replace(positional=(_opened(index), *others))
     return opened if any(map(_is_open, _parts(opened))) else None
 
 
@@ -111,9 +112,9 @@ def _is_open(part: Any) -> bool:
 
 
 def is_look_up(structure: Structure, index: int) -> bool:
-    """Tell whether an entry takes elements from places that its structure leaves open."""
+    """Tell whether an entry takes or puts elements where its structure leaves the places open."""
     static = structure.statics[index]
-    if structure.primitives[index] is not getitem or not isinstance(static, Constants):
+    if structure.primitives[index] not in OPEN_RULES or not isinstance(static, Constants):
         return False
     return any(map(_is_open, _parts(static)))
 

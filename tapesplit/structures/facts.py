@@ -15,7 +15,7 @@ from tapesplit.recording.overrides import find_jvp
 from tapesplit.recording.tape import Tape
 from tapesplit.recording.values import element_count
 from tapesplit.rules import (
-    LOOK_UP,
+    OPEN_RULES,
     Bulk,
     Elementwise,
     Movement,
@@ -59,7 +59,8 @@ class CallKind:
     @property
     def is_local(self) -> bool:
         """Whether its calls can have a local structure: sums and products."""
-        return has_local_structure(self.primitive)
+        is_open = self.primitive in OPEN_RULES and self.rule is OPEN_RULES[self.primitive]
+        return has_local_structure(self.primitive) and not is_open
 
     @property
     def can_be_contracted(self) -> bool:
@@ -269,10 +270,8 @@ def _kinds(
     kinds, number = coded([*simple, *others])
     kind = number[which]
     kind[keyed] = number[len(seen) + like]
-    return (
-        tuple(CallKind(p, a, n, k, LOOK_UP if is_open else find_rule(p)) for p, a, n, k, is_open in kinds),
-        kind,
-    )
+    rules = [OPEN_RULES[p] if is_open else find_rule(p) for p, *_, is_open in kinds]
+    return tuple(CallKind(*call, rule) for (*call, _), rule in zip(kinds, rules, strict=True)), kind
 
 
 def _takes_numbers(structure: Structure, seen: _Seen, which: IntArray, asked: BoolArray) -> BoolArray:

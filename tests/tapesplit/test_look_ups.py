@@ -5,7 +5,7 @@ import pickle
 import autograd.numpy as np
 import numpy as onp
 import pytest
-from autograd import jacobian
+from autograd import grad, jacobian
 
 from tapesplit import PlanMismatchError, check_separators, execute, find_separators, parallel_jacobian, record
 from tapesplit.rules.look_ups import LOOK_UP
@@ -105,6 +105,29 @@ def test_one_plan_serves_all_contents(fun, method):
     onp.testing.assert_allclose(
         parallel_jacobian(fun, memory_limit=20000, method=method)(POINTS[0]), jacobian(fun)(POINTS[0])
     )
+
+
+def scattered(x):
+    """Look distinct elements up in a loop over numbers; what is read again would be recorded once."""
+    total = 0.0
+    for i, j in place["index"].reshape(-1, 2)[:4].tolist():
+        total = total + np.sin(x[i]) * x[j]
+    return total * x
+
+
+_OPENED_IN_HESSIANS = {ranked, interpolated, shuffled, rows, pixels, window, element, scattered}
+"""The others have other tapes, or adjoints that autograd keeps sparse."""
+
+
+@MODES
+@pytest.mark.parametrize("fun", [*FUNCTIONS, scattered])
+def test_hessians_read_the_places_of_adjoints_too(fun, method):
+    gradient = grad(lambda x: np.sum(fun(x) ** 3 / 10.0))
+    jac = parallel_jacobian(gradient, method=method)
+    for point in POINTS:
+        place["index"] = RANDOM.permutation(10) if fun is scattered else RANDOM.integers(0, 11, 200)
+        onp.testing.assert_allclose(jac(point), jacobian(gradient)(point), rtol=1e-11, atol=1e-11)
+    assert jac.cache_info().misses == 3 or fun not in _OPENED_IN_HESSIANS
 
 
 @MODES
