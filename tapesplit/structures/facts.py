@@ -271,7 +271,7 @@ def _kinds(
     kind = number[which]
     kind[keyed] = number[len(seen) + like]
     rules = [OPEN_RULES[p] if is_open else find_rule(p) for p, *_, is_open in kinds]
-    return tuple(CallKind(*call, rule) for (*call, _), rule in zip(kinds, rules, strict=True)), kind
+    return tuple(CallKind(*call[:4], rule) for call, rule in zip(kinds, rules, strict=True)), kind
 
 
 def _takes_numbers(structure: Structure, seen: _Seen, which: IntArray, asked: BoolArray) -> BoolArray:
