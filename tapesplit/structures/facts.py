@@ -271,7 +271,8 @@ def _kinds(
     kind = number[which]
     kind[keyed] = number[len(seen) + like]
     rules = [OPEN_RULES[p] if is_open else find_rule(p) for p, *_, is_open in kinds]
-    return tuple(CallKind(*call[:4], rule) for call, rule in zip(kinds, rules, strict=True)), kind
+    calls = zip(kinds, rules, strict=True)
+    return tuple(CallKind(p, argnums, n, names, rule) for (p, argnums, n, names, _), rule in calls), kind
 
 
 def _takes_numbers(structure: Structure, seen: _Seen, which: IntArray, asked: BoolArray) -> BoolArray:
