@@ -26,17 +26,13 @@ def is_awaited_by(thread: int) -> bool:
         for.
     """
     frames = sys._current_frames()  # noqa: SLF001 (the documented name)
-    doing = {other: {*_threads(other), *_tasks(frame)} for other, frame in frames.items()}
+    known = {other.ident: other for other in threading.enumerate() if other.ident in frames}
+    doing = {ident: {other, *_tasks(frames[ident])} for ident, other in known.items()}
     waiting, here = [thread], threading.get_ident()
     for one in waiting:  # which grows
         awaited = {*_awaited(frames.get(one))}
         waiting += [other for other in doing if other not in waiting and not awaited.isdisjoint(doing[other])]
     return here in waiting
-
-
-def _threads(thread: int) -> Iterator[threading.Thread]:
-    """Yield the thread of an identifier, if Python has started it."""
-    return (other for other in threading.enumerate() if other.ident == thread)
 
 
 def _awaited(frame: FrameType | None) -> Iterator[Any]:

@@ -5,7 +5,7 @@ oracle that vector rules are tested against. Rules may trace by themselves (`che
 `fixed_point`), so the loop holds the tracing lock.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import Any, Final
 
 import autograd.numpy as anp
@@ -21,7 +21,7 @@ from tapesplit.recording.values import batch_shape, element_count, flatten, unfl
 from tapesplit.rules.axes import complex_like, flat, real_like
 from tapesplit.rules.registry import Elementwise, find_rule
 
-__all__ = ["loop_adjoint", "loop_tangent"]
+__all__ = ["loop_adjoint", "loop_tangent", "usable_jvp"]
 
 
 def loop_adjoint(A: np.ndarray, entry: TapeEntry) -> list[np.ndarray]:
@@ -64,9 +64,8 @@ def loop_adjoint(A: np.ndarray, entry: TapeEntry) -> list[np.ndarray]:
 def loop_tangent(T: np.ndarray, entry: TapeEntry, argnum: int) -> np.ndarray:
     """Carry ``k`` tangents of one argument to those of the result.
 
-    Takes autograd's JVP where there is one, else the local Jacobian from the VJP (one call per element of the
-    result). Calls with keywords go by the VJP, too, and those of an elementwise function, whose vector rule
-    does not know the form: a JVP "same" passes arguments on that the VJP refuses.
+    Takes autograd's JVP if that is usable, else the local Jacobian from the VJP (one call per element of the
+    result).
 
     Raises
     ------
@@ -76,9 +75,7 @@ def loop_tangent(T: np.ndarray, entry: TapeEntry, argnum: int) -> np.ndarray:
         Whatever autograd's VJP raises; what its JVP raises is the cause of a `RuleError`.
     """
     failure: Exception | None = None
-    rule = find_rule(entry.primitive)
-    has_rare_form = bool(entry.kwargs) or (isinstance(rule, Elementwise) and rule.built_in)
-    jvp = None if has_rare_form else find_jvp(entry.primitive)
+    jvp = usable_jvp(entry.primitive, entry.kwargs)
     if jvp is not None:
         try:
             return _jvp_loop(jvp, T, entry, argnum)
@@ -89,6 +86,17 @@ def loop_tangent(T: np.ndarray, entry: TapeEntry, argnum: int) -> np.ndarray:
     except RuleError as error:
         raise error from failure
     return product.reshape(len(T), *batch_shape(entry.value))
+
+
+def usable_jvp(primitive: Any, kwargs: Collection[str]) -> Callable[..., Any] | None:
+    """Return autograd's JVP for calls that take its rules; None if there is none, or if it may be wrong.
+
+    Calls with keywords go by the VJP, and those of an elementwise function, whose vector rule does not know
+    the form: a JVP "same" passes arguments on that the VJP refuses.
+    """
+    rule = find_rule(primitive)
+    has_rare_form = bool(kwargs) or (isinstance(rule, Elementwise) and rule.built_in)
+    return None if has_rare_form else find_jvp(primitive)
 
 
 def _jacobian_product(T: np.ndarray, entry: TapeEntry, argnum: int) -> np.ndarray:

@@ -11,7 +11,6 @@ import numpy as np
 from autograd.core import primitive_vjps
 
 from tapesplit.arrays import BoolArray, IntArray, coded, first_of
-from tapesplit.recording.overrides import find_jvp
 from tapesplit.recording.tape import Tape
 from tapesplit.recording.values import element_count
 from tapesplit.rules import (
@@ -23,6 +22,7 @@ from tapesplit.rules import (
     find_rule,
     has_local_structure,
     is_elementwise_call,
+    usable_jvp,
 )
 from tapesplit.structures.call_numbers import call_numbers
 from tapesplit.structures.comparison import is_look_up
@@ -80,9 +80,7 @@ class CallKind:
     @property
     def needs_local_jacobian(self) -> bool:
         """Whether tangents take all derivatives of the result, since autograd has no rule for them."""
-        ours = isinstance(self.rule, Elementwise) and self.rule.built_in
-        unknown_form = bool(self.keywords) or ours  # autograd's JVPs may ignore the form
-        return self.is_looped and (unknown_form or find_jvp(self.primitive) is None)
+        return self.is_looped and usable_jvp(self.primitive, self.keywords) is None
 
     @property
     def factor(self) -> int:

@@ -87,13 +87,13 @@ def sweep_unplanned(tape: Tape) -> np.ndarray:
 def _step(tape: Tape, index: int) -> Step:
     """Return the step of one entry."""
     primitive, argnums, parents = tape.primitives[index], tape.active[index], tape.parents[index]
-    arity, keywords = len(tape.args[index] or argnums), tape.kwargs[index]
     rule = find_rule(primitive)
     if primitive is getitem and isinstance(rule, Movement):
         return BulkStep(index, LOOK_UP)  # no map, which would serve once
     if isinstance(rule, Movement):
         return MapStep(index, tuple(zip(parents, index_maps(tape[index]), strict=True)))
-    if isinstance(rule, Elementwise) and is_elementwise_call(rule, argnums, arity, keywords):
+    arity = len(tape.args[index] or argnums)
+    if isinstance(rule, Elementwise) and is_elementwise_call(rule, argnums, arity, tape.kwargs[index]):
         formulas = zip(parents, [rule.partials[argnum] for argnum in argnums], strict=True)
         terms = tuple([Term(parent, formula) for parent, formula in formulas if formula is not None])
         return ClusterStep(index, (Member(index, terms),), tuple(dict.fromkeys(parents)))

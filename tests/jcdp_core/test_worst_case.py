@@ -71,6 +71,11 @@ def test_one_machine_is_left_with_what_the_others_do_not_take(length):
         assert found / alone == pytest.approx((length - machines + 1) / length, abs=1e-2 / length)
 
 
+def test_the_worst_chain_needs_a_length():
+    with pytest.raises(InvalidChainError, match="length is None; give an int ≥ 1"):
+        worst_case_chain(None)
+
+
 @pytest.mark.parametrize("given", ["3", 3.0, True, 0, -2])
 def test_numbers_of_the_worst_chain_are_positive_integers(given):
     with pytest.raises(InvalidChainError, match=r"length is .*; give an int ≥ 1"):
