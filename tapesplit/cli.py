@@ -268,7 +268,7 @@ def _bench(options: argparse.Namespace) -> None:
 def _calibrate(_options: argparse.Namespace) -> None:
     """Run ``tapesplit calibrate``."""
     model = measured_costs()
-    print("What one unit of each kind of work takes; docs/explanation/cost_model.md explains the names.\n")
+    print("What one unit of each kind of work takes (names: help('tapesplit.cost.model.CostModel')).\n")
     for name, seconds in asdict(model).items():
         print(f"{name:22} {seconds_text(seconds)}")
     try:

@@ -42,7 +42,7 @@ _NUMBERS: Final = (
 _SCIPY: Final = (
     "SciPy's solvers, interpolators and distributions compute with plain numbers: take those of "
     "autograd.scipy, where odeint gets parameters as autograd.builtins.tuple((p,)) and not from a closure, "
-    "or make the call a primitive with a rule of your own, see docs/how_to/vector_rule.md"
+    "or make the call a primitive with a rule of your own, see help(tapesplit.defvector)"
 )
 _OF_CONVERSION: Final = frozenset({_ARRAYS, _NUMBERS})
 _FUNCTIONS: Final = "take functions from autograd.numpy and autograd.scipy, not from NumPy and SciPy"
@@ -60,7 +60,7 @@ _REMEDIES: Final = {
     r"dtype\('O'\) to|ufunc '\w+' not supported for the input types|has no callable \w+ method": _FUNCTIONS,
     "no supported conversion for types": (
         "matrices of scipy.sparse do not multiply traced values: make the product a primitive with a rule of "
-        "your own, see 'Sparse matrices' in docs/how_to/vector_rule.md"
+        "your own, help(tapesplit.defvector) has an example"
     ),
     r"must be real number, not ArrayBox|float\(\) argument must be .* not 'ArrayBox'": _NUMBERS,
     "object arrays are not supported|not a proper array of floats|Extra arguments must be in a tuple"

@@ -76,6 +76,22 @@ def defvector(
     >>> tapesplit.parallel_jacobian(cube)(np.array([1.0, 2.0]))
     array([[ 3.,  0.],
            [ 0., 12.]])
+
+    The product with a sparse matrix, which autograd does not trace:
+
+    >>> import scipy.sparse
+    >>> A = scipy.sparse.diags([1.0, -1.0], [0, 1], (2, 3), format="csr")
+    >>> product = primitive(lambda x: A @ x)
+    >>> defvjp(product, lambda ans, x: lambda g: A.T @ g)
+    >>> tapesplit.defvector(
+    ...     product,
+    ...     tangents=(lambda T, ans, x: (A @ T.T).T,),
+    ...     adjoints=(lambda G, ans, x: (A.T @ G.T).T,),
+    ...     edges=lambda ans, args, argnums, kwargs: A.nnz,
+    ... )
+    >>> tapesplit.parallel_jacobian(product)(np.ones(3))
+    array([[ 1., -1.,  0.],
+           [ 0.,  1., -1.]])
     """
     primitive = own_function(primitive)
     if not is_primitive(primitive):

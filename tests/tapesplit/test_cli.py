@@ -228,7 +228,7 @@ def test_calibrate_prints_constants(capsys, monkeypatch, tmp_path):
     assert main(["calibrate"]) == 0
     out = capsys.readouterr().out
     (kept,) = tmp_path.glob("tapesplit/cost-*.json")
-    assert "docs/explanation/cost_model.md explains the names.\n\nstep " in out
+    assert "help('tapesplit.cost.model.CostModel')).\n\nstep " in out
     assert out.endswith(f"\n\nkept in {kept}\n")
     from tapesplit.cost.stored import cost_model
 
@@ -258,7 +258,7 @@ def test_calibrate_prints_constants_that_it_cannot_keep(capsys, monkeypatch, tmp
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
     assert main(["calibrate"]) == 1
     out, err = capsys.readouterr()
-    assert "docs/explanation/cost_model.md explains the names.\n\nstep " in out
+    assert "help('tapesplit.cost.model.CostModel')).\n\nstep " in out
     assert err.startswith("tapesplit: error: the constants cannot be kept: [Errno 20] Not a directory: ")
     assert err.endswith("; set XDG_CACHE_HOME to a directory that can be written\n")
 
