@@ -22,7 +22,7 @@ from tapesplit.cuts.copies import narrowest_cuts, with_copies
 from tapesplit.cuts.flow import FLOW_BUDGET, MinimumCut, minimum_cut
 from tapesplit.cuts.graph import TapeGraph, frontier_widths, on_frontiers, tape_ranks
 from tapesplit.cuts.nesting import CutFamily, choose_nested, cut_family, spread_nested
-from tapesplit.cuts.width_bounds import carries_flow, has_wide_paths
+from tapesplit.cuts.width_bounds import has_wide_paths
 
 __all__ = ["Reason", "Separator", "cut_graph"]
 
@@ -149,7 +149,10 @@ def _is_wide(graph: TapeGraph, width: float) -> bool:
     """Return whether no cut of the graph is narrower than this, as far as it is cheap to tell."""
     if frontier_widths(graph, tape_ranks(graph)).min() < width:
         return False
-    return has_wide_paths(graph, width) or carries_flow(graph, int(np.ceil(width)))
+    if has_wide_paths(graph, width):
+        return True
+    elements = int(np.ceil(width))
+    return elements * graph.size <= FLOW_BUDGET and not narrowest_cuts(graph, elements - 1)
 
 
 def _global_cut(

@@ -1,13 +1,11 @@
-"""Lower bounds of widths: proofs that no cut of a tape is narrower than asked for, cheaper than any cut."""
+"""A lower bound of widths: proof that no cut of a tape is narrower than asked for, cheaper than a flow."""
 
 import numpy as np
-from scipy.sparse.csgraph import maximum_flow
 
 from tapesplit.arrays import follow, reached
-from tapesplit.cuts.flow import FLOW_BUDGET, capacity_matrix
 from tapesplit.cuts.graph import TapeGraph
 
-__all__ = ["carries_flow", "has_wide_paths"]
+__all__ = ["has_wide_paths"]
 
 
 def has_wide_paths(graph: TapeGraph, width: float) -> bool:
@@ -58,45 +56,3 @@ def has_wide_paths(graph: TapeGraph, width: float) -> bool:
     starts = graph.parent[ends[graph.child] & ~ends[graph.parent]]
     paths = np.unique(follow(np.where(stops, vertices, first_operand))[starts])
     return paths.size >= width and bool(capacities.min() > 0)
-
-
-def carries_flow(graph: TapeGraph, width: int) -> bool:
-    """Return whether paths of some width each, in which no value is used beyond its own, add up to `width`.
-
-    Parameters
-    ----------
-    graph : TapeGraph
-        The graph, n vertices and e edges.
-    width : int
-        Flow asked for, in elements.
-
-    Returns
-    -------
-    bool
-        True proves that no frontier is narrower than `width`. False proves nothing: frontiers may be wider
-        than the flow, and a flow that would take long is not looked for.
-
-    Notes
-    -----
-    The flow runs from the outputs to the inputs, through both ends of every vertex: the search turns back
-    less often where values are read once than where they are computed from several.
-
-    Examples
-    --------
-    >>> strands = TapeGraph(
-    ...     entries=np.arange(6), widths=np.array([8, 2, 6, 6, 2, 8]), edges=np.array([0, 9, 9, 9, 9, 9]),
-    ...     child=np.array([1, 2, 3, 4, 5, 5]), parent=np.array([0, 0, 1, 2, 3, 4]),
-    ...     inputs=1, output=5)
-    >>> carries_flow(strands, 4), carries_flow(strands, 5)
-    (True, False)
-    """
-    size = graph.size
-    if width * size > FLOW_BUDGET:
-        return False
-    source, sink, vertices = 2 * size, 2 * size + 1, np.arange(size)
-    tails = np.concatenate([vertices, size + graph.child, size + vertices[: graph.inputs], [source]])
-    heads = np.concatenate([size + vertices, graph.parent, np.full(graph.inputs, sink), [graph.output]])
-    capacities = np.full(len(tails), width, dtype=np.int32)
-    capacities[:size] = np.minimum(graph.capacities, width)
-    network = capacity_matrix(sink + 1, tails, heads, capacities)
-    return bool(maximum_flow(network, source, sink).flow_value >= width)

@@ -7,9 +7,10 @@ from hypothesis import given
 from tape_graphs import deterministic, lower_sets, random_graph, tape_graph, tape_graphs, width_of
 
 from tapesplit.cuts import flow
-from tapesplit.cuts.flow import FLOW_BUDGET, Region, minimum_cut, minimum_cuts
+from tapesplit.cuts.copies import narrowest_cuts
+from tapesplit.cuts.flow import Region, minimum_cut, minimum_cuts
 from tapesplit.cuts.graph import tape_ranks
-from tapesplit.cuts.width_bounds import carries_flow, has_wide_paths
+from tapesplit.cuts.width_bounds import has_wide_paths
 
 BACKENDS = ["networkx", "scipy"]
 
@@ -124,11 +125,12 @@ def flow_of(graph):
 
 @deterministic
 @given(graph=tape_graphs(max_size=11))
-def test_flows_are_carried_up_to_the_largest(graph):
+def test_the_narrowest_cuts_are_as_wide_as_the_largest_flow(graph):
     flow = flow_of(graph)
     assert flow <= min(width_of(graph, lower) for lower in lower_sets(graph))
-    assert flow == 0 or carries_flow(graph, flow)
-    assert not carries_flow(graph, flow + 1)
+    if flow:
+        assert not narrowest_cuts(graph, flow - 1)
+        assert {graph.widths[cut].sum() for cut in narrowest_cuts(graph, flow)} == {flow}
     assert not any(has_wide_paths(graph, width) for width in range(flow + 1, flow + 20))
 
 
@@ -146,11 +148,4 @@ def test_states_of_a_loop_are_paths_that_are_seen(read):
     graph = tape_graph([*widths, count], [*parents, state[read:]])
     assert has_wide_paths(graph, count - read)
     assert not has_wide_paths(graph, count - read + 0.5)
-    assert carries_flow(graph, count - read)
-
-
-def test_flows_beyond_the_budget_are_not_looked_for():
-    width = FLOW_BUDGET // 2
-    graph = tape_graph([2 * width, 2 * width], [[], [0]])
-    assert carries_flow(graph, width)
-    assert not carries_flow(graph, width + 1)
+    assert not narrowest_cuts(graph, count - read - 1)
