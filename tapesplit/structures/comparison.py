@@ -13,7 +13,7 @@ import numpy as np
 
 from tapesplit.recording.tape import Tape
 from tapesplit.rules import OPEN_RULES
-from tapesplit.structures.constants import EXACT, NO_CONSTANTS, ArrayKey, Constants
+from tapesplit.structures.constants import EXACT, INTEGERS, NO_CONSTANTS, ArrayKey, Constants
 from tapesplit.structures.structure import Structure
 
 __all__ = ["any_places", "first_difference", "fits", "has_open_places", "is_look_up", "without_places"]
@@ -74,8 +74,8 @@ def any_places(static: Any) -> Constants | None:
     return opened if any(map(_is_open, _parts(opened))) else None
 
 
-_NUMBERED: Final = frozenset({int, slice})
-"""Parts of an index that are or have Python's numbers; they are described with None if that is left open."""
+_NUMBERED: Final = frozenset({int, slice, *INTEGERS})
+"""Parts of an index that are numbers or have some; they are described with None if that is left open."""
 _SEQUENCES: Final = frozenset({tuple, list})
 
 
@@ -88,7 +88,7 @@ def _opened(key: Any) -> Any:
     kind, content = key
     if kind in _SEQUENCES:
         return (kind, tuple(map(_opened, content)))
-    if isinstance(content, ArrayKey):  # a NumPy integer
+    if isinstance(content, ArrayKey):  # of another type
         return _opened(content)
     return (kind, None) if kind in _NUMBERED else key
 

@@ -18,6 +18,7 @@ from tapesplit.rules import CONTROLLED, PRODUCTS, Elementwise, find_rule
 
 __all__ = [
     "EXACT",
+    "INTEGERS",
     "NO_CONSTANTS",
     "ArrayKey",
     "Constants",
@@ -35,7 +36,7 @@ class Constants(NamedTuple):
 
 
 class ArrayKey(NamedTuple):
-    """Key of a constant array or NumPy number; its bytes only where plans depend on more than its form."""
+    """Key of a constant array; its bytes only where plans depend on more than its form."""
 
     dtype: np.dtype
     shape: tuple[int, ...]
@@ -45,13 +46,17 @@ class ArrayKey(NamedTuple):
 NO_CONSTANTS: tuple[()] = ()
 """Constant arguments of a call that has none."""
 
-EXACT = frozenset({int, bool, str, slice, type(None), type(Ellipsis)})
+INTEGERS = frozenset(np.dtype(code).type for code in np.typecodes["AllInteger"])
+"""Types of NumPy's integers, which loops over arrays of indices yield."""
+_NUMPY_EXACT = INTEGERS | {np.bool_}
+EXACT = _NUMPY_EXACT | {int, bool, str, slice, type(None), type(Ellipsis)}
 """Constants that count in full, and that compare by value."""
-_ALONE = EXACT - {bool, type(None)}
+_ALONE = frozenset({int, str, slice, type(Ellipsis)})
 """Those of them that stand for themselves as the only constant: ``1 == True``, but they index differently."""
 _FLOATS = frozenset({float, np.float64})
 """Numbers that count by type anywhere: Python's floats take the precision of arrays, NumPy's do not."""
-_COUNTED_BY_TYPE = _FLOATS | {int, bool, complex}
+_INEXACT = frozenset(np.dtype(code).type for code in np.typecodes["AllFloat"])
+_COUNTED_BY_TYPE = _INEXACT | _NUMPY_EXACT | {float, int, bool, complex}
 """Numbers that count by type where they are operands."""
 _FIRST_OPERAND = {**dict.fromkeys(PRODUCTS, 0), concatenate_args: 1, array_from_args: 2}
 """From which position on the arguments of a primitive are operands, which only values depend on."""
@@ -133,8 +138,7 @@ def _operand_key(constant: Any) -> Any:
     kind = type(constant)
     if kind in _COUNTED_BY_TYPE:
         return kind
-    is_array = kind is np.ndarray or isinstance(constant, np.generic)
-    if is_array and constant.dtype.kind in "fciub":
+    if kind is np.ndarray and constant.dtype.kind in "fciub":
         return ArrayKey(constant.dtype, constant.shape)
     return _static_key(constant)
 
@@ -171,6 +175,8 @@ def _static_key(constant: Any) -> Any:
     kind = type(constant)
     if kind in _FLOATS:
         return kind
+    if kind in _NUMPY_EXACT:
+        return (kind, constant.item())  # NumPy's would compare with each item of another key
     if kind in EXACT:
         return (kind, _plain_slice(constant) if kind is slice else constant)
     if kind is np.ndarray:

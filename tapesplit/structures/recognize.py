@@ -12,6 +12,7 @@ from itertools import chain
 from typing import Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
+from autograd.numpy.numpy_vspaces import ArrayVSpace
 
 from tapesplit.recording.tape import NO_KEYWORDS, Tape, constant_positions
 from tapesplit.rules import PRODUCTS, Elementwise, Movement, find_rule, getitem, is_reduction
@@ -44,9 +45,11 @@ class _PlainConstants:
     values
         Which of them count by value, too: the values.
     items
-        Which of these are tuples or empty dicts: the types of their items.
+        Which of these are tuples, lists or empty dicts: the types of what is in them.
     forms
-        Which constants are arrays that count by dtype and shape: these.
+        Which constants are arrays or vector spaces: dtype and shape.
+    contents
+        Which of these arrays count in full: their bytes.
     """
 
     arguments: list[tuple[int, int]]
@@ -55,6 +58,7 @@ class _PlainConstants:
     values: _Expected
     items: _Expected
     forms: _Expected
+    contents: _Expected
 
     def agree(self, args: Sequence[Any], kwargs: Sequence[Any]) -> bool:
         """Compare with the arguments of another tape, which has some in the same places."""
@@ -63,9 +67,10 @@ class _PlainConstants:
             constants += [kwargs[i][name] for i, name in self.keywords]
         return (
             list(map(type, constants)) == self.types
-            and [(*map(type, constants[i]),) for i in self.items.places] == self.items.found
+            and [_types_in(constants[i]) for i in self.items.places] == self.items.found
             and [constants[i] for i in self.values.places] == self.values.found
             and [(constants[i].dtype, constants[i].shape) for i in self.forms.places] == self.forms.found
+            and [constants[i].tobytes() for i in self.contents.places] == self.contents.found
         )
 
 
@@ -177,10 +182,16 @@ def _expected(found: dict[int, Any]) -> _Expected:
 
 
 _Constant: TypeAlias = tuple[int, int | str, type, Any]
-"""One of several constants of a call: entry, position or name, type, and value, or form if it is an array."""
-_CONTAINERS: Final = frozenset({tuple, dict})
+"""One of several constants of a call: entry, position or name, type, and value, or key if it is an array."""
+_SEQUENCES: Final = frozenset({tuple, list})
+_CONTAINERS: Final = _SEQUENCES | {dict}
 _ANY: Final = object()
 """Stands for the value of a constant that counts by type."""
+
+
+def _types_in(container: Any) -> tuple[Any, ...]:
+    """Return the types of what is in a container, nested as it is."""
+    return tuple([_types_in(item) if type(item) in _SEQUENCES else type(item) for item in container])
 
 
 def _plain(structure: Structure, index: int) -> list[_Constant] | None:
@@ -199,14 +210,31 @@ def _type_and_value(key: Any) -> tuple[type, Any] | None:
     """Return what a constant is by its key; None if it must be described to compare it."""
     if isinstance(key, type):
         return key, _ANY
-    if isinstance(key, ArrayKey):  # one without axes may be a NumPy number
-        return (np.ndarray, (key.dtype, key.shape)) if key.content is None and key.shape else None
+    if isinstance(key, ArrayKey):
+        return np.ndarray, key
     kind, content = key
-    if kind in EXACT:
-        return kind, content
-    if kind is tuple and all(type(item) is tuple and item[0] in EXACT for item in content):
-        return kind, tuple([value for _, value in content])
+    if _is_exact(key):
+        return kind, _value(key)
+    if issubclass(kind, ArrayVSpace):
+        shape, dtype = content
+        return kind, ArrayKey(dtype, shape)
     return (kind, {}) if kind is dict and not content else None
+
+
+def _is_exact(key: Any) -> bool:
+    """Whether a constant, or all that is in a tuple or list, compares by value."""
+    if type(key) is not tuple:
+        return False
+    kind, content = key
+    return all(map(_is_exact, content)) if kind in _SEQUENCES else kind in EXACT or issubclass(kind, np.dtype)
+
+
+def _value(key: Any) -> Any:
+    """Return a constant that compares by value."""
+    kind, content = key
+    if kind in _SEQUENCES:
+        return kind(map(_value, content))
+    return kind(content) if issubclass(kind, np.generic) else content
 
 
 def _arity(structure: Structure, index: int) -> int:
@@ -228,16 +256,17 @@ def _plain_constants(
     numbered = [
         (n, kind, value) for n, (*_, kind, value) in enumerate(several, len(types)) if value is not _ANY
     ]
-    arrays = {n: form for n, kind, form in numbered if kind is np.ndarray}
-    exact |= {n: value for n, kind, value in numbered if kind is not np.ndarray}
-    items = {n: (*map(type, value),) for n, kind, value in numbered if kind in _CONTAINERS}
+    arrays = {n: key for n, _, key in numbered if isinstance(key, ArrayKey)}
+    exact |= {n: value for n, _, value in numbered if n not in arrays}
+    items = {n: _types_in(value) for n, kind, value in numbered if kind in _CONTAINERS}
     return _PlainConstants(
         arguments=arguments + [(i, place) for i, place, *_ in several if isinstance(place, int)],
         keywords=[(i, place) for i, place, *_ in several if isinstance(place, str)],
         types=types + [kind for _, _, kind, _ in several],
         values=_expected(exact),
         items=_expected(items),
-        forms=_expected(arrays),
+        forms=_expected({n: (key.dtype, key.shape) for n, key in arrays.items()}),
+        contents=_expected({n: key.content for n, key in arrays.items() if key.content is not None}),
     )
 
 

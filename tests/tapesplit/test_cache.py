@@ -223,6 +223,15 @@ POOLS = {
                 slice(0, 2, None),
             ],
             *[onp.array([0, 1]), onp.array([1, 0]), onp.array([0, 1], onp.int32), (onp.array([0, 1]),)],
+            *[
+                [0, onp.int64(1)],
+                [True, 1],
+                (1, True),
+                ([0, 1],),
+                ((0, 1),),
+                [onp.array(0), 1],
+                onp.bool_(True),
+            ],
             *[onp.array(1), X > 0.5, X < 0.5, [True] * 6],
         ],
     ),
@@ -501,7 +510,7 @@ def test_reasons():
         ),
         (
             np.add, 2.5, onp.float32(2.5),
-            "a constant argument of entry 1 (add) changed from a Python float to a float32 array of shape ()",
+            "a constant argument of entry 1 (add) changed from a Python float to float32",
         ),
         (
             lambda x, c: np.sum(x[None], axis=c), 0, (-2,),
