@@ -134,7 +134,7 @@ class _Drafting(NamedTuple):
     def on_machines(self, machines: int, *, force: bool) -> tuple[_Draft, MachinesReason]:
         """Draft for one machine, and for several if that is forced, or chosen if they are worth it."""
         if force and machines > 1:
-            return self.on_several(machines), "forced"
+            return self.compiled(self.on_several(machines)), "forced"
         draft = self.on_one()
         if machines == 1:
             return draft, "single" if usable_cores() > 1 else "core"
@@ -142,17 +142,19 @@ class _Drafting(NamedTuple):
             return draft, "light"
         shared = draft._replace(tasks=with_shared_steps(draft.tasks, machines))
         parallel = self.on_several(machines)
+        if any(task.seeds for task in draft.tasks):  # it may share seeds, too, which only sweeps tell
+            parallel = self.compiled(parallel)
         reason = _worth_of_machines(parallel.tasks, draft.tasks)
         if reason == "gain":
             chosen, seconds = parallel, seconds_of(parallel.tasks)
         else:
             chosen, seconds = draft, _WORTH_MACHINES * seconds_of(draft.tasks)
-        return (shared, "steps") if seconds_of(shared.tasks) < seconds else (chosen, reason)
+        return (shared, "steps") if seconds_of(shared.tasks) < seconds else (self.compiled(chosen), reason)
 
     def on_several(self, machines: int) -> _Draft:
         """Draft with cuts that gain nothing on one machine, but let several work at the same time."""
         cuts = () if self.plain else cut_graph(self.graph, spread=True)
-        return self.compiled(self.drafted(cuts, machines))
+        return self.drafted(cuts, machines)
 
     def on_one(self) -> _Draft:
         """Draft for one machine; directions of rows are carried together where that pays."""
