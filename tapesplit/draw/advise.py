@@ -130,10 +130,16 @@ def _interface(plan: JacobianPlan) -> str:
     if len(plan.tasks) == 1 and plan.seconds < _NOTICEABLE:
         (task,) = plan.tasks
         return f"One short sweep of {plural(task.directions, 'direction')}: there is little to gain."
+    if ends <= _NARROW:
+        return f"The smaller end has {count(ends)} elements: no interface could be much narrower."
     return (
         "The function's values never pass through an interface much narrower than its smaller end of "
         f"{count(ends)} elements. One that is narrower would be a place to cut."
     )
+
+
+_NARROW: Final = 8
+"""Elements of an end next to which a narrower interface would hardly matter."""
 
 
 def _narrower(plan: JacobianPlan, width: int) -> str:

@@ -10,6 +10,7 @@ from tapesplit.cuts.separators import Separator
 from tapesplit.draw.numbers import count, plural, seconds_text
 from tapesplit.draw.rows import LinkRow, cut_reason_text, link_rows, operation_name, shared_seeds
 from tapesplit.planning.plan import JacobianPlan
+from tapesplit.structures.comparison import is_look_up
 from tapesplit.sweeps.compression import CompressedSweep
 from tapesplit.sweeps.sweep import Form
 
@@ -209,7 +210,11 @@ def _obstacle(plan: JacobianPlan, form: Form, obstacle: int | None) -> str:
         return ""
     if obstacle is None:
         return "; one system is predicted to take longer"
-    return f"; entry {_entry(plan, obstacle)} has no scalar form, or is too large for a system"
+    if is_look_up(plan.structure, obstacle):
+        why = "reads its index from each tape anew, since that changes from call to call"
+    else:
+        why = "has no scalar form, or is too large for a system"
+    return f"; entry {_entry(plan, obstacle)} {why}"
 
 
 def _sequence(plan: JacobianPlan) -> list[str]:

@@ -70,8 +70,10 @@ def _normal(plan: JacobianPlan, most: int | None = _ROWS) -> str:
 def _full(plan: JacobianPlan) -> str:
     """Everything that there is to say."""
     sequence, schedule = plan.carried_out
-    parts = [_normal(plan, None), "", f"bracketing  {shorten(sequence.bracketing(), _WIDTH - 12)}"]
-    parts += ["", "machines over time (fma)", schedule.gantt(sequence, width=_WIDTH - 8)]
+    parts = [_normal(plan, None)]
+    if len(sequence) > 1:  # there is nothing to see in a single step
+        parts += ["", f"bracketing  {shorten(sequence.bracketing(), _WIDTH - 12)}"]
+        parts += ["", "machines over time (fma)", schedule.gantt(sequence, width=_WIDTH - 8)]
     if plan.last_run.records:
         parts += ["", *_last_run(plan)]
     parts += ["", "Why this plan", *_sentences(decisions(plan))]
@@ -192,7 +194,11 @@ def _rank_correlation(predicted: Sequence[float], measured: Sequence[float]) -> 
 def _call(plan: JacobianPlan) -> str:
     """Say how long the last call took for what comes before the sweeps, if it has recorded the function."""
     recording, finding = plan.last_run.recording, plan.last_run.finding
-    return f"recording {seconds_text(recording)}, plan {seconds_text(finding)}, " if recording else ""
+    return (
+        f"recording {seconds_text(recording)}, finding the plan {seconds_text(finding)}, "
+        if recording
+        else ""
+    )
 
 
 def _table(

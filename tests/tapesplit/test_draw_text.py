@@ -73,7 +73,7 @@ def test_the_full_text_adds_schedule_reasons_and_advice():
 
 
 LAST_RUN = """\
-last run: recording 2 ms, plan 10 µs, sweeps 500 µs
+last run: recording 2 ms, finding the plan 10 µs, sweeps 500 µs
 task  machine  predicted  measured     ratio  steps
    1        1      10 µs    100 µs      10 ×  1 ACC TAN (1 2)
    2        1      20 µs     10 µs     0.5 ×  2 ACC ADJ (0 1)
@@ -411,6 +411,33 @@ def test_advice_for_one_output():
         "There is one output: a single sweep is the cheapest"
         in advice(plan_of(lambda x: np.sum(np.sin(x)), 5))[0]
     )
+
+
+def test_advice_for_an_end_of_few_elements():
+    plan = plan_of(lambda x: np.sin(x) * np.sum(x), 3)
+    tasks = [replace(task, finish=task.start + 1.0) for task in plan.tasks]  # one that takes long
+    assert advice(replace(plan, tasks=tuple(tasks))) == (
+        "The smaller end has 3 elements: no interface could be much narrower.",
+    )
+
+
+def test_a_plan_of_one_step_shows_no_order_of_steps():
+    text = plan_of(lambda x: np.sin(x) * np.sum(x), 3).describe("full")
+    assert "bracketing" not in text
+    assert "machines over time" not in text
+    assert "Why this plan" in text
+
+
+def test_decisions_name_indices_that_are_read_from_each_tape():
+    place = {}
+    jac = parallel_jacobian(lambda x: np.sin(x)[place["of"]], machines=1)
+    x = onp.ones(300)
+    for shift in range(3):
+        place["of"] = onp.roll(onp.arange(300), shift)
+        jac(x)
+    text = " ".join(decisions(jac.plan(x)))
+    assert "(getitem, test_draw_text.py:" in text
+    assert ") reads its index from each tape anew, since that changes from call to call." in text
 
 
 def test_a_memory_limit_is_named_beside_the_peak_that_it_lowers():
