@@ -44,6 +44,10 @@ _SCIPY: Final = (
     "autograd.scipy, where odeint gets parameters as autograd.builtins.tuple((p,)) and not from a closure, "
     "or make the call a primitive with a rule of your own, see help(tapesplit.defvector)"
 )
+_SUMS: Final = (
+    "to add parts up by index, multiply them by a plain matrix of zeros and ones, "
+    "(numpy.arange(n)[:, None] == index) @ parts, or sum the parts of each place in a list for np.array"
+)
 _OF_CONVERSION: Final = frozenset({_ARRAYS, _NUMBERS})
 _FUNCTIONS: Final = "take functions from autograd.numpy and autograd.scipy, not from NumPy and SciPy"
 _PLAIN: Final = (
@@ -56,6 +60,7 @@ _REMEDIES: Final = {
         "traced values cannot be changed in place: write np.where(mask, new, x), or join the parts by "
         "np.concatenate"
     ),
+    r"'function' object has no attribute 'at'|<ufunc 'add'>, 'at'": _SUMS,
     "all returned NotImplemented": f"write a = a + x instead of a += x, and {_FUNCTIONS}",
     r"dtype\('O'\) to|ufunc '\w+' not supported for the input types|has no callable \w+ method": _FUNCTIONS,
     "no supported conversion for types": (
@@ -71,7 +76,7 @@ _REMEDIES: Final = {
         "traced values have few methods of arrays: write np.dot(x, y) and np.real(x) instead of x.dot(y) and "
         "x.real, and leave x.copy() and x.item() out"
     ),
-    r"'function' object has no attribute '(at|reduce|accumulate|reduceat|outer)'": (
+    r"'function' object has no attribute '(reduce|accumulate|reduceat|outer)'": (
         "functions of autograd.numpy are no ufuncs: write np.sum, np.cumsum and np.outer instead of "
         "np.add.reduce, np.add.accumulate and np.multiply.outer"
     ),

@@ -6,9 +6,8 @@ oracle that vector rules are tested against. Rules may trace by themselves (`che
 """
 
 from collections.abc import Callable, Collection, Iterator
-from typing import Any, Final
+from typing import Any
 
-import autograd.numpy as anp
 import numpy as np
 from autograd.core import primitive_vjps
 
@@ -18,6 +17,7 @@ from tapesplit.recording.overrides import find_jvp, is_overridden
 from tapesplit.recording.tape import TapeEntry
 from tapesplit.recording.tracing import tracing_lock
 from tapesplit.recording.values import batch_shape, element_count, flatten, unflatten
+from tapesplit.rules.alternatives import instead_of
 from tapesplit.rules.axes import complex_like, flat, real_like
 from tapesplit.rules.registry import Elementwise, find_rule
 
@@ -135,20 +135,9 @@ def _vjp(entry: TapeEntry) -> Callable[[Any], Iterator[Any]]:
     except KeyError:
         raise RuleError(
             f"autograd has no VJP for {display_name(entry.primitive)!r} with respect to arguments "
-            f"{entry.argnums}, which this sweep needs; "
-            f"{_LEFT_OUT if entry.primitive in _CONVERSIONS else _DEFINED}"
+            f"{entry.argnums}, which this sweep needs; {instead_of(entry.primitive)}"
         ) from None
     return maker(entry.argnums, entry.value, entry.args, dict(entry.kwargs))
-
-
-_DEFINED: Final = (
-    "define one with autograd.extend.defvjp, or give both tangents and adjoints to tapesplit.defvector"
-)
-_LEFT_OUT: Final = "leave the call out: traced values are arrays already; np.array joins lists of them"
-_CONVERSIONS: Final = frozenset(
-    {anp.asarray, anp.asanyarray, anp.ascontiguousarray, anp.asfortranarray, anp.copy, anp.require}
-)
-"""Functions that return what they are given, in another form at most."""
 
 
 def _row(found: Any, like: Any, entry: TapeEntry, *, exact: bool = False) -> np.ndarray:
