@@ -53,11 +53,11 @@ class CostModel:
     loop: float = 3.0e-5
     system: float = 8.0e-6
     formula: float = 4.5e-6
-    number: float = 6.0e-8
-    array: float = 1.0e-6
+    number: float = 4.2e-8
+    array: float = 0.6e-6
     inner: float = 1.2e-9
-    coefficient: float = 6.0e-9
-    coefficient_direction: float = 0.31e-9
+    coefficient: float = 4.0e-9
+    coefficient_direction: float = 0.27e-9
 
 
 _ENDS: Final = 3

@@ -64,13 +64,13 @@ def in_stages(x):
     return anp.abs(anp.fft.fft(anp.tile(x, 9))[:10])
 
 
-TABLE = np.random.default_rng(0).normal(size=(40, 40)) / 6
+TABLE = np.random.default_rng(0).normal(size=(60, 60)) / 7
 LONG = {
-    "steps": ("ArraySweep", in_layers, np.ones(40), {}),
-    "blocks": ("ArraySweep", in_layers, np.ones(40), {"memory_limit": 9000}),
+    "steps": ("ArraySweep", in_layers, np.ones(60), {}),
+    "blocks": ("ArraySweep", in_layers, np.ones(60), {"memory_limit": 20_000}),
     "a system": ("ScalarSweep", lambda x: anp.array([anp.sin(a) * a for a in x]), X, {"memory_limit": 2000}),
     "stages": ("StagedSweep", in_stages, np.ones(3), {}),
-    "solver": ("ArraySweep", solved, np.ones(40), {}),
+    "solver": ("ArraySweep", solved, np.ones(60), {}),
 }
 
 
@@ -98,16 +98,16 @@ def test_a_callback_may_stop_a_task():
     jacobian = parallel_jacobian(in_layers, machines=1, callback=Callback(during=stop))
     for _ in range(2):
         with pytest.raises(InterruptedError, match="enough"):
-            jacobian(np.ones(40))
-    parallel_jacobian(in_layers, machines=1)(np.ones(40))
+            jacobian(np.ones(60))
+    parallel_jacobian(in_layers, machines=1)(np.ones(60))
 
 
 def test_the_bar_moves_within_a_task(bars, monkeypatch):
     steps = []
     monkeypatch.setattr(Bar, "update", lambda self, n: steps.append(n))
     jacobian = parallel_jacobian(in_layers, machines=1, callback=progress_bar())
-    jacobian(np.ones(40))
-    assert len(jacobian.plan(np.ones(40)).tasks) == 1
+    jacobian(np.ones(60))
+    assert len(jacobian.plan(np.ones(60)).tasks) == 1
     assert len(steps) > 3
     assert min(steps) > 0
     assert sum(steps) == bars[0].total
