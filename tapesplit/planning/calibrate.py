@@ -47,8 +47,8 @@ def measured_costs() -> CostModel:
     Notes
     -----
     Takes half a second. The assumed constants were fitted to many programs on two server cores of
-    2025. Some sweeps, whose times on one of them are known, tell how much slower or faster this machine is at what
-    each group of constants stands for: linear least squares of relative errors.
+    2025. Some sweeps, whose times on one of them are known, tell how much slower or faster this machine is at
+    what each group of constants stands for: linear least squares of relative errors.
     """
     assumed = CostModel()
     with threadpool_limits(1):
