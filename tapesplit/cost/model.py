@@ -6,7 +6,6 @@ a Python loop thirty microseconds. Each constant of the model is the time of one
 """
 
 from dataclasses import dataclass
-from math import prod
 from typing import Any, Final
 
 from tapesplit.cost.work import Work
@@ -15,7 +14,6 @@ from tapesplit.rules.low_rank import FEWEST_DIRECTIONS
 __all__ = [
     "CostModel",
     "array_seconds",
-    "compressed_seconds",
     "expanded_seconds",
     "product_seconds",
     "scalar_seconds",
@@ -153,28 +151,6 @@ def system_seconds(model: CostModel, work: Any, directions: int) -> Any:
         + work.block_steps * model.step
         + work.block_loops * model.loop
     )
-
-
-def compressed_seconds(model: CostModel, work: Work, colors: int, sizes: tuple[int, int]) -> float:
-    """Predict a scalar sweep whose directions share seeds.
-
-    Parameters
-    ----------
-    model
-        Constants of the machine.
-    work
-        What is swept.
-    colors
-        Number of seeds.
-    sizes
-        Columns and rows of the whole Jacobian, which is mostly zero.
-
-    Returns
-    -------
-    float
-        Seconds; infinite if there is no scalar form.
-    """
-    return scalar_seconds(model, work, colors, sum(sizes)) + expanded_seconds(model, prod(sizes))
 
 
 def expanded_seconds(model: CostModel, elements: int) -> float:

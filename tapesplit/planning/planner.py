@@ -52,10 +52,10 @@ class PlanOptions(NamedTuple):
         that is predicted to be faster where another is.
     """
 
-    machines: int = 1
-    force_machines: bool = False
-    method: str = "auto"
-    cost: str = "runtime"
+    machines: int
+    force_machines: bool
+    method: str
+    cost: str
 
 
 def make_plan(tape: Tape, structure: Structure, options: PlanOptions) -> JacobianPlan:

@@ -25,7 +25,7 @@ from tapesplit.structures.row_part import RowBlock, RowPart
 __all__ = ["aligned_axis", "opened_rows", "with_row_part"]
 
 
-def with_row_part(tape: Tape, facts: TapeFacts, live: IntArray, most_fma: float = np.inf) -> TapeFacts:
+def with_row_part(tape: Tape, facts: TapeFacts, live: IntArray, most_fma: float) -> TapeFacts:
     """Return the facts of a tape together with its row part, if sweeping that may be worth its while.
 
     Parameters

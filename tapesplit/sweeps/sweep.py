@@ -7,7 +7,7 @@ from typing import Final, Literal, NamedTuple
 import numpy as np
 
 from tapesplit.arrays import IntArray
-from tapesplit.cost.model import array_seconds, compressed_seconds, expanded_seconds, scalar_seconds
+from tapesplit.cost.model import array_seconds, expanded_seconds, scalar_seconds
 from tapesplit.cost.stored import cost_model
 from tapesplit.cost.work import WorkTable, total_work
 from tapesplit.cuts.chunks import Chunk
@@ -147,7 +147,8 @@ def _large_products(table: WorkTable, entries: IntArray, directions: int, *, adj
 def predict_compressed(table: WorkTable, chunk: Chunk, colors: int) -> Prediction:
     """Predict a sweep of a chunk as a system whose directions share this number of seeds."""
     model, work = cost_model(), total_work(table, chunk.entries)
-    seconds = compressed_seconds(model, work, colors, (chunk.n, chunk.m))
+    seconds = scalar_seconds(model, work, colors, chunk.n + chunk.m)
+    seconds += expanded_seconds(model, chunk.n * chunk.m)  # a Jacobian that is mostly zero
     compiled = work.coefficients * model.coefficient_direction * colors
     return Prediction(seconds, "system", releases_lock=compiled > _COMPILED * seconds)
 

@@ -25,7 +25,7 @@ __all__ = ["substitute"]
 
 
 def substitute(
-    indptr: np.ndarray, indices: np.ndarray, data: np.ndarray, Y: np.ndarray, *, transposed: bool = False
+    indptr: np.ndarray, indices: np.ndarray, data: np.ndarray, Y: np.ndarray, *, transposed: bool
 ) -> None:
     """Solve ``(I - L) X = Y`` in place for strictly lower triangular L in CSR form.
 

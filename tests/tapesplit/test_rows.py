@@ -197,7 +197,7 @@ def together(fun, x=X):
     tape = record(fun, x)
     facts = facts_of(tape)
     graph = graph_of(tape, facts)
-    facts = with_row_part(tape, facts, graph.entries)
+    facts = with_row_part(tape, facts, graph.entries, np.inf)
     (chunk,) = cut_into_chunks(graph, ())
     return tape, facts, compile_row_sweep(tape, facts, chunk) if facts.row_part else None
 

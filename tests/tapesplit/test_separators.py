@@ -24,8 +24,9 @@ from tape_graphs import (
     with_unread_input,
 )
 
+from benchmarks.separators_scaling import interleaved
 from jcdp_core import JacobianChain, solve
-from tapesplit.cuts import separators
+from tapesplit.cuts import candidates, separators
 from tapesplit.cuts.candidates import thrifty_ranks
 from tapesplit.cuts.certify import certify_cuts
 from tapesplit.cuts.chunks import chunk_vertices
@@ -250,6 +251,13 @@ def test_orders_that_look_at_widths_find_cheaper_chains(monkeypatch):
     ratios = np.divide(with_them, [planned_fma(graph, cut_graph(graph)) for graph in graphs])
     assert ratios.max() <= 1.0
     assert ratios.min() < 0.75
+
+
+def test_flows_near_both_ends_find_cheaper_chains(monkeypatch):
+    graph = interleaved(np.random.default_rng(0), 20_000, 50)
+    with_them = planned_fma(graph, cut_graph(graph))
+    monkeypatch.setattr(candidates, "_OCTAVES", 0)
+    assert with_them < 0.6 * planned_fma(graph, cut_graph(graph))
 
 
 def strands(lengths, *, interleave):
