@@ -8,13 +8,14 @@ import threading
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
+from tapesplit.changes import Changes
 from tapesplit.forks import renew_after_fork
 from tapesplit.planning.plan import JacobianPlan
 from tapesplit.recording.overrides import vjps_of
 from tapesplit.recording.tape import Tape
 from tapesplit.rules import is_replaced, rules_defined
-from tapesplit.shared_plans import Changes, KeptPlan, Origin, changes_of, forget_shared, share, shared
-from tapesplit.structures.comparison import first_difference, fits, without_places
+from tapesplit.shared_plans import KeptPlan, Origin, changes_of, forget_shared, share, shared
+from tapesplit.structures.comparison import first_difference, without_places
 from tapesplit.structures.structure import Structure, structure_of
 
 __all__ = ["CacheInfo", "PlanCache"]
@@ -51,16 +52,8 @@ class CacheInfo(NamedTuple):
 
 _MOST_PLANS: Final = 8
 """Plans that are kept at a time."""
-_HITS_FOR_A_MISS: Final = 4
-"""Hits that make up for a miss."""
-_CHANGING_AT: Final = _HITS_FOR_A_MISS * _MOST_PLANS
-"""Hits that would make up for the misses, from which on structures count as changing."""
 _SEVERAL: Final = 2
 """Indices that get plans of their own, before one plan is made that reads them from the tape."""
-_MOST_UNPLANNED: Final = 32
-"""Structures that are remembered without a plan."""
-_WORTH_A_PLAN: Final = 4
-"""Times that such a structure is seen until it gets one, which costs as much as some sweeps save."""
 _CHANGING: Final = "no plan was made: the structure is another one at nearly every call"
 _NEW_RULES: Final = "rules have been defined since the last call"
 
@@ -129,7 +122,7 @@ class PlanCache:
             structure = structure_of(tape)
             kept = _match(own + others, structure)
             if kept is None:
-                is_light = self._keep_changing and may_do_without and may_do_without(structure)
+                is_light = self._changes.go_on and may_do_without and may_do_without(structure)
                 if is_light and self._is_one_of_many(structure):
                     return None
                 return self._made(structure, tape, origin, make, clears)
@@ -141,36 +134,21 @@ class PlanCache:
     def _count_hit(self) -> None:
         """Count a call that reuses a plan."""
         self._hits += 1
-        if self._changes.excess:
-            self._changes.excess -= 1
+        self._changes.count_hit()
 
     def _count_miss(self, reason: str) -> None:
         """Count a call for which there is no plan."""
         self._misses += 1
         self._last_miss = reason
-        self._changes.excess = min(self._changes.excess + _HITS_FOR_A_MISS, 2 * _CHANGING_AT)
-
-    @property
-    def _keep_changing(self) -> bool:
-        """Whether structures keep changing."""
-        return self._changes.excess >= _CHANGING_AT
+        self._changes.count_miss()
 
     def _is_one_of_many(self, structure: Structure) -> bool:
         """Tell whether this structure has hardly been seen while they keep changing; count the miss."""
         with _lock:
-            changes = self._changes
-            times, joint, others = 1, structure, list[tuple[Structure, int]]()
-            for seen in changes.unplanned:
-                found = without_places(seen[0], joint)
-                if found is None:
-                    others.append(seen)
-                else:
-                    times, joint = times + seen[1], found
-            changes.unplanned = ((joint, times), *others)[:_MOST_UNPLANNED]
-            if times >= _WORTH_A_PLAN:
-                return False
-            self._count_miss(_CHANGING)
-            return True
+            is_rare = self._changes.is_rare(structure)
+            if is_rare:
+                self._count_miss(_CHANGING)
+            return is_rare
 
     def _made(
         self,
@@ -192,9 +170,9 @@ class PlanCache:
 
     def _with_open_places(self, structure: Structure, origin: Origin | None) -> Structure:
         """Leave out the numbers of indices if several of them have been seen, with plans or without."""
-        for seen, times in self._changes.unplanned:
-            if times >= _WORTH_A_PLAN and fits(seen, structure):
-                return seen
+        often_seen = self._changes.often_seen(structure)
+        if often_seen is not None:
+            return often_seen
         several, found = 0, structure
         for kept in self._known(origin)[:_MOST_PLANS]:
             joint = without_places(kept.plan.structure, found)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from types import CodeType
 from typing import Any, Final, TypeAlias
 
+from tapesplit.changes import Changes
 from tapesplit.names import display_name
 from tapesplit.planning.plan import JacobianPlan
 from tapesplit.planning.planner import PlanOptions
@@ -20,7 +21,7 @@ from tapesplit.structures.comparison import fits, has_open_places
 from tapesplit.structures.recognize import Recognizer, recognizer
 from tapesplit.structures.structure import Structure
 
-__all__ = ["Changes", "KeptPlan", "Origin", "changes_of", "forget_shared", "origin_of", "share", "shared"]
+__all__ = ["KeptPlan", "Origin", "changes_of", "forget_shared", "origin_of", "share", "shared"]
 
 _MOST_PLANS: Final = 64
 """Plans that are shared at a time, those of all origins together."""
@@ -62,18 +63,6 @@ class KeptPlan:
     def is_current(self) -> bool:
         """Whether no rules have been defined since."""
         return self.rules == rules_defined() and are_current(self.vjps)
-
-
-@dataclass(slots=True)
-class Changes:
-    """How structures change from call to call.
-
-    ``excess`` are the hits that would make up for the misses; ``unplanned`` are structures without a plan,
-    newest use first, and how often each has been seen.
-    """
-
-    excess: int = 0
-    unplanned: tuple[tuple[Structure, int], ...] = ()
 
 
 # Replaced as a whole and never changed, so that reading needs no lock; newest use first.
