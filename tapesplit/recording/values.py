@@ -42,6 +42,8 @@ def real_count(value: Any) -> int:
 
 def is_complex_value(value: Any) -> bool:
     """Tell whether a value is complex; containers have no type to go by."""
+    if type(value) is np.ndarray:  # as nearly always
+        return value.dtype.kind == "c"
     return isinstance(value, (np.ndarray, np.generic, complex)) and bool(np.iscomplexobj(value))
 
 
