@@ -50,7 +50,7 @@ def substitute(
     --------
     >>> import numpy as np
     >>> Y = np.array([[1.0], [0.0], [0.0]])
-    >>> substitute(np.array([0, 0, 1, 2]), np.array([0, 1]), np.array([2.0, 3.0]), Y)
+    >>> substitute(np.array([0, 0, 1, 2]), np.array([0, 1]), np.array([2.0, 3.0]), Y, transposed=False)
     >>> Y.ravel()
     array([1., 2., 6.])
     """
