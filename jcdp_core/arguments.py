@@ -18,23 +18,7 @@ def expect(
 ) -> None:
     """Raise unless a value is of the kind that is expected.
 
-    Parameters
-    ----------
-    value : object
-        What the caller gave.
-    kind : type or tuple of type
-        What it must be; the first one is named.
-    name : str
-        Name of the parameter, for the message.
-    advice : str
-        What to do, for the message.
-    error : type
-        Class of the exception.
-
-    Raises
-    ------
-    JcdpError
-        An exception of the given class.
+    The message names the parameter and the first of several kinds, and ends with the advice what to do.
 
     Examples
     --------
@@ -57,17 +41,7 @@ def _with_article(noun: str) -> str:
 
 
 def is_integer(value: object) -> bool:
-    """Tell whether a value is an integer of Python or NumPy; booleans and floats are not.
-
-    Parameters
-    ----------
-    value : object
-        What the caller gave.
-
-    Returns
-    -------
-    bool
-        True for integers of any sign.
+    """Tell whether a value is an integer of Python or NumPy, of any sign; booleans and floats are not.
 
     Examples
     --------
@@ -80,15 +54,7 @@ def is_integer(value: object) -> bool:
 def plain(value: Any) -> Any:
     """Return sequences as tuples and NumPy's numbers, whose sums may wrap around, as Python's.
 
-    Parameters
-    ----------
-    value : object
-        What the caller gave.
-
-    Returns
-    -------
-    object
-        The same value; what is neither a sequence nor a number comes back as it is.
+    What is neither a sequence nor a number comes back as it is.
 
     Examples
     --------
@@ -104,15 +70,7 @@ def plain(value: Any) -> Any:
 def positive_integer(value: object) -> int:
     """Return a positive integer as a Python integer, and 0 for anything else.
 
-    Parameters
-    ----------
-    value : object
-        What the caller gave. NumPy integers are welcome, booleans and floats are not.
-
-    Returns
-    -------
-    int
-        The number, or 0.
+    NumPy integers are welcome, booleans and floats are not.
 
     Examples
     --------
@@ -130,22 +88,8 @@ def positive_integer(value: object) -> int:
 def positive_or_none(value: object, name: str) -> int | None:
     """Return a number of machines or edges as a Python integer, or say what is wrong with it.
 
-    Parameters
-    ----------
-    value : object
-        What the caller gave; None for no limit.
-    name : str
-        Its name, for the message.
-
-    Returns
-    -------
-    int or None
-        The number, at least 1.
-
-    Raises
-    ------
-    SolverError
-        If it is anything else. NumPy integers are welcome, booleans and floats are not.
+    None is no limit; `name` is for the message. Raises `SolverError` for anything else that is no integer of
+    at least 1. NumPy integers are welcome, booleans and floats are not.
 
     Examples
     --------
@@ -163,20 +107,8 @@ def positive_or_none(value: object, name: str) -> int | None:
 def seconds_or_none(value: object) -> float | None:
     """Return a time limit as a number, or say what is wrong with it.
 
-    Parameters
-    ----------
-    value : object
-        What the caller gave (s); None for no limit.
-
-    Returns
-    -------
-    float or None
-        The time, more than 0; infinite if it is beyond all floats.
-
-    Raises
-    ------
-    SolverError
-        If it is anything else.
+    The limit is in seconds and more than 0, infinite if it is beyond all floats; None is no limit. Raises
+    `SolverError` if it is anything else.
 
     Examples
     --------

@@ -42,17 +42,8 @@ _WINDOW: Final = 32  # rows per process that may wait for an earlier, harder one
 def result_row(chain: JacobianChain, config: Config) -> str:
     """Solve one chain for every machine count and return its row of the results file.
 
-    Parameters
-    ----------
-    chain : JacobianChain
-        Chain of length q.
-    config : Config
-        Settings of the solvers; the machine counts are 1, …, q whatever ``available_threads`` says.
-
-    Returns
-    -------
-    str
-        Comma-separated cells in the order of `jcdp_core.results.columns`; makespans in fma.
+    The machine counts are 1, …, q for a chain of length q, whatever ``available_threads`` says. The row is
+    comma-separated cells in the order of `jcdp_core.results.columns`; makespans are in fma.
 
     Examples
     --------

@@ -25,14 +25,7 @@ TITLES: Final[Mapping[str, str]] = {
 def compare(chain: JacobianChain, config: Config, machines: int | None) -> dict[str, Solution]:
     """Solve one chain with every solver.
 
-    Parameters
-    ----------
-    chain : JacobianChain
-        The chain.
-    config : Config
-        Settings of the solvers, all but the number of machines.
-    machines : int or None
-        Number of machines; None for unlimited.
+    The configuration has the settings of the solvers, all but the number of machines, None for no limit.
 
     Returns
     -------

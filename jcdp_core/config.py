@@ -136,10 +136,7 @@ def _kind(key: Field) -> Kind:
 def key_table() -> str:
     """Return the table of keys that help texts print.
 
-    Returns
-    -------
-    str
-        One line per key: name, syntax, meaning and default.
+    It has a line for each key: name, syntax, meaning and default.
 
     Examples
     --------

@@ -75,15 +75,7 @@ def _accept_integer(value: int, lowest: int, highest: int = _WORD - 1) -> int:
 def count(lowest: int) -> Kind:
     """Return the kind of one integer.
 
-    Parameters
-    ----------
-    lowest : int
-        Smallest allowed value; the largest is 2^64 - 1.
-
-    Returns
-    -------
-    Kind
-        The kind.
+    Its smallest allowed value is `lowest`, its largest 2^64 - 1.
 
     Examples
     --------

@@ -15,15 +15,7 @@ _COLORS: Final = ("#a6d3ec", "#f5cf8a", "#9fd8c4", "#e7bcd3", "#f3f0a3", "#eab59
 def machine_color(machine: int) -> str:
     """Return the fill color of a machine in all drawings.
 
-    Parameters
-    ----------
-    machine : int
-        Machine (0-based); the colors repeat after eight.
-
-    Returns
-    -------
-    str
-        Color as ``#rrggbb``.
+    The color is ``#rrggbb``. Machines are counted from 0; the colors repeat after eight.
 
     Examples
     --------
@@ -36,19 +28,8 @@ def machine_color(machine: int) -> str:
 def grouped(number: int, space: str = "\u2009", digits: int = 18) -> str:
     """Return an integer with spaces between groups of three digits, rounded if it has more than so many.
 
-    Parameters
-    ----------
-    number : int
-        The integer, at least 0.
-    space : str, optional
-        What stands between the groups; a thin space by default.
-    digits : int, optional
-        Digits up to which all are printed.
-
-    Returns
-    -------
-    str
-        The text.
+    The integer is at least 0, and the default space a thin one. Numbers of up to `digits` digits are printed
+    in full.
 
     Examples
     --------
@@ -61,19 +42,7 @@ def grouped(number: int, space: str = "\u2009", digits: int = 18) -> str:
 def step_label(sequence: EliminationSequence, task: Task, separator: str = "\n") -> str:
     """Return number, notation, cost and machine of a step, as all task trees show it.
 
-    Parameters
-    ----------
-    sequence : EliminationSequence
-        The steps.
-    task : Task
-        Which one, and where it runs (printed 1-based).
-    separator : str, optional
-        What stands between the lines of the label.
-
-    Returns
-    -------
-    str
-        The label.
+    The machine is printed 1-based. `separator` stands between the lines of the label.
 
     Examples
     --------

@@ -10,17 +10,7 @@ __all__ = ["check_file", "check_folder", "choice"]
 
 
 def choice(endings: Sequence[str]) -> str:
-    """Write the endings that a file name may have.
-
-    Parameters
-    ----------
-    endings : sequence of str
-        Two at least.
-
-    Returns
-    -------
-    str
-        A list in words.
+    """Write the endings that a file name may have, two at least, as a list in words.
 
     Examples
     --------
@@ -33,17 +23,7 @@ def choice(endings: Sequence[str]) -> str:
 def check_file(name: str | None, endings: Sequence[str]) -> None:
     """Refuse a file that cannot be written.
 
-    Parameters
-    ----------
-    name : str or None
-        Its name; None for no file.
-    endings : sequence of str
-        Those that it may have.
-
-    Raises
-    ------
-    ConfigError
-        If the name ends in none of them, or names what we may not write.
+    None is no file. Raises `ConfigError` if the name has none of the endings, or names what we may not write.
 
     Examples
     --------
@@ -66,17 +46,7 @@ def check_file(name: str | None, endings: Sequence[str]) -> None:
 
 
 def check_folder(start: str) -> None:
-    """Refuse a file-name prefix whose folder does not exist or cannot be written.
-
-    Parameters
-    ----------
-    start : str
-        What names of files will begin with.
-
-    Raises
-    ------
-    ConfigError
-        If there is none, or we may not write into it.
+    """Refuse, with a `ConfigError`, a file-name prefix whose folder does not exist or cannot be written.
 
     Examples
     --------

@@ -50,15 +50,7 @@ def _temper(state: np.ndarray) -> np.ndarray:
 def mt19937_64(seed: int) -> Iterator[int]:
     """Yield the draws of the 64-bit Mersenne Twister of the C++ standard library, without end.
 
-    Parameters
-    ----------
-    seed : int
-        Seed, 0 <= seed < 2^64.
-
-    Yields
-    ------
-    int
-        Draws, uniform in [0, 2^64).
+    The seed is at least 0 and less than 2^64; the draws are uniform in [0, 2^64).
 
     Notes
     -----

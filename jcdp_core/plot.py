@@ -28,22 +28,7 @@ _TICK_DIGITS = 13
 def figure_class(what: str = "drawing", instead: str = "") -> type["Figure"]:
     """Import matplotlib's figures, or say how to get them.
 
-    Parameters
-    ----------
-    what : str, optional
-        What needs them, for the message.
-    instead : str, optional
-        What to do without them, for the message.
-
-    Returns
-    -------
-    type
-        matplotlib.figure.Figure.
-
-    Raises
-    ------
-    ImportError
-        If matplotlib is missing.
+    `what` needs them and `instead` is what to do without them, for the message of the ImportError.
     """
     try:
         from matplotlib.figure import Figure  # noqa: PLC0415 - optional package

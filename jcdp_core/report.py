@@ -21,17 +21,8 @@ def settings_text(config: Config, flavour: str) -> str:
 def chain_text(chain: JacobianChain, solutions: dict[str, Solution]) -> str:
     """Return the report on one chain: sizes, plain costs, a comparison, and each solver's steps.
 
-    Parameters
-    ----------
-    chain : JacobianChain
-        The chain.
-    solutions : dict of str to Solution
-        What `jcdp_core.comparison.compare` found.
-
-    Returns
-    -------
-    str
-        Costs in fma, times in s, machines 1-based.
+    The solutions are those that `jcdp_core.comparison.compare` found. Costs are in fma, times in s, machines
+    1-based.
     """
     lines = [
         f"Chain of length {len(chain)}",
@@ -81,12 +72,7 @@ def settings_json(config: Config, flavour: str) -> dict[str, Any]:
 def chain_json(chain: JacobianChain, solutions: dict[str, Solution]) -> dict[str, Any]:
     """Return the report on one chain as JSON data.
 
-    Parameters
-    ----------
-    chain : JacobianChain
-        The chain.
-    solutions : dict of str to Solution
-        What `jcdp_core.comparison.compare` found.
+    The solutions are those that `jcdp_core.comparison.compare` found.
 
     Returns
     -------
@@ -114,11 +100,6 @@ def chain_json(chain: JacobianChain, solutions: dict[str, Solution]) -> dict[str
 
 def solution_json(solution: Solution) -> dict[str, Any]:
     """Return a solution as JSON data; integers are exact.
-
-    Parameters
-    ----------
-    solution : Solution
-        Any solver's.
 
     Returns
     -------

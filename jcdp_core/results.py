@@ -31,15 +31,7 @@ _PER_COUNT: Final = len(SOLVER_COLUMNS) + 1
 def columns(length: int) -> list[str]:
     """Return the header of the results file of one chain length.
 
-    Parameters
-    ----------
-    length : int
-        Chain length q; the machine counts are 1, …, q.
-
-    Returns
-    -------
-    list of str
-        Five column names per machine count.
+    There are five columns for each of the machine counts 1, …, `length`.
 
     Examples
     --------
@@ -161,19 +153,8 @@ def _header_fault(header: list[str]) -> str:
 def read_row(row: list[str], width: int, place: str) -> list[int]:
     """Return the cells of a row as integers, the flags as 0 and 1.
 
-    Parameters
-    ----------
-    row : list of str
-        The cells.
-    width : int
-        How many there should be.
-    place : str
-        File and line, for the message.
-
-    Returns
-    -------
-    list of int
-        Flags and makespans (fma), in the order of `columns`.
+    The flags and makespans (fma) are in the order of `columns`. `width` is the number of cells that there
+    should be; `place` is file and line, for the message.
 
     Raises
     ------

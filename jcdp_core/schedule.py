@@ -200,17 +200,7 @@ class Schedule(Tabular):
 def check_same_steps(sequence: EliminationSequence, schedule: Schedule) -> None:
     """Raise unless a schedule has as many tasks as a sequence has steps, for those who draw the two.
 
-    Parameters
-    ----------
-    sequence : EliminationSequence
-        The steps.
-    schedule : Schedule
-        When and where they run.
-
-    Raises
-    ------
-    InvalidScheduleError
-        If one of the two is something else, or they do not belong together.
+    Raises `InvalidScheduleError` if one of the two is something else, or they do not belong together.
 
     Examples
     --------
@@ -231,15 +221,7 @@ def check_same_steps(sequence: EliminationSequence, schedule: Schedule) -> None:
 def machine_labels(schedule: Schedule) -> list[str]:
     """Return the labels of a chart's rows: one per machine, and one for all after the last with a task.
 
-    Parameters
-    ----------
-    schedule : Schedule
-        The schedule.
-
-    Returns
-    -------
-    list of str
-        Machines counted from 1.
+    Machines are counted from 1.
 
     Examples
     --------

@@ -19,23 +19,8 @@ _HEAD = ("step", "operation", "fma", "needs")
 def operation_cost(chain: JacobianChain, operation: Operation) -> int:
     """Count the fused multiply-adds of one step.
 
-    Parameters
-    ----------
-    chain : JacobianChain
-        The chain that the step's positions refer to.
-    operation : Operation
-        The step; its positions must lie in the chain.
-
-    Returns
-    -------
-    int
-        n_i · Σ tangent_cost or m_j · Σ adjoint_cost over the links that the step sweeps, or m_j · m_k · n_i
-        for a product (fma).
-
-    Raises
-    ------
-    InvalidSequenceError
-        If the step reaches beyond the end of the chain.
+    They are n_i · Σ tangent_cost or m_j · Σ adjoint_cost over the links that the step sweeps, or m_j · m_k ·
+    n_i for a product. Raises `InvalidSequenceError` if the step reaches beyond the end of the chain.
 
     References
     ----------

@@ -103,19 +103,9 @@ def ratios_by_machines(
 ) -> dict[int, dict[int, np.ndarray]]:
     """Return C by chain length and machine count; results of the same length are joined.
 
-    Parameters
-    ----------
-    results : iterable of Results
-        Results of any lengths; those of length 1 have no machine count of interest and are left out.
-    solver : str, optional
-        Solver whose makespan is the denominator.
-    finished_only : bool
-        As in `Results.ratios`.
-
-    Returns
-    -------
-    dict of int to dict of int to ndarray
-        Ratios of length q and machine count m = 2, …, q, in ascending order of both.
+    The makespans of `solver` are the denominator, and `finished_only` is as in `Results.ratios`. Lengths q
+    and machine counts m = 2, …, q ascend; results of length 1 have no machine count of interest and are left
+    out.
     """
     joined: dict[int, dict[int, list[np.ndarray]]] = {}
     for result in sorted(results, key=lambda result: result.length):
@@ -131,17 +121,7 @@ def ratios_by_machines(
 def scope_of(results: Iterable[Results], *, finished_only: bool) -> str:
     """Say which chains the ratios count, and what those prove; machine counts begin at two.
 
-    Parameters
-    ----------
-    results : iterable of Results
-        Results of any lengths.
-    finished_only : bool
-        As in `Results.ratios`.
-
-    Returns
-    -------
-    str
-        What titles of tables and figures end with.
+    Titles of tables and figures end with it. `finished_only` is as in `Results.ratios`.
 
     Examples
     --------

@@ -29,19 +29,7 @@ class Tabular(ABC):
 def html_table(caption: str, head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     """Write a table as HTML.
 
-    Parameters
-    ----------
-    caption : str
-        What the table shows.
-    head : sequence of str
-        Titles of the columns.
-    rows : iterable of sequences
-        Cells; their ``str`` is shown. The first cell of a row is its heading.
-
-    Returns
-    -------
-    str
-        A table element; its text is escaped.
+    Cells are shown by their ``str``; the first cell of a row is its heading. Text is escaped.
 
     Examples
     --------
@@ -63,20 +51,8 @@ def html_table(caption: str, head: Sequence[str], rows: Iterable[Sequence[object
 def text_table(title: str, head: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
     """Write a table as text, of 24 rows at most.
 
-    Parameters
-    ----------
-    title : str
-        What the table shows.
-    head : sequence of str
-        Titles of the columns.
-    rows : sequence of sequences
-        Cells; their ``str`` is shown, numbers at the right. Of a long table the rows in the middle are left
-        out.
-
-    Returns
-    -------
-    str
-        The lines; a title of more than 100 characters ends with "…", numbers are never cut.
+    Cells are shown by their ``str``, numbers at the right; of a long table the rows in the middle are left
+    out. A title of more than 100 characters ends with "…", numbers are never cut.
 
     Examples
     --------

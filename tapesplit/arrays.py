@@ -86,15 +86,8 @@ def ranges(starts: IntArray, sizes: IntArray) -> IntArray:
 def follow(step: NDArray[Any]) -> NDArray[Any]:
     """Return where repeated steps end.
 
-    Parameters
-    ----------
-    step : (n,) array of int
-        Where one step leads from each place; places that lead to themselves are ends.
-
-    Returns
-    -------
-    (n,) array of int
-        The end reached from each place.
+    `step[i]` is the place where one step leads from place i; ends lead to themselves. The result has the end
+    reached from each place.
 
     Notes
     -----

@@ -59,21 +59,8 @@ def compare(
 ) -> Comparison:
     """Compare a Jacobian with that of autograd, first its entries, then its time.
 
-    Parameters
-    ----------
-    fun
-        The function.
-    args
-        Its arguments.
-    argnum
-        Positions of those that the Jacobian is taken with respect to; by default all.
-    **options
-        As in `tapesplit.parallel_jacobian`.
-
-    Returns
-    -------
-    Comparison
-        ``str()`` says the result in four lines.
+    The Jacobian is taken with respect to the arguments at the positions `argnum`, by default to all; options
+    are those of `tapesplit.parallel_jacobian`. ``str()`` of the result says it in four lines.
 
     Raises
     ------

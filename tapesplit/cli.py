@@ -53,15 +53,8 @@ file. Give --input once for each argument of the function; write --input=-x0 for
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line.
 
-    Parameters
-    ----------
-    arguments
-        Words after ``tapesplit``; by default those of this process.
-
-    Returns
-    -------
-    int
-        0; 1 after an error, which is told in one line unless ``--traceback`` asks for more; 130 after Ctrl-C.
+    `arguments` are the words after ``tapesplit``, by default those of this process. The result is 0; 1 after
+    an error, which is told in one line unless ``--traceback`` asks for more; 130 after Ctrl-C.
     """
     if isinstance(sys.stdout, TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")  # of encodings without a sign for µ or Ḟ, as on Windows

@@ -25,20 +25,8 @@ _OTHER_FILES: Final = (".npz", ".csv", ".txt")
 def load_function(target: str) -> tuple[Callable[..., Any], Mapping[str, Any]]:
     """Load the function that a target such as ``model.py:simulate`` names.
 
-    Parameters
-    ----------
-    target
-        FILE.py:FUNCTION, or FILE.py:OBJECT.METHOD.
-
-    Returns
-    -------
-    function, names
-        The function, and all names of its file.
-
-    Raises
-    ------
-    CommandError
-        If the target has another form, or there is no such file or function.
+    The target is FILE.py:FUNCTION, or FILE.py:OBJECT.METHOD. Returns the function and all names of its file.
+    Raises `CommandError` if the target has another form, or there is no such file or function.
     """
     file, colon, name = target.rpartition(":")
     if not colon or not file or not name:
@@ -101,17 +89,9 @@ def _module(path: Path) -> ModuleType:
 def undecorated(fun: Callable[..., Any], inputs: int) -> tuple[Callable[..., Any], dict[str, Any]]:
     """Return the function whose Jacobian is meant, and the options that it was decorated with.
 
-    Parameters
-    ----------
-    fun
-        A function, or its `JacobianFunction`.
-    inputs
-        How many arguments are given.
-
-    Returns
-    -------
-    function, options
-        The function of the array only; options of `parallel_jacobian`, none if it was not decorated.
+    `fun` is a function, or its `JacobianFunction`, and `inputs` how many arguments are given. The function
+    that is returned is one of the array only; the options are those of `parallel_jacobian`, none if it was
+    not decorated.
 
     Examples
     --------
@@ -148,11 +128,6 @@ def load_inputs(
         Names that expressions may use besides.
     differentiated
         Positions of those that become arrays of float; the others stay what they are.
-
-    Returns
-    -------
-    tuple
-        The values.
 
     Raises
     ------

@@ -66,20 +66,9 @@ def is_from_autograd(primitive: Callable[..., Any] | None) -> bool:
 def primitive_name(primitive: Callable[..., Any]) -> str:
     """Return the name under which `find_primitive` finds a primitive.
 
-    Parameters
-    ----------
-    primitive
-        A function decorated with ``autograd.extend.primitive``.
-
-    Returns
-    -------
-    str
-        ``module:path`` of a name of autograd's, else of the place where the user has defined it.
-
-    Raises
-    ------
-    UnnamedPrimitiveError
-        If no name leads to it, as for a primitive that is defined inside a function.
+    It is ``module:path`` of a name of autograd's, else of the place where the user has defined the primitive.
+    Raises `UnnamedPrimitiveError` if no name leads to it, as for a primitive that is defined inside a
+    function.
 
     Examples
     --------
@@ -106,12 +95,7 @@ def primitive_name(primitive: Callable[..., Any]) -> str:
 def find_primitive(name: str) -> Callable[..., Any]:
     """Return the primitive of a name.
 
-    Raises
-    ------
-    ImportError
-        If there is no such module.
-    AttributeError
-        If the module has no such name.
+    Raises ImportError if there is no such module, and AttributeError if the module has no such name.
     """
     module, _, path = name.partition(":")
     found: Any = importlib.import_module(module)

@@ -80,16 +80,8 @@ def progress_bar(delay: float = 0.5) -> Callback:
 def both(first: Callback, second: Callback) -> Callback:
     """Join two callbacks into one that calls the first, then the second.
 
-    Parameters
-    ----------
-    first, second
-        The callbacks.
-
-    Returns
-    -------
-    Callback
-        For each event the functions that are not None. The second ``finish`` is called even if the first one
-        raises.
+    It has the functions that are not None, for each event. The second ``finish`` is called even if the first
+    one raises.
 
     Examples
     --------

@@ -26,12 +26,8 @@ _here = _Sharing()
 def sharing(threads: int, start: Start | None) -> Iterator[None]:
     """Share the large steps of this thread among several.
 
-    Parameters
-    ----------
-    threads
-        Number of threads, this one included.
-    start
-        Starts a part on another thread. None computes the same parts here, one by one: the same bits.
+    `threads` counts this one, too. `start` starts a part on another thread; None computes the same parts
+    here, one by one: the same bits.
     """
     before = _here.threads, _here.start
     try:

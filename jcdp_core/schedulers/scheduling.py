@@ -42,22 +42,7 @@ class Scheduling:
 def machine_count(sequence: EliminationSequence, machines: int | None) -> int:
     """Return the number of machines; for None, one per accumulation: no more can ever be busy.
 
-    Parameters
-    ----------
-    sequence : EliminationSequence
-        The steps.
-    machines : int or None
-        Number of machines, or None for unlimited.
-
-    Returns
-    -------
-    int
-        A number ≥ 1.
-
-    Raises
-    ------
-    SolverError
-        If it is no integer or below 1.
+    Raises `SolverError` if it is no integer or below 1.
 
     Examples
     --------
@@ -73,15 +58,7 @@ def machine_count(sequence: EliminationSequence, machines: int | None) -> int:
 def tails(sequence: EliminationSequence) -> tuple[int, ...]:
     """Return for each step the cost of the path from its start to the end of the last step.
 
-    Parameters
-    ----------
-    sequence : EliminationSequence
-        The steps.
-
-    Returns
-    -------
-    tuple of int
-        Costs (fma), the step's own included.
+    Costs are in fma, the step's own included.
 
     Examples
     --------
@@ -100,17 +77,7 @@ def tails(sequence: EliminationSequence) -> tuple[int, ...]:
 def simple_bound(sequence: EliminationSequence, machines: int) -> int:
     """Return the larger of the longest path and the work per machine.
 
-    Parameters
-    ----------
-    sequence : EliminationSequence
-        The steps.
-    machines : int
-        Number of machines.
-
-    Returns
-    -------
-    int
-        A lower bound of the makespan of each schedule of this sequence (fma).
+    No schedule of this sequence has a shorter makespan (fma).
 
     Examples
     --------
@@ -126,19 +93,8 @@ def simple_bound(sequence: EliminationSequence, machines: int) -> int:
 def place(sequence: EliminationSequence, starts: list[int], machines: int) -> Schedule:
     """Put steps with known start times on machines: each on the lowest one that is free.
 
-    Parameters
-    ----------
-    sequence : EliminationSequence
-        The steps.
-    starts : list of int
-        Start time of each step (fma); at no time more steps run than there are machines.
-    machines : int
-        Number of machines.
-
-    Returns
-    -------
-    Schedule
-        The schedule; each pool is the step's own machine.
+    Start times are in fma; at no time more steps run than there are machines. Each pool is the step's own
+    machine.
 
     Examples
     --------

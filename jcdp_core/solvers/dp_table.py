@@ -289,15 +289,7 @@ class MakespanTable:
 def largest_makespan(problem: Problem) -> int:
     """Bound every feasible value and every step: accumulate all links, then multiply one by one.
 
-    Parameters
-    ----------
-    problem : Problem
-        A feasible problem.
-
-    Returns
-    -------
-    int
-        Time (fma) that no solution of the dynamic program exceeds.
+    The problem must be feasible. No solution of the dynamic program takes longer than the result (fma).
 
     Examples
     --------

@@ -69,25 +69,9 @@ def solve_exact(problem: Problem) -> Solution:
 def search_sequences(problem: Problem, method: str, node_limit: int | None = None) -> Solution:
     """Run the exact solver, up to a number of nodes.
 
-    Parameters
-    ----------
-    problem : Problem
-        Chain, machines and constraints.
-    method : str
-        Name for the solution.
-    node_limit : int, optional
-        Nodes after which the search stops.
-
-    Returns
-    -------
-    Solution
-        Never longer than the dynamic program's plan, unless its table is too large to build, nor than that
-        plan's steps scheduled highest level first, unless steps share memory.
-
-    Raises
-    ------
-    InfeasibleError
-        If a link has no mode that is allowed.
+    `method` becomes the name of the solver in the solution. That is never longer than the dynamic program's
+    plan, unless its table is too large to build, nor than that plan's steps scheduled highest level first,
+    unless steps share memory. Raises `InfeasibleError` if a link has no mode that is allowed.
 
     Examples
     --------

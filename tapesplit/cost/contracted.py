@@ -30,11 +30,6 @@ class Contractions(NamedTuple):
 def predicted_contractions(facts: TapeFacts) -> Contractions:
     """Find the operations that reductions take in.
 
-    Parameters
-    ----------
-    facts
-        What is known of tapes of the structure, n entries.
-
     Notes
     -----
     This is what `tapesplit.sweeps.clusters` does, roughly: merged operations are taken in as a whole, by the

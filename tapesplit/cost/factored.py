@@ -44,11 +44,6 @@ class _Factored(NamedTuple):
 def with_ranks(facts: TapeFacts) -> TapeFacts:
     """Return the facts of a tape together with the ranks of the adjoints that stay factored.
 
-    Parameters
-    ----------
-    facts
-        What is known of tapes of the structure, n entries.
-
     Notes
     -----
     What depends on constants, such as factors that are multiplied elementwise by a matrix, counts for
@@ -214,13 +209,7 @@ def _largest_operand(facts: TapeFacts, index: int) -> int:
 
 
 def spared(facts: TapeFacts) -> Spared:
-    """Return the work that adjoint sweeps do not have.
-
-    Parameters
-    ----------
-    facts
-        What is known of tapes of the structure, n entries.
-    """
+    """Return the work that adjoint sweeps do not have."""
     count = facts.sizes.size
     rank, numbers, edges = np.zeros((3, count), dtype=np.int64)
     if not facts.ranks:

@@ -15,15 +15,11 @@ __all__ = ["COEFFICIENT", "WORTH_MERGING", "shared_formulas"]
 def shared_formulas(facts: TapeFacts) -> tuple[IntArray, IntArray]:
     """Give entries of a tape that share formulas in a scalar sweep the same number.
 
-    Parameters
-    ----------
-    facts
-        What is known of tapes of the structure, n entries.
-
     Returns
     -------
     number
-        Shape ``(n,)``: calls of a kind share formulas, in each kind of merged operations that is worth it.
+        Shape ``(n,)`` for n entries: calls of a kind share formulas, in each kind of merged operations that
+        is worth it.
     formulas
         How many those with each number have.
 

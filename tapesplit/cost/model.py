@@ -71,21 +71,7 @@ _LARGEST_REUSED: Final = 2**22
 def array_seconds(model: CostModel, work: Any, directions: int, *, adjoint_mode: bool) -> Any:
     """Predict an array sweep.
 
-    Parameters
-    ----------
-    model
-        Constants of the machine.
-    work
-        What is swept, one part or many in arrays.
-    directions
-        Number of directions k.
-    adjoint_mode
-        Whether the sweep carries adjoints.
-
-    Returns
-    -------
-    float
-        Seconds.
+    `work` is one part, or many in arrays.
 
     Notes
     -----
@@ -118,21 +104,8 @@ def array_seconds(model: CostModel, work: Any, directions: int, *, adjoint_mode:
 def scalar_seconds(model: CostModel, work: Work, directions: int, ends: int) -> float:
     """Predict a scalar sweep.
 
-    Parameters
-    ----------
-    model
-        Constants of the machine.
-    work
-        What is swept.
-    directions
-        Number of directions k.
-    ends
-        Elements that are seeded and elements that are read.
-
-    Returns
-    -------
-    float
-        Seconds; infinite if there is no scalar form.
+    The time is infinite if there is no scalar form. `ends` counts the elements that are seeded and those that
+    are read.
     """
     if work.formless:
         return float("inf")
@@ -156,17 +129,7 @@ def system_seconds(model: CostModel, work: Any, directions: int) -> Any:
 def expanded_seconds(model: CostModel, elements: int) -> float:
     """Predict a matrix that is mostly zero, beyond the time of what is not.
 
-    Parameters
-    ----------
-    model
-        Constants of the machine.
-    elements
-        All elements of the matrix.
-
-    Returns
-    -------
-    float
-        Seconds.
+    `elements` counts all elements of the matrix.
     """
     each = _EXPANDED if elements < _LARGEST_REUSED else _FRESH
     return each * elements * model.element_direction
@@ -175,19 +138,8 @@ def expanded_seconds(model: CostModel, elements: int) -> float:
 def product_seconds(model: CostModel, fma: int, elements: int) -> float:
     """Predict a product of two dense matrices.
 
-    Parameters
-    ----------
-    model
-        Constants of the machine.
-    fma
-        Multiply-adds: the product of the three sizes.
-    elements
-        Elements of the result; where the matrices are thin, writing them takes longer than multiplying.
-
-    Returns
-    -------
-    float
-        Seconds.
+    `fma` is the product of the three sizes. `elements` counts those of the result; where the matrices are
+    thin, writing them takes longer than multiplying.
 
     Examples
     --------

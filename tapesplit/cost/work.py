@@ -106,13 +106,7 @@ class WorkTable(NamedTuple):
 
 
 def work_table(facts: TapeFacts) -> WorkTable:
-    """Return how much of each kind of work every entry of a tape is.
-
-    Parameters
-    ----------
-    facts
-        What is known of tapes of the structure, n entries.
-    """
+    """Return how much of each kind of work every entry of a tape is."""
     elementwise = facts.elementwise
     of_kind = np.array([_work_of_kind(kind) for kind in facts.kinds])
     steps, moves, sums, weighted, pace, looped, local = of_kind.T.take(facts.kind, axis=1)
@@ -197,15 +191,7 @@ def _rows(facts: TapeFacts, weighted: BoolArray, elementwise: BoolArray) -> IntA
 
 
 def total_work(table: WorkTable, entries: IntArray) -> Work:
-    """Sum up the work of some entries.
-
-    Parameters
-    ----------
-    table
-        From `work_table`.
-    entries
-        Tape indices, increasing.
-    """
+    """Sum up the work of some entries, given by their increasing tape indices."""
     first, last = (entries[0], entries[-1]) if len(entries) else (0, -1)
     chosen = np.zeros(last + 1 - first)
     chosen[entries - first] = 1.0

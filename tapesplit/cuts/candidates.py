@@ -67,20 +67,8 @@ def candidate_prefixes(graph: TapeGraph, order: Order) -> list[BoolArray]:
 def _narrow_prefixes(graph: TapeGraph, order: Order, amount: int) -> list[int]:
     """Choose the narrowest prefix of an order within each of several equal shares of the edges.
 
-    Parameters
-    ----------
-    graph : TapeGraph
-        The graph, n vertices.
-    order : Order
-        The order.
-    amount : int
-        Number of shares.
-
-    Returns
-    -------
-    list of int
-        Ranks t, increasing, without the first and the last one, at most `amount`; the lower sets
-        ``ranks <= t`` can all be separators.
+    `amount` is the number of shares, and of prefixes at most. The ranks t increase, without the first and the
+    last one; the lower sets ``ranks <= t`` can all be separators.
     """
     ranks, widths = order
     edges = np.cumsum(np.bincount(ranks, weights=graph.edges))
@@ -95,15 +83,7 @@ def _narrow_prefixes(graph: TapeGraph, order: Order, amount: int) -> list[int]:
 def minimal_prefixes(order: Order) -> list[int]:
     """Choose the prefixes of an order that are narrower than all before them, or than all behind them.
 
-    Parameters
-    ----------
-    order : Order
-        The order.
-
-    Returns
-    -------
-    list of int
-        Ranks, increasing: few, since of those whose widths differ by less than a fifth one is kept.
+    The ranks increase. They are few, since of those whose widths differ by less than a fifth one is kept.
 
     Notes
     -----
@@ -118,16 +98,8 @@ def minimal_prefixes(order: Order) -> list[int]:
 def depth_ranks(graph: TapeGraph) -> IntArray:
     """Rank vertices by relative depth: the share of their longest path that lies before them.
 
-    Parameters
-    ----------
-    graph : TapeGraph
-        The graph, n vertices.
-
-    Returns
-    -------
-    (n,) array of int
-        0 for inputs; independent strands of work of any length advance side by side, in whatever order the
-        tape has interleaved them.
+    Inputs have rank 0. Independent strands of work of any length advance side by side, in whatever order the
+    tape has interleaved them.
 
     Notes
     -----
@@ -150,18 +122,8 @@ def depth_ranks(graph: TapeGraph) -> IntArray:
 def thrifty_ranks(graph: TapeGraph, *, backwards: bool) -> IntArray:
     """Rank vertices so that frontiers widen late, or backwards from the outputs, so that they narrow early.
 
-    Parameters
-    ----------
-    graph : TapeGraph
-        The graph, n vertices and e edges.
-    backwards : bool
-        Whether the order is found from the outputs.
-
-    Returns
-    -------
-    (n,) array of int
-        0 for inputs, 1..n' for the others: of those that may come next, the one does that is narrowest next
-        to its parents. Backwards, the one comes last that is widest next to them.
+    Inputs have rank 0, the others 1, 2, …: of those that may come next, the one does that is narrowest next
+    to its parents. Backwards, the one comes last that is widest next to them.
 
     Notes
     -----
@@ -218,19 +180,7 @@ def all_lower_sets(graph: TapeGraph) -> list[BoolArray]:
 def window_cuts(graph: TapeGraph, order: Order, least: int) -> list[BoolArray]:
     """Find minimum cuts near the narrow prefixes of an order, and near the input and output.
 
-    Parameters
-    ----------
-    graph : TapeGraph
-        The graph, n vertices.
-    order : Order
-        The order.
-    least : int
-        A width that no cut goes below, in elements.
-
-    Returns
-    -------
-    list of (n,) array of bool
-        Lower sets.
+    The lower sets are arrays of shape ``(n,)``. `least` is a width that no cut goes below, in elements.
 
     Notes
     -----

@@ -10,14 +10,7 @@ __all__ = ["certify_cuts"]
 
 
 def certify_cuts(graph: TapeGraph, separators: Sequence[Separator]) -> None:
-    """Check that separators cut a tape into a Jacobian chain.
-
-    Parameters
-    ----------
-    graph : TapeGraph
-        The graph of the tape, n vertices and e edges.
-    separators : sequence of Separator
-        From input to output.
+    """Check that separators, from input to output, cut a tape into a Jacobian chain.
 
     Raises
     ------

@@ -41,20 +41,7 @@ class Chunk:
 
 
 def cut_into_chunks(graph: TapeGraph, separators: Sequence[Separator]) -> tuple[Chunk, ...]:
-    """Cut a tape at nested separators.
-
-    Parameters
-    ----------
-    graph
-        Graph of the tape.
-    separators
-        Nested separators, ordered from the inputs to the outputs.
-
-    Returns
-    -------
-    tuple of Chunk
-        One more than there are separators.
-    """
+    """Cut a tape at nested separators, from input to output, into chunks: one more than separators."""
     inputs, output = tuple(graph.entries[: graph.inputs].tolist()), int(graph.entries[graph.output])
     fronts = [inputs, *(separator.vertices for separator in separators), (output,)]
     widths = [graph.input_width, *(separator.width for separator in separators), graph.output_width]
@@ -88,18 +75,8 @@ def chunk_chain(chunks: Sequence[Chunk], facts: TapeFacts, spared_edges: IntArra
 def chunk_vertices(graph: TapeGraph, separators: Sequence[Separator]) -> list[IntArray]:
     """List the vertices that each chunk computes from the separator before it.
 
-    Parameters
-    ----------
-    graph : TapeGraph
-        The graph, n vertices and e edges.
-    separators : sequence of Separator
-        Nested separators, from input to output.
-
-    Returns
-    -------
-    list of array of int
-        Vertices in order, for one chunk more than there are separators. What lies between two members of a
-        separator may be in the chunks on both sides, see `tapesplit.cuts.copies`.
+    The separators are nested, from input to output; there is one chunk more. Its vertices are in order. What
+    lies between two members of a separator may be in the chunks on both sides, see `tapesplit.cuts.copies`.
 
     Notes
     -----

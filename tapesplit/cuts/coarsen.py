@@ -30,16 +30,8 @@ _SMALL_GRAPH: Final = 1000
 def coarsen(graph: TapeGraph) -> TapeGraph:
     """Merge vertices of a graph into their only readers where no good cut is lost.
 
-    Parameters
-    ----------
-    graph : TapeGraph
-        The graph, n vertices and e edges.
-
-    Returns
-    -------
-    TapeGraph
-        Some of the vertices, each with the edges of those that were merged into it. Its lower sets are lower
-        sets of the graph, with the same frontiers, once merged vertices are counted with their readers.
+    The result has some of the vertices, each with the edges of those that were merged into it. Its lower sets
+    are lower sets of the graph, with the same frontiers, once merged vertices are counted with their readers.
 
     Notes
     -----

@@ -21,18 +21,9 @@ __all__ = ["narrowest_cuts", "with_copies"]
 def narrowest_cuts(graph: TapeGraph, bound: int) -> list[BoolArray]:
     """Find the narrowest sets of values through one of which every path from input to output passes.
 
-    Parameters
-    ----------
-    graph : TapeGraph
-        The graph, n vertices.
-    bound : int
-        Width up to which a cut is sought, in elements. The flow takes time in proportion to it.
-
-    Returns
-    -------
-    list of (n,) array of bool
-        Members of the cuts nearest to the inputs and to the outputs; none if all cuts are wider than `bound`.
-        No empty array is a member.
+    Returns the members of the cuts nearest to the inputs and to the outputs, arrays of shape ``(n,)``; none
+    if all cuts are wider than `bound` elements, in proportion to which the flow takes time. No empty array is
+    a member.
 
     Notes
     -----
@@ -70,12 +61,7 @@ def narrowest_cuts(graph: TapeGraph, bound: int) -> list[BoolArray]:
 def with_copies(graph: TapeGraph, cut: BoolArray) -> tuple[TapeGraph, BoolArray]:
     """Return a graph in which a cut is the frontier of a lower set, and that lower set.
 
-    Parameters
-    ----------
-    graph : TapeGraph
-        The graph, n vertices and e edges.
-    cut : (n,) array of bool
-        Members of a cut; none can be left out.
+    No member of the cut can be left out.
 
     Returns
     -------

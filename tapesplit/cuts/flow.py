@@ -85,8 +85,6 @@ def minimum_cut(
 
     Parameters
     ----------
-    graph : TapeGraph
-        The graph, n vertices.
     lower, upper : (n,) array of bool
         Nested lower sets; every cut contains `lower` and is contained in `upper`.
     bound : int
@@ -125,19 +123,7 @@ def minimum_cuts(
 ) -> list[MinimumCut | None]:
     """Find the narrowest lower sets of several regions, which may overlap.
 
-    Parameters
-    ----------
-    graph : TapeGraph
-        The graph, n vertices.
-    regions : sequence of Region
-        Where to cut.
-    backend : {"auto", "networkx", "scipy"}
-        As for `minimum_cut`.
-
-    Returns
-    -------
-    list of MinimumCut or None
-        What `minimum_cut` returns for each of the regions.
+    The backend and what is returned for each of the regions are those of `minimum_cut`.
 
     Notes
     -----

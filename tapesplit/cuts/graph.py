@@ -103,8 +103,6 @@ def frontier_widths(graph: TapeGraph, ranks: IntArray) -> IntArray:
 
     Parameters
     ----------
-    graph : TapeGraph
-        The graph.
     ranks : (n,) array of int
         A rank for each vertex, 0 for the inputs, larger or equal for children; equal ranks are computed
         together.
@@ -147,17 +145,8 @@ _AT_ONCE: Final = 2**20
 def on_frontiers(graph: TapeGraph, lowers: BoolArray) -> BoolArray:
     """Return which vertices are on the frontiers of several lower sets.
 
-    Parameters
-    ----------
-    graph : TapeGraph
-        The graph, n vertices and e edges.
-    lowers : (N, n) array of bool
-        Membership in each lower set.
-
-    Returns
-    -------
-    (N, n) array of bool
-        Membership in each frontier: of members with a child outside the set, and of the output if in it.
+    Both arrays have shape ``(N, n)``, a row for each lower set. On its frontier are its members with a child
+    outside the set, and the output if it is a member.
 
     Notes
     -----

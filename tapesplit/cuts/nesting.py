@@ -44,17 +44,8 @@ class CutFamily:
 def cut_family(graph: TapeGraph, members: Iterable[BoolArray]) -> CutFamily:
     """Sort candidate lower sets by size, measure their frontiers, and drop those that cannot be cuts.
 
-    Parameters
-    ----------
-    graph : TapeGraph
-        The graph, n vertices.
-    members : iterable of (n,) array of bool
-        Lower sets, among them the inputs and the set of all vertices.
-
-    Returns
-    -------
-    CutFamily
-        Distinct candidates with elements that are all real; nested ones stand in order.
+    The members, arrays of shape ``(n,)``, must include the inputs and the set of all vertices. The candidates
+    that remain are distinct and have elements that are all real; nested ones stand in order.
     """
     distinct = list({lower.tobytes(): lower for lower in members}.values())
     distinct.sort(key=np.count_nonzero)
@@ -70,10 +61,7 @@ def cut_family(graph: TapeGraph, members: Iterable[BoolArray]) -> CutFamily:
 def choose_nested(family: CutFamily) -> tuple[float, list[int]]:
     """Choose the nested candidates whose Jacobian chain costs least on one machine.
 
-    Parameters
-    ----------
-    family : CutFamily
-        N candidates; the first and the last must be the sets of the inputs and of all vertices.
+    The first and the last of the N candidates must be the sets of the inputs and of all vertices.
 
     Returns
     -------

@@ -77,8 +77,6 @@ def cut_graph(
 
     Parameters
     ----------
-    graph : TapeGraph
-        The graph of the tape, n vertices and e edges.
     max_links : int
         Most links of the chain, that is one more than separators. Cuts that the cheapest chain on one machine
         needs come first; where they must be left out, those go that save least.

@@ -11,17 +11,7 @@ __all__ = ["has_wide_paths"]
 def has_wide_paths(graph: TapeGraph, width: float) -> bool:
     """Return whether paths that are seen without a search carry some width together.
 
-    Parameters
-    ----------
-    graph : TapeGraph
-        The graph, n vertices and e edges.
-    width : float
-        Elements asked for.
-
-    Returns
-    -------
-    bool
-        True proves that no frontier is narrower than `width`; False proves nothing.
+    True proves that no frontier is narrower than `width` elements; False proves nothing.
 
     Notes
     -----

@@ -138,8 +138,6 @@ def width_profile(
 
     Parameters
     ----------
-    graph : TapeGraph
-        The graph of the tape.
     separators : sequence of Separator
         Nested separators, from input to output, that the profile is to mark.
     shares : int

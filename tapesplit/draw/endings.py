@@ -21,17 +21,7 @@ _BY_MATPLOTLIB: Final = (".png", ".pdf")
 def check_ending(path: str | os.PathLike[str], endings: Sequence[str]) -> None:
     """Refuse a file whose name says another format.
 
-    Parameters
-    ----------
-    path
-        The file.
-    endings
-        Those that its name may have, two at least.
-
-    Raises
-    ------
-    ArgumentValueError
-        If the name ends in none of them.
+    Raises `ArgumentValueError` if the name has none of the endings, of which there are two at least.
 
     Examples
     --------
@@ -52,19 +42,8 @@ def check_ending(path: str | os.PathLike[str], endings: Sequence[str]) -> None:
 def check_picture(path: str | os.PathLike[str], endings: Sequence[str]) -> None:
     """Refuse a picture in another format, or in one that needs matplotlib where that is missing.
 
-    Parameters
-    ----------
-    path
-        The file.
-    endings
-        Those that its name may have.
-
-    Raises
-    ------
-    ArgumentValueError
-        If the name ends in none of them.
-    MissingPackageError
-        If matplotlib is needed and not installed.
+    Raises `ArgumentValueError` if the name has none of the endings, and `MissingPackageError` if matplotlib
+    is needed and not installed.
 
     Examples
     --------
@@ -78,20 +57,7 @@ def check_picture(path: str | os.PathLike[str], endings: Sequence[str]) -> None:
 def figure_class(path: str | os.PathLike[str]) -> Any:
     """Import matplotlib's class of figures, or say how to get it.
 
-    Parameters
-    ----------
-    path
-        The picture that needs it, for the message.
-
-    Returns
-    -------
-    type
-        matplotlib.figure.Figure.
-
-    Raises
-    ------
-    MissingPackageError
-        If matplotlib is not installed.
+    The message of the `MissingPackageError` names `path`, the picture that needs it.
     """
     try:
         from matplotlib.figure import Figure  # noqa: PLC0415 - optional package

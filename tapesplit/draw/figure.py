@@ -17,17 +17,8 @@ _POINTS: Final = 0.75
 def save_figure(scene: Scene, path: str | os.PathLike[str]) -> None:
     """Draw a scene with matplotlib into a file.
 
-    Parameters
-    ----------
-    scene
-        The picture.
-    path
-        A file name that ends in .png, .pdf or another format of matplotlib.
-
-    Raises
-    ------
-    MissingPackageError
-        If matplotlib is not installed.
+    The name ends in .png, .pdf or another format of matplotlib. Raises `MissingPackageError` if
+    matplotlib is not installed.
     """
     size = (scene.width * _POINTS / 72, scene.height * _POINTS / 72)
     figure = figure_class(path)(figsize=size, facecolor="white")

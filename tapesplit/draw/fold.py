@@ -96,15 +96,7 @@ def fold(plan: JacobianPlan) -> Folded:
     Small tapes stay as they are. In larger ones, operations of the same kind at the same depth of a chunk
     become one group; in large ones, a chunk becomes a few groups of consecutive depths.
 
-    Parameters
-    ----------
-    plan
-        The plan.
-
-    Returns
-    -------
-    Folded
-        At most 60 groups, or 40 chunks with one group each.
+    There are at most 60 groups, or 40 chunks with one group each.
 
     Examples
     --------

@@ -43,17 +43,7 @@ class Layout:
 def layout(folded: Folded, chunks: int) -> Layout:
     """Place the groups of a folded tape.
 
-    Parameters
-    ----------
-    folded
-        The groups and their bundles of arcs.
-    chunks
-        Number of chunks.
-
-    Returns
-    -------
-    Layout
-        Arcs lead from left to right. Arcs that leave the same group share their passages.
+    Arcs lead from left to right. Arcs that leave the same group share their passages.
 
     Notes
     -----
@@ -98,17 +88,9 @@ def layout(folded: Folded, chunks: int) -> Layout:
 def bands(bounds: tuple[int, ...], most: int) -> tuple[int, ...]:
     """Break columns into bands of about equal length, between chunks where that leaves no band half empty.
 
-    Parameters
-    ----------
-    bounds
-        First column of each chunk, and that of the output, which is the last one.
-    most
-        Most columns of a band, at least 3.
-
-    Returns
-    -------
-    tuple of int
-        First column of each band, and the number of columns. The output has company.
+    `bounds` has the first column of each chunk and that of the output, which is the last one; a band has
+    `most` columns at most, which is at least 3. Returns the first column of each band, and the number of
+    columns. The output has company.
 
     Examples
     --------

@@ -12,19 +12,9 @@ _FONT: Final = "system-ui, 'Segoe UI', Roboto, 'DejaVu Sans', sans-serif"
 
 
 def to_svg(scene: Scene, *, standalone: bool = True) -> str:
-    """Render a scene.
+    """Render a scene as an svg element.
 
-    Parameters
-    ----------
-    scene
-        The picture.
-    standalone
-        Whether it is a file of its own; otherwise the page around it must contain `scene_css`.
-
-    Returns
-    -------
-    str
-        An svg element.
+    If it is not `standalone`, a file of its own, the page around it must contain `scene_css`.
 
     Examples
     --------

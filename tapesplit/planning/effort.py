@@ -31,17 +31,8 @@ _COMPARING_A_VERTEX: Final = 1.5e-6
 def effort_for(graph: TapeGraph, table: WorkTable) -> Effort:
     """Tell how hard to look for cuts.
 
-    Parameters
-    ----------
-    graph
-        The graph of a tape, n vertices.
-    table
-        The work of its entries.
-
-    Returns
-    -------
-    {"none", "brief", "thorough"}
-        "none" if one sweep through the whole tape is within a tenth of a call of what any plan takes.
+    The effort is "none" if one sweep through the whole tape is within a tenth of a call of what any plan
+    takes.
 
     Notes
     -----
@@ -81,23 +72,7 @@ def sweep_seconds(
 ) -> float:
     """Predict a sweep roughly, without a look for stages.
 
-    Parameters
-    ----------
-    table
-        The work of all entries of a tape.
-    entries
-        Those that are swept.
-    directions
-        Number of directions.
-    ends
-        Elements that are seeded and elements that are read.
-    adjoint_mode
-        Whether the sweep carries adjoints.
-
-    Returns
-    -------
-    float
-        Seconds in the faster of both forms.
+    The form is the faster one of both. `ends` counts the elements that are seeded and those that are read.
     """
     model, total = cost_model(), total_work(table, entries)
     arrays = array_seconds(model, total, directions, adjoint_mode=adjoint_mode)

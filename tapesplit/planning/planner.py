@@ -61,19 +61,8 @@ class PlanOptions(NamedTuple):
 def make_plan(tape: Tape, structure: Structure, options: PlanOptions) -> JacobianPlan:
     """Plan the Jacobian of a tape.
 
-    Parameters
-    ----------
-    tape
-        From `tapesplit.record`; its output must depend on an input.
-    structure
-        The structure of this tape.
-    options
-        What the plan is asked for.
-
-    Raises
-    ------
-    ValueError
-        If there is no such method.
+    The tape's output must depend on an input. Raises ValueError if there is no method of the name in the
+    options.
     """
     machines, force_machines, method, cost = options
     facts = with_ranks(facts_of(tape, structure))

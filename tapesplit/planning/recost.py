@@ -10,19 +10,8 @@ __all__ = ["recost", "retimed"]
 def recost(solution: Solution, chain: JacobianChain, lower_bound: int) -> Solution:
     """Return a solution's steps, order and machines with the costs of another chain.
 
-    Parameters
-    ----------
-    solution
-        Solution of a chain of the same length.
-    chain
-        The chain whose costs count.
-    lower_bound
-        Lower bound of the makespan on that chain.
-
-    Returns
-    -------
-    Solution
-        Each step starts as soon as its machine and its operands are free, in the order of the old starts.
+    Both chains have the same length; `lower_bound` holds for the makespan on the other one. Each step starts
+    as soon as its machine and its operands are free, in the order of the old starts.
 
     Examples
     --------
@@ -40,17 +29,7 @@ def recost(solution: Solution, chain: JacobianChain, lower_bound: int) -> Soluti
 def retimed(schedule: Schedule, sequence: EliminationSequence) -> Schedule:
     """Return the order and machines of a schedule with the costs of a sequence of the same steps.
 
-    Parameters
-    ----------
-    schedule
-        Where the steps run, and in which order.
-    sequence
-        The steps, with the costs that count.
-
-    Returns
-    -------
-    Schedule
-        Each step starts as soon as its machine and its operands are free, in the order of the old starts.
+    Each step starts as soon as its machine and its operands are free, in the order of the old starts.
 
     Examples
     --------

@@ -25,17 +25,7 @@ __all__ = ["compile_tasks", "plan_tasks", "with_shared_steps"]
 def plan_tasks(
     solution: Solution, facts: TapeFacts, table: WorkTable, chunks: Sequence[Chunk]
 ) -> tuple[PlanTask, ...]:
-    """Turn steps into tasks: a sweep that goes on in the same mode and place is one task.
-
-    Parameters
-    ----------
-    solution
-        The steps and their schedule.
-    facts, table
-        What is known of the tape, and of the work that its entries are.
-    chunks
-        The links of the chain.
-    """
+    """Turn steps into tasks: a sweep that goes on in the same mode and place is one task."""
     sequence, schedule = solution.sequence, solution.schedule
     tasks: list[PlanTask] = []
     owner: dict[int, int] = {}

@@ -42,21 +42,8 @@ def traced_again(
 ) -> Node | None:
     """Call the function of a checkpoint on boxes; None if its value depends on none.
 
-    Parameters
-    ----------
-    primitive
-        A checkpoint.
-    args, kwargs
-        What it was called with, as plain values.
-    argnums, nodes
-        Positions of its active arguments, and their nodes.
-    level
-        Trace level of the boxes.
-
-    Returns
-    -------
-    Node or None
-        Of the value.
+    `args` and `kwargs` are plain values; `argnums` are the positions of the active ones, and `nodes` their
+    nodes. `level` is the trace level of the boxes. Returns the node of the value.
     """
     boxed = list(args)
     for argnum, node in zip(argnums, nodes, strict=True):

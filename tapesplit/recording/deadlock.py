@@ -13,17 +13,9 @@ __all__ = ["is_awaited_by"]
 def is_awaited_by(thread: int) -> bool:
     """Tell whether a thread waits, maybe by way of others, for the end of this one or of a task on it.
 
-    Parameters
-    ----------
-    thread
-        Identifier of another thread.
-
-    Returns
-    -------
-    bool
-        True is certain, but where `as_completed` would have been left early. Waits that a timeout or another
-        task may end do not count; those of other kinds, as for an item of a queue, do not tell whom they are
-        for.
+    `thread` is the identifier of another thread. True is certain, but where `as_completed` would have been
+    left early. Waits that a timeout or another task may end do not count; those of other kinds, as for an
+    item of a queue, do not tell whom they are for.
     """
     frames = sys._current_frames()  # noqa: SLF001 (the documented name)
     known = {other.ident: other for other in threading.enumerate() if other.ident in frames}

@@ -14,10 +14,7 @@ __all__ = ["are_current", "find_jvp", "is_overridden", "original_vjps", "vjps_of
 def is_overridden(primitive: Callable[..., Any] | None) -> bool:
     """Tell whether the VJP of a primitive is neither autograd's nor ours.
 
-    Parameters
-    ----------
-    primitive
-        Any primitive. The VJP of a user's own one is the user's, so it counts, too.
+    The VJP of a user's own primitive is the user's, so it counts, too.
 
     Examples
     --------

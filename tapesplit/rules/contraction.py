@@ -56,19 +56,8 @@ class _Step(NamedTuple):
 def contract(terms: tuple[str, ...], operands: Sequence[Any], output: str) -> np.ndarray:
     """Sum the product of some operands, pairwise if there are several; none of them in less precision.
 
-    Parameters
-    ----------
-    terms
-        The indices of each operand, a letter for each axis.
-    operands
-        Arrays and numbers; axes of one index have the same length.
-    output
-        The indices of the result.
-
-    Returns
-    -------
-    numpy.ndarray
-        May be a view of an operand.
+    `terms` has the indices of each operand, a letter for each axis, and `output` those of the result. Axes of
+    one index have the same length. The result may be a view of an operand.
 
     Examples
     --------

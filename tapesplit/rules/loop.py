@@ -27,22 +27,8 @@ __all__ = ["loop_adjoint", "loop_tangent", "usable_jvp"]
 def loop_adjoint(A: np.ndarray, entry: TapeEntry) -> list[np.ndarray]:
     """Carry ``k`` adjoints of a result to those of each active argument.
 
-    Parameters
-    ----------
-    A
-        Adjoints, shape ``(k, *ans.shape)``; containers in one axis.
-    entry
-        The recorded call.
-
-    Returns
-    -------
-    list of ndarray
-        One array of shape ``(k, *arg.shape)`` for each active argument.
-
-    Raises
-    ------
-    RuleError
-        If autograd has no VJP for the primitive.
+    `A` has shape ``(k, *ans.shape)``, containers in one axis; the result has an array of shape
+    ``(k, *arg.shape)`` for each active argument. Raises `RuleError` if autograd has no VJP for the primitive.
     """
     with tracing_lock():
         vjp = _vjp(entry)

@@ -83,10 +83,8 @@ class Factors(NamedTuple):
     def terms(self, axes: str, direction: str, rank: str) -> tuple[list[str], list[np.ndarray]]:
         """Return the indices of both for `contract`, and both without axes that are not needed.
 
-        Parameters
-        ----------
-        axes, direction, rank
-            Letters for the axes of the matrices, for the directions and for the sum over the rank.
+        `axes`, `direction` and `rank` are letters: for the axes of the matrices, for the directions and for
+        the sum over the rank.
         """
         terms: list[str] = []
         operands: list[np.ndarray] = []
@@ -165,20 +163,9 @@ def summed(given: int, shape: Shape) -> int:
 def moved_back(A: Factors, moves: IndexMap, shape: Shape) -> Factors | np.ndarray | None:
     """Carry factored adjoints of moved elements back to where they stood.
 
-    Parameters
-    ----------
-    A
-        Adjoints of the result.
-    moves
-        Which elements of the result come from where.
-    shape
-        That of the argument.
-
-    Returns
-    -------
-    Factors or numpy.ndarray or None
-        Factors where parts of a matrix move as a whole, or are transposed; an array ``(k, *shape)`` where few
-        elements move; None where all elements of the adjoints are needed.
+    `moves` tells which elements of the result come from where, and `shape` is that of the argument. Returns
+    factors where parts of a matrix move as a whole, or are transposed; an array ``(k, *shape)`` where few
+    elements move; None where all elements of the adjoints are needed.
     """
     found = moves.parts(A.shape, shape) if is_thin(A.rank, shape) else None
     if found is not None:

@@ -135,10 +135,7 @@ class IndexMap:
     def parts(self, shape: Shape, of: Shape) -> "MatrixMoves | None":
         """Return the rows and columns of a matrix that move as a whole; None if other elements move.
 
-        Parameters
-        ----------
-        shape, of
-            Shapes of the result and of the argument, if both are matrices.
+        `shape` is that of the result and `of` that of the argument, if both are matrices.
         """
         key = (shape, of)
         if key not in self._known_parts:

@@ -269,10 +269,7 @@ def count_edges(
 ) -> int:
     """Scalar edges |E| of one call: multiply-adds for each direction that goes through it.
 
-    Raises
-    ------
-    RuleError
-        If the function that a user has given for them returns something else.
+    Raises `RuleError` if the function that a user has given for them returns something else.
     """
     rule = find_rule(primitive)
     if isinstance(rule, Movement):

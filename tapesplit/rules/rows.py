@@ -53,19 +53,8 @@ share it, or each of its elements is a row of the result."""
 def readings(entry: TapeEntry, rule: Bulk, axis: int) -> tuple[int | SharedOperand, ...] | None:
     """Tell how a call that is neither elementwise nor a movement reads each active argument.
 
-    Parameters
-    ----------
-    entry
-        A call.
-    rule
-        Its vector rule.
-    axis
-        The axis of the result that counts rows.
-
-    Returns
-    -------
-    tuple or None
-        None if rows do not stay apart, or if nothing is known of that.
+    `axis` is the one of the result that counts rows. None if rows do not stay apart, or if nothing is known
+    of that.
     """
     arrays = [entry.value, *(entry.args[argnum] for argnum in entry.argnums)]
     is_known = rule.built_in and not is_overridden(entry.primitive)

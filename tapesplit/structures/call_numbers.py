@@ -40,14 +40,7 @@ def call_numbers(
 ) -> tuple[IntArray, IntArray]:
     """Find out what the rules and arguments of some calls tell about them, once for all like calls.
 
-    Parameters
-    ----------
-    tape, structure
-        The tape, n entries, and its structure.
-    kind, form : (n,) arrays of int
-        See `TapeFacts`.
-    entries : (k,) array of int
-        The calls.
+    For `kind` and `form` see `TapeFacts`; `entries` are the k calls.
 
     Returns
     -------

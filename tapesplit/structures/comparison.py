@@ -22,18 +22,8 @@ __all__ = ["any_places", "first_difference", "fits", "has_open_places", "is_look
 def without_places(known: Structure, structure: Structure) -> Structure | None:
     """Leave out the numbers of indices in which a structure differs from another one.
 
-    A plan for the result reads these indices anew from each tape.
-
-    Parameters
-    ----------
-    known, structure
-        Two structures.
-
-    Returns
-    -------
-    Structure or None
-        None if the two differ in anything else, or in so many indices that a new plan costs less than reading
-        all of them one by one.
+    A plan for the result reads these indices anew from each tape. The result is None if the two differ in
+    anything else, or in so many indices that a new plan costs less than reading all of them one by one.
     """
     if _but_for_constants(known) != _but_for_constants(structure):
         return None

@@ -21,17 +21,8 @@ _first_made: dict[tuple[CodeType, int], Any] = {}
 def as_first_made(primitives: list[Any]) -> list[Any]:
     """Replace primitives that are made anew by the first ones of the same code.
 
-    Different ones of a tape stay different.
-
-    Parameters
-    ----------
-    primitives
-        Those of a tape, entry by entry.
-
-    Returns
-    -------
-    list
-        The same object if there are none.
+    The primitives are those of a tape, entry by entry. Different ones of a tape stay different. The same list
+    comes back if none is made anew.
     """
     found: dict[Any, Any] = {}
     times: Counter[CodeType] = Counter()

@@ -14,10 +14,7 @@ __all__ = ["dumps"]
 def dumps(value: Any) -> bytes:
     """Pickle a value that refers to primitives and to their vector rules; ``pickle.loads`` restores it.
 
-    Raises
-    ------
-    UnnamedPrimitiveError
-        If it refers to a primitive that no name leads to.
+    Raises `UnnamedPrimitiveError` if it refers to a primitive that no name leads to.
     """
     file = io.BytesIO()
     _Pickler(file).dump(value)

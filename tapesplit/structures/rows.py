@@ -28,16 +28,8 @@ __all__ = ["aligned_axis", "opened_rows", "with_row_part"]
 def with_row_part(tape: Tape, facts: TapeFacts, live: IntArray, most_fma: float) -> TapeFacts:
     """Return the facts of a tape together with its row part, if sweeping that may be worth its while.
 
-    Parameters
-    ----------
-    tape
-        A tape of the structure.
-    facts
-        What is known of tapes of the structure.
-    live
-        Tape entries that lie between inputs and output.
-    most_fma
-        Multiply-adds that carrying rows together must not exceed.
+    `live` are the tape entries that lie between inputs and output; `most_fma` are the multiply-adds that
+    carrying rows together must not exceed.
 
     Notes
     -----
@@ -245,17 +237,8 @@ def _moved_rows(moves: IndexMap, shape: Shape, axis: int, of_argument: Shape) ->
 def opened_rows(shape: Shape, origin: int) -> tuple[int, tuple[RowBlock, ...]] | None:
     """Return the axis that counts the rows of an array each of whose elements has a direction, and blocks.
 
-    Parameters
-    ----------
-    shape
-        Of the array.
-    origin
-        The direction of its first element.
-
-    Returns
-    -------
-    int, tuple of RowBlock
-        The first axis, or the last one if that leaves fewer elements to a row; None if there are too many.
+    `origin` is the direction of the first element. The axis is the first one, or the last one if that leaves
+    fewer elements to a row; None if there are too many.
 
     Examples
     --------
@@ -278,17 +261,8 @@ def opened_rows(shape: Shape, origin: int) -> tuple[int, tuple[RowBlock, ...]] |
 def aligned_axis(shape: Shape, axis: int, of_argument: Shape) -> int | None:
     """Return the axis of an argument that an elementwise operation reads along one of its result.
 
-    Parameters
-    ----------
-    shape, axis
-        Shape of the result, and an axis of it.
-    of_argument
-        Shape of the argument, which is broadcast.
-
-    Returns
-    -------
-    int or None
-        None if all that the axis counts share the argument.
+    `shape` is that of the result and `axis` one of its axes; the argument is broadcast. None if all that the
+    axis counts share the argument.
 
     Examples
     --------

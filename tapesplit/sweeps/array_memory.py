@@ -44,19 +44,8 @@ def tangent_numbers(
 ) -> tuple[int, int]:
     """Count the numbers that a tangent takes, at most, of all values that are alive at a time.
 
-    Parameters
-    ----------
-    tape, chunk, steps, last_use
-        An array sweep.
-    sizes
-        From `number_counts`.
-    identity
-        Whether the sweep begins with the identity.
-
-    Returns
-    -------
-    int, int
-        In other steps, and in those of merged operations.
+    The first number is that in other steps, the second that in those of merged operations. `sizes` is from
+    `number_counts`; `identity` tells whether the sweep begins with the identity.
     """
     walk = MemoryWalk(tape, sizes)
     walk.seed(chunk.sources, identity=identity)
@@ -81,19 +70,9 @@ def adjoint_numbers(
 ) -> tuple[int, int]:
     """Count the numbers that an adjoint takes, at most, of all values that are alive at a time.
 
-    Parameters
-    ----------
-    tape, chunk, steps
-        An array sweep.
-    sizes
-        From `number_counts`.
-    identity, owned
-        Whether the sweep begins with the identity, or with directions that are its own.
-
-    Returns
-    -------
-    int, int
-        In other steps, and in those of merged operations.
+    The first number is that in other steps, the second that in those of merged operations. `sizes` is from
+    `number_counts`; `identity` and `owned` tell whether the sweep begins with the identity, or with
+    directions that are its own.
     """
     walk = MemoryWalk(tape, sizes)
     walk.seed(chunk.targets, identity=identity, owned=owned)

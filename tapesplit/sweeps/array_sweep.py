@@ -189,17 +189,9 @@ def compile_array_sweep(
 ) -> ArraySweep:
     """Compile a chunk into array steps.
 
-    Parameters
-    ----------
-    tape, facts
-        A tape of the structure that the sweep is for, and what is known of it.
-    chunk
-        Part of the tape.
-    directions
-        Number of directions k that will be propagated.
-    adjoint_mode, identity, owned
-        What memory is counted for: the mode, and whether directions are those of an identity, or adjoints
-        that the sweep may use up. Either mode and any seeds can be run.
+    Any tape of the structure that the sweep is for will do. `adjoint_mode`, `identity` and `owned` tell what
+    memory is counted for: the mode, and whether directions are those of an identity, or adjoints that the
+    sweep may use up. Either mode and any seeds can be run.
 
     Notes
     -----

@@ -34,23 +34,9 @@ def find_clusters(
 ) -> dict[int, ClusterStep]:
     """Merge the elementwise operations of a chunk with each other and with their reductions.
 
-    Parameters
-    ----------
-    tape, facts
-        A tape, and what is known of it.
-    chunk
-        Part of the tape.
-    directions
-        Number of directions k that will be propagated.
-    detached
-        Entries that have no directions.
-    factored
-        Entries whose adjoints products hand on as factors, and so do not take in.
-
-    Returns
-    -------
-    dict
-        Steps by the entry of their result. Each elementwise operation is a member of one or more.
+    `detached` are entries that have no directions, and `factored` those whose adjoints products hand on as
+    factors, and so do not take in. Steps stand under the entry of their result. Each elementwise operation is
+    a member of one or more.
     """
     indices, kinds = chunk.entries.tolist(), facts.kind[chunk.entries].tolist()
     formulas = {kind: _formulas(facts.kinds[kind]) for kind in set(kinds)}

@@ -15,17 +15,8 @@ _WORTH_ANOTHER_ORDER: Final = 1.1
 def color_columns(row: IntArray, column: IntArray, rows: int, columns: int) -> IntArray:
     """Color the columns of a sparse matrix so that no two of one color have a row in common.
 
-    Parameters
-    ----------
-    row, column
-        Where the matrix is not zero.
-    rows, columns
-        Its shape.
-
-    Returns
-    -------
-    (columns,) array of int
-        Colors, from 0.
+    `row` and `column` tell where the matrix, of shape ``(rows, columns)``, is not zero. The colors of the
+    columns are counted from 0.
 
     Notes
     -----

@@ -38,8 +38,6 @@ def parts_between(
 
     Parameters
     ----------
-    of_complex, by_complex
-        Whether the one number is complex, and the other.
     derivative
         An example; it tells whether p is complex.
     conjugated

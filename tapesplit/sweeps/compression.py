@@ -141,12 +141,8 @@ _WORTH_LEAVING: Final = 0.5
 def looks_sparse(sweep: ArraySweep | ScalarSweep | StagedSweep, tape: Tape) -> bool:
     """Tell from a few directions whether most derivatives may be zero.
 
-    Parameters
-    ----------
-    sweep
-        A link whose directions are those of an identity, more than a few.
-    tape
-        Its structure decides for a system; for array steps its values, too.
+    `sweep` is a link whose directions are those of an identity, more than a few. The structure of the tape
+    decides for a system; for array steps its values do, too.
     """
     chunk, adjoint_mode = sweep.chunk, sweep.adjoint_mode
     count, results = (chunk.m, chunk.n) if adjoint_mode else (chunk.n, chunk.m)
@@ -170,10 +166,7 @@ def looks_sparse(sweep: ArraySweep | ScalarSweep | StagedSweep, tape: Tape) -> b
 def compress(sweep: ScalarSweep) -> CompressedSweep | None:
     """Let the directions of an identity share seeds; None if that does not halve their number.
 
-    Parameters
-    ----------
-    sweep
-        A system; its pattern, and so the colors, are the same for all tapes of the structure.
+    The pattern of the system, and so the colors, are the same for all tapes of the structure.
 
     Notes
     -----

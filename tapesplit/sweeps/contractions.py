@@ -23,19 +23,8 @@ _DIRECTION, _RANK = FREE
 def letters(shape: Shape, space: Shape, without: tuple[int, ...] = ()) -> str:
     """Name the axes of an array after those of a shape that it broadcasts to.
 
-    Parameters
-    ----------
-    shape
-        That of the array.
-    space
-        The shape that it broadcasts to.
-    without
-        Axes of the latter to leave out.
-
-    Returns
-    -------
-    str
-        A letter for each axis that is not of length one.
+    Axes of `space` that are in `without` are left out. There is a letter for each axis that is not of length
+    one.
 
     Examples
     --------
@@ -49,18 +38,8 @@ def letters(shape: Shape, space: Shape, without: tuple[int, ...] = ()) -> str:
 def contracted(batch: Batch, partial: Any, space: Shape, ends: tuple[str, str], shape: Shape) -> Batch:
     """Multiply directions by partial derivatives, and sum over all axes that the result does not have.
 
-    Parameters
-    ----------
-    batch
-        Directions of a value.
-    partial
-        Partial derivatives, broadcasting to the shape ``space``.
-    space
-        The shape of what is reduced.
-    ends
-        Axes of the directions before and behind, see `letters`.
-    shape
-        The shape of the value behind.
+    `partial` broadcasts to `space`, the shape of what is reduced; `shape` is that of the value behind. `ends`
+    are the axes of the directions before and behind, see `letters`.
     """
     given, wanted = ends
     partial = np.asarray(np.real(partial))  # users' formulas may be complex where all values are real
@@ -87,19 +66,8 @@ def contracted(batch: Batch, partial: Any, space: Shape, ends: tuple[str, str], 
 def scaled_factors(batch: LowRank, partial: Any, shape: Shape) -> Batch | None:
     """Multiply factored adjoints by partial derivatives, and sum over axes that an argument does not have.
 
-    Parameters
-    ----------
-    batch
-        Adjoints of a matrix.
-    partial
-        Partial derivatives, broadcasting to its shape.
-    shape
-        The shape of the argument.
-
-    Returns
-    -------
-    LowRank or Rows or None
-        None where products of all elements are needed.
+    The adjoints are those of a matrix, to whose shape `partial` broadcasts; `shape` is that of the argument.
+    None where products of all elements are needed.
 
     Notes
     -----

@@ -174,14 +174,8 @@ def in_blocks(
 ) -> np.ndarray:
     """Sweep so many directions at a time.
 
-    Parameters
-    ----------
-    sweep
-        From seeds to results, shape ``(k, other)``.
-    seeds
-        One row for each direction, shape ``(k, size)``, or a range of rows of the identity.
-    block
-        Directions at a time.
+    `sweep` leads from seeds to results of shape ``(k, other)``. The seeds are one row for each direction,
+    shape ``(k, size)``, or a range of rows of the identity.
     """
     count = len(seeds)
     if block >= count:

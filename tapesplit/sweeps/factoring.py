@@ -20,15 +20,7 @@ __all__ = ["factored_sizes", "keeping_factors", "worth_factoring"]
 
 
 def worth_factoring(facts: TapeFacts, chunk: Chunk, directions: int) -> set[int]:
-    """Return the entries whose adjoints may be kept as factors; none of them if there are few directions.
-
-    Parameters
-    ----------
-    facts, chunk
-        Part of a tape, and what is known of it.
-    directions
-        Number of directions k.
-    """
+    """Return the entries whose adjoints may be kept as factors; none of them if there are few directions."""
     if directions < FEWEST_DIRECTIONS:
         return set()
     least = _WORTH_FACTORING / directions
@@ -40,17 +32,8 @@ def factored_sizes(
 ) -> dict[int, int]:
     """Count the numbers that one direction of values takes whose adjoints are kept as factors.
 
-    Parameters
-    ----------
-    tape, facts, steps
-        An array sweep.
-    worth
-        Entries whose adjoints may be kept so.
-
-    Returns
-    -------
-    dict of int to int
-        By entry: values of which all readers hand factors, and whose own steps take them in.
+    The entries in `worth` are those whose adjoints may be kept so. The result has, by entry, the values of
+    which all readers hand factors, and whose own steps take them in.
     """
     found = {step.index: step for step in steps if step.index in worth}
     before = len(found) + 1

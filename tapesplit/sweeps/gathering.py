@@ -18,16 +18,8 @@ def gather_only_what_is_read(
 ) -> tuple[tuple[Recipe, ...], ValueTable]:
     """Find the values that recipes read, and let recipes refer to them as they will be gathered.
 
-    Parameters
-    ----------
-    recipes
-        They refer to elements by number.
-    facts
-        What is known of the tape.
-    order, elements
-        Entries whose elements are numbered, in this order, and these numbers.
-    others
-        What is read besides, numbered behind those.
+    Recipes refer to elements by number. `order` and `elements` are the entries whose elements are numbered,
+    in this order, and these numbers; `others` is what is read besides, numbered behind those.
     """
     numbered = elements.origin.size
     read = np.zeros(numbered, dtype=np.bool_)

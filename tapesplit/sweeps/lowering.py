@@ -31,16 +31,8 @@ def compile_scalar_sweep(
 ) -> ScalarSweep:
     """Compile a chunk that has a scalar form for one mode.
 
-    Parameters
-    ----------
-    tape, facts
-        A tape of the structure that the sweep is for, and what is known of it.
-    chunk
-        Its entries all have ``facts.scalar``.
-    directions
-        Number of directions k that will be propagated.
-    adjoint_mode
-        Whether the sweep carries adjoints.
+    The entries of the chunk all have ``facts.scalar``. Any tape of the structure that the sweep is for will
+    do.
 
     Notes
     -----

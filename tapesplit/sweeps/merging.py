@@ -50,19 +50,8 @@ class MergedCalls:
 def merge_calls(tape: Tape, facts: TapeFacts, chunk: Chunk, directions: int) -> list[MergedCalls]:
     """Merge the elementwise operations of a chunk that has a scalar form, where it pays.
 
-    Parameters
-    ----------
-    tape, facts
-        A tape, and what is known of it.
-    chunk
-        Its entries all have ``facts.scalar``.
-    directions
-        Number of directions that the coefficients will serve.
-
-    Returns
-    -------
-    list of MergedCalls
-        Each elementwise operation is a member of just one of them.
+    The entries of the chunk all have ``facts.scalar``; `directions` is the number that the coefficients will
+    serve. Each elementwise operation is a member of just one of the results.
     """
     elementwise = chunk.entries[facts.elementwise[chunk.entries]]
     reader = facts.reader.copy()

@@ -37,19 +37,9 @@ def preaccumulate(
 ) -> dict[int, Any]:
     """Return the derivatives of the result of a merged operation by each of its inputs.
 
-    Parameters
-    ----------
-    members
-        All members, the last one, whose result it is, first.
-    evaluate
-        ``evaluate(number, term)`` returns the value of a formula of a member.
-    behind
-        Derivatives of what follows by the result, and maybe by inputs; by default the result is the end.
-
-    Returns
-    -------
-    dict
-        Derivative by each input, under its number.
+    The last member, whose result it is, comes first. ``evaluate(number, term)`` returns the value of a
+    formula of a member. `behind` has the derivatives of what follows by the result, and maybe by inputs; by
+    default the result is the end. The derivative by each input stands under its number.
     """
     derivatives: dict[int, Any] = dict(behind or {members[0].number: 1})
     for number, terms in members:
@@ -67,12 +57,7 @@ def preaccumulate(
 def arrays_alive(members: Sequence[Member]) -> int:
     """Count the arrays of partial derivatives that `preaccumulate` holds at a time, at most.
 
-    The derivative of what follows by the result is one, too.
-
-    Parameters
-    ----------
-    members
-        All members, the last one first.
+    The derivative of what follows by the result is one, too. The last member comes first.
     """
     found, most = {members[0].number: True}, 1
     for number, terms in members:

@@ -210,12 +210,7 @@ def _units(values: np.ndarray, axis: int, number: int, each: int) -> np.ndarray:
 def compile_row_sweep(tape: Tape, facts: TapeFacts, chunk: Chunk) -> RowSweep:
     """Compile a chunk with the row part of its tape.
 
-    Parameters
-    ----------
-    tape, facts
-        A tape of the structure that the sweep is for, and what is known of it.
-    chunk
-        The whole tape, cut nowhere.
+    The chunk is the whole tape, cut nowhere. Any tape of the structure that the sweep is for will do.
     """
     part: RowPart = facts.row_part  # type: ignore[assignment] # the chunk has it
     sizes = facts.sizes

@@ -111,15 +111,8 @@ class ScalarSweep:
     def paths(self, columns: np.ndarray | None = None) -> np.ndarray:
         """Tell where derivatives are not zero whatever the values: count paths from seeds to results.
 
-        Parameters
-        ----------
-        columns
-            Shape ``(seeded, k)``, not negative; None for the identity.
-
-        Returns
-        -------
-        ndarray
-            Shape ``(read, k)``; only whether a number is zero is of use, as it may be infinite.
+        The columns have shape ``(seeded, k)`` and are not negative; None is the identity. The result has
+        shape ``(read, k)``; only whether a number is zero is of use, as it may be infinite.
         """
         return self.carry(np.ones(len(self.template), np.float32), columns)
 
@@ -128,19 +121,8 @@ class ScalarSweep:
     ) -> np.ndarray:
         """Carry directions from seeds to results, in blocks that fit into a cache.
 
-        Parameters
-        ----------
-        coefficients
-            From `coefficients`.
-        columns
-            Shape ``(seeded, k)``; None for the identity.
-        most
-            Directions that are carried at a time.
-
-        Returns
-        -------
-        ndarray
-            Shape ``(read, k)``.
+        The columns have shape ``(seeded, k)``; None is the identity. At most `most` directions are carried at
+        a time. The result has shape ``(read, k)``.
         """
         count = len(self.seeds) if columns is None else columns.shape[1]
         if len(self.indptr) == 1:
@@ -186,17 +168,8 @@ class ScalarSweep:
     def carry_back(self, coefficients: np.ndarray, results: IntArray) -> np.ndarray:
         """Carry directions from results to seeds: the same system, transposed and from the end.
 
-        Parameters
-        ----------
-        coefficients
-            From `coefficients`.
-        results
-            Numbers of k results that are no constants.
-
-        Returns
-        -------
-        ndarray
-            The derivatives of these results, shape ``(seeded, k)``.
+        `results` has the numbers of k results that are no constants. Their derivatives have shape
+        ``(seeded, k)``.
         """
         last = len(self.indptr) - 2
         starts, targets = self.indptr[-1] - self.indptr[::-1], last - self.indices[::-1]

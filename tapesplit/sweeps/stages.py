@@ -149,21 +149,7 @@ def find_stages(
 ) -> tuple[Stage, ...]:
     """Split a chunk that cannot be one system into stages, if some of them had better be systems.
 
-    Parameters
-    ----------
-    facts, table
-        What is known of the tape, and of the work that its entries are.
-    chunk
-        Part of the tape.
-    directions
-        Number of directions k.
-    adjoint_mode
-        Whether the sweep carries adjoints.
-
-    Returns
-    -------
-    tuple of Stage
-        From the sources to the targets; empty if the chunk is better swept as a whole.
+    They are in order from the sources to the targets; there are none if the chunk is better swept as a whole.
 
     Notes
     -----
@@ -271,16 +257,7 @@ def compile_stages(
 ) -> StagedSweep:
     """Compile the stages of a chunk for one mode.
 
-    Parameters
-    ----------
-    tape, facts
-        A tape of the structure that the sweep is for, and what is known of it.
-    chunk, stages
-        Part of the tape, and its stages.
-    directions
-        Number of directions k that will be propagated.
-    adjoint_mode
-        Whether the sweep carries adjoints.
+    Any tape of the structure that the sweep is for will do.
     """
     parts: list[ArraySweep | ScalarSweep] = []
     for stage in stages:

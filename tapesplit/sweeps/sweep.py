@@ -178,20 +178,8 @@ def compile_sweep(
 ) -> _WholeSweep | RowSweep:
     """Compile a chunk for one mode.
 
-    Parameters
-    ----------
-    tape, facts, table
-        A tape of the structure that the sweep is for, and what is known of it and of its work.
-    chunk
-        Part of the tape.
-    directions
-        Number of directions k that will be propagated.
-    form
-        The form that `predict` has found.
-    adjoint_mode
-        Whether the sweep carries adjoints.
-    identity
-        Whether the directions will be those of an identity.
+    `form` is the one that `predict` has found; `identity` tells whether the directions will be those of an
+    identity. Any tape of the structure that the sweep is for will do.
     """
     if form == "rows":
         return compile_row_sweep(tape, facts, chunk)
@@ -207,17 +195,8 @@ def compile_sweep(
 def compile_compressed(tape: Tape, facts: TapeFacts, sweep: _WholeSweep) -> CompressedSweep | None:
     """Compile a chunk so that the directions of an identity share seeds.
 
-    Parameters
-    ----------
-    tape, facts
-        A tape of the structure that the sweep is for, and what is known of it.
-    sweep
-        The chunk, which has a scalar form, with a seed for each direction.
-
-    Returns
-    -------
-    CompressedSweep or None
-        None if too few directions can share seeds.
+    `sweep` is the chunk, which has a scalar form, with a seed for each direction. The result is None if too
+    few directions can share seeds. Any tape of the structure that the sweep is for will do.
     """
     if not looks_sparse(sweep, tape):
         return None

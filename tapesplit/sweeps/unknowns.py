@@ -36,15 +36,9 @@ class Elements:
 def number_elements(tape: Tape, facts: TapeFacts, order: IntArray, sources: int) -> Elements:
     """Give all elements numbers in the order of the tape and follow the moves back to their origins.
 
-    Parameters
-    ----------
-    tape, facts
-        A tape, and what is known of it.
-    order
-        Entries whose elements are numbered: the sources of a chunk and what depends on nothing, then what it
-        computes, but not what is inside of merged operations.
-    sources
-        How many of them are sources, or depend on nothing.
+    `order` has the entries whose elements are numbered: the sources of a chunk and what depends on nothing,
+    then what it computes, but not what is inside of merged operations. The first `sources` of them are
+    sources, or depend on nothing.
     """
     sizes = facts.sizes[order]
     first = np.zeros(len(tape), dtype=np.int64)

@@ -50,10 +50,7 @@ def is_light(structure: Structure) -> bool:
 def sweep_unplanned(tape: Tape) -> np.ndarray:
     """Return the Jacobian of a light tape by one plain sweep, in the mode of fewer directions.
 
-    Returns
-    -------
-    ndarray
-        Shape ``(elements of the output, elements of all inputs)``.
+    Its shape is ``(elements of the output, elements of all inputs)``.
 
     Notes
     -----

@@ -33,16 +33,6 @@ class Deadline:
     def within(self, seconds: float) -> "Deadline":
         """Return a deadline after some time from now on, and not after this one.
 
-        Parameters
-        ----------
-        seconds : float
-            Time (s).
-
-        Returns
-        -------
-        Deadline
-            The earlier one.
-
         Examples
         --------
         >>> Deadline(1e-9).within(60).passed
@@ -56,12 +46,6 @@ class Deadline:
         return perf_counter() > self._end
 
     def check(self) -> None:
-        """Raise if the time is up.
-
-        Raises
-        ------
-        OutOfTimeError
-            If it is.
-        """
+        """Raise `OutOfTimeError` if the time is up."""
         if self.passed:
             raise OutOfTimeError

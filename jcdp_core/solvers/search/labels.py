@@ -57,17 +57,7 @@ class LabelTable:
     def tree(self, part: int, label: int) -> Tree:
         """Return a tree of steps that has a label.
 
-        Parameters
-        ----------
-        part : int
-            Number of the sub-chain.
-        label : int
-            Index of the label.
-
-        Returns
-        -------
-        Tree
-            Its steps, each after the one that needs its result.
+        `part` is the number of the sub-chain. Each step comes after the one that needs its result.
 
         Examples
         --------
@@ -93,18 +83,9 @@ def label_table(
 ) -> LabelTable:
     """Build the labels of all sub-chains for the machines that can be of use.
 
-    Parameters
-    ----------
-    table : StepTable
-        The steps.
-    on_part, most, bounding
-        See `add_labels`.
-
-    Returns
-    -------
-    LabelTable
-        Where a sub-chain has more than `most` labels, some are joined to (least L, least W), which is
-        still a bound, but W may then be less than the work of the label's tree; or some are left out.
+    For `on_part`, `most` and `bounding` see `add_labels`. Where a sub-chain has more than `most` labels, some
+    are joined to (least L, least W), which is still a bound, but W may then be less than the work of the
+    label's tree; or some are left out.
 
     Notes
     -----
@@ -150,10 +131,6 @@ def add_labels(
 
     Parameters
     ----------
-    labels : LabelTable
-        Gets the labels.
-    table : StepTable
-        The steps.
     part : int
         Number of the sub-chain.
     machines : int, optional

@@ -10,19 +10,8 @@ __all__ = ["depth_first", "schedule_tree"]
 def schedule_tree(tree: Tree, machines: int) -> tuple[int, list[Placement]]:
     """Whenever a machine is free, start the ready step from which the way to the end takes longest.
 
-    Parameters
-    ----------
-    tree : Tree
-        Steps, each after the one that needs its result.
-    machines : int
-        Number of machines; at least what each step occupies.
-
-    Returns
-    -------
-    makespan : int
-        Time at which the last step finishes (fma).
-    placements : list of Placement
-        When each step starts, in the order of the tree.
+    Each step of the tree comes after the one that needs its result, and occupies at most `machines`. Returns
+    the makespan (fma) and when each step starts, in the order of the tree.
 
     Notes
     -----
@@ -51,17 +40,8 @@ def schedule_tree(tree: Tree, machines: int) -> tuple[int, list[Placement]]:
 def depth_first(tree: Tree) -> tuple[int, list[Placement]]:
     """Run all steps on one machine, those of each sub-chain together, so that runs of eliminations can merge.
 
-    Parameters
-    ----------
-    tree : Tree
-        Steps, each after the one that needs its result.
-
-    Returns
-    -------
-    makespan : int
-        Work of all steps (fma).
-    placements : list of Placement
-        When each step starts.
+    Each step of the tree comes after the one that needs its result. Returns the work of all steps (fma), and
+    when each of them starts.
 
     Examples
     --------

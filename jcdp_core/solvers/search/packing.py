@@ -12,19 +12,9 @@ __all__ = ["pack"]
 def pack(jobs: Sequence[tuple[int, int]], available: Sequence[int], end: int) -> tuple[int, ...] | None:
     """Place jobs on machines so that all finish in time.
 
-    Parameters
-    ----------
-    jobs : sequence of (int, int)
-        Release time and duration (fma) of each job, by ascending release; long ones first is quickest.
-    available : sequence of int
-        When each machine becomes free (fma).
-    end : int
-        When all jobs must have finished (fma).
-
-    Returns
-    -------
-    tuple of int or None
-        Start time of each job, or None if they cannot finish in time.
+    Jobs are pairs of release time and duration, by ascending release; long ones first is quickest.
+    `available` has the time when each machine becomes free. All times are in fma. Returns the start of each
+    job, or None if they cannot all finish by `end`.
 
     Notes
     -----

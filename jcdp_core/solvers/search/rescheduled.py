@@ -15,16 +15,9 @@ __all__ = ["on_enough_machines", "rescheduled_program"]
 def rescheduled_program(problem: Problem) -> Solution:
     """Return the solution of the dynamic program, its steps rescheduled where that makes it shorter.
 
-    Parameters
-    ----------
-    problem : Problem
-        A feasible problem; its time limit does not count.
-
-    Returns
-    -------
-    Solution
-        Where the table would be too large, the steps of least work, which one machine at a time runs, with a
-        bound of their work per machine.
+    The problem must be feasible; its time limit does not count. Where the table would be too large, the
+    solution has the steps of least work, which one machine at a time runs, with a bound of their work per
+    machine.
 
     Examples
     --------
@@ -47,15 +40,8 @@ def rescheduled_program(problem: Problem) -> Solution:
 def on_enough_machines(problem: Problem) -> Solution | None:
     """Return the solution for unlimited machines if there are as many as it uses: nothing is shorter.
 
-    Parameters
-    ----------
-    problem : Problem
-        A feasible problem.
-
-    Returns
-    -------
-    Solution or None
-        None if it uses more machines, on one machine, and where machines share memory.
+    The problem must be feasible. None if the solution uses more machines, on one machine, and where machines
+    share memory.
 
     Notes
     -----

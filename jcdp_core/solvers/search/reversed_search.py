@@ -154,17 +154,9 @@ class ReversedSearch:
         return placements[::-1]
 
     def run(self, on_node: Callable[[int], bool] = lambda _: True) -> bool:
-        """Search.
+        """Search, and return whether it is proved that `makespan` cannot be improved.
 
-        Parameters
-        ----------
-        on_node : callable, optional
-            Gets the number of nodes at each; the search stops where it returns False.
-
-        Returns
-        -------
-        bool
-            Whether it is proved that `makespan` cannot be improved.
+        `on_node` gets the number of nodes at each; the search stops where it returns False.
         """
         if self.makespan <= self.bound:
             return True

@@ -64,17 +64,7 @@ class StepTable:
     def operation(self, part: int, step: Step) -> Operation:
         """Name a step as the paper does.
 
-        Parameters
-        ----------
-        part : int
-            The sub-chain whose Jacobian the step makes.
-        step : Step
-            One of `steps[part]`.
-
-        Returns
-        -------
-        Operation
-            The accumulation, elimination of one link, or product.
+        `part` is the sub-chain whose Jacobian the step, one of ``steps[part]``, makes.
 
         Examples
         --------
@@ -98,22 +88,11 @@ class StepTable:
 
 
 def single_link_steps(problem: Problem, on_part: Callable[[], None] | None = None) -> StepTable:
-    """List the steps that a problem allows.
+    """List the O(q³) steps that a problem allows.
 
-    With shared memory an adjoint step occupies as many machines as it takes to hold its tape: these form
-    its pool.
-
-    Parameters
-    ----------
-    problem : Problem
-        Chain, machines and constraints; each link must have a mode that is allowed.
-    on_part : callable, optional
-        Called before the sub-chains that start at each link; may raise to give up.
-
-    Returns
-    -------
-    StepTable
-        O(q³) steps.
+    With shared memory an adjoint step occupies as many machines as it takes to hold its tape: these form its
+    pool. Each link must have a mode that is allowed. `on_part` is called before the sub-chains that start at
+    each link; it may raise to give up.
 
     References
     ----------

@@ -21,16 +21,8 @@ def write_down(
 
     Each step starts as soon as its operands are there and enough machines are free, and continues on the
     machines of its operand if it can. Neighboring eliminations by the same mode that follow each other on the
-    same machines become one, unless its tape would exceed the memory limit.
-
-    Parameters
-    ----------
-    problem : Problem
-        Chain and constraints.
-    table : StepTable
-        The steps of the problem.
-    placements : list of Placement
-        When each step starts, in any order.
+    same machines become one, unless its tape would exceed the memory limit. The placements may be in any
+    order.
 
     Returns
     -------
