@@ -28,7 +28,8 @@ def narrowest_cuts(graph: TapeGraph, bound: int) -> list[BoolArray]:
     Notes
     -----
     Menger's theorem with widths as capacities: every vertex becomes an arc between two nodes. Unlike in
-    `minimum_cut`, no arc keeps a path from crossing the cut twice.
+    `minimum_cut`, no arc keeps a path from crossing the cut twice. The flow runs from the output to the
+    inputs.
 
     Examples
     --------
@@ -43,9 +44,10 @@ def narrowest_cuts(graph: TapeGraph, bound: int) -> list[BoolArray]:
     """
     size = graph.size
     supply, source, sink, vertices = 2 * size, 2 * size + 1, 2 * size + 2, np.arange(size)
-    sources, of_output = np.full(graph.inputs, source), size + graph.output
-    tails = np.concatenate([vertices, size + graph.parent, sources, [of_output, supply]])
-    heads = np.concatenate([size + vertices, graph.child, vertices[: graph.inputs], [sink, source]])
+    # The search turns back less often where values are read once than where they are computed from several.
+    tails = np.concatenate([size + vertices, graph.child, vertices[: graph.inputs], [source, supply]])
+    sinks, of_output = np.full(graph.inputs, sink), size + graph.output
+    heads = np.concatenate([vertices, size + graph.parent, sinks, [of_output, source]])
     capacities = np.full(tails.size, bound + 1, dtype=np.int32)
     capacities[:size] = np.where(graph.widths > 0, np.minimum(graph.widths, bound + 1), bound + 1)
     network = capacity_matrix(sink + 1, tails, heads, capacities)
@@ -53,8 +55,8 @@ def narrowest_cuts(graph: TapeGraph, bound: int) -> list[BoolArray]:
     if found.flow_value > bound:
         return []
     from_supply, to_sink = residual_sides(network - found.flow, supply, sink)
-    first = from_supply[:size] & ~from_supply[size : 2 * size]
-    last = to_sink[size : 2 * size] & ~to_sink[:size]
+    first = to_sink[:size] & ~to_sink[size : 2 * size]
+    last = from_supply[size : 2 * size] & ~from_supply[:size]
     return [first] if (first == last).all() else [first, last]
 
 

@@ -150,7 +150,9 @@ def _is_wide(graph: TapeGraph, width: float) -> bool:
     if has_wide_paths(graph, width):
         return True
     elements = int(np.ceil(width))
-    return elements * graph.size <= FLOW_BUDGET and not narrowest_cuts(graph, elements - 1)
+    if elements * graph.size > FLOW_BUDGET or not graph.widths.all():  # no cut is found at empty arrays
+        return False
+    return not narrowest_cuts(graph, elements - 1)
 
 
 def _global_cut(

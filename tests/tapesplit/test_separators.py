@@ -311,6 +311,16 @@ def test_strands_that_are_narrow_at_equal_depth_need_no_flow(monkeypatch):
     assert narrowest(graph).width == 3
 
 
+def test_an_empty_part_hides_no_narrow_cut():
+    widths, parents = [800], [[]]
+    for _ in range(2):  # one strand after the other
+        for width, reads in ((800, 0), (8, None), (400, None)):
+            widths.append(width)
+            parents.append([len(widths) - 2 if reads is None else reads])
+    graph = tape_graph([*widths, 0, 800], [*parents, [0], [3, 6, 7]])
+    assert [cut.width for cut in cut_graph(graph)] == [16]
+
+
 def test_parameters_that_pass_through_are_in_every_separator():
     # y_{k+1} = f(y_k, theta): y starts from a wide input, is narrow, and ends wide
     widths, parents = [30, 3, 6], [[], [0], [0]]
