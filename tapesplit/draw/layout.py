@@ -90,7 +90,7 @@ def bands(bounds: tuple[int, ...], most: int) -> tuple[int, ...]:
 
     `bounds` has the first column of each chunk and that of the output, which is the last one; a band has
     `most` columns at most, which is at least 3. Returns the first column of each band, and the number of
-    columns. The output has company.
+    columns. The output never has a band to itself.
 
     Examples
     --------

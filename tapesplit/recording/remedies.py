@@ -44,9 +44,10 @@ _SCIPY: Final = (
     "autograd.scipy, where odeint gets parameters as autograd.builtins.tuple((p,)) and not from a closure, "
     "or make the call a primitive with a rule of your own, see help(tapesplit.defvector)"
 )
-_SUMS: Final = (
-    "to add parts up by index, multiply them by a plain matrix of zeros and ones, "
-    "(numpy.arange(n)[:, None] == index) @ parts, or sum the parts of each place in a list for np.array"
+_IN_PLACE: Final = (
+    "at changes an array in place, which is not traced: instead of np.add.at(r, index, parts) write "
+    "r + B @ parts with B = numpy.arange(len(r))[:, None] == index, instead of others np.array of a list with "
+    "what each place gets"
 )
 _OF_CONVERSION: Final = frozenset({_ARRAYS, _NUMBERS})
 _FUNCTIONS: Final = "take functions from autograd.numpy and autograd.scipy, not from NumPy and SciPy"
@@ -60,7 +61,7 @@ _REMEDIES: Final = {
         "traced values cannot be changed in place: write np.where(mask, new, x), or join the parts by "
         "np.concatenate"
     ),
-    r"'function' object has no attribute 'at'|<ufunc 'add'>, 'at'": _SUMS,
+    r"'function' object has no attribute 'at'|<ufunc '\w+'>, 'at'": _IN_PLACE,
     "all returned NotImplemented": f"write a = a + x instead of a += x, and {_FUNCTIONS}",
     r"dtype\('O'\) to|ufunc '\w+' not supported for the input types|has no callable \w+ method": _FUNCTIONS,
     "no supported conversion for types": (

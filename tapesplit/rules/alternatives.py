@@ -20,20 +20,21 @@ _OF_CONVERSIONS: Final = "leave the call out: traced values are arrays already; 
 _BY_NAMES: Final = {
     "asarray asanyarray ascontiguousarray asfortranarray copy require": _OF_CONVERSIONS,
     "apply_along_axis": "call the function in a loop, and join what it returns by np.array",
-    "bincount": "multiply by a plain matrix of zeros and ones, (numpy.arange(n)[:, None] == index) @ weights",
+    "bincount": "write B @ weights with B = numpy.arange(n)[:, None] == index",
     "cbrt": "write np.sign(x) * np.abs(x) ** (1 / 3)",
-    "convolve correlate": "take autograd.scipy.signal.convolve",
-    "copysign": "write np.abs(x) * np.sign(y)",
+    "convolve": "take autograd.scipy.signal.convolve",
+    "copysign": "write np.abs(x) * np.where(y < 0, -1.0, 1.0)",
+    "correlate": 'write autograd.scipy.signal.convolve(a, v[::-1], mode="valid")',
     "cov": "center the rows, and write X @ X.T / (n - 1)",
     "cumprod": "write np.exp(np.cumsum(np.log(x))) where x is positive, or a loop",
     "delete insert": "join the parts by np.concatenate",
     "ediff1d": "write np.diff(x)",
     "fmod": "write np.sign(x) * np.mod(np.abs(x), np.abs(y))",
     "geomspace": "write np.exp(np.linspace(np.log(a), np.log(b), n))",
-    "heaviside": "write np.where(x > 0, 1.0, 0.0)",
+    "heaviside": "write np.where(x == 0, h, 1.0 * (x > 0))",
     "interp": (
-        "find the intervals among plain numbers, i = np.searchsorted(xp[1:-1], getval(x)) with "
-        "autograd.tracer.getval, and write y[i] + (x - xp[i]) * (y[i + 1] - y[i]) / (xp[i + 1] - xp[i])"
+        "write x = np.clip(x, xp[0], xp[-1]), then i = np.searchsorted(xp[1:-1], getval(x)) with "
+        "autograd.tracer.getval, then fp[i] + (x - xp[i]) * (fp[i + 1] - fp[i]) / (xp[i + 1] - xp[i])"
     ),
     "logspace": "write 10.0 ** np.linspace(a, b, n)",
     "median percentile quantile": "take elements of np.sort(x)",
@@ -42,8 +43,8 @@ _BY_NAMES: Final = {
     "piecewise": "write np.where(condition, this, that)",
     "polyval": "write a loop, y = y * x + c for each coefficient c",
     "ptp": "write np.max(x) - np.min(x)",
-    "trapezoid trapz": "write np.sum((y[1:] + y[:-1]) * np.diff(x)) / 2",
-    "vander": "write x[:, None] ** np.arange(n)",
+    "trapezoid trapz": "write np.sum((y[1:] + y[:-1]) * d) / 2 with the distances d, such as np.diff(x)",
+    "vander": "write x[:, None] ** np.arange(n)[::-1]",
 }
 _OF_LINALG: Final = {
     "cond": "divide the largest of the singular values of np.linalg.svd by the smallest",

@@ -238,7 +238,7 @@ def opened_rows(shape: Shape, origin: int) -> tuple[int, tuple[RowBlock, ...]] |
     """Return the axis that counts the rows of an array each of whose elements has a direction, and blocks.
 
     `origin` is the direction of the first element. The axis is the first one, or the last one if that leaves
-    fewer elements to a row; None if there are too many.
+    fewer elements to a row; None if there are too many, or none.
 
     Examples
     --------

@@ -13,20 +13,32 @@ from tapesplit.rules import alternatives
 
 
 def interpolated(x):
-    i = onp.searchsorted(GRID[1:-1], getval(x))
-    y = GRID**2
-    return y[i] + (x - GRID[i]) * (y[i + 1] - y[i]) / (GRID[i + 1] - GRID[i])
+    xp, fp = GRID, GRID**2
+    x = np.clip(x, xp[0], xp[-1])
+    i = onp.searchsorted(xp[1:-1], getval(x))
+    return fp[i] + (x - xp[i]) * (fp[i + 1] - fp[i]) / (xp[i + 1] - xp[i])
 
 
-GRID = onp.linspace(0.0, 2.0, 5)
+GRID = onp.linspace(0.4, 1.0, 5)  # both ends of what is interpolated are outside
 M = onp.random.default_rng(0).random((9, 3))
 POSITIVE = onp.array([0.3, 1.2, 0.7, 0.9])
+SIGNS = onp.array([1.0, 0.0, -1.0, 2.0])
+
+
+def _step(x, h):
+    return np.where(x == 0, h, 1.0 * (x > 0))
+
+
 PLACES = onp.array([0, 2, 1, 2])
 INSTEAD = {
     "bincount": (lambda x: np.bincount(PLACES, x), lambda x: (onp.arange(3)[:, None] == PLACES) @ x),
     "cbrt": (np.cbrt, lambda x: np.sign(x) * np.abs(x) ** (1 / 3)),
     "convolve": (lambda x: np.convolve(x, POSITIVE), lambda x: signal.convolve(x, POSITIVE)),
-    "copysign": (lambda x: np.copysign(x, -1.0), lambda x: np.abs(x) * np.sign(-1.0)),
+    "copysign": (lambda x: np.copysign(x, SIGNS), lambda x: np.abs(x) * np.where(SIGNS < 0, -1.0, 1.0)),
+    "correlate": (
+        lambda x: np.correlate(x, POSITIVE[:3]),
+        lambda x: signal.convolve(x, POSITIVE[:3][::-1], mode="valid"),
+    ),
     "cumprod": (np.cumprod, lambda x: np.exp(np.cumsum(np.log(x)))),
     "delete": (lambda x: np.delete(x, 1), lambda x: np.concatenate([x[:1], x[2:]])),
     "ediff1d": (np.ediff1d, np.diff),
@@ -38,7 +50,7 @@ INSTEAD = {
         lambda x: np.geomspace(x[0], x[1], 5),
         lambda x: np.exp(np.linspace(np.log(x[0]), np.log(x[1]), 5)),
     ),
-    "heaviside": (lambda x: np.heaviside(x, 0.5) * x, lambda x: np.where(x > 0, 1.0, 0.0) * x),
+    "heaviside": (lambda x: np.heaviside(SIGNS * x, 0.5) * x, lambda x: _step(SIGNS * x, 0.5) * x),
     "interp": (lambda x: np.interp(x, GRID, GRID**2), interpolated),
     "logspace": (lambda x: np.logspace(x[0], x[1], 5), lambda x: 10.0 ** np.linspace(x[0], x[1], 5)),
     "lstsq": (lambda x: np.linalg.lstsq(M[:4], x)[0], lambda x: np.linalg.pinv(M[:4]) @ x),
@@ -52,8 +64,8 @@ INSTEAD = {
         lambda y: np.sum((y[1:] + y[:-1]) * np.diff(GRID[:4])) / 2,
     ),
     "vander": (
-        lambda x: np.vander(x, 3, increasing=True),
-        lambda x: x[:, None] ** np.arange(3),
+        lambda x: np.vander(x, 3),
+        lambda x: x[:, None] ** np.arange(3)[::-1],
     ),
 }
 

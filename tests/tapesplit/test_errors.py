@@ -212,8 +212,9 @@ def summed(x):
         (lambda x: x.copy() * 2.0, "leave x.copy() and x.item() out"),
         (lambda x: x.dot(x), "write np.dot(x, y)"),
         (lambda x: 2.0 * anp.add.reduce(x), "write np.sum"),
-        (lambda x: anp.add.at(np.zeros(3), [0, 1, 1], x), "a plain matrix of zeros and ones"),
-        (lambda x: np.add.at(np.zeros(3), [0, 1, 1], x), "a plain matrix of zeros and ones"),
+        (lambda x: anp.add.at(np.zeros(3), [0, 1, 1], x), "write r + B @ parts"),
+        (lambda x: np.add.at(np.zeros(3), [0, 1, 1], x), "write r + B @ parts"),
+        (lambda x: np.multiply.at(np.ones(3), [0, 1, 1], x), "a list with what each place gets"),
         (lambda x: x // 0.2, "np.floor(x / y)"),
     ],
 )
