@@ -46,8 +46,8 @@ _SCIPY: Final = (
 )
 _IN_PLACE: Final = (
     "at changes an array in place, which is not traced: instead of np.add.at(r, index, parts) write "
-    "r + B @ parts with B = numpy.arange(len(r))[:, None] == index, instead of others np.array of a list with "
-    "what each place gets"
+    "r + B @ parts with B = numpy.arange(len(r))[:, None] == index, instead of others np.array of a list "
+    "with what each place gets"
 )
 _OF_CONVERSION: Final = frozenset({_ARRAYS, _NUMBERS})
 _FUNCTIONS: Final = "take functions from autograd.numpy and autograd.scipy, not from NumPy and SciPy"
