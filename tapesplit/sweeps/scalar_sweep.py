@@ -23,8 +23,8 @@ __all__ = ["SHARED_STEPS", "ScalarSweep"]
 
 _CACHED: Final = 2**19
 """Numbers (4 MB) of the system that are worked on at a time."""
-_FEWEST_DIRECTIONS: Final = 16
-"""Directions below which a smaller block would cost more than it saves."""
+_FEWEST_DIRECTIONS: Final = 12
+"""Directions below which a smaller block would cost more than it saves; threads gain by small blocks."""
 SHARED_STEPS: Final = 4_000_000
 """Coefficients times directions from which on a system is worth being shared by threads."""
 _FEWEST_TO_SHARE: Final = 8
