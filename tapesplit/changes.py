@@ -20,7 +20,7 @@ _WORTH_A_PLAN: Final = 4
 
 @dataclass(slots=True)
 class Changes:
-    """How the structures of a function change from call to call; the caller holds a lock.
+    """How the structures of a function change from call to call; who changes it holds a lock.
 
     ``excess`` are the hits that would make up for the misses; ``unplanned`` are structures without a plan,
     newest use first, and how often each has been seen.
