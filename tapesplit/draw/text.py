@@ -194,11 +194,9 @@ def _rank_correlation(predicted: Sequence[float], measured: Sequence[float]) -> 
 def _call(plan: JacobianPlan) -> str:
     """Say how long the last call took for what comes before the sweeps, if it has recorded the function."""
     recording, finding = plan.last_run.recording, plan.last_run.finding
-    return (
-        f"recording {seconds_text(recording)}, finding the plan {seconds_text(finding)}, "
-        if recording
-        else ""
-    )
+    if not recording:
+        return ""
+    return f"recording {seconds_text(recording)}, finding the plan {seconds_text(finding)}, "
 
 
 def _table(

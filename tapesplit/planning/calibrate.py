@@ -46,9 +46,10 @@ def measured_costs() -> CostModel:
 
     Notes
     -----
-    Takes half a second. The assumed constants were fitted to many programs on two server cores of
-    2025. Some sweeps, whose times on one of them are known, tell how much slower or faster this machine is at
-    what each group of constants stands for: linear least squares of relative errors.
+    Takes half a second. The assumed constants were fitted to many programs on a server core of 2025,
+    those of systems on a second one, too. Some sweeps, whose times on the first are known, tell how much
+    slower or faster this machine is at what each group of constants stands for: linear least squares of
+    relative errors.
     """
     assumed = CostModel()
     with threadpool_limits(1):

@@ -16,9 +16,10 @@ def instead_of(primitive: Any) -> str:
     )
 
 
-_OF_CONVERSIONS: Final = "leave the call out: traced values are arrays already; np.array joins lists of them"
 _BY_NAMES: Final = {
-    "asarray asanyarray ascontiguousarray asfortranarray copy require": _OF_CONVERSIONS,
+    "asarray asanyarray ascontiguousarray asfortranarray copy require": (
+        "leave the call out: traced values are arrays already; np.array joins lists of them"
+    ),
     "apply_along_axis": "call the function in a loop, and join what it returns by np.array",
     "bincount": "write B @ weights with B = numpy.arange(n)[:, None] == index",
     "cbrt": "write np.sign(x) * np.abs(x) ** (1 / 3)",

@@ -225,6 +225,8 @@ POOLS = {
             *[onp.array([0, 1]), onp.array([1, 0]), onp.array([0, 1], onp.int32), (onp.array([0, 1]),)],
             *[
                 [0, onp.int64(1)],
+                [onp.int32(0), 1],
+                (onp.bool_(True), 1),
                 [True, 1],
                 (1, True),
                 ([0, 1],),
@@ -289,6 +291,25 @@ POOLS = {
         ],
     ),
 }
+
+
+@pytest.mark.parametrize(
+    "fun",
+    [
+        lambda x: np.array([x[i] for i in onp.arange(6)]),
+        lambda x: np.array([np.sum(x[[i, 0]] + x[onp.array([i, 1])]) for i in range(4)]),
+        lambda x: x * onp.float32(2.0) + onp.array(3.0) - onp.int64(1),
+        lambda x: np.sum(np.reshape(x, (2, 3)), axis=onp.int64(0), keepdims=True),
+        grad(lambda x: np.dot(np.dot(onp.ones((6, 6)), np.sin(x)), x)),
+        grad(lambda x: np.sum(x[onp.array([1, 2])] ** 2 * x[0])),
+    ],
+)
+def test_common_constants_are_compared_without_being_described(fun):
+    tape = record(fun, X)
+    known = recognizer(structure_of(tape))
+    assert known.constants.types
+    assert known.statics.places == []
+    assert known.accepts(record(fun, X + 0.01))
 
 
 @pytest.mark.parametrize("pool", POOLS)

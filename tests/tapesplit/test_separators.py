@@ -35,6 +35,7 @@ from tapesplit.cuts.copies import narrowest_cuts, with_copies
 from tapesplit.cuts.graph import frontier_widths, tape_ranks
 from tapesplit.cuts.nesting import choose_nested, cut_family
 from tapesplit.cuts.separators import Separator, cut_graph
+from tapesplit.cuts.width_bounds import has_wide_paths
 from tapesplit.cuts.width_profile import width_profile
 from tapesplit.errors import SeparatorError
 
@@ -309,6 +310,17 @@ def test_strands_that_are_narrow_at_equal_depth_need_no_flow(monkeypatch):
     graph = tape_graph([*widths, 20], [*parents, last])
     assert live_width(graph) == 19
     assert narrowest(graph).width == 3
+
+
+def test_flows_beyond_the_budget_are_not_looked_for(monkeypatch):
+    graph = tape_graph([8, 2, 6, 6, 2, 8], [[], [0], [0], [1], [2], [3, 4]])
+    assert not has_wide_paths(graph, 4)
+    assert separators._is_wide(graph, 4)
+    assert not separators._is_wide(graph, 5)
+    monkeypatch.setattr(separators, "FLOW_BUDGET", 4 * graph.size)
+    assert separators._is_wide(graph, 4)
+    monkeypatch.setattr(separators, "FLOW_BUDGET", 4 * graph.size - 1)
+    assert not separators._is_wide(graph, 4)
 
 
 def test_an_empty_part_hides_no_narrow_cut():
