@@ -15,7 +15,7 @@ import numpy as np
 
 from tapesplit.arrays import Shape
 
-__all__ = ["AXES", "FREE", "KEPT", "contract", "lengths_of", "products"]
+__all__ = ["AXES", "FREE", "KEPT", "contract", "held_between", "lengths_of", "products"]
 
 _Label = TypeVar("_Label", str, int)
 
@@ -29,6 +29,8 @@ _SMALL_SUM: Final = 2000
 """Products of elements that take less time than looking for anything better, or than a call of BLAS."""
 _SMALL_SLICE: Final = 200
 """Products of elements that take less time than one of the matrices of a stack."""
+_MOST_BETWEEN: Final = 2**62
+"""Elements of a result between, without a limit: NumPy's is the largest operand, which forbids most pairs."""
 
 
 class _Matrices(NamedTuple):
@@ -44,12 +46,13 @@ class _Step(NamedTuple):
     """Pop the operands at these places (descending), contract them, append the result.
 
     It is a product of matrices, or a sum in one loop if ``matrices`` is None, over so many ``products`` of
-    elements.
+    elements. ``held`` are the elements of results between, of that of this step, and of copies of operands.
     """
 
     places: tuple[int, ...]
     subscripts: str
     products: int
+    held: int
     matrices: _Matrices | None
 
 
@@ -68,18 +71,23 @@ def contract(terms: tuple[str, ...], operands: Sequence[Any], output: str) -> np
     if any(array.dtype != np.float64 for array in arrays):
         precision = np.finfo(np.result_type(np.float16, *arrays)).dtype
         arrays = [np.asarray(array, np.result_type(array, precision)) for array in arrays]
-    for places, subscripts, _, matrices in _steps(terms, tuple(array.shape for array in arrays), output):
-        chosen = [arrays.pop(place) for place in places]
-        if matrices is None:
-            arrays.append(np.einsum(subscripts, *chosen))
+    for step in _steps(terms, tuple(array.shape for array in arrays), output):
+        chosen = [arrays.pop(place) for place in step.places]
+        if step.matrices is None:
+            arrays.append(np.einsum(step.subscripts, *chosen))
         else:
-            arrays.append(_product(matrices, *chosen))
+            arrays.append(_product(step.matrices, *chosen))
     return arrays[0]
 
 
 def products(terms: tuple[str, ...], shapes: tuple[Shape, ...], output: str) -> int:
     """Count the products of elements that `contract` sums."""
     return sum(step.products for step in _steps(terms, shapes, output))
+
+
+def held_between(terms: tuple[str, ...], shapes: tuple[Shape, ...], output: str) -> int:
+    """Count the elements that `contract` holds at a time besides its operands and the last result."""
+    return max(step.held for step in _steps(terms, shapes, output))
 
 
 def _product(matrices: _Matrices, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
@@ -97,23 +105,39 @@ def _steps(terms: tuple[str, ...], shapes: tuple[Shape, ...], output: str) -> tu
     whole = ",".join(terms) + "->" + output
     # A small sum takes less time than several calls; a product that sums nothing is as good in one.
     if len(terms) == 1 or prod(lengths.values()) <= _SMALL_SUM or lengths.keys() <= set(output):
-        return (_Step((0,) * len(terms), whole, prod(lengths.values()), None),)
+        return (_Step((0,) * len(terms), whole, prod(lengths.values()), 0, None),)
     path: list[Any] = [(0, 1)]
     if len(terms) > 2:
         zeros = [np.broadcast_to(0.0, shape) for shape in shapes]
-        path = np.einsum_path(whole, *zeros, optimize="greedy")[0][1:]
+        path = np.einsum_path(whole, *zeros, optimize=("greedy", _MOST_BETWEEN))[0][1:]
     steps = []
+    between = [0] * len(terms)
     for chosen in path:
         places = tuple(sorted(chosen, reverse=True))
+        held = sum(between)
         taken = [known.pop(place) for place in places]
+        between = [size for place, size in enumerate(between) if place not in places]
         lengths = lengths_of(taken)
         needed = output + "".join(term for term, _ in known)
         result = "".join(filter(needed.__contains__, lengths)) if known else output
         matrices = _matrices(taken, lengths, result) if len(taken) == 2 else None
         subscripts = ",".join(term for term, _ in taken) + "->" + result
-        steps.append(_Step(places, subscripts, prod(lengths.values()), matrices))
-        known.append((result, tuple(lengths[letter] for letter in result)))
+        shape = tuple(lengths[letter] for letter in result)
+        between.append(prod(shape) if known else 0)
+        held += between[-1] + (_copied(matrices, taken) if matrices else 0)
+        steps.append(_Step(places, subscripts, prod(lengths.values()), held, matrices))
+        known.append((result, shape))
     return tuple(steps)
+
+
+def _copied(matrices: _Matrices, taken: list[tuple[str, Shape]]) -> int:
+    """Count the elements of the operands that are copied to be matrices; the transpose of one is a view."""
+    sizes = [prod(shape) for _, shape in taken]
+    return sum(
+        size
+        for axes, size in zip(matrices.axes, sizes, strict=True)
+        if len(axes) > 2 and axes != tuple(range(len(axes)))
+    )
 
 
 def lengths_of(known: Iterable[tuple[Sequence[_Label], Shape]]) -> dict[_Label, int]:

@@ -15,9 +15,9 @@ import numpy as np
 
 from tapesplit.arrays import Shape
 from tapesplit.rules.axes import real_like
-from tapesplit.rules.contraction import KEPT, contract, lengths_of, products
+from tapesplit.rules.contraction import KEPT, contract, held_between, lengths_of, products
 from tapesplit.rules.low_rank import Factors, factored, summed
-from tapesplit.rules.registry import bulk
+from tapesplit.rules.registry import Held, bulk
 
 _MOST_ARGUMENTS: Final = 12
 """Positional arguments with a vector rule; those behind take the loop."""
@@ -142,11 +142,39 @@ def _edges(ans: Any, args: tuple[Any, ...], argnums: tuple[int, ...], kwargs: An
     return products(call.terms, call.shapes, call.output) * len(argnums)
 
 
+_MANY: Final = 16
+"""Directions that are compared with twice as many; fewer may be swept in one loop, which holds nothing."""
+
+
+def _held(args: tuple[Any, ...], argnum: int, *, adjoint_mode: bool) -> Held:
+    """Tell what is held between the pairs of operands; some pairs have no directions."""
+    call, _ = _read(args)
+    if not call.free:
+        return Held(0, 0)
+    active, letter = _place(args, argnum), call.free[0]
+    others = (*call.shapes[:active], *call.shapes[active + 1 :])
+    if adjoint_mode:
+        terms, ones, result = _backward(call, active)
+        lengths = lengths_of(zip(call.terms, call.shapes, strict=True))
+        swept, shape = call.output, tuple(map(lengths.__getitem__, call.output))
+        others += tuple((n,) for n in ones)
+    else:
+        terms, result = (*call.terms[:active], *call.terms[active + 1 :]), call.output
+        swept, shape = call.terms[active], call.shapes[active]
+    few, many = (
+        held_between((letter + swept, *terms), ((count, *shape), *others), letter + result)
+        for count in (_MANY, 2 * _MANY)
+    )
+    each = max(many - few, 0) // _MANY
+    return Held(each, max(few - each * _MANY, 0))
+
+
 bulk(
     anp.einsum,
     tangents=[_tangent(argnum) for argnum in range(_MOST_ARGUMENTS)],
     adjoints=[_adjoint(argnum) for argnum in range(_MOST_ARGUMENTS)],
     edges=_edges,
+    held=_held,
     steps=3,
 )
 for _argnum in range(_MOST_ARGUMENTS):

@@ -83,6 +83,13 @@ class Weighing(NamedTuple):
     weights: Any
 
 
+class Held(NamedTuple):
+    """Numbers that a rule needs in between: for ``each`` direction, and ``shared`` by all of them."""
+
+    each: int
+    shared: int
+
+
 @dataclass(frozen=True, slots=True)
 class Bulk:
     """Any other primitive, with functions that carry all directions at once.
@@ -95,6 +102,9 @@ class Bulk:
     NumPy makes of them, not as rows of all elements, and those of products are new arrays. What is known of
     the time: a call takes ``steps`` elementwise operations longer than one of these for each active argument,
     and one of the scalar edges as long as ``pace`` multiply-adds in a product of matrices.
+    ``held(args, argnum, adjoint_mode=...)`` tells what directions through argument ``argnum`` need besides
+    what is read and returned, see `Held`; by default nothing in sums and products, and in other functions as
+    many numbers as one of these has.
     ``approximate`` says that derivatives are found up to a tolerance only, as those of autograd's rule are.
     ``weigh(ans, *args, **kwargs)`` tells how a call sums along axes, with weights that broadcast to what is
     summed; None for a form of the arguments that it does not cover.
@@ -106,6 +116,7 @@ class Bulk:
     built_in: bool = False
     steps: int = 0
     pace: int = 1
+    held: Callable[..., Held] | None = None
     weigh: Callable[..., Weighing | None] | None = None
     approximate: bool = False
 

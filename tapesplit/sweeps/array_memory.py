@@ -41,16 +41,17 @@ def tangent_numbers(
     sizes: Mapping[int, int],
     *,
     identity: bool,
-) -> tuple[int, int]:
+) -> tuple[int, int, int]:
     """Count the numbers that a tangent takes, at most, of all values that are alive at a time.
 
-    The first number is that in other steps, the second that in those of merged operations. `sizes` is from
-    `number_counts`; `identity` tells whether the sweep begins with the identity.
+    The first number is that in other steps, the second that in those of merged operations and others in which
+    directions share something, the third what they share there. `sizes` is from `number_counts`; `identity`
+    tells whether the sweep begins with the identity.
     """
     walk = MemoryWalk(tape, sizes)
     walk.seed(chunk.sources, identity=identity)
     for step, dropped in zip(steps, last_use, strict=True):
-        walk.is_merged = isinstance(step, ClusterStep)
+        walk.has_shared = isinstance(step, ClusterStep)
         step.count_tangents(walk)
         for index in dropped:
             walk.drop(index)
@@ -67,17 +68,16 @@ def adjoint_numbers(
     *,
     identity: bool,
     owned: bool,
-) -> tuple[int, int]:
+) -> tuple[int, int, int]:
     """Count the numbers that an adjoint takes, at most, of all values that are alive at a time.
 
-    The first number is that in other steps, the second that in those of merged operations. `sizes` is from
-    `number_counts`; `identity` and `owned` tell whether the sweep begins with the identity, or with
-    directions that are its own.
+    The numbers are those of `tangent_numbers`. `sizes` is from `number_counts`; `identity` and `owned` tell
+    whether the sweep begins with the identity, or with directions that are its own.
     """
     walk = MemoryWalk(tape, sizes)
     walk.seed(chunk.targets, identity=identity, owned=owned)
     for step in reversed(steps):
-        walk.is_merged = isinstance(step, ClusterStep)
+        walk.has_shared = isinstance(step, ClusterStep)
         if step.index in walk.alive:
             step.count_adjoints(walk)
             walk.drop(step.index)

@@ -162,7 +162,7 @@ class BulkStep:
         largest = max([size, *(walk.sizes[index] for index in parents)])
         # Results of rules may be views: the first two are added up in a third array.
         results = size * (1 if len(parents) == 1 else 3)
-        walk.make(self.index, results + max(opened) + self._inner(walk, largest))
+        walk.make(self.index, results + max(opened) + self._inner(walk, largest, adjoint_mode=False))
 
     def adjoint(self, tape: Tape, A: Batch, seeds: Seeds) -> None:
         """Carry adjoints to each active argument."""
@@ -178,17 +178,22 @@ class BulkStep:
             entry = walk.tape[self.index]
             if all(local_matrix(entry, argnum) is not None for argnum in entry.argnums):
                 opened = 0  # rows of the matrices times numbers
-        walk.hold(found + opened + self._inner(walk, max(size, found)))
+        walk.hold(found + opened + self._inner(walk, max(size, found), adjoint_mode=True))
         for parent in parents:
             walk.add(parent, found)
 
-    def _inner(self, walk: MemoryWalk, numbers: int) -> int:
+    def _inner(self, walk: MemoryWalk, numbers: int, *, adjoint_mode: bool) -> int:
         """Count the numbers that a rule needs besides what it reads and returns.
 
-        Sums and products need nothing. Other functions are several products, with a result between them at
-        least; several factors (of a decomposition) are formed apart and then joined. Users' functions get a
-        copy of what they read.
+        Sums and products need nothing, unless the rule tells. Other functions are several products, with a
+        result between them at least; several factors (of a decomposition) are formed apart and then joined.
+        Users' functions get a copy of what they read.
         """
+        if self.rule.held is not None:
+            entry = walk.tape[self.index]
+            held = [self.rule.held(entry.args, i, adjoint_mode=adjoint_mode) for i in entry.argnums]
+            walk.share(max(shared for _, shared in held))
+            return max(each for each, _ in held)
         copy = numbers if not self.rule.built_in and (self.rule.tangents or self.rule.adjoints) else 0
         primitive, value = walk.tape.primitives[self.index], walk.tape.values[self.index]
         if primitive in PRODUCTS or has_local_structure(primitive) or is_reduction(self.rule):

@@ -69,10 +69,10 @@ class ArraySweep:
         Whether the sweep is meant for adjoints: memory is counted for these, but both modes can be run.
     bytes_per_direction
         Memory that the derivatives of all values alive at a time take for each direction, at most.
-    merged_bytes
-        The same, while there are partial derivatives of merged operations.
+    beside_bytes
+        The same, while there is something besides that they share.
     fixed_bytes
-        Memory that these take besides, at most.
+        Memory of what they share, at most: partial derivatives of merged operations, results inside of sums.
     detached
         Sources and targets that depend on the inputs through empty arrays only: they have no directions.
     """
@@ -82,7 +82,7 @@ class ArraySweep:
     last_use: tuple[tuple[int, ...], ...]
     adjoint_mode: bool
     bytes_per_direction: int
-    merged_bytes: int
+    beside_bytes: int
     fixed_bytes: int
     detached: frozenset[int] = frozenset()
 
@@ -101,7 +101,7 @@ class ArraySweep:
         block = self._block(directions)
         # Blocks are written into the result, which is what a run with all directions ends with.
         result = self._result_bytes * directions if block < directions else 0
-        return max(self.bytes_per_direction * block, self.fixed_bytes + self.merged_bytes * block) + result
+        return max(self.bytes_per_direction * block, self.fixed_bytes + self.beside_bytes * block) + result
 
     def _block(self, count: int, most: int | None = None) -> int:
         """Return how many of so many directions are carried at a time, where ``most`` may be.
@@ -221,9 +221,16 @@ def compile_array_sweep(
         8 * real_count(tape.values[step.members[0].number]) * _arrays(step) for step in clusters.values()
     ]
     ends = frozenset(detached.intersection(chunk.sources + chunk.targets))
-    most = max(partials, default=0)
+    alone, beside, shared = numbers
     return ArraySweep(
-        chunk, tuple(steps), last_use, adjoint_mode, 8 * max(numbers), 8 * numbers[1], most, ends
+        chunk,
+        tuple(steps),
+        last_use,
+        adjoint_mode,
+        bytes_per_direction=8 * max(alone, beside),
+        beside_bytes=8 * beside,
+        fixed_bytes=max([8 * shared, *partials]),
+        detached=ends,
     )
 
 

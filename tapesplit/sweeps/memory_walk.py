@@ -20,7 +20,8 @@ class MemoryWalk:
 
     ``origins`` has the values whose directions are diagonals, with the first direction of each; ``owned``
     those that further directions can be added to in place. ``peaks`` are the most numbers, and the most of
-    them while there are partial derivatives of merged operations as well, which is when ``is_merged`` is set.
+    them while there is something besides that all directions share, which is when ``has_shared`` is set.
+    ``shared`` are the numbers of that, at most, but for partial derivatives of merged operations.
     """
 
     tape: Tape
@@ -29,7 +30,8 @@ class MemoryWalk:
     origins: dict[int, int] = field(default_factory=dict)
     owned: set[int] = field(default_factory=set)
     total: int = 0
-    is_merged: bool = False
+    has_shared: bool = False
+    shared: int = 0
     peaks: list[int] = field(default_factory=lambda: [0, 0])
 
     def seed(self, indices: Sequence[int], *, identity: bool, owned: bool = False) -> None:
@@ -44,7 +46,12 @@ class MemoryWalk:
 
     def hold(self, numbers: int) -> None:
         """Take note of arrays that are needed for a moment."""
-        self.peaks[self.is_merged] = max(self.peaks[self.is_merged], self.total + numbers)
+        self.peaks[self.has_shared] = max(self.peaks[self.has_shared], self.total + numbers)
+
+    def share(self, numbers: int) -> None:
+        """Take note of arrays that all directions need for a moment."""
+        self.shared = max(self.shared, numbers)
+        self.has_shared = self.has_shared or numbers > 0
 
     def keep(self, index: int, numbers: int) -> None:
         """Let a value have directions of this size."""
@@ -92,12 +99,15 @@ class MemoryWalk:
         """Tell whether the adjoints of a value stay a diagonal when this one is added to them."""
         return index not in self.alive or self.origins.get(index) == origin
 
-    def collect(self, indices: Sequence[int], *, whole: bool = True) -> tuple[int, int]:
-        """End: directions of several values, a diagonal or part of all are joined. Return the peaks."""
-        self.is_merged = False
+    def collect(self, indices: Sequence[int], *, whole: bool = True) -> tuple[int, int, int]:
+        """End: directions of several values, a diagonal or part of all are joined.
+
+        Return the peaks, and the numbers that all directions share.
+        """
+        self.has_shared = False
         if len(indices) > 1 or not whole or indices[0] in self.origins or self.is_complex(indices[0]):
             self.hold(sum(self.sizes[index] for index in indices))
-        return self.peaks[0], self.peaks[1]
+        return self.peaks[0], self.peaks[1], self.shared
 
     def is_complex(self, index: int) -> bool:
         """Tell whether a value is complex."""

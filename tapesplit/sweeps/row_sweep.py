@@ -62,7 +62,7 @@ class RowSweep:
             steps=before.steps + behind.steps,
             last_use=before.last_use + behind.last_use,
             bytes_per_direction=before.bytes_per_direction + behind.bytes_per_direction,
-            merged_bytes=before.bytes_per_direction + behind.merged_bytes,
+            beside_bytes=before.bytes_per_direction + behind.beside_bytes,
             fixed_bytes=max(before.fixed_bytes, behind.fixed_bytes),
         )
 

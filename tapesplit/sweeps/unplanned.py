@@ -70,7 +70,7 @@ def sweep_unplanned(tape: Tape) -> np.ndarray:
         last_use=((),) * len(steps),  # a light tape leaves room for all directions at a time
         adjoint_mode=m <= n,
         bytes_per_direction=0,
-        merged_bytes=0,
+        beside_bytes=0,
         fixed_bytes=0,
     )
     try:

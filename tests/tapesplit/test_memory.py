@@ -95,6 +95,17 @@ def products(p):
     return anp.tanh(anp.einsum("ij,jk->ik", anp.sin(matrix), matrix)) @ matrix
 
 
+def congruence(k):
+    B = np.cos(np.arange(3600.0)).reshape(36, 25, 4)
+    stiffness = anp.einsum("iea,e,jea->ij", B, anp.exp(k), B, optimize=True)
+    return anp.einsum("cij,ij->c", np.sin(np.arange(12960.0)).reshape(10, 36, 36), anp.tanh(stiffness))
+
+
+def information(w):
+    G = np.cos(np.arange(3600.0) ** 1.3).reshape(300, 12)
+    return anp.diag(anp.linalg.cholesky(anp.einsum("qi,q,qj->ij", G, anp.exp(w), G)))
+
+
 def power(x):
     waves = anp.fft.fft(anp.sin(MIX @ x))
     return anp.real(waves * anp.conj(waves))
@@ -190,6 +201,8 @@ KINDS = {
     "factors": (factors, 256),
     "inverse": (inverse, 225),
     "products": (products, 400),
+    "congruence": (congruence, 25),
+    "information": (information, 300),
     "power": (power, 250),
     "residuals": (residuals, 250),
     "softmax": (softmax, 250),
