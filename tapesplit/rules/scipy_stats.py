@@ -11,13 +11,14 @@ from scipy import stats
 from tapesplit.rules.registry import UNDEFINED, bulk, elementwise
 
 
-def _density(primitive: Any, *derivatives: Any) -> None:
-    """Register a density by the partial derivatives of its logarithm."""
+def _density(log_density: Any, density: Any, *derivatives: Any) -> None:
+    """Register a density and its logarithm by the partial derivatives of the latter."""
 
     def times_density(derivative: Any) -> Any:
         return lambda ans, *args, **kwargs: ans * derivative(ans, *args, **kwargs)
 
-    elementwise(primitive, *(d if d is UNDEFINED else times_density(d) for d in derivatives))
+    elementwise(log_density, *derivatives)
+    elementwise(density, *(d if d is UNDEFINED else times_density(d) for d in derivatives))
 
 
 # Normal distribution
@@ -52,8 +53,7 @@ def _hazard(x: Any, loc: Any, scale: Any, log_probability: Any) -> Any:
     return np.exp(stats.norm.logpdf(x, loc, scale) - log_probability)
 
 
-elementwise(norm.logpdf, _norm_value, _norm_location, _norm_scale)
-_density(norm.pdf, _norm_value, _norm_location, _norm_scale)
+_density(norm.logpdf, norm.pdf, _norm_value, _norm_location, _norm_scale)
 _distribution(norm.cdf, lambda ans, x, loc=0.0, scale=1.0: stats.norm.pdf(x, loc, scale))
 _distribution(norm.sf, lambda ans, x, loc=0.0, scale=1.0: -stats.norm.pdf(x, loc, scale))
 _distribution(norm.logcdf, lambda ans, x, loc=0.0, scale=1.0: _hazard(x, loc, scale, ans))
@@ -85,8 +85,7 @@ def _t_hazard(ans: Any, x: Any, df: Any, loc: Any = 0.0, scale: Any = 1.0) -> An
     return np.exp(stats.t.logpdf(x, df, loc, scale) - ans)
 
 
-elementwise(t.logpdf, _t_value, _t_freedom, _t_location, _t_scale)
-_density(t.pdf, _t_value, _t_freedom, _t_location, _t_scale)
+_density(t.logpdf, t.pdf, _t_value, _t_freedom, _t_location, _t_scale)
 elementwise(
     t.cdf,
     lambda ans, x, df, loc=0.0, scale=1.0: stats.t.pdf(x, df, loc, scale),
@@ -106,8 +105,7 @@ def _gamma_shape(ans: Any, x: Any, a: Any) -> Any:
     return np.log(x) - sp.psi(a)
 
 
-elementwise(gamma.logpdf, _gamma_value, _gamma_shape)
-_density(gamma.pdf, _gamma_value, _gamma_shape)
+_density(gamma.logpdf, gamma.pdf, _gamma_value, _gamma_shape)
 elementwise(gamma.cdf, lambda ans, x, a: np.exp(-x) * np.power(x, a - 1) / sp.gamma(a), UNDEFINED)
 
 
@@ -123,8 +121,7 @@ def _beta_second(ans: Any, x: Any, a: Any, b: Any) -> Any:
     return np.log1p(-x) - sp.psi(b) + sp.psi(a + b)
 
 
-elementwise(beta.logpdf, _beta_value, _beta_first, _beta_second)
-_density(beta.pdf, _beta_value, _beta_first, _beta_second)
+_density(beta.logpdf, beta.pdf, _beta_value, _beta_first, _beta_second)
 elementwise(
     beta.cdf,
     lambda ans, x, a, b: np.power(x, a - 1) * np.power(1 - x, b - 1) / sp.beta(a, b),
@@ -137,8 +134,7 @@ def _chi2_value(ans: Any, x: Any, df: Any) -> Any:
     return np.where(df % 1 == 0, (df - x - 2) / (2 * x), 0)
 
 
-elementwise(chi2.logpdf, _chi2_value, UNDEFINED)
-_density(chi2.pdf, _chi2_value, UNDEFINED)
+_density(chi2.logpdf, chi2.pdf, _chi2_value, UNDEFINED)
 elementwise(
     chi2.cdf,
     lambda ans, x, df: np.power(2.0, -df / 2) * np.exp(-x / 2) * np.power(x, df / 2 - 1) / sp.gamma(df / 2),
@@ -150,8 +146,7 @@ def _poisson_mean(ans: Any, k: Any, mu: Any) -> Any:
     return np.where(k % 1 == 0, k / mu - 1, 0)
 
 
-elementwise(poisson.logpmf, UNDEFINED, _poisson_mean)
-_density(poisson.pmf, UNDEFINED, _poisson_mean)
+_density(poisson.logpmf, poisson.pmf, UNDEFINED, _poisson_mean)
 elementwise(poisson.cdf, UNDEFINED, lambda ans, k, mu: -stats.poisson.pmf(np.floor(k), mu))
 
 
