@@ -48,16 +48,16 @@ def _distribution(primitive: Any, slope: Any) -> None:
     )
 
 
-def _hazard(x: Any, loc: Any, scale: Any, log_probability: Any) -> Any:
+def _norm_hazard(ans: Any, x: Any, loc: Any = 0.0, scale: Any = 1.0) -> Any:
     """Density over probability, through logarithms."""
-    return np.exp(stats.norm.logpdf(x, loc, scale) - log_probability)
+    return np.exp(stats.norm.logpdf(x, loc, scale) - ans)
 
 
 _density(norm.logpdf, norm.pdf, _norm_value, _norm_location, _norm_scale)
 _distribution(norm.cdf, lambda ans, x, loc=0.0, scale=1.0: stats.norm.pdf(x, loc, scale))
 _distribution(norm.sf, lambda ans, x, loc=0.0, scale=1.0: -stats.norm.pdf(x, loc, scale))
-_distribution(norm.logcdf, lambda ans, x, loc=0.0, scale=1.0: _hazard(x, loc, scale, ans))
-_distribution(norm.logsf, lambda ans, x, loc=0.0, scale=1.0: -_hazard(x, loc, scale, ans))
+_distribution(norm.logcdf, _norm_hazard)
+_distribution(norm.logsf, lambda ans, x, loc=0.0, scale=1.0: -_norm_hazard(ans, x, loc, scale))
 
 
 # Student's t distribution
