@@ -33,11 +33,6 @@ def _gaps(w: np.ndarray) -> np.ndarray:
         return (1.0 - np.eye(w.shape[-1])) / (w[..., None, :] - w[..., :, None] + np.eye(w.shape[-1]))
 
 
-def _diagonal(X: np.ndarray) -> np.ndarray:
-    """Diagonals of a stack of matrices."""
-    return np.diagonal(X, axis1=-2, axis2=-1)
-
-
 def _on_diagonal(x: np.ndarray) -> np.ndarray:
     """Diagonal matrices of a stack of vectors."""
     return x[..., None] * np.eye(x.shape[-1])
@@ -56,9 +51,9 @@ def _read_side(X: np.ndarray, UPLO: str) -> np.ndarray:
 def _eigh_tangent(T: np.ndarray, ans: Any, x: np.ndarray, UPLO: str = "L") -> np.ndarray:
     w, V = ans
     read = _read_side(T, UPLO)
-    inner = V.conj().mT @ (read + read.conj().mT + _on_diagonal(_diagonal(T).real)) @ V
+    inner = V.conj().mT @ (read + read.conj().mT + _on_diagonal(np.linalg.diagonal(T).real)) @ V
     with np.errstate(invalid="ignore"):  # 0 · inf: an eigenvector of a multiple eigenvalue has no derivative
-        return _join(_diagonal(inner).real, V @ (_gaps(w) * inner))
+        return _join(np.linalg.diagonal(inner).real, V @ (_gaps(w) * inner))
 
 
 def _eigh_adjoint(A: np.ndarray, ans: Any, x: np.ndarray, UPLO: str = "L") -> np.ndarray:
@@ -122,14 +117,14 @@ def _eig_tangent(T: np.ndarray, ans: Any, x: np.ndarray) -> np.ndarray:
     w, U = ans
     inner = np.linalg.inv(U) @ T @ U
     moved = U @ (_eig_gaps(w) * inner)
-    return _join(_diagonal(inner), moved - U * (U.conj() * moved).real.sum(axis=-2, keepdims=True))
+    return _join(np.linalg.diagonal(inner), moved - U * (U.conj() * moved).real.sum(axis=-2, keepdims=True))
 
 
 def _eig_adjoint(A: np.ndarray, ans: Any, x: np.ndarray) -> np.ndarray:
     w, U = ans
     wg, Ug = _part(A, w, U)
     projected = U.mT @ Ug
-    lengthened = U.mT @ U.conj() * _diagonal(projected).real[..., None, :]
+    lengthened = U.mT @ U.conj() * np.linalg.diagonal(projected).real[..., None, :]
     inner = _on_diagonal(wg) + _eig_gaps(w) * (projected - lengthened)
     return real_like(np.linalg.inv(U).mT @ inner @ U.mT, x)
 
@@ -151,7 +146,7 @@ def _svd_tangent(T: np.ndarray, ans: Any, x: np.ndarray, *args: Any, **kwargs: A
         return NotImplemented
     u, s, v, compute_uv = factors
     inner = u.mT @ T @ v
-    ds = _diagonal(inner)
+    ds = np.linalg.diagonal(inner)
     if not compute_uv:
         return ds
     with np.errstate(invalid="ignore"):
