@@ -175,10 +175,10 @@ def find_stages(
     parts = _chunks(facts, chunk, [np.sort(group) for group in np.split(ordered, starts[turns[1:]])])
     if any(facts.sizes[index] < 0 for part in parts for index in part.targets):
         return ()  # containers are not handed over
-    stages = []
-    for part, system in zip(parts, kinds, strict=True):
-        stages.append(Stage(part, system, (systems if system else arrays)(total_work(table, part.entries))))
-    return tuple(stages)
+    return tuple(
+        Stage(part, system, (systems if system else arrays)(total_work(table, part.entries)))
+        for part, system in zip(parts, kinds, strict=True)
+    )
 
 
 _WORTH_A_SYSTEM: Final = 7.5e-5
@@ -261,12 +261,8 @@ def compile_stages(
     """
     parts: list[ArraySweep | ScalarSweep] = []
     for stage in stages:
-        if stage.is_system:
-            parts.append(
-                compile_scalar_sweep(tape, facts, stage.chunk, directions, adjoint_mode=adjoint_mode)
-            )
-        else:
-            parts.append(compile_array_sweep(tape, facts, stage.chunk, directions, adjoint_mode=adjoint_mode))
+        compiled = compile_scalar_sweep if stage.is_system else compile_array_sweep
+        parts.append(compiled(tape, facts, stage.chunk, directions, adjoint_mode=adjoint_mode))
     read = [part.chunk.sources for part in parts]
     ends = sorted({*chunk.sources, *chunk.targets}.union(*read))
     sizes = {index: int(facts.sizes[index]) for index in ends}
