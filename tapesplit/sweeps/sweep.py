@@ -136,11 +136,8 @@ def _large_products(table: WorkTable, entries: IntArray, directions: int, *, adj
     """Predict those products that are large enough to be shared by threads."""
     if directions < SHARED_WIDTH:
         return 0.0
-    each, spared = (
-        table.line("product_fma"),
-        table.line(f"spared_{'adjoints' if adjoint_mode else 'tangents'}"),
-    )
-    fma = (each[entries] - spared[entries]) * directions
+    spared = table.line(f"spared_{'adjoints' if adjoint_mode else 'tangents'}")
+    fma = (table.line("product_fma")[entries] - spared[entries]) * directions
     return float(fma[fma >= SHARED_FMA].sum()) * cost_model().product_fma
 
 
