@@ -88,15 +88,9 @@ def _joined(chunks: Sequence[Chunk], links: Sequence[int]) -> Chunk:
     parts = [chunks[link] for link in links]
     if len(parts) == 1:
         return parts[0]
+    first, last, edges = parts[0], parts[-1], sum(part.edges for part in parts)
     entries = np.unique(np.concatenate([part.entries for part in parts]))
-    return Chunk(
-        parts[0].sources,
-        parts[-1].targets,
-        entries,
-        parts[0].n,
-        parts[-1].m,
-        sum(part.edges for part in parts),
-    )
+    return Chunk(first.sources, last.targets, entries, first.n, last.m, edges)
 
 
 _WORTH_COLORING: Final = 0.7
