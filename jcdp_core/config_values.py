@@ -5,6 +5,7 @@ calls knows the key and the line.
 """
 
 import math
+import re
 import reprlib
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -46,11 +47,10 @@ def _hint(text: str) -> str:
 
 def _integer(text: str) -> int:
     """Parse one integer."""
-    try:
-        return int(text)
-    except ValueError:
+    if not re.fullmatch("[+-]?[0-9]+", text):
         shown = reprlib.repr(text)
-        raise ValueError(f"{shown} is not an integer: give digits only, as in 1000{_hint(text)}") from None
+        raise ValueError(f"{shown} is not an integer: give digits only, as in 1000{_hint(text)}")
+    return int(text)
 
 
 def _real(text: str) -> float:

@@ -144,7 +144,10 @@ def check_output(tape: Tape) -> None:
         if value is None:
             kind, hint = "None", "perhaps its return statement is missing"
         elif of_objects:
-            hint = "objects come from plain NumPy, such as numpy.zeros_like(x), generators or fractions"
+            hint = (
+                "objects come from plain NumPy, such as numpy.zeros_like(x), from matrices of scipy.sparse, "
+                "generators or fractions"
+            )
         raise OutputTypeError(
             f"{tape.name} returned {kind}, which has no derivative; return an array of floats ({hint})"
         )

@@ -22,8 +22,9 @@ def hidden_value_error(name: str, tape: Tape | None = None) -> OutputTypeError:
     return OutputTypeError(
         f"{name} hides a traced value from autograd{where}: in a list or tuple, in an array of objects, as a "
         "keyword, or in what a primitive of yours closes over; build arrays with np.array of autograd.numpy, "
-        "call its functions instead of NumPy's, write A @ x instead of A.dot(x), and pass traced values by "
-        "position"
+        "call its functions instead of NumPy's, write A @ x instead of A.dot(x), and np.array([f(a) for a in "
+        "x]) instead of np.vectorize(f)(x), multiply by plain arrays instead of masked ones, and pass traced "
+        "values by position"
     )
 
 

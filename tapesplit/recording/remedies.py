@@ -30,7 +30,7 @@ def _is_of_scipy(error: BaseException) -> bool:
     return next((package for package in reversed(packages) if package != "numpy"), "") == "scipy"
 
 
-_KINDS: Final = (TypeError, ValueError, AttributeError, SystemError)
+_KINDS: Final = (TypeError, ValueError, AttributeError, SystemError, NotImplementedError)
 _ARRAYS: Final = (
     "plain arrays cannot hold traced values: write y = np.array([np.sin(a) for a in x]), or better "
     "y = np.sin(x), instead of y[i] = np.sin(x[i]), and x[0] instead of np.float64(x[0])"
@@ -40,9 +40,13 @@ _NUMBERS: Final = (
     "and to print '%f' take autograd.tracer.getval(x[0])"
 )
 _SCIPY: Final = (
-    "SciPy's solvers, interpolators and distributions compute with plain numbers: take those of "
+    "SciPy's solvers, filters, interpolators and distributions compute with plain numbers: take those of "
     "autograd.scipy, where odeint gets parameters as autograd.builtins.tuple((p,)) and not from a closure, "
     "or make the call a primitive with a rule of your own, see help(tapesplit.defvector)"
+)
+_SPARSE: Final = (
+    "matrices of scipy.sparse do not multiply traced values: make the product a primitive with a rule of "
+    "your own, help(tapesplit.defvector) has an example"
 )
 _IN_PLACE: Final = (
     "at changes an array in place, which is not traced: instead of np.add.at(r, index, parts) write "
@@ -62,14 +66,16 @@ _REMEDIES: Final = {
         "np.concatenate"
     ),
     r"'function' object has no attribute 'at'|<ufunc '\w+'>, 'at'": _IN_PLACE,
+    r"NotImplemented from .* matrix\(|w\.r\.t\. type <class 'numpy\.matrix'>": (
+        "traced values do not go together with numpy.matrix: take np.asarray(A) of the matrix A"
+    ),
     "all returned NotImplemented": f"write a = a + x instead of a += x, and {_FUNCTIONS}",
     r"dtype\('O'\) to|ufunc '\w+' not supported for the input types|has no callable \w+ method": _FUNCTIONS,
-    "no supported conversion for types": (
-        "matrices of scipy.sparse do not multiply traced values: make the product a primitive with a rule of "
-        "your own, help(tapesplit.defvector) has an example"
-    ),
+    "no supported conversion for types": _SPARSE,
+    r"does not have enough dimensions \(has 0": f"numbers are multiplied by *, and {_SPARSE}",
     r"must be real number, not ArrayBox|float\(\) argument must be .* not 'ArrayBox'": _NUMBERS,
-    "object arrays are not supported|not a proper array of floats|Extra arguments must be in a tuple"
+    "object arrays are not supported|input type 'object' not supported|does not support dtype object"
+    "|must be numpy.ndarray, not ArrayBox|not a proper array of floats|Extra arguments must be in a tuple"
     "|ArrayBox'> returned a result with an exception set": _SCIPY,
     r"ArrayBox\.__format__|int\(\) argument .* 'ArrayBox'|ArrayBox doesn't define __round__"
     "|'ArrayBox' object cannot be interpreted as an integer|integers or slices, not ArrayBox": _PLAIN,

@@ -27,6 +27,7 @@ __all__ = [
     "UNDEFINED",
     "Bulk",
     "Elementwise",
+    "Held",
     "Movement",
     "Partial",
     "Primitive",

@@ -116,6 +116,7 @@ def test_a_path_is_a_path(path):
         ("amount=3", r"unknown key 'amount=3'; write a space between a key and its value"),
         ("amount", r"amount: the value is missing; write 'amount N'"),
         ("amount ten", r"amount: 'ten' is not an integer"),
+        ("amount 1_0", r"amount: '1_0' is not an integer: give digits only"),
         ("amount 0", r"amount: 0 is out of range: give an integer from 1"),
         ("length 3,,4", r"length: '3,,4' is not a list of lengths: give integers and commas, as in 4,5,6"),
         ("length 3,0", r"length: 0 is out of range"),

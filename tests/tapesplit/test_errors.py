@@ -10,10 +10,12 @@ import pytest
 import scipy.integrate
 import scipy.interpolate
 import scipy.optimize
+import scipy.signal
 import scipy.stats
 from autograd.extend import defvjp, primitive
 from autograd.scipy.integrate import odeint
-from scipy.sparse import csr_array
+from scipy.sparse import csc_array, csr_array
+from scipy.sparse.linalg import splu, spsolve
 
 import tapesplit
 from tapesplit import parallel_jacobian, record
@@ -193,6 +195,13 @@ def summed(x):
         (lambda x: np.float64(x[0]) * x, "x[0] instead of np.float64(x[0])"),
         (lambda x: anp.sin(np.zeros_like(x) + x), "take functions from autograd.numpy"),
         (lambda x: csr_array(np.eye(3)) @ x, "a primitive with a rule of your own"),
+        (lambda x: x @ csr_array(np.eye(3)), "a primitive with a rule of your own"),
+        (lambda x: x @ 2.0, "numbers are multiplied by *"),
+        (lambda x: np.matrix(np.eye(3)) @ x, "take np.asarray(A)"),
+        (lambda x: np.matrix(np.eye(3)) * x, "take np.asarray(A)"),
+        (lambda x: spsolve(csr_array(np.eye(3)), x), "SciPy's solvers"),
+        (lambda x: splu(csc_array(np.eye(3))).solve(x), "SciPy's solvers"),
+        (lambda x: scipy.signal.lfilter([1.0], [1.0, 0.5], x), "SciPy's solvers, filters"),
         (lambda x: np.linalg.solve(np.eye(3), x), "take functions from autograd.numpy and autograd.scipy"),
         (lambda x: np.interp(x, x, x), "take functions from autograd.numpy and autograd.scipy"),
         (scipy.stats.norm.logpdf, "take functions from autograd.numpy and autograd.scipy"),
@@ -219,6 +228,7 @@ def summed(x):
     ],
 )
 @pytest.mark.filterwarnings("ignore::UserWarning")  # scipy.optimize warns before it fails
+@pytest.mark.filterwarnings("ignore:the matrix subclass:PendingDeprecationWarning")
 def test_errors_of_plain_numpy_on_traced_values_get_a_note_on_what_to_write(fun, remedy):
     with pytest.raises(Exception) as caught:  # noqa: PT011 (of any type)
         parallel_jacobian(fun)(X)

@@ -18,6 +18,7 @@ from autograd import jacobian
 from autograd.extend import defvjp, primitive
 from autograd.scipy.stats import norm, t
 from scipy import optimize
+from scipy.sparse import csr_array
 
 import tapesplit
 from tapesplit import (
@@ -710,6 +711,12 @@ def test_an_input_that_cannot_be_differentiated_is_named_by_its_position():
             lambda x: onp.array([x[0], x[1]]),
             "hides a traced value .* in an array of objects.* build arrays with np.array of autograd",
         ),
+        (onp.vectorize(lambda a: a if a > 0.0 else -a), "instead of np.vectorize"),
+        (
+            lambda x: onp.ma.array([1.0, 2.0, 3.0, 4.0], mask=[0, 1, 0, 0]) * x,
+            "plain arrays instead of masked",
+        ),
+        (lambda x: np.dot(csr_array(onp.eye(4)), x), "from matrices of scipy.sparse"),
         (lambda x: np.dot(onp.eye(4), b=x), "as a keyword.* pass traced values by position"),
         (
             lambda x: primitive(lambda a: a * x)(2.0 * x),
