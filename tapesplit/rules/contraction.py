@@ -46,13 +46,14 @@ class _Step(NamedTuple):
     """Pop the operands at these places (descending), contract them, append the result.
 
     It is a product of matrices, or a sum in one loop if ``matrices`` is None, over so many ``products`` of
-    elements. ``held`` are the elements of results between, of that of this step, and of copies of operands.
+    elements. ``held`` are the indices and the elements of all that is there besides the operands and the last
+    result: results between, that of this step, and copies of what it multiplies.
     """
 
     places: tuple[int, ...]
     subscripts: str
     products: int
-    held: int
+    held: tuple[tuple[str, int], ...]
     matrices: _Matrices | None
 
 
@@ -85,9 +86,17 @@ def products(terms: tuple[str, ...], shapes: tuple[Shape, ...], output: str) -> 
     return sum(step.products for step in _steps(terms, shapes, output))
 
 
-def held_between(terms: tuple[str, ...], shapes: tuple[Shape, ...], output: str) -> int:
-    """Count the elements that `contract` holds at a time besides its operands and the last result."""
-    return max(step.held for step in _steps(terms, shapes, output))
+def held_between(terms: tuple[str, ...], shapes: tuple[Shape, ...], output: str) -> tuple[int, int]:
+    """Count the elements that `contract` holds at a time besides its operands and the last result.
+
+    The first number is that of arrays with the first index of the result, the second that of others.
+    """
+    steps = _steps(terms, shapes, output)
+    with_index, without = (
+        max(sum(size for term, size in step.held if (output[0] in term) is has) for step in steps)
+        for has in (True, False)
+    )
+    return with_index, without
 
 
 def _product(matrices: _Matrices, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
@@ -105,39 +114,38 @@ def _steps(terms: tuple[str, ...], shapes: tuple[Shape, ...], output: str) -> tu
     whole = ",".join(terms) + "->" + output
     # A small sum takes less time than several calls; a product that sums nothing is as good in one.
     if len(terms) == 1 or prod(lengths.values()) <= _SMALL_SUM or lengths.keys() <= set(output):
-        return (_Step((0,) * len(terms), whole, prod(lengths.values()), 0, None),)
+        return (_Step((0,) * len(terms), whole, prod(lengths.values()), (), None),)
     path: list[Any] = [(0, 1)]
     if len(terms) > 2:
         zeros = [np.broadcast_to(0.0, shape) for shape in shapes]
         path = np.einsum_path(whole, *zeros, optimize=("greedy", _MOST_BETWEEN))[0][1:]
     steps = []
-    between = [0] * len(terms)
+    between = [("", 0)] * len(terms)
     for chosen in path:
         places = tuple(sorted(chosen, reverse=True))
-        held = sum(between)
+        held = [*between]
         taken = [known.pop(place) for place in places]
-        between = [size for place, size in enumerate(between) if place not in places]
+        between = [array for place, array in enumerate(between) if place not in places]
         lengths = lengths_of(taken)
         needed = output + "".join(term for term, _ in known)
         result = "".join(filter(needed.__contains__, lengths)) if known else output
         matrices = _matrices(taken, lengths, result) if len(taken) == 2 else None
         subscripts = ",".join(term for term, _ in taken) + "->" + result
         shape = tuple(lengths[letter] for letter in result)
-        between.append(prod(shape) if known else 0)
-        held += between[-1] + (_copied(matrices, taken) if matrices else 0)
-        steps.append(_Step(places, subscripts, prod(lengths.values()), held, matrices))
+        between.append((result, prod(shape) if known else 0))
+        held += [between[-1], *(_copied(matrices, taken) if matrices else ())]
+        steps.append(_Step(places, subscripts, prod(lengths.values()), tuple(held), matrices))
         known.append((result, shape))
     return tuple(steps)
 
 
-def _copied(matrices: _Matrices, taken: list[tuple[str, Shape]]) -> int:
-    """Count the elements of the operands that are copied to be matrices; the transpose of one is a view."""
-    sizes = [prod(shape) for _, shape in taken]
-    return sum(
-        size
-        for axes, size in zip(matrices.axes, sizes, strict=True)
+def _copied(matrices: _Matrices, taken: list[tuple[str, Shape]]) -> list[tuple[str, int]]:
+    """List the operands that are copied to be matrices, by indices and elements; a transpose is a view."""
+    return [
+        (term, prod(shape))
+        for axes, (term, shape) in zip(matrices.axes, taken, strict=True)
         if len(axes) > 2 and axes != tuple(range(len(axes)))
-    )
+    ]
 
 
 def lengths_of(known: Iterable[tuple[Sequence[_Label], Shape]]) -> dict[_Label, int]:

@@ -143,7 +143,7 @@ def _edges(ans: Any, args: tuple[Any, ...], argnums: tuple[int, ...], kwargs: An
 
 
 _MANY: Final = 16
-"""Directions that are compared with twice as many; fewer may be swept in one loop, which holds nothing."""
+"""Directions of which one holds its share; fewer may be swept in one loop, which holds nothing."""
 
 
 def _held(args: tuple[Any, ...], argnum: int, *, adjoint_mode: bool) -> Held:
@@ -161,12 +161,9 @@ def _held(args: tuple[Any, ...], argnum: int, *, adjoint_mode: bool) -> Held:
     else:
         terms, result = (*call.terms[:active], *call.terms[active + 1 :]), call.output
         swept, shape = call.terms[active], call.shapes[active]
-    few, many = (
-        held_between((letter + swept, *terms), ((count, *shape), *others), letter + result)
-        for count in (_MANY, 2 * _MANY)
-    )
-    each = max(many - few, 0) // _MANY
-    return Held(each, max(few - each * _MANY, 0))
+    known = (letter + swept, *terms), ((_MANY, *shape), *others)
+    swept_too, shared = held_between(*known, letter + result)
+    return Held(swept_too // _MANY, shared)
 
 
 bulk(
