@@ -75,8 +75,8 @@ _REMEDIES: Final = {
     r"does not have enough dimensions \(has 0": f"numbers are multiplied by *, and {_SPARSE}",
     r"must be real number, not ArrayBox|float\(\) argument must be .* not 'ArrayBox'": _NUMBERS,
     "object arrays are not supported|input type 'object' not supported|does not support dtype object"
-    "|supported by SuperLU|must be numpy.ndarray, not ArrayBox|not a proper array of floats|Extra arguments must be in a tuple"
-    "|ArrayBox'> returned a result with an exception set": _SCIPY,
+    "|supported by SuperLU|must be numpy.ndarray, not ArrayBox|not a proper array of floats"
+    "|Extra arguments must be in a tuple|ArrayBox'> returned a result with an exception set": _SCIPY,
     r"ArrayBox\.__format__|int\(\) argument .* 'ArrayBox'|ArrayBox doesn't define __round__"
     "|'ArrayBox' object cannot be interpreted as an integer|integers or slices, not ArrayBox": _PLAIN,
     "'ArrayBox' object has no attribute": (
