@@ -97,7 +97,7 @@ def _accept_lengths(value: tuple[int, ...]) -> tuple[int, ...]:
 def _lengths(text: str) -> tuple[int, ...]:
     """Parse integers with commas between them."""
     try:
-        return tuple(int(word) for word in text.split(","))
+        return tuple(_integer(word.strip()) for word in text.split(","))
     except ValueError:
         fault = f"{reprlib.repr(text)} is not a list of lengths"
         raise ValueError(f"{fault}: give integers and commas, as in 4,5,6{_hint(text)}") from None

@@ -119,6 +119,7 @@ def test_a_path_is_a_path(path):
         ("amount 1_0", r"amount: '1_0' is not an integer: give digits only"),
         ("amount 0", r"amount: 0 is out of range: give an integer from 1"),
         ("length 3,,4", r"length: '3,,4' is not a list of lengths: give integers and commas, as in 4,5,6"),
+        ("length 1_0", r"length: '1_0' is not a list of lengths"),
         ("length 3,0", r"length: 0 is out of range"),
         ("length 1000000000000000000", r"length: 10* is out of range: give an integer from 1 to 100000"),
         ("size_range 50 5", r"size_range: the range 50 5 is reversed: write 5 50"),
