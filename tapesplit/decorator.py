@@ -149,18 +149,24 @@ def parallel_jacobian(
     array([[0., 2.],
            [0., 1.]])
     """
+    if fun is not None:
+        _check(fun)
     kept = checked_argnum(argnum)
     options = Options(kept, has_aux, machines, method, cost, memory_limit, executor, callback)
     check_flag("progress", progress)
     if progress:
         options = replace(options, callback=both(callback, progress_bar()) if callback else progress_bar())
-    if fun is None:
-        return functools.partial(_jacobian_function, options=options)
-    return _jacobian_function(fun, options)
+    return functools.partial(_decorate, options=options) if fun is None else JacobianFunction(fun, options)
 
 
-def _jacobian_function(fun: Callable[..., Any], options: Options) -> JacobianFunction:
+def _decorate(fun: Callable[..., Any], options: Options) -> JacobianFunction:
     """Check and wrap a function."""
+    _check(fun)
+    return JacobianFunction(fun, options)
+
+
+def _check(fun: Any) -> None:
+    """Refuse what is no function."""
     if isinstance(fun, (classmethod, staticmethod)):
         kind = type(fun).__name__
         raise ArgumentTypeError(
@@ -168,4 +174,3 @@ def _jacobian_function(fun: Callable[..., Any], options: Options) -> JacobianFun
             "@parallel_jacobian" + ("(argnum=1): cls is position 0" if kind == "classmethod" else "")
         )
     check_function(fun, "parallel_jacobian", "parallel_jacobian(f)(x), with the arguments in the second call")
-    return JacobianFunction(fun, options)

@@ -508,6 +508,7 @@ def test_infinite_and_undefined_numbers(method):
     [
         ({"fun": 3}, TypeError, "needs a function, but got 3; write parallel_jacobian"),
         ({"fun": X}, TypeError, "needs a function"),
+        ({"fun": X, "argnum": np.sin}, TypeError, "needs a function"),
         ({"fun": [*range(5000)]}, TypeError, r"needs a function, but got \[0, 1, [\d, ]{53}; write"),
         ({"argnum": 1.0}, TypeError, "argnum must be an integer or a sequence of integers, but got 1.0"),
         ({"argnum": "x"}, TypeError, "argnum must be an integer"),
