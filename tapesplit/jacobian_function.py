@@ -22,6 +22,7 @@ from tapesplit.planning.planner import make_plan
 from tapesplit.recording.auxiliary import own_values, splitting_aux
 from tapesplit.recording.memory import NoGarbageCollection
 from tapesplit.recording.recorder import record, record_with_lines
+from tapesplit.recording.stand_ins import BoxesInPlace
 from tapesplit.recording.tape import Tape
 from tapesplit.recording.tracing import tracing_lock
 from tapesplit.shared_plans import Origin, origin_of
@@ -125,7 +126,8 @@ class JacobianFunction:
             with NoGarbageCollection():
                 return self._by_recording(args, kwargs)
         except NestedTraceError:
-            with tracing_lock():
+            # Functions of autograd.numpy mean the same here as in a recording.
+            with tracing_lock() as outer, BoxesInPlace(inside_trace=outer >= 0):
                 return self._by_autograd((*self._bound, *args), kwargs, with_value=with_value)
 
     def _by_recording(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any, Any]:

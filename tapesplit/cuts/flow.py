@@ -10,6 +10,7 @@ v if nothing outside the set reads it. Arcs of the network and what cutting them
 The cuts of finite capacity are exactly the lower sets, and their capacity is the width of the frontier.
 """
 
+import sys
 from collections.abc import Iterator, Sequence
 from typing import Any, Final, Literal, NamedTuple
 
@@ -90,7 +91,8 @@ def minimum_cut(
     bound : int
         Width up to which a cut is sought, in elements. The flow takes time in proportion to it.
     backend : {"auto", "networkx", "scipy"}
-        Who computes the flow; "auto" gives small networks to networkx and large ones to scipy.
+        Who computes the flow; "auto" gives networks of few nodes to networkx if it is imported already, and
+        all others to scipy.
 
     Returns
     -------
@@ -156,8 +158,12 @@ def _cut_at_once(graph: TapeGraph, regions: Sequence[Region], *, backend: str) -
     """Find minimum cuts by a flow through the networks of all regions, which share supply and sink only."""
     regions = [region._replace(bound=min(region.bound, _LARGEST_BOUND)) for region in regions]
     network, sources = _together([_network(graph, *region) for region in regions])
-    use_networkx = backend == "networkx" or (backend == "auto" and network.nodes <= _NETWORKX_NODES)
-    widths, from_supply, to_sink = (_networkx_flow if use_networkx else _scipy_flow)(network, sources)
+    if backend == "auto":
+        # Importing networkx would take longer than a hundred flows, and both find the same cuts.
+        is_small = network.nodes <= _NETWORKX_NODES and "networkx" in sys.modules
+        backend = "networkx" if is_small else "scipy"
+    find_flow = _networkx_flow if backend == "networkx" else _scipy_flow
+    widths, from_supply, to_sink = find_flow(network, sources)
     for (lower, upper, bound), source, width in zip(regions, sources, widths, strict=True):
         if width > bound:
             yield None
@@ -249,7 +255,7 @@ def residual_sides(residual: csr_array, supply: int, sink: int) -> tuple[BoolArr
 
 
 def _networkx_flow(network: _Network, sources: list[int]) -> tuple[list[int], BoolArray, BoolArray]:
-    """Do the same with networkx, whose import takes a sixth of that of tapesplit; few programs need it."""
+    """Do the same with networkx, which is imported here: few programs need it."""
     import networkx as nx  # noqa: PLC0415
 
     digraph = nx.DiGraph()

@@ -176,7 +176,7 @@ DIRECT_FUNCTIONS: dict[str, Callable[..., Any]] = {
     "hstack": functools.wraps(anp.hstack)(hstack),
     "array": functools.wraps(anp.array)(array),
     "stack": functools.wraps(anp.stack)(stack),
-    "vstack": functools.wraps(anp.vstack)(vstack),
+    **dict.fromkeys(("vstack", "row_stack"), functools.wraps(anp.vstack)(vstack)),
 }
 direct_untake = functools.wraps(numpy_vjps.untake)(_untake)
 DIRECT_LINALG: dict[str, Callable[..., Any]] = {

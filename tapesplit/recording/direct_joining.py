@@ -17,6 +17,7 @@ __all__ = ["append", "array", "concatenate", "hstack", "split", "stack", "vstack
 
 def concatenate(arr_list: Any, axis: Any = 0) -> Any:
     """Record the concatenation of boxes of one tape and plain arrays directly."""
+    arr_list = _with_arrays(arr_list)
     # An iterator can be read only once.
     found = opened(arr_list, ARRAYS, 1) if type(arr_list) in _LISTS and type(axis) is int else None
     return _general_concatenate(arr_list, axis) if found is None else _concatenated(found, axis)
@@ -31,6 +32,7 @@ def _concatenated(operands: Operands, axis: int) -> Any:
 
 def hstack(tup: Any) -> Any:
     """Record arrays side by side."""
+    tup = _with_arrays(tup)
     found = opened(tup, ARRAYS, 1) if type(tup) in _LISTS else None
     if found is None or not all(value.ndim for value in found[3]):
         return _general_hstack(tup)
@@ -63,8 +65,7 @@ def array(A: Any, *args: Any, **kwargs: Any) -> Any:
     """Record an array made of numbers or of arrays, boxes of one tape among them, in one entry each level."""
     if args or kwargs or type(A) not in _LISTS:
         return _general_array(A, *args, **kwargs)
-    if not _LISTS.isdisjoint(map(type, A)):
-        A = [array(item) if type(item) in _LISTS else item for item in A]
+    A = _with_arrays(A)
     found = _alike(A)
     return _general_array(A) if found is None else _stacked(found)
 
@@ -84,10 +85,18 @@ def stack(arrays: Any, axis: Any = 0) -> Any:
 
 def vstack(tup: Any) -> Any:
     """Record vectors as the rows of a matrix."""
+    tup = _with_arrays(tup)
     found = _alike(tup)
     if found is None or np.ndim(found[3][0]) != 1 or not are_current(_OF_STACK):
         return _general_vstack(tup)
     return _stacked(found)
+
+
+def _with_arrays(items: Any) -> Any:
+    """Make arrays of the lists in a list, as in ``[[x[0]], y]``: autograd sees no boxes in them."""
+    if type(items) not in _LISTS or _LISTS.isdisjoint(map(type, items)):
+        return items
+    return [array(item) if type(item) in _LISTS else item for item in items]
 
 
 def _stacked(operands: Operands) -> Any:

@@ -744,7 +744,7 @@ def test_bad_result(fun, message):
         lambda x: np.dot(x, [x[0]] * 4),
         lambda x: x * (x[0], 1.0, 2.0, 3.0),
         lambda x: np.maximum(x, [x[0], 5.0, 6.0, 7.0]),
-        lambda x: np.concatenate([x, [x[0]]])[:3] * 2.0,
+        lambda x: np.concatenate(iter([x, [x[0]]]))[:3] * 2.0,
         lambda x: (x * [x[0], 1.0, 2.0, 3.0])[1] * 2.0,
         lambda x: np.sum((x * onp.array([x[0], 1.0, 2.0, 3.0]))[1:]) * x,
         lambda x: np.einsum("i,i->i", x, [x[0], 1.0, 2.0, 3.0])[1],
@@ -759,10 +759,36 @@ def test_a_traced_value_that_is_hidden_among_operands(fun):
         parallel_jacobian(fun, method="adjoint")(X)
 
 
+@pytest.mark.parametrize(
+    ("fun", "same"),
+    [
+        (lambda x: np.concatenate([[x[0]], x[1:3], (2.0,)]), lambda x: x[:3]),
+        (lambda x: np.concatenate([[x[:2], [1.0, x[3]]], [[5.0, 6.0]]]), lambda x: np.append(x[:2], x[3])),
+        (
+            lambda x: np.concatenate([[[x[0]], [x[1]]], [[x[2]], [0.0]]], axis=1),
+            lambda x: x[onp.array([0, 2, 1])],
+        ),
+        (lambda x: np.hstack(([1.0], [x[1]], x)), lambda x: np.append(x[1], x)),
+        (lambda x: np.vstack([[x[0], 1.0], x[2:]]), lambda x: np.append(x[0], x[2:])),
+        (lambda x: np.row_stack(([x[0], 1.0], x[2:])), lambda x: np.append(x[0], x[2:])),
+    ],
+)
+def test_lists_of_traced_numbers_are_joined(fun, same):
+    """autograd does not see them: it returns zeros."""
+    found = parallel_jacobian(fun)(X)
+    assert found.shape == (*np.shape(fun(X)), 4)
+    rows = found.reshape(-1, 4)
+    places = rows.any(axis=1)
+    onp.testing.assert_array_equal(rows[places], jacobian(same)(X))
+    nested = jacobian(parallel_jacobian(lambda x: fun(x * x)))(X)
+    expected = jacobian(jacobian(lambda x: same(x * x)))(X)
+    onp.testing.assert_array_equal(nested.reshape(-1, 4, 4)[places], expected)
+
+
 @pytest.mark.parametrize("method", ["tangent", "adjoint"])
 def test_hidden_values_that_no_derivative_depends_on(method):
     def fun(x):
-        return np.concatenate([x, [x[0], 2.0]])[-1] * x * len(x * ([x[0]] * 4))
+        return np.concatenate(iter([x, [x[0], 2.0]]))[-1] * x * len(x * ([x[0]] * 4))
 
     onp.testing.assert_array_equal(parallel_jacobian(fun, method=method)(X), 8.0 * onp.eye(4))
 

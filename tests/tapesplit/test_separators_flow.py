@@ -1,5 +1,7 @@
 """Minimum cuts: against brute force, and scipy against networkx."""
 
+import sys
+
 import networkx as nx
 import numpy as np
 import pytest
@@ -96,6 +98,13 @@ def test_scipy_agrees_with_networkx_on_larger_graphs(size):
         assert cuts[0].width == cuts[1].width
         assert cuts[0].earliest.tolist() == cuts[1].earliest.tolist()
         assert cuts[0].latest.tolist() == cuts[1].latest.tolist()
+
+
+def test_networkx_is_not_imported_for_a_cut(monkeypatch):
+    graph = tape_graph([9, 4, 9], [[], [0], [1]])
+    monkeypatch.delitem(sys.modules, "networkx")
+    assert global_cut(graph).width == 4
+    assert "networkx" not in sys.modules
 
 
 def test_a_path_that_crosses_a_separator_twice_is_no_cut():
