@@ -260,19 +260,19 @@ def _called(rule: Bulk, mode: str, rows: np.ndarray, entry: TapeEntry, argnum: i
     function = (rule.tangents if mode == "tangent" else rule.adjoints).get(argnum)
     if function is None:
         return NotImplemented
-    arg = entry.args[argnum]
+    arg, value = entry.args[argnum], entry.value
+    source, target = (arg, value) if mode == "tangent" else (value, arg)
     if not rule.built_in:
         # Users' functions may work in place, while others read the same directions.
-        rows = rows.astype(complex_like(rows, arg if mode == "tangent" else entry.value), order="C")
+        rows = rows.astype(complex_like(rows, source), order="C")
     opened = _shape_of_array(arg) if rule.built_in and type(arg) in SEQUENCES else None
     if mode == "tangent" and opened is not None:
         rows = rows.reshape(len(rows), *opened)
-    found = function(rows, entry.value, *entry.args, **entry.kwargs)
+    found = function(rows, value, *entry.args, **entry.kwargs)
     if found is NotImplemented:
         return found
     if mode == "adjoint" and getattr(found, "shape", ())[1:] == opened:
         found = flat(found)
-    target = entry.value if mode == "tangent" else entry.args[argnum]
     expected = rows.shape[:1] + (target.shape if hasattr(target, "shape") else batch_shape(target))
     if getattr(found, "shape", None) != expected:
         returned = f"its shape is {found.shape}" if isinstance(found, np.ndarray) else f"it is {found!r:.60}"

@@ -3,7 +3,7 @@
 import dis
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from functools import cache, partial
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -88,38 +88,36 @@ class _Reads:
     calls: MergedCalls
     inputs: list[IntArray]
     shapes: list[tuple[int, ...]]
-    numbers: dict[Any, int] = field(default_factory=dict)
+    numbers: dict[tuple[int, int | None], int] = field(default_factory=dict)
     indices: list[IntArray] = field(default_factory=list)
 
     def number(self, member: int, argument: int) -> int:
         """Return the number of an operand of a member, under which it is read; -1 is the member's result."""
-        facts, members = self.operands.facts, self.calls.members
-        active = facts.kinds[facts.kind[members[0, member]]].argnums
-        key: Any = (member, argument)
-        if argument < 0:
-            key = member
-        elif argument in active:
-            key = self.calls.operands[member][active.index(argument)]
+        facts = self.operands.facts
+        active = facts.kinds[facts.kind[self.calls.members[0, member]]].argnums
+        position = argument if argument >= 0 else None
+        if argument in active:
+            member, position = self.calls.operands[member][active.index(argument)], None
+        key = member, position
         if key not in self.numbers:
             self.numbers[key] = len(self.indices)
-            self.indices.append(self._index(key))
+            self.indices.append(self._index(member, position))
         return self.numbers[key]
 
-    def _index(self, key: Any) -> IntArray:
+    def _index(self, member: int, position: int | None) -> IntArray:
         """Say where an operand stands: an input, a member's result or one of its constant arguments."""
-        members, is_complex = self.calls.members, self.operands.facts.is_complex
-        other = partial(self.operands.number, of_one_shape=self.calls.of_one_shape)
-        if isinstance(key, tuple):
-            starts, shapes, has_pairs = other(members[:, key[0]], key[1])
-        elif key < 0:
-            places, has_pairs = self.inputs[-1 - key], is_complex[self.calls.inputs[0, -1 - key]]
-            return pairs(places) if has_pairs else places
-        elif key < members.shape[1] - 1:
-            starts, shapes, has_pairs = other(members[:, key], None)
+        calls, is_complex = self.calls, self.operands.facts.is_complex
+        if member < 0:
+            places, has_pairs = self.inputs[-1 - member], is_complex[calls.inputs[0, -1 - member]]
         else:
-            starts, shapes = self.elements.first[members[:, key]], self.shapes
-            has_pairs = is_complex[members[0, key]]
-        places = broadcast_places(starts, shapes, self.shapes, 1 + has_pairs)
+            entries = calls.members[:, member]
+            if position is None and member == calls.members.shape[1] - 1:
+                starts, shapes, has_pairs = self.elements.first[entries], self.shapes, is_complex[entries[0]]
+            else:
+                starts, shapes, has_pairs = self.operands.number(
+                    entries, position, of_one_shape=calls.of_one_shape
+                )
+            places = broadcast_places(starts, shapes, self.shapes, 1 + has_pairs)
         return pairs(places) if has_pairs else places
 
     def nan(self, term: Term) -> complex:

@@ -87,8 +87,7 @@ def _local(
             numbers[_RECURRING] = 1.0
             after, before = (results + places * (1 + of_complex) for places in local.recurring)
             for row in range(1 + of_complex):
-                of, by = unknown[row:][after], unknown[row:][before]
-                found.append(Edges(_RECURRING, of, by, np.full(of.shape, ranks[row])))
+                found.append(Edges(_RECURRING, unknown[row:][after], unknown[row:][before], ranks[row]))
                 ranks[row] += 1
     edges = tuple(without_constants(found))
     return Calls(edges, numbers, Recipe((Member(0, tuple(terms)),), tuple(reads)))

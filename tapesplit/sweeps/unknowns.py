@@ -43,30 +43,28 @@ def number_elements(tape: Tape, facts: TapeFacts, order: IntArray, sources: int)
     sizes = facts.sizes[order]
     first = np.zeros(len(tape), dtype=np.int64)
     first[order] = np.cumsum(sizes) - sizes
-    count = int(sizes.sum())
-    origin = np.arange(count + 1, dtype=np.int32)  # the last one is where origins of -1 lead
+    elements = np.arange(int(sizes.sum()) + 1, dtype=np.int32)  # the last one is where steps to -1 lead
     is_move = np.array([isinstance(kind.rule, Movement) for kind in facts.kinds])[facts.kind[order]]
     is_move[:sources] = False
     moves = order[is_move]
-    _trace_moves(tape, facts, first, moves, origin)
+    step = elements.copy()
+    _trace_moves(tape, facts, first, moves, step)
     detached = order[facts.detached[order]]
-    origin[ranges(first[detached], facts.sizes[detached])] = -1
-    one_step, origin = origin, follow(origin)
-    elements = np.arange(count, dtype=np.int32)
-    computed = origin[:-1] == elements
-    rank = np.append(np.cumsum(computed, dtype=np.int32) - 1, np.int32(-1))
-    unknown = rank[origin[:-1]]
+    step[ranges(first[detached], facts.sizes[detached])] = -1
+    same = follow(step)
+    computed = (same == elements)[:-1]
+    unknown = np.append(np.cumsum(computed, dtype=np.int32) - 1, np.int32(-1))[same[:-1]]
     rounding = _rounding(facts, moves)
     if rounding.size:
         rounded = ranges(first[rounding], facts.sizes[rounding])
-        one_step[rounded] = rounded
-        origin = follow(one_step)
-    origin = np.where(unknown < 0, elements, origin[:-1])
+        step[rounded] = rounded
+        same = follow(step)
+    origin = np.where(unknown < 0, elements[:-1], same[:-1])
     return Elements(first, origin, unknown, int(computed.sum()))
 
 
-def _trace_moves(tape: Tape, facts: TapeFacts, first: IntArray, moves: IntArray, origin: IntArray) -> None:
-    """Write where moved elements stood before, one step back, for equal calls at once."""
+def _trace_moves(tape: Tape, facts: TapeFacts, first: IntArray, moves: IntArray, step: IntArray) -> None:
+    """Write where moved elements stood one step before, -1 for constants, for equal calls at once."""
     structure = facts.structure
     for kind, members, parents in calls_by_kind(facts, moves):
         indices = members.tolist()
@@ -91,7 +89,7 @@ def _trace_moves(tape: Tape, facts: TapeFacts, first: IntArray, moves: IntArray,
             if facts.is_complex[members[here[0]]]:
                 imaginary = np.where((argument >= 0) & (parts[argument] == 2), found + 1, -1)
                 found = np.stack([found, imaginary], axis=-1).reshape(len(found), -1)
-            origin[first[members[here]][:, None] + np.arange(found.shape[1])] = found
+            step[first[members[here]][:, None] + np.arange(found.shape[1])] = found
 
 
 def _rounding(facts: TapeFacts, moves: IntArray) -> IntArray:
