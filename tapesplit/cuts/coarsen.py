@@ -79,8 +79,8 @@ def _merge_targets(graph: TapeGraph, begin: IntArray, end: IntArray) -> IntArray
 
     The two share the edges from where the first one begins to where its reader ends.
     """
-    vertices, is_computed = np.arange(graph.size), np.ones(graph.size, dtype=np.bool_)
-    is_computed[: graph.inputs] = False
+    vertices = np.arange(graph.size)
+    is_computed = vertices >= graph.inputs
     reader = _only(graph.size, graph.parent, graph.child)
     mergeable = (reader >= 0) & is_computed & (begin == end[reader])
     mergeable[graph.output] = False

@@ -78,12 +78,10 @@ def with_copies(graph: TapeGraph, cut: BoolArray) -> tuple[TapeGraph, BoolArray]
     -----
     Takes O(n + e) Python steps.
     """
-    is_input, is_output = np.zeros((2, graph.size), dtype=np.bool_)
-    is_input[: graph.inputs] = is_output[graph.output] = True
-    child, parent = graph.child[::-1], graph.parent[::-1]
-    before = reached(cut | is_input, child, parent)  # an input may be read by nothing
+    child, parent, numbers = graph.child[::-1], graph.parent[::-1], np.arange(graph.size)
+    before = reached(cut | (numbers < graph.inputs), child, parent)  # an input may be read by nothing
     past = ~cut[parent]
-    behind = reached(is_output & ~cut, child[past], parent[past])
+    behind = reached((numbers == graph.output) & ~cut, child[past], parent[past])
     vertices = np.concatenate([np.flatnonzero(before), np.flatnonzero(behind)])
     count = int(np.count_nonzero(before))
     first, second = np.full((2, graph.size), -1)

@@ -93,9 +93,7 @@ class TapeGraph:
 
 def tape_ranks(graph: TapeGraph) -> IntArray:
     """Return the rank of each vertex in tape order, after the inputs, which all have rank 0."""
-    computed = np.ones(graph.size, dtype=np.int64)
-    computed[: graph.inputs] = 0
-    return np.cumsum(computed) * computed
+    return np.maximum(np.arange(1, graph.size + 1) - graph.inputs, 0)
 
 
 def frontier_widths(graph: TapeGraph, ranks: IntArray) -> IntArray:

@@ -34,13 +34,12 @@ def has_wide_paths(graph: TapeGraph, width: float) -> bool:
         return True
     arcs = wide[graph.parent] & wide[graph.child]  # in the order of their ends
     child, parent = graph.child[arcs], graph.parent[arcs]
-    is_input, is_output = np.zeros((2, graph.size), dtype=np.bool_)
-    is_input[: graph.inputs] = is_output[graph.output] = True
-    begins = reached(is_input & wide, parent, child)
-    if (begins & is_output).any():
+    vertices = np.arange(graph.size)
+    begins = reached((vertices < graph.inputs) & wide, parent, child)
+    if begins[graph.output]:
         return True
-    ends = reached(is_output & wide, child[::-1], parent[::-1])
-    vertices, first_operand = np.arange(graph.size), np.arange(graph.size)
+    ends = reached((vertices == graph.output) & wide, child[::-1], parent[::-1])
+    first_operand = vertices.copy()
     first_operand[graph.child[::-1]] = graph.parent[::-1]
     stops = begins[first_operand] | (first_operand == vertices)
     starts = graph.parent[ends[graph.child] & ~ends[graph.parent]]
