@@ -168,16 +168,12 @@ DIRECT_FUNCTIONS: dict[str, Callable[..., Any]] = {
     **{name: _direct(getattr(anp, name), getattr(np, name)) for name in _OTHERS},
     **{name: _conjugate(getattr(anp, name)) for name in ("conj", "conjugate")},
     "where": functools.wraps(anp.where)(_where),
-    "roll": functools.wraps(anp.roll)(roll),
-    "append": functools.wraps(anp.append)(append),
-    "cross": functools.wraps(anp.cross)(cross),
-    "split": functools.wraps(anp.split)(split),
-    "concatenate": functools.wraps(anp.concatenate)(concatenate),
-    "hstack": functools.wraps(anp.hstack)(hstack),
-    "array": functools.wraps(anp.array)(array),
-    "stack": functools.wraps(anp.stack)(stack),
-    **dict.fromkeys(("vstack", "row_stack"), functools.wraps(anp.vstack)(vstack)),
+    **{
+        function.__name__: functools.wraps(getattr(anp, function.__name__))(function)
+        for function in (roll, append, cross, split, concatenate, hstack, array, stack, vstack)
+    },
 }
+DIRECT_FUNCTIONS["row_stack"] = DIRECT_FUNCTIONS["vstack"]
 direct_untake = functools.wraps(numpy_vjps.untake)(_untake)
 DIRECT_LINALG: dict[str, Callable[..., Any]] = {
     **{
