@@ -129,11 +129,13 @@ def _accept_pair(accept: Callable[[Any], Any]) -> Callable[[Any], tuple[Any, Any
     return accept_both
 
 
-def _accept_real(value: Any) -> float:
+def _accept_real(
+    value: Any, refusal: str = "is out of range: give a finite number that is not negative"
+) -> float:
     """Return *value* as a float if it is a finite number >= 0."""
     number = _as_float(value)
     if not (math.isfinite(number) and number >= 0):
-        raise ValueError(f"{number} is out of range: give a finite number that is not negative")
+        raise ValueError(f"{number} {refusal}")
     return number
 
 
@@ -165,10 +167,7 @@ def _flag(text: str) -> bool:
 
 def _accept_seconds(value: Any) -> float:
     """Return *value* as a float if it is a time."""
-    seconds = _as_float(value)
-    if not (math.isfinite(seconds) and seconds >= 0):
-        raise ValueError(f"{seconds} is not a time: give seconds, or 0 for no limit")
-    return seconds
+    return _accept_real(value, "is not a time: give seconds, or 0 for no limit")
 
 
 LENGTHS: Final = Kind(
