@@ -37,11 +37,9 @@ def _make_vjp(fun: Callable[[Any], Any], x: Any) -> tuple[Callable[[Any], Any], 
         value = fun(_box(entries, x._trace, start))
     finally:
         entries.variables -= 1
-    node = value._node if isbox(value) and value._trace == x._trace else None
-    if isinstance(node, TapeNode) and node.entries is entries:
-        depending = _depending(entries, start, node.index)
-    else:
-        depending = []
+    node: Any = value._node if isbox(value) and value._trace == x._trace else None
+    is_own = isinstance(node, TapeNode) and node.entries is entries
+    depending = _depending(entries, start, node.index) if is_own else []
     if not depending:
         warnings.warn("Output seems independent of input.", stacklevel=2)
         return (lambda _g: vspace(x).zeros()), value
