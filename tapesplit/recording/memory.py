@@ -1,38 +1,46 @@
 """Memory: what Python and the C library do about it behind our back costs as much as the work itself."""
 
+import ctypes
 import gc
+import os
+import platform
 from functools import cache
 from typing import Final
 from weakref import ref
-
-import numpy as np
 
 from tapesplit.forks import renew_after_fork
 
 __all__ = ["NoGarbageCollection", "keep_freed_memory"]
 
-_LARGEST_BLOCK: Final = 2**25 - 2**16
-"""Bytes of the largest block that glibc learns from, a little less than 32 MB."""
+_LIMITS: Final = {"mmap_threshold": (-3, 2**25), "trim_threshold": (-1, 2**28)}
+"""Bytes of the largest block that glibc keeps, which cannot be more, and of all that it keeps.
+
+Each has its number of mallopt(3) before it.
+"""
 
 
 @cache
 def keep_freed_memory() -> None:
-    """Make the C library reuse freed blocks of up to 32 MB, instead of returning them to the system.
+    """Make the C library keep up to 256 MB of freed blocks, of up to 32 MB each, for the next call.
 
-    Memory that was returned comes back page by page, which can take as long as the work on it.
+    Memory that was returned to the system comes back page by page, which can take twice as long as the work
+    on it.
 
     Notes
     -----
-    glibc adapts to the largest block that was freed: smaller ones then come from memory that it keeps, up to
-    twice as much of it (mallopt(3), M_MMAP_THRESHOLD). The first call frees one block that nobody touched,
-    which teaches it for the whole process in a few µs. Limits that the user has set, as by
-    ``MALLOC_TRIM_THRESHOLD_``, stay; other C libraries do nothing.
+    The first call tells glibc so, for the whole process (mallopt(3)), but for limits that the user has set in
+    the environment, as by ``MALLOC_TRIM_THRESHOLD_``. Other C libraries are left as they are.
 
     Examples
     --------
     >>> keep_freed_memory()
     """
-    np.empty(_LARGEST_BLOCK, dtype=np.uint8)
+    if platform.libc_ver()[0] != "glibc":
+        return
+    tunables = os.environ.get("GLIBC_TUNABLES", "")
+    for name, (number, size) in _LIMITS.items():
+        if f"MALLOC_{name.upper()}_" not in os.environ and f"glibc.malloc.{name}" not in tunables:
+            ctypes.CDLL(None).mallopt(number, size)
 
 
 class NoGarbageCollection:

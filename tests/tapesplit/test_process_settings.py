@@ -4,12 +4,14 @@ import sys
 import threading
 import weakref
 from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
 
 import pytest
 from threadpoolctl import threadpool_limits
 
 from tapesplit.execution import process_settings
 from tapesplit.execution.process_settings import prompt_switches, single_threaded_blas
+from tapesplit.recording import memory
 
 
 class _Interrupted:
@@ -135,3 +137,25 @@ def test_a_child_that_is_forked_while_it_computes_leaves_under_its_own_lock(sett
         settings.lock.acquire()  # by another thread, which the child does not have
         process_settings._renew_settings()
     assert sys.getswitchinterval() == before
+
+
+@pytest.mark.parametrize(
+    ("environment", "library", "numbers"),
+    [
+        ({}, "glibc", [-3, -1]),
+        ({"MALLOC_TRIM_THRESHOLD_": "1000000"}, "glibc", [-3]),
+        ({"GLIBC_TUNABLES": "glibc.malloc.mmap_threshold=1000000"}, "glibc", [-1]),
+        ({}, "", []),
+    ],
+)
+def test_freed_memory_is_kept_unless_the_user_says_otherwise(environment, library, numbers, monkeypatch):
+    limits = {}
+    names = ["MALLOC_TRIM_THRESHOLD_", "MALLOC_MMAP_THRESHOLD_", "GLIBC_TUNABLES"]
+    for name in names:
+        monkeypatch.delenv(name, raising=False)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(memory.platform, "libc_ver", lambda: (library, ""))
+    monkeypatch.setattr(memory.ctypes, "CDLL", lambda _: SimpleNamespace(mallopt=limits.__setitem__))
+    memory.keep_freed_memory.__wrapped__()
+    assert list(limits) == numbers
