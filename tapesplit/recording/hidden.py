@@ -2,14 +2,15 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import fields, is_dataclass
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from autograd.tracer import isbox
 
 from tapesplit.errors import OutputTypeError
-from tapesplit.names import label_of
-from tapesplit.recording.tape import Tape
+from tapesplit.names import display_name, label_of
+from tapesplit.notes import note
+from tapesplit.recording.tape import NO_KEYWORDS, Tape
 
 __all__ = ["hidden_value_error", "holds_box", "holds_boxes", "parts_of"]
 
@@ -17,15 +18,38 @@ __all__ = ["hidden_value_error", "holds_box", "holds_boxes", "parts_of"]
 def hidden_value_error(name: str, tape: Tape | None = None) -> OutputTypeError:
     """Return the error for a function of this name that hides traced values, perhaps from calls on a tape."""
     calls = zip(tape.primitives, tape.args, tape.kwargs, tape.values, strict=True) if tape else ()
-    hiding = [p for p, args, kwargs, value in calls if isbox(value) or _any_holds_box(args, kwargs)]
-    where = f" where it calls {label_of(hiding[0])}" if hiding else ""
-    return OutputTypeError(
-        f"{name} hides a traced value from autograd{where}: in a list or tuple, in an array of objects, as a "
-        "keyword, or in what a primitive of yours closes over; build arrays with np.array of autograd.numpy, "
-        "call its functions instead of NumPy's, write A @ x instead of A.dot(x), and np.array([f(a) for a in "
-        "x]) instead of np.vectorize(f)(x), multiply by plain arrays instead of masked ones, and pass traced "
-        "values by position"
-    )
+    hiding = (call for call in calls if isbox(call[3]) or _any_holds_box(*call[1:3]))
+    primitive, args, kwargs, _ = next(hiding, (None, None, NO_KEYWORDS, None))
+    message = f"{name} hides a traced value from autograd"
+    if tape is None or primitive is None:
+        return OutputTypeError(f"{message}: {_ANYWHERE}; {_FUNCTIONS}")
+    error = OutputTypeError(f"{message} where it calls {label_of(primitive)}: {_place(args, kwargs)}")
+    if line := tape.entries.suspects.get(display_name(primitive)):
+        note(error, f"{label_of(primitive)} is called at {line}")
+    return error
+
+
+def _place(args: tuple[Any, ...] | None, kwargs: Mapping[str, Any]) -> str:
+    """Say where a call hides a traced value, and what to write instead."""
+    if any(map(holds_box, kwargs.values())):
+        return "as a keyword; pass traced values by position"
+    held = next((arg for arg in args or () if holds_box(arg)), None)
+    if held is None:
+        return "in what that closes over; give traced values to it as arguments"
+    if isinstance(held, np.ndarray):
+        return f"in an array of objects; {_FUNCTIONS}"
+    return f"in a {type(held).__name__}; make an array of it by np.array of autograd.numpy"
+
+
+_ANYWHERE: Final = (
+    "in a list or tuple, in an array of objects, as a keyword, or in what a primitive of yours closes over"
+)
+_FUNCTIONS: Final = (
+    "build arrays with np.array of autograd.numpy, call its functions instead of NumPy's, np.concatenate and "
+    "np.stack instead of np.concat, np.block and np.dstack, write A @ x instead of A.dot(x), and "
+    "np.array([f(a) for a in x]) instead of np.vectorize(f)(x), multiply by plain arrays instead of masked "
+    "ones, and pass traced values by position"
+)
 
 
 def holds_boxes(tape: Tape) -> bool:

@@ -76,8 +76,9 @@ class TapeNode(Node):
                 return
             if isbox(value) and value._trace > entries.level:  # of a derivative inside
                 raise hidden_value_error("a function under checkpoint")
-        if fun not in primitive_vjps and (name := display_name(fun)) not in entries.unruled:
-            entries.unruled[name] = users_line()
+        has_objects = value.dtype.hasobject if type(value) is np.ndarray else isbox(value)
+        if has_objects or fun not in primitive_vjps:
+            entries.suspects.setdefault(display_name(fun), users_line())
         indices = tuple([parent.index for parent in parents])
         self._index = entries.add(fun, parent_argnums, indices, tuple(args), kwargs, value)
 

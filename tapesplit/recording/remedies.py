@@ -54,7 +54,10 @@ _IN_PLACE: Final = (
     "with what each place gets"
 )
 _OF_CONVERSION: Final = frozenset({_ARRAYS, _NUMBERS})
-_FUNCTIONS: Final = "take functions from autograd.numpy and autograd.scipy, not from NumPy and SciPy"
+_FUNCTIONS: Final = (
+    "take functions from autograd.numpy and autograd.scipy, not from NumPy and SciPy, and give them "
+    "np.array([a, b]) instead of lists [a, b]"
+)
 _PLAIN: Final = (
     "for prints, indices and counts take the plain value, autograd.tracer.getval(x), which nothing is "
     "differentiated through"
@@ -64,6 +67,10 @@ _REMEDIES: Final = {
     "'ArrayBox' object does not support item assignment": (
         "traced values cannot be changed in place: write np.where(mask, new, x), or join the parts by "
         "np.concatenate"
+    ),
+    r"w\.r\.t\. type <class 'NoneType'>": (
+        "functions that change an array in place are not traced, and it is changed now: write np.where(mask, "
+        "new, x) instead of np.put and np.copyto, A * (1.0 - np.eye(n)) instead of np.fill_diagonal(A, 0.0)"
     ),
     r"'function' object has no attribute 'at'|<ufunc '\w+'>, 'at'": _IN_PLACE,
     r"NotImplemented from .* matrix\(|w\.r\.t\. type <class 'numpy\.matrix'>": (
@@ -80,8 +87,8 @@ _REMEDIES: Final = {
     r"ArrayBox\.__format__|int\(\) argument .* 'ArrayBox'|ArrayBox doesn't define __round__"
     "|'ArrayBox' object cannot be interpreted as an integer|integers or slices, not ArrayBox": _PLAIN,
     "'ArrayBox' object has no attribute": (
-        "traced values have few methods of arrays: write np.dot(x, y) and np.real(x) instead of x.dot(y) and "
-        "x.real, and leave x.copy() and x.item() out"
+        "traced values have few methods of arrays: write np.dot(x, y), np.real(x), np.sort(x), np.ravel(A), "
+        "A.T instead of x.dot(y), x.real, x.sort(), A.flat, A.mT, and leave x.copy() and x.item() out"
     ),
     r"'function' object has no attribute '(reduce|accumulate|reduceat|outer)'": (
         "functions of autograd.numpy are no ufuncs: write np.sum, np.cumsum and np.outer instead of "

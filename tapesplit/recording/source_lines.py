@@ -41,7 +41,7 @@ def users_line() -> str:
 def note_line_without_rule(error: BaseException, tape: Tape) -> None:
     """Add to an error of a rule that is missing which line calls the function that it names."""
     if isinstance(error, RuleError):
-        for name, line in tape.entries.unruled.items():
+        for name, line in tape.entries.suspects.items():
             if repr(name) in str(error):
                 note(error, f"{name} is called at {line}")
 

@@ -43,7 +43,7 @@ class Entries(list[Any]):
     operations of a function that hands them to threads of its own do not mix.
     """
 
-    __slots__ = ("level", "size", "taken", "unruled", "variables")
+    __slots__ = ("level", "size", "suspects", "taken", "variables")
 
     level: int
     """Trace level of the boxes."""
@@ -52,16 +52,16 @@ class Entries(list[Any]):
     taken: dict[tuple[Any, ...], int]
     """Numbers of elements and narrow slices, by what they are read from and where: programs read the same
     ones again and again, ``y[0]`` in each turn of a loop, and each is recorded once."""
-    unruled: dict[str, str]
-    """A line of the user's code for each name of a primitive without a VJP: its value may never be needed,
-    but if it is, that is the line to change."""
+    suspects: dict[str, str]
+    """A line of the user's code for each name of a primitive without a VJP, or that returned objects: its
+    value may never be needed, but if it is, that is the line to change."""
     variables: int
     """Gradients inside of the recorded function whose own functions are running at the moment."""
 
     def __init__(self) -> None:
         super().__init__()
         self.level = self.size = self.variables = 0
-        self.taken, self.unruled = {}, {}
+        self.suspects, self.taken = {}, {}
 
     def add(self, primitive: Any, argnums: Any, parents: Any, args: Any, kwargs: Any, value: Any) -> int:
         """Append one entry and return its number."""

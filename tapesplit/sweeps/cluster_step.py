@@ -13,6 +13,7 @@ from tapesplit.notes import note
 from tapesplit.recording.tape import Tape
 from tapesplit.recording.values import batch_shape
 from tapesplit.rules import CHOICE, Bulk, find_rule
+from tapesplit.rules.alternatives import instead_of_call
 from tapesplit.rules.axes import flat, fold, lifted, real_like
 from tapesplit.sweeps.contractions import contracted, letters, scaled_factors
 from tapesplit.sweeps.directions import Batch, Diagonal, LowRank, Rows, Seeds, accumulate, add_to
@@ -216,8 +217,10 @@ def _broadcasts(shape: tuple[int, ...], expected: tuple[int, ...]) -> bool:
 
 
 def name_call(error: Exception, primitive: Any, index: int) -> None:
-    """Add to an error of a derivative rule which call of which primitive it was for."""
-    note(error, f"in a derivative rule of {display_name(primitive)}, entry {index} of the tape")
+    """Add to an error of a derivative rule which call it was for, and what to write instead if known."""
+    remedy = instead_of_call(primitive, error)
+    place = f"in a derivative rule of {display_name(primitive)}, entry {index} of the tape"
+    note(error, f"{place}; {remedy}" if remedy else place)
 
 
 def _of_array(batch: Batch, value: Any) -> Rows:

@@ -4,6 +4,7 @@ import math
 import pickle
 import sys
 
+import autograd
 import autograd.numpy as anp
 import numpy as np
 import pytest
@@ -218,6 +219,9 @@ def summed(x):
         (lambda x: x * len(range(x[0])), "autograd.tracer.getval(x)"),
         (lambda x: x * [1.0, 2.0][x[0]], "autograd.tracer.getval(x)"),
         (lambda x: x.copy() * 2.0, "leave x.copy() and x.item() out"),
+        (lambda x: anp.fill_diagonal(anp.outer(x, x), 0.0), "A * (1.0 - np.eye(n))"),
+        (lambda x: anp.put(x * 1.0, 0, x[1]), "write np.where(mask, new, x)"),
+        (lambda x: anp.sin([x[0], x[1]]), "give them np.array([a, b])"),
         (lambda x: x.dot(x), "write np.dot(x, y)"),
         (lambda x: 2.0 * anp.add.reduce(x), "write np.sum"),
         (lambda x: anp.add.at(np.zeros(3), [0, 1, 1], x), "write r + B @ parts"),
@@ -232,6 +236,43 @@ def test_errors_of_plain_numpy_on_traced_values_get_a_note_on_what_to_write(fun,
     with pytest.raises(Exception) as caught:  # noqa: PT011 (of any type)
         parallel_jacobian(fun)(X)
     assert remedy in caught.value.__notes__[-1]
+
+
+MATRIX = np.array([[2.0, 1.0], [1.0, 3.0]])
+
+
+@pytest.mark.parametrize(
+    ("fun", "instead", "x", "remedy"),
+    [
+        (
+            lambda x: anp.clip(x, x[0], 3.0),
+            lambda x: anp.minimum(anp.maximum(x, x[0]), 3.0),
+            np.array([2.0, 1.0, 4.0]),
+            "np.minimum(np.maximum(x, lower), upper)",
+        ),
+        (lambda x: anp.linalg.norm(x, 1), lambda x: anp.sum(anp.abs(x)), X, "np.sum(np.abs(x))"),
+        (
+            lambda A: anp.linalg.norm(A, 2),
+            lambda A: anp.linalg.svd(A, compute_uv=False)[0],
+            MATRIX,
+            "np.linalg.svd(A, compute_uv=False)[0]",
+        ),
+        (
+            lambda A: anp.linalg.svd(A)[1],
+            lambda A: anp.linalg.svd(A, full_matrices=False)[1],
+            MATRIX,
+            "full_matrices=False",
+        ),
+        (anp.sort, lambda A: anp.array([anp.sort(row) for row in A]), MATRIX, "np.array([np.sort(row)"),
+        (lambda x: anp.exp(x, where=x > 0, out=np.zeros(3)), anp.exp, X, "leave its keywords out"),
+    ],
+)
+def test_calls_that_rules_of_autograd_refuse_get_a_note_on_what_to_write(fun, instead, x, remedy):
+    with pytest.raises((KeyError, NotImplementedError, TypeError)) as caught:
+        parallel_jacobian(fun)(x)
+    assert remedy in caught.value.__notes__[0]
+    np.testing.assert_allclose(instead(x), fun(x))
+    np.testing.assert_allclose(parallel_jacobian(instead)(x), autograd.jacobian(instead)(x))
 
 
 def test_filters_of_scipy_get_a_note_where_they_take_no_objects():
