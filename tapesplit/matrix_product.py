@@ -8,7 +8,7 @@ import numpy as np
 
 from tapesplit.sharing import run_parts, shares
 
-__all__ = ["SHARED_FMA", "SHARED_WIDTH", "multiply"]
+__all__ = ["SHARED_FMA", "SHARED_WIDTH", "UNCACHED", "multiply"]
 
 SHARED_FMA: Final = 16_000_000
 """Multiply-adds from which on a product is worth being shared by two threads, and half as many for each."""
@@ -20,6 +20,12 @@ _FEW: Final = 8
 """Rows of a first or columns of a second operand for which that takes longer than the product."""
 _FEW_BETWEEN: Final = 20
 """The same for the columns of the first operand, the rows of the second."""
+_FEWEST_ADDED: Final = 4
+"""Columns of a block of the first operand whose product takes longer than adding it to those before."""
+UNCACHED: Final = 2_000_000
+"""Numbers of a matrix that is read from memory again for each product."""
+_CACHED: Final = 65_536
+"""Numbers of a block of it that stay in a core's own cache."""
 _SMALL: Final = 8192
 """Numbers that are copied without a thought for memory."""
 
@@ -46,24 +52,57 @@ def _multiplied(A: np.ndarray, B: np.ndarray, out: np.ndarray | None = None) -> 
     """Multiply two matrices; thin ones in blocks.
 
     Where a matrix is narrow, each number is used a few times only. Blocks that are small enough to be
-    multiplied as they stand, and whose results stay in the cache, then take down to half the time. The matrix
-    that all blocks read is copied into the order in which BLAS walks through it, unless the copy would take
-    memory that counts: BLAS does not do that for blocks, which could then take twice as long as one piece.
+    multiplied as they stand, and whose results stay in the cache, then take down to a third of the time.
     """
     rows, inner = A.shape
     columns = B.shape[1]
     fma = rows * inner * columns
-    if fma <= _PACKED or min(rows / _FEW, columns / _FEW, inner / _FEW_BETWEEN) > 1:
+    is_thin = min(rows / _FEW, columns / _FEW, inner / _FEW_BETWEEN) <= 1 < min(rows, columns)
+    if fma <= _PACKED or not is_thin:
         return np.matmul(A, B, out=out)
     if rows < columns:
         return _multiplied(B.T, A.T, None if out is None else out.T).T
     blocks = 2 * ceil(fma / _PACKED)
-    if rows < blocks * _FEW:
-        return np.matmul(A, B, out=out)
+    if columns <= _FEW and A.strides[0] < A.strides[1] and inner >= blocks * _FEWEST_ADDED:
+        return _added(A, B, blocks, out)
+    return np.matmul(A, B, out=out) if rows < blocks * _FEW else _stacked(A, B, blocks, out)
+
+
+def _added(A: np.ndarray, B: np.ndarray, blocks: int, out: np.ndarray | None) -> np.ndarray:
+    """Multiply by blocks of columns of A, which stand side by side in memory, and add up.
+
+    Where caches do not hold A, blocks that they hold are multiplied by one column of B after the other, if
+    there are not many.
+    """
+    left, right = B.T, A.T
+    total = out if out is None else out.T
+    if A.size > UNCACHED and len(left) <= _FEW // 2:
+        blocks = A.size // _CACHED
+        left, total = left[:, None], total if total is None else total[:, None]
+    first, *others = _parts(len(right), blocks)
+    total = np.matmul(left[..., first], right[first], out=total)
+    product = np.empty_like(total)
+    for part in others:
+        total += np.matmul(left[..., part], right[part], out=product)
+    return total.reshape(len(left), -1).T
+
+
+def _stacked(A: np.ndarray, B: np.ndarray, blocks: int, out: np.ndarray | None) -> np.ndarray:
+    """Multiply by blocks of rows of A.
+
+    The matrix that all blocks read is copied into the order in which BLAS walks through it, unless the copy
+    would take memory that counts: BLAS does not do that for blocks, which could then take twice as long as
+    one piece.
+    """
+    rows, columns = len(A), B.shape[1]
     if B.size <= max(_SMALL, rows * columns // 8):
         B = np.asarray(B, order="F" if columns <= _FEW and A.flags.f_contiguous else "C")
     product = np.empty((rows, columns), np.result_type(A, B)) if out is None else out
-    starts = [rows * block // blocks for block in range(blocks + 1)]
-    for start, stop in pairwise(starts):
-        np.matmul(A[start:stop], B, out=product[start:stop])
+    for part in _parts(rows, blocks):
+        np.matmul(A[part], B, out=product[part])
     return product
+
+
+def _parts(size: int, count: int) -> list[slice]:
+    """Cut a range into so many parts of about the same size."""
+    return [slice(*ends) for ends in pairwise(size * part // count for part in range(count + 1))]

@@ -11,7 +11,8 @@ from tapesplit.cost.contracted import predicted_contractions
 from tapesplit.cost.ends import picked_products
 from tapesplit.cost.factored import spared
 from tapesplit.cost.formulas import shared_formulas
-from tapesplit.rules import Bulk, Movement, is_reduction
+from tapesplit.matrix_product import UNCACHED
+from tapesplit.rules import PRODUCTS, Bulk, Movement, is_reduction
 from tapesplit.structures.facts import CallKind, TapeFacts
 from tapesplit.structures.forms import is_shape
 
@@ -41,6 +42,8 @@ class Work:
         Those of the elements moved that adjoints leave where they are, as factors of matrices.
     factored
         Entries whose adjoints are such factors: two arrays, which take as long as one more step.
+    read
+        Elements that are moved while matrices are read, once for all directions.
     spared_tangents, spared_adjoints
         Those of the multiply-adds that are only picked where directions are those of the inputs, or of the
         output, and those that make or multiply factors.
@@ -66,6 +69,7 @@ class Work:
     unmoved: int
     factored: int
     product_fma: int
+    read: int
     spared_tangents: int
     spared_adjoints: int
     looped: int
@@ -86,7 +90,7 @@ class WorkTable(NamedTuple):
     Parameters
     ----------
     lines
-        Shape ``(18, n)``: a line for each field of `Work` but the first one; whole numbers.
+        Shape ``(19, n)``: a line for each field of `Work` but the first one; whole numbers.
     sharing
         Shape ``(n,)``: entries with the same number share formulas, see `shared_formulas`.
     formulas
@@ -109,7 +113,7 @@ def work_table(facts: TapeFacts) -> WorkTable:
     """Return how much of each kind of work every entry of a tape is."""
     elementwise = facts.elementwise
     of_kind = np.array([_work_of_kind(kind) for kind in facts.kinds])
-    steps, moves, sums, weighted, pace, looped, local = of_kind.T.take(facts.kind, axis=1)
+    steps, moves, sums, weighted, pace, products, looped, local = of_kind.T.take(facts.kind, axis=1)
     sizes = np.maximum(facts.sizes, 0)
     is_inner = facts.reader != np.arange(facts.reader.size)
     inner = (sizes >> facts.is_complex) * is_inner  # complex ones count once, as in edges
@@ -132,6 +136,7 @@ def work_table(facts: TapeFacts) -> WorkTable:
         "unmoved": np.maximum(moved, 0) * factored.whole,
         "factored": factored.whole,
         "product_fma": facts.edges * pace + contracted.product_fma,
+        "read": _read(facts, products),
         "spared_tangents": contracted.picked_tangents + picked_tangents * pace,
         "spared_adjoints": contracted.picked_adjoints + (picked_adjoints + factored.edges) * pace,
         "looped": looped,
@@ -164,8 +169,8 @@ def _work_of_kind(kind: CallKind) -> tuple[int, ...]:
     elif isinstance(rule, Bulk) and not is_sum:
         steps += max(_HEAVY, rule.steps * len(kind.argnums))
         pace = rule.pace
-    moves = isinstance(rule, Movement)
-    return steps, moves, is_sum, is_weighted, pace, kind.is_looped, kind.needs_local_jacobian
+    moves, is_product = isinstance(rule, Movement), kind.primitive in PRODUCTS
+    return steps, moves, is_sum, is_weighted, pace, is_product, kind.is_looped, kind.needs_local_jacobian
 
 
 def _parts(facts: TapeFacts) -> IntArray | int:
@@ -190,6 +195,19 @@ def _rows(facts: TapeFacts, weighted: BoolArray, elementwise: BoolArray) -> IntA
     return most * turns
 
 
+def _read(facts: TapeFacts, products: IntArray) -> IntArray:
+    """Count the elements of the other operand of products of matrices, in elements that are moved meanwhile.
+
+    That operand has ``m n`` where an operand of ``n p`` makes a result of ``m p`` along ``m n p`` edges.
+    """
+    entries = np.flatnonzero(products)
+    ends = facts.sizes[entries] * facts.sizes[facts.parents[facts.first_parent[entries]]]
+    elements = facts.edges[entries] ** 2 // np.maximum(ends, 1)
+    read = np.zeros_like(facts.edges)
+    read[entries] = np.where(elements > UNCACHED, _READ, _READ_IN_CACHE) * elements
+    return read
+
+
 def total_work(table: WorkTable, entries: IntArray) -> Work:
     """Sum up the work of some entries, given by their increasing tape indices."""
     first, last = (entries[0], entries[-1]) if len(entries) else (0, -1)
@@ -199,6 +217,8 @@ def total_work(table: WorkTable, entries: IntArray) -> Work:
     return Work(*map(int, (formulas, *table.lines[:, first : first + chosen.size] @ chosen)))
 
 
+_READ, _READ_IN_CACHE = 0.6, 0.2
+"""Elements that are moved while one of a matrix is read, from memory or from caches."""
 _ROW: Final = 20
 """Elements that are moved while NumPy turns to the next row of what is broadcast or weighed."""
 _STACKED: Final = 4

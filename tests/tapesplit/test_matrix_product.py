@@ -8,7 +8,15 @@ from tapesplit.arrays import with_rows_in_order
 from tapesplit.matrix_product import SHARED_FMA, multiply
 from tapesplit.sharing import sharing
 
-THIN = [(512, 8, 512), (601, 300, 7), (5, 900, 411), (1500, 3, 250), (250, 3, 1500)]
+THIN = [
+    (512, 8, 512),
+    (601, 300, 7),
+    (5, 900, 411),
+    (1500, 3, 250),
+    (250, 3, 1500),
+    (2000, 1100, 3),
+    (4, 1500, 1400),
+]
 OTHERS = [(4, 300_000, 3), (9, 200_000, 9), (120, 120, 120), (3, 2, 4), (0, 3, 2), (3, 0, 2)]
 
 
@@ -31,7 +39,15 @@ def test_types_are_those_of_products():
         assert (product == 8).all() or (product == 8j).all()
 
 
-LARGE = [(300, 300, 300), (90, 600, 400), (900, 20, 900), (20, 2000, 500), (10000, 100, 17), (4000, 300, 16)]
+LARGE = [
+    (300, 300, 300),
+    (90, 600, 400),
+    (900, 20, 900),
+    (20, 2000, 500),
+    (10000, 100, 17),
+    (4000, 300, 16),
+    (16, 63_000, 17),
+]
 
 
 @pytest.mark.parametrize("orders", ["CC", "FC", "CF", "FF"])
