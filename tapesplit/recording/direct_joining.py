@@ -65,6 +65,8 @@ def array(A: Any, *args: Any, **kwargs: Any) -> Any:
     """Record an array made of numbers or of arrays, boxes of one tape among them, in one entry each level."""
     if args or kwargs or type(A) not in _LISTS:
         return _general_array(A, *args, **kwargs)
+    if _PLAIN.issuperset(map(type, A)):
+        return np.array(A)
     A = _with_arrays(A)
     found = _alike(A)
     return _general_array(A) if found is None else _stacked(found)
@@ -118,6 +120,7 @@ def _alike(items: Any) -> Operands | None:
 
 
 _LISTS = frozenset({tuple, list, SplitResult})
+_PLAIN = frozenset({float, int})
 _ONE_PRECISION = ({np.dtype(np.float64)}, {np.dtype(np.complex128)})
 _OF_SPLIT = original_vjps(anp.split, ArrayBox.__getitem__)
 _OF_STACK = original_vjps(
