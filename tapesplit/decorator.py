@@ -150,22 +150,26 @@ def parallel_jacobian(
            [0., 1.]])
     """
     if fun is not None:
-        _check(fun)
+        _check_is_function(fun)
     kept = checked_argnum(argnum)
     options = Options(kept, has_aux, machines, method, cost, memory_limit, executor, callback)
     check_flag("progress", progress)
     if progress:
         options = replace(options, callback=both(callback, progress_bar()) if callback else progress_bar())
-    return functools.partial(_decorate, options=options) if fun is None else JacobianFunction(fun, options)
+    return (
+        functools.partial(_checked_jacobian_function, options=options)
+        if fun is None
+        else JacobianFunction(fun, options)
+    )
 
 
-def _decorate(fun: Callable[..., Any], options: Options) -> JacobianFunction:
+def _checked_jacobian_function(fun: Callable[..., Any], options: Options) -> JacobianFunction:
     """Check and wrap a function."""
-    _check(fun)
+    _check_is_function(fun)
     return JacobianFunction(fun, options)
 
 
-def _check(fun: Any) -> None:
+def _check_is_function(fun: Any) -> None:
     """Refuse what is no function."""
     if isinstance(fun, (classmethod, staticmethod)):
         kind = type(fun).__name__

@@ -4,6 +4,7 @@ from dataclasses import dataclass, fields
 from math import prod
 from typing import Final, NamedTuple
 
+import autograd.numpy as anp
 import numpy as np
 
 from tapesplit.arrays import BoolArray, FloatArray, IntArray
@@ -12,7 +13,7 @@ from tapesplit.cost.ends import picked_products
 from tapesplit.cost.factored import spared
 from tapesplit.cost.formulas import shared_formulas
 from tapesplit.matrix_product import UNCACHED
-from tapesplit.rules import PRODUCTS, Bulk, Movement, is_reduction
+from tapesplit.rules import Bulk, Movement, is_reduction
 from tapesplit.structures.facts import CallKind, TapeFacts
 from tapesplit.structures.forms import is_shape
 
@@ -43,7 +44,7 @@ class Work:
     factored
         Entries whose adjoints are such factors: two arrays, which take as long as one more step.
     read
-        Elements that are moved while matrices are read, once for all directions.
+        Elements that are moved while the constant matrices of products are read, once for all directions.
     spared_tangents, spared_adjoints
         Those of the multiply-adds that are only picked where directions are those of the inputs, or of the
         output, and those that make or multiply factors.
@@ -169,8 +170,8 @@ def _work_of_kind(kind: CallKind) -> tuple[int, ...]:
     elif isinstance(rule, Bulk) and not is_sum:
         steps += max(_HEAVY, rule.steps * len(kind.argnums))
         pace = rule.pace
-    moves, is_product = isinstance(rule, Movement), kind.primitive in PRODUCTS
-    return steps, moves, is_sum, is_weighted, pace, is_product, kind.is_looped, kind.needs_local_jacobian
+    moves, reads = isinstance(rule, Movement), kind.primitive in _READING and len(kind.argnums) == 1
+    return steps, moves, is_sum, is_weighted, pace, reads, kind.is_looped, kind.needs_local_jacobian
 
 
 def _parts(facts: TapeFacts) -> IntArray | int:
@@ -195,16 +196,16 @@ def _rows(facts: TapeFacts, weighted: BoolArray, elementwise: BoolArray) -> IntA
     return most * turns
 
 
-def _read(facts: TapeFacts, products: IntArray) -> IntArray:
-    """Count the elements of the other operand of products of matrices, in elements that are moved meanwhile.
+def _read(facts: TapeFacts, products: IntArray) -> FloatArray:
+    """Count the elements of the constant operand of products, in elements that are moved meanwhile.
 
-    That operand has ``m n`` where an operand of ``n p`` makes a result of ``m p`` along ``m n p`` edges.
+    That operand has ``m n`` where the other one of ``n p`` makes a result of ``m p`` along ``m n p`` edges.
     """
     entries = np.flatnonzero(products)
-    ends = facts.sizes[entries] * facts.sizes[facts.parents[facts.first_parent[entries]]]
-    elements = facts.edges[entries] ** 2 // np.maximum(ends, 1)
-    read = np.zeros_like(facts.edges)
-    read[entries] = np.where(elements > UNCACHED, _READ, _READ_IN_CACHE) * elements
+    operands, edges = facts.parents[facts.first_parent[entries]], facts.edges[entries]
+    n, m = (edges // np.maximum(facts.sizes[ends], 1) for ends in (entries, operands))
+    read = np.zeros(facts.edges.size)
+    read[entries] = np.where(n * m > UNCACHED, _READ, _READ_IN_CACHE) * n * m
     return read
 
 
@@ -217,6 +218,8 @@ def total_work(table: WorkTable, entries: IntArray) -> Work:
     return Work(*map(int, (formulas, *table.lines[:, first : first + chosen.size] @ chosen)))
 
 
+_READING: Final = frozenset({anp.matmul, anp.dot, anp.inner})
+"""Products whose constant operand is a matrix that is read once."""
 _READ, _READ_IN_CACHE = 0.6, 0.2
 """Elements that are moved while one of a matrix is read, from memory or from caches."""
 _ROW: Final = 20

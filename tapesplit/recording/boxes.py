@@ -60,9 +60,6 @@ class RecordingBox(ArrayBox):
     def __copy__(self) -> "RecordingBox":
         return self
 
-    def __pos__(self) -> "RecordingBox":
-        return self
-
     def __deepcopy__(self, memo: Any) -> "RecordingBox":
         return self
 

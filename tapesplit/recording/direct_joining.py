@@ -65,7 +65,7 @@ def array(A: Any, *args: Any, **kwargs: Any) -> Any:
     """Record an array made of numbers or of arrays, boxes of one tape among them, in one entry each level."""
     if args or kwargs or type(A) not in _LISTS:
         return _general_array(A, *args, **kwargs)
-    if _PLAIN.issuperset(map(type, A)):
+    if _is_plain(A):
         return np.array(A)
     A = _with_arrays(A)
     found = _alike(A)
@@ -92,6 +92,13 @@ def vstack(tup: Any) -> Any:
     if found is None or np.ndim(found[3][0]) != 1 or not are_current(_OF_STACK):
         return _general_vstack(tup)
     return _stacked(found)
+
+
+def _is_plain(items: Any) -> bool:
+    """Tell whether a list is made of plain numbers, perhaps in lists: autograd would take them one by one."""
+    if _PLAIN.issuperset(map(type, items)):
+        return True
+    return _LISTS.issuperset(map(type, items)) and all(map(_is_plain, items))
 
 
 def _with_arrays(items: Any) -> Any:

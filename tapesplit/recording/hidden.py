@@ -22,7 +22,7 @@ def hidden_value_error(name: str, tape: Tape | None = None) -> OutputTypeError:
     primitive, args, kwargs, _ = next(hiding, (None, None, NO_KEYWORDS, None))
     message = f"{name} hides a traced value from autograd"
     if tape is None or primitive is None:
-        return OutputTypeError(f"{message}: {_ANYWHERE}; {_FUNCTIONS}")
+        return OutputTypeError(f"{message}: {_ANYWHERE}; {_FUNCTIONS}, and pass traced values by position")
     error = OutputTypeError(f"{message} where it calls {label_of(primitive)}: {_place(args, kwargs)}")
     if line := tape.entries.suspects.get(display_name(primitive)):
         note(error, f"{label_of(primitive)} is called at {line}")
@@ -35,10 +35,12 @@ def _place(args: tuple[Any, ...] | None, kwargs: Mapping[str, Any]) -> str:
         return "as a keyword; pass traced values by position"
     held = next((arg for arg in args or () if holds_box(arg)), None)
     if held is None:
-        return "in what that closes over; give traced values to it as arguments"
+        return "in what this primitive closes over; give it traced values as arguments"
     if isinstance(held, np.ndarray):
         return f"in an array of objects; {_FUNCTIONS}"
-    return f"in a {type(held).__name__}; make an array of it by np.array of autograd.numpy"
+    if isinstance(held, (list, tuple)):
+        return f"in a {type(held).__name__}; make an array of it by np.array of autograd.numpy"
+    return f"in a {type(held).__name__}; pass what it holds as arguments of their own"
 
 
 _ANYWHERE: Final = (
@@ -46,9 +48,8 @@ _ANYWHERE: Final = (
 )
 _FUNCTIONS: Final = (
     "build arrays with np.array of autograd.numpy, call its functions instead of NumPy's, np.concatenate and "
-    "np.stack instead of np.concat, np.block and np.dstack, write A @ x instead of A.dot(x), and "
-    "np.array([f(a) for a in x]) instead of np.vectorize(f)(x), multiply by plain arrays instead of masked "
-    "ones, and pass traced values by position"
+    "np.stack instead of np.concat, np.block and np.dstack, write A @ x instead of A.dot(x), "
+    "np.array([f(a) for a in x]) instead of np.vectorize(f)(x), and multiply by plain arrays, not masked ones"
 )
 
 

@@ -13,9 +13,10 @@ from tapesplit.forks import renew_after_fork
 __all__ = ["NoGarbageCollection", "keep_freed_memory"]
 
 _LIMITS: Final = {"mmap_threshold": (-3, 2**25), "trim_threshold": (-1, 2**28)}
-"""Bytes of the largest block that glibc keeps, which cannot be more, and of all that it keeps.
+"""Bytes of the largest block that glibc keeps, the most that mallopt(3) promises, and of all that it keeps.
 
-Each has its number of mallopt(3) before it.
+Each has its number in mallopt(3) before it. If the first is refused, the second would do harm: once one is
+set, the other does not grow any more.
 """
 
 
@@ -39,8 +40,9 @@ def keep_freed_memory() -> None:
         return
     tunables = os.environ.get("GLIBC_TUNABLES", "")
     for name, (number, size) in _LIMITS.items():
-        if f"MALLOC_{name.upper()}_" not in os.environ and f"glibc.malloc.{name}" not in tunables:
-            ctypes.CDLL(None).mallopt(number, size)
+        is_set = f"MALLOC_{name.upper()}_" in os.environ or f"glibc.malloc.{name}" in tunables
+        if not is_set and not ctypes.CDLL(None).mallopt(number, size):
+            break
 
 
 class NoGarbageCollection:

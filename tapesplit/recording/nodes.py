@@ -13,7 +13,7 @@ from tapesplit.errors import NestedTraceError, StaleValueError
 from tapesplit.names import display_name
 from tapesplit.recording.checkpoints import is_checkpoint, traced_again
 from tapesplit.recording.containers import PART_FINDERS, PartFinder, Parts, same_form, taken
-from tapesplit.recording.hidden import hidden_value_error
+from tapesplit.recording.hidden import hidden_value_error, holds_box
 from tapesplit.recording.source_lines import users_line
 from tapesplit.recording.tape import Entries
 
@@ -76,9 +76,9 @@ class TapeNode(Node):
                 return
             if isbox(value) and value._trace > entries.level:  # of a derivative inside
                 raise hidden_value_error("a function under checkpoint")
-        has_objects = value.dtype.hasobject if type(value) is np.ndarray else isbox(value)
-        if has_objects or fun not in primitive_vjps:
-            entries.suspects.setdefault(display_name(fun), users_line())
+        is_suspect = fun not in primitive_vjps or holds_box(value)
+        if is_suspect and (name := display_name(fun)) not in entries.suspects:
+            entries.suspects[name] = users_line()
         indices = tuple([parent.index for parent in parents])
         self._index = entries.add(fun, parent_argnums, indices, tuple(args), kwargs, value)
 

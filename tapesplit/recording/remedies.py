@@ -69,8 +69,9 @@ _REMEDIES: Final = {
         "np.concatenate"
     ),
     r"w\.r\.t\. type <class 'NoneType'>": (
-        "functions that change an array in place are not traced, and it is changed now: write np.where(mask, "
-        "new, x) instead of np.put and np.copyto, A * (1.0 - np.eye(n)) instead of np.fill_diagonal(A, 0.0)"
+        "a primitive has returned None; if it changes an array in place, it has done so, but that is not "
+        "traced: write np.where(mask, new, x) instead of np.put and np.copyto, and A * (1.0 - np.eye(n)) "
+        "instead of np.fill_diagonal(A, 0.0)"
     ),
     r"'function' object has no attribute 'at'|<ufunc '\w+'>, 'at'": _IN_PLACE,
     r"NotImplemented from .* matrix\(|w\.r\.t\. type <class 'numpy\.matrix'>": (
@@ -94,6 +95,7 @@ _REMEDIES: Final = {
         "functions of autograd.numpy are no ufuncs: write np.sum, np.cumsum and np.outer instead of "
         "np.add.reduce, np.add.accumulate and np.multiply.outer"
     ),
+    r"bad operand type for unary \+: 'ArrayBox'": "write x instead of +x",
     r"for (//|divmod\(\)): .*'ArrayBox'": "write np.floor(x / y) instead of x // y",
 }
 """By what is in the message."""

@@ -39,7 +39,10 @@ def users_line() -> str:
 
 
 def note_line_without_rule(error: BaseException, tape: Tape) -> None:
-    """Add to an error of a rule that is missing which line calls the function that it names."""
+    """Add to an error of a rule that is missing which line calls the function that it names.
+
+    Other suspects have rules, and no error names them.
+    """
     if isinstance(error, RuleError):
         for name, line in tape.entries.suspects.items():
             if repr(name) in str(error):

@@ -53,8 +53,8 @@ class Entries(list[Any]):
     """Numbers of elements and narrow slices, by what they are read from and where: programs read the same
     ones again and again, ``y[0]`` in each turn of a loop, and each is recorded once."""
     suspects: dict[str, str]
-    """A line of the user's code for each name of a primitive without a VJP, or that returned objects: its
-    value may never be needed, but if it is, that is the line to change."""
+    """A line of the user's code for each name of a primitive without a VJP, or whose value hides boxes: that
+    may never be needed, but if it is, that is the line to change."""
     variables: int
     """Gradients inside of the recorded function whose own functions are running at the moment."""
 

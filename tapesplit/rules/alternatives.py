@@ -34,14 +34,14 @@ _BY_NAMES: Final = {
     "corrcoef": "center the rows, divide each by its length, and write X @ X.T",
     "correlate": 'write autograd.scipy.signal.convolve(a, v[::-1], mode="valid")',
     "cov": "center the rows, and write X @ X.T / (n - 1)",
-    "cumprod cumulative_prod nancumprod": "write np.exp(np.cumsum(np.log(x))) where x is positive, or a loop",
+    "cumprod cumulative_prod": "write np.exp(np.cumsum(np.log(x))) where x is positive, or a loop",
     "cumulative_sum": "write np.cumsum(x)",
     "delete insert": "join the parts by np.concatenate",
     "diagflat": "write np.diag(np.ravel(x))",
     "digitize histogram histogram2d histogramdd signbit": (
         "it has no derivative: give it the plain values, autograd.tracer.getval(x)"
     ),
-    "divmod": "write np.floor(x / y) and np.mod(x, y)",
+    "divmod": "write (x - np.mod(x, y)) / y and np.mod(x, y)",
     "ediff1d": "write np.diff(x)",
     "float_power": "write x ** y",
     "fmod": "write np.sign(x) * np.mod(np.abs(x), np.abs(y))",
@@ -55,32 +55,38 @@ _BY_NAMES: Final = {
     "ldexp": "write x * 2.0 ** n",
     "logspace": "write 10.0 ** np.linspace(a, b, n)",
     "matrix_transpose": "write np.swapaxes(A, -1, -2)",
-    "matvec vecmat": "write A @ x, or x @ A",
+    "matvec": "write A @ x for a vector, (A @ x[..., None])[..., 0] for a stack",
     "median percentile quantile": "take elements of np.sort(x)",
     "meshgrid": "let x[None, :] and y[:, None] broadcast",
     "modf": "write x - np.trunc(x) and np.trunc(x)",
-    "nanmax nanmean nanmedian nanmin nanpercentile nanprod nanquantile nanstd nanvar": (
-        "write x = x[~np.isnan(x)], and then the function without nan in its name"
+    "nancumprod nanprod": "take the function without nan of np.where(np.isnan(x), 1.0, x)",
+    "nanmax nanmean nanmedian nanmin nanpercentile nanquantile nanstd nanvar": (
+        "take the function without nan of x[~np.isnan(x)], of one row after the other along an axis"
     ),
-    "nancumsum nansum": "put np.where(np.isnan(x), 0.0, x) in the place of x",
+    "nancumsum nansum": "take the function without nan of np.where(np.isnan(x), 0.0, x)",
     "piecewise": "write np.where(condition, this, that)",
     "polyfit": "write np.linalg.pinv(V) @ y with V = numpy.vander(x, degree + 1)",
     "polyval": "write a loop, y = y * x + c for each coefficient c",
     "positive": "leave the call out",
     "ptp": "write np.max(x) - np.min(x)",
-    "resize": "write np.tile(x, k)[:n]",
+    "resize": "write np.tile(np.ravel(x), k)[:n]",
     "take_along_axis": "index by arrays, as in A[np.arange(len(A))[:, None], i]",
     "trapezoid trapz": "write np.sum((y[1:] + y[:-1]) * d) / 2 with the distances d, such as np.diff(x)",
-    "unique unique_values": "write np.sort(x) or x[i] with i from numpy.unique(getval(x), return_index=True)",
+    "unique unique_values": (
+        "write np.ravel(x)[i] with i = numpy.unique(autograd.tracer.getval(x), return_index=True)[1]"
+    ),
     "unwrap": "write x + (numpy.unwrap(v) - v) with v = autograd.tracer.getval(x)",
     "vander": "write x[:, None] ** np.arange(n)[::-1]",
-    "vdot vecdot": "write np.sum(np.conj(x) * y, axis=-1)",
+    "vdot": "write np.sum(np.conj(x) * y)",
+    "vecdot": "write np.sum(np.conj(x) * y, axis=-1)",
+    "vecmat": "write np.conj(x) @ A for a vector, (np.conj(x)[..., None, :] @ A)[..., 0, :] for a stack",
 }
 _OF_LINALG: Final = {
     "cond": "divide the largest of the singular values of np.linalg.svd by the smallest",
-    "cross diagonal matmul matrix_transpose outer tensordot trace vecdot": (
+    "cross matmul matrix_transpose outer tensordot vecdot": (
         "take the function of this name of autograd.numpy, or what is to be written instead of that"
     ),
+    "diagonal": "write np.diagonal(A, axis1=-1, axis2=-2)",
     "eigvals": "write np.linalg.eig(A)[0]",
     "eigvalsh": "write np.linalg.eigh(A)[0]",
     "lstsq": "write np.linalg.pinv(A) @ b",
@@ -88,6 +94,7 @@ _OF_LINALG: Final = {
     "matrix_power": "write A @ A, and so on",
     "qr": "take np.linalg.cholesky(A.T @ A): its transpose is R, up to signs of rows",
     "svdvals": "write np.linalg.svd(A, compute_uv=False)",
+    "trace": "write np.sum(np.diagonal(A, axis1=-1, axis2=-2), axis=-1)",
 }
 
 
@@ -106,17 +113,27 @@ def instead_of_call(primitive: Any, error: BaseException) -> str | None:
     """Say what to do about a call that autograd's rule for a primitive has refused; None if unknown."""
     if isinstance(error, TypeError) and re.search(r"argument '(out|where|dtype|casting|order)'", str(error)):
         return "leave its keywords out: np.where chooses, and x.astype converts"
-    if isinstance(error, (KeyError, NotImplementedError)) and not isinstance(error, RuleError):
-        return _OF_CALLS.get(primitive)
-    return None
+    if isinstance(error, RuleError):
+        return None
+    remedies = (text for called, part, text in _OF_CALLS if called is primitive and part in repr(error))
+    return next(remedies, None)
 
 
-_OF_CALLS: Final = {
-    anp.clip: "for bounds that are traced write np.minimum(np.maximum(x, lower), upper)",
-    anp.linalg._primitive_norm: (  # noqa: SLF001 (linalg.norm itself only wraps it)
-        "write np.sum(np.abs(x)) for the 1-norm of a vector, np.linalg.svd(A, compute_uv=False)[0] for the "
-        "2-norm of a matrix"
+_BOUNDS: Final = "for bounds that are traced write np.minimum(np.maximum(x, lower), upper)"
+_norm = anp.linalg._primitive_norm  # noqa: SLF001 (linalg.norm itself only wraps it)
+_OF_CALLS: Final = (
+    (anp.clip, "KeyError", _BOUNDS),
+    (anp.clip, "not defined", _BOUNDS),
+    (_norm, "of norm not implemented for ord=1", "write np.sum(np.abs(x))"),
+    (_norm, "matrix norm not implemented for ord=1", "write np.max(np.sum(np.abs(A), axis=0))"),
+    (_norm, "matrix norm not implemented for ord=2", "write np.linalg.svd(A, compute_uv=False)[0]"),
+    (anp.linalg.svd, "full_matrices=True", "write np.linalg.svd(A, full_matrices=False)"),
+    (
+        anp.sort,
+        "multi-dimensional",
+        "sort one by one, np.array([np.sort(row) for row in A]) along the last axis",
     ),
-    anp.linalg.svd: "write np.linalg.svd(A, full_matrices=False)",
-    anp.sort: "sort the rows one by one, np.array([np.sort(row) for row in A])",
-}
+    (anp.trace, "'axis1'", "write np.sum(np.diagonal(A, axis1=-1, axis2=-2), axis=-1)"),
+    (anp.partition, "multi-dimensional", "take np.sort of one row after the other"),
+)
+"""Primitives, parts of the errors of their rules, and what to write instead."""

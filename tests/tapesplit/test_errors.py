@@ -228,6 +228,7 @@ def summed(x):
         (lambda x: np.add.at(np.zeros(3), [0, 1, 1], x), "write r + B @ parts"),
         (lambda x: np.multiply.at(np.ones(3), [0, 1, 1], x), "a list with what each place gets"),
         (lambda x: x // 0.2, "np.floor(x / y)"),
+        (lambda x: +x, "write x instead of +x"),
     ],
 )
 @pytest.mark.filterwarnings("ignore::UserWarning")  # scipy.optimize warns before it fails
@@ -250,12 +251,24 @@ MATRIX = np.array([[2.0, 1.0], [1.0, 3.0]])
             np.array([2.0, 1.0, 4.0]),
             "np.minimum(np.maximum(x, lower), upper)",
         ),
+        (
+            lambda x: anp.clip(3.0, x[0], x[1]),
+            lambda x: anp.minimum(anp.maximum(3.0, x[0]), x[1]),
+            np.array([2.0, 4.0]),
+            "np.minimum(np.maximum(x, lower), upper)",
+        ),
         (lambda x: anp.linalg.norm(x, 1), lambda x: anp.sum(anp.abs(x)), X, "np.sum(np.abs(x))"),
         (
             lambda A: anp.linalg.norm(A, 2),
             lambda A: anp.linalg.svd(A, compute_uv=False)[0],
             MATRIX,
             "np.linalg.svd(A, compute_uv=False)[0]",
+        ),
+        (
+            lambda A: anp.linalg.norm(A, 1),
+            lambda A: anp.max(anp.sum(anp.abs(A), axis=0)),
+            MATRIX,
+            "np.max(np.sum(np.abs(A), axis=0))",
         ),
         (
             lambda A: anp.linalg.svd(A)[1],

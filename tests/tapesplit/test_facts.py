@@ -207,3 +207,26 @@ def test_local_jacobians_of_containers_are_counted():
     assert total_work(work_table(facts), np.array([1])).local_loops == 46
     assert jac.plan(onp.ones(6)).tasks[0].mode.name == "ADJOINT"
     onp.testing.assert_array_equal(jac(onp.ones(6)), 2.0 * onp.eye(6)[:5])
+
+
+@pytest.mark.parametrize(
+    ("fun", "x", "read"),
+    [
+        (lambda x: onp.ones((300, 200)) @ x, onp.ones(200), 0.2 * 300 * 200),
+        (lambda x: np.dot(x, onp.ones((200, 300))), onp.ones(200), 0.2 * 300 * 200),
+        (lambda X: onp.ones((30, 20)) @ X, onp.ones((20, 50)), 0.2 * 30 * 20),
+        (lambda x: onp.broadcast_to(1.0, (3000, 1000)) @ x, onp.ones(1000), 0.6 * 3000 * 1000),
+        (lambda X: onp.ones((1800, 1800)) @ X, onp.ones((1800, 1800)), 0.6 * 1800 * 1800),
+        (lambda x: np.dot(x, x), onp.ones(200), 0),
+        (lambda x: np.einsum("i,ij,j->", x, onp.ones((200, 200)), x), onp.ones(200), 0),
+        (lambda X: np.reshape(X, (40, 5)) @ X, onp.ones((5, 40)), 0),
+    ],
+)
+def test_constant_matrices_of_products_are_read_once(fun, x, read):
+    tape = record(fun, x)
+    table = work_table(facts_of(tape))
+    assert table.line("read").sum() == pytest.approx(read)
+    work = total_work(table, onp.arange(len(tape)))
+    once, twice = (array_seconds(CostModel(), work, k, adjoint_mode=True) for k in (0, 1))
+    assert once >= work.read * CostModel().element_direction
+    assert twice > once

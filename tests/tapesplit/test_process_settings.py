@@ -140,22 +140,30 @@ def test_a_child_that_is_forked_while_it_computes_leaves_under_its_own_lock(sett
 
 
 @pytest.mark.parametrize(
-    ("environment", "library", "numbers"),
+    ("environment", "library", "works", "expected"),
     [
-        ({}, "glibc", [-3, -1]),
-        ({"MALLOC_TRIM_THRESHOLD_": "1000000"}, "glibc", [-3]),
-        ({"GLIBC_TUNABLES": "glibc.malloc.mmap_threshold=1000000"}, "glibc", [-1]),
-        ({}, "", []),
+        ({}, "glibc", True, {-3: 2**25, -1: 2**28}),
+        ({"MALLOC_TRIM_THRESHOLD_": "1000000"}, "glibc", True, {-3: 2**25}),
+        ({"GLIBC_TUNABLES": "glibc.malloc.mmap_threshold=1000000"}, "glibc", True, {-1: 2**28}),
+        ({}, "glibc", False, {-3: 2**25}),
+        ({}, "", True, {}),
     ],
 )
-def test_freed_memory_is_kept_unless_the_user_says_otherwise(environment, library, numbers, monkeypatch):
+def test_freed_memory_is_kept_unless_the_user_says_otherwise(
+    environment, library, works, expected, monkeypatch
+):
     limits = {}
+
+    def mallopt(number, size):
+        limits[number] = size
+        return works
+
     names = ["MALLOC_TRIM_THRESHOLD_", "MALLOC_MMAP_THRESHOLD_", "GLIBC_TUNABLES"]
     for name in names:
         monkeypatch.delenv(name, raising=False)
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
     monkeypatch.setattr(memory.platform, "libc_ver", lambda: (library, ""))
-    monkeypatch.setattr(memory.ctypes, "CDLL", lambda _: SimpleNamespace(mallopt=limits.__setitem__))
+    monkeypatch.setattr(memory.ctypes, "CDLL", lambda _: SimpleNamespace(mallopt=mallopt))
     memory.keep_freed_memory.__wrapped__()
-    assert list(limits) == numbers
+    assert limits == expected
