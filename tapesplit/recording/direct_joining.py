@@ -41,7 +41,9 @@ def hstack(tup: Any) -> Any:
 
 def append(arr: Any, values: Any, axis: Any = None) -> Any:
     """Record two vectors one behind the other."""
-    found = opened((arr, values), ARRAYS, 1) if axis is None else None
+    if axis is not None:
+        return _general_append(*_with_arrays([arr, values]), axis)
+    found = opened((arr, values), ARRAYS, 1)
     if found is None or any(value.ndim != 1 for value in found[3]):
         return _general_append(arr, values, axis)
     return _concatenated(found, 0)

@@ -12,7 +12,7 @@ from tapesplit.names import display_name, label_of
 from tapesplit.notes import note
 from tapesplit.recording.tape import NO_KEYWORDS, Tape
 
-__all__ = ["hidden_value_error", "holds_box", "holds_boxes", "parts_of"]
+__all__ = ["hidden_value_error", "hides_box", "holds_box", "holds_boxes", "parts_of"]
 
 
 def hidden_value_error(name: str, tape: Tape | None = None) -> OutputTypeError:
@@ -51,6 +51,18 @@ _FUNCTIONS: Final = (
     "np.stack instead of np.concat, np.block and np.dstack, write A @ x instead of A.dot(x), "
     "np.array([f(a) for a in x]) instead of np.vectorize(f)(x), and multiply by plain arrays, not masked ones"
 )
+
+
+def hides_box(value: Any) -> bool:
+    """Tell whether the value of a traced function hides boxes: autograd would see constants there.
+
+    Boxes of outer traces stand in those of inner ones, so that levels fall from the outside to the inside.
+    """
+    while isbox(value):
+        level, value = value._trace, value._value
+        if isbox(value) and value._trace >= level:
+            return True
+    return isinstance(value, np.ndarray) and holds_box(value)
 
 
 def holds_boxes(tape: Tape) -> bool:

@@ -16,6 +16,7 @@ from autograd.core import add_outgrads, primitive_vjps, vspace
 from autograd.tracer import isbox, new_box, trace_stack
 
 from tapesplit.recording.boxes import FIRST, RECORDING, TapeBox, recorded
+from tapesplit.recording.hidden import hidden_value_error, hides_box
 from tapesplit.recording.nodes import TapeNode
 from tapesplit.recording.overrides import are_current, original_vjps
 from tapesplit.recording.primitives import inner_variable, slope_of_tanh
@@ -29,12 +30,13 @@ _general_make_vjp = differential_operators._make_vjp  # by this name autograd's 
 def _make_vjp(fun: Callable[[Any], Any], x: Any) -> tuple[Callable[[Any], Any], Any]:
     """Return the VJP of a function at x, and its value, as autograd's function of this name does."""
     if type(x) not in RECORDING or x._entries is None or x._trace != trace_stack.top:
-        return _general_make_vjp(fun, x)  # a trace above would hide what depends on this variable
+        # A trace above would hide what depends on this variable.
+        return _general_make_vjp(lambda box: _visible(fun, box), x)
     entries = x._entries
     start = recorded(x, inner_variable, FIRST, (x._index,), (x._value,), x._value)._index
     entries.variables += 1
     try:
-        value = fun(_box(entries, x._trace, start))
+        value = _visible(fun, _box(entries, x._trace, start))
     finally:
         entries.variables -= 1
     node: Any = value._node if isbox(value) and value._trace == x._trace else None
@@ -45,6 +47,14 @@ def _make_vjp(fun: Callable[[Any], Any], x: Any) -> tuple[Callable[[Any], Any], 
         return (lambda _g: vspace(x).zeros()), value
     steps = _steps_back(x, depending)
     return (lambda g: _pulled_back(steps, depending, g)), value
+
+
+def _visible(fun: Callable[[Any], Any], box: Any) -> Any:
+    """Return the value of a function; refuse one that hides traced values."""
+    value = fun(box)
+    if hides_box(value):
+        raise hidden_value_error("a function that is differentiated inside of another")
+    return value
 
 
 _Step = tuple[int, Sequence[int], Any, tuple[Any, ...], Callable[..., Any] | None]

@@ -7,6 +7,7 @@ from typing import Any, Final
 import autograd.numpy as anp
 
 from tapesplit.errors import RuleError
+from tapesplit.names import is_from_autograd
 
 __all__ = ["instead_of", "instead_of_call"]
 
@@ -28,7 +29,7 @@ _BY_NAMES: Final = {
     "average": "write np.mean(x), or np.sum(w * x) / np.sum(w)",
     "bincount": "write B @ weights with B = numpy.arange(n)[:, None] == index",
     "cbrt": "write np.sign(x) * np.abs(x) ** (1 / 3)",
-    "compress extract": "write x[condition]",
+    "compress extract": "write np.ravel(x)[np.flatnonzero(condition)]",
     "convolve": "take autograd.scipy.signal.convolve",
     "copysign": "write np.abs(x) * np.where(y < 0, -1.0, 1.0)",
     "corrcoef": "center the rows, divide each by its length, and write X @ X.T",
@@ -90,10 +91,11 @@ _OF_LINALG: Final = {
     "eigvals": "write np.linalg.eig(A)[0]",
     "eigvalsh": "write np.linalg.eigh(A)[0]",
     "lstsq": "write np.linalg.pinv(A) @ b",
-    "matrix_norm vector_norm": "take np.linalg.norm",
+    "matrix_norm": "write np.sqrt(np.sum(np.abs(A) ** 2, axis=(-2, -1)))",
     "matrix_power": "write A @ A, and so on",
     "qr": "take np.linalg.cholesky(A.T @ A): its transpose is R, up to signs of rows",
     "svdvals": "write np.linalg.svd(A, compute_uv=False)",
+    "vector_norm": "write np.sqrt(np.sum(np.abs(x) ** 2)), or np.sum(np.abs(x) ** p) ** (1 / p)",
     "trace": "write np.sum(np.diagonal(A, axis1=-1, axis2=-2), axis=-1)",
 }
 
@@ -111,7 +113,8 @@ _INSTEAD: Final = dict([*_functions(anp, _BY_NAMES), *_functions(anp.linalg, _OF
 
 def instead_of_call(primitive: Any, error: BaseException) -> str | None:
     """Say what to do about a call that autograd's rule for a primitive has refused; None if unknown."""
-    if isinstance(error, TypeError) and re.search(r"argument '(out|where|dtype|casting|order)'", str(error)):
+    is_keyword = re.search(r"argument '(out|where|dtype|casting|order)'", str(error))
+    if isinstance(error, TypeError) and is_keyword and is_from_autograd(primitive):
         return "leave its keywords out: np.where chooses, and x.astype converts"
     if isinstance(error, RuleError):
         return None

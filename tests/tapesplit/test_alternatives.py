@@ -110,7 +110,10 @@ INSTEAD = {
     ),
     "arange": (lambda x: np.arange(x[0], x[0] + 2.0, 0.5), lambda x: x[0] + 0.5 * onp.arange(4)),
     "average": (lambda x: np.average(x, None, POSITIVE), lambda x: np.sum(POSITIVE * x) / np.sum(POSITIVE)),
-    "compress": (lambda x: np.compress(SIGNS > 0, x), lambda x: x[SIGNS > 0]),
+    "compress": (
+        lambda x: np.compress([False, True, True], _square(x)),
+        lambda x: np.ravel(_square(x))[np.flatnonzero([False, True, True])],
+    ),
     "cond": (lambda x: np.linalg.cond(M[:, :2] * x[:2]), lambda x: _extreme_ratio(M[:, :2] * x[:2])),
     "cov": (lambda x: np.cov(M[:2, :2] * x[:2]), lambda x: _covariances(M[:2, :2] * x[:2])),
     "corrcoef": (lambda x: np.corrcoef(M[:2, :2] * x[:2]), lambda x: _correlations(M[:2, :2] * x[:2])),
@@ -129,7 +132,7 @@ INSTEAD = {
         lambda x: np.sort(np.real(np.linalg.eig(np.diag(x))[0])),
     ),
     "eigvalsh": (lambda x: np.linalg.eigvalsh(np.diag(x)), lambda x: np.linalg.eigh(np.diag(x))[0]),
-    "extract": (lambda x: np.extract(SIGNS > 0, x), lambda x: x[SIGNS > 0]),
+    "extract": (lambda x: np.extract(SIGNS > 0, x), lambda x: np.ravel(x)[np.flatnonzero(SIGNS > 0)]),
     "float_power": (lambda x: np.float_power(x, 3), lambda x: x**3),
     "histogram": (
         lambda x: np.histogram(x, GRID)[0] * x,
@@ -138,8 +141,8 @@ INSTEAD = {
     "i0": (np.i0, special.i0),
     "ldexp": (lambda x: np.ldexp(x, 3), lambda x: x * 2.0**3),
     "matrix_norm": (
-        lambda x: np.linalg.matrix_norm(M[:, :2] * x[:2]),
-        lambda x: np.linalg.norm(M[:, :2] * x[:2]),
+        lambda x: np.linalg.matrix_norm(_stack(x)),
+        lambda x: np.sqrt(np.sum(np.abs(_stack(x)) ** 2, axis=(-2, -1))),
     ),
     "matrix_transpose": (
         lambda x: np.matrix_transpose(M[:, :2] * x[:2]),
@@ -214,7 +217,10 @@ INSTEAD = {
         lambda x: np.vecmat(_square(x), M[:2]),
         lambda x: (_square(x)[..., None, :] @ M[:2])[..., 0, :],
     ),
-    "vector_norm": (np.linalg.vector_norm, np.linalg.norm),
+    "vector_norm": (
+        lambda x: np.linalg.vector_norm(_square(x), ord=1),
+        lambda x: np.sum(np.abs(_square(x)) ** 1) ** (1 / 1),
+    ),
 }
 
 

@@ -100,6 +100,33 @@ def test_what_has_no_vjp_raises_what_autograd_does():
     assert str(ours.value) == str(theirs.value)
 
 
+HIDING = {
+    "array of objects": lambda x: np.sum(onp.array([x[0], x[1]]) * x[2]),
+    "plain product": lambda x: np.sum(x[0] * A.dot(x)),
+    "plain stack": lambda x: np.sum(onp.stack([x, x * x]) * x[0]),
+    "list": lambda x: np.multiply(x[0], [x[0], x[1], 1.0])[1],
+    "array of another function": lambda x: A.dot(x * x),
+}
+
+
+@pytest.mark.parametrize("name", HIDING)
+@pytest.mark.parametrize(
+    "nested",
+    [
+        lambda f: parallel_jacobian(jacobian(f)),
+        lambda f: parallel_jacobian(parallel_jacobian(f)),
+        lambda f: jacobian(parallel_jacobian(f)),
+        lambda f: grad(lambda x: np.sum(parallel_jacobian(f)(x))),
+        lambda f: parallel_jacobian(lambda x: jacobian(lambda y: f(y) * x[0])(x)),
+    ],
+)
+def test_traced_values_that_inner_functions_hide(name, nested):
+    """autograd returns zeros in the place of their derivatives."""
+    for function in parallel_jacobian, nested:
+        with tracing_lock(), pytest.raises(TypeError, match=r"hides a traced value from autograd"):
+            function(HIDING[name])(X)
+
+
 def test_vjps_of_users_count(monkeypatch):
     monkeypatch.setitem(primitive_vjps, np.multiply, primitive_vjps[np.multiply])
     defvjp(np.multiply, lambda ans, x, y: lambda g: g * y * 7.0, lambda ans, x, y: lambda g: g * x * 7.0)

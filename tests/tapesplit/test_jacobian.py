@@ -777,6 +777,7 @@ def test_a_traced_value_that_is_hidden_among_operands(fun, has_line):
             lambda x: x[onp.array([0, 2, 1])],
         ),
         (lambda x: np.hstack(([1.0], [x[1]], x)), lambda x: np.append(x[1], x)),
+        (lambda x: np.append(onp.ones((1, 1)), [[x[0]]], axis=-1), lambda x: x[:1]),
         (lambda x: np.vstack([[[1.0, 2.0], [3.0, 4.0]], x[:2]]), lambda x: x[:2]),
         (lambda x: np.vstack([[x[0], 1.0], x[2:]]), lambda x: np.append(x[0], x[2:])),
         (lambda x: np.row_stack(([x[0], 1.0], x[2:])), lambda x: np.append(x[0], x[2:])),
