@@ -18,6 +18,14 @@ def _no_plans_of_other_tests(monkeypatch):
 
 
 @pytest.fixture(autouse=True)
+def _random_numbers_of_this_test(request):
+    """Whatever ran before: workers share the tests out in another way each time."""
+    random = getattr(request.module, "RANDOM", None)
+    if random is not None:
+        random.bit_generator.state = np.random.default_rng(1).bit_generator.state
+
+
+@pytest.fixture(autouse=True)
 def _restored_tracer():
     yield
     assert trace_stack.top == -1
