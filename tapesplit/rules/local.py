@@ -22,7 +22,7 @@ from tapesplit.recording.primitives import adjusted_side, summed_untake
 from tapesplit.recording.tape import TapeEntry
 from tapesplit.rules.axes import positive
 from tapesplit.rules.contraction import lengths_of
-from tapesplit.rules.moves import places
+from tapesplit.rules.positions import places
 from tapesplit.rules.products import LABELS, Labeled, Labels, dot_labels, inner_labels
 
 __all__ = [

@@ -23,6 +23,7 @@ from tapesplit.errors import RuleError
 from tapesplit.names import display_name
 from tapesplit.recording.tape import TapeEntry
 from tapesplit.recording.values import element_count, flatten, unflatten
+from tapesplit.rules.positions import Grid, as_slice, places
 
 __all__ = [
     "CONTROLLED",
@@ -31,7 +32,6 @@ __all__ = [
     "getitem",
     "index_maps",
     "joint_index_map",
-    "places",
 ]
 
 getitem = ArrayBox.__getitem__
@@ -77,12 +77,17 @@ class IndexMap:
     @cached_property
     def run(self) -> slice | None:
         """The sources as a slice with a positive step, if they are one."""
-        return _as_slice(self.sources)
+        return as_slice(self.sources)
+
+    @cached_property
+    def grid(self) -> Grid | None:
+        """The sources as a grid, if they are one, no slice with a positive step, and none of them repeats."""
+        return None if self.run is not None or self._repeats else Grid.of(self.sources)
 
     @cached_property
     def span(self) -> slice | np.ndarray:
         """The targets, as a slice with a positive step if they are one."""
-        span = _as_slice(self.targets)
+        span = as_slice(self.targets)
         return self.targets if span is None else span
 
     @cached_property
@@ -156,7 +161,11 @@ class IndexMap:
 
     def _taken(self, X: np.ndarray) -> np.ndarray:
         """Return tangents of the elements that the result has of the argument."""
-        return X.take(self.sources, axis=1) if self.run is None else X[:, self.run]
+        if self.run is not None:
+            return X[:, self.run]
+        if self.grid is not None:
+            return self.grid.view(X).reshape(len(X), self.sources.size)
+        return X.take(self.sources, axis=1)
 
     def scatter(self, Y: np.ndarray) -> np.ndarray:
         """Carry adjoints ``(k, length)`` to ``(k, size)``; repeated sources add up. May return a view."""
@@ -165,11 +174,21 @@ class IndexMap:
         if self.run is None and self._inverse is not None:
             return Y.take(self._inverse, axis=1)
         X = np.zeros((len(Y), self.size), Y.dtype)
-        if self.run is not None or len(Y) == 1 or self._repeats:
+        if self.run is not None or self._repeats:
             self.add(Y, X)
-        else:  # which takes half as long as adding
+        elif self.grid is not None:
+            self.grid.view(X)[...] = Y[:, self.span].reshape(len(Y), *self.grid.shape)
+        elif len(Y) > 1 and not self._is_long:
             X[:, self.sources] = Y[:, self.span]
+        else:
+            for found, adjoints in zip(X, Y[:, self.span], strict=True):
+                found[self.sources] = adjoints
         return X
+
+    @property
+    def _is_long(self) -> bool:
+        """Whether directions are scattered one by one in less time than together."""
+        return self.size + self.targets.size > _MANY_ELEMENTS
 
     def add(self, Y: np.ndarray, X: np.ndarray) -> None:
         """Add adjoints ``(k, length)`` to those of the argument ``(k, size)``."""
@@ -177,9 +196,12 @@ class IndexMap:
             X[:, self.run] += Y[:, self.span]
         elif self._inverse is not None:
             X += Y.take(self._inverse, axis=1)
-        elif len(Y) > 1 and not self._repeats:
+        elif self.grid is not None:
+            view = self.grid.view(X)
+            view += Y[:, self.span].reshape(len(Y), *self.grid.shape)
+        elif len(Y) > 1 and not self._repeats and not self._is_long:
             X[:, self.sources] += Y[:, self.span]
-        elif len(Y) <= _FEW_DIRECTIONS or self.size + self.targets.size > _MANY_ELEMENTS:
+        elif len(Y) <= _FEW_DIRECTIONS or self._is_long:
             for found, adjoints in zip(X, Y[:, self.span], strict=True):
                 np.add.at(found, self.sources, adjoints)
         else:
@@ -225,25 +247,6 @@ def _axes(positions: np.ndarray, columns: int) -> tuple[np.ndarray, np.ndarray] 
     """Return the rows and columns of flat positions in a matrix, if they are all pairs of these."""
     found = positions[:, 0] // columns, positions[0] % columns
     return found if (np.add.outer(found[0] * columns, found[1]) == positions).all() else None
-
-
-def _as_slice(positions: np.ndarray) -> slice | None:
-    """Return positions as a slice with a positive step, None if they are none or there are none."""
-    if positions.size == 0:
-        return None
-    first = int(positions[0])
-    if positions.size == 1:  # as in loops over elements
-        return slice(first, first + 1, 1)
-    step = int(positions[1]) - first
-    if step <= 0 or not np.array_equal(positions, np.arange(first, first + step * positions.size, step)):
-        return None
-    return slice(first, int(positions[-1]) + 1, step)
-
-
-def places(value: Any, index: Any) -> np.ndarray:
-    """Return the flat positions in a value that an index points to."""
-    numbered = unflatten(np.arange(element_count(value)), value)
-    return flatten(numbered[index]).astype(np.intp, copy=False)
 
 
 def index_maps(entry: TapeEntry) -> tuple[IndexMap, ...]:

@@ -9,7 +9,8 @@ from autograd import grad, jacobian
 
 from tapesplit import PlanMismatchError, check_separators, execute, find_separators, parallel_jacobian, record
 from tapesplit.rules.look_ups import LOOK_UP
-from tapesplit.rules.moves import IndexMap, places
+from tapesplit.rules.moves import IndexMap
+from tapesplit.rules.positions import places
 from tapesplit.structures.comparison import fits, has_open_places, without_places
 from tapesplit.structures.recognize import recognizer
 from tapesplit.structures.structure import structure_of
