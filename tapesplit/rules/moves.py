@@ -85,6 +85,18 @@ class IndexMap:
         return None if self.run is not None or self._repeats else Grid.of(self.sources)
 
     @cached_property
+    def _runs(self) -> tuple[tuple[slice, slice], ...]:
+        """Slices of a complete result and where they come from, if they are few, as in a roll; or none."""
+        if not self.complete or self.length < _MANY_ELEMENTS:
+            return ()
+        breaks = (np.flatnonzero(self.sources[1:] - self.sources[:-1] != 1) + 1).tolist()
+        if len(breaks) >= _MOST_RUNS:
+            return ()
+        ends = pairwise([0, *breaks, self.length])
+        firsts = self.sources[[0, *breaks]].tolist()
+        return tuple((slice(a, b), slice(c, c + b - a)) for (a, b), c in zip(ends, firsts, strict=True))
+
+    @cached_property
     def span(self) -> slice | np.ndarray:
         """The targets, as a slice with a positive step if they are one."""
         span = as_slice(self.targets)
@@ -163,6 +175,8 @@ class IndexMap:
         """Return tangents of the elements that the result has of the argument."""
         if self.run is not None:
             return X[:, self.run]
+        if self._runs:
+            return np.concatenate([X[:, source] for _, source in self._runs], axis=1)
         if self.grid is not None:
             return self.grid.view(X).reshape(len(X), self.sources.size)
         return X.take(self.sources, axis=1)
@@ -172,7 +186,12 @@ class IndexMap:
         if self.block is not None:
             return Y if self.complete else Y[:, self.block]
         if self.run is None and self._inverse is not None:
-            return Y.take(self._inverse, axis=1)
+            if not self._runs:
+                return Y.take(self._inverse, axis=1)
+            X = np.empty((len(Y), self.size), Y.dtype)
+            for target, source in self._runs:
+                X[:, source] = Y[:, target]
+            return X
         X = np.zeros((len(Y), self.size), Y.dtype)
         if self.run is not None or self._repeats:
             self.add(Y, X)
@@ -194,6 +213,9 @@ class IndexMap:
         """Add adjoints ``(k, length)`` to those of the argument ``(k, size)``."""
         if self.run is not None:
             X[:, self.run] += Y[:, self.span]
+        elif self._inverse is not None and self._runs:
+            for target, source in self._runs:
+                X[:, source] += Y[:, target]
         elif self._inverse is not None:
             X += Y.take(self._inverse, axis=1)
         elif self.grid is not None:
@@ -216,6 +238,8 @@ class MatrixMoves(NamedTuple):
     is_transposed: bool
 
 
+_MOST_RUNS: Final = 4
+"""Slices that are moved one by one."""
 _FEW_DIRECTIONS: Final = 4
 """Directions that are scattered one by one in less time than by a sparse matrix."""
 _MANY_ELEMENTS: Final = 1000

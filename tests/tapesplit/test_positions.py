@@ -87,3 +87,21 @@ def test_a_matrix_times_a_batch_of_narrow_ones(p, shape, is_transposed):
     found = _product_from_left(a, X)
     assert found.flags.c_contiguous
     np.testing.assert_allclose(found, np.matmul(a, X), rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize("shift", [1, -300, 700])
+@pytest.mark.parametrize("k", [1, 3])
+def test_rolls_of_long_values_move_as_slices(shift, k):
+    size = 1200
+    sources = np.roll(np.arange(size), shift)
+    moves = IndexMap.of_sources(sources, size)
+    assert len(moves._runs) == 2
+    X = np.random.default_rng(0).standard_normal((k, size))
+    Y = X[:, ::-1].copy()
+    np.testing.assert_array_equal(moves.gather(X), X[:, sources])
+    expected = np.zeros_like(X)
+    expected[:, sources] = Y
+    np.testing.assert_array_equal(moves.scatter(Y), expected)
+    added = X.copy()
+    moves.add(Y, added)
+    np.testing.assert_array_equal(added, X + expected)
