@@ -149,18 +149,16 @@ def parallel_jacobian(
     array([[0., 2.],
            [0., 1.]])
     """
-    if fun is not None:
+    if fun is not None:  # before the options: arguments in the wrong order are told of by this one
         _check_is_function(fun)
     kept = checked_argnum(argnum)
     options = Options(kept, has_aux, machines, method, cost, memory_limit, executor, callback)
     check_flag("progress", progress)
     if progress:
         options = replace(options, callback=both(callback, progress_bar()) if callback else progress_bar())
-    return (
-        functools.partial(_checked_jacobian_function, options=options)
-        if fun is None
-        else JacobianFunction(fun, options)
-    )
+    if fun is None:
+        return functools.partial(_checked_jacobian_function, options=options)
+    return JacobianFunction(fun, options)
 
 
 def _checked_jacobian_function(fun: Callable[..., Any], options: Options) -> JacobianFunction:
