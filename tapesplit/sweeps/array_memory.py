@@ -48,7 +48,7 @@ def tangent_numbers(
     directions share something, the third what they share there. `sizes` is from `number_counts`; `identity`
     tells whether the sweep begins with the identity.
     """
-    walk = MemoryWalk(tape, sizes)
+    walk = MemoryWalk(tape, dict(sizes))
     walk.seed(chunk.sources, identity=identity)
     for step, dropped in zip(steps, last_use, strict=True):
         walk.has_shared = isinstance(step, ClusterStep)
@@ -65,20 +65,26 @@ def adjoint_numbers(
     chunk: Chunk,
     steps: Sequence[Step],
     sizes: Mapping[int, int],
+    joined: Mapping[int, int],
     *,
     identity: bool,
     owned: bool,
 ) -> tuple[int, int, int]:
     """Count the numbers that an adjoint takes, at most, of all values that are alive at a time.
 
-    The numbers are those of `tangent_numbers`. `sizes` is from `number_counts`; `identity` and `owned` tell
-    whether the sweep begins with the identity, or with directions that are its own.
+    The numbers are those of `tangent_numbers`. `sizes` is from `number_counts`, `joined` the sizes of what is
+    kept as factors until its own step; `identity` and `owned` tell whether the sweep begins with the
+    identity, or with directions that are its own.
     """
-    walk = MemoryWalk(tape, sizes)
+    walk = MemoryWalk(tape, {**sizes, **joined})
     walk.seed(chunk.targets, identity=identity, owned=owned)
     for step in reversed(steps):
         walk.has_shared = isinstance(step, ClusterStep)
         if step.index in walk.alive:
+            if step.index in joined:
+                walk.write_out(step.index, sizes[step.index])
             step.count_adjoints(walk)
             walk.drop(step.index)
+    for index in joined.keys() & walk.alive.keys():
+        walk.write_out(index, sizes[index])
     return walk.collect(chunk.sources)

@@ -91,7 +91,9 @@ class MapStep:
             if origin is not None and block is not None and walk.takes_diagonal(parent, origin + block.start):
                 walk.keep_diagonal(parent, origin + block.start)
             elif not opened and (block is not None or (parent in walk.owned and moves.run is not None)):
-                walk.add(parent, 0)  # a view, or in place
+                if block is not None and parent not in walk.alive:
+                    walk.keep(self.index, 0)  # a view, which keeps this memory
+                walk.add(parent, 0)  # in place, if there is some
             else:
                 walk.hold(opened + walk.sizes[parent])
                 walk.add(parent, opened + walk.sizes[parent])

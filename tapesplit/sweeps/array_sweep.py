@@ -38,7 +38,7 @@ from tapesplit.sweeps.directions import (
     in_blocks,
     seed,
 )
-from tapesplit.sweeps.factoring import factored_sizes, keeping_factors, worth_factoring
+from tapesplit.sweeps.factoring import factored_sizes, joined_sizes, keeping_factors, worth_factoring
 from tapesplit.sweeps.preaccumulation import arrays_alive
 from tapesplit.telling import told
 
@@ -209,12 +209,16 @@ def compile_array_sweep(
         elif index not in covered and index not in detached:
             steps.append(_single_step(tape, facts, index, known))
     factored = factored_sizes(tape, facts, steps, worth)
-    steps = [keeping_factors(tape, step, factored) for step in _overwriting(tape, facts, chunk, steps)]
+    joined = joined_sizes(tape, facts, steps, directions) if adjoint_mode else {}
+    for index in {*factored, *chunk.targets}:
+        joined.pop(index, None)
+    kept = {*factored, *joined}
+    steps = [keeping_factors(tape, step, kept) for step in _overwriting(tape, facts, chunk, steps)]
     last_use = last_uses([step.reads(tape) for step in steps], chunk.targets)
     sizes = dict.fromkeys(detached, 0) | number_counts(tape, chunk, steps)
     if adjoint_mode:
         sizes |= factored
-        numbers = adjoint_numbers(tape, chunk, steps, sizes, identity=identity, owned=owned)
+        numbers = adjoint_numbers(tape, chunk, steps, sizes, joined, identity=identity, owned=owned)
     else:
         numbers = tangent_numbers(tape, chunk, steps, last_use, sizes, identity=identity)
     partials = [

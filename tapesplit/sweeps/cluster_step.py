@@ -151,6 +151,10 @@ class ClusterStep:
                 walk.keep_diagonal(parent, origin)
                 continue
             own = walk.sizes[parent]
+            if parent in unscaled and own == size and not opened and parent not in walk.alive:
+                walk.keep(self.index, 0)  # a view, which keeps this memory
+                walk.add(parent, 0)
+                continue
             # Before sums over broadcast axes, or where factors are multiplied.
             between = 0 if own == size else max(size, own)
             walk.hold(opened + between + own)

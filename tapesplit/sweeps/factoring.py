@@ -4,7 +4,8 @@
 what is predicted to be small is small.
 """
 
-from collections.abc import Container, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Container, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -16,7 +17,7 @@ from tapesplit.rules.low_rank import FEWEST_DIRECTIONS, MOST_PARTS, factored_rul
 from tapesplit.structures.facts import TapeFacts
 from tapesplit.sweeps.array_steps import BulkStep, MapStep, Step
 
-__all__ = ["factored_sizes", "keeping_factors", "worth_factoring"]
+__all__ = ["factored_sizes", "joined_sizes", "keeping_factors", "worth_factoring"]
 
 
 def worth_factoring(facts: TapeFacts, chunk: Chunk, directions: int) -> set[int]:
@@ -79,9 +80,38 @@ def _written(tape: Tape, step: Step, factored: Container[int]) -> set[int]:
     return written
 
 
-def keeping_factors(tape: Tape, step: Step, factored: Mapping[int, int]) -> Step:
+def joined_sizes(tape: Tape, facts: TapeFacts, steps: Sequence[Step], directions: int) -> dict[int, int]:
+    """Count the numbers of factors that one direction of matrices takes which only several products read.
+
+    In loops over time each of these hands outer products. Written out and added one by one, they take many
+    times as long as the product of all their factors.
+    """
+    ranks: dict[int, list[int]] = defaultdict(list)
+    for step in steps:
+        entry = tape[step.index]
+        is_product = isinstance(step, BulkStep) and step.rule.built_in
+        rules = {
+            parent: factored_rule(entry.primitive, argnum)
+            for argnum, parent in zip(entry.argnums, entry.parents, strict=True)
+            if is_product
+        }
+        for parent in step.reads(tape):
+            rule = rules.get(parent)
+            ranks[parent].append(rule.rank(0, np.shape(entry.value)) if rule else 0)
+    return {
+        index: sum(given) * sum(tape.shape(index))
+        for index, given in ranks.items()
+        if len(given) > 1
+        and all(given)
+        and not facts.is_complex[index]
+        and is_thin(sum(given), np.shape(tape.values[index]))
+        and facts.sizes[index] * directions >= _WORTH_FACTORING
+    }
+
+
+def keeping_factors(tape: Tape, step: Step, factored: Container[int]) -> Step:
     """Let a product keep the adjoints of its arguments as factors where these stay some."""
-    if not (factored and isinstance(step, BulkStep)):
+    if not isinstance(step, BulkStep):
         return step
     entry = tape[step.index]
     kept = frozenset(i for i, parent in zip(entry.argnums, entry.parents, strict=True) if parent in factored)

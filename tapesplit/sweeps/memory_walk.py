@@ -5,7 +5,7 @@ products that are added up between. Identities stay diagonals for a while, which
 direction; seeds that are handed over belong to somebody else.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from tapesplit.recording.tape import Tape
@@ -25,7 +25,7 @@ class MemoryWalk:
     """
 
     tape: Tape
-    sizes: Mapping[int, int]
+    sizes: dict[int, int]
     alive: dict[int, int] = field(default_factory=dict)
     origins: dict[int, int] = field(default_factory=dict)
     owned: set[int] = field(default_factory=set)
@@ -83,6 +83,12 @@ class MemoryWalk:
             self.owned.add(index)
             self.origins.pop(index, None)
         self.keep(index, size)
+
+    def write_out(self, index: int, numbers: int) -> None:
+        """Multiply the factors of adjoints, which are alive until this is done."""
+        self.hold(numbers)
+        self.sizes[index] = numbers
+        self.keep(index, numbers)
 
     def opened(self, index: int) -> int:
         """Count the numbers that a diagonal takes once its zeros are written out."""

@@ -542,3 +542,62 @@ def test_adjoints_of_inputs_are_written_out(monkeypatch):
     factor_matrices_of(monkeypatch, thinner=1)
     tape = record(lambda M: anp.tanh(M @ B), W)
     assert not facts_with_ranks(tape).ranks
+
+
+def recurrent(K, step=anp.tanh):
+    state = X
+    for row in V[:4]:
+        state = step(K @ state + row)
+    return state
+
+
+def waves(K):
+    return anp.abs(K @ anp.exp(1j * (K @ X)))
+
+
+JOINED = {
+    "of a loop": recurrent,
+    "of parameters": lambda p: recurrent(anp.reshape(p, (N, N))),
+    "with the identity": lambda K: recurrent(K + EYE),
+    "scaled": lambda K: recurrent(2.0 * K),
+    "from both sides": lambda K: anp.tanh(anp.tanh(K @ X) @ K),
+    "dot and inner products": lambda K: anp.inner(K, anp.tanh(anp.dot(K, X))),
+    "of thin matrices": lambda K: anp.ravel(K @ anp.tanh(K @ THIN)),
+    "of two windows": lambda K: anp.concatenate([(K @ B)[:3], anp.tanh(K @ anp.sin(K @ X))[:4]]),
+    "one row": lambda K: anp.sum(recurrent(K)),
+    "infinite": lambda K: recurrent(K, step=lambda x: x + np.where(np.arange(N) == 3, np.inf, 0.0)),
+    "complex operands": lambda K: anp.real(K @ anp.exp(1j * (K @ X))),
+    "complex": lambda K: waves(K * (1 + 2j)),
+    "read otherwise, too": lambda K: recurrent(K) + anp.sum(K**2),
+    "transposed": lambda K: recurrent(K) * anp.tanh(K.T @ X),
+    "solved": lambda K: solved(K, solved(K)),
+}
+
+
+@pytest.mark.filterwarnings("ignore:invalid value encountered")
+@pytest.mark.filterwarnings("ignore:Casting complex values")
+@pytest.mark.parametrize("limit", [None, 40_000])
+@pytest.mark.parametrize("name", JOINED)
+@pytest.mark.usefixtures("always_factored")
+def test_adjoints_of_a_matrix_that_several_products_read(name, limit):
+    fun, x = JOINED[name], W.ravel() if name == "of parameters" else W
+    found = parallel_jacobian(fun, method="adjoint", memory_limit=limit)(x)
+    np.testing.assert_allclose(found, jacobian(fun)(x), rtol=1e-10, atol=1e-12)
+
+
+def test_products_that_read_one_matrix_hand_factors(monkeypatch):
+    factor_matrices_of(monkeypatch, thinner=0)
+    for name, expected in (
+        ("of a loop", {0}),
+        ("of parameters", {1}),
+        ("complex", set()),
+        ("transposed", set()),
+    ):
+        fun, x = JOINED[name], W.ravel() if name == "of parameters" else W
+        tape = record(fun, x)
+        facts = facts_of(tape)
+        (chunk,) = cut_into_chunks(graph_of(tape, facts), ())
+        sweep = compile_array_sweep(tape, facts, chunk, N, adjoint_mode=True)
+        products = [step for step in sweep.steps if isinstance(step, BulkStep)]
+        kept = {tape[step.index].parents[i] for step in products for i in step.factored}
+        assert kept == expected

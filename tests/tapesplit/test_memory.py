@@ -59,7 +59,20 @@ WAVES = np.cos(np.arange(30_000 * 120)).reshape(30_000, 120)
 LONG = np.cos(np.arange(700 * 7000)).reshape(700, 7000)
 MIX = np.random.default_rng(0).standard_normal((250, 250)) / 16
 TIMES = np.linspace(0.0, 3.0, 40_000)
+INPUTS, LAST = np.random.default_rng(0).standard_normal((8, 60)), np.ones((6, 60)) / np.arange(1, 7)[:, None]
+
+
+def recurrent(weights):
+    state = INPUTS[0]
+    for given in INPUTS:
+        state = anp.tanh(weights @ state + given)
+    return LAST @ state
+
+
 PROBLEMS = {
+    "recurrent": (recurrent, np.eye(60) / 2),
+    "recurrent of parameters": (lambda p: recurrent(anp.reshape(p, (60, 60))), np.eye(60).ravel() / 2),
+    "recurrent next to the identity": (lambda W: recurrent(W + np.eye(60)), np.eye(60) / 2),
     "layers": (layers, np.ones(250)),
     "stencil": (stencil, np.linspace(-1.0, 1.0, 100)),
     "spectrum": (spectrum, np.linspace(-1.0, 1.0, 200)),
