@@ -15,6 +15,7 @@ from tapesplit.cuts.chunks import Chunk
 from tapesplit.recording.tape import Tape
 from tapesplit.rules.low_rank import FEWEST_DIRECTIONS, MOST_PARTS, factored_rule, is_thin
 from tapesplit.structures.facts import TapeFacts
+from tapesplit.structures.forms import is_shape
 from tapesplit.sweeps.array_steps import BulkStep, MapStep, Step
 
 __all__ = ["factored_sizes", "joined_sizes", "keeping_factors", "worth_factoring"]
@@ -86,27 +87,28 @@ def joined_sizes(tape: Tape, facts: TapeFacts, steps: Sequence[Step], directions
     In loops over time each of these hands outer products. Written out and added one by one, they take many
     times as long as the product of all their factors.
     """
+    large = np.flatnonzero(facts.sizes * directions >= _WORTH_FACTORING).tolist()
+    forms = facts.structure.forms
+    matrices = {i for i in large if is_shape(forms[i]) and is_thin(2, forms[i]) and not facts.is_complex[i]}
     ranks: dict[int, list[int]] = defaultdict(list)
-    for step in steps:
-        entry = tape[step.index]
-        is_product = isinstance(step, BulkStep) and step.rule.built_in
-        rules = {
-            parent: factored_rule(entry.primitive, argnum)
-            for argnum, parent in zip(entry.argnums, entry.parents, strict=True)
-            if is_product
-        }
-        for parent in step.reads(tape):
-            rule = rules.get(parent)
-            ranks[parent].append(rule.rank(0, np.shape(entry.value)) if rule else 0)
+    for step in steps if matrices else ():
+        for parent in matrices.intersection(step.reads(tape)):
+            ranks[parent].append(_rank_handed(tape, step, parent))
     return {
-        index: sum(given) * sum(tape.shape(index))
+        index: sum(given) * sum(forms[index])
         for index, given in ranks.items()
-        if len(given) > 1
-        and all(given)
-        and not facts.is_complex[index]
-        and is_thin(sum(given), np.shape(tape.values[index]))
-        and facts.sizes[index] * directions >= _WORTH_FACTORING
+        if len(given) > 1 and all(given) and is_thin(sum(given), forms[index])
     }
+
+
+def _rank_handed(tape: Tape, step: Step, parent: int) -> int:
+    """Return the rank of what a step hands to a matrix; zero if it is no product that hands factors."""
+    if not isinstance(step, BulkStep) or not step.rule.built_in:
+        return 0
+    entry = tape[step.index]
+    argnums = [i for i, index in zip(entry.argnums, entry.parents, strict=True) if index == parent]
+    rules = [factored_rule(entry.primitive, argnum) for argnum in argnums]
+    return sum(rule.rank(0, np.shape(entry.value)) for rule in rules if rule) if all(rules) else 0
 
 
 def keeping_factors(tape: Tape, step: Step, factored: Container[int]) -> Step:
