@@ -27,7 +27,10 @@ def _basic_places(shape: Shape, index: tuple[Any, ...]) -> np.ndarray | None:
         return None
     found = np.array(0, np.intp)
     for length, part in zip(shape, (*index, *[slice(None)] * (len(shape) - len(index))), strict=True):
-        found = np.add.outer(found * length, np.array(range(length)[part], np.intp))
+        of_axis: Any = range(length)[part]
+        if isinstance(of_axis, range):
+            of_axis = np.arange(of_axis.start, of_axis.stop, of_axis.step, dtype=np.intp)
+        found = np.add.outer(found * length, of_axis)
     return found.ravel()
 
 

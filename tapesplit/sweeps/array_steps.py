@@ -348,6 +348,9 @@ def in_one_piece(batch: Rows) -> Rows:
 def scatter_into(seeds: Seeds, parent: int, A: Batch, moves: IndexMap, value: Any) -> None:
     """Add adjoints of moved elements to those of where they stood."""
     known = seeds.get(parent)
+    if isinstance(known, Rows) and not known.owned and moves.block is None:
+        # What several values share is copied once; further parts are added in place.
+        known = seeds[parent] = known._replace(rows=np.array(known.rows, order="C"), owned=True)
     if known is None or not _added(A, moves, known, value):
         seeds[parent] = accumulate(known, _scattered(A, moves, value))
 

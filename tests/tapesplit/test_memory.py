@@ -261,6 +261,22 @@ def test_predicted_peaks_of_many_kinds_in_both_modes(name, method):
     assert measured / 1.5 < jac.plan(x).peak_bytes < 1.5 * measured
 
 
+def test_adjoints_that_two_values_share_are_copied_once(monkeypatch):
+    """As soon as something is added to one of them: slices of it here, each in place."""
+    forced(monkeypatch, "arrays")
+    long, short = np.random.default_rng(0).standard_normal((100, 1000)), np.ones((100, 5))
+
+    def fun(x):
+        first, second = anp.sin(x), anp.sin(2.0 * x)
+        parts = short @ anp.tanh(first[:5]) + short @ anp.tanh(second[1:6])
+        return anp.tanh(long @ (0.5 * first + 0.5 * second) + parts)
+
+    x = np.linspace(0.0, 1.0, 1000)
+    jac = parallel_jacobian(fun, machines=1, method="adjoint")
+    np.testing.assert_allclose(jac(x), jacobian(fun)(x), rtol=1e-12, atol=1e-12)
+    assert jac.plan(x).peak_bytes == pytest.approx(executed_peak(jac, x), rel=0.1)
+
+
 def test_there_is_one_block_where_nothing_but_the_result_is_alive():
     """Blocks would be copied into it."""
     plan = parallel_jacobian(lambda x: anp.sin(x) * anp.exp(x), machines=1).plan(np.ones(2000))
