@@ -16,7 +16,8 @@ from tapesplit.rules.elementwise import CHOICE
 from tapesplit.rules.local import has_local_structure, local_matrix, local_slices, local_structures
 from tapesplit.rules.look_ups import LOOK_UP, OPEN_RULES
 from tapesplit.rules.loop import loop_adjoint, loop_tangent, usable_jvp
-from tapesplit.rules.moves import CONTROLLED, IndexMap, getitem, index_maps, joint_index_map
+from tapesplit.rules.moves import IndexMap, getitem
+from tapesplit.rules.numbering import CONTROLLED, index_maps, joint_index_map
 from tapesplit.rules.products import PRODUCTS
 from tapesplit.rules.reductions import is_reduction
 from tapesplit.rules.registry import (

@@ -125,7 +125,7 @@ class ClusterStep:
             if isinstance(A, LowRank) and not self.reduction:
                 scaled = scaled_factors(A, partial, np.shape(operand))
                 A = A if scaled else A.dense()  # for all inputs behind as well
-            key = partial, np.shape(operand), getattr(operand, "dtype", None)
+            key = partial, type(operand), np.shape(operand), getattr(operand, "dtype", None)
             is_repeated = isinstance(partial, float) and partial in repeated
             if is_repeated and scaled is None:
                 scaled = known.get(key)
