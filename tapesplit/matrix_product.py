@@ -13,10 +13,7 @@ __all__ = ["SHARED_FMA", "SHARED_WIDTH", "UNCACHED", "multiply"]
 SHARED_FMA: Final = 16_000_000
 """Multiply-adds from which on a product is worth being shared by two threads, and half as many for each."""
 SHARED_WIDTH: Final = 16
-"""The fewest rows and columns of both matrices: thinner ones take longer to be read than to be multiplied.
-
-Threads share them if each has a matrix to read that is not in the caches.
-"""
+"""The fewest rows and columns of both matrices: thinner ones take longer to be read than to be multiplied."""
 _PACKED: Final = 1_000_000
 """Multiply-adds above which OpenBLAS copies the operands first."""
 _FEW: Final = 8
@@ -39,11 +36,10 @@ def multiply(A: np.ndarray, B: np.ndarray) -> np.ndarray:
     """Multiply two matrices; threads share a large product, see `tapesplit.sharing`."""
     rows, inner = A.shape
     columns = B.shape[1]
-    if min(rows, inner, columns) < SHARED_WIDTH:
-        most = max(A.size, B.size) // UNCACHED
-    else:
-        most = 2 * rows * inner * columns // SHARED_FMA
-    parts = shares(max(rows, columns), most)
+    fma = rows * inner * columns
+    if fma < SHARED_FMA or min(rows, inner, columns) < SHARED_WIDTH:
+        return _multiplied(A, B)
+    parts = shares(max(rows, columns), 2 * fma // SHARED_FMA)
     if len(parts) == 1:
         return _multiplied(A, B)
     product = np.empty((rows, columns), np.result_type(A, B))

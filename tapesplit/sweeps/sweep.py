@@ -11,7 +11,7 @@ from tapesplit.cost.model import array_seconds, expanded_seconds, scalar_seconds
 from tapesplit.cost.stored import cost_model
 from tapesplit.cost.work import WorkTable, total_work
 from tapesplit.cuts.chunks import Chunk
-from tapesplit.matrix_product import SHARED_FMA, SHARED_WIDTH, UNCACHED
+from tapesplit.matrix_product import SHARED_FMA, SHARED_WIDTH
 from tapesplit.recording.tape import Tape
 from tapesplit.structures.facts import TapeFacts
 from tapesplit.structures.row_part import RowPart
@@ -133,10 +133,9 @@ def _predict_whole(
 
 
 def _large_products(table: WorkTable, entries: IntArray, directions: int, *, adjoint_mode: bool) -> float:
-    """Predict those products that are large enough to be shared by threads, of few rows their reading."""
+    """Predict those products that are large enough to be shared by threads."""
     if directions < SHARED_WIDTH:
-        read = table.line("read")[entries]
-        return float(read[read > UNCACHED].sum()) * cost_model().element_direction
+        return 0.0
     spared = table.line(f"spared_{'adjoints' if adjoint_mode else 'tangents'}")
     fma = (table.line("product_fma")[entries] - spared[entries]) * directions
     return float(fma[fma >= SHARED_FMA].sum()) * cost_model().product_fma

@@ -193,7 +193,7 @@ def test_large_products_are_shared_among_machines(machines):
 
 
 def test_small_and_thin_products_are_not_shared():
-    for width, narrow in (100, 100), (1500, 10):
+    for width, narrow in (100, 100), (2000, 10):
         fun, x = halves(width, narrow)
         plan = parallel_jacobian(fun, machines=2).plan(x)
         assert plan.step_threads == 1
