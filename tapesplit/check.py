@@ -13,9 +13,8 @@ from tapesplit.errors import NestedTraceError, WrongJacobianError
 from tapesplit.names import display_name
 from tapesplit.recording.argnums import check_function, positions_of
 from tapesplit.recording.recorder import record
-from tapesplit.recording.stand_ins import BoxesInPlace
+from tapesplit.recording.stand_ins import traced_as_recorded
 from tapesplit.recording.tape import Tape
-from tapesplit.recording.tracing import tracing_lock
 from tapesplit.rules import Bulk, find_rule
 
 __all__ = ["check_jacobian"]
@@ -104,7 +103,7 @@ def _check_by(fun: Callable[..., Any], argnum: int, args: tuple[Any, ...], kwarg
     if not value.size:  # autograd refuses to stack no rows
         expected, source = np.zeros(value.shape + np.shape(precise[argnum])), "the empty one"
     elif exact and _has_all_vjps(tape):
-        with tracing_lock() as outer, BoxesInPlace(inside_trace=outer >= 0):  # see `JacobianFunction`
+        with traced_as_recorded():
             of_autograd = np.asarray(autograd.jacobian(fun, argnum)(*precise, **kwargs))
         expected, source = of_autograd.real, "autograd.jacobian"  # a rule may forget to take the real part
     else:

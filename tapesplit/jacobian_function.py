@@ -22,9 +22,8 @@ from tapesplit.planning.planner import make_plan
 from tapesplit.recording.auxiliary import own_values, splitting_aux
 from tapesplit.recording.memory import NoGarbageCollection
 from tapesplit.recording.recorder import record, record_with_lines
-from tapesplit.recording.stand_ins import BoxesInPlace
+from tapesplit.recording.stand_ins import traced_as_recorded
 from tapesplit.recording.tape import Tape
-from tapesplit.recording.tracing import tracing_lock
 from tapesplit.shared_plans import Origin, origin_of
 from tapesplit.structures.dtypes import in_dtype, result_dtypes
 from tapesplit.structures.structure import Structure, structure_of
@@ -126,8 +125,7 @@ class JacobianFunction:
             with NoGarbageCollection():
                 return self._by_recording(args, kwargs)
         except NestedTraceError:
-            # Functions of autograd.numpy mean the same here as in a recording.
-            with tracing_lock() as outer, BoxesInPlace(inside_trace=outer >= 0):
+            with traced_as_recorded():
                 return self._by_autograd((*self._bound, *args), kwargs, with_value=with_value)
 
     def _by_recording(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any, Any]:

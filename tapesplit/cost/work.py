@@ -114,7 +114,7 @@ def work_table(facts: TapeFacts) -> WorkTable:
     """Return how much of each kind of work every entry of a tape is."""
     elementwise = facts.elementwise
     of_kind = np.array([_work_of_kind(kind) for kind in facts.kinds])
-    steps, moves, sums, weighted, pace, products, looped, local = of_kind.T.take(facts.kind, axis=1)
+    steps, moves, sums, weighted, pace, reads, looped, local = of_kind.T.take(facts.kind, axis=1)
     sizes = np.maximum(facts.sizes, 0)
     is_inner = facts.reader != np.arange(facts.reader.size)
     inner = (sizes >> facts.is_complex) * is_inner  # complex ones count once, as in edges
@@ -137,7 +137,7 @@ def work_table(facts: TapeFacts) -> WorkTable:
         "unmoved": np.maximum(moved, 0) * factored.whole,
         "factored": factored.whole,
         "product_fma": facts.edges * pace + contracted.product_fma,
-        "read": _read(facts, products),
+        "read": _read(facts, reads),
         "spared_tangents": contracted.picked_tangents + picked_tangents * pace,
         "spared_adjoints": contracted.picked_adjoints + (picked_adjoints + factored.edges) * pace,
         "looped": looped,
@@ -196,15 +196,16 @@ def _rows(facts: TapeFacts, weighted: BoolArray, elementwise: BoolArray) -> IntA
     return most * turns
 
 
-def _read(facts: TapeFacts, products: IntArray) -> FloatArray:
+def _read(facts: TapeFacts, reads: IntArray) -> FloatArray:
     """Count the elements of the constant operand of products, in elements that are moved meanwhile.
 
     That operand has ``m n`` where the other one of ``n p`` makes a result of ``m p`` along ``m n p`` edges.
     """
-    entries = np.flatnonzero(products)
+    entries, read = np.flatnonzero(reads), np.zeros(facts.edges.size)
+    if not entries.size:
+        return read
     operands, edges = facts.parents[facts.first_parent[entries]], facts.edges[entries]
     n, m = (edges // np.maximum(facts.sizes[ends], 1) for ends in (entries, operands))
-    read = np.zeros(facts.edges.size)
     read[entries] = np.where(n * m > UNCACHED, _READ, _READ_IN_CACHE) * n * m
     return read
 

@@ -14,7 +14,7 @@ import numpy as np
 from autograd.numpy.numpy_boxes import ArrayBox
 from scipy.sparse import csr_array
 
-from tapesplit.arrays import Shape
+from tapesplit.arrays import Shape, run_starts
 from tapesplit.recording.values import element_count
 from tapesplit.rules.positions import Grid, as_slice, places
 
@@ -75,11 +75,10 @@ class IndexMap:
         """Slices of a complete result and where they come from, if they are few, as in a roll; or none."""
         if not self.complete or self.length < _MANY_ELEMENTS:
             return ()
-        breaks = (np.flatnonzero(self.sources[1:] - self.sources[:-1] != 1) + 1).tolist()
-        if len(breaks) >= _MOST_RUNS:
+        starts = run_starts(self.sources - self.targets)
+        if starts.size > _MOST_RUNS:
             return ()
-        ends = pairwise([0, *breaks, self.length])
-        firsts = self.sources[[0, *breaks]].tolist()
+        ends, firsts = pairwise([*starts.tolist(), self.length]), self.sources[starts].tolist()
         return tuple((slice(a, b), slice(c, c + b - a)) for (a, b), c in zip(ends, firsts, strict=True))
 
     @cached_property

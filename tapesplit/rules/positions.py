@@ -1,5 +1,6 @@
 """Flat positions of elements: those that an index points to, and slices and grids among positions."""
 
+from math import prod
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -25,13 +26,16 @@ def _basic_places(shape: Shape, index: tuple[Any, ...]) -> np.ndarray | None:
     """Find the positions that integers and slices point to, without a number for every element; else None."""
     if len(index) > len(shape) or not {int, slice}.issuperset(map(type, index)):
         return None
-    found = np.array(0, np.intp)
+    grid, step = Grid(0, (), ()), prod(shape)
     for length, part in zip(shape, (*index, *[slice(None)] * (len(shape) - len(index))), strict=True):
+        step //= length
         of_axis: Any = range(length)[part]
-        if isinstance(of_axis, range):
-            of_axis = np.arange(of_axis.start, of_axis.stop, of_axis.step, dtype=np.intp)
-        found = np.add.outer(found * length, of_axis)
-    return found.ravel()
+        if isinstance(of_axis, int):
+            grid = grid._replace(first=grid.first + step * of_axis)
+        else:
+            steps = *grid.steps, step * of_axis.step
+            grid = Grid(grid.first + step * of_axis.start, (*grid.shape, len(of_axis)), steps)
+    return grid.positions()
 
 
 _MANY: Final = 10_000
@@ -81,7 +85,7 @@ class Grid(NamedTuple):
 
     def positions(self) -> np.ndarray:
         """Return all positions, from axis to axis."""
-        found = np.array(self.first)
+        found = np.array(self.first, np.intp)
         for length, step in zip(self.shape, self.steps, strict=True):
             found = np.add.outer(found, np.arange(length) * step)
         return found.ravel()

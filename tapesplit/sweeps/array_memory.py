@@ -38,7 +38,7 @@ def tangent_numbers(
     chunk: Chunk,
     steps: Sequence[Step],
     last_use: Sequence[tuple[int, ...]],
-    sizes: Mapping[int, int],
+    sizes: dict[int, int],
     *,
     identity: bool,
 ) -> tuple[int, int, int]:
@@ -48,7 +48,7 @@ def tangent_numbers(
     directions share something, the third what they share there. `sizes` is from `number_counts`; `identity`
     tells whether the sweep begins with the identity.
     """
-    walk = MemoryWalk(tape, dict(sizes))
+    walk = MemoryWalk(tape, sizes)
     walk.seed(chunk.sources, identity=identity)
     for step, dropped in zip(steps, last_use, strict=True):
         walk.has_shared = isinstance(step, ClusterStep)

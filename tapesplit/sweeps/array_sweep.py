@@ -209,9 +209,8 @@ def compile_array_sweep(
         elif index not in covered and index not in detached:
             steps.append(_single_step(tape, facts, index, known))
     factored = factored_sizes(tape, facts, steps, worth)
-    joined = joined_sizes(tape, facts, steps, directions) if adjoint_mode else {}
-    for index in {*factored, *chunk.targets}:
-        joined.pop(index, None)
+    found = joined_sizes(tape, facts, steps, directions) if adjoint_mode else {}
+    joined = {i: size for i, size in found.items() if i not in factored and i not in chunk.targets}
     kept = {*factored, *joined}
     steps = [keeping_factors(tape, step, kept) for step in _overwriting(tape, facts, chunk, steps)]
     last_use = last_uses([step.reads(tape) for step in steps], chunk.targets)

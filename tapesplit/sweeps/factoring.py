@@ -6,13 +6,14 @@ what is predicted to be small is small.
 
 from collections import defaultdict
 from collections.abc import Container, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from typing import Final
 
 import numpy as np
 
 from tapesplit.cuts.chunks import Chunk
-from tapesplit.recording.tape import Tape
+from tapesplit.recording.tape import Tape, TapeEntry
 from tapesplit.rules.low_rank import FEWEST_DIRECTIONS, MOST_PARTS, factored_rule, is_thin
 from tapesplit.structures.facts import TapeFacts
 from tapesplit.structures.forms import is_shape
@@ -74,8 +75,7 @@ def _written(tape: Tape, step: Step, factored: Container[int]) -> set[int]:
     entry = tape[step.index]
     written = set()
     for argnum, parent in zip(entry.argnums, entry.parents, strict=True):
-        rule = factored_rule(entry.primitive, argnum)
-        rank = rule.rank(0, np.shape(entry.value)) if rule and step.rule.built_in else 0
+        rank = _rank_handed(step, entry, argnum)
         if parent in read and not (rank and is_thin(rank, np.shape(entry.args[argnum]))):
             written.add(parent)
     return written
@@ -92,8 +92,15 @@ def joined_sizes(tape: Tape, facts: TapeFacts, steps: Sequence[Step], directions
     matrices = {i for i in large if is_shape(forms[i]) and is_thin(2, forms[i]) and not facts.is_complex[i]}
     ranks: dict[int, list[int]] = defaultdict(list)
     for step in steps if matrices else ():
-        for parent in matrices.intersection(step.reads(tape)):
-            ranks[parent].append(_rank_handed(tape, step, parent))
+        read = matrices.intersection(step.reads(tape))
+        if read and isinstance(step, BulkStep):
+            entry = tape[step.index]
+            for argnum, parent in zip(entry.argnums, entry.parents, strict=True):
+                if parent in read:
+                    ranks[parent].append(_rank_handed(step, entry, argnum))
+        else:
+            for parent in read:
+                ranks[parent].append(0)
     return {
         index: sum(given) * sum(forms[index])
         for index, given in ranks.items()
@@ -101,19 +108,15 @@ def joined_sizes(tape: Tape, facts: TapeFacts, steps: Sequence[Step], directions
     }
 
 
-def _rank_handed(tape: Tape, step: Step, parent: int) -> int:
-    """Return the rank of what a step hands to a matrix; zero if it is no product that hands factors."""
-    if not isinstance(step, BulkStep) or not step.rule.built_in:
-        return 0
-    entry = tape[step.index]
-    argnums = [i for i, index in zip(entry.argnums, entry.parents, strict=True) if index == parent]
-    rules = [factored_rule(entry.primitive, argnum) for argnum in argnums]
-    return sum(rule.rank(0, np.shape(entry.value)) for rule in rules if rule) if all(rules) else 0
+def _rank_handed(step: BulkStep, entry: TapeEntry, argnum: int) -> int:
+    """Return the rank of what a call hands to an argument if it gets arrays; zero if that is an array."""
+    rule = factored_rule(entry.primitive, argnum) if step.rule.built_in else None
+    return rule.rank(0, np.shape(entry.value)) if rule else 0
 
 
-def keeping_factors(tape: Tape, step: Step, factored: Container[int]) -> Step:
+def keeping_factors(tape: Tape, step: Step, factored: AbstractSet[int]) -> Step:
     """Let a product keep the adjoints of its arguments as factors where these stay some."""
-    if not isinstance(step, BulkStep):
+    if not (factored and isinstance(step, BulkStep)):
         return step
     entry = tape[step.index]
     kept = frozenset(i for i, parent in zip(entry.argnums, entry.parents, strict=True) if parent in factored)
