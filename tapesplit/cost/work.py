@@ -44,7 +44,8 @@ class Work:
     factored
         Entries whose adjoints are such factors: two arrays, which take as long as one more step.
     read
-        Elements that are moved while the constant matrices of products are read, once for all directions.
+        Elements that are moved while the constant matrices of products are read and those of systems are
+        factored, once for all directions.
     spared_tangents, spared_adjoints
         Those of the multiply-adds that are only picked where directions are those of the inputs, or of the
         output, and those that make or multiply factors.
@@ -114,7 +115,7 @@ def work_table(facts: TapeFacts) -> WorkTable:
     """Return how much of each kind of work every entry of a tape is."""
     elementwise = facts.elementwise
     of_kind = np.array([_work_of_kind(kind) for kind in facts.kinds])
-    steps, moves, sums, weighted, pace, reads, looped, local = of_kind.T.take(facts.kind, axis=1)
+    steps, moves, sums, weighted, pace, reads, cubic, looped, local = of_kind.T.take(facts.kind, axis=1)
     sizes = np.maximum(facts.sizes, 0)
     is_inner = facts.reader != np.arange(facts.reader.size)
     inner = (sizes >> facts.is_complex) * is_inner  # complex ones count once, as in edges
@@ -137,7 +138,7 @@ def work_table(facts: TapeFacts) -> WorkTable:
         "unmoved": np.maximum(moved, 0) * factored.whole,
         "factored": factored.whole,
         "product_fma": facts.edges * pace + contracted.product_fma,
-        "read": _read(facts, reads),
+        "read": _read(facts, reads) + _factored(facts, cubic),
         "spared_tangents": contracted.picked_tangents + picked_tangents * pace,
         "spared_adjoints": contracted.picked_adjoints + (picked_adjoints + factored.edges) * pace,
         "looped": looped,
@@ -165,13 +166,14 @@ def _work_of_kind(kind: CallKind) -> tuple[int, ...]:
     """
     rule, is_sum = kind.rule, is_reduction(kind.rule)
     steps, pace, is_weighted = 1, 0, is_sum and not kind.is_local
+    cubic = rule.cubic if isinstance(rule, Bulk) and 0 in kind.argnums else 0
     if is_weighted:
         steps += _WEIGHING
     elif isinstance(rule, Bulk) and not is_sum:
         steps += max(_HEAVY, rule.steps * len(kind.argnums))
         pace = rule.pace
     moves, reads = isinstance(rule, Movement), kind.primitive in _READING and len(kind.argnums) == 1
-    return steps, moves, is_sum, is_weighted, pace, reads, kind.is_looped, kind.needs_local_jacobian
+    return steps, moves, is_sum, is_weighted, pace, reads, cubic, kind.is_looped, kind.needs_local_jacobian
 
 
 def _parts(facts: TapeFacts) -> IntArray | int:
@@ -210,6 +212,21 @@ def _read(facts: TapeFacts, reads: IntArray) -> FloatArray:
     return read
 
 
+def _factored(facts: TapeFacts, cubic: IntArray) -> FloatArray:
+    """Count the work on the matrices of systems once for each, in elements that are moved meanwhile.
+
+    Constant ones are left out: loops solve with one of them in every step.
+    """
+    entries, moved = np.flatnonzero(cubic), np.zeros(facts.edges.size)
+    if not entries.size:
+        return moved
+    matrices, first = np.unique(facts.parents[facts.first_parent[entries]], return_index=True)
+    forms = [facts.forms[i] for i in facts.form[matrices]]
+    cubes = np.array([prod(form) * form[-1] if is_shape(form) else 0 for form in forms])
+    moved[entries[first]] = _CUBE * cubic[entries[first]] * cubes
+    return moved
+
+
 def total_work(table: WorkTable, entries: IntArray) -> Work:
     """Sum up the work of some entries, given by their increasing tape indices."""
     first, last = (entries[0], entries[-1]) if len(entries) else (0, -1)
@@ -223,6 +240,8 @@ _READING: Final = frozenset({anp.matmul, anp.dot, anp.inner})
 """Products whose constant operand is a matrix that is read once."""
 _READ, _READ_IN_CACHE = 0.6, 0.2
 """Elements that are moved while one of a matrix is read, from memory or from caches."""
+_CUBE: Final = 0.08
+"""Elements that are moved during one multiply-add of a product of matrices."""
 _ROW: Final = 20
 """Elements that are moved while NumPy turns to the next row of what is broadcast or weighed."""
 _STACKED: Final = 4

@@ -18,13 +18,7 @@ from tapesplit.rules.low_rank import Factors, factored, kept
 from tapesplit.rules.products import one_product
 from tapesplit.rules.reductions import by_weights, input_size
 from tapesplit.rules.registry import bulk
-
-
-def _solve_columns(a: np.ndarray, B: np.ndarray) -> np.ndarray:
-    """Solve ``a x = b`` for a batch ``(k, ..., n, r)`` of right-hand sides with one factorization of a."""
-    wide = np.moveaxis(lifted(B, a.ndim), 0, -1)
-    X = np.linalg.solve(a, wide.reshape(*wide.shape[:-2], wide.shape[-2] * wide.shape[-1]))
-    return np.moveaxis(X.reshape(*X.shape[:-1], *wide.shape[-2:]), -1, 0)
+from tapesplit.rules.solutions import solve_columns
 
 
 def _cubic(products: int) -> Any:
@@ -48,22 +42,22 @@ def _as_column(x: np.ndarray, b: Any) -> np.ndarray:
 
 def _solve_tangent_a(T: np.ndarray, ans: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray:
     columns = _as_column(ans, b)
-    rows = -_solve_columns(a, lifted(T, columns.ndim) @ columns)  # b may be a stack where a is one matrix
+    rows = -solve_columns(a, lifted(T, columns.ndim) @ columns)  # b may be a stack where a is one matrix
     return rows[..., 0] if np.ndim(b) == 1 else rows
 
 
 def _solve_tangent_b(T: np.ndarray, ans: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    rows = _solve_columns(a, _as_column(T, b))
+    rows = solve_columns(a, _as_column(T, b))
     return rows[..., 0] if np.ndim(b) == 1 else rows
 
 
 def _solve_adjoint_a(A: np.ndarray, ans: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    back = _solve_columns(np.matrix_transpose(a), _as_column(A, b))
+    back = solve_columns(a, _as_column(A, b), transposed=True)
     return real_like(fold(-back @ _as_column(ans, b).mT, np.shape(a)), a)
 
 
 def _solve_adjoint_b(A: np.ndarray, ans: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    back = _solve_columns(np.matrix_transpose(a), _as_column(A, b))
+    back = solve_columns(a, _as_column(A, b), transposed=True)
     return real_like(fold(back[..., 0] if np.ndim(b) == 1 else back, np.shape(b)), b)
 
 
@@ -74,12 +68,14 @@ bulk(
     edges=_solve_edges,
     steps=3,
     pace=8,
+    cubic=1,
 )
 bulk(
     linalg.inv,
     tangents=[lambda T, ans, x: -ans @ T @ ans],
     adjoints=[lambda A, ans, x: -ans.mT @ A @ ans.mT],
     edges=_cubic(2),
+    pace=2,
 )
 
 
@@ -87,7 +83,7 @@ def _factored_solution(A: Factors, ans: Any, a: Any, b: Any) -> Any:
     """Factored adjoints of b in ``solve(a, b)``: ``solve(a.T, A)``."""
     if np.ndim(a) != 2:
         return NotImplemented
-    left = np.linalg.solve(np.transpose(a), A.left.reshape(-1, len(a)).T).T
+    left = solve_columns(np.asarray(a), A.left[..., None], transposed=True)
     return Factors(left.reshape(A.left.shape), A.right)
 
 
@@ -110,6 +106,7 @@ bulk(
     tangents=[lambda T, ans, x: ans * _inner(T, np.linalg.inv(x).mT)],
     adjoints=[lambda A, ans, x: (A * ans)[..., None, None] * np.linalg.inv(x).mT],
     edges=input_size,
+    cubic=3,
 )
 
 
@@ -118,6 +115,7 @@ bulk(
     tangents=[lambda T, ans, x: _inner(T, np.linalg.inv(x).mT)],
     adjoints=[lambda A, ans, x: A[..., None, None] * np.linalg.inv(x).mT],
     edges=input_size,
+    cubic=3,
 )
 
 
@@ -137,7 +135,7 @@ def _slogdet_adjoint(A: np.ndarray, ans: Any, x: np.ndarray) -> np.ndarray:
     return real_like(weights * np.linalg.inv(x).mT, x)
 
 
-bulk(linalg.slogdet, tangents=[_slogdet_tangent], adjoints=[_slogdet_adjoint], edges=input_size)
+bulk(linalg.slogdet, tangents=[_slogdet_tangent], adjoints=[_slogdet_adjoint], edges=input_size, cubic=3)
 
 
 def _norm_weights(

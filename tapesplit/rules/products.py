@@ -250,6 +250,7 @@ bulk(
     tangents=[lambda T, ans, a, b, y: _matmul_left_tangent(T, ans, a, y), lambda T, ans, a, b, y: T],
     adjoints=[lambda A, ans, a, b, y: _matmul_left_adjoint(A, ans, a, y), lambda A, ans, a, b, y: A],
     edges=_side_edges,
+    cubic=1,  # where the system is solved that this is a side of
 )
 
 

@@ -1,0 +1,98 @@
+"""Solutions of linear systems by a batch of right-hand sides: a sweep factors each matrix once.
+
+Loops that solve with one matrix in every step, as implicit methods do, would else factor it in each step.
+"""
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any, Final, NamedTuple, TypeAlias
+
+import numpy as np
+from scipy.linalg import lapack
+
+from tapesplit.rules.axes import lifted
+
+__all__ = ["factors_kept", "kept_bytes", "solve_columns"]
+
+_Key: TypeAlias = tuple[int, str]
+
+
+class _Factored(NamedTuple):
+    """A matrix, which keeps its identity as long as it is here, with its factors and their pivots."""
+
+    matrix: np.ndarray
+    factors: np.ndarray
+    pivots: np.ndarray
+
+
+_kept: ContextVar[dict[_Key, _Factored] | None] = ContextVar("kept", default=None)
+"""The last matrices that were factored during a sweep, by identity and precision."""
+
+
+@contextmanager
+def factors_kept() -> Iterator[None]:
+    """Keep factors of matrices for what is solved in this context; nothing may change them meanwhile."""
+    token = _kept.set({})
+    try:
+        yield
+    finally:
+        _kept.reset(token)
+
+
+def kept_bytes(matrices: Iterable[Any]) -> int:
+    """Count the bytes of the factors that are kept at a time if systems with these matrices are solved."""
+    distinct = {id(a): a.nbytes for a in matrices if np.ndim(a) == 2 and isinstance(a, np.ndarray)}
+    return sum(sorted(distinct.values())[-_MOST_KEPT:])
+
+
+def solve_columns(a: np.ndarray, B: np.ndarray, *, transposed: bool = False) -> np.ndarray:
+    """Solve ``a x = b``, or ``a.T x = b``, for a batch ``(k, ..., n, r)`` of right-hand sides.
+
+    `a` may be a stack of matrices. Raises `numpy.linalg.LinAlgError` if one is singular.
+    """
+    common = np.result_type(a, B)
+    dtype = common if common.kind in "fc" else np.dtype(float)
+    if a.ndim != 2 or not B.size or dtype.char not in _LAPACK:
+        return _solved_together(a.mT if transposed else a, B)
+    _, factors, pivots = _factored(a, dtype)
+    wide = B.mT
+    sides = np.ascontiguousarray(wide, dtype).reshape(-1, len(a)).T
+    _, solve = _LAPACK[dtype.char]
+    solved, _ = solve(factors, pivots, sides, trans=int(transposed))
+    return solved.T.reshape(wide.shape).mT
+
+
+def _solved_together(a: np.ndarray, B: np.ndarray) -> np.ndarray:
+    """Solve by NumPy, which factors each matrix of a stack once for all directions."""
+    wide = np.moveaxis(lifted(B, a.ndim), 0, -1)
+    X = np.linalg.solve(a, wide.reshape(*wide.shape[:-2], wide.shape[-2] * wide.shape[-1]))
+    return np.moveaxis(X.reshape(*X.shape[:-1], *wide.shape[-2:]), -1, 0)
+
+
+def _factored(a: np.ndarray, dtype: np.dtype) -> _Factored:
+    """Factor a matrix in some precision, or return what is kept of it."""
+    kept, key = _kept.get(), (id(a), dtype.char)
+    found = None if kept is None else kept.get(key)
+    if found is None:
+        factor, _ = _LAPACK[dtype.char]
+        factors, pivots, info = factor(a)
+        if info > 0:
+            raise np.linalg.LinAlgError("Singular matrix")
+        found = _Factored(a, factors, pivots)
+        if kept is not None:
+            if len(kept) == _MOST_KEPT:
+                del kept[next(iter(kept))]
+            kept[key] = found
+    return found
+
+
+_LAPACK: Final = {
+    "f": (lapack.sgetrf, lapack.sgetrs),
+    "d": (lapack.dgetrf, lapack.dgetrs),
+    "F": (lapack.cgetrf, lapack.cgetrs),
+    "D": (lapack.zgetrf, lapack.zgetrs),
+}
+"""How to factor a matrix and how to solve by its factors, in each precision."""
+_MOST_KEPT: Final = 4
+"""Matrices whose factors are kept at a time: those of splitting methods take turns."""
