@@ -8,8 +8,8 @@ from tapesplit.arrays import IntArray
 
 __all__ = ["color_columns"]
 
-_WORTH_ANOTHER_ORDER: Final = 1.1
-"""Colors, as a multiple of the fewest, from which on columns are colored in another order, too."""
+_FEW: Final = 1.1
+"""Colors, as a multiple of the fewest, up to which no others are looked for."""
 
 
 def color_columns(row: IntArray, column: IntArray, rows: int, columns: int) -> IntArray:
@@ -20,23 +20,28 @@ def color_columns(row: IntArray, column: IntArray, rows: int, columns: int) -> I
 
     Notes
     -----
-    The greedy way, columns with many entries first. Each row keeps the colors that its columns have as the
-    bits of one number. Where bands wrap around at their ends, as those of periodic grids do, that takes up to
-    twice the fewest colors; columns at equal distances are tried there, too.
+    Columns at equal distances have the same color if that will do, as in bands. Else the greedy way, columns
+    with many entries first: each row keeps the colors that its columns have as the bits of one number. Where
+    bands wrap around at their ends, as those of periodic grids do, that takes up to twice the fewest colors;
+    another order is tried there, too.
 
     Examples
     --------
     >>> color_columns(*np.array([[1, 1, 0], [0, 1, 1], [0, 0, 1]]).nonzero(), 3, 3)
-    array([1, 0, 1])
+    array([0, 1, 0])
     """
     fewest = int(np.bincount(row).max(initial=0))  # the columns of one row have as many colors
+    apart = _places_apart(columns, fewest)
+    for colors in (np.arange(columns) % max(fewest, 1), apart):
+        if colors.max(initial=0) + 1 <= _FEW * fewest and _differ(row, colors[column]):
+            return colors
     counts = np.bincount(column, minlength=columns)
     stops = np.cumsum(counts)
     given = row[np.argsort(column, kind="stable")].tolist()
     bounds = [slice(*ends) for ends in zip((stops - counts).tolist(), stops.tolist(), strict=True)]
     colors = _greedy(given, bounds, rows, np.argsort(-counts, kind="stable"))
-    if colors.max(initial=0) + 1 > _WORTH_ANOTHER_ORDER * fewest:
-        others = _greedy(given, bounds, rows, _far_apart(columns, fewest))
+    if colors.max(initial=0) + 1 > _FEW * fewest:
+        others = _greedy(given, bounds, rows, np.argsort(apart, kind="stable"))
         if others.max(initial=0) < colors.max(initial=0):
             return others
     return colors
@@ -57,9 +62,15 @@ def _greedy(given: list[int], bounds: list[slice], rows: int, order: IntArray) -
     return colors
 
 
-def _far_apart(columns: int, least: int) -> IntArray:
-    """Order columns so that runs of them are equally far apart, by at least so many, around a ring."""
+def _differ(row: IntArray, color: IntArray) -> bool:
+    """Tell whether the entries of each row have different colors."""
+    here = row * (int(color.max(initial=0)) + 1) + color
+    return bool(np.bincount(here).max(initial=0) <= 1)
+
+
+def _places_apart(columns: int, least: int) -> IntArray:
+    """Cut a ring of columns into parts of about equal size, at least this one, and count within each."""
     run = max(columns // max(least, 1), 1)
     number = np.arange(columns)
     first = -(-(number * run // columns) * columns // run)  # of the part of the ring that a column is in
-    return np.argsort(number - first, kind="stable")
+    return number - first

@@ -19,6 +19,7 @@ from tapesplit.notes import note
 from tapesplit.recording.tape import Tape
 from tapesplit.sweeps.array_sweep import ArraySweep
 from tapesplit.sweeps.coloring import color_columns
+from tapesplit.sweeps.pattern import find_pattern
 from tapesplit.sweeps.scalar_sweep import ScalarSweep
 from tapesplit.sweeps.stages import StagedSweep
 
@@ -170,17 +171,20 @@ def compress(sweep: ScalarSweep) -> CompressedSweep | None:
 
     Notes
     -----
-    The pattern takes half a sweep with all directions, and coloring 0.1 to 0.3 µs for each derivative that
-    is not always zero.
+    Coloring takes up to 0.3 µs for each derivative that is not always zero.
     """
     directions, results = len(sweep.seeds), len(sweep.results)
-    found = sweep.paths() != 0
-    left_out = _fullest(np.count_nonzero(found, axis=1), int(_WORTH_EXPANDING * directions))
+    result, direction = find_pattern(sweep)
+    left_out = _fullest(np.bincount(result, minlength=results), int(_WORTH_EXPANDING * directions))
     if left_out is None:
         return None
-    reached = found[left_out]
-    found[left_out] = False
-    result, direction = np.divmod(np.flatnonzero(found), directions)
+    reached = np.zeros((left_out.size, directions), dtype=bool)
+    if left_out.size:
+        number = np.full(results, -1)
+        number[left_out] = np.arange(left_out.size)
+        left = number[result] >= 0
+        reached[number[result[left]], direction[left]] = True
+        result, direction = result[~left], direction[~left]
     colors = color_columns(result, direction, results, directions)
     count = int(colors.max()) + 1
     if count + left_out.size > _WORTH_EXPANDING * directions:

@@ -116,6 +116,10 @@ class ScalarSweep:
         """
         return self.carry(np.ones(len(self.template), np.float32), columns)
 
+    def paths_back(self, results: IntArray) -> np.ndarray:
+        """Tell the same of some results, no constants among them: shape ``(seeded, k)``."""
+        return self.carry_back(np.ones(len(self.template), np.float32), results)
+
     def carry(
         self, coefficients: np.ndarray, columns: np.ndarray | None, most: int | None = None
     ) -> np.ndarray:

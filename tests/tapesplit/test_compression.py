@@ -13,9 +13,12 @@ from hypothesis import strategies as st
 from traced_memory import traced_peak
 
 from tapesplit import defvector, execute, parallel_jacobian
+from tapesplit.structures.facts import facts_of
 from tapesplit.sweeps import compression, sweep
 from tapesplit.sweeps.coloring import color_columns
 from tapesplit.sweeps.compression import CompressedSweep
+from tapesplit.sweeps.lowering import compile_scalar_sweep
+from tapesplit.sweeps.pattern import find_pattern
 
 MIX = onp.random.default_rng(0).standard_normal((5, 5))
 PLACES = onp.random.default_rng(1).integers(0, 60, (80, 3))
@@ -435,6 +438,35 @@ def test_random_sparse_programs(program):
     expected = jacobian(f)(x)
     found = parallel_jacobian(f, machines=1, method=method)(x)
     onp.testing.assert_allclose(found, expected, rtol=0, atol=1e-12 * max(1.0, onp.abs(expected).max()))
+
+
+def beside_full_ones(u):
+    """Neighbors beside results that read everything, and inputs that everything reads."""
+    inner = u[1:-1] * u[:-2] + u[0] + np.exp(u[2:])
+    return np.concatenate([[np.sum(u * u)], inner[:70], [u[3] * u[5], np.prod(u)], inner[70:], inner[::40]])
+
+
+PATTERNS = {
+    **{name: f for name, (f, _) in SPARSE.items()},
+    "beside full ones": beside_full_ones,
+    "scattered": lambda x: np.sin(x[PLACES[:, 0]]) * x[PLACES[:, 1]],
+    "dense": lambda x: np.cumsum(np.sin(x)),
+    "nothing": lambda x: 0.0 * x,
+}
+
+
+@pytest.mark.parametrize("method", ["tangent", "adjoint"])
+@pytest.mark.parametrize("name", PATTERNS)
+def test_patterns_found_in_groups_are_those_of_all_seeds(name, method):
+    x = onp.linspace(0.3, 1.1, 320)
+    jac = parallel_jacobian(PATTERNS[name], machines=1, method=method)
+    tape, (chunk, *_) = jac.tape(x), jac.plan(x).chunks
+    system = compile_scalar_sweep(tape, facts_of(tape), chunk, 320, adjoint_mode=method == "adjoint")
+    result, seed = find_pattern(system)
+    found = onp.zeros((len(system.results), len(system.seeds)), dtype=int)
+    onp.add.at(found, (result, seed), 1)
+    onp.testing.assert_array_equal(found, system.paths() != 0)
+    assert (onp.diff(result) >= 0).all()
 
 
 @pytest.mark.parametrize(("size", "reach"), [(97, 3), (150, 5), (333, 20), (1000, 5), (1000, 20)])

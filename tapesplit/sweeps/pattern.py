@@ -1,0 +1,67 @@
+"""Sparsity patterns of systems: which seeds reach which results, whatever the values.
+
+A sweep with one direction for each seed would take as long as the Jacobian itself. Seeds in groups take a few
+directions and tell which groups reach what. Groups that meet in no result can then be told apart when they
+share directions, one for each place in a group.
+"""
+
+from typing import Final
+
+import numpy as np
+
+from tapesplit.arrays import IntArray
+from tapesplit.sweeps.coloring import color_columns
+from tapesplit.sweeps.scalar_sweep import ScalarSweep
+
+__all__ = ["find_pattern"]
+
+_WORTH_GROUPING: Final = 0.5
+"""Directions, as a part of the seeds, up to which these are told apart in groups."""
+
+
+def find_pattern(sweep: ScalarSweep) -> tuple[IntArray, IntArray]:
+    """Return the result and the seed of each derivative that is not always zero, results in order.
+
+    Notes
+    -----
+    Takes about half the time of a sweep with as many directions as are carried: those of two sweeps with
+    about ``sqrt(n)`` of n seeds where all results depend on neighbors, and n at most.
+    """
+    count, results = len(sweep.seeds), len(sweep.results)
+    size = max(1, round((count / 2) ** 0.5))
+    group, place = np.divmod(np.arange(count), size)
+    groups = int(group[-1]) + 1
+    by_group = sweep.paths(_seeds(group, groups)) != 0
+    full = np.flatnonzero(np.count_nonzero(by_group, axis=1) > _WORTH_GROUPING * groups)
+    by_group[full] = False  # the few results that depend on most seeds
+    result, reaching = _nonzero(by_group)
+    colors = color_columns(result, reaching, results, groups)
+    directions = (int(colors.max()) + 1) * size
+    if groups + directions + full.size > _WORTH_GROUPING * count:
+        return _nonzero(sweep.paths() != 0)
+    found = sweep.paths(_seeds(colors[group] * size + place, directions)) != 0
+    found[full] = False
+    group_of = np.zeros((results, directions // size), dtype=np.int64)
+    group_of[result, colors[reaching]] = reaching
+    result, direction = _nonzero(found)
+    color, place = np.divmod(direction, size)
+    seed = group_of[result, color] * size + place
+    if full.size:
+        behind, reached = _nonzero(sweep.paths_back(full).T != 0)
+        result, seed = np.concatenate([result, full[behind]]), np.concatenate([seed, reached])
+        order = np.argsort(result, kind="stable")
+        result, seed = result[order], seed[order]
+    return result, seed
+
+
+def _seeds(direction: IntArray, directions: int) -> np.ndarray:
+    """Return columns in which each seed has this direction."""
+    columns = np.zeros((direction.size, directions), np.float32)
+    columns[np.arange(direction.size), direction] = 1.0
+    return columns
+
+
+def _nonzero(found: np.ndarray) -> tuple[IntArray, IntArray]:
+    """Return the rows and columns that are marked, row by row; NumPy is slower where it counts two axes."""
+    rows, columns = np.divmod(np.flatnonzero(found), found.shape[1])
+    return rows, columns
