@@ -24,6 +24,10 @@ _NEXT_TO_NONE: Final = 3
 """Columns of a second operand that take less time one by one."""
 _FEWEST_ADDED: Final = 4
 """Columns of a block of the first operand whose product takes longer than adding it to those before."""
+_LONG: Final = 1600
+"""Numbers of a product up to which it is best added up from blocks of rows and columns that are longer."""
+_FEW_DOTS: Final = 1000
+"""The same where these are rows of A and columns of B as they stand in memory, which BLAS takes faster."""
 UNCACHED: Final = 2_000_000
 """Numbers from which on a matrix is read from memory again for each product."""
 _CACHED: Final = 65_536
@@ -61,15 +65,31 @@ def _multiplied(A: np.ndarray, B: np.ndarray, out: np.ndarray | None = None) -> 
     columns = B.shape[1]
     fma = rows * inner * columns
     is_vector = min(rows, columns) == 1
-    is_thin = min(rows / _FEW, columns / _FEW, inner / _FEW_BETWEEN) <= 1
-    if fma <= _PACKED or is_vector or not is_thin:
+    if fma <= _PACKED or is_vector:
+        return np.matmul(A, B, out=out)
+    blocks = 2 * ceil(fma / _PACKED)
+    are_dots = A.strides[0] > A.strides[1] and B.strides[0] < B.strides[1]
+    if rows * columns <= (_FEW_DOTS if are_dots else _LONG):
+        return _summed(A, B, blocks, out)
+    if min(rows / _FEW, columns / _FEW, inner / _FEW_BETWEEN) > 1:
         return np.matmul(A, B, out=out)
     if rows < columns:
         return _multiplied(B.T, A.T, None if out is None else out.T).T
-    blocks = 2 * ceil(fma / _PACKED)
     if columns <= _FEW and A.strides[0] < A.strides[1] and inner >= blocks * _FEWEST_ADDED:
         return _added(A, B, blocks, out)
     return np.matmul(A, B, out=out) if rows < blocks * _FEW else _stacked(A, B, blocks, out)
+
+
+def _summed(A: np.ndarray, B: np.ndarray, blocks: int, out: np.ndarray | None) -> np.ndarray:
+    """Multiply by blocks of columns of A and rows of B, all at once, and add up their small products."""
+    (rows, inner), columns = A.shape, B.shape[1]
+    length = inner // blocks
+    whole = length * blocks
+    left = A[:, :whole].reshape(rows, blocks, length).swapaxes(0, 1)
+    total: np.ndarray = np.matmul(left, B[:whole].reshape(blocks, length, columns)).sum(axis=0, out=out)
+    if whole < inner:
+        total += A[:, whole:] @ B[whole:]
+    return total
 
 
 def _added(A: np.ndarray, B: np.ndarray, blocks: int, out: np.ndarray | None) -> np.ndarray:

@@ -8,13 +8,14 @@ a Python loop thirty microseconds. Each constant of the model is the time of one
 from dataclasses import dataclass
 from typing import Any, Final
 
-from tapesplit.cost.work import Work
+from tapesplit.cost.work import Work, moved_while_read
 from tapesplit.rules.low_rank import FEWEST_DIRECTIONS
 
 __all__ = [
     "CostModel",
     "array_seconds",
     "expanded_seconds",
+    "handed_seconds",
     "product_seconds",
     "scalar_seconds",
     "system_seconds",
@@ -64,6 +65,10 @@ _END: Final = 1.5
 """Elements that are moved while one is seeded in a system, or read from it."""
 _EXPANDED, _FRESH = 0.25, 0.75
 """Elements that are moved while a zero of a Jacobian is handed out, in memory that was used before or not."""
+_HANDED: Final = 3.0
+"""Elements that are moved while one is written to memory and read again."""
+_LARGEST_CACHED: Final = 2**18
+"""Elements that caches hold between two steps."""
 _LARGEST_REUSED: Final = 2**22
 """Elements up to which memory that was freed is used again, see `tapesplit.recording.memory`."""
 
@@ -139,16 +144,22 @@ def expanded_seconds(model: CostModel, elements: int) -> float:
     return each * elements * model.element_direction
 
 
-def product_seconds(model: CostModel, fma: int, elements: int) -> float:
+def product_seconds(model: CostModel, fma: int, elements: int, read: int) -> float:
     """Predict a product of two dense matrices.
 
-    `fma` is the product of the three sizes. `elements` counts those of the result; where the matrices are
-    thin, writing them takes longer than multiplying.
+    `fma` is the product of the three sizes. `elements` counts those of the result, `read` those of the larger
+    matrix; where the matrices are thin, writing and reading them takes longer than multiplying.
 
     Examples
     --------
     >>> model = CostModel(product=1e-6, product_fma=1e-10, element_direction=1e-9)
-    >>> product_seconds(model, fma=10_000, elements=1000)
-    3e-06
+    >>> round(product_seconds(model, fma=10_000, elements=1000, read=100), 9)
+    3.02e-06
     """
-    return model.product + fma * model.product_fma + elements * model.element_direction
+    moved = elements + moved_while_read(read)
+    return float(model.product + fma * model.product_fma + moved * model.element_direction)
+
+
+def handed_seconds(model: CostModel, elements: int) -> float:
+    """Predict what an intermediate Jacobian takes besides, which one sweep writes and another step reads."""
+    return _HANDED * elements * model.element_direction if elements > _LARGEST_CACHED else 0.0

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, fields
 from math import prod
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import autograd.numpy as anp
 import numpy as np
@@ -17,7 +17,7 @@ from tapesplit.rules import Bulk, Movement, is_reduction
 from tapesplit.structures.facts import CallKind, TapeFacts
 from tapesplit.structures.forms import is_shape
 
-__all__ = ["Work", "WorkTable", "total_work", "work_table"]
+__all__ = ["Work", "WorkTable", "moved_while_read", "total_work", "work_table"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,8 +208,13 @@ def _read(facts: TapeFacts, reads: IntArray) -> FloatArray:
         return read
     operands, edges = facts.parents[facts.first_parent[entries]], facts.edges[entries]
     n, m = (edges // np.maximum(facts.sizes[ends], 1) for ends in (entries, operands))
-    read[entries] = np.where(n * m > UNCACHED, _READ, _READ_IN_CACHE) * n * m
+    read[entries] = moved_while_read(n * m)
     return read
+
+
+def moved_while_read(elements: Any) -> Any:
+    """Count the elements that are moved while a product reads a matrix of so many; of one or of arrays."""
+    return np.where(elements > UNCACHED, _READ, _READ_IN_CACHE) * elements
 
 
 def _factored(facts: TapeFacts, cubic: IntArray) -> FloatArray:

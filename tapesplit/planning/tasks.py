@@ -7,7 +7,7 @@ from typing import Final
 import numpy as np
 
 from jcdp_core import Mode, Schedule, Solution
-from tapesplit.cost.model import product_seconds
+from tapesplit.cost.model import handed_seconds, product_seconds
 from tapesplit.cost.stored import cost_model
 from tapesplit.cost.work import WorkTable
 from tapesplit.cuts.chunks import Chunk
@@ -63,10 +63,12 @@ def _timed(task: PlanTask, facts: TapeFacts, table: WorkTable, chunks: Sequence[
     """Add the predicted time to a task."""
     if task.mode is Mode.MULTIPLY:
         n, m = chunks[task.first].n, chunks[task.last].m
-        is_large = task.fma >= SHARED_FMA and min(n, m, task.fma // (n * m)) >= SHARED_WIDTH
+        inner = task.fma // (n * m)
+        is_large = task.fma >= SHARED_FMA and min(n, m, inner) >= SHARED_WIDTH
+        seconds = product_seconds(cost_model(), task.fma, n * m, inner * max(n, m))
         return replace(
             task,
-            seconds=product_seconds(cost_model(), task.fma, n * m),
+            seconds=seconds,
             releases_lock=True,
             product_fma=task.fma,
             shareable=task.fma * cost_model().product_fma * is_large,
@@ -80,6 +82,10 @@ def _timed(task: PlanTask, facts: TapeFacts, table: WorkTable, chunks: Sequence[
         adjoint_mode=task.mode is Mode.ADJOINT,
         identity=not task.needs,
     )
+    if task.last - task.first + 1 < len(chunks):
+        width = chunks[task.last].m if task.mode is Mode.TANGENT else chunks[task.first].n
+        handed = handed_seconds(cost_model(), directions * width)
+        expected = expected._replace(seconds=expected.seconds + handed)
     return replace(task, directions=directions, **expected._asdict())
 
 

@@ -90,10 +90,10 @@ def _untake(x: Any, idx: Any, vs: Any) -> Any:
 def _full_untake(index: Any) -> Any:
     """Return the primitive for the adjoint of a look-up with all its zeros; None for other indices."""
     items = index if type(index) is tuple else (index,)
-    if all(type(item) in SELECTORS for item in items):
+    kinds = {item.dtype.kind if type(item) is np.ndarray else type(item) for item in items} - SELECTORS
+    if kinds <= {"b"}:  # masks take no element twice, either
         return dense_untake
-    known = all(type(i) in SELECTORS or (type(i) is np.ndarray and i.dtype.kind == "i") for i in items)
-    return summed_untake if known else None
+    return summed_untake if kinds <= {"b", "i"} else None
 
 
 def _slogdet(x: Any) -> Any:

@@ -14,6 +14,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 import numpy as np
 
 from tapesplit.arrays import Shape
+from tapesplit.matrix_product import multiply
 
 __all__ = ["AXES", "FREE", "KEPT", "contract", "held_between", "lengths_of", "products"]
 
@@ -102,7 +103,8 @@ def held_between(terms: tuple[str, ...], shapes: tuple[Shape, ...], output: str)
 def _product(matrices: _Matrices, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
     """Multiply two operands as stacks of matrices."""
     axes, shapes, opened, order = matrices
-    product = X.transpose(axes[0]).reshape(shapes[0]) @ Y.transpose(axes[1]).reshape(shapes[1])
+    left, right = X.transpose(axes[0]).reshape(shapes[0]), Y.transpose(axes[1]).reshape(shapes[1])
+    product = multiply(left, right) if left.ndim == 2 else left @ right
     return product.reshape(opened).transpose(order)
 
 

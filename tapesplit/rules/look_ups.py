@@ -27,6 +27,10 @@ def _put_back(A: np.ndarray, ans: Any, x: Any, index: Any) -> np.ndarray:
         X = np.zeros((len(A), *np.shape(x)), A.dtype)
         X[stacked] = A
         return X
+    if np.ndim(x) == 1 and type(index) is np.ndarray and index.dtype.kind == "i" and A.dtype == np.float64:
+        size = np.size(x)
+        places = np.arange(len(A))[:, None] * size + np.where(index < 0, index + size, index).ravel()
+        return np.bincount(places.ravel(), A.ravel(), len(A) * size).reshape(len(A), size)
     if np.ndim(x) and len(A) <= _FEW_DIRECTIONS and _ADDED * A.size < np.size(x) + _CALLED:
         X = np.zeros((len(A), *np.shape(x)), A.dtype)
         for found, adjoints in zip(X, A, strict=True):

@@ -166,7 +166,8 @@ def cached_directions(count: int, each: int) -> int:
     """Return how many of so many directions, of ``each`` bytes, are carried at a time: caches hold these."""
     if each * count <= _BYTES_AT_ONCE:
         return count
-    return min(count, max(_FEWEST_DIRECTIONS, _BYTES_OF_A_BLOCK // each))
+    block = max(_FEWEST_DIRECTIONS, _BYTES_OF_A_BLOCK // each)
+    return block if 2 * block <= count else count
 
 
 def in_blocks(

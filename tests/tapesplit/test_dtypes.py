@@ -76,6 +76,8 @@ def agrees(fun, *args, argnum=0, least=()):
         lambda x: np.einsum("i,j->ij", x, x),
         lambda x: np.concatenate([x, 2 * x]),
         lambda x: np.stack([x, x]) * onp.ones((2, 1, 1)),
+        lambda x: np.mean(x) * np.split(x, 3)[1],
+        lambda x: np.maximum(x, 0.5) + np.concatenate(np.split(x, 3)[::-1]),
         lambda x: np.where(onp.array([True, False, True]), x, 2 * x),
         lambda x: np.sum(x, keepdims=True),
         lambda x: np.mean(x, keepdims=True),
