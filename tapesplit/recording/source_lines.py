@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Iterable
+from functools import lru_cache
 from pathlib import Path
 from types import FrameType
 from typing import Any, Final, Self
@@ -35,7 +36,13 @@ class LinedEntries(Entries):
 def users_line() -> str:
     """Return the line of the user's code that is running, as "file.py:12"; "" if there is none."""
     frame, _ = _users_frame()
-    return f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno}" if frame else ""
+    return f"{_file_name(frame.f_code.co_filename)}:{frame.f_lineno}" if frame else ""
+
+
+@lru_cache
+def _file_name(path: str) -> str:
+    """Return the last part of a path."""
+    return Path(path).name
 
 
 def note_line_without_rule(error: BaseException, tape: Tape) -> None:
