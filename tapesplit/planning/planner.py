@@ -131,7 +131,8 @@ class _Drafting(NamedTuple):
             return draft, "light"
         shared = draft._replace(tasks=with_shared_steps(draft.tasks, machines))
         parallel = self.on_several(machines)
-        if any(task.seeds for task in draft.tasks):  # it may share seeds, too, which only sweeps tell
+        if len(parallel.tasks) > 1 and any(task.seeds for task in draft.tasks):
+            # It may share seeds, too, which only sweeps tell.
             parallel = self.compiled(parallel)
         reason = _worth_of_machines(parallel.tasks, draft.tasks)
         if reason == "gain":
