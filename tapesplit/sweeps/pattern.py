@@ -32,12 +32,17 @@ def find_pattern(sweep: ScalarSweep) -> tuple[IntArray, IntArray]:
     group, place = np.divmod(np.arange(count), size)
     groups = int(group[-1]) + 1
     by_group = sweep.paths(_seeds(group, groups)) != 0
-    full = np.flatnonzero(np.count_nonzero(by_group, axis=1) > _WORTH_GROUPING * groups)
+    reached_by = np.count_nonzero(by_group, axis=1)
+    full = np.flatnonzero(reached_by > _WORTH_GROUPING * groups)
     by_group[full] = False  # the few results that depend on most seeds
+    reached_by[full] = 0
+    most = _WORTH_GROUPING * count - groups - full.size
+    if reached_by.max() * size > most:  # that many colors at least
+        return _nonzero(sweep.paths() != 0)
     result, reaching = _nonzero(by_group)
     colors = color_columns(result, reaching, results, groups)
     directions = (int(colors.max()) + 1) * size
-    if groups + directions + full.size > _WORTH_GROUPING * count:
+    if directions > most:
         return _nonzero(sweep.paths() != 0)
     found = sweep.paths(_seeds(colors[group] * size + place, directions)) != 0
     found[full] = False
