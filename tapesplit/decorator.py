@@ -91,8 +91,8 @@ def parallel_jacobian(
         multiply-adds.
     memory_limit
         Upper bound in bytes, per machine, on the working memory of one sweep. Larger sweeps run in blocks of
-        directions, down to one at a time. The tape and intermediate Jacobians are not counted; see
-        `JacobianPlan.peak_bytes`.
+        directions, down to one at a time, by array steps if need be. The tape and intermediate Jacobians are
+        not counted; see `JacobianPlan.peak_bytes`.
     executor
         A concurrent.futures executor of threads; the default is a pool that the process keeps. If given, work
         that can be split is always split among the machines, even where no gain is predicted.

@@ -42,7 +42,8 @@ class Options:
     def for_plans(self) -> PlanOptions:
         """What of them a plan depends on."""
         forced = self.executor is not None
-        return PlanOptions(self.machines or usable_cores(), forced, self.method, self.cost)
+        machines = self.machines or usable_cores()
+        return PlanOptions(machines, forced, self.method, self.cost, self.memory_limit)
 
     @property
     def may_do_without_plans(self) -> bool:

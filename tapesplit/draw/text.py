@@ -132,7 +132,7 @@ def _shared(plan: JacobianPlan) -> str:
 
 def _limit(plan: JacobianPlan) -> str:
     """Name the memory limit, which sweeps keep to by going through their directions in blocks."""
-    return f" without the limit of {bytes_text(plan.memory_limit)} to a sweep" if plan.memory_limit else ""
+    return f" with a limit of {bytes_text(plan.memory_limit)} to a sweep" if plan.memory_limit else ""
 
 
 def _bound(plan: JacobianPlan) -> tuple[str, str, str]:

@@ -153,7 +153,7 @@ class JacobianPlan:
         For each tape entry the user's line of code, "file.py:12", or "" if there is none; set by
         `JacobianFunction.plan` only.
     memory_limit
-        The limit that was set; filled in there as well. ``peak_bytes`` ignores it.
+        The limit that was set; filled in there as well.
     last_run
         Measured times of the last run that used this plan.
 
@@ -254,7 +254,7 @@ class JacobianPlan:
 
     @property
     def peak_bytes(self) -> int:
-        """Most memory that an execution takes beyond the tape, in bytes, if no memory limit is set.
+        """Most memory that an execution takes beyond the tape, in bytes.
 
         This counts the Jacobians of parts of the chain, each from its task to the task that uses it, and for
         the running sweep the derivatives of all values that are alive. Several machines add up. The memory
@@ -268,6 +268,8 @@ class JacobianPlan:
             working = 0 if sweep is None else sweep.working_bytes(task.directions)
             if isinstance(sweep, ScalarSweep) and task.shareable:
                 working = sweep.working_bytes(task.directions, self.step_threads)
+            if sweep is not None and self.memory_limit is not None:
+                working = min(working, max(self.memory_limit, sweep.least_bytes) + result)
             peaks[task.machine] = max(peaks[task.machine], held + max(working, result))
             held += result - sum(waiting.pop(need) for need in task.needs)
             waiting[index] = result

@@ -50,12 +50,15 @@ class PlanOptions(NamedTuple):
     cost
         "fma" for the sequence with the fewest multiply-adds (the paper's cost), "runtime" for the one
         that is predicted to be faster where another is.
+    memory_limit
+        Bytes that derivatives inside of a sweep may take; systems that take more are swept by array steps.
     """
 
     machines: int
     force_machines: bool
     method: str
     cost: str
+    memory_limit: int | None = None
 
 
 def make_plan(tape: Tape, structure: Structure, options: PlanOptions) -> JacobianPlan:
@@ -64,13 +67,14 @@ def make_plan(tape: Tape, structure: Structure, options: PlanOptions) -> Jacobia
     The tape's output must depend on an input. Raises ValueError if there is no method of the name in the
     options.
     """
-    machines, force_machines, method, cost = options
+    machines, force_machines, method, cost, memory_limit = options
     facts = with_ranks(facts_of(tape, structure))
     graph, table = graph_of(tape, facts), work_table(facts)
     plain = {"tangent": Mode.TANGENT, "adjoint": Mode.ADJOINT}.get(method)
     solver = "dp" if plain or method == "auto" else cast(SolverName, method)  # `solve` refuses other names
     effort: Effort = "thorough" if cost == "fma" or force_machines else effort_for(graph, table)
-    drafting = _Drafting(tape, facts, graph, table, plain, solver, effort, counts_fma=cost == "fma")
+    counts_fma = cost == "fma"
+    drafting = _Drafting(tape, facts, graph, table, plain, solver, effort, counts_fma, memory_limit)
     draft, machines_reason = drafting.on_machines(machines, force=force_machines)
     return JacobianPlan(
         name=tape.name,
@@ -119,6 +123,7 @@ class _Drafting(NamedTuple):
     effort: Effort
     counts_fma: bool
     """Whether the fewest multiply-adds are wanted, not the least time."""
+    memory_limit: int | None
 
     def on_machines(self, machines: int, *, force: bool) -> tuple[_Draft, MachinesReason]:
         """Draft for one machine, and for several if that is forced, or chosen if they are worth it."""
@@ -232,7 +237,9 @@ class _Drafting(NamedTuple):
         """Compile the sweeps of a draft, unless they are; where directions share seeds, times change."""
         if draft.sweeps:
             return draft
-        tasks, sweeps = compile_tasks(self.tape, self.facts, self.table, draft.chunks, draft.tasks)
+        tasks, sweeps = compile_tasks(
+            self.tape, self.facts, self.table, draft.chunks, draft.tasks, self.memory_limit
+        )
         return draft._replace(tasks=tasks, sweeps=sweeps)
 
     def saves(self, in_rows: _Draft, apart: _Draft) -> bool:

@@ -17,7 +17,14 @@ from tapesplit.recording.tape import Tape
 from tapesplit.structures.facts import TapeFacts
 from tapesplit.sweeps.compression import FEWEST_TO_COLOR
 from tapesplit.sweeps.row_sweep import RowSweep
-from tapesplit.sweeps.sweep import Sweep, compile_compressed, compile_sweep, predict, predict_compressed
+from tapesplit.sweeps.sweep import (
+    Sweep,
+    compile_compressed,
+    compile_sweep,
+    predict,
+    predict_arrays,
+    predict_compressed,
+)
 
 __all__ = ["compile_tasks", "plan_tasks", "with_shared_steps"]
 
@@ -152,15 +159,30 @@ def with_shared_steps(tasks: Sequence[PlanTask], threads: int) -> tuple[PlanTask
 
 
 def compile_tasks(
-    tape: Tape, facts: TapeFacts, table: WorkTable, chunks: Sequence[Chunk], tasks: Sequence[PlanTask]
+    tape: Tape,
+    facts: TapeFacts,
+    table: WorkTable,
+    chunks: Sequence[Chunk],
+    tasks: Sequence[PlanTask],
+    memory_limit: int | None,
 ) -> tuple[tuple[PlanTask, ...], tuple[Sweep | None, ...]]:
-    """Compile the links that each task sweeps through; where directions share seeds, predict that anew."""
-    timed, sweeps = zip(*[_compiled(tape, facts, table, chunks, task) for task in tasks], strict=True)
-    return (_scheduled(timed) if any(task.seeds for task in timed) else timed), sweeps
+    """Compile the links that each task sweeps through.
+
+    Tasks whose directions share seeds are predicted anew, and those that take array steps, since a system
+    exceeds the memory limit.
+    """
+    compiled = [_compiled(tape, facts, table, chunks, task, memory_limit) for task in tasks]
+    timed, sweeps = zip(*compiled, strict=True)
+    return (timed if timed == tuple(tasks) else _scheduled(timed)), sweeps
 
 
 def _compiled(
-    tape: Tape, facts: TapeFacts, table: WorkTable, chunks: Sequence[Chunk], task: PlanTask
+    tape: Tape,
+    facts: TapeFacts,
+    table: WorkTable,
+    chunks: Sequence[Chunk],
+    task: PlanTask,
+    memory_limit: int | None,
 ) -> tuple[PlanTask, Sweep | None]:
     """Compile one task."""
     if task.mode is Mode.MULTIPLY:
@@ -176,15 +198,29 @@ def _compiled(
         adjoint_mode=task.mode is Mode.ADJOINT,
         identity=not task.needs,
     )
+    if memory_limit is not None and sweep.least_bytes > memory_limit and task.form != "arrays":
+        return _by_arrays(tape, facts, table, chunk, task)
     if task.needs or task.directions < FEWEST_TO_COLOR or isinstance(sweep, RowSweep):
         return task, sweep
     if predict_compressed(table, chunk, 1).seconds > _WORTH_COLORING * task.seconds:
         return task, sweep
     compressed = compile_compressed(tape, facts, sweep)
-    if compressed is None:
+    if compressed is None or (memory_limit is not None and compressed.least_bytes > memory_limit):
         return task, sweep
     expected = predict_compressed(table, chunk, compressed.count)
     if expected.seconds > task.seconds:
         return task, sweep
     fma = task.fma * compressed.count // task.directions
     return replace(task, seeds=compressed.count, fma=fma, **expected._asdict()), compressed
+
+
+def _by_arrays(
+    tape: Tape, facts: TapeFacts, table: WorkTable, chunk: Chunk, task: PlanTask
+) -> tuple[PlanTask, Sweep]:
+    """Compile one task into array steps, which need no memory for a system."""
+    adjoint_mode, identity = task.mode is Mode.ADJOINT, not task.needs
+    expected = predict_arrays(table, chunk, task.directions, adjoint_mode=adjoint_mode)
+    sweep = compile_sweep(
+        tape, facts, table, chunk, task.directions, "arrays", adjoint_mode=adjoint_mode, identity=identity
+    )
+    return replace(task, **expected._asdict()), sweep

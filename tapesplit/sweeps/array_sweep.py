@@ -240,9 +240,8 @@ def compile_array_sweep(
 
 def _arrays(step: ClusterStep) -> int:
     """Count the arrays of partial derivatives that are alive at a time."""
-    if step.reduction is None:
-        return 1 + len(step.inputs)
-    return arrays_alive(step.members)
+    alive = arrays_alive(step.members)
+    return alive if step.reduction else max(1 + len(step.inputs), alive - 1)  # nothing follows by the result
 
 
 def _factor_bytes(tape: Tape, facts: TapeFacts, steps: Sequence[Step]) -> int:

@@ -29,6 +29,7 @@ __all__ = [
     "compile_compressed",
     "compile_sweep",
     "predict",
+    "predict_arrays",
     "predict_compressed",
     "run_sweep",
 ]
@@ -103,33 +104,41 @@ def _predict_whole(
     """Predict a sweep in which each direction stands for itself."""
     model, work = cost_model(), total_work(table, chunk.entries)
     scalar = scalar_seconds(model, work, directions, chunk.n + chunk.m)
-    arrays = partial(array_seconds, model, work, adjoint_mode=adjoint_mode)
-    if len(chunk.sources) == 1 and work.elements == work.steps * chunk.n:
-        # Elementwise all through: a diagonal among zeros that the system hands out.
-        array = arrays(0) + expanded_seconds(model, directions * chunk.n)
-    else:
-        array = arrays(directions)
-    if scalar < array:
+    arrays = predict_arrays(table, chunk, directions, adjoint_mode=adjoint_mode)
+    if scalar < arrays.seconds:
         compiled = work.coefficients * model.coefficient_direction * directions
         is_large = work.coefficients * directions >= SHARED_STEPS and directions >= SHARED_WIDTH
         busy = compiled > _COMPILED * scalar
         return Prediction(scalar, "system", releases_lock=busy, shareable=compiled * is_large)
-    spared = work.spared_adjoints if adjoint_mode else work.spared_tangents
-    products = (work.product_fma - spared) * directions
     obstacle = int(chunk.entries[np.argmin(facts.scalar[chunk.entries])]) if work.formless else None
-    if array > _WORTH_A_LOOK:
+    if arrays.seconds > _WORTH_A_LOOK:
         stages = find_stages(facts, table, chunk, directions, adjoint_mode=adjoint_mode)
         staged = staged_seconds(stages, directions)
-        if stages and staged + _COMPILING * work.formulas < _WORTH_STAGES * array:
+        if stages and staged + _COMPILING * work.formulas < _WORTH_STAGES * arrays.seconds:
             shared = sum(
                 _large_products(table, stage.chunk.entries, directions, adjoint_mode=adjoint_mode)
                 for stage in stages
                 if not stage.is_system
             )
-            return Prediction(staged, "stages", obstacle, shared > _COMPILED * staged, products, shared)
-    busy = work.looped == 0 and array > _BUSY * work.steps * model.step
+            busy = shared > _COMPILED * staged
+            return Prediction(staged, "stages", obstacle, busy, arrays.product_fma, shared)
+    return arrays._replace(obstacle=obstacle)
+
+
+def predict_arrays(table: WorkTable, chunk: Chunk, directions: int, *, adjoint_mode: bool) -> Prediction:
+    """Predict a sweep of a chunk by array steps."""
+    model, work = cost_model(), total_work(table, chunk.entries)
+    seconds = partial(array_seconds, model, work, adjoint_mode=adjoint_mode)
+    if len(chunk.sources) == 1 and work.elements == work.steps * chunk.n:
+        # Elementwise all through: a diagonal among zeros that the system hands out.
+        expected = seconds(0) + expanded_seconds(model, directions * chunk.n)
+    else:
+        expected = seconds(directions)
+    spared = work.spared_adjoints if adjoint_mode else work.spared_tangents
+    busy = work.looped == 0 and expected > _BUSY * work.steps * model.step
     large = _large_products(table, chunk.entries, directions, adjoint_mode=adjoint_mode)
-    return Prediction(array, "arrays", obstacle, busy, products, large)
+    products = (work.product_fma - spared) * directions
+    return Prediction(expected, "arrays", None, busy, products, large)
 
 
 def _large_products(table: WorkTable, entries: IntArray, directions: int, *, adjoint_mode: bool) -> float:

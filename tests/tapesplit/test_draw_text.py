@@ -445,10 +445,11 @@ def test_a_memory_limit_is_named_beside_the_peak_that_it_lowers():
         return np.sin(x) * np.sum(x)
 
     limited = parallel_jacobian(fun, memory_limit=40_000).plan(onp.ones(200))
-    assert "predicted without the limit of 40 kB to a sweep\n" in limited.describe("full")
+    assert "predicted with a limit of 40 kB to a sweep\n" in limited.describe("full")
     assert "<dd>40 kB</dd>" in report_html(limited)
-    free = parallel_jacobian(fun).plan(onp.ones(200))  # shares the plan, not the limit
+    free = parallel_jacobian(fun).plan(onp.ones(200))
     assert "limit" not in free.describe()
+    assert limited.peak_bytes < free.peak_bytes
 
 
 def test_recording_that_takes_most_of_a_call_is_the_first_advice():

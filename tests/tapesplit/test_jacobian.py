@@ -854,7 +854,8 @@ def test_tiny_memory_limit():
     def fun(x):
         return np.tanh(weights @ np.sin(weights @ x))
 
-    limit = max(sweep.least_bytes for sweep in parallel_jacobian(fun).plan(x).sweeps if sweep)
+    plan = parallel_jacobian(fun, memory_limit=1).plan(x)
+    limit = max(sweep.least_bytes for sweep in plan.sweeps if sweep)
     onp.testing.assert_allclose(parallel_jacobian(fun, memory_limit=limit)(x), jacobian(fun)(x), rtol=1e-12)
     with pytest.raises(
         ValueError, match=f"memory_limit is 1 bytes, but .* takes {limit}; set memory_limit to"

@@ -405,16 +405,47 @@ def test_a_limit_of_one_direction_takes_one_at_a_time_and_less_is_refused(name, 
     jac = parallel_jacobian(f, method=method, machines=1)
     plan, expected = jac.plan(x), jac(x)
     needed = max(sweep.least_bytes for sweep in plan.sweeps if sweep)
-    limited = parallel_jacobian(f, method=method, machines=1, memory_limit=needed)(x)
-    np.testing.assert_allclose(limited, expected, rtol=0, atol=1e-14 * np.abs(expected).max())
-    message = (
+    with pytest.raises(MemoryLimitError, match=refused(needed)):
+        execute(plan, record(f, x), memory_limit=needed - 1)
+    # A plan that is made with a limit takes array steps where a system is too large.
+    smallest = parallel_jacobian(f, method=method, machines=1, memory_limit=1)
+    fewest = max(sweep.least_bytes for sweep in smallest.plan(x).sweeps if sweep)
+    assert fewest <= needed
+    with pytest.raises(ValueError, match=refused(fewest)):
+        parallel_jacobian(f, method=method, machines=1, memory_limit=fewest - 1)(x)
+    for limit in (needed, fewest):
+        limited = parallel_jacobian(f, method=method, machines=1, memory_limit=limit)(x)
+        np.testing.assert_allclose(limited, expected, rtol=0, atol=1e-13 * np.abs(expected).max())
+
+
+def refused(needed):
+    """What is said of a limit that is one byte too small."""
+    return (
         f"memory_limit is {needed - 1} bytes, but in the Jacobian of .* one direction alone of its largest "
         f"sweep takes {needed}; set memory_limit to {needed} at least"
     )
-    with pytest.raises(MemoryLimitError, match=message):
-        parallel_jacobian(f, method=method, machines=1, memory_limit=needed - 1)(x)
-    with pytest.raises(ValueError, match=message):
-        execute(plan, record(f, x), memory_limit=needed - 1)
+
+
+def test_systems_that_exceed_a_limit_give_way_to_array_steps():
+    weights = np.random.default_rng(0).standard_normal((8, 8)) / 3.0
+
+    def loop(x):
+        for _ in range(60):
+            x = x + 0.1 * anp.sin(weights @ x) * x
+        return x
+
+    x, jac = np.linspace(0.1, 1.0, 8), parallel_jacobian(loop, machines=1)
+    (system,), limit = jac.plan(x).sweeps, 20_000
+    assert type(system).__name__ == "ScalarSweep"
+    assert system.least_bytes > limit
+    limited = parallel_jacobian(loop, machines=1, memory_limit=limit)
+    (task,), (sweep,) = limited.plan(x).tasks, limited.plan(x).sweeps
+    assert task.form == "arrays"
+    assert task.seconds > jac.plan(x).tasks[0].seconds
+    assert sweep.least_bytes <= limit
+    np.testing.assert_allclose(limited(x), jac(x), rtol=1e-12)
+    assert limited.plan(x).peak_bytes <= limit + 8 * 64 < jac.plan(x).peak_bytes
+    assert executed_peak(limited, x, memory_limit=limit) < system.least_bytes
 
 
 def test_a_jacobian_without_a_sweep_keeps_any_limit():
