@@ -173,7 +173,8 @@ def _last_run(plan: JacobianPlan) -> list[str]:
     head = ("task", "machine", "predicted", "measured", "ratio", "steps")
     wall = max(record.finish for record in records)
     rows.append(cells("wall", "", plan.seconds, wall, "from start to end"))
-    title = f"last run: {_call(plan)}sweeps {seconds_text(wall)}"
+    run = "first run, which also fills caches" if plan.last_run.runs == 1 else "last run"
+    title = f"{run}: {_call(plan)}sweeps {seconds_text(wall)}"
     correlation = _rank_correlation(predicted, measured) if len(records) >= _FEWEST_TO_RANK else None
     if correlation is not None:
         title += f", rank correlation of times {correlation:.2f}"

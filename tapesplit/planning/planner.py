@@ -20,7 +20,9 @@ from tapesplit.planning.effort import Effort, effort_for, sweep_seconds
 from tapesplit.planning.plan import CutReason, JacobianPlan, MachinesReason, PlanTask, seconds_of
 from tapesplit.planning.recost import recost
 from tapesplit.planning.tasks import compile_tasks, plan_tasks, with_shared_steps
+from tapesplit.recording.source_lines import note_line_without_rule
 from tapesplit.recording.tape import Tape
+from tapesplit.rules import without_vjp
 from tapesplit.structures.dtypes import result_dtypes
 from tapesplit.structures.facts import TapeFacts, facts_of
 from tapesplit.structures.rows import with_row_part
@@ -70,6 +72,7 @@ def make_plan(tape: Tape, structure: Structure, options: PlanOptions) -> Jacobia
     machines, force_machines, method, cost, memory_limit = options
     facts = with_ranks(facts_of(tape, structure))
     graph, table = graph_of(tape, facts), work_table(facts)
+    _check_rules(tape, facts, graph)
     plain = {"tangent": Mode.TANGENT, "adjoint": Mode.ADJOINT}.get(method)
     solver = "dp" if plain or method == "auto" else cast(SolverName, method)  # `solve` refuses other names
     effort: Effort = "thorough" if cost == "fma" or force_machines else effort_for(graph, table)
@@ -88,6 +91,16 @@ def make_plan(tape: Tape, structure: Structure, options: PlanOptions) -> Jacobia
         uses_blas=sum(task.product_fma for task in draft.tasks) > _BLAS_THREADS,
         step_threads=machines if machines_reason == "steps" else 1,
     )
+
+
+def _check_rules(tape: Tape, facts: TapeFacts, graph: TapeGraph) -> None:
+    """Refuse calls that have no derivative in any mode; others may turn out to have none in a sweep."""
+    without = [kind.has_no_derivative for kind in facts.kinds]
+    for index in graph.entries.tolist() if any(without) else ():
+        if without[facts.kind[index]]:
+            error = without_vjp(tape.primitives[index], tape.active[index])
+            note_line_without_rule(error, tape)
+            raise error
 
 
 _WORTH_ROWS: Final = 1.5e-4

@@ -15,14 +15,18 @@ from tapesplit.recording.tape import NO_KEYWORDS, Tape
 __all__ = ["hidden_value_error", "hides_box", "holds_box", "holds_boxes", "parts_of"]
 
 
-def hidden_value_error(name: str, tape: Tape | None = None) -> OutputTypeError:
-    """Return the error for a function of this name that hides traced values, perhaps from calls on a tape."""
+def hidden_value_error(name: str, tape: Tape | None = None, result: Any = None) -> OutputTypeError:
+    """Return the error for a function of this name that hides traced values.
+
+    Perhaps they are in its result, or in calls on a tape.
+    """
     calls = zip(tape.primitives, tape.args, tape.kwargs, tape.values, strict=True) if tape else ()
     hiding = (call for call in calls if isbox(call[3]) or _any_holds_box(*call[1:3]))
     primitive, args, kwargs, _ = next(hiding, (None, None, NO_KEYWORDS, None))
     message = f"{name} hides a traced value from autograd"
     if tape is None or primitive is None:
-        return OutputTypeError(f"{message}: {_ANYWHERE}; {_FUNCTIONS}, and pass traced values by position")
+        place = "in the array of objects that it returned" if isinstance(result, np.ndarray) else _ANYWHERE
+        return OutputTypeError(f"{message}: {place}; pass traced values by position, and {_FUNCTIONS}")
     error = OutputTypeError(f"{message} where it calls {label_of(primitive)}: {_place(args, kwargs)}")
     if line := tape.entries.suspects.get(display_name(primitive)):
         note(error, f"{label_of(primitive)} is called at {line}")
@@ -47,9 +51,9 @@ _ANYWHERE: Final = (
     "in a list or tuple, in an array of objects, as a keyword, or in what a primitive of yours closes over"
 )
 _FUNCTIONS: Final = (
-    "build arrays with np.array of autograd.numpy, call its functions instead of NumPy's, np.concatenate and "
-    "np.stack instead of np.concat, np.block and np.dstack, write A @ x instead of A.dot(x), "
-    "np.array([f(a) for a in x]) instead of np.vectorize(f)(x), and multiply by plain arrays, not masked ones"
+    "take np.array, np.dot and all other functions from autograd.numpy instead of NumPy; where it has none, "
+    "write np.concatenate and np.stack instead of np.concat, np.block and np.dstack, A @ x instead of "
+    "A.dot(x), np.array([f(a) for a in x]) instead of np.vectorize(f)(x), and plain arrays instead of masked"
 )
 
 

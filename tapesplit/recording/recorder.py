@@ -129,7 +129,8 @@ def _recorded(
         raise NestedTraceError(_NESTED.format(name))
     if not is_own:
         _check_constant_result(result, name)
-        warnings.warn("Output seems independent of input.", UserWarning, stacklevel=users_stack_level())
+        if np.asarray(result).dtype.kind in "biufc":  # anything else has no Jacobian at all
+            warnings.warn("Output seems independent of input.", UserWarning, stacklevel=users_stack_level())
     return tape
 
 
@@ -160,7 +161,7 @@ def _check_constant_result(result: Any, name: str) -> None:
             "np.concatenate or np.array"
         )
     if holds_box(result):
-        raise hidden_value_error(name)
+        raise hidden_value_error(name, result=result)
 
 
 def _input_box(entries: Entries, value: Any, level: int, position: int) -> Box:

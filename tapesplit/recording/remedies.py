@@ -64,6 +64,9 @@ _PLAIN: Final = (
 )
 _REMEDIES: Final = {
     "setting an array element with a sequence": _ARRAYS,
+    "truth value of an array": (
+        "instead of a branch on an array write np.where(x > 0, a, b), or branch on np.any(x > 0)"
+    ),
     "'ArrayBox' object does not support item assignment": (
         "traced values cannot be changed in place: write np.where(mask, new, x), or join the parts by "
         "np.concatenate"

@@ -15,7 +15,7 @@ from tapesplit.rules import (  # noqa: F401 (importing these modules registers t
 from tapesplit.rules.elementwise import CHOICE
 from tapesplit.rules.local import has_local_structure, local_matrix, local_slices, local_structures
 from tapesplit.rules.look_ups import LOOK_UP, OPEN_RULES
-from tapesplit.rules.loop import loop_adjoint, loop_tangent, usable_jvp
+from tapesplit.rules.loop import loop_adjoint, loop_tangent, usable_jvp, without_vjp
 from tapesplit.rules.moves import IndexMap, getitem
 from tapesplit.rules.numbering import CONTROLLED, index_maps, joint_index_map
 from tapesplit.rules.products import PRODUCTS
@@ -74,4 +74,5 @@ __all__ = [
     "rules_defined",
     "slices_of",
     "usable_jvp",
+    "without_vjp",
 ]

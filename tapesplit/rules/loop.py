@@ -21,7 +21,7 @@ from tapesplit.rules.alternatives import instead_of
 from tapesplit.rules.axes import complex_like, flat, real_like
 from tapesplit.rules.registry import Elementwise, find_rule
 
-__all__ = ["loop_adjoint", "loop_tangent", "usable_jvp"]
+__all__ = ["loop_adjoint", "loop_tangent", "usable_jvp", "without_vjp"]
 
 
 def loop_adjoint(A: np.ndarray, entry: TapeEntry) -> list[np.ndarray]:
@@ -119,11 +119,17 @@ def _vjp(entry: TapeEntry) -> Callable[[Any], Iterator[Any]]:
     try:
         maker = primitive_vjps[entry.primitive]
     except KeyError:
-        raise RuleError(
-            f"autograd has no VJP for {display_name(entry.primitive)!r} with respect to arguments "
-            f"{entry.argnums}, which this sweep needs; {instead_of(entry.primitive)}"
-        ) from None
+        raise without_vjp(entry.primitive, entry.argnums) from None
     return maker(entry.argnums, entry.value, entry.args, dict(entry.kwargs))
+
+
+def without_vjp(primitive: Any, argnums: tuple[int, ...]) -> RuleError:
+    """Return what to raise for a call of a primitive without a VJP."""
+    which = ("arguments " if len(argnums) > 1 else "argument ") + " and ".join(map(str, argnums))
+    return RuleError(
+        f"autograd has no VJP for {display_name(primitive)!r} with respect to {which}, which the Jacobian "
+        f"needs; {instead_of(primitive)}"
+    )
 
 
 def _row(found: Any, like: Any, entry: TapeEntry, *, exact: bool = False) -> np.ndarray:

@@ -83,6 +83,13 @@ class CallKind:
         return self.is_looped and usable_jvp(self.primitive, self.keywords) is None
 
     @property
+    def has_no_derivative(self) -> bool:
+        """Whether neither autograd nor the user has a rule for its calls, in any mode."""
+        return (
+            self.needs_local_jacobian and self.primitive is not None and self.primitive not in primitive_vjps
+        )
+
+    @property
     def factor(self) -> int:
         """Scalar edges for each element of the result; -1 if only the rule can tell."""
         if self.primitive is None or isinstance(self.rule, Movement):

@@ -189,6 +189,7 @@ def summed(x):
     [
         (assigned, "instead of y[i] = np.sin(x[i])"),
         (changed, "np.where(mask, new, x)"),
+        (lambda x: x if x > 0 else -x, "instead of a branch on an array write np.where(x > 0, a, b)"),
         (summed, "write a = a + x"),
         (lambda x: math.sin(x[0]) * x, "write np.sin(x[0])"),
         (lambda x: float(x[0]) * x, "x[0] instead of float(x[0])"),
