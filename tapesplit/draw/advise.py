@@ -154,9 +154,11 @@ def _narrower(plan: JacobianPlan, width: int) -> str:
         method=cast(SolverName, plan.solution.method),
         time_limit=_LONGEST_SEARCH,
     )
-    known = plan.solution.makespan if plan.least_makespan is None else plan.least_makespan
+    least, known = "", plan.solution.makespan
+    if plan.least_makespan is not None:  # this plan has more multiply-adds, which take less time
+        least, known = "least ", plan.least_makespan
     return (
-        f"Were it {width // 2} wide, and the operations the same, the makespan would be "
+        f"Were it {width // 2} wide, and the operations the same, the {least}makespan would be "
         f"{count(narrower.makespan)} instead of {count(known)} fma."
     )
 

@@ -188,9 +188,13 @@ def _group(plan: JacobianPlan, graph: TapeGraph, vertices: list[int], chunk: int
         return Group(entries, chunk, depth, (shorten(name, 15), shorten(shape, 15)), tip)
     names = operation_counts(plan, entries)
     tip = f"entries {entries[0]} to {entries[-1]}: {shorten(names, 300)}\n{count(width)} elements\n{where}"
-    kinds = names.split(", ")
-    first = kinds[0] if len(kinds) == 1 else f"{count(len(entries))} operations"
-    return Group(entries, chunk, depth, (shorten(first, 15), f"{count(width)} elements"), tip)
+    first, *others = names.split(", ")
+    lines = (
+        (f"{count(len(entries))} operations", f"{first}, …")
+        if others
+        else (first, f"{count(width)} elements")
+    )
+    return Group(entries, chunk, depth, (shorten(lines[0], 15), shorten(lines[1], 15)), tip)
 
 
 def _source(plan: JacobianPlan, entries: Sequence[int]) -> str:

@@ -51,17 +51,17 @@ def profile_scene(profile: WidthProfile) -> Scene:
 
 def _titles(profile: WidthProfile, *, crowded: bool) -> list[Shape]:
     """Title, and how to read the picture."""
-    scale = "Elements, logarithmic." if profile.is_logarithmic else "Elements."
-    cuts = f" {_CROWDED if crowded else _SPACED}" if profile.separators else ""
+    scale = " (logarithmic)" if profile.is_logarithmic else ""
+    cuts = (_CROWDED if crowded else _SPACED) if profile.separators else ""
     return [
         Label(_MARGIN, 26, "Width profile of the tape", size=15, strong=True),
         Label(
             _MARGIN,
             44,
-            "Pale: narrowest live set in each share of the edges. Blue, and below: minimum cut.",
+            f"Elements{scale} in each share of the edges: minimum cut in blue, narrowest live set pale.",
             "muted",
         ),
-        Label(_MARGIN, 59, f"{scale}{cuts}", "muted"),
+        Label(_MARGIN, 59, cuts, "muted"),
     ]
 
 

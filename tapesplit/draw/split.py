@@ -6,7 +6,7 @@ Long chains are broken into bands below each other.
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import groupby, pairwise
 from math import log
 from typing import Final
 
@@ -119,17 +119,20 @@ class _Part:
     ----------
     band
         Number of the band.
+    first, last
+        Its first column, and that behind it.
     left, right
         Its ends in the picture.
-    start, end
-        Its ends within the chunk, 0 to 1.
+    continued
+        Whether another band has the beginning of the chunk.
     """
 
     band: int
+    first: int
+    last: int
     left: float
     right: float
-    start: float
-    end: float
+    continued: bool
 
 
 def _parts(grid: _Grid, chunk: int) -> list[_Part]:
@@ -138,8 +141,7 @@ def _parts(grid: _Grid, chunk: int) -> list[_Part]:
     parts = []
     for band in range(grid.band(first), grid.band(last - 1) + 1):
         start, end = max(first, grid.starts[band]), min(last, grid.starts[band + 1])
-        within = [(column - first) / (last - first) for column in (start, end)]
-        parts.append(_Part(band, grid.x(start, band), grid.x(end, band), within[0], within[1]))
+        parts.append(_Part(band, start, end, grid.x(start, band), grid.x(end, band), start > first))
     return parts
 
 
@@ -157,7 +159,7 @@ def split_scene(plan: JacobianPlan) -> Scene:
     shapes += _arcs(plan, folded, grid)
     shapes += _boxes(plan, folded, grid)
     shapes += _cuts(plan, grid)
-    shapes += _widths(plan, grid)
+    shapes += _widths(plan, folded, grid)
     height = grid.tops[-1] - _HEAD - _FOOT + 3 * _MARGIN
     widths = ", ".join(map(count, plan.chain.sizes))
     links = "one link" if len(rows) == 1 else f"{len(rows)} links"
@@ -185,12 +187,12 @@ def _chunk(row: LinkRow, grid: _Grid) -> list[Shape]:
     for part in _parts(grid, row.number - 1):
         top, bottom, center = grid.tops[part.band], grid.bottom(part.band), (part.left + part.right) / 2
         corners = ((part.left, top), (part.right, top), (part.right, bottom), (part.left, bottom))
-        name = f"F{row.number}" if part.start == 0 else f"F{row.number}, continued"
+        name = f"F{row.number}, continued" if part.continued else f"F{row.number}"
         shapes += [
             Area(corners, style, tip),
             Label(center, top - 36, name, anchor="middle", size=13, strong=True),
         ]
-        if part.start == 0:
+        if not part.continued:
             shapes.append(Label(center, top - 21, f"|E| {count(row.edges)}", "muted", "middle"))
             shapes.append(Label(center, top - 7, row.sweep, "muted", "middle"))
     return shapes
@@ -254,25 +256,39 @@ def _cuts(plan: JacobianPlan, grid: _Grid) -> list[Shape]:
     return shapes
 
 
-def _widths(plan: JacobianPlan, grid: _Grid) -> list[Shape]:
-    """Draw the chain's interfaces as a silhouette, on a logarithmic scale."""
-    sizes = plan.chain.sizes
-    scale = (_STRIP / 2 - 12) / log(1 + max(sizes))
-    halves = [max(scale * log(1 + size), 1) for size in sizes]
+def _widths(plan: JacobianPlan, folded: Folded, grid: _Grid) -> list[Shape]:
+    """Draw how many elements are alive between columns as a silhouette, on a logarithmic scale."""
+    sizes, alive = plan.chain.sizes, _alive(plan, folded, grid)
+    scale = (_STRIP / 2 - 12) / log(1 + max(alive))
+    halves = [max(scale * log(1 + size), 1) for size in alive]
     shapes: list[Shape] = []
-    for number, (n, m) in enumerate(pairwise(halves)):
-        tip = f"F{number + 1} maps {sizes[number]} to {sizes[number + 1]} elements"
+    for number, (n, m) in enumerate(pairwise(sizes)):
+        tip = f"F{number + 1} maps {n} to {m} elements"
         for part in _parts(grid, number):
             middle = grid.bottom(part.band) + _STRIP / 2 + 6
-            left, right = (n + (m - n) * within for within in (part.start, part.end))
-            points = (
-                (part.left, middle - left), (part.right, middle - right),
-                (part.right, middle + right), (part.left, middle + left),
-            )  # fmt: skip
-            shapes.append(Area(points, chunk_style(number), tip))
+            ends = [
+                (grid.x(column, part.band), halves[column]) for column in range(part.first, part.last + 1)
+            ]
+            upper = [(x, middle - half) for x, half in ends]
+            lower = [(x, middle + half) for x, half in reversed(ends)]
+            shapes.append(Area((*upper, *lower), chunk_style(number), tip))
     for column, size in zip(grid.layout.bounds, sizes, strict=True):
         for band, x in grid.ends(column):
             shapes.append(Label(x, grid.bottom(band) + _STRIP + 20, count(size), anchor="middle"))
     end = grid.bottom(len(grid.starts) - 2) + _STRIP + _FOOT
-    shapes.append(Label(_MARGIN, end, "Elements at each interface (silhouette: logarithmic).", "muted"))
+    what = "Elements that are computed before and read behind each place (silhouette: logarithmic)."
+    shapes.append(Label(_MARGIN, end, what, "muted"))
     return shapes
+
+
+def _alive(plan: JacobianPlan, folded: Folded, grid: _Grid) -> list[int]:
+    """Count the elements that are alive where each column begins; interfaces have the width of their cut."""
+    bounds, columns = grid.layout.bounds, [int(column) for column, _ in grid.layout.places]
+    alive = [0] * (bounds[-1] + 1)
+    for tail, bundles in groupby(folded.bundles, key=lambda bundle: bundle.tail):
+        reads = [(columns[bundle.head], bundle.elements) for bundle in bundles]
+        for column in range(columns[tail] + 1, max(reads)[0] + 1):
+            alive[column] += max(elements for head, elements in reads if head >= column)
+    for column, size in zip(bounds, plan.chain.sizes, strict=True):
+        alive[column] = size
+    return alive

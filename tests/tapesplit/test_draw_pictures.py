@@ -267,6 +267,21 @@ def test_cuts_are_drawn_with_their_widths():
     assert "Tinted: links. Dashed: cuts with their width. Here each box is one operation." in svg
 
 
+def test_the_silhouette_shows_what_is_alive_between_boxes():
+    weights = [onp.ones((m, n)) for n, m in [(40, 7), (7, 20)]]
+
+    def skipping(x):  # 40, then 7 and the first 5 of x, then these and 20, then 25
+        first, kept = weights[0] @ x, x[:5]
+        return np.concatenate([weights[1] @ first, kept])
+
+    scene = split_scene(parallel_jacobian(skipping, machines=1, method="adjoint").plan(onp.ones(40)))
+    _, silhouette = (shape for shape in scene.shapes if isinstance(shape, Area))
+    ends = sorted({x for x, _ in silhouette.points})
+    heights = [onp.ptp([y for x, y in silhouette.points if x == end]) for end in ends]
+    alive = [40, 12, 25, 25]
+    assert heights == pytest.approx([heights[0] * onp.log(1 + n) / onp.log(41) for n in alive])
+
+
 def test_a_picture_without_cuts_speaks_of_none():
     svg = to_svg(split_scene(plan_of(np.sin, 3)))
     assert "Tinted: the only link. Here each box is one operation." in svg
@@ -316,7 +331,7 @@ def profile_of(live, minimal, cuts=(), places=()):
 
 
 def test_bars_of_a_profile_have_the_heights_of_their_widths():
-    for live, minimal, scale in (([10, 40], [10, 20], "Elements."), ([10, 640], [10, 20], "Elements, log")):
+    for live, minimal, scale in (([10, 40], [10, 20], "Elements in"), ([10, 640], [10, 20], "Elements (log")):
         profile = profile_of(live, minimal)
         scene = profile_scene(profile)
         heights = [shape.height for shape in scene.shapes if isinstance(shape, Box)]
@@ -345,10 +360,10 @@ def test_separators_hang_in_a_profile_at_their_place_and_width():
     named = [shape.text for shape in scene.shapes if isinstance(shape, Label) and shape.strong][1:]
     assert named == ["10", "30"]  # of two that are near each other the narrower one
     texts = [shape.text for shape in scene.shapes if isinstance(shape, Label)]
-    assert "Elements. Red: chosen separators; of close ones the narrowest has its width." in texts
+    assert "Red: chosen separators; of close ones the narrowest has its width." in texts
     spaced = profile_scene(profile_of([10, 40], [10, 20], cuts=[10, 20], places=[0.5, 1.5]))
     texts = [shape.text for shape in spaced.shapes if isinstance(shape, Label)]
-    assert "Elements. Red: chosen separators with their widths." in texts
+    assert "Red: chosen separators with their widths." in texts
 
 
 @pytest.mark.parametrize(
