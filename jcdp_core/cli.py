@@ -3,6 +3,7 @@
 import argparse
 import json
 import os
+import re
 import signal
 import sys
 from collections.abc import Callable, Sequence
@@ -211,7 +212,16 @@ def _solve(options: argparse.Namespace) -> None:
     finally:  # an interrupt leaves a document, too: of the chains so far
         if options.json:
             document = {"settings": settings_json(config, options.flavour), "chains": reports}
-            print(json.dumps(document, indent=2))
+            print(_NUMBERS.sub(_in_one_line, json.dumps(document, indent=2)))
+
+
+_NUMBERS: Final = re.compile(r"\[\n[\s\d.,eE+-]*\]")
+"""A list of numbers in a document with a line for each."""
+
+
+def _in_one_line(found: re.Match[str]) -> str:
+    """Write a list of numbers in one line."""
+    return f"[{' '.join(found[0][1:-1].split())}]"
 
 
 def _check_drawing(name: str | None, endings: Sequence[str]) -> None:

@@ -87,7 +87,9 @@ def test_prints_settings_costs_and_every_solver(config, capsys):
 
 def test_json_has_the_documented_keys_and_exact_integers(config, capsys):
     assert main([config("amount 2\ntangent_factor_range 1 2\n"), "--flavour", "libc++", "--json"]) == 0
-    document = json.loads(capsys.readouterr().out)
+    printed = capsys.readouterr().out
+    document = json.loads(printed)
+    assert f'"sizes": {json.dumps(document["chains"][0]["sizes"])},' in printed  # in one line
     assert set(document) == {"settings", "chains"}
     assert set(document["settings"]) == {key.name for key in fields(Config)} | {"flavour"}
     assert len(document["chains"]) == 2
