@@ -93,12 +93,30 @@ def random_products(size: int) -> tuple[Function, np.ndarray]:
     return function, np.full(20, 0.3)
 
 
+def coupled_vectors(size: int) -> tuple[Function, np.ndarray]:
+    """Couple twenty vectors of different lengths in a ring."""
+    rng = np.random.default_rng(3)
+    lengths = rng.integers(5, 40, 20)
+    ends = [slice(stop - length, stop) for stop, length in zip(np.cumsum(lengths), lengths, strict=True)]
+    weights = [rng.standard_normal((n, m)) / 50 for n, m in zip(lengths, np.roll(lengths, -1), strict=True)]
+
+    def function(x):
+        vectors = [x[part] for part in ends]
+        for _ in range(size // 80):
+            following = [*vectors[1:], vectors[0]]
+            vectors = [anp.tanh(v + w @ u) for v, w, u in zip(vectors, weights, following, strict=True)]
+        return anp.concatenate(vectors)
+
+    return function, np.ones(lengths.sum())
+
+
 PROGRAMS = {
     "ring of 20 numbers": ring,
     "through three numbers": bottleneck,
     "narrow layers": layers,
     "five strands": strands,
     "random products": random_products,
+    "coupled vectors": coupled_vectors,
 }
 
 
