@@ -212,16 +212,13 @@ def _solve(options: argparse.Namespace) -> None:
     finally:  # an interrupt leaves a document, too: of the chains so far
         if options.json:
             document = {"settings": settings_json(config, options.flavour), "chains": reports}
-            print(_NUMBERS.sub(_in_one_line, json.dumps(document, indent=2)))
+            print(_with_numbers_in_lines(json.dumps(document, indent=2)))
 
 
-_NUMBERS: Final = re.compile(r"\[\n[\s\d.,eE+-]*\]")
-"""A list of numbers in a document with a line for each."""
-
-
-def _in_one_line(found: re.Match[str]) -> str:
-    """Write a list of numbers in one line."""
-    return f"[{' '.join(found[0][1:-1].split())}]"
+def _with_numbers_in_lines(document: str) -> str:
+    """Join the lines of each list of numbers in JSON that has one line for each."""
+    numbers = r"\[\n[\s\d.,eE+-]*\]"  # no string has a line break
+    return re.sub(numbers, lambda found: f"[{' '.join(found[0][1:-1].split())}]", document)
 
 
 def _check_drawing(name: str | None, endings: Sequence[str]) -> None:

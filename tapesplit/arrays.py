@@ -147,7 +147,7 @@ def with_rows_in_order(matrix: np.ndarray, dtype: np.dtype) -> np.ndarray:
 
     Of a matrix that lies in memory column by column, NumPy takes one element of each column in turn, and if
     columns are some thousand elements long, each of these is on another page of memory. A few hundred columns
-    at a time take a fourth of the time; more where there are few rows.
+    at a time, more of short ones, take a fourth of the time.
     """
     copy = np.empty(matrix.shape, dtype)
     at_once = max(_COLUMNS_AT_ONCE, _NUMBERS_AT_ONCE // max(len(matrix), 1))

@@ -228,7 +228,7 @@ class JacobianFunction:
                 f"{np.shape(tape.value)}, its input {tape.shape(0)}, and the value {depends} on it"
             )
         plan = cast("JacobianPlan", self._plan_for(tape))
-        return replace(plan, lines=tape.lines, memory_limit=self._options.memory_limit)
+        return replace(plan, lines=tape.lines)
 
     def explain_miss(self, *args: Any, **kwargs: Any) -> str | None:
         """Say why a call with these arguments would need a plan other than the last; None if it would not.

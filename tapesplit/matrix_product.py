@@ -27,7 +27,7 @@ _FEWEST_ADDED: Final = 4
 _LONG: Final = 1600
 """Numbers of a product up to which it is best added up from blocks of rows and columns that are longer."""
 _FEW_DOTS: Final = 1000
-"""The same where these are rows of A and columns of B as they stand in memory, which BLAS takes faster."""
+"""The same where rows of A and columns of B lie in one piece in memory: BLAS is faster there."""
 UNCACHED: Final = 2_000_000
 """Numbers from which on a matrix is read from memory again for each product."""
 _CACHED: Final = 65_536
@@ -59,6 +59,7 @@ def _multiplied(A: np.ndarray, B: np.ndarray, out: np.ndarray | None = None) -> 
 
     Where a matrix is narrow, each number is used a few times only. Blocks that are small enough to be
     multiplied as they stand, and whose results stay in the cache, then take down to a third of the time.
+    Where the product is small, blocks of what is summed take half of it.
     Vectors are multiplied as they stand in any case.
     """
     rows, inner = A.shape

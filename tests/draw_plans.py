@@ -20,7 +20,7 @@ def bottleneck(x):
 def two_links():
     """Plan the bottleneck with one cut, which is the narrowest however cuts are chosen."""
     tape = record(bottleneck, onp.linspace(0.1, 1.0, 12))
-    return make_plan(tape, structure_of(tape), PlanOptions(1, False, "auto", "runtime"))
+    return make_plan(tape, structure_of(tape), PlanOptions(1, False, "auto", "runtime", None))
 
 
 def scalars(x, steps=40):

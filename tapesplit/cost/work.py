@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, fields
 from math import prod
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import autograd.numpy as anp
 import numpy as np
@@ -44,8 +44,8 @@ class Work:
     factored
         Entries whose adjoints are such factors: two arrays, which take as long as one more step.
     read
-        Elements that are moved while the constant matrices of products are read and those of systems are
-        factored, once for all directions.
+        Elements that are moved while the constant matrices of products are read, and those of systems that
+        are computed are eliminated, once for all directions.
     spared_tangents, spared_adjoints
         Those of the multiply-adds that are only picked where directions are those of the inputs, or of the
         output, and those that make or multiply factors.
@@ -138,7 +138,7 @@ def work_table(facts: TapeFacts) -> WorkTable:
         "unmoved": np.maximum(moved, 0) * factored.whole,
         "factored": factored.whole,
         "product_fma": facts.edges * pace + contracted.product_fma,
-        "read": _read(facts, reads) + _factored(facts, cubic),
+        "read": _read(facts, reads) + _eliminations(facts, cubic),
         "spared_tangents": contracted.picked_tangents + picked_tangents * pace,
         "spared_adjoints": contracted.picked_adjoints + (picked_adjoints + factored.edges) * pace,
         "looped": looped,
@@ -212,12 +212,12 @@ def _read(facts: TapeFacts, reads: IntArray) -> FloatArray:
     return read
 
 
-def moved_while_read(elements: Any) -> Any:
-    """Count the elements that are moved while a product reads a matrix of so many; of one or of arrays."""
+def moved_while_read(elements: IntArray | int) -> FloatArray:
+    """Count the elements that are moved while a product reads a matrix of so many, or each of several."""
     return np.where(elements > UNCACHED, _READ, _READ_IN_CACHE) * elements
 
 
-def _factored(facts: TapeFacts, cubic: IntArray) -> FloatArray:
+def _eliminations(facts: TapeFacts, cubic: IntArray) -> FloatArray:
     """Count the work on the matrices of systems once for each, in elements that are moved meanwhile.
 
     Constant ones are left out: loops solve with one of them in every step.

@@ -78,6 +78,8 @@ class Folded:
         By chunk, then by depth.
     bundles
         Arcs between them.
+    spans
+        Group of some values, the last one that reads any of them, and their elements.
     output
         Number of the group with the function's value.
     complete
@@ -86,6 +88,7 @@ class Folded:
 
     groups: tuple[Group, ...]
     bundles: tuple[Bundle, ...]
+    spans: tuple[tuple[int, int, int], ...]
     output: int
     complete: bool
 
@@ -172,6 +175,7 @@ def _grouped(plan: JacobianPlan, graph: TapeGraph, places: Sequence[_Place]) -> 
     return Folded(
         tuple(groups),
         _bundles(graph, number),
+        _spans(graph, number),
         int(number[graph.output]),
         len(groups) == graph.size,
     )
@@ -223,3 +227,16 @@ def _bundles(graph: TapeGraph, number: np.ndarray) -> tuple[Bundle, ...]:
         pair = int(number[parent]), head
         elements[pair] = elements.get(pair, 0) + max(int(graph.widths[parent]), 0)
     return tuple(Bundle(tail, head, width) for (tail, head), width in sorted(elements.items()))
+
+
+def _spans(graph: TapeGraph, number: np.ndarray) -> tuple[tuple[int, int, int], ...]:
+    """Join the values of a group that the same one reads last; groups are numbered from left to right."""
+    last = number.copy()
+    np.maximum.at(last, graph.parent, number[graph.child])
+    elements: Counter[tuple[int, int]] = Counter()
+    for pair, width in zip(
+        zip(number.tolist(), last.tolist(), strict=True), graph.widths.tolist(), strict=True
+    ):
+        if pair[0] < pair[1]:
+            elements[pair] += max(width, 0)
+    return tuple((first, end, width) for (first, end), width in elements.items())

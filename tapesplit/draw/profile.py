@@ -61,7 +61,7 @@ def _titles(profile: WidthProfile, *, crowded: bool) -> list[Shape]:
             f"Elements{scale} in each share of the edges: minimum cut in blue, narrowest live set pale.",
             "muted",
         ),
-        Label(_MARGIN, 59, cuts, "muted"),
+        *([Label(_MARGIN, 59, cuts, "muted")] if cuts else []),
     ]
 
 

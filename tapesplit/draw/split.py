@@ -6,7 +6,7 @@ Long chains are broken into bands below each other.
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import groupby, pairwise
+from itertools import pairwise
 from math import log
 from typing import Final
 
@@ -285,10 +285,9 @@ def _alive(plan: JacobianPlan, folded: Folded, grid: _Grid) -> list[int]:
     """Count the elements that are alive where each column begins; interfaces have the width of their cut."""
     bounds, columns = grid.layout.bounds, [int(column) for column, _ in grid.layout.places]
     alive = [0] * (bounds[-1] + 1)
-    for tail, bundles in groupby(folded.bundles, key=lambda bundle: bundle.tail):
-        reads = [(columns[bundle.head], bundle.elements) for bundle in bundles]
-        for column in range(columns[tail] + 1, max(reads)[0] + 1):
-            alive[column] += max(elements for head, elements in reads if head >= column)
+    for first, last, elements in folded.spans:
+        for column in range(columns[first] + 1, columns[last] + 1):
+            alive[column] += elements
     for column, size in zip(bounds, plan.chain.sizes, strict=True):
         alive[column] = size
     return alive

@@ -131,7 +131,7 @@ def _shared(plan: JacobianPlan) -> str:
 
 
 def _limit(plan: JacobianPlan) -> str:
-    """Name the memory limit, which sweeps keep to by going through their directions in blocks."""
+    """Name the memory limit, which sweeps keep to by blocks of directions, or by array steps."""
     return f" with a limit of {bytes_text(plan.memory_limit)} to a sweep" if plan.memory_limit else ""
 
 

@@ -153,7 +153,7 @@ class JacobianPlan:
         For each tape entry the user's line of code, "file.py:12", or "" if there is none; set by
         `JacobianFunction.plan` only.
     memory_limit
-        The limit that was set; filled in there as well.
+        The limit that the plan was made for; None if there is none.
     last_run
         Measured times of the last run that used this plan.
 

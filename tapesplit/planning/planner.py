@@ -60,7 +60,7 @@ class PlanOptions(NamedTuple):
     force_machines: bool
     method: str
     cost: str
-    memory_limit: int | None = None
+    memory_limit: int | None
 
 
 def make_plan(tape: Tape, structure: Structure, options: PlanOptions) -> JacobianPlan:
@@ -90,6 +90,7 @@ def make_plan(tape: Tape, structure: Structure, options: PlanOptions) -> Jacobia
         dtypes=result_dtypes(tape, structure),
         uses_blas=sum(task.product_fma for task in draft.tasks) > _BLAS_THREADS,
         step_threads=machines if machines_reason == "steps" else 1,
+        memory_limit=memory_limit,
     )
 
 
@@ -98,7 +99,7 @@ def _check_rules(tape: Tape, facts: TapeFacts, graph: TapeGraph) -> None:
     without = [kind.has_no_derivative for kind in facts.kinds]
     for index in graph.entries.tolist() if any(without) else ():
         if without[facts.kind[index]]:
-            error = without_vjp(tape.primitives[index], tape.active[index])
+            error = without_vjp(tape.primitives[index], tape.active[index], "the Jacobian")
             note_line_without_rule(error, tape)
             raise error
 

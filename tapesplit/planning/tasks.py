@@ -18,6 +18,7 @@ from tapesplit.structures.facts import TapeFacts
 from tapesplit.sweeps.compression import FEWEST_TO_COLOR
 from tapesplit.sweeps.row_sweep import RowSweep
 from tapesplit.sweeps.sweep import (
+    Prediction,
     Sweep,
     compile_compressed,
     compile_sweep,
@@ -89,11 +90,16 @@ def _timed(task: PlanTask, facts: TapeFacts, table: WorkTable, chunks: Sequence[
         adjoint_mode=task.mode is Mode.ADJOINT,
         identity=not task.needs,
     )
-    if task.last - task.first + 1 < len(chunks):
-        width = chunks[task.last].m if task.mode is Mode.TANGENT else chunks[task.first].n
-        handed = handed_seconds(cost_model(), directions * width)
-        expected = expected._replace(seconds=expected.seconds + handed)
-    return replace(task, directions=directions, **expected._asdict())
+    return _predicted(replace(task, directions=directions), expected, chunks)
+
+
+def _predicted(task: PlanTask, expected: Prediction, chunks: Sequence[Chunk]) -> PlanTask:
+    """Give a sweep its predicted time, with what the next step takes to read an intermediate Jacobian."""
+    task = replace(task, **expected._asdict())
+    if task.last - task.first + 1 == len(chunks):
+        return task
+    width = chunks[task.last].m if task.mode is Mode.TANGENT else chunks[task.first].n
+    return replace(task, seconds=task.seconds + handed_seconds(cost_model(), task.directions * width))
 
 
 def _joined(chunks: Sequence[Chunk], links: Sequence[int]) -> Chunk:
@@ -198,8 +204,10 @@ def _compiled(
         adjoint_mode=task.mode is Mode.ADJOINT,
         identity=not task.needs,
     )
-    if memory_limit is not None and sweep.least_bytes > memory_limit and task.form != "arrays":
-        return _by_arrays(tape, facts, table, chunk, task)
+    if memory_limit is not None and task.form != "arrays" and sweep.least_bytes > memory_limit:
+        arrays = _by_arrays(tape, facts, table, chunks, task)
+        if arrays[1].least_bytes < sweep.least_bytes:
+            return arrays
     if task.needs or task.directions < FEWEST_TO_COLOR or isinstance(sweep, RowSweep):
         return task, sweep
     if predict_compressed(table, chunk, 1).seconds > _WORTH_COLORING * task.seconds:
@@ -207,20 +215,21 @@ def _compiled(
     compressed = compile_compressed(tape, facts, sweep)
     if compressed is None or (memory_limit is not None and compressed.least_bytes > memory_limit):
         return task, sweep
-    expected = predict_compressed(table, chunk, compressed.count)
-    if expected.seconds > task.seconds:
+    seeded = _predicted(task, predict_compressed(table, chunk, compressed.count), chunks)
+    if seeded.seconds > task.seconds:
         return task, sweep
     fma = task.fma * compressed.count // task.directions
-    return replace(task, seeds=compressed.count, fma=fma, **expected._asdict()), compressed
+    return replace(seeded, seeds=compressed.count, fma=fma), compressed
 
 
 def _by_arrays(
-    tape: Tape, facts: TapeFacts, table: WorkTable, chunk: Chunk, task: PlanTask
+    tape: Tape, facts: TapeFacts, table: WorkTable, chunks: Sequence[Chunk], task: PlanTask
 ) -> tuple[PlanTask, Sweep]:
     """Compile one task into array steps, which need no memory for a system."""
+    chunk = _joined(chunks, task.swept)
     adjoint_mode, identity = task.mode is Mode.ADJOINT, not task.needs
     expected = predict_arrays(table, chunk, task.directions, adjoint_mode=adjoint_mode)
     sweep = compile_sweep(
         tape, facts, table, chunk, task.directions, "arrays", adjoint_mode=adjoint_mode, identity=identity
     )
-    return replace(task, **expected._asdict()), sweep
+    return _predicted(task, expected, chunks), sweep

@@ -90,7 +90,10 @@ def _untake(x: Any, idx: Any, vs: Any) -> Any:
 def _full_untake(index: Any) -> Any:
     """Return the primitive for the adjoint of a look-up with all its zeros; None for other indices."""
     items = index if type(index) is tuple else (index,)
-    kinds = {item.dtype.kind if type(item) is np.ndarray else type(item) for item in items} - SELECTORS
+    arrays = [item for item in items if type(item) is np.ndarray]
+    if any(type(item) not in SELECTORS for item in items if type(item) is not np.ndarray):
+        return None
+    kinds = {array.dtype.kind for array in arrays}
     if kinds <= {"b"}:  # masks take no element twice, either
         return dense_untake
     return summed_untake if kinds <= {"b", "i"} else None

@@ -53,7 +53,8 @@ def split(ary: Any, indices_or_sections: Any, axis: Any = 0) -> Any:
     """Record parts of equal size as slices: a list of values would keep scalar sweeps out."""
     whole = type(indices_or_sections) is int and type(axis) is int and is_boxed_array(ary)
     # Derivatives by a slice have the type of the operand, those by a part may have double precision.
-    rewritten = whole and {ary._value.dtype} in _ONE_PRECISION and are_current(_OF_SPLIT)
+    is_double = whole and {ary._value.dtype} in _ONE_PRECISION
+    rewritten = is_double and are_current(_OF_SPLIT)
     if not rewritten or axis not in range(ary._value.ndim):
         return _general_split(ary, indices_or_sections, axis)
     size, rest = divmod(ary._value.shape[axis], max(indices_or_sections, 1))

@@ -33,7 +33,7 @@ from tapesplit.rules.registry import (
     rules_defined,
     rules_on_demand,
 )
-from tapesplit.rules.solutions import factors_kept, kept_bytes
+from tapesplit.rules.solutions import lu_bytes, lu_kept
 from tapesplit.rules.stacks import as_one_call, can_be_stacked, count_slices, slices_of
 
 # Importing SciPy's larger modules takes longer than all the rest together.
@@ -55,7 +55,6 @@ __all__ = [
     "can_be_stacked",
     "count_edges",
     "count_slices",
-    "factors_kept",
     "find_rule",
     "getitem",
     "has_local_structure",
@@ -64,12 +63,13 @@ __all__ = [
     "is_reduction",
     "is_replaced",
     "joint_index_map",
-    "kept_bytes",
     "local_matrix",
     "local_slices",
     "local_structures",
     "loop_adjoint",
     "loop_tangent",
+    "lu_bytes",
+    "lu_kept",
     "registered",
     "rules_defined",
     "slices_of",

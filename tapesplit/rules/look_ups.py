@@ -27,15 +27,16 @@ def _put_back(A: np.ndarray, ans: Any, x: Any, index: Any) -> np.ndarray:
         X = np.zeros((len(A), *np.shape(x)), A.dtype)
         X[stacked] = A
         return X
-    if np.ndim(x) == 1 and type(index) is np.ndarray and index.dtype.kind == "i" and A.dtype == np.float64:
-        size = np.size(x)
-        places = np.arange(len(A))[:, None] * size + np.where(index < 0, index + size, index).ravel()
-        return np.bincount(places.ravel(), A.ravel(), len(A) * size).reshape(len(A), size)
     if np.ndim(x) and len(A) <= _FEW_DIRECTIONS and _ADDED * A.size < np.size(x) + _CALLED:
         X = np.zeros((len(A), *np.shape(x)), A.dtype)
         for found, adjoints in zip(X, A, strict=True):
             np.add.at(found, index, adjoints)
         return X
+    is_vector = np.ndim(x) == 1 and type(index) is np.ndarray and index.dtype.kind == "i"
+    if is_vector and A.size and A.dtype == np.float64:  # nothing would be counted in integers
+        size = np.size(x)
+        places = np.arange(len(A))[:, None] * size + np.where(index < 0, index + size, index).ravel()
+        return np.bincount(places.ravel(), A.ravel(), len(A) * size).reshape(len(A), size)
     return IndexMap.of_index(x, index).scatter(flat(A)).reshape(len(A), *np.shape(x))
 
 

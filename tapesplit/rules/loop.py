@@ -119,15 +119,15 @@ def _vjp(entry: TapeEntry) -> Callable[[Any], Iterator[Any]]:
     try:
         maker = primitive_vjps[entry.primitive]
     except KeyError:
-        raise without_vjp(entry.primitive, entry.argnums) from None
+        raise without_vjp(entry.primitive, entry.argnums, "this sweep") from None
     return maker(entry.argnums, entry.value, entry.args, dict(entry.kwargs))
 
 
-def without_vjp(primitive: Any, argnums: tuple[int, ...]) -> RuleError:
+def without_vjp(primitive: Any, argnums: tuple[int, ...], needed_by: str) -> RuleError:
     """Return what to raise for a call of a primitive without a VJP."""
     which = ("arguments " if len(argnums) > 1 else "argument ") + " and ".join(map(str, argnums))
     return RuleError(
-        f"autograd has no VJP for {display_name(primitive)!r} with respect to {which}, which the Jacobian "
+        f"autograd has no VJP for {display_name(primitive)!r} with respect to {which}, which {needed_by} "
         f"needs; {instead_of(primitive)}"
     )
 

@@ -102,8 +102,8 @@ class Bulk:
     ``built_in`` says that the rule is one of ours: directions of lists come in the shape of the arrays that
     NumPy makes of them, not as rows of all elements, and those of products are new arrays. What is known of
     the time: a call takes ``steps`` elementwise operations longer than one of these for each active argument,
-    and one of the scalar edges as long as ``pace`` multiply-adds in a product of matrices. Before all
-    directions, ``cubic`` times the cube of the size of the first argument, a matrix, goes into its factors.
+    and one of the scalar edges as long as ``pace`` multiply-adds in a product of matrices. Eliminating the
+    first argument, a matrix, takes ``cubic`` times the cube of its size, once for all directions.
     ``held(args, argnum, adjoint_mode=...)`` tells what directions through argument ``argnum`` need besides
     what is read and returned, see `Held`; by default nothing in sums and products, and in other functions as
     many numbers as one of these has.

@@ -1,6 +1,6 @@
-"""Solutions of linear systems by a batch of right-hand sides: a sweep factors each matrix once.
+"""Solutions of linear systems by a batch of right-hand sides: a sweep finds the LU factors of a matrix once.
 
-Loops that solve with one matrix in every step, as implicit methods do, would else factor it in each step.
+Loops that solve with one matrix in every step, as implicit methods do, would else find them in each step.
 """
 
 from collections.abc import Iterable, Iterator
@@ -13,12 +13,12 @@ from scipy.linalg import lapack
 
 from tapesplit.rules.axes import lifted
 
-__all__ = ["factors_kept", "kept_bytes", "solve_columns"]
+__all__ = ["lu_bytes", "lu_kept", "solve_columns"]
 
 _Key: TypeAlias = tuple[int, str]
 
 
-class _Factored(NamedTuple):
+class _LU(NamedTuple):
     """A matrix, which keeps its identity as long as it is here, with its factors and their pivots."""
 
     matrix: np.ndarray
@@ -26,13 +26,13 @@ class _Factored(NamedTuple):
     pivots: np.ndarray
 
 
-_kept: ContextVar[dict[_Key, _Factored] | None] = ContextVar("kept", default=None)
-"""The last matrices that were factored during a sweep, by identity and precision."""
+_kept: ContextVar[dict[_Key, _LU] | None] = ContextVar("kept", default=None)
+"""LU factors of the last matrices of a sweep, by identity and precision."""
 
 
 @contextmanager
-def factors_kept() -> Iterator[None]:
-    """Keep factors of matrices for what is solved in this context; nothing may change them meanwhile."""
+def lu_kept() -> Iterator[None]:
+    """Keep LU factors for what is solved in this context; nothing may change the matrices meanwhile."""
     token = _kept.set({})
     try:
         yield
@@ -40,8 +40,8 @@ def factors_kept() -> Iterator[None]:
         _kept.reset(token)
 
 
-def kept_bytes(matrices: Iterable[Any]) -> int:
-    """Count the bytes of the factors that are kept at a time if systems with these matrices are solved."""
+def lu_bytes(matrices: Iterable[Any]) -> int:
+    """Count the bytes of the LU factors that are kept at a time if systems with these matrices are solved."""
     distinct = {id(a): a.nbytes for a in matrices if np.ndim(a) == 2 and isinstance(a, np.ndarray)}
     return sum(sorted(distinct.values())[-_MOST_KEPT:])
 
@@ -55,7 +55,7 @@ def solve_columns(a: np.ndarray, B: np.ndarray, *, transposed: bool = False) -> 
     dtype = common if common.kind in "fc" else np.dtype(float)
     if a.ndim != 2 or not B.size or dtype.char not in _LAPACK:
         return _solved_together(a.mT if transposed else a, B)
-    _, factors, pivots = _factored(a, dtype)
+    _, factors, pivots = _lu_of(a, dtype)
     wide = B.mT
     sides = np.ascontiguousarray(wide, dtype).reshape(-1, len(a)).T
     _, solve = _LAPACK[dtype.char]
@@ -64,14 +64,14 @@ def solve_columns(a: np.ndarray, B: np.ndarray, *, transposed: bool = False) -> 
 
 
 def _solved_together(a: np.ndarray, B: np.ndarray) -> np.ndarray:
-    """Solve by NumPy, which factors each matrix of a stack once for all directions."""
+    """Solve by NumPy, which finds the factors of each matrix of a stack once for all directions."""
     wide = np.moveaxis(lifted(B, a.ndim), 0, -1)
     X = np.linalg.solve(a, wide.reshape(*wide.shape[:-2], wide.shape[-2] * wide.shape[-1]))
     return np.moveaxis(X.reshape(*X.shape[:-1], *wide.shape[-2:]), -1, 0)
 
 
-def _factored(a: np.ndarray, dtype: np.dtype) -> _Factored:
-    """Factor a matrix in some precision, or return what is kept of it."""
+def _lu_of(a: np.ndarray, dtype: np.dtype) -> _LU:
+    """Return the LU factors of a matrix in some precision, perhaps those that are kept."""
     kept, key = _kept.get(), (id(a), dtype.char)
     found = None if kept is None else kept.get(key)
     if found is None:
@@ -79,7 +79,7 @@ def _factored(a: np.ndarray, dtype: np.dtype) -> _Factored:
         factors, pivots, info = factor(a)
         if info > 0:
             raise np.linalg.LinAlgError("Singular matrix")
-        found = _Factored(a, factors, pivots)
+        found = _LU(a, factors, pivots)
         if kept is not None:
             if len(kept) == _MOST_KEPT:
                 del kept[next(iter(kept))]

@@ -21,7 +21,7 @@ from tapesplit.errors import TapesplitError
 from tapesplit.recording.hidden import hidden_value_error, holds_box, holds_boxes
 from tapesplit.recording.tape import Tape
 from tapesplit.recording.values import derivative_dtype, real_count
-from tapesplit.rules import PRODUCTS, IndexMap, Movement, factors_kept, index_maps, kept_bytes
+from tapesplit.rules import PRODUCTS, IndexMap, Movement, index_maps, lu_bytes
 from tapesplit.structures.facts import TapeFacts, call_key
 from tapesplit.structures.forms import is_shape
 from tapesplit.sweeps.array_memory import adjoint_numbers, number_counts, tangent_numbers
@@ -158,7 +158,7 @@ class ArraySweep:
         """Carry all directions; if that fails since the function hides traced values, say so."""
         block = self._block(len(seeds), most)
         try:
-            with factors_kept(), np.errstate():  # restores the size of buffers at its end
+            with np.errstate():  # restores the size of buffers at its end
                 if self.bytes_per_direction < _BUFFERED <= self.bytes_per_direction * block:
                     np.setbufsize(_BUFFER)
                 rows = in_blocks(partial(sweep, tape), seeds, block)
@@ -225,15 +225,16 @@ def compile_array_sweep(
     ]
     ends = frozenset(detached.intersection(chunk.sources + chunk.targets))
     alone, beside, shared = numbers
-    factors = _factor_bytes(tape, facts, steps)
+    lu = _lu_bytes(tape, facts, steps)
     return ArraySweep(
         chunk,
         tuple(steps),
         last_use,
         adjoint_mode,
         bytes_per_direction=8 * max(alone, beside),
-        beside_bytes=8 * (max(alone, beside) if factors else beside),
-        fixed_bytes=max([8 * shared, *partials]) + factors,
+        # LU factors are there all the time, also where most is alive.
+        beside_bytes=8 * (max(alone, beside) if lu else beside),
+        fixed_bytes=max([8 * shared, *partials]) + lu,
         detached=ends,
     )
 
@@ -244,12 +245,12 @@ def _arrays(step: ClusterStep) -> int:
     return alive if step.reduction else max(1 + len(step.inputs), alive - 1)  # nothing follows by the result
 
 
-def _factor_bytes(tape: Tape, facts: TapeFacts, steps: Sequence[Step]) -> int:
-    """Count the bytes of the factors of matrices that are kept while systems are solved."""
+def _lu_bytes(tape: Tape, facts: TapeFacts, steps: Sequence[Step]) -> int:
+    """Count the bytes of the LU factors that are kept, even where a matrix is read once."""
     if all(kind.primitive is not anp.linalg.solve for kind in facts.kinds):
         return 0
     solved = [step.index for step in steps if tape.primitives[step.index] is anp.linalg.solve]
-    return kept_bytes(tape.args[index][0] for index in solved)
+    return lu_bytes(tape.args[index][0] for index in solved)
 
 
 def _single_step(tape: Tape, facts: TapeFacts, index: int, known: dict[Any, tuple[IndexMap, ...]]) -> Step:

@@ -69,7 +69,7 @@ def _differ(row: IntArray, color: IntArray) -> bool:
 
 
 def _places_apart(columns: int, least: int) -> IntArray:
-    """Cut a ring of columns into parts of about equal size, at least this one, and count within each."""
+    """Cut a ring of columns into parts of about equal size, of at least so many, and count within each."""
     run = max(columns // max(least, 1), 1)
     number = np.arange(columns)
     first = -(-(number * run // columns) * columns // run)  # of the part of the ring that a column is in

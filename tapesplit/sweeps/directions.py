@@ -162,12 +162,19 @@ _FEWEST_DIRECTIONS: Final = 8
 """Directions of the smallest block: partial derivatives are formed anew for each."""
 
 
+_BLOCK_AND_REST: Final = 1.5
+"""Blocks up to which one is carried with the rest: both would be copied, which takes longer."""
+
+
 def cached_directions(count: int, each: int) -> int:
-    """Return how many of so many directions, of ``each`` bytes, are carried at a time: caches hold these."""
+    """Return how many of so many directions, of ``each`` bytes, are carried at a time.
+
+    Caches hold these, unless they are few.
+    """
     if each * count <= _BYTES_AT_ONCE:
         return count
     block = max(_FEWEST_DIRECTIONS, _BYTES_OF_A_BLOCK // each)
-    return block if 2 * block <= count else count
+    return block if count > _BLOCK_AND_REST * block else count
 
 
 def in_blocks(

@@ -17,6 +17,8 @@ __all__ = ["find_pattern"]
 
 _WORTH_GROUPING: Final = 0.5
 """Directions, as a part of the seeds, up to which these are told apart in groups."""
+_FULL: Final = 0.5
+"""Part of the groups from which on a result is swept from instead."""
 
 
 def find_pattern(sweep: ScalarSweep) -> tuple[IntArray, IntArray]:
@@ -24,26 +26,32 @@ def find_pattern(sweep: ScalarSweep) -> tuple[IntArray, IntArray]:
 
     Notes
     -----
-    Takes about half the time of a sweep with as many directions as are carried: those of two sweeps with
-    about ``sqrt(n)`` of n seeds where all results depend on neighbors, and n at most.
+    Takes about half the time of a sweep with as many directions as are carried: two to three times
+    ``sqrt(n)`` of n seeds where results depend on neighbors, and all and the groups at most.
     """
+    found = _found_in_groups(sweep)
+    return _nonzero(sweep.paths() != 0) if found is None else found
+
+
+def _found_in_groups(sweep: ScalarSweep) -> tuple[IntArray, IntArray] | None:
+    """Find the pattern by groups of seeds; None if most of these meet."""
     count, results = len(sweep.seeds), len(sweep.results)
     size = max(1, round((count / 2) ** 0.5))
     group, place = np.divmod(np.arange(count), size)
     groups = int(group[-1]) + 1
     by_group = sweep.paths(_seeds(group, groups)) != 0
     reached_by = np.count_nonzero(by_group, axis=1)
-    full = np.flatnonzero(reached_by > _WORTH_GROUPING * groups)
-    by_group[full] = False  # the few results that depend on most seeds
+    full = np.flatnonzero(reached_by > _FULL * groups)
+    by_group[full] = False
     reached_by[full] = 0
     most = _WORTH_GROUPING * count - groups - full.size
     if reached_by.max() * size > most:  # that many colors at least
-        return _nonzero(sweep.paths() != 0)
+        return None
     result, reaching = _nonzero(by_group)
     colors = color_columns(result, reaching, results, groups)
     directions = (int(colors.max()) + 1) * size
     if directions > most:
-        return _nonzero(sweep.paths() != 0)
+        return None
     found = sweep.paths(_seeds(colors[group] * size + place, directions)) != 0
     found[full] = False
     group_of = np.zeros((results, directions // size), dtype=np.int64)

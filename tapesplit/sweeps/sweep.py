@@ -13,6 +13,7 @@ from tapesplit.cost.work import WorkTable, total_work
 from tapesplit.cuts.chunks import Chunk
 from tapesplit.matrix_product import SHARED_FMA, SHARED_WIDTH
 from tapesplit.recording.tape import Tape
+from tapesplit.rules import lu_kept
 from tapesplit.structures.facts import TapeFacts
 from tapesplit.structures.row_part import RowPart
 from tapesplit.sweeps.array_sweep import ArraySweep, compile_array_sweep
@@ -245,6 +246,7 @@ def run_sweep(
         if isinstance(sweep, RowSweep) and sweep.together_bytes > memory_limit:
             sweep = sweep.apart
         most = max(1, (memory_limit - sweep.fixed_bytes) // max(sweep.bytes_per_direction, 1))
-    if isinstance(sweep, (RowSweep, CompressedSweep)):
-        return sweep.jacobian(tape, most)
-    return (sweep.adjoint if sweep.adjoint_mode else sweep.tangent)(tape, matrix, most)
+    with lu_kept():
+        if isinstance(sweep, (RowSweep, CompressedSweep)):
+            return sweep.jacobian(tape, most)
+        return (sweep.adjoint if sweep.adjoint_mode else sweep.tangent)(tape, matrix, most)

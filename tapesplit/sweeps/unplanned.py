@@ -21,6 +21,7 @@ from tapesplit.rules import (
     getitem,
     index_maps,
     is_elementwise_call,
+    lu_kept,
 )
 from tapesplit.structures.forms import is_shape
 from tapesplit.structures.structure import Structure
@@ -74,7 +75,8 @@ def sweep_unplanned(tape: Tape) -> np.ndarray:
         fixed_bytes=0,
     )
     try:
-        return (sweep.adjoint if m <= n else sweep.tangent)(tape, None)
+        with lu_kept():
+            return (sweep.adjoint if m <= n else sweep.tangent)(tape, None)
     except BaseException as error:
         note_line_without_rule(error, tape)
         note(error, f"while computing the Jacobian of {tape.name}, without a plan")

@@ -14,11 +14,12 @@ from traced_memory import traced_peak
 
 from tapesplit import defvector, execute, parallel_jacobian
 from tapesplit.structures.facts import facts_of
-from tapesplit.sweeps import compression, sweep
+from tapesplit.sweeps import coloring, compression, pattern, sweep
 from tapesplit.sweeps.coloring import color_columns
 from tapesplit.sweeps.compression import CompressedSweep
 from tapesplit.sweeps.lowering import compile_scalar_sweep
 from tapesplit.sweeps.pattern import find_pattern
+from tapesplit.sweeps.scalar_sweep import ScalarSweep
 
 MIX = onp.random.default_rng(0).standard_normal((5, 5))
 PLACES = onp.random.default_rng(1).integers(0, 60, (80, 3))
@@ -476,3 +477,27 @@ def test_bands_of_rings_are_colored_with_the_fewest_colors(size, reach):
     column = (onp.arange(size)[:, None] + neighbors).ravel() % size
     sharing = size // neighbors.size  # so many columns can have one color
     assert color_columns(row, column, size, size).max() + 1 == -(-size // sharing)
+
+
+def test_patterns_of_bands_take_few_directions_and_no_search(monkeypatch):
+    """Two sweeps, of the groups and of the places in them; colors by a formula."""
+    carried = []
+    paths = ScalarSweep.paths
+
+    def counted(self, columns=None):
+        carried.append(len(self.seeds) if columns is None else columns.shape[1])
+        return paths(self, columns)
+
+    monkeypatch.setattr(ScalarSweep, "paths", counted)
+    monkeypatch.setattr(coloring, "_greedy", lambda *_: pytest.fail("bands have colors without a search"))
+    f, _ = SPARSE["boundary values"]
+    jac = parallel_jacobian(f, machines=1)
+    assert colors(jac, onp.linspace(0.3, 1.1, 1000)) == [3]
+    assert sum(carried) < 200
+
+
+def test_groups_that_most_results_read_are_not_colored(monkeypatch):
+    monkeypatch.setattr(pattern, "color_columns", lambda *_: pytest.fail("so many colors are too many"))
+    mixed = [onp.random.default_rng(k).permutation(400) for k in range(14)]
+    jac = parallel_jacobian(lambda x: sum(np.sin(x[m]) for m in mixed), machines=1)
+    assert 14 <= colors(jac, onp.linspace(0.3, 1.1, 400))[0] <= 200

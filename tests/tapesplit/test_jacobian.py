@@ -834,6 +834,14 @@ def test_mutation_in_place_is_autograds_own_error():
         parallel_jacobian(fun)(X)
 
 
+@pytest.mark.parametrize("result", [None, "text"])
+def test_results_without_numbers_raise_without_a_warning(result):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(TypeError, match="which has no derivative"):
+            parallel_jacobian(lambda _x: result)(X)
+
+
 def test_primitive_without_any_rule():
     @primitive
     def unknown(x):

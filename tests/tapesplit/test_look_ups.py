@@ -319,3 +319,27 @@ def test_adjoints_are_added_up_in_every_way(index, longer, directions):
     added = onp.ones_like(expected)
     moves.add(flat, added)
     onp.testing.assert_allclose(added, expected + 1.0)
+
+
+@pytest.mark.parametrize("directions", [1, 3, 9, 40])
+@pytest.mark.parametrize("dtype", [float, onp.float32, complex])
+@pytest.mark.parametrize("index", [[0, 0, -1, 2, -4], [], [[1, 1], [-1, 3]], [3]])
+def test_adjoints_are_put_back_where_an_index_of_each_call_points(directions, dtype, index):
+    place = onp.array(index, dtype=int)
+    A = (onp.arange(directions * place.size) + 1.0).reshape(directions, *place.shape).astype(dtype)
+    x, expected = onp.zeros(4, dtype), onp.zeros((directions, 4), dtype)
+    for row, adjoints in zip(expected, A, strict=True):
+        onp.add.at(row, place, adjoints)
+    found = LOOK_UP.adjoints[0](A, x[place], x, place)
+    assert found.dtype == dtype
+    onp.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("index", [[True, False, True, True], ([False, True, True, True], slice(1, 3))])
+def test_masks_leave_no_sparse_adjoints_on_the_tape_of_a_hessian(index):
+    items = index if isinstance(index, tuple) else (index,)
+    place = tuple(onp.array(item) if isinstance(item, list) else item for item in items)
+    gradient = grad(lambda x: np.sum(np.sin(x[place]) * x[place] ** 2))
+    x = onp.linspace(0.3, 1.4, 16).reshape(4, 4)
+    assert all(isinstance(entry.value, onp.ndarray | float) for entry in record(gradient, x))
+    onp.testing.assert_allclose(parallel_jacobian(gradient)(x), jacobian(gradient)(x), rtol=1e-12)

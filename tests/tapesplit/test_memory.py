@@ -448,6 +448,19 @@ def test_systems_that_exceed_a_limit_give_way_to_array_steps():
     assert executed_peak(limited, x, memory_limit=limit) < system.least_bytes
 
 
+def test_a_system_stays_where_array_steps_need_more_memory():
+    def copied(y):
+        for _ in range(30):
+            y = anp.reshape(anp.concatenate([y] * 8), (8, -1))[3]
+        return y * y
+
+    x = np.linspace(0.1, 1.0, 60)
+    plan = parallel_jacobian(copied, machines=1, method="tangent").plan(x)
+    needed = max(sweep.least_bytes for sweep in plan.sweeps)
+    with pytest.raises(MemoryLimitError, match=refused(needed)):
+        parallel_jacobian(copied, machines=1, method="tangent", memory_limit=needed - 1)(x)
+
+
 def test_a_jacobian_without_a_sweep_keeps_any_limit():
     assert parallel_jacobian(lambda x: x[:0], memory_limit=1)(np.ones(3)).shape == (0, 3)
 

@@ -18,6 +18,8 @@ from small_problems import PROBLEMS
 import jcdp_core
 from jcdp_core import JacobianChain, Mode, check_schedule, check_sequence, solve
 from tapesplit import check_separators, parallel_jacobian, record
+from tapesplit.cost import model as cost_constants
+from tapesplit.cost import work as cost_work
 from tapesplit.cost.stored import cost_model
 from tapesplit.cost.work import work_table
 from tapesplit.cuts.chunks import chunk_chain, cut_into_chunks
@@ -33,6 +35,7 @@ from tapesplit.planning.recost import recost
 from tapesplit.planning.tasks import _CONTENTION, _HANDOVER, _joined, _scheduled, with_shared_steps
 from tapesplit.structures.facts import facts_of
 from tapesplit.structures.pickling import dumps
+from tapesplit.structures.structure import structure_of
 from tapesplit.sweeps import sweep
 
 pytestmark = pytest.mark.usefixtures("assumed_costs")
@@ -469,3 +472,53 @@ def test_plans_are_read_only(name):
     plan = parallel_jacobian(np.sin).plan(onp.ones(3))
     with pytest.raises(FrozenInstanceError):
         setattr(plan, name, 1)
+
+
+def test_a_plan_for_one_machine_is_compiled_once(monkeypatch):
+    """Whatever the draft for several machines finds, one sweep through all of its cuts is the same one."""
+    compiled = []
+    compile_tasks = planner.compile_tasks
+    monkeypatch.setattr(planner, "compile_tasks", lambda *of: compiled.append(of) or compile_tasks(*of))
+    monkeypatch.setattr(planner, "_may_pay", lambda _: True)
+
+    def neighbors(u):
+        for _ in range(30):
+            u = np.concatenate([u[:1], u[1:] * 0.9 + np.sin(u[:-1])])
+        return u
+
+    plan = parallel_jacobian(neighbors, machines=2).plan(onp.linspace(0.1, 1.0, 400))
+    assert plan.machines == 1
+    assert plan.tasks[0].seeds
+    assert len(compiled) == 1
+
+
+def planned(fun, x, machines=1):
+    """A plan that no other function shares."""
+    tape = record(fun, x)
+    return planner.make_plan(
+        tape, structure_of(tape), planner.PlanOptions(machines, False, "auto", "runtime", None)
+    )
+
+
+def test_eliminating_a_computed_matrix_takes_time(monkeypatch):
+    x = onp.linspace(0.1, 1.0, 150)
+
+    def solution(x):
+        return np.linalg.solve(np.diag(x) + 5.0, x)[:2]
+
+    before = planned(solution, x).seconds
+    monkeypatch.setattr(cost_work, "_CUBE", 0.0)
+    elimination = 0.08 * 150**3 * cost_model().element_direction
+    assert before - planned(solution, x).seconds == pytest.approx(elimination)
+
+
+def test_large_intermediate_jacobians_take_time_and_keep_machines_apart(monkeypatch):
+    data, b = onp.random.default_rng(0).standard_normal((200_000, 10)), onp.ones(10)
+
+    def scores(b):
+        return data.T @ np.tanh(data @ b)
+
+    assert planned(scores, b, machines=2).machines == 1
+    monkeypatch.setattr(cost_constants, "_HANDED", 0.0)
+    monkeypatch.setattr(cost_work, "_READ", 0.0)
+    assert planned(scores, b, machines=2).machines == 2

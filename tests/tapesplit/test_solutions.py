@@ -7,7 +7,7 @@ from autograd import jacobian
 
 from tapesplit import execute, parallel_jacobian, record
 from tapesplit.rules import solutions
-from tapesplit.rules.solutions import factors_kept, kept_bytes, solve_columns
+from tapesplit.rules.solutions import lu_bytes, lu_kept, solve_columns
 
 RANDOM = np.random.default_rng(5)
 
@@ -44,7 +44,7 @@ def test_matrices_are_factored_once_while_factors_are_kept(monkeypatch: pytest.M
     counting = {"d": (lambda a: factored.append(a) or factor(a), solve)}
     monkeypatch.setattr(solutions, "_LAPACK", counting)
     a, B = matrix(3, 3), np.ones((2, 3, 1))
-    with factors_kept():
+    with lu_kept():
         first = solve_columns(a, B)
         assert np.array_equal(solve_columns(a, B), first)
         solve_columns(a, B, transposed=True)
@@ -55,7 +55,7 @@ def test_matrices_are_factored_once_while_factors_are_kept(monkeypatch: pytest.M
         solve_columns(a, B)  # whose factors have made place for the others'
         assert len(factored) == 2 + len(others)
     a += 1.0
-    with factors_kept():  # nothing is known of the last context
+    with lu_kept():  # nothing is known of the last context
         np.testing.assert_allclose(a @ solve_columns(a, B)[0], B[0])
 
 
@@ -84,7 +84,7 @@ def test_kept_factors_are_part_of_the_peak() -> None:
 
     jac = parallel_jacobian(implicit, method="adjoint")
     u = RANDOM.standard_normal(50)
-    kept = kept_bytes(matrices)
+    kept = lu_bytes(matrices)
     assert kept == 4 * matrices[0].nbytes
     assert kept < jac.plan(u).peak_bytes < 1.1 * kept
     np.testing.assert_allclose(execute(jac.plan(u), record(implicit, u)), jacobian(implicit)(u), rtol=1e-10)
