@@ -66,7 +66,7 @@ def _multiplied(A: np.ndarray, B: np.ndarray, out: np.ndarray | None = None) -> 
     columns = B.shape[1]
     fma = rows * inner * columns
     is_vector = min(rows, columns) == 1
-    if fma <= _PACKED or is_vector:
+    if fma <= _PACKED or is_vector or np.result_type(A, B).kind not in "fc":  # which BLAS does not multiply
         return np.matmul(A, B, out=out)
     blocks = 2 * ceil(fma / _PACKED)
     are_dots = A.strides[0] > A.strides[1] and B.strides[0] < B.strides[1]

@@ -34,8 +34,8 @@ def _put_back(A: np.ndarray, ans: Any, x: Any, index: Any) -> np.ndarray:
         return X
     is_vector = np.ndim(x) == 1 and type(index) is np.ndarray and index.dtype.kind == "i"
     if is_vector and A.size and A.dtype == np.float64:  # nothing would be counted in integers
-        size = np.size(x)
-        places = np.arange(len(A))[:, None] * size + np.where(index < 0, index + size, index).ravel()
+        size, place = np.size(x), index.ravel().astype(np.intp)
+        places = np.arange(len(A))[:, None] * size + np.where(place < 0, place + size, place)
         return np.bincount(places.ravel(), A.ravel(), len(A) * size).reshape(len(A), size)
     return IndexMap.of_index(x, index).scatter(flat(A)).reshape(len(A), *np.shape(x))
 

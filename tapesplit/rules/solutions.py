@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, Final, NamedTuple, TypeAlias
+from weakref import ref as weakref
 
 import numpy as np
 from scipy.linalg import lapack
@@ -19,9 +20,9 @@ _Key: TypeAlias = tuple[int, str]
 
 
 class _LU(NamedTuple):
-    """A matrix, which keeps its identity as long as it is here, with its factors and their pivots."""
+    """The LU factors of a matrix and their pivots, as long as it lives: those of lists live for one call."""
 
-    matrix: np.ndarray
+    matrix: weakref[np.ndarray]
     factors: np.ndarray
     pivots: np.ndarray
 
@@ -32,7 +33,10 @@ _kept: ContextVar[dict[_Key, _LU] | None] = ContextVar("kept", default=None)
 
 @contextmanager
 def lu_kept() -> Iterator[None]:
-    """Keep LU factors for what is solved in this context; nothing may change the matrices meanwhile."""
+    """Keep LU factors for what is solved in this context; nothing may change the matrices meanwhile.
+
+    Elsewhere NumPy solves, which needs no memory that Python knows of.
+    """
     token = _kept.set({})
     try:
         yield
@@ -42,7 +46,8 @@ def lu_kept() -> Iterator[None]:
 
 def lu_bytes(matrices: Iterable[Any]) -> int:
     """Count the bytes of the LU factors that are kept at a time if systems with these matrices are solved."""
-    distinct = {id(a): a.nbytes for a in matrices if np.ndim(a) == 2 and isinstance(a, np.ndarray)}
+    square = [a for a in map(np.asarray, matrices) if a.ndim == 2]
+    distinct = {id(a): a.size * np.result_type(a, float).itemsize for a in square}
     return sum(sorted(distinct.values())[-_MOST_KEPT:])
 
 
@@ -53,9 +58,10 @@ def solve_columns(a: np.ndarray, B: np.ndarray, *, transposed: bool = False) -> 
     """
     common = np.result_type(a, B)
     dtype = common if common.kind in "fc" else np.dtype(float)
-    if a.ndim != 2 or not B.size or dtype.char not in _LAPACK:
+    kept = _kept.get()
+    if kept is None or a.ndim != 2 or not B.size or dtype.char not in _LAPACK:
         return _solved_together(a.mT if transposed else a, B)
-    _, factors, pivots = _lu_of(a, dtype)
+    _, factors, pivots = _lu_of(a, dtype, kept)
     wide = B.mT
     sides = np.ascontiguousarray(wide, dtype).reshape(-1, len(a)).T
     _, solve = _LAPACK[dtype.char]
@@ -70,21 +76,20 @@ def _solved_together(a: np.ndarray, B: np.ndarray) -> np.ndarray:
     return np.moveaxis(X.reshape(*X.shape[:-1], *wide.shape[-2:]), -1, 0)
 
 
-def _lu_of(a: np.ndarray, dtype: np.dtype) -> _LU:
-    """Return the LU factors of a matrix in some precision, perhaps those that are kept."""
-    kept, key = _kept.get(), (id(a), dtype.char)
-    found = None if kept is None else kept.get(key)
-    if found is None:
-        factor, _ = _LAPACK[dtype.char]
-        factors, pivots, info = factor(a)
-        if info > 0:
-            raise np.linalg.LinAlgError("Singular matrix")
-        found = _LU(a, factors, pivots)
-        if kept is not None:
-            if len(kept) == _MOST_KEPT:
-                del kept[next(iter(kept))]
-            kept[key] = found
-    return found
+def _lu_of(a: np.ndarray, dtype: np.dtype, kept: dict[_Key, _LU]) -> _LU:
+    """Return the LU factors of a matrix in some precision: those that are kept, or new ones to be kept."""
+    key = (id(a), dtype.char)
+    if key in kept and kept[key].matrix() is a:
+        return kept[key]
+    for other in [*kept]:  # the oldest first
+        if len(kept) == _MOST_KEPT or kept[other].matrix() is None:
+            del kept[other]
+    factor, _ = _LAPACK[dtype.char]
+    factors, pivots, info = factor(a)
+    if info > 0:
+        raise np.linalg.LinAlgError("Singular matrix")
+    kept[key] = _LU(weakref(a), factors, pivots)
+    return kept[key]
 
 
 _LAPACK: Final = {

@@ -73,6 +73,8 @@ class ArraySweep:
         The same, while there is something besides that they share.
     fixed_bytes
         Memory of what they share, at most: partial derivatives of merged operations, results inside of sums.
+    lu_bytes
+        Memory of the LU factors that are kept all the time if no limit is set.
     detached
         Sources and targets that depend on the inputs through empty arrays only: they have no directions.
     """
@@ -84,6 +86,7 @@ class ArraySweep:
     bytes_per_direction: int
     beside_bytes: int
     fixed_bytes: int
+    lu_bytes: int = 0
     detached: frozenset[int] = frozenset()
 
     @property
@@ -101,7 +104,8 @@ class ArraySweep:
         block = self._block(directions)
         # Blocks are written into the result, which is what a run with all directions ends with.
         result = self._result_bytes * directions if block < directions else 0
-        return max(self.bytes_per_direction * block, self.fixed_bytes + self.beside_bytes * block) + result
+        carried = max(self.bytes_per_direction * block, self.fixed_bytes + self.beside_bytes * block)
+        return carried + result + self.lu_bytes
 
     def _block(self, count: int, most: int | None = None) -> int:
         """Return how many of so many directions are carried at a time, where ``most`` may be.
@@ -225,16 +229,15 @@ def compile_array_sweep(
     ]
     ends = frozenset(detached.intersection(chunk.sources + chunk.targets))
     alone, beside, shared = numbers
-    lu = _lu_bytes(tape, facts, steps)
     return ArraySweep(
         chunk,
         tuple(steps),
         last_use,
         adjoint_mode,
         bytes_per_direction=8 * max(alone, beside),
-        # LU factors are there all the time, also where most is alive.
-        beside_bytes=8 * (max(alone, beside) if lu else beside),
-        fixed_bytes=max([8 * shared, *partials]) + lu,
+        beside_bytes=8 * beside,
+        fixed_bytes=max([8 * shared, *partials]),
+        lu_bytes=_lu_bytes(tape, facts, steps),
         detached=ends,
     )
 

@@ -1,5 +1,6 @@
 """Vector sweeps of one chunk: choose array steps, a scalar system or stages of both, compile, run."""
 
+from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
 from typing import Final, Literal, NamedTuple
@@ -246,7 +247,7 @@ def run_sweep(
         if isinstance(sweep, RowSweep) and sweep.together_bytes > memory_limit:
             sweep = sweep.apart
         most = max(1, (memory_limit - sweep.fixed_bytes) // max(sweep.bytes_per_direction, 1))
-    with lu_kept():
+    with lu_kept() if memory_limit is None else nullcontext():
         if isinstance(sweep, (RowSweep, CompressedSweep)):
             return sweep.jacobian(tape, most)
         return (sweep.adjoint if sweep.adjoint_mode else sweep.tangent)(tape, matrix, most)

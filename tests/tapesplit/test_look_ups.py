@@ -323,11 +323,12 @@ def test_adjoints_are_added_up_in_every_way(index, longer, directions):
 
 @pytest.mark.parametrize("directions", [1, 3, 9, 40])
 @pytest.mark.parametrize("dtype", [float, onp.float32, complex])
+@pytest.mark.parametrize("kind", [int, onp.int8])
 @pytest.mark.parametrize("index", [[0, 0, -1, 2, -4], [], [[1, 1], [-1, 3]], [3]])
-def test_adjoints_are_put_back_where_an_index_of_each_call_points(directions, dtype, index):
-    place = onp.array(index, dtype=int)
+def test_adjoints_are_put_back_where_an_index_of_each_call_points(directions, dtype, index, kind):
+    place = onp.array(index, dtype=kind)
     A = (onp.arange(directions * place.size) + 1.0).reshape(directions, *place.shape).astype(dtype)
-    x, expected = onp.zeros(4, dtype), onp.zeros((directions, 4), dtype)
+    x, expected = onp.zeros(200, dtype), onp.zeros((directions, 200), dtype)
     for row, adjoints in zip(expected, A, strict=True):
         onp.add.at(row, place, adjoints)
     found = LOOK_UP.adjoints[0](A, x[place], x, place)

@@ -49,6 +49,14 @@ def test_types_are_those_of_products():
         assert (product == 8).all() or (product == 8j).all()
 
 
+@pytest.mark.parametrize("dtype", [bool, np.int8, np.int64])
+def test_products_of_integers_are_numpys(dtype):
+    A, B = np.ones((5, 60_000), dtype), np.ones((60_000, 5), dtype)
+    product = multiply(A, B)
+    assert product.dtype == dtype
+    np.testing.assert_array_equal(product, A @ B)
+
+
 LARGE = [
     (300, 300, 300),
     (90, 600, 400),

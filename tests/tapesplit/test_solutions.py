@@ -1,5 +1,8 @@
 """Solutions of linear systems: matrices are factored once in a sweep, whatever their form."""
 
+from contextlib import nullcontext
+from itertools import product
+
 import autograd.numpy as anp
 import numpy as np
 import pytest
@@ -26,16 +29,18 @@ def test_every_side_is_solved_for(
     a, B = matrix(*stack, 3, 3, dtype=dtypes[0]), RANDOM.standard_normal(sides).astype(dtypes[1])
     if stack and B.ndim == 3:
         B = np.repeat(B[:, None], 5, axis=1)
-    for order in (np.ascontiguousarray, np.asfortranarray):
-        X = solve_columns(order(a), order(B), transposed=transposed)
+    for order, context in product((np.ascontiguousarray, np.asfortranarray), (lu_kept, nullcontext)):
+        with context():
+            X = solve_columns(order(a), order(B), transposed=transposed)
         assert X.shape == B.shape
         assert X.dtype == np.linalg.solve(a, B).dtype
         np.testing.assert_allclose((a.mT if transposed else a) @ X, B, atol=2e-6)
 
 
 def test_singular_matrices_raise() -> None:
-    with pytest.raises(np.linalg.LinAlgError, match="Singular"):
-        solve_columns(np.zeros((2, 2)), np.ones((1, 2, 1)))
+    for context in (lu_kept, nullcontext):
+        with context(), pytest.raises(np.linalg.LinAlgError, match="Singular"):
+            solve_columns(np.zeros((2, 2)), np.ones((1, 2, 1)))
 
 
 def test_matrices_are_factored_once_while_factors_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -88,3 +93,68 @@ def test_kept_factors_are_part_of_the_peak() -> None:
     assert kept == 4 * matrices[0].nbytes
     assert kept < jac.plan(u).peak_bytes < 1.1 * kept
     np.testing.assert_allclose(execute(jac.plan(u), record(implicit, u)), jacobian(implicit)(u), rtol=1e-10)
+
+
+def test_factors_of_matrices_that_are_gone_are_not_kept():
+    with lu_kept():
+        for _ in range(9):
+            solve_columns(np.asarray([[2.0, 0.0], [1.0, 3.0]]), np.ones((1, 2, 1)))
+            assert len(solutions._kept.get()) == 1
+        kept = [matrix(2, 2) for _ in range(3)]
+        for a in (*kept, *kept):
+            solve_columns(a, np.ones((1, 2, 1)))
+        assert len(solutions._kept.get()) == 3
+
+
+@pytest.mark.parametrize("mode", ["tangent", "adjoint"])
+def test_no_factors_are_kept_under_a_limit(mode):
+    a = matrix(40, 40)
+
+    def implicit(u):
+        for _ in range(3):
+            u = anp.linalg.solve(a, anp.sin(u))
+        return u
+
+    u, free = RANDOM.standard_normal(40), parallel_jacobian(implicit, method=mode)
+    limited = parallel_jacobian(implicit, method=mode, memory_limit=6000)
+    np.testing.assert_allclose(limited(u), free(u), rtol=1e-9)
+    assert limited.plan(u).peak_bytes + a.nbytes < free.plan(u).peak_bytes
+
+
+@pytest.mark.filterwarnings("ignore:the matrix subclass:PendingDeprecationWarning")
+@pytest.mark.parametrize("kind", [np.matrix, np.ndarray.tolist])
+@pytest.mark.parametrize("elements", [[[3.7]], [[3.0, 1.0], [0.5, 2.0]]])
+def test_matrices_of_other_types(kind, elements):
+    a = kind(np.array(elements))
+
+    def implicit(u):
+        for _ in range(4):
+            u = anp.linalg.solve(a, anp.sin(u))
+        return u
+
+    u = np.linspace(0.3, 0.9, len(a))
+    for mode in ("auto", "tangent", "adjoint"):
+        found = parallel_jacobian(implicit, method=mode)(u)
+        np.testing.assert_allclose(found, jacobian(implicit)(u), rtol=1e-12)
+
+
+def test_a_loop_in_stages_keeps_the_factors_from_stage_to_stage(monkeypatch):
+    factored = []
+    factor, solve = solutions._LAPACK["d"]
+    counting = {"d": (lambda a: factored.append(a) or factor(a), solve)}
+    monkeypatch.setattr(solutions, "_LAPACK", counting)
+    a = matrix(130, 130)
+
+    def implicit(u):
+        for _ in range(4):
+            numbers = [u[i] * anp.sin(u[i + 1]) for i in range(40)]
+            u = anp.linalg.solve(a, anp.concatenate([anp.array(numbers), u[40:]]))
+        return u
+
+    jac = parallel_jacobian(implicit, machines=1)
+    u = RANDOM.standard_normal(130)
+    assert jac.plan(u).tasks[0].form == "stages"
+    expected = jacobian(implicit)(u)
+    factored.clear()
+    np.testing.assert_allclose(jac(u), expected, rtol=0, atol=1e-12 * np.abs(expected).max())
+    assert len(factored) == 1
