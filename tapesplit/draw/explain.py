@@ -12,6 +12,8 @@ from tapesplit.draw.rows import LinkRow, cut_reason_text, link_rows, operation_n
 from tapesplit.planning.plan import JacobianPlan
 from tapesplit.structures.comparison import is_look_up
 from tapesplit.sweeps.compression import CompressedSweep
+from tapesplit.sweeps.reach import part_kept
+from tapesplit.sweeps.scalar_sweep import ScalarSweep
 from tapesplit.sweeps.sweep import Form
 
 __all__ = ["decisions"]
@@ -49,7 +51,8 @@ def decisions(plan: JacobianPlan) -> tuple[str, ...]:
     Link 1 is swept as one sparse system of single elements.
     One machine works: threads would gain nothing, as these sweeps hold Python's lock.
     """
-    return (*_cuts(plan), *_modes(plan), *_forms(plan), *_colors(plan), *_sequence(plan), _machines(plan))
+    found = (*_cuts(plan), *_modes(plan), *_forms(plan), *_colors(plan), *_reaches(plan), *_sequence(plan))
+    return (*found, _machines(plan))
 
 
 def _cuts(plan: JacobianPlan) -> list[str]:
@@ -176,6 +179,16 @@ def _colors(plan: JacobianPlan) -> list[str]:
         f"{_left_out(task.mode, sweep.left_out.size)}."
         for task, sweep in zip(plan.tasks, plan.sweeps, strict=True)
         if isinstance(sweep, CompressedSweep)
+    ]
+
+
+def _reaches(plan: JacobianPlan) -> list[str]:
+    """Say which sweeps carry blocks of their directions through what they reach."""
+    return [
+        f"{_runs(task.swept)} swept in {plural(len(sweep.reaches), 'block')} of directions, each through "
+        f"what it reaches: {part_kept(sweep.reaches, len(sweep.indices)):.0%} of the system on average."
+        for task, sweep in zip(plan.tasks, plan.sweeps, strict=True)
+        if isinstance(sweep, ScalarSweep) and sweep.reaches
     ]
 
 

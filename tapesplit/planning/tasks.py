@@ -15,7 +15,7 @@ from tapesplit.matrix_product import SHARED_FMA, SHARED_WIDTH
 from tapesplit.planning.plan import PlanTask
 from tapesplit.recording.tape import Tape
 from tapesplit.structures.facts import TapeFacts
-from tapesplit.sweeps.compression import FEWEST_TO_COLOR
+from tapesplit.sweeps.compression import FEWEST_TO_COLOR, SPARSE_PART, reached_part
 from tapesplit.sweeps.row_sweep import RowSweep
 from tapesplit.sweeps.sweep import (
     Prediction,
@@ -25,6 +25,8 @@ from tapesplit.sweeps.sweep import (
     predict,
     predict_arrays,
     predict_compressed,
+    predict_reaching,
+    with_reaches,
 )
 
 __all__ = ["compile_tasks", "plan_tasks", "with_shared_steps"]
@@ -114,6 +116,8 @@ def _joined(chunks: Sequence[Chunk], links: Sequence[int]) -> Chunk:
 
 _WORTH_COLORING: Final = 0.7
 """Part of the time of a sweep that all directions together in one color must not exceed."""
+_FEW_REACHED: Final = 0.05
+"""Part of the results that a direction reaches up to which nothing is faster than a compressed sweep."""
 _HANDOVER: Final = 1.0e-4
 """Seconds to hand a task to another thread and its result back."""
 _FURTHER_PRODUCT: Final = 0.8
@@ -212,14 +216,26 @@ def _compiled(
         return task, sweep
     if predict_compressed(table, chunk, 1).seconds > _WORTH_COLORING * task.seconds:
         return task, sweep
+    part = reached_part(sweep, tape)
+    reaching = with_reaches(sweep) if part > _FEW_REACHED else None
+    best: tuple[PlanTask, Sweep] = task, sweep
+    if reaching is not None:
+        restricted = _predicted(task, predict_reaching(table, reaching), chunks)
+        best = min(best, (restricted, reaching), key=_seconds)
+    fewest = _predicted(task, predict_compressed(table, chunk, max(1, int(part * task.directions))), chunks)
+    if part > SPARSE_PART or fewest.seconds > best[0].seconds:
+        return best
     compressed = compile_compressed(tape, facts, sweep)
     if compressed is None or (memory_limit is not None and compressed.least_bytes > memory_limit):
-        return task, sweep
+        return best
     seeded = _predicted(task, predict_compressed(table, chunk, compressed.count), chunks)
-    if seeded.seconds > task.seconds:
-        return task, sweep
     fma = task.fma * compressed.count // task.directions
-    return replace(seeded, seeds=compressed.count, fma=fma), compressed
+    return min(best, (replace(seeded, seeds=compressed.count, fma=fma), compressed), key=_seconds)
+
+
+def _seconds(choice: tuple[PlanTask, Sweep]) -> float:
+    """Return the predicted time of a task with its sweep."""
+    return choice[0].seconds
 
 
 def _by_arrays(

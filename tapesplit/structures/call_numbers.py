@@ -75,7 +75,8 @@ def _constants(structure: Structure, indices: list[int]) -> IntArray:
 _MOST_EDGES: Final = 100_000
 """Scalar edges above which a call is better done as an array operation."""
 _SPARSE_EDGES: Final = 2
-"""Scalar edges for each element of the result and each argument up to which a product counts as sparse."""
+"""Scalar edges for each element of the result and each argument, or for each element of these, up to which a
+product counts as sparse."""
 _EDGES_OF_A_SLICE: Final = 16_384
 """Scalar edges of each independent slice above which other products are."""
 _DERIVATIVES_OF_A_SLICE: Final = 1024
@@ -103,7 +104,7 @@ def _numbers_of(entry: TapeEntry, index: int, *, is_open: bool) -> CallNumbers:
     local = 0 if is_open else local_slices(entry)
     slices = local or max(count_slices(entry), 1)
     stacked = result + read if slices > 1 and not is_sum else 0
-    is_sparse = edges <= _SPARSE_EDGES * result * len(entry.argnums)
+    is_sparse = edges <= _SPARSE_EDGES * max(result * len(entry.argnums), read)
     most = _MOST_EDGES if is_sum or is_sparse else min(_EDGES_OF_A_SLICE * slices, _MOST_EDGES)
     if local and of_numbers and edges <= most:
         return CallNumbers(elements, edges, is_local=True, stacked=stacked)

@@ -23,7 +23,7 @@ from tapesplit.sweeps.pattern import find_pattern
 from tapesplit.sweeps.scalar_sweep import ScalarSweep
 from tapesplit.sweeps.stages import StagedSweep
 
-__all__ = ["FEWEST_TO_COLOR", "CompressedSweep", "compress", "looks_sparse"]
+__all__ = ["FEWEST_TO_COLOR", "SPARSE_PART", "CompressedSweep", "compress", "reached_part"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -131,7 +131,7 @@ _SAMPLE: Final = 16
 _SPREAD: Final = (5**0.5 - 1) / 2
 """Golden ratio: consecutive samples are this share of all directions apart, so that no periodic grid lines up
 with them."""
-_SPARSE_PART: Final = 0.25
+SPARSE_PART: Final = 0.25
 """Part of the results that a direction may reach: there are as many colors, at least, of all directions."""
 _WORTH_EXPANDING: Final = 0.5
 """Colors, as a part of the directions, up to which they are used."""
@@ -139,16 +139,16 @@ _WORTH_LEAVING: Final = 0.5
 """Part of the directions that must be left to be carried if results are left out."""
 
 
-def looks_sparse(sweep: ArraySweep | ScalarSweep | StagedSweep, tape: Tape) -> bool:
-    """Tell from a few directions whether most derivatives may be zero.
+def reached_part(sweep: ArraySweep | ScalarSweep | StagedSweep, tape: Tape) -> float:
+    """Tell from a few directions which part of the derivatives may not be zero.
 
     `sweep` is a link whose directions are those of an identity, more than a few. The structure of the tape
-    decides for a system; for array steps its values do, too.
+    decides for a system; for array steps its values do, too. The part is 1 where all of them are too many.
     """
     chunk, adjoint_mode = sweep.chunk, sweep.adjoint_mode
     count, results = (chunk.m, chunk.n) if adjoint_mode else (chunk.n, chunk.m)
     if count * results > _LARGEST_JACOBIAN:
-        return False
+        return 1.0
     seeds = np.zeros((_SAMPLE, count))
     seeds[np.arange(_SAMPLE), (np.arange(_SAMPLE) * _SPREAD % 1.0 * count).astype(int)] = 1.0
     if isinstance(sweep, ScalarSweep):
@@ -161,7 +161,7 @@ def looks_sparse(sweep: ArraySweep | ScalarSweep | StagedSweep, tape: Tape) -> b
             note(error, f"while trying {_SAMPLE} directions for the plan of {tape.name}")
             raise
     reached = np.count_nonzero(found) - np.count_nonzero(np.isnan(found))  # which may be zero times infinity
-    return bool(reached <= _SPARSE_PART * found.size)
+    return float(reached / max(found.size, 1))
 
 
 def compress(sweep: ScalarSweep) -> CompressedSweep | None:

@@ -16,6 +16,7 @@ from tapesplit.cuts.chunks import Chunk
 from tapesplit.recording.tape import Tape
 from tapesplit.sharing import run_parts, shares
 from tapesplit.sweeps.coefficients import Block, Recipe, ValueTable
+from tapesplit.sweeps.reach import Reach
 from tapesplit.sweeps.triangular import substitute
 from tapesplit.telling import told
 
@@ -55,6 +56,8 @@ class ScalarSweep:
         Whether no unknown is seeded twice and none is a constant.
     constant_results
         Whether constants are among what is read.
+    reaches
+        Smaller systems for blocks of an identity's directions; none if these reach most of it.
     """
 
     chunk: Chunk
@@ -69,6 +72,7 @@ class ScalarSweep:
     results: IntArray
     distinct_seeds: bool
     constant_results: bool
+    reaches: tuple[Reach, ...] = ()
 
     @property
     def bytes_per_direction(self) -> int:
@@ -97,7 +101,11 @@ class ScalarSweep:
     def working_bytes(self, directions: int, threads: int = 1) -> int:
         """Memory that a run takes: coefficients, then what they are made of, or blocks and the results."""
         blocks = min(threads * self._block(-(-directions // threads)), directions)
-        carried = self.bytes_per_direction * blocks + 8 * len(self.results) * directions
+        carried = self.bytes_per_direction * blocks
+        if self.reaches:  # results, coefficients and unknowns of a block
+            largest = max(2 * reach.numbers + reach.kept.size for reach in self.reaches)
+            carried = 8 * threads * largest
+        carried += 8 * len(self.results) * directions
         return self.fixed_bytes + max(self._formula_bytes, carried)
 
     def tangent(self, tape: Tape, matrix: np.ndarray | None, most: int | None = None) -> np.ndarray:
@@ -132,6 +140,8 @@ class ScalarSweep:
         if len(self.indptr) == 1:
             return np.zeros((self.results.size, count), coefficients.dtype)
         is_large = count * len(self.indices) >= SHARED_STEPS
+        if self.reaches and columns is None and self._block(count) <= (most or count):
+            return self._carry_identity(coefficients, is_large=is_large)
         if not is_large and self._block(count) == count <= (most or count):
             zeros = np.zeros((len(self.indptr) - 1, count), coefficients.dtype)
             return self._solved(coefficients, columns, 0, count, zeros)
@@ -139,6 +149,20 @@ class ScalarSweep:
         parts = shares(count, count // _FEWEST_TO_SHARE) if is_large else [slice(0, count)]
         run_parts(self._carry_part, [(coefficients, columns, part, most, result) for part in parts])
         return result
+
+    def _carry_identity(self, coefficients: np.ndarray, *, is_large: bool) -> np.ndarray:
+        """Carry the directions of an identity through what they reach."""
+        result = np.zeros((self.results.size, len(self.seeds)))
+        parts = shares(len(self.reaches), len(self.reaches)) if is_large else [slice(None)]
+        run_parts(self._carry_reaches, [(coefficients, self.reaches[part], result) for part in parts])
+        return result
+
+    def _carry_reaches(
+        self, coefficients: np.ndarray, reaches: tuple[Reach, ...], result: np.ndarray
+    ) -> None:
+        """Carry some blocks of directions through what they reach."""
+        for reach in told(reaches, len(reaches)):
+            reach.write(coefficients, result, transposed=self.adjoint_mode)
 
     def _carry_part(
         self,
@@ -191,12 +215,12 @@ class ScalarSweep:
 
     def _seed(self, Y: np.ndarray, columns: np.ndarray | None, start: int, stop: int) -> None:
         """Write a block of directions into the zeros of the system."""
-        if not self.distinct_seeds:
+        if columns is None:
+            known = np.flatnonzero(self.seeds[start:stop] >= 0)
+            Y[self.seeds[start:stop][known], known] = 1.0
+        elif not self.distinct_seeds:
             used = self.seeds >= 0
-            given = np.eye(used.size, stop - start, -start) if columns is None else columns[:, start:stop]
-            np.add.at(Y, self.seeds[used], given[used])
-        elif columns is None:
-            Y[self.seeds[start:stop], np.arange(stop - start)] = 1.0
+            np.add.at(Y, self.seeds[used], columns[used, start:stop])
         else:
             Y[self.seeds] = columns[:, start:stop]
 

@@ -18,8 +18,9 @@ from tapesplit.rules import lu_kept
 from tapesplit.structures.facts import TapeFacts
 from tapesplit.structures.row_part import RowPart
 from tapesplit.sweeps.array_sweep import ArraySweep, compile_array_sweep
-from tapesplit.sweeps.compression import CompressedSweep, compress, looks_sparse
+from tapesplit.sweeps.compression import SPARSE_PART, CompressedSweep, compress, reached_part
 from tapesplit.sweeps.lowering import compile_scalar_sweep
+from tapesplit.sweeps.reach import find_reaches, part_kept
 from tapesplit.sweeps.row_sweep import RowSweep, compile_row_sweep
 from tapesplit.sweeps.scalar_sweep import SHARED_STEPS, ScalarSweep
 from tapesplit.sweeps.stages import StagedSweep, compile_stages, find_stages, staged_seconds
@@ -33,7 +34,9 @@ __all__ = [
     "predict",
     "predict_arrays",
     "predict_compressed",
+    "predict_reaching",
     "run_sweep",
+    "with_reaches",
 ]
 
 _WholeSweep = ArraySweep | ScalarSweep | StagedSweep
@@ -161,6 +164,18 @@ def predict_compressed(table: WorkTable, chunk: Chunk, colors: int) -> Predictio
     return Prediction(seconds, "system", releases_lock=compiled > _COMPILED * seconds)
 
 
+def predict_reaching(table: WorkTable, sweep: ScalarSweep) -> Prediction:
+    """Predict a system whose directions, those of an identity, go through what they reach."""
+    model, work, chunk = cost_model(), total_work(table, sweep.chunk.entries), sweep.chunk
+    carried = max(1, round(len(sweep.seeds) * part_kept(sweep.reaches, len(sweep.indices))))
+    seconds = scalar_seconds(model, work, carried, chunk.n + chunk.m)
+    seconds += expanded_seconds(model, chunk.n * chunk.m) + len(sweep.reaches) * _REACH * model.step
+    compiled = work.coefficients * model.coefficient_direction * carried
+    return Prediction(seconds, "system", releases_lock=compiled > _COMPILED * seconds)
+
+
+_REACH: Final = 5
+"""Steps that take as long as turning to the next block of directions with a system of its own."""
 _BUSY: Final = 8
 """Times as long as its calls alone that a sweep by arrays takes if most of it is without Python's lock."""
 _COMPILED: Final = 0.5
@@ -206,15 +221,22 @@ def compile_compressed(tape: Tape, facts: TapeFacts, sweep: _WholeSweep) -> Comp
     `sweep` is the chunk, which has a scalar form, with a seed for each direction. The result is None if too
     few directions can share seeds. Any tape of the structure that the sweep is for will do.
     """
-    if not looks_sparse(sweep, tape):
-        return None
     if isinstance(sweep, ScalarSweep):
         return compress(sweep)
     chunk, adjoint_mode = sweep.chunk, sweep.adjoint_mode
     directions = chunk.m if adjoint_mode else chunk.n
     system = compile_scalar_sweep(tape, facts, chunk, directions, adjoint_mode=adjoint_mode)
     # Array steps may have met derivatives that are zero at this point only.
-    return compress(system) if looks_sparse(system, tape) else None
+    return compress(system) if reached_part(system, tape) <= SPARSE_PART else None
+
+
+def with_reaches(sweep: Sweep) -> ScalarSweep | None:
+    """Let blocks of an identity's directions go through what they reach; None if that is not worth it."""
+    if not isinstance(sweep, ScalarSweep):
+        return None
+    ends = sweep.indptr, sweep.indices, sweep.seeds, sweep.results
+    reaches = find_reaches(*ends, transposed=sweep.adjoint_mode)
+    return replace(sweep, reaches=reaches) if reaches else None
 
 
 def run_sweep(
