@@ -32,11 +32,11 @@ def _put_back(A: np.ndarray, ans: Any, x: Any, index: Any) -> np.ndarray:
         for found, adjoints in zip(X, A, strict=True):
             np.add.at(found, index, adjoints)
         return X
-    is_vector = np.ndim(x) == 1 and type(index) is np.ndarray and index.dtype.kind == "i"
-    if is_vector and A.size and A.dtype == np.float64:  # nothing would be counted in integers
-        size, place = np.size(x), index.ravel().astype(np.intp)
-        places = np.arange(len(A))[:, None] * size + np.where(place < 0, place + size, place)
-        return np.bincount(places.ravel(), A.ravel(), len(A) * size).reshape(len(A), size)
+    place = _of_elements(index, np.shape(x)) if A.size and A.dtype == np.float64 else None
+    if place is not None:  # nothing would be counted in integers
+        size = np.size(x)
+        places = np.arange(len(A))[:, None] * size + place.ravel()
+        return np.bincount(places.ravel(), A.ravel(), len(A) * size).reshape(len(A), *np.shape(x))
     return IndexMap.of_index(x, index).scatter(flat(A)).reshape(len(A), *np.shape(x))
 
 
@@ -46,6 +46,16 @@ def _of_stack(index: Any) -> tuple[Any, ...] | None:
         return (slice(None), index)
     items = index if type(index) is tuple else (index,)
     return (slice(None), *items) if all(type(item) in SELECTORS for item in items) else None
+
+
+def _of_elements(index: Any, shape: tuple[int, ...]) -> np.ndarray | None:
+    """Return the flat places of an index by integer arrays, one for each axis; None for any other."""
+    items = index if type(index) is tuple else (index,)
+    if len(items) != len(shape) or not all(type(i) is np.ndarray and i.dtype.kind == "i" for i in items):
+        return None
+    wide = [item.astype(np.intp) for item in items]
+    known = tuple([np.where(item < 0, item + n, item) for item, n in zip(wide, shape, strict=True)])
+    return np.ravel_multi_index(known, shape) if len(shape) > 1 else known[0]
 
 
 _FEW_DIRECTIONS: Final = 4

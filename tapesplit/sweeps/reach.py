@@ -60,7 +60,7 @@ _BLOCK: Final = 24
 """Seeds of a block: more reach more, fewer take more calls."""
 _BLOCKS_AT_ONCE: Final = 16
 """Blocks whose reach is found by one sweep with a direction for each."""
-_WORTH_KEEPING: Final = 0.25
+_WORTH_KEEPING: Final = 0.4
 """Part of all coefficients and directions up to which smaller systems are worth their indices."""
 _MOST_KEPT: Final = 2_000_000
 """Coefficients of all smaller systems together (24 MB of numbers) up to which they are kept."""

@@ -344,3 +344,20 @@ def test_masks_leave_no_sparse_adjoints_on_the_tape_of_a_hessian(index):
     x = onp.linspace(0.3, 1.4, 16).reshape(4, 4)
     assert all(isinstance(entry.value, onp.ndarray | float) for entry in record(gradient, x))
     onp.testing.assert_allclose(parallel_jacobian(gradient)(x), jacobian(gradient)(x), rtol=1e-12)
+
+
+@pytest.mark.parametrize("directions", [3, 40])
+def test_adjoints_are_put_back_among_the_elements_of_a_matrix(directions):
+    x = onp.zeros((5, 7))
+    for place in (
+        (onp.array([0, -1, 4, 0]), onp.array([6, -7, 0, 6])),
+        (onp.array([[0], [-1]]), onp.array([2, -1, 2])),
+        (onp.array([1, 1]), onp.array([3])),
+        (onp.array([], dtype=int), onp.array([], dtype=int)),
+    ):
+        A = RANDOM.standard_normal((directions, *x[place].shape))
+        expected = onp.zeros((directions, 5, 7))
+        for row, adjoints in zip(expected, A, strict=True):
+            onp.add.at(row, place, adjoints)
+        found = LOOK_UP.adjoints[0](A, x[place], x, place)
+        onp.testing.assert_allclose(found, expected, rtol=1e-14)
