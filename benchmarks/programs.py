@@ -428,6 +428,17 @@ def chain_of_springs(x):
     return anp.sum((1.0 - anp.cos(x[1:] - x[:-1])) + 0.1 * x[:-1] ** 4)
 
 
+USERS, ITEMS, RATED = RANDOM.integers(0, 40, 600), RANDOM.integers(40, 80, 600), RANDOM.standard_normal(600)
+
+
+@hessian_of("hessian_of_ratings", RANDOM.standard_normal(480))
+def factorization(x):
+    """Errors of a factorization of rank six at the places that are known."""
+    factors = anp.reshape(x, (80, 6))
+    errors = anp.sum(factors[USERS] * factors[ITEMS], axis=1) - RATED
+    return anp.sum(errors**2) + 0.1 * anp.sum(x**2)
+
+
 # A narrow cut that is no frontier
 
 
