@@ -116,6 +116,8 @@ def _joined(chunks: Sequence[Chunk], links: Sequence[int]) -> Chunk:
 
 _WORTH_COLORING: Final = 0.7
 """Part of the time of a sweep that all directions together in one color must not exceed."""
+_WORTH_SEEDS: Final = 0.5
+"""Seeds, as a part of the directions, up to which they are shared."""
 _FEW_REACHED: Final = 0.05
 """Part of the results that a direction reaches up to which nothing is faster than a compressed sweep."""
 _HANDOVER: Final = 1.0e-4
@@ -222,10 +224,13 @@ def _compiled(
     if reaching is not None:
         restricted = _predicted(task, predict_reaching(table, reaching), chunks)
         best = min(best, (restricted, reaching), key=_seconds)
-    fewest = _predicted(task, predict_compressed(table, chunk, max(1, int(part * task.directions))), chunks)
-    if part > SPARSE_PART or fewest.seconds > best[0].seconds:
+    one, all_seeds = (
+        _predicted(task, predict_compressed(table, chunk, n), chunks).seconds for n in (1, task.directions)
+    )
+    most = int(task.directions * min(_WORTH_SEEDS, (best[0].seconds - one) / (all_seeds - one)))
+    if part > SPARSE_PART or part * task.directions > most:
         return best
-    compressed = compile_compressed(tape, facts, sweep)
+    compressed = compile_compressed(tape, facts, sweep, most)
     if compressed is None or (memory_limit is not None and compressed.least_bytes > memory_limit):
         return best
     seeded = _predicted(task, predict_compressed(table, chunk, compressed.count), chunks)

@@ -133,8 +133,6 @@ _SPREAD: Final = (5**0.5 - 1) / 2
 with them."""
 SPARSE_PART: Final = 0.25
 """Part of the results that a direction may reach: there are as many colors, at least, of all directions."""
-_WORTH_EXPANDING: Final = 0.5
-"""Colors, as a part of the directions, up to which they are used."""
 _WORTH_LEAVING: Final = 0.5
 """Part of the directions that must be left to be carried if results are left out."""
 
@@ -164,8 +162,8 @@ def reached_part(sweep: ArraySweep | ScalarSweep | StagedSweep, tape: Tape) -> f
     return float(reached / max(found.size, 1))
 
 
-def compress(sweep: ScalarSweep) -> CompressedSweep | None:
-    """Let the directions of an identity share seeds; None if that does not halve their number.
+def compress(sweep: ScalarSweep, most: int) -> CompressedSweep | None:
+    """Let the directions of an identity share seeds; None if these are more than ``most``.
 
     The pattern of the system, and so the colors, are the same for all tapes of the structure.
 
@@ -175,7 +173,7 @@ def compress(sweep: ScalarSweep) -> CompressedSweep | None:
     """
     directions, results = len(sweep.seeds), len(sweep.results)
     result, direction = find_pattern(sweep)
-    left_out = _fullest(np.bincount(result, minlength=results), int(_WORTH_EXPANDING * directions))
+    left_out = _fullest(np.bincount(result, minlength=results), most)
     if left_out is None:
         return None
     reached = np.zeros((left_out.size, directions), dtype=bool)
@@ -187,7 +185,7 @@ def compress(sweep: ScalarSweep) -> CompressedSweep | None:
         result, direction = result[~left], direction[~left]
     colors = color_columns(result, direction, results, directions)
     count = int(colors.max()) + 1
-    if count + left_out.size > _WORTH_EXPANDING * directions:
+    if count + left_out.size > most:
         return None
     sources = result * count + colors[direction]
     places = direction * results + result if sweep.adjoint_mode else result * directions + direction

@@ -215,19 +215,19 @@ def compile_sweep(
     return compile_array_sweep(tape, facts, chunk, directions, adjoint_mode=adjoint_mode, identity=identity)
 
 
-def compile_compressed(tape: Tape, facts: TapeFacts, sweep: _WholeSweep) -> CompressedSweep | None:
+def compile_compressed(tape: Tape, facts: TapeFacts, sweep: _WholeSweep, most: int) -> CompressedSweep | None:
     """Compile a chunk so that the directions of an identity share seeds.
 
-    `sweep` is the chunk, which has a scalar form, with a seed for each direction. The result is None if too
-    few directions can share seeds. Any tape of the structure that the sweep is for will do.
+    `sweep` is the chunk, which has a scalar form, with a seed for each direction. The result is None if
+    directions cannot share as few seeds as ``most``. Any tape of the structure that the sweep is for will do.
     """
     if isinstance(sweep, ScalarSweep):
-        return compress(sweep)
+        return compress(sweep, most)
     chunk, adjoint_mode = sweep.chunk, sweep.adjoint_mode
     directions = chunk.m if adjoint_mode else chunk.n
     system = compile_scalar_sweep(tape, facts, chunk, directions, adjoint_mode=adjoint_mode)
     # Array steps may have met derivatives that are zero at this point only.
-    return compress(system) if reached_part(system, tape) <= SPARSE_PART else None
+    return compress(system, most) if reached_part(system, tape) <= SPARSE_PART else None
 
 
 def with_reaches(sweep: Sweep) -> ScalarSweep | None:

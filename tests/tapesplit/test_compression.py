@@ -218,7 +218,7 @@ def test_a_first_point_where_derivatives_are_zero_is_no_pattern(method, monkeypa
     def looks_sparse_at_zero(x):
         return np.tanh(x) * np.sum(x**2) + 0.1 * x
 
-    monkeypatch.setattr(sweep, "compress", lambda _: pytest.fail("the whole pattern was looked for"))
+    monkeypatch.setattr(sweep, "compress", lambda *_: pytest.fail("the whole pattern was looked for"))
     jac = parallel_jacobian(looks_sparse_at_zero, method=method, machines=1)
     x = onp.linspace(-1.0, 1.0, 200)
     onp.testing.assert_array_equal(jac(0.0 * x), 0.1 * onp.eye(200))
@@ -232,7 +232,7 @@ def test_the_sample_is_not_fooled_by_grids(monkeypatch):
         inner = grid[:, 1:]
         return np.ravel(np.concatenate([grid[:, :1], np.tanh(inner) * np.sum(inner**2)], axis=1))
 
-    monkeypatch.setattr(sweep, "compress", lambda _: pytest.fail("the whole pattern was looked for"))
+    monkeypatch.setattr(sweep, "compress", lambda *_: pytest.fail("the whole pattern was looked for"))
     x = onp.random.default_rng(0).standard_normal(1024)
     onp.testing.assert_allclose(
         parallel_jacobian(boundary_column)(x), jacobian(boundary_column)(x), rtol=1e-12
