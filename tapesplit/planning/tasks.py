@@ -20,6 +20,7 @@ from tapesplit.sweeps.row_sweep import RowSweep
 from tapesplit.sweeps.sweep import (
     Prediction,
     Sweep,
+    WholeSweep,
     compile_compressed,
     compile_sweep,
     predict,
@@ -216,6 +217,20 @@ def _compiled(
             return arrays
     if task.needs or task.directions < FEWEST_TO_COLOR or isinstance(sweep, RowSweep):
         return task, sweep
+    return _by_sparsity(tape, facts, table, chunks, task, sweep, memory_limit)
+
+
+def _by_sparsity(
+    tape: Tape,
+    facts: TapeFacts,
+    table: WorkTable,
+    chunks: Sequence[Chunk],
+    task: PlanTask,
+    sweep: WholeSweep,
+    memory_limit: int | None,
+) -> tuple[PlanTask, Sweep]:
+    """Let the directions of an identity share seeds, or go through what they reach, where that is faster."""
+    chunk = sweep.chunk
     if predict_compressed(table, chunk, 1).seconds > _WORTH_COLORING * task.seconds:
         return task, sweep
     part = reached_part(sweep, tape)

@@ -29,6 +29,7 @@ __all__ = [
     "Form",
     "Prediction",
     "Sweep",
+    "WholeSweep",
     "compile_compressed",
     "compile_sweep",
     "predict",
@@ -39,9 +40,9 @@ __all__ = [
     "with_reaches",
 ]
 
-_WholeSweep = ArraySweep | ScalarSweep | StagedSweep
+WholeSweep = ArraySweep | ScalarSweep | StagedSweep
 """Sweeps of any directions, of which ``tangent`` or ``adjoint`` carries so many at a time."""
-Sweep = _WholeSweep | RowSweep | CompressedSweep
+Sweep = WholeSweep | RowSweep | CompressedSweep
 """All sweeps; those of rows and compressed ones have a ``jacobian`` only, the directions of an identity."""
 Form = Literal["arrays", "system", "stages", "rows"]
 """What a chunk is compiled to: `ArraySweep`, `ScalarSweep`, `StagedSweep`, `RowSweep`."""
@@ -198,7 +199,7 @@ def compile_sweep(
     *,
     adjoint_mode: bool,
     identity: bool = False,
-) -> _WholeSweep | RowSweep:
+) -> WholeSweep | RowSweep:
     """Compile a chunk for one mode.
 
     `form` is the one that `predict` has found; `identity` tells whether the directions will be those of an
@@ -215,7 +216,7 @@ def compile_sweep(
     return compile_array_sweep(tape, facts, chunk, directions, adjoint_mode=adjoint_mode, identity=identity)
 
 
-def compile_compressed(tape: Tape, facts: TapeFacts, sweep: _WholeSweep, most: int) -> CompressedSweep | None:
+def compile_compressed(tape: Tape, facts: TapeFacts, sweep: WholeSweep, most: int) -> CompressedSweep | None:
     """Compile a chunk so that the directions of an identity share seeds.
 
     `sweep` is the chunk, which has a scalar form, with a seed for each direction. The result is None if
