@@ -190,6 +190,11 @@ class IndexMap:
         return X
 
     @property
+    def sums_by_matrix(self) -> bool:
+        """Whether adjoints of many directions are added up by a product, which copies them."""
+        return self.run is None and self._repeats and not self._is_long
+
+    @property
     def _is_long(self) -> bool:
         """Whether directions are scattered one by one in less time than together."""
         return self.size + self.targets.size > _MANY_ELEMENTS

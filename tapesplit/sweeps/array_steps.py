@@ -95,7 +95,8 @@ class MapStep:
                     walk.keep(self.index, 0)  # a view, which keeps this memory
                 walk.add(parent, 0)  # in place, if there is some
             else:
-                walk.hold(opened + walk.sizes[parent])
+                copied = walk.sizes[self.index] + walk.sizes[parent] if moves.sums_by_matrix else 0
+                walk.hold(opened + walk.sizes[parent] + copied)
                 walk.add(parent, opened + walk.sizes[parent])
                 walk.owned.add(parent)
 

@@ -100,9 +100,18 @@ class CompressedSweep:
 
     def working_bytes(self, _: int) -> int:
         """Memory that a run takes: the compressed sweep, then its derivatives and the whole Jacobian."""
-        compressed, seeds = (8 * self.count * len(end) for end in (self.sweep.results, self.sweep.seeds))
-        expanding = compressed + 8 * (self.places.size + self.chunk.n * self.chunk.m)
-        return max(seeds + self.sweep.working_bytes(self.count), expanding)
+        sweep, jacobian = self.sweep, 8 * self.chunk.n * self.chunk.m
+        compressed, seeds = (8 * self.color_count * len(end) for end in (sweep.results, sweep.seeds))
+        expanding = compressed + 8 * self.places.size + jacobian
+        going_back = compressed + seeds + jacobian + self._back_bytes if self.left_out.size else 0
+        return max(seeds + sweep.working_bytes(self.color_count), expanding, going_back)
+
+    @property
+    def _back_bytes(self) -> int:
+        """Memory of sweeping back: the system once more, from its end, and its unknowns."""
+        sweep = self.sweep
+        pattern = sweep.indices.itemsize * (len(sweep.indices) + len(sweep.indptr))
+        return pattern + 8 * (2 * len(sweep.template) + self.left_out.size * len(sweep.indptr))
 
     def jacobian(self, tape: Tape, most: int | None = None) -> np.ndarray:
         """Return ``F'``, ``most`` colors at a time.

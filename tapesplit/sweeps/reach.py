@@ -45,8 +45,9 @@ class Reach(NamedTuple):
 
     @property
     def numbers(self) -> int:
-        """Numbers of the system for all directions of the block."""
-        return (self.indptr.size - 1) * (self.seeds.stop - self.seeds.start)
+        """Numbers that carrying the block takes: its system, and coefficients or results besides."""
+        directions = self.seeds.stop - self.seeds.start
+        return (self.indptr.size - 1) * directions + max(self.kept.size, self.places.size * directions)
 
     def write(self, coefficients: np.ndarray, result: np.ndarray, *, transposed: bool) -> None:
         """Carry the directions, and write them into columns of a result ``(read, all seeds)`` of zeros."""

@@ -98,13 +98,15 @@ class ScalarSweep:
         formula = max((recipe.numbers for recipe in self.recipes), default=0)
         return 8 * max(gathered + formula, *(block.numbers for block in self.blocks), 0)
 
+    @property
+    def _reach_bytes(self) -> int:
+        """Memory that the largest of the smaller systems takes for the directions of its block."""
+        return 8 * max((reach.numbers for reach in self.reaches), default=0)
+
     def working_bytes(self, directions: int, threads: int = 1) -> int:
         """Memory that a run takes: coefficients, then what they are made of, or blocks and the results."""
         blocks = min(threads * self._block(-(-directions // threads)), directions)
-        carried = self.bytes_per_direction * blocks
-        if self.reaches:  # results, coefficients and unknowns of a block
-            largest = max(2 * reach.numbers + reach.kept.size for reach in self.reaches)
-            carried = 8 * threads * largest
+        carried = threads * self._reach_bytes if self.reaches else self.bytes_per_direction * blocks
         carried += 8 * len(self.results) * directions
         return self.fixed_bytes + max(self._formula_bytes, carried)
 
@@ -140,7 +142,8 @@ class ScalarSweep:
         if len(self.indptr) == 1:
             return np.zeros((self.results.size, count), coefficients.dtype)
         is_large = count * len(self.indices) >= SHARED_STEPS
-        if self.reaches and columns is None and self._block(count) <= (most or count):
+        may_reach = most is None or self._reach_bytes <= most * self.bytes_per_direction
+        if self.reaches and columns is None and may_reach:
             return self._carry_identity(coefficients, is_large=is_large)
         if not is_large and self._block(count) == count <= (most or count):
             zeros = np.zeros((len(self.indptr) - 1, count), coefficients.dtype)

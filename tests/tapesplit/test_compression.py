@@ -502,3 +502,14 @@ def test_groups_that_most_results_read_are_not_colored(monkeypatch):
     mixed = [onp.random.default_rng(k).permutation(400) for k in range(14)]
     jac = parallel_jacobian(lambda x: sum(np.sin(x[m]) for m in mixed), machines=1)
     assert 14 <= colors(jac, onp.linspace(0.3, 1.1, 400))[0] <= 200
+
+
+def test_peaks_count_sweeping_back_from_what_is_left_out():
+    many, few = onp.random.default_rng(3).integers((20, 0), (400, 20), (6000, 2)).T
+    gradient = grad(lambda x: np.sum(np.sin(x[many] * x[few]) * x[many]))
+    x = onp.linspace(-1.0, 1.0, 400)
+    jac = parallel_jacobian(gradient, machines=1)
+    plan, tape = jac.plan(x), jac.tape(x)
+    assert plan.sweeps[0].left_out.size
+    execute(plan, tape)
+    assert plan.peak_bytes == pytest.approx(traced_peak(lambda: execute(plan, tape)), rel=0.1)

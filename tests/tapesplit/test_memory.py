@@ -498,3 +498,19 @@ def test_long_sums_of_arrays_do_not_keep_all_summands(monkeypatch):
 
     plan = parallel_jacobian(total, method="tangent").plan(np.ones((64, 4, 40)))
     assert plan.sweeps[0].bytes_per_direction < 30 * 8 * 40 * 40
+
+
+def test_peaks_count_the_copies_of_adjoints_that_are_summed_by_a_matrix():
+    rows, weights = (
+        np.random.default_rng(1).integers(0, 146, 142),
+        np.random.default_rng(2).random((146, 146)),
+    )
+
+    def chosen(h):
+        return anp.sum(anp.dot(weights, h)[rows], axis=1)
+
+    h = np.random.default_rng(3).standard_normal((146, 3))
+    jac = parallel_jacobian(chosen, machines=1, method="adjoint")
+    plan, tape = jac.plan(h), jac.tape(h)
+    execute(plan, tape)
+    assert plan.peak_bytes == pytest.approx(traced_peak(lambda: execute(plan, tape)), rel=0.15)

@@ -93,6 +93,36 @@ def test_peaks_are_those_measured(factorization):
     assert peak / 1.5 < plan.peak_bytes < 1.5 * peak
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_peaks_of_small_hessians_are_those_measured(seed):
+    gradient, x = ratings(20 + 5 * seed, 30, 4, 1500)
+    jac = parallel_jacobian(gradient, machines=1)
+    plan, tape = jac.plan(x), jac.tape(x)
+    assert plan.sweeps[0].reaches
+    execute(plan, tape)
+    assert plan.peak_bytes == pytest.approx(traced_peak(lambda: execute(plan, tape)), rel=0.1)
+
+
+def test_a_limit_counts_what_the_largest_block_takes():
+    """The first block reaches all of the system, the others next to nothing."""
+
+    def shared(x):
+        y, factor = x, np.sin(x[0])
+        for _ in range(120):
+            y = np.concatenate([y[:2], np.sin(y[2:-1]) * y[1:-2] * factor, y[-1:]])
+        return y
+
+    x = onp.random.default_rng(0).standard_normal(300)
+    (sweep,) = parallel_jacobian(shared, machines=1).plan(x).sweeps
+    assert sweep.reaches
+    limit = sweep.fixed_bytes + 13 * sweep.bytes_per_direction
+    jac = parallel_jacobian(shared, machines=1, memory_limit=limit)
+    plan, tape = jac.plan(x), jac.tape(x)
+    peak = traced_peak(lambda: execute(plan, tape, memory_limit=limit))
+    assert peak < 1.1 * limit + 8 * 300**2
+    assert plan.peak_bytes == pytest.approx(peak, rel=0.1)
+
+
 def test_look_ups_of_many_elements_are_part_of_a_system():
     gradient, x = ratings(30, 30, 5, 5000)  # 25000 elements are put back among 300
     jac = parallel_jacobian(gradient, machines=1)
