@@ -60,7 +60,9 @@ class Reach(NamedTuple):
 _BLOCK: Final = 24
 """Seeds of a block: more reach more, fewer take more calls."""
 _BLOCKS_AT_ONCE: Final = 16
-"""Blocks whose reach is found by one sweep with a direction for each."""
+"""Blocks whose reach is found by one sweep with a direction for each, at most."""
+_NUMBERS_AT_ONCE: Final = 2**24
+"""Numbers (64 MB) of such a sweep, unless one direction has more."""
 _WORTH_KEEPING: Final = 0.4
 """Part of all coefficients and directions up to which smaller systems are worth their indices."""
 _MOST_KEPT: Final = 2_000_000
@@ -82,8 +84,9 @@ def find_reaches(
     found: list[Reach] = []
     kept = 0
     blocks = [slice(*ends) for ends in pairwise([*range(0, seeds.size, _BLOCK), seeds.size])]
-    for start in range(0, len(blocks), _BLOCKS_AT_ONCE):
-        some = blocks[start : start + _BLOCKS_AT_ONCE]
+    at_once = max(1, min(_BLOCKS_AT_ONCE, _NUMBERS_AT_ONCE // indptr.size))
+    for start in range(0, len(blocks), at_once):
+        some = blocks[start : start + at_once]
         for reach in _reaches(indptr, indices, seeds, results, some, transposed=transposed):
             found.append(reach)
             kept += reach.kept.size

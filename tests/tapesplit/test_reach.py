@@ -173,6 +173,7 @@ def test_random_systems(transposed, system):
     expected = onp.where((results >= 0)[:, None], Y[results], 0.0)
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr("tapesplit.sweeps.reach._WORTH_KEEPING", 1.0)
+        patched.setattr("tapesplit.sweeps.reach._NUMBERS_AT_ONCE", 60)  # one or two blocks at a time
         reaches = find_reaches(indptr, indices.astype(onp.int32), seeds, results, transposed=transposed)
     found = onp.zeros_like(expected)
     for reach in reaches:
