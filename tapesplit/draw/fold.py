@@ -193,11 +193,9 @@ def _group(plan: JacobianPlan, graph: TapeGraph, vertices: list[int], chunk: int
     names = operation_counts(plan, entries)
     tip = f"entries {entries[0]} to {entries[-1]}: {shorten(names, 300)}\n{count(width)} elements\n{where}"
     first, *others = names.split(", ")
-    lines = (
-        (f"{count(len(entries))} operations", f"{first}, …")
-        if others
-        else (first, f"{count(width)} elements")
-    )
+    lines = (first, f"{count(width)} elements")
+    if others:
+        lines = (f"{count(len(entries))} operations", f"{first}, …")
     return Group(entries, chunk, depth, (shorten(lines[0], 15), shorten(lines[1], 15)), tip)
 
 
@@ -234,9 +232,7 @@ def _spans(graph: TapeGraph, number: np.ndarray) -> tuple[tuple[int, int, int], 
     last = number.copy()
     np.maximum.at(last, graph.parent, number[graph.child])
     elements: Counter[tuple[int, int]] = Counter()
-    for pair, width in zip(
-        zip(number.tolist(), last.tolist(), strict=True), graph.widths.tolist(), strict=True
-    ):
-        if pair[0] < pair[1]:
-            elements[pair] += max(width, 0)
+    for first, end, width in zip(number.tolist(), last.tolist(), graph.widths.tolist(), strict=True):
+        if first < end:
+            elements[first, end] += max(width, 0)
     return tuple((first, end, width) for (first, end), width in elements.items())

@@ -9,6 +9,7 @@ from tapesplit.arrays import SELECTORS
 from tapesplit.recording.primitives import dense_untake, summed_untake
 from tapesplit.rules.axes import flat
 from tapesplit.rules.moves import IndexMap, getitem
+from tapesplit.rules.positions import places
 from tapesplit.rules.registry import Bulk
 
 __all__ = ["LOOK_UP", "OPEN_RULES"]
@@ -32,11 +33,12 @@ def _put_back(A: np.ndarray, ans: Any, x: Any, index: Any) -> np.ndarray:
         for found, adjoints in zip(X, A, strict=True):
             np.add.at(found, index, adjoints)
         return X
-    place = _of_elements(index, np.shape(x)) if A.size and A.dtype == np.float64 else None
-    if place is not None:  # nothing would be counted in integers
+    if (
+        A.size and A.dtype == np.float64 and _is_of_elements(index, np.ndim(x))
+    ):  # nothing is counted in integers
         size = np.size(x)
-        places = np.arange(len(A))[:, None] * size + place.ravel()
-        return np.bincount(places.ravel(), A.ravel(), len(A) * size).reshape(len(A), *np.shape(x))
+        found = np.arange(len(A))[:, None] * size + places(x, index)
+        return np.bincount(found.ravel(), A.ravel(), len(A) * size).reshape(len(A), *np.shape(x))
     return IndexMap.of_index(x, index).scatter(flat(A)).reshape(len(A), *np.shape(x))
 
 
@@ -48,14 +50,10 @@ def _of_stack(index: Any) -> tuple[Any, ...] | None:
     return (slice(None), *items) if all(type(item) in SELECTORS for item in items) else None
 
 
-def _of_elements(index: Any, shape: tuple[int, ...]) -> np.ndarray | None:
-    """Return the flat places of an index by integer arrays, one for each axis; None for any other."""
+def _is_of_elements(index: Any, ndim: int) -> bool:
+    """Tell whether an index has an array of integers for each axis."""
     items = index if type(index) is tuple else (index,)
-    if len(items) != len(shape) or not all(type(i) is np.ndarray and i.dtype.kind == "i" for i in items):
-        return None
-    wide = [item.astype(np.intp) for item in items]
-    known = tuple([np.where(item < 0, item + n, item) for item, n in zip(wide, shape, strict=True)])
-    return np.ravel_multi_index(known, shape) if len(shape) > 1 else known[0]
+    return len(items) == ndim and all(type(item) is np.ndarray and item.dtype.kind == "i" for item in items)
 
 
 _FEW_DIRECTIONS: Final = 4

@@ -93,25 +93,24 @@ class CompressedSweep:
     @property
     def _ends_bytes(self) -> int:
         """Memory of the seeds, of the compressed Jacobian, and of sweeping back."""
-        ends = 8 * self.count * (len(self.sweep.seeds) + len(self.sweep.results))
+        return 8 * self.count * (len(self.sweep.seeds) + len(self.sweep.results)) + self._back_bytes
+
+    @property
+    def _back_bytes(self) -> int:
+        """Memory of sweeping back: the system once more, from its end, and its unknowns."""
         if not self.left_out.size:
-            return ends
-        return ends + 8 * self.left_out.size * len(self.sweep.indptr) + 12 * len(self.sweep.indices)
+            return 0
+        return 8 * self.left_out.size * len(self.sweep.indptr) + 12 * len(self.sweep.indices)
 
     def working_bytes(self, _: int) -> int:
         """Memory that a run takes: the compressed sweep, then its derivatives and the whole Jacobian."""
         sweep, jacobian = self.sweep, 8 * self.chunk.n * self.chunk.m
         compressed, seeds = (8 * self.color_count * len(end) for end in (sweep.results, sweep.seeds))
         expanding = compressed + 8 * self.places.size + jacobian
-        going_back = compressed + seeds + jacobian + self._back_bytes if self.left_out.size else 0
-        return max(seeds + sweep.working_bytes(self.color_count), expanding, going_back)
-
-    @property
-    def _back_bytes(self) -> int:
-        """Memory of sweeping back: the system once more, from its end, and its unknowns."""
-        sweep = self.sweep
-        pattern = sweep.indices.itemsize * (len(sweep.indices) + len(sweep.indptr))
-        return pattern + 8 * (2 * len(sweep.template) + self.left_out.size * len(sweep.indptr))
+        working = max(seeds + sweep.working_bytes(self.color_count), expanding)
+        if not self.left_out.size:
+            return working
+        return max(working, compressed + seeds + jacobian + sweep.fixed_bytes + self._back_bytes)
 
     def jacobian(self, tape: Tape, most: int | None = None) -> np.ndarray:
         """Return ``F'``, ``most`` colors at a time.

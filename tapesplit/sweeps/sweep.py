@@ -158,20 +158,21 @@ def _large_products(table: WorkTable, entries: IntArray, directions: int, *, adj
 
 def predict_compressed(table: WorkTable, chunk: Chunk, colors: int) -> Prediction:
     """Predict a sweep of a chunk as a system whose directions share this number of seeds."""
-    model, work = cost_model(), total_work(table, chunk.entries)
-    seconds = scalar_seconds(model, work, colors, chunk.n + chunk.m)
-    seconds += expanded_seconds(model, chunk.n * chunk.m)  # a Jacobian that is mostly zero
-    compiled = work.coefficients * model.coefficient_direction * colors
-    return Prediction(seconds, "system", releases_lock=compiled > _COMPILED * seconds)
+    return _predict_few(table, chunk, colors, steps=0)
 
 
 def predict_reaching(table: WorkTable, sweep: ScalarSweep) -> Prediction:
     """Predict a system whose directions, those of an identity, go through what they reach."""
-    model, work, chunk = cost_model(), total_work(table, sweep.chunk.entries), sweep.chunk
     carried = max(1, round(len(sweep.seeds) * part_kept(sweep.reaches, len(sweep.indices))))
-    seconds = scalar_seconds(model, work, carried, chunk.n + chunk.m)
-    seconds += expanded_seconds(model, chunk.n * chunk.m) + len(sweep.reaches) * _REACH * model.step
-    compiled = work.coefficients * model.coefficient_direction * carried
+    return _predict_few(table, sweep.chunk, carried, steps=_REACH * len(sweep.reaches))
+
+
+def _predict_few(table: WorkTable, chunk: Chunk, directions: int, steps: int) -> Prediction:
+    """Predict a system that hands out a Jacobian, mostly zero, for so few directions and steps besides."""
+    model, work = cost_model(), total_work(table, chunk.entries)
+    seconds = scalar_seconds(model, work, directions, chunk.n + chunk.m)
+    seconds += expanded_seconds(model, chunk.n * chunk.m) + steps * model.step
+    compiled = work.coefficients * model.coefficient_direction * directions
     return Prediction(seconds, "system", releases_lock=compiled > _COMPILED * seconds)
 
 
