@@ -17,7 +17,7 @@ from tapesplit.planning.plan import JacobianPlan
 from tapesplit.planning.planner import PlanOptions
 from tapesplit.recording.overrides import are_current, vjps_of
 from tapesplit.rules import rules_defined
-from tapesplit.structures.comparison import fits, has_open_places
+from tapesplit.structures.comparison import fits
 from tapesplit.structures.recognize import Recognizer, recognizer
 from tapesplit.structures.structure import Structure
 
@@ -49,15 +49,9 @@ class KeptPlan:
         """What recognizes tapes of the structure; made when it is asked for, as many functions run once."""
         return recognizer(self.plan.structure)
 
-    @functools.cached_property
-    def _has_open_places(self) -> bool:
-        """Whether indices are read from each tape."""
-        return has_open_places(self.plan.structure)
-
     def fits(self, structure: Structure) -> bool:
         """Tell whether the plan serves tapes of a structure."""
-        known = self.plan.structure
-        return fits(known, structure) if self._has_open_places else structure == known
+        return fits(self.plan.structure, structure)
 
     @property
     def is_current(self) -> bool:

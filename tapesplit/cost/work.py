@@ -119,7 +119,7 @@ def work_table(facts: TapeFacts) -> WorkTable:
     sizes = np.maximum(facts.sizes, 0)
     is_inner = facts.reader != np.arange(facts.reader.size)
     inner = (sizes >> facts.is_complex) * is_inner  # complex ones count once, as in edges
-    outer = _parts(facts) * (facts.edges - inner)
+    outer = _parts(facts) * (facts.kept - inner)
     is_block = facts.blocks > 0
     contracted, factored = predicted_contractions(facts), spared(facts)
     picked_tangents, picked_adjoints = picked_products(facts)

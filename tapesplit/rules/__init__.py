@@ -13,7 +13,13 @@ from tapesplit.rules import (  # noqa: F401 (importing these modules registers t
     series,
 )
 from tapesplit.rules.elementwise import CHOICE
-from tapesplit.rules.local import has_local_structure, local_matrix, local_slices, local_structures
+from tapesplit.rules.local import (
+    has_local_structure,
+    is_contraction,
+    local_matrix,
+    local_slices,
+    local_structures,
+)
 from tapesplit.rules.look_ups import LOOK_UP, OPEN_RULES
 from tapesplit.rules.loop import loop_adjoint, loop_tangent, usable_jvp, without_vjp
 from tapesplit.rules.moves import IndexMap, getitem
@@ -35,6 +41,7 @@ from tapesplit.rules.registry import (
 )
 from tapesplit.rules.solutions import lu_bytes, lu_kept
 from tapesplit.rules.stacks import as_one_call, can_be_stacked, count_slices, slices_of
+from tapesplit.rules.zeros import NonZeros, non_zeros
 
 # Importing SciPy's larger modules takes longer than all the rest together.
 for _name in ("special", "signal", "linalg", "stats"):
@@ -50,6 +57,7 @@ __all__ = [
     "Elementwise",
     "IndexMap",
     "Movement",
+    "NonZeros",
     "Rule",
     "as_one_call",
     "can_be_stacked",
@@ -59,6 +67,7 @@ __all__ = [
     "getitem",
     "has_local_structure",
     "index_maps",
+    "is_contraction",
     "is_elementwise_call",
     "is_reduction",
     "is_replaced",
@@ -70,6 +79,7 @@ __all__ = [
     "loop_tangent",
     "lu_bytes",
     "lu_kept",
+    "non_zeros",
     "registered",
     "rules_defined",
     "slices_of",

@@ -24,11 +24,13 @@ from tapesplit.rules.axes import positive
 from tapesplit.rules.contraction import lengths_of
 from tapesplit.rules.positions import places
 from tapesplit.rules.products import LABELS, Labeled, Labels, dot_labels, inner_labels
+from tapesplit.rules.zeros import NonZeros
 
 __all__ = [
     "LocalStructure",
     "contraction_labels",
     "has_local_structure",
+    "is_contraction",
     "local_matrix",
     "local_slices",
     "local_structures",
@@ -82,10 +84,26 @@ def local_slices(entry: TapeEntry) -> int:
     return 0 if description is None else _structures[entry.primitive].slices(*description)
 
 
-def local_structures(entry: TapeEntry) -> list[LocalStructure]:
-    """Return the local structure by each active argument of a call that has one, see `local_slices`."""
+def is_contraction(primitive: Any) -> bool:
+    """Tell whether a primitive sums products of two operands, of which a constant one may have zeros."""
+    return has_local_structure(primitive) and _structures[primitive].first is not None
+
+
+def local_structures(entry: TapeEntry, known: NonZeros | None = None) -> list[LocalStructure]:
+    """Return the local structure by each active argument of a call that has one, see `local_slices`.
+
+    A contraction has edges only where its constant operand is ``known`` to have no zeros, if that is given.
+    """
     description, build = _described(entry), _structures[entry.primitive].build
-    return [build(argnum, *description) for argnum in entry.argnums]  # type: ignore[misc] # it has one
+    found = [build(argnum, *description) for argnum in entry.argnums]  # type: ignore[misc] # it has one
+    return found if known is None else [_without_zeros(local, known) for local in found]
+
+
+def _without_zeros(local: LocalStructure, known: NonZeros) -> LocalStructure:
+    """Leave out the edges of a contraction whose derivatives are zeros."""
+    kept = known.mask[local.positions].nonzero()[0]
+    rows, columns, positions = (of[kept] for of in (local.rows, local.columns, local.positions))  # type: ignore[index] # they are elements of a matrix
+    return replace(local, rows=rows, columns=columns, rank=occurrences(rows), positions=positions)
 
 
 def _described(entry: TapeEntry) -> _Description:

@@ -1,5 +1,6 @@
 """Numbers of calls: what only the rule and the arguments of a call tell, asked once for all like calls."""
 
+from math import prod
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -18,7 +19,7 @@ from tapesplit.rules import (
     local_slices,
 )
 from tapesplit.structures.comparison import is_look_up
-from tapesplit.structures.constants import hashable
+from tapesplit.structures.constants import hashable, known_zeros
 from tapesplit.structures.structure import Structure
 
 __all__ = ["CallNumbers", "call_numbers"]
@@ -29,6 +30,7 @@ class CallNumbers(NamedTuple):
 
     elements: int = 0
     edges: int = 0
+    kept: int = 0
     is_local: bool = False
     block: int = 0
     joined: bool = False
@@ -46,7 +48,7 @@ def call_numbers(
     -------
     (k,) array of int
         Equal for like calls: of equal kinds, shapes and constants.
-    (6, k) array of int
+    (7, k) array of int
         A line for each field of `CallNumbers`.
     """
     indices, forms = entries.tolist(), structure.forms
@@ -55,7 +57,7 @@ def call_numbers(
     columns = (kind[entries], form[entries], _constants(structure, indices))
     _, like = coded(zip(*[column.tolist() for column in columns], read, strict=True))
     examples = entries[first_of(like)].tolist()
-    found = [_numbers_of(tape[i], i, is_open=is_look_up(structure, i)) for i in examples]
+    found = [_numbers_of(tape[i], i, structure) for i in examples]
     known = np.array(found, dtype=np.int64)
     return like, known[like].T
 
@@ -83,7 +85,7 @@ _DERIVATIVES_OF_A_SLICE: Final = 1024
 """Derivatives in each independent slice above which a block is."""
 
 
-def _numbers_of(entry: TapeEntry, index: int, *, is_open: bool) -> CallNumbers:
+def _numbers_of(entry: TapeEntry, index: int, structure: Structure) -> CallNumbers:
     """Count the scalar edges of a call by its rule; tell whether it is a small sum or product.
 
     If it is not, count the real elements of a block for it; 0 if they are too many, or no numbers. Count the
@@ -101,14 +103,16 @@ def _numbers_of(entry: TapeEntry, index: int, *, is_open: bool) -> CallNumbers:
     of_numbers = all(np.asarray(array).dtype.kind in "fiubc" for array in arrays)
     result, read = element_count(entry.value), sum(element_count(entry.args[i]) for i in entry.argnums)
     is_sum = is_reduction(find_rule(entry.primitive))
-    local = 0 if is_open else local_slices(entry)
+    local = 0 if is_look_up(structure, index) else local_slices(entry)
     slices = local or max(count_slices(entry), 1)
     stacked = result + read if slices > 1 and not is_sum else 0
-    is_sparse = edges <= _SPARSE_EDGES * max(result * len(entry.argnums), read)
+    matrix = known_zeros(structure.statics[index])
+    kept = edges if matrix is None else edges // prod(matrix.shape) * matrix.content.count()
+    is_sparse = kept <= _SPARSE_EDGES * max(result * len(entry.argnums), read)
     most = _MOST_EDGES if is_sum or is_sparse else min(_EDGES_OF_A_SLICE * slices, _MOST_EDGES)
-    if local and of_numbers and edges <= most:
-        return CallNumbers(elements, edges, is_local=True, stacked=stacked)
+    if local and of_numbers and kept <= most:
+        return CallNumbers(elements, edges, kept, is_local=True, stacked=stacked)
     block = elements * sum(real_count(entry.args[i]) for i in entry.argnums) // slices
     if not of_numbers or block > min(_DERIVATIVES_OF_A_SLICE * slices, _MOST_EDGES):
-        return CallNumbers(elements, edges, stacked=stacked)
-    return CallNumbers(elements, edges, block=block, joined=can_be_stacked(entry), stacked=stacked)
+        return CallNumbers(elements, edges, edges, stacked=stacked)
+    return CallNumbers(elements, edges, edges, block=block, joined=can_be_stacked(entry), stacked=stacked)

@@ -1,43 +1,47 @@
 """Fitting: whether a plan for one structure serves another, and where the two differ if it does not.
 
 It serves an equal structure. Where indices differ from call to call, a plan can leave the places open that
-they point to, and read them from each tape.
+they point to, and read them from each tape. It can do the same with the zeros of matrices.
 """
 
 from collections.abc import Callable, Iterator, KeysView, Sequence
 from dataclasses import fields, replace
+from math import prod
 from operator import attrgetter
 from typing import Any, Final
 
 import numpy as np
 
 from tapesplit.recording.tape import Tape
-from tapesplit.rules import OPEN_RULES
-from tapesplit.structures.constants import EXACT, INTEGERS, NO_CONSTANTS, ArrayKey, Constants
+from tapesplit.rules import OPEN_RULES, is_contraction
+from tapesplit.structures.constants import EXACT, INTEGERS, NO_CONSTANTS, ArrayKey, Constants, has_zeros
 from tapesplit.structures.structure import Structure
 
-__all__ = ["any_places", "first_difference", "fits", "has_open_places", "is_look_up", "without_places"]
+__all__ = ["any_places", "first_difference", "fits", "is_look_up", "without_places"]
 
 
 def without_places(known: Structure, structure: Structure) -> Structure | None:
-    """Leave out the numbers of indices in which a structure differs from another one.
+    """Leave out the numbers of indices, and the zeros of matrices, in which a structure differs from another.
 
-    A plan for the result reads these indices anew from each tape. The result is None if the two differ in
+    A plan for the result reads them anew from each tape. The result is None if the two differ in
     anything else, or in so many indices that a new plan costs less than reading all of them one by one.
     """
     if _but_for_constants(known) != _but_for_constants(structure):
         return None
     statics = list(structure.statics)
-    changed = [i for i, before in enumerate(known.statics) if before != statics[i]]
-    if len(changed) > _MOST_LOOK_UPS:
-        return None
-    numbers = 0
-    for index in changed:
-        places = any_places(statics[index]) if structure.primitives[index] in OPEN_RULES else None
-        if places is None or places != any_places(known.statics[index]):
+    looked_up = numbers = 0
+    for index, before in enumerate(known.statics):
+        if before == statics[index]:
+            continue
+        primitive = structure.primitives[index]
+        opened = _left_open(primitive, statics[index])
+        if opened is None or opened != _left_open(primitive, before):
             return None
-        statics[index] = places
-        numbers += not any(isinstance(part, ArrayKey) for part in _parts(places))
+        statics[index] = opened
+        looked_up += primitive in OPEN_RULES
+        numbers += not any(isinstance(part, ArrayKey) for part in _parts(opened))
+    if looked_up > _MOST_LOOK_UPS:
+        return None
     if _MOST_NUMBERS < numbers < len(statics) // _ENTRIES_OF_A_NUMBER:
         return None
     return replace(structure, statics=statics)
@@ -50,6 +54,26 @@ _MOST_NUMBERS: Final = 16
 _ENTRIES_OF_A_NUMBER: Final = 8
 """Entries of a tape for each such index up to which there is so little else that it does not matter."""
 _but_for_constants = attrgetter(*(field.name for field in fields(Structure) if field.name != "statics"))
+
+
+def _left_open(primitive: Any, static: Any) -> Constants | None:
+    """Describe the constants of a call, with what plans can read anew left open; None if there is nothing."""
+    if primitive in OPEN_RULES:
+        return any_places(static)
+    return _any_zeros(static) if is_contraction(primitive) else None
+
+
+def _any_zeros(static: Any) -> Constants | None:
+    """Describe the constants of a product, of which matrices may have any zeros; None if there are none."""
+    if type(static) is not Constants or not any(map(_is_matrix, static.positional)):
+        return None
+    keys = [key._replace(content=None) if _is_matrix(key) else key for key in static.positional]
+    return static._replace(positional=tuple(keys))
+
+
+def _is_matrix(key: Any) -> bool:
+    """Tell whether a constant may have zeros, as far as its key tells."""
+    return isinstance(key, ArrayKey) and (key.content is None or has_zeros(key))
 
 
 def any_places(static: Any) -> Constants | None:
@@ -109,11 +133,6 @@ def is_look_up(structure: Structure, index: int) -> bool:
     return any(map(_is_open, _parts(static)))
 
 
-def has_open_places(structure: Structure) -> bool:
-    """Tell whether some entry takes elements from places that the structure leaves open."""
-    return any(is_look_up(structure, index) for index in range(len(structure.statics)))
-
-
 def fits(known: Structure, structure: Structure) -> bool:
     """Tell whether a plan for a known structure serves another one: equal, but for places left open."""
     return structure == known or without_places(known, structure) == known
@@ -121,8 +140,11 @@ def fits(known: Structure, structure: Structure) -> bool:
 
 def first_difference(old: Structure, new: Structure, tape: Tape) -> str:
     """Say in one sentence where a new tape departs from an old structure."""
-    pairs = [(before, now, any_places(now)) for before, now in zip(old.statics, new.statics, strict=False)]
-    statics = [before if places is not None and before == places else now for before, now, places in pairs]
+    calls = zip(new.primitives, old.statics, new.statics, strict=False)
+    left_open = [(before, now, _left_open(primitive, now)) for primitive, before, now in calls]
+    statics = [
+        before if opened is not None and before == opened else now for before, now, opened in left_open
+    ]
     columns: tuple[tuple[str, Any, Any, Callable[[Any], str]], ...] = (
         ("the operation", old.primitives, new.primitives, _say),
         ("the shape or type of the value", old.forms, new.forms, _say),
@@ -165,7 +187,8 @@ def _say_key(key: Any) -> str:
     if isinstance(key, ArrayKey):
         if isinstance(key.content, bytes):
             return str(np.frombuffer(key.content, key.dtype).reshape(key.shape))
-        return f"{'an' if key.dtype.kind in 'iO' else 'a'} {key.dtype} array of shape {key.shape}"
+        zeros = f" with {prod(key.shape) - key.content.count()} zeros" if has_zeros(key) else ""
+        return f"{'an' if key.dtype.kind in 'iO' else 'a'} {key.dtype} array of shape {key.shape}{zeros}"
     kind, content = key
     if isinstance(content, ArrayKey):
         return _say_key(content)

@@ -14,7 +14,15 @@ from autograd.numpy.numpy_vspaces import ArrayVSpace
 from autograd.numpy.numpy_wrapper import array_from_args, concatenate_args
 
 from tapesplit.recording.tape import constant_positions
-from tapesplit.rules import CONTROLLED, PRODUCTS, Elementwise, find_rule
+from tapesplit.rules import (
+    CONTROLLED,
+    PRODUCTS,
+    Elementwise,
+    NonZeros,
+    find_rule,
+    is_contraction,
+    non_zeros,
+)
 
 __all__ = [
     "EXACT",
@@ -23,7 +31,9 @@ __all__ = [
     "ArrayKey",
     "Constants",
     "are_numbers",
+    "has_zeros",
     "hashable",
+    "known_zeros",
     "statics_of",
 ]
 
@@ -36,7 +46,10 @@ class Constants(NamedTuple):
 
 
 class ArrayKey(NamedTuple):
-    """Key of a constant array; its bytes only where plans depend on more than its form."""
+    """Key of a constant array, with its bytes where plans depend on more than its form.
+
+    Of a matrix that is an operand of a product the content is where it has no zeros, see `non_zeros`.
+    """
 
     dtype: np.dtype
     shape: tuple[int, ...]
@@ -98,10 +111,27 @@ def statics_of(
         key, first = _type_key, sys.maxsize
     else:
         key, first = _static_key, _first_operand(primitive)
-    return Constants(
-        tuple([(key if i < first else _operand_key)(args[i]) for i in positions]),
-        tuple([(name, key(kwargs[name])) for name in sorted(kwargs)]),
-    )
+    found = [(key if i < first else _operand_key)(args[i]) for i in positions]
+    if is_contraction(primitive):
+        found = [_with_non_zeros(k, args[i]) for k, i in zip(found, positions, strict=True)]
+    return Constants(tuple(found), tuple([(name, key(kwargs[name])) for name in sorted(kwargs)]))
+
+
+def _with_non_zeros(key: Any, constant: Any) -> Any:
+    """Add to the key of a matrix where it has no zeros."""
+    known = non_zeros(constant)
+    return key if known is None else key._replace(content=known)
+
+
+def known_zeros(static: Any) -> ArrayKey | None:
+    """Return the key of the constant operand of a product if it tells where that has no zeros."""
+    keys = static.positional if type(static) is Constants else ()
+    return next((key for key in keys if has_zeros(key)), None)
+
+
+def has_zeros(key: Any) -> bool:
+    """Tell whether the key of a constant tells where it has no zeros."""
+    return isinstance(key, ArrayKey) and isinstance(key.content, NonZeros)
 
 
 def _plain_slice(given: slice) -> slice:

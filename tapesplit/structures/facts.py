@@ -124,6 +124,8 @@ class TapeFacts:
         shapes and constants.
     edges
         Scalar edges |E| from the active arguments: fma per direction.
+    kept
+        Those of them that a scalar sweep has: without zeros of constant matrices, see `non_zeros`.
     elementwise
         Whether the entry is an elementwise operation, see `CallKind`.
     scalar
@@ -166,6 +168,7 @@ class TapeFacts:
     is_complex: BoolArray
     call: IntArray
     edges: IntArray
+    kept: IntArray
     elementwise: BoolArray
     scalar: BoolArray
     blocks: IntArray
@@ -202,10 +205,11 @@ def facts_of(tape: Tape, structure: Structure | None = None) -> TapeFacts:
     elements, edges = sizes.copy(), (sizes >> complex_) * factors
     scalar = known_form & has_scalar_form
     blocks, joined, stacked, call = np.zeros((4, kind.size), dtype=np.int64)
+    kept = edges.copy()
     others = np.flatnonzero((factors < 0) | (sizes < 0))
     if others.size:
         call[others], numbers = call_numbers(tape, structure, kind, form, others)
-        elements[others], edges[others], is_local_call, *of_blocks = numbers
+        elements[others], edges[others], kept[others], is_local_call, *of_blocks = numbers
         blocks[others], joined[others], stacked[others] = of_blocks
         scalar[others] &= (is_local_call > 0) | (blocks[others] > 0)
     scalar &= ~elementwise | _takes_numbers(structure, seen, which, scalar & elementwise)
@@ -231,6 +235,7 @@ def facts_of(tape: Tape, structure: Structure | None = None) -> TapeFacts:
         is_complex=complex_,
         call=call,
         edges=edges,
+        kept=kept,
         elementwise=elementwise,
         scalar=scalar,
         blocks=blocks,

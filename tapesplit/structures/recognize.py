@@ -15,9 +15,17 @@ import numpy as np
 from autograd.numpy.numpy_vspaces import ArrayVSpace
 
 from tapesplit.recording.tape import NO_KEYWORDS, Tape, constant_positions
-from tapesplit.rules import PRODUCTS, Elementwise, Movement, find_rule, getitem, is_reduction
+from tapesplit.rules import (
+    PRODUCTS,
+    Elementwise,
+    Movement,
+    find_rule,
+    getitem,
+    is_reduction,
+    non_zeros,
+)
 from tapesplit.structures.comparison import any_places, is_look_up
-from tapesplit.structures.constants import EXACT, NO_CONSTANTS, ArrayKey, Constants, statics_of
+from tapesplit.structures.constants import EXACT, NO_CONSTANTS, ArrayKey, Constants, has_zeros, statics_of
 from tapesplit.structures.forms import forms_of, is_shape
 from tapesplit.structures.made_anew import as_first_made, is_made_anew
 from tapesplit.structures.structure import Structure
@@ -50,6 +58,8 @@ class _PlainConstants:
         Which constants are arrays or vector spaces: dtype and shape.
     contents
         Which of these arrays count in full: their bytes.
+    zeros
+        Which of them count by where they have no zeros, see `non_zeros`.
     """
 
     arguments: list[tuple[int, int]]
@@ -59,6 +69,7 @@ class _PlainConstants:
     items: _Expected
     forms: _Expected
     contents: _Expected
+    zeros: _Expected
 
     def agree(self, args: Sequence[Any], kwargs: Sequence[Any]) -> bool:
         """Compare with the arguments of another tape, which has some in the same places."""
@@ -71,7 +82,14 @@ class _PlainConstants:
             and [constants[i] for i in self.values.places] == self.values.found
             and [(constants[i].dtype, constants[i].shape) for i in self.forms.places] == self.forms.found
             and [constants[i].tobytes() for i in self.contents.places] == self.contents.found
+            and (not self.zeros.places or self._have_zeros([constants[i] for i in self.zeros.places]))
         )
+
+    def _have_zeros(self, matrices: list[np.ndarray]) -> bool:
+        """Compare where matrices have no zeros, once for those that loops read again and again."""
+        known = {id(matrix): matrix for matrix in matrices}
+        found = {key: non_zeros(matrix) for key, matrix in known.items()}
+        return [found[id(matrix)] for matrix in matrices] == self.zeros.found
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -266,7 +284,8 @@ def _plain_constants(
         values=_expected(exact),
         items=_expected(items),
         forms=_expected({n: (key.dtype, key.shape) for n, key in arrays.items()}),
-        contents=_expected({n: key.content for n, key in arrays.items() if key.content is not None}),
+        contents=_expected({n: key.content for n, key in arrays.items() if isinstance(key.content, bytes)}),
+        zeros=_expected({n: key.content for n, key in arrays.items() if has_zeros(key)}),
     )
 
 

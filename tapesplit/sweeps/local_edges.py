@@ -9,6 +9,7 @@ from tapesplit.arrays import IntArray, equal_columns
 from tapesplit.cuts.chunks import Chunk
 from tapesplit.recording.tape import Tape
 from tapesplit.rules import as_one_call, can_be_stacked, local_structures, slices_of
+from tapesplit.structures.constants import known_zeros
 from tapesplit.structures.facts import TapeFacts, calls_by_kind
 from tapesplit.sweeps.array_steps import bulk_step
 from tapesplit.sweeps.coefficients import Block, Recipe
@@ -60,7 +61,9 @@ def _local(
     terms: list[Term] = []
     reads: list[IntArray] = []
     ranks = [0, 0]
-    for position, (argnum, local) in enumerate(zip(argnums, local_structures(entry), strict=True)):
+    matrix = known_zeros(facts.structure.statics[members[0]])
+    locals_ = local_structures(entry, None if matrix is None else matrix.content)
+    for position, (argnum, local) in enumerate(zip(argnums, locals_, strict=True)):
         target = -1 - position
         derivative: Any = local.factor
         if local.operand is None or local.positions is None:

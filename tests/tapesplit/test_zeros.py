@@ -1,0 +1,191 @@
+"""Constant matrices of mostly zeros: products with them have few scalar edges."""
+
+import pickle
+
+import autograd.numpy as np
+import numpy as onp
+import pytest
+from autograd import grad, jacobian
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tapesplit import execute, parallel_jacobian, record
+from tapesplit.rules import non_zeros
+from tapesplit.structures.constants import known_zeros
+from tapesplit.sweeps.compression import CompressedSweep
+
+RANDOM = onp.random.default_rng(40)
+
+
+def sparse(rows, columns, part=0.05, dtype=float):
+    """Return a matrix of mostly zeros."""
+    matrix = RANDOM.standard_normal((rows, columns)) * (RANDOM.random((rows, columns)) < part)
+    return (10 * matrix).round().astype(dtype) if dtype is int else matrix.astype(dtype)
+
+
+def differences(n):
+    """Return the matrix of second differences."""
+    return onp.eye(n, k=1) - 2.0 * onp.eye(n) + onp.eye(n, k=-1)
+
+
+@given(
+    rows=st.integers(1, 90),
+    columns=st.integers(1, 90),
+    part=st.sampled_from([0.0, 0.02, 0.2]),
+    dtype=st.sampled_from([float, int, complex, onp.float32]),
+    transposed=st.booleans(),
+)
+def test_where_there_are_no_zeros(rows, columns, part, dtype, transposed):
+    matrix = sparse(rows, columns, part, dtype)
+    if transposed:
+        matrix = matrix.T
+    known = non_zeros(matrix)
+    if known is None:
+        assert matrix.size < 256 or onp.count_nonzero(matrix) > matrix.size // 4
+    else:
+        assert known.count() == onp.count_nonzero(matrix)
+        onp.testing.assert_array_equal(known.mask.nonzero()[0], onp.flatnonzero(matrix))
+        assert known == non_zeros(onp.array(matrix, order="F" if rows % 2 else "C"))
+
+
+@pytest.mark.parametrize("shape", [(1, 200_000), (200_000, 1), (700, 700), (8193, 9)])
+def test_large_matrices_are_read_in_parts(shape):
+    matrix = onp.zeros(shape)
+    matrix.flat[[0, 65_535, 65_536, matrix.size - 1]] = 1.0
+    onp.testing.assert_array_equal(non_zeros(matrix).mask.nonzero()[0], [0, 65_535, 65_536, matrix.size - 1])
+    assert non_zeros(matrix + 1.0) is None
+
+
+@pytest.mark.parametrize(
+    "constant",
+    [[[0.0] * 20] * 20, onp.zeros(400), onp.zeros((7, 8, 9)), onp.zeros((20, 20), bool), 0.0, None],
+)
+def test_no_matrices_of_numbers(constant):
+    assert non_zeros(constant) is None
+
+
+A, B, Z = sparse(30, 24), sparse(24, 30), sparse(30, 24, dtype=complex)
+COUNTS = sparse(30, 24, dtype=int)
+PROGRAMS = {
+    "matrix times vector": lambda x: np.sin(A @ np.exp(x)) * 2.0,
+    "vector times matrix": lambda x: np.sin(np.exp(x) @ B),
+    "dot": lambda x: np.dot(np.dot(A, x), A) ** 2,
+    "integers": lambda x: np.tanh(np.dot(COUNTS, x * x)),
+    "complex numbers": lambda x: np.abs(Z @ np.exp(1j * x)) ** 2,
+    "einsum": lambda x: np.einsum("ij,j->i", A, x**2) * np.einsum("j,ji->i", x, B),
+    "einsum by rows": lambda x: np.einsum("ij,ij->i", A, np.sin(np.outer(np.ones(30), x))),
+    "inner": lambda x: np.cos(np.inner(A, x)),
+    "tensordot": lambda x: np.tensordot(A, np.sin(x), 1),
+    "a stack of vectors": lambda x: np.ravel(A @ np.stack([np.sin(x), x, x**2], axis=1)),
+    "a stack times a matrix": lambda x: np.ravel(np.stack([np.sin(x), x, x**2]) @ B),
+    "stacked matrices": lambda x: np.ravel(A @ np.reshape(np.outer(np.sin(x), x[:6]), (2, 24, 3))),
+    "no dependence at all": lambda x: np.exp(0.0 * A @ x) + x[:1],
+    "transposed": lambda x: np.sin(B.T @ x) * np.sin(A[:, ::-1] @ x),
+    "twice": lambda x: np.dot(A, np.dot(B, np.dot(A, x)) ** 2),
+    "a loop": lambda x: loop(x, differences(24)),
+}
+
+
+def loop(x, matrix):
+    """Take steps of an explicit method."""
+    for _ in range(4):
+        x = x + 0.1 * np.dot(matrix, x) - x**3
+    return x
+
+
+POINT = RANDOM.uniform(0.3, 0.9, 24)
+
+
+@pytest.mark.parametrize("method", ["auto", "tangent", "adjoint"])
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_products_with_matrices_of_zeros(name, method):
+    fun = PROGRAMS[name]
+    jac = parallel_jacobian(fun, method=method)
+    for x in (POINT, POINT[::-1].copy()):
+        onp.testing.assert_allclose(jac(x), jacobian(fun)(x), rtol=1e-11, atol=1e-12)
+    assert jac.cache_info().hits == 1
+
+
+@pytest.mark.parametrize(
+    "fun",
+    [
+        lambda x: np.sum(np.log1p(np.dot(A, x) ** 2)),
+        lambda x: 0.5 * np.dot(x, differences(24) @ x) + np.sum(np.dot(A, x**2) ** 3),
+        lambda x: np.sum(np.tensordot(np.sin(x), B, 1) ** 3),
+    ],
+)
+def test_hessians(fun):
+    hessian = parallel_jacobian(grad(fun))
+    onp.testing.assert_allclose(hessian(POINT), jacobian(grad(fun))(POINT), rtol=1e-11, atol=1e-12)
+
+
+def test_matrices_of_zeros_make_jacobians_sparse():
+    matrix = differences(150)
+    jac = parallel_jacobian(lambda x: loop(x, matrix))
+    x = RANDOM.uniform(0.3, 0.9, 150)
+    plan = jac.plan(x)
+    assert any(isinstance(sweep, CompressedSweep) for sweep in plan.sweeps)
+    onp.testing.assert_allclose(jac(x), jacobian(lambda x: loop(x, matrix))(x), rtol=1e-11, atol=1e-13)
+
+
+def test_zeros_that_come_and_go():
+    """They are found at each call, also in a matrix that is changed in place; after three plans, by none."""
+    matrix = differences(40)
+    fun = lambda x: np.dot(matrix, np.sin(np.dot(matrix, x**2)))  # noqa: E731
+    jac, x = parallel_jacobian(fun), RANDOM.uniform(0.3, 0.9, 40)
+
+    def check():
+        onp.testing.assert_allclose(jac(x), jacobian(fun)(x), rtol=1e-11, atol=1e-12)
+
+    check()
+    matrix *= 3.0
+    check()
+    assert jac.cache_info()[:2] == (1, 1)
+    matrix[3, 20] = 5.0
+    assert "with 1482 zeros to a float64 array of shape (40, 40) with 1481 zeros" in jac.explain_miss(x)
+    check()
+    assert jac.cache_info().misses == 2
+    for number in range(4, 10):
+        matrix[number, 21] = 5.0
+        check()
+    matrix[...] = 1.0
+    check()
+    matrix[...] = 0.0
+    check()
+    assert jac.cache_info()[:2] == (8, 3)
+
+
+def test_many_matrices_may_change_at_a_time():
+    """They are read one by one in any case, so that their number does not matter."""
+    matrices = [differences(20) for _ in range(300)]
+
+    def fun(x):
+        for matrix in matrices:
+            x = x + 1e-3 * np.dot(matrix, x)
+        return x
+
+    jac, x = parallel_jacobian(fun), RANDOM.uniform(0.3, 0.9, 20)
+    for turn in range(5):
+        for matrix in matrices:
+            matrix[turn, 10] += 0.5
+        onp.testing.assert_allclose(jac(x), jacobian(fun)(x), rtol=1e-11, atol=1e-12)
+    assert jac.cache_info()[:2] == (2, 3)
+
+
+def test_a_plan_for_any_matrix_serves_one_of_zeros():
+    matrix = onp.ones((20, 20))
+    jac = parallel_jacobian(lambda x: np.dot(matrix, x * x) + np.round(x))
+    x = RANDOM.uniform(0.3, 0.9, 20)
+    jac(x)
+    matrix[...] = differences(20)
+    assert jac.explain_miss(x) is None
+    onp.testing.assert_allclose(jac(x), matrix * 2.0 * x)
+
+
+def test_plans_with_zeros_are_pickled_and_executed():
+    fun = PROGRAMS["dot"]
+    plan = parallel_jacobian(fun).plan(POINT)
+    assert any(map(known_zeros, plan.structure.statics))
+    tape = record(fun, POINT[::-1].copy())
+    want = jacobian(fun)(POINT[::-1].copy())
+    onp.testing.assert_allclose(execute(pickle.loads(pickle.dumps(plan)), tape), want)  # noqa: S301 (our own)
