@@ -13,7 +13,7 @@ from tapesplit.names import display_name
 from tapesplit.notes import note
 from tapesplit.recording.tape import Tape
 from tapesplit.recording.values import batch_shape
-from tapesplit.rules import CHOICE, Bulk, find_rule
+from tapesplit.rules import CHOICE, Bulk, find_rule, loop_adjoint
 from tapesplit.rules.alternatives import instead_of_call
 from tapesplit.rules.axes import flat, fold, lifted, real_like
 from tapesplit.sweeps.contractions import contracted, letters, scaled_factors
@@ -180,6 +180,8 @@ class ClusterStep:
         entry = tape[self.index]
         try:
             found = reduction.rule.weigh(entry.value, *entry.args, **entry.kwargs)  # type: ignore[misc]
+            if found is None:  # a norm of an order that autograd has no rule for: this raises
+                loop_adjoint(np.ones((1, *np.shape(entry.value))), entry)
         except Exception as error:
             name_call(error, entry.primitive, self.index)
             raise

@@ -224,6 +224,18 @@ def test_calls_that_the_weights_do_not_cover_are_steps_of_their_own():
     assert clusters(lambda x: anp.linalg.norm(TABLE * x, ord=1, axis=1)) == [(["multiply"], None)]
 
 
+@pytest.mark.parametrize("order", [1.0, 0.5, -1.0, float("nan")])
+def test_norms_without_a_derivative_raise_what_autograd_does_also_with_a_plan_for_others(order):
+    norms = {"order": 3.0}
+    fun = lambda x: anp.linalg.norm(anp.tanh(TABLE * x), norms["order"], 1)  # noqa: E731
+    jac = parallel_jacobian(fun)
+    jac(X)
+    norms["order"] = order
+    with pytest.raises(NotImplementedError, match="Gradient of norm not implemented for ord="):
+        jac(X)
+    assert jac.cache_info()[:2] == (1, 1)
+
+
 def test_errors_in_weights_name_the_call():
     tape, sweep = compiled(pairs, X)
     (step,) = [step for step in sweep.steps if isinstance(step, ClusterStep)]
