@@ -7,12 +7,13 @@ are made of is kept until directions are asked for, maybe a few at a time.
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, NamedTuple
+from math import prod
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
 from tapesplit.arrays import Shape
-from tapesplit.rules.contraction import FREE, contract
+from tapesplit.rules.contraction import FREE, contract, lengths_of
 from tapesplit.rules.rows import SharedOperand
 from tapesplit.structures.row_part import RowBlock
 from tapesplit.structures.rows import aligned_axis
@@ -147,7 +148,25 @@ def _multiplied(factors: list[_Factors], reading: SharedOperand, rows: slice) ->
         (chosen(rows), *(_part(x, i, rows) if i >= 0 else x for x, i in zip(others, places, strict=True)))
         for chosen, others in factors
     ]
+    lengths = lengths_of(zip(terms, map(np.shape, known[0]), strict=True))
+    at_a_time = max(_TOGETHER, prod(lengths[letter] for letter in result))
+    together = max(1, at_a_time // max(1, sum(map(np.size, known[0]))))
+    parts = [known[first : first + together] for first in range(0, len(known), together)]
+    total = _sum_of_products(tuple(terms), parts[0], result)
+    if len(parts) > 1:
+        total = np.array(total)  # it may be a view of an operand
+    for part in parts[1:]:
+        total += _sum_of_products(tuple(terms), part, result)
+    return total
+
+
+def _sum_of_products(terms: tuple[str, ...], known: list[tuple[np.ndarray, ...]], result: str) -> np.ndarray:
+    """Add up products of the same form, by one sum if there are several."""
     if len(known) == 1:
-        return contract(tuple(terms), known[0], result)
+        return contract(terms, known[0], result)
     stacked = [np.stack(operands) for operands in zip(*known, strict=True)]
     return contract(tuple(_PRODUCT + term for term in terms), stacked, result)
+
+
+_TOGETHER: Final = 2**14
+"""Elements of products that are copied to be one, or as many as the result has; others are added up."""

@@ -103,15 +103,20 @@ class ClusterStep:
         if origin is not None and all(self.keeps_diagonals(walk.tape, index) for index in self.inputs):
             walk.keep_diagonal(self.index, origin)
             return
-        for index in self.spent:
-            walk.drop(index)
-        # The first product takes in the others, one by one.
-        held = walk.sizes[self.index] * min(len(self.inputs), 2)
+        size, made = walk.sizes[self.index], set(self.inputs)
+        held = 0
         if self.reduction is None:
             diagonal = [index for index in self.inputs if index in walk.origins]
             spread = [walk.opened(i) for i in diagonal if not self.keeps_diagonals(walk.tape, i)]
-            held += max(spread, default=0)
-        walk.make(self.index, held)
+            held = max(spread, default=0)
+            made -= {
+                index for index in self.spent if walk.alive.get(index) == size
+            }  # products overwrite these
+        # The first product takes in the others, one by one.
+        walk.hold(held + size * min(len(made), 2))
+        for index in self.spent:
+            walk.drop(index)
+        walk.keep(self.index, size)
 
     def adjoint(self, tape: Tape, A: Batch, seeds: Seeds) -> None:
         """Multiply adjoints by the partials and sum them over broadcast axes."""

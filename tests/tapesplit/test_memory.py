@@ -58,6 +58,7 @@ def field(p):
 WAVES = np.cos(np.arange(30_000 * 120)).reshape(30_000, 120)
 LONG = np.cos(np.arange(700 * 7000)).reshape(700, 7000)
 MIX = np.random.default_rng(0).standard_normal((250, 250)) / 16
+SQUARES = np.random.default_rng(1).standard_normal((3, 300, 300)) / 17
 TIMES = np.linspace(0.0, 3.0, 40_000)
 INPUTS, LAST = np.random.default_rng(0).standard_normal((8, 60)), np.ones((6, 60)) / np.arange(1, 7)[:, None]
 
@@ -168,6 +169,14 @@ def narrow_before_a_long_product(x):
     return anp.sin(anp.dot(LONG, anp.sin(anp.dot(x, LONG[:8]))))
 
 
+def several_matrices(x):
+    return anp.tanh(SQUARES[0] @ x) * (SQUARES[1] @ x) * (SQUARES[2] @ x)
+
+
+def itself_among_products(x):
+    return x * (SQUARES[0] @ x) * (SQUARES[1] @ x)
+
+
 def table(x):
     return anp.outer(anp.sin(x), anp.cos(x))
 
@@ -225,6 +234,8 @@ KINDS = {
     "filters": (filters, 432),
     "widened": (widened, 100),
     "narrow before a long product": (narrow_before_a_long_product, 8),
+    "several matrices": (several_matrices, 300),
+    "itself among products": (itself_among_products, 300),
     "table": (table, 60),
     "pairs": (pairs, 100),
     "loop": (loop, 2),
