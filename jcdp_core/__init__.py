@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 from jcdp_core.certify import check_schedule, check_sequence
 from jcdp_core.chain import ElementalJacobian, JacobianChain
+from jcdp_core.chain_file import read_chains
 from jcdp_core.config import Config, read_config
 from jcdp_core.errors import (
     ConfigError,
@@ -55,6 +56,7 @@ __all__ = [
     "check_sequence",
     "comb_sequence",
     "makespans",
+    "read_chains",
     "read_config",
     "schedule_sequence",
     "solve",

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import SupportsIndex, overload
+from typing import Any, SupportsIndex, overload
 
 import numpy as np
 
@@ -138,6 +138,8 @@ class JacobianChain(Tabular):
         *,
         tangent_costs: Iterable[SupportsIndex] | None = None,
         adjoint_costs: Iterable[SupportsIndex] | None = None,
+        tangent: Iterable[bool] | None = None,
+        adjoint: Iterable[bool] | None = None,
     ) -> "JacobianChain":
         """Build a chain of q links from plain numbers.
 
@@ -149,6 +151,8 @@ class JacobianChain(Tabular):
             Edges of each link.
         tangent_costs, adjoint_costs : iterable of int, length q, optional
             Cost of one direction (fma); by default the edges.
+        tangent, adjoint : iterable of bool, length q, optional
+            Whether each link has the mode; by default all have both.
 
         Returns
         -------
@@ -158,7 +162,7 @@ class JacobianChain(Tabular):
         Raises
         ------
         InvalidChainError
-            If the lengths do not fit or a number is not a positive integer.
+            If the lengths do not fit, a number is not a positive integer, or a flag no bool.
 
         Examples
         --------
@@ -173,7 +177,8 @@ class JacobianChain(Tabular):
             )
         tangents = _costs(tangent_costs, counts, "tangent_costs")
         adjoints = _costs(adjoint_costs, counts, "adjoint_costs")
-        columns = zip(elements[:-1], elements[1:], counts, tangents, adjoints, strict=True)
+        modes = [_of_links(tangent, counts, "tangent"), _of_links(adjoint, counts, "adjoint")]
+        columns = zip(elements[:-1], elements[1:], counts, tangents, adjoints, *modes, strict=True)
         return cls(tuple(ElementalJacobian(*column) for column in columns))
 
     def __len__(self) -> int:
@@ -192,9 +197,13 @@ class JacobianChain(Tabular):
 
     def __getitem__(self, index: SupportsIndex | slice) -> "ElementalJacobian | JacobianChain":
         """Return a link by its index (0-based), or a slice of the chain as a chain."""
-        if isinstance(index, slice):
-            return JacobianChain(self.links[index])
-        return self.links[index]
+        if not isinstance(index, slice):
+            return self.links[index]
+        if not self.links[index]:
+            raise InvalidChainError(
+                f"{index} of {len(self)} links has none; a part of a chain has one at least"
+            )
+        return JacobianChain(self.links[index])
 
     @property
     def sizes(self) -> tuple[int, ...]:
@@ -219,6 +228,8 @@ class JacobianChain(Tabular):
     def all_tangent_cost(self) -> int:
         """Return the cost of plain vector tangent mode: n_1 directions through all links (fma).
 
+        Whether all links have that mode does not matter.
+
         Returns
         -------
         int
@@ -233,6 +244,8 @@ class JacobianChain(Tabular):
 
     def all_adjoint_cost(self) -> int:
         """Return the cost of plain vector adjoint mode: m_q directions through all links (fma).
+
+        Whether all links have that mode does not matter.
 
         Returns
         -------
@@ -276,11 +289,17 @@ def _numbers(values: Iterable[SupportsIndex], name: str) -> list[int]:
 
 def _costs(costs: Iterable[SupportsIndex] | None, edges: Sequence[int], name: str) -> list[int]:
     """Return the given costs, checked, or one fma per edge."""
-    if costs is None:
-        return list(edges)
-    checked = _numbers(costs, name)
-    if len(checked) != len(edges):
+    return list(edges) if costs is None else _of_links(_numbers(costs, name), edges, name)
+
+
+def _of_links(given: Iterable[Any] | None, edges: Sequence[int], name: str) -> list[Any]:
+    """Return what is given for each link, by default that it has a mode."""
+    if given is None:
+        return [True] * len(edges)
+    expect(given, Iterable, name, "give a list, one for each link", InvalidChainError)
+    found = list(given)
+    if len(found) != len(edges):
         raise InvalidChainError(
-            f"{len(checked)} {name} given for {len(edges)} links; give one per link, or None"
+            f"{len(found)} {name} given for {len(edges)} links; give one per link, or None"
         )
-    return checked
+    return found

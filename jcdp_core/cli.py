@@ -13,6 +13,7 @@ from typing import Any, Final, get_args
 
 import jcdp_core
 from jcdp_core.batch import run_batch
+from jcdp_core.chain_file import read_chains
 from jcdp_core.comparison import compare
 from jcdp_core.config import key_table, read_config
 from jcdp_core.dot import task_tree_dot
@@ -28,7 +29,8 @@ from jcdp_core.statistics import Table, summarize
 __all__ = ["main", "main_batch", "main_stats"]
 
 _KEYS: Final = f"""\
-keys of the configuration file (a 'key value' pair per line, // starts a comment line) [default]:
+keys of the configuration file [default]; it has a 'key value' pair per line,
+and lines that start with // are comments:
 {key_table()}"""
 
 _FORMATS: Final[dict[str, Callable[[Table], str]]] = {
@@ -56,8 +58,16 @@ An interrupted run goes on after its last complete row when the same command is 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run ``jcdp``: solve the chains of a configuration and print or draw the solutions."""
-    parser = _parser("jcdp", "Solve the random chains of a configuration with every solver.", _KEYS)
+    parser = _parser(
+        "jcdp", "Solve the random chains of a configuration, or given ones, with every solver.", _KEYS
+    )
     _add_config(parser)
+    parser.add_argument(
+        "--chain",
+        metavar="FILE",
+        help='solve this chain instead, with the settings of CONFIG: JSON with "sizes" and "edges", a list '
+        "of those, or what --json has printed",
+    )
     parser.add_argument("--json", action="store_true", help="print JSON instead of text")
     parser.add_argument(
         "--dot",
@@ -191,15 +201,17 @@ def _solve(options: argparse.Namespace) -> None:
     _check_drawing(options.dot, _TREES)
     _check_drawing(options.gantt, _CHARTS)
     config = read_config(options.config)
-    chains = ChainGenerator(config, options.flavour)
+    chains = read_chains(options.chain) if options.chain else ChainGenerator(config, options.flavour)
     if (options.dot or options.gantt) and len(chains) > 1:
+        one = "give a file of one" if options.chain else "set amount to 1 and length to one number"
         raise ConfigError(
-            f"{options.config}: --dot and --gantt draw one chain, but there are {len(chains)}; "
-            "set amount to 1 and length to one number"
+            f"{options.chain or options.config}: --dot and --gantt draw one chain, but there are "
+            f"{len(chains)}; {one}"
         )
     reports: list[dict[str, Any]] = []
     if not options.json:
-        print(settings_text(config, options.flavour))
+        source = f"chains of {options.chain}" if options.chain else f"random stream of {options.flavour}"
+        print(settings_text(config, source, is_random=not options.chain))
     try:
         for chain in chains:
             solutions = compare(chain, config, config.machines)
@@ -211,7 +223,8 @@ def _solve(options: argparse.Namespace) -> None:
                 print(f"\n{chain_text(chain, solutions)}", flush=True)
     finally:  # an interrupt leaves a document, too: of the chains so far
         if options.json:
-            document = {"settings": settings_json(config, options.flavour), "chains": reports}
+            origin = {"chain": options.chain} if options.chain else {"flavour": options.flavour}
+            document = {"settings": settings_json(config, **origin), "chains": reports}
             print(_with_numbers_in_lines(json.dumps(document, indent=2)))
 
 

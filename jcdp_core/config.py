@@ -152,6 +152,8 @@ def key_table() -> str:
 
 def _nearest(word: str) -> str:
     """Return the advice for the unknown key *word*."""
+    if word.startswith("#"):
+        return "comments begin with //"
     if set(word) & set("=:,"):
         return "write a space between a key and its value, as in 'length 6'"
     names = [key.name for key in fields(Config)]

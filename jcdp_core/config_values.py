@@ -42,7 +42,8 @@ class Kind:
 
 def _hint(text: str) -> str:
     """Return the advice for a value with a comment behind it."""
-    return "; write comments on lines of their own" if "//" in text else ""
+    has_comment = "//" in text or "#" in text
+    return "; write comments on lines of their own, which begin with //" if has_comment else ""
 
 
 def _integer(text: str) -> int:

@@ -36,9 +36,8 @@ def check_file(name: str | None, endings: Sequence[str]) -> None:
         return
     file = Path(name)
     if file.suffix.lower() not in endings:
-        raise ConfigError(
-            f"cannot write {name!r}: the name ends in {file.suffix!r}; let it end in {choice(endings)}"
-        )
+        has = f"the name ends in {file.suffix!r}" if file.suffix else "the name has no ending"
+        raise ConfigError(f"cannot write {name!r}: {has}; let it end in {choice(endings)}")
     if not file.exists():
         check_folder(name)
     elif file.is_dir() or not os.access(file, os.W_OK):

@@ -22,7 +22,11 @@ __all__ = ["draw_box_plots", "draw_gantt", "draw_task_tree", "figure_class"]
 _LETTERS = 150
 """Letters that have room side by side on the time axis of a Gantt chart."""
 _TICK_DIGITS = 13
-"""Digits of the numbers along this axis that have room side by side."""
+"""Digits of the numbers along this axis that are written out."""
+_TICK_LETTERS = 100
+"""Letters of these numbers that have room side by side."""
+_MOST_TICKS = 9
+"""Parts of the axis, at most."""
 
 
 def figure_class(what: str = "drawing", instead: str = "") -> type["Figure"]:
@@ -139,7 +143,8 @@ def draw_gantt(sequence: EliminationSequence, schedule: Schedule) -> "Figure":
     axis.set_ylim(len(labels) + 0.5, 0.5)
     axis.set_xlim(0, schedule.makespan / unit)
     axis.set_ylabel("machine")
-    axis.locator_params(axis="x", integer=True)
+    longest = len(grouped(schedule.makespan, digits=_TICK_DIGITS)) + 2
+    axis.locator_params(axis="x", integer=True, nbins=max(1, min(_MOST_TICKS, _TICK_LETTERS // longest)))
     axis.xaxis.set_major_formatter(lambda value, _: grouped(round(value) * unit, digits=_TICK_DIGITS))
     axis.set_xlabel(f"time in fma (makespan {grouped(schedule.makespan)})")
     return figure

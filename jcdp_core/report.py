@@ -1,7 +1,9 @@
 """What ``jcdp`` says about a chain: text in the notation of the paper, or JSON."""
 
+from collections.abc import Iterable
 from dataclasses import fields
-from typing import Any
+from textwrap import fill
+from typing import Any, Final
 
 from jcdp_core.chain import JacobianChain
 from jcdp_core.comparison import TITLES
@@ -12,10 +14,18 @@ from jcdp_core.tables import text_table
 __all__ = ["chain_json", "chain_text", "settings_json", "settings_text", "solution_json"]
 
 
-def settings_text(config: Config, flavour: str) -> str:
-    """Return the settings and the flavor of the random stream as text, an indented line per key."""
-    lines = [f"  {line}" for line in str(config).splitlines()]
-    return "\n".join(["Settings of generator and solvers", *lines, f"  // random stream of {flavour}"])
+def settings_text(config: Config, source: str, *, is_random: bool) -> str:
+    """Return the settings and the source of the chains as text, an indented line per key.
+
+    Those of the generator count for random chains only.
+    """
+    lines = [f"  {line}" for line in str(config).splitlines() if is_random or line.split()[0] in _OF_SOLVERS]
+    title = "Settings of generator and solvers" if is_random else "Settings of solvers"
+    return "\n".join([title, *lines, f"  // {source}"])
+
+
+_OF_SOLVERS: Final = frozenset({"available_threads", "available_memory", "matrix_free", "time_to_solve"})
+"""Keys of the configuration file that say how chains are solved."""
 
 
 def chain_text(chain: JacobianChain, solutions: dict[str, Solution]) -> str:
@@ -26,10 +36,10 @@ def chain_text(chain: JacobianChain, solutions: dict[str, Solution]) -> str:
     """
     lines = [
         f"Chain of length {len(chain)}",
-        f"  sizes {' '.join(map(str, chain.sizes))}",
-        f"  edges {' '.join(map(str, chain.edges))}",
-        f"Tangent cost: {chain.all_tangent_cost()}",
-        f"Adjoint cost: {chain.all_adjoint_cost()}",
+        _numbers("  sizes", chain.sizes),
+        _numbers("  edges", chain.edges),
+        f"Tangent cost: {_plain_cost(chain.all_tangent_cost(), solutions)}",
+        f"Adjoint cost: {_plain_cost(chain.all_adjoint_cost(), solutions)}",
         "",
         _comparison(solutions),
     ]
@@ -48,6 +58,20 @@ def chain_text(chain: JacobianChain, solutions: dict[str, Solution]) -> str:
     return "\n".join(lines)
 
 
+def _numbers(title: str, numbers: Iterable[int]) -> str:
+    """Write numbers behind a title, in lines of 100 characters at most if they are many."""
+    indent = " " * (len(title) + 1)
+    return fill(
+        f"{title} {' '.join(map(str, numbers))}", 100, subsequent_indent=indent, break_long_words=False
+    )
+
+
+def _plain_cost(cost: int, solutions: dict[str, Solution]) -> str:
+    """Write the cost of a plain mode; one that costs less than any plan is none that the settings allow."""
+    bound = max((solution.lower_bound for solution in solutions.values()), default=0)
+    return f"{cost}{' (not possible with these settings, or without the mode)' if cost < bound else ''}"
+
+
 def _comparison(solutions: dict[str, Solution]) -> str:
     """Return a table of what the solvers found."""
     best = min(solution.makespan for solution in solutions.values())
@@ -64,9 +88,9 @@ def _comparison(solutions: dict[str, Solution]) -> str:
     return text_table("Solvers", ("solver", "makespan", "best/makespan", "proof", "ms"), rows)
 
 
-def settings_json(config: Config, flavour: str) -> dict[str, Any]:
-    """Return the settings as JSON data: the keys of the configuration file, and ``flavour``."""
-    return {key.name: getattr(config, key.name) for key in fields(config)} | {"flavour": flavour}
+def settings_json(config: Config, **source: str) -> dict[str, Any]:
+    """Return the settings as JSON data: the keys of the configuration file, and the source of the chains."""
+    return {key.name: getattr(config, key.name) for key in fields(config)} | source
 
 
 def chain_json(chain: JacobianChain, solutions: dict[str, Solution]) -> dict[str, Any]:
@@ -77,9 +101,10 @@ def chain_json(chain: JacobianChain, solutions: dict[str, Solution]) -> dict[str
     Returns
     -------
     dict
-        ``length``, ``sizes`` (q+1), ``edges``, ``tangent_costs``, ``adjoint_costs`` (q each),
-        ``tangent_cost`` and ``adjoint_cost`` of the plain modes (fma), and ``solutions``: by name, the data
-        of `solution_json`.
+        ``length``, ``sizes`` (q+1), ``edges``, ``tangent_costs``, ``adjoint_costs`` (q each), ``tangent`` and
+        ``adjoint`` (q flags each) if some link lacks a mode, ``tangent_cost`` and ``adjoint_cost`` of the
+        plain modes (fma, whether or not they are possible), and ``solutions``: by name, the data of
+        `solution_json`.
 
     Examples
     --------
@@ -92,10 +117,17 @@ def chain_json(chain: JacobianChain, solutions: dict[str, Solution]) -> dict[str
         "edges": chain.edges,
         "tangent_costs": chain.tangent_costs,
         "adjoint_costs": chain.adjoint_costs,
+        **_missing_modes(chain),
         "tangent_cost": chain.all_tangent_cost(),
         "adjoint_cost": chain.all_adjoint_cost(),
         "solutions": {name: solution_json(solution) for name, solution in solutions.items()},
     }
+
+
+def _missing_modes(chain: JacobianChain) -> dict[str, list[bool]]:
+    """Return which links have which modes, if some lack one."""
+    modes = {name: [getattr(link, name) for link in chain] for name in ("tangent", "adjoint")}
+    return {} if all(map(all, modes.values())) else modes
 
 
 def solution_json(solution: Solution) -> dict[str, Any]:

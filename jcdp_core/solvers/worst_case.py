@@ -77,8 +77,9 @@ def worst_case_chain(length: int, growth: int | None = None) -> JacobianChain:
     Returns
     -------
     JacobianChain
-        The chain. Its makespans have about 11·q·log10(growth) digits; the solvers compute with all of them.
-        Python prints integers of up to 4300 digits only, see `sys.set_int_max_str_digits`.
+        The chain. Its makespans have about 11·q·log10(growth) digits; the solvers compute with all of them,
+        which takes seconds from 100 links on, and which no time limit stops in the dynamic program. Python
+        prints integers of up to 4300 digits only, see `sys.set_int_max_str_digits`.
 
     Raises
     ------

@@ -118,3 +118,8 @@ def test_chains_are_frozen_and_hashable():
 def test_errors_are_value_errors_with_one_base():
     assert issubclass(InvalidChainError, JcdpError)
     assert issubclass(InvalidChainError, ValueError)
+
+
+def test_parts_without_links_are_named():
+    with pytest.raises(InvalidChainError, match=r"slice\(2, 1, None\) of 6 links has none"):
+        CHAIN_A[2:1]

@@ -228,7 +228,7 @@ def test_batch_solves_for_all_machine_counts_and_says_so(capsys):
         (
             main,
             ["one.in", "--gantt", "chart"],
-            "cannot write 'chart': the name ends in ''; let it end in .txt, .pdf, .png or .svg\n",
+            "cannot write 'chart': the name has no ending; let it end in .txt, .pdf, .png or .svg\n",
         ),
         (
             main,

@@ -139,6 +139,11 @@ def test_a_path_is_a_path(path):
         ("length 6 // six", r"length: '6 // six' .* as in 4,5,6; write comments on lines of their own"),
         ("size_range 5 50 // wide", r"size_range: .* as in 5 50; write comments on lines of their own"),
         ("density_range 0 //1", r"density_range: '//1' is not a number: .*; write comments on lines of"),
+        (
+            "length 6 # six",
+            r"length: '6 # six' .*; write comments on lines of their own, which begin with //",
+        ),
+        ("# six links", r"unknown key '#'; comments begin with //"),
         ("matrix_free 1 // yes", r"matrix_free: .* give 0 or 1; write comments on lines of their own"),
     ],
 )
