@@ -134,7 +134,7 @@ class _Call(NamedTuple):
         rule = find_rule(primitive)
         if not is_elementwise_call(rule, argnums, len(args), kwargs):
             return
-        for partial in (rule.partials[i] for i in argnums):  # type: ignore[union-attr]
+        for partial in (rule.partials[i] for i in argnums):
             found = partial(value, *args, **kwargs) if callable(partial) else 0
             try:
                 np.broadcast_to(found, np.shape(value))

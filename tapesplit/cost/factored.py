@@ -150,8 +150,8 @@ def _handed(
     kind = facts.kinds[facts.kind[child]]
     argnum = kind.argnums[place]
     shape, of_argument = (facts.structure.forms[i] for i in (child, parent))
-    if kind.is_elementwise:
-        by_number = not callable(kind.rule.partials[argnum]) or _is_scaled(facts, child, place)
+    if kind.partials is not None:
+        by_number = not callable(kind.partials[place]) or _is_scaled(facts, child, place)
         return _Factored(given if by_number and shape == of_argument else 0, maker)
     if isinstance(kind.rule, Movement):
         moves_parts = _moves_parts(kind) and len(kind.argnums) <= MOST_PARTS

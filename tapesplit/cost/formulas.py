@@ -53,6 +53,6 @@ WORTH_MERGING: Final = 4000
 
 def _formulas(kind: CallKind) -> int:
     """Count the partial derivatives that are evaluated for the calls of a kind."""
-    if kind.is_elementwise:
-        return sum(callable(kind.rule.partials[argnum]) for argnum in kind.argnums)  # type: ignore[union-attr]
+    if kind.partials is not None:
+        return sum(map(callable, kind.partials))
     return len(kind.argnums) if kind.is_local and not is_reduction(kind.rule) else 0

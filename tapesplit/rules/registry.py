@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
 from inspect import Parameter, signature
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias, TypeGuard
 
 import numpy as np
 from autograd.core import primitive_vjps
@@ -204,7 +204,7 @@ def elementwise(primitive: Primitive, *partials: Partial | float | None) -> None
 
 def is_elementwise_call(
     rule: Rule | None, argnums: tuple[int, ...], arity: int, kwargs: Collection[str]
-) -> bool:
+) -> TypeGuard[Elementwise]:
     """Tell whether the partials of all active arguments are known, and know the form of a call.
 
     What a formula does not know may change the result (``where``, ``dtype``, an array for the result): with

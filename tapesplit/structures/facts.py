@@ -18,6 +18,7 @@ from tapesplit.rules import (
     Bulk,
     Elementwise,
     Movement,
+    Partial,
     Rule,
     find_rule,
     has_local_structure,
@@ -45,9 +46,16 @@ class CallKind:
     rule: Rule | None
 
     @cached_property
+    def partials(self) -> tuple[Partial | float | None, ...] | None:
+        """The partial derivatives by the active arguments if its calls are elementwise; else None."""
+        if not is_elementwise_call(self.rule, self.argnums, self.arity, self.keywords):
+            return None
+        return tuple([self.rule.partials[argnum] for argnum in self.argnums])
+
+    @property
     def is_elementwise(self) -> bool:
         """Whether the partials of all active arguments are known."""
-        return is_elementwise_call(self.rule, self.argnums, self.arity, self.keywords)
+        return self.partials is not None
 
     @property
     def has_scalar_form(self) -> bool:
@@ -94,8 +102,8 @@ class CallKind:
         """Scalar edges for each element of the result; -1 if only the rule can tell."""
         if self.primitive is None or isinstance(self.rule, Movement):
             return 0
-        if self.is_elementwise:
-            return sum(self.rule.partials[i] is not None for i in self.argnums)  # type: ignore[union-attr]
+        if self.partials is not None:
+            return sum(partial is not None for partial in self.partials)
         return -1
 
 

@@ -16,7 +16,7 @@ from tapesplit.cost.contracted import WORTH_COPIES
 from tapesplit.cuts.chunks import Chunk
 from tapesplit.recording.tape import Tape
 from tapesplit.rules import PRODUCTS
-from tapesplit.structures.facts import CallKind, TapeFacts
+from tapesplit.structures.facts import TapeFacts
 from tapesplit.structures.forms import is_shape
 from tapesplit.sweeps.cluster_step import ClusterStep, Reduction
 from tapesplit.sweeps.preaccumulation import Member, Term
@@ -39,7 +39,7 @@ def find_clusters(
     a member of one or more.
     """
     indices, kinds = chunk.entries.tolist(), facts.kind[chunk.entries].tolist()
-    formulas = {kind: _formulas(facts.kinds[kind]) for kind in set(kinds)}
+    formulas = {kind: facts.kinds[kind].partials for kind in set(kinds)}
     can_be = {kind for kind in formulas if facts.kinds[kind].can_be_contracted}
     possible = [index for index, kind in zip(indices, kinds, strict=True) if kind in can_be]
     found = [(index, _reduction(tape, facts, index, directions, factored)) for index in possible]
@@ -206,10 +206,3 @@ def _reduction(
     if weights and not is_shape(forms[weights[0]]):
         return None
     return Reduction(rule, operand, found.axes, weights[0] if weights else None)
-
-
-def _formulas(kind: CallKind) -> tuple[Callable[..., Any] | float | None, ...] | None:
-    """Return the partial derivatives of an elementwise call by its active arguments; else None."""
-    if not kind.is_elementwise:
-        return None
-    return tuple([kind.rule.partials[argnum] for argnum in kind.argnums])  # type: ignore[union-attr]

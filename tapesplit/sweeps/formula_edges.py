@@ -67,8 +67,7 @@ def _terms(
 ) -> Iterator[Term]:
     """List the partial derivatives of a member, with what their formulas read."""
     kind = facts.kinds[facts.kind[calls.members[0, member]]]
-    for argnum, target in zip(kind.argnums, calls.operands[member], strict=True):
-        partial = kind.rule.partials[argnum]
+    for partial, target in zip(kind.partials, calls.operands[member], strict=True):
         if callable(partial) and not kind.rule.built_in:
             yield Term(target, partial)
         elif callable(partial):

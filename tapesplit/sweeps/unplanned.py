@@ -15,7 +15,6 @@ from tapesplit.recording.source_lines import note_line_without_rule
 from tapesplit.recording.tape import Tape
 from tapesplit.rules import (
     LOOK_UP,
-    Elementwise,
     Movement,
     find_rule,
     getitem,
@@ -92,7 +91,7 @@ def _step(tape: Tape, index: int) -> Step:
     if isinstance(rule, Movement):
         return MapStep(index, tuple(zip(parents, index_maps(tape[index]), strict=True)))
     arity = len(tape.args[index] or argnums)
-    if isinstance(rule, Elementwise) and is_elementwise_call(rule, argnums, arity, tape.kwargs[index]):
+    if is_elementwise_call(rule, argnums, arity, tape.kwargs[index]):
         formulas = zip(parents, [rule.partials[argnum] for argnum in argnums], strict=True)
         terms = tuple([Term(parent, formula) for parent, formula in formulas if formula is not None])
         return ClusterStep(index, (Member(index, terms),), tuple(dict.fromkeys(parents)))
