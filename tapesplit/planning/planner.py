@@ -16,10 +16,11 @@ from tapesplit.cost.work import WorkTable, work_table
 from tapesplit.cuts.chunks import Chunk, chunk_chain, cut_into_chunks
 from tapesplit.cuts.graph import TapeGraph, graph_of
 from tapesplit.cuts.separators import Separator, cut_graph
+from tapesplit.planning.compiling import compile_tasks
 from tapesplit.planning.effort import Effort, effort_for, sweep_seconds
 from tapesplit.planning.plan import CutReason, JacobianPlan, MachinesReason, PlanTask, seconds_of
 from tapesplit.planning.recost import recost
-from tapesplit.planning.tasks import compile_tasks, plan_tasks, with_shared_steps
+from tapesplit.planning.tasks import plan_tasks, with_shared_steps
 from tapesplit.recording.source_lines import note_line_without_rule
 from tapesplit.recording.tape import Tape
 from tapesplit.rules import without_vjp

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from traced_memory import traced_peak
 
 from tapesplit import defvector, execute, parallel_jacobian
-from tapesplit.planning import tasks
+from tapesplit.planning import compiling
 from tapesplit.structures.facts import facts_of
 from tapesplit.sweeps import coloring, compression, pattern, sweep
 from tapesplit.sweeps.coloring import color_columns
@@ -86,7 +86,7 @@ def colors(jac, *args):
 @pytest.fixture
 def always(monkeypatch):
     """Color whatever can be, however little it gains."""
-    monkeypatch.setattr("tapesplit.planning.tasks._WORTH_COLORING", 1e12)
+    monkeypatch.setattr("tapesplit.planning.compiling._WORTH_COLORING", 1e12)
 
 
 def check_compressed(f, x, **options):
@@ -254,7 +254,7 @@ def test_many_full_rows_end_the_search_for_colors(monkeypatch):
         return np.concatenate([np.sin(x) * np.cos(x), x[:180] * np.sum(x * x)])
 
     monkeypatch.setattr(compression, "color_columns", lambda *_: pytest.fail("no colors can be shared"))
-    monkeypatch.setattr(tasks, "SPARSE_PART", 1.0)
+    monkeypatch.setattr(compiling, "SPARSE_PART", 1.0)
     plan = parallel_jacobian(many_full_rows, method="tangent").plan(onp.ones(300))
     assert [task.seeds for task in plan.tasks] == [0]
 

@@ -498,7 +498,9 @@ def test_calls_reuse_the_memory_of_earlier_ones():
 
 
 def test_long_sums_of_arrays_do_not_keep_all_summands(monkeypatch):
-    monkeypatch.setattr("tapesplit.planning.tasks._WORTH_COLORING", 0.0)  # array steps, not a sparse system
+    monkeypatch.setattr(
+        "tapesplit.planning.compiling._WORTH_COLORING", 0.0
+    )  # array steps, not a sparse system
     factors = np.random.default_rng(0).standard_normal((64, 4, 40))
 
     def total(x):

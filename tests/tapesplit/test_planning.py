@@ -32,7 +32,7 @@ from tapesplit.planning.effort import _least_seconds, effort_for
 from tapesplit.planning.plan import JacobianPlan, PlanTask, seconds_of
 from tapesplit.planning.planner import _may_pay, _worth_of_machines
 from tapesplit.planning.recost import recost
-from tapesplit.planning.tasks import _CONTENTION, _HANDOVER, _joined, _scheduled, with_shared_steps
+from tapesplit.planning.tasks import _CONTENTION, _HANDOVER, joined, scheduled, with_shared_steps
 from tapesplit.structures.facts import facts_of
 from tapesplit.structures.pickling import dumps
 from tapesplit.structures.structure import structure_of
@@ -77,12 +77,12 @@ def task(seconds, machine=0, needs=(), *, releases_lock=True, form="arrays"):
 def spans(*tasks):
     """Return predicted starts and finishes in milliseconds; a hand-over takes a tenth."""
     assert round(_HANDOVER / MS, 9) == 0.1
-    return [pytest.approx((t.start / MS, t.finish / MS)) for t in _scheduled(tasks)]
+    return [pytest.approx((t.start / MS, t.finish / MS)) for t in scheduled(tasks)]
 
 
 def test_tasks_of_one_machine_follow_each_other():
     assert spans(task(2), task(3, needs=(0,)), task(1)) == [(0, 2), (2, 5), (5, 6)]
-    assert seconds_of(_scheduled([task(2), task(3)])) == pytest.approx(5 * MS)
+    assert seconds_of(scheduled([task(2), task(3)])) == pytest.approx(5 * MS)
 
 
 def test_a_task_waits_for_the_tasks_that_it_needs():
@@ -135,7 +135,7 @@ def test_threads_are_considered_for_enough_work_that_releases_the_lock():
     ],
 )
 def test_several_machines_must_gain_a_fifth(parallel, serial, reason):
-    assert _worth_of_machines(_scheduled(parallel), _scheduled(serial)) == reason
+    assert _worth_of_machines(scheduled(parallel), scheduled(serial)) == reason
 
 
 def matrix(rows, columns):
@@ -464,7 +464,7 @@ def test_what_two_links_compute_counts_once_for_the_tape():
     uncut = parallel_jacobian(reconstruction, method="tangent").plan(onp.ones(50))
     assert plan.baselines == uncut.baselines
     assert plan.fma < 0.5 * min(plan.baselines.values())
-    assert _joined(plan.chunks, (0, 1)).entries.tolist() == uncut.chunks[0].entries.tolist()
+    assert joined(plan.chunks, (0, 1)).entries.tolist() == uncut.chunks[0].entries.tolist()
 
 
 @pytest.mark.parametrize("name", ["makespan", "name", "note"])

@@ -1,0 +1,135 @@
+"""Compiling: the links that each task sweeps through, in whatever form saves most for their sparsity."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final, NamedTuple
+
+from jcdp_core import Mode
+from tapesplit.cost.work import WorkTable
+from tapesplit.cuts.chunks import Chunk
+from tapesplit.planning.plan import PlanTask
+from tapesplit.planning.tasks import joined, predicted, scheduled
+from tapesplit.recording.tape import Tape
+from tapesplit.structures.facts import TapeFacts
+from tapesplit.sweeps.compression import FEWEST_TO_COLOR, SPARSE_PART, reached_part
+from tapesplit.sweeps.row_sweep import RowSweep
+from tapesplit.sweeps.sweep import (
+    Form,
+    Sweep,
+    WholeSweep,
+    compile_compressed,
+    compile_sweep,
+    predict_arrays,
+    predict_compressed,
+    predict_reaching,
+    with_reaches,
+)
+
+__all__ = ["compile_tasks"]
+
+
+def compile_tasks(
+    tape: Tape,
+    facts: TapeFacts,
+    table: WorkTable,
+    chunks: Sequence[Chunk],
+    tasks: Sequence[PlanTask],
+    memory_limit: int | None,
+) -> tuple[tuple[PlanTask, ...], tuple[Sweep | None, ...]]:
+    """Compile the links that each task sweeps through.
+
+    Tasks whose directions share seeds are predicted anew, and those that take array steps, since a system
+    exceeds the memory limit.
+    """
+    compiler = _Compiler(tape, facts, table, chunks, memory_limit)
+    timed, sweeps = zip(*map(compiler.compiled, tasks), strict=True)
+    return (timed if timed == tuple(tasks) else scheduled(timed)), sweeps
+
+
+_Compiled = tuple[PlanTask, Sweep]
+"""A task as it is predicted with its sweep."""
+
+
+class _Compiler(NamedTuple):
+    """What all tasks are compiled from."""
+
+    tape: Tape
+    facts: TapeFacts
+    table: WorkTable
+    chunks: Sequence[Chunk]
+    memory_limit: int | None
+
+    def compiled(self, task: PlanTask) -> tuple[PlanTask, Sweep | None]:
+        """Compile one task."""
+        if task.mode is Mode.MULTIPLY:
+            return task, None
+        sweep = self.sweep(task, task.form)
+        if task.form != "arrays" and self.exceeds_limit(sweep):
+            arrays = self.by_arrays(task)
+            if arrays[1].least_bytes < sweep.least_bytes:
+                return arrays
+        if task.needs or task.directions < FEWEST_TO_COLOR or isinstance(sweep, RowSweep):
+            return task, sweep
+        return self.by_sparsity(task, sweep)
+
+    def sweep(self, task: PlanTask, form: Form) -> WholeSweep | RowSweep:
+        """Compile the links of a task to one form."""
+        return compile_sweep(
+            self.tape,
+            self.facts,
+            self.table,
+            joined(self.chunks, task.swept),
+            task.directions,
+            form,
+            adjoint_mode=task.mode is Mode.ADJOINT,
+            identity=not task.needs,
+        )
+
+    def exceeds_limit(self, sweep: Sweep) -> bool:
+        """Tell whether a sweep with one direction at a time needs more memory than it may."""
+        return self.memory_limit is not None and sweep.least_bytes > self.memory_limit
+
+    def by_arrays(self, task: PlanTask) -> _Compiled:
+        """Compile one task into array steps, which need no memory for a system."""
+        chunk, adjoint_mode = joined(self.chunks, task.swept), task.mode is Mode.ADJOINT
+        expected = predict_arrays(self.table, chunk, task.directions, adjoint_mode=adjoint_mode)
+        return predicted(task, expected, self.chunks), self.sweep(task, "arrays")
+
+    def by_sparsity(self, task: PlanTask, sweep: WholeSweep) -> _Compiled:
+        """Let directions of an identity share seeds, or go through what they reach, where that is faster."""
+        chunk = sweep.chunk
+        if predict_compressed(self.table, chunk, 1).seconds > _WORTH_COLORING * task.seconds:
+            return task, sweep
+        part = reached_part(sweep, self.tape)
+        reaching = with_reaches(sweep) if part > _FEW_REACHED else None
+        best: _Compiled = task, sweep
+        if reaching is not None:
+            restricted = predicted(task, predict_reaching(self.table, reaching), self.chunks)
+            best = min(best, (restricted, reaching), key=_seconds)
+        one, all_seeds = (self.seeded(task, chunk, count).seconds for count in (1, task.directions))
+        most = int(task.directions * min(_WORTH_SEEDS, (best[0].seconds - one) / (all_seeds - one)))
+        if part > SPARSE_PART or part * task.directions > most:
+            return best
+        compressed = compile_compressed(self.tape, self.facts, sweep, most)
+        if compressed is None or self.exceeds_limit(compressed):
+            return best
+        fma = task.fma * compressed.count // task.directions
+        seeded = replace(self.seeded(task, chunk, compressed.count), seeds=compressed.count, fma=fma)
+        return min(best, (seeded, compressed), key=_seconds)
+
+    def seeded(self, task: PlanTask, chunk: Chunk, seeds: int) -> PlanTask:
+        """Predict a task whose directions share so many seeds."""
+        return predicted(task, predict_compressed(self.table, chunk, seeds), self.chunks)
+
+
+_WORTH_COLORING: Final = 0.7
+"""Part of the time of a sweep that all directions together in one color must not exceed."""
+_WORTH_SEEDS: Final = 0.5
+"""Seeds, as a part of the directions, up to which they are shared."""
+_FEW_REACHED: Final = 0.05
+"""Part of the results that a direction reaches up to which nothing is faster than a compressed sweep."""
+
+
+def _seconds(choice: _Compiled) -> float:
+    """Return the predicted time of a task with its sweep."""
+    return choice[0].seconds
