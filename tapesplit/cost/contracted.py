@@ -4,7 +4,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from tapesplit.arrays import BoolArray, IntArray, follow, reached
+from tapesplit.arrays import BoolArray, IntArray, reached
 from tapesplit.cost.ends import diagonal_at_ends, end_sizes
 from tapesplit.rules import PRODUCTS
 from tapesplit.structures.facts import TapeFacts
@@ -133,6 +133,6 @@ def _between_merged(facts: TapeFacts) -> tuple[IntArray, IntArray, IntArray]:
     """Return the operation that each one is merged into, and the reading of arrays by others than these."""
     wide = facts.elementwise[facts.children] & (facts.sizes[facts.children] > 1)
     child, parent = facts.children[wide], facts.parents[wide]
-    result = follow(facts.reader)
+    result = facts.merged_into
     outer = ~facts.elementwise[parent] | (result[parent] != result[child])
     return result, child[outer], parent[outer]

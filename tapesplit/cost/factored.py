@@ -10,7 +10,7 @@ import autograd.numpy as anp
 import numpy as np
 from autograd.numpy.numpy_wrapper import concatenate_args
 
-from tapesplit.arrays import BoolArray, IntArray, follow
+from tapesplit.arrays import BoolArray, IntArray
 from tapesplit.rules import Bulk, Movement, getitem
 from tapesplit.rules.low_rank import MOST_PARTS, FactoredRule, factored_rule, is_thin
 from tapesplit.structures.constants import ArrayKey, Constants
@@ -67,7 +67,7 @@ def with_ranks(facts: TapeFacts) -> TapeFacts:
             arriving = _arriving(facts, found, parent, readings[parent])
             if arriving and is_thin(arriving.rank, facts.structure.forms[parent]):
                 found[parent] = arriving
-    together = follow(facts.reader)
+    together = facts.merged_into
     arguments = _arguments(facts, found, together)
     taken = {
         parent
@@ -217,7 +217,7 @@ def spared(facts: TapeFacts) -> Spared:
     for index, given in facts.ranks.items():
         rank[index], numbers[index] = given, given * sum(facts.structure.forms[index])
     child, parent, sizes = facts.children, facts.parents, facts.sizes
-    together = follow(facts.reader)
+    together = facts.merged_into
     is_whole = (rank > 0)[together]
     whole = np.flatnonzero(is_whole)
     edges[whole] = facts.edges[whole] * (sizes[whole] - numbers[together[whole]]) // sizes[whole]

@@ -4,7 +4,7 @@ from typing import Final
 
 import numpy as np
 
-from tapesplit.arrays import IntArray, follow
+from tapesplit.arrays import IntArray
 from tapesplit.cost.ends import end_sizes
 from tapesplit.rules import is_reduction
 from tapesplit.structures.facts import CallKind, TapeFacts
@@ -31,7 +31,7 @@ def shared_formulas(facts: TapeFacts) -> tuple[IntArray, IntArray]:
     is_result, each = facts.reader == np.arange(facts.reader.size), min(end_sizes(facts)) + COEFFICIENT
     if is_result.all() or np.abs(facts.sizes).sum() * each < WORTH_MERGING:
         return facts.kind, of_kind
-    result = follow(facts.reader)
+    result = facts.merged_into
     hashes = _HASH_OF_KIND[np.arange(of_kind.size) % _HASH_OF_KIND.size]
     merged = np.bincount(result, hashes[facts.kind]).astype(np.int64)[result] % _HASHES
     elements = np.bincount(merged[is_result], facts.sizes[is_result], _HASHES)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from autograd.core import primitive_vjps
 
-from tapesplit.arrays import BoolArray, IntArray, coded, first_of
+from tapesplit.arrays import BoolArray, IntArray, coded, first_of, follow
 from tapesplit.recording.tape import Tape
 from tapesplit.recording.values import element_count
 from tapesplit.rules import (
@@ -107,7 +107,7 @@ class CallKind:
         return -1
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class TapeFacts:
     """Numbers for each entry of a tape.
 
@@ -190,6 +190,11 @@ class TapeFacts:
     detached: BoolArray
     ranks: Mapping[int, int] = field(default_factory=dict)
     row_part: RowPart | None = None
+
+    @cached_property
+    def merged_into(self) -> IntArray:
+        """The operation at the end of those that each entry can be merged with; itself if there is none."""
+        return follow(self.reader)
 
 
 def facts_of(tape: Tape, structure: Structure | None = None) -> TapeFacts:
