@@ -1,17 +1,17 @@
 """Sweeps of a form that the cost model would not have chosen."""
 
-from tapesplit.sweeps import stages, sweep
+from tapesplit.sweeps import prediction, stages
 
 
 def forced(monkeypatch, form):
     """Make all sweeps that can have a form have it."""
     if form == "systems":
         monkeypatch.setattr(
-            sweep, "scalar_seconds", lambda _, work, *__: float("inf") if work.formless else 0
+            prediction, "scalar_seconds", lambda _, work, *__: float("inf") if work.formless else 0
         )
         monkeypatch.setattr(stages, "_WORTH_A_SYSTEM", -1.0)
-        monkeypatch.setattr(sweep, "_WORTH_A_LOOK", -1.0)
-        monkeypatch.setattr(sweep, "_WORTH_STAGES", float("inf"))
+        monkeypatch.setattr(prediction, "_WORTH_A_LOOK", -1.0)
+        monkeypatch.setattr(prediction, "_WORTH_STAGES", float("inf"))
     elif form == "arrays":
-        monkeypatch.setattr(sweep, "scalar_seconds", lambda *_: float("inf"))
-        monkeypatch.setattr(sweep, "_WORTH_A_LOOK", float("inf"))
+        monkeypatch.setattr(prediction, "scalar_seconds", lambda *_: float("inf"))
+        monkeypatch.setattr(prediction, "_WORTH_A_LOOK", float("inf"))

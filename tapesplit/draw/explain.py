@@ -12,9 +12,9 @@ from tapesplit.draw.rows import LinkRow, cut_reason_text, link_rows, operation_n
 from tapesplit.planning.plan import JacobianPlan
 from tapesplit.structures.comparison import is_look_up
 from tapesplit.sweeps.compression import CompressedSweep
+from tapesplit.sweeps.prediction import Form
 from tapesplit.sweeps.reach import part_kept
 from tapesplit.sweeps.scalar_sweep import ScalarSweep
-from tapesplit.sweeps.sweep import Form
 
 __all__ = ["decisions"]
 

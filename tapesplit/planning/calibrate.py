@@ -16,7 +16,8 @@ from tapesplit.cuts.chunks import cut_into_chunks
 from tapesplit.cuts.graph import graph_of
 from tapesplit.recording.recorder import record
 from tapesplit.structures.facts import facts_of
-from tapesplit.sweeps.sweep import Form, compile_sweep, run_sweep
+from tapesplit.sweeps.prediction import Form
+from tapesplit.sweeps.sweep import compile_sweep, run_sweep
 
 __all__ = ["measured_costs"]
 

@@ -12,18 +12,9 @@ from tapesplit.planning.tasks import joined, predicted, scheduled
 from tapesplit.recording.tape import Tape
 from tapesplit.structures.facts import TapeFacts
 from tapesplit.sweeps.compression import FEWEST_TO_COLOR, SPARSE_PART, reached_part
+from tapesplit.sweeps.prediction import Form, predict_arrays, predict_compressed, predict_reaching
 from tapesplit.sweeps.row_sweep import RowSweep
-from tapesplit.sweeps.sweep import (
-    Form,
-    Sweep,
-    WholeSweep,
-    compile_compressed,
-    compile_sweep,
-    predict_arrays,
-    predict_compressed,
-    predict_reaching,
-    with_reaches,
-)
+from tapesplit.sweeps.sweep import Sweep, WholeSweep, compile_compressed, compile_sweep, with_reaches
 
 __all__ = ["compile_tasks"]
 

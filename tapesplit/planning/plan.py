@@ -18,8 +18,9 @@ from tapesplit.planning.records import LastRun, TaskRecord
 from tapesplit.planning.recost import retimed
 from tapesplit.structures.pickling import dumps
 from tapesplit.structures.structure import Structure
+from tapesplit.sweeps.prediction import Form
 from tapesplit.sweeps.scalar_sweep import ScalarSweep
-from tapesplit.sweeps.sweep import Form, Sweep
+from tapesplit.sweeps.sweep import Sweep
 
 __all__ = ["CutReason", "JacobianPlan", "MachinesReason", "PlanTask", "seconds_of"]
 

@@ -29,7 +29,8 @@ from tapesplit.structures.facts import TapeFacts, facts_of
 from tapesplit.structures.rows import with_row_part
 from tapesplit.structures.structure import Structure
 from tapesplit.sweeps.compression import FEWEST_TO_COLOR
-from tapesplit.sweeps.sweep import Sweep, predict_compressed
+from tapesplit.sweeps.prediction import predict_compressed
+from tapesplit.sweeps.sweep import Sweep
 
 __all__ = ["PlanOptions", "make_plan", "usable_cores"]
 

@@ -14,7 +14,7 @@ from tapesplit.cuts.chunks import Chunk
 from tapesplit.matrix_product import SHARED_FMA, SHARED_WIDTH
 from tapesplit.planning.plan import PlanTask
 from tapesplit.structures.facts import TapeFacts
-from tapesplit.sweeps.sweep import Prediction, predict
+from tapesplit.sweeps.prediction import Prediction, predict
 
 __all__ = ["joined", "plan_tasks", "predicted", "scheduled", "with_shared_steps"]
 

@@ -1,41 +1,29 @@
-"""Vector sweeps of one chunk: choose array steps, a scalar system or stages of both, compile, run."""
+"""Vector sweeps of one chunk: compile it to the form that is asked for, and run what has been compiled."""
 
 from contextlib import nullcontext
 from dataclasses import replace
-from functools import partial
-from typing import Final, Literal, NamedTuple
 
 import numpy as np
 
-from tapesplit.arrays import IntArray
-from tapesplit.cost.model import array_seconds, expanded_seconds, scalar_seconds
-from tapesplit.cost.stored import cost_model
-from tapesplit.cost.work import WorkTable, total_work
+from tapesplit.cost.work import WorkTable
 from tapesplit.cuts.chunks import Chunk
-from tapesplit.matrix_product import SHARED_FMA, SHARED_WIDTH
 from tapesplit.recording.tape import Tape
 from tapesplit.rules import lu_kept
 from tapesplit.structures.facts import TapeFacts
-from tapesplit.structures.row_part import RowPart
 from tapesplit.sweeps.array_sweep import ArraySweep, compile_array_sweep
 from tapesplit.sweeps.compression import SPARSE_PART, CompressedSweep, compress, reached_part
 from tapesplit.sweeps.lowering import compile_scalar_sweep
-from tapesplit.sweeps.reach import find_reaches, part_kept
+from tapesplit.sweeps.prediction import Form
+from tapesplit.sweeps.reach import find_reaches
 from tapesplit.sweeps.row_sweep import RowSweep, compile_row_sweep
-from tapesplit.sweeps.scalar_sweep import SHARED_STEPS, ScalarSweep
-from tapesplit.sweeps.stages import StagedSweep, compile_stages, find_stages, staged_seconds
+from tapesplit.sweeps.scalar_sweep import ScalarSweep
+from tapesplit.sweeps.stages import StagedSweep, compile_stages, find_stages
 
 __all__ = [
-    "Form",
-    "Prediction",
     "Sweep",
     "WholeSweep",
     "compile_compressed",
     "compile_sweep",
-    "predict",
-    "predict_arrays",
-    "predict_compressed",
-    "predict_reaching",
     "run_sweep",
     "with_reaches",
 ]
@@ -44,150 +32,6 @@ WholeSweep = ArraySweep | ScalarSweep | StagedSweep
 """Sweeps of any directions, of which ``tangent`` or ``adjoint`` carries so many at a time."""
 Sweep = WholeSweep | RowSweep | CompressedSweep
 """All sweeps; those of rows and compressed ones have a ``jacobian`` only, the directions of an identity."""
-Form = Literal["arrays", "system", "stages", "rows"]
-"""What a chunk is compiled to: `ArraySweep`, `ScalarSweep`, `StagedSweep`, `RowSweep`."""
-
-
-class Prediction(NamedTuple):
-    """What is known of a sweep before it is compiled; tasks have these fields, too.
-
-    ``seconds`` is the predicted time of one run in the fastest form, and ``form`` is that form. ``obstacle``
-    is the first entry without a scalar form. ``releases_lock`` tells whether most of the time is spent in
-    compiled code that lets other threads run; ``product_fma`` are the multiply-adds of matrix products.
-    ``shareable`` is the part of the seconds that several threads can share.
-    """
-
-    seconds: float
-    form: Form
-    obstacle: int | None = None
-    releases_lock: bool = False
-    product_fma: int = 0
-    shareable: float = 0.0
-
-
-def predict(
-    facts: TapeFacts,
-    table: WorkTable,
-    chunk: Chunk,
-    directions: int,
-    *,
-    adjoint_mode: bool,
-    identity: bool,
-) -> Prediction:
-    """Predict a sweep of a chunk with this number of directions, from `tapesplit.cost.work.work_table`.
-
-    ``identity`` tells whether the directions are those of an identity: they are carried by rows if the facts
-    have a row part.
-    """
-    if adjoint_mode and identity and facts.row_part is not None:
-        return _predict_rows(facts.row_part, table, chunk, directions)
-    return _predict_whole(facts, table, chunk, directions, adjoint_mode=adjoint_mode)
-
-
-def _predict_rows(part: RowPart, table: WorkTable, chunk: Chunk, directions: int) -> Prediction:
-    """Predict a sweep whose rows are carried together."""
-    model = cost_model()
-    behind, before = (
-        total_work(table, entries) for entries in (part.calls, np.setdiff1d(chunk.entries, part.calls))
-    )
-    each = max(1, round(part.swept / max(part.edges, 1)))
-    calls = part.calls.tolist()
-    behind = replace(behind, steps=behind.steps * sum(len(part.blocks[i]) for i in calls) // len(calls))
-    seconds = (
-        array_seconds(model, behind, each, adjoint_mode=True)
-        + array_seconds(model, before, directions, adjoint_mode=True)
-        + part.expanded * model.element_direction
-    )
-    products = behind.product_fma * each + before.product_fma * directions
-    busy = behind.looped + before.looped == 0 and seconds > _BUSY * (behind.steps + before.steps) * model.step
-    large = _large_products(table, part.calls, each, adjoint_mode=True)
-    return Prediction(seconds, "rows", releases_lock=busy, product_fma=products, shareable=large)
-
-
-def _predict_whole(
-    facts: TapeFacts, table: WorkTable, chunk: Chunk, directions: int, *, adjoint_mode: bool
-) -> Prediction:
-    """Predict a sweep in which each direction stands for itself."""
-    model, work = cost_model(), total_work(table, chunk.entries)
-    scalar = scalar_seconds(model, work, directions, chunk.n + chunk.m)
-    arrays = predict_arrays(table, chunk, directions, adjoint_mode=adjoint_mode)
-    if scalar < arrays.seconds:
-        compiled = work.coefficients * model.coefficient_direction * directions
-        is_large = work.coefficients * directions >= SHARED_STEPS and directions >= SHARED_WIDTH
-        busy = compiled > _COMPILED * scalar
-        return Prediction(scalar, "system", releases_lock=busy, shareable=compiled * is_large)
-    obstacle = int(chunk.entries[np.argmin(facts.scalar[chunk.entries])]) if work.formless else None
-    if arrays.seconds > _WORTH_A_LOOK:
-        stages = find_stages(facts, table, chunk, directions, adjoint_mode=adjoint_mode)
-        staged = staged_seconds(stages, directions)
-        if stages and staged + _COMPILING * work.formulas < _WORTH_STAGES * arrays.seconds:
-            shared = sum(
-                _large_products(table, stage.chunk.entries, directions, adjoint_mode=adjoint_mode)
-                for stage in stages
-                if not stage.is_system
-            )
-            busy = shared > _COMPILED * staged
-            return Prediction(staged, "stages", obstacle, busy, arrays.product_fma, shared)
-    return arrays._replace(obstacle=obstacle)
-
-
-def predict_arrays(table: WorkTable, chunk: Chunk, directions: int, *, adjoint_mode: bool) -> Prediction:
-    """Predict a sweep of a chunk by array steps."""
-    model, work = cost_model(), total_work(table, chunk.entries)
-    seconds = partial(array_seconds, model, work, adjoint_mode=adjoint_mode)
-    if len(chunk.sources) == 1 and work.elements == work.steps * chunk.n:
-        # Elementwise all through: a diagonal among zeros that the system hands out.
-        expected = seconds(0) + expanded_seconds(model, directions * chunk.n)
-    else:
-        expected = seconds(directions)
-    spared = work.spared_adjoints if adjoint_mode else work.spared_tangents
-    busy = work.looped == 0 and expected > _BUSY * work.steps * model.step
-    large = _large_products(table, chunk.entries, directions, adjoint_mode=adjoint_mode)
-    products = (work.product_fma - spared) * directions
-    return Prediction(expected, "arrays", None, busy, products, large)
-
-
-def _large_products(table: WorkTable, entries: IntArray, directions: int, *, adjoint_mode: bool) -> float:
-    """Predict those products that are large enough to be shared by threads."""
-    if directions < SHARED_WIDTH:
-        return 0.0
-    spared = table.line(f"spared_{'adjoints' if adjoint_mode else 'tangents'}")
-    fma = (table.line("product_fma")[entries] - spared[entries]) * directions
-    return float(fma[fma >= SHARED_FMA].sum()) * cost_model().product_fma
-
-
-def predict_compressed(table: WorkTable, chunk: Chunk, colors: int) -> Prediction:
-    """Predict a sweep of a chunk as a system whose directions share this number of seeds."""
-    return _predict_few(table, chunk, colors, steps=0)
-
-
-def predict_reaching(table: WorkTable, sweep: ScalarSweep) -> Prediction:
-    """Predict a system whose directions, those of an identity, go through what they reach."""
-    carried = max(1, round(len(sweep.seeds) * part_kept(sweep.reaches, len(sweep.indices))))
-    return _predict_few(table, sweep.chunk, carried, steps=_REACH * len(sweep.reaches))
-
-
-def _predict_few(table: WorkTable, chunk: Chunk, directions: int, steps: int) -> Prediction:
-    """Predict a system that hands out a Jacobian, mostly zero, for so few directions and steps besides."""
-    model, work = cost_model(), total_work(table, chunk.entries)
-    seconds = scalar_seconds(model, work, directions, chunk.n + chunk.m)
-    seconds += expanded_seconds(model, chunk.n * chunk.m) + steps * model.step
-    compiled = work.coefficients * model.coefficient_direction * directions
-    return Prediction(seconds, "system", releases_lock=compiled > _COMPILED * seconds)
-
-
-_REACH: Final = 5
-"""Steps that take as long as turning to the next block of directions with a system of its own."""
-_BUSY: Final = 8
-"""Times as long as its calls alone that a sweep by arrays takes if most of it is without Python's lock."""
-_COMPILED: Final = 0.5
-"""Part of a system's time that compiled code without that lock takes, at least, for threads to share it."""
-_WORTH_A_LOOK: Final = 1.5e-4
-"""Seconds of array steps from which on stages could save as much as finding them takes in some calls."""
-_COMPILING: Final = 1.6e-5
-"""Seconds that stages must save for each formula: a twentieth of what compiling it in systems takes."""
-_WORTH_STAGES: Final = 0.8
-"""Part of the time of array steps that stages are predicted to take where they are worth being compiled."""
 
 
 def compile_sweep(

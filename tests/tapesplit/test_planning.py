@@ -36,7 +36,7 @@ from tapesplit.planning.tasks import _CONTENTION, _HANDOVER, joined, scheduled, 
 from tapesplit.structures.facts import facts_of
 from tapesplit.structures.pickling import dumps
 from tapesplit.structures.structure import structure_of
-from tapesplit.sweeps import sweep
+from tapesplit.sweeps import prediction
 
 pytestmark = pytest.mark.usefixtures("assumed_costs")
 
@@ -211,7 +211,7 @@ def test_two_light_halves_get_one_machine():
 
 
 def test_what_cannot_be_parted_gets_one_machine(monkeypatch):
-    monkeypatch.setattr(sweep, "SHARED_FMA", 10**12)
+    monkeypatch.setattr(prediction, "SHARED_FMA", 10**12)
     fun, x = halves(600, 100)
     plan = parallel_jacobian(fun, machines=2, method="adjoint").plan(x)
     assert (plan.machines, plan.machines_reason) == (1, "serial")

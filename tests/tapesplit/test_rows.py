@@ -22,8 +22,8 @@ from tapesplit.cuts.chunks import cut_into_chunks
 from tapesplit.cuts.graph import graph_of
 from tapesplit.structures.facts import facts_of
 from tapesplit.structures.rows import with_row_part
+from tapesplit.sweeps.prediction import _predict_rows
 from tapesplit.sweeps.row_sweep import compile_row_sweep
-from tapesplit.sweeps.sweep import _predict_rows
 
 SAMPLES, FEATURES = 9, 4
 RANDOM = np.random.default_rng(0)

@@ -7,7 +7,7 @@ from autograd import jacobian
 from sweep_forms import forced
 
 from tapesplit import parallel_jacobian
-from tapesplit.sweeps import stages, sweep
+from tapesplit.sweeps import prediction, stages
 from tapesplit.sweeps.array_sweep import ArraySweep
 from tapesplit.sweeps.scalar_sweep import ScalarSweep
 from tapesplit.sweeps.stages import StagedSweep
@@ -128,11 +128,15 @@ def test_costs_decide_about_stages(monkeypatch):
         return jac.plan(p).tasks[0].form
 
     assert form() == "stages"
-    for module, name in ((stages, "_WORTH_A_SYSTEM"), (stages, "_HANDED_OVER"), (sweep, "_WORTH_A_LOOK")):
+    for module, name in (
+        (stages, "_WORTH_A_SYSTEM"),
+        (stages, "_HANDED_OVER"),
+        (prediction, "_WORTH_A_LOOK"),
+    ):
         with monkeypatch.context() as patch:
             patch.setattr(module, name, 1e6)
             assert form() == "arrays"
-    monkeypatch.setattr(sweep, "_WORTH_STAGES", 1e-6)
+    monkeypatch.setattr(prediction, "_WORTH_STAGES", 1e-6)
     assert form() == "arrays"
 
 
