@@ -95,15 +95,8 @@ def local_structures(entry: TapeEntry, known: NonZeros | None = None) -> list[Lo
     A contraction has edges only where its constant operand is ``known`` to have no zeros, if that is given.
     """
     description, build = _described(entry), _structures[entry.primitive].build
-    found = [build(argnum, *description) for argnum in entry.argnums]  # type: ignore[misc] # it has one
-    return found if known is None else [_without_zeros(local, known) for local in found]
-
-
-def _without_zeros(local: LocalStructure, known: NonZeros) -> LocalStructure:
-    """Leave out the edges of a contraction whose derivatives are zeros."""
-    kept = known.mask[local.positions].nonzero()[0]
-    rows, columns, positions = (of[kept] for of in (local.rows, local.columns, local.positions))  # type: ignore[index] # they are elements of a matrix
-    return replace(local, rows=rows, columns=columns, rank=occurrences(rows), positions=positions)
+    zeros = () if known is None else (known,)
+    return [build(argnum, *description, *zeros) for argnum in entry.argnums]  # type: ignore[misc] # it has one
 
 
 def _described(entry: TapeEntry) -> _Description:
@@ -185,19 +178,59 @@ def _contraction(labels: Callable[..., Labeled | None], first: int = 0) -> _Stru
         return *full, of_ans, sizes
 
     def build(
-        argnum: int, of_x: Labels, of_y: Labels, of_ans: Labels, sizes: dict[int, int]
+        argnum: int,
+        of_x: Labels,
+        of_y: Labels,
+        of_ans: Labels,
+        sizes: dict[int, int],
+        known: NonZeros | None = None,
     ) -> LocalStructure:
         grid = [*of_ans, *(label for label in sizes if label not in of_ans)]
-        rows, left, right = (_positions(axes, grid, sizes) for axes in (of_ans, of_x, of_y))
+        operand, of_active, of_operand = (first + 1, of_x, of_y) if argnum == first else (first, of_y, of_x)
+        if known is not None:
+            return _without_zeros(known, operand, (of_ans, of_active, of_operand), sizes)
+        rows, columns, positions = (_positions(axes, grid, sizes) for axes in (of_ans, of_active, of_operand))
         rank = np.arange(rows.size) % prod(sizes[label] for label in grid[len(of_ans) :])
-        if argnum == first:
-            return LocalStructure(rows, left, rank, operand=first + 1, positions=right)
-        return LocalStructure(rows, right, rank, operand=first, positions=left)
+        return LocalStructure(rows, columns, rank, operand=operand, positions=positions)
 
     def slices(of_x: Labels, of_y: Labels, of_ans: Labels, sizes: dict[int, int]) -> int:
         return prod(sizes[label] for label in of_ans if label in of_x and label in of_y)
 
     return _Structure(describe, build, slices, first)
+
+
+def _without_zeros(known: NonZeros, operand: int, labels: Labeled, sizes: dict[int, int]) -> LocalStructure:
+    """Build the structure of a contraction by an operand of which some elements are known to be zeros.
+
+    The labels are those of the result, of the argument and of the operand.
+    """
+    of_operand = labels[2]
+    others = [label for label in sizes if label not in of_operand]
+    found, rest = known.mask.nonzero()[0], np.arange(prod(sizes[label] for label in others))
+    index = _indices(found[:, None], of_operand, sizes) | _indices(rest, others, sizes)
+    rows, columns, positions = (
+        np.broadcast_to(_flat(index, axes, sizes), (found.size, rest.size)).ravel() for axes in labels
+    )
+    order = np.argsort(rows, kind="stable")
+    return LocalStructure(
+        rows[order], columns[order], occurrences(rows[order]), operand=operand, positions=positions[order]
+    )
+
+
+def _indices(positions: np.ndarray, axes: Labels, sizes: dict[int, int]) -> dict[int, np.ndarray]:
+    """Return the index of each label at flat positions in an array with these axes."""
+    found = {}
+    for label in reversed(axes):
+        positions, found[label] = np.divmod(positions, sizes[label])
+    return found
+
+
+def _flat(index: dict[int, np.ndarray], axes: Labels, sizes: dict[int, int]) -> np.ndarray:
+    """Return the flat positions in an array with these axes, by the index of each label."""
+    positions = np.zeros(1, dtype=np.int64)
+    for label in axes:
+        positions = positions * sizes[label] + index[label]
+    return positions
 
 
 def _build_differences(argnum: int, shape: tuple[int, ...], axis: int) -> LocalStructure:

@@ -1,6 +1,7 @@
 """Constant matrices of mostly zeros: products with them have few scalar edges."""
 
 import pickle
+import tracemalloc
 
 import autograd.numpy as np
 import numpy as onp
@@ -10,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tapesplit import execute, parallel_jacobian, record
-from tapesplit.rules import non_zeros
+from tapesplit.rules import local_structures, non_zeros
 from tapesplit.structures.constants import known_zeros
+from tapesplit.structures.structure import structure_of
 from tapesplit.sweeps.compression import CompressedSweep
 
 RANDOM = onp.random.default_rng(40)
@@ -94,6 +96,36 @@ def loop(x, matrix):
 
 
 POINT = RANDOM.uniform(0.3, 0.9, 24)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_edges_are_those_of_the_whole_matrix_but_for_zeros(name):
+    tape, checked = record(PROGRAMS[name], POINT), 0
+    for entry, static in zip(tape, structure_of(tape).statics, strict=True):
+        matrix = known_zeros(static)
+        if matrix is None:
+            continue
+        (whole,), (local,) = local_structures(entry), local_structures(entry, matrix.content)
+        kept = onp.ravel(entry.args[whole.operand])[whole.positions] != 0
+        assert local.operand == whole.operand
+        for of in ("rows", "columns", "positions"):
+            onp.testing.assert_array_equal(getattr(local, of), getattr(whole, of)[kept])
+        for row in onp.unique(local.rows):
+            assert local.rank[local.rows == row].tolist() == list(range(onp.sum(local.rows == row)))
+        checked += 1
+    assert checked
+
+
+def test_large_matrices_take_little_memory():
+    matrix, x = differences(2000), onp.ones(2000)
+    tape = record(lambda x: np.dot(matrix, x), x)
+    known = non_zeros(matrix)
+    tracemalloc.start()
+    (local,) = local_structures(tape[1], known)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert local.rows.size == onp.count_nonzero(matrix)
+    assert peak < matrix.nbytes / 2  # the mask of all elements, for a moment
 
 
 @pytest.mark.parametrize("method", ["auto", "tangent", "adjoint"])
