@@ -439,6 +439,30 @@ def factorization(x):
     return anp.sum(errors**2) + 0.1 * anp.sum(x**2)
 
 
+@program(RANDOM.random(200))
+def diffusion_by_a_matrix(u):
+    """Let a substance that grows spread on a line, for 20 steps, by a matrix of second differences."""
+    for _ in range(20):
+        u = u + 0.1 * anp.dot(DIFFERENCES, u) + 0.01 * u * (1.0 - u)
+    return u
+
+
+DIFFERENCES = np.eye(200, k=1) - 2.0 * np.eye(200) + np.eye(200, k=-1)
+
+
+@program(RANDOM.uniform(0.5, 1.5, 120))
+def reaction_network(c):
+    """Give the rates of change of 120 species in 240 reactions of two educts and a product."""
+    return anp.dot(STOICHIOMETRY, SPEEDS * anp.exp(anp.dot(EDUCTS, anp.log(c))))
+
+
+SPEEDS, STOICHIOMETRY, EDUCTS = RANDOM.random(240), np.zeros((120, 240)), np.zeros((240, 120))
+for _reaction in range(240):
+    _species = RANDOM.choice(120, 3, replace=False)
+    STOICHIOMETRY[_species, _reaction] = -1.0, -1.0, 1.0
+    EDUCTS[_reaction, _species[:2]] = 1.0
+
+
 # A narrow cut that is no frontier
 
 
