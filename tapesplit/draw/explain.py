@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Sequence
 from itertools import chain, groupby
+from math import prod
 from typing import Final
 
 from jcdp_core import Mode
@@ -11,6 +12,7 @@ from tapesplit.draw.numbers import count, plural, seconds_text
 from tapesplit.draw.rows import LinkRow, cut_reason_text, link_rows, operation_name, shared_seeds
 from tapesplit.planning.plan import JacobianPlan
 from tapesplit.structures.comparison import is_look_up
+from tapesplit.structures.constants import known_zeros
 from tapesplit.sweeps.compression import CompressedSweep
 from tapesplit.sweeps.prediction import Form
 from tapesplit.sweeps.reach import part_kept
@@ -51,8 +53,8 @@ def decisions(plan: JacobianPlan) -> tuple[str, ...]:
     Link 1 is swept as one sparse system of single elements.
     One machine works: threads would gain nothing, as these sweeps hold Python's lock.
     """
-    found = (*_cuts(plan), *_modes(plan), *_forms(plan), *_colors(plan), *_reaches(plan), *_sequence(plan))
-    return (*found, _machines(plan))
+    swept = (*_modes(plan), *_forms(plan), *_zeros(plan), *_colors(plan), *_reaches(plan))
+    return (*_cuts(plan), *swept, *_sequence(plan), _machines(plan))
 
 
 def _cuts(plan: JacobianPlan) -> list[str]:
@@ -169,6 +171,22 @@ def _form_text(form: Form, sweeps: int) -> str:
 def _unshared(plan: JacobianPlan) -> str:
     """Qualify costs of the chain where directions share seeds."""
     return " without shared seeds" if shared_seeds(plan) else ""
+
+
+def _zeros(plan: JacobianPlan) -> list[str]:
+    """Say which products in systems have edges for what is no zero only."""
+    links = chain.from_iterable(task.swept for task in plan.tasks if task.form in {"system", "stages"})
+    entries = sorted(set(chain.from_iterable(plan.chunks[link].entries.tolist() for link in links)))
+    matrices = Counter(filter(None, (known_zeros(plan.structure.statics[entry]) for entry in entries)))
+    if not matrices:
+        return []
+    elements = sum(prod(matrix.shape) * times for matrix, times in matrices.items())
+    kept = sum(matrix.content.count() * times for matrix, times in matrices.items())
+    products = plural(matrices.total(), "product")
+    have = "has" if matrices.total() == 1 else "have"
+    part = f"{kept / elements:.1%} of their elements"
+    zeros = "constant matrices of mostly zeros"
+    return [f"{products} with {zeros} {have} edges for {part}, those that are no zeros; |E| counts all."]
 
 
 def _colors(plan: JacobianPlan) -> list[str]:
