@@ -51,7 +51,7 @@ def read_chains(path: str | Path) -> tuple[JacobianChain, ...]:
     expect(path, (str, os.PathLike), "path", "give the name of a JSON file", ConfigError)
     try:
         data = json.loads(Path(path).read_text(encoding="utf-8-sig"))
-    except ValueError as error:  # no text, or no JSON
+    except (ValueError, RecursionError) as error:  # no text, no JSON, or lists in lists in lists
         raise ConfigError(f"{path}: this is no JSON ({error}); {_ADVICE}") from None
     if isinstance(data, dict) and "chains" in data:
         data = data["chains"]

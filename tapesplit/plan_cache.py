@@ -174,7 +174,7 @@ class PlanCache:
         if often_seen is not None:
             return often_seen
         several, found = 0, structure
-        for kept in self._known(origin)[:_MOST_PLANS]:
+        for kept in self._known(origin):
             joint = without_places(kept.plan.structure, found)
             if joint is not None:
                 several, found = several + 1, joint

@@ -9,6 +9,8 @@ from dataclasses import replace
 from functools import partial
 from typing import Final, NamedTuple, cast
 
+import numpy as np
+
 from jcdp_core import JacobianChain, Mode, Solution, SolverName, solve
 from tapesplit.cost.factored import with_ranks
 from tapesplit.cost.stored import cost_model
@@ -24,6 +26,7 @@ from tapesplit.planning.tasks import plan_tasks, with_shared_steps
 from tapesplit.recording.source_lines import note_line_without_rule
 from tapesplit.recording.tape import Tape
 from tapesplit.rules import without_vjp
+from tapesplit.structures.comparison import with_any_zeros
 from tapesplit.structures.dtypes import result_dtypes
 from tapesplit.structures.facts import TapeFacts, facts_of
 from tapesplit.structures.rows import with_row_part
@@ -83,7 +86,7 @@ def make_plan(tape: Tape, structure: Structure, options: PlanOptions) -> Jacobia
     draft, machines_reason = drafting.on_machines(machines, force=force_machines)
     return JacobianPlan(
         name=tape.name,
-        structure=structure,
+        structure=_but_for_zeros(structure, facts, draft),
         graph=graph,
         **draft._asdict(),
         machines=1 + max(task.machine for task in draft.tasks),
@@ -94,6 +97,18 @@ def make_plan(tape: Tape, structure: Structure, options: PlanOptions) -> Jacobia
         step_threads=machines if machines_reason == "steps" else 1,
         memory_limit=memory_limit,
     )
+
+
+def _but_for_zeros(structure: Structure, facts: TapeFacts, draft: "_Draft") -> Structure:
+    """Return what the sweeps depend on: zeros of matrices only where systems have no edges for them."""
+    known = np.flatnonzero(facts.kept < facts.edges)
+    if not known.size:
+        return structure
+    links = [link for task in draft.tasks if task.form in {"system", "stages"} for link in task.swept]
+    in_systems = np.zeros(facts.scalar.size, dtype=np.bool_)
+    for link in links:
+        in_systems[draft.chunks[link].entries] = True
+    return with_any_zeros(structure, known[~(in_systems & facts.scalar)[known]].tolist())
 
 
 def _check_rules(tape: Tape, facts: TapeFacts, graph: TapeGraph) -> None:

@@ -16,7 +16,7 @@ from autograd.numpy.numpy_vspaces import ArrayVSpace
 from autograd.numpy.numpy_wrapper import _astype, _primitive_mean
 from autograd.util import func
 
-from tapesplit.arrays import occurrences
+from tapesplit.arrays import IntArray, occurrences
 from tapesplit.recording.overrides import is_overridden
 from tapesplit.recording.primitives import adjusted_side, summed_untake
 from tapesplit.recording.tape import TapeEntry
@@ -24,7 +24,6 @@ from tapesplit.rules.axes import positive
 from tapesplit.rules.contraction import lengths_of
 from tapesplit.rules.positions import places
 from tapesplit.rules.products import LABELS, Labeled, Labels, dot_labels, inner_labels
-from tapesplit.rules.zeros import NonZeros
 
 __all__ = [
     "LocalStructure",
@@ -89,14 +88,15 @@ def is_contraction(primitive: Any) -> bool:
     return has_local_structure(primitive) and _structures[primitive].first is not None
 
 
-def local_structures(entry: TapeEntry, known: NonZeros | None = None) -> list[LocalStructure]:
+def local_structures(entry: TapeEntry, kept: IntArray | None = None) -> list[LocalStructure]:
     """Return the local structure by each active argument of a call that has one, see `local_slices`.
 
-    A contraction has edges only where its constant operand is ``known`` to have no zeros, if that is given.
+    A contraction has edges only for the elements of its constant operand that are ``kept``, by their flat
+    positions, if these are given. Its ``positions`` are then places among them.
     """
     description, build = _described(entry), _structures[entry.primitive].build
-    zeros = () if known is None else (known,)
-    return [build(argnum, *description, *zeros) for argnum in entry.argnums]  # type: ignore[misc] # it has one
+    chosen = () if kept is None else (kept,)
+    return [build(argnum, *description, *chosen) for argnum in entry.argnums]  # type: ignore[misc] # it has one
 
 
 def _described(entry: TapeEntry) -> _Description:
@@ -183,12 +183,12 @@ def _contraction(labels: Callable[..., Labeled | None], first: int = 0) -> _Stru
         of_y: Labels,
         of_ans: Labels,
         sizes: dict[int, int],
-        known: NonZeros | None = None,
+        kept: IntArray | None = None,
     ) -> LocalStructure:
         grid = [*of_ans, *(label for label in sizes if label not in of_ans)]
         operand, of_active, of_operand = (first + 1, of_x, of_y) if argnum == first else (first, of_y, of_x)
-        if known is not None:
-            return _without_zeros(known, operand, (of_ans, of_active, of_operand), sizes)
+        if kept is not None:
+            return _without_zeros(kept, operand, (of_ans, of_active, of_operand), sizes)
         rows, columns, positions = (_positions(axes, grid, sizes) for axes in (of_ans, of_active, of_operand))
         rank = np.arange(rows.size) % prod(sizes[label] for label in grid[len(of_ans) :])
         return LocalStructure(rows, columns, rank, operand=operand, positions=positions)
@@ -199,22 +199,22 @@ def _contraction(labels: Callable[..., Labeled | None], first: int = 0) -> _Stru
     return _Structure(describe, build, slices, first)
 
 
-def _without_zeros(known: NonZeros, operand: int, labels: Labeled, sizes: dict[int, int]) -> LocalStructure:
-    """Build the structure of a contraction by an operand of which some elements are known to be zeros.
+def _without_zeros(kept: IntArray, operand: int, labels: Labeled, sizes: dict[int, int]) -> LocalStructure:
+    """Build the structure of a contraction by an operand of which all elements are zeros but those kept.
 
     The labels are those of the result, of the argument and of the operand.
     """
-    of_operand = labels[2]
+    of_ans, of_active, of_operand = labels
     others = [label for label in sizes if label not in of_operand]
-    found, rest = known.mask.nonzero()[0], np.arange(prod(sizes[label] for label in others))
-    index = _indices(found[:, None], of_operand, sizes) | _indices(rest, others, sizes)
-    rows, columns, positions = (
-        np.broadcast_to(_flat(index, axes, sizes), (found.size, rest.size)).ravel() for axes in labels
+    rest = np.arange(prod(sizes[label] for label in others))
+    index = _indices(kept[:, None], of_operand, sizes) | _indices(rest, others, sizes)
+    rows, columns = (
+        np.broadcast_to(_flat(index, axes, sizes), (kept.size, rest.size)).ravel()
+        for axes in (of_ans, of_active)
     )
     order = np.argsort(rows, kind="stable")
-    return LocalStructure(
-        rows[order], columns[order], occurrences(rows[order]), operand=operand, positions=positions[order]
-    )
+    rows, places = rows[order], np.repeat(np.arange(kept.size), rest.size)
+    return LocalStructure(rows, columns[order], occurrences(rows), operand=operand, positions=places[order])
 
 
 def _indices(positions: np.ndarray, axes: Labels, sizes: dict[int, int]) -> dict[int, np.ndarray]:

@@ -114,5 +114,5 @@ def _numbers_of(entry: TapeEntry, index: int, structure: Structure) -> CallNumbe
         return CallNumbers(elements, edges, kept, is_local=True, stacked=stacked)
     block = elements * sum(real_count(entry.args[i]) for i in entry.argnums) // slices
     if not of_numbers or block > min(_DERIVATIVES_OF_A_SLICE * slices, _MOST_EDGES):
-        return CallNumbers(elements, edges, edges, stacked=stacked)
-    return CallNumbers(elements, edges, edges, block=block, joined=can_be_stacked(entry), stacked=stacked)
+        return CallNumbers(elements, edges, kept, stacked=stacked)
+    return CallNumbers(elements, edges, kept, block=block, joined=can_be_stacked(entry), stacked=stacked)

@@ -4,7 +4,7 @@ It serves an equal structure. Where indices differ from call to call, a plan can
 they point to, and read them from each tape. It can do the same with the zeros of matrices.
 """
 
-from collections.abc import Callable, Iterator, KeysView, Sequence
+from collections.abc import Callable, Iterable, Iterator, KeysView, Sequence
 from dataclasses import fields, replace
 from math import prod
 from operator import attrgetter
@@ -17,7 +17,7 @@ from tapesplit.rules import OPEN_RULES, is_contraction
 from tapesplit.structures.constants import EXACT, INTEGERS, NO_CONSTANTS, ArrayKey, Constants, has_zeros
 from tapesplit.structures.structure import Structure
 
-__all__ = ["any_places", "first_difference", "fits", "is_look_up", "without_places"]
+__all__ = ["any_places", "first_difference", "fits", "is_look_up", "with_any_zeros", "without_places"]
 
 
 def without_places(known: Structure, structure: Structure) -> Structure | None:
@@ -61,6 +61,14 @@ def _left_open(primitive: Any, static: Any) -> Constants | None:
     if primitive in OPEN_RULES:
         return any_places(static)
     return _any_zeros(static) if is_contraction(primitive) else None
+
+
+def with_any_zeros(structure: Structure, entries: Iterable[int]) -> Structure:
+    """Let matrices of some calls have zeros anywhere."""
+    statics = list(structure.statics)
+    for index in entries:
+        statics[index] = _any_zeros(statics[index])
+    return replace(structure, statics=statics)
 
 
 def _any_zeros(static: Any) -> Constants | None:

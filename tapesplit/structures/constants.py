@@ -102,10 +102,17 @@ def statics_of(
         if kind is np.ndarray and known is not None:
             call = (primitive, argnums, id(constant))
             if call not in known:
-                known[call] = statics_of(primitive, args, argnums, kwargs)
+                known[call] = _constants_of(primitive, args, argnums, kwargs, known)
             return known[call]
+    return _constants_of(primitive, args, argnums, kwargs, {} if known is None else known)
+
+
+def _constants_of(
+    primitive: Any, args: tuple[Any, ...], argnums: tuple[int, ...], kwargs: Any, seen: dict[Any, Any]
+) -> Constants:
+    """Describe the constant arguments of a call one by one; for ``seen`` see `non_zeros`."""
     positions = constant_positions(len(args), argnums)
-    if controlled:
+    if primitive in _WHOLE:
         key, first = _whole_key, sys.maxsize
     elif find_rule(primitive) is None:
         key, first = _type_key, sys.maxsize
@@ -113,13 +120,13 @@ def statics_of(
         key, first = _static_key, _first_operand(primitive)
     found = [(key if i < first else _operand_key)(args[i]) for i in positions]
     if is_contraction(primitive):
-        found = [_with_non_zeros(k, args[i]) for k, i in zip(found, positions, strict=True)]
+        found = [_with_non_zeros(k, args[i], seen) for k, i in zip(found, positions, strict=True)]
     return Constants(tuple(found), tuple([(name, key(kwargs[name])) for name in sorted(kwargs)]))
 
 
-def _with_non_zeros(key: Any, constant: Any) -> Any:
+def _with_non_zeros(key: Any, constant: Any, seen: dict[Any, Any]) -> Any:
     """Add to the key of a matrix where it has no zeros."""
-    known = non_zeros(constant)
+    known = non_zeros(constant, seen)
     return key if known is None else key._replace(content=known)
 
 

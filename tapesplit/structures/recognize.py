@@ -19,6 +19,7 @@ from tapesplit.rules import (
     PRODUCTS,
     Elementwise,
     Movement,
+    NonZeros,
     find_rule,
     getitem,
     is_reduction,
@@ -86,10 +87,9 @@ class _PlainConstants:
         )
 
     def _have_zeros(self, matrices: list[np.ndarray]) -> bool:
-        """Compare where matrices have no zeros, once for those that loops read again and again."""
-        known = {id(matrix): matrix for matrix in matrices}
-        found = {key: non_zeros(matrix) for key, matrix in known.items()}
-        return [found[id(matrix)] for matrix in matrices] == self.zeros.found
+        """Compare where matrices have no zeros."""
+        seen: dict[Any, NonZeros | None] = {}
+        return [non_zeros(matrix, seen) for matrix in matrices] == self.zeros.found
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -141,7 +141,8 @@ class Operand:
     ``ndim`` is 0 for numbers, 1 for vectors, 2 or more for what is flattened. Complex numbers are gathered
     as pairs. Real constants of calls in single precision are rounded to it, as NumPy does: partial
     derivatives may ask whether a result is equal to one of them. Of conditions only the truth counts, which
-    numbers in more precision would lose as doubles.
+    numbers in more precision would lose as doubles. Of a matrix only those elements are gathered that are
+    ``kept``, by their flat positions, if these are given.
     """
 
     position: int | None
@@ -150,6 +151,7 @@ class Operand:
     is_complex: bool = False
     is_single: bool = False
     is_condition: bool = False
+    kept: IntArray | None = None
 
     def values(self, tape: Tape) -> list[Any]:
         """Return it for each call on one tape."""
@@ -158,6 +160,11 @@ class Operand:
             return [values[i] for i in self.entries]
         args, position = tape.args, self.position
         constants = [args[i][position] for i in self.entries]
+        if self.kept is not None:
+            rows, columns = np.divmod(self.kept, constants[0].shape[1])
+            different = {id(matrix): matrix for matrix in constants}  # loops read one again and again
+            found = {number: matrix[rows, columns] for number, matrix in different.items()}
+            constants = [found[id(matrix)] for matrix in constants]
         if self.is_condition and self.ndim == 0:
             return np.array(constants, np.bool_).tolist()
         if self.is_condition:

@@ -62,8 +62,8 @@ def _local(
     reads: list[IntArray] = []
     ranks = [0, 0]
     matrix = known_zeros(facts.structure.statics[members[0]])
-    locals_ = local_structures(entry, None if matrix is None else matrix.content)
-    for position, (argnum, local) in enumerate(zip(argnums, locals_, strict=True)):
+    kept = None if matrix is None else matrix.content.positions(matrix.shape)
+    for position, (argnum, local) in enumerate(zip(argnums, local_structures(entry, kept), strict=True)):
         target = -1 - position
         derivative: Any = local.factor
         if local.operand is None or local.positions is None:
@@ -71,7 +71,7 @@ def _local(
         else:
             other = local.operand
             if other not in starts:
-                starts[other], _, is_complex[other] = operands.number(members, other)
+                starts[other], _, is_complex[other] = operands.number(members, other, kept=kept)
             terms.append(Term(target, _itself, (len(reads),)))
             places = starts[other][:, None] + local.positions * (1 + is_complex[other])
             reads.append(pairs(places) if is_complex[other] else places)

@@ -29,9 +29,16 @@ class Operands:
     found: list[Operand] = field(default_factory=list)
 
     def number(
-        self, entries: IntArray, position: int | None, *, of_one_shape: bool = True
+        self,
+        entries: IntArray,
+        position: int | None,
+        *,
+        of_one_shape: bool = True,
+        kept: IntArray | None = None,
     ) -> tuple[IntArray, list[tuple[int, ...]], bool]:
         """Give numbers to a constant argument of many calls, or to a result inside of them.
+
+        Of a matrix only elements that are ``kept`` get some, if these are given by their flat positions.
 
         Returns
         -------
@@ -52,11 +59,13 @@ class Operands:
                 is_complex = np.iscomplexobj(constants[0])
                 is_single = not is_complex and getattr(self.tape.values[first], "dtype", None) == np.float32
         sizes = np.empty(entries.size, dtype=np.int64)
-        sizes[:] = [prod(shape) * (1 + is_complex) for shape in shapes]
+        elements = [prod(shape) if kept is None else kept.size for shape in shapes]
+        sizes[:] = np.multiply(elements, 1 + is_complex)
         starts = self.behind + np.cumsum(sizes) - sizes
         self.behind += int(sizes.sum())
         numbers = tuple(entries.tolist())
-        self.found.append(Operand(position, numbers, len(shapes[0]), is_complex, is_single, has_numbers))
+        kinds = is_complex, is_single, has_numbers
+        self.found.append(Operand(position, numbers, len(shapes[0]), *kinds, kept))
         return starts, shapes, is_complex
 
 
