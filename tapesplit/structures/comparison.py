@@ -14,7 +14,15 @@ import numpy as np
 
 from tapesplit.recording.tape import Tape
 from tapesplit.rules import OPEN_RULES, is_contraction
-from tapesplit.structures.constants import EXACT, INTEGERS, NO_CONSTANTS, ArrayKey, Constants, has_zeros
+from tapesplit.structures.constants import (
+    EXACT,
+    INTEGERS,
+    NO_CONSTANTS,
+    SEQUENCES,
+    ArrayKey,
+    Constants,
+    has_zeros,
+)
 from tapesplit.structures.structure import Structure
 
 __all__ = ["any_places", "first_difference", "fits", "is_look_up", "with_any_zeros", "without_places"]
@@ -98,7 +106,6 @@ def any_places(static: Any) -> Constants | None:
 
 _NUMBERED: Final = frozenset({int, slice, *INTEGERS})
 """Parts of an index that are numbers or have some; they are described with None if that is left open."""
-_SEQUENCES: Final = frozenset({tuple, list})
 
 
 def _opened(key: Any) -> Any:
@@ -108,7 +115,7 @@ def _opened(key: Any) -> Any:
     if not isinstance(key, tuple):
         return key
     kind, content = key
-    if kind in _SEQUENCES:
+    if kind in SEQUENCES:
         return (kind, tuple(map(_opened, content)))
     if isinstance(content, ArrayKey):  # of another type
         return _opened(content)
@@ -120,7 +127,7 @@ def _parts(static: Constants) -> Iterator[Any]:
     keys = [*static.positional]
     while keys:
         key = keys.pop()
-        if type(key) is tuple and key[0] in _SEQUENCES:
+        if type(key) is tuple and key[0] in SEQUENCES:
             keys += key[1]
         else:
             yield key

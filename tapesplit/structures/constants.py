@@ -28,6 +28,7 @@ __all__ = [
     "EXACT",
     "INTEGERS",
     "NO_CONSTANTS",
+    "SEQUENCES",
     "ArrayKey",
     "Constants",
     "are_numbers",
@@ -66,6 +67,8 @@ EXACT = _NUMPY_EXACT | {int, bool, str, slice, type(None), type(Ellipsis)}
 """Constants that count in full, and that compare by value."""
 _ALONE = frozenset({int, str, slice, type(Ellipsis)})
 """Those of them that stand for themselves as the only constant: ``1 == True``, but they index differently."""
+SEQUENCES = frozenset({list, tuple})
+"""Types of plain sequences."""
 _FLOATS = frozenset({float, np.float64})
 """Numbers that count by type anywhere: Python's floats take the precision of arrays, NumPy's do not."""
 _INEXACT = frozenset(np.dtype(code).type for code in np.typecodes["AllFloat"])

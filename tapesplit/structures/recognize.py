@@ -26,7 +26,15 @@ from tapesplit.rules import (
     non_zeros,
 )
 from tapesplit.structures.comparison import any_places, is_look_up
-from tapesplit.structures.constants import EXACT, NO_CONSTANTS, ArrayKey, Constants, has_zeros, statics_of
+from tapesplit.structures.constants import (
+    EXACT,
+    NO_CONSTANTS,
+    SEQUENCES,
+    ArrayKey,
+    Constants,
+    has_zeros,
+    statics_of,
+)
 from tapesplit.structures.forms import forms_of, is_shape
 from tapesplit.structures.made_anew import as_first_made, is_made_anew
 from tapesplit.structures.structure import Structure
@@ -201,15 +209,14 @@ def _expected(found: dict[int, Any]) -> _Expected:
 
 _Constant: TypeAlias = tuple[int, int | str, type, Any]
 """One of several constants of a call: entry, position or name, type, and value, or key if it is an array."""
-_SEQUENCES: Final = frozenset({tuple, list})
-_CONTAINERS: Final = _SEQUENCES | {dict}
+_CONTAINERS: Final = SEQUENCES | {dict}
 _ANY: Final = object()
 """Stands for the value of a constant that counts by type."""
 
 
 def _types_in(container: Any) -> tuple[Any, ...]:
     """Return the types of what is in a container, nested as it is."""
-    return tuple([_types_in(item) if type(item) in _SEQUENCES else type(item) for item in container])
+    return tuple([_types_in(item) if type(item) in SEQUENCES else type(item) for item in container])
 
 
 def _plain(structure: Structure, index: int) -> list[_Constant] | None:
@@ -244,13 +251,13 @@ def _is_exact(key: Any) -> bool:
     if type(key) is not tuple:
         return False
     kind, content = key
-    return all(map(_is_exact, content)) if kind in _SEQUENCES else kind in EXACT or issubclass(kind, np.dtype)
+    return all(map(_is_exact, content)) if kind in SEQUENCES else kind in EXACT or issubclass(kind, np.dtype)
 
 
 def _value(key: Any) -> Any:
     """Return a constant that compares by value."""
     kind, content = key
-    if kind in _SEQUENCES:
+    if kind in SEQUENCES:
         return kind(map(_value, content))
     return kind(content) if issubclass(kind, np.generic) else content
 

@@ -28,8 +28,10 @@ from tapesplit.rules import (
 )
 from tapesplit.rules.axes import complex_like, flat, real_like
 from tapesplit.rules.low_rank import Factors, factored_rule, moved_back
-from tapesplit.sweeps.cluster_step import SEQUENCES, ClusterStep, name_call
+from tapesplit.structures.constants import SEQUENCES
+from tapesplit.sweeps.cluster_step import ClusterStep
 from tapesplit.sweeps.directions import Batch, Diagonal, LowRank, Rows, Seeds, accumulate, add_to
+from tapesplit.sweeps.evaluation import name_call
 from tapesplit.sweeps.memory_walk import MemoryWalk
 
 __all__ = ["BulkStep", "MapStep", "Step", "bulk_step", "in_one_piece", "scatter_into"]

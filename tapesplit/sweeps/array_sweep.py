@@ -6,11 +6,9 @@ see `clusters`: the partial derivatives of such a step are formed with a single 
 direction then costs one multiplication, or one product, for each input of the step.
 """
 
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
-from itertools import chain
 from typing import Any, Final
 
 import autograd.numpy as anp
@@ -21,11 +19,10 @@ from tapesplit.errors import TapesplitError
 from tapesplit.recording.hidden import hidden_value_error, holds_box, holds_boxes
 from tapesplit.recording.tape import Tape
 from tapesplit.recording.values import derivative_dtype, real_count
-from tapesplit.rules import PRODUCTS, IndexMap, Movement, index_maps, lu_bytes
+from tapesplit.rules import IndexMap, Movement, index_maps, lu_bytes
 from tapesplit.structures.facts import TapeFacts, call_key
-from tapesplit.structures.forms import is_shape
 from tapesplit.sweeps.array_memory import adjoint_numbers, number_counts, tangent_numbers
-from tapesplit.sweeps.array_steps import BulkStep, MapStep, Step, bulk_step
+from tapesplit.sweeps.array_steps import MapStep, Step, bulk_step
 from tapesplit.sweeps.cluster_step import ClusterStep
 from tapesplit.sweeps.clusters import find_clusters
 from tapesplit.sweeps.directions import (
@@ -39,6 +36,7 @@ from tapesplit.sweeps.directions import (
     seed,
 )
 from tapesplit.sweeps.factoring import factored_sizes, joined_sizes, keeping_factors, worth_factoring
+from tapesplit.sweeps.overwriting import overwriting
 from tapesplit.sweeps.preaccumulation import arrays_alive
 from tapesplit.telling import told
 
@@ -216,7 +214,7 @@ def compile_array_sweep(
     found = joined_sizes(tape, facts, steps, directions) if adjoint_mode else {}
     joined = {i: size for i, size in found.items() if i not in factored and i not in chunk.targets}
     kept = {*factored, *joined}
-    steps = [keeping_factors(tape, step, kept) for step in _overwriting(tape, facts, chunk, steps)]
+    steps = [keeping_factors(tape, step, kept) for step in overwriting(tape, facts, chunk, steps)]
     last_use = last_uses([step.reads(tape) for step in steps], chunk.targets)
     sizes = dict.fromkeys(detached, 0) | number_counts(tape, chunk, steps)
     if adjoint_mode:
@@ -266,42 +264,6 @@ def _single_step(tape: Tape, facts: TapeFacts, index: int, known: dict[Any, tupl
     if key not in known:
         known[key] = index_maps(entry)
     return MapStep(index, tuple(zip(entry.parents, known[key], strict=True)))
-
-
-_MADE_ANEW: Final = PRODUCTS - {anp.einsum}
-"""Products whose directions are new arrays; a sum over one operand may be a view of it."""
-
-
-def _overwriting(tape: Tape, facts: TapeFacts, chunk: Chunk, steps: list[Step]) -> list[Step]:
-    """Let merged operations overwrite directions that a product has made for them alone."""
-    forms = facts.structure.forms
-    made = {
-        step.index
-        for step in steps
-        if isinstance(step, BulkStep) and step.rule.built_in and tape.primitives[step.index] in _MADE_ANEW
-    }
-    if not made:
-        return steps
-    readings = [(index, step.index) for step in steps for index in step.reads(tape)]
-    readers, last = Counter(chain(chunk.targets, [index for index, _ in readings])), dict(readings)
-
-    def spent(step: ClusterStep) -> frozenset[int]:
-        like = [index for index in step.inputs if forms[index] == forms[step.index]]
-        found = {index for index in like if index in made and readers[index] == 1}
-        alone = len(like) == len(step.inputs) == readers[step.index] == 1
-        if alone and last.get(step.index) in made:
-            found.add(step.index)
-        return frozenset(found)
-
-    return [
-        replace(step, spent=found)
-        if isinstance(step, ClusterStep)
-        and step.reduction is None
-        and all(is_shape(forms[member.number]) for member in step.members)
-        and (found := spent(step))
-        else step
-        for step in steps
-    ]
 
 
 def last_uses(readings: Sequence[Sequence[int]], kept: Sequence[int]) -> tuple[tuple[int, ...], ...]:

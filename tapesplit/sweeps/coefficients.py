@@ -11,9 +11,9 @@ from tapesplit.recording.tape import Tape
 from tapesplit.rules import as_one_call
 from tapesplit.rules.axes import flat
 from tapesplit.sweeps.array_steps import BulkStep
-from tapesplit.sweeps.cluster_step import evaluated
 from tapesplit.sweeps.complex_parts import Part, part_of
 from tapesplit.sweeps.directions import Batch, as_pairs
+from tapesplit.sweeps.evaluation import evaluated
 from tapesplit.sweeps.preaccumulation import Member, Term, preaccumulate
 
 __all__ = ["Block", "Coefficients", "Operand", "Recipe", "ValueTable", "existing", "gathered_dimensions"]
