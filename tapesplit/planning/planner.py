@@ -27,6 +27,7 @@ from tapesplit.recording.source_lines import note_line_without_rule
 from tapesplit.recording.tape import Tape
 from tapesplit.rules import without_vjp
 from tapesplit.structures.comparison import with_any_zeros
+from tapesplit.structures.constants import known_zeros
 from tapesplit.structures.dtypes import result_dtypes
 from tapesplit.structures.facts import TapeFacts, facts_of
 from tapesplit.structures.rows import with_row_part
@@ -101,7 +102,8 @@ def make_plan(tape: Tape, structure: Structure, options: PlanOptions) -> Jacobia
 
 def _but_for_zeros(structure: Structure, facts: TapeFacts, draft: "_Draft") -> Structure:
     """Return what the sweeps depend on: zeros of matrices only where systems have no edges for them."""
-    known = np.flatnonzero(facts.kept < facts.edges)
+    fewer = np.flatnonzero(facts.kept < facts.edges).tolist()
+    known = np.array([index for index in fewer if known_zeros(structure.statics[index])], dtype=np.intp)
     if not known.size:
         return structure
     links = [link for task in draft.tasks if task.form in {"system", "stages"} for link in task.swept]

@@ -16,6 +16,7 @@ from tapesplit.rules.elementwise import CHOICE
 from tapesplit.rules.local import (
     has_local_structure,
     is_contraction,
+    local_edges,
     local_matrix,
     local_slices,
     local_structures,
@@ -74,6 +75,7 @@ __all__ = [
     "is_reduction",
     "is_replaced",
     "joint_index_map",
+    "local_edges",
     "local_matrix",
     "local_slices",
     "local_structures",

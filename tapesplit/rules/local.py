@@ -4,8 +4,8 @@ Sums, small products and padding stand between the scalar operations of much use
 known they can be part of a scalar sweep.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from math import prod
 from typing import Any, NamedTuple, TypeAlias
 
@@ -21,15 +21,17 @@ from tapesplit.recording.overrides import is_overridden
 from tapesplit.recording.primitives import adjusted_side, summed_untake
 from tapesplit.recording.tape import TapeEntry
 from tapesplit.rules.axes import positive
-from tapesplit.rules.contraction import lengths_of
+from tapesplit.rules.local_products import PRODUCTS_BY_LABELS, SumOfProducts, product_edges
+from tapesplit.rules.local_structure import LocalStructure
 from tapesplit.rules.positions import places
-from tapesplit.rules.products import LABELS, Labeled, Labels, dot_labels, inner_labels
+from tapesplit.rules.products import Labeled
 
 __all__ = [
-    "LocalStructure",
     "contraction_labels",
+    "define_local",
     "has_local_structure",
     "is_contraction",
+    "local_edges",
     "local_matrix",
     "local_slices",
     "local_structures",
@@ -39,39 +41,20 @@ _Description: TypeAlias = tuple[Any, ...] | None
 """What a local structure is built from; None for forms of calls that have none."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class LocalStructure:
-    """The scalar edges from one argument to the result of a call.
-
-    Parameters
-    ----------
-    rows, columns
-        Flat positions in the result and in the argument, one pair for each edge.
-    rank
-        How many edges before it an edge has in the same row.
-    factor
-        The partial derivatives of all edges or of each one, where they are constants.
-    operand, positions
-        The number of the argument whose elements they are elsewhere, and their flat positions in it.
-    conjugated
-        Whether complex numbers are conjugated.
-    recurring
-        Flat positions of elements of the result, and of others before them in it that are added to them.
-    """
-
-    rows: np.ndarray
-    columns: np.ndarray
-    rank: np.ndarray
-    factor: float | np.ndarray = 1.0
-    operand: int | None = None
-    positions: np.ndarray | None = None
-    conjugated: bool = False
-    recurring: tuple[np.ndarray, np.ndarray] | None = None
-
-
 def has_local_structure(primitive: Any) -> bool:
     """Tell whether calls of a primitive can have a local structure."""
     return primitive in _structures and not is_overridden(primitive)
+
+
+def define_local(
+    primitive: Any, describe: Callable[..., tuple[Any, ...] | None], build: Callable[..., LocalStructure]
+) -> None:
+    """Define the structure of a primitive of a module that is imported later on.
+
+    ``build(argnum, *described)`` returns the edges from an argument; ``describe`` gets the arguments of a
+    call, and returns None if it has no structure.
+    """
+    _structures[primitive] = _Structure(describe, build)
 
 
 def local_slices(entry: TapeEntry) -> int:
@@ -83,16 +66,26 @@ def local_slices(entry: TapeEntry) -> int:
     return 0 if description is None else _structures[entry.primitive].slices(*description)
 
 
-def is_contraction(primitive: Any) -> bool:
-    """Tell whether a primitive sums products of two operands, of which a constant one may have zeros."""
-    return has_local_structure(primitive) and _structures[primitive].first is not None
+def is_contraction(primitive: Any, args: Sequence[Any]) -> bool:
+    """Tell whether a call sums products of two operands, of which a constant one may be zeros mostly."""
+    if primitive not in PRODUCTS_BY_LABELS or is_overridden(primitive):
+        return False
+    return primitive is not anp.einsum or len(args) in ((3,) if isinstance(args[0], str) else (4, 5))
+
+
+def local_edges(entry: TapeEntry) -> int | None:
+    """Count the edges that the local structure of a sum of products has; None for other calls."""
+    if entry.primitive not in PRODUCTS_BY_LABELS:
+        return None
+    described = _described(entry)
+    return None if described is None else described[0].edges * len(entry.argnums)
 
 
 def local_structures(entry: TapeEntry, kept: IntArray | None = None) -> list[LocalStructure]:
     """Return the local structure by each active argument of a call that has one, see `local_slices`.
 
     A contraction has edges only for the elements of its constant operand that are ``kept``, by their flat
-    positions, if these are given. Its ``positions`` are then places among them.
+    positions, if these are given. The positions in its structure are then places among them.
     """
     description, build = _described(entry), _structures[entry.primitive].build
     chosen = () if kept is None else (kept,)
@@ -112,9 +105,11 @@ def contraction_labels(entry: TapeEntry) -> tuple[int, Labeled] | None:
 
     Axes of length one that are broadcast have no labels.
     """
-    first = _structures[entry.primitive].first if has_local_structure(entry.primitive) else None
-    description = None if first is None else _described(entry)
-    return None if first is None or description is None else (first, description[:3])
+    known = entry.primitive in PRODUCTS_BY_LABELS and not is_overridden(entry.primitive)
+    description = _described(entry) if known else None
+    if description is None or description[0].numbers != (0, 1):
+        return None
+    return 0, (*description[0].labels, description[0].of_result)
 
 
 def local_matrix(entry: TapeEntry, argnum: int) -> np.ndarray | None:
@@ -129,15 +124,11 @@ def local_matrix(entry: TapeEntry, argnum: int) -> np.ndarray | None:
 
 
 class _Structure(NamedTuple):
-    """How local structures of a primitive come about: a description of the call, its structure and slices.
-
-    ``first`` is the first operand of a contraction.
-    """
+    """How local structures of a primitive come about: a description of the call, its structure and slices."""
 
     describe: Callable[..., _Description]
     build: Callable[..., LocalStructure]
     slices: Callable[..., int] = lambda *_: 1
-    first: int | None = None
 
 
 def _reduction(factor: Callable[[int], float]) -> _Structure:
@@ -161,76 +152,9 @@ def _reduction(factor: Callable[[int], float]) -> _Structure:
     return _Structure(describe, build)
 
 
-def _contraction(labels: Callable[..., Labeled | None], first: int = 0) -> _Structure:
-    """Make the structure of a contraction: one edge for each product of two elements.
-
-    The operands are arguments ``first`` and ``first + 1``. Their axes of length one may broadcast.
-    """
-
-    def describe(*args: Any, **kwargs: Any) -> _Description:
-        found = labels(*args, **kwargs)
-        if found is None or len(args) < first + 2:  # an operand may be given by name
-            return None
-        *of_operands, of_ans = found
-        known = [*zip(of_operands, map(np.shape, args[first : first + 2]), strict=True)]
-        sizes = lengths_of(known)
-        full = ([label for label, n in zip(*of_x, strict=True) if n == sizes[label]] for of_x in known)
-        return *full, of_ans, sizes
-
-    def build(
-        argnum: int,
-        of_x: Labels,
-        of_y: Labels,
-        of_ans: Labels,
-        sizes: dict[int, int],
-        kept: IntArray | None = None,
-    ) -> LocalStructure:
-        grid = [*of_ans, *(label for label in sizes if label not in of_ans)]
-        operand, of_active, of_operand = (first + 1, of_x, of_y) if argnum == first else (first, of_y, of_x)
-        if kept is not None:
-            return _without_zeros(kept, operand, (of_ans, of_active, of_operand), sizes)
-        rows, columns, positions = (_positions(axes, grid, sizes) for axes in (of_ans, of_active, of_operand))
-        rank = np.arange(rows.size) % prod(sizes[label] for label in grid[len(of_ans) :])
-        return LocalStructure(rows, columns, rank, operand=operand, positions=positions)
-
-    def slices(of_x: Labels, of_y: Labels, of_ans: Labels, sizes: dict[int, int]) -> int:
-        return prod(sizes[label] for label in of_ans if label in of_x and label in of_y)
-
-    return _Structure(describe, build, slices, first)
-
-
-def _without_zeros(kept: IntArray, operand: int, labels: Labeled, sizes: dict[int, int]) -> LocalStructure:
-    """Build the structure of a contraction by an operand of which all elements are zeros but those kept.
-
-    The labels are those of the result, of the argument and of the operand.
-    """
-    of_ans, of_active, of_operand = labels
-    others = [label for label in sizes if label not in of_operand]
-    rest = np.arange(prod(sizes[label] for label in others))
-    index = _indices(kept[:, None], of_operand, sizes) | _indices(rest, others, sizes)
-    rows, columns = (
-        np.broadcast_to(_flat(index, axes, sizes), (kept.size, rest.size)).ravel()
-        for axes in (of_ans, of_active)
-    )
-    order = np.argsort(rows, kind="stable")
-    rows, places = rows[order], np.repeat(np.arange(kept.size), rest.size)
-    return LocalStructure(rows, columns[order], occurrences(rows), operand=operand, positions=places[order])
-
-
-def _indices(positions: np.ndarray, axes: Labels, sizes: dict[int, int]) -> dict[int, np.ndarray]:
-    """Return the index of each label at flat positions in an array with these axes."""
-    found = {}
-    for label in reversed(axes):
-        positions, found[label] = np.divmod(positions, sizes[label])
-    return found
-
-
-def _flat(index: dict[int, np.ndarray], axes: Labels, sizes: dict[int, int]) -> np.ndarray:
-    """Return the flat positions in an array with these axes, by the index of each label."""
-    positions = np.zeros(1, dtype=np.int64)
-    for label in axes:
-        positions = positions * sizes[label] + index[label]
-    return positions
+def _sum_of_products(describe: Callable[..., _Description]) -> _Structure:
+    """Make the structure of a sum of products."""
+    return _Structure(describe, product_edges, lambda known: known.slices)
 
 
 def _build_differences(argnum: int, shape: tuple[int, ...], axis: int) -> LocalStructure:
@@ -240,6 +164,42 @@ def _build_differences(argnum: int, shape: tuple[int, ...], axis: int) -> LocalS
     rows = np.tile(np.arange(after.size), 2)
     second = np.repeat([0, 1], after.size)
     return LocalStructure(rows, np.concatenate([after, before]), second, 1.0 - 2.0 * second)
+
+
+def _describe_gradient(x: Any, axis: Any = None) -> _Description:
+    """Describe differences of unit spacing along one axis; those along several are no array."""
+    axes = positive(axis, np.ndim(x))
+    return (np.shape(x), *axes) if len(axes) == 1 and isinstance(x, np.ndarray) else None
+
+
+def _build_gradient(argnum: int, shape: tuple[int, ...], axis: int) -> LocalStructure:
+    """Build the structure of central differences, which are one-sided at both ends."""
+    along = np.moveaxis(np.arange(prod(shape)).reshape(shape), axis, 0)
+    ahead = np.minimum(np.arange(len(along)) + 1, len(along) - 1)
+    behind = np.maximum(np.arange(len(along)) - 1, 0)
+    weights = np.repeat(1.0 / (ahead - behind), along.size // len(along))
+    rows, columns = np.tile(along.ravel(), 2), np.concatenate([along[ahead].ravel(), along[behind].ravel()])
+    second = np.repeat([0, 1], along.size)
+    return LocalStructure(rows, columns, second, np.concatenate([weights, -weights]))
+
+
+def _build_trace(argnum: int, shape: tuple[int, ...], offset: int) -> LocalStructure:
+    """Build the structure of sums of diagonals."""
+    columns = np.diagonal(np.arange(prod(shape)).reshape(shape), offset)
+    rows = np.repeat(np.arange(prod(shape[2:])), columns.shape[-1])
+    return LocalStructure(rows, columns.ravel(), occurrences(rows))
+
+
+def _describe_ramp(start: Any, stop: Any, num: int = 50) -> _Description:
+    """Describe equally spaced numbers between two."""
+    return None if np.ndim(start) or np.ndim(stop) else (num,)
+
+
+def _build_ramp(argnum: int, num: int) -> LocalStructure:
+    """Build the structure of equally spaced numbers."""
+    every = np.arange(num)
+    weights = np.linspace(*((1.0, 0.0), (0.0, 1.0))[argnum], num)
+    return LocalStructure(every, np.zeros_like(every), np.zeros_like(every), weights)
 
 
 def _describe_cumsum(x: Any, axis: Any = None) -> _Description:
@@ -280,13 +240,12 @@ def _build_untake(argnum: int, rows: np.ndarray) -> LocalStructure:
     return LocalStructure(rows, np.arange(rows.size), occurrences(rows))
 
 
-def _build_side(
-    argnum: int, of_a: Labels, of_x: Labels, of_ans: Labels, sizes: dict[int, int]
-) -> LocalStructure:
+def _build_side(argnum: int, product: SumOfProducts) -> LocalStructure:
     """Build the structure of an adjusted right-hand side: that of a product by the matrix, of a sum by b."""
     if argnum == 1:
-        return _build_sum(argnum, prod(sizes[label] for label in of_ans))
-    return replace(_product.build(0, of_a, of_x, of_ans, sizes), operand=2)
+        return _build_sum(argnum, prod(product.sizes[label] for label in product.of_result))
+    found = product_edges(0, product)
+    return replace(found, factors=((2, found.factors[0][1]),))
 
 
 def _build_conjugate(argnum: int, size: int) -> LocalStructure:
@@ -294,39 +253,7 @@ def _build_conjugate(argnum: int, size: int) -> LocalStructure:
     return replace(_build_sum(argnum, size), conjugated=True)
 
 
-def _positions(axes: Labels, grid: Labels, sizes: dict[int, int]) -> np.ndarray:
-    """Flat positions of the elements of an operand, for each point of the grid of all labels."""
-    positions = np.arange(prod(sizes[label] for label in axes)).reshape([sizes[label] for label in axes])
-    order = sorted(range(len(axes)), key=lambda i: grid.index(axes[i]))
-    shape = [sizes[label] if label in axes else 1 for label in grid]
-    return np.broadcast_to(
-        positions.transpose(order).reshape(shape), [sizes[label] for label in grid]
-    ).ravel()
-
-
-def _matmul_labels(a: Any, b: Any) -> Labeled:
-    """Label a product of matrices or vectors, which is a dot product, or of stacks of matrices."""
-    left, right, result = dot_labels(min(np.ndim(a), 2), min(np.ndim(b), 2))
-    stacks = [list(range(-max(np.ndim(x) - 2, 0), 0)) for x in (a, b)]
-    return stacks[0] + left, stacks[1] + right, max(stacks, key=len) + result
-
-
-def _outer_labels(a: Any, b: Any) -> Labeled | None:
-    """Label an outer product of two vectors; other operands are flattened."""
-    return ([0], [1], [0, 1]) if np.ndim(a) == np.ndim(b) == 1 else None
-
-
-def _einsum_labels(subscripts: Any, *operands: Any, **keywords: Any) -> Labeled | None:
-    """Label a sum over products of two operands, neither of which has an index twice."""
-    if not isinstance(subscripts, str) or len(operands) != 2:
-        return None
-    inputs, output, _ = anp.parse_einsum_input(subscripts, *operands)
-    left, right, result = ([*map(ord, term)] for term in (*inputs.split(","), output))
-    is_plain = len(set(left)) == len(left) and len(set(right)) == len(right)
-    return (left, right, result) if is_plain else None
-
-
-_product = _contraction(_matmul_labels)
+_matmul = PRODUCTS_BY_LABELS[anp.matmul]
 _structures: dict[Any, _Structure] = {
     anp.sum: _reduction(lambda count: 1.0),
     _primitive_mean: _reduction(lambda count: 1.0 / max(count, 1)),
@@ -343,11 +270,9 @@ _structures: dict[Any, _Structure] = {
     ),
     anp.diff: _Structure(lambda x, n=1, axis=-1: (np.shape(x), axis) if n == 1 else None, _build_differences),
     anp.cumsum: _Structure(_describe_cumsum, _build_cumsum),
-    anp.matmul: _product,
-    adjusted_side: _Structure(lambda a, b, y: _product.describe(a, y), _build_side, _product.slices),
-    anp.dot: _contraction(lambda a, b: dot_labels(np.ndim(a), np.ndim(b))),
-    anp.outer: _contraction(_outer_labels),
-    anp.inner: _contraction(inner_labels),
-    anp.einsum: _contraction(_einsum_labels, first=1),
-    **{primitive: _contraction(labels) for primitive, labels in LABELS.items()},
+    anp.gradient: _Structure(_describe_gradient, _build_gradient),
+    anp.trace: _Structure(lambda x, offset=0: (np.shape(x), offset), _build_trace),
+    anp.linspace: _Structure(_describe_ramp, _build_ramp),
+    adjusted_side: _Structure(lambda a, b, y: _matmul(a, y), _build_side, lambda known: known.slices),
+    **{primitive: _sum_of_products(describe) for primitive, describe in PRODUCTS_BY_LABELS.items()},
 }

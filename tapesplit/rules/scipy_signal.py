@@ -8,7 +8,10 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 from autograd.scipy.signal import convolve, flipped_idxs, parse_axes
 
+from tapesplit.arrays import occurrences
 from tapesplit.rules.contraction import contract
+from tapesplit.rules.local import define_local
+from tapesplit.rules.local_structure import LocalStructure
 from tapesplit.rules.registry import bulk
 
 _Axes: TypeAlias = list[list[int]]
@@ -161,6 +164,37 @@ def _edges(ans: Any, args: tuple[Any, ...], argnums: tuple[int, ...], kwargs: An
     return int(min(A.size * B.size // max(summed, 1), ans.size * window * summed)) * len(argnums)
 
 
+def _describe_local(
+    A: Any, B: Any, /, axes: Any = None, dot_axes: Any = ((), ()), mode: str = "full"
+) -> tuple[tuple[int, ...], tuple[int, ...], str] | None:
+    """Describe a convolution along all axes."""
+    return (A.shape, B.shape, mode) if axes is None and not any(map(len, dot_axes)) else None
+
+
+def _build_local(argnum: int, of_a: tuple[int, ...], of_b: tuple[int, ...], mode: str) -> LocalStructure:
+    """Build the structure of a convolution: one edge for each product of two elements."""
+    rows = positions = others = np.zeros(1, dtype=np.int64)
+    for n, m in zip(of_a, of_b, strict=True):
+        before, length = {
+            "full": (0, n + m - 1),
+            "same": ((m - 1) // 2, n),
+            "valid": (min(n, m) - 1, abs(n - m) + 1),
+        }[mode]
+        place, other = np.divmod(np.arange(n * m), m)
+        row = place + other - before
+        inside = (row >= 0) & (row < length)
+        rows, positions, others = (
+            np.add.outer(of * size, along[inside]).ravel()
+            for of, size, along in ((rows, length, row), (positions, n, place), (others, m, other))
+        )
+    order = np.argsort(rows, kind="stable")
+    rows, positions, others = rows[order], positions[order], others[order]
+    if argnum:
+        positions, others = others, positions
+    return LocalStructure(rows, positions, occurrences(rows), factors=((1 - argnum, others),))
+
+
+define_local(convolve, _describe_local, _build_local)
 bulk(
     convolve,
     tangents=[_left_tangent, _right_tangent],

@@ -8,7 +8,7 @@ import numpy as np
 
 from tapesplit.rules.axes import behind, flat, fold, lifted, positive
 from tapesplit.rules.reductions import input_size
-from tapesplit.rules.registry import bulk, no_edges
+from tapesplit.rules.registry import Held, bulk, no_edges
 
 
 def _cumsum(T: np.ndarray, ans: Any, x: Any, axis: int | None = None) -> Any:
@@ -64,6 +64,7 @@ bulk(
     tangents=[_differences],
     adjoints=[_differences_adjoint],
     edges=lambda ans, args, argnums, kwargs: 2 * int(np.size(ans)),
+    held=lambda args, argnum, *, adjoint_mode: Held(int(np.size(args[0])), 0),
 )
 
 

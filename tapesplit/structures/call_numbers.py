@@ -1,7 +1,7 @@
 """Numbers of calls: what only the rule and the arguments of a call tell, asked once for all like calls."""
 
 from math import prod
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -11,11 +11,13 @@ from tapesplit.notes import note
 from tapesplit.recording.tape import Tape, TapeEntry
 from tapesplit.recording.values import element_count, real_count
 from tapesplit.rules import (
+    Bulk,
     can_be_stacked,
     count_edges,
     count_slices,
     find_rule,
     is_reduction,
+    local_edges,
     local_slices,
 )
 from tapesplit.structures.comparison import is_look_up
@@ -85,6 +87,12 @@ _DERIVATIVES_OF_A_SLICE: Final = 1024
 """Derivatives in each independent slice above which a block is."""
 
 
+def _is_slow(primitive: Any) -> bool:
+    """Tell whether array steps take much longer for an edge than a product of matrices does."""
+    rule = find_rule(primitive)
+    return isinstance(rule, Bulk) and rule.pace > 1
+
+
 def _numbers_of(entry: TapeEntry, index: int, structure: Structure) -> CallNumbers:
     """Count the scalar edges of a call by its rule; tell whether it is a small sum or product.
 
@@ -106,9 +114,10 @@ def _numbers_of(entry: TapeEntry, index: int, structure: Structure) -> CallNumbe
     local = 0 if is_look_up(structure, index) else local_slices(entry)
     slices = local or max(count_slices(entry), 1)
     stacked = result + read if slices > 1 and not is_sum else 0
-    matrix = known_zeros(structure.statics[index])
-    kept = edges if matrix is None else edges // prod(matrix.shape) * matrix.content.count()
-    is_sparse = kept <= _SPARSE_EDGES * max(result * len(entry.argnums), read)
+    kept, matrix = local_edges(entry) or edges, known_zeros(structure.statics[index])
+    if matrix is not None:
+        kept = kept // prod(matrix.shape) * matrix.content.count()
+    is_sparse = kept <= _SPARSE_EDGES * max(result * len(entry.argnums), read) or _is_slow(entry.primitive)
     most = _MOST_EDGES if is_sum or is_sparse else min(_EDGES_OF_A_SLICE * slices, _MOST_EDGES)
     if local and of_numbers and kept <= most:
         return CallNumbers(elements, edges, kept, is_local=True, stacked=stacked)

@@ -13,7 +13,7 @@ from typing import Any, Final
 import numpy as np
 
 from tapesplit.recording.tape import Tape
-from tapesplit.rules import OPEN_RULES, is_contraction
+from tapesplit.rules import OPEN_RULES
 from tapesplit.structures.constants import (
     EXACT,
     INTEGERS,
@@ -66,9 +66,7 @@ _but_for_constants = attrgetter(*(field.name for field in fields(Structure) if f
 
 def _left_open(primitive: Any, static: Any) -> Constants | None:
     """Describe the constants of a call, with what plans can read anew left open; None if there is nothing."""
-    if primitive in OPEN_RULES:
-        return any_places(static)
-    return _any_zeros(static) if is_contraction(primitive) else None
+    return any_places(static) if primitive in OPEN_RULES else _any_zeros(static)
 
 
 def with_any_zeros(structure: Structure, entries: Iterable[int]) -> Structure:

@@ -122,7 +122,7 @@ def _constants_of(
     else:
         key, first = _static_key, _first_operand(primitive)
     found = [(key if i < first else _operand_key)(args[i]) for i in positions]
-    if is_contraction(primitive):
+    if is_contraction(primitive, args):
         found = [_with_non_zeros(k, args[i], seen) for k, i in zip(found, positions, strict=True)]
     return Constants(tuple(found), tuple([(name, key(kwargs[name])) for name in sorted(kwargs)]))
 

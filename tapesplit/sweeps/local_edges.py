@@ -1,5 +1,7 @@
 """Edges of calls that are no elementwise operations: sums, products and blocks in a scalar sweep."""
 
+import functools
+import operator
 from collections.abc import Iterator
 from typing import Any, Final
 
@@ -66,16 +68,17 @@ def _local(
     for position, (argnum, local) in enumerate(zip(argnums, local_structures(entry, kept), strict=True)):
         target = -1 - position
         derivative: Any = local.factor
-        if local.operand is None or local.positions is None:
+        if not local.factors:
             numbers[target] = derivative
         else:
-            other = local.operand
-            if other not in starts:
-                starts[other], _, is_complex[other] = operands.number(members, other, kept=kept)
-            terms.append(Term(target, _itself, (len(reads),)))
-            places = starts[other][:, None] + local.positions * (1 + is_complex[other])
-            reads.append(pairs(places) if is_complex[other] else places)
-            derivative = VARYING[is_complex[other]]
+            for other, positions in local.factors:
+                if other not in starts:
+                    starts[other], _, is_complex[other] = operands.number(members, other, kept=kept)
+                places = starts[other][:, None] + positions * (1 + is_complex[other])
+                reads.append(pairs(places) if is_complex[other] else places)
+            read = range(len(reads) - len(local.factors), len(reads))
+            terms.append(Term(target, _itself if len(read) == 1 else _multiplied, tuple(read)))
+            derivative = VARYING[any(is_complex[other] for other, _ in local.factors)]
         rows = results + local.rows * (1 + of_complex)
         columns = starts[argnum][:, None] + local.columns * (1 + is_complex[argnum])
         parts = [*parts_between(of_complex, is_complex[argnum], derivative, conjugated=local.conjugated)]
@@ -103,6 +106,11 @@ _RECURRING: Final = -(2**30)
 def _itself(operand: Any) -> Any:
     """Return the partial derivative of a product: the other factor."""
     return operand
+
+
+def _multiplied(*operands: Any) -> Any:
+    """Return the partial derivative of a product of several: that of all other factors."""
+    return functools.reduce(operator.mul, operands)
 
 
 def _block(tape: Tape, facts: TapeFacts, elements: Elements, entries: IntArray) -> Calls:

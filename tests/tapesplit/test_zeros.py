@@ -112,11 +112,12 @@ def test_edges_are_those_of_the_whole_matrix_but_for_zeros(name):
             continue
         positions = matrix.content.positions(matrix.shape)
         (whole,), (local,) = local_structures(entry), local_structures(entry, positions)
-        kept = onp.ravel(entry.args[whole.operand])[whole.positions] != 0
-        assert local.operand == whole.operand
+        ((number, everywhere),), ((operand, places),) = whole.factors, local.factors
+        kept = onp.ravel(entry.args[number])[everywhere] != 0
+        assert operand == number
         onp.testing.assert_array_equal(local.rows, whole.rows[kept])
         onp.testing.assert_array_equal(local.columns, whole.columns[kept])
-        onp.testing.assert_array_equal(positions[local.positions], whole.positions[kept])
+        onp.testing.assert_array_equal(positions[places], everywhere[kept])
         for row in onp.unique(local.rows):
             assert local.rank[local.rows == row].tolist() == list(range(onp.sum(local.rows == row)))
         checked += 1
