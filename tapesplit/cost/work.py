@@ -120,6 +120,7 @@ def work_table(facts: TapeFacts) -> WorkTable:
     is_inner = facts.reader != np.arange(facts.reader.size)
     inner = (sizes >> facts.is_complex) * is_inner  # complex ones count once, as in edges
     outer = _parts(facts) * (facts.kept - inner)
+    pace = pace * _real_products(facts)
     is_block = facts.blocks > 0
     contracted, factored = predicted_contractions(facts), spared(facts)
     picked_tangents, picked_adjoints = picked_products(facts)
@@ -183,6 +184,16 @@ def _parts(facts: TapeFacts) -> IntArray | int:
     reads_complex = np.zeros_like(facts.is_complex)
     reads_complex[facts.children[facts.is_complex[facts.parents]]] = True
     return (1 + facts.is_complex) * (1 + reads_complex)
+
+
+def _real_products(facts: TapeFacts) -> IntArray | int:
+    """Count the real multiply-adds for each one of products of matrices: four where a number is complex."""
+    if not facts.is_complex.any():
+        return 1
+    is_complex = facts.is_complex.copy()
+    is_complex[facts.children[facts.is_complex[facts.parents]]] = True
+    is_product = np.array([kind.is_local for kind in facts.kinds])[facts.kind]
+    return 1 + 3 * (is_complex & is_product)
 
 
 def _rows(facts: TapeFacts, weighted: BoolArray, elementwise: BoolArray) -> IntArray:

@@ -111,7 +111,7 @@ def predict_arrays(table: WorkTable, chunk: Chunk, directions: int, *, adjoint_m
     """Predict a sweep of a chunk by array steps."""
     model, work = cost_model(), total_work(table, chunk.entries)
     seconds = partial(array_seconds, model, work, adjoint_mode=adjoint_mode)
-    if len(chunk.sources) == 1 and work.elements == work.steps * chunk.n:
+    if len(chunk.sources) == 1 and work.elements == work.steps * chunk.n and not work.product_fma:
         # Elementwise all through: a diagonal among zeros that the system hands out.
         expected = seconds(0) + expanded_seconds(model, directions * chunk.n)
     else:

@@ -8,6 +8,7 @@ from autograd.scipy.signal import convolve
 
 from tapesplit import parallel_jacobian
 from tapesplit.cost.model import CostModel, array_seconds
+from tapesplit.cost.stored import cost_model
 from tapesplit.cost.work import total_work, work_table
 from tapesplit.recording.recorder import record
 from tapesplit.recording.tape import constant_positions
@@ -230,3 +231,26 @@ def test_constant_matrices_of_products_are_read_once(fun, x, read):
     once, twice = (array_seconds(CostModel(), work, k, adjoint_mode=True) for k in (0, 1))
     assert once >= work.read * CostModel().element_direction
     assert twice > once
+
+
+def test_complex_products_of_matrices_count_four_times():
+    rotation = onp.exp(1j * onp.arange(16.0)).reshape(4, 4)
+    real, complex_ = (
+        work_table(facts_of(record(fun, onp.ones(4)))).line("product_fma").sum()
+        for fun in (lambda x: rotation.real @ x, lambda x: np.real(rotation @ x))
+    )
+    assert complex_ == 4 * real > 0
+
+
+def test_products_among_elementwise_operations_are_no_diagonal():
+    """Twenty times three complex elements count as 128 for 122 steps, as many as diagonals have for each."""
+    turn = onp.exp(1j * onp.outer(onp.arange(64.0), onp.arange(64.0)) / 64) / 8
+
+    def fun(x):
+        y = onp.ones(64) + 0j
+        for _ in range(20):
+            y = turn @ (np.exp(-0.01j * x) * y)
+        return np.abs(y) ** 2
+
+    plan = parallel_jacobian(fun, method="tangent").plan(onp.linspace(0.1, 0.9, 64))
+    assert plan.seconds > 64 * 20 * 4 * 64**2 * cost_model().product_fma
