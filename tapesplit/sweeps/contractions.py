@@ -6,13 +6,12 @@ other axes, thirty times as fast as NumPy multiplies and adds; a diagonal of dir
 partial derivatives.
 """
 
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from tapesplit.arrays import Shape
-from tapesplit.rules.contraction import AXES, FREE, KEPT, contract
+from tapesplit.rules.contraction import AXES, FREE, contract
 from tapesplit.sweeps.directions import Batch, Diagonal, LowRank, Rows
 from tapesplit.sweeps.preaccumulation import is_one
 
@@ -21,7 +20,6 @@ __all__ = ["contracted", "letters", "scaled_factors"]
 _DIRECTION, _RANK = FREE
 
 
-@lru_cache(KEPT)
 def letters(shape: Shape, space: Shape, without: tuple[int, ...] = ()) -> str:
     """Name the axes of an array after those of a shape that it broadcasts to.
 
