@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import autograd
 import autograd.numpy as anp
 import numpy as np
+from autograd.scipy.signal import convolve
 from autograd.scipy.special import digamma, erf, gammaln, logsumexp
 from autograd.scipy.stats import norm
 from threadpoolctl import threadpool_limits
@@ -448,6 +449,38 @@ def diffusion_by_a_matrix(u):
 
 
 DIFFERENCES = np.eye(200, k=1) - 2.0 * np.eye(200) + np.eye(200, k=-1)
+
+
+@program(RANDOM.random(301))
+def finite_elements(u):
+    """Give the residuals of heat conduction on a line of elements, whose conductivity depends on the heat."""
+    of_elements = anp.stack([u[:-1], u[1:]], axis=1)
+    conductivity = 1.0 + 0.1 * anp.sum(of_elements, axis=1) ** 2
+    flows = anp.einsum("e,ij,ej->ei", conductivity, STIFFNESS, of_elements)
+    return anp.concatenate([flows[:1, 0], flows[1:, 0] + flows[:-1, 1], flows[-1:, 1]]) - 0.01
+
+
+STIFFNESS = np.array([[1.0, -1.0], [-1.0, 1.0]])
+
+
+@program(RANDOM.random(400))
+def edges_of_an_image(pixels):
+    """Measure how steep an image is, by two convolutions."""
+    image = anp.reshape(pixels, (20, 20))
+    across, down = (convolve(image, kernel, mode="valid") for kernel in (SOBEL, SOBEL.T))
+    return anp.ravel(anp.sqrt(across**2 + down**2 + 1e-3))
+
+
+SOBEL = np.array([[1.0, 0.0, -1.0], [2.0, 0.0, -2.0], [1.0, 0.0, -1.0]])
+
+
+@program(np.sin(np.linspace(0.0, 6.0, 200)))
+def burgers_by_gradients(u):
+    """Follow a wave that steepens for ten steps, by differences of NumPy."""
+    for _ in range(10):
+        slope = anp.gradient(u)
+        u = u - 0.1 * u * slope + 0.05 * anp.gradient(slope)
+    return u
 
 
 @program(RANDOM.uniform(0.5, 1.5, 120))
