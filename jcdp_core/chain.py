@@ -300,6 +300,6 @@ def _of_links(given: Iterable[Any] | None, edges: Sequence[int], name: str) -> l
     found = list(given)
     if len(found) != len(edges):
         raise InvalidChainError(
-            f"{len(found)} {name} given for {len(edges)} links; give one per link, or None"
+            f"{name} has {len(found)} items for {len(edges)} links; give one per link, or None"
         )
     return found

@@ -65,8 +65,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--chain",
         metavar="FILE",
-        help='solve this chain instead, with the settings of CONFIG: JSON with "sizes" and "edges", a list '
-        "of those, or what --json has printed",
+        help='solve this chain instead of random ones, with the solver settings of CONFIG: JSON with "sizes" '
+        'and "edges", a list of those, or what --json has printed',
     )
     parser.add_argument("--json", action="store_true", help="print JSON instead of text")
     parser.add_argument(
@@ -201,17 +201,16 @@ def _solve(options: argparse.Namespace) -> None:
     _check_drawing(options.dot, _TREES)
     _check_drawing(options.gantt, _CHARTS)
     config = read_config(options.config)
-    chains = read_chains(options.chain) if options.chain else ChainGenerator(config, options.flavour)
+    is_random = options.chain is None
+    chains = ChainGenerator(config, options.flavour) if is_random else read_chains(options.chain)
     if (options.dot or options.gantt) and len(chains) > 1:
-        one = "give a file of one" if options.chain else "set amount to 1 and length to one number"
-        raise ConfigError(
-            f"{options.chain or options.config}: --dot and --gantt draw one chain, but there are "
-            f"{len(chains)}; {one}"
-        )
+        one = "set amount to 1 and length to one number" if is_random else "give a file of one"
+        file = options.config if is_random else options.chain
+        raise ConfigError(f"{file}: --dot and --gantt draw one chain, but there are {len(chains)}; {one}")
     reports: list[dict[str, Any]] = []
     if not options.json:
-        source = f"chains of {options.chain}" if options.chain else f"random stream of {options.flavour}"
-        print(settings_text(config, source, is_random=not options.chain))
+        source = f"random stream of {options.flavour}" if is_random else f"chains of {options.chain}"
+        print(settings_text(config, source, is_random=is_random))
     try:
         for chain in chains:
             solutions = compare(chain, config, config.machines)
@@ -223,7 +222,7 @@ def _solve(options: argparse.Namespace) -> None:
                 print(f"\n{chain_text(chain, solutions)}", flush=True)
     finally:  # an interrupt leaves a document, too: of the chains so far
         if options.json:
-            origin = {"chain": options.chain} if options.chain else {"flavour": options.flavour}
+            origin = {"flavour": options.flavour} if is_random else {"chain": options.chain}
             document = {"settings": settings_json(config, **origin), "chains": reports}
             print(_with_numbers_in_lines(json.dumps(document, indent=2)))
 

@@ -5,7 +5,7 @@ can be made without a display and in any thread.
 """
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from jcdp_core.dot import grouped, machine_color, step_label
 from jcdp_core.results import Results
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 
 __all__ = ["draw_box_plots", "draw_gantt", "draw_task_tree", "figure_class"]
 
-_LETTERS = 150
+_LETTERS: Final = 150
 """Letters that have room side by side on the time axis of a Gantt chart."""
-_TICK_DIGITS = 13
+_TICK_DIGITS: Final = 13
 """Digits of the numbers along this axis that are written out."""
-_TICK_LETTERS = 100
+_TICK_LETTERS: Final = 100
 """Letters of these numbers that have room side by side."""
-_MOST_TICKS = 9
+_MOST_TICKS: Final = 9
 """Parts of the axis, at most."""
 
 

@@ -8,6 +8,7 @@ from typing import Any, Final
 from jcdp_core.chain import JacobianChain
 from jcdp_core.comparison import TITLES
 from jcdp_core.config import Config
+from jcdp_core.operation import Mode
 from jcdp_core.solvers import Solution
 from jcdp_core.tables import text_table
 
@@ -38,8 +39,8 @@ def chain_text(chain: JacobianChain, solutions: dict[str, Solution]) -> str:
         f"Chain of length {len(chain)}",
         _numbers("  sizes", chain.sizes),
         _numbers("  edges", chain.edges),
-        f"Tangent cost: {_plain_cost(chain.all_tangent_cost(), solutions)}",
-        f"Adjoint cost: {_plain_cost(chain.all_adjoint_cost(), solutions)}",
+        f"Tangent cost: {_plain_cost(chain, Mode.TANGENT, solutions)}",
+        f"Adjoint cost: {_plain_cost(chain, Mode.ADJOINT, solutions)}",
         "",
         _comparison(solutions),
     ]
@@ -66,10 +67,15 @@ def _numbers(title: str, numbers: Iterable[int]) -> str:
     )
 
 
-def _plain_cost(cost: int, solutions: dict[str, Solution]) -> str:
+def _plain_cost(chain: JacobianChain, mode: Mode, solutions: dict[str, Solution]) -> str:
     """Write the cost of a plain mode; one that costs less than any plan is none that the settings allow."""
+    name = "tangent" if mode is Mode.TANGENT else "adjoint"
+    cost = chain.all_tangent_cost() if mode is Mode.TANGENT else chain.all_adjoint_cost()
+    without = sum(not getattr(link, name) for link in chain)
+    if without:
+        return f"{cost} (not possible: {without} of the links have no {name} mode)"
     bound = max((solution.lower_bound for solution in solutions.values()), default=0)
-    return f"{cost}{' (not possible with these settings, or without the mode)' if cost < bound else ''}"
+    return f"{cost} (not possible with these settings)" if cost < bound else str(cost)
 
 
 def _comparison(solutions: dict[str, Solution]) -> str:

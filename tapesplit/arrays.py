@@ -18,6 +18,7 @@ __all__ = [
     "equal_columns",
     "first_of",
     "follow",
+    "memory_of",
     "occurrences",
     "one_sided_minima",
     "ranges",
@@ -57,6 +58,11 @@ def equal_columns(table: IntArray) -> list[IntArray]:
     table = np.take(table, order, axis=1)
     steps = (table[:, 1:] != table[:, :-1]).any(axis=0)
     return np.split(order, 1 + np.flatnonzero(steps))
+
+
+def memory_of(array: NDArray[Any]) -> tuple[Any, ...]:
+    """Return what two views of the same elements have in common, as long as these are there."""
+    return array.__array_interface__["data"][0], array.shape, array.strides, array.dtype
 
 
 def occurrences(items: IntArray) -> IntArray:

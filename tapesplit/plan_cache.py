@@ -173,7 +173,7 @@ class PlanCache:
         often_seen = self._changes.often_seen(structure)
         if often_seen is not None:
             return often_seen
-        several, found = 0, structure
+        several, found = 0, structure  # plans that others have pushed out count: shapes may take turns
         for kept in self._known(origin):
             joint = without_places(kept.plan.structure, found)
             if joint is not None:

@@ -181,19 +181,22 @@ def _parts(facts: TapeFacts) -> IntArray | int:
     """Count the real coefficients for each scalar edge: four between complex numbers."""
     if not facts.is_complex.any():
         return 1
-    reads_complex = np.zeros_like(facts.is_complex)
-    reads_complex[facts.children[facts.is_complex[facts.parents]]] = True
-    return (1 + facts.is_complex) * (1 + reads_complex)
+    return (1 + facts.is_complex) * (1 + _reads_complex(facts))
 
 
 def _real_products(facts: TapeFacts) -> IntArray | int:
-    """Count the real multiply-adds for each one of products of matrices: four where a number is complex."""
+    """Count the real multiply-adds for each one of sums and products: four where a number is complex."""
     if not facts.is_complex.any():
         return 1
-    is_complex = facts.is_complex.copy()
-    is_complex[facts.children[facts.is_complex[facts.parents]]] = True
     is_product = np.array([kind.is_local for kind in facts.kinds])[facts.kind]
-    return 1 + 3 * (is_complex & is_product)
+    return 1 + 3 * ((facts.is_complex | _reads_complex(facts)) & is_product)
+
+
+def _reads_complex(facts: TapeFacts) -> BoolArray:
+    """Tell which calls read a complex number that depends on the inputs."""
+    found = np.zeros_like(facts.is_complex)
+    found[facts.children[facts.is_complex[facts.parents]]] = True
+    return found
 
 
 def _rows(facts: TapeFacts, weighted: BoolArray, elementwise: BoolArray) -> IntArray:

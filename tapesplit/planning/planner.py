@@ -110,7 +110,8 @@ def _but_for_zeros(structure: Structure, facts: TapeFacts, draft: "_Draft") -> S
     in_systems = np.zeros(facts.scalar.size, dtype=np.bool_)
     for link in links:
         in_systems[draft.chunks[link].entries] = True
-    return with_any_zeros(structure, known[~(in_systems & facts.scalar)[known]].tolist())
+    follows = in_systems & facts.scalar & (facts.blocks == 0)
+    return with_any_zeros(structure, known[~follows[known]].tolist())
 
 
 def _check_rules(tape: Tape, facts: TapeFacts, graph: TapeGraph) -> None:

@@ -14,9 +14,9 @@ from tapesplit.rules import (  # noqa: F401 (importing these modules registers t
 )
 from tapesplit.rules.elementwise import CHOICE
 from tapesplit.rules.local import (
+    count_local_edges,
     has_local_structure,
     is_contraction,
-    local_edges,
     local_matrix,
     local_slices,
     local_structures,
@@ -65,6 +65,7 @@ __all__ = [
     "as_one_call",
     "can_be_stacked",
     "count_edges",
+    "count_local_edges",
     "count_slices",
     "find_rule",
     "getitem",
@@ -75,7 +76,6 @@ __all__ = [
     "is_reduction",
     "is_replaced",
     "joint_index_map",
-    "local_edges",
     "local_matrix",
     "local_slices",
     "local_structures",

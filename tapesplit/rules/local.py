@@ -28,10 +28,10 @@ from tapesplit.rules.products import Labeled
 
 __all__ = [
     "contraction_labels",
+    "count_local_edges",
     "define_local",
     "has_local_structure",
     "is_contraction",
-    "local_edges",
     "local_matrix",
     "local_slices",
     "local_structures",
@@ -68,16 +68,19 @@ def local_slices(entry: TapeEntry) -> int:
 
 def is_contraction(primitive: Any, args: Sequence[Any]) -> bool:
     """Tell whether a call sums products of two operands, of which a constant one may be zeros mostly."""
-    if primitive not in PRODUCTS_BY_LABELS or is_overridden(primitive):
+    if not _is_sum_of_products(primitive):
         return False
     return primitive is not anp.einsum or len(args) in ((3,) if isinstance(args[0], str) else (4, 5))
 
 
-def local_edges(entry: TapeEntry) -> int | None:
+def _is_sum_of_products(primitive: Any) -> bool:
+    """Tell whether calls of a primitive sum products of elements."""
+    return primitive in PRODUCTS_BY_LABELS and not is_overridden(primitive)
+
+
+def count_local_edges(entry: TapeEntry) -> int | None:
     """Count the edges that the local structure of a sum of products has; None for other calls."""
-    if entry.primitive not in PRODUCTS_BY_LABELS:
-        return None
-    described = _described(entry)
+    described = _described(entry) if _is_sum_of_products(entry.primitive) else None
     return None if described is None else described[0].edges * len(entry.argnums)
 
 
@@ -100,16 +103,15 @@ def _described(entry: TapeEntry) -> _Description:
         return None
 
 
-def contraction_labels(entry: TapeEntry) -> tuple[int, Labeled] | None:
-    """Return the first operand of a contraction and the labels of both and of the result; else None.
+def contraction_labels(entry: TapeEntry) -> Labeled | None:
+    """Return the labels of the operands of a contraction, the first two arguments, and of its result.
 
-    Axes of length one that are broadcast have no labels.
+    Axes of length one that are broadcast have no labels. None for other calls.
     """
-    known = entry.primitive in PRODUCTS_BY_LABELS and not is_overridden(entry.primitive)
-    description = _described(entry) if known else None
-    if description is None or description[0].numbers != (0, 1):
+    described = _described(entry) if _is_sum_of_products(entry.primitive) else None
+    if described is None or described[0].numbers != (0, 1):
         return None
-    return 0, (*description[0].labels, description[0].of_result)
+    return (*described[0].labels, described[0].of_result)
 
 
 def local_matrix(entry: TapeEntry, argnum: int) -> np.ndarray | None:
@@ -166,7 +168,7 @@ def _build_differences(argnum: int, shape: tuple[int, ...], axis: int) -> LocalS
     return LocalStructure(rows, np.concatenate([after, before]), second, 1.0 - 2.0 * second)
 
 
-def _describe_gradient(x: Any, axis: Any = None) -> _Description:
+def _describe_gradient(x: Any, *, axis: Any = None) -> _Description:
     """Describe differences of unit spacing along one axis; those along several are no array."""
     axes = positive(axis, np.ndim(x))
     return (np.shape(x), *axes) if len(axes) == 1 and isinstance(x, np.ndarray) else None

@@ -43,11 +43,10 @@ class SumOfProducts(NamedTuple):
     @property
     def slices(self) -> int:
         """Count the slices that nothing of another slice goes into: those along axes that all have."""
-        return prod(
-            self.sizes[label]
-            for label in self.of_result
-            if len(self.labels) > 1 and all(label in of_operand for of_operand in self.labels)
-        )
+        if len(self.labels) == 1:  # a sum, or elements that move: no stack of products
+            return 1
+        shared = [label for label in self.of_result if all(label in axes for axes in self.labels)]
+        return prod(self.sizes[label] for label in shared)
 
 
 def product_edges(argnum: int, known: SumOfProducts, kept: IntArray | None = None) -> LocalStructure:

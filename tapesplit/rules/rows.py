@@ -70,7 +70,8 @@ def readings(entry: TapeEntry, rule: Bulk, axis: int) -> tuple[int | SharedOpera
 def _labels(entry: TapeEntry) -> tuple[int, Sequence[Sequence[int | str]]] | None:
     """Return the first operand of a product, and the labels of all operands and of the result."""
     if entry.primitive is not anp.einsum or not isinstance(entry.args[0], str):
-        return contraction_labels(entry)
+        of_pair = contraction_labels(entry)
+        return None if of_pair is None else (0, of_pair)
     inputs, output, _ = anp.parse_einsum_input(*entry.args)
     return 1, [*inputs.split(","), output]
 

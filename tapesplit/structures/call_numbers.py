@@ -14,10 +14,10 @@ from tapesplit.rules import (
     Bulk,
     can_be_stacked,
     count_edges,
+    count_local_edges,
     count_slices,
     find_rule,
     is_reduction,
-    local_edges,
     local_slices,
 )
 from tapesplit.structures.comparison import is_look_up
@@ -114,7 +114,7 @@ def _numbers_of(entry: TapeEntry, index: int, structure: Structure) -> CallNumbe
     local = 0 if is_look_up(structure, index) else local_slices(entry)
     slices = local or max(count_slices(entry), 1)
     stacked = result + read if slices > 1 and not is_sum else 0
-    kept, matrix = local_edges(entry) or edges, known_zeros(structure.statics[index])
+    kept, matrix = count_local_edges(entry) or edges, known_zeros(structure.statics[index])
     if matrix is not None:
         kept = kept // prod(matrix.shape) * matrix.content.count()
     is_sparse = kept <= _SPARSE_EDGES * max(result * len(entry.argnums), read) or _is_slow(entry.primitive)

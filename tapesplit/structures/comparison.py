@@ -200,7 +200,10 @@ def _say_key(key: Any) -> str:
     if isinstance(key, ArrayKey):
         if isinstance(key.content, bytes):
             return str(np.frombuffer(key.content, key.dtype).reshape(key.shape))
-        zeros = f" with {prod(key.shape) - key.content.count()} zeros" if has_zeros(key) else ""
+        zeros = ""
+        if has_zeros(key):
+            layout = " by columns" if key.content.by_columns else ""
+            zeros = f", {prod(key.shape) - key.content.count()} zeros{layout}"
         return f"{'an' if key.dtype.kind in 'iO' else 'a'} {key.dtype} array of shape {key.shape}{zeros}"
     kind, content = key
     if isinstance(content, ArrayKey):

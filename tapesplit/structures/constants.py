@@ -13,6 +13,7 @@ from autograd.extend import VSpace
 from autograd.numpy.numpy_vspaces import ArrayVSpace
 from autograd.numpy.numpy_wrapper import array_from_args, concatenate_args
 
+from tapesplit.arrays import IntArray
 from tapesplit.recording.tape import constant_positions
 from tapesplit.rules import (
     CONTROLLED,
@@ -34,6 +35,7 @@ __all__ = [
     "are_numbers",
     "has_zeros",
     "hashable",
+    "kept_positions",
     "known_zeros",
     "statics_of",
 ]
@@ -137,6 +139,12 @@ def known_zeros(static: Any) -> ArrayKey | None:
     """Return the key of the constant operand of a product if it tells where that has no zeros."""
     keys = static.positional if type(static) is Constants else ()
     return next((key for key in keys if has_zeros(key)), None)
+
+
+def kept_positions(static: Any) -> IntArray | None:
+    """Return where the constant operand of a product has no zeros, by flat positions, if its key tells."""
+    matrix = known_zeros(static)
+    return None if matrix is None else matrix.content.positions(matrix.shape)
 
 
 def has_zeros(key: Any) -> bool:

@@ -201,8 +201,8 @@ class BulkStep:
             return max(each for each, _ in held)
         copy = numbers if not self.rule.built_in and (self.rule.tangents or self.rule.adjoints) else 0
         primitive, value = walk.tape.primitives[self.index], walk.tape.values[self.index]
-        is_product = has_local_structure(primitive) and self.rule.pace == 1
-        if primitive in PRODUCTS or is_product or is_reduction(self.rule):
+        holds_nothing = has_local_structure(primitive) and self.rule.pace == 1  # unlike convolutions
+        if primitive in PRODUCTS or holds_nothing or is_reduction(self.rule):
             return copy
         return copy + numbers + (walk.sizes[self.index] if isinstance(value, tuple) else 0)
 

@@ -6,7 +6,7 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from tapesplit.arrays import BoolArray, IntArray
+from tapesplit.arrays import BoolArray, IntArray, memory_of
 from tapesplit.recording.tape import Tape
 from tapesplit.rules import as_one_call
 from tapesplit.rules.axes import flat
@@ -142,7 +142,7 @@ class Operand:
     as pairs. Real constants of calls in single precision are rounded to it, as NumPy does: partial
     derivatives may ask whether a result is equal to one of them. Of conditions only the truth counts, which
     numbers in more precision would lose as doubles. Of a matrix only those elements are gathered that are
-    ``kept``, by their flat positions, if these are given.
+    ``kept``, by their rows and columns, if these are given.
     """
 
     position: int | None
@@ -151,7 +151,7 @@ class Operand:
     is_complex: bool = False
     is_single: bool = False
     is_condition: bool = False
-    kept: IntArray | None = None
+    kept: tuple[IntArray, ...] | None = None
 
     def values(self, tape: Tape) -> list[Any]:
         """Return it for each call on one tape."""
@@ -161,10 +161,10 @@ class Operand:
         args, position = tape.args, self.position
         constants = [args[i][position] for i in self.entries]
         if self.kept is not None:
-            rows, columns = np.divmod(self.kept, constants[0].shape[1])
-            different = {id(matrix): matrix for matrix in constants}  # loops read one again and again
-            found = {number: matrix[rows, columns] for number, matrix in different.items()}
-            constants = [found[id(matrix)] for matrix in constants]
+            keys = [memory_of(matrix) for matrix in constants]  # loops read one again and again
+            different = dict(zip(keys, constants, strict=True))
+            found = {key: matrix[self.kept] for key, matrix in different.items()}
+            constants = [found[key] for key in keys]
         if self.is_condition and self.ndim == 0:
             return np.array(constants, np.bool_).tolist()
         if self.is_condition:

@@ -11,7 +11,7 @@ from tapesplit.arrays import IntArray, equal_columns
 from tapesplit.cuts.chunks import Chunk
 from tapesplit.recording.tape import Tape
 from tapesplit.rules import as_one_call, can_be_stacked, local_structures, slices_of
-from tapesplit.structures.constants import known_zeros
+from tapesplit.structures.constants import kept_positions
 from tapesplit.structures.facts import TapeFacts, calls_by_kind
 from tapesplit.sweeps.array_steps import bulk_step
 from tapesplit.sweeps.coefficients import Block, Recipe
@@ -63,22 +63,21 @@ def _local(
     terms: list[Term] = []
     reads: list[IntArray] = []
     ranks = [0, 0]
-    matrix = known_zeros(facts.structure.statics[members[0]])
-    kept = None if matrix is None else matrix.content.positions(matrix.shape)
+    kept = kept_positions(facts.structure.statics[members[0]])
     for position, (argnum, local) in enumerate(zip(argnums, local_structures(entry, kept), strict=True)):
         target = -1 - position
         derivative: Any = local.factor
-        if not local.factors:
-            numbers[target] = derivative
-        else:
-            for other, positions in local.factors:
-                if other not in starts:
-                    starts[other], _, is_complex[other] = operands.number(members, other, kept=kept)
-                places = starts[other][:, None] + positions * (1 + is_complex[other])
-                reads.append(pairs(places) if is_complex[other] else places)
+        for other, positions in local.factors:
+            if other not in starts:
+                starts[other], _, is_complex[other] = operands.number(members, other, kept=kept)
+            places = starts[other][:, None] + positions * (1 + is_complex[other])
+            reads.append(pairs(places) if is_complex[other] else places)
+        if local.factors:
             read = range(len(reads) - len(local.factors), len(reads))
-            terms.append(Term(target, _itself if len(read) == 1 else _multiplied, tuple(read)))
+            terms.append(Term(target, _multiplied, tuple(read)))
             derivative = VARYING[any(is_complex[other] for other, _ in local.factors)]
+        else:
+            numbers[target] = derivative
         rows = results + local.rows * (1 + of_complex)
         columns = starts[argnum][:, None] + local.columns * (1 + is_complex[argnum])
         parts = [*parts_between(of_complex, is_complex[argnum], derivative, conjugated=local.conjugated)]
@@ -103,14 +102,9 @@ _RECURRING: Final = -(2**30)
 """Stands for the result where the derivatives by its own elements are looked up."""
 
 
-def _itself(operand: Any) -> Any:
-    """Return the partial derivative of a product: the other factor."""
-    return operand
-
-
-def _multiplied(*operands: Any) -> Any:
-    """Return the partial derivative of a product of several: that of all other factors."""
-    return functools.reduce(operator.mul, operands)
+def _multiplied(*others: Any) -> Any:
+    """Return the partial derivative of a product: that of its other factors."""
+    return functools.reduce(operator.mul, others)
 
 
 def _block(tape: Tape, facts: TapeFacts, elements: Elements, entries: IntArray) -> Calls:

@@ -65,7 +65,8 @@ class Operands:
         self.behind += int(sizes.sum())
         numbers = tuple(entries.tolist())
         kinds = is_complex, is_single, has_numbers
-        self.found.append(Operand(position, numbers, len(shapes[0]), *kinds, kept))
+        places = None if kept is None else np.unravel_index(kept, shapes[0])
+        self.found.append(Operand(position, numbers, len(shapes[0]), *kinds, places))
         return starts, shapes, is_complex
 
 

@@ -77,7 +77,7 @@ def test_a_chain_has_links():
 def test_lengths_must_fit():
     with pytest.raises(InvalidChainError, match=r"2 sizes and 2 edge counts"):
         JacobianChain.from_sizes([3, 2], [7, 11])
-    with pytest.raises(InvalidChainError, match="1 tangent_costs given for 2 links"):
+    with pytest.raises(InvalidChainError, match="tangent_costs has 1 items for 2 links"):
         JacobianChain.from_sizes([3, 2, 5], [7, 11], tangent_costs=[1])
 
 

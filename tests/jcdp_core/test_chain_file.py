@@ -48,7 +48,7 @@ def test_links_may_lack_a_mode():
         MIXED.sizes, MIXED.edges, adjoint_costs=MIXED.adjoint_costs, adjoint=[True, False]
     )
     assert found == MIXED
-    with pytest.raises(InvalidChainError, match="1 tangent given for 2 links; give one per link"):
+    with pytest.raises(InvalidChainError, match="tangent has 1 items for 2 links; give one per link"):
         JacobianChain.from_sizes(MIXED.sizes, MIXED.edges, tangent=[True])
     with pytest.raises(InvalidChainError, match="tangent is the bool True, where an Iterable is expected"):
         JacobianChain.from_sizes(MIXED.sizes, MIXED.edges, tangent=True)
@@ -92,6 +92,22 @@ def test_the_command_solves_given_chains(write, capsys):
     assert document["chains"][0]["solutions"]["DP"]["makespan"] == 29797092
 
 
+def test_an_empty_name_is_no_chain(write, capsys):
+    assert main([write("one.in", "length 2\n"), "--chain", ""]) == 1
+    assert capsys.readouterr().err.startswith("jcdp: error: ")
+
+
+def test_long_lists_of_numbers_are_wrapped(write, capsys):
+    long = JacobianChain.from_sizes(range(10**6, 10**6 + 41), range(10**9, 10**9 + 40))
+    assert (
+        main([write("one.in", "time_to_solve 0.1\n"), "--chain", write("c.json", chain_json(long, {}))]) == 0
+    )
+    report = capsys.readouterr().out.partition("Tangent cost")[0].splitlines()
+    assert max(map(len, report)) <= 100
+    numbers = [int(word) for line in report for word in line.split() if word.isdigit() and len(word) == 10]
+    assert numbers == [*range(10**9, 10**9 + 40)]
+
+
 def test_drawings_are_of_one_chain(write, capsys):
     path = write("chains.json", [chain_json(CHAIN, {})] * 2)
     assert main([write("one.in", "length 2\n"), "--chain", path, "--gantt", "chart.txt"]) == 1
@@ -102,9 +118,9 @@ def test_plain_modes_that_are_not_possible_are_told(write, capsys):
     path = write("chain.json", chain_json(MIXED, {}))
     assert main([write("one.in", "available_threads 1\n"), "--chain", path]) == 0
     text = capsys.readouterr().out
-    assert "Tangent cost: 84000\n" in text
+    assert "Tangent cost: 84000\nAdjoint cost: 351000 (not possible: 1 of the links have no" in text
     settings = write("products.in", "matrix_free 0\n")
     long = write("long.json", chain_json(CHAIN, {}))
     assert main([settings, "--chain", long]) == 0
     text = capsys.readouterr().out
-    assert "Tangent cost: 103854824 (not possible with these settings, or without the mode)\n" in text
+    assert "Tangent cost: 103854824 (not possible with these settings)\n" in text

@@ -10,6 +10,7 @@ from autograd.numpy.numpy_vjps import dot_adjoint_0, dot_adjoint_1, tensordot_ad
 from autograd.scipy.signal import convolve
 from autograd.scipy.special import logsumexp
 from autograd.util import func
+from sweep_forms import forced
 
 from tapesplit import parallel_jacobian, record
 from tapesplit.rules import count_slices, find_rule, local_structures, loop_adjoint, slices_of
@@ -403,3 +404,21 @@ def test_primitives_without_adjoint_rule_are_no_blocks():
 def test_blocks_are_small():
     jac = parallel_jacobian(lambda x: long_loop(lambda y: anp.sort(anp.tile(y, 10))[:20], x))
     assert not any(isinstance(sweep, ScalarSweep) for sweep in jac.plan(V).sweeps)
+
+
+@pytest.mark.parametrize(
+    "fun",
+    [
+        lambda x: anp.gradient(x, 2.0),
+        lambda x: anp.gradient(x, -1),
+        lambda x: anp.gradient(x, np.array([0.0, 1.0, 3.0, 4.0])),
+        lambda x: anp.gradient(x, edge_order=2),
+    ],
+)
+@pytest.mark.parametrize("form", ["systems", "arrays", None])
+def test_gradients_of_other_spacings_have_no_rule(monkeypatch, fun, form):
+    if form:
+        forced(monkeypatch, form)
+    jac = parallel_jacobian(lambda x: long_loop(lambda x: fun(x**2), x), method="adjoint")
+    with pytest.raises(NotImplementedError):
+        jac(np.linspace(0.4, 0.9, 4))

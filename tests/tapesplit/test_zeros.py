@@ -11,9 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tapesplit import execute, parallel_jacobian, record
+from tapesplit.arrays import memory_of
 from tapesplit.rules import local_structures, non_zeros
 from tapesplit.structures.constants import known_zeros
 from tapesplit.structures.structure import structure_of
+from tapesplit.sweeps import coefficients
 from tapesplit.sweeps.compression import CompressedSweep
 
 RANDOM = onp.random.default_rng(40)
@@ -184,7 +186,7 @@ def test_zeros_that_come_and_go():
     check()
     assert jac.cache_info()[:2] == (1, 1)
     matrix[3, 20] = 5.0
-    assert "with 1482 zeros to a float64 array of shape (40, 40) with 1481 zeros" in jac.explain_miss(x)
+    assert ", 1482 zeros to a float64 array of shape (40, 40), 1481 zeros" in jac.explain_miss(x)
     check()
     assert jac.cache_info().misses == 2
     for number in range(4, 10):
@@ -246,7 +248,7 @@ def test_plans_that_multiply_by_whole_matrices_serve_any():
     assert jac.explain_miss(x) is None
 
 
-def test_loops_gather_each_matrix_once_and_its_zeros_never():
+def test_loops_gather_no_zeros_and_each_matrix_once(monkeypatch):
     matrix, x = differences(200), RANDOM.uniform(0.3, 0.9, 200)
 
     def fun(x):
@@ -259,8 +261,12 @@ def test_loops_gather_each_matrix_once_and_its_zeros_never():
     onp.testing.assert_allclose(jac(x), expected, rtol=1e-11, atol=1e-13)
     (sweep,) = jac.plan(x).sweeps
     tape = jac.tape(x)
+    looked_at = []
+    monkeypatch.setattr(coefficients, "memory_of", lambda of: looked_at.append(of) or memory_of(of))
     gathered = getattr(sweep, "sweep", sweep).values.gather(tape)  # a compressed sweep has the whole one
     assert gathered.size < 50 * 5 * 200
+    assert len(looked_at) == 50
+    assert len({memory_of(of) for of in looked_at}) == 1
 
 
 def test_patterns_that_change_with_shapes_in_turn():
@@ -280,3 +286,28 @@ def test_patterns_that_change_with_shapes_in_turn():
             matrices[n][turn, 20] = 0.5
             onp.testing.assert_allclose(jac(x), jacobian(fun)(x), rtol=1e-11, atol=1e-12)
     assert jac.cache_info()[:2] == (12, 18)
+
+
+def test_products_that_are_blocks_have_no_use_for_zeros():
+    matrix = differences(40)
+
+    def fun(x):
+        y = x * np.sum(np.einsum("ii,i->", matrix, x))
+        for _ in range(40):
+            y = np.tanh(y + y[0])
+        return y
+
+    jac = parallel_jacobian(fun, method="adjoint")
+    x = RANDOM.uniform(0.3, 0.9, 40)
+    onp.testing.assert_allclose(jac(x), jacobian(fun)(x), rtol=1e-11, atol=1e-13)
+    assert not any(map(known_zeros, jac.plan(x).structure.statics))
+
+
+def test_layouts_of_matrices_are_told():
+    matrix = differences(150)
+    jac = parallel_jacobian(lambda x: loop(x, matrix))
+    x = RANDOM.uniform(0.3, 0.9, 150)
+    jac(x)
+    matrix = onp.asfortranarray(matrix)
+    assert "22052 zeros to a float64 array of shape (150, 150), 22052 zeros by columns" in jac.explain_miss(x)
+    onp.testing.assert_allclose(jac(x), jacobian(lambda x: loop(x, matrix))(x), rtol=1e-11, atol=1e-13)
