@@ -73,7 +73,7 @@ def _plain_cost(chain: JacobianChain, mode: Mode, solutions: dict[str, Solution]
     cost = chain.all_tangent_cost() if mode is Mode.TANGENT else chain.all_adjoint_cost()
     without = sum(not getattr(link, name) for link in chain)
     if without:
-        return f"{cost} (not possible: {without} of the links have no {name} mode)"
+        return f"{cost} (not possible: {without} of {len(chain)} links without {name} mode)"
     bound = max((solution.lower_bound for solution in solutions.values()), default=0)
     return f"{cost} (not possible with these settings)" if cost < bound else str(cost)
 

@@ -119,7 +119,7 @@ def work_table(facts: TapeFacts) -> WorkTable:
     sizes = np.maximum(facts.sizes, 0)
     is_inner = facts.reader != np.arange(facts.reader.size)
     inner = (sizes >> facts.is_complex) * is_inner  # complex ones count once, as in edges
-    outer = _parts(facts) * (facts.kept - inner)
+    outer = _parts(facts) * (facts.scalar_edges - inner)
     pace = pace * _real_products(facts)
     is_block = facts.blocks > 0
     contracted, factored = predicted_contractions(facts), spared(facts)

@@ -102,7 +102,7 @@ def make_plan(tape: Tape, structure: Structure, options: PlanOptions) -> Jacobia
 
 def _but_for_zeros(structure: Structure, facts: TapeFacts, draft: "_Draft") -> Structure:
     """Return what the sweeps depend on: zeros of matrices only where systems have no edges for them."""
-    fewer = np.flatnonzero(facts.kept < facts.edges).tolist()
+    fewer = np.flatnonzero(facts.scalar_edges < facts.edges).tolist()
     known = np.array([index for index in fewer if known_zeros(structure.statics[index])], dtype=np.intp)
     if not known.size:
         return structure

@@ -32,7 +32,7 @@ class CallNumbers(NamedTuple):
 
     elements: int = 0
     edges: int = 0
-    kept: int = 0
+    scalar_edges: int = 0
     is_local: bool = False
     block: int = 0
     joined: bool = False
@@ -114,14 +114,18 @@ def _numbers_of(entry: TapeEntry, index: int, structure: Structure) -> CallNumbe
     local = 0 if is_look_up(structure, index) else local_slices(entry)
     slices = local or max(count_slices(entry), 1)
     stacked = result + read if slices > 1 and not is_sum else 0
-    kept, matrix = count_local_edges(entry) or edges, known_zeros(structure.statics[index])
+    scalar_edges, matrix = count_local_edges(entry) or edges, known_zeros(structure.statics[index])
     if matrix is not None:
-        kept = kept // prod(matrix.shape) * matrix.content.count()
-    is_sparse = kept <= _SPARSE_EDGES * max(result * len(entry.argnums), read) or _is_slow(entry.primitive)
+        scalar_edges = scalar_edges // prod(matrix.shape) * matrix.content.count()
+    is_sparse = scalar_edges <= _SPARSE_EDGES * max(result * len(entry.argnums), read) or _is_slow(
+        entry.primitive
+    )
     most = _MOST_EDGES if is_sum or is_sparse else min(_EDGES_OF_A_SLICE * slices, _MOST_EDGES)
-    if local and of_numbers and kept <= most:
-        return CallNumbers(elements, edges, kept, is_local=True, stacked=stacked)
+    if local and of_numbers and scalar_edges <= most:
+        return CallNumbers(elements, edges, scalar_edges, is_local=True, stacked=stacked)
     block = elements * sum(real_count(entry.args[i]) for i in entry.argnums) // slices
     if not of_numbers or block > min(_DERIVATIVES_OF_A_SLICE * slices, _MOST_EDGES):
-        return CallNumbers(elements, edges, kept, stacked=stacked)
-    return CallNumbers(elements, edges, kept, block=block, joined=can_be_stacked(entry), stacked=stacked)
+        return CallNumbers(elements, edges, scalar_edges, stacked=stacked)
+    return CallNumbers(
+        elements, edges, scalar_edges, block=block, joined=can_be_stacked(entry), stacked=stacked
+    )

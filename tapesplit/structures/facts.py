@@ -132,8 +132,9 @@ class TapeFacts:
         shapes and constants.
     edges
         Scalar edges |E| from the active arguments: fma per direction.
-    kept
-        Those of them that a scalar sweep has: without zeros of constant matrices, see `non_zeros`.
+    scalar_edges
+        Those that a scalar sweep has: without zeros of constant matrices, see `non_zeros`, and for several
+        factors one for each product of all.
     elementwise
         Whether the entry is an elementwise operation, see `CallKind`.
     scalar
@@ -176,7 +177,7 @@ class TapeFacts:
     is_complex: BoolArray
     call: IntArray
     edges: IntArray
-    kept: IntArray
+    scalar_edges: IntArray
     elementwise: BoolArray
     scalar: BoolArray
     blocks: IntArray
@@ -218,11 +219,11 @@ def facts_of(tape: Tape, structure: Structure | None = None) -> TapeFacts:
     elements, edges = sizes.copy(), (sizes >> complex_) * factors
     scalar = known_form & has_scalar_form
     blocks, joined, stacked, call = np.zeros((4, kind.size), dtype=np.int64)
-    kept = edges.copy()
+    scalar_edges = edges.copy()
     others = np.flatnonzero((factors < 0) | (sizes < 0))
     if others.size:
         call[others], numbers = call_numbers(tape, structure, kind, form, others)
-        elements[others], edges[others], kept[others], is_local_call, *of_blocks = numbers
+        elements[others], edges[others], scalar_edges[others], is_local_call, *of_blocks = numbers
         blocks[others], joined[others], stacked[others] = of_blocks
         scalar[others] &= (is_local_call > 0) | (blocks[others] > 0)
     scalar &= ~elementwise | _takes_numbers(structure, seen, which, scalar & elementwise)
@@ -248,7 +249,7 @@ def facts_of(tape: Tape, structure: Structure | None = None) -> TapeFacts:
         is_complex=complex_,
         call=call,
         edges=edges,
-        kept=kept,
+        scalar_edges=scalar_edges,
         elementwise=elementwise,
         scalar=scalar,
         blocks=blocks,
