@@ -117,10 +117,9 @@ def _numbers_of(entry: TapeEntry, index: int, structure: Structure) -> CallNumbe
     scalar_edges, matrix = count_local_edges(entry) or edges, known_zeros(structure.statics[index])
     if matrix is not None:
         scalar_edges = scalar_edges // prod(matrix.shape) * matrix.content.count()
-    is_sparse = scalar_edges <= _SPARSE_EDGES * max(result * len(entry.argnums), read) or _is_slow(
-        entry.primitive
-    )
-    most = _MOST_EDGES if is_sum or is_sparse else min(_EDGES_OF_A_SLICE * slices, _MOST_EDGES)
+    is_sparse = scalar_edges <= _SPARSE_EDGES * max(result * len(entry.argnums), read)
+    is_better = is_sum or is_sparse or _is_slow(entry.primitive)
+    most = _MOST_EDGES if is_better else min(_EDGES_OF_A_SLICE * slices, _MOST_EDGES)
     if local and of_numbers and scalar_edges <= most:
         return CallNumbers(elements, edges, scalar_edges, is_local=True, stacked=stacked)
     block = elements * sum(real_count(entry.args[i]) for i in entry.argnums) // slices
