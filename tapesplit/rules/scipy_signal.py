@@ -168,7 +168,8 @@ def _describe_local(
     A: Any, B: Any, /, axes: Any = None, dot_axes: Any = ((), ()), mode: str = "full"
 ) -> tuple[tuple[int, ...], tuple[int, ...], str] | None:
     """Describe a convolution along all axes."""
-    return (A.shape, B.shape, mode) if axes is None and not any(map(len, dot_axes)) else None
+    is_plain = axes is None and not any(map(len, dot_axes)) and A.ndim == B.ndim
+    return (A.shape, B.shape, mode) if is_plain else None
 
 
 def _build_local(argnum: int, of_a: tuple[int, ...], of_b: tuple[int, ...], mode: str) -> LocalStructure:

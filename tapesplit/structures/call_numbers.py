@@ -83,6 +83,10 @@ _SPARSE_EDGES: Final = 2
 product counts as sparse."""
 _EDGES_OF_A_SLICE: Final = 16_384
 """Scalar edges of each independent slice above which other products are."""
+_MANY_DIRECTIONS: Final = 64
+"""Elements, read and returned, up to which array steps carry the few directions in less time than systems."""
+_EDGES_OF_A_DERIVATIVE: Final = 4
+"""Edges for each derivative of a result from which on sums of products are better done as blocks."""
 _DERIVATIVES_OF_A_SLICE: Final = 1024
 """Derivatives in each independent slice above which a block is."""
 
@@ -118,12 +122,14 @@ def _numbers_of(entry: TapeEntry, index: int, structure: Structure) -> CallNumbe
     if matrix is not None:
         scalar_edges = scalar_edges // prod(matrix.shape) * matrix.content.count()
     is_sparse = scalar_edges <= _SPARSE_EDGES * max(result * len(entry.argnums), read)
-    is_better = is_sum or is_sparse or _is_slow(entry.primitive)
+    is_better = is_sum or is_sparse or (_is_slow(entry.primitive) and min(result, read) >= _MANY_DIRECTIONS)
     most = _MOST_EDGES if is_better else min(_EDGES_OF_A_SLICE * slices, _MOST_EDGES)
-    if local and of_numbers and scalar_edges <= most:
-        return CallNumbers(elements, edges, scalar_edges, is_local=True, stacked=stacked)
     block = elements * sum(real_count(entry.args[i]) for i in entry.argnums) // slices
-    if not of_numbers or block > min(_DERIVATIVES_OF_A_SLICE * slices, _MOST_EDGES):
+    is_large = block > min(_DERIVATIVES_OF_A_SLICE * slices, _MOST_EDGES)
+    is_local = local and scalar_edges <= most and (is_large or scalar_edges <= _EDGES_OF_A_DERIVATIVE * block)
+    if is_local and of_numbers:
+        return CallNumbers(elements, edges, scalar_edges, is_local=True, stacked=stacked)
+    if not of_numbers or is_large:
         return CallNumbers(elements, edges, scalar_edges, stacked=stacked)
     return CallNumbers(
         elements, edges, scalar_edges, block=block, joined=can_be_stacked(entry), stacked=stacked

@@ -140,6 +140,7 @@ def test_products_with_partly_constant_operands_have_no_coefficients_for_the_con
         (lambda x: anp.diff(x, 2), "block"),
         (lambda x: anp.einsum("ii,ij->j", x[:, :3], A), "block"),
         (lambda x: anp.einsum(x, [0, 1], B, [1, 2]), "local"),
+        (lambda x: anp.einsum("ijk,j,k->i", np.ones((4, 12, 12)), x.ravel(), x.ravel()), "block"),
         (lambda x: x @ B, "local"),
         (lambda x: x @ np.ones((4, 5000)), "none"),
         (lambda x: anp.einsum("ij,ij->ij", x[:1], np.ones((3000, 4))), "local"),
@@ -422,3 +423,18 @@ def test_gradients_of_other_spacings_have_no_rule(monkeypatch, fun, form):
     jac = parallel_jacobian(lambda x: long_loop(lambda x: fun(x**2), x), method="adjoint")
     with pytest.raises(NotImplementedError):
         jac(np.linspace(0.4, 0.9, 4))
+
+
+@pytest.mark.parametrize("mode", ["full", "valid"])
+def test_convolutions_along_the_first_axes_have_no_local_structure(mode):
+    """autograd convolves as many axes as the first array has."""
+    fun = lambda x: anp.ravel(anp.tanh(convolve(anp.sin(x), B[:3], mode=mode)))  # noqa: E731
+    np.testing.assert_allclose(parallel_jacobian(fun)(V), jacobian(fun)(V), rtol=1e-13, atol=1e-14)
+
+
+def test_large_convolutions_take_array_steps_if_they_have_few_directions():
+    image, kernel = np.random.default_rng(0).standard_normal((64, 64)), np.ones((5, 5))
+    by_kernel = record(lambda x: convolve(image, anp.reshape(x, (5, 5)), mode="valid"), np.ones(25))
+    by_image = record(lambda x: convolve(anp.reshape(x, (64, 64)), kernel, mode="valid"), image.ravel())
+    assert not facts_of(by_kernel).scalar[by_kernel.output]
+    assert facts_of(by_image).scalar[by_image.output]
