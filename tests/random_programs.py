@@ -16,6 +16,7 @@ import numpy as onp
 from autograd import checkpoint, grad, jacobian
 from autograd.builtins import tuple as atuple
 from autograd.extend import defvjp, primitive
+from autograd.scipy.signal import convolve
 from autograd.scipy.special import expit, gammaln, logsumexp
 
 from tapesplit import parallel_jacobian
@@ -98,6 +99,8 @@ MATRIX = [
     lambda m: np.trace(m) * np.diag(m),
     lambda m: np.diag(np.diag(m)) + np.triu(m),
     lambda m: np.einsum("ij,kj->ki", m, m),
+    lambda m: np.einsum("ij,jk,ki->i", m, np.sin(m), m),
+    lambda m: np.einsum(m, [0, 1], m, [1, 2], [2, 0]) + np.einsum("ij->ji", m),
 ]
 
 
@@ -141,6 +144,29 @@ def _cumulative(values, a, b, _c):
     i = _at_least(values, a, 1)
     axis = b % values[i].ndim
     return (i,), lambda x: np.cumsum(x, axis=axis)
+
+
+def _linear(values, a, b, c):
+    i = _at_least(values, a, 1)
+    shape, size = values[i].shape, values[i].size
+    axis = c % len(shape)
+    kernel = onp.cos(onp.arange(2.0 ** len(shape)) + c).reshape((2,) * len(shape))
+    links = onp.zeros((64, size))
+    links[onp.arange(64), onp.arange(b, b + 64) % size] = onp.cos(onp.arange(64.0) + c)
+    factors = onp.sin(onp.arange(size) + b).reshape(shape)
+    ways = [
+        lambda x: np.gradient(x, axis=axis) if shape[axis] > 2 else x,
+        lambda x: convolve(x, kernel, mode="same"),
+        lambda x: np.reshape(np.dot(links.T, np.tanh(np.dot(links, np.ravel(x)))), shape),
+        lambda x: np.einsum(
+            f"{_AXES[x.ndim]},{_AXES[x.ndim]},{_AXES[x.ndim]}->{_AXES[x.ndim]}", x, factors, x
+        ),
+        lambda x: np.einsum(f"{_AXES[x.ndim]},{_AXES[x.ndim]}->{_AXES[x.ndim][::-1]}", factors, x),
+    ]
+    return (i,), ways[b % len(ways)]
+
+
+_AXES = {1: "i", 2: "ij", 3: "ijk", 4: "ijkl"}
 
 
 def _at_least(values, a, ndim):
@@ -223,6 +249,7 @@ OPERATIONS = [
     _element,
     _cumulative,
     _matrix,
+    _linear,
 ]
 
 
