@@ -106,9 +106,8 @@ class ClusterStep:
             diagonal = [index for index in self.inputs if index in walk.origins]
             spread = [walk.opened(i) for i in diagonal if not self.keeps_diagonals(walk.tape, i)]
             held = max(spread, default=0)
-            made -= {
-                index for index in self.spent if walk.alive.get(index) == size
-            }  # products overwrite these
+            # Products overwrite what is spent.
+            made -= {index for index in self.spent if walk.alive.get(index) == size}
         # The first product takes in the others, one by one.
         walk.hold(held + size * min(len(made), 2))
         for index in self.spent:
