@@ -181,9 +181,11 @@ def _build_local(argnum: int, of_a: tuple[int, ...], of_b: tuple[int, ...], mode
             "same": ((m - 1) // 2, n),
             "valid": (min(n, m) - 1, abs(n - m) + 1),
         }[mode]
-        place, other = np.divmod(np.arange(n * m), m)
-        row = place + other - before
-        inside = (row >= 0) & (row < length)
+        row, place = np.divmod(np.arange(length * min(n, m)), min(n, m))
+        other = row + before - place
+        if m < n:
+            place, other = other, place
+        inside = (place >= 0) & (place < n) & (other >= 0) & (other < m)
         rows, positions, others = (
             np.add.outer(of * size, along[inside]).ravel()
             for of, size, along in ((rows, length, row), (positions, n, place), (others, m, other))

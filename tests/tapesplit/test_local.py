@@ -1,5 +1,7 @@
 """Local structures of sums and products equal autograd's own derivative."""
 
+import tracemalloc
+
 import autograd.numpy as anp
 import numpy as np
 import pytest
@@ -430,6 +432,18 @@ def test_convolutions_along_the_first_axes_have_no_local_structure(mode):
     """autograd convolves as many axes as the first array has."""
     fun = lambda x: anp.ravel(anp.tanh(convolve(anp.sin(x), B[:3], mode=mode)))  # noqa: E731
     np.testing.assert_allclose(parallel_jacobian(fun)(V), jacobian(fun)(V), rtol=1e-13, atol=1e-14)
+
+
+def test_convolutions_of_long_arrays_take_no_more_memory_than_they_have_edges():
+    long = np.ones(20_000)
+    tape = record(lambda x: convolve(x, long[1:], mode="valid"), long)
+    find_rule(tape.primitives[1])
+    tracemalloc.start()
+    (local,) = local_structures(tape[1])
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert local.rows.size == 2 * 19_999
+    assert peak < 200 * local.rows.size
 
 
 def test_large_convolutions_take_array_steps_if_they_have_few_directions():
