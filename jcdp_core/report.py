@@ -69,7 +69,7 @@ def _numbers(title: str, numbers: Iterable[int]) -> str:
 
 def _plain_cost(chain: JacobianChain, mode: Mode, solutions: dict[str, Solution]) -> str:
     """Write the cost of a plain mode; one that costs less than any plan is none that the settings allow."""
-    name = "tangent" if mode is Mode.TANGENT else "adjoint"
+    name = mode.name.lower()
     cost = chain.all_tangent_cost() if mode is Mode.TANGENT else chain.all_adjoint_cost()
     without = sum(not getattr(link, name) for link in chain)
     if without:

@@ -14,11 +14,10 @@ from tapesplit.rules import (  # noqa: F401 (importing these modules registers t
 )
 from tapesplit.rules.elementwise import CHOICE
 from tapesplit.rules.local import (
-    count_local_edges,
     has_local_structure,
     is_contraction,
+    local_counts,
     local_matrix,
-    local_slices,
     local_structures,
 )
 from tapesplit.rules.look_ups import LOOK_UP, OPEN_RULES
@@ -65,7 +64,6 @@ __all__ = [
     "as_one_call",
     "can_be_stacked",
     "count_edges",
-    "count_local_edges",
     "count_slices",
     "find_rule",
     "getitem",
@@ -76,8 +74,8 @@ __all__ = [
     "is_reduction",
     "is_replaced",
     "joint_index_map",
+    "local_counts",
     "local_matrix",
-    "local_slices",
     "local_structures",
     "loop_adjoint",
     "loop_tangent",

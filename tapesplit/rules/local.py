@@ -28,12 +28,11 @@ from tapesplit.rules.products import Labeled
 
 __all__ = [
     "contraction_labels",
-    "count_local_edges",
     "define_local",
     "has_local_structure",
     "is_contraction",
+    "local_counts",
     "local_matrix",
-    "local_slices",
     "local_structures",
 ]
 
@@ -57,13 +56,17 @@ def define_local(
     _structures[primitive] = _Structure(describe, build)
 
 
-def local_slices(entry: TapeEntry) -> int:
-    """Count the independent slices of a call with a local structure; 0 if it has none.
+def local_counts(entry: TapeEntry) -> tuple[int, int | None]:
+    """Count the independent slices of a call with a local structure, 0 if it has none, and its edges.
 
-    This is much cheaper than that structure.
+    This is much cheaper than that structure. None for the edges if they are those that the rule counts.
     """
     description = _described(entry) if has_local_structure(entry.primitive) else None
-    return 0 if description is None else _structures[entry.primitive].slices(*description)
+    if description is None:
+        return 0, None
+    structure = _structures[entry.primitive]
+    edges = None if structure.edges is None else structure.edges(*description) * len(entry.argnums)
+    return structure.slices(*description), edges
 
 
 def is_contraction(primitive: Any, args: Sequence[Any]) -> bool:
@@ -78,14 +81,8 @@ def _is_sum_of_products(primitive: Any) -> bool:
     return primitive in PRODUCTS_BY_LABELS and not is_overridden(primitive)
 
 
-def count_local_edges(entry: TapeEntry) -> int | None:
-    """Count the edges that the local structure of a sum of products has; None for other calls."""
-    described = _described(entry) if _is_sum_of_products(entry.primitive) else None
-    return None if described is None else described[0].edges * len(entry.argnums)
-
-
 def local_structures(entry: TapeEntry, kept: IntArray | None = None) -> list[LocalStructure]:
-    """Return the local structure by each active argument of a call that has one, see `local_slices`.
+    """Return the local structure by each active argument of a call that has one, see `local_counts`.
 
     A contraction has edges only for the elements of its constant operand that are ``kept``, by their flat
     positions, if these are given. The positions in its structure are then places among them.
@@ -126,11 +123,15 @@ def local_matrix(entry: TapeEntry, argnum: int) -> np.ndarray | None:
 
 
 class _Structure(NamedTuple):
-    """How local structures of a primitive come about: a description of the call, its structure and slices."""
+    """How local structures of a primitive come about: a description of the call, its structure and slices.
+
+    ``edges`` counts those from one argument, where the rule may count others.
+    """
 
     describe: Callable[..., _Description]
     build: Callable[..., LocalStructure]
     slices: Callable[..., int] = lambda *_: 1
+    edges: Callable[..., int] | None = None
 
 
 def _reduction(factor: Callable[[int], float]) -> _Structure:
@@ -156,7 +157,7 @@ def _reduction(factor: Callable[[int], float]) -> _Structure:
 
 def _sum_of_products(describe: Callable[..., _Description]) -> _Structure:
     """Make the structure of a sum of products."""
-    return _Structure(describe, product_edges, lambda known: known.slices)
+    return _Structure(describe, product_edges, lambda known: known.slices, lambda known: known.edges)
 
 
 def _build_differences(argnum: int, shape: tuple[int, ...], axis: int) -> LocalStructure:

@@ -33,9 +33,8 @@ def _put_back(A: np.ndarray, ans: Any, x: Any, index: Any) -> np.ndarray:
         for found, adjoints in zip(X, A, strict=True):
             np.add.at(found, index, adjoints)
         return X
-    if (
-        A.size and A.dtype == np.float64 and _is_of_elements(index, np.ndim(x))
-    ):  # nothing is counted in integers
+    # Nothing at all is counted in integers.
+    if A.size and A.dtype == np.float64 and _is_of_elements(index, np.ndim(x)):
         size = np.size(x)
         found = np.arange(len(A))[:, None] * size + places(x, index)
         return np.bincount(found.ravel(), A.ravel(), len(A) * size).reshape(len(A), *np.shape(x))

@@ -105,12 +105,10 @@ def can_be_stacked(call: TapeEntry) -> bool:
     if core_axes is along_axis:
         x, *rest = call.args
         return type(x) is np.ndarray and len(rest) <= 1 and call.kwargs.keys() <= {"axis", "keepdims"}
-    if (
-        call.primitive not in _OF_MATRICES
-        or call.kwargs
-        or any(isinstance(arg, np.matrix) for arg in call.args)
-    ):
-        return False  # NumPy cannot stack objects of type matrix, which always have two axes
+    if call.primitive not in _OF_MATRICES or call.kwargs:
+        return False
+    if any(isinstance(arg, np.matrix) for arg in call.args):  # which always have two axes
+        return False
     dimensions = {np.ndim(arg) for arg in call.args}
     return len(dimensions) == 1 or dimensions == {1, 2}
 

@@ -14,11 +14,10 @@ from tapesplit.rules import (
     Bulk,
     can_be_stacked,
     count_edges,
-    count_local_edges,
     count_slices,
     find_rule,
     is_reduction,
-    local_slices,
+    local_counts,
 )
 from tapesplit.structures.comparison import is_look_up
 from tapesplit.structures.constants import hashable, known_zeros
@@ -115,10 +114,10 @@ def _numbers_of(entry: TapeEntry, index: int, structure: Structure) -> CallNumbe
     of_numbers = all(np.asarray(array).dtype.kind in "fiubc" for array in arrays)
     result, read = element_count(entry.value), sum(element_count(entry.args[i]) for i in entry.argnums)
     is_sum = is_reduction(find_rule(entry.primitive))
-    local = 0 if is_look_up(structure, index) else local_slices(entry)
+    local, local_edges = (0, None) if is_look_up(structure, index) else local_counts(entry)
     slices = local or max(count_slices(entry), 1)
     stacked = result + read if slices > 1 and not is_sum else 0
-    scalar_edges, matrix = count_local_edges(entry) or edges, known_zeros(structure.statics[index])
+    scalar_edges, matrix = local_edges or edges, known_zeros(structure.statics[index])
     if matrix is not None:
         scalar_edges = scalar_edges // prod(matrix.shape) * matrix.content.count()
     is_sparse = scalar_edges <= _SPARSE_EDGES * max(result * len(entry.argnums), read)

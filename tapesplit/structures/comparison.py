@@ -47,9 +47,9 @@ def without_places(known: Structure, structure: Structure) -> Structure | None:
             return None
         statics[index] = opened
         looked_up += primitive in OPEN_RULES
+        if looked_up > _MOST_LOOK_UPS:
+            return None
         numbers += not any(isinstance(part, ArrayKey) for part in _parts(opened))
-    if looked_up > _MOST_LOOK_UPS:
-        return None
     if _MOST_NUMBERS < numbers < len(statics) // _ENTRIES_OF_A_NUMBER:
         return None
     return replace(structure, statics=statics)
@@ -154,9 +154,9 @@ def fits(known: Structure, structure: Structure) -> bool:
 def first_difference(old: Structure, new: Structure, tape: Tape) -> str:
     """Say in one sentence where a new tape departs from an old structure."""
     calls = zip(new.primitives, old.statics, new.statics, strict=False)
-    left_open = [(before, now, _left_open(primitive, now)) for primitive, before, now in calls]
     statics = [
-        before if opened is not None and before == opened else now for before, now, opened in left_open
+        before if before == now or before == _left_open(primitive, now) else now
+        for primitive, before, now in calls
     ]
     columns: tuple[tuple[str, Any, Any, Callable[[Any], str]], ...] = (
         ("the operation", old.primitives, new.primitives, _say),
