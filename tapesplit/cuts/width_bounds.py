@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tapesplit.arrays import follow, reached
+from tapesplit.arrays import IntArray, reached
 from tapesplit.cuts.graph import TapeGraph
 
 __all__ = ["has_wide_paths"]
@@ -15,9 +15,10 @@ def has_wide_paths(graph: TapeGraph, width: float) -> bool:
 
     Notes
     -----
-    Values of at least this width carry all. Any others carry one element each, along a path that goes back
-    from operation to first operand: the states of a loop, updated from themselves, have such paths apart.
-    Takes O(n log n + e) vectorised steps, and a Python step for each edge between wide values.
+    Values of at least this width carry all. Any others carry as many elements as the narrowest value of a
+    path that goes back from operation to first operand: the states of a loop, updated from themselves, have
+    such paths apart. Takes O(n log n + e) vectorised steps, and a Python step for each edge between wide
+    values.
 
     Examples
     --------
@@ -28,7 +29,7 @@ def has_wide_paths(graph: TapeGraph, width: float) -> bool:
     >>> has_wide_paths(states, 2), has_wide_paths(states, 3)
     (True, False)
     """
-    capacities = graph.capacities
+    capacities = np.minimum(graph.capacities, int(np.ceil(width)))
     wide = capacities >= width
     if wide.all():
         return True
@@ -43,5 +44,21 @@ def has_wide_paths(graph: TapeGraph, width: float) -> bool:
     first_operand[graph.child[::-1]] = graph.parent[::-1]
     stops = begins[first_operand] | (first_operand == vertices)
     starts = graph.parent[ends[graph.child] & ~ends[graph.parent]]
-    paths = np.unique(follow(np.where(stops, vertices, first_operand))[starts])
-    return paths.size >= width and bool(capacities.min() > 0)
+    path, carried = _narrowest_behind(np.where(stops, vertices, first_operand), capacities)
+    most = np.zeros(graph.size, dtype=np.int64)
+    np.maximum.at(most, path[starts], carried[starts])
+    return bool(most.sum() >= width)
+
+
+def _narrowest_behind(step: IntArray, widths: IntArray) -> tuple[IntArray, IntArray]:
+    """Return where repeated steps from each vertex end, and the least width on the way.
+
+    Both ends count. Every round doubles what a step covers, as in `follow`.
+    """
+    least = np.minimum(widths, widths[step])
+    while True:
+        behind = step[step]
+        if np.array_equal(behind, step):
+            return step, least
+        least = np.minimum(least, least[step])
+        step = behind

@@ -313,7 +313,7 @@ def test_strands_that_are_narrow_at_equal_depth_need_no_flow(monkeypatch):
 
 
 def test_flows_beyond_the_budget_are_not_looked_for(monkeypatch):
-    graph = tape_graph([8, 2, 6, 6, 2, 8], [[], [0], [0], [1], [2], [3, 4]])
+    graph = tape_graph([8, 2, 6, 6, 2, 8], [[], [0], [0], [1], [1, 2], [3, 4]])
     assert not has_wide_paths(graph, 4)
     assert separators._is_wide(graph, 4)
     assert not separators._is_wide(graph, 5)

@@ -158,3 +158,20 @@ def test_states_of_a_loop_are_paths_that_are_seen(read):
     assert has_wide_paths(graph, count - read)
     assert not has_wide_paths(graph, count - read + 0.5)
     assert not narrowest_cuts(graph, count - read - 1)
+
+
+def test_paths_of_arrays_carry_their_narrowest_values():
+    """Four states of a ring, each updated from itself and its neighbor, through a value half as wide."""
+    sizes = [2, 6, 4, 8]
+    widths, parents = [20], [[]]
+    state = [0] * 4
+    for step in range(20):
+        before = list(state)
+        for i, size in enumerate(sizes):
+            widths += [size // 2, size]
+            parents += [[before[i], before[i - 1]] if step else [0], [len(widths) - 2]]
+            state[i] = len(widths) - 1
+    graph = tape_graph([*widths, 20], [*parents, state])
+    assert has_wide_paths(graph, 10)
+    assert not has_wide_paths(graph, 11)
+    assert not narrowest_cuts(graph, 9)
