@@ -13,7 +13,6 @@ from tapesplit.cuts.graph import UNBOUNDED, TapeGraph, frontier_widths
 
 __all__ = [
     "Order",
-    "all_lower_sets",
     "candidate_prefixes",
     "depth_ranks",
     "minimal_prefixes",
@@ -34,8 +33,6 @@ _WINDOWS_BUDGET: Final = 6 * FLOW_BUDGET
 """Vertices times widths that windows along an order have together: three of the largest have as many."""
 _OCTAVES: Final = 6
 """Windows at either end of an order, each with half as many edges as the one before."""
-_MOST_LOWER_SETS: Final = 100
-"""Lower sets up to which a graph offers all of them."""
 _LIKE_WIDTHS: Final = 1.2
 """Widths that differ by less than this factor count as one: a chain hardly gains by the narrower cut."""
 _NO_BETTER: Final = 1.05
@@ -152,29 +149,6 @@ def thrifty_ranks(graph: TapeGraph, *, backwards: bool) -> IntArray:
     ranks = np.zeros(graph.size, dtype=np.int64)
     ranks[computed] = np.arange(1, len(computed) + 1)
     return ranks
-
-
-def all_lower_sets(graph: TapeGraph) -> list[BoolArray]:
-    """List all lower sets of a graph that has few, up to a hundred; none of others.
-
-    Each contains the inputs. Vertices are added one after the other, in all orders, which takes O(n) Python
-    steps for each set.
-    """
-    parents = [0] * graph.size
-    for child, parent in zip(graph.child.tolist(), graph.parent.tolist(), strict=True):
-        parents[child] |= 1 << parent
-    inputs = (1 << graph.inputs) - 1
-    found, new = {inputs}, [inputs]
-    while new:
-        lower = new.pop()
-        for vertex, needed in enumerate(parents):
-            larger = lower | 1 << vertex
-            if not needed & ~lower and larger not in found:
-                if len(found) == _MOST_LOWER_SETS:
-                    return []
-                found.add(larger)
-                new.append(larger)
-    return [np.array([lower >> vertex & 1 for vertex in range(graph.size)], np.bool_) for lower in found]
 
 
 def window_cuts(graph: TapeGraph, order: Order, least: int) -> list[BoolArray]:

@@ -9,7 +9,6 @@ import numpy as np
 from tapesplit.arrays import BoolArray, IntArray
 from tapesplit.cuts.candidates import (
     Order,
-    all_lower_sets,
     candidate_prefixes,
     depth_ranks,
     minimal_prefixes,
@@ -32,8 +31,6 @@ _NEAR_BOUND: Final = 1.05
 
 _GLOBAL: Final = 3
 """How many times the budget of a window the flow through the whole graph may take: it counts most."""
-_MOST_FOR_ALL_LOWER_SETS: Final = 40
-"""Vertices up to which a graph may have so few lower sets that all of them are compared."""
 _MOST_FOR_THRIFTY_ORDERS: Final = 6000
 """Vertices up to which orders that look at widths take less time than all others."""
 _WORTH_CUTTING: Final = 1.1
@@ -252,8 +249,6 @@ def _chain(
     found = _chosen(graph, members, cut.width)
     if brief or found.cost <= _NEAR_BOUND * cut.width * graph.total_edges:
         return found
-    if graph.size <= _MOST_FOR_ALL_LOWER_SETS and (lowers := all_lower_sets(graph)):
-        return _chosen(graph, lowers, cut.width)
     depth = depth or order_by(graph, depth_ranks(graph))
     members += candidate_prefixes(graph, depth)
     if graph.size <= _MOST_FOR_THRIFTY_ORDERS:
