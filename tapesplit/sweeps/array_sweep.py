@@ -115,10 +115,10 @@ class ArraySweep:
             count = cached_directions(count, each)
         return count if most is None else min(count, most)
 
-    def tangent(self, tape: Tape, matrix: np.ndarray | None, most: int | None = None) -> np.ndarray:
-        """Return ``F' X`` for X of shape ``(n, k)``, None for the identity, ``most`` directions at a time."""
-        rows = range(self.chunk.n) if matrix is None else matrix.T
-        return self.carried(self._tangents, tape, rows, most).T
+    def run(self, tape: Tape, rows: np.ndarray | None, most: int | None = None) -> np.ndarray:
+        """Carry directions, a row each, None for the identity, ``most`` of them at a time."""
+        carry, size = (self._adjoints, self.chunk.m) if self.adjoint_mode else (self._tangents, self.chunk.n)
+        return self.carried(carry, tape, range(size) if rows is None else rows, most)
 
     def _tangents(self, tape: Tape, rows: np.ndarray | range) -> np.ndarray:
         """Carry tangents, shape ``(k, n)``, to ``(k, m)``."""
@@ -130,11 +130,6 @@ class ArraySweep:
             for index in dropped:
                 seeds.pop(index, None)
         return _collect(tape, self.chunk.targets, seeds, len(rows), adjoint_mode=False)
-
-    def adjoint(self, tape: Tape, matrix: np.ndarray | None, most: int | None = None) -> np.ndarray:
-        """Return ``X F'`` for X of shape ``(k, m)``, None for the identity, ``most`` directions at a time."""
-        rows = range(self.chunk.m) if matrix is None else matrix
-        return self.carried(self._adjoints, tape, rows, most)
 
     def _adjoints(self, tape: Tape, rows: np.ndarray | range) -> np.ndarray:
         """Carry adjoints, shape ``(k, m)``, to ``(k, n)``."""

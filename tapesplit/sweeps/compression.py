@@ -162,7 +162,7 @@ def reached_part(sweep: ArraySweep | ScalarSweep | StagedSweep, tape: Tape) -> f
     else:
         try:
             with np.errstate(all="ignore"):  # the sweep itself will warn
-                found = sweep.adjoint(tape, seeds) if adjoint_mode else sweep.tangent(tape, seeds.T)
+                found = sweep.run(tape, seeds)
         except BaseException as error:
             note(error, f"while trying {_SAMPLE} directions for the plan of {tape.name}")
             raise

@@ -110,13 +110,9 @@ class ScalarSweep:
         carried += 8 * len(self.results) * directions
         return self.fixed_bytes + max(self._formula_bytes, carried)
 
-    def tangent(self, tape: Tape, matrix: np.ndarray | None, most: int | None = None) -> np.ndarray:
-        """Return ``F' X`` for X of shape ``(n, k)``, None for the identity, ``most`` directions at a time."""
-        return self.carry(self.coefficients(tape), matrix, most)
-
-    def adjoint(self, tape: Tape, matrix: np.ndarray | None, most: int | None = None) -> np.ndarray:
-        """Return ``X F'`` for X of shape ``(k, m)``, None for the identity, ``most`` directions at a time."""
-        return self.carry(self.coefficients(tape), None if matrix is None else matrix.T, most).T
+    def run(self, tape: Tape, rows: np.ndarray | None, most: int | None = None) -> np.ndarray:
+        """Carry directions, a row each, None for the identity, ``most`` of them at a time."""
+        return self.carry(self.coefficients(tape), None if rows is None else rows.T, most).T
 
     def paths(self, columns: np.ndarray | None = None) -> np.ndarray:
         """Tell where derivatives are not zero whatever the values: count paths from seeds to results.

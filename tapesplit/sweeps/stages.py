@@ -92,10 +92,11 @@ class StagedSweep:
         count = cached_directions(count, 8 * sum(self.sizes.values()))
         return count if most is None else min(count, most)
 
-    def tangent(self, tape: Tape, matrix: np.ndarray | None, most: int | None = None) -> np.ndarray:
-        """Return ``F' X`` for X of shape ``(n, k)``, None for the identity, ``most`` directions at a time."""
-        rows = range(self.chunk.n) if matrix is None else matrix.T
-        return in_blocks(partial(self._tangents, tape), rows, self._block(len(rows), most)).T
+    def run(self, tape: Tape, rows: np.ndarray | None, most: int | None = None) -> np.ndarray:
+        """Carry directions, a row each, None for the identity, ``most`` of them at a time."""
+        carry, size = (self._adjoints, self.chunk.m) if self.adjoint_mode else (self._tangents, self.chunk.n)
+        seeds = range(size) if rows is None else rows
+        return in_blocks(partial(carry, tape), seeds, self._block(len(seeds), most))
 
     def _tangents(self, tape: Tape, rows: np.ndarray | range) -> np.ndarray:
         """Carry tangents, shape ``(k, n)``, to ``(k, m)``."""
@@ -103,16 +104,11 @@ class StagedSweep:
         tangents = dict(self._split(X.T, self.chunk.sources))
         for part, dropped in told(zip(self.parts, self.last_use, strict=True), len(self.parts)):
             whole = is_identity and part.chunk.sources == self.chunk.sources
-            seeds = None if whole else np.concatenate([tangents[index] for index in part.chunk.sources])
+            seeds = None if whole else np.concatenate([tangents[index] for index in part.chunk.sources]).T
             for index in dropped:
                 del tangents[index]
-            tangents.update(self._split(part.tangent(tape, seeds), part.chunk.targets))
+            tangents.update(self._split(part.run(tape, seeds).T, part.chunk.targets))
         return np.concatenate([tangents[index] for index in self.chunk.targets]).T
-
-    def adjoint(self, tape: Tape, matrix: np.ndarray | None, most: int | None = None) -> np.ndarray:
-        """Return ``X F'`` for X of shape ``(k, m)``, None for the identity, ``most`` directions at a time."""
-        rows = range(self.chunk.m) if matrix is None else matrix
-        return in_blocks(partial(self._adjoints, tape), rows, self._block(len(rows), most))
 
     def _adjoints(self, tape: Tape, rows: np.ndarray | range) -> np.ndarray:
         """Carry adjoints, shape ``(k, m)``, to ``(k, n)``."""
@@ -122,7 +118,7 @@ class StagedSweep:
             whole = is_identity and part.chunk.targets == self.chunk.targets
             read = [adjoints.pop(index) for index in part.chunk.targets]
             seeds = None if whole else np.concatenate(read).T
-            for index, found in self._split(part.adjoint(tape, seeds).T, part.chunk.sources):
+            for index, found in self._split(part.run(tape, seeds).T, part.chunk.sources):
                 adjoints[index] = adjoints[index] + found if index in adjoints else found
         for index in self.chunk.sources:
             adjoints.setdefault(index, np.zeros((self.sizes[index], len(X))))

@@ -29,7 +29,7 @@ __all__ = [
 ]
 
 WholeSweep = ArraySweep | ScalarSweep | StagedSweep
-"""Sweeps of any directions, of which ``tangent`` or ``adjoint`` carries so many at a time."""
+"""Sweeps of any directions: ``run`` carries rows ``(k, n)`` of tangents to ``(k, m)``, or adjoints back."""
 Sweep = WholeSweep | RowSweep | CompressedSweep
 """All sweeps; those of rows and compressed ones have a ``jacobian`` only, the directions of an identity."""
 
@@ -118,4 +118,6 @@ def run_sweep(
     with lu_kept() if memory_limit is None else nullcontext():
         if isinstance(sweep, (RowSweep, CompressedSweep)):
             return sweep.jacobian(tape, most)
-        return (sweep.adjoint if sweep.adjoint_mode else sweep.tangent)(tape, matrix, most)
+        if sweep.adjoint_mode:
+            return sweep.run(tape, matrix, most)
+        return sweep.run(tape, None if matrix is None else matrix.T, most).T

@@ -75,7 +75,8 @@ def sweep_unplanned(tape: Tape) -> np.ndarray:
     )
     try:
         with lu_kept():
-            return (sweep.adjoint if m <= n else sweep.tangent)(tape, None)
+            rows = sweep.run(tape, None)
+            return rows if m <= n else rows.T
     except BaseException as error:
         note_line_without_rule(error, tape)
         note(error, f"while computing the Jacobian of {tape.name}, without a plan")

@@ -216,9 +216,9 @@ def test_blocks_need_not_reach_all_complex_values_of_a_cut():
     (first, second), (of_first, of_second) = (1, 3), (2, 4)
     assert [tape[of_first].parents, tape[of_second].parents] == [(first,), (second,)]
     chunk = Chunk((first, second), (of_first, of_second), onp.array([of_first, of_second]), 12, 12, 12)
-    sweep = compile_array_sweep(tape, facts, chunk, 5)
-    onp.testing.assert_array_equal(sweep.tangent(tape, None, 2), sweep.tangent(tape, onp.eye(12)))
-    onp.testing.assert_array_equal(sweep.adjoint(tape, None, 2), sweep.adjoint(tape, onp.eye(12)))
+    for adjoint_mode in (False, True):
+        sweep = compile_array_sweep(tape, facts, chunk, 5, adjoint_mode=adjoint_mode)
+        onp.testing.assert_array_equal(sweep.run(tape, None, 2), sweep.run(tape, onp.eye(12)))
 
 
 @pytest.mark.parametrize("form", ["systems", "arrays"])

@@ -21,6 +21,7 @@ from tapesplit.sweeps.compression import CompressedSweep
 from tapesplit.sweeps.lowering import compile_scalar_sweep
 from tapesplit.sweeps.pattern import find_pattern
 from tapesplit.sweeps.scalar_sweep import ScalarSweep
+from tapesplit.sweeps.sweep import run_sweep
 
 MIX = onp.random.default_rng(0).standard_normal((5, 5))
 PLACES = onp.random.default_rng(1).integers(0, 60, (80, 3))
@@ -97,8 +98,7 @@ def check_compressed(f, x, **options):
     assert isinstance(sweep, CompressedSweep)
     assert 0 < task.seeds == sweep.count <= task.directions / 2
     onp.testing.assert_allclose(found, expected, rtol=0, atol=1e-12 * onp.abs(expected).max())
-    mode = sweep.sweep.adjoint if sweep.sweep.adjoint_mode else sweep.sweep.tangent
-    onp.testing.assert_array_equal(found, mode(jac.tape(x), None))
+    onp.testing.assert_array_equal(found, run_sweep(sweep.sweep, jac.tape(x), None))
     return jac
 
 

@@ -194,9 +194,9 @@ def test_factored_adjoints_are_those_of_autograd(name):
     want = jacobian(fun)(X).reshape(-1, X.size)
     scale = np.abs(want).max()
     others = RANDOM.standard_normal((3, len(want)))
-    np.testing.assert_allclose(sweep.adjoint(tape, None), want, rtol=0.0, atol=1e-12 * scale)
-    np.testing.assert_allclose(sweep.adjoint(tape, None, 5), want, rtol=0.0, atol=1e-12 * scale)
-    np.testing.assert_allclose(sweep.adjoint(tape, others), others @ want, rtol=0.0, atol=1e-11 * scale)
+    np.testing.assert_allclose(sweep.run(tape, None), want, rtol=0.0, atol=1e-12 * scale)
+    np.testing.assert_allclose(sweep.run(tape, None, 5), want, rtol=0.0, atol=1e-12 * scale)
+    np.testing.assert_allclose(sweep.run(tape, others), others @ want, rtol=0.0, atol=1e-11 * scale)
 
 
 @pytest.mark.usefixtures("always_factored")
@@ -204,7 +204,7 @@ def test_rules_that_do_not_cover_a_call_get_all_elements():
     """An outer product takes matrices for vectors, which autograd does not differentiate."""
     tape, sweep = compiled(lambda x: anp.outer(anp.reshape(x, (3, 4)), anp.sin(x)) @ B, X)
     want = jacobian(lambda x: anp.outer(x, anp.sin(x)) @ B)(X)
-    np.testing.assert_allclose(sweep.adjoint(tape, None), want, rtol=0.0, atol=1e-12)
+    np.testing.assert_allclose(sweep.run(tape, None), want, rtol=0.0, atol=1e-12)
 
 
 @pytest.mark.parametrize("name", PROGRAMS | IN_ANOTHER_ORDER)
@@ -230,7 +230,7 @@ def arriving(monkeypatch, fun, x=X):
             original(step, tape, A, seeds)
 
         monkeypatch.setattr(kind, "adjoint", adjoint)
-    sweep.adjoint(tape, None)
+    sweep.run(tape, None)
     monkeypatch.undo()
     return tape, ranks
 
@@ -313,7 +313,7 @@ def test_what_does_not_move_is_zero_beside_infinities():
     with np.errstate(all="ignore"):
         want = jacobian(inside)(X)
         tape, sweep = compiled(inside, X)
-        found = sweep.adjoint(tape, None)
+        found = sweep.run(tape, None)
     assert not (np.isnan(found) & ~np.isnan(want)).any()
     np.testing.assert_allclose(found[~np.isnan(found)], want[~np.isnan(found)])
 
