@@ -24,16 +24,15 @@ from tapesplit.rules.axes import positive
 from tapesplit.rules.local_products import PRODUCTS_BY_LABELS, SumOfProducts, product_edges
 from tapesplit.rules.local_structure import LocalStructure
 from tapesplit.rules.positions import places
-from tapesplit.rules.products import Labeled
 
 __all__ = [
-    "contraction_labels",
     "define_local",
     "has_local_structure",
     "is_contraction",
     "local_counts",
     "local_matrix",
     "local_structures",
+    "sum_of_products",
 ]
 
 _Description: TypeAlias = tuple[Any, ...] | None
@@ -100,15 +99,10 @@ def _described(entry: TapeEntry) -> _Description:
         return None
 
 
-def contraction_labels(entry: TapeEntry) -> Labeled | None:
-    """Return the labels of the operands of a contraction, the first two arguments, and of its result.
-
-    Axes of length one that are broadcast have no labels. None for other calls.
-    """
+def sum_of_products(entry: TapeEntry) -> SumOfProducts | None:
+    """Describe a call that sums products of elements; None for other calls."""
     described = _described(entry) if _is_sum_of_products(entry.primitive) else None
-    if described is None or described[0].numbers != (0, 1):
-        return None
-    return (*described[0].labels, described[0].of_result)
+    return described[0] if described else None
 
 
 def local_matrix(entry: TapeEntry, argnum: int) -> np.ndarray | None:

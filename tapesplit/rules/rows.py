@@ -4,17 +4,16 @@ Where samples stand in rows, most calls keep them apart: a row of the result dep
 arguments, and on the whole of others that all rows share, such as the weights of a layer.
 """
 
-from collections.abc import Sequence
 from itertools import chain
 from typing import Literal, NamedTuple, TypeAlias
 
-import autograd.numpy as anp
 import numpy as np
 
 from tapesplit.recording.overrides import is_overridden
 from tapesplit.recording.tape import TapeEntry
 from tapesplit.rules.contraction import AXES
-from tapesplit.rules.local import contraction_labels
+from tapesplit.rules.local import sum_of_products
+from tapesplit.rules.local_products import SumOfProducts
 from tapesplit.rules.reductions import is_reduction
 from tapesplit.rules.registry import Bulk
 from tapesplit.rules.stacks import matching_loop_axes
@@ -60,47 +59,33 @@ def readings(entry: TapeEntry, rule: Bulk, axis: int) -> tuple[int | SharedOpera
     is_known = rule.built_in and not is_overridden(entry.primitive)
     if not is_known or any(type(x) is not np.ndarray or not x.ndim for x in arrays):
         return None
-    labelled = _labels(entry)
-    if labelled is None:
+    product = sum_of_products(entry)
+    if product is None:
         return _along_axis(entry, rule, axis)
-    found = [_of_product(entry, argnum, axis, *labelled) for argnum in entry.argnums]
+    found = [_of_product(entry, argnum, axis, product) for argnum in entry.argnums]
     return None if None in found else tuple(found)  # type: ignore[arg-type] # there is none
 
 
-def _labels(entry: TapeEntry) -> tuple[int, Sequence[Sequence[int | str]]] | None:
-    """Return the first operand of a product, and the labels of all operands and of the result."""
-    if entry.primitive is not anp.einsum or not isinstance(entry.args[0], str):
-        of_pair = contraction_labels(entry)
-        return None if of_pair is None else (0, of_pair)
-    inputs, output, _ = anp.parse_einsum_input(*entry.args)
-    return 1, [*inputs.split(","), output]
-
-
 def _of_product(
-    entry: TapeEntry, argnum: int, axis: int, first: int, labels: Sequence[Sequence[int | str]]
+    entry: TapeEntry, argnum: int, axis: int, product: SumOfProducts
 ) -> int | SharedOperand | None:
     """Tell how a product reads one of its operands."""
-    numbers = range(first, first + len(labels) - 1)
+    numbers, labels = product.numbers, (*product.labels, product.of_result)
     values = (*(entry.args[number] for number in numbers), entry.value)
-    if any(np.ndim(x) != len({*axes}) for x, axes in zip(values, labels, strict=True)):
-        return None  # a diagonal, or an axis of length one without a label
-    shapes = chain.from_iterable(np.shape(x) for x in values)
-    lengths = {*zip(chain.from_iterable(labels), shapes, strict=True)}
-    if len(lengths) != len({label for label, _ in lengths}):
+    if any(np.ndim(x) != len(axes) for x, axes in zip(values, labels, strict=True)):
         return None  # an axis of length one that is broadcast
-    if len(lengths) > len(AXES):
+    if len(product.sizes) > len(AXES):
         return None
-    names = dict(zip(dict.fromkeys(chain.from_iterable(labels)), AXES, strict=False))
+    names = dict(zip(product.sizes, AXES, strict=False))
     *of_operands, of_result = ("".join(names[label] for label in axes) for axes in labels)
-    own, row = of_operands[argnum - first], of_result[axis]
+    of_number = dict(zip(numbers, of_operands, strict=True))
+    own, row = of_number.pop(argnum), of_result[axis]
     if row in own:
         return own.index(row)
-    others = tuple(number for number in numbers if number != argnum)
-    of_others = tuple(of_operands[number - first] for number in others)
-    is_alone = not {*own} <= {*of_result, *chain(*of_others)}  # it is summed over an index of its own
-    if is_alone or any(type(entry.args[number]) is not np.ndarray for number in others):
+    is_alone = not {*own} <= {*of_result, *chain(*of_number.values())}  # summed over an index of its own
+    if is_alone or any(type(entry.args[number]) is not np.ndarray for number in of_number):
         return None
-    return SharedOperand(others, of_others, of_result, own, row)
+    return SharedOperand(tuple(of_number), tuple(of_number.values()), of_result, own, row)
 
 
 def _along_axis(entry: TapeEntry, rule: Bulk, axis: int) -> tuple[int, ...] | None:
