@@ -17,7 +17,7 @@ from jcdp_core.errors import SolverError
 from jcdp_core.operation import Mode
 from jcdp_core.solvers.problem import Problem
 
-__all__ = ["LastStep", "MakespanTable", "TableSizeError", "largest_makespan"]
+__all__ = ["MakespanTable", "TableSizeError"]
 
 _Numbers: TypeAlias = np.ndarray[Any, Any]
 

@@ -1,7 +1,6 @@
 """The paper's dynamic program: fill the table, walk back through it, place the steps on machine pools."""
 
 from itertools import accumulate
-from typing import TypeAlias
 
 from jcdp_core.arguments import expect
 from jcdp_core.errors import SolverError
@@ -10,12 +9,9 @@ from jcdp_core.schedule import Schedule, Task
 from jcdp_core.sequence import EliminationSequence
 from jcdp_core.solvers.dp_table import MakespanTable
 from jcdp_core.solvers.problem import Problem
-from jcdp_core.solvers.short_table import ShortTable
 from jcdp_core.solvers.solution import Solution
 
 __all__ = ["makespans", "solve_dynamic_programming"]
-
-_Table: TypeAlias = MakespanTable | ShortTable
 
 
 def solve_dynamic_programming(problem: Problem) -> Solution:
@@ -44,7 +40,7 @@ def solve_dynamic_programming(problem: Problem) -> Solution:
     47
     """
     problem.check_feasible()
-    table = _table(problem)
+    table = MakespanTable(problem)
     steps, splits = _steps(table)
     useful = table.machines
     if problem.machines is None:
@@ -89,7 +85,7 @@ def makespans(problem: Problem) -> tuple[int, ...]:
     problem.check_feasible()
     if problem.machines is None:
         raise SolverError("machines=None has no list of numbers of machines; give the largest one")
-    table = _table(problem)
+    table = MakespanTable(problem)
     rows = [min(machines, table.machines) for machines in range(1, problem.machines + 1)]
     values = [table.value(0, table.length, row) for row in rows]
     if values[0] >= table.infeasible:
@@ -97,12 +93,7 @@ def makespans(problem: Problem) -> tuple[int, ...]:
     return tuple(values)
 
 
-def _table(problem: Problem) -> _Table:
-    """Fill the table that is quicker."""
-    return ShortTable(problem) if ShortTable.is_quick(problem) else MakespanTable(problem)
-
-
-def _lower_bound(problem: Problem, table: _Table) -> int:
+def _lower_bound(problem: Problem, table: MakespanTable) -> int:
     """Return the larger of the unlimited makespan and the least work per machine."""
     if problem.machines is None or problem.machines == 1:
         return table.value(0, table.length, table.machines)
@@ -110,13 +101,13 @@ def _lower_bound(problem: Problem, table: _Table) -> int:
     if problem.pools_matter:
         # Any step may find itself on all machines, with all their memory: relax to that.
         relaxed = Problem(problem.chain, 1, problem.matrix_free, problem.edge_limit(problem.machines))
-        work = _table(relaxed).value(0, table.length, 1)
+        work = MakespanTable(relaxed).value(0, table.length, 1)
     else:
         work = table.value(0, table.length, 1)
     return max(unlimited, -(-work // problem.machines))
 
 
-def _steps(table: _Table) -> tuple[list[Operation], list[int]]:
+def _steps(table: MakespanTable) -> tuple[list[Operation], list[int]]:
     """Walk back from the whole chain; return the steps and, for products, the machines of the later factor.
 
     Later factors come before earlier ones, operands before the steps that need them. A split of 0 means that
@@ -177,7 +168,7 @@ def _tasks(sequence: EliminationSequence, pools: list[tuple[int, ...]]) -> list[
     return tasks
 
 
-def _choose(table: _Table, i: int, j: int, row: int, reader: Mode) -> tuple[Operation, int]:
+def _choose(table: MakespanTable, i: int, j: int, row: int, reader: Mode) -> tuple[Operation, int]:
     """Find the last step for the positions i to j on the machines of a row, and the split of a product.
 
     Of two equally good accumulations it is the one in the mode of the step that reads it, which may then go

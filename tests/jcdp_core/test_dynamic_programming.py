@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 from functools import cache
-from itertools import combinations, pairwise
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -22,10 +22,9 @@ from jcdp_core import (
     check_sequence,
     solve,
 )
-from jcdp_core.solvers import SOLVERS, dp_table, short_table
+from jcdp_core.solvers import SOLVERS, dp_table
 from jcdp_core.solvers.dp_table import MakespanTable
 from jcdp_core.solvers.dynamic_programming import makespans, solve_dynamic_programming
-from jcdp_core.solvers.short_table import ShortTable
 
 ONE_MACHINE = """\
 1: ACC TAN (4 5)    10228680 fma  [1]
@@ -169,23 +168,6 @@ def test_all_solvers_keep_the_memory_limit(problem, time_limit):
 @given(problems_with_wide_steps())
 def test_equals_the_literal_recurrences_where_machines_bring_memory(problem):
     test_equals_the_literal_recurrences.hypothesis.inner_test(problem)
-
-
-@settings(deterministic, max_examples=400)
-@given(problems() | tied_problems() | problems_with_wide_steps())
-def test_both_tables_hold_the_same(problem):
-    try:
-        problem.check_feasible()
-    except InfeasibleError:
-        return
-    numbers, arrays = ShortTable(problem), MakespanTable(problem)
-    assert (numbers.length, numbers.machines) == (arrays.length, arrays.machines)
-    for row in range(1 if problem.machines == 1 else 0, numbers.machines + 1):
-        for i, j in combinations(range(numbers.length + 1), 2):
-            makespan = numbers.value(i, j, row)
-            assert makespan == arrays.value(i, j, row)
-            if j - i > 1 and makespan < arrays.infeasible:
-                assert numbers.last_step(i, j, row) == arrays.last_step(i, j, row)
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -340,8 +322,7 @@ def test_modes_that_are_not_available_are_avoided():
     assert 0 not in swept
 
 
-def test_python_integers_take_over_before_int64_overflows(monkeypatch):
-    monkeypatch.setattr(short_table, "_MOST_ROWS", 0)
+def test_python_integers_take_over_before_int64_overflows():
     factor = 2**40
     small = JacobianChain.from_sizes([5, 9, 3, 7, 4, 6, 8], [30, 20, 50, 10, 70, 40])
     big = JacobianChain.from_sizes(
@@ -398,7 +379,6 @@ def test_lists_of_makespans_say_which_link_needs_more_memory():
 def test_tables_of_huge_numbers_count_three_times(monkeypatch, scale, fits):
     chain = JacobianChain.from_sizes([3 * scale, 2, 5], [7, 11])
     monkeypatch.setattr(dp_table, "_MOST_CELLS", 2 * 3 * 4)
-    monkeypatch.setattr(short_table, "_MOST_ROWS", 0)
     problem = Problem(chain, 2)
     if fits:
         assert solve_dynamic_programming(problem).makespan == 47
@@ -408,9 +388,8 @@ def test_tables_of_huge_numbers_count_three_times(monkeypatch, scale, fits):
 
 
 @pytest.mark.parametrize("modes", [(True, True, True), (False, True, False), (False, False, True)])
-def test_numbers_next_to_the_largest_integers_are_exact(monkeypatch, modes):
+def test_numbers_next_to_the_largest_integers_are_exact(modes):
     """Sums with infeasible values are larger than these numbers, and must not overflow either."""
-    monkeypatch.setattr(short_table, "_MOST_ROWS", 0)
     for sixteenths in range(1, 64):
         cost = sixteenths * 2**57
         links = [ElementalJacobian(2, 2, 5, cost, cost + 1, mode, not mode) for mode in modes]
