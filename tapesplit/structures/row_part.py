@@ -2,32 +2,65 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import prod
 from typing import NamedTuple
 
-from tapesplit.arrays import IntArray
+from tapesplit.arrays import IntArray, Shape
 from tapesplit.rules.rows import MovedRows, Reading
 
 __all__ = ["RowBlock", "RowPart"]
 
 
 class RowBlock(NamedTuple):
-    """Consecutive directions, ``each`` for one of the rows from ``first`` on: ``origin + each * i + j``."""
+    """Directions of the elements of an array, by rows: some of one axis, from ``first`` on.
+
+    Row ``first + i`` has the directions ``origin + run * pitch + i * behind + k``, where there are ``before``
+    runs, and ``behind`` numbers k: the elements along the axes before and behind the one that counts rows.
+    """
 
     origin: int
     first: int
     rows: int
-    each: int
+    before: int
+    behind: int
+    pitch: int
+
+    @classmethod
+    def of_array(cls, shape: Shape, axis: int, origin: int) -> "RowBlock":
+        """Return the directions of all elements of an array, of which the first has this one.
+
+        Examples
+        --------
+        >>> RowBlock.of_array((300, 2), axis=0, origin=10)
+        RowBlock(origin=10, first=0, rows=300, before=1, behind=2, pitch=600)
+        >>> RowBlock.of_array((2, 300), axis=1, origin=10)
+        RowBlock(origin=10, first=0, rows=300, before=2, behind=1, pitch=300)
+        """
+        behind = prod(shape[axis + 1 :])
+        return cls(origin, 0, shape[axis], prod(shape[:axis]), behind, shape[axis] * behind)
+
+    @property
+    def each(self) -> int:
+        """How many directions a row has."""
+        return self.before * self.behind
 
     @property
     def directions(self) -> int:
         """How many directions there are."""
         return self.rows * self.each
 
+    @property
+    def stop(self) -> int:
+        """The direction behind the last one."""
+        return self.origin + (self.before - 1) * self.pitch + self.rows * self.behind
+
     def moved(self, moves: MovedRows) -> "RowBlock | None":
         """Return the directions of the rows of an argument; None if it has none of these rows."""
         start, stop = max(self.first, moves.start), min(self.first + self.rows, moves.stop)
-        origin = self.origin + self.each * (start - self.first)
-        return RowBlock(origin, start + moves.shift, stop - start, self.each) if start < stop else None
+        if start >= stop:
+            return None
+        origin = self.origin + self.behind * (start - self.first)
+        return self._replace(origin=origin, first=start + moves.shift, rows=stop - start)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -6,7 +6,7 @@ compression whose pattern is known without a search (A. R. Curtis, M. J. D. Powe
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from heapq import heappop, heappush
 from math import prod
@@ -16,13 +16,14 @@ import numpy as np
 
 from tapesplit.arrays import IntArray, Shape
 from tapesplit.recording.tape import Tape
-from tapesplit.rules import PRODUCTS, Bulk, IndexMap, Movement, index_maps
+from tapesplit.rules import Bulk, IndexMap, Movement, Rule, index_maps
+from tapesplit.rules.reductions import is_reduction
 from tapesplit.rules.rows import MovedRows, Reading, SharedOperand, readings
 from tapesplit.structures.facts import CallKind, TapeFacts, call_key
 from tapesplit.structures.forms import is_complex, is_shape, number_shape
 from tapesplit.structures.row_part import RowBlock, RowPart
 
-__all__ = ["aligned_axis", "opened_rows", "with_row_part"]
+__all__ = ["aligned_axis", "with_row_part"]
 
 
 def with_row_part(tape: Tape, facts: TapeFacts, live: IntArray, most_fma: float) -> TapeFacts:
@@ -38,24 +39,48 @@ def with_row_part(tape: Tape, facts: TapeFacts, live: IntArray, most_fma: float)
     directions = max(int(facts.sizes[facts.structure.output]), 0)
     width = int(facts.sizes[: facts.structure.inputs].sum())
     # Directions of elements that only elementwise operations read are diagonals anyway.
-    has_wide = facts.sizes.max() > directions or any(kind.primitive in PRODUCTS for kind in facts.kinds)
+    has_wide = facts.sizes.max() > directions or any(_mixes(kind.rule) for kind in facts.kinds)
     if min(directions, width) < _FEWEST_SWEPT or not has_wide or facts.detached.any():
         return facts
-    part = _Walk(tape, facts, live).walked()
-    if part is None or not facts.ranks.keys().isdisjoint(part.ends):
-        return facts
-    fma = part.swept + part.expanded + directions * (int(facts.edges[live].sum()) - part.edges)
-    is_wide = any(
-        facts.sizes[i] > sum(block.directions for block in part.blocks[i]) for i in part.calls.tolist()
+    edges = int(facts.edges[live].sum())
+    least, best = most_fma, None
+    for part in _row_parts(tape, facts, live):
+        fma = part.swept + part.expanded + directions * (edges - part.edges)
+        if fma <= least and _saves_steps(part, facts) and facts.ranks.keys().isdisjoint(part.ends):
+            least, best = fma, part
+    return replace(facts, row_part=best) if best else facts
+
+
+def _row_parts(tape: Tape, facts: TapeFacts, live: IntArray) -> Iterator[RowPart]:
+    """Find the row part of a tape whose outputs are in rows along the first axis, or along the last one."""
+    found: dict[Any, Any] = {}
+    for place in (0, -1):
+        walk = _Walk(tape, facts, live, place, found)
+        part = walk.walked()
+        if part is not None:
+            yield part
+        if not walk.may_be_elsewhere:
+            return
+
+
+def _saves_steps(part: RowPart, facts: TapeFacts) -> bool:
+    """Tell whether there is more in a row part than what diagonals of directions pass as well.
+
+    That is elementwise operations on elements with directions, and a reduction in the end.
+    """
+    calls = part.calls.tolist()
+    return any(_mixes(facts.kinds[facts.kind[index]].rule) for index in calls) or any(
+        facts.sizes[index] > sum(block.directions for block in part.blocks[index]) for index in calls
     )
-    has_products = any(isinstance(how, SharedOperand) for told in part.readings.values() for how in told)
-    return replace(facts, row_part=part) if fma <= most_fma and (is_wide or has_products) else facts
+
+
+def _mixes(rule: Rule | None) -> bool:
+    """Tell whether elements of a result depend on several of an argument, and not in a reduction."""
+    return isinstance(rule, Bulk) and not is_reduction(rule)
 
 
 _FEWEST_SWEPT: Final = 12
 """Directions in either mode below which there is little to save."""
-_MOST_EACH: Final = 32
-"""Directions of one row, at most."""
 _MOST_BLOCKS: Final = 8
 """Blocks of directions of one value, at most."""
 _MOST_CALLS: Final = 5000
@@ -79,10 +104,17 @@ class _Handed(NamedTuple):
 
 
 class _Walk:
-    """The walk from the output to the ends."""
+    """The walk from the output to the ends.
 
-    def __init__(self, tape: Tape, facts: TapeFacts, live: IntArray) -> None:
-        self.tape, self.facts = tape, facts
+    Arrays each of whose elements has a direction are in rows along the axis at ``place``, the first or the
+    last one. What is ``found`` of calls may serve another walk.
+    """
+
+    def __init__(
+        self, tape: Tape, facts: TapeFacts, live: IntArray, place: int, found: dict[Any, Any]
+    ) -> None:
+        self.tape, self.facts, self.place, self.found = tape, facts, place, found
+        self.may_be_elsewhere = False
         is_live = np.zeros(facts.sizes.size, dtype=np.bool_)
         is_live[live] = True
         self.times_read = np.bincount(facts.parents[is_live[facts.children]], minlength=is_live.size)
@@ -91,7 +123,6 @@ class _Walk:
         self.times_handed: dict[int, int] = defaultdict(int)
         self.ends: set[int] = set()
         self.readings: dict[int, tuple[Reading, ...]] = {}
-        self.found: dict[Any, Any] = {}
         self.waiting: list[int] = []  # the last entry comes first
         self.arrivals = self.expanded = self.swept = 0
 
@@ -99,10 +130,9 @@ class _Walk:
         """Return the row part, None if there is none."""
         facts = self.facts
         output: int = facts.structure.output  # type: ignore[assignment] # it depends on an input
-        opened = opened_rows(self._shape(output), 0)
-        if opened is None:
+        if not self._shape(output):
             return None
-        self._hand(_Handed(output, *opened))
+        self._hand(self._opened(output, 0))
         self.times_read[output] = 1
         calls: list[int] = []
         while self.waiting and len(calls) < _MOST_CALLS:
@@ -206,14 +236,20 @@ class _Walk:
         form: Any = self.facts.structure.forms[index]
         return form if is_shape(form) else ()
 
+    def _opened(self, index: int, origin: int) -> _Handed:
+        """Return what an array gets each of whose elements has a direction, the first one this."""
+        shape = self._shape(index)
+        self.may_be_elsewhere |= len(shape) > 1
+        axis = self.place % len(shape)
+        return _Handed(index, axis, [RowBlock.of_array(shape, axis, origin)])
+
     def _moved(self, index: int, parent: int, moves: IndexMap) -> tuple[_Handed, Reading] | None:
         """Return what a movement hands to an argument, and how it reads that; None if rows are mixed."""
         shape, of_parent, blocks = self._shape(index), self._shape(parent), self.blocks[index]
         (block, *others) = blocks
-        if not others and (block.rows,) == shape and block.each == 1 and moves.block is not None:
-            opened = opened_rows(of_parent, block.origin + moves.block.start)
-            if opened is not None:
-                return _Handed(parent, *opened), "opened"
+        is_flat = not others and (block.rows,) == shape and block.each == 1
+        if is_flat and moves.block is not None and 0 not in of_parent:
+            return self._opened(parent, block.origin + moves.block.start), "opened"
         reading = _moved_rows(moves, shape, self.axes[index], of_parent)
         if reading is None:
             return None
@@ -231,30 +267,6 @@ def _moved_rows(moves: IndexMap, shape: Shape, axis: int, of_argument: Shape) ->
         shifts = moves.sources // prod(of_argument[own + 1 :]) % of_argument[own] - rows
         if (shifts == shifts[0]).all():
             return MovedRows(own, int(shifts[0]), int(rows.min()), int(rows.max()) + 1)
-    return None
-
-
-def opened_rows(shape: Shape, origin: int) -> tuple[int, tuple[RowBlock, ...]] | None:
-    """Return the axis that counts the rows of an array each of whose elements has a direction, and blocks.
-
-    `origin` is the direction of the first element. The axis is the first one, or the last one if that leaves
-    fewer elements to a row; None if there are too many, or none.
-
-    Examples
-    --------
-    >>> opened_rows((300, 2), 10)
-    (0, (RowBlock(origin=10, first=0, rows=300, each=2),))
-    >>> opened_rows((2, 300), 10)
-    (1, (RowBlock(origin=10, first=0, rows=300, each=1), RowBlock(origin=310, first=0, rows=300, each=1)))
-    """
-    each, of_columns = prod(shape[1:]), prod(shape[:-1])
-    if not shape or not prod(shape):
-        return None
-    if each <= min(of_columns, _MOST_EACH):
-        return 0, (RowBlock(origin, 0, shape[0], each),)
-    if of_columns <= _MOST_BLOCKS:
-        rows = shape[-1]
-        return len(shape) - 1, tuple(RowBlock(origin + i * rows, 0, rows, 1) for i in range(of_columns))
     return None
 
 

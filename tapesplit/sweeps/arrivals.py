@@ -29,23 +29,38 @@ _PRODUCT, _DIRECTION = FREE
 class Arrival(NamedTuple):
     """Adjoints of an end, in a block of directions.
 
-    ``told_apart`` returns those of some rows, of shape ``(rows, each, *shape)`` for a value of this shape.
+    ``told_apart`` returns some of those of some rows, of shape ``(rows, some of each, *shape)`` for a value
+    of this shape.
     """
 
     end: int
     block: RowBlock
-    told_apart: Callable[[slice], np.ndarray]
+    told_apart: Callable[[slice, slice], np.ndarray]
 
     def within(self, directions: range) -> Rows | None:
         """Return those of some directions, counted from the first of these; None if there are none."""
-        origin, first, _, each = self.block
-        low, high = max(directions.start - origin, 0), min(directions.stop - origin, self.block.directions)
+        origin, first, rows, _, behind, pitch = self.block
+        low, high = max(directions.start, self.block.origin), min(directions.stop, self.block.stop)
         if low >= high:
             return None
-        found = self.told_apart(slice(first + low // each, first - (-high // each)))
-        before = low // each * each
-        rows = found.reshape(-1, *found.shape[2:])[low - before : high - before]
-        return Rows(origin + low - directions.start, rows, owned=True)
+        run, last_run = (low - origin) // pitch, (high - 1 - origin) // pitch
+        start, stop = 0, rows
+        if run == last_run:
+            begin = origin + run * pitch
+            start, stop = (low - begin) // behind, min(-((begin - high) // behind), rows)
+            if start >= stop:
+                return None  # between two runs
+        runs = 1 + last_run - run
+        own = slice(run * behind, (run + runs) * behind)
+        found = self.told_apart(slice(first + start, first + stop), own)
+        found = found.reshape(stop - start, runs, behind, *found.shape[2:]).swapaxes(0, 1)
+        if runs > 1 and rows * behind < pitch:  # other rows, which are zero here, lie between the runs
+            apart = np.zeros((runs, pitch // behind, *found.shape[2:]))
+            apart[:, :rows] = found
+            found = apart
+        found = found.reshape(-1, *found.shape[3:])
+        begin = origin + run * pitch + start * behind
+        return Rows(low - directions.start, found[low - begin : high - begin], owned=True)
 
 
 class Chosen(NamedTuple):
@@ -54,9 +69,9 @@ class Chosen(NamedTuple):
     adjoints: np.ndarray
     axis: int
 
-    def __call__(self, rows: slice) -> np.ndarray:
-        """Return those of some rows."""
-        return _part(self.adjoints, self.axis + 1, rows)
+    def __call__(self, rows: slice, own: slice = slice(None)) -> np.ndarray:
+        """Return those of some rows, or some of these."""
+        return _part(self.adjoints[own], self.axis + 1, rows)
 
 
 def _part(x: np.ndarray, axis: int, part: slice) -> np.ndarray:
@@ -64,9 +79,9 @@ def _part(x: np.ndarray, axis: int, part: slice) -> np.ndarray:
     return x[(slice(None),) * axis + (part,)]
 
 
-def among_zeros(A: np.ndarray, axis: int, rows: slice) -> np.ndarray:
-    """Write the adjoints of some rows into arrays of all rows."""
-    chosen = np.moveaxis(A, axis + 1, 0)[rows]
+def among_zeros(A: np.ndarray, axis: int, rows: slice, own: slice) -> np.ndarray:
+    """Write some adjoints of some rows into arrays of all rows."""
+    chosen = np.moveaxis(A[own], axis + 1, 0)[rows]
     found = np.zeros((*chosen.shape[:2], *A.shape[1:]))
     index = np.arange(len(chosen))
     np.moveaxis(found, axis + 2, 2)[index, :, rows.start + index] = chosen
@@ -134,18 +149,21 @@ class Shared:
         return [*sums, *products]
 
 
-def _stored(found: np.ndarray, first: int, rows: slice) -> np.ndarray:
-    """Return some rows of those from the first on."""
-    return found[rows.start - first : rows.stop - first]
+def _stored(found: np.ndarray, first: int, rows: slice, own: slice) -> np.ndarray:
+    """Return some adjoints of some rows, out of those from the first row on."""
+    return found[rows.start - first : rows.stop - first, own]
 
 
-def _multiplied(factors: list[_Factors], reading: SharedOperand, rows: slice) -> np.ndarray:
-    """Multiply the adjoints of some rows by the same rows of the other operands of products."""
+def _multiplied(factors: list[_Factors], reading: SharedOperand, rows: slice, own: slice) -> np.ndarray:
+    """Multiply some adjoints of some rows by the same rows of the other operands of products."""
     places = [term.find(reading.row) for term in reading.of_others]
     terms = [_DIRECTION + reading.of_result, *reading.of_others]
     result = reading.row + _DIRECTION + reading.of_operand
     known = [
-        (chosen(rows), *(_part(x, i, rows) if i >= 0 else x for x, i in zip(others, places, strict=True)))
+        (
+            chosen(rows, own),
+            *(_part(x, i, rows) if i >= 0 else x for x, i in zip(others, places, strict=True)),
+        )
         for chosen, others in factors
     ]
     lengths = lengths_of(zip(terms, map(np.shape, known[0]), strict=True))

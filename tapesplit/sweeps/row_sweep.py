@@ -17,7 +17,7 @@ from tapesplit.recording.tape import Tape
 from tapesplit.rules.rows import SharedOperand
 from tapesplit.structures.facts import TapeFacts
 from tapesplit.structures.row_part import RowBlock, RowPart
-from tapesplit.structures.rows import aligned_axis, opened_rows
+from tapesplit.structures.rows import aligned_axis
 from tapesplit.sweeps.array_steps import BulkStep, MapStep, Step, in_one_piece, scatter_into
 from tapesplit.sweeps.array_sweep import ArraySweep, compile_array_sweep
 from tapesplit.sweeps.arrivals import Arrival, Chosen, Shared, among_zeros, summed
@@ -123,9 +123,8 @@ class _Walk:
 
     def open(self, index: int, values: np.ndarray, origin: int) -> None:
         """Begin with the adjoints of all elements of a value, from this direction on."""
-        axis, blocks = opened_rows(values.shape, origin)  # type: ignore[misc] # the row part has these
-        for number, block in enumerate(blocks):
-            add_to(self.arrived[block], index, Rows(0, _units(values, axis, number, block.each)))
+        block = RowBlock.of_array(values.shape, self.part.axes[index], origin)
+        add_to(self.arrived[block], index, Rows(0, _units(values, block)))
 
     def carry_back(self, step: Step) -> None:
         """Carry the adjoints of the result of a step to what it reads."""
@@ -193,18 +192,13 @@ class _Walk:
                     add_to(self.arrived[block], parent, batch)
 
 
-def _units(values: np.ndarray, axis: int, number: int, each: int) -> np.ndarray:
-    """Return the adjoints of elements, each in a direction of its own, those of all rows together.
-
-    Rows along the first axis have all their elements in a block, others the one with this number.
-    """
-    if axis == 0:
-        rows = np.zeros((each, len(values), each))
-        rows[np.arange(each), :, np.arange(each)] = values.reshape(-1, each).T
-    else:
-        rows = np.zeros((1, prod(values.shape[:axis]), values.shape[axis]))
-        rows[0, number] = values.reshape(rows.shape[1:])[number]
-    return rows.reshape(-1, *values.shape)
+def _units(values: np.ndarray, block: RowBlock) -> np.ndarray:
+    """Return the adjoints of elements, each in a direction of its own, those of all rows together."""
+    before, behind = block.before, block.behind
+    units = np.zeros((before, behind, before, block.rows, behind))
+    run, k = np.ogrid[:before, :behind]
+    units[run, k, run, :, k] = values.reshape(before, block.rows, behind).swapaxes(1, 2)
+    return units.reshape(-1, *values.shape)
 
 
 def compile_row_sweep(tape: Tape, facts: TapeFacts, chunk: Chunk) -> RowSweep:

@@ -122,6 +122,7 @@ ROWS = {
     "several results": lambda x: anp.ravel(
         hidden(x) @ anp.reshape(anp.concatenate([x, x**2]), (FEATURES, 2))
     ),
+    "long results": lambda x: anp.ravel(hidden(x) @ anp.outer(x, np.ones(12))),
     "results as columns": lambda x: anp.stack([deep(x) @ x, anp.sum(hidden(x), axis=1)], axis=1),
     "results behind each other": lambda x: anp.concatenate([deep(x) @ x, anp.sum(hidden(x), axis=1)]) ** 2,
     "results of several lengths": lambda x: anp.concatenate(
@@ -166,6 +167,11 @@ COLUMNS = {
         "a row": lambda x: below(x)[2],
         "several results": lambda x: anp.reshape(anp.concatenate([x, x**2]), (2, FEATURES)) @ below(x),
         "flat results": lambda x: anp.ravel((MIXED * x)[:2] @ below(x)),
+        "all features": lambda x: below(x)[:, 2:],
+        "all features, joined": lambda x: anp.ravel(
+            anp.concatenate([below(x)[:, :4], hidden(x).T[:, 3:]], axis=1) * x[0]
+        ),
+        "all features of some": lambda x: anp.concatenate([anp.ravel(below(x)[:, 1:-1]), x, deep(x)[2]]),
         "results of both kinds": lambda x: anp.concatenate(
             [x @ below(x), deep(x) @ x, anp.ravel(below(x)[:2])]
         ),
@@ -180,7 +186,6 @@ COLUMNS = {
 }
 BROADCAST = RANDOM.uniform(0.2, 1.0, (1, FEATURES))
 APART = {
-    "long results": lambda x: anp.ravel(hidden(x) @ anp.outer(x, np.ones(12))),
     "rows again": lambda x: (deep(x) @ x)[[1, 1, 3, 0]],
     "complex": lambda x: anp.sum(anp.abs(deep(x) + 1j * hidden(x)), axis=1),
     "a function without vector rule": lambda x: own_sum(deep(x)) * x[0],
@@ -447,7 +452,7 @@ def test_fewest_multiply_adds_do_not_depend_on_times(monkeypatch):
     assert {task.form for plan in plans for task in plan.tasks} == {"rows"}
 
 
-@pytest.mark.parametrize("limit", ["_MOST_CALLS", "_MOST_BLOCKS", "_MOST_EACH"])
+@pytest.mark.parametrize("limit", ["_MOST_CALLS", "_MOST_BLOCKS"])
 @pytest.mark.usefixtures("always_together")
 def test_small_row_parts(monkeypatch, limit):
     """What is left out of a row part is swept as anything else."""
@@ -467,6 +472,32 @@ def test_each_direction_for_itself(name):
         want = jacobian(PROGRAMS[name])(X).reshape(-1, X.size)
         assert_near(sweep.apart.run(tape, None), want)
         assert_near(sweep.apart.run(tape, None, 2), want)
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize("samples", [10, 60])
+@pytest.mark.parametrize("is_flat", [True, False])
+def test_states_of_samples_are_told_apart(axis, samples, is_flat):
+    """Layers of 32 features, with fewer samples or more, which stand in rows or in columns."""
+    weights = RANDOM.standard_normal((3, 32, 32)) / 10.0
+
+    def network(x):
+        h = x if axis else x.T
+        for layer in weights:
+            h = h + anp.tanh(layer @ h)
+        h = h if axis else h.T
+        return anp.ravel(h) if is_flat else h
+
+    x = RANDOM.standard_normal((32, samples) if axis else (samples, 32))
+    found = parallel_jacobian(network)
+    assert_near(found(x), jacobian(network)(x))
+    (task,) = found.plan(x).tasks
+    assert task.form == "rows"
+    (sweep,) = found.plan(x).sweeps
+    assert max(block.each for blocks in sweep.part.blocks.values() for block in blocks) == 32
+    assert not sweep.before.steps
+    limited = parallel_jacobian(network, memory_limit=2 * sweep.least_bytes)
+    assert_near(limited(x), jacobian(network)(x))
 
 
 def test_few_parameters_are_swept_forward():
