@@ -11,8 +11,9 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 from autograd.numpy import fft
 
-from tapesplit.rules.axes import real_like
+from tapesplit.rules.axes import positive, real_like
 from tapesplit.rules.registry import bulk
+from tapesplit.rules.stacks import stacked
 
 _Arguments: TypeAlias = tuple[Any, tuple[int, ...], Any]
 """Lengths, axes and scaling of a transform."""
@@ -69,6 +70,10 @@ def _register(
         lengths = _lengths(ans, None, axes) if from_half else _lengths(x, s, axes)
         return lengths, tuple(1 + axis % x.ndim for axis in axes), norm
 
+    def core_axes(x: np.ndarray, *args: Any, **kwargs: Any) -> tuple[int, ...]:
+        _, axes, _ = parse(x, *args, **kwargs)
+        return tuple(sorted({*positive(axes, x.ndim)}))
+
     def tangent(T: np.ndarray, ans: np.ndarray, x: np.ndarray, *args: Any, **kwargs: Any) -> Any:
         lengths, axes, norm = parsed(ans, x, args, kwargs)
         if from_half and len(set(axes)) < len(axes):  # the result has only the last length of an axis
@@ -82,6 +87,7 @@ def _register(
         return real_like(_resized(backward(A, lengths, axes, norm), x.shape), x)
 
     bulk(transform, tangents=[tangent], adjoints=[adjoint], edges=_edges, steps=3, pace=10)
+    stacked(transform, core_axes)
 
 
 def _edges(ans: Any, args: tuple[Any, ...], argnums: tuple[int, ...], kwargs: Any) -> int:

@@ -7,6 +7,7 @@ arguments, and on the whole of others that all rows share, such as the weights o
 from itertools import chain
 from typing import Literal, NamedTuple, TypeAlias
 
+import autograd.numpy as anp
 import numpy as np
 
 from tapesplit.recording.overrides import is_overridden
@@ -98,4 +99,8 @@ def _along_axis(entry: TapeEntry, rule: Bulk, axis: int) -> tuple[int, ...] | No
             kept = [a for a in range(x.ndim) if entry.value.ndim == x.ndim or a not in found.axes]
             stays = entry.argnums == (found.argnum,) and kept[axis] not in found.axes
             return (kept[axis],) if stays else None
+    if entry.primitive is anp.linalg.solve and entry.argnums == (1,):
+        x = entry.args[1]
+        if x.ndim > 1 and axis == entry.value.ndim - 1:
+            return (x.ndim - 1,)  # columns that one matrix is solved for
     return matching_loop_axes(entry, axis)

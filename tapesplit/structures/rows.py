@@ -20,7 +20,7 @@ from tapesplit.rules import Bulk, IndexMap, Movement, Rule, index_maps
 from tapesplit.rules.reductions import is_reduction
 from tapesplit.rules.rows import MovedRows, Reading, SharedOperand, readings
 from tapesplit.structures.facts import CallKind, TapeFacts, call_key
-from tapesplit.structures.forms import is_complex, is_shape, number_shape
+from tapesplit.structures.forms import is_shape, number_shape
 from tapesplit.structures.row_part import RowBlock, RowPart
 
 __all__ = ["aligned_axis", "with_row_part"]
@@ -87,11 +87,6 @@ _MOST_CALLS: Final = 5000
 """Calls of a row part, at most: each block takes its steps in turn."""
 
 
-def _is_real(form: Any) -> bool:
-    """Tell whether a form is that of real numbers."""
-    return is_shape(form) or (number_shape(form) is not None and not is_complex(form))
-
-
 _Found = TypeVar("_Found")
 
 
@@ -130,7 +125,7 @@ class _Walk:
         """Return the row part, None if there is none."""
         facts = self.facts
         output: int = facts.structure.output  # type: ignore[assignment] # it depends on an input
-        if not self._shape(output):
+        if not self._shape(output) or not is_shape(facts.structure.forms[output]):
             return None
         self._hand(self._opened(output, 0))
         self.times_read[output] = 1
@@ -187,7 +182,7 @@ class _Walk:
         if is_end or len(blocks) > _MOST_BLOCKS or sum(block.directions for block in blocks) < _FEWEST_SWEPT:
             return None
         parents = facts.structure.parents[index]
-        if not all(_is_real(facts.structure.forms[parent]) for parent in parents):
+        if any(number_shape(facts.structure.forms[parent]) is None for parent in parents):
             return None
         kind = facts.kinds[facts.kind[index]]
         if kind.is_elementwise:
@@ -198,6 +193,8 @@ class _Walk:
             if told is None:
                 return None
             found = told
+        if any(handed.axis is None for handed in found) and facts.is_complex[[index, *parents]].any():
+            return None
         axes: dict[int, int] = {}
         for parent, own, _ in found:
             if own is not None and axes.setdefault(parent, self.axes.get(parent, own)) != own:
@@ -233,8 +230,7 @@ class _Walk:
 
     def _shape(self, index: int) -> tuple[int, ...]:
         """Return the shape of a value that has rows, () for all others."""
-        form: Any = self.facts.structure.forms[index]
-        return form if is_shape(form) else ()
+        return number_shape(self.facts.structure.forms[index]) or ()
 
     def _opened(self, index: int, origin: int) -> _Handed:
         """Return what an array gets each of whose elements has a direction, the first one this."""
@@ -248,7 +244,7 @@ class _Walk:
         shape, of_parent, blocks = self._shape(index), self._shape(parent), self.blocks[index]
         (block, *others) = blocks
         is_flat = not others and (block.rows,) == shape and block.each == 1
-        if is_flat and moves.block is not None and 0 not in of_parent:
+        if is_flat and moves.block is not None and is_shape(self.facts.structure.forms[parent]):
             return self._opened(parent, block.origin + moves.block.start), "opened"
         reading = _moved_rows(moves, shape, self.axes[index], of_parent)
         if reading is None:

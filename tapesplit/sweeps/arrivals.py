@@ -55,7 +55,7 @@ class Arrival(NamedTuple):
         found = self.told_apart(slice(first + start, first + stop), own)
         found = found.reshape(stop - start, runs, behind, *found.shape[2:]).swapaxes(0, 1)
         if runs > 1 and rows * behind < pitch:  # other rows, which are zero here, lie between the runs
-            apart = np.zeros((runs, pitch // behind, *found.shape[2:]))
+            apart = np.zeros((runs, pitch // behind, *found.shape[2:]), found.dtype)
             apart[:, :rows] = found
             found = apart
         found = found.reshape(-1, *found.shape[3:])
@@ -82,7 +82,7 @@ def _part(x: np.ndarray, axis: int, part: slice) -> np.ndarray:
 def among_zeros(A: np.ndarray, axis: int, rows: slice, own: slice) -> np.ndarray:
     """Write some adjoints of some rows into arrays of all rows."""
     chosen = np.moveaxis(A[own], axis + 1, 0)[rows]
-    found = np.zeros((*chosen.shape[:2], *A.shape[1:]))
+    found = np.zeros((*chosen.shape[:2], *A.shape[1:]), A.dtype)
     index = np.arange(len(chosen))
     np.moveaxis(found, axis + 2, 2)[index, :, rows.start + index] = chosen
     return found

@@ -158,6 +158,13 @@ ROWS = {
     "rows joined and parted": lambda x: anp.concatenate(
         [(u := anp.concatenate([deep(x)[:4], hidden(x)[4:]]))[:4] @ x, u[4:] @ x**2]
     ),
+    "complex": lambda x: anp.sum(anp.abs(deep(x) + 1j * hidden(x)), axis=1),
+    "complex products": lambda x: anp.abs((deep(x) + 0.5j) @ MIXED @ (MIXED + 1j)) ** 2,
+    "complex ends": lambda x: anp.abs((deep(x) + 0.5j) @ (MIXED * x + 1j)) @ MIXED,
+    "spectra": lambda x: anp.sum(anp.abs(anp.fft.fft(hidden(x)[:, ::-1], 5) * (x[0] - 2j)) ** 2, axis=1),
+    "waves": lambda x: anp.fft.irfft(anp.exp(1j * hidden(x)) * anp.fft.rfft(deep(x), 6), axis=1),
+    "columns of a system": lambda x: anp.linalg.solve(MIXED + 3.0 * np.eye(4), deep(x).T)[1:].T,
+    "columns of a matrix that rows share": lambda x: anp.linalg.solve(MIXED * x, deep(x).T)[1:].T,
     "a triangle without elements": lambda x: anp.sum(anp.tril(deep(x), -SAMPLES) + hidden(x), axis=1),
 }
 COLUMNS = {
@@ -186,8 +193,8 @@ COLUMNS = {
 }
 BROADCAST = RANDOM.uniform(0.2, 1.0, (1, FEATURES))
 APART = {
+    "complex weights": lambda x: anp.abs((deep(x) + 0.5j) @ (MIXED * x + 1j)) ** 2,
     "rows again": lambda x: (deep(x) @ x)[[1, 1, 3, 0]],
-    "complex": lambda x: anp.sum(anp.abs(deep(x) + 1j * hidden(x)), axis=1),
     "a function without vector rule": lambda x: own_sum(deep(x)) * x[0],
     "numbers": lambda x: anp.array([x[0] * x[1] * i for i in range(SAMPLES)]),
     "a broadcast operand": lambda x: anp.einsum("ij,ij->i", hidden(x), x[None]),
@@ -321,14 +328,20 @@ STEPS = {
     "other samples": lambda h, x: 0.1 * SQUARE @ h,
     "twice": lambda h, x: 0.5 * (h + h**2),
     "stack": lambda h, x: anp.sum(h[:, :, None] * MIXED * x, axis=1),
+    "solution": lambda h, x: anp.linalg.solve(MIXED + 3.0 * np.eye(FEATURES), h.T).T,
+    "filter": lambda h, x: anp.real(anp.fft.ifft(anp.fft.fft(h) * (TABLE[0] - 1j))),
+    "filter of parameters": lambda h, x: anp.imag(anp.fft.fft(h) * (x + 1j)),
+    "modulus": lambda h, x: anp.abs(h + 1j * anp.tanh(h)[:, ::-1] + 0.3),
 }
-MIXING = {"sum along samples", "other samples"}
+MIXING = {"sum along samples", "other samples", "filter of parameters"}
 ENDS = {
     "sum": lambda h, x: anp.sum(h, axis=1),
     "product": lambda h, x: h @ x,
     "columns": lambda h, x: anp.ravel(h[:, :2]),
     "two": lambda h, x: anp.concatenate([h[:, 0], x, h @ x]),
     "table": lambda h, x: h,
+    "turned table": lambda h, x: anp.ravel(h.T),
+    "part of a turned table": lambda h, x: anp.concatenate([x, anp.ravel(h.T[1:, 2:]), x]),
 }
 
 
