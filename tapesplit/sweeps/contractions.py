@@ -94,18 +94,11 @@ def _picked(batch: Diagonal, weights: np.ndarray, joint: str, given: str, wanted
     picked = np.multiply(batch.values.reshape(-1, 1)[batch.wanted], of_elements, order="C")
     if rest == wanted:
         return picked
-    lengths, strides, size = dict(zip(joint, weights.shape, strict=True)), dict.fromkeys(given, 0), 1
-    for axis in reversed(wanted):
-        strides[axis], size = size, size * lengths[axis]
-    rows = np.zeros((len(picked), size), picked.dtype)
-    starts, along = (_offsets([(strides[axis], lengths[axis]) for axis in axes]) for axes in (given, rest))
-    np.put_along_axis(rows, starts[batch.wanted, None] + along, picked, axis=1)
+    lengths = dict(zip(joint, weights.shape, strict=True))
+    rows = np.zeros((len(picked), *(lengths[axis] for axis in wanted)), picked.dtype)
+    kept = "".join([axis for axis in given if axis in wanted])
+    places = np.unravel_index(np.arange(batch.values.size)[batch.wanted], [lengths[axis] for axis in given])
+    own = [place for axis, place in zip(given, places, strict=True) if axis in kept]
+    by_element = rows.transpose(0, *(1 + wanted.index(axis) for axis in kept + rest))
+    by_element[np.arange(len(picked)), *own] = picked.reshape(-1, *(lengths[axis] for axis in rest))
     return rows
-
-
-def _offsets(axes: list[tuple[int, int]]) -> np.ndarray:
-    """Return the flat places of all elements along some axes, each with its stride and length."""
-    offsets = np.zeros(1, dtype=np.int64)
-    for stride, length in axes:
-        offsets = np.add.outer(offsets, stride * np.arange(length)).ravel()
-    return offsets
