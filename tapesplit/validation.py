@@ -10,6 +10,7 @@ from tapesplit.callback import Callback
 from tapesplit.cuts.separators import Separator
 from tapesplit.errors import ArgumentTypeError, ArgumentValueError, InputTypeError, OutputTypeError
 from tapesplit.recording.hidden import hidden_value_error, holds_boxes
+from tapesplit.recording.remedies import CONSTANTS
 from tapesplit.recording.tape import Tape
 
 __all__ = [
@@ -148,6 +149,8 @@ def check_output(tape: Tape) -> None:
                 "objects come from plain NumPy, such as numpy.zeros_like(x), from matrices of scipy.sparse, "
                 "generators or fractions"
             )
+        elif hasattr(value, "__array__"):
+            hint = CONSTANTS
         raise OutputTypeError(
             f"{tape.name} returned {kind}, which has no derivative; return an array of floats ({hint})"
         )

@@ -3,7 +3,7 @@
 import re
 from typing import Final
 
-__all__ = ["remedy_for"]
+__all__ = ["CONSTANTS", "remedy_for"]
 
 
 def remedy_for(error: BaseException) -> str | None:
@@ -18,18 +18,23 @@ def remedy_for(error: BaseException) -> str | None:
         return None
     message = str(error)
     found = next((remedy for part, remedy in _REMEDIES.items() if re.search(part, message)), None)
-    return _SCIPY if found in _OF_CONVERSION and _is_of_scipy(error) else found
+    return _OF_PACKAGES.get(_package_of(error), found) if found in _OF_CONVERSION else found
 
 
-def _is_of_scipy(error: BaseException) -> bool:
-    """Tell whether an error comes from SciPy, or from what SciPy calls of NumPy's."""
+def _package_of(error: BaseException) -> str:
+    """Return the package that an error comes from, or whose call of NumPy it comes from."""
     packages, step = list[str](), error.__traceback__
     while step is not None:
         packages.append(step.tb_frame.f_globals.get("__name__", "").partition(".")[0])
         step = step.tb_next
-    return next((package for package in reversed(packages) if package != "numpy"), "") == "scipy"
+    return next((package for package in reversed(packages) if package != "numpy"), "")
 
 
+CONSTANTS: Final = (
+    "constants must be plain NumPy arrays: write x.to_numpy() for a Series or DataFrame x, x.filled(0.0) for "
+    "a masked array, np.asarray(x) for another type"
+)
+"""What to write instead of arrays of other packages."""
 _KINDS: Final = (TypeError, ValueError, AttributeError, SystemError, NotImplementedError)
 _ARRAYS: Final = (
     "plain arrays cannot hold traced values: write y = np.array([np.sin(a) for a in x]), or better "
@@ -54,6 +59,8 @@ _IN_PLACE: Final = (
     "with what each place gets"
 )
 _OF_CONVERSION: Final = frozenset({_ARRAYS, _NUMBERS})
+_OF_PACKAGES: Final = {"scipy": _SCIPY, "pandas": CONSTANTS}
+"""What is to be done about errors of conversion that come from there."""
 _FUNCTIONS: Final = (
     "take functions from autograd.numpy and autograd.scipy, not from NumPy and SciPy, and give them "
     "np.array([a, b]) instead of lists [a, b]"
@@ -82,7 +89,8 @@ _REMEDIES: Final = {
     ),
     "all returned NotImplemented": f"write a = a + x instead of a += x, and {_FUNCTIONS}",
     r"dtype\('O'\) to|ufunc '\w+' not supported for the input types|has no callable \w+ method": _FUNCTIONS,
-    "no supported conversion for types": _SPARSE,
+    r"no supported conversion for types|w\.r\.t\. type <class 'scipy\.sparse": _SPARSE,
+    r"w\.r\.t\. type <class '(?!numpy\.(?!ma\.))\w+\.": CONSTANTS,
     r"does not have enough dimensions \(has 0": f"numbers are multiplied by *, and {_SPARSE}",
     r"must be real number, not ArrayBox|float\(\) argument must be .* not 'ArrayBox'": _NUMBERS,
     "object arrays are not supported|input type 'object' not supported|does not support dtype object"

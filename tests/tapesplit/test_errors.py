@@ -3,6 +3,7 @@
 import math
 import pickle
 import sys
+from types import FunctionType
 
 import autograd
 import autograd.numpy as anp
@@ -184,6 +185,30 @@ def summed(x):
     return a
 
 
+def of_module(function, name):
+    """Return a function as if it were defined in a module of another name."""
+    return FunctionType(function.__code__, {**function.__globals__, "__name__": name})
+
+
+class Series(np.lib.mixins.NDArrayOperatorsMixin):
+    """What arrays of pandas do: results of arithmetic are of their type."""
+
+    __array_priority__ = 1000
+
+    def __init__(self, values):
+        self.values = np.empty(3)
+        self.values[:] = values
+
+    __init__ = of_module(__init__, "pandas.core.series")
+
+    def __array__(self, dtype=None, copy=None):
+        return self.values
+
+    def __array_ufunc__(self, ufunc, method, *inputs, **kwargs):
+        plain = (value.values if isinstance(value, Series) else value for value in inputs)
+        return Series(ufunc(*plain, **kwargs))
+
+
 @pytest.mark.parametrize(
     ("fun", "remedy"),
     [
@@ -199,6 +224,11 @@ def summed(x):
         (lambda x: csr_array(np.eye(3)) @ x, "a primitive with a rule of your own"),
         (lambda x: x @ csr_array(np.eye(3)), "a primitive with a rule of your own"),
         (lambda x: x @ 2.0, "numbers are multiplied by *"),
+        (lambda x: csr_array(np.eye(3)) * x[0], "a primitive with a rule of your own"),
+        (lambda x: x * Series(X), "write x.to_numpy() for a Series"),
+        (lambda x: x[0] * anp.exp(-x[1] * Series(X)), "write x.to_numpy() for a Series"),
+        (lambda x: Series(X) - x, "write x.to_numpy() for a Series"),
+        (lambda x: x * np.ma.array(X, mask=[0, 1, 0]), "x.filled(0.0) for a masked array"),
         (lambda x: np.matrix(np.eye(3)) @ x, "take np.asarray(A)"),
         (lambda x: np.matrix(np.eye(3)) * x, "take np.asarray(A)"),
         (lambda x: spsolve(csr_array(np.eye(3)), x), "SciPy's solvers"),

@@ -701,6 +701,13 @@ def test_an_input_that_cannot_be_differentiated_is_named_by_its_position():
         parallel_jacobian(two_arrays, -1)(X, [1.0, 2.0])
 
 
+class ArrayOfAnotherPackage:
+    """Holds objects, as what pandas makes of traced values does."""
+
+    def __array__(self, dtype=None, copy=None):
+        return onp.array([None, 1.0])
+
+
 @pytest.mark.parametrize(
     ("fun", "message"),
     [
@@ -727,6 +734,7 @@ def test_an_input_that_cannot_be_differentiated_is_named_by_its_position():
             lambda x: primitive(lambda a, d: a * d["b"])(2.0 * x, {"b": x}),
             "where it calls <lambda>: in a dict; pass what it holds as arguments of their own",
         ),
+        (lambda _x: ArrayOfAnotherPackage(), r"returned ArrayOfAnotherPackage, .* write x\.to_numpy\(\)"),
         (lambda _x: None, "returned None, which has no derivative; .* return statement is missing"),
         (np.histogram, "returned tuple, which has no derivative; return an array of floats"),
         (lambda _x: "text", "returned str, which has no derivative"),
