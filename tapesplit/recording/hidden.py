@@ -51,9 +51,10 @@ _ANYWHERE: Final = (
     "in a list or tuple, in an array of objects, as a keyword, or in what a primitive of yours closes over"
 )
 _FUNCTIONS: Final = (
-    "take np.array, np.dot and all other functions from autograd.numpy instead of NumPy; where it has none, "
-    "write np.concatenate and np.stack instead of np.concat, np.block and np.dstack, A @ x instead of "
-    "A.dot(x), np.array([f(a) for a in x]) instead of np.vectorize(f)(x), and plain arrays instead of masked"
+    "take np.array, np.dot and all other functions from autograd.numpy instead of NumPy, and give them "
+    "np.array([a, b]) instead of lists [a, b]; where it has none, write np.concatenate and np.stack instead "
+    "of np.concat, np.block and np.dstack, A @ x instead of A.dot(x), np.array([f(a) for a in x]) instead of "
+    "np.vectorize(f)(x), and plain arrays instead of masked"
 )
 
 

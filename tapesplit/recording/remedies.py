@@ -35,6 +35,10 @@ CONSTANTS: Final = (
     "a masked array, np.asarray(x) for another type"
 )
 """What to write instead of arrays of other packages."""
+_FLOATS: Final = (
+    "integers have no derivative: write 2.0 instead of 2, and np.asarray(x, dtype=float) for an array x of "
+    "integers at which a Jacobian or a gradient is taken"
+)
 _KINDS: Final = (TypeError, ValueError, AttributeError, SystemError, NotImplementedError)
 _ARRAYS: Final = (
     "plain arrays cannot hold traced values: write y = np.array([np.sin(a) for a in x]), or better "
@@ -45,9 +49,9 @@ _NUMBERS: Final = (
     "and to print '%f' take autograd.tracer.getval(x[0])"
 )
 _SCIPY: Final = (
-    "SciPy's solvers, filters, interpolators and distributions compute with plain numbers: take those of "
-    "autograd.scipy, where odeint gets parameters as autograd.builtins.tuple((p,)) and not from a closure, "
-    "or make the call a primitive with a rule of your own, see help(tapesplit.defvector)"
+    "SciPy's solvers, filters, interpolators, distances and distributions compute with plain numbers: take "
+    "those of autograd.scipy, where odeint gets parameters as autograd.builtins.tuple((p,)) and not from a "
+    "closure, or make the call a primitive with a rule of your own, see help(tapesplit.defvector)"
 )
 _SPARSE: Final = (
     "matrices of scipy.sparse do not multiply traced values: make the product a primitive with a rule of "
@@ -58,16 +62,16 @@ _IN_PLACE: Final = (
     "r + B @ parts with B = numpy.arange(len(r))[:, None] == index, instead of others np.array of a list "
     "with what each place gets"
 )
+_PLAIN: Final = (
+    "for prints, plots, indices and counts take the plain value, autograd.tracer.getval(x), which "
+    "nothing is differentiated through"
+)
 _OF_CONVERSION: Final = frozenset({_ARRAYS, _NUMBERS})
-_OF_PACKAGES: Final = {"scipy": _SCIPY, "pandas": CONSTANTS}
+_OF_PACKAGES: Final = {"scipy": _SCIPY, "pandas": CONSTANTS, "matplotlib": _PLAIN}
 """What is to be done about errors of conversion that come from there."""
 _FUNCTIONS: Final = (
     "take functions from autograd.numpy and autograd.scipy, not from NumPy and SciPy, and give them "
     "np.array([a, b]) instead of lists [a, b]"
-)
-_PLAIN: Final = (
-    "for prints, indices and counts take the plain value, autograd.tracer.getval(x), which nothing is "
-    "differentiated through"
 )
 _REMEDIES: Final = {
     "setting an array element with a sequence": _ARRAYS,
@@ -88,16 +92,20 @@ _REMEDIES: Final = {
         "traced values do not go together with numpy.matrix: take np.asarray(A) of the matrix A"
     ),
     "all returned NotImplemented": f"write a = a + x instead of a += x, and {_FUNCTIONS}",
+    r"ufunc 'is\w+' not supported": f"{_FUNCTIONS}; for checks take the plain autograd.tracer.getval(x)",
     r"dtype\('O'\) to|ufunc '\w+' not supported for the input types|has no callable \w+ method": _FUNCTIONS,
     r"no supported conversion for types|w\.r\.t\. type <class 'scipy\.sparse": _SPARSE,
+    r"w\.r\.t\. type <class '(numpy\.)?u?(int\d*|bool_?)'": _FLOATS,
     r"w\.r\.t\. type <class '(?!numpy\.(?!ma\.))\w+\.": CONSTANTS,
     r"does not have enough dimensions \(has 0": f"numbers are multiplied by *, and {_SPARSE}",
     r"must be real number, not ArrayBox|float\(\) argument must be .* not 'ArrayBox'": _NUMBERS,
     "object arrays are not supported|input type 'object' not supported|does not support dtype object"
-    "|supported by SuperLU|must be numpy.ndarray, not ArrayBox|not a proper array of floats"
-    "|Extra arguments must be in a tuple|ArrayBox'> returned a result with an exception set": _SCIPY,
+    "|Unsupported dtype object|supported by SuperLU|must be numpy.ndarray, not ArrayBox"
+    "|not a proper array of floats|Extra arguments must be in a tuple"
+    "|ArrayBox'> returned a result with an exception set": _SCIPY,
     r"ArrayBox\.__format__|int\(\) argument .* 'ArrayBox'|ArrayBox doesn't define __round__"
-    "|'ArrayBox' object cannot be interpreted as an integer|integers or slices, not ArrayBox": _PLAIN,
+    "|'ArrayBox' object cannot be interpreted as an integer|integers or slices, not ArrayBox"
+    "|ArrayBox is not JSON": _PLAIN,
     "'ArrayBox' object has no attribute": (
         "traced values have few methods of arrays: write np.dot(x, y), np.real(x), np.sort(x), np.ravel(A), "
         "A.T instead of x.dot(y), x.real, x.sort(), A.flat, A.mT, and leave x.copy() and x.item() out"

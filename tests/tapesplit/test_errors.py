@@ -1,5 +1,6 @@
 """Whatever tapesplit refuses, it says so with an exception of its own that is also the builtin one."""
 
+import json
 import math
 import pickle
 import sys
@@ -12,6 +13,7 @@ import pytest
 import scipy.integrate
 import scipy.interpolate
 import scipy.optimize
+import scipy.spatial.distance
 import scipy.stats
 from autograd.extend import defvjp, primitive
 from autograd.scipy.integrate import odeint
@@ -209,6 +211,12 @@ class Series(np.lib.mixins.NDArrayOperatorsMixin):
         return Series(ufunc(*plain, **kwargs))
 
 
+def plotted(x):
+    from matplotlib.figure import Figure
+
+    Figure().subplots().plot(x)
+
+
 @pytest.mark.parametrize(
     ("fun", "remedy"),
     [
@@ -238,6 +246,7 @@ class Series(np.lib.mixins.NDArrayOperatorsMixin):
         (scipy.stats.norm.logpdf, "take functions from autograd.numpy and autograd.scipy"),
         (lambda x: scipy.interpolate.CubicSpline(np.arange(3.0), x)(0.5), "take those of autograd.scipy"),
         (lambda x: scipy.integrate.solve_ivp(lambda _, y: -x * y, (0, 1), np.ones(3)).y, "SciPy's solvers"),
+        (lambda x: scipy.spatial.distance.cdist(x[None], x[None]), "SciPy's solvers"),
         (lambda x: scipy.integrate.quad(lambda t: t * x[0], 0, 1)[0], "SciPy's solvers"),
         (lambda x: scipy.optimize.root(lambda y: y - x, np.ones(3)).x, "SciPy's solvers"),
         (lambda x: scipy.optimize.brentq(lambda y: y * x[0] - 0.1, 0, 1), "SciPy's solvers"),
@@ -249,6 +258,11 @@ class Series(np.lib.mixins.NDArrayOperatorsMixin):
         (lambda x: x * round(x[0]), "autograd.tracer.getval(x)"),
         (lambda x: x * len(range(x[0])), "autograd.tracer.getval(x)"),
         (lambda x: x * [1.0, 2.0][x[0]], "autograd.tracer.getval(x)"),
+        (plotted, "autograd.tracer.getval(x)"),
+        (lambda x: np.testing.assert_allclose(x, X), "autograd.tracer.getval(x)"),
+        (lambda x: json.dumps(x[0]), "autograd.tracer.getval(x)"),
+        (lambda x: x * autograd.grad(lambda n: n**2 * x[0])(2), "2.0 instead of 2"),
+        (lambda x: x * autograd.grad(lambda n: anp.sum(n**2))(np.array([1, 2, 3])), "np.asarray(x, dtype=f"),
         (lambda x: x.copy() * 2.0, "leave x.copy() and x.item() out"),
         (lambda x: anp.fill_diagonal(anp.outer(x, x), 0.0), "A * (1.0 - np.eye(n))"),
         (lambda x: anp.put(x * 1.0, 0, x[1]), "write np.where(mask, new, x)"),

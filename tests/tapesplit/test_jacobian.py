@@ -719,6 +719,8 @@ class ArrayOfAnotherPackage:
             lambda x: onp.array([x[0], x[1]]),
             "hides a traced value .* in the array of objects that it returned; .* np.array, .* autograd",
         ),
+        (lambda x: np.diag([x[0], x[1]]), r"np.array\(\[a, b\]\) instead of lists"),
+        (lambda x: onp.eye(2) @ [np.cos(x[0]), np.sin(x[0])], r"np.array\(\[a, b\]\) instead of lists"),
         (onp.vectorize(lambda a: a if a > 0.0 else -a), "instead of np.vectorize"),
         (
             lambda x: onp.ma.array([1.0, 2.0, 3.0, 4.0], mask=[0, 1, 0, 0]) * x,
