@@ -9,8 +9,9 @@ from autograd.core import primitive_vjps
 
 from tapesplit.closeness import check_within, finite_sizes, largest, tolerance_of
 from tapesplit.decorator import parallel_jacobian
-from tapesplit.errors import NestedTraceError, WrongJacobianError
+from tapesplit.errors import ArgumentIndexError, NestedTraceError, WrongJacobianError
 from tapesplit.names import display_name
+from tapesplit.notes import note
 from tapesplit.recording.argnums import check_function, positions_of
 from tapesplit.recording.recorder import record
 from tapesplit.recording.stand_ins import traced_as_recorded
@@ -56,6 +57,8 @@ def check_jacobian(
         and column, see the notes.
     ArgumentIndexError, ArgumentTypeError, ArgumentValueError, InputTypeError, OutputTypeError
         As raised by `parallel_jacobian` and its calls.
+    Exception
+        Any exception raised by ``autograd.jacobian``, if differences agree.
 
     Notes
     -----
@@ -72,6 +75,8 @@ def check_jacobian(
     values at the next floating-point numbers show it. Outputs below 1 count as 1: scale what is tiny.
 
     Where autograd itself is wrong, the error has a note: differences confirm the Jacobian of method "auto".
+    Errors that ``autograd.jacobian`` raises have such a note, too. Lists of traced numbers in what
+    ``np.concatenate`` and the like join are handed to autograd as arrays, so its zeros for them are no alarm.
 
     Where autograd has no VJP of a primitive with vector rules for both modes, and where it solves equations
     (backward in time for ``odeint``, which may go far astray), the sweeps are compared with each other and
@@ -85,7 +90,13 @@ def check_jacobian(
     >>> check_jacobian(lambda x: np.sin(x) * x[0], np.array([1.0, 2.0]))
     """
     check_function(fun, "check_jacobian", "check_jacobian(f, x), the arguments behind it")
-    for position in positions_of(argnum, len(args), display_name(fun)):
+    name = display_name(fun)
+    if not args:
+        raise ArgumentIndexError(
+            f"check_jacobian got no point at which to check {name}; write check_jacobian(f, x), arguments "
+            "by position"
+        )
+    for position in positions_of(argnum, len(args), name):
         _check_by(fun, position, args, kwargs)
 
 
@@ -100,14 +111,15 @@ def _check_by(fun: Callable[..., Any], argnum: int, args: tuple[Any, ...], kwarg
     value = np.asarray(fun(*precise, **kwargs))
     tape = _tape_of(fun, argnum, precise, kwargs)
     exact = _is_exact(tape)
+    expected, source, failure = np.asarray(found["auto"]), "that of method 'auto'", None
     if not value.size:  # autograd refuses to stack no rows
         expected, source = np.zeros(value.shape + np.shape(precise[argnum])), "the empty one"
     elif exact and _has_all_vjps(tape):
-        with traced_as_recorded():
-            of_autograd = np.asarray(autograd.jacobian(fun, argnum)(*precise, **kwargs))
-        expected, source = of_autograd.real, "autograd.jacobian"  # a rule may forget to take the real part
-    else:
-        expected, source = np.asarray(found["auto"]), "that of method 'auto'"
+        answer = _answer_of_autograd(fun, argnum, precise, kwargs)
+        if isinstance(answer, Exception):
+            failure = answer
+        else:
+            expected, source = answer, "autograd.jacobian"
 
     def moved(x: np.ndarray) -> np.ndarray:
         return np.asarray(fun(*precise[:argnum], x, *precise[argnum + 1 :], **kwargs))
@@ -124,10 +136,25 @@ def _check_by(fun: Callable[..., Any], argnum: int, args: tuple[Any, ...], kwarg
         ours = np.asarray(found["auto"])
         is_ours_right = ours.shape == expected.shape and point.with_jacobian(ours).is_confirmed()
         if method == "auto" and is_ours_right and not point.is_confirmed():
-            error.add_note("central differences agree with tapesplit, so a rule of autograd's is wrong here")
+            note(error, "central differences agree with tapesplit, so a rule of autograd's is wrong here")
         raise
     with np.errstate(all="ignore"):
         point.check_differences(f"{name}: J·v differs from central differences")
+    if failure is not None:
+        note(failure, "autograd.jacobian fails here; that of tapesplit agrees with central differences")
+        raise failure
+
+
+def _answer_of_autograd(
+    fun: Callable[..., Any], argnum: int, args: Sequence[Any], kwargs: dict[str, Any]
+) -> np.ndarray | Exception:
+    """Return autograd's Jacobian, or the error that it raises."""
+    try:
+        with traced_as_recorded():
+            jacobian = np.asarray(autograd.jacobian(fun, argnum)(*args, **kwargs))
+    except Exception as error:  # noqa: BLE001 (differences are taken before it is raised)
+        return error
+    return jacobian.real  # a rule may forget to take the real part
 
 
 def _tape_of(

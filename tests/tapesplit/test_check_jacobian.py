@@ -215,12 +215,34 @@ def test_values_without_elements(fun, x):
 
 
 def test_a_wrong_rule_of_autograds_is_told_from_ours():
-    def turned(x):
+    def twisted(x):
         return anp.transpose(anp.sin(anp.reshape(x, (2, 2, 2))), (-1, 0, 1))
 
     with pytest.raises(WrongJacobianError, match=r"differs from autograd\.jacobian") as caught:
-        check_jacobian(turned, np.linspace(0.1, 1.0, 8))
+        check_jacobian(twisted, np.linspace(0.1, 1.0, 8))
     assert "a rule of autograd's is wrong" in caught.value.__notes__[0]
+
+
+def turned(x):
+    return anp.transpose(anp.reshape(x, (3, 1, 1)) * np.ones((3, 2, 4)), (-1, 0, 1))
+
+
+def test_an_error_of_autograds_is_raised_with_a_note_that_ours_is_right():
+    with pytest.raises(ValueError, match="broadcast") as caught:
+        check_jacobian(turned, np.ones(3))
+    assert "autograd.jacobian fails here; that of tapesplit agrees" in caught.value.__notes__[0]
+
+
+def test_an_error_of_autograds_does_not_hide_that_ours_is_wrong():
+    defvjp(square, lambda ans, x: lambda g: g * 2 * x)
+    defvector(square, lambda ans, x: 3 * x)
+    with pytest.raises(WrongJacobianError, match="central differences"):
+        check_jacobian(lambda x: turned(square(x)), np.ones(3))
+
+
+def test_a_check_without_a_point_says_what_to_write():
+    with pytest.raises(IndexError, match=r"no point at which to check sin; write check_jacobian\(f, x\)"):
+        check_jacobian(anp.sin)
 
 
 @pytest.mark.parametrize("factor", [3.0, 2.0 * (1.0 + 1e-7)])

@@ -395,7 +395,7 @@ def test_check_jacobian_takes_no_step_of_zero():
         check_jacobian(liar, np.array([1, 2]))
 
 
-@pytest.mark.parametrize(("args", "argnum"), [((), 0), ((1.0,), 1), ((1.0,), -2)])
+@pytest.mark.parametrize(("args", "argnum"), [((1.0,), 1), ((1.0,), -2)])
 def test_check_jacobian_says_which_argument_is_missing(args, argnum):
     message = rf"argnum is {argnum}, but sin was called with {len(args)} positional argument"
     with pytest.raises(IndexError, match=message):
