@@ -7,6 +7,7 @@ of it would have no derivative rules.
 import importlib
 import sys
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Final
 
 from tapesplit.errors import UnnamedPrimitiveError
@@ -19,6 +20,8 @@ _PUBLIC: Final = ("autograd.numpy", "autograd.numpy.linalg", "autograd.numpy.fft
 
 def display_name(function: Any) -> str:
     """Return the name of a function for messages and reports, without the functions that it is defined in."""
+    while isinstance(function, partial) and not hasattr(function, "__name__"):
+        function = function.func
     simple: str = getattr(function, "__name__", type(function).__name__)
     qualified = getattr(function, "__qualname__", simple)
     return simple if "<locals>" in qualified else qualified

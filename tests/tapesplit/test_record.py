@@ -632,7 +632,15 @@ def test_an_exit_that_ctrl_c_interrupts_is_made_up_for(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("fun", "name"), [(np.sin, "sin"), (operator.itemgetter(0), "itemgetter"), (lambda x: x, "<lambda>")]
+    ("fun", "name"),
+    [
+        (np.sin, "sin"),
+        (operator.itemgetter(0), "itemgetter"),
+        (lambda x: x, "<lambda>"),
+        (functools.partial(np.multiply, 2.0), "multiply"),
+        (functools.partial(operator.itemgetter(0)), "itemgetter"),
+        (functools.update_wrapper(functools.partial(np.multiply, 2.0), np.sin), "sin"),
+    ],
 )
 def test_names_leave_out_where_a_function_is_defined(fun, name):
     assert record(fun, X).name == name
