@@ -1,7 +1,7 @@
 """Checks of options, arguments and values, whose messages say what to do instead."""
 
 from collections.abc import Sequence
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any, Final, Literal, TypeAlias, get_args
 
 import numpy as np
 from autograd.tracer import isbox
@@ -113,6 +113,7 @@ def check_input(value: Any, position: int) -> None:
         raise InputTypeError(
             f"argument {position} is a {type(value).__name__}; a Jacobian is taken with respect to one "
             "array: pass an array, or several arrays as several arguments with argnum=(0, 1, …)"
+            + (_FLATTEN if isinstance(value, dict) else "")
         )
     if np.iscomplexobj(value):
         raise InputTypeError(
@@ -124,6 +125,13 @@ def check_input(value: Any, position: int) -> None:
             f"argument {position} is an array of {value.dtype} values; pass an array of floats "
             "(np.asarray(x, dtype=float))"
         )
+
+
+_FLATTEN: Final = (
+    "; or with v, unflatten = autograd.misc.flatten.flatten(d) of the dict d take that of lambda v: "
+    "f(unflatten(v)) at v"
+)
+"""How a function f of a dict becomes one of an array."""
 
 
 def check_output(tape: Tape) -> None:

@@ -16,6 +16,7 @@ import numpy as onp
 import pytest
 from autograd import jacobian
 from autograd.extend import defvjp, primitive
+from autograd.misc.flatten import flatten
 from autograd.scipy.stats import norm, t
 from scipy import optimize
 from scipy.sparse import csr_array
@@ -699,6 +700,18 @@ def test_tapes_of_other_arguments_are_refused(argnum):
 def test_an_input_that_cannot_be_differentiated_is_named_by_its_position():
     with pytest.raises(TypeError, match="argument 1 is a list"):
         parallel_jacobian(two_arrays, -1)(X, [1.0, 2.0])
+
+
+def test_a_dict_of_inputs_can_be_flattened_as_its_message_says():
+    def fun(d):
+        return d["a"] * d["b"] + np.sum(d["c"])
+
+    d = {"a": X, "b": 2.0, "c": onp.eye(2)}
+    with pytest.raises(TypeError, match=r"flatten\(d\) .* lambda v: f\(unflatten\(v\)\) at v"):
+        parallel_jacobian(fun)(d)
+    v, unflatten = flatten(d)
+    found = parallel_jacobian(lambda v: fun(unflatten(v)))(v)
+    onp.testing.assert_array_equal(found, onp.hstack([2.0 * onp.eye(4), X[:, None], onp.ones((4, 4))]))
 
 
 class ArrayOfAnotherPackage:
