@@ -1,6 +1,6 @@
 """Data of the row part of a tape, see `tapesplit.structures.rows`."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from math import prod
 from typing import NamedTuple
@@ -8,7 +8,7 @@ from typing import NamedTuple
 from tapesplit.arrays import IntArray, Shape
 from tapesplit.rules.rows import MovedRows, Reading
 
-__all__ = ["RowBlock", "RowPart"]
+__all__ = ["RowBlock", "RowPart", "RowPiece"]
 
 
 class RowBlock(NamedTuple):
@@ -54,6 +54,37 @@ class RowBlock(NamedTuple):
         """The direction behind the last one."""
         return self.origin + (self.before - 1) * self.pitch + self.rows * self.behind
 
+    def pieces(self, begin: int, end: int) -> Iterator["RowPiece"]:
+        """Part some directions into pieces: whole runs, whole rows of a run, or some directions of a row.
+
+        Examples
+        --------
+        >>> block = RowBlock.of_array((2, 300), axis=1, origin=10)
+        >>> for start, *piece in block.pieces(305, 610):
+        ...     print(start, *piece)
+        305 slice(295, 300, None) slice(0, 1, None) 1
+        310 slice(0, 300, None) slice(1, 2, None) 1
+        """
+        begin, end = max(begin, self.origin), min(end, self.stop)
+        while begin < end:
+            left = end - begin
+            run, place = divmod(begin - self.origin, self.pitch)
+            row, k = divmod(place, self.behind)
+            count, runs, own = 1, 1, self.behind
+            if row >= self.rows:  # what lies between two runs are other rows
+                begin = self.origin + (run + 1) * self.pitch
+                continue
+            if k or left < self.behind:
+                own = min(left, self.behind - k)
+            elif row or left < self.pitch or self.rows * self.behind < self.pitch:
+                count = min(left // self.behind, self.rows - row)
+            else:
+                count, runs = self.rows, left // self.pitch
+            first = run * self.behind + k
+            rows = slice(self.first + row, self.first + row + count)
+            yield RowPiece(begin, rows, slice(first, first + runs * own), runs)
+            begin += count * runs * own
+
     def moved(self, moves: MovedRows) -> "RowBlock | None":
         """Return the directions of the rows of an argument; None if it has none of these rows."""
         start, stop = max(self.first, moves.start), min(self.first + self.rows, moves.stop)
@@ -61,6 +92,15 @@ class RowBlock(NamedTuple):
             return None
         origin = self.origin + self.behind * (start - self.first)
         return self._replace(origin=origin, first=start + moves.shift, rows=stop - start)
+
+
+class RowPiece(NamedTuple):
+    """Directions of a block, from ``start`` on: those of some rows, and of each the ones in ``runs``."""
+
+    start: int
+    rows: slice
+    own: slice
+    runs: int
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -39,28 +39,20 @@ class Arrival(NamedTuple):
 
     def within(self, directions: range) -> Rows | None:
         """Return those of some directions, counted from the first of these; None if there are none."""
-        origin, first, rows, _, behind, pitch = self.block
-        low, high = max(directions.start, self.block.origin), min(directions.stop, self.block.stop)
-        if low >= high:
-            return None
-        run, last_run = (low - origin) // pitch, (high - 1 - origin) // pitch
-        start, stop = 0, rows
-        if run == last_run:
-            begin = origin + run * pitch
-            start, stop = (low - begin) // behind, min(-((begin - high) // behind), rows)
-            if start >= stop:
-                return None  # between two runs
-        runs = 1 + last_run - run
-        own = slice(run * behind, (run + runs) * behind)
-        found = self.told_apart(slice(first + start, first + stop), own)
-        found = found.reshape(stop - start, runs, behind, *found.shape[2:]).swapaxes(0, 1)
-        if runs > 1 and rows * behind < pitch:  # other rows, which are zero here, lie between the runs
-            apart = np.zeros((runs, pitch // behind, *found.shape[2:]), found.dtype)
-            apart[:, :rows] = found
-            found = apart
-        found = found.reshape(-1, *found.shape[3:])
-        begin = origin + run * pitch + start * behind
-        return Rows(low - directions.start, found[low - begin : high - begin], owned=True)
+        begin, end = max(directions.start, self.block.origin), min(directions.stop, self.block.stop)
+        rows: np.ndarray | None = None
+        for piece in self.block.pieces(begin, end):
+            found = self.told_apart(piece.rows, piece.own)
+            count, each, *shape = found.shape
+            in_order = found.reshape(count, piece.runs, each // piece.runs, *shape).swapaxes(0, 1)
+            size, start = count * each, piece.start - begin
+            if size == end - begin:
+                rows = in_order.reshape(size, *shape)
+                break
+            if rows is None:
+                rows = np.zeros((end - begin, *shape), found.dtype)
+            rows[start : start + size].reshape(in_order.shape)[...] = in_order
+        return None if rows is None else Rows(begin - directions.start, rows, owned=True)
 
 
 class Chosen(NamedTuple):

@@ -214,12 +214,13 @@ def compile_row_sweep(tape: Tape, facts: TapeFacts, chunk: Chunk) -> RowSweep:
     chunk_before = Chunk(chunk.sources, part.ends, others, chunk.n, width, chunk.edges - part.edges)
     each = max(sum(block.each for block in blocks) for blocks in part.blocks.values())
     # Factors would stay some only up to where directions are told apart.
-    behind = compile_array_sweep(tape, replace(facts, ranks={}), chunk_behind, each, adjoint_mode=True)
+    behind = compile_array_sweep(
+        tape, replace(facts, ranks={}), chunk_behind, each, adjoint_mode=True, owned=True
+    )
     before = compile_array_sweep(tape, facts, chunk_before, chunk.m, adjoint_mode=True, owned=True)
-    arriving = 8 * width
-    if each > 1 or part.arrivals > len(part.ends):
-        # What arrives at one end is put in order, or added up, while that of all is held.
-        arriving += 8 * max(int(sizes[end]) for end in part.ends)
+    # What arrives at one end is put in order, and added up, while that of all is held.
+    copies = (each > 1) + (part.arrivals > len(part.ends))
+    arriving = 8 * (width + copies * max(int(sizes[end]) for end in part.ends))
     before = replace(before, bytes_per_direction=max(arriving, before.bytes_per_direction))
     staying = _staying_bytes(tape, part, behind.steps)
     carrying = behind.fixed_bytes + each * behind.bytes_per_direction + staying
