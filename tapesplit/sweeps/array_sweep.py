@@ -99,13 +99,13 @@ class ArraySweep:
 
     def working_bytes(self, directions: int) -> int:
         """Memory that a run with so many directions takes, at most."""
-        block = self._block(directions)
+        block = self.block(directions)
         # Blocks are written into the result, which is what a run with all directions ends with.
         result = self._result_bytes * directions if block < directions else 0
         carried = max(self.bytes_per_direction * block, self.fixed_bytes + self.beside_bytes * block)
         return carried + result + self.lu_bytes
 
-    def _block(self, count: int, most: int | None = None) -> int:
+    def block(self, count: int, most: int | None = None) -> int:
         """Return how many of so many directions are carried at a time, where ``most`` may be.
 
         All of them where nothing is alive but what becomes the result: into that, blocks would be copied.
@@ -153,7 +153,7 @@ class ArraySweep:
         most: int | None,
     ) -> np.ndarray:
         """Carry all directions; if that fails since the function hides traced values, say so."""
-        block = self._block(len(seeds), most)
+        block = self.block(len(seeds), most)
         try:
             with np.errstate():  # restores the size of buffers at its end
                 if self.bytes_per_direction < _BUFFERED <= self.bytes_per_direction * block:
