@@ -34,7 +34,7 @@ from tapesplit.recording.overrides import is_overridden
 from tapesplit.recording.primitives import dense_untake, log_abs_det, summed_untake, symmetric_eigenvalues
 from tapesplit.recording.sequence_results import TupleResult
 
-__all__ = ["DIRECT_FUNCTIONS", "DIRECT_LINALG", "direct_untake"]
+__all__ = ["DIRECT_FFT", "DIRECT_FUNCTIONS", "DIRECT_LINALG", "direct_untake"]
 
 
 def _unary(primitive: Any, ufunc: Any) -> Callable[..., Any]:
@@ -133,10 +133,11 @@ def _solve(*args: Any, **kwargs: Any) -> Any:
 
 def _conjugate(general: Callable[..., Any]) -> Callable[..., Any]:
     """Make a function that records no conjugates of real numbers; autograd's derivatives have many."""
+    direct = _direct(general, np.conj)
 
     def conjugate(x: Any, /, *args: Any, **kwargs: Any) -> Any:
         is_real = not args and not kwargs and is_boxed_double(x)
-        return x if is_real and not is_overridden(general) else general(x, *args, **kwargs)
+        return x if is_real and not is_overridden(general) else direct(x, *args, **kwargs)
 
     return functools.wraps(general)(conjugate)
 
@@ -187,6 +188,10 @@ DIRECT_LINALG: dict[str, Callable[..., Any]] = {
     "solve": functools.wraps(anp.linalg.solve)(_solve),
     "slogdet": functools.wraps(anp.linalg.slogdet)(_slogdet),
     "eigh": functools.wraps(anp.linalg.eigh)(_eigh),
+}
+DIRECT_FFT: dict[str, Callable[..., Any]] = {
+    name: _direct(getattr(anp.fft, name), getattr(np.fft, name))
+    for name in ("fft", "ifft", "rfft", "irfft", "fft2", "ifft2")
 }
 
 

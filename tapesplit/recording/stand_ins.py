@@ -14,7 +14,7 @@ from autograd.numpy import numpy_vjps, numpy_wrapper
 from autograd.tracer import box_type_mappings
 
 from tapesplit.recording.boxes import OUR_BOXES, THEIR_BOXES
-from tapesplit.recording.direct_functions import DIRECT_FUNCTIONS, DIRECT_LINALG, direct_untake
+from tapesplit.recording.direct_functions import DIRECT_FFT, DIRECT_FUNCTIONS, DIRECT_LINALG, direct_untake
 from tapesplit.recording.inner_gradients import DIRECT_OPERATORS
 from tapesplit.recording.tracing import tracing_lock
 
@@ -63,6 +63,7 @@ _NAMESPACES = (
     _Namespace(anp, DIRECT_FUNCTIONS),
     _Namespace(numpy_wrapper, {name: DIRECT_FUNCTIONS[name] for name in ("conj", "conjugate")}),
     _Namespace(anp.linalg, DIRECT_LINALG),
+    _Namespace(anp.fft, DIRECT_FFT),
     _Namespace(numpy_vjps, {"untake": direct_untake}),
     _Namespace(differential_operators, DIRECT_OPERATORS),
     _Namespace(core, {"defvjp_argnums": _define_vjp, "defjvp_argnums": _define_jvp}),

@@ -142,6 +142,11 @@ def square(x):
             + np.linalg.norm(square(x), "fro") * x[:2]
         ),
         lambda x: np.sum(x[0]) + np.abs(x[1]) * np.reshape(x[2], (1,)) + x.max() * x[3].sum(),
+        lambda x: (
+            np.real(np.fft.ifft(np.fft.fft(np.fft.fftshift(x), norm="ortho") * (1.0 + 2.0j)))
+            + np.imag(np.conj(np.fft.fft(x))) * np.fft.irfft(np.fft.rfft(x, 4))
+            + np.abs(np.ravel(np.conjugate(np.fft.fft2(square(x)))))
+        ),
     ],
 )
 def test_recorded_directly_and_by_autograd_alike(fun, monkeypatch):
