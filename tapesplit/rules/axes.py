@@ -110,10 +110,15 @@ def fold(X: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
 
 def real_like(X: np.ndarray, value: Any) -> np.ndarray:
     """Take the real part of directions of a real value, which may be a container."""
-    return np.real(X) if X.dtype.kind == "c" and not np.iscomplexobj(flatten(value)) else X
+    return X.real if X.dtype.kind == "c" and _dtype_of(value).kind != "c" else X
 
 
 def complex_like(X: np.ndarray, value: Any) -> np.dtype:
     """Return the type that directions of a value have in autograd: those of complex values are complex."""
-    dtype = (value if type(value) is np.ndarray else flatten(value)).dtype
+    dtype = _dtype_of(value)
     return np.result_type(X, dtype) if dtype.kind == "c" and X.dtype.kind != "c" else X.dtype
+
+
+def _dtype_of(value: Any) -> np.dtype:
+    """Return the common type of all elements of a value, which may be a container."""
+    return value.dtype if type(value) is np.ndarray else flatten(value).dtype

@@ -18,8 +18,21 @@ from tapesplit.rules.stacks import stacked
 _Arguments: TypeAlias = tuple[Any, tuple[int, ...], Any]
 """Lengths, axes and scaling of a transform."""
 
-_Numeric: TypeAlias = Callable[[np.ndarray, Any, tuple[int, ...], Any], np.ndarray]
+_Numeric: TypeAlias = Callable[[np.ndarray, tuple[int, ...], tuple[int, ...], Any], np.ndarray]
 """A transform of a batch along some axes: its lengths, these axes, its scaling."""
+
+
+def _along(one: Callable[..., np.ndarray], many: Callable[..., np.ndarray]) -> _Numeric:
+    """Return NumPy's transform along any axes; for a single one it has a function that takes less time."""
+
+    def transform(X: np.ndarray, lengths: tuple[int, ...], axes: tuple[int, ...], norm: Any) -> np.ndarray:
+        return one(X, *lengths, *axes, norm) if len(axes) == 1 else many(X, lengths, axes, norm)
+
+    return transform
+
+
+_fft, _ifft = _along(np.fft.fft, np.fft.fftn), _along(np.fft.ifft, np.fft.ifftn)
+_rfft, _irfft = _along(np.fft.rfft, np.fft.rfftn), _along(np.fft.irfft, np.fft.irfftn)
 
 
 def _of_one(x: np.ndarray, n: int | None = None, axis: int = -1, norm: str | None = None) -> _Arguments:
@@ -41,6 +54,8 @@ def _of_many(x: np.ndarray, s: Any = None, axes: Any = None, norm: str | None = 
 
 def _resized(X: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
     """Cut a batch to a shape, or fill it up with zeros."""
+    if X.shape[1:] == shape:
+        return X
     X = X[(slice(None), *(slice(n) for n in shape))]
     missing = [(0, n - m) for n, m in zip(shape, X.shape[1:], strict=True)]
     return np.pad(X, [(0, 0), *missing]) if any(n for _, n in missing) else X
@@ -115,19 +130,19 @@ _INVERSE_SCALING: Final[dict[Any, Any]] = {
 def _to_half_adjoint(A: np.ndarray, lengths: tuple[int, ...], axes: tuple[int, ...], norm: Any) -> np.ndarray:
     """Carry adjoints of the non-negative half of a spectrum back to real values."""
     spectra = np.conj(_scaled_inside(A, axes[-1], lengths[-1], 0.5))
-    return np.fft.irfftn(spectra, lengths, axes, _INVERSE_SCALING[norm])
+    return _irfft(spectra, lengths, axes, _INVERSE_SCALING[norm])
 
 
 def _from_half_adjoint(
     A: np.ndarray, lengths: tuple[int, ...], axes: tuple[int, ...], norm: Any
 ) -> np.ndarray:
     """Carry adjoints of real values back to the non-negative half of their spectrum."""
-    spectra = np.fft.rfftn(A.real, lengths, axes, _INVERSE_SCALING[norm])
+    spectra = _rfft(A.real, lengths, axes, _INVERSE_SCALING[norm])
     return _scaled_inside(np.conj(spectra), axes[-1], lengths[-1], 2.0)
 
 
 for _name, _parse in (("fft", _of_one), ("fft2", _of_two), ("fftn", _of_many)):
-    _register(getattr(fft, _name), _parse, np.fft.fftn, np.fft.fftn)
-    _register(getattr(fft, f"i{_name}"), _parse, np.fft.ifftn, np.fft.ifftn)
-    _register(getattr(fft, f"r{_name}"), _parse, np.fft.rfftn, _to_half_adjoint)
-    _register(getattr(fft, f"ir{_name}"), _parse, np.fft.irfftn, _from_half_adjoint, from_half=True)
+    _register(getattr(fft, _name), _parse, _fft, _fft)
+    _register(getattr(fft, f"i{_name}"), _parse, _ifft, _ifft)
+    _register(getattr(fft, f"r{_name}"), _parse, _rfft, _to_half_adjoint)
+    _register(getattr(fft, f"ir{_name}"), _parse, _irfft, _from_half_adjoint, from_half=True)
