@@ -93,7 +93,9 @@ class Grid(NamedTuple):
     def view(self, X: np.ndarray) -> np.ndarray:
         """Return these positions of directions ``(k, size)`` as a view, shape ``(k, *shape)``."""
         rows, one = X.strides
-        strides = rows, *(one * step for step in self.steps)
+        strides = rows, *[one * step for step in self.steps]
+        if X.flags.c_contiguous and X.size:  # of which NumPy makes a view in a tenth of the time
+            return np.ndarray((len(X), *self.shape), X.dtype, X, one * self.first, strides)
         return as_strided(X[:, self.first :], (len(X), *self.shape), strides)
 
 

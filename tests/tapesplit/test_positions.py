@@ -28,7 +28,7 @@ def test_basic_indices_point_to_grids(indexed):
     grid = Grid.of(found)
     assert (grid is None) == (found.size == 0)
     X = np.random.default_rng(0).standard_normal((3, numbers.size))
-    for rows in X, X[::-1], np.asfortranarray(X), np.repeat(X, 2, axis=1)[:, ::2]:
+    for rows in X, X * 1j, X.astype(object), X[::-1], np.asfortranarray(X), np.repeat(X, 2, axis=1)[:, ::2]:
         if grid:
             np.testing.assert_array_equal(grid.positions(), found)
             np.testing.assert_array_equal(grid.view(rows).reshape(3, -1), rows[:, found])
