@@ -19,8 +19,11 @@ __all__ = ["evaluated", "name_call"]
 def evaluated(tape: Tape, index: int, term: Term) -> Any:
     """Return the partial derivative of an elementwise operation by its formula, on its own arguments."""
     primitive, kwargs, value = tape.primitives[index], tape.kwargs[index], tape.values[index]
-    given = tape.arguments(index)
-    args = [_as_precise(arg, value, primitive) for arg in given]
+    given, wanted = tape.arguments(index), getattr(value, "dtype", None)
+    args = [
+        arg if getattr(arg, "dtype", None) is wanted is _DOUBLE else _as_precise(arg, wanted, primitive)
+        for arg in given
+    ]
     if primitive is CHOICE:
         args[0] = given[0]
     try:
@@ -29,7 +32,7 @@ def evaluated(tape: Tape, index: int, term: Term) -> Any:
         name_call(error, primitive, index)
         raise
     shape = getattr(partial, "shape", ())
-    if shape and not _broadcasts(shape, np.shape(value)):
+    if shape and shape != getattr(value, "shape", None) and not _broadcasts(shape, np.shape(value)):
         raise RuleError(
             f"a partial derivative of {display_name(primitive)}, entry {index} of the tape, has shape "
             f"{shape} for a result of {np.shape(value)}; correct the formula that defvector was given"
@@ -51,15 +54,13 @@ def name_call(error: Exception, primitive: Any, index: int) -> None:
     note(error, f"{place}; {remedy}" if remedy else place)
 
 
-def _as_precise(arg: Any, value: Any, primitive: Any) -> Any:
+def _as_precise(arg: Any, wanted: np.dtype | None, primitive: Any) -> Any:
     """Return an operand in the type of the result: formulas of less precise ones alone lose digits.
 
     Derivatives of integers and truth values, whose sums and products would wrap around, are in double
     precision.
     """
-    dtype, wanted = getattr(arg, "dtype", None), getattr(value, "dtype", None)
-    if dtype is wanted is _DOUBLE:
-        return arg
+    dtype = getattr(arg, "dtype", None)
     if dtype is None and type(arg) not in _PLAIN and find_rule(primitive).built_in:  # type: ignore[union-attr]
         arg = np.asarray(arg)  # NumPy's functions take lists as operands, and what else can be an array
         dtype = arg.dtype
