@@ -220,15 +220,16 @@ def _of_array(batch: Batch, value: Any) -> Rows:
 
 def _scaled(rows: np.ndarray, partial: Any, *, overwrite: bool) -> np.ndarray:
     """Multiply directions by a partial derivative."""
-    if overwrite and not np.iscomplexobj(partial):
+    if overwrite and (isinstance(partial, (int, float)) or not np.iscomplexobj(partial)):
         return np.multiply(rows, partial, out=rows)
     return rows * partial
 
 
 def _scaled_diagonal(batch: Diagonal, partial: Any, value: Any) -> Diagonal:
     """Multiply a diagonal by a partial derivative; the result belongs to a value of the same shape."""
-    values = real_like(np.broadcast_to(batch.values * partial, batch.values.shape), value)
-    return Diagonal(batch.origin, values, batch.start, batch.stop)
+    # NumPy makes numbers of arrays without axes.
+    values = np.asarray(batch.values * partial).reshape(batch.values.shape)
+    return Diagonal(batch.origin, real_like(values, value), batch.start, batch.stop)
 
 
 def _scaled_up(batch: Batch, partial: Any, value: Any, *, overwrite: bool) -> Batch:

@@ -19,7 +19,7 @@ from tapesplit.cuts.graph import graph_of
 from tapesplit.rules import Bulk
 from tapesplit.structures.facts import facts_of
 from tapesplit.sweeps.array_sweep import ArraySweep, compile_array_sweep
-from tapesplit.sweeps.cluster_step import ClusterStep
+from tapesplit.sweeps.cluster_step import ClusterStep, _scaled_diagonal
 from tapesplit.sweeps.contractions import contracted, letters
 from tapesplit.sweeps.directions import Diagonal, Rows
 from tapesplit.sweeps.row_sweep import RowSweep
@@ -379,3 +379,14 @@ def test_contractions_are_sums_of_products(data):
         if count > 1:
             part = contracted(diagonal._replace(start=6), partial, space, ends, shape)
             np.testing.assert_allclose(part.dense().rows, want[1:], atol=1e-13)
+
+
+@pytest.mark.parametrize("shape", [(), (3,), (2, 2)])
+def test_scaled_diagonals_are_arrays_of_the_same_shape(shape):
+    values = np.array(RANDOM.standard_normal(shape))
+    diagonal = Diagonal.of(values, 2, 2, 2 + values.size)
+    for partial in 2.0, np.full(shape, 2.0), np.full((1, *shape), 2.0), np.float64(2.0):
+        found = _scaled_diagonal(diagonal, partial, values)
+        assert isinstance(found.values, np.ndarray)
+        np.testing.assert_array_equal(found.values, np.asarray(2.0 * values), strict=True)
+        assert found[2:] == diagonal[2:]
