@@ -216,11 +216,17 @@ def accumulate(left: Batch | None, right: Batch) -> Batch:
         return _add_into(left, right)
     if right.start <= left.start and left.stop <= right.stop:
         return _add_into(right, left)
-    start, stop = min(left.start, right.start), max(left.stop, right.stop)
-    rows = np.zeros((stop - start, *left.rows.shape[1:]), np.result_type(left.rows, right.rows))
-    rows[left.start - start : left.stop - start] = left.rows
-    rows[right.start - start : right.stop - start] += right.rows
-    return Rows(start, rows, owned=True)
+    if right.start < left.start:
+        left, right = right, left
+    shape = max(left.stop, right.stop) - left.start, *left.rows.shape[1:]
+    dtype = np.result_type(left.rows, right.rows)
+    if left.stop == right.start:  # as the rows of a result are that are computed one by one
+        rows = np.concatenate([left.rows, right.rows], out=np.empty(shape, dtype))
+    else:
+        rows = np.zeros(shape, dtype)
+        rows[: len(left.rows)] = left.rows
+        rows[right.start - left.start : right.stop - left.start] += right.rows
+    return Rows(left.start, rows, owned=True)
 
 
 def add_to(seeds: Seeds, index: int, batch: Batch) -> None:

@@ -62,6 +62,17 @@ def test_sums_have_all_directions_and_overwrite_only_what_is_owned(data, shape):
         assert not is_owned(total) or not np.shares_memory(total.rows, array)
 
 
+@pytest.mark.parametrize("start", [0, 2, 4, 6])
+def test_sums_of_windows_lie_row_by_row_in_memory(start):
+    columns = np.asfortranarray(np.ones((2, 3)))
+    total = accumulate(Rows(2, columns), Rows(start, np.asfortranarray(np.ones((2, 3), np.complex64))))
+    assert total.rows.flags.c_contiguous or start == 2
+    want = np.zeros((total.stop - total.start, 3), np.complex128)
+    for first in 2, start:
+        want[first - total.start : first - total.start + 2] += 1.0
+    np.testing.assert_array_equal(total.rows, want, strict=True)
+
+
 @given(st.data(), st.booleans())
 def test_seeds_are_split_among_values_and_joined_again(data, adjoint_mode):
     shapes = data.draw(st.lists(st.sampled_from(SHAPES), min_size=1, max_size=3))
