@@ -24,7 +24,7 @@ from tapesplit.rules.look_ups import LOOK_UP, OPEN_RULES
 from tapesplit.rules.loop import loop_adjoint, loop_tangent, usable_jvp, without_vjp
 from tapesplit.rules.moves import IndexMap, getitem
 from tapesplit.rules.numbering import CONTROLLED, index_maps, joint_index_map
-from tapesplit.rules.products import PRODUCTS
+from tapesplit.rules.products import PRODUCTS, read_once
 from tapesplit.rules.reductions import is_reduction
 from tapesplit.rules.registry import (
     Bulk,
@@ -82,6 +82,7 @@ __all__ = [
     "lu_bytes",
     "lu_kept",
     "non_zeros",
+    "read_once",
     "registered",
     "rules_defined",
     "slices_of",

@@ -25,6 +25,7 @@ from tapesplit.rules import (
     local_matrix,
     loop_adjoint,
     loop_tangent,
+    read_once,
 )
 from tapesplit.rules.axes import complex_like, flat, real_like
 from tapesplit.rules.low_rank import Factors, factored_rule, moved_back
@@ -133,7 +134,7 @@ class BulkStep:
 
     def tangent(self, tape: Tape, seeds: Seeds) -> Batch | None:
         """Carry tangents of each active argument."""
-        entry = tape[self.index]
+        entry, factor = read_once(tape[self.index], self.rule)
         out: Batch | None = None
         for argnum, parent in zip(entry.argnums, entry.parents, strict=True):
             if parent in seeds:
@@ -142,7 +143,7 @@ class BulkStep:
                 except Exception as error:
                     name_call(error, entry.primitive, self.index)
                     raise
-        return out
+        return _times(factor, out) if out else None
 
     def _tangent(self, entry: TapeEntry, argnum: int, T: Batch) -> Rows:
         """Carry tangents of one argument."""
@@ -171,8 +172,8 @@ class BulkStep:
 
     def adjoint(self, tape: Tape, A: Batch, seeds: Seeds) -> None:
         """Carry adjoints to each active argument."""
-        entry = tape[self.index]
-        for parent, batch in zip(entry.parents, self.adjoints(entry, A), strict=True):
+        entry, factor = read_once(tape[self.index], self.rule)
+        for parent, batch in zip(entry.parents, self.adjoints(entry, _times(factor, A)), strict=True):
             add_to(seeds, parent, batch)
 
     def count_adjoints(self, walk: MemoryWalk) -> None:
@@ -259,6 +260,11 @@ Step = MapStep | ClusterStep | BulkStep
 def bulk_step(index: int, rule: Rule | None) -> BulkStep:
     """Return the step of an entry that is neither elementwise nor a movement; the rule may be missing."""
     return BulkStep(index, rule if isinstance(rule, Bulk) else Bulk())
+
+
+def _times(factor: int, batch: Batch) -> Batch:
+    """Multiply directions, mostly by 1."""
+    return batch if factor == 1 else Rows(batch.start, factor * batch.dense().rows, owned=True)
 
 
 def _called(rule: Bulk, mode: str, rows: np.ndarray, entry: TapeEntry, argnum: int) -> Any:

@@ -10,8 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sweep_forms import forced
 
-from tapesplit import parallel_jacobian
+from tapesplit import defvector, parallel_jacobian
+from tapesplit.rules import registry
 from tapesplit.sweeps import array_steps
+from tapesplit.sweeps.array_steps import _called
 from tapesplit.sweeps.directions import Diagonal, Rows, accumulate, as_pairs, assemble, in_blocks, seed
 
 COUNT = 9  # directions in all
@@ -151,3 +153,48 @@ def test_adjoints_of_joined_parts_are_one_array_before_they_are_parted(monkeypat
     np.testing.assert_allclose(found, jacobian(mean)(x), rtol=1e-12, atol=1e-14)
     assert len(parted) >= 20
     assert all(parted)
+
+
+SQUARES = {
+    "matmul": lambda x: anp.array([x @ x, anp.sin(x) @ anp.sin(x)]),
+    "dot": lambda x: anp.dot(x, x) * anp.dot(anp.cos(x), anp.cos(x)),
+    "numbers": lambda x: anp.dot(x[0], x[0]) + anp.dot(x[1], x[1] + 1.0),
+    "inner": lambda x: anp.inner(x, x) * anp.exp(x),
+    "norm": lambda x: anp.array([anp.linalg.norm(x - 1.0), anp.linalg.norm(x)]),
+    "list": lambda x: anp.dot(*[[x[0], x[1] * x[2]]] * 2),
+    "complex": lambda x: anp.real(anp.matmul(*[anp.exp(1j * x)] * 2) * 2j),
+    "matrix": lambda x: anp.matmul(*[anp.reshape(anp.tanh(x), (2, 2))] * 2),
+    "others": lambda x: anp.outer(x, x) + anp.kron(x, x).reshape(4, 4) + anp.einsum("i,i->", x, x),
+}
+
+
+@pytest.mark.parametrize("name", SQUARES)
+@pytest.mark.parametrize("method", ["tangent", "adjoint"])
+def test_products_of_values_with_themselves(monkeypatch, name, method):
+    forced(monkeypatch, "arrays")
+    x = np.linspace(0.3, 1.2, 4)
+    found = parallel_jacobian(SQUARES[name], method=method)(x)
+    np.testing.assert_allclose(found, jacobian(SQUARES[name])(x), rtol=1e-13, atol=1e-14)
+
+
+def test_a_product_of_a_vector_with_itself_is_carried_by_one_operand(monkeypatch):
+    forced(monkeypatch, "arrays")
+    called = []
+    monkeypatch.setattr(array_steps, "_called", lambda *call: called.append(call[-1]) or _called(*call))
+    x = np.arange(1.0, 5.0)
+    for method in "tangent", "adjoint":
+        found = parallel_jacobian(lambda x: anp.array([x @ x]), method=method)(x)
+        np.testing.assert_array_equal(found[0], 2.0 * x)
+    assert called == [0, 0]
+    parallel_jacobian(lambda x: anp.array([x @ anp.sin(x)]), method="adjoint")(x)
+    assert called == [0, 0, 0, 1]
+
+
+def test_rules_of_users_are_asked_for_both_operands(monkeypatch):
+    forced(monkeypatch, "arrays")
+    monkeypatch.setattr(registry, "_rules", {**registry._rules})
+    rules = [lambda A, ans, x, y: A[:, None] * y, lambda A, ans, x, y: 3.0 * A[:, None] * x]
+    defvector(anp.dot, adjoints=rules)
+    x = np.arange(1.0, 5.0)
+    found = parallel_jacobian(lambda x: anp.array([anp.dot(x, x)]), method="adjoint")(x)
+    np.testing.assert_array_equal(found[0], 4.0 * x)
