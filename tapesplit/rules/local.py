@@ -24,6 +24,7 @@ from tapesplit.rules.axes import positive
 from tapesplit.rules.local_products import PRODUCTS_BY_LABELS, SumOfProducts, product_edges
 from tapesplit.rules.local_structure import LocalStructure
 from tapesplit.rules.positions import places
+from tapesplit.rules.registry import is_users
 
 __all__ = [
     "define_local",
@@ -41,7 +42,7 @@ _Description: TypeAlias = tuple[Any, ...] | None
 
 def has_local_structure(primitive: Any) -> bool:
     """Tell whether calls of a primitive can have a local structure."""
-    return primitive in _structures and not is_overridden(primitive)
+    return primitive in _structures and not is_users(primitive) and not is_overridden(primitive)
 
 
 def define_local(

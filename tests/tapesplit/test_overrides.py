@@ -223,6 +223,25 @@ def test_a_vector_rule_for_the_new_vjp_is_used(override, monkeypatch):
     onp.testing.assert_allclose(parallel_jacobian(np.cosh)(X), jacobian(np.cosh)(X), rtol=1e-14)
 
 
+@pytest.mark.parametrize("method", ["auto", "tangent", "adjoint"])
+def test_a_vector_rule_for_a_product_is_used_in_systems_as_well(monkeypatch, method):
+    """A rule with a factor of its own shows that it is called."""
+    monkeypatch.setitem(registry._rules, np.dot, registry._rules[np.dot])
+    monkeypatch.setattr(registry, "_users", dict(registry._users))
+    defvector(
+        np.dot,
+        tangents=[lambda T, ans, a, b: 3.0 * T @ b, lambda T, ans, a, b: 3.0 * T @ a],
+        adjoints=[lambda A, ans, a, b: 3.0 * A[:, None] * b, lambda A, ans, a, b: 3.0 * A[:, None] * a],
+    )
+
+    def fun(x):
+        return np.array([np.dot(x[:2], x[1:3]), np.sin(x[0])])
+
+    x = onp.array([1.0, 2.0, 4.0])
+    want = [[6.0, 15.0, 6.0], [onp.cos(1.0), 0.0, 0.0]]
+    onp.testing.assert_allclose(parallel_jacobian(fun, method=method)(x), want, rtol=1e-14)
+
+
 @pytest.mark.parametrize("vjp_first", [True, False])
 def test_a_vector_rule_gives_way_to_a_vjp_that_is_defined_later(vjp_first):
     @primitive
