@@ -43,12 +43,17 @@ def with_row_part(tape: Tape, facts: TapeFacts, live: IntArray, most_fma: float)
     if min(directions, width) < _FEWEST_SWEPT or not has_wide or facts.detached.any():
         return facts
     edges = int(facts.edges[live].sum())
-    least, best = most_fma, None
-    for part in _row_parts(tape, facts, live):
-        fma = part.swept + part.expanded + directions * (edges - part.edges)
-        if fma <= least and _saves_steps(part, facts) and facts.ranks.keys().isdisjoint(part.ends):
-            least, best = fma, part
-    return replace(facts, row_part=best) if best else facts
+
+    def fma(part: RowPart) -> int:
+        return part.swept + part.expanded + directions * (edges - part.edges)
+
+    parts = [
+        part
+        for part in _row_parts(tape, facts, live)
+        if _saves_steps(part, facts) and facts.ranks.keys().isdisjoint(part.ends)
+    ]
+    best = min(parts, key=fma, default=None)
+    return replace(facts, row_part=best) if best and fma(best) <= most_fma else facts
 
 
 def _row_parts(tape: Tape, facts: TapeFacts, live: IntArray) -> Iterator[RowPart]:
@@ -205,7 +210,7 @@ class _Walk:
         """List what arrays get that a movement or another function reads."""
         entry, axis, blocks = self.tape[index], self.axes[index], self.blocks[index]
         if isinstance(kind.rule, Movement):
-            maps = self._of_like_calls(index, lambda: index_maps(entry))
+            maps = self._of_like_calls(index, None, lambda: index_maps(entry))
             moved = [self._moved(index, p, moves) for p, moves in zip(parents, maps, strict=True)]
             told = [found for found in moved if found is not None]
             self.readings[index] = tuple(reading for _, reading in told)
@@ -213,16 +218,16 @@ class _Walk:
         rule = kind.rule
         if not isinstance(rule, Bulk):
             return None
-        found = self._of_like_calls(index, lambda: readings(entry, rule, axis))
+        found = self._of_like_calls(index, axis, lambda: readings(entry, rule, axis))
         if found is None:
             return None
         self.readings[index] = found
         along = [None if isinstance(reading, SharedOperand) else reading for reading in found]
         return [_Handed(p, a, blocks) for p, a in zip(parents, along, strict=True)]
 
-    def _of_like_calls(self, index: int, find: Callable[[], _Found]) -> _Found:
-        """Return what is found of a call; equal calls with rows along the same axis share it."""
-        key = (call_key(self.facts, index), self.axes[index])
+    def _of_like_calls(self, index: int, axis: int | None, find: Callable[[], _Found]) -> _Found:
+        """Return what is found of a call; equal calls share it, those with rows along this axis."""
+        key = (call_key(self.facts, index), axis)
         if key not in self.found:
             self.found[key] = find()
         known: _Found = self.found[key]

@@ -466,7 +466,7 @@ def test_small_matrices_are_not_factored(monkeypatch):
 
 
 @given(data=st.data())
-@settings(max_examples=60)
+@settings(max_examples=60, deadline=None)
 def test_moved_factors_are_moved_matrices(data):
     """By any index into a matrix, with the parts that move as a whole and those that do not."""
     rows, columns, rank = (data.draw(st.integers(1, 5)) for _ in range(3))
@@ -494,7 +494,7 @@ def test_moved_factors_are_moved_matrices(data):
 
 
 @given(data=st.data())
-@settings(max_examples=60)
+@settings(max_examples=60, deadline=None)
 def test_added_factors_are_added_matrices(data):
     def drawn():
         rank, count = data.draw(st.integers(1, 3)), data.draw(st.integers(1, 3))
