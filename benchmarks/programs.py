@@ -571,6 +571,40 @@ def layers_of_air(p):
     return anp.concatenate([reflected, anp.sum(arriving * scattered, axis=0)])
 
 
+# Samples side by side
+
+
+@program(RANDOM.standard_normal((50, 40)) * 0.3)
+def classes_of_samples(states):
+    """Pass 50 samples of 40 values through layers, and tell how probable each of 40 classes is."""
+    for weights in MIXING:
+        states = states + anp.tanh(states @ weights)
+    chances = anp.exp(states - anp.max(states, axis=1, keepdims=True))
+    return chances / anp.sum(chances, axis=1, keepdims=True)
+
+
+MIXING = RANDOM.standard_normal((3, 40, 40)) / 20
+
+
+@program(RANDOM.standard_normal((64, 12)))
+def waves_in_columns(u):
+    """Smooth twelve nonlinear waves, each in a column, by spectra."""
+    damping = np.exp(-0.001 * np.arange(33.0)[:, None] ** 2)
+    for _ in range(4):
+        u = anp.fft.irfft(damping * anp.fft.rfft(u - 0.1 * u**2, axis=0), 64, axis=0)
+    return u
+
+
+@program(RANDOM.standard_normal((20, 30)) * 0.3)
+def implicit_lines(u):
+    """Let something react and diffuse along twenty lines."""
+    n = u.shape[1]
+    matrix = 3 * np.eye(n) - np.eye(n, k=1) - np.eye(n, k=-1)
+    for _ in range(5):
+        u = anp.linalg.solve(matrix, (u + 0.1 * u * (1 - u)).T).T
+    return u
+
+
 def main() -> int:
     """Measure and report; 1 if a later call takes longer than autograd's."""
     options = asked("programs", __doc__, PROGRAMS, repeat=5)
