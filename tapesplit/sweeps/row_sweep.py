@@ -203,7 +203,7 @@ def _units(values: np.ndarray, block: RowBlock) -> np.ndarray:
     """Return the adjoints of elements, each in a direction of its own, those of all rows together."""
     before, behind = block.before, block.behind
     units = np.zeros((before, behind, before, block.rows, behind))
-    run, k = np.ogrid[:before, :behind]
+    run, k = np.arange(before)[:, None], np.arange(behind)
     units[run, k, run, :, k] = values.reshape(before, block.rows, behind).swapaxes(1, 2)
     return units.reshape(-1, *values.shape)
 
