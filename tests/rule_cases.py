@@ -627,8 +627,14 @@ for index, shape in ((np.array([2, 0, 2, -1]), (4,)), ((slice(None), np.array([[
     space = vspace(np.zeros((3,) if len(shape) == 1 else (2, 3)))
     case(summed_untake, real(*shape), index, space)
 cases(inner_variable, (real(3),), (complexes(2, 2),), (1.5,))
-case(log_abs_det, regular(3, 3))
-case(log_abs_det, regular(1, 1))
+cases(
+    log_abs_det,
+    (regular(3, 3),),
+    (regular(1, 1),),
+    (regular(2, 3, 3),),
+    (regular(2, 1, 1, 1),),
+    (regular(0, 2, 2),),
+)
 for size, side in ((3, "L"), (4, "u"), (1, "L")):
     matrix = regular(size, size)
     case(symmetric_eigenvalues, matrix, side, np.linalg.eigh(matrix, side)[1])

@@ -101,7 +101,7 @@ def _full_untake(index: Any) -> Any:
 
 def _slogdet(x: Any) -> Any:
     """Record the logarithm alone; a pair of values would keep scalar sweeps out. The sign is constant."""
-    if not is_boxed_double(x) or x._value.ndim != 2 or is_overridden(_general_slogdet):
+    if not is_boxed_double(x) or x._value.ndim < 2 or is_overridden(_general_slogdet):
         return _general_slogdet(x)
     sign, logarithm = np.linalg.slogdet(x._value)
     return TupleResult([sign, recorded(x, log_abs_det, FIRST, (x._index,), (x._value,), logarithm)])

@@ -64,11 +64,14 @@ defvjp(slope_of_tanh, lambda ans, x: lambda g: g * (-2.0 * anp.tanh(x)) * ans)
 
 @primitive  # type: ignore[untyped-decorator]
 def log_abs_det(x: Any) -> Any:
-    """Return the logarithm of the absolute determinant, the only part of ``slogdet`` that varies."""
+    """Return the logarithms of absolute determinants, the only part of ``slogdet`` that varies."""
     return np.linalg.slogdet(x)[1]
 
 
-defvjp(log_abs_det, lambda _ans, x: lambda g: g * anp.linalg.inv(x).T)
+defvjp(
+    log_abs_det,
+    lambda ans, x: lambda g: anp.reshape(g, (*ans.shape, 1, 1)) * anp.swapaxes(anp.linalg.inv(x), -1, -2),
+)
 
 
 @primitive  # type: ignore[untyped-decorator]

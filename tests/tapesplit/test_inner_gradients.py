@@ -25,6 +25,10 @@ def energy(x):
     return total + np.log(3.0 + np.sin(x[2])) - np.sum(np.square(x) * x) + (A @ x) @ x
 
 
+def stack_of(y, x):
+    return A + y[:, None, None] * np.outer(y, x)
+
+
 @primitive
 def tripled(x):
     return 3.0 * x
@@ -54,6 +58,7 @@ PROGRAMS = {
     "a solution": lambda x: grad(lambda y: np.sum(np.linalg.solve(A + np.outer(y, x), y) ** 2))(x),
     "eigenvalues": lambda x: grad(lambda y: np.linalg.eigh(A + np.outer(y, y))[0] @ x)(x),
     "a determinant": lambda x: grad(lambda y: np.linalg.slogdet(A + np.outer(y, x))[1])(x * x),
+    "determinants of a stack": lambda x: grad(lambda y: np.linalg.slogdet(stack_of(y, x))[1] @ x)(x * x),
     "norms": lambda x: grad(lambda y: np.linalg.norm(np.outer(y, x), axis=1) @ y)(x),
     "a primitive of a user": lambda x: grad(lambda y: np.sum(tripled(y * y) * x))(x),
     "complex values": lambda x: grad(lambda y: np.abs(np.sum(y * (1.0 + 2.0j * x))) ** 2)(x),

@@ -225,6 +225,7 @@ STACKS = {
     "logarithms of sums": lambda x: logsumexp(x, axis=1, keepdims=True) + logsumexp(x, 2)[:, :, None],
     "inverses": anp.linalg.inv,
     "determinants": anp.linalg.det,
+    "logarithms of determinants": lambda x: anp.linalg.slogdet(x)[1],
     "factors": lambda x: anp.linalg.cholesky(anp.eye(2) + x @ anp.swapaxes(x, 1, 2)),
     "solutions": lambda x: anp.linalg.solve(2 * anp.eye(2) + x, anp.sin(x)),
     "solutions by constants": lambda x: anp.linalg.solve(anp.eye(2), x),
