@@ -47,6 +47,7 @@ _LABELS: Final = {
     "inner_variable": "variable of a gradient",
     "slope_of_tanh": "slope of tanh",
     "symmetric_eigenvalues": "eigenvalues",
+    "symmetric_eigenvectors": "eigenvectors",
 }
 """Functions, as users know them, that call primitives of other names."""
 

@@ -32,6 +32,7 @@ from tapesplit.recording.primitives import (
     slope_of_tanh,
     summed_untake,
     symmetric_eigenvalues,
+    symmetric_eigenvectors,
 )
 
 CASES = []
@@ -635,9 +636,10 @@ cases(
     (regular(2, 1, 1, 1),),
     (regular(0, 2, 2),),
 )
-for size, side in ((3, "L"), (4, "u"), (1, "L")):
-    matrix = regular(size, size)
+for shape, side in (((3, 3), "L"), ((4, 4), "u"), ((1, 1), "L"), ((2, 3, 3), "U"), ((0, 2, 2), "L")):
+    matrix = regular(*shape)
     case(symmetric_eigenvalues, matrix, side, np.linalg.eigh(matrix, side)[1])
+    case(symmetric_eigenvectors, matrix, side, np.linalg.eigh(matrix, side)[0])
 cases(
     (linalg.inv, linalg.det, linalg.slogdet),
     (regular(3, 3),),

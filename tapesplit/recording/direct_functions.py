@@ -31,7 +31,13 @@ from tapesplit.recording.direct_arithmetic import cross, euclidean_norm, roll, s
 from tapesplit.recording.direct_joining import append, array, concatenate, hstack, split, stack, vstack
 from tapesplit.recording.direct_operands import opened
 from tapesplit.recording.overrides import is_overridden
-from tapesplit.recording.primitives import dense_untake, log_abs_det, summed_untake, symmetric_eigenvalues
+from tapesplit.recording.primitives import (
+    dense_untake,
+    log_abs_det,
+    summed_untake,
+    symmetric_eigenvalues,
+    symmetric_eigenvectors,
+)
 from tapesplit.recording.sequence_results import TupleResult
 
 __all__ = ["DIRECT_FFT", "DIRECT_FUNCTIONS", "DIRECT_LINALG", "direct_untake"]
@@ -108,14 +114,21 @@ def _slogdet(x: Any) -> Any:
 
 
 def _eigh(a: Any, UPLO: Any = "L") -> Any:
-    """Record eigenvalues by themselves: their derivatives need less than those of eigenvectors."""
-    found = _general_eigh(a, UPLO)
-    rewritten = is_boxed_double(a) and a._value.ndim == 2 and not a._entries.variables
-    if not rewritten or is_overridden(_general_eigh):
-        return found
-    values, vectors = found._value
-    args = (a._value, UPLO, vectors)
-    return TupleResult([recorded(a, symmetric_eigenvalues, FIRST, (a._index,), args, values), found[1]])
+    """Record eigenvalues and eigenvectors by themselves; a pair of them would keep scalar sweeps out.
+
+    With equal eigenvalues autograd's rule asks whether eigenvectors, which have no derivatives, are used.
+    """
+    if not is_boxed_double(a) or is_overridden(_general_eigh):
+        return _general_eigh(a, UPLO)
+    values, vectors = np.linalg.eigh(a._value, UPLO)
+
+    def part(primitive: Any, value: np.ndarray, other: np.ndarray) -> Any:
+        return recorded(a, primitive, FIRST, (a._index,), (a._value, UPLO, other), value)
+
+    of_values = part(symmetric_eigenvalues, values, vectors)
+    if (values[..., 1:] == values[..., :-1]).any():
+        return TupleResult([of_values, _general_eigh(a, UPLO)[1]])
+    return TupleResult([of_values, part(symmetric_eigenvectors, vectors, values)])
 
 
 def _norm(x: Any, *args: Any, **kwargs: Any) -> Any:

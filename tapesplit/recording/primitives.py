@@ -7,6 +7,7 @@ import autograd.numpy as anp
 import numpy as np
 from autograd.extend import defjvp, defvjp, primitive
 from autograd.numpy.numpy_vspaces import ArrayVSpace
+from autograd.tracer import isbox
 
 __all__ = [
     "adjusted_side",
@@ -16,6 +17,7 @@ __all__ = [
     "slope_of_tanh",
     "summed_untake",
     "symmetric_eigenvalues",
+    "symmetric_eigenvectors",
 ]
 
 
@@ -70,7 +72,7 @@ def log_abs_det(x: Any) -> Any:
 
 defvjp(
     log_abs_det,
-    lambda ans, x: lambda g: anp.reshape(g, (*ans.shape, 1, 1)) * anp.swapaxes(anp.linalg.inv(x), -1, -2),
+    lambda ans, x: lambda g: anp.reshape(g, (*ans.shape, 1, 1)) * _transposed(anp.linalg.inv(x)),
 )
 
 
@@ -93,14 +95,44 @@ defvjp(
 
 @primitive  # type: ignore[untyped-decorator]
 def symmetric_eigenvalues(x: Any, UPLO: str, _vectors: np.ndarray) -> np.ndarray:
-    """Return the eigenvalues of a symmetric matrix alone, whose eigenvectors are known."""
+    """Return the eigenvalues of symmetric matrices alone, whose eigenvectors are known."""
     return np.linalg.eigvalsh(x, UPLO)  # type: ignore[call-overload] # any text
 
 
-def _eigenvalues_vjp(_ans: np.ndarray, _x: Any, UPLO: str, vectors: np.ndarray) -> Callable[..., np.ndarray]:
-    """Make the VJP of eigenvalues: only one side of the diagonal is read."""
-    sides = np.eye(len(vectors)) + np.tril(np.full(vectors.shape, 2.0), -1)
-    return lambda g: vectors * g @ vectors.T * (sides if UPLO.upper() == "L" else sides.T)
+@primitive  # type: ignore[untyped-decorator]
+def symmetric_eigenvectors(x: Any, UPLO: str, _values: np.ndarray) -> Any:
+    """Return the eigenvectors of symmetric matrices alone, whose eigenvalues are known, all different."""
+    return np.linalg.eigh(x, UPLO)[1]  # type: ignore[call-overload] # any text
+
+
+def _eigenvalues_vjp(_ans: Any, x: Any, UPLO: str, vectors: np.ndarray) -> Callable[..., Any]:
+    """Make the VJP of eigenvalues."""
+    V = anp.linalg.eigh(x, UPLO)[1] if isbox(x) else vectors
+    return lambda g: _on_read_side(g[..., None, :] * V @ _transposed(V), UPLO)
+
+
+def _eigenvectors_vjp(ans: Any, x: Any, UPLO: str, values: np.ndarray) -> Callable[..., Any]:
+    """Make the VJP of eigenvectors."""
+    w, one = anp.linalg.eigh(x, UPLO)[0] if isbox(x) else values, np.eye(ans.shape[-1])
+    gaps = w[..., None, :] - w[..., :, None] + one
+
+    def vjp(g: Any) -> Any:
+        S = ans @ ((1.0 - one) / gaps * (_transposed(ans) @ g)) @ _transposed(ans)
+        return _on_read_side((S + _transposed(S)) * 0.5, UPLO)
+
+    return vjp
+
+
+def _transposed(x: Any) -> Any:
+    """Transpose matrices."""
+    return anp.swapaxes(x, -1, -2)
+
+
+def _on_read_side(S: Any, UPLO: str) -> Any:
+    """Return adjoints of symmetric matrices, of which only one side of the diagonal is read."""
+    sides = np.eye(S.shape[-1]) + np.tril(np.full(S.shape[-2:], 2.0), -1)
+    return S * (sides if UPLO.upper() == "L" else sides.T)
 
 
 defvjp(symmetric_eigenvalues, _eigenvalues_vjp)
+defvjp(symmetric_eigenvectors, _eigenvectors_vjp)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from autograd.numpy import linalg
 
-from tapesplit.recording.primitives import symmetric_eigenvalues
+from tapesplit.recording.primitives import symmetric_eigenvalues, symmetric_eigenvectors
 from tapesplit.rules.axes import flat, real_like
 from tapesplit.rules.registry import bulk
 
@@ -81,7 +81,7 @@ bulk(linalg.eigh, tangents=[_eigh_tangent], adjoints=[_eigh_adjoint], edges=_eig
 
 
 def _eigenvalues_tangent(T: np.ndarray, ans: Any, x: np.ndarray, UPLO: str, V: np.ndarray) -> np.ndarray:
-    return np.einsum("kij,ij->kj", T * _sides(x, UPLO) @ V, V)
+    return np.einsum("k...ij,...ij->k...j", T * _sides(x, UPLO) @ V, V)
 
 
 def _eigenvalues_adjoint(A: np.ndarray, ans: Any, x: np.ndarray, UPLO: str, V: np.ndarray) -> np.ndarray:
@@ -103,7 +103,30 @@ bulk(
     symmetric_eigenvalues,
     tangents=[_eigenvalues_tangent],
     adjoints=[_eigenvalues_adjoint],
-    edges=lambda ans, args, argnums, kwargs: ans.size**3,
+    edges=lambda ans, args, argnums, kwargs: ans.size * ans.shape[-1] ** 2,
+)
+
+
+def _eigenvectors_tangent(
+    T: np.ndarray, V: np.ndarray, x: np.ndarray, UPLO: str, w: np.ndarray
+) -> np.ndarray:
+    read = T * (_sides(x, UPLO) / 2)
+    return V @ (_gaps(w) * (V.mT @ (read + read.mT) @ V))
+
+
+def _eigenvectors_adjoint(
+    A: np.ndarray, V: np.ndarray, x: np.ndarray, UPLO: str, w: np.ndarray
+) -> np.ndarray:
+    S = V @ (_gaps(w) * (V.mT @ A)) @ V.mT
+    return (S + S.mT) * (_sides(x, UPLO) / 2)
+
+
+bulk(
+    symmetric_eigenvectors,
+    tangents=[_eigenvectors_tangent],
+    adjoints=[_eigenvectors_adjoint],
+    edges=_eigh_edges,
+    steps=12,
 )
 
 

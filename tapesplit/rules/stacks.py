@@ -16,7 +16,7 @@ from autograd.numpy.numpy_wrapper import _primitive_std, _primitive_var
 
 from tapesplit.arrays import IntArray
 from tapesplit.recording.overrides import is_overridden
-from tapesplit.recording.primitives import log_abs_det
+from tapesplit.recording.primitives import log_abs_det, symmetric_eigenvalues, symmetric_eigenvectors
 from tapesplit.recording.tape import TapeEntry
 from tapesplit.recording.values import batch_shape, element_count
 from tapesplit.rules.axes import positive
@@ -41,7 +41,7 @@ def stacked(primitive: Any, core_axes: _CoreAxes) -> None:
     """Register a primitive whose calls may be stacks; ``core_axes(*args, **kwargs)`` are those of a slice.
 
     They count for the active arguments, which must have as many axes as each other, and for the result if it
-    has as many, too; else that has none of them. None says that the call is no stack.
+    has as many, too; else that has its loop dimensions first. None says that the call is no stack.
     """
     _core_axes[primitive] = core_axes
 
@@ -81,7 +81,9 @@ def _loops(entry: TapeEntry) -> tuple[tuple[int, ...], list[tuple[int, ...]]]:
     axes = None if core_axes is None else core_axes(*entry.args, **entry.kwargs)
     # Right-hand sides with fewer axes than the matrices have no loop dimensions, though they may look so.
     if axes is not None and len({*map(len, shapes[1:])}) == 1:
-        cores = [positive(axes, len(shape)) if len(shape) == len(shapes[1]) else () for shape in shapes]
+        dimensions, core = len(shapes[1]), positive(axes, len(shapes[1]))
+        behind = tuple(range(dimensions - len(core), len(shapes[0])))
+        cores = [core if len(shape) == dimensions else behind for shape in shapes]
         loops = {
             tuple(n for axis, n in enumerate(shape) if axis not in core)
             for shape, core in zip(shapes, cores, strict=True)
@@ -165,4 +167,6 @@ _OF_MATRICES: Final = frozenset({linalg.inv, linalg.det, log_abs_det, linalg.cho
 """Functions whose stacks have the matrices of several calls as slices."""
 for _primitive in (*_OF_MATRICES, linalg.pinv):
     stacked(_primitive, _matrices)
+for _primitive in (symmetric_eigenvalues, symmetric_eigenvectors):
+    stacked(_primitive, lambda x, *_: (-2, -1))
 stacked(linalg._primitive_norm, _of_norm)  # noqa: SLF001 (linalg.norm itself only wraps it)

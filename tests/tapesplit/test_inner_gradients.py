@@ -29,6 +29,11 @@ def stack_of(y, x):
     return A + y[:, None, None] * np.outer(y, x)
 
 
+def spectral(y, side):
+    values, vectors = np.linalg.eigh(A + y, side)
+    return values[..., None, :] * vectors**3
+
+
 @primitive
 def tripled(x):
     return 3.0 * x
@@ -59,6 +64,14 @@ PROGRAMS = {
     "eigenvalues": lambda x: grad(lambda y: np.linalg.eigh(A + np.outer(y, y))[0] @ x)(x),
     "a determinant": lambda x: grad(lambda y: np.linalg.slogdet(A + np.outer(y, x))[1])(x * x),
     "determinants of a stack": lambda x: grad(lambda y: np.linalg.slogdet(stack_of(y, x))[1] @ x)(x * x),
+    "eigenvalues of a stack": lambda x: grad(lambda y: np.sum(np.linalg.eigh(stack_of(y, x))[0] ** 2 @ x))(
+        x * x
+    ),
+    "eigenvectors": lambda x: grad(lambda y: np.sum(spectral(np.outer(y, y), "U") * x))(x),
+    "eigenvectors of a stack": lambda x: grad(lambda y: np.sum(spectral(stack_of(y, x), "L") * x))(x * x),
+    "a gradient with eigenvectors": lambda x: grad(
+        lambda y: np.sum(grad(lambda z: np.sum(spectral(stack_of(z, x), "L")))(y) ** 2)
+    )(x),
     "norms": lambda x: grad(lambda y: np.linalg.norm(np.outer(y, x), axis=1) @ y)(x),
     "a primitive of a user": lambda x: grad(lambda y: np.sum(tripled(y * y) * x))(x),
     "complex values": lambda x: grad(lambda y: np.abs(np.sum(y * (1.0 + 2.0j * x))) ** 2)(x),

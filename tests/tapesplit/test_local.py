@@ -227,6 +227,8 @@ STACKS = {
     "determinants": anp.linalg.det,
     "logarithms of determinants": lambda x: anp.linalg.slogdet(x)[1],
     "factors": lambda x: anp.linalg.cholesky(anp.eye(2) + x @ anp.swapaxes(x, 1, 2)),
+    "eigenvalues": lambda x: anp.linalg.eigh(x, "U")[0],
+    "eigenvectors": lambda x: anp.linalg.eigh(x)[1],
     "solutions": lambda x: anp.linalg.solve(2 * anp.eye(2) + x, anp.sin(x)),
     "solutions by constants": lambda x: anp.linalg.solve(anp.eye(2), x),
 }

@@ -155,6 +155,8 @@ ROWS = {
     "stacks by one matrix": lambda x: anp.sum((STACK * x) @ (MIXED * x) @ x, axis=1),
     "determinants": lambda x: anp.linalg.det(STACK * x),
     "logarithms of determinants": lambda x: anp.linalg.slogdet(STACK * x)[1],
+    "eigenvalues": lambda x: anp.linalg.eigh(STACK * x)[0] @ x,
+    "eigenvectors": lambda x: anp.linalg.eigh(STACK * x)[1][:, 1] ** 2,
     "running sums": lambda x: anp.cumsum(deep(x), axis=1)[:, 2],
     "rows joined and parted": lambda x: anp.concatenate(
         [(u := anp.concatenate([deep(x)[:4], hidden(x)[4:]]))[:4] @ x, u[4:] @ x**2]

@@ -20,6 +20,7 @@ from sweep_forms import forced
 
 from tapesplit import check_jacobian, check_vector_rule, defvector, parallel_jacobian
 from tapesplit.errors import RuleError, WrongRuleError
+from tapesplit.recording.primitives import symmetric_eigenvalues, symmetric_eigenvectors
 from tapesplit.recording.tape import TapeEntry
 from tapesplit.recording.tracing import tracing_lock
 from tapesplit.rules import count_edges, find_rule, local, loop_adjoint, loop_tangent, registry
@@ -125,6 +126,8 @@ def test_another_thread_has_loaded_rules_a_moment_ago(monkeypatch):
         (anp.linalg.inv, (np.eye(3),), (0,), 54),
         (anp.linalg.det, (np.eye(3),), (0,), 9),
         (anp.linalg.eigh, (np.eye(3),), (0,), 108),
+        (symmetric_eigenvalues, (np.ones((5, 3, 3)), "L", np.ones((5, 3, 3))), (0,), 135),
+        (symmetric_eigenvectors, (np.ones((5, 3, 3)), "L", np.ones((5, 3))), (0,), 540),
         (anp.fft.fft, (np.ones(8),), (0,), 32),
     ],
 )
@@ -733,6 +736,18 @@ def test_eigenvalues_keep_their_derivatives_beside_eigenvectors_that_have_none()
         np.testing.assert_allclose(jacobian, autograd.jacobian(decomposed)(x), atol=1e-14)
     assert np.isfinite(jacobian[:3]).all()
     assert np.isnan(jacobian[3:]).any()
+
+
+def test_multiple_eigenvalues_in_a_stack():
+    def decomposed(x):
+        values, vectors = anp.linalg.eigh(anp.array([anp.eye(2) * x[0], anp.diag(x)]))
+        return anp.concatenate([values, 0.0 * vectors[0], vectors[1]])
+
+    x = np.array([2.0, 3.0])
+    with np.errstate(divide="ignore", invalid="ignore"):
+        jacobian = parallel_jacobian(decomposed, method="adjoint")(x)
+        np.testing.assert_allclose(jacobian, autograd.jacobian(decomposed)(x), atol=1e-14)
+    assert np.isfinite(jacobian[:4]).all()
 
 
 def test_singular_values_of_a_multiple_one():
