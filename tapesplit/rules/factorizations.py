@@ -177,8 +177,10 @@ def _svd_tangent(T: np.ndarray, ans: Any, x: np.ndarray, *args: Any, **kwargs: A
         gaps = _gaps(s**2)
         du = u @ (gaps * (right + right.mT))
         dv = v @ (gaps * (left + left.mT))
-    du += (T @ v - u @ inner) / s[..., None, :]
-    dv += (T.mT @ u - v @ inner.mT) / s[..., None, :]
+    if x.shape[-2] > x.shape[-1]:
+        du += (T @ v - u @ inner) / s[..., None, :]
+    if x.shape[-2] < x.shape[-1]:
+        dv += (T.mT @ u - v @ inner.mT) / s[..., None, :]
     return _join(du, ds, dv.mT)
 
 

@@ -758,6 +758,17 @@ def test_singular_values_of_a_multiple_one():
         np.testing.assert_allclose(parallel_jacobian(values, method=method)(np.ones(1)), np.ones((2, 1)))
 
 
+@pytest.mark.parametrize("factor", [0, 2])
+@pytest.mark.parametrize("method", ["tangent", "adjoint"])
+def test_singular_vectors_of_a_singular_matrix(method, factor):
+    def vectors(x):
+        return anp.linalg.svd(anp.outer(x, x) - np.diag([1.0, 4.0]), full_matrices=False)[factor]
+
+    x = np.array([1.0, 0.0])
+    found = parallel_jacobian(vectors, method=method)(x)
+    np.testing.assert_allclose(found, autograd.jacobian(vectors)(x), atol=1e-14)
+
+
 @pytest.mark.parametrize("kind", [int, np.float32, np.dtype(np.int64), "float32"])
 def test_types_are_constant_arguments(kind):
     x = np.array([0.5, 1.75])
