@@ -29,6 +29,7 @@ from tapesplit.recording.primitives import (
     adjusted_side,
     inner_variable,
     log_abs_det,
+    singular_vectors,
     slope_of_tanh,
     summed_untake,
     symmetric_eigenvalues,
@@ -693,6 +694,10 @@ cases(
     (complexes(3, 2), False, False),
 )
 case(linalg.svd, real(2, 3, 4), full_matrices=False)
+for shape in ((3, 3), (2, 4, 3), (2, 3, 4), (1, 2, 1, 1), (0, 2, 3)):
+    matrix = real(*shape)
+    for factor in (0, 2):
+        case(singular_vectors, matrix, factor, *np.linalg.svd(matrix, full_matrices=False))
 case(linalg.svd, real(3, 4), compute_uv=False)
 
 # ---- Fourier transforms

@@ -34,6 +34,7 @@ from tapesplit.recording.overrides import is_overridden
 from tapesplit.recording.primitives import (
     dense_untake,
     log_abs_det,
+    singular_vectors,
     summed_untake,
     symmetric_eigenvalues,
     symmetric_eigenvectors,
@@ -125,10 +126,25 @@ def _eigh(a: Any, UPLO: Any = "L") -> Any:
     def part(primitive: Any, value: np.ndarray, other: np.ndarray) -> Any:
         return recorded(a, primitive, FIRST, (a._index,), (a._value, UPLO, other), value)
 
-    of_values = part(symmetric_eigenvalues, values, vectors)
-    if (values[..., 1:] == values[..., :-1]).any():
-        return TupleResult([of_values, _general_eigh(a, UPLO)[1]])
-    return TupleResult([of_values, part(symmetric_eigenvectors, vectors, values)])
+    of_values, are_different = part(symmetric_eigenvalues, values, vectors), (np.diff(values) > 0.0).all()
+    of_vectors = part(symmetric_eigenvectors, vectors, values) if are_different else _general_eigh(a, UPLO)[1]
+    return TupleResult([of_values, of_vectors])
+
+
+def _svd(a: Any, full_matrices: Any = True, compute_uv: Any = True, *others: Any, **keywords: Any) -> Any:
+    """Record singular values and vectors of stacks by themselves, where all of these have derivatives."""
+    is_thin = compute_uv and not full_matrices and not others and not keywords
+    if not is_thin or not is_boxed_double(a) or a._value.ndim == 2 or is_overridden(_general_svd):
+        return _general_svd(a, full_matrices, compute_uv, *others, **keywords)
+    u, s, vt = np.linalg.svd(a._value, full_matrices=False)
+    if not ((np.diff(s**2) < 0.0).all() and s.all()):
+        return _general_svd(a, full_matrices)
+
+    def vectors(factor: int, value: np.ndarray) -> Any:
+        return recorded(a, singular_vectors, FIRST, (a._index,), (a._value, factor, u, s, vt), value)
+
+    values = recorded(a, _general_svd, FIRST, (a._index,), (a._value,), s, {"compute_uv": False})
+    return TupleResult([vectors(0, u), values, vectors(2, vt)])
 
 
 def _norm(x: Any, *args: Any, **kwargs: Any) -> Any:
@@ -164,7 +180,8 @@ _PLAIN_ARGUMENTS: frozenset[type] = PLAIN_OPERANDS | {str, tuple, type(None)}
 
 _general_untake = numpy_vjps.untake
 _general_where = anp.where
-_general_slogdet, _general_eigh, _general_solve = anp.linalg.slogdet, anp.linalg.eigh, anp.linalg.solve
+_general_slogdet, _general_solve = anp.linalg.slogdet, anp.linalg.solve
+_general_eigh, _general_svd = anp.linalg.eigh, anp.linalg.svd
 _direct_where = _direct(anp.where, np.where)
 _direct_norm = _direct(anp.linalg.norm, np.linalg.norm)
 _direct_solve = _direct(anp.linalg.solve, np.linalg.solve)
@@ -201,6 +218,7 @@ DIRECT_LINALG: dict[str, Callable[..., Any]] = {
     "solve": functools.wraps(anp.linalg.solve)(_solve),
     "slogdet": functools.wraps(anp.linalg.slogdet)(_slogdet),
     "eigh": functools.wraps(anp.linalg.eigh)(_eigh),
+    "svd": functools.wraps(anp.linalg.svd)(_svd),
 }
 DIRECT_FFT: dict[str, Callable[..., Any]] = {
     name: _direct(getattr(anp.fft, name), getattr(np.fft, name))

@@ -6,6 +6,7 @@ from typing import Any
 import autograd.numpy as anp
 import numpy as np
 from autograd.extend import defjvp, defvjp, primitive
+from autograd.numpy import linalg
 from autograd.numpy.numpy_vspaces import ArrayVSpace
 from autograd.tracer import isbox
 
@@ -14,6 +15,7 @@ __all__ = [
     "dense_untake",
     "inner_variable",
     "log_abs_det",
+    "singular_vectors",
     "slope_of_tanh",
     "summed_untake",
     "symmetric_eigenvalues",
@@ -136,3 +138,22 @@ def _on_read_side(S: Any, UPLO: str) -> Any:
 
 defvjp(symmetric_eigenvalues, _eigenvalues_vjp)
 defvjp(symmetric_eigenvectors, _eigenvectors_vjp)
+
+
+@primitive  # type: ignore[untyped-decorator]
+def singular_vectors(x: Any, factor: int, _u: np.ndarray, _s: np.ndarray, _vt: np.ndarray) -> Any:
+    """Return one factor of the thin decompositions of matrices, 0 or 2, all of which are known.
+
+    Singular values are different, and not zero.
+    """
+    return np.linalg.svd(x, full_matrices=False)[factor]
+
+
+def _singular_vectors_vjp(_ans: Any, x: Any, factor: int, *known: np.ndarray) -> Callable[..., Any]:
+    """Make the VJP of singular vectors: that of the decomposition, which depends on nothing else."""
+    factors = anp.linalg.svd(x, full_matrices=False) if isbox(x) else known
+    vjp, nothing = linalg.grad_svd(factors, x, full_matrices=False), [np.zeros(part.shape) for part in known]
+    return lambda g: vjp([*nothing[:factor], g, *nothing[factor + 1 :]])
+
+
+defvjp(singular_vectors, _singular_vectors_vjp)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from autograd.numpy import linalg
 
-from tapesplit.recording.primitives import symmetric_eigenvalues, symmetric_eigenvectors
+from tapesplit.recording.primitives import singular_vectors, symmetric_eigenvalues, symmetric_eigenvectors
 from tapesplit.rules.axes import flat, real_like
 from tapesplit.rules.registry import bulk
 
@@ -172,16 +172,19 @@ def _svd_tangent(T: np.ndarray, ans: Any, x: np.ndarray, *args: Any, **kwargs: A
     ds = np.linalg.diagonal(inner)
     if not compute_uv:
         return ds
+    return _join(_left_tangent(inner, T, u, s, v), ds, _left_tangent(inner.mT, T.mT, v, s, u).mT)
+
+
+def _left_tangent(
+    inner: np.ndarray, T: np.ndarray, u: np.ndarray, s: np.ndarray, v: np.ndarray
+) -> np.ndarray:
+    """Tangents of left singular vectors; ``inner`` is ``u.mT @ T @ v``. Transposed, of right ones."""
     with np.errstate(invalid="ignore"):
-        right, left = inner * s[..., None, :], s[..., :, None] * inner
-        gaps = _gaps(s**2)
-        du = u @ (gaps * (right + right.mT))
-        dv = v @ (gaps * (left + left.mT))
-    if x.shape[-2] > x.shape[-1]:
+        scaled = inner * s[..., None, :]
+        du: np.ndarray = u @ (_gaps(s**2) * (scaled + scaled.mT))
+    if u.shape[-2] > v.shape[-2]:
         du += (T @ v - u @ inner) / s[..., None, :]
-    if x.shape[-2] < x.shape[-1]:
-        dv += (T.mT @ u - v @ inner.mT) / s[..., None, :]
-    return _join(du, ds, dv.mT)
+    return du
 
 
 def _svd_adjoint(A: np.ndarray, ans: Any, x: np.ndarray, *args: Any, **kwargs: Any) -> Any:
@@ -212,3 +215,38 @@ def _svd_edges(ans: Any, args: tuple[Any, ...], argnums: tuple[int, ...], kwargs
 
 
 bulk(linalg.svd, tangents=[_svd_tangent], adjoints=[_svd_adjoint], edges=_svd_edges)
+
+
+def _singular_vectors_tangent(
+    T: np.ndarray, ans: Any, x: np.ndarray, factor: int, u: np.ndarray, s: np.ndarray, vt: np.ndarray
+) -> np.ndarray:
+    v, inner = vt.mT, u.mT @ T @ vt.mT
+    if factor == 0:
+        return _left_tangent(inner, T, u, s, v)
+    return _left_tangent(inner.mT, T.mT, v, s, u).mT
+
+
+def _singular_vectors_adjoint(
+    A: np.ndarray, ans: Any, x: np.ndarray, factor: int, u: np.ndarray, s: np.ndarray, vt: np.ndarray
+) -> np.ndarray:
+    if factor == 0:
+        return _left_adjoint(A, u, s, vt.mT)
+    return _left_adjoint(A.mT, vt.mT, s, u).mT
+
+
+def _left_adjoint(A: np.ndarray, u: np.ndarray, s: np.ndarray, v: np.ndarray) -> np.ndarray:
+    """Adjoints of matrices from those of left singular vectors. Transposed, from those of right ones."""
+    of_u = u.mT @ A
+    left: np.ndarray = u @ (_gaps(s**2) * (of_u - of_u.mT) * s[..., None, :])
+    if u.shape[-2] > v.shape[-2]:
+        left += (A - u @ of_u) / s[..., None, :]
+    return left @ v.mT
+
+
+bulk(
+    singular_vectors,
+    tangents=[_singular_vectors_tangent],
+    adjoints=[_singular_vectors_adjoint],
+    edges=lambda *call: _svd_edges(*call) // 2,
+    steps=12,
+)

@@ -16,7 +16,12 @@ from autograd.numpy.numpy_wrapper import _primitive_std, _primitive_var
 
 from tapesplit.arrays import IntArray
 from tapesplit.recording.overrides import is_overridden
-from tapesplit.recording.primitives import log_abs_det, symmetric_eigenvalues, symmetric_eigenvectors
+from tapesplit.recording.primitives import (
+    log_abs_det,
+    singular_vectors,
+    symmetric_eigenvalues,
+    symmetric_eigenvectors,
+)
 from tapesplit.recording.tape import TapeEntry
 from tapesplit.recording.values import batch_shape, element_count
 from tapesplit.rules.axes import positive
@@ -152,6 +157,13 @@ def _matrices(*args: Any, **keywords: Any) -> tuple[int, ...] | None:
     return (-2, -1) if not keywords and min(map(np.ndim, args)) >= 2 else None
 
 
+def _of_singular_values(
+    x: Any, full_matrices: Any = True, compute_uv: Any = True, *others: Any, **keywords: Any
+) -> tuple[int, ...] | None:
+    """Core dimensions of decompositions of which only singular values are asked for."""
+    return None if compute_uv or others or keywords else (-2, -1)
+
+
 for _primitive in (
     _primitive_var,
     _primitive_std,
@@ -167,6 +179,7 @@ _OF_MATRICES: Final = frozenset({linalg.inv, linalg.det, log_abs_det, linalg.cho
 """Functions whose stacks have the matrices of several calls as slices."""
 for _primitive in (*_OF_MATRICES, linalg.pinv):
     stacked(_primitive, _matrices)
-for _primitive in (symmetric_eigenvalues, symmetric_eigenvectors):
+for _primitive in (symmetric_eigenvalues, symmetric_eigenvectors, singular_vectors):
     stacked(_primitive, lambda x, *_: (-2, -1))
+stacked(linalg.svd, _of_singular_values)
 stacked(linalg._primitive_norm, _of_norm)  # noqa: SLF001 (linalg.norm itself only wraps it)

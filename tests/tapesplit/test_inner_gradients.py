@@ -34,6 +34,11 @@ def spectral(y, side):
     return values[..., None, :] * vectors**3
 
 
+def decomposed(y):
+    u, s, vt = np.linalg.svd(y[:, :, :2], full_matrices=False)
+    return (u + s[:, None]) @ vt
+
+
 @primitive
 def tripled(x):
     return 3.0 * x
@@ -71,6 +76,13 @@ PROGRAMS = {
     "eigenvectors of a stack": lambda x: grad(lambda y: np.sum(spectral(stack_of(y, x), "L") * x))(x * x),
     "a gradient with eigenvectors": lambda x: grad(
         lambda y: np.sum(grad(lambda z: np.sum(spectral(stack_of(z, x), "L")))(y) ** 2)
+    )(x),
+    "singular values of a stack": lambda x: grad(
+        lambda y: np.sum(np.linalg.svd(stack_of(y, x), compute_uv=False) ** 3)
+    )(x),
+    "decompositions of a stack": lambda x: grad(lambda y: np.sum(decomposed(stack_of(y, x)) ** 3))(x),
+    "a gradient with decompositions": lambda x: grad(
+        lambda y: np.sum(grad(lambda z: np.sum(decomposed(stack_of(z, x)[:2]) ** 3))(y) ** 2)
     )(x),
     "norms": lambda x: grad(lambda y: np.linalg.norm(np.outer(y, x), axis=1) @ y)(x),
     "a primitive of a user": lambda x: grad(lambda y: np.sum(tripled(y * y) * x))(x),

@@ -229,6 +229,8 @@ STACKS = {
     "factors": lambda x: anp.linalg.cholesky(anp.eye(2) + x @ anp.swapaxes(x, 1, 2)),
     "eigenvalues": lambda x: anp.linalg.eigh(x, "U")[0],
     "eigenvectors": lambda x: anp.linalg.eigh(x)[1],
+    "singular values": lambda x: anp.linalg.svd(x[:, :1], compute_uv=False),
+    "singular vectors": lambda x: anp.matmul(*anp.linalg.svd(x, full_matrices=False)[::2]),
     "solutions": lambda x: anp.linalg.solve(2 * anp.eye(2) + x, anp.sin(x)),
     "solutions by constants": lambda x: anp.linalg.solve(anp.eye(2), x),
 }

@@ -157,6 +157,8 @@ ROWS = {
     "logarithms of determinants": lambda x: anp.linalg.slogdet(STACK * x)[1],
     "eigenvalues": lambda x: anp.linalg.eigh(STACK * x)[0] @ x,
     "eigenvectors": lambda x: anp.linalg.eigh(STACK * x)[1][:, 1] ** 2,
+    "singular values": lambda x: anp.linalg.svd(STACK * x, compute_uv=False) @ x,
+    "singular vectors": lambda x: anp.linalg.svd(STACK[:, :3] * x, full_matrices=False)[2][:, 1] ** 2,
     "running sums": lambda x: anp.cumsum(deep(x), axis=1)[:, 2],
     "rows joined and parted": lambda x: anp.concatenate(
         [(u := anp.concatenate([deep(x)[:4], hidden(x)[4:]]))[:4] @ x, u[4:] @ x**2]

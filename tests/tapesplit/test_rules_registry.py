@@ -750,6 +750,19 @@ def test_multiple_eigenvalues_in_a_stack():
     assert np.isfinite(jacobian[:4]).all()
 
 
+def test_multiple_singular_values_in_a_stack():
+    def decomposed(x):
+        u, s, vt = anp.linalg.svd(anp.array([anp.eye(2) * x[0], anp.diag(x)]), full_matrices=False)
+        return anp.concatenate([s, u[1], vt[1]])
+
+    x = np.array([2.0, 3.0])
+    with np.errstate(divide="ignore", invalid="ignore"):
+        jacobian = parallel_jacobian(decomposed, method="adjoint")(x)
+        expected = autograd.jacobian(decomposed)(x)  # without any numbers by the first matrix
+    np.testing.assert_allclose(jacobian[:2], [[[1.0, 0.0]] * 2, [[0.0, 1.0], [1.0, 0.0]]], atol=1e-14)
+    np.testing.assert_allclose(jacobian[2:], expected[2:], atol=1e-14)
+
+
 def test_singular_values_of_a_multiple_one():
     def values(x):
         return anp.linalg.svd(anp.eye(2) * x[0], full_matrices=False)[1]
@@ -760,9 +773,11 @@ def test_singular_values_of_a_multiple_one():
 
 @pytest.mark.parametrize("factor", [0, 2])
 @pytest.mark.parametrize("method", ["tangent", "adjoint"])
-def test_singular_vectors_of_a_singular_matrix(method, factor):
+@pytest.mark.parametrize("shape", [(2, 2), (1, 2, 2)])
+def test_singular_vectors_of_a_singular_matrix(method, factor, shape):
     def vectors(x):
-        return anp.linalg.svd(anp.outer(x, x) - np.diag([1.0, 4.0]), full_matrices=False)[factor]
+        singular = anp.reshape(anp.outer(x, x) - np.diag([1.0, 4.0]), shape)
+        return anp.linalg.svd(singular, full_matrices=False)[factor]
 
     x = np.array([1.0, 0.0])
     found = parallel_jacobian(vectors, method=method)(x)
