@@ -57,9 +57,10 @@ class Work:
         Scalar edges inside of merged elementwise operations, and all that are left.
     numbers, arrays
         Elementwise operations on single numbers, and those on arrays that are left once they are merged.
-    block_steps, block_loops
+    block_steps, block_moved, block_loops
         Steps that take as long as finding the derivatives of the entries that scalar sweeps know by all of
-        these, and elements of the results of those entries that have no vector rule.
+        these, elements that are moved meanwhile, and elements of the results of those entries that have no
+        vector rule.
     formless
         Entries that have no scalar form.
     """
@@ -82,6 +83,7 @@ class Work:
     numbers: int
     arrays: int
     block_steps: int
+    block_moved: int
     block_loops: int
     formless: int
 
@@ -92,7 +94,7 @@ class WorkTable(NamedTuple):
     Parameters
     ----------
     lines
-        Shape ``(19, n)``: a line for each field of `Work` but the first one; whole numbers.
+        Shape ``(20, n)``: a line for each field of `Work` but the first one; whole numbers.
     sharing
         Shape ``(n,)``: entries with the same number share formulas, see `shared_formulas`.
     formulas
@@ -132,13 +134,14 @@ def work_table(facts: TapeFacts) -> WorkTable:
         + _ROW * _rows(facts, weighted > 0, elementwise & ~contracted.operations)
         + contracted.moved
     )
+    product_fma = facts.edges * pace + contracted.product_fma
     lines = {
         "steps": steps + contracted.steps,
         "elements": sizes * elementwise,
         "moved": moved,
         "unmoved": np.maximum(moved, 0) * factored.whole,
         "factored": factored.whole,
-        "product_fma": facts.edges * pace + contracted.product_fma,
+        "product_fma": product_fma,
         "read": _read(facts, reads) + _eliminations(facts, cubic),
         "spared_tangents": contracted.picked_tangents + picked_tangents * pace,
         "spared_adjoints": contracted.picked_adjoints + (picked_adjoints + factored.edges) * pace,
@@ -150,6 +153,7 @@ def work_table(facts: TapeFacts) -> WorkTable:
         "numbers": elementwise & (sizes == 1),
         "arrays": elementwise & (sizes > 1) & ~is_inner,
         "block_steps": is_block * np.where(facts.joined, 1, _BLOCK),
+        "block_moved": _block_seeds(facts) * (moved + _CUBE * product_fma),
         "block_loops": sizes * (is_block & looped),
         "formless": ~facts.scalar,
     }
@@ -175,6 +179,13 @@ def _work_of_kind(kind: CallKind) -> tuple[int, ...]:
         pace = rule.pace
     moves, reads = isinstance(rule, Movement), kind.primitive in _READING and len(kind.argnums) == 1
     return steps, moves, is_sum, is_weighted, pace, reads, cubic, kind.is_looped, kind.needs_local_jacobian
+
+
+def _block_seeds(facts: TapeFacts) -> FloatArray:
+    """Count the directions that find the derivatives of each block: elements of a slice of its result."""
+    read = np.bincount(facts.children, np.maximum(facts.sizes, 0)[facts.parents], facts.sizes.size)
+    seeds: FloatArray = facts.blocks / np.maximum(read, 1)
+    return seeds
 
 
 def _parts(facts: TapeFacts) -> IntArray | int:

@@ -3,6 +3,7 @@
 import autograd.numpy as np
 import numpy as onp
 import pytest
+from autograd import jacobian
 from autograd.extend import defvjp, primitive
 from autograd.scipy.signal import convolve
 
@@ -73,6 +74,28 @@ def test_steps_of_reductions_and_blocks(fun, steps, block_steps):
     tape = record(fun, onp.array([1.0, 2.0, 3.0]))
     work = total_work(work_table(facts_of(tape)), np.array([len(tape) - 1]))
     assert (work.steps, work.block_steps) == (steps, block_steps)
+
+
+def test_derivatives_of_a_block_take_a_direction_for_each_element_of_a_slice():
+    tape = record(lambda x: np.linalg.inv(np.reshape(x, (7, 3, 3)) + 3.0 * onp.eye(3)), onp.ones(63))
+    table, index = work_table(facts_of(tape)), np.array([len(tape) - 1])
+    work = total_work(table, index)
+    one_direction = table.line("moved")[index] + 0.08 * table.line("product_fma")[index]
+    assert work.coefficients == 7 * 9 * 9
+    assert work.block_moved == int(9 * one_direction[0]) > 9 * 63
+
+
+def test_stacks_by_few_parameters_are_no_blocks():
+    """Of each inverse all derivatives would be found, for two directions."""
+    matrices = onp.random.default_rng(0).standard_normal((2, 100, 3, 3)) + 3.0 * onp.eye(3)
+
+    def fun(x):
+        return np.linalg.inv(matrices[0] * x[0] + matrices[1] * x[1])
+
+    x = onp.array([1.0, 0.3])
+    found = parallel_jacobian(fun, machines=1)
+    onp.testing.assert_allclose(found(x), jacobian(fun)(x), rtol=1e-12, atol=1e-13)
+    assert [task.form for task in found.plan(x).tasks] == ["arrays"]
 
 
 X, W = onp.linspace(0.1, 1.0, 30), onp.ones((6, 4))
