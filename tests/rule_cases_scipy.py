@@ -129,6 +129,16 @@ for mode in ("full", "valid", "same"):
     cases(signal.convolve, (real(6), real(3)), (real(5, 4), real(3, 2)), (real(4), real(4)), mode=mode)
     cases(signal.convolve, (real(2, 5), real(3, 4)), axes=([1], [1]), mode=mode)
     cases(signal.convolve, (real(2, 5), real(2, 3)), axes=([1], [1]), dot_axes=([0], [0]), mode=mode)
+    cases(
+        signal.convolve,
+        (real(2, 3, 6, 5), real(4, 3, 2, 3)),  # images, filters
+        (real(1, 1, 4, 4), real(1, 1, 1, 1)),
+        (real(0, 3, 5, 5), real(2, 3, 2, 2)),
+        (real(2, 0, 5, 5), real(2, 0, 2, 2)),
+        axes=([2, 3], [2, 3]),
+        dot_axes=([1], [1]),
+        mode=mode,
+    )
     cases(signal.convolve, (real(6),), B=real(3), mode=mode)
 for mode in ("full", "valid"):
     cases(signal.convolve, (real(3), real(6)), (real(2, 3), real(4, 5)), mode=mode)

@@ -8,7 +8,7 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 from autograd.scipy.signal import convolve, flipped_idxs, parse_axes
 
-from tapesplit.arrays import occurrences
+from tapesplit.arrays import IntArray, occurrences
 from tapesplit.rules.contraction import contract
 from tapesplit.rules.local import define_local
 from tapesplit.rules.local_structure import LocalStructure
@@ -164,37 +164,60 @@ def _edges(ans: Any, args: tuple[Any, ...], argnums: tuple[int, ...], kwargs: An
     return int(min(A.size * B.size // max(summed, 1), ans.size * window * summed)) * len(argnums)
 
 
-def _describe_local(
-    A: Any, B: Any, /, axes: Any = None, dot_axes: Any = ((), ()), mode: str = "full"
-) -> tuple[tuple[int, ...], tuple[int, ...], str] | None:
-    """Describe a convolution along all axes."""
-    is_plain = axes is None and not any(map(len, dot_axes)) and A.ndim == B.ndim
-    return (A.shape, B.shape, mode) if is_plain else None
+def _describe_local(A: Any, B: Any, /, *rest: Any, **keywords: Any) -> tuple[Any, ...] | None:
+    """Describe a convolution; autograd is wrong about axes from behind, or with lengths that broadcast."""
+    _, _, axes, dot_axes, mode = _read(A, B, *rest, **keywords)
+    for x, conv, dot in zip((A, B), axes, dot_axes, strict=True):
+        if len({*conv, *dot} & {*range(x.ndim)}) < len(conv) + len(dot):
+            return None
+    lengths_a, lengths_b = ([x.shape[i] for i in dot] for x, dot in zip((A, B), dot_axes, strict=True))
+    return (A.shape, B.shape, axes, dot_axes, mode) if lengths_a == lengths_b else None
 
 
-def _build_local(argnum: int, of_a: tuple[int, ...], of_b: tuple[int, ...], mode: str) -> LocalStructure:
+def _build_local(
+    argnum: int, of_a: tuple[int, ...], of_b: tuple[int, ...], axes: _Axes, dot_axes: _Axes, mode: str
+) -> LocalStructure:
     """Build the structure of a convolution: one edge for each product of two elements."""
+    alone_a, alone_b = (
+        [axis for axis in range(len(shape)) if axis not in {*conv, *dot}]
+        for shape, conv, dot in zip((of_a, of_b), axes, dot_axes, strict=True)
+    )
+    loops = [  # an axis that one operand has alone is convolved with one of length one, behind all others
+        *((a, len(of_b), "full") for a in alone_a),
+        *((len(of_a), b, "full") for b in alone_b),
+        *((a, b, mode) for a, b in zip(*axes, strict=True)),
+        *((a, b, "sum") for a, b in zip(*dot_axes, strict=True)),
+    ]
     rows = positions = others = np.zeros(1, dtype=np.int64)
-    for n, m in zip(of_a, of_b, strict=True):
-        before, length = {
-            "full": (0, n + m - 1),
-            "same": ((m - 1) // 2, n),
-            "valid": (min(n, m) - 1, abs(n - m) + 1),
-        }[mode]
-        row, place = np.divmod(np.arange(length * min(n, m)), min(n, m))
-        other = row + before - place
-        if m < n:
-            place, other = other, place
-        inside = (place >= 0) & (place < n) & (other >= 0) & (other < m)
-        rows, positions, others = (
-            np.add.outer(of * size, along[inside]).ravel()
-            for of, size, along in ((rows, length, row), (positions, n, place), (others, m, other))
-        )
+    for a, b, how in loops:
+        (n, *behind_a), (m, *behind_b) = (*of_a, 1)[a:], (*of_b, 1)[b:]
+        length, row, place, other = _along_an_axis(n, m, how)
+        rows = np.add.outer(rows * length, row).ravel()
+        positions = np.add.outer(positions, place * prod(behind_a)).ravel()
+        others = np.add.outer(others, other * prod(behind_b)).ravel()
     order = np.argsort(rows, kind="stable")
     rows, positions, others = rows[order], positions[order], others[order]
     if argnum:
         positions, others = others, positions
     return LocalStructure(rows, positions, occurrences(rows), factors=((1 - argnum, others),))
+
+
+def _along_an_axis(n: int, m: int, how: str) -> tuple[int, IntArray, IntArray, IntArray]:
+    """Return how long a result is, and the places in it and in both operands of each product of elements."""
+    if how == "sum":
+        every = np.arange(n)
+        return 1, np.zeros_like(every), every, every
+    before, length = {
+        "full": (0, n + m - 1),
+        "same": ((m - 1) // 2, n),
+        "valid": (min(n, m) - 1, abs(n - m) + 1),
+    }[how]
+    row, place = np.divmod(np.arange(length * min(n, m)), min(n, m))
+    other = row + before - place
+    if m < n:
+        place, other = other, place
+    inside = (place >= 0) & (place < n) & (other >= 0) & (other < m)
+    return length, row[inside], place[inside], other[inside]
 
 
 define_local(convolve, _describe_local, _build_local)
