@@ -13,6 +13,7 @@ from tapesplit.rules.contraction import contract
 from tapesplit.rules.local import define_local
 from tapesplit.rules.local_structure import LocalStructure
 from tapesplit.rules.registry import bulk
+from tapesplit.rules.stacks import stacked
 
 _Axes: TypeAlias = list[list[int]]
 """Axes of both operands."""
@@ -220,6 +221,15 @@ def _along_an_axis(n: int, m: int, how: str) -> tuple[int, IntArray, IntArray, I
     return length, row[inside], place[inside], other[inside]
 
 
+def _core_axes(*args: Any, **kwargs: Any) -> dict[int, tuple[tuple[int, ...], tuple[int, ...]]]:
+    """Core dimensions by either operand: slices along the axes that it has alone are convolved one by one."""
+    A, B, (conv_a, conv_b), (dot_a, dot_b), _ = _read(*args, **kwargs)
+    alone_a, alone_b = A.ndim - len(conv_a) - len(dot_a), B.ndim - len(conv_b) - len(dot_b)
+    of_a, of_b, convolved = np.split(np.arange(alone_a + alone_b + len(conv_a)), [alone_a, alone_a + alone_b])
+    return {0: ((*of_b, *convolved), (*conv_a, *dot_a)), 1: ((*of_a, *convolved), (*conv_b, *dot_b))}
+
+
+stacked(convolve, _core_axes)
 define_local(convolve, _describe_local, _build_local)
 bulk(
     convolve,

@@ -37,7 +37,7 @@ __all__ = [
 ]
 
 
-_CoreAxes = Callable[..., tuple[int, ...] | None]
+_CoreAxes = Callable[..., tuple[int, ...] | dict[int, tuple[tuple[int, ...], tuple[int, ...]]] | None]
 
 _core_axes: dict[Any, _CoreAxes] = {}
 
@@ -46,7 +46,9 @@ def stacked(primitive: Any, core_axes: _CoreAxes) -> None:
     """Register a primitive whose calls may be stacks; ``core_axes(*args, **kwargs)`` are those of a slice.
 
     They count for the active arguments, which must have as many axes as each other, and for the result if it
-    has as many, too; else that has its loop dimensions first. None says that the call is no stack.
+    has as many, too; else that has its loop dimensions first. None says that the call is no stack. A dict has
+    those of the result and of an argument for each number of the latter, as non-negative axes: where no other
+    is active.
     """
     _core_axes[primitive] = core_axes
 
@@ -84,11 +86,15 @@ def _loops(entry: TapeEntry) -> tuple[tuple[int, ...], list[tuple[int, ...]]]:
     shapes = [batch_shape(entry.value), *(batch_shape(entry.args[i]) for i in entry.argnums)]
     core_axes = _core_axes_of(entry.primitive)
     axes = None if core_axes is None else core_axes(*entry.args, **entry.kwargs)
+    cores: list[tuple[int, ...]] = []
+    if isinstance(axes, dict):
+        cores = [*axes[entry.argnums[0]]] if len(entry.argnums) == 1 else []
     # Right-hand sides with fewer axes than the matrices have no loop dimensions, though they may look so.
-    if axes is not None and len({*map(len, shapes[1:])}) == 1:
+    elif axes is not None and len({*map(len, shapes[1:])}) == 1:
         dimensions, core = len(shapes[1]), positive(axes, len(shapes[1]))
         behind = tuple(range(dimensions - len(core), len(shapes[0])))
         cores = [core if len(shape) == dimensions else behind for shape in shapes]
+    if cores:
         loops = {
             tuple(n for axis, n in enumerate(shape) if axis not in core)
             for shape, core in zip(shapes, cores, strict=True)

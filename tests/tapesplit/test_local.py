@@ -248,6 +248,7 @@ STACKS = {
     "singular vectors": lambda x: anp.matmul(*anp.linalg.svd(x, full_matrices=False)[::2]),
     "solutions": lambda x: anp.linalg.solve(2 * anp.eye(2) + x, anp.sin(x)),
     "solutions by constants": lambda x: anp.linalg.solve(anp.eye(2), x),
+    "convolutions by a constant given by name": lambda x: convolve(x, B=W[1:], axes=([1], [0])),
 }
 
 
@@ -258,14 +259,31 @@ def test_slices_of_a_stack_are_independent(name):
     calls = [tape[i] for i in range(1, len(tape)) if facts_of(tape).blocks[i]]
     assert calls
     for entry in calls:
-        identity = np.eye(np.size(entry.value)).reshape(-1, *np.shape(entry.value))
-        of_result, *of_arguments = slices_of(entry)
-        assert len(of_result) == count_slices(entry) > 1
-        for positions, adjoints in zip(of_arguments, loop_adjoint(identity, entry), strict=True):
-            assert sorted(positions.ravel()) == list(range(adjoints[0].size))
-            derivative = adjoints.reshape(len(identity), -1)
-            for results, read in zip(of_result, positions, strict=True):
-                assert not np.delete(derivative, read, axis=1)[results].any()
+        check_slices(entry)
+
+
+def check_slices(entry):
+    identity = np.eye(np.size(entry.value)).reshape(-1, *np.shape(entry.value))
+    of_result, *of_arguments = slices_of(entry)
+    assert len(of_result) == count_slices(entry) > 1
+    for positions, adjoints in zip(of_arguments, loop_adjoint(identity, entry), strict=True):
+        assert sorted(positions.ravel()) == list(range(adjoints[0].size))
+        derivative = adjoints.reshape(len(identity), -1)
+        for results, read in zip(of_result, positions, strict=True):
+            assert not np.delete(derivative, read, axis=1)[results].any()
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x: convolve(x, STACK, ([1], [1]), ([2], [2])),  # images
+        lambda x: convolve(STACK, x, ([1], [1]), ([2], [2])),  # filters
+        lambda x: convolve(x, STACK, ([0], [0])),
+    ],
+)
+def test_slices_of_one_operand_of_a_convolution_are_independent(call):
+    tape = record(call, np.random.default_rng(6).uniform(0.5, 1.5, (3, 2, 2)))
+    check_slices(tape[tape.output])
 
 
 @pytest.mark.parametrize(
@@ -275,6 +293,7 @@ def test_slices_of_a_stack_are_independent(name):
         lambda x: anp.linalg.solve(x[0], x[:, :, :1]),
         lambda x: anp.linalg.solve(x[0], x[0, 1]),
         anp.linalg.norm,
+        lambda x: convolve(x, x, ([1], [1])),
     ],
 )
 def test_other_calls_are_one_slice(call):

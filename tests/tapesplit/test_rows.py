@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from autograd import elementwise_grad, jacobian
 from autograd.extend import defvjp, primitive
+from autograd.scipy.signal import convolve
 from autograd.scipy.special import logsumexp
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -170,6 +171,11 @@ ROWS = {
     "waves": lambda x: anp.fft.irfft(anp.exp(1j * hidden(x)) * anp.fft.rfft(deep(x), 6), axis=1),
     "columns of a system": lambda x: anp.linalg.solve(MIXED + 3.0 * np.eye(4), deep(x).T)[1:].T,
     "columns of a matrix that rows share": lambda x: anp.linalg.solve(MIXED * x, deep(x).T)[1:].T,
+    "convolutions": lambda x: anp.sum(convolve(deep(x), MIXED[:2, 1:], ([1], [1])) ** 2, axis=(1, 2)),
+    "convolutions by rows": lambda x: anp.sum(
+        convolve(MIXED[1:], deep(x), ([1], [1]), mode="same") ** 2, axis=(0, 2)
+    ),
+    "convolutions by weights": lambda x: anp.sum(convolve(deep(x), x[None], ([1], [1])) ** 2, axis=(1, 2)),
     "a triangle without elements": lambda x: anp.sum(anp.tril(deep(x), -SAMPLES) + hidden(x), axis=1),
 }
 COLUMNS = {
@@ -260,6 +266,9 @@ def test_plans_are_right(name):
         ("a transpose", ["input"]),
         ("layers in columns", ["getitem", "input", "multiply", "multiply"]),
         ("pairs", ["input", "transpose"]),
+        ("convolutions", ["input", "input", "input", "multiply", "multiply"]),
+        ("convolutions by rows", ["input", "input", "input", "multiply", "multiply"]),
+        ("convolutions by weights", ["convolve"]),
         ("numbers", None),
     ],
 )
