@@ -37,6 +37,8 @@ _MOST_IN_WINDOWS: Final = 2**13
 """Elements of all windows up to which they are copied for one product: 64 kB that no plan counts."""
 _MOST_PLACES: Final = 64
 """Elements of the convolved axes of an operand up to which what they give is added up one by one."""
+_BYTES_AT_ONCE: Final = 4 * 10**6
+"""Bytes of an operand that caches hold, with copies of it, while it is read for each of these places."""
 
 
 def _convolved(A: np.ndarray, B: np.ndarray, axes: Any, dot_axes: Any, mode: str) -> np.ndarray:
@@ -101,6 +103,12 @@ def _summed(
     shape = [*(long.get(axis, A.shape[axis]) for axis in rest), *(B.shape[axis] for axis in rest_b)]
     result = "".join(letter for letter in of_a + of_b if (letter in of_a) != (letter in of_b))
     total = np.zeros(shape, np.result_type(A, B))
+    if len(A) > 1 and A.nbytes > _BYTES_AT_ONCE and 0 not in {*conv_a, *dot_a}:
+        each = max(1, len(A) * _BYTES_AT_ONCE // A.nbytes)
+        for start in range(0, len(A), each):
+            part = A[start : start + each]
+            total[start : start + each] = _summed(part, B, axes, dot_axes, lengths, before)
+        return total
     buffer = np.empty(0 if of_b else A.size, total.dtype)
     for place in np.ndindex(factors.shape[: len(conv_b)]):
         source, target = [slice(None)] * A.ndim, [slice(None)] * len(rest)

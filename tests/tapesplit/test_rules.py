@@ -133,10 +133,12 @@ def test_right_hand_sides_that_look_like_stacks_of_their_matrices(n, r, method):
 @pytest.mark.parametrize("mode", ["full", "valid", "same"])
 def test_large_convolutions_copy_no_windows(monkeypatch, mode):
     monkeypatch.setattr(scipy_signal, "_MOST_IN_WINDOWS", 0)
+    monkeypatch.setattr(scipy_signal, "_BYTES_AT_ONCE", 500)
     random = np.random.default_rng(1)
     check_vector_rule(convolve, random.normal(size=6), random.normal(size=3), mode=mode)
     x, kernel = random.normal(size=(2, 5, 4)), random.normal(size=(2, 3, 2))
     check_vector_rule(convolve, x, kernel, axes=([1, 2], [1, 2]), dot_axes=([0], [0]), mode=mode)
+    check_vector_rule(convolve, x, kernel, axes=([1, 2], [1, 2]), mode=mode)
 
 
 @pytest.mark.parametrize("method", ["tangent", "adjoint"])
