@@ -193,6 +193,7 @@ def test_a_product_of_a_vector_with_itself_is_carried_by_one_operand(monkeypatch
 def test_rules_of_users_are_asked_for_both_operands(monkeypatch):
     forced(monkeypatch, "arrays")
     monkeypatch.setattr(registry, "_rules", {**registry._rules})
+    monkeypatch.setattr(registry, "_users", dict(registry._users))
     rules = [lambda A, ans, x, y: A[:, None] * y, lambda A, ans, x, y: 3.0 * A[:, None] * x]
     defvector(anp.dot, adjoints=rules)
     x = np.arange(1.0, 5.0)
