@@ -605,6 +605,22 @@ def implicit_lines(u):
     return u
 
 
+@program(RANDOM.standard_normal((2, 3, 10, 10)))
+def features_of_images(images):
+    """Filter two images of three colors each, as a layer of a convolutional network does."""
+    return anp.tanh(convolve(images, FILTERS, axes=([2, 3], [2, 3]), dot_axes=([1], [1]), mode="valid"))
+
+
+FILTERS = RANDOM.standard_normal((4, 3, 3, 3)) / 5
+
+
+@program(RANDOM.standard_normal((100, 3, 3)))
+def nearest_rotations(deformations):
+    """Find the orthogonal matrices next to a hundred deformations, and how much they are stretched."""
+    left, stretches, right = anp.linalg.svd(deformations, full_matrices=False)
+    return anp.concatenate([anp.ravel(left @ right), anp.ravel(anp.log(stretches))])
+
+
 def main() -> int:
     """Measure and report; 1 if a later call takes longer than autograd's."""
     options = asked("programs", __doc__, PROGRAMS, repeat=5)
