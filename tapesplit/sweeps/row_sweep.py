@@ -97,11 +97,13 @@ class RowSweep:
                     add_to(seeds, arrival.end, batch)
             return self.before.carried_back(tape, seeds, len(directions))
 
-        most = self._in_whole_pieces(self.before.block(self.chunk.m, most))
-        return self.before.carried(told_apart, tape, range(self.chunk.m), most)
+        return self.before.carried(told_apart, tape, range(self.chunk.m), self._at_a_time(most))
 
-    def _in_whole_pieces(self, directions: int) -> int:
-        """Return so many directions, or a few less, that rows or runs of rows are told apart as a whole."""
+    def _at_a_time(self, most: int | None) -> int:
+        """Return how many directions are told apart at a time: rows, or runs of rows, as a whole."""
+        directions = self.before.block(self.chunk.m, most)
+        if directions == self.chunk.m:
+            return directions
         blocks = [block for end in self.part.ends for block in self.part.blocks.get(end, ())]
         units = [unit for block in blocks for unit in (block.behind, block.pitch) if unit <= directions]
         return directions - directions % max(units, default=1)
