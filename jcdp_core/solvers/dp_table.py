@@ -21,7 +21,7 @@ __all__ = ["MakespanTable", "TableSizeError"]
 
 _Numbers: TypeAlias = np.ndarray[Any, Any]
 
-LastStep: TypeAlias = tuple[Mode, int, int]
+_LastStep: TypeAlias = tuple[Mode, int, int]
 """Kind of an elimination, its position k, and for a product the machines of the later factor: 0 for all, if
 the factors do not share out the machines."""
 
@@ -89,7 +89,7 @@ class MakespanTable:
         rows = 1 + max(self.machines, _power_of_two(self.machines - 1))
         # Infeasible values are one more than any feasible one; adding two of them and a step must not
         # overflow.
-        self.infeasible = largest_makespan(problem) + 1
+        self.infeasible = _largest_makespan(problem) + 1
         self.dtype = np.dtype(np.int64 if 3 * self.infeasible < 2**63 else object)
         cells = q * q * (1 if self.dtype == np.int64 else _CELLS_OF_AN_OBJECT)
         if 2 * cells > _MOST_CELLS:
@@ -121,7 +121,7 @@ class MakespanTable:
         """Return the makespan of the sub-chain between positions i and j, by row."""
         return int(self.starts[machines, i, j - i])
 
-    def last_step(self, i: int, j: int, row: int) -> LastStep:
+    def last_step(self, i: int, j: int, row: int) -> _LastStep:
         """Return the last step of a sub-chain of several links.
 
         Among equally good ones it is the one that the paper's loop over the split point meets first: products
@@ -286,7 +286,7 @@ class MakespanTable:
         return np.where(allowed[:, None], costs, self.infeasible)
 
 
-def largest_makespan(problem: Problem) -> int:
+def _largest_makespan(problem: Problem) -> int:
     """Bound every feasible value and every step: accumulate all links, then multiply one by one.
 
     The problem must be feasible. No solution of the dynamic program takes longer than the result (fma).
@@ -294,7 +294,7 @@ def largest_makespan(problem: Problem) -> int:
     Examples
     --------
     >>> from jcdp_core import JacobianChain
-    >>> largest_makespan(Problem(JacobianChain.from_sizes([3, 2, 5], [7, 11])))
+    >>> _largest_makespan(Problem(JacobianChain.from_sizes([3, 2, 5], [7, 11])))
     170
     """
     chain = problem.chain
