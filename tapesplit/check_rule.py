@@ -20,6 +20,7 @@ from tapesplit.structures.facts import TapeFacts, facts_of
 from tapesplit.sweeps.array_sweep import compile_array_sweep
 from tapesplit.sweeps.directions import Batch, Diagonal, Rows
 from tapesplit.sweeps.lowering import compile_scalar_sweep
+from tapesplit.sweeps.sweep import run_sweep
 
 __all__ = ["check_vector_rule"]
 
@@ -193,16 +194,12 @@ class _Call(NamedTuple):
             return
         n, m = int(facts.sizes[:first].sum()), int(facts.sizes[calls].sum())
         chunk = Chunk(tuple(range(first)), (first, first + 1), calls, n, m, 1)
-        expected = compile_array_sweep(tape, facts, chunk, chunk.n).run(tape, None).T
+        expected = run_sweep(compile_array_sweep(tape, facts, chunk, chunk.n), tape, None)
         for adjoint_mode in (False, True):
             directions = m if adjoint_mode else n
             sweep = compile_scalar_sweep(tape, facts, chunk, directions, adjoint_mode=adjoint_mode)
-            rows = sweep.run(tape, None)
-            self._compare(
-                rows if adjoint_mode else rows.T,
-                expected,
-                f"the scalar form of the rule of {self.label} differs",
-            )
+            found = run_sweep(sweep, tape, None)
+            self._compare(found, expected, f"the scalar form of the rule of {self.label} differs")
 
     def _looped_tangent(self, T: Sequence[np.ndarray]) -> np.ndarray:
         """Carry tangents by autograd's rule."""

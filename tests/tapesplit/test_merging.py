@@ -17,6 +17,7 @@ from tapesplit.sweeps import merging
 from tapesplit.sweeps.array_sweep import compile_array_sweep
 from tapesplit.sweeps.lowering import compile_scalar_sweep
 from tapesplit.sweeps.merging import merge_calls
+from tapesplit.sweeps.sweep import run_sweep
 
 
 @pytest.fixture(autouse=True)
@@ -42,8 +43,7 @@ def check(fun, x, other=None):
         replay = record(fun, values)
         for adjoint_mode in (False, True):
             sweep = compile_scalar_sweep(tape, facts, chunk, 5, adjoint_mode=adjoint_mode)
-            rows = sweep.run(replay, None)
-            got = rows if adjoint_mode else rows.T
+            got = run_sweep(sweep, replay, None)
             np.testing.assert_allclose(
                 got, want, rtol=0, atol=1e-13 * max(np.abs(want).max(initial=0.0), 1.0)
             )
