@@ -196,11 +196,12 @@ def _svd_adjoint(A: np.ndarray, ans: Any, x: np.ndarray, *args: Any, **kwargs: A
         return _outer_products(u, A, v)
     ug, sg, vtg = _part(A, u, s, v.mT)
     vg = vtg.mT
-    inner, of_u, of_v = _on_diagonal(sg), u.mT @ ug, v.mT @ vg
     used = _used(ug, vg)
-    if used.any():
-        skew_u, skew_v = (x[used] - x[used].mT for x in (of_u, of_v))
-        inner[used] += _gaps(s**2) * (skew_u * s[..., None, :] + s[..., :, None] * skew_v)
+    if not used.any():  # zeros among singular values do no harm to these
+        return _outer_products(u, sg, v)
+    inner, of_u, of_v = _on_diagonal(sg), u.mT @ ug, v.mT @ vg
+    skew_u, skew_v = (x[used] - x[used].mT for x in (of_u, of_v))
+    inner[used] += _gaps(s**2) * (skew_u * s[..., None, :] + s[..., :, None] * skew_v)
     S = u @ inner @ v.mT
     if x.shape[-2] > x.shape[-1]:
         S = S + (ug - u @ of_u) / s[..., None, :] @ v.mT

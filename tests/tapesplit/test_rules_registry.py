@@ -771,6 +771,15 @@ def test_singular_values_of_a_multiple_one():
         np.testing.assert_allclose(parallel_jacobian(values, method=method)(np.ones(1)), np.ones((2, 1)))
 
 
+def test_adjoints_of_singular_values_beside_zero():
+    def largest(x):
+        return anp.linalg.svd(anp.outer(x, np.array([1.0, 0.0])), full_matrices=False)[1][:1]
+
+    x = np.array([3.0, 0.0, 4.0])
+    found = parallel_jacobian(largest, method="adjoint")(x)
+    np.testing.assert_allclose(found, x[None] / 5.0, rtol=1e-14)
+
+
 @pytest.mark.parametrize("factor", [0, 2])
 @pytest.mark.parametrize("method", ["tangent", "adjoint"])
 @pytest.mark.parametrize("shape", [(2, 2), (1, 2, 2)])
