@@ -55,7 +55,7 @@ class RowBlock(NamedTuple):
         return self.origin + (self.before - 1) * self.pitch + self.rows * self.behind
 
     def pieces(self, begin: int, end: int) -> Iterator["RowPiece"]:
-        """Part some directions into pieces: whole runs, whole rows of a run, or some directions of a row.
+        """Part directions of the block into pieces: whole runs, whole rows of a run, or some of one row.
 
         Examples
         --------
@@ -65,7 +65,6 @@ class RowBlock(NamedTuple):
         305 slice(295, 300, None) slice(0, 1, None) 1
         310 slice(0, 300, None) slice(1, 2, None) 1
         """
-        begin, end = max(begin, self.origin), min(end, self.stop)
         while begin < end:
             left = end - begin
             run, place = divmod(begin - self.origin, self.pitch)
