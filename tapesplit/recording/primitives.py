@@ -6,7 +6,6 @@ from typing import Any
 import autograd.numpy as anp
 import numpy as np
 from autograd.extend import defjvp, defvjp, primitive
-from autograd.numpy import linalg
 from autograd.numpy.numpy_vspaces import ArrayVSpace
 from autograd.tracer import isbox
 
@@ -152,7 +151,8 @@ def singular_vectors(x: Any, factor: int, _u: np.ndarray, _s: np.ndarray, _vt: n
 def _singular_vectors_vjp(_ans: Any, x: Any, factor: int, *known: np.ndarray) -> Callable[..., Any]:
     """Make the VJP of singular vectors: that of the decomposition, which depends on nothing else."""
     factors = anp.linalg.svd(x, full_matrices=False) if isbox(x) else known
-    vjp, nothing = linalg.grad_svd(factors, x, full_matrices=False), [np.zeros(part.shape) for part in known]
+    vjp = anp.linalg.grad_svd(factors, x, full_matrices=False)
+    nothing = [np.zeros(part.shape) for part in known]
     return lambda g: vjp([*nothing[:factor], g, *nothing[factor + 1 :]])
 
 

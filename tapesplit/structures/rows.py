@@ -57,7 +57,7 @@ def with_row_part(tape: Tape, facts: TapeFacts, live: IntArray, most_fma: float)
 
 
 def _row_parts(tape: Tape, facts: TapeFacts, live: IntArray) -> Iterator[RowPart]:
-    """Find the row part of a tape whose outputs are in rows along the first axis, or along the last one."""
+    """Yield the row part where outputs are in rows along their first axis, and where along their last one."""
     found: dict[Any, Any] = {}
     for place in (0, -1):
         walk = _Walk(tape, facts, live, place, found)
