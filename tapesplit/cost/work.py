@@ -94,7 +94,7 @@ class WorkTable(NamedTuple):
     Parameters
     ----------
     lines
-        Shape ``(20, n)``: a line for each field of `Work` but the first one; whole numbers.
+        Shape ``(20, n)``: a line for each field of `Work` but the first one.
     sharing
         Shape ``(n,)``: entries with the same number share formulas, see `shared_formulas`.
     formulas
