@@ -46,9 +46,9 @@ def stacked(primitive: Any, core_axes: _CoreAxes) -> None:
     """Register a primitive whose calls may be stacks; ``core_axes(*args, **kwargs)`` are those of a slice.
 
     They count for the active arguments, which must have as many axes as each other, and for the result if it
-    has as many, too; else that has its loop dimensions first. None says that the call is no stack. A dict has
-    those of the result and of an argument for each number of the latter, as non-negative axes: where no other
-    is active.
+    has as many, too; else the loop dimensions of the result come first. None says that the call is no stack.
+    A dict has, by the number of an argument, the core axes of the result and of that argument, none of them
+    negative; it serves calls in which no other argument is active.
     """
     _core_axes[primitive] = core_axes
 

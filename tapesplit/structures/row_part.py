@@ -94,7 +94,7 @@ class RowBlock(NamedTuple):
 
 
 class RowPiece(NamedTuple):
-    """Directions of a block, from ``start`` on: those of some rows, and of each the ones in ``runs``."""
+    """Directions of a block, from ``start`` on: of some rows, and of each its ``own``, in ``runs`` runs."""
 
     start: int
     rows: slice

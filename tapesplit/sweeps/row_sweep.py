@@ -100,7 +100,7 @@ class RowSweep:
         return self.before.carried(told_apart, tape, range(self.chunk.m), self._at_a_time(most))
 
     def _at_a_time(self, most: int | None) -> int:
-        """Return how many directions are told apart at a time: rows, or runs of rows, as a whole."""
+        """Return how many directions are told apart at a time: all, or whole rows, or whole runs of them."""
         directions = self.before.block(self.chunk.m, most)
         if directions == self.chunk.m:
             return directions
