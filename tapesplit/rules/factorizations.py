@@ -179,11 +179,11 @@ def _left_tangent(
     inner: np.ndarray, T: np.ndarray, u: np.ndarray, s: np.ndarray, v: np.ndarray
 ) -> np.ndarray:
     """Tangents of left singular vectors; ``inner`` is ``u.mT @ T @ v``. Transposed, of right ones."""
-    with np.errstate(invalid="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore"):
         scaled = inner * s[..., None, :]
         du: np.ndarray = u @ (_gaps(s**2) * (scaled + scaled.mT))
-    if u.shape[-2] > v.shape[-2]:
-        du += (T @ v - u @ inner) / s[..., None, :]
+        if u.shape[-2] > v.shape[-2]:
+            du += (T @ v - u @ inner) / s[..., None, :]
     return du
 
 

@@ -103,6 +103,7 @@ def _summed(
     shape = [*(long.get(axis, A.shape[axis]) for axis in rest), *(B.shape[axis] for axis in rest_b)]
     result = "".join(letter for letter in of_a + of_b if (letter in of_a) != (letter in of_b))
     total = np.zeros(shape, np.result_type(A, B))
+    # Directions, images or filters, which the first axis counts, are convolved each by itself.
     if len(A) > 1 and A.nbytes > _BYTES_AT_ONCE and 0 not in {*conv_a, *dot_a}:
         each = max(1, len(A) * _BYTES_AT_ONCE // A.nbytes)
         for start in range(0, len(A), each):

@@ -238,7 +238,10 @@ class _Walk:
         return number_shape(self.facts.structure.forms[index]) or ()
 
     def _opened(self, index: int, origin: int) -> _Handed:
-        """Return what an array gets each of whose elements has a direction, the first one this."""
+        """Return what an array gets each of whose elements has a direction, the first one this.
+
+        Take note of whether its rows may be counted along another axis as well.
+        """
         shape = self._shape(index)
         self.may_be_elsewhere |= len(shape) > 1
         axis = self.place % len(shape)

@@ -143,7 +143,7 @@ class BulkStep:
                 except Exception as error:
                     name_call(error, entry.primitive, self.index)
                     raise
-        return _times(factor, out) if out else None
+        return None if out is None else _times(factor, out)
 
     def _tangent(self, entry: TapeEntry, argnum: int, T: Batch) -> Rows:
         """Carry tangents of one argument."""

@@ -20,7 +20,7 @@ def evaluated(tape: Tape, index: int, term: Term) -> Any:
     """Return the partial derivative of an elementwise operation by its formula, on its own arguments."""
     primitive, kwargs, value = tape.primitives[index], tape.kwargs[index], tape.values[index]
     given, wanted = tape.arguments(index), getattr(value, "dtype", None)
-    args = [
+    args = [  # in double precision, as nearly always, without a call
         arg if getattr(arg, "dtype", None) is wanted is _DOUBLE else _as_precise(arg, wanted, primitive)
         for arg in given
     ]

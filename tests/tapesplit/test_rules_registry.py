@@ -758,7 +758,7 @@ def test_multiple_singular_values_in_a_stack():
     x = np.array([2.0, 3.0])
     with np.errstate(divide="ignore", invalid="ignore"):
         jacobian = parallel_jacobian(decomposed, method="adjoint")(x)
-        expected = autograd.jacobian(decomposed)(x)  # without any numbers by the first matrix
+        expected = autograd.jacobian(decomposed)(x)  # NaN by the first matrix
     np.testing.assert_allclose(jacobian[:2], [[[1.0, 0.0]] * 2, [[0.0, 1.0], [1.0, 0.0]]], atol=1e-14)
     np.testing.assert_allclose(jacobian[2:], expected[2:], atol=1e-14)
 
@@ -771,12 +771,13 @@ def test_singular_values_of_a_multiple_one():
         np.testing.assert_allclose(parallel_jacobian(values, method=method)(np.ones(1)), np.ones((2, 1)))
 
 
-def test_adjoints_of_singular_values_beside_zero():
+@pytest.mark.parametrize("method", ["tangent", "adjoint"])
+def test_derivatives_of_singular_values_beside_zero(method):
     def largest(x):
         return anp.linalg.svd(anp.outer(x, np.array([1.0, 0.0])), full_matrices=False)[1][:1]
 
     x = np.array([3.0, 0.0, 4.0])
-    found = parallel_jacobian(largest, method="adjoint")(x)
+    found = parallel_jacobian(largest, method=method)(x)
     np.testing.assert_allclose(found, x[None] / 5.0, rtol=1e-14)
 
 
