@@ -736,6 +736,8 @@ for primitive in (
 ):
     cases(primitive, (complexes(4, 6),), (complexes(2, 4, 4),))
 cases((fft.rfft, fft.irfft), (real(5),), (real(6), 5))
+cases(fft.fft, (real(5), None, -1, None, None))
+cases(fft.fft2, (real(3, 4), None, None), (real(3, 4), None, (0, 1), None, None))
 
 cases(anp.gradient, (real(7),))
 for axis in (0, 1, -1):

@@ -30,7 +30,7 @@ from tapesplit.recording.boxes import (
 from tapesplit.recording.direct_arithmetic import cross, euclidean_norm, roll, solution
 from tapesplit.recording.direct_joining import append, array, concatenate, hstack, split, stack, vstack
 from tapesplit.recording.direct_operands import opened
-from tapesplit.recording.overrides import is_overridden
+from tapesplit.recording.overrides import is_overridden, keeps_calls
 from tapesplit.recording.primitives import (
     dense_untake,
     log_abs_det,
@@ -39,7 +39,7 @@ from tapesplit.recording.primitives import (
     symmetric_eigenvalues,
     symmetric_eigenvectors,
 )
-from tapesplit.recording.sequence_results import TupleResult
+from tapesplit.recording.sequence_results import result_like
 
 __all__ = ["DIRECT_FFT", "DIRECT_FUNCTIONS", "DIRECT_LINALG", "direct_untake"]
 
@@ -106,12 +106,13 @@ def _full_untake(index: Any) -> Any:
     return summed_untake if kinds <= {"b", "i"} else None
 
 
-def _slogdet(x: Any) -> Any:
+def _slogdet(a: Any) -> Any:
     """Record the logarithm alone; a pair of values would keep scalar sweeps out. The sign is constant."""
-    if not is_boxed_double(x) or x._value.ndim < 2 or is_overridden(_general_slogdet):
-        return _general_slogdet(x)
-    sign, logarithm = np.linalg.slogdet(x._value)
-    return TupleResult([sign, recorded(x, log_abs_det, FIRST, (x._index,), (x._value,), logarithm)])
+    if not is_boxed_double(a) or a._value.ndim < 2 or keeps_calls(_general_slogdet):
+        return _general_slogdet(a)
+    found = np.linalg.slogdet(a._value)
+    logarithm = recorded(a, log_abs_det, FIRST, (a._index,), (a._value,), found[1])
+    return result_like(found)([found[0], logarithm])
 
 
 def _eigh(a: Any, UPLO: Any = "L") -> Any:
@@ -119,17 +120,18 @@ def _eigh(a: Any, UPLO: Any = "L") -> Any:
 
     With equal eigenvalues autograd's rule asks whether eigenvectors, which have no derivatives, are used.
     """
-    if not is_boxed_double(a) or is_overridden(_general_eigh):
+    if not is_boxed_double(a) or keeps_calls(_general_eigh):
         return _general_eigh(a, UPLO)
-    values, vectors = np.linalg.eigh(a._value, UPLO)
+    found = np.linalg.eigh(a._value, UPLO)
+    values, vectors = found
 
     def part(primitive: Any, value: np.ndarray, other: np.ndarray) -> Any:
         return recorded(a, primitive, FIRST, (a._index,), (a._value, UPLO, other), value)
 
     of_values = part(symmetric_eigenvalues, values, vectors)
-    are_different = (np.diff(values) > 0.0).all()
+    are_different = (np.diff(values) >= _LEAST_GAP).all()
     of_vectors = part(symmetric_eigenvectors, vectors, values) if are_different else _general_eigh(a, UPLO)[1]
-    return TupleResult([of_values, of_vectors])
+    return result_like(found)([of_values, of_vectors])
 
 
 def _svd(a: Any, full_matrices: Any = True, compute_uv: Any = True, *others: Any, **keywords: Any) -> Any:
@@ -138,17 +140,18 @@ def _svd(a: Any, full_matrices: Any = True, compute_uv: Any = True, *others: Any
     Those of a single matrix stay together: one call carries all factors in less time than three.
     """
     is_thin = compute_uv and not full_matrices and not others and not keywords
-    if not is_thin or not is_boxed_double(a) or a._value.ndim == 2 or is_overridden(_general_svd):
+    if not is_thin or not is_boxed_double(a) or a._value.ndim == 2 or keeps_calls(_general_svd):
         return _general_svd(a, full_matrices, compute_uv, *others, **keywords)
-    u, s, vt = np.linalg.svd(a._value, full_matrices=False)
-    if not ((np.diff(s**2) < 0.0).all() and s.all()):
+    found = np.linalg.svd(a._value, full_matrices=False)
+    u, s, vt = found
+    if not ((np.diff(s**2) <= -_LEAST_GAP).all() and s.all()):
         return _general_svd(a, full_matrices)
 
     def vectors(factor: int, value: np.ndarray) -> Any:
         return recorded(a, singular_vectors, FIRST, (a._index,), (a._value, factor, u, s, vt), value)
 
     values = recorded(a, _general_svd, FIRST, (a._index,), (a._value,), s, {"compute_uv": False})
-    return TupleResult([vectors(0, u), values, vectors(2, vt)])
+    return result_like(found)([vectors(0, u), values, vectors(2, vt)])
 
 
 def _norm(x: Any, *args: Any, **kwargs: Any) -> Any:
@@ -182,6 +185,8 @@ _MOSTLY: Final = 4
 _PLAIN_ARGUMENTS: frozenset[type] = PLAIN_OPERANDS | {str, tuple, type(None)}
 
 
+_LEAST_GAP: Final = float(np.finfo(np.float64).tiny)
+"""The smallest difference of eigenvalues that derivatives of eigenvectors may be divided by."""
 _general_untake = numpy_vjps.untake
 _general_where = anp.where
 _general_slogdet, _general_solve = anp.linalg.slogdet, anp.linalg.solve

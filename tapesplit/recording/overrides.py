@@ -8,7 +8,15 @@ from autograd.core import primitive_jvps, primitive_vjps
 
 from tapesplit.names import is_from_autograd, is_primitive
 
-__all__ = ["are_current", "find_jvp", "is_overridden", "original_vjps", "vjps_of"]
+__all__ = [
+    "are_current",
+    "find_jvp",
+    "is_overridden",
+    "keep_calls",
+    "keeps_calls",
+    "original_vjps",
+    "vjps_of",
+]
 
 
 def is_overridden(primitive: Callable[..., Any] | None) -> bool:
@@ -33,6 +41,19 @@ def is_overridden(primitive: Callable[..., Any] | None) -> bool:
 
 _seen: dict[Any, tuple[Any, bool]] = {}
 """Rules that have been looked at, and whether they are others than autograd's."""
+
+
+def keep_calls(primitive: Callable[..., Any]) -> None:
+    """Let calls of a primitive be recorded as such from now on: a user has defined a vector rule for it."""
+    _kept.add(primitive)
+
+
+def keeps_calls(primitive: Callable[..., Any]) -> bool:
+    """Tell whether calls of a primitive must not be recorded as those of others, whose rules are ours."""
+    return primitive in _kept or is_overridden(primitive)
+
+
+_kept: set[Any] = set()
 
 
 def find_jvp(primitive: Callable[..., Any] | None) -> Callable[..., Any] | None:

@@ -1,5 +1,7 @@
 """Sequences of results that record themselves only if one of autograd's functions takes them whole."""
 
+from collections.abc import Iterable
+from functools import cache
 from typing import Any, ClassVar
 
 from autograd.builtins import SequenceBox, make_sequence
@@ -7,7 +9,7 @@ from autograd.tracer import Box, box_type_mappings, getval, isbox
 
 from tapesplit.recording.nodes import TapeNode
 
-__all__ = ["SplitResult", "TupleResult"]
+__all__ = ["SplitResult", "TupleResult", "result_like"]
 
 
 class TupleResult(tuple[Any, ...]):
@@ -23,14 +25,18 @@ class TupleResult(tuple[Any, ...]):
 
     @property
     def _value(self) -> Any:
-        return self._form(map(getval, self))
+        return self._make(map(getval, self))
+
+    @classmethod
+    def _make(cls, values: Iterable[Any]) -> Any:
+        return cls._form(values)
 
     @property
     def _node(self) -> TapeNode:
         """Record the sequence when it is asked for."""
         boxed = {argnum: part._node for argnum, part in enumerate(self, 1) if isbox(part)}
-        values, args = self._value, (self._form, *map(getval, self))
-        return TapeNode(values, make_sequence, args, {}, tuple(boxed), tuple(boxed.values()))
+        args = (self._form, *map(getval, self))
+        return TapeNode(self._form(args[1:]), make_sequence, args, {}, tuple(boxed), tuple(boxed.values()))
 
 
 class SplitResult(TupleResult):
@@ -50,6 +56,28 @@ class SplitResult(TupleResult):
         return [*others, *self]
 
 
-for _result in (TupleResult, SplitResult):
-    Box.types.add(_result)
-    box_type_mappings[_result] = SequenceBox
+def result_like(found: tuple[Any, ...]) -> type[TupleResult]:
+    """Return the class of results in a named tuple of NumPy's: opened, they are one again."""
+    return _named(type(found))
+
+
+@cache
+def _named(form: Any) -> type[TupleResult]:
+    """Make the class of results whose values are of this type."""
+
+    class NamedResult(TupleResult):
+        __slots__ = ()
+        _make = form._make
+
+    _register(NamedResult)
+    return NamedResult
+
+
+def _register(result: type[TupleResult]) -> None:
+    """Let autograd take results of a class for a box."""
+    Box.types.add(result)
+    box_type_mappings[result] = SequenceBox
+
+
+_register(TupleResult)
+_register(SplitResult)

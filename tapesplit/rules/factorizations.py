@@ -12,7 +12,7 @@ from autograd.numpy import linalg
 
 from tapesplit.recording.primitives import singular_vectors, symmetric_eigenvalues, symmetric_eigenvectors
 from tapesplit.rules.axes import flat, real_like
-from tapesplit.rules.registry import bulk
+from tapesplit.rules.registry import Held, bulk
 
 
 def _join(*factors: np.ndarray) -> np.ndarray:
@@ -127,6 +127,7 @@ bulk(
     adjoints=[_eigenvectors_adjoint],
     edges=_eigh_edges,
     steps=12,
+    held=lambda args, argnum, *, adjoint_mode: Held(3 * int(np.size(args[0])), 0),
 )
 
 
@@ -250,4 +251,5 @@ bulk(
     adjoints=[_singular_vectors_adjoint],
     edges=lambda *call: _svd_edges(*call) // 2,
     steps=12,
+    held=lambda args, argnum, *, adjoint_mode: Held(4 * max(map(np.size, (args[0], *args[2::2]))), 0),
 )

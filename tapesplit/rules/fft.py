@@ -35,17 +35,23 @@ _fft, _ifft = _along(np.fft.fft, np.fft.fftn), _along(np.fft.ifft, np.fft.ifftn)
 _rfft, _irfft = _along(np.fft.rfft, np.fft.rfftn), _along(np.fft.irfft, np.fft.irfftn)
 
 
-def _of_one(x: np.ndarray, n: int | None = None, axis: int = -1, norm: str | None = None) -> _Arguments:
+def _of_one(
+    x: np.ndarray, n: int | None = None, axis: int = -1, norm: str | None = None, out: Any = None
+) -> _Arguments:
     """Lengths, axes and scaling of a one-dimensional transform."""
     return None if n is None else (n,), (axis,), norm
 
 
-def _of_two(x: np.ndarray, s: Any = None, axes: Any = (-2, -1), norm: str | None = None) -> _Arguments:
+def _of_two(
+    x: np.ndarray, s: Any = None, axes: Any = (-2, -1), norm: str | None = None, out: Any = None
+) -> _Arguments:
     """Lengths, axes and scaling of a two-dimensional transform."""
-    return s, tuple(axes), norm
+    return _of_many(x, s, axes, norm)
 
 
-def _of_many(x: np.ndarray, s: Any = None, axes: Any = None, norm: str | None = None) -> _Arguments:
+def _of_many(
+    x: np.ndarray, s: Any = None, axes: Any = None, norm: str | None = None, out: Any = None
+) -> _Arguments:
     """Lengths, axes and scaling of a transform along any axes."""
     if axes is None:
         axes = range(-(x.ndim if s is None else len(s)), 0)

@@ -20,7 +20,7 @@ from autograd.core import primitive_vjps
 
 from tapesplit.errors import RuleError
 from tapesplit.names import display_name
-from tapesplit.recording.overrides import is_overridden
+from tapesplit.recording.overrides import is_overridden, keep_calls
 from tapesplit.recording.values import element_count
 
 __all__ = [
@@ -273,6 +273,7 @@ def register_users(primitive: Primitive, rule: Rule) -> None:
     _load_pending()  # later on, our own rule would replace this one
     _rules[primitive] = rule
     _users[primitive] = primitive_vjps.get(primitive)
+    keep_calls(primitive)
     _defined += 1
 
 

@@ -311,3 +311,19 @@ def test_traced_keys_have_no_derivative():
 def test_parts_with_traced_keys_have_derivatives():
     """autograd refuses to differentiate by the key."""
     assert parallel_jacobian(lambda k: grad(lambda y: ab.dict({1.0: y * y})[k])(3.0 * k))(1.0) == 6.0
+
+
+@pytest.mark.parametrize("shape", [(3, 3), (2, 3, 3)])
+@pytest.mark.parametrize("name", ["slogdet", "eigh", "svd"])
+def test_auxiliary_results_of_decompositions_are_named_as_numpy_does(name, shape):
+    options = {"full_matrices": False} if name == "svd" else {}
+
+    def fun(x):
+        return np.sum(x) * onp.ones(1), getattr(np.linalg, name)(x, **options)
+
+    x = onp.random.default_rng(0).standard_normal(shape)
+    _, found = parallel_jacobian(fun, has_aux=True)(x)
+    expected = getattr(onp.linalg, name)(x, **options)
+    assert type(found) is type(expected)
+    for part, other in zip(found, expected, strict=True):
+        onp.testing.assert_array_equal(part, other)

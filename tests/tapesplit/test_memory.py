@@ -177,6 +177,18 @@ def itself_among_products(x):
     return x * (SQUARES[0] @ x) * (SQUARES[1] @ x)
 
 
+def rotations(x):
+    left, _, right = anp.linalg.svd(anp.reshape(x, (30, 8, 8)) + SHEARS, full_matrices=False)
+    return left @ right
+
+
+def axes(x):
+    return anp.linalg.eigh(anp.reshape(x, (30, 8, 8)) + SHEARS)[1]
+
+
+SHEARS = np.random.default_rng(3).standard_normal((30, 8, 8))
+
+
 def table(x):
     return anp.outer(anp.sin(x), anp.cos(x))
 
@@ -231,6 +243,8 @@ KINDS = {
     "neighbors": (neighbors, 1500),
     "image": (image, 900),
     "inverses": (inverses, 1000),
+    "rotations": (rotations, 30 * 64),
+    "axes": (axes, 30 * 64),
     "filters": (filters, 432),
     "widened": (widened, 100),
     "narrow before a long product": (narrow_before_a_long_product, 8),

@@ -13,7 +13,7 @@ from autograd.numpy import linalg
 from autograd.scipy import special
 
 from tapesplit import defvector, names, parallel_jacobian
-from tapesplit.recording import stand_ins
+from tapesplit.recording import overrides, stand_ins
 from tapesplit.recording.overrides import find_jvp, is_overridden
 from tapesplit.rules import Elementwise, find_rule, registered, registry
 
@@ -240,6 +240,30 @@ def test_a_vector_rule_for_a_product_is_used_in_systems_as_well(monkeypatch, met
     x = onp.array([1.0, 2.0, 4.0])
     want = [[6.0, 15.0, 6.0], [onp.cos(1.0), 0.0, 0.0]]
     onp.testing.assert_allclose(parallel_jacobian(fun, method=method)(x), want, rtol=1e-14)
+
+
+@pytest.mark.parametrize("shape", [(3, 3), (2, 3, 3)])
+@pytest.mark.parametrize("name", ["slogdet", "eigh", "svd"])
+def test_vector_rules_for_decompositions_are_used(monkeypatch, name, shape):
+    """Their calls are not recorded as those of other primitives any more."""
+    primitive, calls = getattr(np.linalg, name), []
+    monkeypatch.setitem(registry._rules, primitive, registry._rules[primitive])
+    monkeypatch.setattr(registry, "_users", dict(registry._users))
+    monkeypatch.setattr(overrides, "_kept", set(overrides._kept))
+
+    def rule(directions, ans, x, *args, **kwargs):
+        calls.append(x.shape)
+        return NotImplemented
+
+    defvector(primitive, tangents=[rule], adjoints=[rule])
+    options = {"full_matrices": False} if name == "svd" else {}
+
+    def fun(x):
+        return primitive(x, **options)[1]
+
+    x = onp.random.default_rng(0).standard_normal(shape) + 3.0 * onp.eye(3)
+    onp.testing.assert_allclose(parallel_jacobian(fun)(x), jacobian(fun)(x), rtol=1e-9, atol=1e-12)
+    assert calls
 
 
 @pytest.mark.parametrize("vjp_first", [True, False])

@@ -858,3 +858,23 @@ def test_check_jacobian_finds_a_wrong_derivative_of_a_number(cube, offset):
         check_jacobian(lambda x: anp.sum(cube(x)), np.array([0.5, 0.4]))
     with pytest.raises(AssertionError, match="differs from central differences"):
         check_jacobian(lambda x: anp.concatenate([anp.array([offset]), cube(x)]), np.array([0.5, 0.4]))
+
+
+@pytest.mark.parametrize("method", ["tangent", "adjoint"])
+def test_eigenvalues_that_differ_by_hardly_anything_have_derivatives(method):
+    """One by their difference is infinite."""
+    x = np.diag([1e-310, 2e-310, 1.0])
+    found = parallel_jacobian(lambda x: anp.linalg.eigh(x)[0], method=method)(x)
+    np.testing.assert_array_equal(found, [np.diag(row) for row in np.eye(3)])
+
+    def total(x):
+        values, vectors = anp.linalg.eigh(x)
+        return anp.sum(values) + 0.0 * anp.sum(vectors)
+
+    if method == "adjoint":  # as in autograd: directions of vectors that are zero go nowhere
+        np.testing.assert_array_equal(parallel_jacobian(total, method=method)(x), np.eye(3))
+
+
+def test_a_logarithm_of_a_determinant_of_a_constant_given_by_name():
+    fun = lambda x: anp.linalg.slogdet(a=np.eye(2) * 3.0)[1] + x  # noqa: E731
+    np.testing.assert_array_equal(parallel_jacobian(fun)(np.ones(2)), np.eye(2))
