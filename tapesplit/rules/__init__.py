@@ -24,7 +24,7 @@ from tapesplit.rules.look_ups import LOOK_UP, OPEN_RULES
 from tapesplit.rules.loop import loop_adjoint, loop_tangent, usable_jvp, without_vjp
 from tapesplit.rules.moves import IndexMap, getitem
 from tapesplit.rules.numbering import CONTROLLED, index_maps, joint_index_map
-from tapesplit.rules.products import PRODUCTS, read_once
+from tapesplit.rules.products import PRODUCTS
 from tapesplit.rules.reductions import is_reduction
 from tapesplit.rules.registry import (
     Bulk,
@@ -42,6 +42,7 @@ from tapesplit.rules.registry import (
 )
 from tapesplit.rules.solutions import lu_bytes, lu_kept
 from tapesplit.rules.stacks import as_one_call, can_be_stacked, count_slices, slices_of
+from tapesplit.rules.symmetric_products import read_once
 from tapesplit.rules.zeros import NonZeros, non_zeros
 
 # Importing SciPy's larger modules takes longer than all the rest together.

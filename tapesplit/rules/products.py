@@ -17,10 +17,9 @@ from autograd.numpy.numpy_vjps import dot_adjoint_0, dot_adjoint_1, tensordot_ad
 
 from tapesplit.matrix_product import multiply
 from tapesplit.recording.primitives import adjusted_side
-from tapesplit.recording.tape import TapeEntry
 from tapesplit.rules.axes import behind, fold, lifted, of_arrays
 from tapesplit.rules.contraction import AXES, FREE, contract
-from tapesplit.rules.registry import Bulk, Weighing, bulk
+from tapesplit.rules.registry import Weighing, bulk
 
 __all__ = [
     "LABELS",
@@ -31,7 +30,6 @@ __all__ = [
     "inner_labels",
     "lettered",
     "one_product",
-    "read_once",
 ]
 
 Labels: TypeAlias = list[int]
@@ -40,21 +38,6 @@ Labeled: TypeAlias = tuple[Labels, Labels, Labels]
 
 PRODUCTS: Final = frozenset({anp.matmul, anp.dot, anp.inner, anp.outer, anp.kron, anp.einsum})
 """Products whose arrays are all operands: none of them says what is multiplied."""
-
-
-_SYMMETRIC: Final = frozenset({anp.matmul, anp.dot, anp.inner})
-"""Products of two vectors, or of two numbers, that are the same in either order."""
-
-
-def read_once(entry: TapeEntry, rule: Bulk) -> tuple[TapeEntry, int]:
-    """Return a call that reads a value twice as one that reads it once, and the factor of its derivative.
-
-    That is the product of a vector with itself, of which norms are made. Of any other call the factor is 1.
-    """
-    first, *others = entry.parents
-    if others != [first] or entry.primitive not in _SYMMETRIC or np.ndim(entry.value) or not rule.built_in:
-        return entry, 1
-    return entry._replace(argnums=(0,), parents=(first,)), 2
 
 
 def _bilinear(
