@@ -44,16 +44,17 @@ _seen: dict[Any, tuple[Any, bool]] = {}
 
 
 def keep_calls(primitive: Callable[..., Any]) -> None:
-    """Let calls of a primitive be recorded as such from now on: a user has defined a vector rule for it."""
+    """Let calls of a primitive stand for themselves from now on: a user has defined a vector rule for it."""
     _kept.add(primitive)
 
 
-def keeps_calls(primitive: Callable[..., Any]) -> bool:
-    """Tell whether calls of a primitive must not be recorded as those of others, whose rules are ours."""
+def keeps_calls(primitive: Callable[..., Any] | None) -> bool:
+    """Tell whether calls of a primitive are neither recorded as those of others nor known by our edges."""
     return primitive in _kept or is_overridden(primitive)
 
 
 _kept: set[Any] = set()
+"""Primitives with a vector rule of a user's."""
 
 
 def find_jvp(primitive: Callable[..., Any] | None) -> Callable[..., Any] | None:

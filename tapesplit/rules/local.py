@@ -17,14 +17,13 @@ from autograd.numpy.numpy_wrapper import _astype, _primitive_mean
 from autograd.util import func
 
 from tapesplit.arrays import IntArray, occurrences
-from tapesplit.recording.overrides import is_overridden
+from tapesplit.recording.overrides import keeps_calls
 from tapesplit.recording.primitives import adjusted_side, summed_untake
 from tapesplit.recording.tape import TapeEntry
 from tapesplit.rules.axes import positive
 from tapesplit.rules.local_products import PRODUCTS_BY_LABELS, SumOfProducts, product_edges
 from tapesplit.rules.local_structure import LocalStructure
 from tapesplit.rules.positions import places
-from tapesplit.rules.registry import is_users
 
 __all__ = [
     "define_local",
@@ -42,7 +41,7 @@ _Description: TypeAlias = tuple[Any, ...] | None
 
 def has_local_structure(primitive: Any) -> bool:
     """Tell whether calls of a primitive can have a local structure."""
-    return primitive in _structures and not is_users(primitive) and not is_overridden(primitive)
+    return primitive in _structures and not keeps_calls(primitive)
 
 
 def define_local(
@@ -78,7 +77,7 @@ def is_contraction(primitive: Any, args: Sequence[Any]) -> bool:
 
 def _is_sum_of_products(primitive: Any) -> bool:
     """Tell whether calls of a primitive sum products of elements."""
-    return primitive in PRODUCTS_BY_LABELS and not is_overridden(primitive)
+    return primitive in PRODUCTS_BY_LABELS and not keeps_calls(primitive)
 
 
 def local_structures(entry: TapeEntry, kept: IntArray | None = None) -> list[LocalStructure]:
@@ -108,7 +107,7 @@ def sum_of_products(entry: TapeEntry) -> SumOfProducts | None:
 
 def local_matrix(entry: TapeEntry, argnum: int) -> np.ndarray | None:
     """Return the Jacobian of a matrix times a vector by the vector: the matrix; None for any other call."""
-    known = entry.primitive in {anp.matmul, anp.dot} and not is_overridden(entry.primitive)
+    known = entry.primitive in {anp.matmul, anp.dot} and not keeps_calls(entry.primitive)
     if not known or np.ndim(entry.args[argnum]) != 1:
         return None
     other = np.asarray(entry.args[1 - argnum]) if len(entry.args) == 2 else None

@@ -41,7 +41,6 @@ __all__ = [
     "find_rule",
     "is_elementwise_call",
     "is_replaced",
-    "is_users",
     "movement",
     "no_edges",
     "numbered",
@@ -173,11 +172,6 @@ def is_replaced(primitive: Primitive | None) -> bool:
     if _users[primitive] is None:
         _users[primitive] = vjp
     return vjp is not _users[primitive]
-
-
-def is_users(primitive: Primitive | None) -> bool:
-    """Tell whether the rule of a primitive is one that a user has defined."""
-    return primitive in _users
 
 
 def rules_on_demand(host: str, module: str) -> None:

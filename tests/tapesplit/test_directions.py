@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from sweep_forms import forced
 
 from tapesplit import defvector, parallel_jacobian
+from tapesplit.recording import overrides
 from tapesplit.rules import registry
 from tapesplit.sweeps import array_steps
 from tapesplit.sweeps.array_steps import _called
@@ -194,6 +195,7 @@ def test_rules_of_users_are_asked_for_both_operands(monkeypatch):
     forced(monkeypatch, "arrays")
     monkeypatch.setattr(registry, "_rules", {**registry._rules})
     monkeypatch.setattr(registry, "_users", dict(registry._users))
+    monkeypatch.setattr(overrides, "_kept", set(overrides._kept))
     rules = [lambda A, ans, x, y: A[:, None] * y, lambda A, ans, x, y: 3.0 * A[:, None] * x]
     defvector(anp.dot, adjoints=rules)
     x = np.arange(1.0, 5.0)
