@@ -52,7 +52,7 @@ def read_chains(path: str | Path) -> tuple[JacobianChain, ...]:
     try:
         data = json.loads(Path(path).read_text(encoding="utf-8-sig"))
     except (ValueError, RecursionError) as error:  # no text, no JSON, or lists in lists in lists
-        raise ConfigError(f"{path}: this is no JSON ({error}); {_ADVICE}") from None
+        raise ConfigError(f"{path}: this is not JSON ({error}); {_ADVICE}") from None
     if isinstance(data, dict) and "chains" in data:
         data = data["chains"]
     given = data if isinstance(data, list) else [data]

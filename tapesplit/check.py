@@ -33,7 +33,7 @@ _STEPS: Final = 6
 
 
 def check_jacobian(
-    fun: Callable[..., Any], *args: Any, argnum: int | Sequence[int] = 0, **kwargs: Any
+    fun: Callable[..., Any], /, *args: Any, argnum: int | Sequence[int] = 0, **kwargs: Any
 ) -> None:
     """Check ``parallel_jacobian(fun)`` at one point against autograd and finite differences.
 
@@ -137,12 +137,26 @@ def _check_by(fun: Callable[..., Any], argnum: int, args: tuple[Any, ...], kwarg
         is_ours_right = ours.shape == expected.shape and point.with_jacobian(ours).is_confirmed()
         if method == "auto" and is_ours_right and not point.is_confirmed():
             note(error, "central differences agree with tapesplit, so a rule of autograd's is wrong here")
+        _note_randomness(error, name, point)
         raise
-    with np.errstate(all="ignore"):
-        point.check_differences(f"{name}: J·v differs from central differences")
+    try:
+        with np.errstate(all="ignore"):
+            point.check_differences(f"{name}: J·v differs from central differences")
+    except WrongJacobianError as error:
+        _note_randomness(error, name, point)
+        raise
     if failure is not None:
         note(failure, "autograd.jacobian fails here; that of tapesplit agrees with central differences")
         raise failure
+
+
+def _note_randomness(error: WrongJacobianError, name: str, point: "_Point") -> None:
+    """Add to an error that the function has another value at the same point, if it has."""
+    if not np.array_equal(point.moved(point.x), point.value, equal_nan=True):
+        note(
+            error,
+            f"{name} has another value at the same point: does it take random numbers, or keep a state?",
+        )
 
 
 def _answer_of_autograd(

@@ -21,7 +21,7 @@ from tapesplit.planning.plan import JacobianPlan
 from tapesplit.planning.planner import make_plan
 from tapesplit.recording.auxiliary import own_values, splitting_aux
 from tapesplit.recording.memory import NoGarbageCollection
-from tapesplit.recording.recorder import record, record_with_lines
+from tapesplit.recording.recorder import record_call
 from tapesplit.recording.stand_ins import traced_as_recorded
 from tapesplit.recording.tape import Tape
 from tapesplit.shared_plans import Origin, origin_of
@@ -84,7 +84,7 @@ class JacobianFunction:
         packed: int | tuple[int, ...] = self._options.packed(self._positions_of_call)
         return packed
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         """Return the Jacobian, shape ``out.shape + in.shape``; a tuple of them for several argnums.
 
         With ``has_aux``, return the pair ``(jacobian, aux)``.
@@ -92,7 +92,7 @@ class JacobianFunction:
         _, jacobian, aux = self._computed(args, kwargs, with_value=self._options.has_aux)
         return (jacobian, aux) if self._options.has_aux else jacobian
 
-    def value_and_jacobian(self, *args: Any, **kwargs: Any) -> tuple[Any, Any]:
+    def value_and_jacobian(self, /, *args: Any, **kwargs: Any) -> tuple[Any, Any]:
         """Return the value of the function and its Jacobian from one recording.
 
         Parameters
@@ -136,7 +136,7 @@ class JacobianFunction:
             tape, aux = self._recorded(args, kwargs)
         return tape.value, self.of_tape(tape), aux
 
-    def tape(self, *args: Any, **kwargs: Any) -> Tape:
+    def tape(self, /, *args: Any, **kwargs: Any) -> Tape:
         """Record one call, for `of_tape`.
 
         Parameters
@@ -195,7 +195,7 @@ class JacobianFunction:
         )
         return self._shaped(tape, matrix, plan.dtypes)
 
-    def plan(self, *args: Any, **kwargs: Any) -> JacobianPlan:
+    def plan(self, /, *args: Any, **kwargs: Any) -> JacobianPlan:
         """Return the plan for these arguments without computing the Jacobian.
 
         Parameters
@@ -220,7 +220,7 @@ class JacobianFunction:
         >>> parallel_jacobian(lambda x: np.sin(x) * x[0]).plan(np.ones(3)).baselines
         {'tangent': 27, 'adjoint': 27}
         """
-        tape, _ = self._recorded(args, kwargs, record_with_lines)
+        tape, _ = self._recorded(args, kwargs, with_lines=True)
         if _is_trivial(tape):
             depends = "does not depend" if tape.output is None else "depends"
             raise NothingToPlanError(
@@ -230,7 +230,7 @@ class JacobianFunction:
         plan = cast("JacobianPlan", self._plan_for(tape))
         return replace(plan, lines=tape.lines)
 
-    def explain_miss(self, *args: Any, **kwargs: Any) -> str | None:
+    def explain_miss(self, /, *args: Any, **kwargs: Any) -> str | None:
         """Say why a call with these arguments would need a plan other than the last; None if it would not.
 
         Parameters
@@ -251,7 +251,7 @@ class JacobianFunction:
         >>> parallel_jacobian(lambda x: x * np.cos(x)).explain_miss(np.ones(3))
         'first call'
         """
-        tape = self.tape(*args, **kwargs)
+        tape, _ = self._recorded(args, kwargs)
         return self._plans.explain_miss(structure_of(tape), tape, self._origin())
 
     def cache_info(self) -> CacheInfo:
@@ -310,7 +310,7 @@ class JacobianFunction:
         return f"<Jacobian of {display_name(self._fun)} with respect to argument {self.argnum}>"
 
     def _recorded(
-        self, args: tuple[Any, ...], kwargs: dict[str, Any], recorder: Callable[..., Tape] = record
+        self, args: tuple[Any, ...], kwargs: dict[str, Any], *, with_lines: bool = False
     ) -> tuple[Tape, Any]:
         """Record one call; check that it has a dense real Jacobian."""
         args = (*self._bound, *args)
@@ -318,7 +318,7 @@ class JacobianFunction:
             if -len(args) <= position < len(args):
                 check_input(args[position], position % len(args))
         fun, extra = self._without_aux()
-        tape = recorder(fun, *args, argnum=self._options.argnum, **kwargs)
+        tape = record_call(fun, args, kwargs, self._options.argnum, with_lines=with_lines)
         check_output(tape)
         if self._bound:  # tapes count the arguments of the call
             count = len(self._bound)

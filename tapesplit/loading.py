@@ -44,7 +44,7 @@ def load_function(target: str) -> tuple[Callable[..., Any], Mapping[str, Any]]:
         own = [key for key, value in names.items() if _is_function_of(module, value) and key[0] != "_"]
         raise CommandError(f"{file} has no {name!r}; it has {', '.join(own) or 'no functions'}") from None
     if not callable(fun):
-        raise CommandError(f"{name!r} in {file} is no function: its type is {type(fun).__name__}")
+        raise CommandError(f"{name!r} in {file} is not a function: its type is {type(fun).__name__}")
     _check_has_an_object(fun, name, module)
     return fun, names
 
@@ -165,8 +165,8 @@ def _value(text: str, names: Mapping[str, Any]) -> Any:
         return eval(text, {**names, "np": np})  # noqa: S307
     except Exception as error:
         raise CommandError(
-            f"--input {text!r} has no value: {type(error).__name__}: {error}; write an expression of numpy "
-            "such as 'np.ones(3)', a name in the function's file, or the name of a .npy file"
+            f"--input {text!r} cannot be evaluated: {type(error).__name__}: {error}; write an expression "
+            "of numpy such as 'np.ones(3)', a name in the function's file, or the name of a .npy file"
         ) from error
 
 
@@ -186,10 +186,10 @@ def _floats(text: str, value: Any) -> np.ndarray:
         floats = np.asarray(array.real, dtype=float)
     except Exception as error:
         raise CommandError(
-            f"--input {text!r} is no array of numbers: {type(error).__name__}: {error}; {advice}"
+            f"--input {text!r} is not an array of numbers: {type(error).__name__}: {error}; {advice}"
         ) from error
     if np.iscomplexobj(array):
         raise CommandError(f"--input {text!r} is complex; {advice}")
     if array.dtype == object:  # None has become NaN
-        raise CommandError(f"--input {text!r} is no array of numbers, it holds objects; {advice}")
+        raise CommandError(f"--input {text!r} is not an array of numbers, it holds objects; {advice}")
     return floats

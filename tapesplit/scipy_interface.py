@@ -76,7 +76,7 @@ class _LastRecording:
         """Pickle without the tape."""
         return {"_function": self._function, "_last": None}
 
-    def value(self, x: Any, *args: Any, **kwargs: Any) -> Any:
+    def value(self, x: Any, /, *args: Any, **kwargs: Any) -> Any:
         """Return the function's value, a copy: what the caller writes into it must not reach the tape."""
         point = _point(x)
         self._last = None  # two tapes at a time would be one too many
@@ -84,7 +84,7 @@ class _LastRecording:
         self._last = (point, args, kwargs, tape)
         return copy(tape.value)
 
-    def jacobian(self, x: Any, *args: Any, **kwargs: Any) -> Any:
+    def jacobian(self, x: Any, /, *args: Any, **kwargs: Any) -> Any:
         """Return the Jacobian; a recording serves once, as what the function reads may change."""
         last, self._last = self._last, None
         if last is not None and np.array_equal(last[0], x) and _objects(*last[1:3]) == _objects(args, kwargs):

@@ -1,6 +1,6 @@
 """Checks of options, arguments and values, whose messages say what to do instead."""
 
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Coroutine, Generator, Sequence
 from typing import Any, Final, Literal, TypeAlias, get_args
 
 import numpy as np
@@ -152,6 +152,8 @@ def check_output(tape: Tape) -> None:
         hint = "np.array([...]) of autograd.numpy joins traced numbers"
         if value is None:
             kind, hint = "None", "perhaps its return statement is missing"
+        elif isinstance(value, (Coroutine, Generator, AsyncGenerator)):
+            hint = "from a plain function: take async away, return an array instead of yielding its elements"
         elif of_objects:
             hint = (
                 "objects come from plain NumPy, such as numpy.zeros_like(x), from matrices of scipy.sparse, "

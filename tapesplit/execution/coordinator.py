@@ -273,6 +273,8 @@ class _Run:
         except BaseException as error:
             of = f"the Jacobian of {self.plan.name}, task {index + 1}: {self._describe(index)}"
             note_line_without_rule(error, self.tape)
+            if isinstance(error, MemoryError):
+                note(error, _size_note(self.tape))
             note(error, f"while computing {of}")
             raise
         return result, start, time.perf_counter()
@@ -312,3 +314,12 @@ def _result(outcome: _Outcome) -> tuple[np.ndarray, float, float]:
     if isinstance(outcome, BaseException):
         raise outcome
     return outcome
+
+
+def _size_note(tape: Tape) -> str:
+    """Say how large the Jacobian is, and what to do about it."""
+    rows, columns = np.size(tape.value), sum(map(np.size, tape.values[: tape.inputs]))
+    return (
+        f"the dense Jacobian alone, {rows} × {columns}, takes {8e-9 * rows * columns:.2g} GB in double "
+        "precision: differentiate fewer outputs or inputs at a time"
+    )

@@ -23,10 +23,10 @@ def splitting_aux(fun: Callable[..., Any], extra: MutableSequence[Any]) -> Calla
     def value_only(*args: Any, **kwargs: Any) -> Any:
         result = fun(*args, **kwargs)
         if not isinstance(result, tuple) or len(result) != 2:
-            is_tuple = isinstance(result, tuple)
-            given = f"a tuple of {len(result)}" if is_tuple else f"a value of type {type(result).__name__}"
+            is_tuple, kind = isinstance(result, tuple), "ndarray" if isbox(result) else type(result).__name__
+            given = f"a tuple of {len(result)}" if is_tuple else f"a value of type {kind}"
             raise OutputTypeError(
-                f"with has_aux=True the function must return a pair (value, aux), but it returned {given}"
+                f"with has_aux=True the function must return a tuple (value, aux), but it returned {given}"
             )
         extra.append(result[1])
         return result[0]

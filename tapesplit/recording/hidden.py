@@ -26,8 +26,13 @@ def hidden_value_error(name: str, tape: Tape | None = None, result: Any = None) 
     message = f"{name} hides a traced value from autograd"
     if tape is None or primitive is None:
         place = "in the array of objects that it returned" if isinstance(result, np.ndarray) else _ANYWHERE
-        return OutputTypeError(f"{message}: {place}; pass traced values by position, and {_FUNCTIONS}")
-    error = OutputTypeError(f"{message} where it calls {label_of(primitive)}: {_place(args, kwargs)}")
+        error = OutputTypeError(f"{message}: {place}; {_FUNCTIONS}, and pass traced values by position")
+        note(error, _INSTEAD)
+        return error
+    place = _place(args, kwargs)
+    error = OutputTypeError(f"{message} where it calls {label_of(primitive)}: {place}")
+    if _FUNCTIONS in place:
+        note(error, _INSTEAD)
     if line := tape.entries.suspects.get(display_name(primitive)):
         note(error, f"{label_of(primitive)} is called at {line}")
     return error
@@ -52,9 +57,12 @@ _ANYWHERE: Final = (
 )
 _FUNCTIONS: Final = (
     "take np.array, np.dot and all other functions from autograd.numpy instead of NumPy, and give them "
-    "np.array([a, b]) instead of lists [a, b]; where it has none, write np.concatenate and np.stack instead "
-    "of np.concat, np.block and np.dstack, A @ x instead of A.dot(x), np.array([f(a) for a in x]) instead of "
-    "np.vectorize(f)(x), and plain arrays instead of masked"
+    "np.array([a, b]) instead of lists [a, b]"
+)
+_INSTEAD: Final = (
+    "where autograd.numpy has none, write np.concatenate and np.stack instead of np.concat, np.block and "
+    "np.dstack, A @ x instead of A.dot(x), np.array([f(a) for a in x]) instead of np.vectorize(f)(x), and "
+    "plain arrays instead of masked"
 )
 
 

@@ -7,7 +7,6 @@ level is put back however the function ends.
 import time
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -26,10 +25,10 @@ from tapesplit.recording.stand_ins import BoxesInPlace
 from tapesplit.recording.tape import Entries, Tape
 from tapesplit.recording.tracing import tracing_lock
 
-__all__ = ["record", "record_with_lines"]
+__all__ = ["record", "record_call"]
 
 
-def record(fun: Callable[..., Any], *args: Any, argnum: int | Sequence[int] = 0, **kwargs: Any) -> Tape:
+def record(fun: Callable[..., Any], /, *args: Any, argnum: int | Sequence[int] = 0, **kwargs: Any) -> Tape:
     """Run ``fun(*args, **kwargs)`` once and return its tape.
 
     Parameters
@@ -76,26 +75,22 @@ def record(fun: Callable[..., Any], *args: Any, argnum: int | Sequence[int] = 0,
     >>> len(tape), tape.output, tape.label(1)
     (3, 2, 'sin')
     """
-    return _recorded(Entries(), fun, args, kwargs, argnum)
+    return record_call(fun, args, kwargs, argnum)
 
 
-def record_with_lines(
-    fun: Callable[..., Any], *args: Any, argnum: int | Sequence[int] = 0, **kwargs: Any
-) -> Tape:
-    """Do what `record` does, and note the user's line of code for each entry in ``lines`` of the tape."""
-    entries = LinedEntries()
-    tape = _recorded(entries, fun, args, kwargs, argnum)
-    return replace(tape, lines=tuple(entries.lines))
-
-
-def _recorded(
-    entries: Entries,
+def record_call(
     fun: Callable[..., Any],
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
     argnum: int | Sequence[int],
+    *,
+    with_lines: bool = False,
 ) -> Tape:
-    """Record into a list of entries."""
+    """Do what `record` does, with keyword arguments of any name.
+
+    ``with_lines`` asks for the user's line of code for each entry, in ``lines`` of the tape.
+    """
+    entries = LinedEntries() if with_lines else Entries()
     check_function(fun, "record", "record(f, x), the arguments behind it")
     began = time.perf_counter()
     keep_freed_memory()
@@ -123,7 +118,8 @@ def _recorded(
     is_own = isinstance(node, TapeNode) and node.entries is entries
     output, value = (node.index, result._value) if is_own else (None, result)
     seconds = time.perf_counter() - began
-    tape = Tape(entries, len(argnums), output, value, name, argnums, len(args), seconds)
+    lines = tuple(entries.lines) if isinstance(entries, LinedEntries) else ()
+    tape = Tape(entries, len(argnums), output, value, name, argnums, len(args), seconds, lines)
     # Boxes on the tape are those of an outer trace, whose derivatives must be traced, too.
     if level > 0 and (holds_boxes(tape) or (isbox(result) and result._trace != level)):
         raise NestedTraceError(_NESTED.format(name))

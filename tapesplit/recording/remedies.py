@@ -41,8 +41,8 @@ _FLOATS: Final = (
 )
 _KINDS: Final = (TypeError, ValueError, AttributeError, SystemError, NotImplementedError)
 _ARRAYS: Final = (
-    "plain arrays cannot hold traced values: write y = np.array([np.sin(a) for a in x]), or better "
-    "y = np.sin(x), instead of y[i] = np.sin(x[i]), and x[0] instead of np.float64(x[0])"
+    "plain arrays cannot hold traced values: collect them in a list and make y = np.array(list) of it, or "
+    "better write y = np.sin(x) instead of y[i] = np.sin(x[i]), and x[0] instead of np.float64(x[0])"
 )
 _NUMBERS: Final = (
     "functions of math, and float(), take plain numbers: write np.sin(x[0]), x[0] instead of float(x[0]), "
@@ -106,6 +106,9 @@ _REMEDIES: Final = {
     r"ArrayBox\.__format__|int\(\) argument .* 'ArrayBox'|ArrayBox doesn't define __round__"
     "|'ArrayBox' object cannot be interpreted as an integer|integers or slices, not ArrayBox"
     "|ArrayBox is not JSON": _PLAIN,
+    "'ArrayBox' object has no attribute 'at'": (
+        "x.at[i].set(v) is of JAX: write np.where(mask, v, x), or join the parts by np.concatenate"
+    ),
     "'ArrayBox' object has no attribute": (
         "traced values have few methods of arrays: write np.dot(x, y), np.real(x), np.sort(x), np.ravel(A), "
         "A.T instead of x.dot(y), x.real, x.sort(), A.flat, A.mT, and leave x.copy() and x.item() out"
@@ -113,6 +116,11 @@ _REMEDIES: Final = {
     r"'function' object has no attribute '(reduce|accumulate|reduceat|outer)'": (
         "functions of autograd.numpy are no ufuncs: write np.sum, np.cumsum and np.outer instead of "
         "np.add.reduce, np.add.accumulate and np.multiply.outer"
+    ),
+    r"module 'autograd\.\w+(\.\w+)*' has no attribute": (
+        "it may be new to NumPy, or gone from it: write it with functions that autograd has, np.trapz(y, x) "
+        "as np.sum((y[1:] + y[:-1]) * np.diff(x)) / 2, or make it a primitive with a rule of your own, see "
+        "help(tapesplit.defvector)"
     ),
     r"bad operand type for unary \+: 'ArrayBox'": "write x instead of +x",
     r"for (//|divmod\(\)): .*'ArrayBox'": "write np.floor(x / y) instead of x // y",

@@ -136,6 +136,11 @@ _OF_CALLS: Final = (
         "multi-dimensional",
         "sort one by one, np.array([np.sort(row) for row in A]) along the last axis",
     ),
+    (
+        anp.pad,
+        "constant mode",
+        "join what lies around x by np.concatenate, for mode='edge' np.concatenate([x[:1], x, x[-1:]])",
+    ),
     (anp.trace, "'axis1'", "write np.sum(np.diagonal(A, axis1=-1, axis2=-2), axis=-1)"),
     (anp.partition, "multi-dimensional", "take np.sort of one row after the other"),
 )

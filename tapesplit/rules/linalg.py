@@ -147,9 +147,10 @@ def _norm_weights(
 ) -> Any:
     """Derivatives of a norm by the elements, and its axis; None for a norm that has no rule here."""
     matrix = isinstance(axis, tuple) or (axis is None and x.ndim == 2)
-    if ord == "nuc" and x.ndim == 2 and axis is None and not np.iscomplexobj(x):
-        u, _, vt = np.linalg.svd(x, full_matrices=False)
-        return u @ vt, axis
+    if ord == "nuc" and matrix and not np.iscomplexobj(x):
+        rows_columns = axis or (0, 1)
+        u, _, vt = np.linalg.svd(np.moveaxis(x, rows_columns, (-2, -1)), full_matrices=False)
+        return np.moveaxis(u @ vt, (-2, -1), rows_columns), axis
     if matrix and ord not in (None, "fro"):
         return None
     if not matrix and not (ord is None or (isinstance(ord, (int, float)) and ord > 1)):

@@ -57,7 +57,7 @@ def test_links_may_lack_a_mode():
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("sizes 3 2", r"this is no JSON \(Expecting value.*\); write {"),
+        ("sizes 3 2", r"this is not JSON \(Expecting value.*\); write {"),
         ([], r"there is no chain in it; write {"),
         ([3], r"chain 1 is 3; write {"),
         ({"sizes": [3, 2]}, r"chain 1 has no 'edges'; write {"),

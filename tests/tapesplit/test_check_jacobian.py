@@ -256,3 +256,10 @@ def test_ours_is_not_excused(factor):
     with pytest.raises(WrongJacobianError, match=r"differs from autograd\.jacobian") as caught:
         check_jacobian(twice, np.ones(2))
     assert not hasattr(caught.value, "__notes__")
+
+
+def test_a_random_function_is_named_as_such():
+    rng = np.random.default_rng(0)
+    with pytest.raises(WrongJacobianError) as caught:
+        check_jacobian(lambda x: 2.0 * x + rng.random(), np.ones(2))
+    assert "another value at the same point" in "".join(caught.value.__notes__)

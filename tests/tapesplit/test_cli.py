@@ -274,7 +274,7 @@ def test_calibrate_prints_constants_that_it_cannot_keep(capsys, monkeypatch, tmp
             "has no 'g'; it has f, two, broken, plain, named, steps, constant, empty, second\n",
         ),
         (["explain", "MODEL:scaled.g", "--input", "x0"], "has no 'scaled.g'; it has f, two"),
-        (["explain", "MODEL:SCALE", "--input", "x0"], "is no function: its type is float"),
+        (["explain", "MODEL:SCALE", "--input", "x0"], "is not a function: its type is float"),
         (["explain", "MODEL:f"], "no input is given"),
         (["explain", "MODEL:f", "--input", "x1"], "NameError: name 'x1' is not defined"),
         (["explain", "MODEL:f", "--input", "no.npy"], "FileNotFoundError"),
@@ -299,7 +299,7 @@ def test_calibrate_prints_constants_that_it_cannot_keep(capsys, monkeypatch, tmp
         (["explain", "MODEL:f", "--argnum", "5"], "no input is given"),
         (
             ["explain", "MODEL:f", "--input", "None"],
-            "--input 'None' is no array of numbers, it holds objects",
+            "--input 'None' is not an array of numbers, it holds objects",
         ),
         (["explain", "MODEL:constant", "--input", "x0"], "and the value does not depend on it"),
         (["bench", "MODEL:empty", "--input", "x0"], "the Jacobian is empty, so there is nothing to time"),
@@ -343,7 +343,10 @@ def test_calibrate_prints_constants_that_it_cannot_keep(capsys, monkeypatch, tmp
             "is a method of the class Scaled, which needs",
         ),
         (["explain", "MODEL:Scaled", "--input", "x0"], "'Scaled' is a class; write the name of a function"),
-        (["explain", "MODEL:f", "--input", "junk.npy"], "--input 'junk.npy' has no value: ValueError: "),
+        (
+            ["explain", "MODEL:f", "--input", "junk.npy"],
+            "--input 'junk.npy' cannot be evaluated: ValueError: ",
+        ),
     ],
 )
 def test_errors_are_one_line(model, capsys, words, message):

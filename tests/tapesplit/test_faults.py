@@ -415,6 +415,8 @@ def test_a_jacobian_that_no_memory_can_hold():
         with pytest.raises(MemoryError) as caught:
             parallel_jacobian(lambda x: np.sin(x) * 2.0, method=method)(x)
         assert any("while computing the Jacobian" in note for note in caught.value.__notes__)
+        alone = "the dense Jacobian alone, 10000000 × 10000000, takes 8e+05 GB in double precision"
+        assert any(alone in note for note in caught.value.__notes__)
     assert_pool_works()
 
 
@@ -862,6 +864,7 @@ def large_products(x):
     return x
 
 
+@pytest.mark.usefixtures("assumed_costs")
 def test_large_products_that_threads_share_give_the_same_bits_everywhere():
     x = onp.linspace(-1.0, 1.0, 300)
     jac = parallel_jacobian(large_products, machines=2)

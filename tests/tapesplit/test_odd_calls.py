@@ -15,6 +15,7 @@ from autograd.builtins import tuple as tuple_of_boxes
 from autograd.extend import defjvp, defvjp, primitive
 from autograd.misc.flatten import flatten
 from autograd.scipy.special import logsumexp
+from scipy.special import spherical_jn
 
 from tapesplit import RuleError, defvector, parallel_jacobian, record
 from tapesplit.recording.tracing import tracing_lock
@@ -563,3 +564,28 @@ def test_lists_that_several_kinds_of_operations_read(method):
 
     assert_right(summed_up, TRIPLE, method, differences(summed_up, TRIPLE))
     assert_right(multiplied, PAIR, method, differences(multiplied, PAIR))
+
+
+@MODES
+@pytest.mark.parametrize(
+    ("shape", "axis"),
+    [((2, 3, 4), (-2, -1)), ((2, 3, 4), (-1, 1)), ((2, 3, 2), (-2, 0)), ((3, 3), (-2, -1)), ((3, 2), (1, 0))],
+)
+def test_nuclear_norms_along_axes(shape, axis, method):
+    def norms(x):
+        return np.linalg.norm(np.reshape(x, shape), "nuc", axis=axis)
+
+    x = onp.sin(onp.arange(1.0, onp.prod(shape) + 1) ** 2)
+    assert_right(norms, x, method, differences(norms, x))
+
+
+@MODES
+def test_sinc_is_smooth_at_zero_and_next_to_it(method):
+    x = onp.array([0.0, 1e-6, -0.01, 0.0636, 0.0637, 0.5])
+    t = onp.pi * x
+    J = parallel_jacobian(lambda x: np.sinc(np.diag(x)), method=method)(x)
+    onp.testing.assert_allclose(onp.einsum("iii->i", J), -onp.pi * spherical_jn(1, t), rtol=1e-13)
+    assert onp.count_nonzero(J) == 5
+    jac = parallel_jacobian(np.sinc, method=method)
+    onp.testing.assert_allclose(jac(x[1]), -onp.pi * spherical_jn(1, t[1]), rtol=1e-13)
+    assert jac(onp.float32(x)).dtype == onp.float32
