@@ -1,14 +1,16 @@
 """What tests of both packages and of the documentation share."""
 
+import os
+import tempfile
+from pathlib import Path
+
 import pytest
 
-from tapesplit.cost.stored import cost_model
 
-
-@pytest.fixture
-def assumed_costs(tmp_path, monkeypatch):
-    """Plan with the built-in cost constants, not with those of this machine."""
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    cost_model.cache_clear()
-    yield
-    cost_model.cache_clear()
+def pytest_configure(config: pytest.Config) -> None:
+    """Plan with the built-in cost constants, not with those that this machine has been calibrated to."""
+    usual = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    os.environ.setdefault("MPLCONFIGDIR", str(Path(usual, "matplotlib")))  # fonts take long to find
+    empty = tempfile.TemporaryDirectory()
+    config.add_cleanup(empty.cleanup)
+    os.environ["XDG_CACHE_HOME"] = empty.name

@@ -59,7 +59,6 @@ WITH_CODE = [page for page in PAGES if any(kind == "python" for kind, _ in block
 WITH_COMMANDS = [page for page in PAGES if any(kind == "console" for kind, _ in blocks(page))]
 
 
-@pytest.mark.usefixtures("assumed_costs")
 @pytest.mark.parametrize("page", WITH_COMMANDS, ids=name)
 def test_commands_print_what_the_page_says(page, tmp_path):
     """Blocks marked ``console``; they find the Python code before them in ``model.py``."""
@@ -77,7 +76,6 @@ def test_commands_print_what_the_page_says(page, tmp_path):
             assert got == want or doctest.OutputChecker().check_output(want, got, doctest.ELLIPSIS), got
 
 
-@pytest.mark.usefixtures("assumed_costs")
 @pytest.mark.parametrize("page", WITH_CODE, ids=name)
 def test_code_runs_and_prints_what_the_page_says(page, tmp_path, monkeypatch):
     (tmp_path / "examples").symlink_to(ROOT / "examples")
@@ -94,7 +92,6 @@ def test_code_runs_and_prints_what_the_page_says(page, tmp_path, monkeypatch):
             assert not run(code, namespace), "the page does not show what this block prints"
 
 
-@pytest.mark.usefixtures("assumed_costs")
 def test_the_picture_of_the_readme_is_what_its_code_draws(tmp_path, monkeypatch):
     (tmp_path / "examples").symlink_to(ROOT / "examples")
     monkeypatch.chdir(tmp_path)

@@ -864,7 +864,6 @@ def large_products(x):
     return x
 
 
-@pytest.mark.usefixtures("assumed_costs")
 def test_large_products_that_threads_share_give_the_same_bits_everywhere():
     x = onp.linspace(-1.0, 1.0, 300)
     jac = parallel_jacobian(large_products, machines=2)

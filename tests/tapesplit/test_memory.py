@@ -17,8 +17,6 @@ from tapesplit import execute, parallel_jacobian, record
 from tapesplit.errors import MemoryLimitError
 from tapesplit.sweeps import array_sweep, directions
 
-pytestmark = pytest.mark.usefixtures("assumed_costs")  # others may ask for another form of a sweep
-
 
 def layers(x):
     for _ in range(4):

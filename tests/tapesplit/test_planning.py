@@ -38,8 +38,6 @@ from tapesplit.structures.pickling import dumps
 from tapesplit.structures.structure import structure_of
 from tapesplit.sweeps import prediction
 
-pytestmark = pytest.mark.usefixtures("assumed_costs")
-
 
 def random_chain(seed, length):
     rng = random.Random(seed)

@@ -204,7 +204,6 @@ def test_check_names_what_is_wrong(cube, kind):
         check_vector_rule(cube, np.full(3, 2.0))
 
 
-@pytest.mark.usefixtures("assumed_costs")
 @pytest.mark.parametrize("mode", ["tangent", "adjoint"])
 def test_a_rule_that_returns_a_wrong_shape_is_named(cube, mode):
     defvector(cube, **{f"{mode}s": (lambda D, ans, x: D[0],)})

@@ -159,7 +159,6 @@ def test_a_system_that_reads_nothing_but_empty_arrays(monkeypatch, method):
     assert isinstance(jac.plan(x).sweeps[0], StagedSweep)
 
 
-@pytest.mark.usefixtures("assumed_costs")
 def test_threads_share_the_products_between_loops():
     matrix = onp.cos(onp.arange(810_000.0)).reshape(900, 900) / 30
 
