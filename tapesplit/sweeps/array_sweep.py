@@ -36,7 +36,6 @@ from tapesplit.sweeps.directions import (
     seed,
 )
 from tapesplit.sweeps.factoring import factored_sizes, joined_sizes, keeping_factors, worth_factoring
-from tapesplit.sweeps.overwriting import overwriting
 from tapesplit.sweeps.preaccumulation import arrays_alive
 from tapesplit.telling import told
 
@@ -209,7 +208,7 @@ def compile_array_sweep(
     found = joined_sizes(tape, facts, steps, directions) if adjoint_mode else {}
     joined = {i: size for i, size in found.items() if i not in factored and i not in chunk.targets}
     kept = {*factored, *joined}
-    steps = [keeping_factors(tape, step, kept) for step in overwriting(tape, facts, chunk, steps)]
+    steps = [keeping_factors(tape, step, kept) for step in steps]
     last_use = last_uses([step.reads(tape) for step in steps], chunk.targets)
     sizes = dict.fromkeys(detached, 0) | number_counts(tape, chunk, steps)
     if adjoint_mode:

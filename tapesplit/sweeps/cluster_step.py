@@ -42,14 +42,12 @@ class ClusterStep:
     """Elementwise operations that end in one value, or in a reduction of it.
 
     ``members`` are the operations, the last one first; ``inputs`` are the values that they read from outside.
-    ``spent`` are those of the inputs, and maybe the result, whose directions nobody needs afterwards.
     """
 
     index: int
     members: tuple[Member, ...]
     inputs: tuple[int, ...]
     reduction: Reduction | None = None
-    spent: frozenset[int] = frozenset()
 
     @property
     def operand(self) -> int:
@@ -90,7 +88,7 @@ class ClusterStep:
                     space, given, kept = self.axes(tape, number)
                     scaled = contracted(batch, partial, space, (given, kept), np.shape(value))
                 else:
-                    scaled = _scaled_up(batch, partial, value, overwrite=parent in self.spent)
+                    scaled = _scaled_up(batch, partial, value)
                 out = accumulate(out, scaled)
         return out
 
@@ -100,25 +98,19 @@ class ClusterStep:
         if origin is not None and all(self.keeps_diagonals(walk.tape, index) for index in self.inputs):
             walk.keep_diagonal(self.index, origin)
             return
-        size, made = walk.sizes[self.index], set(self.inputs)
-        held = 0
+        size, held = walk.sizes[self.index], 0
         if self.reduction is None:
             diagonal = [index for index in self.inputs if index in walk.origins]
             spread = [walk.opened(i) for i in diagonal if not self.keeps_diagonals(walk.tape, i)]
             held = max(spread, default=0)
-            # Products overwrite what is spent.
-            made -= {index for index in self.spent if walk.alive.get(index) == size}
         # The first product takes in the others, one by one.
-        walk.hold(held + size * min(len(made), 2))
-        for index in self.spent:
-            walk.drop(index)
-        walk.keep(self.index, size)
+        walk.make(self.index, held + size * min(len(self.inputs), 2))
 
     def adjoint(self, tape: Tape, A: Batch, seeds: Seeds) -> None:
         """Multiply adjoints by the partials and sum them over broadcast axes."""
         partials = self.partials(tape)
         known: dict[Any, Batch] = {}
-        repeated = () if self.reduction or self.index in self.spent else _repeated(partials.values())
+        repeated = () if self.reduction else _repeated(partials.values())
         for number, partial in partials.items():
             parent = self.input_of(number)
             operand = tape.values[parent]
@@ -140,8 +132,6 @@ class ClusterStep:
 
     def count_adjoints(self, walk: MemoryWalk) -> None:
         """Count what `adjoint` holds, which adds the adjoints of each input as it goes."""
-        if self.index in self.spent:
-            walk.drop(self.index)
         origin, size = walk.origins.get(self.index), walk.sizes[self.index]
         # Elements of a reduction only pick from the partial derivatives.
         opened = 0 if self.reduction else walk.opened(self.index)
@@ -174,7 +164,7 @@ class ClusterStep:
         if self.reduction:
             space, given, kept = self.axes(tape, number)
             return contracted(A, partial, space, (kept, given), np.shape(operand))
-        return _scaled_down(A, partial, operand, overwrite=self.index in self.spent)
+        return _scaled_down(A, partial, operand)
 
     def _derivatives(self, tape: Tape, reduction: Reduction) -> dict[int, Any]:
         """Return the derivatives of a reduction by what it sums, and by its weights."""
@@ -218,13 +208,6 @@ def _of_array(batch: Batch, value: Any) -> Rows:
     return Rows(batch.start, rows.reshape(len(rows), *np.shape(value)))
 
 
-def _scaled(rows: np.ndarray, partial: Any, *, overwrite: bool) -> np.ndarray:
-    """Multiply directions by a partial derivative."""
-    if overwrite and (isinstance(partial, (int, float)) or not np.iscomplexobj(partial)):
-        return np.multiply(rows, partial, out=rows)
-    return rows * partial
-
-
 def _scaled_diagonal(batch: Diagonal, partial: Any, value: Any) -> Diagonal:
     """Multiply a diagonal by a partial derivative; the result belongs to a value of the same shape."""
     # NumPy makes numbers of arrays without axes.
@@ -232,7 +215,7 @@ def _scaled_diagonal(batch: Diagonal, partial: Any, value: Any) -> Diagonal:
     return Diagonal(batch.origin, real_like(values, value), batch.start, batch.stop)
 
 
-def _scaled_up(batch: Batch, partial: Any, value: Any, *, overwrite: bool) -> Batch:
+def _scaled_up(batch: Batch, partial: Any, value: Any) -> Batch:
     """Tangents times a partial, in the shape of the result."""
     shape = np.shape(value)
     if isinstance(batch, Diagonal) and batch.values.shape == shape:
@@ -240,19 +223,19 @@ def _scaled_up(batch: Batch, partial: Any, value: Any, *, overwrite: bool) -> Ba
     batch = batch.dense()
     rows = lifted(batch.rows, len(shape))
     one = is_one(partial)
-    rows = real_like(rows if one else _scaled(rows, partial, overwrite=overwrite), value)
+    rows = real_like(rows if one else rows * partial, value)
     if rows.shape[1:] != shape:
         return Rows(batch.start, np.broadcast_to(rows, (len(rows), *shape)))
-    return Rows(batch.start, rows, not one or overwrite)
+    return Rows(batch.start, rows, owned=not one)
 
 
-def _scaled_down(batch: Batch, partial: Any, value: Any, *, overwrite: bool) -> Batch:
+def _scaled_down(batch: Batch, partial: Any, value: Any) -> Batch:
     """Adjoints times a partial, summed to the shape of the argument."""
     shape = np.shape(value)
     if isinstance(batch, Diagonal) and batch.values.shape == shape:
         return _scaled_diagonal(batch, partial, value)
     batch = batch.dense()
     one = is_one(partial)
-    rows = batch.rows if one else _scaled(batch.rows, partial, overwrite=overwrite)
+    rows = batch.rows if one else batch.rows * partial
     folded = real_like(fold(rows, shape), value)
-    return Rows(batch.start, folded, not one and folded is rows)
+    return Rows(batch.start, folded, owned=not one and folded is rows)

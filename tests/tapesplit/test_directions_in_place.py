@@ -1,7 +1,4 @@
-"""Merged operations overwrite directions that a product has made for them alone, and no others.
-
-Rules of users may overwrite the directions that they get: these are copies.
-"""
+"""Directions that several steps read are not overwritten, and rules of users may overwrite theirs: copies."""
 
 import autograd.numpy as anp
 import numpy as np
@@ -11,8 +8,6 @@ from autograd.extend import defjvp, defvjp, primitive
 from sweep_forms import forced
 
 from tapesplit import defvector, execute, parallel_jacobian
-from tapesplit.recording import overrides
-from tapesplit.rules import registry
 
 W = np.random.default_rng(0).standard_normal((12, 12)) / 4
 X = np.linspace(-1.0, 1.0, 12)
@@ -127,12 +122,6 @@ PROGRAMS = [
 ]
 
 
-def spent(fun):
-    """List what the steps of the only sweep overwrite."""
-    (sweep,) = parallel_jacobian(fun, method="tangent", machines=1).plan(X).sweeps
-    return {index for step in sweep.steps for index in getattr(step, "spent", ())}
-
-
 @pytest.mark.parametrize("method", ["tangent", "adjoint"])
 @pytest.mark.parametrize("fun", PROGRAMS, ids=lambda fun: fun.__name__)
 def test_results_are_those_of_autograd_call_after_call(monkeypatch, fun, method):
@@ -145,45 +134,6 @@ def test_results_are_those_of_autograd_call_after_call(monkeypatch, fun, method)
         np.testing.assert_allclose(execute(plan, tape), expected, rtol=0, atol=1e-13 * np.abs(expected).max())
     for kept, value in zip(tape.values, values, strict=True):
         np.testing.assert_array_equal(kept, value)
-
-
-def test_directions_that_one_step_alone_reads_are_overwritten(monkeypatch):
-    """In tangent mode those of the inputs of a step, in adjoint mode those of its result."""
-    forced(monkeypatch, "arrays")
-    assert spent(alone) == {1, 2, 3, 4}
-    assert spent(with_two_operands) == {1, 2, 3, 6, 7}
-
-
-@pytest.mark.parametrize(
-    ("fun", "product"),
-    [(read_twice, 1), (read_through_a_view, 1), (read_again_later, 1), (squared, 3), (complex_between, 1)],
-)
-def test_directions_that_others_see_are_kept(monkeypatch, fun, product):
-    forced(monkeypatch, "arrays")
-    assert product not in spent(fun)
-
-
-def test_rules_of_users_for_products_may_keep_what_they_return(monkeypatch):
-    forced(monkeypatch, "arrays")
-    kept = []
-
-    def tangent(T, ans, a, b):
-        kept.append(T @ a.T)
-        return kept[-1]
-
-    monkeypatch.setattr(registry, "_users", dict(registry._users))
-    monkeypatch.setattr(overrides, "_kept", set(overrides._kept))
-    monkeypatch.setitem(registry._rules, anp.matmul, registry._rules[anp.matmul])
-    defvector(anp.matmul, tangents=[None, tangent], adjoints=[None, lambda A, ans, a, b: A @ a])
-    assert not spent(alone)
-    parallel_jacobian(lambda x: anp.tanh(W @ anp.tanh(W @ x)), method="tangent", machines=1)(X)
-    np.testing.assert_allclose(kept[-1], jacobian(lambda x: W @ anp.tanh(W @ x))(X).T, rtol=1e-13)
-
-
-@pytest.mark.parametrize("fun", [a_product_of_users, a_sum_of_one_operand])
-def test_rules_that_may_return_what_others_see_leave_it_alone(monkeypatch, fun):
-    forced(monkeypatch, "arrays")
-    assert not spent(fun)
 
 
 def scaled_in_place(G, factor):
