@@ -1,7 +1,6 @@
 """The step of merged elementwise operations: stacked directions times the derivatives of all together."""
 
 import functools
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
@@ -108,27 +107,17 @@ class ClusterStep:
 
     def adjoint(self, tape: Tape, A: Batch, seeds: Seeds) -> None:
         """Multiply adjoints by the partials and sum them over broadcast axes."""
-        partials = self.partials(tape)
-        known: dict[Any, Batch] = {}
-        repeated = () if self.reduction else _repeated(partials.values())
-        for number, partial in partials.items():
-            parent = self.input_of(number)
-            operand = tape.values[parent]
+        for number, partial in self.partials(tape).items():
+            operand = tape.values[self.input_of(number)]
             scaled: Batch | None = None
             if isinstance(A, LowRank) and not self.reduction:
                 scaled = scaled_factors(A, partial, np.shape(operand))
                 A = A if scaled else A.dense()  # for all inputs behind as well
-            key = partial, type(operand), np.shape(operand), getattr(operand, "dtype", None)
-            is_repeated = isinstance(partial, float) and partial in repeated
-            if is_repeated and scaled is None:
-                scaled = known.get(key)
             if scaled is None:
                 scaled = self.carried_back(tape, A, number, partial)
-                if is_repeated and isinstance(scaled, Rows):
-                    known[key] = scaled = scaled._replace(owned=False)
             if type(operand) in SEQUENCES:  # whose directions have one row of all elements
                 scaled = Rows(scaled.start, flat(scaled.dense().rows))
-            add_to(seeds, parent, scaled)
+            add_to(seeds, self.input_of(number), scaled)
 
     def count_adjoints(self, walk: MemoryWalk) -> None:
         """Count what `adjoint` holds, which adds the adjoints of each input as it goes."""
@@ -194,12 +183,6 @@ class ClusterStep:
         if number == _WEIGHTS:
             return space, "".join(i for i in letters(space, space) if i not in kept), kept
         return space, letters(tape.shape(number), space), kept
-
-
-def _repeated(partials: Iterable[Any]) -> set[float]:
-    """Return numbers that several derivatives are, as in the mean of some arrays."""
-    numbers = [partial for partial in partials if isinstance(partial, float)]
-    return {number for number in numbers if numbers.count(number) > 1}
 
 
 def _of_array(batch: Batch, value: Any) -> Rows:

@@ -249,27 +249,6 @@ def test_errors_in_weights_name_the_call():
     assert caught.value.__notes__ == [f"in a derivative rule of sum, entry {step.index} of the tape"]
 
 
-def test_equal_numbers_scale_adjoints_once(monkeypatch):
-    """All inputs share what that gives, so nothing is added to it in place."""
-    scaled, scale = [], tapesplit.sweeps.cluster_step._scaled
-    monkeypatch.setattr(
-        tapesplit.sweeps.cluster_step, "_scaled", lambda *a, **k: scaled.append(a[1]) or scale(*a, **k)
-    )
-    start = RANDOM.standard_normal((30, 40))
-
-    def fun(x):
-        first, second, third = anp.roll(x, 1, 0), anp.cumsum(x, axis=0), anp.cumsum(x, axis=1)
-        mean = 0.25 * (first + second + third + x)
-        both = anp.cumsum(mean, axis=0) * second - 0.5 * (third + first)
-        return anp.array([anp.sum(both), anp.sum(both**2), both[3, 5]])
-
-    tape, sweep = compiled(fun, start, directions=3, adjoint_mode=True)
-    expected = jacobian(fun)(start).reshape(3, -1)
-    np.testing.assert_allclose(sweep.run(tape, None), expected, rtol=1e-11, atol=1e-11)
-    numbers = [partial for partial in scaled if isinstance(partial, float)]
-    assert sorted(numbers) == [-0.5, 0.25]
-
-
 @pytest.mark.filterwarnings("ignore:divide by zero")
 @pytest.mark.parametrize("method", ["tangent", "adjoint"])
 def test_infinite_derivatives_stay_where_they_are(method):
