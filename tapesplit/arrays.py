@@ -115,7 +115,7 @@ def follow(step: NDArray[Any]) -> NDArray[Any]:
 
 
 def reached(marked: BoolArray, tails: IntArray, heads: IntArray) -> BoolArray:
-    """Mark what arcs lead to from what is marked, as well as that.
+    """Mark all vertices that can be reached along arcs from marked ones, and the latter themselves.
 
     The arcs stand in an order in which they can be walked: those into a place before those out of it. Arcs by
     ascending head do, and backwards in reversed order. Takes a Python step for each.

@@ -1,4 +1,4 @@
-"""Contractions: the work that array sweeps have where reductions take elementwise operations in."""
+"""Contractions: how the work of array sweeps changes where reductions absorb elementwise operations."""
 
 from typing import Final, NamedTuple
 
@@ -14,9 +14,9 @@ __all__ = ["WORTH_COPIES", "Contractions", "predicted_contractions"]
 
 
 class Contractions(NamedTuple):
-    """Which operations reductions take in, and what is to be added to the work of each entry, see `Work`.
+    """Which operations are absorbed by reductions, and by how much that changes the `Work` of each entry.
 
-    Each has shape ``(n,)`` and whole numbers; where less is moved, that is negative.
+    Each array has shape ``(n,)``; negative numbers are work that is saved.
     """
 
     operations: BoolArray
@@ -98,11 +98,11 @@ def _taken(
     before: IntArray,
     behind: IntArray,
 ) -> BoolArray:
-    """Tell which results of merged operations reductions take in.
+    """Tell which results of merged operations are absorbed by reductions.
 
-    Only those that ``fits`` allows, and that nothing else reads: their readers are reductions of them, or
-    other operations that are taken in. ``before`` and ``behind`` are the readings of whole values by merged
-    operations, in the order of the latter.
+    Only those that ``fits`` allows, and that nothing else reads: all their readers are reductions of them, or
+    other operations that are absorbed. Merged operation ``behind[i]`` reads all elements of ``before[i]``;
+    ``behind`` increases.
     """
     good_readers = np.bincount(np.concatenate([reduced, before]), minlength=readers.size)
     taken = fits & (readers > 0) & (good_readers == readers)
@@ -116,9 +116,9 @@ def _taken(
 
 
 def _reductions(facts: TapeFacts, axes: IntArray) -> tuple[IntArray, IntArray, BoolArray]:
-    """Return the entries that can take operations in, what they sum, and which are no products.
+    """Return the reductions that can absorb operations, the operand each one sums, and which are no products.
 
-    ``axes`` are the numbers of axes of all values.
+    ``axes`` has the number of axes of each value, -1 if it is no float64 array.
     """
     of_kind = [(kind.can_be_contracted, kind.primitive not in PRODUCTS) for kind in facts.kinds]
     can_be, is_sum = np.array(of_kind).T.take(facts.kind, axis=1)
@@ -130,7 +130,7 @@ def _reductions(facts: TapeFacts, axes: IntArray) -> tuple[IntArray, IntArray, B
 
 
 def _between_merged(facts: TapeFacts) -> tuple[IntArray, IntArray, IntArray]:
-    """Return the operation that each one is merged into, and the reading of arrays by others than these."""
+    """Return where each entry is merged into, and the pairs (child, parent) that are read from outside."""
     wide = facts.elementwise[facts.children] & (facts.sizes[facts.children] > 1)
     child, parent = facts.children[wide], facts.parents[wide]
     result = facts.merged_into

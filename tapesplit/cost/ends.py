@@ -1,4 +1,4 @@
-"""Ends of a tape, where directions are those of an identity: products there are picked from matrices."""
+"""Ends of a tape: identity seeds are still diagonal there, so that products only pick rows or columns."""
 
 from typing import Final
 
@@ -20,9 +20,10 @@ def end_sizes(facts: TapeFacts) -> tuple[int, int]:
 
 
 def diagonal_at_ends(facts: TapeFacts) -> tuple[BoolArray, BoolArray]:
-    """Tell what is of an input element by element, and what the output is of.
+    """Mark values that are elementwise functions of one input, and values of which the output is one.
 
-    Identities that sweeps begin with are still diagonals there.
+    Each is reached by a chain of elementwise operations or moves that keep the size. The identity that
+    tangents, or adjoints, start with is still diagonal there.
     """
     entries = np.arange(facts.sizes.size)
     readers = np.bincount(facts.parents, minlength=entries.size)
@@ -39,10 +40,10 @@ def diagonal_at_ends(facts: TapeFacts) -> tuple[BoolArray, BoolArray]:
 
 
 def picked_products(facts: TapeFacts) -> tuple[IntArray, IntArray]:
-    """Return the edges of each entry that tangents, and adjoints, need not multiply by.
+    """Count the scalar edges of each entry that tangents, and adjoints, need not multiply by.
 
-    They are those of a matrix times a vector that is of an input element by element, or that the output is
-    of: each direction is a row of the matrix, or a column, times a number.
+    These are matrix-vector products at which directions are still diagonal, see `diagonal_at_ends`: each
+    direction of the result is one column of the matrix (adjoints: one row) times a number.
     """
     axes = np.array([len(form) if is_shape(form) else -1 for form in facts.forms])
     multiplies = np.array([kind.primitive in _MULTIPLYING and len(kind.argnums) == 1 for kind in facts.kinds])

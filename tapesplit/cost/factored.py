@@ -21,10 +21,10 @@ __all__ = ["Spared", "spared", "with_ranks"]
 
 
 class Spared(NamedTuple):
-    """What adjoint sweeps need not do, each of shape ``(n,)``.
+    """Work that adjoint sweeps save by keeping adjoints factored; both arrays have shape ``(n,)``.
 
-    ``whole`` are the entries of which no adjoints of all elements are multiplied or moved, ``edges`` the
-    scalar edges that no direction goes through.
+    ``whole`` marks the entries whose adjoints are never multiplied out to all elements, ``edges`` counts the
+    scalar edges that no direction passes through.
     """
 
     whole: BoolArray
@@ -32,9 +32,9 @@ class Spared(NamedTuple):
 
 
 class _Factored(NamedTuple):
-    """Adjoints of a matrix that stay factored until the operation that takes them in.
+    """Rank of the adjoints of a matrix that stay factored, and ``maker``, the product that creates them.
 
-    ``maker`` is the product that they begin with. Those of several products may be of different directions.
+    Factors of different makers are not added: they may belong to different directions.
     """
 
     rank: int
@@ -46,8 +46,8 @@ def with_ranks(facts: TapeFacts) -> TapeFacts:
 
     Notes
     -----
-    What depends on constants, such as factors that are multiplied elementwise by a matrix, counts for
-    written out. Takes about 1 µs for each reading of a matrix where products have some to be factored.
+    Where constants decide, as in an elementwise product of factors and a matrix, adjoints are assumed to be
+    multiplied out. Takes about 1 µs for each reading of a matrix where products have some to be factored.
     """
     has_rule = [any(_rule(kind, argnum) for argnum in kind.argnums) for kind in facts.kinds]
     may_be = [is_shape(form) and is_thin(1, form) for form in facts.forms]
@@ -85,7 +85,7 @@ def with_ranks(facts: TapeFacts) -> TapeFacts:
 
 
 def _arguments(facts: TapeFacts, found: dict[int, _Factored], together: IntArray) -> dict[int, list[int]]:
-    """List what merged operations read from outside, by the last one; ``together`` says which one that is."""
+    """List what merged operations read from outside, under the last of them, ``together[entry]``."""
     is_found = np.zeros(together.size, dtype=np.bool_)
     is_found[list(found)] = True
     read = is_found[together[facts.children]] & (together[facts.children] != together[facts.parents])
@@ -108,9 +108,9 @@ def _kept_small(
     arguments: dict[int, list[int]],
     taken: Container[int],
 ) -> dict[int, _Factored]:
-    """Leave out what is written out as soon as it arrives, since an argument has adjoints of all elements.
+    """Drop matrices whose factors would be multiplied out at once, as an argument needs all elements anyway.
 
-    What products can take in, ``taken``, is left to them unless an argument stays factored.
+    Operations in ``taken``, which a product can absorb, are dropped too unless an argument stays factored.
     """
     fits: dict[int, bool] = {}
     kept: dict[int, _Factored] = {}
@@ -145,7 +145,7 @@ def _arriving(
 def _handed(
     facts: TapeFacts, found: Mapping[int, _Factored], child: int, place: int, parent: int
 ) -> _Factored:
-    """Return what an operation hands to an argument: of rank zero if it is not factored."""
+    """Return the adjoints that an operation passes to an argument; rank 0 means that they are dense."""
     given, maker = found.get(child, _Factored(0, child))
     kind = facts.kinds[facts.kind[child]]
     argnum = kind.argnums[place]
@@ -188,7 +188,7 @@ _MOVE_PARTS: Final = frozenset({anp.transpose, anp.swapaxes, getitem, concatenat
 
 
 def _rule(kind: CallKind, argnum: int) -> FactoredRule | None:
-    """Return the rule of calls of a kind by one argument, if it counts."""
+    """Return the rule for factored adjoints by one argument; None if there is none, or a user replaced it."""
     is_ours = isinstance(kind.rule, Bulk) and kind.rule.built_in
     return factored_rule(kind.primitive, argnum) if is_ours else None
 
@@ -209,7 +209,7 @@ def _largest_operand(facts: TapeFacts, index: int) -> int:
 
 
 def spared(facts: TapeFacts) -> Spared:
-    """Return the work that adjoint sweeps do not have."""
+    """Return the work that adjoint sweeps save by factored adjoints."""
     count = facts.sizes.size
     rank, numbers, edges = np.zeros((3, count), dtype=np.int64)
     if not facts.ranks:

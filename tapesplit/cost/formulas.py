@@ -1,4 +1,4 @@
-"""Formulas: how many partial derivatives are evaluated where like calls share them."""
+"""Formulas: how many partial derivatives a scalar sweep evaluates if calls of one kind share them."""
 
 from typing import Final
 
@@ -18,8 +18,8 @@ def shared_formulas(facts: TapeFacts) -> tuple[IntArray, IntArray]:
     Returns
     -------
     number
-        Shape ``(n,)`` for n entries: calls of a kind share formulas, in each kind of merged operations that
-        is worth it.
+        Shape ``(n,)`` for n entries: calls of a kind share formulas, separately
+        in each kind of merged operations that is worth merging.
     formulas
         How many those with each number have.
 

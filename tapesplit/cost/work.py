@@ -211,7 +211,7 @@ def _reads_complex(facts: TapeFacts) -> BoolArray:
 
 
 def _rows(facts: TapeFacts, weighted: BoolArray, elementwise: BoolArray) -> IntArray:
-    """Count the rows of last axes where an elementwise operation broadcasts or a reduction weighs."""
+    """Count the rows (of the last axis) that NumPy loops over where operands broadcast or have weights."""
     rows = np.array([prod(form[:-1]) if is_shape(form) and len(form) > 1 else 0 for form in facts.forms])
     if not rows.any():  # numbers and vectors only
         return rows[facts.form]
@@ -224,9 +224,10 @@ def _rows(facts: TapeFacts, weighted: BoolArray, elementwise: BoolArray) -> IntA
 
 
 def _read(facts: TapeFacts, reads: IntArray) -> FloatArray:
-    """Count the elements of the constant operand of products, in elements that are moved meanwhile.
+    """Return the cost of reading the constant operand of products, in moved elements.
 
-    That operand has ``m n`` where the other one of ``n p`` makes a result of ``m p`` along ``m n p`` edges.
+    The sizes follow from the edges: an ``m × n`` operand times an ``n × p`` one makes ``m × p`` elements with
+    ``m n p`` edges.
     """
     entries, read = np.flatnonzero(reads), np.zeros(facts.edges.size)
     if not entries.size:
@@ -238,12 +239,12 @@ def _read(facts: TapeFacts, reads: IntArray) -> FloatArray:
 
 
 def moved_while_read(elements: IntArray | int) -> FloatArray:
-    """Count the elements that are moved while a product reads a matrix of so many, or each of several."""
+    """Return how many elements could be moved in the time a product takes to read a matrix of this size."""
     return np.where(elements > UNCACHED, _READ, _READ_IN_CACHE) * elements
 
 
 def _eliminations(facts: TapeFacts, cubic: IntArray) -> FloatArray:
-    """Count the work on the matrices of systems once for each, in elements that are moved meanwhile.
+    """Return the cost of factorizing the matrix of linear systems, once for each matrix, in moved elements.
 
     Constant ones are left out: loops solve with one of them in every step.
     """

@@ -174,7 +174,7 @@ def _unshared(plan: JacobianPlan) -> str:
 
 
 def _zeros(plan: JacobianPlan) -> list[str]:
-    """Say which products in systems have edges for what is no zero only."""
+    """Say for which products in systems the zeros of a constant matrix are left out."""
     links = chain.from_iterable(task.swept for task in plan.tasks if task.form in {"system", "stages"})
     entries = sorted(set(chain.from_iterable(plan.chunks[link].entries.tolist() for link in links)))
     matrices = Counter(filter(None, (known_zeros(plan.structure.statics[entry]) for entry in entries)))

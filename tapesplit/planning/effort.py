@@ -50,9 +50,10 @@ def effort_for(graph: TapeGraph, table: WorkTable) -> Effort:
 
 
 def _least_seconds(table: WorkTable, entries: IntArray) -> float:
-    """Predict sweeping each entry in one direction, by sweeps of which all but one start for free.
+    """Return a lower bound of the time of any plan: each entry is swept in one direction, by its faster form.
 
-    Calls that share formulas are all swept by array steps, or pay for the formulas once.
+    Only one sweep pays the cost of starting. Calls that share formulas are either all swept by array steps,
+    or pay for the formulas once.
     """
     model, each, nothing = cost_model(), Work(0, *table.lines), Work(*[0] * len(fields(Work)))
     arrays, start = (array_seconds(model, swept, 1, adjoint_mode=True) for swept in (each, nothing))

@@ -145,7 +145,7 @@ class _Draft(NamedTuple):
 
 
 class _Drafting(NamedTuple):
-    """What drafts are made from: a tape, what is known of it, and what was asked for."""
+    """Makes drafts of plans from a tape, the facts that are known of it, and the options of the caller."""
 
     tape: Tape
     facts: TapeFacts

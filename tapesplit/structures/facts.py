@@ -194,7 +194,7 @@ class TapeFacts:
 
     @cached_property
     def merged_into(self) -> IntArray:
-        """The operation at the end of those that each entry can be merged with; itself if there is none."""
+        """The last operation that each entry can be merged with, following ``reader``; itself if none."""
         return follow(self.reader)
 
 

@@ -43,7 +43,7 @@ __all__ = ["Recognizer", "recognizer"]
 
 
 class _Expected(NamedTuple):
-    """Some places, and what is found there on each tape of a structure."""
+    """Some entries, and what each of them has on every tape of a structure."""
 
     places: list[int]
     found: list[Any]
@@ -203,7 +203,7 @@ def recognizer(structure: Structure) -> Recognizer:
 
 
 def _expected(found: dict[int, Any]) -> _Expected:
-    """List what is found by the place."""
+    """Split a dict by entry into entries and values."""
     return _Expected([*found], [*found.values()])
 
 
@@ -215,7 +215,7 @@ _ANY: Final = object()
 
 
 def _types_in(container: Any) -> tuple[Any, ...]:
-    """Return the types of what is in a container, nested as it is."""
+    """Return the types of the items of a container, nested like the container."""
     return tuple([_types_in(item) if type(item) in SEQUENCES else type(item) for item in container])
 
 

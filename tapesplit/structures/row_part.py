@@ -55,7 +55,7 @@ class RowBlock(NamedTuple):
         return self.origin + (self.before - 1) * self.pitch + self.rows * self.behind
 
     def pieces(self, begin: int, end: int) -> Iterator["RowPiece"]:
-        """Part directions of the block into pieces: whole runs, whole rows of a run, or some of one row.
+        """Split directions of the block into pieces: whole runs, whole rows of a run, or part of a row.
 
         Examples
         --------
@@ -94,7 +94,7 @@ class RowBlock(NamedTuple):
 
 
 class RowPiece(NamedTuple):
-    """Directions of a block, from ``start`` on: of some rows, and of each its ``own``, in ``runs`` runs."""
+    """Consecutive directions from ``start`` on: the ``own`` ones of each of some rows, in ``runs`` runs."""
 
     start: int
     rows: slice

@@ -207,7 +207,7 @@ class _Walk:
         return found
 
     def _told(self, index: int, kind: CallKind, parents: tuple[int, ...]) -> list[_Handed] | None:
-        """List what arrays get that a movement or another function reads."""
+        """List the rows whose directions a movement, or a call with a vector rule, passes to arguments."""
         entry, axis, blocks = self.tape[index], self.axes[index], self.blocks[index]
         if isinstance(kind.rule, Movement):
             maps = self._of_like_calls(index, None, lambda: index_maps(entry))
@@ -226,7 +226,7 @@ class _Walk:
         return [_Handed(p, a, blocks) for p, a in zip(parents, along, strict=True)]
 
     def _of_like_calls(self, index: int, axis: int | None, find: Callable[[], _Found]) -> _Found:
-        """Return what is found of a call; equal calls share it, those with rows along this axis."""
+        """Call ``find`` once for all equal calls whose rows lie along the same axis; return its result."""
         key = (call_key(self.facts, index), axis)
         if key not in self.found:
             self.found[key] = find()
@@ -238,7 +238,7 @@ class _Walk:
         return number_shape(self.facts.structure.forms[index]) or ()
 
     def _opened(self, index: int, origin: int) -> _Handed:
-        """Return what an array gets each of whose elements has a direction, the first one this.
+        """Return the rows of an array each of whose elements has a direction of its own, from ``origin`` on.
 
         Take note of whether its rows may be counted along another axis as well.
         """
@@ -262,7 +262,7 @@ class _Walk:
 
 
 def _moved_rows(moves: IndexMap, shape: Shape, axis: int, of_argument: Shape) -> MovedRows | None:
-    """Tell along which axis of an argument its rows are rows of the result, in the same order."""
+    """Find the axis of an argument whose rows become rows of the result, in the same order."""
     if not moves.targets.size:
         return None
     rows = moves.targets // prod(shape[axis + 1 :]) % shape[axis]

@@ -44,9 +44,9 @@ def tangent_numbers(
 ) -> tuple[int, int, int]:
     """Count the numbers that a tangent takes, at most, of all values that are alive at a time.
 
-    The first number is that in other steps, the second that in those of merged operations and others in which
-    directions share something, the third what they share there. `sizes` is from `number_counts`; `identity`
-    tells whether the sweep begins with the identity.
+    Returns the most numbers for each direction in steps where directions share nothing, the most in the other
+    steps (merged operations, and some rules), and the numbers that all directions share there. `sizes` is
+    from `number_counts`; `identity` tells whether the sweep begins with the identity.
     """
     walk = MemoryWalk(tape, sizes)
     walk.seed(chunk.sources, identity=identity)

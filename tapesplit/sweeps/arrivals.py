@@ -1,8 +1,8 @@
 """Arrivals: adjoints of rows that were carried together, told apart where they meet an end of the row part.
 
-An argument that all rows share gets from each direction what belongs to its own row. Elementwise operations
-share no more elements than a row has, which are told apart at once. Products may share more: what they
-are made of is kept until directions are asked for, maybe a few at a time.
+An argument that all rows share gets one adjoint for each direction, made of that direction's own row.
+For elementwise operations it is as large as a row, and is computed at once. For products it may be larger:
+their operands are kept, and multiplied when directions are asked for, maybe a few at a time.
 """
 
 from collections.abc import Callable

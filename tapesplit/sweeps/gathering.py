@@ -16,7 +16,7 @@ __all__ = ["gather_only_what_is_read"]
 def gather_only_what_is_read(
     recipes: list[Recipe], facts: TapeFacts, order: IntArray, elements: Elements, others: list[Operand]
 ) -> tuple[tuple[Recipe, ...], ValueTable]:
-    """Find the values that recipes read, and let recipes refer to them as they will be gathered.
+    """Find the values that recipes read, and renumber the reads of recipes by their place when gathered.
 
     Recipes refer to elements by number. `order` and `elements` are the entries whose elements are numbered,
     in this order, and these numbers; `others` is what is read besides, numbered behind those.

@@ -16,7 +16,7 @@ __all__ = ["MemoryWalk"]
 
 @dataclass(slots=True)
 class MemoryWalk:
-    """Numbers that one direction of the values that are alive takes.
+    """Counts the numbers that one direction takes in all values that are alive.
 
     ``origins`` has the values whose directions are diagonals, with the first direction of each; ``owned``
     those that further directions can be added to in place. ``peaks`` are the most numbers, and the most of

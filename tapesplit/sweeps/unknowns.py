@@ -20,11 +20,10 @@ __all__ = ["Elements", "number_elements"]
 class Elements:
     """All elements of the values of a chunk.
 
-    ``first[i]`` is the number of entry i's first element. ``origin`` is the element that an element was
-    moved from with the value that it has, itself if it was computed, was rounded or is a constant;
-    ``unknown`` is the unknown behind it, -1 for a constant. They take 32 bits a number, as the time to
-    compile is mostly that of touching new memory. A complex number is two elements, its real part and then
-    its imaginary part.
+    ``first[i]`` is the number of entry i's first element. ``origin`` is the computed element whose value an
+    element holds after moves: itself if it was computed or rounded, or is a constant. ``unknown`` is the
+    unknown behind it, -1 for a constant. They take 32 bits a number, as the time to compile is mostly that
+    of touching new memory. A complex number is two elements, its real part and then its imaginary part.
     """
 
     first: IntArray
