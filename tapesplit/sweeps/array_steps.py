@@ -308,11 +308,13 @@ def _shape_of_array(value: Any) -> tuple[int, ...] | None:
 def _scaled_rows(batch: Diagonal, matrix: np.ndarray) -> Rows:
     """Multiply a diagonal by a matrix: no product, just its rows times numbers, direction by direction."""
     values, rows = batch.values.reshape(-1, 1)[batch.wanted], matrix[batch.wanted]
-    if rows.size < _WORTH_TRANSPOSING:
+    is_small = rows.size < _WORTH_TRANSPOSING
+    is_scaled = is_small or (values != 1.0).any()
+    if is_small or (is_scaled and rows.flags.c_contiguous):
         return Rows(batch.start, np.multiply(values, rows, order="C"), owned=True)
     # NumPy is fast at transposing only where it does nothing else.
     rows = with_rows_in_order(rows, np.result_type(values, rows))
-    if (values != 1.0).any():
+    if is_scaled:
         rows *= values
     return Rows(batch.start, rows, owned=True)
 
