@@ -21,6 +21,7 @@ from tapesplit.recording.primitives import dense_untake, inner_variable
 from tapesplit.recording.values import derivative_dtype
 from tapesplit.rules.axes import real_like
 from tapesplit.rules.registry import bulk, movement, no_edges
+from tapesplit.rules.stacks import stacked
 
 # Shape
 movement(anp.reshape, anp.ravel, anp.squeeze, anp.expand_dims, anp.broadcast_to)
@@ -77,3 +78,5 @@ bulk(
     adjoints=[lambda A, ans, x: np.conj(A)],
     edges=no_edges,
 )
+for _of_elements in (_astype, anp.conj):
+    stacked(_of_elements, lambda x, *args, **keywords: ())

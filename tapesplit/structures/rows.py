@@ -198,8 +198,6 @@ class _Walk:
             if told is None:
                 return None
             found = told
-        if any(handed.axis is None for handed in found) and facts.is_complex[[index, *parents]].any():
-            return None
         axes: dict[int, int] = {}
         for parent, own, _ in found:
             if own is not None and axes.setdefault(parent, self.axes.get(parent, own)) != own:

@@ -5,7 +5,7 @@ For elementwise operations it is as large as a row, and is computed at once. For
 their operands are kept, and multiplied when directions are asked for, maybe a few at a time.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from math import prod
 from typing import Any, Final, NamedTuple
@@ -13,6 +13,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from tapesplit.arrays import Shape
+from tapesplit.rules.axes import real_like
 from tapesplit.rules.contraction import FREE, contract, lengths_of
 from tapesplit.rules.rows import SharedOperand
 from tapesplit.structures.row_part import RowBlock
@@ -107,13 +108,14 @@ class _Factors(NamedTuple):
 class Shared:
     """What arrives at arguments that all rows share, from several places where there is a loop."""
 
-    def __init__(self) -> None:
+    def __init__(self, values: Sequence[Any]) -> None:
+        self.values = values
         self.sums: dict[tuple[int, RowBlock], np.ndarray] = {}
         self.products: dict[tuple[int, RowBlock, SharedOperand, tuple[Shape, ...]], list[_Factors]] = {}
 
     def add_up(self, parent: int, block: RowBlock, found: np.ndarray) -> None:
         """Add what an elementwise operation hands to an argument, for all rows of a block."""
-        key = (parent, block)
+        key, found = (parent, block), real_like(found, self.values[parent])
         self.sums[key] = self.sums[key] + found if key in self.sums else found
 
     def multiply(
@@ -135,7 +137,7 @@ class Shared:
             for (parent, block), found in self.sums.items()
         ]
         products = [
-            Arrival(parent, block, partial(_multiplied, factors, reading))
+            Arrival(parent, block, partial(_multiplied, factors, reading, self.values[parent]))
             for (parent, block, reading, _), factors in self.products.items()
         ]
         return [*sums, *products]
@@ -146,7 +148,9 @@ def _stored(found: np.ndarray, first: int, rows: slice, own: slice) -> np.ndarra
     return found[rows.start - first : rows.stop - first, own]
 
 
-def _multiplied(factors: list[_Factors], reading: SharedOperand, rows: slice, own: slice) -> np.ndarray:
+def _multiplied(
+    factors: list[_Factors], reading: SharedOperand, value: Any, rows: slice, own: slice
+) -> np.ndarray:
     """Multiply some adjoints of some rows by the same rows of the other operands of products."""
     places = [term.find(reading.row) for term in reading.of_others]
     terms = [_DIRECTION + reading.of_result, *reading.of_others]
@@ -167,7 +171,7 @@ def _multiplied(factors: list[_Factors], reading: SharedOperand, rows: slice, ow
         total = np.array(total)  # it may be a view of an operand
     for part in parts[1:]:
         total += _sum_of_products(tuple(terms), part, result)
-    return total
+    return real_like(total, value)
 
 
 def _sum_of_products(terms: tuple[str, ...], known: list[tuple[np.ndarray, ...]], result: str) -> np.ndarray:

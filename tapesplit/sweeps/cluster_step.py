@@ -63,7 +63,11 @@ class ClusterStep:
         Those by the weights of a product stand under `_WEIGHTS`: operations may read them as well.
         """
         behind = None if self.reduction is None else self._derivatives(tape, self.reduction)
-        return preaccumulate(self.members, functools.partial(evaluated, tape), behind)
+        found = preaccumulate(self.members, functools.partial(evaluated, tape), behind)
+        if self.reduction is None:
+            return found
+        # Only real values are reduced here, but users' formulas may be complex.
+        return {number: np.real(partial) for number, partial in found.items()}
 
     def keeps_diagonals(self, tape: Tape, parent: int) -> bool:
         """Tell whether each element of an input goes into one of the result, in the same order."""

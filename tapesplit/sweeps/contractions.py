@@ -42,7 +42,7 @@ def contracted(batch: Batch, partial: Any, space: Shape, ends: tuple[str, str], 
     are the axes of the directions before and behind, see `letters`.
     """
     given, wanted = ends
-    partial = np.asarray(np.real(partial))  # users' formulas may be complex where all values are real
+    partial = np.asarray(partial)
     if partial.shape != space:
         partial = np.broadcast_to(partial.reshape(partial.shape[max(partial.ndim - len(space), 0) :]), space)
     weights, axes = partial.reshape([n for n in space if n != 1]), letters(space, space)
@@ -75,12 +75,13 @@ def scaled_factors(batch: LowRank, partial: Any, shape: Shape) -> Batch | None:
     an array where operations that read too many values for one step are merged into several.
     """
     space, factors = batch.factors.shape, batch.factors
+    partial = np.real(partial)  # users' formulas may be complex where all values are real
     if shape != space:
         return contracted(batch, partial, space, (letters(space, space), letters(shape, space)), shape)
     if is_one(partial):
         return batch
     rows, columns = (1, 1, *np.shape(partial))[-2:]
-    weights = np.reshape(np.real(partial), -1)  # as in `contracted`
+    weights = np.reshape(partial, -1)
     if columns == 1:
         return LowRank(batch.start, factors._replace(left=factors.left * weights))
     return LowRank(batch.start, factors._replace(right=factors.right * weights)) if rows == 1 else None

@@ -125,7 +125,7 @@ class _Walk:
     """
 
     def __init__(self, tape: Tape, part: RowPart) -> None:
-        self.tape, self.part, self.shared = tape, part, Shared()
+        self.tape, self.part, self.shared = tape, part, Shared(tape.values)
         self.arrived: dict[RowBlock, Seeds] = {
             block: {} for blocks in part.blocks.values() for block in blocks
         }
@@ -229,19 +229,28 @@ def compile_row_sweep(tape: Tape, facts: TapeFacts, chunk: Chunk) -> RowSweep:
     before = compile_array_sweep(tape, facts, chunk_before, chunk.m, adjoint_mode=True, owned=True)
     # What arrives at one end is put in order, and added up, while that of all is held.
     copies = (each > 1) + (part.arrivals > len(part.ends))
-    arriving = 8 * (width + copies * max(int(sizes[end]) for end in part.ends))
+    made = copies * max(int(sizes[end]) for end in part.ends) + _complex_numbers(facts, behind.steps)
+    arriving = 8 * (width + made)
     before = replace(before, bytes_per_direction=max(arriving, before.bytes_per_direction))
-    staying = _staying_bytes(tape, part, behind.steps)
+    staying = _staying_bytes(tape, facts, part, behind.steps)
     carrying = behind.fixed_bytes + each * behind.bytes_per_direction + staying
     return RowSweep(chunk, part, behind, before, carrying, staying)
 
 
-def _staying_bytes(tape: Tape, part: RowPart, steps: Sequence[Step]) -> int:
+def _complex_numbers(facts: TapeFacts, steps: Sequence[Step]) -> int:
+    """Count the numbers of the largest adjoints that are complex until only their real part is taken."""
+    read = [(step.index, parent) for step in steps for parent in facts.structure.parents[step.index]]
+    is_complex = facts.is_complex
+    taken = (2 * int(facts.sizes[p]) for index, p in read if is_complex[index] and not is_complex[p])
+    return max(taken, default=0)
+
+
+def _staying_bytes(tape: Tape, facts: TapeFacts, part: RowPart, steps: Sequence[Step]) -> int:
     """Count the bytes that stay until all directions are told apart: of what meets ends that rows share."""
     numbers = 0
     added: set[int] = set()
     for step in steps:
-        blocks = part.blocks[step.index]
+        blocks, numbers_each = part.blocks[step.index], 1 + int(facts.is_complex[step.index])
         if isinstance(step, ClusterStep):
             space, axis = tape.shape(step.operand), part.axes[step.operand]
             weights = step.reduction.weights if step.reduction else None
@@ -249,10 +258,10 @@ def _staying_bytes(tape: Tape, part: RowPart, steps: Sequence[Step]) -> int:
                 shape = tape.shape(parent)
                 is_shared = parent == weights or aligned_axis(space, axis, shape) is None
                 if is_shared and parent not in added:
-                    numbers += prod(shape) * sum(block.directions for block in blocks)
+                    numbers += numbers_each * prod(shape) * sum(block.directions for block in blocks)
                     added.add(parent)
         elif isinstance(step, BulkStep):
-            carried = prod(tape.shape(step.index)) * sum(block.each for block in blocks)
+            carried = int(facts.sizes[step.index]) * sum(block.each for block in blocks)
             for parent, reading in zip(step.reads(tape), part.readings[step.index], strict=True):
                 if isinstance(reading, SharedOperand):  # several are copied into one array
                     numbers += carried * (1 + (parent in added))

@@ -167,6 +167,17 @@ ROWS = {
     "complex": lambda x: anp.sum(anp.abs(deep(x) + 1j * hidden(x)), axis=1),
     "complex products": lambda x: anp.abs((deep(x) + 0.5j) @ MIXED @ (MIXED + 1j)) ** 2,
     "complex ends": lambda x: anp.abs((deep(x) + 0.5j) @ (MIXED * x + 1j)) @ MIXED,
+    "complex weights": lambda x: anp.abs((deep(x) + 0.5j) @ (MIXED * x + 1j)) ** 2,
+    "complex by shared real weights": lambda x: anp.real(anp.exp(1j * hidden(x)) @ (MIXED * x) @ x),
+    "real by shared complex weights": lambda x: anp.imag(hidden(x) @ anp.exp(1j * MIXED * x) @ x),
+    "shared phases": lambda x: anp.abs(anp.sum(hidden(x) * anp.exp(1j * x), axis=1)) ** 2,
+    "shared parameters of complex rows": lambda x: anp.real(anp.sum(hidden(x) * 1j * x + x, axis=1)),
+    "conjugates": lambda x: anp.real(anp.conj(u := anp.exp(1j * hidden(x)) @ (MIXED * x + 1j)) * u),
+    "shared factors of complex rows": lambda x: anp.sum(
+        anp.real(anp.conj(z := anp.exp(1j * hidden(x)) * x) * (z + 1.0)), axis=1
+    ),
+    "complex einsum": lambda x: anp.real(anp.einsum("ij,jk,k->ik", hidden(x) + 1j, MIXED * x * 1j, x)),
+    "structure factors": lambda x: anp.abs(anp.sum(anp.exp(1j * x @ (TABLE[:, :, None] * x)), axis=1)),
     "spectra": lambda x: anp.sum(anp.abs(anp.fft.fft(hidden(x)[:, ::-1], 5) * (x[0] - 2j)) ** 2, axis=1),
     "waves": lambda x: anp.fft.irfft(anp.exp(1j * hidden(x)) * anp.fft.rfft(deep(x), 6), axis=1),
     "columns of a system": lambda x: anp.linalg.solve(MIXED + 3.0 * np.eye(4), deep(x).T)[1:].T,
@@ -204,7 +215,6 @@ COLUMNS = {
 }
 BROADCAST = RANDOM.uniform(0.2, 1.0, (1, FEATURES))
 APART = {
-    "complex weights": lambda x: anp.abs((deep(x) + 0.5j) @ (MIXED * x + 1j)) ** 2,
     "rows again": lambda x: (deep(x) @ x)[[1, 1, 3, 0]],
     "a function without vector rule": lambda x: own_sum(deep(x)) * x[0],
     "numbers": lambda x: anp.array([x[0] * x[1] * i for i in range(SAMPLES)]),
