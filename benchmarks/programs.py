@@ -621,6 +621,16 @@ def nearest_rotations(deformations):
     return anp.concatenate([anp.ravel(left @ right), anp.ravel(anp.log(stretches))])
 
 
+@program(RANDOM.random(600))
+def diffraction(positions):
+    """Compute the intensities that 200 atoms scatter into 150 directions."""
+    amplitudes = anp.sum(anp.exp(1j * (anp.reshape(positions, (200, 3)) @ WAVES)), axis=0)
+    return anp.real(amplitudes * anp.conj(amplitudes))
+
+
+WAVES = RANDOM.standard_normal((3, 150)) * 3
+
+
 def main() -> int:
     """Measure and report; 1 if a later call takes longer than autograd's."""
     options = asked("programs", __doc__, PROGRAMS, repeat=5)
