@@ -13,7 +13,7 @@ _LEFT: Final = 64.0
 _WIDTH: Final = 760.0
 _WIDEST: Final = 60.0
 """Width of a share where there are few."""
-_TOP: Final = 100.0
+_TOP: Final = 115.0
 _HEIGHT: Final = 180.0
 _MARGIN: Final = 16.0
 _TICKS: Final = 6
@@ -55,13 +55,9 @@ def _titles(profile: WidthProfile, *, crowded: bool) -> list[Shape]:
     cuts = (_CROWDED if crowded else _SPACED) if profile.separators else ""
     return [
         Label(_MARGIN, 26, "Width profile of the tape", size=15, strong=True),
-        Label(
-            _MARGIN,
-            44,
-            f"Elements{scale} in each share of the edges: minimum cut in blue, narrowest live set pale.",
-            "muted",
-        ),
-        *([Label(_MARGIN, 59, cuts, "muted")] if cuts else []),
+        Label(_MARGIN, 44, f"Elements{scale}; each bar is an equal share of the edges.", "muted"),
+        Label(_MARGIN, 59, "Blue: narrowest possible cut. Pale: values alive in program order.", "muted"),
+        *([Label(_MARGIN, 74, cuts, "muted")] if cuts else []),
     ]
 
 

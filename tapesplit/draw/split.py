@@ -54,12 +54,15 @@ class _Grid:
         Upper end of each band's graph, and of that of a band that would follow.
     margin
         Left of the first column of each band.
+    strip
+        Height of the strip of widths below each band; 0 if they are the same everywhere.
     """
 
     layout: Layout
     starts: tuple[int, ...]
     tops: tuple[float, ...]
     margin: float
+    strip: float
 
     def band(self, column: int) -> int:
         """Band of a column."""
@@ -102,13 +105,13 @@ def _rows(placed: Layout, starts: Sequence[int], band: int) -> float:
     return max(placed.heights[starts[band] : starts[band + 1]], default=1.0)
 
 
-def _grid(placed: Layout) -> _Grid:
-    """Put the bands of a layout below each other."""
+def _grid(placed: Layout, strip: float) -> _Grid:
+    """Put the bands of a layout below each other, with a strip of this height under each."""
     starts = bands(placed.bounds, _PAGE)
     tops = [_TITLE + _HEAD]
     for band in range(len(starts) - 1):
-        tops.append(tops[-1] + _PITCH[1] * _rows(placed, starts, band) + _STRIP + _FOOT + _HEAD)
-    return _Grid(placed, starts, tuple(tops), _MARGIN + (_STUB if len(starts) > 2 else 0))
+        tops.append(tops[-1] + _PITCH[1] * _rows(placed, starts, band) + strip + _FOOT + _HEAD)
+    return _Grid(placed, starts, tuple(tops), _MARGIN + (_STUB if len(starts) > 2 else 0), strip)
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +154,9 @@ def split_scene(plan: JacobianPlan) -> Scene:
     Large tapes are folded, see `tapesplit.draw.fold`; long ones are broken into bands.
     """
     folded, rows = fold(plan), link_rows(plan)
-    grid = _grid(layout(folded, len(rows)))
+    placed = layout(folded, len(rows))
+    is_even = len({*_alive(plan, folded, placed)[placed.bounds[0] :]}) == 1
+    grid = _grid(placed, 0.0 if is_even else _STRIP)
     longest = max(end - start for start, end in pairwise(grid.starts))
     shapes: list[Shape] = [*_titles(plan, folded)]
     for row in rows:
@@ -251,18 +256,18 @@ def _cuts(plan: JacobianPlan, grid: _Grid) -> list[Shape]:
     for separator, column in zip(plan.separators, grid.layout.bounds[1:-1], strict=True):
         for band, x in grid.ends(column):
             top, bottom = grid.tops[band], grid.bottom(band)
-            shapes.append(Line(((x, top - 44), (x, bottom + _STRIP + 6)), "cut"))
+            shapes.append(Line(((x, top - 44), (x, bottom + grid.strip + 6)), "cut"))
             shapes.append(Label(x, top - 49, count(separator.width), anchor="middle", strong=True))
     return shapes
 
 
 def _widths(plan: JacobianPlan, folded: Folded, grid: _Grid) -> list[Shape]:
-    """Draw how many elements are alive between columns as a silhouette, on a logarithmic scale."""
-    sizes, alive = plan.chain.sizes, _alive(plan, folded, grid)
+    """Draw how many elements are alive between columns as a silhouette, unless it is even."""
+    sizes, alive = plan.chain.sizes, _alive(plan, folded, grid.layout)
     scale = (_STRIP / 2 - 12) / log(1 + max(alive))
     halves = [max(scale * log(1 + size), 1) for size in alive]
     shapes: list[Shape] = []
-    for number, (n, m) in enumerate(pairwise(sizes)):
+    for number, (n, m) in enumerate(pairwise(sizes) if grid.strip else ()):
         tip = f"F{number + 1} maps {n} to {m} elements"
         for part in _parts(grid, number):
             middle = grid.bottom(part.band) + _STRIP / 2 + 6
@@ -274,16 +279,18 @@ def _widths(plan: JacobianPlan, folded: Folded, grid: _Grid) -> list[Shape]:
             shapes.append(Area((*upper, *lower), chunk_style(number), tip))
     for column, size in zip(grid.layout.bounds, sizes, strict=True):
         for band, x in grid.ends(column):
-            shapes.append(Label(x, grid.bottom(band) + _STRIP + 20, count(size), anchor="middle"))
-    end = grid.bottom(len(grid.starts) - 2) + _STRIP + _FOOT
-    what = "Elements that are computed before and read behind each place (silhouette: logarithmic)."
+            shapes.append(Label(x, grid.bottom(band) + grid.strip + 20, count(size), anchor="middle"))
+    end = grid.bottom(len(grid.starts) - 2) + grid.strip + _FOOT
+    what = "Height: how many elements cross each place (logarithmic)."
+    if not grid.strip:
+        what = "Below the graph: how many elements cross, the same everywhere."
     shapes.append(Label(_MARGIN, end, what, "muted"))
     return shapes
 
 
-def _alive(plan: JacobianPlan, folded: Folded, grid: _Grid) -> list[int]:
+def _alive(plan: JacobianPlan, folded: Folded, placed: Layout) -> list[int]:
     """Count the elements that are alive where each column begins; interfaces have the width of their cut."""
-    bounds, columns = grid.layout.bounds, [int(column) for column, _ in grid.layout.places]
+    bounds, columns = placed.bounds, [int(column) for column, _ in placed.places]
     alive = [0] * (bounds[-1] + 1)
     for first, last, elements in folded.spans:
         for column in range(columns[first] + 1, columns[last] + 1):

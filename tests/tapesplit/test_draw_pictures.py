@@ -282,6 +282,14 @@ def test_the_silhouette_shows_what_is_alive_between_boxes():
     assert heights == pytest.approx([heights[0] * onp.log(1 + n) / onp.log(41) for n in alive])
 
 
+def test_a_silhouette_that_would_be_even_is_left_out():
+    scene = split_scene(plan_of(np.sin, 3))
+    assert len([shape for shape in scene.shapes if isinstance(shape, Area)]) == 1  # the link
+    texts = [shape.text for shape in scene.shapes if isinstance(shape, Label)]
+    assert texts[-1] == "Below the graph: how many elements cross, the same everywhere."
+    assert texts.count("3") == 2
+
+
 def test_a_picture_without_cuts_speaks_of_none():
     svg = to_svg(split_scene(plan_of(np.sin, 3)))
     assert "Tinted: the only link. Here each box is one operation." in svg
@@ -331,7 +339,10 @@ def profile_of(live, minimal, cuts=(), places=()):
 
 
 def test_bars_of_a_profile_have_the_heights_of_their_widths():
-    for live, minimal, scale in (([10, 40], [10, 20], "Elements in"), ([10, 640], [10, 20], "Elements (log")):
+    for live, minimal, scale in (
+        ([10, 40], [10, 20], "Elements; each"),
+        ([10, 640], [10, 20], "Elements (log"),
+    ):
         profile = profile_of(live, minimal)
         scene = profile_scene(profile)
         heights = [shape.height for shape in scene.shapes if isinstance(shape, Box)]
