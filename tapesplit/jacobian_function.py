@@ -222,10 +222,8 @@ class JacobianFunction:
         """
         tape, _ = self._recorded(args, kwargs, with_lines=True)
         if _is_trivial(tape):
-            depends = "does not depend" if tape.output is None else "depends"
             raise NothingToPlanError(
-                f"the Jacobian of {tape.name} needs no plan here: its value has shape "
-                f"{np.shape(tape.value)}, its input {tape.shape(0)}, and the value {depends} on it"
+                f"the Jacobian of {tape.name} {_why_trivial(tape)}: there is nothing to plan"
             )
         plan = cast("JacobianPlan", self._plan_for(tape))
         return replace(plan, lines=tape.lines)
@@ -383,6 +381,14 @@ class JacobianFunction:
             autograd_jacobian(fun, position)(*args, **kwargs) for position in self._options.positions
         ]
         return value, self._options.packed(jacobians), extra[0] if extra else None
+
+
+def _why_trivial(tape: Tape) -> str:
+    """Say why a Jacobian is trivial."""
+    rows, columns = np.size(tape.value), sum(map(np.size, tape.values[: tape.inputs]))
+    if not rows * columns:
+        return f"is empty ({rows} × {columns})"
+    return "is zero, since the value does not depend on the input"
 
 
 def _is_trivial(tape: Tape) -> bool:

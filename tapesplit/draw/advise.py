@@ -85,9 +85,8 @@ def _mispredicted(plan: JacobianPlan) -> str:
     if not predicted or measured <= max(_LATE * predicted, predicted + _NOTICEABLE):
         return ""
     return (
-        f"Task {number} took {ratio(measured / predicted)} × its prediction in the last run. If others are "
-        "as late, the time goes where the plan does not see it, and fewer multiply-adds may not help: a "
-        "profiler shows what takes long."
+        f"Task {number} took {ratio(measured / predicted)} × its prediction in the last run. If other tasks "
+        "are as late, fewer multiply-adds may not help: use a profiler to see what takes long."
     )
 
 

@@ -152,8 +152,8 @@ def _check_memory_limit(plan: JacobianPlan, memory_limit: int) -> None:
     if memory_limit < needed:
         raise MemoryLimitError(
             f"memory_limit is {memory_limit} bytes, but in the Jacobian of {plan.name} one direction alone "
-            f"of its largest sweep takes {needed}; set memory_limit to {needed} at least, better to some "
-            "times as much, since few directions at a time are slow"
+            f"of its largest sweep takes {needed}; set memory_limit to {needed} at least; more is "
+            "faster, since it lets a sweep carry more directions at a time"
         )
 
 

@@ -301,7 +301,10 @@ def test_calibrate_prints_constants_that_it_cannot_keep(capsys, monkeypatch, tmp
             ["explain", "MODEL:f", "--input", "None"],
             "--input 'None' is not an array of numbers, it holds objects",
         ),
-        (["explain", "MODEL:constant", "--input", "x0"], "and the value does not depend on it"),
+        (
+            ["explain", "MODEL:constant", "--input", "x0"],
+            "is zero, since the value does not depend on the input",
+        ),
         (["bench", "MODEL:empty", "--input", "x0"], "the Jacobian is empty, so there is nothing to time"),
         (
             ["explain", "MODEL:f", "--input", "x0 + 1j"],
