@@ -5,6 +5,8 @@ state and observations of every second cell at a few later times, Gauss-Newton 4
 state that fits both best. That is a least squares problem whose Jacobian runs through the whole trajectory
 of the model.
 
+Run it in the repository, since it imports the file pictures.py beside it:
+
     python examples/assimilation_4dvar.py [cells] [steps]
 
 Look at the error of the analysis: far below that of the background, also in cells that nobody observed.
@@ -85,7 +87,9 @@ def draw(truth, background, analysis, costs):
         state.plot(truth, color="black", label="truth")
         state.plot(background, ":", color="tab:red", label="background")
         state.plot(analysis, "--", color="tab:blue", label="analysis")
-        state.plot(onp.arange(0, truth.size, 2), truth[::2], "|", color="black", label="observed cells")
+        state.plot(
+            onp.arange(0, truth.size, 2), truth[::2], "o", color="black", ms=3.5, label="observed cells"
+        )
         state.set(xlabel="cell", ylabel="initial state", title="Lorenz-96")
         state.legend(frameon=False, ncols=2, fontsize=8)
         descent.semilogy(costs, "o-")

@@ -3,6 +3,8 @@
 The Hessian is the Jacobian of the gradient, ``parallel_jacobian(grad(f))``. At the best parameters its
 inverse is their covariance, so one more Hessian tells how sure the fit is.
 
+Run it in the repository, since it imports the file pictures.py beside it:
+
     python examples/hessian.py [features] [samples]
 
 Look at the gradient, which loses all its digits within a few iterations, and at the true parameters: about
@@ -52,7 +54,7 @@ def newton(hessian, w):
 def draw(w, truth, errors, history):
     def on(fit, descent):
         fit.errorbar(truth, w, errors, fmt=".", label="fit and its standard error")
-        fit.axline((0, 0), slope=1, color="gray", linewidth=1)
+        fit.axline((0, 0), slope=1, color="gray", linewidth=1, label="a perfect fit")
         fit.set(xlabel="true parameter", ylabel="fitted parameter", title="logistic regression")
         fit.legend(frameon=False, loc="lower right")
         descent.semilogy(history, "o-")

@@ -5,6 +5,8 @@ than an explicit method could survive, at the price of a nonlinear system in eac
 with the exact Jacobian of the residual. All steps have tapes of the same structure, so one plan serves them
 all.
 
+Run it in the repository, since it imports the file pictures.py beside it:
+
     python examples/implicit_burgers.py [cells] [steps]
 
 Look at the residuals: the number of correct digits doubles with every iteration, as it only does with a

@@ -5,6 +5,8 @@ The arm has more joints than the position of its hand has coordinates, so the Ja
 possible. The arm is plain scalar Python: thousands of tiny operations, which are swept as one compiled
 triangular system.
 
+Run it in the repository, since it imports the file pictures.py beside it:
+
     python examples/inverse_kinematics.py [joints] [points]
 
 Look at the distance that is left at every point of the curve, and at the time of a Jacobian.

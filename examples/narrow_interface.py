@@ -6,6 +6,8 @@ needs all values of the first field, and the plan says so: no interface is narro
 one. ``narrow`` says the same with two vectors, multiplied from the right: now a handful of numbers passes
 between the stages, and the plan cuts there.
 
+Run it in the repository, since it imports the file pictures.py beside it:
+
     python examples/narrow_interface.py [cells]
 
 Look at the widths of the chain, at the planned fma, and at the measured times before and after. "… times less
@@ -74,8 +76,8 @@ def draw(plans):
             axes.bar_label(bars, [count(cost) for cost in costs], fontsize=8)
         axes.set_xticks(range(3), labels)
         axes.yaxis.set_major_formatter(lambda cost, _: count(cost))
-        axes.set(ylabel="fma", title="work for the same Jacobian", xlim=(-0.5, 3))
-        axes.legend(frameon=False, loc="center right", bbox_to_anchor=(1, 0.7))
+        axes.set(ylabel="fma", title="work for the same Jacobian", xlim=(-0.5, 2.5))
+        axes.legend(frameon=False, ncols=2, loc="upper center", bbox_to_anchor=(0.5, -0.07))
 
     return on
 

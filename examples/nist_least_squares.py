@@ -5,6 +5,10 @@ logarithm of density. NIST rates the problem as hard and certifies the answer to
 ``scipy.optimize.least_squares`` finds it from the farther of the two official starting points, with the
 exact Jacobian instead of its own finite differences.
 
+Run it in the repository, since it imports the file pictures.py beside it:
+
+    python examples/nist_least_squares.py
+
 Look at the digits that agree with the certified values, with exact derivatives and with differences.
 
 Data and certified values: https://www.itl.nist.gov/div898/strd/nls/data/thurber.shtml (public domain).

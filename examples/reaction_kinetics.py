@@ -5,10 +5,12 @@ Their logarithms are fitted to noisy measurements of all three, through ``odeint
 Jacobian of the residuals comes from sensitivity equations that are solved once for all parameters. It also
 says how uncertain the parameters are.
 
+Run it in the repository, since it imports the file pictures.py beside it:
+
+    python examples/reaction_kinetics.py [times]
+
 Look at the standard deviations, and at the errors of the Jacobian and of differences: the solver changes its
 steps from one set of parameters to the next.
-
-Usage: python examples/reaction_kinetics.py [times]
 """
 
 import sys

@@ -5,6 +5,8 @@ allow, and the product is spread over a profile. To first order the covariance o
 where S is the covariance of the inputs and J the Jacobian of the whole process. The stages are joined by a
 handful of values, and that is where the tape is cut.
 
+Run it in the repository, since it imports the file pictures.py beside it:
+
     python examples/uncertainty_pipeline.py [cells]
 
 Look at the printed plan, then at the band of two standard deviations: it holds nineteen of twenty
@@ -73,7 +75,8 @@ def simulated(process, center, S, runs, random):
 
 def draw(place, profile, deviation, outputs, share):
     def on(band, cause):
-        band.plot(place, outputs[:60].T, color="gray", linewidth=0.4, alpha=0.5)
+        first, *_ = band.plot(place, outputs[:60].T, color="gray", linewidth=0.4, alpha=0.5)
+        first.set_label("60 simulations")
         band.fill_between(
             place,
             profile - 2 * deviation,
@@ -82,10 +85,12 @@ def draw(place, profile, deviation, outputs, share):
             label="± 2 deviations by J S Jᵀ",
         )
         band.plot(place, profile, label="expected")
-        band.set(xlabel="place", ylabel="product", title="profile and 60 simulations")
+        band.set(xlabel="place", ylabel="product", title="profile with its uncertainty")
         band.legend(frameon=False)
-        cause.plot(place, share)
-        cause.set(xlabel="place in the block", ylabel="share", title="which temperatures matter")
+        cause.plot(place, 100 * share)
+        cause.set(
+            xlabel="place in the block", ylabel="share of the variance [%]", title="which temperatures matter"
+        )
 
     return on
 
