@@ -19,7 +19,13 @@ help:
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[dev]"
 	@touch $@
 
-run: .venv/installed
+# The demo needs no tools for development, which take a minute to install.
+.venv/demo: pyproject.toml
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[plot]"
+	@touch $@
+
+run: $(or $(wildcard .venv/installed),.venv/demo)
 	$(BIN)/python examples/quickstart.py
 
 test: .venv/installed
