@@ -51,7 +51,8 @@ columns for each machine count t from 1 to the length (available_threads has no 
   DP/t                dynamic program
   DP_BnB/t            the dynamic program's sequence, rescheduled exactly
 
-An interrupted run goes on after its last complete row when the same command is given again.
+The settings are written besides, to PREFIXsettings.in. An interrupted run goes on after its
+last complete row when the same command is given again.
 
 """
 
@@ -127,7 +128,8 @@ def main_stats(arguments: Sequence[str] | None = None) -> int:
     parser = _parser(
         "jcdp-stats",
         "Tables of C = optimum / makespan from results files, for the finished solves and for all chains.",
-        "Where the optimum is not proved, the best makespan found stands for it in the tables of all chains.",
+        "In the tables, 1 means that C is 1 for all chains, and 1.00 that it rounds to 1. Where the\n"
+        "optimum is not proved, the best makespan found stands for it in the tables of all chains.",
     )
     parser.add_argument(
         "files", nargs="+", metavar="FILE", help="results file of jcdp-batch or of the publication"
@@ -215,7 +217,8 @@ def _solve(options: argparse.Namespace) -> None:
         for chain in chains:
             solutions = compare(chain, config, config.machines)
             # Drawn first: a reader such as head may have gone before all is printed.
-            _draw(min(solutions.values(), key=lambda solution: solution.makespan), options)
+            name = min(solutions, key=lambda name: solutions[name].makespan)
+            _draw(name, solutions[name], options)
             if options.json:
                 reports.append(chain_json(chain, solutions))
             else:
@@ -242,8 +245,8 @@ def _check_drawing(name: str | None, endings: Sequence[str]) -> None:
         figure_class(f"drawing {name!r}", instead)
 
 
-def _draw(best: Solution, options: argparse.Namespace) -> None:
-    """Write the files that ``--dot`` and ``--gantt`` ask for."""
+def _draw(solver: str, best: Solution, options: argparse.Namespace) -> None:
+    """Write the files that ``--dot`` and ``--gantt`` ask for, for the solution of this solver."""
     drawing = (best.sequence, best.schedule)
     if options.dot:
         if Path(options.dot).suffix.lower() in _PICTURES:
@@ -252,7 +255,9 @@ def _draw(best: Solution, options: argparse.Namespace) -> None:
             Path(options.dot).write_text(task_tree_dot(*drawing), encoding="utf-8")
     if options.gantt:
         if Path(options.gantt).suffix.lower() in _PICTURES:
-            draw_gantt(*drawing).savefig(options.gantt)
+            machines = best.schedule.machines
+            title = f"{solver}, {machines} machine{'s' * (machines != 1)}"
+            draw_gantt(*drawing, title).savefig(options.gantt)
         else:
             Path(options.gantt).write_text(best.schedule.gantt(best.sequence) + "\n", encoding="utf-8")
 

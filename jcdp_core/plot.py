@@ -85,6 +85,7 @@ def draw_box_plots(results: Sequence[Results], solver: str = "DP", *, finished_o
     for axis in axes[len(panels) :]:
         axis.set_visible(False)
     figure.suptitle(scope_of(results, finished_only=finished_only), fontsize=10)
+    figure.supxlabel("box: quartiles; whiskers: 2 % and 98 %; crosses: chains outside", fontsize=8)
     return figure
 
 
@@ -104,7 +105,7 @@ def _draw_boxes(axis: "Axes", samples: dict) -> None:
         axis.set_xticks(range(1, len(samples) + 1), [str(machines) for machines in samples])
 
 
-def draw_gantt(sequence: EliminationSequence, schedule: Schedule) -> "Figure":
+def draw_gantt(sequence: EliminationSequence, schedule: Schedule, title: str = "") -> "Figure":
     """Draw a schedule as a Gantt chart, a row per machine and a bar per task.
 
     Parameters
@@ -113,6 +114,8 @@ def draw_gantt(sequence: EliminationSequence, schedule: Schedule) -> "Figure":
         The steps.
     schedule : Schedule
         When and where they run.
+    title : str, optional
+        Title of the picture.
 
     Returns
     -------
@@ -143,6 +146,7 @@ def draw_gantt(sequence: EliminationSequence, schedule: Schedule) -> "Figure":
     axis.set_ylim(len(labels) + 0.5, 0.5)
     axis.set_xlim(0, schedule.makespan / unit)
     axis.set_ylabel("machine")
+    axis.set_title(title, fontsize=10)
     longest = len(grouped(schedule.makespan, digits=_TICK_DIGITS)) + 2
     axis.locator_params(axis="x", integer=True, nbins=max(1, min(_MOST_TICKS, _TICK_LETTERS // longest)))
     axis.xaxis.set_major_formatter(lambda value, _: grouped(round(value) * unit, digits=_TICK_DIGITS))

@@ -140,7 +140,8 @@ class Schedule(Tabular):
 
         Each task is a bar `[3 ELI ADJ==]` with its number (1-based) and step as far as there is room, or one
         of `|`; dots are idle time, also of machines that a pool reserves for their memory only. Machines
-        after the last one that runs a task share a line.
+        after the last one that runs a task share a line. A task shorter than one character can be hidden by
+        its neighbors: a larger `width` shows it.
 
         Parameters
         ----------

@@ -63,7 +63,8 @@ def test_task_tree_shows_every_step_and_arc(plot, three_machines):
 
 
 def test_gantt_bars_are_the_tasks(plot, three_machines):
-    (axis,) = plot.draw_gantt(three_machines.sequence, three_machines.schedule).axes
+    (axis,) = plot.draw_gantt(three_machines.sequence, three_machines.schedule, "DP, 3 machines").axes
+    assert axis.get_title() == "DP, 3 machines"
     bars = [(bar.get_x(), bar.get_width(), round(bar.get_y() + 0.4) - 1) for bar in axis.patches]
     tasks = three_machines.schedule.tasks
     assert bars == [(task.start, task.finish - task.start, task.machine) for task in tasks]
