@@ -145,15 +145,16 @@ def times(lengths):
 
 INTRODUCTION = """# Complete tables
 
-C = optimum / dynamic program, over all sequences and schedules, for the published random chains of
-Märtens & Naumann (2025): the same seed, all 9999 chains of each length q = 2 … 8, every number of machines m,
-every optimum proved. In parentheses the paper's figures: these are averages over the chains that its branch
-and bound finished within a time limit, and the unfinished ones (at q = 8, m = 4 more than a third) are not a
-random sample, which is why the figures differ by more than rounding (survivorship bias).
+C = optimum / dynamic program, over all sequences and schedules, for the published random chains of Märtens &
+Naumann (2025): the same seed, all 9999 chains of each length q = 2 … 8, every number of machines m, every
+optimum proved. `1` means that C is 1 for every chain, `1.00` that it rounds to 1. In parentheses the paper's
+figures: averages over the chains that its branch and bound finished within a time limit. The unfinished ones
+(at q = 8, m = 4 more than a third) are not a random sample, so the figures differ by more than rounding
+(survivorship bias).
 
 Lengths 10 and 12 are fresh chains of the same distributions (seed 4711, at most 10 s a solve). Where an
-optimum is not proved, the best makespan found stands for it. Times are of all solves, in seconds of the
-processor, while the clock ends those that take too long; they depend on the machine.
+optimum is not proved, the best makespan found is used instead. Times are those of all solves, in processor
+seconds; the limits are in wall-clock seconds. They depend on the machine.
 
 To reproduce: `python -m benchmarks.complete_tables solve 2 3 4 5 6 7 8 10 12`, then the same with `write`.
 
