@@ -331,7 +331,7 @@ class JacobianFunction:
         if tape.argnums and tape.argnums != asked:
             raise PlanMismatchError(
                 f"the tape of {tape.name} was recorded with respect to argument "
-                f"{', '.join(map(str, tape.argnums))}, but this Jacobian is by argument "
+                f"{', '.join(map(str, tape.argnums))}, but this Jacobian is with respect to argument "
                 f"{', '.join(map(str, asked))}; record it with jac.tape(...), or with the same argnum"
             )
 

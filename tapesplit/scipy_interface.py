@@ -57,7 +57,7 @@ def fun_and_jac(fun: Callable[..., Any]) -> tuple[Callable[..., Any], Callable[.
     function = fun if isinstance(fun, JacobianFunction) else parallel_jacobian(fun)
     if function.argnum_of_call != 0:
         raise ArgumentValueError(
-            "scipy.optimize asks for the Jacobian by the first argument of a call, but argnum is "
+            "scipy.optimize asks for the Jacobian with respect to the first argument, but argnum is "
             f"{function.argnum}; put all variables in one array, the first argument, and give its position "
             "as one integer that counts from the front"
         )

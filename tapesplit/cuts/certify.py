@@ -111,6 +111,6 @@ def _check_link(
     unread = sources - read
     if unread and sources != set(range(graph.inputs)):
         raise SeparatorError(
-            f"{before} contains tape entry {graph.entries[min(unread)]}, which {label} is computed without; "
-            "leave that out"
+            f"{before} contains tape entry {graph.entries[min(unread)]}, which {label} does not depend on; "
+            "leave that entry out"
         )

@@ -58,14 +58,14 @@ def joint_index_map(entry: TapeEntry) -> tuple[np.ndarray, np.ndarray]:
     """
     if entry.primitive in CONTROLLED and entry.argnums != (0,):
         raise RuleError(
-            f"{display_name(entry.primitive)} has no derivative by the arguments {entry.argnums}, which say "
-            "how elements move; give plain values there"
+            f"{display_name(entry.primitive)} has no derivative with respect to the arguments "
+            f"{entry.argnums}, which say how elements move; give plain values there"
         )
     is_matrix = entry.primitive in _ORDERED and np.ndim(entry.args[0]) > 1
     if is_matrix and _follows_memory(*entry.args[1:], **entry.kwargs):
         raise RuleError(
-            f"the order of {display_name(entry.primitive)}, 'A' or 'K', moves elements by how they lie in "
-            "memory, which plans do not depend on; give order 'C' or 'F'"
+            f"order 'A' or 'K' of {display_name(entry.primitive)} depends on how elements lie in memory, and "
+            "plans must not; give order 'C' or 'F'"
         )
     one_run = places(*entry.args) if entry.primitive is getitem else _viewed(entry)
     if one_run is not None:  # no constants are brought in

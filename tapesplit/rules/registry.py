@@ -134,9 +134,9 @@ class Undefined:
     def __call__(self, *_args: Any, **_kwargs: Any) -> Any:
         """Say so."""
         raise RuleError(
-            f"autograd has no derivative of {display_name(self.primitive)} by argument {self.argnum} (such "
-            "as the order of a Bessel function or the degrees of freedom of a cdf); keep it constant, or "
-            "define the derivative with autograd.extend.defvjp"
+            f"autograd has no derivative of {display_name(self.primitive)} with respect to argument "
+            f"{self.argnum} (such as the order of a Bessel function or the degrees of freedom of a cdf); "
+            "keep it constant, or define the derivative with autograd.extend.defvjp"
         )
 
 

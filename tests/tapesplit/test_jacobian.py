@@ -648,7 +648,7 @@ def test_a_position_from_the_end_means_that_of_the_tape():
     last = parallel_jacobian(product, -1)
     assert last.of_tape(record(product, 2.0, 3.0, argnum=1)) == 2.0
     for argnum in (0, (0, 1)):
-        with pytest.raises(ValueError, match="but this Jacobian is by argument 1;"):
+        with pytest.raises(ValueError, match="but this Jacobian is with respect to argument 1;"):
             last.of_tape(record(product, 2.0, 3.0, argnum=argnum))
 
 
@@ -673,7 +673,9 @@ def test_tapes_of_a_bound_function_count_its_arguments():
     model = Model()
     assert model.force.of_tape(record(model.energy, 2.0, 3.0)) == 3.0
     assert model.force.of_tape(model.force.tape(2.0, 3.0)) == 3.0
-    with pytest.raises(ValueError, match=r"respect to argument 1, but this Jacobian is by argument 0;"):
+    with pytest.raises(
+        ValueError, match=r"respect to argument 1, but this Jacobian is with respect to argument 0;"
+    ):
         model.force.of_tape(record(model.energy, 2.0, 3.0, argnum=1))
     with pytest.raises(ValueError, match="recorded with respect to argument 2"):
         model.force.of_tape(record(Model.energy, model, 2.0, 3.0, argnum=2))
@@ -690,7 +692,7 @@ def test_tapes_of_other_arguments_are_refused(argnum):
         assert jac.of_tape(tape) == 3.0
     else:
         with pytest.raises(
-            ValueError, match=r"recorded with respect to .* but this Jacobian is by argument 0"
+            ValueError, match=r"recorded with respect to .* but this Jacobian is with respect to argument 0"
         ):
             jac.of_tape(tape)
         assert onp.sum(parallel_jacobian(product, argnum).of_tape(tape)) == (2.0 if argnum == 1 else 5.0)

@@ -495,7 +495,9 @@ def test_partial_derivatives_may_be_numbers(factor):
 
 def test_argument_without_derivative():
     order, x = np.array([1.5]), np.array([0.5])
-    with pytest.raises(RuleError, match=r"no derivative of gammainc by argument 0 .*; keep it constant"):
+    with pytest.raises(
+        RuleError, match=r"no derivative of gammainc with respect to argument 0 .*; keep it constant"
+    ):
         parallel_jacobian(lambda n: special.gammainc(n, x))(order)
     with tracing_lock(), pytest.raises(NotImplementedError):  # autograd leaves its trace level raised
         autograd.jacobian(lambda df: t.cdf(x, df))(order)

@@ -84,7 +84,7 @@ def test_methods_count_themselves():
     value, jacobian = fun_and_jac(Model().jacobian)
     onp.testing.assert_array_equal(value(X), X * X)
     onp.testing.assert_array_equal(jacobian(X), onp.diag(2.0 * X))
-    with pytest.raises(ValueError, match="by the first argument of a call, but argnum is 0; put all"):
+    with pytest.raises(ValueError, match="with respect to the first argument, but argnum is 0; put all"):
         fun_and_jac(Model().unbound)
     with pytest.raises(ValueError, match=r"argnum is \(0,\); .* one integer"):
         fun_and_jac(parallel_jacobian(lambda x: x, argnum=(0,)))

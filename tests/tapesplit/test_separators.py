@@ -468,8 +468,8 @@ BENT = tape_graph([9, 3, 4, 9, 9], [[], [0], [1], [1, 2], [3]])
         ([Separator((1, 1), 6, "cost")], "must increase"),
         ([Separator((1, 2), 6, "cost")], "claims a width of 6 elements, but its values have 7"),
         ([Separator((2,), 4, "cost")], "does not separate"),
-        ([Separator((2, 3), 13, "cost")], "contains tape entry 2, which the output is computed without"),
-        ([Separator((1, 3), 12, "cost")], "contains tape entry 1, which the output is computed without"),
+        ([Separator((2, 3), 13, "cost")], "contains tape entry 2, which the output does not depend on"),
+        ([Separator((1, 3), 12, "cost")], "contains tape entry 1, which the output does not depend on"),
         (
             [Separator((3,), 9, "cost"), Separator((1,), 3, "cost")],
             "1 of 2 does not separate: a path from the input reaches separator 2 of 2 past it",
