@@ -1,4 +1,4 @@
-"""What a Jacobian is asked of: a function, and the positions of the arguments that it is taken by."""
+"""Checks of the function whose Jacobian is taken, and of the positions of the arguments it is taken by."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -11,13 +11,13 @@ __all__ = ["check_function", "checked_argnum", "positions_of"]
 
 
 def check_function(fun: Any, caller: str, correct: str) -> None:
-    """Refuse what is no function; say who needs one, and what a correct call looks like."""
+    """Raise an error unless ``fun`` is callable; the message names ``caller`` and shows a correct call."""
     if not callable(fun):
         raise ArgumentTypeError(f"{caller} needs a function, but got {fun!r:.60}; write {correct}")
 
 
 def checked_argnum(argnum: Any) -> int | tuple[int, ...]:
-    """Check argnum and return it in a form that nobody can change later."""
+    """Check argnum and return it as an int or a tuple of ints, which the caller cannot change later."""
     given = argnum.tolist() if isinstance(argnum, np.ndarray) else argnum
     several = isinstance(given, Sequence) and not isinstance(given, (str, bytes))
     numbers = tuple(given) if several else (given,)
@@ -34,7 +34,7 @@ def checked_argnum(argnum: Any) -> int | tuple[int, ...]:
 
 
 def positions_of(argnum: Any, count: int, name: str) -> tuple[int, ...]:
-    """Return the positions of the inputs among so many arguments of a function, none of them negative."""
+    """Return the positions of the inputs among ``count`` positional arguments; negative ones are resolved."""
     if type(argnum) is int and 0 <= argnum < count:  # as nearly always
         return (argnum,)
     kept = checked_argnum(argnum)

@@ -1,4 +1,4 @@
-"""Auxiliary results: what a function returns besides its value, with the boxes of the recording opened."""
+"""Auxiliary results: what a function returns besides its value, with boxes replaced by their values."""
 
 import functools
 from collections.abc import Callable, MutableSequence
@@ -35,16 +35,16 @@ def splitting_aux(fun: Callable[..., Any], extra: MutableSequence[Any]) -> Calla
 
 
 def own_values(value: Any, tape: Tape) -> Any:
-    """Return a value with the boxes of one tape opened.
+    """Replace the boxes of one tape by their values.
 
-    Also those in tuples, lists, dicts, data classes and arrays of objects: such containers are copied, once
-    each. What holds no box is the same object.
+    Boxes are also found in tuples, lists, dicts, data classes and arrays of objects: such containers are
+    copied, once each. Whatever holds no box is returned as the same object.
     """
     return _opened(value, tape, {})
 
 
 def _opened(value: Any, tape: Tape, copies: dict[int, Any]) -> Any:
-    """Open the boxes in a value; ``copies`` has those of containers, by identity."""
+    """Do what `own_values` does; ``copies`` maps the ids of containers to the copies made so far."""
     if isbox(value):
         is_own = isinstance(value._node, TapeNode) and value._node.entries is tape.entries
         return value._value if is_own else value
@@ -61,7 +61,7 @@ def _opened(value: Any, tape: Tape, copies: dict[int, Any]) -> Any:
 
 
 def _copied(value: Any) -> Any:
-    """Copy a container; one that does not let itself be copied in a plain one."""
+    """Copy a container; a dict or list whose class cannot be copied becomes a plain one."""
     try:
         return copy(value)
     except Exception:  # whatever a class of the user's raises where it is copied
@@ -71,7 +71,7 @@ def _copied(value: Any) -> Any:
 
 
 def _set_part(container: Any, key: Any, part: Any) -> None:
-    """Put a part in its place, also where a subclass or a frozen data class would not let others do so."""
+    """Store a part in a container, past the setters of subclasses and of frozen data classes."""
     if isinstance(container, dict):
         dict.__setitem__(container, key, part)
     elif isinstance(container, list):

@@ -36,7 +36,7 @@ FIRST, _SECOND, _BOTH = (0,), (1,), (0, 1)
 PLAIN_OPERANDS: Final[frozenset[type]] = frozenset(
     {float, int, bool, complex, np.ndarray, np.float64, np.complex128, np.float32, np.int64, np.bool_}
 )
-"""Operands that need no look by autograd: exact types only, so that no subclass loses its own behavior."""
+"""Types of operands that autograd need not inspect: exact types, so that subclasses keep their behavior."""
 
 
 class RecordingBox(ArrayBox):
@@ -119,17 +119,17 @@ class _NumberBox(RecordingBox):
 RECORDING: Final[frozenset[type]] = frozenset({TapeBox, _NumberBox})
 """Types of the boxes that record themselves while they belong to one of our tapes."""
 _NARROW: Final = 4
-"""A slice of at most a quarter of its array is taken once: it makes cuts narrower."""
+"""Equal slices of at most a quarter of their array are recorded once: sharing them makes cuts narrower."""
 _BOUNDS: Final = frozenset({int, type(None)})
 """Bounds of a slice that compare by value."""
 
 
 def _maker(box_type: type[RecordingBox]) -> Callable[[Any, int, Any], RecordingBox]:
-    """Return what autograd calls for a new box, by the type of the value."""
+    """Return the function that autograd calls to make a box of this type."""
 
     def make(value: Any, trace: int, node: Any) -> RecordingBox:
         box = box_type()
-        # The function of a checkpoint returns a box if it closes over one.
+        # The value is a box itself if the function of a checkpoint closes over one and returns it.
         box._value = node.value if type(value) in Box.types and type(node) is TapeNode else value
         box._trace = trace
         if type(node) is TapeNode:
@@ -184,7 +184,7 @@ def is_boxed_array(x: Any) -> bool:
 
 
 def is_boxed_double(x: Any) -> bool:
-    """Whether it is such a box of an array in double precision."""
+    """Whether an argument is one of our boxes, of a float64 array, on a tape."""
     return is_boxed_array(x) and x._value.dtype == _DOUBLE
 
 
@@ -273,7 +273,7 @@ def _negative(primitive: Any, operate: Callable[[Any], Any]) -> Callable[[Any], 
 
 
 def _define(name: str, make: Callable[..., Any], primitive: Any, operate: Callable[..., Any]) -> None:
-    """Define an operator of both boxes: as Python does it, and as NumPy does it to Python's numbers."""
+    """Define an operator of both types of boxes; boxes of Python's numbers compute by NumPy's function."""
     setattr(TapeBox, name, make(primitive, operate))
     setattr(_NumberBox, name, make(primitive, primitive.fun))
 
@@ -307,7 +307,7 @@ _define("__neg__", _negative, anp.negative, operator.neg)
 THEIR_BOXES = {
     kind: box for kind, box in Box.type_mappings.items() if box is ArrayBox and kind is not ArrayBox
 }
-"""What autograd makes boxes of array values with."""
+"""autograd's own constructors of array boxes, by the type of the value."""
 _PYTHON_NUMBERS = frozenset({float, complex})
 OUR_BOXES = {kind: _make_number_box if kind in _PYTHON_NUMBERS else make_box for kind in THEIR_BOXES}
-"""What it makes them with while a tape is recorded."""
+"""The constructors that replace them while a tape is recorded."""

@@ -1,8 +1,8 @@
-"""Checkpoints: what autograd would trace anew in its reverse pass is recorded where it is called.
+"""Checkpoints: a checkpointed function is run once more on boxes, so that its operations are recorded.
 
-autograd traces a checkpointed function directly after its call, so later changes of what the function closes
-over do not matter. Since each call of ``checkpoint`` makes another primitive, a tape with the primitive would
-be of another structure each time, too.
+This is done directly after its call, which is when autograd traces it, too: later changes of what the
+function closes over have no effect. The primitive itself cannot stay on the tape: each call of ``checkpoint``
+makes a new one, so that no two tapes would have the same structure.
 """
 
 from typing import Any
@@ -15,13 +15,13 @@ __all__ = ["is_checkpoint", "traced_again"]
 
 
 def _maker(primitive: Any) -> Any:
-    """Return what ``defvjp_argnum`` was given for a primitive; None for other primitives."""
+    """Return the maker of VJPs that ``defvjp_argnum`` was given; None if the VJP was defined otherwise."""
     vjp = primitive_vjps.get(primitive)
     return vjp.__closure__[0].cell_contents if getattr(vjp, "__code__", None) is _BY_ARGNUM else None
 
 
 _OTHER = object()
-"""No code at all: where another version of autograd makes checkpoints otherwise, none is recognized."""
+"""Equals no code object: if a version of autograd makes checkpoints in another way, none is recognized."""
 _probe = checkpoint(lambda x: x)
 _BY_ARGNUM = getattr(primitive_vjps[_probe], "__code__", _OTHER)
 _CHECKPOINT = getattr(_maker(_probe), "__code__", _OTHER)

@@ -99,7 +99,7 @@ def _of_slice(_value: Any, args: tuple[Any, ...], nodes: _Nodes) -> Parts | None
 
 
 def _of_longer(_value: Any, args: tuple[Any, ...], nodes: _Nodes) -> Parts | None:
-    """Find the parts of a sequence with further values behind it."""
+    """Find the parts of a sequence to which values have been appended."""
     known = nodes[0].parts if 0 in nodes else Parts({}, zero_elsewhere=False)
     if known is None:
         return None
@@ -118,4 +118,4 @@ PART_FINDERS: Final[dict[Any, PartFinder]] = {
     _sum: _of_sum,
     func(VSpace.mut_add): _of_sum,
 }
-"""What finds the parts, by the primitive that made the container."""
+"""Functions that find the parts of a container, by the primitive that made it."""

@@ -1,4 +1,4 @@
-"""Deadlocks: whether another thread waits, in a call of Python's own, for what this one does."""
+"""Deadlocks: find out whether another thread waits for the current one, in a call of Python's own."""
 
 import sys
 import threading
@@ -11,11 +11,11 @@ __all__ = ["is_awaited_by"]
 
 
 def is_awaited_by(thread: int) -> bool:
-    """Tell whether a thread waits, maybe by way of others, for the end of this one or of a task on it.
+    """Tell whether a thread waits, directly or through others, for the current thread or its task to end.
 
-    `thread` is the identifier of another thread. True is certain, but where `as_completed` would have been
-    left early. Waits that a timeout or another task may end do not count; those of other kinds, as for an
-    item of a queue, do not tell whom they are for.
+    `thread` is the identifier of another thread. True is certain, unless the thread is in a loop over
+    `as_completed` that it would leave early. False is not: waits with a timeout, or for any one of several
+    tasks, do not count, and other waits, as for an item of a queue, do not show which thread must end them.
     """
     frames = sys._current_frames()  # noqa: SLF001 (the documented name)
     known = {other.ident: other for other in threading.enumerate() if other.ident in frames}
@@ -52,10 +52,10 @@ def _tasks(frame: FrameType | None) -> Iterator[Any]:
 
 
 _AWAITED: Final = (threading.Thread, futures.Future)
-"""What has an end that others can wait for."""
+"""Objects whose end other threads can wait for."""
 _WAITING: Final = frozenset({threading.__name__, futures.Future.__module__})
 """Modules with `Thread.join`, `Future.result`, `wait` and `as_completed`."""
 _WITHOUT_LIMIT: Final = (None, -1)
-"""Timeouts of calls that end only with what they wait for."""
+"""Values of ``timeout`` in calls that wait without a limit."""
 _WORKING: Final = "concurrent.futures.thread"
-"""The module whose frames have the task of a thread."""
+"""The module whose frames hold the task that a thread of a pool carries out."""

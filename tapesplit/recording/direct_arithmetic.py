@@ -1,7 +1,7 @@
 """Functions of arrays, recorded as simpler ones: rolls, cross products, norms, solutions of linear systems.
 
-A call as a whole is a block of derivatives; of products, sums and look-ups it is known which element depends
-on which.
+In scalar sweeps a call recorded as a whole is a dense block of derivatives, whereas of products, sums and
+look-ups it is known which element depends on which.
 """
 
 import functools
@@ -69,7 +69,7 @@ def _moved_on(x: Any, shift: int) -> Any:
 
 
 def euclidean_norm(x: Any, *, axis: Any = None, keepdims: Any = False) -> Any:
-    """Record the root of a sum of squares; None for what is no norm of vectors of real numbers."""
+    """Record a norm as the root of a sum of squares; None if it is not one of vectors of real numbers."""
     if not is_boxed_double(x) or not are_current(_OF_NORM):
         return None
     value = x._value
@@ -89,14 +89,15 @@ def euclidean_norm(x: Any, *, axis: Any = None, keepdims: Any = False) -> Any:
 
 
 def solution(a: Any, b: Any) -> Any:
-    """Record the solution of a linear system whose matrix is active by its right-hand side alone.
+    """Record a linear system with an active matrix so that the solution depends on a right-hand side only.
 
-    The matrix is factorized once for both then, and a derivative takes products with the matrix instead of a
-    block by all its elements. None for systems of other forms.
+    That right-hand side, see `adjusted_side`, depends on the matrix. One factorization then serves the
+    derivatives by both, and scalar sweeps need no block of derivatives by all elements of the matrix. None
+    for systems of other forms.
     """
     if not is_boxed_double(a) or not (is_boxed_array(b) or type(b) is np.ndarray):
         return None
-    if a._entries.variables:  # the right-hand side has the first derivative only
+    if a._entries.variables:  # inside an inner gradient: `adjusted_side` is right for first derivatives only
         return None
     active = type(b) is TapeBox
     if active and b._entries is not a._entries:

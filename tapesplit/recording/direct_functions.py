@@ -45,7 +45,7 @@ __all__ = ["DIRECT_FFT", "DIRECT_FUNCTIONS", "DIRECT_LINALG", "direct_untake"]
 
 
 def _unary(primitive: Any, ufunc: Any) -> Callable[..., Any]:
-    """Make a function that records calls with one of our boxes directly."""
+    """Make a function of one argument that records calls with one of our boxes directly."""
 
     def function(x: Any, /, *args: Any, **kwargs: Any) -> Any:
         if type(x) in RECORDING and x._entries is not None and not args and not kwargs:
@@ -77,12 +77,15 @@ def _direct(general: Callable[..., Any], function: Callable[..., Any]) -> Callab
 
 
 def _where(condition: Any, *args: Any, **kwargs: Any) -> Any:
-    """Record a choice among two values; autograd's function takes them by name as well, NumPy's does not."""
+    """Record ``where``; autograd's function takes the two values by name as well, NumPy's does not."""
     return _general_where(condition, *args, **kwargs) if kwargs else _direct_where(condition, *args)
 
 
 def _untake(x: Any, idx: Any, vs: Any) -> Any:
-    """Record the adjoint of a look-up; a sparse one of a small value would keep scalar sweeps out."""
+    """Record the adjoint of a look-up, as a dense array if its zeros cost little.
+
+    autograd's sparse adjoint would keep scalar sweeps out.
+    """
     untake = _full_untake(idx)
     known = untake is not None and type(vs) is ArrayVSpace and vs.dtype == np.float64
     if known and type(x) is TapeBox and x._entries is not None:
@@ -95,7 +98,7 @@ def _untake(x: Any, idx: Any, vs: Any) -> Any:
 
 
 def _full_untake(index: Any) -> Any:
-    """Return the primitive for the adjoint of a look-up with all its zeros; None for other indices."""
+    """Return the primitive that makes the dense adjoint of a look-up; None for indices of other types."""
     items = index if type(index) is tuple else (index,)
     arrays = [item for item in items if type(item) is np.ndarray]
     if any(type(item) not in SELECTORS for item in items if type(item) is not np.ndarray):
@@ -116,9 +119,10 @@ def _slogdet(a: Any) -> Any:
 
 
 def _eigh(a: Any, UPLO: Any = "L") -> Any:
-    """Record eigenvalues and eigenvectors by themselves; a pair of them would keep scalar sweeps out.
+    """Record eigenvalues and eigenvectors as two entries; a pair of them would keep scalar sweeps out.
 
-    With equal eigenvalues autograd's rule asks whether eigenvectors, which have no derivatives, are used.
+    If eigenvalues are equal, eigenvectors have no derivatives: they come from autograd's function then, whose
+    rule checks whether they are used.
     """
     if not is_boxed_double(a) or keeps_calls(_general_eigh):
         return _general_eigh(a, UPLO)
@@ -135,9 +139,10 @@ def _eigh(a: Any, UPLO: Any = "L") -> Any:
 
 
 def _svd(a: Any, full_matrices: Any = True, compute_uv: Any = True, *others: Any, **keywords: Any) -> Any:
-    """Record singular values and vectors of stacks by themselves, where all of these have derivatives.
+    """Record the three factors of a stack of matrices as three entries, if all of them have derivatives.
 
-    Those of a single matrix stay together: one call carries all factors in less time than three.
+    That takes different singular values, none of them zero. The factors of a single matrix stay one value:
+    one call carries all of them in less time than three calls.
     """
     is_thin = compute_uv and not full_matrices and not others and not keywords
     if not is_thin or not is_boxed_double(a) or a._value.ndim == 2 or keeps_calls(_general_svd):
@@ -161,7 +166,7 @@ def _norm(x: Any, *args: Any, **kwargs: Any) -> Any:
 
 
 def _solve(*args: Any, **kwargs: Any) -> Any:
-    """Record solutions of linear systems by the right-hand side, any other as a call."""
+    """Record a linear system by its right-hand side, see `solution`; if that does not apply, as a call."""
     general = kwargs or len(args) != 2 or is_overridden(_general_solve)
     found = None if general else solution(*args)
     return _direct_solve(*args, **kwargs) if found is None else found
@@ -179,9 +184,9 @@ def _conjugate(general: Callable[..., Any]) -> Callable[..., Any]:
 
 
 _FREE_ZEROS: Final = {dense_untake: 512, summed_untake: 4096}
-"""Elements up to which adding zeros costs next to nothing, beside the rest of such a look-up."""
+"""Elements of a dense adjoint up to which its zeros cost next to nothing, beside the rest of the call."""
 _MOSTLY: Final = 4
-"""Times as large as what is looked up, up to which it costs little, too."""
+"""Size of a dense adjoint, relative to the value that was looked up, up to which zeros cost little, too."""
 _PLAIN_ARGUMENTS: frozenset[type] = PLAIN_OPERANDS | {str, tuple, type(None)}
 
 
@@ -242,9 +247,9 @@ def _reshape(box: Any, *args: Any, **kwargs: Any) -> Any:
 
 
 def _called_by_numpy(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Make a method that leaves out keywords of no effect, with which NumPy's function of this name calls it.
+    """Make a method that drops ``dtype=None`` and ``out=None``, which NumPy's function passes to it.
 
-    autograd's rules do not know them.
+    autograd's rules do not know these keywords.
     """
 
     def method(box: Any, *args: Any, **kwargs: Any) -> Any:

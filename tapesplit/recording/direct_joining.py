@@ -66,7 +66,7 @@ def split(ary: Any, indices_or_sections: Any, axis: Any = 0) -> Any:
 
 
 def array(A: Any, *args: Any, **kwargs: Any) -> Any:
-    """Record an array made of numbers or of arrays, boxes of one tape among them, in one entry each level."""
+    """Record an array made of numbers or arrays, some of them boxes, in one entry for each level of lists."""
     if args or kwargs or type(A) not in _LISTS:
         return _general_array(A, *args, **kwargs)
     if _is_plain(A):

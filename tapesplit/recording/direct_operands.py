@@ -9,18 +9,19 @@ from tapesplit.recording.boxes import RECORDING
 __all__ = ["ARRAYS", "NUMBERS", "Operands", "opened"]
 
 Operands: TypeAlias = tuple[Any, tuple[int, ...], tuple[int, ...], list[Any]]
-"""One of the boxes of a call, the argument numbers of all, their indices on the tape, and all values."""
+"""One box of a call, argument numbers and tape indices of all its boxes, plain values of all arguments."""
 
 ARRAYS: Final = frozenset({np.ndarray})
-"""Types of operands where arrays are meant, no numbers."""
+"""Types of plain values where all operands must be arrays."""
 NUMBERS: Final = frozenset({float, int, complex, np.float64, np.complex128})
-"""Types of operands where numbers are meant."""
+"""Types of plain values where all operands must be numbers."""
 
 
 def opened(items: Any, kinds: frozenset[type], first: int) -> Operands | None:
-    """Open the boxes of one tape among values of some types; None if there is no box, or anything else.
+    """Separate the boxes among the arguments of a call from their values.
 
-    Arguments are numbered from ``first``.
+    Arguments are numbered from ``first``. None if there is no box, if boxes are of different tapes, or if the
+    type of a value is none of ``kinds``.
     """
     tape: Any = None
     values: list[Any] = []

@@ -18,7 +18,7 @@ __all__ = ["hidden_value_error", "hides_box", "holds_box", "holds_boxes", "parts
 def hidden_value_error(name: str, tape: Tape | None = None, result: Any = None) -> OutputTypeError:
     """Return the error for a function of this name that hides traced values.
 
-    Perhaps they are in its result, or in calls on a tape.
+    Its message says where they are: in a call on the tape, if one is given and has any, else in the result.
     """
     calls = zip(tape.primitives, tape.args, tape.kwargs, tape.values, strict=True) if tape else ()
     hiding = (call for call in calls if isbox(call[3]) or _any_holds_box(*call[1:3]))
@@ -69,7 +69,7 @@ _INSTEAD: Final = (
 def hides_box(value: Any) -> bool:
     """Tell whether the value of a traced function hides boxes: autograd would see constants there.
 
-    Boxes of outer traces stand in those of inner ones, so that levels fall from the outside to the inside.
+    What is not hidden: the box of an inner trace may hold that of an outer one, whose trace level is lower.
     """
     while isbox(value):
         level, value = value._trace, value._value

@@ -1,6 +1,6 @@
-"""Gradients inside a recorded function: forwards and backwards on the tape that is being recorded.
+"""Gradients inside a recorded function: both of their passes are recorded on the tape of that function.
 
-autograd traces the function of an inner gradient by boxes of their own, whose operations take ten times as
+autograd traces the function of an inner gradient by boxes of its own, whose operations take ten times as
 long as those of ours. Here the variable of such a gradient is one more entry of the tape, and adjoints are
 recorded from the result back to it.
 """
@@ -58,7 +58,7 @@ def _visible(fun: Callable[[Any], Any], box: Any) -> Any:
 
 
 _Step = tuple[int, Sequence[int], Any, tuple[Any, ...], Callable[..., Any] | None]
-"""An entry, its active parents, direct rules if there are, the arguments of `_vjp_of`, and what that made."""
+"""An entry, its active parents, direct rules or None, arguments of `_vjp_of`; its VJP if rules are None."""
 
 
 def _depending(entries: Entries, start: int, end: int) -> list[int]:
@@ -72,7 +72,7 @@ def _depending(entries: Entries, start: int, end: int) -> list[int]:
 
 
 def _steps_back(x: Any, depending: Sequence[int]) -> list[_Step]:
-    """Return the steps from the last of some entries back to the first one, for all rows of a Jacobian."""
+    """List the steps of a reverse pass from the last of some entries to the first, whatever the adjoint."""
     entries, trace, active = x._entries, x._trace, frozenset(depending)
     direct = _DIRECT if are_current(_ORIGINAL) else {}
     needed, steps = {depending[-1]}, list[_Step]()
@@ -97,7 +97,7 @@ def _steps_back(x: Any, depending: Sequence[int]) -> list[_Step]:
 
 
 def _pulled_back(steps: Sequence[_Step], depending: Sequence[int], g: Any) -> Any:
-    """Record how the adjoint of the last of some entries goes back to the first one."""
+    """Record the reverse pass from ``g``, an adjoint of the last of some entries, to the first of them."""
     number = np.float64(g) if type(g) is float else g[()] if _is_double(g) else g  # no array of one number
     adjoints: dict[int, tuple[Any, bool]] = {depending[-1]: (number, False)}
     for index, behind, rules, call, vjp in steps:
@@ -127,7 +127,7 @@ def _box(entries: Entries, trace: int, index: int) -> Any:
 def _vjp_of(
     primitive: Any, argnums: Sequence[int], ans: Any, operands: Sequence[Any], kwargs: Any
 ) -> Callable[[Any], Sequence[Any]]:
-    """Make the VJP of a call, or raise what autograd does."""
+    """Make the VJP of a call by autograd's rule; raise the same error as autograd if there is none."""
     make = primitive_vjps.get(primitive)
     if make is None:
         name = getattr(primitive, "__name__", primitive)
@@ -188,7 +188,7 @@ _DIRECT: Final[dict[Any, tuple[Callable[..., Any], ...]]] = {
     anp.sqrt: (lambda g, ans, _x: g * 0.5 / ans,),
     anp.square: (lambda g, _ans, x: g * (2.0 * x),),
 }
-"""Adjoints of operands of the result's shape, by primitive and argument: what is recorded most often."""
+"""Rules for the most frequent primitives, one for each argument, if operands have the result's shape."""
 _ORIGINAL: Final = original_vjps(*_DIRECT, anp.cosh, anp.power)
 
 DIRECT_OPERATORS: dict[str, Callable[..., Any]] = {"_make_vjp": _make_vjp}

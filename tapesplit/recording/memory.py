@@ -1,4 +1,4 @@
-"""Memory: what Python and the C library do about it behind our back costs as much as the work itself."""
+"""Memory: settings of the garbage collector and the C library, which else take as long as the work itself."""
 
 import ctypes
 import gc
@@ -48,7 +48,7 @@ def keep_freed_memory() -> None:
 class NoGarbageCollection:
     """While entered, no garbage is collected: that would walk the thousands of objects of a tape in vain.
 
-    If Ctrl-C keeps one from its exit, the next one makes up for it.
+    If Ctrl-C prevents the exit of one, the exit of the next one turns the collector on again.
     """
 
     __slots__ = ("__weakref__", "_pauses")
@@ -68,11 +68,11 @@ class NoGarbageCollection:
 
 
 _pausing: ref[NoGarbageCollection] | None = None
-"""Who has paused the collector, and has not gone on yet."""
+"""The instance that has turned the collector off and not yet on again."""
 
 
 def _go_on() -> None:
-    """Let the collector go on in a child; the thread that has paused it may not be there."""
+    """Turn the collector on in a forked child: the thread that would do so may exist in the parent only."""
     global _pausing  # noqa: PLW0603 (see above)
     if _pausing is not None:
         gc.enable()

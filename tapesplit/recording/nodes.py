@@ -1,4 +1,4 @@
-"""Nodes of a tape: the places of values on it, in the form in which autograd's general path makes them."""
+"""Nodes of a tape: which entry a value is, in the form that autograd's general path asks for."""
 
 from collections.abc import Callable
 from typing import Any, Final
@@ -31,11 +31,12 @@ _STALE: Final = (
 
 
 class TapeNode(Node):
-    """Place of a value on its tape, in the form that autograd's general path asks for.
+    """Entry of a value on its tape, in the form that autograd's general path asks for.
 
-    A container whose ``parts`` are known has no entry until its own place is asked for: mostly its parts are
-    only taken out again, and they keep the places that they have. Until then ``_source`` is the call that
-    made it, with the nodes of the operands, or the node that it is the value of where it was taken out.
+    A container whose ``parts`` are known gets an entry only when its ``index`` is asked for: mostly its parts
+    are just taken out again, and they have entries already. Until then ``_source`` is the call that made the
+    container, with the nodes of its operands. A value that was taken out of a container has the node of the
+    same value that was put in as its ``_source``.
     """
 
     __slots__ = ("_index", "_source", "entries", "parts")
@@ -102,7 +103,7 @@ class TapeNode(Node):
 
     @property
     def parents(self) -> Any:
-        """Nothing: only derivatives of autograd's ask, which have come here by a value of an earlier call."""
+        """An error: only autograd's derivatives ask, and they meet just values kept from an earlier call."""
         raise StaleValueError(f"the function combines {_STALE}")
 
     @property
@@ -113,7 +114,7 @@ class TapeNode(Node):
 
     @property
     def _origin(self) -> "TapeNode":
-        """The node of the same value that it has been taken from, if it has."""
+        """The node of this value from before it was put into a container, or else the node itself."""
         return self._source if self._index is None and type(self._source) is TapeNode else self
 
     def _record(self) -> None:

@@ -40,16 +40,16 @@ def is_overridden(primitive: Callable[..., Any] | None) -> bool:
 
 
 _seen: dict[Any, tuple[Any, bool]] = {}
-"""Rules that have been looked at, and whether they are others than autograd's."""
+"""For primitives not in `_FIRST_SEEN`: the VJP last seen, and whether it is neither autograd's nor ours."""
 
 
 def keep_calls(primitive: Callable[..., Any]) -> None:
-    """Let calls of a primitive stand for themselves from now on: a user has defined a vector rule for it."""
+    """Record calls of a primitive unchanged from now on, since a user has defined a vector rule for it."""
     _kept.add(primitive)
 
 
 def keeps_calls(primitive: Callable[..., Any] | None) -> bool:
-    """Tell whether calls of a primitive are neither recorded as those of others nor known by our edges."""
+    """Tell whether a user's rule forbids to record calls of a primitive as others, or to use our edges."""
     return primitive in _kept or is_overridden(primitive)
 
 
@@ -58,7 +58,7 @@ _kept: set[Any] = set()
 
 
 def find_jvp(primitive: Callable[..., Any] | None) -> Callable[..., Any] | None:
-    """Return the JVP of a primitive, None if there is none, or if only the VJP of autograd's was replaced."""
+    """Return the JVP of a primitive; None if it has none, or only autograd's, but a VJP of the user's."""
     jvp: Callable[..., Any] | None = primitive_jvps.get(primitive)
     if jvp is None or not is_overridden(primitive) or not _is_known(jvp):
         return jvp
@@ -106,4 +106,4 @@ def _parts(rule: Any) -> Iterator[Any]:
 
 
 _FIRST_SEEN: Final = {primitive: vjp for primitive, vjp in primitive_vjps.items() if _is_known(vjp)}
-"""VJPs from before anybody replaced one by another of autograd's own, or by none."""
+"""VJPs at our import, if autograd's or ours; any other one counts as a user's later, even if autograd's."""

@@ -96,13 +96,13 @@ defvjp(
 
 @primitive  # type: ignore[untyped-decorator]
 def symmetric_eigenvalues(x: Any, UPLO: str, _vectors: np.ndarray) -> np.ndarray:
-    """Return the eigenvalues of symmetric matrices alone, whose eigenvectors are known."""
+    """Return the eigenvalues of symmetric matrices; the eigenvectors are given for the VJP."""
     return np.linalg.eigvalsh(x, UPLO)  # type: ignore[call-overload] # any text
 
 
 @primitive  # type: ignore[untyped-decorator]
 def symmetric_eigenvectors(x: Any, UPLO: str, _values: np.ndarray) -> Any:
-    """Return the eigenvectors of symmetric matrices alone, whose eigenvalues are known, all different."""
+    """Return the eigenvectors of symmetric matrices; eigenvalues, all different, are given for the VJP."""
     return np.linalg.eigh(x, UPLO)[1]  # type: ignore[call-overload] # any text
 
 
@@ -130,7 +130,7 @@ def _transposed(x: Any) -> Any:
 
 
 def _on_read_side(S: Any, UPLO: str) -> Any:
-    """Return adjoints of symmetric matrices, of which only one side of the diagonal is read."""
+    """Move adjoints of symmetric matrices to the triangle that ``eigh`` reads, which stands for both."""
     sides = np.eye(S.shape[-1]) + np.tril(np.full(S.shape[-2:], 2.0), -1)
     return S * (sides if UPLO.upper() == "L" else sides.T)
 
@@ -141,15 +141,15 @@ defvjp(symmetric_eigenvectors, _eigenvectors_vjp)
 
 @primitive  # type: ignore[untyped-decorator]
 def singular_vectors(x: Any, factor: int, _u: np.ndarray, _s: np.ndarray, _vt: np.ndarray) -> Any:
-    """Return one factor of the thin decompositions of matrices, 0 or 2, all of which are known.
+    """Return one factor of the thin singular value decomposition of matrices: 0 for U, 2 for V transposed.
 
-    Singular values are different, and not zero.
+    All factors are given for the VJP. Singular values must be different, and not zero.
     """
     return np.linalg.svd(x, full_matrices=False)[factor]
 
 
 def _singular_vectors_vjp(_ans: Any, x: Any, factor: int, *known: np.ndarray) -> Callable[..., Any]:
-    """Make the VJP of singular vectors: that of the decomposition, which depends on nothing else."""
+    """Make the VJP of singular vectors: that of the decomposition, with zeros for the other two factors."""
     factors = anp.linalg.svd(x, full_matrices=False) if isbox(x) else known
     vjp = anp.linalg.grad_svd(factors, x, full_matrices=False)
     nothing = [np.zeros(part.shape) for part in known]

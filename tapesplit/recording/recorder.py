@@ -131,7 +131,7 @@ def record_call(
 
 
 def _note_place(error: BaseException, entries: Entries, inputs: int, name: str) -> None:
-    """Add to an error of the user's function how far it has come, and what to write instead."""
+    """Add to an error of the user's function how many operations preceded it, and what to write instead."""
     last, *_ = entries.entry(entries.size - 1)
     count = entries.size - inputs
     note(

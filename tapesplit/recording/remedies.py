@@ -68,7 +68,7 @@ _PLAIN: Final = (
 )
 _OF_CONVERSION: Final = frozenset({_ARRAYS, _NUMBERS})
 _OF_PACKAGES: Final = {"scipy": _SCIPY, "pandas": CONSTANTS, "matplotlib": _PLAIN}
-"""What is to be done about errors of conversion that come from there."""
+"""Advice on errors of conversion to plain numbers or arrays that were raised inside these packages."""
 _FUNCTIONS: Final = (
     "take functions from autograd.numpy and autograd.scipy, not from NumPy and SciPy, and give them "
     "np.array([a, b]) instead of lists [a, b]"
@@ -125,4 +125,4 @@ _REMEDIES: Final = {
     r"bad operand type for unary \+: 'ArrayBox'": "write x instead of +x",
     r"for (//|divmod\(\)): .*'ArrayBox'": "write np.floor(x / y) instead of x // y",
 }
-"""By what is in the message."""
+"""Advice by a regular expression that is searched in the message of the error; the first match counts."""

@@ -13,7 +13,7 @@ __all__ = ["SplitResult", "TupleResult", "result_like"]
 
 
 class TupleResult(tuple[Any, ...]):
-    """Results in a tuple. To autograd's functions they are one box, as what its own primitive returns."""
+    """Results in a tuple. autograd's functions take it for one box, as its own primitive would return."""
 
     __slots__ = ()
     _form: ClassVar[type] = tuple
@@ -40,7 +40,7 @@ class TupleResult(tuple[Any, ...]):
 
 
 class SplitResult(TupleResult):
-    """Results in a list, to which nothing can be assigned, as in the box that autograd's function returns."""
+    """Results in a list that refuses assignments, as the box does that autograd's function returns."""
 
     __slots__ = ()
     _form = list
@@ -57,7 +57,7 @@ class SplitResult(TupleResult):
 
 
 def result_like(found: tuple[Any, ...]) -> type[TupleResult]:
-    """Return the class of results in a named tuple of NumPy's: opened, they are one again."""
+    """Return the class for results of a function that returns a named tuple: their value is one, too."""
     return _named(type(found))
 
 
@@ -74,7 +74,7 @@ def _named(form: Any) -> type[TupleResult]:
 
 
 def _register(result: type[TupleResult]) -> None:
-    """Let autograd take results of a class for a box."""
+    """Make autograd treat the instances of a class as boxes of sequences."""
     Box.types.add(result)
     box_type_mappings[result] = SequenceBox
 

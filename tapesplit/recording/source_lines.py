@@ -46,7 +46,7 @@ def _file_name(path: str) -> str:
 
 
 def note_line_without_rule(error: BaseException, tape: Tape) -> None:
-    """Add to an error of a rule that is missing which line calls the function that it names.
+    """Add to an error about a missing rule the user's line that calls the function without one.
 
     Other suspects have rules, and no error names them.
     """

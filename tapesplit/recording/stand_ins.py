@@ -81,8 +81,8 @@ _replaced: list[tuple[_Namespace, dict[str, Any]]] = []
 class BoxesInPlace:
     """While entered, autograd makes our boxes, and its modules hold the functions that record directly.
 
-    They cost a third of its own. The caller holds the tracing lock; nested uses are free. ``inside_trace``
-    says that a trace is active, so that this use may be a nested one.
+    They take a third of the time of autograd's own. The caller holds the tracing lock; nested uses are free.
+    ``inside_trace`` says that a trace is active, so that this use may be a nested one.
     """
 
     __slots__ = ("_inside_trace", "_modules", "_outermost", "_rules")
@@ -120,22 +120,23 @@ class BoxesInPlace:
 
 @contextmanager
 def traced_as_recorded() -> Iterator[None]:
-    """Leave derivatives to autograd, but with the functions of autograd.numpy that recordings have."""
+    """Let autograd take derivatives by its own tracing, but with the stand-ins that recordings use."""
     with tracing_lock() as outer, BoxesInPlace(inside_trace=outer >= 0):
         yield
 
 
 def _hand_over(rules: dict[Any, Any]) -> None:
-    """Give autograd's own functions the rules that the user has entered for those that stand in for them.
+    """Move rules that a user has defined for stand-ins to autograd's own functions.
 
-    That is by ``defvjp_argnums``, which users may have imported; what calls it in autograd finds ours.
+    Only a ``defvjp_argnums`` that the user has imported before defines them so; autograd's own code calls
+    `_define_vjp` in its place.
     """
     for function in [function for function in rules if id(function) in _STOOD_FOR]:
         rules[own_function(function)] = rules.pop(function)
 
 
 def _put_back_in(modules: Iterable[Any]) -> None:
-    """Give autograd's own functions to modules that have just imported those that stand in for them."""
+    """Replace stand-ins by autograd's own functions in modules that were imported in the meantime."""
     for module in modules:
         if type(module) is ModuleType:  # others, such as lazy ones, may do anything when they are looked into
             names = vars(module)

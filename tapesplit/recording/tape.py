@@ -38,9 +38,9 @@ class Entries(list[Any]):
     Taking columns apart takes a tenth of the time that it would take from a list of tuples. ``args`` are None
     where they are the values of the parents and nothing else.
 
-    Whoever appends an entry takes ``size`` for its number, counts it and adds its fields with ``+=``, and
-    calls nothing in between: CPython lets other threads go on only at calls and at jumps back, so that the
-    operations of a function that hands them to threads of its own do not mix.
+    Whoever appends an entry takes ``size`` as its number, increments it and adds the fields with ``+=``,
+    without a call in between: CPython switches threads only at calls and backward jumps, so that entries do
+    not mix if a recorded function works on several threads.
     """
 
     __slots__ = ("level", "size", "suspects", "taken", "variables")
@@ -50,13 +50,13 @@ class Entries(list[Any]):
     size: int
     """Number of entries; the fields of the last one may still be missing."""
     taken: dict[tuple[Any, ...], int]
-    """Numbers of elements and narrow slices, by what they are read from and where: programs read the same
-    ones again and again, ``y[0]`` in each turn of a loop, and each is recorded once."""
+    """Entries of elements and narrow slices, by the entry and the indices that they are read from: programs
+    read the same ones again and again, ``y[0]`` in each turn of a loop, and each is recorded once."""
     suspects: dict[str, str]
-    """A line of the user's code for each name of a primitive without a VJP, or whose value hides boxes: that
-    may never be needed, but if it is, that is the line to change."""
+    """By the name of each primitive without a VJP, or whose value hides boxes, the user's line that first
+    called it. If its derivatives turn out to be needed, that is the line to change."""
     variables: int
-    """Gradients inside of the recorded function whose own functions are running at the moment."""
+    """Number of inner gradients whose functions are running at the moment, see `inner_gradients`."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -88,11 +88,11 @@ class Entries(list[Any]):
 NO_KEYWORDS: Final[dict[str, Any]] = {}
 """Keyword arguments of nearly all entries."""
 _FIELDS: Final = len(TapeEntry._fields)
-"""Items of the flat list that an entry is."""
+"""Number of items that each entry has in the flat list."""
 
 
 def constant_positions(count: int, argnums: tuple[int, ...]) -> list[int]:
-    """Return the positions of those of so many arguments that are not active; of thousands in linear time."""
+    """Return the positions of the constant ones of ``count`` arguments, in linear time."""
     active = frozenset(argnums)
     return [position for position in range(count) if position not in active]
 
@@ -159,7 +159,7 @@ class Tape:
     values: list[Any] = field(init=False)
 
     def __post_init__(self) -> None:
-        fields = self.entries  # copied: calls with traced values that a user keeps are recorded later on, too
+        fields = self.entries  # copied: traced values that a user keeps may append further entries later on
         vars(self).update(
             primitives=fields[0::_FIELDS],
             active=fields[1::_FIELDS],

@@ -30,7 +30,8 @@ _state = _TracingState()
 def _renew_state() -> None:
     """Replace a lock that another thread held at the fork: nobody in the child would release it.
 
-    One without a holder may have been taken a moment before; the level is then as this thread has left it.
+    A lock without a holder is replaced, too: another thread may just have taken it. That thread has not
+    changed the trace level yet.
     """
     global _state  # noqa: PLW0603 (the lock belongs to the process, like the level that it guards)
     if _state.holder == threading.get_ident():
@@ -44,8 +45,9 @@ def _renew_state() -> None:
 def tracing_lock() -> Iterator[int]:
     """Hold the lock that every tracing code path needs; restore the trace level however the block ends.
 
-    Yields the level of the innermost trace that is active, -1 if there is none, though autograd leaves its
-    level raised after each error. Raises a `RecordingError` if the thread that holds it waits for this one.
+    Yields the level of the innermost trace that is active, -1 if there is none, even where autograd has left
+    its level raised after an error. Raises a `RecordingError` if the thread that holds the lock waits for
+    this one.
     """
     state, me = _state, threading.get_ident()
     waits = state.holder != me

@@ -1,7 +1,7 @@
 """Values as flat vectors: arrays, numbers, and what else autograd puts on a tape.
 
-Functions may build tuples, lists and dicts; derivatives inside a function leave sparse gradients. Sequences
-have their leaves in order, dicts by the text of their keys, which orders keys of any types.
+Functions may build tuples, lists and dicts; derivatives inside a function leave sparse gradients. The items
+of a sequence are taken in order, those of a dict by the ``repr`` of their keys, which can be of any types.
 """
 
 from typing import Any

@@ -1,4 +1,4 @@
-"""Numbers of calls: what only the rule and the arguments of a call tell, asked once for all like calls."""
+"""Numbers of calls: facts that follow from the rule and the arguments of calls, found once for like calls."""
 
 from math import prod
 from typing import Any, Final, NamedTuple
@@ -27,7 +27,7 @@ __all__ = ["CallNumbers", "call_numbers"]
 
 
 class CallNumbers(NamedTuple):
-    """What the rule and the arguments of one call tell, see `TapeFacts`."""
+    """Facts that follow from the rule and the arguments of one call; most are explained at `TapeFacts`."""
 
     elements: int = 0
     edges: int = 0
@@ -41,16 +41,16 @@ class CallNumbers(NamedTuple):
 def call_numbers(
     tape: Tape, structure: Structure, kind: IntArray, form: IntArray, entries: IntArray
 ) -> tuple[IntArray, IntArray]:
-    """Find out what the rules and arguments of some calls tell about them, once for all like calls.
+    """Find the `CallNumbers` of some calls, once for all like calls.
 
     For `kind` and `form` see `TapeFacts`; `entries` are the k calls.
 
     Returns
     -------
     (k,) array of int
-        Equal for like calls: of equal kinds, shapes and constants.
+        The same number for like calls: those of equal kinds, shapes and constants.
     (7, k) array of int
-        A line for each field of `CallNumbers`.
+        A row for each field of `CallNumbers`.
     """
     indices, forms = entries.tolist(), structure.forms
     parents = map(structure.parents.__getitem__, indices)
@@ -64,9 +64,10 @@ def call_numbers(
 
 
 def _constants(structure: Structure, indices: list[int]) -> IntArray:
-    """Return numbers of the constant arguments of some calls, the same for equal ones.
+    """Return a number for the constant arguments of each of some calls, the same one for equal ones.
 
-    They take long to hash, but loops read the same ones again and again, see `statics_of`.
+    They take long to hash, so each object is hashed once: loops read the same ones again and again, see
+    `statics_of`.
     """
     statics = [structure.statics[index] for index in indices]
     _, which = coded(map(id, statics))
@@ -78,29 +79,33 @@ def _constants(structure: Structure, indices: list[int]) -> IntArray:
 _MOST_EDGES: Final = 100_000
 """Scalar edges above which a call is better done as an array operation."""
 _SPARSE_EDGES: Final = 2
-"""Scalar edges for each element of the result and each argument, or for each element of these, up to which a
-product counts as sparse."""
+"""Scalar edges up to which a product counts as sparse, for each element of its result and each active
+argument, or for each element of these arguments if that allows more."""
 _EDGES_OF_A_SLICE: Final = 16_384
-"""Scalar edges of each independent slice above which other products are."""
+"""The same limit for each independent slice of a product that is neither sparse nor slow."""
 _MANY_DIRECTIONS: Final = 64
-"""Elements, read and returned, up to which array steps carry the few directions in less time than systems."""
+"""Elements read, or returned, below which directions are so few that array steps carry them faster than
+systems, even through slow products."""
 _EDGES_OF_A_DERIVATIVE: Final = 4
-"""Edges for each derivative of a result from which on sums of products are better done as blocks."""
+"""Scalar edges for each element of the elemental Jacobian above which a sum of products is better done as a
+block."""
 _DERIVATIVES_OF_A_SLICE: Final = 1024
-"""Derivatives in each independent slice above which a block is."""
+"""Elements of the elemental Jacobian of each independent slice above which a block is better done as an
+array operation."""
 
 
 def _is_slow(primitive: Any) -> bool:
-    """Tell whether array steps take much longer for an edge than a product of matrices does."""
+    """Tell whether array steps take much longer for each scalar edge than a product of matrices does."""
     rule = find_rule(primitive)
     return isinstance(rule, Bulk) and rule.pace > 1
 
 
 def _numbers_of(entry: TapeEntry, index: int, structure: Structure) -> CallNumbers:
-    """Count the scalar edges of a call by its rule; tell whether it is a small sum or product.
+    """Count the scalar edges of a call by its rule, and decide how scalar sweeps treat it.
 
-    If it is not, count the real elements of a block for it; 0 if they are too many, or no numbers. Count the
-    elements of a stack, too. A sum whose places are left open has no structure.
+    A sum or product that is not too large is treated by its local structure. Any other call is a block of all
+    derivatives, whose real elements are counted: 0 if they are too many, or if an argument is not numeric. A
+    call that looks elements up at places that are left open has no local structure.
     """
     if entry.primitive is None:
         return CallNumbers(element_count(entry.value))

@@ -1,7 +1,7 @@
 """Fitting: whether a plan for one structure serves another, and where the two differ if it does not.
 
-It serves an equal structure. Where indices differ from call to call, a plan can leave the places open that
-they point to, and read them from each tape. It can do the same with the zeros of matrices.
+A plan serves all tapes of the structure that it was made for. If indices change from call to call, a plan
+can leave them open and read them from each tape, and likewise the places of zeros in matrices.
 """
 
 from collections.abc import Callable, Iterable, Iterator, KeysView, Sequence
@@ -29,10 +29,10 @@ __all__ = ["any_places", "first_difference", "fits", "is_look_up", "with_any_zer
 
 
 def without_places(known: Structure, structure: Structure) -> Structure | None:
-    """Leave out the numbers of indices, and the zeros of matrices, in which a structure differs from another.
+    """Leave the indices and the zeros of matrices open in which `structure` differs from `known`.
 
-    A plan for the result reads them anew from each tape. The result is None if the two differ in
-    anything else, or in so many indices that a new plan costs less than reading all of them one by one.
+    A plan for the result reads them from each tape. The result is None if the two differ in anything else, or
+    in so many indices that a new plan costs less than reading all of them one by one.
     """
     if _but_for_constants(known) != _but_for_constants(structure):
         return None
@@ -56,21 +56,21 @@ def without_places(known: Structure, structure: Structure) -> Structure | None:
 
 
 _MOST_LOOK_UPS: Final = 256
-"""Indices that a plan reads from each tape, at most."""
+"""Calls whose indices a plan reads from each tape, at most."""
 _MOST_NUMBERS: Final = 16
-"""The same for indices without arrays: more are those of scalar code, where following each element pays."""
+"""The same for indices without arrays: more of them mean scalar code, in which it pays to know each place."""
 _ENTRIES_OF_A_NUMBER: Final = 8
-"""Entries of a tape for each such index up to which there is so little else that it does not matter."""
+"""A tape with at most so many entries for each such index may have more: there is little else to lose."""
 _but_for_constants = attrgetter(*(field.name for field in fields(Structure) if field.name != "statics"))
 
 
 def _left_open(primitive: Any, static: Any) -> Constants | None:
-    """Describe the constants of a call, with what plans can read anew left open; None if there is nothing."""
+    """Leave open, among the constants of a call, all that plans can read from tapes; None without any."""
     return any_places(static) if primitive in OPEN_RULES else _any_zeros(static)
 
 
 def with_any_zeros(structure: Structure, entries: Iterable[int]) -> Structure:
-    """Let matrices of some calls have zeros anywhere."""
+    """Leave open where the constant matrices of some calls have zeros."""
     statics = list(structure.statics)
     for index in entries:
         statics[index] = _any_zeros(statics[index])
@@ -78,7 +78,7 @@ def with_any_zeros(structure: Structure, entries: Iterable[int]) -> Structure:
 
 
 def _any_zeros(static: Any) -> Constants | None:
-    """Describe the constants of a product, of which matrices may have any zeros; None if there are none."""
+    """Leave open where the constant matrices of a product have zeros; None if it has no such matrix."""
     if type(static) is not Constants or not any(map(_is_matrix, static.positional)):
         return None
     keys = [key._replace(content=None) if _is_matrix(key) else key for key in static.positional]
@@ -86,7 +86,7 @@ def _any_zeros(static: Any) -> Constants | None:
 
 
 def _is_matrix(key: Any) -> bool:
-    """Tell whether a constant may have zeros, as far as its key tells."""
+    """Tell whether a key is of an array whose zeros are either part of the key or may be anywhere."""
     return isinstance(key, ArrayKey) and (key.content is None or has_zeros(key))
 
 
@@ -103,11 +103,11 @@ def any_places(static: Any) -> Constants | None:
 
 
 _NUMBERED: Final = frozenset({int, slice, *INTEGERS})
-"""Parts of an index that are numbers or have some; they are described with None if that is left open."""
+"""Types of the parts of an index that are or hold numbers; where these are left open, keys have None."""
 
 
 def _opened(key: Any) -> Any:
-    """Leave out the numbers of an index."""
+    """Leave the numbers open in the key of an index."""
     if isinstance(key, ArrayKey):
         return key._replace(content=None)
     if not isinstance(key, tuple):
@@ -132,7 +132,7 @@ def _parts(static: Constants) -> Iterator[Any]:
 
 
 def _is_open(part: Any) -> bool:
-    """Tell whether the numbers of a part of an index are left out."""
+    """Tell whether the numbers of a part of an index are left open."""
     if isinstance(part, ArrayKey):
         return part.content is None
     return type(part) is tuple and part[0] in _NUMBERED and part[1] is None
@@ -147,7 +147,7 @@ def is_look_up(structure: Structure, index: int) -> bool:
 
 
 def fits(known: Structure, structure: Structure) -> bool:
-    """Tell whether a plan for a known structure serves another one: equal, but for places left open."""
+    """Tell whether a plan for a known structure serves another one: equal but for what is left open."""
     return structure == known or without_places(known, structure) == known
 
 
@@ -177,7 +177,7 @@ def first_difference(old: Structure, new: Structure, tape: Tape) -> str:
 
 
 def _say_constants(what: Any) -> str:
-    """Show constant arguments; () stands for none, which as a shape is that of a number."""
+    """Show constant arguments; here () means that there are none, not the shape of a number."""
     return "none" if what == NO_CONSTANTS else _say(what)
 
 

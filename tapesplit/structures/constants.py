@@ -1,4 +1,4 @@
-"""Keys of the constant arguments of calls: what plans depend on of them."""
+"""Keys of the constant arguments of calls: those properties that plans depend on, and no others."""
 
 import operator
 import sys
@@ -49,9 +49,10 @@ class Constants(NamedTuple):
 
 
 class ArrayKey(NamedTuple):
-    """Key of a constant array, with its bytes where plans depend on more than its form.
+    """Key of a constant array: dtype, shape and, if plans depend on its elements, their bytes as ``content``.
 
-    Of a matrix that is an operand of a product the content is where it has no zeros, see `non_zeros`.
+    The ``content`` of a matrix that is an operand of a product are the places of its nonzeros, see
+    `non_zeros`.
     """
 
     dtype: np.dtype
@@ -66,18 +67,20 @@ INTEGERS = frozenset(np.dtype(code).type for code in np.typecodes["AllInteger"])
 """Types of NumPy's integers, which loops over arrays of indices yield."""
 _NUMPY_EXACT = INTEGERS | {np.bool_}
 EXACT = _NUMPY_EXACT | {int, bool, str, slice, type(None), type(Ellipsis)}
-"""Constants that count in full, and that compare by value."""
+"""Types of constants that count in full (keys hold their value), and that compare by value."""
 _ALONE = frozenset({int, str, slice, type(Ellipsis)})
-"""Those of them that stand for themselves as the only constant: ``1 == True``, but they index differently."""
+"""Types of which the only constant of a call is its own key; not bool: ``1 == True``, but they index
+differently."""
 SEQUENCES = frozenset({list, tuple})
 """Types of plain sequences."""
 _FLOATS = frozenset({float, np.float64})
-"""Numbers that count by type anywhere: Python's floats take the precision of arrays, NumPy's do not."""
+"""Types of numbers whose type alone counts anywhere: a Python float takes the precision of arrays, one of
+NumPy's does not."""
 _INEXACT = frozenset(np.dtype(code).type for code in np.typecodes["AllFloat"])
 _COUNTED_BY_TYPE = _INEXACT | _NUMPY_EXACT | {float, int, bool, complex}
-"""Numbers that count by type where they are operands."""
+"""Types of numbers whose type alone counts if they are operands."""
 _FIRST_OPERAND = {**dict.fromkeys(PRODUCTS, 0), concatenate_args: 1, array_from_args: 2}
-"""From which position on the arguments of a primitive are operands, which only values depend on."""
+"""Position from which on the arguments of a primitive are operands: plans do not depend on their values."""
 
 
 def statics_of(
@@ -89,8 +92,8 @@ def statics_of(
 ) -> Any:
     """Describe the constant arguments of a call that has some, see `Structure`.
 
-    Calls with an array, which loops read again and again, are looked up in ``known`` by its identity: the
-    tape must keep it.
+    Loops often read the same constant array again and again, so calls with one are looked up in ``known`` by
+    its identity: the tape must keep the array alive.
     """
     controlled = primitive in _WHOLE
     if len(args) == 2 and not kwargs:
@@ -130,25 +133,25 @@ def _constants_of(
 
 
 def _with_non_zeros(key: Any, constant: Any, seen: dict[Any, Any]) -> Any:
-    """Add to the key of a matrix where it has no zeros."""
+    """Add the places of the nonzeros to the key of a matrix, if `non_zeros` finds it sparse enough."""
     known = non_zeros(constant, seen)
     return key if known is None else key._replace(content=known)
 
 
 def known_zeros(static: Any) -> ArrayKey | None:
-    """Return the key of the constant operand of a product if it tells where that has no zeros."""
+    """Return the key of the constant matrix of a product if it has the places of nonzeros, else None."""
     keys = static.positional if type(static) is Constants else ()
     return next((key for key in keys if has_zeros(key)), None)
 
 
 def kept_positions(static: Any) -> IntArray | None:
-    """Return where the constant operand of a product has no zeros, by flat positions, if its key tells."""
+    """Return the flat positions of the nonzeros of the constant matrix of a product, if in its key."""
     matrix = known_zeros(static)
     return None if matrix is None else matrix.content.positions(matrix.shape)
 
 
 def has_zeros(key: Any) -> bool:
-    """Tell whether the key of a constant tells where it has no zeros."""
+    """Tell whether the key of a constant has the places of its nonzeros."""
     return isinstance(key, ArrayKey) and isinstance(key.content, NonZeros)
 
 
@@ -173,7 +176,7 @@ def _plain_bound(bound: Any) -> Any:
 
 
 def _first_operand(primitive: Any) -> int:
-    """Return from which position on numbers and arrays are operands, which only values depend on."""
+    """Return the position from which on numbers and arrays are operands, whose values plans do not need."""
     first = _FIRST_OPERAND.get(primitive)
     if first is None:
         rule = find_rule(primitive)
@@ -192,7 +195,7 @@ def _operand_key(constant: Any) -> Any:
 
 
 def _type_key(constant: Any) -> Any:
-    """Describe a constant argument of a call that takes autograd's own rule, which sees it each time."""
+    """Describe a constant argument by its type only: autograd's own rule reads its value from each tape."""
     kind = type(constant)
     if kind is np.ndarray:
         return ArrayKey(constant.dtype, constant.shape)
@@ -200,7 +203,7 @@ def _type_key(constant: Any) -> Any:
 
 
 _WHOLE = CONTROLLED | {_make_dict}
-"""Primitives whose constants count in full, since they say where elements are."""
+"""Primitives whose constants count in full, since they determine which element goes where."""
 
 
 def _whole_key(constant: Any) -> Any:
@@ -240,11 +243,11 @@ def _static_key(constant: Any) -> Any:
 
 
 def _content(constant: Any) -> Any:
-    """Return what tells a constant of an uncommon type from others; a new object where nothing does."""
-    if isinstance(constant, type):  # its attributes are those of its instances
+    """Return a value that identifies a constant of an uncommon type, or else a new object, equal to none."""
+    if isinstance(constant, type):  # asked first: it has the attributes of its instances
         return constant
     if isinstance(constant, FunctionType):
-        return constant.__code__  # calls often make it anew, and derivatives call that of their own tape
+        return constant.__code__  # many calls define a new one, and sweeps take the one of their own tape
     if isinstance(constant, ArrayVSpace):
         return (constant.shape, constant.dtype)
     if isinstance(constant, VSpace):
@@ -262,13 +265,14 @@ def _content(constant: Any) -> Any:
         equals_itself = (constant == constant) is True  # noqa: PLR0124 (comparisons of users' types may do anything)
     except Exception:  # noqa: BLE001 (the same)
         return object()
-    has_items = any("__getitem__" in vars(kind) for kind in type(constant).__mro__)  # enums: their class has
+    # Not `hasattr`, which on the class of an enum finds the method of its metaclass.
+    has_items = any("__getitem__" in vars(kind) for kind in type(constant).__mro__)
     may_change = has_items and not isinstance(constant, _UNCHANGING)
     return constant if equals_itself and not may_change else object()
 
 
 _UNCHANGING = (str, bytes, range, np.dtype)
-"""Types with items that count in full, and that compare by value."""
+"""Types that have items but cannot change, and that compare by value."""
 
 
 def hashable(key: Any) -> Any:

@@ -29,8 +29,8 @@ _ROUNDING: Final = 1e-12
 def result_dtypes(tape: Tape, structure: Structure) -> tuple[np.dtype, ...]:
     """Return the dtype of the Jacobian by each input, autograd's own wherever autograd has a real one.
 
-    Plans keep them, for all tapes of the structure: these have the same, but where a rule of the user's or of
-    autograd's reads constants out of containers or objects, which count by type alone.
+    Plans keep them for all tapes of the structure. These have the same ones, unless a rule, the user's or
+    autograd's, reads constants out of containers or objects, of which structures have the type only.
     """
     if _is_double(tape, structure):
         return (_DOUBLE,) * tape.inputs
@@ -59,7 +59,7 @@ def _is_double(tape: Tape, structure: Structure) -> bool:
     """Tell whether all values on a tape are in double precision: then so are all real derivatives."""
     forms = set(structure.forms)
     sparse = form_of(SparseObject(None, None))
-    if sparse in forms:  # which does not tell what kind of zeros it has
+    if sparse in forms:  # the form of a sparse value does not say what type the dense one has
         forms.update(form_of(value.vs.zeros()) for value in tape.values if isinstance(value, SparseObject))
     return all(_is_double_form(form) for form in forms if form != sparse)
 

@@ -1,4 +1,4 @@
-"""Facts about each entry of a tape that plans are made of, as arrays: sizes, operands, scalar edges."""
+"""Facts about each entry of a tape from which plans are made, as arrays: sizes, operands, scalar edges."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -72,12 +72,12 @@ class CallKind:
 
     @property
     def can_be_contracted(self) -> bool:
-        """Whether its calls can be reductions with known weights, which take elementwise operations in."""
+        """Whether its calls can be reductions with known weights, which can absorb elementwise operations."""
         return isinstance(self.rule, Bulk) and self.rule.weigh is not None
 
     @property
     def can_be_block(self) -> bool:
-        """Whether its calls can be part of a scalar sweep with all derivatives of the result: by any rule."""
+        """Whether its calls can be part of a scalar sweep as blocks of all derivatives, found by any rule."""
         return (self.rule is None or isinstance(self.rule, Bulk)) and self.primitive in primitive_vjps
 
     @property
@@ -87,7 +87,7 @@ class CallKind:
 
     @property
     def needs_local_jacobian(self) -> bool:
-        """Whether tangents take all derivatives of the result, since autograd has no rule for them."""
+        """Whether tangents need the whole elemental Jacobian of a call, since autograd has no JVP for it."""
         return self.is_looped and usable_jvp(self.primitive, self.keywords) is None
 
     @property
@@ -114,7 +114,7 @@ class TapeFacts:
     Parameters
     ----------
     structure
-        The structure of the tapes that the numbers are true of.
+        The structure of the tape; the numbers hold for all tapes that have it.
     kinds, kind
         The different kinds of calls, and which of them each entry is.
     forms, form
@@ -123,34 +123,33 @@ class TapeFacts:
         Real elements of the value, two for each complex number; -1 for a computed value that has none
         (container, integer, complex in single precision).
     elements
-        The same, but with the elements of these values, too, where calls are neither elementwise nor
-        movements.
+        Real elements of all values, also of those whose size is -1.
     is_complex
         Whether the value is complex, in double precision.
     call
-        Equal for two entries that are neither elementwise nor movements if they are like calls: of equal
-        shapes and constants.
+        The same number for like calls, those of equal kinds, shapes and constants; only for entries that are
+        neither elementwise nor movements.
     edges
         Scalar edges |E| from the active arguments: fma per direction.
     scalar_edges
-        Those that a scalar sweep has: without zeros of constant matrices, see `non_zeros`, and for several
-        factors one for each product of all.
+        Scalar edges in a scalar sweep. They differ from ``edges`` for sums of products: zeros of constant
+        matrices have none, see `non_zeros`, and each product has one for each active argument.
     elementwise
         Whether the entry is an elementwise operation, see `CallKind`.
     scalar
         Whether the entry can be part of a scalar sweep: elementwise operations, movements, sums and small
         products in double or single precision, and blocks.
     blocks
-        Elements of the derivatives of the result by all active arguments, if these are what a scalar sweep
-        knows of the entry: small calls of other primitives; else 0.
+        Elements of the elemental Jacobian by all active arguments, if the entry is a block in a scalar sweep:
+        a small call that is neither elementwise nor a movement and has no local structure; else 0.
     joined
-        Whether like blocks are carried out together.
+        Whether the blocks of like calls are computed together, in one call on stacks of their arguments.
     stacked
-        Elements of the result and of all active arguments of calls that do the same to each slice of these,
-        other than sums; else 0.
+        Elements of the result and of all active arguments, if the call does the same to each of several
+        slices and is not a sum; else 0.
     local_fma
-        What tangents pay once for all derivatives of the result, if autograd has no JVP: as many adjoints
-        as it has elements; else 0.
+        Multiply-adds to find the elemental Jacobian once, by an adjoint for each element of the result, if
+        tangents need it since autograd has no JVP; else 0.
     first_parent, parents
         The active arguments of entry i are ``parents[first_parent[i]:first_parent[i + 1]]``.
     children
@@ -300,7 +299,7 @@ def _kinds(
 
 
 def _takes_numbers(structure: Structure, seen: _Seen, which: IntArray, asked: BoolArray) -> BoolArray:
-    """Tell which of the calls that are asked for have numbers only as constant arguments."""
+    """Mark those of the calls in ``asked`` whose constant arguments are all numbers, or arrays of them."""
     told = [(constants in _NUMBERS, constants is Constants) for *_, constants in seen]
     found, keyed = np.array(told).T.take(which, axis=1) & asked
     places = np.flatnonzero(keyed)
@@ -311,13 +310,13 @@ def _takes_numbers(structure: Structure, seen: _Seen, which: IntArray, asked: Bo
 _NONE = type(NO_CONSTANTS)
 """Type of the constant arguments of calls without any; else it is `Constants`, or that of the only one."""
 _NUMBERS = frozenset({_NONE, type, Constants})
-"""Types of the constant arguments that are numbers for sure, of none, and of those that may be numbers."""
+"""Types of what `Structure` has for constant arguments that are, or in `Constants` may be, numbers only."""
 
 
 def _only_readers(parents: IntArray, children: IntArray, elementwise: BoolArray, like: IntArray) -> IntArray:
     """Find the elementwise operation that each one can be merged with, itself if there is none.
 
-    It is the only reader, and equal to the one that it reads in ``like``: numbers that tell size and type.
+    It is the only reader, and both have the same number in ``like``, which codes size and type of a value.
     """
     first, last = np.full((2, elementwise.size), -1)
     last[parents] = children
@@ -327,13 +326,13 @@ def _only_readers(parents: IntArray, children: IntArray, elementwise: BoolArray,
 
 
 def call_key(facts: TapeFacts, index: int) -> Any:
-    """Return what calls have in common that are equal but for the numbers in their arguments."""
+    """Return a key that is equal for calls that differ in the numbers in their arguments at most."""
     forms = tuple(facts.form[[index, *facts.structure.parents[index]]].tolist())
     return (facts.kind[index], forms, hashable(facts.structure.statics[index]))
 
 
 def calls_by_kind(facts: TapeFacts, entries: IntArray) -> Iterator[tuple[CallKind, IntArray, IntArray]]:
-    """Sort entries by kind; yield each kind with its entries and their active arguments."""
+    """Sort k entries by kind; yield each kind, its entries, and their active arguments, one row per entry."""
     kinds = facts.kind[entries]
     for code in np.flatnonzero(np.bincount(kinds)).tolist():
         kind = facts.kinds[code]

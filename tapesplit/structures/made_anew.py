@@ -1,7 +1,7 @@
 """Primitives made anew: a function that defines one inside of itself has another object at each call.
 
-Plans know nothing of such a primitive but that it has derivative rules, which they ask the tape for. For
-them, those of the same code are the same.
+All that plans know of such a primitive is which derivative rules it has; the rules themselves they take from
+each tape. So primitives that are made by the same code are treated as the same.
 """
 
 from collections import Counter

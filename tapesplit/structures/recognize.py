@@ -1,9 +1,9 @@
-"""Recognition: see in a fraction of the time whether a tape has a structure that is known.
+"""Recognition: check whether a tape has a known structure, in a fraction of the time of `structure_of`.
 
-`structure_of` describes every entry from nothing. Of a known structure most of that follows from the rest:
-elementwise operations of autograd's, moves, sums and products in double precision have a form that follows
-from their operands, and only calls that take constants have some to compare. What is left are comparisons of
-whole columns.
+`structure_of` describes every entry on its own. If primitives and operands agree with a known structure, most
+of the rest follows: the forms of autograd's elementwise operations, moves, sums and products in double
+precision follow from their operands, and only calls with constant arguments have some to compare. Whole
+columns of the tape are compared at once.
 """
 
 from collections.abc import Collection, Iterable, Sequence
@@ -51,24 +51,24 @@ class _Expected(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _PlainConstants:
-    """Constants that are compared without being described: numbers, slices, arrays of operands, and so on.
+    """Constants that are compared directly, without keys: numbers, slices, arrays and so on.
 
     Parameters
     ----------
     arguments, keywords
         Entry and position, or entry and name, of each constant.
     types
-        Types of all of them, the positional ones first.
+        Types of all constants, the positional ones first; the fields below number constants in this order.
     values
-        Which of them count by value, too: the values.
+        Values of the constants that count by value.
     items
-        Which of these are tuples, lists or empty dicts: the types of what is in them.
+        Types of the items of those among them that are tuples, lists or empty dicts.
     forms
-        Which constants are arrays or vector spaces: dtype and shape.
+        Dtype and shape of the constants that are arrays or vector spaces.
     contents
-        Which of these arrays count in full: their bytes.
+        Bytes of the arrays that count in full.
     zeros
-        Which of them count by where they have no zeros, see `non_zeros`.
+        Places of the nonzeros of the arrays that count by them, see `non_zeros`.
     """
 
     arguments: list[tuple[int, int]]
@@ -81,7 +81,7 @@ class _PlainConstants:
     zeros: _Expected
 
     def agree(self, args: Sequence[Any], kwargs: Sequence[Any]) -> bool:
-        """Compare with the arguments of another tape, which has some in the same places."""
+        """Compare with the arguments of another tape, which has constants in the same places."""
         constants = [args[i][position] for i, position in self.arguments]
         if self.keywords:
             constants += [kwargs[i][name] for i, name in self.keywords]
@@ -95,14 +95,14 @@ class _PlainConstants:
         )
 
     def _have_zeros(self, matrices: list[np.ndarray]) -> bool:
-        """Compare where matrices have no zeros."""
+        """Tell whether matrices have their nonzeros, and so their zeros, in the known places."""
         seen: dict[Any, NonZeros | None] = {}
         return [non_zeros(matrix, seen) for matrix in matrices] == self.zeros.found
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Recognizer:
-    """What a tape of a known structure looks like.
+    """What must be compared to recognize tapes of a known structure.
 
     Parameters
     ----------
@@ -113,19 +113,19 @@ class Recognizer:
     without_keywords
         Number of calls without keyword arguments.
     names
-        Calls whose keyword arguments are plain constants: the names, as sets.
+        Names of the keyword arguments, as sets, of calls whose constants are all plain.
     constant_calls
-        All entries that take constants.
+        All entries with constant arguments.
     arities
-        Calls that may have any number of positional arguments: these numbers.
+        Numbers of positional arguments of calls that may have any number of them.
     forms
-        Entries whose form does not follow from their operands: these forms, see `Structure`.
+        Forms of the entries whose form does not follow from their operands, see `Structure`.
     constants
-        Those of all calls that take plain ones only.
+        Constants of the calls that have plain ones only.
     statics
-        Other entries that take constants: these, see `Structure`.
+        Constants of other calls, as in `Structure`.
     open_places
-        Other entries that look elements up wherever a tape says: their constants.
+        Constants of calls that look elements up at places that the structure leaves open.
     """
 
     structure: Structure
@@ -170,7 +170,7 @@ def _statics(tape: Tape, places: list[int]) -> list[Any]:
 
 
 def recognizer(structure: Structure) -> Recognizer:
-    """Return what recognizes tapes of a structure, in about 0.2 µs for each entry."""
+    """Make the recognizer of a structure, in about 0.2 µs for each entry."""
     statics = structure.statics
     calls = [i for i, constants in enumerate(statics) if constants is not NO_CONSTANTS]
     several = {i: statics[i] for i in calls if type(statics[i]) is Constants}
@@ -232,7 +232,11 @@ def _plain(structure: Structure, index: int) -> list[_Constant] | None:
 
 
 def _type_and_value(key: Any) -> tuple[type, Any] | None:
-    """Return what a constant is by its key; None if it must be described to compare it."""
+    """Return type and value of a constant by its key; None if it can be compared by the key only.
+
+    Instead of the value, arrays and vector spaces have an `ArrayKey`, and constants that count by type have
+    `_ANY`.
+    """
     if isinstance(key, type):
         return key, _ANY
     if isinstance(key, ArrayKey):
@@ -247,7 +251,7 @@ def _type_and_value(key: Any) -> tuple[type, Any] | None:
 
 
 def _is_exact(key: Any) -> bool:
-    """Whether a constant, or all that is in a tuple or list, compares by value."""
+    """Whether a constant compares by value; a tuple or list, if all its items do."""
     if type(key) is not tuple:
         return False
     kind, content = key
@@ -273,7 +277,7 @@ def _arity(structure: Structure, index: int) -> int:
 def _plain_constants(
     arguments: list[tuple[int, int]], statics: list[Any], several: list[_Constant]
 ) -> _PlainConstants:
-    """Collect plain constants: the only ones of calls, which stand for themselves, and others."""
+    """Collect plain constants: ``statics``, each the only one of its call and its own key, and others."""
     kinds = [*map(type, statics)]
     types = [static if kind is type else kind for static, kind in zip(statics, kinds, strict=True)]
     exact = {number: statics[number] for number, kind in enumerate(kinds) if kind is not type}

@@ -12,10 +12,11 @@ __all__ = ["RowBlock", "RowPart", "RowPiece"]
 
 
 class RowBlock(NamedTuple):
-    """Directions of the elements of an array, by rows: some of one axis, from ``first`` on.
+    """Directions, one for each element, of consecutive rows of an array, from row ``first`` on.
 
-    Row ``first + i`` has the directions ``origin + run * pitch + i * behind + k``, where there are ``before``
-    runs, and ``behind`` numbers k: the elements along the axes before and behind the one that counts rows.
+    Rows are the indices of one axis. Row ``first + i`` has the directions
+    ``origin + run * pitch + i * behind + k`` for ``run < before`` and ``k < behind``, the numbers of elements
+    along the axes before and behind that one.
     """
 
     origin: int
@@ -27,7 +28,7 @@ class RowBlock(NamedTuple):
 
     @classmethod
     def of_array(cls, shape: Shape, axis: int, origin: int) -> "RowBlock":
-        """Return the directions of all elements of an array, of which the first has this one.
+        """Return the directions of all elements of an array, numbered from ``origin`` on.
 
         Examples
         --------
@@ -70,7 +71,7 @@ class RowBlock(NamedTuple):
             run, place = divmod(begin - self.origin, self.pitch)
             row, k = divmod(place, self.behind)
             count, runs, own = 1, 1, self.behind
-            if row >= self.rows:  # what lies between two runs are other rows
+            if row >= self.rows:  # directions between two runs belong to rows outside the block
                 begin = self.origin + (run + 1) * self.pitch
                 continue
             if k or left < self.behind:
@@ -85,7 +86,7 @@ class RowBlock(NamedTuple):
             begin += count * runs * own
 
     def moved(self, moves: MovedRows) -> "RowBlock | None":
-        """Return the directions of the rows of an argument; None if it has none of these rows."""
+        """Return the block of an argument whose rows are moved into this one; None if it has none of them."""
         start, stop = max(self.first, moves.start), min(self.first + self.rows, moves.stop)
         if start >= stop:
             return None
@@ -111,8 +112,8 @@ class RowPart:
     calls
         Tape entries of its calls, increasing.
     axes, blocks
-        Along which axis the rows of a value are counted, and the directions that they have; of all calls and
-        of some ends.
+        By tape entry, for all calls and some ends: the axis along which rows of the value are counted, and
+        the directions that they have.
     readings
         How its calls that are not elementwise read their active arguments.
     ends
@@ -122,9 +123,10 @@ class RowPart:
     edges
         Scalar edges of its calls.
     swept
-        Multiply-adds of all directions through its calls: as many as a row has, not as there are rows.
+        Multiply-adds to carry all rows together through its calls: for each scalar edge, as many as a single
+        row has directions.
     expanded
-        Elements of all directions of the ends, for each reading.
+        Elements of the ends times the directions that arrive there, summed over the calls that read them.
     """
 
     calls: IntArray

@@ -57,7 +57,7 @@ def with_row_part(tape: Tape, facts: TapeFacts, live: IntArray, most_fma: float)
 
 
 def _row_parts(tape: Tape, facts: TapeFacts, live: IntArray) -> Iterator[RowPart]:
-    """Yield the row part where outputs are in rows along their first axis, and where along their last one."""
+    """Yield the row parts whose rows are counted along the first and along the last axis of the output."""
     found: dict[Any, Any] = {}
     for place in (0, -1):
         walk = _Walk(tape, facts, live, place, found)
@@ -69,9 +69,9 @@ def _row_parts(tape: Tape, facts: TapeFacts, live: IntArray) -> Iterator[RowPart
 
 
 def _saves_steps(part: RowPart, facts: TapeFacts) -> bool:
-    """Tell whether there is more in a row part than what diagonals of directions pass as well.
+    """Tell whether a row part saves anything beyond what diagonals of directions save as well.
 
-    That is elementwise operations on elements with directions, and a reduction in the end.
+    Diagonals pass elementwise operations on elements that each have a direction, and a reduction at the end.
     """
     calls = part.calls.tolist()
     return any(_mixes(facts.kinds[facts.kind[index]].rule) for index in calls) or any(
@@ -80,7 +80,7 @@ def _saves_steps(part: RowPart, facts: TapeFacts) -> bool:
 
 
 def _mixes(rule: Rule | None) -> bool:
-    """Tell whether elements of a result depend on several of an argument, and not in a reduction."""
+    """Tell whether an element of the result may depend on several of an argument, reductions excepted."""
     return isinstance(rule, Bulk) and not is_reduction(rule)
 
 
@@ -96,7 +96,7 @@ _Found = TypeVar("_Found")
 
 
 class _Handed(NamedTuple):
-    """What an argument gets: the axis of its rows and the blocks of directions; None if rows share it."""
+    """Axis of the rows of an argument (None if rows share it), and the blocks of directions that it gets."""
 
     argument: int
     axis: int | None
@@ -104,10 +104,10 @@ class _Handed(NamedTuple):
 
 
 class _Walk:
-    """The walk from the output to the ends.
+    """The walk from the output of a tape to the ends of its row part.
 
-    Arrays each of whose elements has a direction are in rows along the axis at ``place``, the first or the
-    last one. What is ``found`` of calls may serve another walk.
+    If each element of an array has a direction of its own, its rows are counted along the axis ``place``: 0
+    or -1. ``found`` caches results by `call_key`; several walks over a tape share it.
     """
 
     def __init__(
@@ -165,7 +165,7 @@ class _Walk:
         )
 
     def _hand(self, handed: _Handed) -> None:
-        """Hand directions of rows to a value."""
+        """Pass blocks of directions to a value, which is visited once all its readers have been."""
         index, axis, blocks = handed
         if index not in self.axes:
             self.axes[index] = axis  # type: ignore[assignment] # there is one
@@ -174,13 +174,13 @@ class _Walk:
         self.times_handed[index] += 1
 
     def _end(self, index: int, reader: int) -> None:
-        """Let a value be an end, where directions of a reader, or its own, are told apart."""
+        """Make a value an end, where the directions of ``reader`` (a call, or the value) are expanded."""
         self.ends.add(index)
         self.arrivals += len(self.blocks[reader])
         self.expanded += sum(block.directions for block in self.blocks[reader]) * int(self.facts.sizes[index])
 
     def _handed(self, index: int) -> list[_Handed] | None:
-        """List what each argument gets; None if rows do not stay apart."""
+        """List what each argument of an entry gets; None if the walk ends there: rows do not stay apart."""
         facts = self.facts
         blocks = self.blocks[index]
         is_end = index < facts.structure.inputs or self.times_handed[index] != self.times_read[index]
@@ -275,8 +275,8 @@ def _moved_rows(moves: IndexMap, shape: Shape, axis: int, of_argument: Shape) ->
 def aligned_axis(shape: Shape, axis: int, of_argument: Shape) -> int | None:
     """Return the axis of an argument that an elementwise operation reads along one of its result.
 
-    `shape` is that of the result and `axis` one of its axes; the argument is broadcast. None if all that the
-    axis counts share the argument.
+    `shape` is that of the result and `axis` one of its axes; the argument is broadcast. None if it is
+    broadcast along that axis, so that all indices share its elements.
 
     Examples
     --------
