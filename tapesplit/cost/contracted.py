@@ -28,11 +28,11 @@ class Contractions(NamedTuple):
 
 
 def predicted_contractions(facts: TapeFacts) -> Contractions:
-    """Find the operations that reductions take in.
+    """Find the operations that reductions absorb.
 
     Notes
     -----
-    This is what `tapesplit.sweeps.clusters` does, roughly: merged operations are taken in as a whole, by the
+    This is what `tapesplit.sweeps.clusters` does, roughly: merged operations are absorbed as a whole, by the
     only reduction that reads them, or by all that do if they are made of smaller values. Takes O(n log n),
     and 0.2 µs for each array that an operation reads where there are such reductions.
     """
@@ -80,11 +80,12 @@ def predicted_contractions(facts: TapeFacts) -> Contractions:
 
 
 WORTH_COPIES: Final = 6
-"""Directions that take longer through an operation than its derivatives do when they are formed once more."""
+"""Number of directions from which on forming the derivatives of an operation twice takes less time than
+carrying the directions through it."""
 _FEWEST_ELEMENTS: Final = 50
 """Elements from which on it matters how an operation is swept by array steps."""
 _STEPS: Final = 2
-"""Steps that a contraction takes longer than a multiplication."""
+"""Cost of a contraction beyond that of a multiplication, in steps."""
 _PACE: Final = 2
 """Multiply-adds in a large product of matrices that take as long as one in a contraction."""
 

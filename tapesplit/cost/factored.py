@@ -1,4 +1,4 @@
-"""Factored adjoints: which matrices have adjoints of low rank, and what adjoint sweeps are spared by that."""
+"""Factored adjoints: which matrices have adjoints of low rank, and what work adjoint sweeps save by that."""
 
 from collections import defaultdict
 from collections.abc import Container, Iterable, Mapping
@@ -46,8 +46,9 @@ def with_ranks(facts: TapeFacts) -> TapeFacts:
 
     Notes
     -----
-    Where constants decide, as in an elementwise product of factors and a matrix, adjoints are assumed to be
-    multiplied out. Takes about 1 µs for each reading of a matrix where products have some to be factored.
+    If the values of constants decide, as in an elementwise product of factors and a matrix, adjoints are
+    assumed to be multiplied out. Takes about 1 µs for each time a matrix is read, if the tape has products
+    whose adjoints can be factored.
     """
     has_rule = [any(_rule(kind, argnum) for argnum in kind.argnums) for kind in facts.kinds]
     may_be = [is_shape(form) and is_thin(1, form) for form in facts.forms]
@@ -75,7 +76,7 @@ def with_ranks(facts: TapeFacts) -> TapeFacts:
         if facts.elementwise[parent] and any(_takes_in(facts, child) for child, _ in readings[parent])
     }
     before = len(found) + 1
-    while len(found) < before:  # what is written out is handed on so
+    while len(found) < before:  # adjoints that are multiplied out are passed on dense, to further entries
         before, small = len(found), _kept_small(facts, found, together, arguments, taken)
         found = {}
         for parent in sorted(small, reverse=True):
@@ -85,7 +86,7 @@ def with_ranks(facts: TapeFacts) -> TapeFacts:
 
 
 def _arguments(facts: TapeFacts, found: dict[int, _Factored], together: IntArray) -> dict[int, list[int]]:
-    """List what merged operations read from outside, under the last of them, ``together[entry]``."""
+    """List the values that merged operations read from outside, by the last one: ``together[entry]``."""
     is_found = np.zeros(together.size, dtype=np.bool_)
     is_found[list(found)] = True
     read = is_found[together[facts.children]] & (together[facts.children] != together[facts.parents])
@@ -96,7 +97,7 @@ def _arguments(facts: TapeFacts, found: dict[int, _Factored], together: IntArray
 
 
 def _takes_in(facts: TapeFacts, index: int) -> bool:
-    """Tell whether an operation is a product that elementwise operations can be merged into."""
+    """Tell whether an operation is a reduction to a vector, which can absorb elementwise operations."""
     form = facts.structure.forms[index]
     return facts.kinds[facts.kind[index]].can_be_contracted and is_shape(form) and len(form) == 1
 
@@ -134,7 +135,7 @@ def _kept_small(
 def _arriving(
     facts: TapeFacts, found: Mapping[int, _Factored], parent: int, readings: Iterable[tuple[int, int]]
 ) -> _Factored | None:
-    """Add up what operations hand to an argument; None if some of it is not factored, or of another maker."""
+    """Add up the adjoints that operations pass to an argument; None if some are dense, or makers differ."""
     handed = [_handed(facts, found, child, place, parent) for child, place in readings]
     makers = {factored.maker for factored in handed}
     if len(makers) > 1 or not all(factored.rank for factored in handed):
@@ -178,13 +179,13 @@ _SCALE: Final = frozenset({anp.multiply, anp.divide})
 
 
 def _moves_parts(kind: CallKind) -> bool:
-    """Tell whether rows and columns move as a whole, if a matrix becomes another one."""
+    """Tell whether a movement from a matrix to a matrix moves whole rows and columns."""
     along_axis = kind.arity > 2 or "axis" in kind.keywords
     return kind.primitive in _MOVE_PARTS or (kind.primitive is anp.roll and along_axis)
 
 
 _MOVE_PARTS: Final = frozenset({anp.transpose, anp.swapaxes, getitem, concatenate_args})
-"""Movements of rows and columns as a whole, if a matrix becomes another one."""
+"""Movements that move whole rows and columns if they lead from a matrix to a matrix."""
 
 
 def _rule(kind: CallKind, argnum: int) -> FactoredRule | None:

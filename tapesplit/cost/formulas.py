@@ -21,11 +21,11 @@ def shared_formulas(facts: TapeFacts) -> tuple[IntArray, IntArray]:
         Shape ``(n,)`` for n entries: calls of a kind share formulas, separately
         in each kind of merged operations that is worth merging.
     formulas
-        How many those with each number have.
+        Number of formulas that the entries with each ``number`` share.
 
     Notes
     -----
-    Merged operations are told apart by hashes of what they consist of, in O(n).
+    Kinds of merged operations are distinguished by hashes of the calls that they consist of, in O(n).
     """
     of_kind = np.array([_formulas(kind) for kind in facts.kinds])
     is_result, each = facts.reader == np.arange(facts.reader.size), min(end_sizes(facts)) + COEFFICIENT
@@ -42,13 +42,13 @@ def shared_formulas(facts: TapeFacts) -> tuple[IntArray, IntArray]:
 
 
 _HASHES: Final = 509
-"""Merged operations that can be told apart."""
+"""Number of different hashes of merged operations."""
 _HASH_OF_KIND: Final = np.random.default_rng(0).integers(1, _HASHES, 1024)
 """Random numbers, so that sums of few of them are different."""
 COEFFICIENT: Final = 8
-"""Directions whose time a coefficient takes to be evaluated and stored."""
+"""Cost of evaluating and storing a coefficient, in directions that are multiplied by it."""
 WORTH_MERGING: Final = 4000
-"""Elements times directions that pay for the Python calls of merged operations of their own."""
+"""Elements times directions from which on a kind of merged operations is worth Python calls of its own."""
 
 
 def _formulas(kind: CallKind) -> int:

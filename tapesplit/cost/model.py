@@ -62,21 +62,21 @@ class CostModel:
 _ENDS: Final = 3
 """Steps that take as long as seeding and collecting the directions."""
 _END: Final = 1.5
-"""Elements that are moved while one is seeded in a system, or read from it."""
+"""Cost of seeding an element of a system, or of reading one from it, in moved elements."""
 _EXPANDED, _FRESH = 0.25, 0.75
-"""Elements that are moved while a zero of a Jacobian is handed out, in memory that was used before or not."""
+"""Cost of a zero of the returned Jacobian, in moved elements: in memory that was used before, and in new."""
 _HANDED: Final = 3.0
-"""Elements that are moved while one is written to memory and read again."""
+"""Cost of writing an element to memory and reading it again, in moved elements."""
 _LARGEST_CACHED: Final = 2**18
-"""Elements that caches hold between two steps."""
+"""Elements of the largest Jacobian that stays in the caches between two steps."""
 _LARGEST_REUSED: Final = 2**22
-"""Elements up to which memory that was freed is used again, see `tapesplit.recording.memory`."""
+"""Elements of the largest array that gets memory which was freed before, see `tapesplit.recording.memory`."""
 
 
 def array_seconds(model: CostModel, work: Any, directions: int, *, adjoint_mode: bool) -> Any:
     """Predict an array sweep.
 
-    `work` is one part, or many in arrays.
+    `work` is that of one part of a tape, or of many parts in arrays.
 
     Notes
     -----
@@ -123,7 +123,7 @@ def scalar_seconds(model: CostModel, work: Work, directions: int, ends: int) -> 
 
 
 def system_seconds(model: CostModel, work: Any, directions: int) -> Any:
-    """Predict systems, of one part of a tape or of many in arrays, without what goes in and comes out."""
+    """Predict systems without seeding and reading them, for one part of a tape or for many in arrays."""
     return (
         model.system
         + work.formulas * model.formula
@@ -138,7 +138,7 @@ def system_seconds(model: CostModel, work: Any, directions: int) -> Any:
 
 
 def expanded_seconds(model: CostModel, elements: int) -> float:
-    """Predict a matrix that is mostly zero, beyond the time of what is not.
+    """Predict the time to return the zeros of a matrix that is mostly zero.
 
     `elements` counts all elements of the matrix.
     """
@@ -163,5 +163,5 @@ def product_seconds(model: CostModel, fma: int, elements: int, read: int) -> flo
 
 
 def handed_seconds(model: CostModel, elements: int) -> float:
-    """Predict what an intermediate Jacobian takes besides, which one sweep writes and another step reads."""
+    """Predict the time to write an intermediate Jacobian to memory, and to read it in another step."""
     return _HANDED * elements * model.element_direction if elements > _LARGEST_CACHED else 0.0

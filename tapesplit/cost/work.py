@@ -1,4 +1,4 @@
-"""Work: how much of each kind there is to do for the entries of a tape, on whatever machine."""
+"""Work: the amounts of each kind of work that the entries of a tape make, whatever the machine."""
 
 from dataclasses import dataclass, fields
 from math import prod
@@ -22,45 +22,46 @@ __all__ = ["Work", "WorkTable", "moved_while_read", "total_work", "work_table"]
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """How much of each kind of work some entries of a tape are.
+    """How much work of each kind some entries of a tape make.
 
     Parameters
     ----------
     formulas
-        Partial derivatives of the different kinds of calls, in each kind of merged operations, as far as they
-        are no constants.
+        Partial derivatives of the different kinds of calls, unless constant; those in different kinds of
+        merged operations count separately.
     steps
-        Entries; more for products, other functions, and reductions with weights.
+        Steps of array sweeps: one for each entry, more for products, other functions, and reductions with
+        weights.
     elements
         Elements of elementwise operations.
     moved
-        Elements of movements, of sums and of the results of products, those of what merged elementwise
-        operations read, and more for rows and stacks, which NumPy takes one by one.
+        Elements of movements, of sums and of the results of products, those that merged elementwise
+        operations read from outside, and more for rows and stacks, which NumPy takes one by one.
     product_fma
-        Scalar edges of other primitives with a vector rule, and of operations that reductions take in; more
-        where BLAS does not multiply them.
+        Scalar edges of other primitives with a vector rule, and of operations that reductions absorb; they
+        count more where BLAS does not multiply them.
     unmoved
-        Those of the elements moved that adjoints leave where they are, as factors of matrices.
+        Part of ``moved`` that adjoints save because they stay factored.
     factored
-        Entries whose adjoints are such factors: two arrays, which take as long as one more step.
+        Entries whose adjoints stay factored: two arrays, which take as long as one more step.
     read
-        Elements that are moved while the constant matrices of products are read, and those of systems that
-        are computed are eliminated, once for all directions.
+        Cost of reading the constant matrices of products and of factorizing the computed matrices of linear
+        systems, once for all directions, in moved elements.
     spared_tangents, spared_adjoints
-        Those of the multiply-adds that are only picked where directions are those of the inputs, or of the
-        output, and those that make or multiply factors.
+        Parts of ``product_fma`` that tangents and adjoints save: where directions are still diagonal, see
+        `tapesplit.cost.ends`, and for adjoints also where these stay factored.
     looped
-        Calls of primitives without one.
+        Calls of primitives without a vector rule.
     local, local_loops
-        Those of them that have no JVP, and the elements of their results: tangents take a VJP for each.
+        Part of ``looped`` that has no JVP, and the elements of the results of these calls: tangents take a
+        VJP for each element.
     inner, coefficients
-        Scalar edges inside of merged elementwise operations, and all that are left.
+        Scalar edges inside of merged elementwise operations, and all others.
     numbers, arrays
         Elementwise operations on single numbers, and those on arrays that are left once they are merged.
     block_steps, block_moved, block_loops
-        Steps that take as long as finding the derivatives of the entries that scalar sweeps know by all of
-        these, elements that are moved meanwhile, and elements of the results of those entries that have no
-        vector rule.
+        Cost of finding the derivatives of blocks: in steps, in moved elements, and in elements of the results
+        of blocks without a vector rule.
     formless
         Entries that have no scalar form.
     """
@@ -89,18 +90,18 @@ class Work:
 
 
 class WorkTable(NamedTuple):
-    """How much of each kind of work every entry of a tape is.
+    """How much work of each kind every entry of a tape makes.
 
     Parameters
     ----------
     lines
-        Shape ``(20, n)``: a line for each field of `Work` but the first one.
+        Shape ``(20, n)``: a row for each field of `Work` but the first one.
     sharing
         Shape ``(n,)``: entries with the same number share formulas, see `shared_formulas`.
     formulas
-        How many those with each number have.
+        Number of formulas that the entries with each number share.
     spared_edges
-        Shape ``(n,)``: scalar edges that adjoints do not go through, see `tapesplit.cost.factored`.
+        Shape ``(n,)``: scalar edges that factored adjoints do not go through, see `tapesplit.cost.factored`.
     """
 
     lines: FloatArray
@@ -109,12 +110,12 @@ class WorkTable(NamedTuple):
     spared_edges: IntArray
 
     def line(self, name: str) -> FloatArray:
-        """Return the line of a field of `Work`."""
+        """Return the row of ``lines`` for a field of `Work`."""
         return self.lines[_LINES.index(name)]
 
 
 def work_table(facts: TapeFacts) -> WorkTable:
-    """Return how much of each kind of work every entry of a tape is."""
+    """Return how much work of each kind every entry of a tape makes."""
     elementwise = facts.elementwise
     of_kind = np.array([_work_of_kind(kind) for kind in facts.kinds])
     steps, moves, sums, weighted, pace, reads, cubic, looped, local = of_kind.T.take(facts.kind, axis=1)
@@ -165,9 +166,10 @@ _LINES: Final = tuple(field.name for field in fields(Work))[1:]
 
 
 def _work_of_kind(kind: CallKind) -> tuple[int, ...]:
-    """Tell what the work of the calls of a kind depends on besides their sizes, in the order of `work_table`.
+    """Return what the work of a kind of calls depends on besides sizes, in the order that `work_table` takes.
 
-    The pace are multiply-adds in a product of matrices that take as long as one edge; 0 where edges are none.
+    The pace is the cost of a scalar edge, in multiply-adds of a product of matrices; 0 if there are no edges
+    to be multiplied.
     """
     rule, is_sum = kind.rule, is_reduction(kind.rule)
     steps, pace, is_weighted = 1, 0, is_sum and not kind.is_local
@@ -270,16 +272,16 @@ def total_work(table: WorkTable, entries: IntArray) -> Work:
 _READING: Final = frozenset({anp.matmul, anp.dot, anp.inner})
 """Products whose constant operand is a matrix that is read once."""
 _READ, _READ_IN_CACHE = 0.6, 0.2
-"""Elements that are moved while one of a matrix is read, from memory or from caches."""
+"""Cost of reading an element of a matrix from memory, and from caches, in moved elements."""
 _CUBE: Final = 0.08
-"""Elements that are moved during one multiply-add of a product of matrices."""
+"""Cost of a multiply-add in a product of matrices, in moved elements."""
 _ROW: Final = 20
-"""Elements that are moved while NumPy turns to the next row of what is broadcast or weighed."""
+"""Cost of NumPy's turning to the next row if operands broadcast or have weights, in moved elements."""
 _STACKED: Final = 4
-"""Elements that are moved while one element of a stack of small matrices is multiplied."""
+"""Cost of multiplying an element of a stack of small matrices, in moved elements."""
 _BLOCK: Final = 4
-"""Steps that take as long as finding the derivatives of a block that is not joined with like ones."""
+"""Cost of finding the derivatives of a block that is not joined with like ones, in steps."""
 _HEAVY: Final = 2
-"""Steps that the call of a product or of another function takes longer than an elementwise one, at least."""
+"""Least cost of calling a product or another function beyond that of an elementwise one, in steps."""
 _WEIGHING: Final = 5
-"""Steps that take as long as finding the weights of a reduction."""
+"""Cost of finding the weights of a reduction, in steps."""

@@ -22,13 +22,13 @@ __all__ = [
 ]
 
 _CANDIDATE_SHARES: Final = 28
-"""Equal shares of the edges, of each of which an order offers its narrowest prefix."""
+"""Number of equal shares of the edges, in each of which the narrowest prefix of an order is a candidate."""
 _WINDOWS: Final = 24
 """Windows along an order in which a flow looks for a narrower cut."""
 _FEWEST_WINDOWS: Final = 4
 """Windows along the order of the smallest graph."""
 _VERTICES_OF_A_WINDOW: Final = 100
-"""Vertices of a graph for each further window: fewer leave hardly another cut to be found there."""
+"""Vertices of a graph for each further window: smaller windows hardly contain yet another cut."""
 _WINDOWS_BUDGET: Final = 6 * FLOW_BUDGET
 """Vertices times widths that windows along an order have together: three of the largest have as many."""
 _OCTAVES: Final = 6
@@ -50,7 +50,7 @@ class Order(NamedTuple):
 
 
 def order_by(graph: TapeGraph, ranks: IntArray) -> Order:
-    """Return the order of some ranks."""
+    """Return the order of vertices by these ranks, with its frontier widths."""
     return Order(ranks, frontier_widths(graph, ranks))
 
 
@@ -119,8 +119,9 @@ def depth_ranks(graph: TapeGraph) -> IntArray:
 def thrifty_ranks(graph: TapeGraph, *, backwards: bool) -> IntArray:
     """Rank vertices so that frontiers widen late, or backwards from the outputs, so that they narrow early.
 
-    Inputs have rank 0, the others 1, 2, …: of those that may come next, the one does that is narrowest next
-    to its parents. Backwards, the one comes last that is widest next to them.
+    Inputs have rank 0, the others 1, 2, …. Of all vertices whose parents have their ranks, the one comes next
+    whose width minus the widths of its parents is smallest. Backwards, of all vertices whose children have
+    their ranks, the one comes last whose difference is largest.
 
     Notes
     -----
@@ -158,8 +159,8 @@ def window_cuts(graph: TapeGraph, order: Order, least: int) -> list[BoolArray]:
 
     Notes
     -----
-    Up to 24 windows around narrow prefixes hold the graph about twice, or less where wide cuts make flows
-    expensive. Further ones hold the first and the last half, quarter, eighth ... of the edges.
+    Up to 24 windows around narrow prefixes cover the graph about twice, or less where wide cuts make flows
+    expensive. Further ones cover the first and the last half, quarter, eighth ... of the edges.
     """
     windows = [*_inner_windows(graph, order, least), *_outer_windows(graph, order, least)]
     return [lower for cut in minimum_cuts(graph, windows) if cut for lower in (cut.earliest, cut.latest)]

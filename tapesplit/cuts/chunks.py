@@ -56,8 +56,9 @@ def chunk_chain(chunks: Sequence[Chunk], facts: TapeFacts, spared_edges: IntArra
     """Return the Jacobian chain that chunks form, one link a chunk, costs in fma.
 
     A chunk that only moves data counts one edge, since chains have positive costs. What tangents pay once,
-    whatever their number, is shared by as many as the chunk has inputs; adjoints do not go through the edges
-    that they are spared, and those of rows that are carried together share what these cost.
+    whatever their number (`TapeFacts.local_fma`), is divided by the number of inputs of the chunk. Factored
+    adjoints do not pay for the edges in ``spared_edges``. If rows are carried together, the cost of all of
+    them is divided by the number of adjoints.
     """
     links, part = [], facts.row_part
     for chunk in chunks:
@@ -104,14 +105,16 @@ def chunk_vertices(graph: TapeGraph, separators: Sequence[Separator]) -> list[In
 
 
 def _first_chunks(graph: TapeGraph, fronts: Sequence[IntArray]) -> IntArray:
-    """Return the number of the first separator that each vertex is in or before, one more behind all.
+    """Return the chunk of each vertex: the number of the first separator that it is in or before.
+
+    Vertices behind the last one of q separators have the number q.
 
     A vertex outside the separators is in the chunk of any child, if separators are frontiers of lower sets:
     an edge between two chunks would bypass the one between them.
     """
     last = len(fronts)
     chunks = np.full(graph.size, last, dtype=np.int64)
-    for number in range(last - 1, -1, -1):  # one in several separators is in the chunk before the first
+    for number in range(last - 1, -1, -1):  # a vertex in several separators is in the chunk before the first
         chunks[fronts[number]] = number
     chunks[: graph.inputs] = 0
     known = np.flatnonzero(chunks < last)
@@ -122,7 +125,7 @@ def _first_chunks(graph: TapeGraph, fronts: Sequence[IntArray]) -> IntArray:
 
 
 def _are_frontiers(graph: TapeGraph, fronts: Sequence[IntArray], numbers: IntArray) -> bool:
-    """Tell whether vertices up to each number are lower sets with these frontiers.
+    """Tell whether the vertices up to each chunk number are a lower set with the separator as its frontier.
 
     A vertex is on the frontiers from its own number on, as long as a child has a larger one.
     """

@@ -34,9 +34,9 @@ _GLOBAL: Final = 3
 _MOST_FOR_THRIFTY_ORDERS: Final = 6000
 """Vertices up to which orders that look at widths take less time than all others."""
 _WORTH_CUTTING: Final = 1.1
-"""How many times as much as any chain a plain mode must cost for cuts on one machine."""
+"""Factor by which the cost of a plain mode must exceed that of some chain for cuts on one machine."""
 _SPREAD_SHARES: Final = 20
-"""Parts of all edges that further cuts of minimal width are apart at least."""
+"""Further cuts of minimal width are at least one of so many equal shares of the edges apart."""
 
 
 Reason = Literal["minimal", "cost", "spread"]
@@ -81,11 +81,11 @@ def cut_graph(
         Whether to compare cuts of several orders and minimum cuts, too, which takes some milliseconds,
         instead of those of the tape's order only.
     spread : bool
-        Whether to look for cuts that give several machines something to do: always, and as many as there is
-        room for, spread over the tape. Else there are none if no chain can beat the plain tangent or adjoint
-        mode by more than a tenth of its cost, and to those that the cheapest chain needs only cuts of minimal
-        width are added, if that is less than half of the input's and output's, and a twentieth of all edges
-        apart: interfaces that readers of a program would name, too.
+        Whether to look for cuts that let several machines share the work: then as many as `max_links` allows,
+        spread over the tape. Otherwise there are no cuts if no chain can beat the plain tangent or adjoint
+        mode by more than a tenth of its cost. To the cuts that the cheapest chain needs, others are added
+        only if they have minimal width, at most half of that of the input and of the output, and are a
+        twentieth of all edges apart: interfaces that readers of a program would name, too.
 
     Returns
     -------
@@ -157,9 +157,10 @@ def _global_cut(
 ) -> MinimumCut:
     """Cut the whole graph at its minimal width.
 
-    The narrowest live sets will do if it is settled that no frontier is narrower. If the width is at least
-    `enough`, or would take too long to find, return a lower bound with them instead; if a search is to be
-    thorough, with a cut that is narrow in rounded widths.
+    If it is `settled` that no frontier is narrower than the narrowest prefixes of `order`, return these.
+    Return them, too, if the minimal width is at least `enough` or would take too long to find, but with a
+    lower bound as their width. A `thorough` search for a width that would take too long returns, instead of
+    the prefixes, the narrowest lower sets in rounded widths.
     """
     ranks, widths = order
     live = int(widths.min())

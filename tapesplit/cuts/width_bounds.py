@@ -9,7 +9,7 @@ __all__ = ["has_wide_paths"]
 
 
 def has_wide_paths(graph: TapeGraph, width: float) -> bool:
-    """Return whether paths that are seen without a search carry some width together.
+    """Return whether disjoint paths that are found without a search carry this width together.
 
     True proves that no frontier is narrower than `width` elements; False proves nothing.
 

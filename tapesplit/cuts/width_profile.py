@@ -20,7 +20,7 @@ _LOGARITHMIC_SPAN: Final = 20
 _BAR: Final = 40
 """Characters of the longest bar."""
 _NAMED: Final = 3
-"""So many separators of one share are named in its line each."""
+"""Separators of one share whose widths its line lists one by one, at most."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
