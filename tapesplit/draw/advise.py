@@ -70,9 +70,9 @@ def _recording(plan: JacobianPlan) -> str:
 
 
 _MOST: Final = 0.5
-"""Part of a call that its largest part takes at least."""
+"""Part of the time of a call that recording must take to be worth a sentence."""
 _SMALL_OPERATION: Final = 5.0e-6
-"""Seconds below which recording an operation takes most of its time."""
+"""Seconds for each operation below which most of the time is that of recording it."""
 
 
 def _mispredicted(plan: JacobianPlan) -> str:
@@ -91,7 +91,7 @@ def _mispredicted(plan: JacobianPlan) -> str:
 
 
 _LATE: Final = 4.0
-"""Times its prediction that a task takes where the prediction is no ground for advice."""
+"""Ratio of measured to predicted time from which on predictions are no ground for advice."""
 _NOTICEABLE: Final = 5.0e-4
 """Seconds that a task must be late; less comes and goes with what else the machine does."""
 

@@ -58,7 +58,7 @@ def decisions(plan: JacobianPlan) -> tuple[str, ...]:
 
 
 def _cuts(plan: JacobianPlan) -> list[str]:
-    """One sentence a reason for cuts, the best first, and what is swept twice; or why there is none."""
+    """Write a sentence for each reason for cuts, and one on what is swept twice; or why there is no cut."""
     if not plan.separators:
         return [f"Not cut: {cut_reason_text(plan)}."]
     found = {
@@ -190,7 +190,7 @@ def _zeros(plan: JacobianPlan) -> list[str]:
 
 
 def _colors(plan: JacobianPlan) -> list[str]:
-    """Say which sweeps carry their directions in few colors, and what those of one color have apart."""
+    """Say which sweeps let the directions of one color share a seed, and what these never have in common."""
     return [
         f"{_runs(task.swept)} sparse: {plural(task.directions, 'direction')} share "
         f"{plural(sweep.color_count, 'seed')}, since no two {_APART[task.mode]}"
@@ -211,7 +211,7 @@ def _reaches(plan: JacobianPlan) -> list[str]:
 
 
 def _left_out(mode: Mode, amount: int) -> str:
-    """Say which ends are swept from, in the other mode than all else."""
+    """Say how many dense outputs, or inputs, are swept in the opposite mode."""
     if not amount:
         return ""
     tangent = mode is Mode.TANGENT

@@ -1,4 +1,4 @@
-"""The tape graph folded until a person can take it in: vertices in groups, arcs in bundles."""
+"""The tape graph folded until a picture of it is easy to read: vertices in groups, arcs in bundles."""
 
 from collections import Counter
 from collections.abc import Hashable, Sequence
@@ -23,7 +23,7 @@ _BANDS: Final = 4
 
 
 _Place: TypeAlias = tuple[int, int, Hashable]
-"""Chunk, depth, and what tells groups of the same depth apart."""
+"""Chunk, depth, and a key that distinguishes groups of the same depth."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,7 @@ class Folded:
     bundles
         Arcs between them.
     spans
-        Group of some values, the last one that reads any of them, and their elements.
+        Triples: a group, the last group that reads some of its values, and the elements of these values.
     output
         Number of the group with the function's value.
     complete
@@ -126,7 +126,7 @@ def fold(plan: JacobianPlan) -> Folded:
 
 
 def _as_computed(plan: JacobianPlan) -> tuple[TapeGraph, list[int]]:
-    """Return the graph with a vertex in each chunk that computes it, and the chunks; inputs are in none."""
+    """Return the graph with a copy of each vertex per chunk that computes it, and the chunks (inputs: -1)."""
     graph, inputs = plan.graph, plan.graph.inputs
     place = np.full(graph.size, -1)
     place[:inputs] = np.arange(inputs)
@@ -155,7 +155,7 @@ def _depths(graph: TapeGraph, chunks: Sequence[int]) -> list[int]:
 
 
 def _fits(places: Sequence[_Place]) -> bool:
-    """Whether groups at these places can be taken in."""
+    """Whether a picture with groups at these places is easy to read."""
     columns = Counter(place[:2] for place in set(places))
     is_small = columns.total() <= _MOST_GROUPS and len(columns) <= _MOST_COLUMNS
     return is_small and max(columns.values()) <= _MOST_IN_COLUMN
@@ -228,7 +228,7 @@ def _bundles(graph: TapeGraph, number: np.ndarray) -> tuple[Bundle, ...]:
 
 
 def _spans(graph: TapeGraph, number: np.ndarray) -> tuple[tuple[int, int, int], ...]:
-    """Join the values of a group that the same one reads last; groups are numbered from left to right."""
+    """Add up the values of each group by the last group that reads them; groups count from left to right."""
     last = number.copy()
     np.maximum.at(last, graph.parent, number[graph.child])
     elements: Counter[tuple[int, int]] = Counter()

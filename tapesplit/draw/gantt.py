@@ -54,7 +54,7 @@ def gantt_scene(plan: JacobianPlan, records: Sequence[TaskRecord] | None = None)
 
 
 def check_records(plan: JacobianPlan, records: Any) -> None:
-    """Refuse what are no measured times of the tasks of a plan."""
+    """Raise an error unless records are measured times of the tasks of a plan."""
     if not isinstance(records, Sequence) or not all(isinstance(record, TaskRecord) for record in records):
         raise ArgumentTypeError(
             f"records must be a sequence of measured tasks, but got {records!r:.60}; give what "

@@ -45,7 +45,7 @@ class LinkRow:
     seeds
         Seeds that these share; 0 if each has its own.
     in_rows
-        Whether those of all rows are carried together.
+        Whether the directions of all rows are carried together.
     operations
         Its operations with their counts, for example "3 dot, 3 tanh".
     """
@@ -157,9 +157,10 @@ def step_rows(plan: JacobianPlan) -> tuple[StepRow, ...]:
 
 
 def shared_seeds(plan: JacobianPlan) -> tuple[str, str] | None:
-    """Count the seeds that directions share, with those at the other end, and these directions.
+    """Write how many seeds directions share, and how many directions these are.
 
-    None if each direction has a seed of its own.
+    Seeds of dense results, which are swept in the opposite mode, are written as a second number: "3 seeds +
+    1". None if each direction has a seed of its own.
     """
     shared = [sweep for sweep in plan.sweeps if isinstance(sweep, CompressedSweep)]
     if not shared:

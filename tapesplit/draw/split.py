@@ -25,7 +25,7 @@ _PITCH: Final = (122.0, 48.0)
 _MARGIN: Final = 16.0
 _ASIDE: Final = 8.0
 _EDGE: Final = 0.4
-"""Rows that the middle of an arc keeps away from both ends of its band together."""
+"""Room in rows between arcs and the upper and lower ends of their band, both together."""
 _TITLE: Final = 44.0
 """Height of the title above everything."""
 _HEAD: Final = 66.0
@@ -215,7 +215,7 @@ def _arcs(plan: JacobianPlan, folded: Folded, grid: _Grid) -> list[Shape]:
 
 
 def _stretches(route: Sequence[Point], grid: _Grid) -> list[tuple[tuple[float, float], ...]]:
-    """Lead from the right side of the first box straight past the columns between to the last box.
+    """Return the lines of an arc, from the right side of its first box past other columns to its last box.
 
     At the end of a band an arc leaves it, and enters the next one at the same row.
     """

@@ -136,7 +136,7 @@ def _limit(plan: JacobianPlan) -> str:
 
 
 def _bound(plan: JacobianPlan) -> tuple[str, str, str]:
-    """Bound the makespan; shared seeds, which no bound of the chain knows of, stand in its place."""
+    """Write the row of the lower bound, or of shared seeds: the bound of the chain does not know of them."""
     shared = shared_seeds(plan)
     if shared:
         seeds, directions = shared
@@ -182,7 +182,7 @@ def _last_run(plan: JacobianPlan) -> list[str]:
 
 
 _FEWEST_TO_RANK: Final = 5
-"""Tasks of which it says something whether those that take longer were predicted to."""
+"""Fewest tasks for which the rank correlation of predicted and measured times means anything."""
 
 
 def _rank_correlation(predicted: Sequence[float], measured: Sequence[float]) -> float | None:

@@ -39,7 +39,7 @@ __all__ = ["carry_out", "execute"]
 _Outcome: TypeAlias = tuple[np.ndarray, float, float] | BaseException
 """Result of a task, with its start and finish; or an error."""
 _Done: TypeAlias = SimpleQueue[tuple[int, _Outcome]]
-"""Tasks that have ended."""
+"""Queue of the tasks that have ended: their indices and outcomes."""
 _NOBODY: Final = Callback()
 """Observes nothing."""
 _AS_IT_IS: Final = nullcontext()

@@ -1,4 +1,4 @@
-"""Settings of the process that executions rely on: BLAS on one thread, and threads that change over promptly.
+"""Settings of the process that executions rely on: BLAS on one thread, and a short switch interval.
 
 The first execution changes a setting, and the last one of those that run at the same time puts it back, also
 after Ctrl-C and in forked children.
@@ -23,7 +23,7 @@ __all__ = ["prompt_switches", "single_threaded_blas"]
 class _User:
     """An execution that relies on a setting of the process.
 
-    It is known by weak references only, which end with the execution even if Ctrl-C ends that.
+    Settings refer to it weakly, so that they forget it when the execution ends, even by Ctrl-C.
     """
 
     __slots__ = ("__weakref__",)
@@ -137,7 +137,7 @@ _PROMPT: Final = 1e-4
 
 
 def prompt_switches() -> AbstractContextManager[None]:
-    """Let threads change over promptly; the interval belongs to the process, like the limit of BLAS."""
+    """Let threads wait less for the interpreter's lock; the interval belongs to the process, as BLAS does."""
 
     def shorten(before: float) -> None:
         sys.setswitchinterval(min(_PROMPT, before))

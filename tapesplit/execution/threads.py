@@ -28,7 +28,7 @@ class _ProcessState:
 
     lock: threading.Lock = field(default_factory=threading.Lock)
     calls: dict[int, _Calls] = field(default_factory=dict)
-    """For so many machines the queue of what their threads carry out."""
+    """By number of machines, the queue of calls that the threads for so many machines carry out."""
 
 
 _process = _ProcessState()
@@ -44,10 +44,10 @@ renew_after_fork(_renew_state)
 
 
 def submit(machines: int, function: Callable[..., object], *args: Any) -> None:
-    """Run a function on this process's threads for so many machines, with NumPy's settings of this one.
+    """Run a function on one of the threads for so many machines, in the context of the calling thread.
 
-    The function must not raise, and must tell by itself when it is done. Where no thread can be had any more,
-    at the exit of the interpreter, it runs on this one.
+    The context has NumPy's settings. The function must not raise, and must report by itself when it is done.
+    If no thread can be started any more, at the exit of the interpreter, it runs on the calling thread.
     """
     with _process.lock:
         calls = _process.calls.get(machines) or _with_threads(machines)
@@ -60,7 +60,7 @@ def submit(machines: int, function: Callable[..., object], *args: Any) -> None:
 
 
 def _with_threads(machines: int) -> _Calls | None:
-    """Start threads; return the queue of what they carry out, None if there are none."""
+    """Start threads; return the queue of calls that they carry out, None if no thread could be started."""
     calls: _Calls = SimpleQueue()
     for number in range(machines):
         try:

@@ -28,7 +28,7 @@ _GROUPS: Final = (
     ("system", "formula", "number", "array"),
     ("coefficient", "coefficient_direction", "inner"),
 )
-"""Constants that get a factor together: what bounds them in a machine is the same."""
+"""Groups of constants that are scaled by a common factor, since the same part of a machine limits them."""
 _TRUST: Final = 0.1
 """Weight of the assumption that all factors are equal, against one sweep."""
 _ROUNDS: Final = 5
@@ -71,7 +71,7 @@ def measured_costs() -> CostModel:
 
 
 class _Sweep(NamedTuple):
-    """A function of a vector to be swept in one form, and the seconds that this took there."""
+    """A function of a vector to be swept in one form, and its time on the core of the assumed constants."""
 
     function: Callable[[Any], Any]
     size: int
@@ -92,7 +92,7 @@ def _compiled(sweep: _Sweep) -> tuple[Callable[[], object], Work]:
 
 
 def _shares(assumed: CostModel, sweep: _Sweep, work: Work, seconds: float) -> list[float]:
-    """Return the share of each group of constants in the predicted time, over how much slower it was here."""
+    """Return the share of each group in the predicted time, divided by how much slower this machine was."""
     slower = seconds / sweep.seconds
     predict = system_seconds if sweep.form == "system" else partial(array_seconds, adjoint_mode=False)
     predicted = predict(assumed, work, sweep.directions)

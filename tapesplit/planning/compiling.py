@@ -1,4 +1,4 @@
-"""Compiling: the links that each task sweeps through, in whatever form saves most for their sparsity."""
+"""Compiling: make a sweep of the links of each task, in the form that gains most by their sparsity."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -29,8 +29,8 @@ def compile_tasks(
 ) -> tuple[tuple[PlanTask, ...], tuple[Sweep | None, ...]]:
     """Compile the links that each task sweeps through.
 
-    Tasks whose directions share seeds are predicted anew, and those that take array steps, since a system
-    exceeds the memory limit.
+    Predictions change for tasks whose directions share seeds or go through only what they reach, and for
+    those that take array steps because a system would exceed the memory limit.
     """
     compiler = _Compiler(tape, facts, table, chunks, memory_limit)
     timed, sweeps = zip(*map(compiler.compiled, tasks), strict=True)
@@ -87,7 +87,7 @@ class _Compiler(NamedTuple):
         return predicted(task, expected, self.chunks), self.sweep(task, "arrays")
 
     def by_sparsity(self, task: PlanTask, sweep: WholeSweep) -> _Compiled:
-        """Let directions of an identity share seeds, or go through what they reach, where that is faster."""
+        """Let directions of an identity share seeds, or go through only what they reach, if it is faster."""
         chunk = sweep.chunk
         if predict_compressed(self.table, chunk, 1).seconds > _WORTH_COLORING * task.seconds:
             return task, sweep
@@ -114,11 +114,11 @@ class _Compiler(NamedTuple):
 
 
 _WORTH_COLORING: Final = 0.7
-"""Part of the time of a sweep that all directions together in one color must not exceed."""
+"""Part of the time of a sweep that one with a single seed may take at most for colors to be looked for."""
 _WORTH_SEEDS: Final = 0.5
-"""Seeds, as a part of the directions, up to which they are shared."""
+"""Most seeds that are worth sharing, as a part of the directions."""
 _FEW_REACHED: Final = 0.05
-"""Part of the results that a direction reaches up to which nothing is faster than a compressed sweep."""
+"""Part of the results that a direction reaches up to which no restricted sweep beats a compressed one."""
 
 
 def _seconds(choice: _Compiled) -> float:

@@ -101,7 +101,7 @@ def make_plan(tape: Tape, structure: Structure, options: PlanOptions) -> Jacobia
 
 
 def _but_for_zeros(structure: Structure, facts: TapeFacts, draft: "_Draft") -> Structure:
-    """Return what the sweeps depend on: zeros of matrices only where systems have no edges for them."""
+    """Leave the zeros of constant matrices open, except where systems have no edges for them."""
     fewer = np.flatnonzero(facts.scalar_edges < facts.edges).tolist()
     known = np.array([index for index in fewer if known_zeros(structure.statics[index])], dtype=np.intp)
     if not known.size:
@@ -133,7 +133,7 @@ _BLAS_THREADS: Final = 100_000
 
 
 class _Draft(NamedTuple):
-    """What a plan has by these names: the solution of a chain, and what carries that out once compiled."""
+    """A plan in the making, with some fields of `JacobianPlan`; ``sweeps`` are empty until compiled."""
 
     separators: tuple[Separator, ...]
     chunks: tuple[Chunk, ...]
@@ -171,7 +171,7 @@ class _Drafting(NamedTuple):
         shared = draft._replace(tasks=with_shared_steps(draft.tasks, machines))
         parallel = self.on_several(machines)
         if len(parallel.tasks) > 1 and any(task.seeds for task in draft.tasks):
-            # It may share seeds, too, which only sweeps tell.
+            # Its directions may share seeds, too: only compiled sweeps show how many.
             parallel = self.compiled(parallel)
         reason = _worth_of_machines(parallel.tasks, draft.tasks)
         if reason == "gain":
@@ -219,7 +219,7 @@ class _Drafting(NamedTuple):
         return whole._replace(cut_reason="slower") if seconds_of(whole.tasks) < seconds else cut
 
     def with_rows(self, apart: _Draft) -> "_Drafting | None":
-        """Look for rows that stay apart on the tape; None if there are none, or nothing worth looking."""
+        """Add the row part of the tape to the facts; None if there is none, or if looking cannot pay."""
         is_light = seconds_of(apart.tasks) < _WORTH_ROWS + _ROWS_OF_A_CALL * len(self.tape)
         if self.plain is Mode.TANGENT or (is_light and not self.counts_fma):
             return None
@@ -228,7 +228,7 @@ class _Drafting(NamedTuple):
         return None if facts.row_part is None else self._replace(facts=facts)
 
     def drafted(self, separators: tuple[Separator, ...], machines: int = 1) -> _Draft:
-        """Cut, solve, predict times."""
+        """Draft with these separators: cut the tape, solve the chain, predict times."""
         facts, table = self.facts, self.table
         chunks = cut_into_chunks(self.graph, separators)
         chain = chunk_chain(chunks, facts, table.spared_edges)
@@ -322,15 +322,15 @@ _WORTH_MACHINES: Final = 0.8
 _CLEARLY_FEWER: Final = 6
 """Times as many columns as rows, or rows as columns, from which on there is no doubt about the mode."""
 _CLEARLY: Final = 0.95
-"""Part of the time of the sequence with the fewest multiply-adds that another one is predicted to take."""
+"""Part of the predicted time of the sequence with the fewest multiply-adds that another one may take."""
 _WORTH_TOGETHER: Final = 0.7
 """Part of the time, or of the multiply-adds, of another plan that carrying rows together may take."""
 _WORTH_JOINING: Final = 3.0e-5
-"""Seconds that dropping all cuts must save: rather than that, plans show where a tape is narrow."""
+"""Seconds that dropping all cuts must save: for less, plans keep them and show where a tape is narrow."""
 _STAGED: Final = 4.0
-"""Times as long as in stages that a sweep may be predicted to take without a look for them."""
+"""Factor by which a rough prediction, which knows no stages, may exceed the time of a sweep in stages."""
 _WORTH_PRICING: Final = 3.0e-4
-"""Seconds a link below which looking for a faster sequence would cost more than it can save in some calls."""
+"""Predicted seconds for each link below which a search for a faster sequence costs more than it can save."""
 
 
 def _may_pay(tasks: Sequence[PlanTask]) -> bool:
