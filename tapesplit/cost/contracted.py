@@ -58,7 +58,7 @@ def predicted_contractions(facts: TapeFacts) -> Contractions:
     child, parent, is_whole = child[here], parent[here], is_whole[here]
     copies, size = readers[result[child]], facts.sizes[child]
     ends = 2 * copies * facts.sizes[parent] * ~is_whole
-    # What is as large is not summed in less time than it takes to write zeros and pick.
+    # For an operand as large as the operation nothing is summed, and writing zeros and picking takes time.
     moved = np.bincount(child, np.where(is_whole & ~operations[parent], size, ends - size), count)
     multiplied = _PACE * copies * size * ~is_whole
     product_fma = np.bincount(child, multiplied, count)

@@ -223,10 +223,10 @@ def spared(facts: TapeFacts) -> Spared:
     whole = np.flatnonzero(is_whole)
     edges[whole] = facts.edges[whole] * (sizes[whole] - numbers[together[whole]]) // sizes[whole]
     for index in whole.tolist():
-        if isinstance(facts.kinds[facts.kind[index]].rule, Bulk):  # each factor meets all of an operand
+        if isinstance(facts.kinds[facts.kind[index]].rule, Bulk):  # a row of a factor meets a whole operand
             least = rank[together[index]] * _largest_operand(facts, index)
             edges[index] = min(edges[index], max(0, facts.edges[index] - least))
-    # A product has as many edges to a matrix as that has elements, for each column of the other one.
+    # A product that creates factors saves all edges to that matrix: rank times the elements of the matrix.
     makes = (rank[parent] > 0) & (rank[child] == 0)
     np.add.at(edges, child[makes], (rank * sizes)[parent[makes]])
     return Spared(is_whole, np.minimum(edges, facts.edges))

@@ -20,7 +20,7 @@ def cost_model() -> CostModel:
     """Return the constants of this machine: measured ones if there are, else those of a server core of 2025.
 
     They are read once for each process from the file that ``tapesplit calibrate`` writes. A file that cannot
-    be read, or that holds anything but positive numbers, counts for nothing.
+    be read, or that holds anything but positive numbers, is ignored.
     """
     try:
         stored = json.loads(_path().read_text())

@@ -30,7 +30,7 @@ _FEWEST_WINDOWS: Final = 4
 _VERTICES_OF_A_WINDOW: Final = 100
 """Vertices of a graph for each further window: smaller windows hardly contain yet another cut."""
 _WINDOWS_BUDGET: Final = 6 * FLOW_BUDGET
-"""Vertices times widths that windows along an order have together: three of the largest have as many."""
+"""Vertices times widths of all windows along an order together, at most: those of three of the largest."""
 _OCTAVES: Final = 6
 """Windows at either end of an order, each with half as many edges as the one before."""
 _LIKE_WIDTHS: Final = 1.2

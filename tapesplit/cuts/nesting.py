@@ -83,10 +83,10 @@ def choose_nested(family: CutFamily) -> tuple[float, list[int]]:
 def _worth_choosing(family: CutFamily) -> list[int]:
     """Return the candidates that a cheapest chain may need.
 
-    Where all are nested, one that is as wide as some candidate before it and as some behind it is of no use.
-    A product there costs no less than to sweep on with the directions of a narrower neighbor in the chain.
-    And what is swept from outside with the directions of the other end shrinks if the part inside begins, or
-    ends, at the narrower candidate.
+    If all are nested, a candidate is of no use if some candidate before it and some behind it are no wider
+    than it is. A product at it costs no less than sweeping on with the directions of the narrower neighbor in
+    the chain. And a sweep that begins at it, with the directions of the far end of the other part, becomes
+    shorter if that part ends at the narrower candidate.
     """
     size = len(family.widths)
     if np.count_nonzero(family.nested) < size * (size - 1) // 2:

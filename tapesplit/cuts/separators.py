@@ -207,10 +207,10 @@ class _Chain(NamedTuple):
 
 
 def _cheapest_chain(graph: TapeGraph, enough: float, least: int, *, thorough: bool) -> _Chain | None:
-    """Look for the cheapest chain, none if no cut is narrower than `enough`.
+    """Look for the cheapest chain; None if no cut is narrower than `enough`.
 
-    A cut that no lower set has is taken where a chain with it costs clearly less than all others, or than one
-    sweep with `least` directions.
+    A cut that is the frontier of no lower set, see `tapesplit.cuts.copies`, is taken only if a chain with it
+    costs clearly less than the best other one or, if there is none, than a sweep with `least` directions.
     """
     order = order_by(graph, tape_ranks(graph))
     forced = _is_forced(graph, order.ranks)
@@ -240,9 +240,10 @@ def _cheapest_chain(graph: TapeGraph, enough: float, least: int, *, thorough: bo
 def _chain(
     graph: TapeGraph, order: Order, cut: MinimumCut, *, brief: bool, depth: Order | None = None
 ) -> _Chain:
-    """Collect candidates, more where that may pay, and choose the cuts of the cheapest chain.
+    """Collect candidates and choose the cuts of the cheapest chain.
 
-    The order by depth is given where it is known already.
+    Candidates from other orders and from flows are added unless `brief`, and unless the chain is cheap enough
+    without them. `depth` is the order by depth, if it is known already.
     """
     ranks = order.ranks
     members = [ranks == 0, np.ones(graph.size, dtype=np.bool_), cut.earliest, cut.latest]

@@ -38,7 +38,7 @@ class _Setting:
     """What it was; None while nobody uses it."""
 
     def without(self, user: _User) -> list[ref[_User]]:
-        """Return the users that are still there, but for one."""
+        """Return the users that are still alive, without this one."""
         return [other for other in self.users if other() is not None and other() is not user]
 
 

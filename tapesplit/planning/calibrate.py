@@ -48,9 +48,8 @@ def measured_costs() -> CostModel:
     Notes
     -----
     Takes half a second. The assumed constants were fitted to many programs on a server core of 2025,
-    those of systems on a second one, too. Some sweeps, whose times on the first are known, tell how much
-    slower or faster this machine is at what each group of constants stands for: linear least squares of
-    relative errors.
+    those of systems on a second one, too. Some sweeps whose times on the first one are known are timed here.
+    The factor of each group of constants is fitted to these times by linear least squares of relative errors.
     """
     assumed = CostModel()
     with threadpool_limits(1):

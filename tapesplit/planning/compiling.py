@@ -109,7 +109,7 @@ class _Compiler(NamedTuple):
         return min(best, (seeded, compressed), key=_seconds)
 
     def seeded(self, task: PlanTask, chunk: Chunk, seeds: int) -> PlanTask:
-        """Predict a task whose directions share so many seeds."""
+        """Predict a task whose directions share this number of seeds."""
         return predicted(task, predict_compressed(self.table, chunk, seeds), self.chunks)
 
 

@@ -125,9 +125,9 @@ def _check_rules(tape: Tape, facts: TapeFacts, graph: TapeGraph) -> None:
 
 
 _WORTH_ROWS: Final = 1.5e-4
-"""Seconds from which on carrying rows together could save as much as finding them takes in some calls."""
+"""Predicted seconds of a plan from which on looking for rows to carry together may pay within some calls."""
 _ROWS_OF_A_CALL: Final = 3.0e-6
-"""The same for each call."""
+"""The same for each entry of the tape."""
 _BLAS_THREADS: Final = 100_000
 """Multiply-adds in products below which threads of BLAS have nothing to do, or next to nothing."""
 

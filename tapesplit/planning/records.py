@@ -1,4 +1,4 @@
-"""Records: when the tasks of a plan ran, and what the last call took besides."""
+"""Records: when the tasks of a plan ran, and how long the rest of the last call took."""
 
 from dataclasses import dataclass
 from typing import Any

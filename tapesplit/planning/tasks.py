@@ -83,7 +83,7 @@ def _timed(task: PlanTask, facts: TapeFacts, table: WorkTable, chunks: Sequence[
 
 
 def predicted(task: PlanTask, expected: Prediction, chunks: Sequence[Chunk]) -> PlanTask:
-    """Give a sweep its predicted time, with what the next step takes to read an intermediate Jacobian."""
+    """Give a sweep its predicted time, with the time to hand an intermediate Jacobian to the next step."""
     task = replace(task, **expected._asdict())
     if task.last - task.first + 1 == len(chunks):
         return task
@@ -142,7 +142,7 @@ def scheduled(tasks: Sequence[PlanTask]) -> tuple[PlanTask, ...]:
 
 
 def with_shared_steps(tasks: Sequence[PlanTask], threads: int) -> tuple[PlanTask, ...]:
-    """Predict tasks of one machine anew whose large steps are shared among so many threads."""
+    """Predict the tasks of one machine anew, with their large steps shared among several threads."""
 
     def shared(task: PlanTask) -> PlanTask:
         gain = 1.0 + (threads - 1) * (_FURTHER_SYSTEM if task.form in _CONTENDING else _FURTHER_PRODUCT)

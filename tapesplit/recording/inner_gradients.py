@@ -158,7 +158,7 @@ def _first(adjoint: Any) -> tuple[Any, bool]:
 
 
 def _added(known: tuple[Any, bool], adjoint: Any) -> tuple[Any, bool]:
-    """Add an adjoint to those that there are."""
+    """Add an adjoint to the sum of earlier ones; return what `_first` does."""
     before, in_place = known
     if (
         type(before) is type(adjoint) is TapeBox

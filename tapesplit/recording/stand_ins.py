@@ -47,7 +47,7 @@ class _Namespace:
         self.all_general, self.all_direct = self.taken_from(self.general), self.taken_from(direct)
 
     def own(self) -> dict[str, Callable[..., Any]]:
-        """Return the functions that are autograd's own; those of somebody else are left alone."""
+        """Return the functions that are autograd's own; those that a user has assigned are left alone."""
         if self.taken_from(self.names) == self.all_general:
             return self.general
         return {name: function for name, function in self.general.items() if self.names[name] is function}
@@ -111,7 +111,7 @@ class BoxesInPlace:
     def __exit__(self, *exception: object) -> None:
         if self._outermost:
             _put_back()
-            if len(sys.modules) > self._modules:  # new ones stand behind those that there were
+            if len(sys.modules) > self._modules:  # new modules are the last ones
                 _put_back_in(list(sys.modules.values())[self._modules :])
             if len(primitive_vjps) + len(primitive_jvps) > self._rules:
                 _hand_over(primitive_vjps)

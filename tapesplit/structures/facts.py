@@ -163,7 +163,7 @@ class TapeFacts:
     ranks
         Ranks of the adjoints that stay factored, by entry, if these have been looked for.
     row_part
-        Where the rows of all values stay apart, if that has been looked for and is worth its while.
+        The part of the tape in which rows stay apart, if it was looked for and is worth sweeping so.
     """
 
     structure: Structure

@@ -142,7 +142,7 @@ class Recognizer:
     def accepts(self, tape: Tape) -> bool:
         """Return True only if a tape certainly has the structure.
 
-        A few tapes that have it are rejected, such as one with bounds of slices that equal no number.
+        A few tapes that have it are rejected, such as those with bounds of slices that are not plain numbers.
         """
         known = self.structure
         if (tape.inputs, tape.output) != (known.inputs, known.output):
@@ -313,7 +313,7 @@ def _calls_of(primitives: Collection[Any], structure: Structure) -> list[int]:
 
 
 def _to_describe(structure: Structure, primitives: Iterable[Any], looked_up: Iterable[int]) -> list[int]:
-    """List the entries whose form does not follow from operands in double precision, as those of masks."""
+    """List the entries whose form must be compared: it does not follow from operands in double precision."""
     forms = {form for form in {*structure.forms} if not is_shape(form)}
     others = {index for index, form in enumerate(structure.forms) if form in forms} if forms else set[int]()
     found = {*others, *looked_up}
@@ -324,7 +324,7 @@ def _to_describe(structure: Structure, primitives: Iterable[Any], looked_up: Ite
 
 
 def _keeps_double(primitive: Any) -> bool:
-    """Whether results have a form that follows from operands in double precision."""
+    """Whether the form of results follows from that of the operands if all are in double precision."""
     if primitive in PRODUCTS:
         return True
     rule = find_rule(primitive)

@@ -27,7 +27,7 @@ __all__ = ["aligned_axis", "with_row_part"]
 
 
 def with_row_part(tape: Tape, facts: TapeFacts, live: IntArray, most_fma: float) -> TapeFacts:
-    """Return the facts of a tape together with its row part, if sweeping that may be worth its while.
+    """Return the facts of a tape together with its row part, if it has one that may be worth sweeping so.
 
     `live` are the tape entries that lie between inputs and output; `most_fma` are the multiply-adds that
     carrying rows together must not exceed.

@@ -24,10 +24,12 @@ class Structure:
     ----------
     forms
         Shape of each value for float64 arrays and numbers; dtype and shape, or the nested form of a
-        container, for others. They come first, and the constants next, as comparisons mostly end with them.
+        container, for others. Forms are the first field, and constants the second, because most comparisons
+        of different structures find the difference there.
     statics
-        Constant arguments: () for none, the type of one float, or of one other number that is an operand
-        only; one integer, text or slice that counts in full as it is; else `Constants`.
+        Constant arguments of each call: () for none. A single one is described by its type if it is a float,
+        or another number that is an operand; an integer, text or slice that counts in full stands for itself.
+        In all other cases `Constants`.
     primitives, argnums, parents
         As on the tape, but for primitives that are made anew, see `as_first_made`.
     inputs, output
