@@ -198,8 +198,8 @@ class _Run:
     def on(self, start: Callable[..., Future[Any] | None]) -> np.ndarray:
         """Carry out the tasks where ``start`` puts them, each machine's in planned order.
 
-        Workers report by a queue, which Ctrl-C cannot leave locked. Futures are those of executors of the
-        user's, which may end without having carried out anything.
+        Workers report by a queue, which Ctrl-C cannot leave locked. Only the user's executors return futures,
+        which are watched as they may end without having carried out their task.
         """
         tasks = self.plan.tasks
         lanes: dict[int, list[int]] = {}
@@ -297,7 +297,7 @@ class _Run:
             self.callback.pretask(self.plan, index)
 
     def _told(self, index: int) -> AbstractContextManager[None]:
-        """Pass on how far a task is."""
+        """Let the callback hear how far a task is, if it asks."""
         during = self.callback.during
         return told_to(partial(during, self.plan, index)) if during else _AS_IT_IS
 

@@ -25,7 +25,7 @@ _RECORDED: Final = 5.0e-7
 _WORTH_COMPARING: Final = 1.5e-4
 """Seconds that cuts must be able to save for a comparison, which takes about ten times as long."""
 _COMPARING_A_VERTEX: Final = 1.5e-6
-"""The same for each vertex of the graph."""
+"""Seconds that cuts must be able to save in addition, for each vertex of the graph."""
 
 
 def effort_for(graph: TapeGraph, table: WorkTable) -> Effort:

@@ -26,17 +26,24 @@ __all__ = ["CutReason", "JacobianPlan", "MachinesReason", "PlanTask", "seconds_o
 
 
 CutReason: TypeAlias = Literal["asked", "light", "slower", "rows", "wide", "narrow", "shared"]
-"""Why a tape is cut, or is not: one mode was asked for; cuts could save so little that none were looked for;
-they save multiply-adds, but no time; rows that stay apart share directions; no interface is narrow enough;
-some are; or several machines can share work at the cuts."""
+"""Why a tape is cut, or is not.
+
+It is not cut if one mode was "asked" for; if cuts could save so little that none were looked for ("light"),
+or would save multiply-adds, but no time ("slower"); if "rows" that stay apart share directions; or if all
+interfaces are too "wide". It is cut if some are "narrow", or for several machines to have "shared" work.
+"""
 
 MachinesReason: TypeAlias = Literal[
     "single", "core", "light", "steps", "serial", "uneven", "little", "gain", "forced"
 ]
-"""Why so many machines work: only one was asked for; the process may use one core only; work that releases
-the interpreter's lock is too little for threads; sharing each large step among threads gains more than
-several machines would; the steps form a single row; one machine would have all heavy tasks; the gain would
-be less than a fifth; it is at least that; or all were to be used in any case."""
+"""Why a plan is for one machine, or for several.
+
+One works if a "single" one was asked for; if the process may use one "core" only; if the work that releases
+the interpreter's lock is too "light" for threads; if sharing large "steps" among threads gains more than
+several machines; if the schedule for several leaves all work to one ("serial"), or all heavy tasks
+("uneven"); or if the gain would be too "little", less than a fifth. Several work if the "gain" is larger, or
+if that was "forced".
+"""
 
 
 @dataclass(frozen=True, slots=True)

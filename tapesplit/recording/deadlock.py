@@ -14,8 +14,8 @@ def is_awaited_by(thread: int) -> bool:
     """Tell whether a thread waits, directly or through others, for the current thread or its task to end.
 
     `thread` is the identifier of another thread. True is certain, unless the thread is in a loop over
-    `as_completed` that it would leave early. False is not: waits with a timeout, or for any one of several
-    tasks, do not count, and other waits, as for an item of a queue, do not show which thread must end them.
+    `as_completed` that it would leave early. False is not certain: waits with a timeout, or for any one of
+    several tasks, do not count, and others, as for an item of a queue, do not show which thread ends them.
     """
     frames = sys._current_frames()  # noqa: SLF001 (the documented name)
     known = {other.ident: other for other in threading.enumerate() if other.ident in frames}

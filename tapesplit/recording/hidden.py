@@ -18,7 +18,8 @@ __all__ = ["hidden_value_error", "hides_box", "holds_box", "holds_boxes", "parts
 def hidden_value_error(name: str, tape: Tape | None = None, result: Any = None) -> OutputTypeError:
     """Return the error for a function of this name that hides traced values.
 
-    Its message says where they are: in a call on the tape, if one is given and has any, else in the result.
+    Its message says where they are: in a call on the tape, or in a result that is an array of objects. If
+    neither is known, it lists all places where values can hide.
     """
     calls = zip(tape.primitives, tape.args, tape.kwargs, tape.values, strict=True) if tape else ()
     hiding = (call for call in calls if isbox(call[3]) or _any_holds_box(*call[1:3]))

@@ -1,4 +1,4 @@
-"""Memory: settings of the garbage collector and the C library, which else take as long as the work itself."""
+"""Memory: keep Python's garbage collector and the C library from taking as long as the work itself."""
 
 import ctypes
 import gc

@@ -103,7 +103,7 @@ class TapeNode(Node):
 
     @property
     def parents(self) -> Any:
-        """An error: only autograd's derivatives ask, and they meet just values kept from an earlier call."""
+        """An error: only autograd's derivatives ask, which meet values here that an earlier call has kept."""
         raise StaleValueError(f"the function combines {_STALE}")
 
     @property

@@ -58,7 +58,7 @@ _kept: set[Any] = set()
 
 
 def find_jvp(primitive: Callable[..., Any] | None) -> Callable[..., Any] | None:
-    """Return the JVP of a primitive; None if it has none, or only autograd's, but a VJP of the user's."""
+    """Return the JVP of a primitive; None if there is none, or just autograd's beside a VJP of a user's."""
     jvp: Callable[..., Any] | None = primitive_jvps.get(primitive)
     if jvp is None or not is_overridden(primitive) or not _is_known(jvp):
         return jvp

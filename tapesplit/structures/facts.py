@@ -37,7 +37,7 @@ __all__ = ["CallKind", "TapeFacts", "call_key", "calls_by_kind", "facts_of"]
 
 @dataclass(frozen=True)
 class CallKind:
-    """A kind of call: primitive, active arguments, number of arguments, names of keywords."""
+    """A kind of call: primitive, positions of active arguments, number of arguments, names of keywords."""
 
     primitive: Callable[..., Any] | None
     argnums: tuple[int, ...]
@@ -59,7 +59,7 @@ class CallKind:
 
     @property
     def has_scalar_form(self) -> bool:
-        """Whether its calls can be part of a scalar sweep, if their values are numbers or arrays."""
+        """Whether its calls can be part of a scalar sweep, provided that values are numbers or arrays."""
         if self.is_elementwise:
             return not self.keywords  # coefficients are formulas of positional arguments
         return self.is_local or self.can_be_block or isinstance(self.rule, Movement)
