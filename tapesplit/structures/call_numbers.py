@@ -82,7 +82,8 @@ _SPARSE_EDGES: Final = 2
 """Scalar edges up to which a product counts as sparse, for each element of its result and each active
 argument, or for each element of these arguments if that allows more."""
 _EDGES_OF_A_SLICE: Final = 16_384
-"""The same limit for each independent slice of a product that is neither sparse nor slow."""
+"""Scalar edges of each independent slice above which a product that is neither sparse nor slow is better done
+as an array operation."""
 _MANY_DIRECTIONS: Final = 64
 """Elements read, or returned, below which directions are so few that array steps carry them faster than
 systems, even through slow products."""
