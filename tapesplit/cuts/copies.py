@@ -68,9 +68,9 @@ def with_copies(graph: TapeGraph, cut: BoolArray) -> tuple[TapeGraph, BoolArray]
     Returns
     -------
     graph : TapeGraph
-        The members and all that they are computed from, followed by all from which a path leads to an output
-        past the members. What is both stands twice. Separators of this graph, by their entries, are
-        separators of the other one, and the values between two of them the same.
+        First the members of the cut and all that they are computed from, then all vertices from which a path
+        leads to the output without passing a member. A vertex that is both has two copies. Separators of this
+        graph are, by their entries, separators of the given one, with the same values between each two.
     lower : array of bool
         The vertices up to the cut.
 

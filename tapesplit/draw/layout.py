@@ -86,11 +86,11 @@ def layout(folded: Folded, chunks: int) -> Layout:
 
 
 def bands(bounds: tuple[int, ...], most: int) -> tuple[int, ...]:
-    """Break columns into bands of about equal length, between chunks where that leaves no band half empty.
+    """Break columns into bands of about equal length, between chunks unless a band would be half empty then.
 
-    `bounds` has the first column of each chunk and that of the output, which is the last one; a band has
-    `most` columns at most, which is at least 3. Returns the first column of each band, and the number of
-    columns. The output never has a band to itself.
+    `bounds` has the first column of each chunk, and that of the output, which is the last column. `most` is
+    the largest number of columns in a band, 3 or more. Returns the first column of each band, and the number
+    of columns. The output never has a band to itself.
 
     Examples
     --------

@@ -77,7 +77,7 @@ def _constants(structure: Structure, indices: list[int]) -> IntArray:
 
 
 _MOST_EDGES: Final = 100_000
-"""Scalar edges above which a call is better done as an array operation."""
+"""Scalar edges above which any call is better done as an array operation."""
 _SPARSE_EDGES: Final = 2
 """Scalar edges up to which a product counts as sparse, for each element of its result and each active
 argument, or for each element of these arguments if that allows more."""
