@@ -23,7 +23,8 @@ def number_counts(tape: Tape, chunk: Chunk, steps: Sequence[Step]) -> dict[int, 
 def _numbers(tape: Tape, step: Step) -> int:
     """Count the numbers that one direction of a result takes.
 
-    Where a real part is taken, it is a view of complex directions.
+    Real results of elementwise operations and moves take as many as complex ones if they read complex
+    values: their directions may be views of complex arrays.
     """
     value = tape.values[step.index]
     if isinstance(step, BulkStep) and isinstance(value, np.ndarray):
@@ -42,7 +43,7 @@ def tangent_numbers(
     *,
     identity: bool,
 ) -> tuple[int, int, int]:
-    """Count the numbers that a tangent takes, at most, of all values that are alive at a time.
+    """Count the numbers that tangents of all values that are alive at the same time take, at most.
 
     Returns the most numbers for each direction in steps where directions share nothing, the most in the other
     steps (merged operations, and some rules), and the numbers that all directions share there. `sizes` is
@@ -70,11 +71,11 @@ def adjoint_numbers(
     identity: bool,
     owned: bool,
 ) -> tuple[int, int, int]:
-    """Count the numbers that an adjoint takes, at most, of all values that are alive at a time.
+    """Count the numbers that adjoints of all values that are alive at the same time take, at most.
 
-    The numbers are those of `tangent_numbers`. `sizes` is from `number_counts`, `joined` the sizes of what is
-    kept as factors until its own step; `identity` and `owned` tell whether the sweep begins with the
-    identity, or with directions that are its own.
+    Returns the same three numbers as `tangent_numbers`. `sizes` is from `number_counts`. `joined` has the
+    sizes of adjoints that stay factored until the step of their own value, by entry. `identity` and `owned`
+    tell whether the sweep begins with the identity, or with directions that it may overwrite.
     """
     walk = MemoryWalk(tape, {**sizes, **joined})
     walk.seed(chunk.targets, identity=identity, owned=owned)

@@ -1,7 +1,7 @@
-"""Steps of array sweeps but for merged elementwise operations: stacked directions go through one operation.
+"""Steps of array sweeps that carry stacked directions through one operation; `cluster_step` has merged ones.
 
-Next to each way to carry directions stands what it holds meanwhile, as numbers for each direction, see
-`memory_walk`.
+Beside each method that carries directions stands one that counts the numbers it holds for each direction,
+see `memory_walk`.
 """
 
 from dataclasses import dataclass
@@ -40,7 +40,7 @@ __all__ = ["BulkStep", "MapStep", "Step", "bulk_step", "in_one_piece", "scatter_
 
 @dataclass(frozen=True, slots=True)
 class MapStep:
-    """Elements move: one index map for each active argument."""
+    """A movement, such as indexing; ``maps`` has the entry and the index map of each active argument."""
 
     index: int
     maps: tuple[tuple[int, IndexMap], ...]
@@ -96,7 +96,7 @@ class MapStep:
             elif not opened and (block is not None or (parent in walk.owned and moves.run is not None)):
                 if block is not None and parent not in walk.alive:
                     walk.keep(self.index, 0)  # a view, which keeps this memory
-                walk.add(parent, 0)  # in place, if there is some
+                walk.add(parent, 0)  # in place, if there are adjoints to add to
             else:
                 copied = walk.sizes[self.index] + walk.sizes[parent] if moves.sums_by_matrix else 0
                 walk.hold(opened + walk.sizes[parent] + copied)
@@ -104,8 +104,8 @@ class MapStep:
                 walk.owned.add(parent)
 
     def _moved_back(self, tape: Tape, A: LowRank) -> list[tuple[int, Batch]] | None:
-        """Carry adjoints back by their factors; None if all elements are needed."""
-        if not A.factors.is_finite:  # what does not move is zero, also beside infinity
+        """Carry adjoints back in factored form; None if they must be multiplied out."""
+        if not A.factors.is_finite:  # elements that are not moved are zero, but 0 times infinity is NaN
             return None
         found: list[tuple[int, Batch]] = []
         for parent, moves in self.maps:
@@ -189,11 +189,12 @@ class BulkStep:
             walk.add(parent, found)
 
     def _inner(self, walk: MemoryWalk, numbers: int, *, adjoint_mode: bool) -> int:
-        """Count the numbers that a rule needs besides what it reads and returns.
+        """Count the numbers that a rule holds besides what it reads and returns.
 
-        Sums and products need nothing, unless the rule tells. Other functions are several products, with a
-        result between them at least; several factors (of a decomposition) are formed apart and then joined.
-        Users' functions get a copy of what they read.
+        Some rules have a function ``held`` that says so. Of the others, sums and products hold nothing; other
+        functions are taken for several products with one result in between, and those that return a tuple
+        (decompositions) also hold the results for its members apart. Users' functions get a copy of what
+        they read.
         """
         if self.rule.held is not None:
             entry = walk.tape[self.index]
@@ -216,7 +217,7 @@ class BulkStep:
             raise
 
     def _adjoints(self, entry: TapeEntry, A: Batch) -> list[Batch]:
-        """Take vector rules where there are some, autograd's rule for all other arguments at once."""
+        """Use vector rules where there are some, and call autograd's rule once for all other arguments."""
         found = [self._adjoint(entry, argnum, A) for argnum in entry.argnums]
         looped = [position for position, batch in enumerate(found) if batch is None]
         if looped:
@@ -241,7 +242,7 @@ class BulkStep:
         return None if rows is NotImplemented else Rows(A.start, real_like(rows, entry.args[argnum]))
 
     def _factored(self, entry: TapeEntry, argnum: int, A: Batch) -> Batch | None:
-        """Carry adjoints that are factors, or become some, to one argument; None for calls of other forms."""
+        """Carry adjoints that are factored, or become so, to one argument; None without a rule for it."""
         rule = factored_rule(entry.primitive, argnum)
         given = A.factors if isinstance(A, LowRank) else A.dense().rows
         found = rule.carry(given, entry.value, *entry.args, **entry.kwargs) if rule else NotImplemented
@@ -263,7 +264,7 @@ def bulk_step(index: int, rule: Rule | None) -> BulkStep:
 
 
 def _times(factor: int, batch: Batch) -> Batch:
-    """Multiply directions, mostly by 1."""
+    """Multiply directions by the factor of a call, which mostly is 1."""
     return batch if factor == 1 else Rows(batch.start, factor * batch.dense().rows, owned=True)
 
 
@@ -306,7 +307,7 @@ def _shape_of_array(value: Any) -> tuple[int, ...] | None:
 
 
 def _scaled_rows(batch: Diagonal, matrix: np.ndarray) -> Rows:
-    """Multiply a diagonal by a matrix: no product, just its rows times numbers, direction by direction."""
+    """Multiply a diagonal by a matrix: each direction is a row of the matrix times a number."""
     values, rows = batch.values.reshape(-1, 1)[batch.wanted], matrix[batch.wanted]
     is_small = rows.size < _WORTH_TRANSPOSING
     is_scaled = is_small or (values != 1.0).any()
@@ -320,11 +321,11 @@ def _scaled_rows(batch: Diagonal, matrix: np.ndarray) -> Rows:
 
 
 _WORTH_TRANSPOSING: Final = 2**15
-"""Numbers of a matrix that take longer to be transposed than a few more calls of NumPy."""
+"""Numbers in a matrix from which on transposing it takes longer than a few more calls of NumPy."""
 
 
 def _gathered(batch: Batch, moves: IndexMap, value: Any) -> Batch:
-    """Tangents of moved elements."""
+    """Return the tangents of a movement of one argument."""
     shape = batch_shape(value)
     run = moves.run
     if isinstance(batch, Diagonal) and run is not None and run.step == 1 and moves.complete:
@@ -336,7 +337,7 @@ def _gathered(batch: Batch, moves: IndexMap, value: Any) -> Batch:
 
 
 def _gathered_together(moved: list[tuple[Rows | Diagonal, IndexMap]], value: Any) -> Rows:
-    """Tangents of the moved elements of several values, written into one array."""
+    """Return the tangents of a movement that joins several arguments, written into one array."""
     start = min(batch.start for batch, _ in moved)
     stop = max(batch.stop for batch, _ in moved)
     dtype = np.result_type(*{batch.dtype for batch, _ in moved})
@@ -353,24 +354,24 @@ def _gathered_together(moved: list[tuple[Rows | Diagonal, IndexMap]], value: Any
 
 
 def in_one_piece(batch: Rows) -> Rows:
-    """Copy directions that are a view, as those of a sum are: each part of a result would copy them all."""
+    """Make directions contiguous once: each argument would copy a view, such as behind a sum, as a whole."""
     return batch._replace(rows=np.ascontiguousarray(batch.rows))
 
 
 def scatter_into(seeds: Seeds, parent: int, A: Batch, moves: IndexMap, value: Any) -> None:
-    """Add adjoints of moved elements to those of where they stood."""
+    """Add the adjoints of moved elements to those of the argument that they were moved from."""
     known = seeds.get(parent)
     if isinstance(known, Rows) and not known.owned and moves.block is None:
-        # What several values share is copied once; further parts are added in place.
+        # Others may read this array: it is copied once, then further parts are added in place.
         known = seeds[parent] = known._replace(rows=np.array(known.rows, order="C"), owned=True)
     if known is None or not _added(A, moves, known, value):
         seeds[parent] = accumulate(known, _scattered(A, moves, value))
 
 
 def _added(batch: Batch, moves: IndexMap, known: Batch, value: Any) -> bool:
-    """Add adjoints of moved elements to those that there are, if that can be done in place.
+    """Add adjoints of moved elements to known ones in place; return whether that was possible.
 
-    A value of which many parts are read would else be added up as a whole for each of them.
+    If many parts of a value are read, each would otherwise cost an addition of adjoints of the whole value.
     """
     if not isinstance(batch, Rows) or not isinstance(known, Rows) or not known.owned:
         return False
@@ -383,7 +384,7 @@ def _added(batch: Batch, moves: IndexMap, known: Batch, value: Any) -> bool:
 
 
 def _scattered(batch: Batch, moves: IndexMap, value: Any) -> Batch:
-    """Adjoints of elements before they moved."""
+    """Return the adjoints of an argument of a movement."""
     shape = batch_shape(value)
     block = moves.block
     if isinstance(batch, Diagonal) and block is not None:

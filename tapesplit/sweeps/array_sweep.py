@@ -67,9 +67,10 @@ class ArraySweep:
     bytes_per_direction
         Memory that the derivatives of all values alive at a time take for each direction, at most.
     beside_bytes
-        The same, while there is something besides that they share.
+        The same, while something is alive that all directions share.
     fixed_bytes
-        Memory of what they share, at most: partial derivatives of merged operations, results inside of sums.
+        Memory of what all directions share, at most: partial derivatives of merged operations, results inside
+        of sums.
     lu_bytes
         Memory of the LU factors that are kept all the time if no limit is set.
     detached
@@ -107,7 +108,7 @@ class ArraySweep:
     def block(self, count: int, most: int | None = None) -> int:
         """Return how many of so many directions are carried at a time, where ``most`` may be.
 
-        All of them where nothing is alive but what becomes the result: into that, blocks would be copied.
+        All of them if the sweep holds no more than its result, into which blocks would have to be copied.
         """
         each = self.bytes_per_direction
         if each > self._result_bytes:
@@ -151,7 +152,7 @@ class ArraySweep:
         seeds: np.ndarray | range,
         most: int | None,
     ) -> np.ndarray:
-        """Carry all directions; if that fails since the function hides traced values, say so."""
+        """Run `sweep` on all directions in blocks; explain errors that come from traced values in arrays."""
         block = self.block(len(seeds), most)
         try:
             with np.errstate():  # restores the size of buffers at its end
@@ -237,7 +238,8 @@ def compile_array_sweep(
 def _arrays(step: ClusterStep) -> int:
     """Count the arrays of partial derivatives that are alive at a time."""
     alive = arrays_alive(step.members)
-    return alive if step.reduction else max(1 + len(step.inputs), alive - 1)  # nothing follows by the result
+    # Without a reduction, the derivative of what follows by the result is the number 1.
+    return alive if step.reduction else max(1 + len(step.inputs), alive - 1)
 
 
 def _lu_bytes(tape: Tape, facts: TapeFacts, steps: Sequence[Step]) -> int:
@@ -261,7 +263,10 @@ def _single_step(tape: Tape, facts: TapeFacts, index: int, known: dict[Any, tupl
 
 
 def last_uses(readings: Sequence[Sequence[int]], kept: Sequence[int]) -> tuple[tuple[int, ...], ...]:
-    """List for each of some steps the values that it is the last one to read, but for those that are kept."""
+    """List for each step the values that no later step reads, except those in `kept`.
+
+    ``readings[i]`` are the values that step i reads.
+    """
     last = {index: position for position, read in enumerate(readings) for index in read}
     for index in kept:
         last.pop(index, None)

@@ -24,14 +24,14 @@ from tapesplit.sweeps.directions import Rows
 __all__ = ["Arrival", "Chosen", "Shared", "among_zeros", "summed"]
 
 _PRODUCT, _DIRECTION = FREE
-"""Indices of products to be added up, and of directions."""
+"""Index letters of `contract` for the products that are added up, and for directions."""
 
 
 class Arrival(NamedTuple):
-    """Adjoints of an end, in a block of directions.
+    """Adjoints of an end of the row part, in one block of directions.
 
-    ``told_apart`` returns some of those of some rows, of shape ``(rows, some of each, *shape)`` for a value
-    of this shape.
+    ``told_apart(rows, own)`` computes them for a range of rows and, in each row, a range of its own
+    directions. Their shape is ``(rows, own, *shape)`` for a value of this shape.
     """
 
     end: int
@@ -39,7 +39,7 @@ class Arrival(NamedTuple):
     told_apart: Callable[[slice, slice], np.ndarray]
 
     def within(self, directions: range) -> Rows | None:
-        """Return those of some directions, counted from the first of these; None if there are none."""
+        """Return the adjoints in a range of directions, counted from its start; None if it has none."""
         begin, end = max(directions.start, self.block.origin), min(directions.stop, self.block.stop)
         rows: np.ndarray | None = None
         for piece in self.block.pieces(begin, end):
@@ -57,13 +57,13 @@ class Arrival(NamedTuple):
 
 
 class Chosen(NamedTuple):
-    """Adjoints of all rows, shape ``(each, *shape)``, of which some are chosen along an axis of the value."""
+    """Adjoints of all rows carried together, shape ``(each, *shape)``; ``axis`` of the value numbers rows."""
 
     adjoints: np.ndarray
     axis: int
 
     def __call__(self, rows: slice, own: slice = slice(None)) -> np.ndarray:
-        """Return those of some rows, or some of these."""
+        """Return the adjoints of some rows, in all or some (``own``) of the directions of a row."""
         return _part(self.adjoints[own], self.axis + 1, rows)
 
 
@@ -73,7 +73,7 @@ def _part(x: np.ndarray, axis: int, part: slice) -> np.ndarray:
 
 
 def among_zeros(A: np.ndarray, axis: int, rows: slice, own: slice) -> np.ndarray:
-    """Write some adjoints of some rows into arrays of all rows."""
+    """Return arrays ``(rows, own, *shape)``, each with the adjoints of one row and zeros in all others."""
     chosen = np.moveaxis(A[own], axis + 1, 0)[rows]
     found = np.zeros((*chosen.shape[:2], *A.shape[1:]), A.dtype)
     index = np.arange(len(chosen))
@@ -84,7 +84,10 @@ def among_zeros(A: np.ndarray, axis: int, rows: slice, own: slice) -> np.ndarray
 def summed(
     chosen: Chosen, derivative: Any, axis: int, axes: tuple[Shape, str, str], shape: Shape, rows: slice
 ) -> np.ndarray:
-    """Multiply the adjoints of some rows by derivatives, and sum over axes that an argument does not have."""
+    """Multiply the adjoints of some rows by derivatives, and sum over axes that an argument does not have.
+
+    `axes` is from `ClusterStep.axes`. The result has shape ``(rows, each, *shape)``.
+    """
     space, given, kept = axes
     A, derivative = chosen(rows), np.asarray(derivative)
     own = aligned_axis(space, axis, derivative.shape)
@@ -106,7 +109,7 @@ class _Factors(NamedTuple):
 
 
 class Shared:
-    """What arrives at arguments that all rows share, from several places where there is a loop."""
+    """Collects the adjoints of arguments that all rows share; in a loop, many calls contribute to each."""
 
     def __init__(self, values: Sequence[Any]) -> None:
         self.values = values
@@ -114,7 +117,7 @@ class Shared:
         self.products: dict[tuple[int, RowBlock, SharedOperand, tuple[Shape, ...]], list[_Factors]] = {}
 
     def add_up(self, parent: int, block: RowBlock, found: np.ndarray) -> None:
-        """Add what an elementwise operation hands to an argument, for all rows of a block."""
+        """Add the adjoints that an elementwise operation passes to an argument, for all rows of a block."""
         key, found = (parent, block), real_like(found, self.values[parent])
         self.sums[key] = self.sums[key] + found if key in self.sums else found
 
@@ -126,12 +129,12 @@ class Shared:
         chosen: Chosen,
         others: tuple[np.ndarray, ...],
     ) -> None:
-        """Take note of a product: those by the same operand become one."""
+        """Note a product for later; those of the same argument and form will be computed as one."""
         key = (parent, block, reading, tuple(other.shape for other in others))
         self.products.setdefault(key, []).append(_Factors(chosen, others))
 
     def arrivals(self) -> list[Arrival]:
-        """Return all that arrives."""
+        """Return all adjoints that were collected."""
         sums = [
             Arrival(parent, block, partial(_stored, found, block.first))
             for (parent, block), found in self.sums.items()
@@ -144,14 +147,14 @@ class Shared:
 
 
 def _stored(found: np.ndarray, first: int, rows: slice, own: slice) -> np.ndarray:
-    """Return some adjoints of some rows, out of those from the first row on."""
+    """Look up adjoints of some rows in ``found``, which has those from row ``first`` on."""
     return found[rows.start - first : rows.stop - first, own]
 
 
 def _multiplied(
     factors: list[_Factors], reading: SharedOperand, value: Any, rows: slice, own: slice
 ) -> np.ndarray:
-    """Multiply some adjoints of some rows by the same rows of the other operands of products."""
+    """Multiply adjoints of some rows by the same rows of the other operands, and add all products up."""
     places = [term.find(reading.row) for term in reading.of_others]
     terms = [_DIRECTION + reading.of_result, *reading.of_others]
     result = reading.row + _DIRECTION + reading.of_operand
@@ -183,4 +186,5 @@ def _sum_of_products(terms: tuple[str, ...], known: list[tuple[np.ndarray, ...]]
 
 
 _TOGETHER: Final = 2**14
-"""Elements of products that are copied to be one, or as many as the result has; others are added up."""
+"""Elements of operands up to which products are stacked into one, or as many as the result has if that is
+more; further products are added to it."""

@@ -1,4 +1,4 @@
-"""The step of merged elementwise operations: stacked directions times the derivatives of all together."""
+"""The array step of merged elementwise operations: directions are multiplied by their joint derivative."""
 
 import functools
 from dataclasses import dataclass
@@ -21,13 +21,13 @@ __all__ = ["ClusterStep", "Reduction"]
 
 
 _WEIGHTS: Final = -1
-"""Where the derivative by the weights of a product is found."""
+"""Number of the weights of a product among `ClusterStep.partials`."""
 
 
 class Reduction(NamedTuple):
-    """What becomes of merged operations: they are weighed and summed along axes, see `Weighing`.
+    """A weighted sum along axes in which merged operations end, see `Weighing`.
 
-    ``weights`` is the entry that they are, if they have derivatives themselves.
+    ``operand`` is the entry that is summed, ``weights`` that of the weights, or None if they are constant.
     """
 
     rule: Bulk
@@ -106,7 +106,7 @@ class ClusterStep:
             diagonal = [index for index in self.inputs if index in walk.origins]
             spread = [walk.opened(i) for i in diagonal if not self.keeps_diagonals(walk.tape, i)]
             held = max(spread, default=0)
-        # The first product takes in the others, one by one.
+        # Further products are added to the first one by one, so that two are alive at most.
         walk.make(self.index, held + size * min(len(self.inputs), 2))
 
     def adjoint(self, tape: Tape, A: Batch, seeds: Seeds) -> None:
@@ -116,17 +116,17 @@ class ClusterStep:
             scaled: Batch | None = None
             if isinstance(A, LowRank) and not self.reduction:
                 scaled = scaled_factors(A, partial, np.shape(operand))
-                A = A if scaled else A.dense()  # for all inputs behind as well
+                A = A if scaled else A.dense()  # multiplied out once, also for all later inputs
             if scaled is None:
                 scaled = self.carried_back(tape, A, number, partial)
-            if type(operand) in SEQUENCES:  # whose directions have one row of all elements
+            if type(operand) in SEQUENCES:  # directions of lists are flat
                 scaled = Rows(scaled.start, flat(scaled.dense().rows))
             add_to(seeds, self.input_of(number), scaled)
 
     def count_adjoints(self, walk: MemoryWalk) -> None:
         """Count what `adjoint` holds, which adds the adjoints of each input as it goes."""
         origin, size = walk.origins.get(self.index), walk.sizes[self.index]
-        # Elements of a reduction only pick from the partial derivatives.
+        # A diagonal behind a reduction only picks from the partial derivatives.
         opened = 0 if self.reduction else walk.opened(self.index)
         unscaled = self._unscaled()
         for parent in self.inputs:
@@ -139,7 +139,7 @@ class ClusterStep:
                 walk.keep(self.index, 0)  # a view, which keeps this memory
                 walk.add(parent, 0)
                 continue
-            # Before sums over broadcast axes, or where factors are multiplied.
+            # A product, before it is summed over broadcast axes or in which factors are multiplied out.
             between = 0 if own == size else max(size, own)
             walk.hold(opened + between + own)
             walk.add(parent, opened + between + own)
@@ -181,7 +181,7 @@ class ClusterStep:
         return self.reduction.weights if number == _WEIGHTS else number  # type: ignore[union-attr, return-value]
 
     def axes(self, tape: Tape, number: int) -> tuple[tuple[int, ...], str, str]:
-        """Return the shape of what is summed, and the axes of an input and of the result in it."""
+        """Return the shape of what is summed, and letters for its axes that an input and the result have."""
         space = tape.shape(self.operand)
         kept = letters(space, space, self.reduction.axes if self.reduction else ())
         if number == _WEIGHTS:
@@ -203,7 +203,7 @@ def _scaled_diagonal(batch: Diagonal, partial: Any, value: Any) -> Diagonal:
 
 
 def _scaled_up(batch: Batch, partial: Any, value: Any) -> Batch:
-    """Tangents times a partial, in the shape of the result."""
+    """Multiply tangents by a partial derivative and broadcast them to the shape of the result."""
     shape = np.shape(value)
     if isinstance(batch, Diagonal) and batch.values.shape == shape:
         return _scaled_diagonal(batch, partial, value)
@@ -217,7 +217,7 @@ def _scaled_up(batch: Batch, partial: Any, value: Any) -> Batch:
 
 
 def _scaled_down(batch: Batch, partial: Any, value: Any) -> Batch:
-    """Adjoints times a partial, summed to the shape of the argument."""
+    """Multiply adjoints by a partial derivative and sum them to the shape of the argument."""
     shape = np.shape(value)
     if isinstance(batch, Diagonal) and batch.values.shape == shape:
         return _scaled_diagonal(batch, partial, value)

@@ -1,8 +1,8 @@
 """Clusters: which elementwise operations of a chunk are merged into one array step.
 
-An operation goes into the one that reads it, and that into a sum of its result or another reduction. Where
-several reductions depend on it, and it is made of smaller values, it goes into all of them: its derivatives
-are formed more than once, but with a single direction, and directions never get its size.
+An operation is merged into the one that reads it, or into the reduction, such as a sum, that reads it. A
+result that is broadcast from smaller values is merged into several reductions if all its readers end there:
+its derivatives are computed for each, but with a single direction, and no directions ever have its size.
 """
 
 from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
@@ -34,9 +34,9 @@ def find_clusters(
 ) -> dict[int, ClusterStep]:
     """Merge the elementwise operations of a chunk with each other and with their reductions.
 
-    `detached` are entries that have no directions, and `factored` those whose adjoints products hand on as
-    factors, and so do not take in. Steps stand under the entry of their result. Each elementwise operation is
-    a member of one or more.
+    `detached` are entries that have no directions. `factored` are those whose adjoints stay factored, so that
+    products must not absorb them. Returns steps by the entry of their result; each elementwise operation is a
+    member of one or more.
     """
     indices, kinds = chunk.entries.tolist(), facts.kind[chunk.entries].tolist()
     formulas = {kind: facts.kinds[kind].partials for kind in set(kinds)}
@@ -67,13 +67,13 @@ def find_clusters(
 
 
 _MOST_INPUTS: Final = 16
-"""Values that merged operations read: the directions of all of them are alive at the same time."""
+"""Values that merged operations read, at most: directions of all of them are alive at the same time."""
 _MOST_COPIES: Final = 4
-"""Reductions that take in the same operation."""
+"""Reductions that one operation is merged into, at most."""
 _WORTH_CONTRACTING: Final = 3000
-"""Elements times directions that take longer to be multiplied and summed than a contraction to be set up."""
+"""Elements times directions from which on contractions, which take time to set up, are worth it."""
 _ALONE: Final = frozenset([-1])
-"""Where results go that are read by anything else: nowhere."""
+"""Home of values that something else reads, too: they are merged into nothing."""
 
 
 def _broadcast(tape: Tape, facts: TapeFacts, indices: Sequence[int]) -> set[int]:
@@ -89,7 +89,7 @@ def _broadcast(tape: Tape, facts: TapeFacts, indices: Sequence[int]) -> set[int]
 
 @dataclass(slots=True)
 class _Cluster:
-    """Members, the last one first, and what they read."""
+    """A step in the making: its members, the last one first, and the values that these read."""
 
     members: list[Member] = field(default_factory=list)
     inputs: dict[int, None] = field(default_factory=dict)
@@ -97,7 +97,7 @@ class _Cluster:
 
 @dataclass(slots=True)
 class _Finder:
-    """The walk through a chunk from its end; ``homes`` are the results that values go into."""
+    """Walks through a chunk from its end; ``homes`` has the steps, by their results, that read each value."""
 
     tape: Tape
     facts: TapeFacts
@@ -108,7 +108,7 @@ class _Finder:
     clusters: dict[int, _Cluster] = field(default_factory=dict)
 
     def send(self, values: Iterable[int], homes: AbstractSet[int]) -> None:
-        """Let values go into some results."""
+        """Note that steps with these results read some values, besides steps that were noted before."""
         for value in values:
             known = self.homes.setdefault(value, homes)
             if known is not homes and known is not _ALONE:
@@ -116,7 +116,7 @@ class _Finder:
                 self.homes[value] = _ALONE if joint >= _ALONE or len(joint) > _MOST_COPIES else joint
 
     def place(self, index: int, formulas: tuple[Callable[..., Any] | float | None, ...]) -> None:
-        """Merge an operation into the results that read it, or make it one."""
+        """Merge an operation into the steps that read it, or begin a step with it."""
         parents, detached = self.tape.parents[index], self.detached
         active = dict.fromkeys(
             [parent for parent in parents if parent not in detached] if detached else parents
@@ -153,7 +153,7 @@ class _Finder:
                     return False
             elif not all(is_shape(forms[i]) for i in (index, *active)):
                 return False
-            if cluster is None:  # this is what is reduced
+            if cluster is None:  # this operation is the operand of the reduction
                 continue
             if len(cluster.inputs) + len(active) > _MOST_INPUTS:
                 return False
@@ -163,7 +163,7 @@ class _Finder:
                 and forms[index] != forms[result]
                 and self._elements(index) != self._elements(result)
             ):
-                return False  # fewer elements are multiplied if there is one product more
+                return False  # two steps make one product more, but multiply fewer elements
         return True
 
     def _becomes_complex(self, index: int, parent: int) -> bool:
@@ -188,7 +188,7 @@ def _reduction(
     primitive, parents = tape.primitives[index], tape.parents[index]
     rule, forms = facts.kinds[facts.kind[index]].rule, facts.structure.forms
     is_product = primitive in PRODUCTS
-    # Only a large elementwise operation is taken in, in a product a matrix.
+    # Only elementwise operations that are large are worth absorbing; in products, only matrices.
     taken = [
         i
         for i in parents

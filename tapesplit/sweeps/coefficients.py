@@ -20,7 +20,7 @@ __all__ = ["Block", "Coefficients", "Operand", "Recipe", "ValueTable", "existing
 
 
 class Coefficients(NamedTuple):
-    """Where the derivatives by one input stand; ``used`` marks those that exist, None if all do."""
+    """Places of the derivatives by one input in the system; ``used`` marks those that have one, None: all."""
 
     target: int
     places: IntArray
@@ -29,27 +29,27 @@ class Coefficients(NamedTuple):
 
 
 def existing(derivatives: Any, used: BoolArray | None, part: Part) -> Any:
-    """Return the derivatives that are coefficients: one part of them, by elements that are no constants."""
+    """Return one (real or imaginary) part of derivatives, without those by elements that are constants."""
     derivatives = part_of(derivatives, part)
     return derivatives if used is None else np.broadcast_to(derivatives, used.shape)[used]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Recipe:
-    """Coefficients of many like calls of merged operations.
+    """How to evaluate the coefficients of many like calls of merged operations.
 
     Parameters
     ----------
     members
-        What is merged, the last operation first; the operands of their terms number what is read.
+        The merged operations, the last one first; operands of their terms are numbers of ``reads``.
     reads
         Places among the gathered values, of shape (calls, elements of a result) or (calls, 1); those of
         both parts of complex numbers along a third axis.
     coefficients
         Where the products of the partial derivatives are stored.
     calls
-        Tape entries of the members, of shape (calls, members), if there are formulas of users': these are
-        evaluated on each call alone, since they may ask what their arguments are.
+        Tape entries of the members, of shape (calls, members), if there are formulas of users: these are
+        evaluated on each call alone, since they may inspect their arguments.
     """
 
     members: tuple[Member, ...]
@@ -59,7 +59,7 @@ class Recipe:
 
     @property
     def numbers(self) -> int:
-        """How many numbers are held meanwhile: what is read, partial derivatives, and products of these."""
+        """How many numbers `write` holds: what is read, partial derivatives, and products of these."""
         read = sum(index.size for index in self.reads)
         return read + min(len(self.members), 2) * sum(found.places.size for found in self.coefficients)
 
@@ -93,12 +93,12 @@ def _read(values: np.ndarray, places: IntArray) -> np.ndarray:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Block:
-    """All derivatives of like calls: coefficients that the rule for array sweeps finds.
+    """How to evaluate all derivatives of like calls as coefficients, by the rule that array sweeps use.
 
     Parameters
     ----------
     step
-        What carries adjoints through such a call.
+        The array step that carries adjoints through such a call.
     entries
         The calls; several are carried out as one, on stacks of their arguments.
     seeds
@@ -106,8 +106,8 @@ class Block:
     reads
         For each active argument the positions of its real elements, of shape (slices, elements of a slice).
     coefficients
-        The derivatives by each active argument, by direction, slice and element; their targets are
-        ``-1 - number``.
+        Places of the derivatives by each active argument, in the order of directions, slices and elements;
+        ``-1 - number`` is the target for argument ``number``.
     """
 
     step: BulkStep
@@ -118,7 +118,7 @@ class Block:
 
     @property
     def numbers(self) -> int:
-        """How many numbers are held meanwhile: seeds, adjoints, and a product inside of the rule."""
+        """How many numbers `write` holds: seeds, adjoints, and a product inside of the rule."""
         return 3 * sum(found.places.size for found in self.coefficients)
 
     def write(self, tape: Tape, coefficients: np.ndarray) -> None:
@@ -140,9 +140,9 @@ class Operand:
 
     ``ndim`` is 0 for numbers, 1 for vectors, 2 or more for what is flattened. Complex numbers are gathered
     as pairs. Real constants of calls in single precision are rounded to it, as NumPy does: partial
-    derivatives may ask whether a result is equal to one of them. Of conditions only the truth counts, which
-    numbers in more precision would lose as doubles. Of a matrix only those elements are gathered that are
-    ``kept``, by their rows and columns, if these are given.
+    derivatives may ask whether a result is equal to one of them. Conditions become truth values first, as
+    tiny numbers of higher precision would be zero as doubles. Of a matrix only the elements ``kept``, given
+    by rows and columns, are gathered if there are some.
     """
 
     position: int | None
@@ -154,7 +154,7 @@ class Operand:
     kept: tuple[IntArray, ...] | None = None
 
     def values(self, tape: Tape) -> list[Any]:
-        """Return it for each call on one tape."""
+        """Return the operand of each call on one tape."""
         if self.position is None:
             values = tape.values
             return [values[i] for i in self.entries]
@@ -176,7 +176,7 @@ class Operand:
 
 
 def gathered_dimensions(shape: Sequence[int] | None) -> int:
-    """Return the dimensions of a value as gathering counts them: arrays of more are like matrices."""
+    """Return the number of axes of a value, but at most 2: larger arrays are gathered as matrices are."""
     return min(len(shape or ()), 2)
 
 
@@ -185,7 +185,7 @@ _NOTHING: Final = np.zeros(0)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ValueTable:
-    """Which numbers of a tape the coefficients are made of; they are gathered in this order."""
+    """Which numbers of a tape the coefficients are computed from; they are gathered in this order."""
 
     operands: tuple[Operand, ...]
 

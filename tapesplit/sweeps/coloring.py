@@ -9,7 +9,7 @@ from tapesplit.arrays import IntArray
 __all__ = ["color_columns"]
 
 _FEW: Final = 1.1
-"""Colors, as a multiple of the fewest, up to which no others are looked for."""
+"""Multiple of the least possible number of colors up to which a coloring is accepted at once."""
 
 
 def color_columns(row: IntArray, column: IntArray, rows: int, columns: int) -> IntArray:
@@ -69,7 +69,7 @@ def _differ(row: IntArray, color: IntArray) -> bool:
 
 
 def _places_apart(columns: int, least: int) -> IntArray:
-    """Cut a ring of columns into parts of about equal size, of at least so many, and count within each."""
+    """Cut a ring of columns into parts of about equal size, ``least`` or more, and number columns in each."""
     run = max(columns // max(least, 1), 1)
     number = np.arange(columns)
     first = -(-(number * run // columns) * columns // run)  # of the part of the ring that a column is in

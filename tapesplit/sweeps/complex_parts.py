@@ -17,7 +17,7 @@ Part = Literal["real", "imaginary", "minus real", "minus imaginary"]
 """Which part of a derivative a coefficient is."""
 
 VARYING: Final = (np.nan, complex(np.nan))
-"""Stand for a derivative that the values of a call tell, a real one and a complex one."""
+"""Stand-ins, a real and a complex one, for derivatives that depend on the values of a call."""
 
 
 def part_of(derivative: Any, part: Part) -> Any:
@@ -31,7 +31,7 @@ def part_of(derivative: Any, part: Part) -> Any:
 def parts_between(
     of_complex: Any, by_complex: Any, derivative: Any, *, conjugated: bool = False
 ) -> Iterator[tuple[int, int, Part]]:
-    """List the coefficients that a derivative p of one number by another is made of.
+    """List the real coefficients that make up the derivative p of one number by another.
 
     If both are complex, the tangents t and ``t' = p t`` are the pairs ``Re t' = Re p Re t - Im p Im t`` and
     ``Im t' = Im p Re t + Re p Im t``. A real number has the first part only.

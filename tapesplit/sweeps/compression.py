@@ -30,8 +30,8 @@ __all__ = ["FEWEST_TO_COLOR", "SPARSE_PART", "CompressedSweep", "compress", "rea
 class CompressedSweep:
     """A system that carries the directions of an identity in few colors.
 
-    Results that many directions reach would need a color for each. They are left out, and their derivatives
-    carried back from them, by the same coefficients.
+    A result that many directions reach would need as many colors. Such results are left out, and their
+    derivatives are found by a sweep in the other mode, with the same coefficients.
 
     Parameters
     ----------
@@ -40,9 +40,9 @@ class CompressedSweep:
     colors
         Color of each direction.
     left_out
-        Results that are swept from.
+        Numbers of the results that are left out.
     reached
-        Which directions reach each of these.
+        Which directions reach each of these, shape ``(left out, directions)``.
     sources, places
         Where each derivative stands in the compressed Jacobian, which has a row for each result of the
         sweep, and where in the whole one, both flat.
@@ -140,16 +140,17 @@ _SPREAD: Final = (5**0.5 - 1) / 2
 """Golden ratio: consecutive samples are this share of all directions apart, so that no periodic grid lines up
 with them."""
 SPARSE_PART: Final = 0.25
-"""Part of the results that a direction may reach: there are as many colors, at least, of all directions."""
+"""Largest part of a Jacobian's elements that may be nonzero: colors are at least this part of directions."""
 _WORTH_LEAVING: Final = 0.5
-"""Part of the directions that must be left to be carried if results are left out."""
+"""Results are left out only if at most this part of the directions is carried then."""
 
 
 def reached_part(sweep: ArraySweep | ScalarSweep | StagedSweep, tape: Tape) -> float:
-    """Tell from a few directions which part of the derivatives may not be zero.
+    """Estimate, from a sample of directions, which part of a Jacobian's elements is not zero.
 
-    `sweep` is a link whose directions are those of an identity, more than a few. The structure of the tape
-    decides for a system; for array steps its values do, too. The part is 1 where all of them are too many.
+    `sweep` is a link whose directions are those of an identity, more than a few. Systems count elements that
+    the structure of the tape allows to be nonzero, array steps those that are nonzero at its values. Returns
+    1 for Jacobians that are too large to be compressed.
     """
     chunk, adjoint_mode = sweep.chunk, sweep.adjoint_mode
     count, results = (chunk.m, chunk.n) if adjoint_mode else (chunk.n, chunk.m)
@@ -201,9 +202,10 @@ def compress(sweep: ScalarSweep, most: int) -> CompressedSweep | None:
 
 
 def _fullest(counts: IntArray, most: int) -> IntArray | None:
-    """Choose the results to be left out, so that they and those that the fullest other one needs are few.
+    """Choose the results to leave out such that the fewest directions are carried.
 
-    ``counts`` tells how many directions reach each result; None if more than ``most`` must be carried.
+    ``counts`` has how many directions reach each result. Each result left out takes one direction; the
+    fullest other one takes a color for each direction that reaches it. None if that makes more than ``most``.
     """
     order = np.argsort(-counts, kind="stable")
     carried = np.arange(counts.size) + counts[order]

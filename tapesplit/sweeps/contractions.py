@@ -1,9 +1,9 @@
 """Contractions: directions times partial derivatives, summed over axes without forming the products.
 
-Where merged elementwise operations are reduced in the end, and maybe broadcast what they read, directions
-have fewer elements behind and before than the partial derivatives have. Products of matrices sum over the
-other axes, thirty times as fast as NumPy multiplies and adds; a diagonal of directions only picks from the
-partial derivatives.
+If merged elementwise operations end in a reduction, and maybe broadcast what they read, the partial
+derivatives have more elements than the directions before and behind. Matrix products sum over the axes
+that these lack, thirty times as fast as NumPy multiplies and adds; a diagonal of directions only picks from
+the partial derivatives.
 """
 
 from typing import Any
@@ -38,8 +38,8 @@ def letters(shape: Shape, space: Shape, without: tuple[int, ...] = ()) -> str:
 def contracted(batch: Batch, partial: Any, space: Shape, ends: tuple[str, str], shape: Shape) -> Batch:
     """Multiply directions by partial derivatives, and sum over all axes that the result does not have.
 
-    `partial` broadcasts to `space`, the shape of what is reduced; `shape` is that of the value behind. `ends`
-    are the axes of the directions before and behind, see `letters`.
+    `partial` broadcasts to `space`, the shape of what is reduced. `ends` are the axes of the given and of the
+    resulting directions, see `letters`; `shape` is the shape of one of the latter.
     """
     given, wanted = ends
     partial = np.asarray(partial)

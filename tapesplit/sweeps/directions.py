@@ -59,8 +59,8 @@ class Rows(NamedTuple):
 class Diagonal(NamedTuple):
     """Direction ``origin + e`` is ``values.flat[e]`` at element e of the value and zero elsewhere.
 
-    Only directions from ``start`` to ``stop`` are wanted: a block of them carries all elements along, which
-    costs less than a step that is not elementwise.
+    Only directions from ``start`` to ``stop`` are wanted. A block of directions keeps the values of all
+    elements nevertheless, which costs less than any step that is not elementwise.
     """
 
     origin: int
@@ -70,7 +70,7 @@ class Diagonal(NamedTuple):
 
     @classmethod
     def of(cls, values: np.ndarray, origin: int, start: int, stop: int) -> "Diagonal":
-        """Return the directions of all values that lie between two limits, which may be none."""
+        """Return a diagonal of which the directions between two limits are wanted; there may be none."""
         last = origin + values.size
         if start <= origin and last <= stop:  # as nearly always
             return cls(origin, values, origin, last)
@@ -109,7 +109,7 @@ class LowRank(NamedTuple):
         return self.start + self.factors.directions
 
     def dense(self) -> Rows:
-        """Multiply."""
+        """Multiply the factors."""
         return Rows(self.start, self.factors.dense(), owned=True)
 
     def joined(self, other: "LowRank") -> "LowRank | None":
@@ -163,7 +163,8 @@ _FEWEST_DIRECTIONS: Final = 8
 
 
 _BLOCK_AND_REST: Final = 1.5
-"""Blocks up to which one is carried with the rest: both would be copied, which takes longer."""
+"""Directions, as a multiple of a block, up to which all are carried at once: blocks would be copied into the
+result, which takes longer."""
 
 
 def cached_directions(count: int, each: int) -> int:
@@ -180,9 +181,9 @@ def cached_directions(count: int, each: int) -> int:
 def in_blocks(
     sweep: Callable[[np.ndarray | range], np.ndarray], seeds: np.ndarray | range, block: int
 ) -> np.ndarray:
-    """Sweep so many directions at a time.
+    """Run a sweep on at most ``block`` directions at a time, and join the results.
 
-    `sweep` leads from seeds to results of shape ``(k, other)``. The seeds are one row for each direction,
+    `sweep` maps seeds to results of shape ``(k, other)``. The seeds are one row for each direction,
     shape ``(k, size)``, or a range of rows of the identity.
     """
     count = len(seeds)

@@ -41,7 +41,7 @@ def evaluated(tape: Tape, index: int, term: Term) -> Any:
 
 
 def _broadcasts(shape: tuple[int, ...], expected: tuple[int, ...]) -> bool:
-    """Tell whether arrays of one shape can be broadcast to another, but for leading axes of length 1."""
+    """Tell whether arrays of one shape can be broadcast to another, apart from leading axes of length 1."""
     return shape == expected or all(
         a in {1, b} for a, b in zip_longest(shape[::-1], expected[::-1], fillvalue=1)
     )
@@ -55,7 +55,7 @@ def name_call(error: Exception, primitive: Any, index: int) -> None:
 
 
 def _as_precise(arg: Any, wanted: np.dtype | None, primitive: Any) -> Any:
-    """Return an operand in the type of the result: formulas of less precise ones alone lose digits.
+    """Convert an operand to the type of the result: formulas would lose digits with less precise operands.
 
     Derivatives of integers and truth values, whose sums and products would wrap around, are in double
     precision.

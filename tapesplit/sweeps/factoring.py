@@ -1,7 +1,7 @@
-"""Which adjoints an array sweep keeps as factors: those of values all of whose readers hand some.
+"""Which adjoints an array sweep keeps factored: those of matrices to which all readers pass factors.
 
-`tapesplit.cost.factored` knows forms only. Here index maps and the number of directions are known, so that
-what is predicted to be small is small.
+The prediction in `tapesplit.cost.factored` knows forms only. Here index maps and the number of directions are
+known, so that the choice can be exact.
 """
 
 from collections import defaultdict
@@ -33,14 +33,14 @@ def worth_factoring(facts: TapeFacts, chunk: Chunk, directions: int) -> set[int]
 def factored_sizes(
     tape: Tape, facts: TapeFacts, steps: Sequence[Step], worth: Container[int]
 ) -> dict[int, int]:
-    """Count the numbers that one direction of values takes whose adjoints are kept as factors.
+    """Count the numbers that one direction of each factored adjoint takes, by entry.
 
-    The entries in `worth` are those whose adjoints may be kept so. The result has, by entry, the values of
-    which all readers hand factors, and whose own steps take them in.
+    The adjoints of an entry in `worth` stay factored if all its readers pass factors to it, and the step of
+    the entry itself can work with them.
     """
     found = {step.index: step for step in steps if step.index in worth}
     before = len(found) + 1
-    while len(found) < before:  # what is written out is handed on so, and joined with factors it spoils them
+    while len(found) < before:  # dense adjoints are passed on dense, and make dense what they are added to
         before = len(found)
         for step in reversed(steps):
             if step.index not in found:
@@ -53,11 +53,12 @@ def factored_sizes(
 
 
 _WORTH_FACTORING: Final = 2**15
-"""Numbers of adjoints that take longer to be written out than a few more calls of NumPy."""
+"""Numbers in adjoints of all directions from which on to multiply them out takes longer than a few more
+calls of NumPy."""
 
 
 def _takes_factors(tape: Tape, step: Step, factored: Container[int]) -> bool:
-    """Tell whether a step does not multiply factors of its result for all elements."""
+    """Tell whether a step can carry factored adjoints of its result without multiplying them out."""
     if not isinstance(step, MapStep):
         return True
     shape = tape.shape(step.index)
@@ -68,7 +69,7 @@ def _takes_factors(tape: Tape, step: Step, factored: Container[int]) -> bool:
 
 
 def _written(tape: Tape, step: Step, factored: Container[int]) -> set[int]:
-    """Return the arguments to which a step hands adjoints of all elements, if it gets such."""
+    """Return the arguments in ``factored`` to which a step passes dense adjoints if it gets dense ones."""
     read = [parent for parent in step.reads(tape) if parent in factored]
     if not read or not isinstance(step, BulkStep):
         return {*read}
@@ -82,10 +83,10 @@ def _written(tape: Tape, step: Step, factored: Container[int]) -> set[int]:
 
 
 def joined_sizes(tape: Tape, facts: TapeFacts, steps: Sequence[Step], directions: int) -> dict[int, int]:
-    """Count the numbers of factors that one direction of matrices takes which only several products read.
+    """Count the numbers of one direction's factors, for matrices that only products read, two or more.
 
-    In loops over time each of these hands outer products. Written out and added one by one, they take many
-    times as long as the product of all their factors.
+    In loops over time each of these products passes outer products to the matrix. To multiply them out and
+    add them one by one takes many times as long as one product of all their factors.
     """
     large = np.flatnonzero(facts.sizes * directions >= _WORTH_FACTORING).tolist()
     forms = facts.structure.forms
@@ -109,13 +110,13 @@ def joined_sizes(tape: Tape, facts: TapeFacts, steps: Sequence[Step], directions
 
 
 def _rank_handed(step: BulkStep, entry: TapeEntry, argnum: int) -> int:
-    """Return the rank of what a call hands to an argument if it gets arrays; zero if that is an array."""
+    """Return the rank of the adjoints that a call passes to an argument if it gets dense ones; 0 if dense."""
     rule = factored_rule(entry.primitive, argnum) if step.rule.built_in else None
     return rule.rank(0, np.shape(entry.value)) if rule else 0
 
 
 def keeping_factors(tape: Tape, step: Step, factored: AbstractSet[int]) -> Step:
-    """Let a product keep the adjoints of its arguments as factors where these stay some."""
+    """Let the step of a product pass adjoints as factors to those arguments that are in ``factored``."""
     if not (factored and isinstance(step, BulkStep)):
         return step
     entry = tape[step.index]

@@ -23,7 +23,7 @@ __all__ = ["lower_merged"]
 
 
 def lower_merged(calls: MergedCalls, elements: Elements, operands: Operands) -> Calls:
-    """Lower merged elementwise operations that are alike."""
+    """Lower like merged operations: each element of a result has an edge by each input."""
     facts, result = operands.facts, calls.members.shape[1] - 1
     shapes = shapes_of(facts, calls.members[:, result], of_one_shape=calls.of_one_shape)
     is_complex = facts.is_complex
@@ -120,13 +120,13 @@ class _Reads:
         return pairs(places) if has_pairs else places
 
     def nan(self, term: Term) -> complex:
-        """Stand in for the value of a formula, complex if it reads complex numbers."""
+        """Return a stand-in for the value of a formula: NaN, complex if the formula reads complex numbers."""
         return VARYING[any(i is not None and self.indices[i].ndim == 3 for i in term.operands)]
 
 
 @cache
 def _operands_read(partial: Callable[..., Any], count: int) -> frozenset[int]:
-    """Return which operands the code of a partial names at all; gathering the others would be in vain."""
+    """Return which operands the code of a formula names; the others need not be gathered."""
     code = getattr(partial, "__code__", None)
     if code is None or code.co_argcount != count:
         return frozenset(range(count))

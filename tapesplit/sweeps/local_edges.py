@@ -37,7 +37,7 @@ def lower_local(chunk: Chunk, elements: Elements, operands: Operands) -> Iterato
 
 
 def lower_blocks(chunk: Chunk, tape: Tape, facts: TapeFacts, elements: Elements) -> Iterator[Calls]:
-    """Lower the calls that are known by all their derivatives only, like ones together if they stack."""
+    """Lower calls without a local structure as blocks of all derivatives, like ones stacked if possible."""
     entries = chunk.entries[facts.blocks[chunk.entries] > 0]
     for here in equal_columns(facts.call[entries][None]) if entries.size else ():
         like = entries[here]
@@ -99,11 +99,11 @@ def _local(
 
 
 _RECURRING: Final = -(2**30)
-"""Stands for the result where the derivatives by its own elements are looked up."""
+"""Target of edges from elements of a result to later ones of the same result, as in running sums."""
 
 
 def _multiplied(*others: Any) -> Any:
-    """Return the partial derivative of a product: that of its other factors."""
+    """Return the partial derivative of a product by one factor: the product of the others."""
     return functools.reduce(operator.mul, others)
 
 

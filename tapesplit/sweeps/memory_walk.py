@@ -1,8 +1,8 @@
-"""The walk through the steps of an array sweep that counts which directions are alive at the same time.
+"""The dry run of an array sweep that counts how many numbers are alive at the same time.
 
-It forms no derivatives. Each step tells the arrays that it holds: what it reads, what it returns, and the
-products that are added up between. Identities stay diagonals for a while, which take no memory for each
-direction; seeds that are handed over belong to somebody else.
+It computes no derivatives. Each step reports the arrays that it holds: what it reads, what it returns, and
+the products that are added up in between. Diagonals, as an identity is at first, take no memory for each
+direction; nor do seeds that belong to the caller.
 """
 
 from collections.abc import Sequence
@@ -19,9 +19,10 @@ class MemoryWalk:
     """Counts the numbers that one direction takes in all values that are alive.
 
     ``origins`` has the values whose directions are diagonals, with the first direction of each; ``owned``
-    those that further directions can be added to in place. ``peaks`` are the most numbers, and the most of
-    them while there is something besides that all directions share, which is when ``has_shared`` is set.
-    ``shared`` are the numbers of that, at most, but for partial derivatives of merged operations.
+    those that further directions can be added to in place. ``has_shared`` tells whether the current step
+    holds something that all directions share: ``peaks`` has the most numbers in steps without and in those
+    with it. ``shared`` is how many shared numbers there are at most, apart from partial derivatives of merged
+    operations.
     """
 
     tape: Tape
@@ -35,7 +36,7 @@ class MemoryWalk:
     peaks: list[int] = field(default_factory=lambda: [0, 0])
 
     def seed(self, indices: Sequence[int], *, identity: bool, owned: bool = False) -> None:
-        """Begin with the identity, or with directions that are handed over, maybe for good."""
+        """Begin with the identity, or with directions of the caller, which the sweep may own."""
         start = 0
         for index in indices:
             is_complex = self.is_complex(index)
@@ -45,37 +46,37 @@ class MemoryWalk:
             start += real_count(self.tape.values[index])
 
     def hold(self, numbers: int) -> None:
-        """Take note of arrays that are needed for a moment."""
+        """Count numbers that are held for a moment besides all that is alive."""
         self.peaks[self.has_shared] = max(self.peaks[self.has_shared], self.total + numbers)
 
     def share(self, numbers: int) -> None:
-        """Take note of arrays that all directions need for a moment."""
+        """Count numbers that are held for a moment, once for all directions."""
         self.shared = max(self.shared, numbers)
         self.has_shared = self.has_shared or numbers > 0
 
     def keep(self, index: int, numbers: int) -> None:
-        """Let a value have directions of this size."""
+        """Set how many numbers each direction of a value takes from now on."""
         self.total += numbers - self.alive.get(index, 0)
         self.alive[index] = numbers
         self.hold(0)
 
     def keep_diagonal(self, index: int, origin: int) -> None:
-        """Let a value have a diagonal, which begins with this direction."""
+        """Give a value a diagonal whose first direction is ``origin``."""
         self.keep(index, 0)
         self.origins[index] = origin
 
     def drop(self, index: int) -> None:
-        """Let go of the directions of a value."""
+        """Free the directions of a value."""
         self.total -= self.alive.pop(index, 0)
         self.origins.pop(index, None)
 
     def make(self, index: int, held: int) -> None:
-        """Let a value have directions that are made while arrays of so many numbers are held."""
+        """Create the directions of a value, while so many numbers are held."""
         self.hold(held)
         self.keep(index, self.sizes[index])
 
     def add(self, index: int, held: int) -> None:
-        """Add to the adjoints of a value while arrays of so many numbers are held."""
+        """Add adjoints to those of a value, while so many numbers are held."""
         size = self.sizes[index]
         if index in self.alive:
             zeros = self.opened(index)
@@ -85,7 +86,7 @@ class MemoryWalk:
         self.keep(index, size)
 
     def write_out(self, index: int, numbers: int) -> None:
-        """Multiply the factors of adjoints, which are alive until this is done."""
+        """Multiply out the factored adjoints of a value; the factors are alive until this is done."""
         self.hold(numbers)
         self.sizes[index] = numbers
         self.keep(index, numbers)
@@ -95,7 +96,7 @@ class MemoryWalk:
         return self.sizes[index] if index in self.origins else 0
 
     def common_origin(self, indices: Sequence[int]) -> int | None:
-        """Return the first direction of the diagonals of some values, None if one has another or none."""
+        """Return the first direction of the diagonals of some values; None if they differ or one has none."""
         if not self.origins:  # as in most of a long sweep
             return None
         found = {self.origins.get(index) for index in indices}
@@ -106,9 +107,10 @@ class MemoryWalk:
         return index not in self.alive or self.origins.get(index) == origin
 
     def collect(self, indices: Sequence[int], *, whole: bool = True) -> tuple[int, int, int]:
-        """End: directions of several values, a diagonal or part of all are joined.
+        """Count the result, unless it is the array of one value's directions, and finish.
 
-        Return the peaks, and the numbers that all directions share.
+        Returns both peaks, and the numbers that all directions share. `whole` tells that no direction is
+        missing in that array.
         """
         self.has_shared = False
         if len(indices) > 1 or not whole or indices[0] in self.origins or self.is_complex(indices[0]):

@@ -27,7 +27,7 @@ __all__ = ["MergedCalls", "merge_calls", "shape_of"]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MergedCalls:
-    """Merged elementwise operations that are alike: a line each.
+    """Merged elementwise operations that do the same, a row of tape entries for each.
 
     Parameters
     ----------
@@ -81,7 +81,7 @@ _TOGETHER: Final = 32_768
 
 
 def _single(tape: Tape, facts: TapeFacts, entries: IntArray) -> Iterator[MergedCalls]:
-    """Sort operations that are not merged with others by what they do."""
+    """Group operations that are not merged with others, such that those of a group do the same."""
     for kind, calls, parents in calls_by_kind(facts, entries):
         first = np.argmax(parents[:, :, None] == parents[:, None, :], axis=2)
         shapes = _shapes_of_constants(tape, kind, calls)
@@ -94,7 +94,7 @@ def _single(tape: Tape, facts: TapeFacts, entries: IntArray) -> Iterator[MergedC
 
 
 def _alike(tape: Tape, facts: TapeFacts, entries: IntArray, result: IntArray) -> Iterator[MergedCalls]:
-    """Sort operations that are merged into ``result[entry]`` by what they do."""
+    """Merge each entry into ``result[entry]``, and group merged operations that do the same."""
     members = entries[np.argsort(result[entries], kind="stable")]
     begins = np.diff(result[members], prepend=-1) > 0
     starts, merged = np.flatnonzero(begins), np.cumsum(begins) - 1
@@ -125,7 +125,7 @@ def _alike(tape: Tape, facts: TapeFacts, entries: IntArray, result: IntArray) ->
 def _joined(tape: Tape, facts: TapeFacts, found: Iterable[MergedCalls]) -> list[MergedCalls]:
     """Join calls that differ in their shapes only, if there are few of each shape: they share formulas.
 
-    Formulas of users' may ask for shapes.
+    Calls with formulas of users are not joined, as these may depend on shapes.
     """
     groups: defaultdict[Any, list[MergedCalls]] = defaultdict(list)
     for calls in found:
@@ -151,14 +151,14 @@ def _joined(tape: Tape, facts: TapeFacts, found: Iterable[MergedCalls]) -> list[
 
 
 def _one_behind_the_other(same: list[MergedCalls]) -> MergedCalls:
-    """Return calls of several shapes as one."""
+    """Concatenate calls of several shapes."""
     members = np.concatenate([calls.members for calls in same])
     inputs = np.concatenate([calls.inputs for calls in same])
     return MergedCalls(members, inputs, same[0].operands, of_one_shape=False)
 
 
 def _classes(tape: Tape, facts: TapeFacts, calls: MergedCalls) -> tuple[Any, ...]:
-    """Tell of all that a call reads and computes what matters besides sizes."""
+    """Return number of axes and type of all that a call reads and computes: like calls can be joined."""
     entries = [*calls.members[0].tolist(), *calls.inputs[0].tolist()]
     found: list[Any] = [_class(facts.forms[form]) for form in facts.form[entries].tolist()]
     for entry in calls.members[0].tolist():
@@ -169,12 +169,12 @@ def _classes(tape: Tape, facts: TapeFacts, calls: MergedCalls) -> tuple[Any, ...
 
 
 def _class(form: Any) -> tuple[int, Any]:
-    """Return the dimensions of a value, as far as they matter to how it is gathered, and its type."""
+    """Return the number of axes of a value as it is gathered, at most 2, and its type."""
     return gathered_dimensions(number_shape(form)), None if is_shape(form) else form[0]
 
 
 def _active_arguments(facts: TapeFacts, members: IntArray) -> IntArray:
-    """Return a line of tape entries for each operation, filled up with -1."""
+    """Return the active arguments of each operation as a row of tape entries, padded with -1."""
     counts = np.diff(facts.first_parent)[members]
     columns = np.arange(int(counts.max()))
     places = facts.first_parent[members][:, None] + columns
@@ -185,7 +185,7 @@ def _active_arguments(facts: TapeFacts, members: IntArray) -> IntArray:
 def _wiring(
     members: IntArray, parents: IntArray, result: IntArray, merged: IntArray, position: IntArray
 ) -> tuple[IntArray, IntArray, IntArray]:
-    """Say which argument is which member or input, inputs numbered as they appear.
+    """Find for each argument which member or input it is; inputs are numbered in the order they appear.
 
     Returns
     -------
@@ -225,7 +225,10 @@ def _features(
 
 
 def _shapes_of_constants(tape: Tape, kind: CallKind, calls: IntArray) -> list[IntArray]:
-    """Give a number to the shape of each constant argument of calls of one kind, apart for complex ones."""
+    """Give numbers to the shapes of the constant arguments of calls of one kind, other ones if complex.
+
+    Returns an array for each constant argument, with a number for each call.
+    """
     codes = []
     for position in constant_positions(kind.arity, kind.argnums):
         constants = [tape.args[i][position] for i in calls.tolist()]

@@ -20,7 +20,7 @@ __all__ = ["Operands", "shapes_of"]
 class Operands:
     """Operands of one chunk, in the order in which they were asked for.
 
-    ``behind`` is the number of the next element, ``found`` has what has been numbered.
+    ``behind`` is the number that the next element will get, ``found`` has the operands with numbers.
     """
 
     tape: Tape
@@ -38,7 +38,7 @@ class Operands:
     ) -> tuple[IntArray, list[tuple[int, ...]], bool]:
         """Give numbers to a constant argument of many calls, or to a result inside of them.
 
-        Of a matrix only elements that are ``kept`` get some, if these are given by their flat positions.
+        If ``kept`` has flat positions in a matrix, only these elements get numbers.
 
         Returns
         -------

@@ -1,8 +1,9 @@
 """Sparsity patterns of systems: which seeds reach which results, whatever the values.
 
-A sweep with one direction for each seed would take as long as the Jacobian itself. Seeds in groups take a few
-directions and tell which groups reach what. Groups that meet in no result can then be told apart when they
-share directions, one for each place in a group.
+A sweep with one direction for each seed would take as long as the Jacobian itself. So a first sweep has one
+direction for each group of seeds, and finds which groups reach which results. In a second one, groups that
+meet in no result share directions, one for each place in a group: if such a direction reaches a result, the
+first sweep tells of which group the seed is.
 """
 
 from typing import Final
@@ -16,9 +17,9 @@ from tapesplit.sweeps.scalar_sweep import ScalarSweep
 __all__ = ["find_pattern"]
 
 _WORTH_GROUPING: Final = 0.5
-"""Directions, as a part of the seeds, up to which these are told apart in groups."""
+"""Directions of both sweeps, as a part of the number of seeds, up to which grouping pays."""
 _FULL: Final = 0.5
-"""Part of the groups from which on a result is swept from instead."""
+"""Part of the groups above which a result is left out, and swept back from instead."""
 
 
 def find_pattern(sweep: ScalarSweep) -> tuple[IntArray, IntArray]:
@@ -27,14 +28,14 @@ def find_pattern(sweep: ScalarSweep) -> tuple[IntArray, IntArray]:
     Notes
     -----
     Takes about half the time of a sweep with as many directions as are carried: two to three times
-    ``sqrt(n)`` of n seeds where results depend on neighbors, and all and the groups at most.
+    ``sqrt(n)`` for n seeds where results depend on neighbors, at most n and one for each group.
     """
     found = _found_in_groups(sweep)
     return _nonzero(sweep.paths() != 0) if found is None else found
 
 
 def _found_in_groups(sweep: ScalarSweep) -> tuple[IntArray, IntArray] | None:
-    """Find the pattern by groups of seeds; None if most of these meet."""
+    """Find the pattern by groups of seeds; None if that takes too many directions, as most groups meet."""
     count, results = len(sweep.seeds), len(sweep.results)
     size = max(1, round((count / 2) ** 0.5))
     group, place = np.divmod(np.arange(count), size)
@@ -68,7 +69,7 @@ def _found_in_groups(sweep: ScalarSweep) -> tuple[IntArray, IntArray] | None:
 
 
 def _seeds(direction: IntArray, directions: int) -> np.ndarray:
-    """Return columns in which each seed has this direction."""
+    """Return seed columns: seed i is 1 in column ``direction[i]``."""
     columns = np.zeros((direction.size, directions), np.float32)
     columns[np.arange(direction.size), direction] = 1.0
     return columns

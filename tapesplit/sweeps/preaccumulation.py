@@ -14,8 +14,9 @@ __all__ = ["Member", "Term", "arrays_alive", "is_one", "preaccumulate"]
 class Term(NamedTuple):
     """One partial derivative of an operation, by another member or an input of the merged operation.
 
-    It is a number or a formula ``partial(ans, *args)``. ``operands`` say where the formula finds what it
-    takes; one that it does not name is None. Without them, it takes the arguments of one call, from the tape.
+    It is a number or a formula ``partial(ans, *args)``. ``operands`` are the numbers under which the
+    arguments of the formula were read, None for those that it does not use. Without operands, the formula is
+    evaluated on the arguments of one call on the tape.
     """
 
     target: int
@@ -57,14 +58,14 @@ def preaccumulate(
 def arrays_alive(members: Sequence[Member]) -> int:
     """Count the arrays of partial derivatives that `preaccumulate` holds at a time, at most.
 
-    The derivative of what follows by the result is one, too. The last member comes first.
+    The derivative of what follows by the result counts, too. The last member comes first.
     """
     found, most = {members[0].number: True}, 1
     for number, terms in members:
         outer = found.pop(number, False)
         for term in terms:
             is_formula = callable(term.partial)
-            # A formula has a result and something in between; both are there when it is multiplied.
+            # A formula takes an array for its result, and one for an intermediate or the product with it.
             most = max(most, sum(found.values()) + outer + 2 * is_formula)
             found[term.target] = found.get(term.target, False) or outer or is_formula
     return max(most, sum(found.values()))

@@ -1,4 +1,4 @@
-"""Reach: the part of a triangular system that some seeds get to at all.
+"""Reach: the part of a triangular system that depends on some of its seeds.
 
 In sums over edges, pairs or observations, a few seeds reach few of the unknowns between them and the results,
 even where most results depend on most seeds in the end. Blocks of an identity's directions then go through
@@ -25,13 +25,13 @@ class Reach(NamedTuple):
     seeds
         The block.
     kept
-        Coefficients that are reached.
+        Numbers of the coefficients that are reached.
     indptr, indices
-        The system of these.
+        The smaller system of these, with unknowns of its own.
     unknowns, directions
-        Unknown of each of the seeds that is none of a constant, and its number in the block.
+        Unknowns of the seeds that are no constants, and the numbers of these seeds in the block.
     results, places
-        Unknowns of the results that are reached, and which of all results these are.
+        Unknowns of the results that are reached, and the numbers of these among all results.
     """
 
     seeds: slice
@@ -72,7 +72,7 @@ _MOST_KEPT: Final = 2_000_000
 def find_reaches(
     indptr: IntArray, indices: IntArray, seeds: IntArray, results: IntArray, *, transposed: bool
 ) -> tuple[Reach, ...]:
-    """Find what each block of seeds reaches; nothing if that is too much.
+    """Find what each block of seeds reaches; return ``()`` if that is too much.
 
     The system is that of `tapesplit.sweeps.triangular.substitute`; `seeds` and `results` are the unknowns of
     the elements that are seeded and read, -1 for constants.
@@ -97,7 +97,7 @@ def find_reaches(
 
 
 def part_kept(reaches: tuple[Reach, ...], coefficients: int) -> float:
-    """Return the part of all coefficients and directions that smaller systems have."""
+    """Return the work of the smaller systems, coefficients times directions, as a part of the whole one's."""
     carried = sum(reach.kept.size * (reach.seeds.stop - reach.seeds.start) for reach in reaches)
     return carried / max(coefficients * reaches[-1].seeds.stop, 1)
 

@@ -1,7 +1,7 @@
 """Row sweeps: adjoints of the rows of all values in the row part of a tape, carried together.
 
-Rows that stay apart share a direction, see `tapesplit.structures.rows`. Where the rows share an argument, its
-adjoints are told apart: each direction takes those of its own row. An array sweep goes on from there.
+Rows that stay apart share a direction, see `tapesplit.structures.rows`. At the ends of the row part, as at an
+argument that all rows share, each row gets directions of its own, and an array sweep goes on from there.
 """
 
 from collections.abc import Mapping, Sequence
@@ -38,11 +38,11 @@ class RowSweep:
     part
         Its row part.
     behind, before
-        The row part as a sweep of its own, of any directions, and the sweep from its ends to the sources.
+        An array sweep of the row part, and that from its ends to the sources.
     carrying_bytes
         Memory that carrying the rows together takes.
     fixed_bytes
-        Memory that what arrives at the ends takes afterwards, until all directions are told apart.
+        Memory of what has arrived at the ends, which is kept until all directions are told apart.
     """
 
     chunk: Chunk
@@ -54,7 +54,7 @@ class RowSweep:
 
     @property
     def apart(self) -> ArraySweep:
-        """The sweep of adjoints, each direction for itself: more work, but no rows are carried together."""
+        """The array sweep of the whole chunk, with a direction for each row: more work, but less memory."""
         before, behind = self.before, self.behind
         return replace(
             before,
@@ -68,12 +68,12 @@ class RowSweep:
 
     @property
     def bytes_per_direction(self) -> int:
-        """Memory that one direction takes: what arrives at all ends, or the sweep from there."""
+        """Memory that one direction takes: its adjoints at all ends, or the sweep from there."""
         return self.before.bytes_per_direction
 
     @property
     def least_bytes(self) -> int:
-        """Memory that a run takes besides its result, one direction at a time, together or for itself."""
+        """Memory that a run takes besides its result, one direction at a time, with rows together or apart."""
         return min(self.together_bytes, self.apart.least_bytes)
 
     @property
@@ -87,7 +87,7 @@ class RowSweep:
 
     def jacobian(self, tape: Tape, most: int | None = None) -> np.ndarray:
         """Return ``F'``, by adjoints, ``most`` directions at a time."""
-        arrivals = cache(lambda: self._arrivals(tape))  # which blocks of directions share
+        arrivals = cache(lambda: self._arrivals(tape))  # found once, for all blocks of directions
 
         def told_apart(tape: Tape, directions: Any) -> np.ndarray:
             seeds: Seeds = {}
@@ -118,10 +118,10 @@ class RowSweep:
 
 
 class _Walk:
-    """The walk through the row part, from the output to the ends.
+    """Carries adjoints of all rows together through the row part, from the output to the ends.
 
-    ``arrived`` has the adjoints of rows of each block of directions, by entry; ``shared`` takes note of those
-    of what all rows share.
+    ``arrived`` has the adjoints of values that have rows, by block of directions and entry; ``shared``
+    collects those of arguments that all rows share.
     """
 
     def __init__(self, tape: Tape, part: RowPart) -> None:
@@ -131,7 +131,7 @@ class _Walk:
         }
 
     def open(self, index: int, values: np.ndarray, origin: int) -> None:
-        """Begin with the adjoints of all elements of a value, from this direction on."""
+        """Give each element of a row its own direction, with these values as adjoints, from `origin` on."""
         block = RowBlock.of_array(values.shape, self.part.axes[index], origin)
         add_to(self.arrived[block], index, Rows(0, _units(values, block)))
 
@@ -172,7 +172,7 @@ class _Walk:
                         scatter_into(self.arrived[own], parent, A, moves, value)
 
     def _scale(self, step: ClusterStep, batches: Mapping[RowBlock, Rows]) -> None:
-        """Carry adjoints through merged operations; take note of those of what all rows share."""
+        """Carry adjoints through merged operations; collect those of arguments that all rows share."""
         tape, axis = self.tape, self.part.axes[step.operand]
         for number, derivative in step.partials(tape).items():
             parent = step.input_of(number)
@@ -188,7 +188,7 @@ class _Walk:
                     self.shared.add_up(parent, block, found)
 
     def _multiply(self, step: BulkStep, batches: Mapping[RowBlock, Rows]) -> None:
-        """Carry adjoints through a product or another function; take note of those that all rows share."""
+        """Carry adjoints through a product or another function; note products with what all rows share."""
         entry, how = self.tape[step.index], self.part.readings[step.index]
         for argnum, parent, reading in zip(entry.argnums, entry.parents, how, strict=True):
             for block, A in batches.items():
@@ -202,7 +202,7 @@ class _Walk:
 
 
 def _units(values: np.ndarray, block: RowBlock) -> np.ndarray:
-    """Return the adjoints of elements, each in a direction of its own, those of all rows together."""
+    """Return adjoints in which each element of a row has its own direction, which all rows share."""
     before, behind = block.before, block.behind
     units = np.zeros((before, behind, before, block.rows, behind))
     run, k = np.arange(before)[:, None], np.arange(behind)
@@ -222,12 +222,12 @@ def compile_row_sweep(tape: Tape, facts: TapeFacts, chunk: Chunk) -> RowSweep:
     others = np.setdiff1d(chunk.entries, part.calls)
     chunk_before = Chunk(chunk.sources, part.ends, others, chunk.n, width, chunk.edges - part.edges)
     each = max(sum(block.each for block in blocks) for blocks in part.blocks.values())
-    # Factors would stay some only up to where directions are told apart.
+    # Factors would be multiplied out anyway at the ends, where directions are told apart.
     behind = compile_array_sweep(
         tape, replace(facts, ranks={}), chunk_behind, each, adjoint_mode=True, owned=True
     )
     before = compile_array_sweep(tape, facts, chunk_before, chunk.m, adjoint_mode=True, owned=True)
-    # What arrives at one end is put in order, and added up, while that of all is held.
+    # While adjoints of all ends are held, those of one are put in order and added up.
     copies = (each > 1) + (part.arrivals > len(part.ends))
     made = copies * max(int(sizes[end]) for end in part.ends) + _complex_numbers(facts, behind.steps)
     arriving = 8 * (width + made)
@@ -246,7 +246,7 @@ def _complex_numbers(facts: TapeFacts, steps: Sequence[Step]) -> int:
 
 
 def _staying_bytes(tape: Tape, facts: TapeFacts, part: RowPart, steps: Sequence[Step]) -> int:
-    """Count the bytes that stay until all directions are told apart: of what meets ends that rows share."""
+    """Count the bytes that `Shared` keeps until all directions are told apart."""
     numbers = 0
     added: set[int] = set()
     for step in steps:

@@ -47,9 +47,9 @@ class ScalarSweep:
     template
         Coefficients that are the same for all values; zeros elsewhere.
     recipes, blocks
-        How the other coefficients come about.
+        How to evaluate the other coefficients.
     values
-        The numbers that they are made of.
+        What the recipes read of a tape.
     seeds, results
         Unknown of each element of the values that are seeded, and of those that are read; -1 for constants.
     distinct_seeds
@@ -76,7 +76,7 @@ class ScalarSweep:
 
     @property
     def bytes_per_direction(self) -> int:
-        """Memory that all unknowns and what is read of them take for each direction that is carried."""
+        """Memory that all unknowns and results take for each direction that is carried."""
         seeds = 0 if self.distinct_seeds else len(self.seeds)
         return 8 * (len(self.indptr) + len(self.results) + seeds)
 
@@ -104,7 +104,7 @@ class ScalarSweep:
         return 8 * max((reach.numbers for reach in self.reaches), default=0)
 
     def working_bytes(self, directions: int, threads: int = 1) -> int:
-        """Memory that a run takes: coefficients, then what they are made of, or blocks and the results."""
+        """Memory of a run: coefficients, and the larger of what evaluating and what carrying takes."""
         blocks = min(threads * self._block(-(-directions // threads)), directions)
         carried = threads * self._reach_bytes if self.reaches else self.bytes_per_direction * blocks
         carried += 8 * len(self.results) * directions
@@ -115,15 +115,15 @@ class ScalarSweep:
         return self.carry(self.coefficients(tape), None if rows is None else rows.T, most).T
 
     def paths(self, columns: np.ndarray | None = None) -> np.ndarray:
-        """Tell where derivatives are not zero whatever the values: count paths from seeds to results.
+        """Count paths from seeds to results: where there are none, derivatives are zero whatever the values.
 
         The columns have shape ``(seeded, k)`` and are not negative; None is the identity. The result has
-        shape ``(read, k)``; only whether a number is zero is of use, as it may be infinite.
+        shape ``(read, k)``. Counts may overflow to infinity: only whether they are zero is of use.
         """
         return self.carry(np.ones(len(self.template), np.float32), columns)
 
     def paths_back(self, results: IntArray) -> np.ndarray:
-        """Tell the same of some results, no constants among them: shape ``(seeded, k)``."""
+        """Count paths from all seeds to k results, which are no constants; shape ``(seeded, k)``."""
         return self.carry_back(np.ones(len(self.template), np.float32), results)
 
     def carry(

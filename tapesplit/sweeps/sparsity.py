@@ -20,17 +20,17 @@ class Edges:
     rows: IntArray
     columns: IntArray
     rank: IntArray | int
-    """How many coefficients before them stand in the same rows."""
+    """How many coefficients come before each one in its row."""
     used: BoolArray | None = None
     part: Part = "real"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Calls:
-    """Like calls: where their coefficients stand, and how they come about.
+    """Like calls: where their coefficients stand, and how to evaluate them.
 
-    ``numbers`` are those that are the same for all values, by target; ``made_by`` finds the others, whose
-    places it is not told yet.
+    ``numbers`` has the coefficients that are the same for all values, by target. ``made_by`` evaluates the
+    others; it gets their places from `lay_out`.
     """
 
     edges: tuple[Edges, ...]
@@ -39,7 +39,7 @@ class Calls:
 
 
 def without_constants(edges: list[Edges]) -> list[Edges]:
-    """Keep the coefficients by elements that are not constant; count anew how they stand in their rows."""
+    """Drop the coefficients by constant elements, and recount the ranks of the others in their rows."""
     used = [edge.columns >= 0 for edge in edges]
     if all(of_edge.all() for of_edge in used):
         return edges
@@ -52,7 +52,7 @@ def without_constants(edges: list[Edges]) -> list[Edges]:
 
 
 class Layout(NamedTuple):
-    """The coefficients of a system: how they come about, where they stand, and the ones that are constant."""
+    """The coefficients of a system: how to evaluate them, where they stand, and those that are constant."""
 
     made_by: list[Recipe | Block]
     indptr: IntArray

@@ -13,7 +13,7 @@ __all__ = ["broadcast_places"]
 def broadcast_places(
     starts: IntArray, inner: Sequence[Shape], outer: Sequence[Shape], parts: int
 ) -> IntArray:
-    """Return where the elements of an operand of many calls stand that those of the results belong to.
+    """Return, for each element of the results of many calls, the place of the operand's element behind it.
 
     Parameters
     ----------
@@ -22,7 +22,7 @@ def broadcast_places(
     inner, outer
         Shapes of the operands and of the results: of each call, or just one each if these are those of all.
     parts
-        Numbers that each element takes, of which the first one is meant.
+        Numbers that each element of the operand takes, 2 for complex ones; the place is that of the first.
 
     Returns
     -------

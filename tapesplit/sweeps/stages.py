@@ -85,9 +85,9 @@ class StagedSweep:
         return handed_over + max(part.working_bytes(block) for part in self.parts) + result
 
     def _block(self, count: int, most: int | None = None) -> int:
-        """Return how many of so many directions are carried at a time, where ``most`` may be.
+        """Return how many of so many directions are carried at a time, at most ``most``.
 
-        Caches hold what is handed over.
+        Caches should hold the values that are handed over from stage to stage.
         """
         count = cached_directions(count, 8 * sum(self.sizes.values()))
         return count if most is None else min(count, most)
@@ -134,7 +134,7 @@ class StagedSweep:
 
 
 def _opened(seeds: np.ndarray | range, size: int) -> tuple[bool, np.ndarray]:
-    """Write rows of the identity out, and tell whether they are all that there are."""
+    """Return whether seeds are the whole identity, and the seeds as an array."""
     if isinstance(seeds, range):
         return len(seeds) == size, np.eye(len(seeds), size, seeds.start)
     return False, seeds
@@ -195,11 +195,11 @@ def _save(
 
 
 _HANDED_OVER: Final = 1.5
-"""Elements that an array step moves while one is handed over from stage to stage."""
+"""Elements that an array step moves in the time that handing one over from stage to stage takes."""
 
 
 def staged_seconds(stages: Sequence[Stage], directions: int) -> float:
-    """Predict a sweep in stages: those, and all directions of the values that are handed over."""
+    """Predict the seconds of a sweep in stages: each of them, and handing all directions over."""
     moved = _HANDED_OVER * sum(stage.chunk.n + stage.chunk.m for stage in stages) * directions
     return sum(stage.seconds for stage in stages) + moved * cost_model().element_direction
 
@@ -222,7 +222,7 @@ def _stage_numbers(facts: TapeFacts, entries: IntArray) -> IntArray:
 
 
 def _chunks(facts: TapeFacts, chunk: Chunk, groups: Sequence[IntArray]) -> list[Chunk]:
-    """Return the parts of a chunk, with what each reads of those before and hands over to those behind."""
+    """Return each group of entries as a chunk, with what it reads of earlier and hands over to later ones."""
     sizes, counts = facts.sizes, np.diff(facts.first_parent)
     part = np.full(sizes.size, -1)
     last_read = np.full(sizes.size, -1)

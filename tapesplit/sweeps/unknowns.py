@@ -35,9 +35,8 @@ class Elements:
 def number_elements(tape: Tape, facts: TapeFacts, order: IntArray, sources: int) -> Elements:
     """Give all elements numbers in the order of the tape and follow the moves back to their origins.
 
-    `order` has the entries whose elements are numbered: the sources of a chunk and what depends on nothing,
-    then what it computes, but not what is inside of merged operations. The first `sources` of them are
-    sources, or depend on nothing.
+    `order` has the entries whose elements are numbered. The first `sources` of them are sources of a chunk,
+    or depend on no input; the others are what the chunk computes, except inside of merged operations.
     """
     sizes = facts.sizes[order]
     first = np.zeros(len(tape), dtype=np.int64)
@@ -63,7 +62,7 @@ def number_elements(tape: Tape, facts: TapeFacts, order: IntArray, sources: int)
 
 
 def _trace_moves(tape: Tape, facts: TapeFacts, first: IntArray, moves: IntArray, step: IntArray) -> None:
-    """Write where moved elements stood one step before, -1 for constants, for equal calls at once."""
+    """Write into `step` which element each moved one comes from, -1 for constants; equal calls at once."""
     structure = facts.structure
     for kind, members, parents in calls_by_kind(facts, moves):
         indices = members.tolist()
@@ -105,11 +104,11 @@ def _rounding(facts: TapeFacts, moves: IntArray) -> IntArray:
 _ANY_NUMBER: Final = object()
 """Stands for the constants of calls that differ by a position only."""
 _THE_ONLY_ONE: Final = np.zeros(1, dtype=np.intp)
-"""Number of the argument that the element of such a call comes from."""
+"""Number of the argument that the element of an indexing operation comes from."""
 
 
 def _is_number_of_vector(structure: Structure, index: int) -> bool:
-    """Whether an indexing operation is ``x[i]`` for a vector x and a number i."""
+    """Tell whether an indexing operation is ``x[i]`` for a vector x and a number i."""
     if type(structure.statics[index]) is not int:
         return False
     return len(number_shape(structure.forms[structure.parents[index][0]]) or ()) == 1

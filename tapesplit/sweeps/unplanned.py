@@ -1,7 +1,7 @@
 """Unplanned sweeps: a light tape is swept as it is, one operation at a time.
 
-A plan pays where it serves several calls. Where the structure is another one at each call, as with masks and
-branches, and the tape is short, finding the best way takes longer than going any.
+A plan pays if it serves several calls. If the structure differs at each call, as with masks and branches, and
+the tape is short, planning takes longer than sweeping in any way.
 """
 
 from math import prod
@@ -38,7 +38,7 @@ _MOST_MOVED: Final = 1_000_000
 
 
 def is_light(structure: Structure) -> bool:
-    """Tell whether tapes of a structure are short, small, and in double precision all through."""
+    """Tell whether tapes of a structure are short and small, and all their values are of float64."""
     forms, inputs = structure.forms, structure.inputs
     if structure.output is None or len(forms) > _MOST_ENTRIES or not all(map(is_shape, forms)):
         return False
@@ -67,7 +67,7 @@ def sweep_unplanned(tape: Tape) -> np.ndarray:
     sweep = ArraySweep(
         chunk=Chunk(sources, (output,), np.array(entries), n, m, edges=0),
         steps=tuple(reversed(steps)),
-        last_use=((),) * len(steps),  # a light tape leaves room for all directions at a time
+        last_use=((),) * len(steps),  # a light tape is so small that nothing need be dropped
         adjoint_mode=m <= n,
         bytes_per_direction=0,
         beside_bytes=0,
@@ -88,7 +88,7 @@ def _step(tape: Tape, index: int) -> Step:
     primitive, argnums, parents = tape.primitives[index], tape.active[index], tape.parents[index]
     rule = find_rule(primitive)
     if primitive is getitem and isinstance(rule, Movement):
-        return BulkStep(index, LOOK_UP)  # no map, which would serve once
+        return BulkStep(index, LOOK_UP)  # an index map would be used just once
     if isinstance(rule, Movement):
         return MapStep(index, tuple(zip(parents, index_maps(tape[index]), strict=True)))
     arity = len(tape.args[index] or argnums)
