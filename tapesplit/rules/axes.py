@@ -36,7 +36,7 @@ def behind(axis: int) -> int:
 
 
 def of_arrays(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Make a directional function of two operands open lists, which NumPy takes for arrays."""
+    """Let a directional function of two operands take lists, which it gets as arrays."""
 
     def opened(X: np.ndarray, ans: Any, x: Any, *others: Any, **kwargs: Any) -> Any:
         if not others:  # the second operand has been given by name
@@ -64,9 +64,9 @@ def reduce_batch(T: np.ndarray, ans: Any, axis: Any) -> np.ndarray:
 
 
 def _summed(X: np.ndarray, axes: Sequence[int]) -> np.ndarray:
-    """Sum over ascending axes.
+    """Sum over axes, which ascend.
 
-    NumPy takes up to twenty times as long for few terms as a product with ones.
+    For few terms, NumPy's sum takes up to twenty times as long as a product with ones.
     """
     first, last = axes[0] if axes else 0, axes[-1] + 1 if axes else 0
     if X.dtype not in _DOUBLE or not X.flags.c_contiguous or last - first != len(axes):

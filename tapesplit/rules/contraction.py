@@ -25,17 +25,22 @@ AXES: Final = ascii_letters[:-2]
 FREE: Final = tuple(ascii_letters[-2:])
 """Letters that none of these has: for directions, and for whatever else is summed."""
 KEPT: Final = 1024
-"""Forms of calls that are kept."""
+"""How many forms of calls are cached, at most."""
 _SMALL_SUM: Final = 2000
-"""Products of elements that take less time than looking for anything better, or than a call of BLAS."""
+"""Products of elements up to which one loop takes less time than looking for pairs, or a call of BLAS."""
 _SMALL_SLICE: Final = 200
-"""Products of elements that take less time than one of the matrices of a stack."""
+"""The same for each matrix of a stack."""
 _MOST_BETWEEN: Final = 2**62
-"""Elements of a result between, without a limit: NumPy's is the largest operand, which forbids most pairs."""
+"""Elements of an intermediate result, at most: no limit, as NumPy's own, the largest operand, forbids most
+pairs."""
 
 
 class _Matrices(NamedTuple):
-    """Two operands as stacks of matrices: axes, shapes; the shape of the product, the order of its axes."""
+    """How two operands are multiplied as stacks of matrices.
+
+    ``axes`` and ``shapes`` bring each operand into this form; the product is reshaped to ``opened``, and its
+    axes are transposed into ``order``.
+    """
 
     axes: tuple[Shape, Shape]
     shapes: tuple[Shape, Shape]
@@ -47,8 +52,8 @@ class _Step(NamedTuple):
     """Pop the operands at these places (descending), contract them, append the result.
 
     It is a product of matrices, or a sum in one loop if ``matrices`` is None, over so many ``products`` of
-    elements. ``held`` are the indices and the elements of all that is there besides the operands and the last
-    result: results between, that of this step, and copies of what it multiplies.
+    elements. ``held`` has the indices and the number of elements of each array that exists besides the
+    operands and the last result: intermediate results, that of this step, and copies of what it multiplies.
     """
 
     places: tuple[int, ...]
@@ -59,7 +64,7 @@ class _Step(NamedTuple):
 
 
 def contract(terms: tuple[str, ...], operands: Sequence[Any], output: str) -> np.ndarray:
-    """Sum the product of some operands, pairwise if there are several; none of them in less precision.
+    """Sum the product of some operands, pair by pair, in the precision of the most precise one.
 
     `terms` has the indices of each operand, a letter for each axis, and `output` those of the result. Axes of
     one index have the same length. The result may be a view of an operand.
@@ -90,7 +95,7 @@ def products(terms: tuple[str, ...], shapes: tuple[Shape, ...], output: str) -> 
 def held_between(terms: tuple[str, ...], shapes: tuple[Shape, ...], output: str) -> tuple[int, int]:
     """Count the elements that `contract` holds at a time besides its operands and the last result.
 
-    The first number is that of arrays with the first index of the result, the second that of others.
+    Returns two numbers: for arrays that have the first index of the result (of directions), and for others.
     """
     steps = _steps(terms, shapes, output)
     with_index, without = (
@@ -110,7 +115,7 @@ def _product(matrices: _Matrices, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
 
 @lru_cache(KEPT)
 def _steps(terms: tuple[str, ...], shapes: tuple[Shape, ...], output: str) -> tuple[_Step, ...]:
-    """Find the order of the pairs."""
+    """Find the order in which pairs of operands are contracted, and how each of them is."""
     known = list(zip(terms, shapes, strict=True))
     lengths = lengths_of(known)
     whole = ",".join(terms) + "->" + output
@@ -159,7 +164,7 @@ def lengths_of(known: Iterable[tuple[Sequence[_Label], Shape]]) -> dict[_Label, 
 
 
 def _matrices(taken: list[tuple[str, Shape]], lengths: dict[str, int], result: str) -> _Matrices | None:
-    """Tell how a pair becomes stacks of matrices; None if it does not, or if a loop takes less time."""
+    """Return how to multiply a pair as stacks of matrices; None if it is none, or a loop takes less time."""
     (x, _), (y, _) = taken
     batch = [letter for letter in result if letter in x and letter in y]
     left = [letter for letter in result if letter in x and letter not in y]

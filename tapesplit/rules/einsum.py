@@ -1,7 +1,7 @@
-"""Sums over products of indexed arrays: an extra index for the directions turns one into its derivatives.
+"""The rule of ``einsum``: with an extra index for directions, tangents and adjoints are such sums as well.
 
-How a call is read depends on subscripts and shapes only. Finding it out takes longer than many a small sum,
-so it is kept.
+How a call is parsed depends on subscripts and shapes only. Parsing takes longer than many a small sum, so its
+results are cached.
 """
 
 from collections.abc import Callable
@@ -67,7 +67,7 @@ def _parsed(subscripts: tuple[Any, ...], shapes: tuple[Shape, ...]) -> _Call:
 
 
 def _place(args: tuple[Any, ...], argnum: int) -> int:
-    """Return which of the operands an argument is."""
+    """Return the position among the operands of an argument."""
     return argnum - 1 if isinstance(args[0], str) else argnum // 2
 
 
@@ -110,18 +110,18 @@ def _adjoint(argnum: int) -> Callable[..., Any]:
 
 @lru_cache(KEPT)
 def _backward(call: _Call, active: int) -> tuple[tuple[str, ...], tuple[int, ...], str]:
-    """Find the sum over adjoints of the result that is the adjoint of a call by one operand.
+    """Find the sum that computes the adjoint of one operand from that of the result.
 
     Returns
     -------
     terms, ones, distinct
-        Terms of the other operands, and of vectors of ones that are added to them; the lengths of these; and
-        the distinct indices of the operand, which the sum has.
+        Terms of the other operands, followed by those of vectors of ones; the lengths of these vectors; the
+        distinct indices of the operand, which are the output of the sum.
     """
     sizes = dict(zip(call.terms[active], call.shapes[active], strict=True))
     distinct = "".join(sizes)
     others = (*call.terms[:active], *call.terms[active + 1 :])
-    # An index that this operand alone has comes back by broadcasting ones.
+    # Adjoints do not depend on an index that this operand alone has: a vector of ones repeats them along it.
     alone = [letter for letter in distinct if letter not in "".join((call.output, *others))]
     return (*others, *alone), tuple(sizes[letter] for letter in alone), distinct
 
@@ -143,11 +143,11 @@ def _edges(ans: Any, args: tuple[Any, ...], argnums: tuple[int, ...], kwargs: An
 
 
 _MANY: Final = 16
-"""Directions of which one holds its share; fewer may be swept in one loop, which holds nothing."""
+"""Directions for which `_held` counts, to divide by: with few, a sum may be one loop, which holds nothing."""
 
 
 def _held(args: tuple[Any, ...], argnum: int, *, adjoint_mode: bool) -> Held:
-    """Tell what is held between the pairs of operands; some pairs have no directions."""
+    """Count what is held between the pairs of operands; pairs without directions share it."""
     call, _ = _read(args)
     if not call.free:
         return Held(0, 0)

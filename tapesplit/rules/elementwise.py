@@ -59,7 +59,7 @@ def _within(ans: Any, x: Any, a_min: Any, a_max: Any) -> Any:
 def _sinc(ans: Any, x: Any) -> Any:
     """Derivative of ``sin(pi x) / (pi x)``; near 0, where its terms cancel, by its Taylor series."""
     t = np.pi * x
-    is_small = np.abs(t) < 0.2  # from where on the closed form has all but two digits
+    is_small = np.abs(t) < 0.2  # beyond, the closed form loses two digits at most
     u, v = np.where(is_small, 1.0, t), np.where(is_small, t, 0.0) ** 2
     series = t / 3 * (1 - v / 10 * (1 - v / 28 * (1 - v / 54 * (1 - v / 88))))
     return -np.pi * np.where(is_small, series, (np.sin(u) / u - np.cos(u)) / u)
@@ -111,7 +111,7 @@ elementwise(
 )
 elementwise(anp.hypot, lambda ans, x, y: x / ans, lambda ans, x, y: y / ans)
 CHOICE: Final = getattr(anp, "_original_where", anp.where)  # anp.where itself is no primitive in autograd 1.9
-"""The primitive of ``where``, whose condition counts as it is: in less precision, small numbers are zero."""
+"""The primitive of ``where``; its condition must never be rounded, as tiny numbers would become zero."""
 elementwise(
     CHOICE,
     None,

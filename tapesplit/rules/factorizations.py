@@ -1,4 +1,4 @@
-"""Eigenvalues and singular values: factors come as one tuple, so directions hold all factors in one axis.
+"""Eigen- and singular value decompositions: results are tuples, so directions hold all factors in one axis.
 
 Formulas for eigenvectors: M. Giles (2008), Sec. 3.1, and C. Boeddeker et al., "On the computation of
 complex-valued gradients" (2017), Eq. 4.77; for singular vectors: J. Townsend, "Differentiating the singular
@@ -39,12 +39,12 @@ def _on_diagonal(x: np.ndarray) -> np.ndarray:
 
 
 def _used(*vectors: np.ndarray) -> np.ndarray:
-    """Tell which directions use vectors at all; equal values do no harm to the others."""
+    """Tell which directions have adjoints of vectors at all; equal values do no harm to the others."""
     return np.any([V.any(axis=tuple(range(1, V.ndim))) for V in vectors], axis=0)
 
 
 def _read_side(X: np.ndarray, UPLO: str) -> np.ndarray:
-    """Return the side of the diagonal that is read of Hermitian matrices."""
+    """Return the triangle of Hermitian matrices that ``eigh`` reads, without the diagonal."""
     return np.tril(X, -1) if UPLO.upper() == "L" else np.triu(X, 1)
 
 
@@ -68,7 +68,7 @@ def _eigh_adjoint(A: np.ndarray, ans: Any, x: np.ndarray, UPLO: str = "L") -> np
 
 
 def _sides(x: np.ndarray, UPLO: str) -> np.ndarray:
-    """How often each element of a symmetric matrix counts that is read on one side of the diagonal."""
+    """Return how often ``eigh`` uses each element: once on the diagonal, twice on the side that it reads."""
     return np.eye(x.shape[-1]) + _read_side(np.full(x.shape[-2:], 2.0), UPLO)
 
 
@@ -91,7 +91,7 @@ def _eigenvalues_adjoint(A: np.ndarray, ans: Any, x: np.ndarray, UPLO: str, V: n
 
 def _outer_products(left: np.ndarray, weights: np.ndarray, right: np.ndarray) -> np.ndarray:
     """Sum outer products of columns with their weights, for each direction."""
-    if left.ndim == 2 and (weights != 0).sum(axis=1).max(initial=0) <= 1:  # as where adjoints begin
+    if left.ndim == 2 and (weights != 0).sum(axis=1).max(initial=0) <= 1:  # as for an identity of adjoints
         columns = (weights != 0).argmax(axis=1)
         weighted = left.T[columns] * np.take_along_axis(weights, columns[:, None], axis=1)
         products: np.ndarray = weighted[:, :, None] * right.T[columns, None]

@@ -118,7 +118,7 @@ def _edges(ans: Any, args: tuple[Any, ...], argnums: tuple[int, ...], kwargs: An
 
 
 def _scaled_inside(X: np.ndarray, axis: int, n: int, factor: float) -> np.ndarray:
-    """Scale a copy of half spectra of n values where the other half mirrors them."""
+    """Scale a copy of half spectra of n values, but not the elements that the other half does not mirror."""
     X = X.copy()
     np.moveaxis(X, axis, -1)[..., 1 : (n + 1) // 2] *= factor
     return X
@@ -130,7 +130,7 @@ _INVERSE_SCALING: Final[dict[Any, Any]] = {
     "ortho": "ortho",
     "forward": "backward",
 }
-"""Scaling of a transform that undoes the inverse one but for the sign of the exponent."""
+"""Scaling with which the inverse transform has the same factor as the transform with the key as scaling."""
 
 
 def _to_half_adjoint(A: np.ndarray, lengths: tuple[int, ...], axes: tuple[int, ...], norm: Any) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""What stands on the tape of a gradient: sums of adjoints, and adjoints that are mostly zero.
+"""Rules of primitives on the tape of a gradient: sums of adjoints, and adjoints that are mostly zero.
 
 autograd keeps the adjoint of an indexed value as a `SparseObject`; its directions hold all elements in one
 axis. Everything here is linear, and most of it moves elements.

@@ -69,7 +69,7 @@ def local_counts(entry: TapeEntry) -> tuple[int, int | None]:
 
 
 def is_contraction(primitive: Any, args: Sequence[Any]) -> bool:
-    """Tell whether a call sums products of two operands, of which a constant one may be zeros mostly."""
+    """Tell whether a call sums products of two operands: a plan may leave the zeros of a constant one out."""
     if not _is_sum_of_products(primitive):
         return False
     return primitive is not anp.einsum or len(args) in ((3,) if isinstance(args[0], str) else (4, 5))
@@ -83,8 +83,8 @@ def _is_sum_of_products(primitive: Any) -> bool:
 def local_structures(entry: TapeEntry, kept: IntArray | None = None) -> list[LocalStructure]:
     """Return the local structure by each active argument of a call that has one, see `local_counts`.
 
-    A contraction has edges only for the elements of its constant operand that are ``kept``, by their flat
-    positions, if these are given. The positions in its structure are then places among them.
+    If ``kept`` has flat positions in the constant operand of a contraction, all its other elements are zero
+    and have no edges. The structure then counts positions in this operand among those kept.
     """
     description, build = _described(entry), _structures[entry.primitive].build
     chosen = () if kept is None else (kept,)
@@ -117,9 +117,11 @@ def local_matrix(entry: TapeEntry, argnum: int) -> np.ndarray | None:
 
 
 class _Structure(NamedTuple):
-    """How local structures of a primitive come about: a description of the call, its structure and slices.
+    """How to find the local structure of calls of a primitive.
 
-    ``edges`` counts those from one argument, where the rule may count others.
+    ``describe`` gets the arguments of a call. What it returns is passed to ``build``, behind the number of
+    an argument, for the structure; to ``slices`` for the number of independent slices; and to ``edges``, if
+    the rule counts edges in another way, for those from one argument.
     """
 
     describe: Callable[..., _Description]
@@ -164,7 +166,7 @@ def _build_differences(argnum: int, shape: tuple[int, ...], axis: int) -> LocalS
 
 
 def _describe_gradient(x: Any, *, axis: Any = None) -> _Description:
-    """Describe differences of unit spacing along one axis; those along several are no array."""
+    """Describe differences of unit spacing along one axis; along several, the result is no array."""
     axes = positive(axis, np.ndim(x))
     return (np.shape(x), *axes) if len(axes) == 1 and isinstance(x, np.ndarray) else None
 
@@ -207,7 +209,7 @@ def _describe_cumsum(x: Any, axis: Any = None) -> _Description:
 
 
 def _build_cumsum(argnum: int, shape: tuple[int, ...], axis: int) -> LocalStructure:
-    """Build the structure of a running sum: each element is the one before it, and one of the argument."""
+    """Build the structure of a running sum: each element is the one before it plus one of the argument."""
     every = np.arange(prod(shape))
     along = np.moveaxis(every.reshape(shape), axis, 0)
     recurring = along[1:].ravel(), along[:-1].ravel()
@@ -233,12 +235,12 @@ def _build_sum(argnum: int, size: int) -> LocalStructure:
 
 
 def _build_untake(argnum: int, rows: np.ndarray) -> LocalStructure:
-    """Build the structure of sums where an index points."""
+    """Build the structure of adding elements up in the places that an index points to."""
     return LocalStructure(rows, np.arange(rows.size), occurrences(rows))
 
 
 def _build_side(argnum: int, product: SumOfProducts) -> LocalStructure:
-    """Build the structure of an adjusted right-hand side: that of a product by the matrix, of a sum by b."""
+    """Build the structure of `adjusted_side`: by the matrix that of a product, by b that of a sum."""
     if argnum == 1:
         return _build_sum(argnum, prod(product.sizes[label] for label in product.of_result))
     found = product_edges(0, product)

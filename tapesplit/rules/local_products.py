@@ -42,7 +42,7 @@ class SumOfProducts(NamedTuple):
 
     @property
     def slices(self) -> int:
-        """Count the slices that nothing of another slice goes into: those along axes that all have."""
+        """Count the slices that depend on the same slice of all operands only, along axes that all have."""
         if len(self.labels) == 1:  # a sum, or elements that move: no stack of products
             return 1
         shared = [label for label in self.of_result if all(label in axes for axes in self.labels)]
@@ -52,8 +52,8 @@ class SumOfProducts(NamedTuple):
 def product_edges(argnum: int, known: SumOfProducts, kept: IntArray | None = None) -> LocalStructure:
     """Return the edges of a sum of products from one of its operands.
 
-    Of two operands the other one may have elements ``kept``, by their flat positions, while all else in it
-    are zeros: the positions in it are places among these then.
+    If ``kept`` has flat positions in the other one of two operands, its other elements are zero and have no
+    edges. The structure then counts positions in that operand among those kept.
     """
     others = [pair for pair in zip(known.numbers, known.labels, strict=True) if pair[0] != argnum]
     of_active = known.labels[known.numbers.index(argnum)]
@@ -80,7 +80,7 @@ def _positions(axes: Labels, grid: Labels, sizes: dict[int, int]) -> np.ndarray:
 def _without_zeros(
     kept: IntArray, known: SumOfProducts, of_active: Labels, number: int, of_operand: Labels
 ) -> LocalStructure:
-    """Return the edges by an operand of which all elements are zeros but those kept."""
+    """Return the edges from one operand if all elements of the other one are zeros but those kept."""
     sizes = known.sizes
     others = [label for label in sizes if label not in of_operand]
     rest = np.arange(prod(sizes[label] for label in others))
@@ -172,4 +172,4 @@ PRODUCTS_BY_LABELS: dict[Any, _Described] = {
     anp.einsum: _einsum,
     **{primitive: _of_two(labels) for primitive, labels in LABELS.items()},
 }
-"""What describes the calls of each such primitive; None for calls of other forms."""
+"""Functions that describe calls of each primitive that sums products; they return None for other forms."""

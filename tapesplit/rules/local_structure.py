@@ -16,15 +16,16 @@ class LocalStructure:
     rows, columns
         Flat positions in the result and in the argument, one pair for each edge.
     rank
-        How many edges before it an edge has in the same row.
+        How many edges come before each one in its row.
     factor
         The partial derivatives of all edges or of each one, if these are constants.
     factors
-        Arguments by whose elements they are multiplied, and the flat positions of these, one for each edge.
+        Arguments whose elements are factors of the partial derivatives, and the flat positions of these
+        elements, one for each edge.
     conjugated
-        Whether complex numbers are conjugated.
+        Whether the result depends on the complex conjugate of the argument.
     recurring
-        Flat positions of elements of the result, and of others before them in it that are added to them.
+        Flat positions in the result of elements, and of earlier ones that are added to them (running sums).
     """
 
     rows: np.ndarray

@@ -33,7 +33,7 @@ def _put_back(A: np.ndarray, ans: Any, x: Any, index: Any) -> np.ndarray:
         for found, adjoints in zip(X, A, strict=True):
             np.add.at(found, index, adjoints)
         return X
-    # Nothing at all is counted in integers.
+    # np.bincount of an empty array would return integers.
     if A.size and A.dtype == np.float64 and _is_of_elements(index, np.ndim(x)):
         size = np.size(x)
         found = np.arange(len(A))[:, None] * size + places(x, index)
@@ -42,7 +42,7 @@ def _put_back(A: np.ndarray, ans: Any, x: Any, index: Any) -> np.ndarray:
 
 
 def _of_stack(index: Any) -> tuple[Any, ...] | None:
-    """Return the index for stacked values if it takes no element twice; None if it may, or moves axes."""
+    """Return the index for a batch of directions; None if it may take an element twice, or moves axes."""
     if type(index) is np.ndarray and index.dtype == np.bool_:
         return (slice(None), index)
     items = index if type(index) is tuple else (index,)
@@ -56,26 +56,26 @@ def _is_of_elements(index: Any, ndim: int) -> bool:
 
 
 _FEW_DIRECTIONS: Final = 4
-"""Directions that are added one by one in less time than places are found for all of them."""
+"""Directions up to which adding them one by one may take less time than an `IndexMap` for all of them."""
 _ADDED: Final = 8
-"""Elements that are numbered, as `IndexMap` asks for, while one is added where an index points to."""
+"""Time in which ``np.add.at`` adds an element, in elements of a value that `IndexMap` numbers meanwhile."""
 _CALLED: Final = 16_000
-"""Elements that are numbered while the functions for that are called."""
+"""Time of the function calls for an `IndexMap`, in the same unit."""
 
 
 def _put(T: np.ndarray, ans: Any, x: Any, index: Any, space: Any) -> np.ndarray:
-    """Carry tangents of elements to where they are put, as adjoints of a look-up are."""
+    """Put tangents of elements where the index points, just as adjoints of a look-up are."""
     return _put_back(T, x, ans, index)
 
 
 def _take(A: np.ndarray, ans: Any, x: Any, index: Any, space: Any) -> np.ndarray:
-    """Carry adjoints back to elements, as tangents of a look-up are taken."""
+    """Take adjoints of elements from where the index points, just as tangents of a look-up are."""
     return _look_up(A, x, ans, index)
 
 
 LOOK_UP: Final = Bulk(tangents={0: _look_up}, adjoints={0: _put_back}, built_in=True)
-"""What carries directions through ``x[index]`` if the places differ from call to call, see `fits`."""
+"""Rule of ``x[index]`` if the index differs from tape to tape: it computes no index map in advance."""
 _PUT: Final = Bulk(tangents={0: _put}, adjoints={0: _take}, built_in=True)
-"""The same for the adjoint of a look-up, which stands on the tape of a gradient."""
+"""Rule of the adjoint of such a call, which stands on the tape of a gradient."""
 OPEN_RULES: Final[Mapping[Any, Bulk]] = {getitem: LOOK_UP, dense_untake: _PUT, summed_untake: _PUT}
-"""Rules of calls whose index a plan may read anew from each tape."""
+"""Rules of primitives whose index a plan may leave open, to be read from each tape."""

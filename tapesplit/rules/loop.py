@@ -34,7 +34,7 @@ def loop_adjoint(A: np.ndarray, entry: TapeEntry) -> list[np.ndarray]:
         vjp = _vjp(entry)
         targets = [entry.args[i] for i in entry.argnums]
         columns: list[list[np.ndarray]] = [[] for _ in targets]
-        # autograd hands the VJP values of the result's own type; some rules look at it.
+        # autograd passes values of the result's own type to the VJP; some rules depend on it.
         dtype = complex_like(A, entry.value)
         is_own = type(entry.value) is np.ndarray and (dtype.kind != "c" or entry.value.dtype.kind == "c")
         is_users = is_overridden(entry.primitive)
@@ -75,10 +75,10 @@ def loop_tangent(T: np.ndarray, entry: TapeEntry, argnum: int) -> np.ndarray:
 
 
 def usable_jvp(primitive: Any, kwargs: Collection[str]) -> Callable[..., Any] | None:
-    """Return autograd's JVP for calls that take its rules; None if there is none, or if it may be wrong.
+    """Return autograd's JVP for calls without a vector rule; None if there is none, or if it may be wrong.
 
-    Calls with keywords go by the VJP, and those of an elementwise function, whose vector rule does not know
-    the form: a JVP "same" passes arguments on that the VJP refuses.
+    It may be for calls with keywords, and for calls of elementwise functions in forms that our formulas do
+    not cover: a JVP "same" accepts arguments that the VJP refuses.
     """
     rule = find_rule(primitive)
     has_rare_form = bool(kwargs) or (isinstance(rule, Elementwise) and rule.built_in)
@@ -133,10 +133,11 @@ def without_vjp(primitive: Any, argnums: tuple[int, ...], needed_by: str) -> Rul
 
 
 def _row(found: Any, like: Any, entry: TapeEntry, *, exact: bool = False) -> np.ndarray:
-    """Return the flat elements of what a rule has found for a value; rules may use a buffer of their own.
+    """Return a flat copy of what a rule has returned for a value like this one; check its shape.
 
-    One number stands for all elements, as it does in autograd once it meets an array. Unless the shape must
-    be ``exact``, there may be other axes of length one, and all elements may be in one axis.
+    It is a copy since rules may reuse a buffer of their own. One number stands for all elements, as it does
+    in autograd once it meets an array. Unless the shape must be ``exact``, there may be other axes of length
+    one, and all elements may be in one axis.
     """
     if type(found) is type(like) is np.ndarray and found.shape == like.shape:  # as nearly always
         return found.flatten()
@@ -159,7 +160,7 @@ def _row(found: Any, like: Any, entry: TapeEntry, *, exact: bool = False) -> np.
 
 
 def _fits(shape: tuple[int, ...], due: tuple[int, ...], *, exact: bool) -> bool:
-    """Tell whether elements of one shape are in the order of another one."""
+    """Tell whether elements of one shape are in the order of another one, ``due``."""
     longer, due_longer = ([n for n in lengths if n != 1] for lengths in (shape, due))
     return shape == due or (not exact and (longer == due_longer or min(len(longer), len(due_longer)) < 2))
 

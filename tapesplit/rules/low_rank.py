@@ -1,7 +1,7 @@
-"""Adjoints of matrices that are products of thin ones, and the rules that make them and keep them so.
+"""Factored adjoints of matrices, products of two thin ones, and the rules that create and preserve them.
 
 The adjoint of W in ``W @ x``, or of K in ``solve(K, b)``, is an outer product for each direction: 2 n numbers
-instead of n^2. Products with other matrices leave it one, and sums take it in by its factors.
+instead of n^2. It stays one when multiplied by other matrices, and sums can be computed from its factors.
 """
 
 from collections.abc import Callable, Iterable
@@ -35,8 +35,8 @@ __all__ = [
 class Factors(NamedTuple):
     """Matrices ``left[i].T @ right[i]``, one for each direction i.
 
-    Their shapes are ``(k, rank, rows)`` and ``(k, rank, columns)``; one of them may have one entry that
-    counts for all directions.
+    Their shapes are ``(k, rank, rows)`` and ``(k, rank, columns)``; one of them may have length one instead
+    of k, and then counts for all directions.
     """
 
     left: np.ndarray
@@ -59,20 +59,20 @@ class Factors(NamedTuple):
 
     @property
     def is_thin(self) -> bool:
-        """Whether they are worth being kept apart."""
+        """Whether the matrices are worth being kept factored."""
         return is_thin(self.rank, self.shape)
 
     @property
     def is_finite(self) -> bool:
-        """Whether no product with zero is NaN."""
+        """Whether all elements are finite, so that their products with zero are zero."""
         return all(bool(np.isfinite(factor).all()) for factor in self)
 
     def dense(self) -> np.ndarray:
-        """Multiply, to the shape ``(k, rows, columns)``."""
+        """Multiply the factors; the result has shape ``(k, rows, columns)``."""
         return self.left.mT * self.right if self.rank == 1 else self.left.mT @ self.right
 
     def joined(self, other: "Factors") -> "Factors":
-        """Add as many other matrices of the same shape."""
+        """Add other matrices of the same shape, one for each direction, by joining the factors."""
         sides = []
         for pair in zip(self, other, strict=True):
             count = _common(pair)
@@ -81,7 +81,7 @@ class Factors(NamedTuple):
         return Factors(*sides)
 
     def terms(self, axes: str, direction: str, rank: str) -> tuple[list[str], list[np.ndarray]]:
-        """Return the indices of both for `contract`, and both without axes that are not needed.
+        """Return both factors as operands of `contract`: their indices, and arrays without needless axes.
 
         `axes`, `direction` and `rank` are letters: for the axes of the matrices, for the directions and for
         the sum over the rank.
@@ -99,12 +99,12 @@ class Factors(NamedTuple):
 
 
 def _common(arrays: Iterable[np.ndarray]) -> int:
-    """Return the number of directions of several arrays, of which some have one entry that counts for all."""
+    """Return the number of directions of several arrays, some of which have one that counts for all."""
     return next((n for n in map(len, arrays) if n != 1), 1)
 
 
 def is_thin(rank: int, shape: Shape) -> bool:
-    """Tell whether factors of this rank are worth being kept apart for a value of this shape."""
+    """Tell whether adjoints of this rank are worth being kept factored for a value of this shape."""
     if len(shape) != 2:
         return False
     rows, columns = shape
@@ -116,21 +116,21 @@ _FEWEST_ELEMENTS: Final = 600
 _THINNER: Final = 4
 """How many times as many elements a matrix must have as its factors."""
 FEWEST_DIRECTIONS: Final = 8
-"""Directions for which factors are worth their while."""
+"""Directions from which on factors are worth it."""
 MOST_PARTS: Final = 8
-"""Matrices that are joined, of which each is worth a look of its own."""
+"""Matrices that are joined into one, up to which factored adjoints are split among them."""
 
 
 _RankRule: TypeAlias = Callable[[int, Shape], int]
 
 
 class FactoredRule(NamedTuple):
-    """How adjoints of a primitive by one argument are made or kept as factors, or taken in.
+    """How a primitive passes adjoints to one argument that come factored, or become so.
 
-    ``carry(A, ans, *args, **kwargs)`` gets adjoints of the result, `Factors` or an array, and returns those
-    of the argument, either way; NotImplemented for a form of the arguments that it does not cover.
-    ``rank(given, shape)`` is the rank of these, by that of the adjoints of the result and its shape; zero
-    stands for arrays.
+    ``carry(A, ans, *args, **kwargs)`` gets adjoints of the result and returns those of the argument, either
+    of them `Factors` or an array; NotImplemented for a form of the arguments that it does not cover.
+    ``rank(given, shape)`` predicts the rank of what it returns from the rank of A and the shape of the
+    result; rank 0 stands for arrays.
     """
 
     carry: Callable[..., Any]
@@ -151,17 +151,17 @@ def factored_rule(primitive: Any, argnum: int) -> FactoredRule | None:
 
 
 def kept(given: int, shape: Shape) -> int:
-    """Return the rank of what is multiplied by other matrices."""
+    """Return the rank of adjoints that are multiplied by other matrices: the same."""
     return given
 
 
 def summed(given: int, shape: Shape) -> int:
-    """Return the rank of what is summed: none."""
+    """Return 0, the rank of adjoints that are summed to an array."""
     return 0
 
 
 def moved_back(A: Factors, moves: IndexMap, shape: Shape) -> Factors | np.ndarray | None:
-    """Carry factored adjoints of moved elements back to where they stood.
+    """Carry factored adjoints of moved elements back to the argument that these were moved from.
 
     `moves` tells which elements of the result come from where, and `shape` is that of the argument. Returns
     factors where parts of a matrix move as a whole, or are transposed; an array ``(k, *shape)`` where few
@@ -179,7 +179,7 @@ def moved_back(A: Factors, moves: IndexMap, shape: Shape) -> Factors | np.ndarra
 
 
 def _scattered(factor: np.ndarray, moves: IndexMap) -> np.ndarray:
-    """Carry the last axis back to where it stood."""
+    """Move elements along the last axis of a factor back to their places in the argument."""
     *others, length = factor.shape
     return moves.scatter(factor.reshape(-1, length)).reshape(*others, moves.size)
 

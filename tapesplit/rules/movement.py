@@ -1,6 +1,6 @@
-"""Primitives that only move elements: registering one takes its name, `tapesplit.rules.moves` does the rest.
+"""Primitives that only move elements: they are just listed, `tapesplit.rules.numbering` finds what they do.
 
-``take`` and ``flip`` have no rule in autograd; their Jacobians come with the mechanism.
+This covers ``take`` and ``flip``, too, which have no rule in autograd.
 """
 
 from typing import Any
@@ -65,7 +65,7 @@ def _pad_adjoint(A: np.ndarray, ans: Any, x: Any, *args: Any, **keywords: Any) -
 bulk(anp.pad, tangents=[_pad_tangent], adjoints=[_pad_adjoint], edges=no_edges)
 
 
-# One element to one element, but the dtype or the imaginary part changes.
+# Elements stay in place, but their dtype or imaginary part changes.
 bulk(
     _astype,
     tangents=[lambda T, ans, x, dtype, **keywords: real_like(T, ans).astype(np.result_type(ans, np.float16))],

@@ -45,7 +45,7 @@ class IndexMap:
 
     @classmethod
     def of_sources(cls, sources: np.ndarray, size: int) -> "IndexMap":
-        """Return the map for a flat position in the argument for each element of the result, -1 for none."""
+        """Return the map by ``sources``, for each element of the result a position in the argument, or -1."""
         targets = np.flatnonzero(sources >= 0)
         found = sources if targets.size == sources.size else sources[targets]
         return cls(targets, found, sources.size, size)
@@ -67,12 +67,12 @@ class IndexMap:
 
     @cached_property
     def grid(self) -> Grid | None:
-        """The sources as a grid, if they are one, no slice with a positive step, and none of them repeats."""
+        """The sources as a grid, if they are one but no slice with a positive step, and none repeats."""
         return None if self.run is not None or self._repeats else Grid.of(self.sources)
 
     @cached_property
     def _runs(self) -> tuple[tuple[slice, slice], ...]:
-        """Slices of a complete result and where they come from, if they are few, as in a roll; or none."""
+        """Pairs of slices of a complete result and of the argument, if few suffice, as in a roll; else ()."""
         if not self.complete or self.length < _MANY_ELEMENTS:
             return ()
         starts = run_starts(self.sources - self.targets)
@@ -105,7 +105,7 @@ class IndexMap:
 
     @cached_property
     def _sums(self) -> csr_array:
-        """The matrix ``(size, length)`` of ones that adds up what comes from one source."""
+        """The sparse matrix ``(size, length)`` of ones that adds up adjoints that belong to one source."""
         columns = self.targets[np.argsort(self.sources, kind="stable")]
         starts = np.concatenate(([0], np.cumsum(self._counts)))
         return csr_array((np.ones(columns.size, np.int8), columns, starts), (self.size, self.length))
@@ -121,17 +121,17 @@ class IndexMap:
 
     @property
     def is_sparse(self) -> bool:
-        """Whether so few elements come from the argument that they are better picked one by one."""
+        """Whether so few elements come from the argument that factored adjoints are evaluated just there."""
         return _ELEMENTS_PER_PICKED * self.targets.size <= self.length
 
     @cached_property
     def packed(self) -> "IndexMap":
-        """The map of the elements that come from the argument alone."""
+        """The map to an array of only those elements that come from the argument."""
         return IndexMap(np.arange(self.targets.size), self.sources, self.targets.size, self.size)
 
     @cached_property
     def _known_parts(self) -> dict[tuple[Shape, Shape], "MatrixMoves | None"]:
-        """What `parts` has found."""
+        """The cache of `parts`."""
         return {}
 
     def parts(self, shape: Shape, of: Shape) -> "MatrixMoves | None":
@@ -157,7 +157,7 @@ class IndexMap:
         Y[:, self.span] = self._taken(X)
 
     def _taken(self, X: np.ndarray) -> np.ndarray:
-        """Return tangents of the elements that the result has of the argument."""
+        """Return tangents of those elements of the result that come from the argument."""
         if self.run is not None:
             return X[:, self.run]
         if self._runs:
@@ -221,7 +221,7 @@ class IndexMap:
 
 
 class MatrixMoves(NamedTuple):
-    """How the rows and the columns of a matrix move, those of the argument, which may be transposed."""
+    """How rows and columns of a matrix, the argument, move to those of a result; it may be transposed."""
 
     rows: IndexMap
     columns: IndexMap
@@ -229,15 +229,15 @@ class MatrixMoves(NamedTuple):
 
 
 _MOST_RUNS: Final = 4
-"""Slices that are moved one by one."""
+"""Slices up to which elements are moved slice by slice."""
 _FEW_DIRECTIONS: Final = 4
-"""Directions that are scattered one by one in less time than by a sparse matrix."""
+"""Directions up to which scattering them one by one takes less time than a sparse matrix."""
 _MANY_ELEMENTS: Final = 1000
 """Elements of a direction, before and after, from which on that is so for any number of directions."""
 
 
 _ELEMENTS_PER_PICKED: Final = 4
-"""How many times as many elements a result must have as are picked from it."""
+"""How many times as many elements as come from an argument a result must have, see `IndexMap.is_sparse`."""
 
 
 def _parts(targets: np.ndarray, sources: np.ndarray, shape: Shape, of: Shape) -> MatrixMoves | None:
@@ -258,6 +258,6 @@ def _parts(targets: np.ndarray, sources: np.ndarray, shape: Shape, of: Shape) ->
 
 
 def _axes(positions: np.ndarray, columns: int) -> tuple[np.ndarray, np.ndarray] | None:
-    """Return the rows and columns of flat positions in a matrix, if they are all pairs of these."""
+    """Return the rows and columns whose pairs are the flat positions in a matrix; None if there are none."""
     found = positions[:, 0] // columns, positions[0] % columns
     return found if (np.add.outer(found[0] * columns, found[1]) == positions).all() else None

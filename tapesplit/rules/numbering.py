@@ -43,7 +43,7 @@ CONTROLLED: Final = frozenset(
     {anp.roll, anp.rollaxis, anp.rot90, anp.triu, anp.tril}
     | {anp.diag, anp.diagonal, anp.repeat, anp.tile, anp.take, container_take}
 )
-"""Movements of their first argument; the other arguments say how."""
+"""Movements of the first argument only; the other ones say how elements move."""
 
 
 def joint_index_map(entry: TapeEntry) -> tuple[np.ndarray, np.ndarray]:
@@ -90,7 +90,7 @@ def _follows_memory(*constants: Any, order: Any = "C", **others: Any) -> bool:
 
 
 def _first_joined(entry: TapeEntry) -> int | None:
-    """Return from which argument on the elements of all follow one another; None if they do not."""
+    """Return the first of the arguments whose elements follow one another in the result; None if not so."""
     if entry.primitive is array_from_args:  # its options say how they are stored
         return 2
     is_along_first = entry.primitive is concatenate_args and type(entry.args[0]) is int and entry.args[0] == 0
@@ -98,7 +98,7 @@ def _first_joined(entry: TapeEntry) -> int | None:
 
 
 def _joined(entry: TapeEntry, first: int) -> tuple[np.ndarray, np.ndarray]:
-    """Find where elements come from that are those of each argument in turn, from the first to join."""
+    """Find where elements of a result come from that joins its arguments, from ``first`` on, one by one."""
     sizes = np.array([element_count(arg) for arg in entry.args[first:]])
     active = np.full(sizes.size, -1)
     active[np.array(entry.argnums) - first] = np.arange(len(entry.argnums))
@@ -117,7 +117,11 @@ def _viewed(entry: TapeEntry) -> np.ndarray | None:
 
 
 def _sources(entry: TapeEntry, starts: Sequence[int]) -> np.ndarray:
-    """Number active arguments through, from their starts; return the number in each element, -1 for none."""
+    """Run the primitive on numbers in place of elements; return the number of each result, -1 for constants.
+
+    The elements of the active arguments are numbered one after the other; ``starts`` has the first number of
+    each argument, and the count of all.
+    """
     count = starts[-1]
 
     def moved(numbers: np.ndarray) -> np.ndarray:
@@ -129,7 +133,7 @@ def _sources(entry: TapeEntry, starts: Sequence[int]) -> np.ndarray:
     numbers = np.arange(float(count))
     with np.errstate(all="ignore"):
         low, high = moved(numbers), moved(numbers + (1 + count))
-        if low.dtype.itemsize < numbers.itemsize:  # large numbers are not exact there
+        if low.dtype.itemsize < numbers.itemsize:  # the result has a type that rounds large numbers
             low, high = _moved_by_digits(moved, numbers)
         # A constant does not follow when the numbers are shifted.
         return np.where(high - low == 1 + count, low.real, -1.0).astype(np.intp)
@@ -138,7 +142,7 @@ def _sources(entry: TapeEntry, starts: Sequence[int]) -> np.ndarray:
 def _moved_by_digits(
     moved: Callable[[np.ndarray], np.ndarray], numbers: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Move numbers, and the same shifted, in digits that every type holds."""
+    """Run the primitive on numbers, and on these plus a shift, by digits that fit into any type."""
     digit = 2 if moved(numbers).dtype == np.bool_ else _DIGIT
     low = np.zeros(moved(numbers).shape)
     base = 1

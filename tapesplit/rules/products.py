@@ -37,7 +37,7 @@ Labeled: TypeAlias = tuple[Labels, Labels, Labels]
 """Labels of the axes of both operands, and of the result."""
 
 PRODUCTS: Final = frozenset({anp.matmul, anp.dot, anp.inner, anp.outer, anp.kron, anp.einsum})
-"""Products whose arrays are all operands: none of them says what is multiplied."""
+"""Products all of whose array arguments are operands, none of them an option."""
 
 
 def _bilinear(
@@ -79,7 +79,7 @@ def _by_labels(labels: Callable[..., Labeled]) -> tuple[_Functions, _Functions, 
 
 
 def _form(labels: Callable[..., Labeled], argnum: int, *, adjoint: bool) -> Callable[..., Any]:
-    """Make a directional form of a contraction, where directions stand in the place of one operand."""
+    """Make the tangent or adjoint function by one operand, a contraction of directions with the other one."""
     source, target = (2, argnum) if adjoint else (argnum, 2)
     other = 1 - argnum
 
@@ -142,7 +142,7 @@ LABELS: Final[dict[Any, Callable[..., Labeled]]] = {
     tensordot_adjoint_0: lambda b, g, axes, m, n: _of_left(_tensordot_labels(m, n, axes)),
     tensordot_adjoint_1: lambda a, g, axes, m, n: _of_right(_tensordot_labels(m, n, axes)),
 }
-"""Tensor products, and what autograd's rules for them are made of: these stand on the tape of a gradient."""
+"""Tensor products, and the primitives in autograd's rules for them, which are on the tape of a gradient."""
 for _primitive, _labels in LABELS.items():
     _contraction(_primitive, _labels)
 
@@ -173,7 +173,7 @@ def _matmul_right_tangent(T: np.ndarray, ans: Any, a: np.ndarray, b: np.ndarray)
 
 
 def _product_from_left(a: np.ndarray, X: np.ndarray) -> np.ndarray:
-    """Multiply one matrix by a batch of matrices: narrow ones in one call of BLAS, where NumPy makes many."""
+    """Multiply one matrix by a batch of matrices; narrow ones in one call of BLAS, as NumPy makes many."""
     k, n, p = X.shape
     if p > 1 and (p > _NARROW or a.size < _LARGE):
         return np.matmul(a, X)
@@ -182,9 +182,9 @@ def _product_from_left(a: np.ndarray, X: np.ndarray) -> np.ndarray:
 
 
 _NARROW: Final = 4
-"""Columns of matrices that are multiplied in less time as rows of one matrix."""
+"""Columns of matrices up to which they are multiplied faster as rows of one matrix."""
 _LARGE: Final = 100_000
-"""Elements of the other matrix from which on that saves more than moving the columns takes, if several."""
+"""Elements of the other matrix from which on this is worth moving the columns, unless there is just one."""
 
 
 def _transposed(x: np.ndarray) -> np.ndarray:
@@ -230,7 +230,7 @@ _MATMUL_ADJOINTS = [_matmul_left_adjoint, _matmul_right_adjoint]
 
 
 def _by_vector(ans: Any, *operands: Any, **keywords: Any) -> Weighing | None:
-    """Tell that a matrix times a vector sums along one of its axes."""
+    """Describe a matrix times a vector as a weighted sum along an axis; None for other products."""
     ndims = () if keywords else tuple(map(np.ndim, operands))
     if ndims == (2, 1):
         return Weighing(0, (1,), np.asarray(operands[1]))
@@ -250,12 +250,12 @@ bulk(
     tangents=[lambda T, ans, a, b, y: _matmul_left_tangent(T, ans, a, y), lambda T, ans, a, b, y: T],
     adjoints=[lambda A, ans, a, b, y: _matmul_left_adjoint(A, ans, a, y), lambda A, ans, a, b, y: A],
     edges=_side_edges,
-    cubic=1,  # where the system is solved that this is a side of
+    cubic=1,  # for the system that is solved for this right-hand side
 )
 
 
 def _as_matmul(of_matmul: Callable[..., Any], of_dot: Callable[..., Any]) -> Callable[..., Any]:
-    """Take the matrix product's form where a dot product is one, of vectors and matrices: it is faster."""
+    """Use the function of the matrix product, which is faster, for dot products of vectors and matrices."""
 
     def function(X: np.ndarray, ans: Any, a: np.ndarray, b: np.ndarray) -> Any:
         is_matmul = 0 < a.ndim <= 2 and 0 < b.ndim <= 2
@@ -294,7 +294,7 @@ _bilinear(
 
 
 def _kron_shapes(a: Any, b: Any) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Shapes of a and b with their axes in turn, ``(a_1, 1, a_2, 1, ...)`` and ``(1, b_1, 1, b_2, ...)``."""
+    """Return shapes in which a and b broadcast, ``(a_1, 1, a_2, 1, ...)`` and ``(1, b_1, 1, b_2, ...)``."""
     ndim = max(np.ndim(a), np.ndim(b))
     of_a, of_b = ((1,) * (ndim - np.ndim(x)) + np.shape(x) for x in (a, b))
     return tuple(n for m in of_a for n in (m, 1)), tuple(n for m in of_b for n in (1, m))
@@ -327,7 +327,7 @@ _bilinear(
 def _in_plane(
     X: np.ndarray, this: np.ndarray, other: np.ndarray, own: int, sign: int, *, adjoint: bool
 ) -> np.ndarray:
-    """Carry directions through ``a_0 b_1 - a_1 b_0``; vectors are last axes, in X that of number own."""
+    """Carry directions through ``a_0 b_1 - a_1 b_0``; vectors lie along last axes, in X along ``own``."""
     of_first, of_second = sign * other[..., 1], -sign * other[..., 0]
     if adjoint:
         rows = np.stack([X * of_first, X * of_second], axis=-1)

@@ -27,12 +27,12 @@ def input_size(ans: Any, args: tuple[Any, ...], argnums: tuple[int, ...], kwargs
 
 
 def is_reduction(rule: Rule | None) -> bool:
-    """Tell whether a rule is that of a reduction, to which each element of the argument goes once."""
+    """Tell whether a rule is that of a reduction, which uses each element of the argument once."""
     return isinstance(rule, Bulk) and rule.edges is input_size
 
 
 def by_weights(primitive: Any, derive: Callable[..., Any]) -> None:
-    """Register a reduction by the derivatives of each result by the elements that went into it.
+    """Register a reduction by its derivatives by the elements that are reduced.
 
     ``derive(ans, x, *args, **kwargs)`` returns them, to be broadcast to the shape of x, and the axis; None
     for calls that take the loop over autograd's rule.
@@ -79,7 +79,7 @@ def weighted(primitive: Any, weights: Callable[..., Any]) -> None:
 
 
 def _chosen(X: Any, where: Any) -> Any:
-    """Set what a reduction leaves out to zero."""
+    """Set elements to zero that a reduction leaves out, where ``where`` is false."""
     return X if where is True else np.where(where, X, 0.0)
 
 
@@ -109,7 +109,7 @@ def _var_weights(
 def _std_weights(
     ans: Any, x: Any, axis: Any, ddof: float = 0, where: Any = True, mean: Any = None, correction: Any = None
 ) -> Any:
-    """Derivative of a standard deviation; that of a single number from itself is zero."""
+    """Derivative of a standard deviation; zero for that of a single number, which is constant."""
     count = _count(x, axis, where)
     freedom = count - (ddof if correction is None else correction)
     scale = np.where((count <= 1) & (mean is None), np.inf, freedom * ans)
@@ -130,7 +130,7 @@ def _product_weights(ans: Any, x: Any, axis: Any, where: Any = True, initial: fl
 
 
 def _extremum_weights(ans: Any, x: Any, axis: Any, where: Any = True, initial: Any = None) -> Any:
-    """Share of each element in its maximum or minimum: ties are split evenly, ``initial`` leaves none."""
+    """Share of each element in its maximum or minimum: ties are split evenly, all 0 if ``initial`` wins."""
     hit = (x == ans) & where
     hits = np.sum(hit, axis=positive(axis, np.ndim(x)), keepdims=True)
     return hit / (hits if initial is None else np.maximum(hits, 1))
@@ -145,7 +145,7 @@ def _mean_count(ans: Any, x: Any, axis: Any, where: Any) -> Any:
 def _summed(primitive: Any, known: frozenset[str], *, is_mean: bool = False) -> None:
     """Register a sum or a mean, for the keywords that are known.
 
-    autograd's rules mistake ``initial``, which has no influence on derivatives, and ``where``.
+    autograd's rules are wrong for ``where``, and for ``initial``, which has no influence on derivatives.
     """
 
     def tangent(

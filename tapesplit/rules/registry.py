@@ -5,7 +5,7 @@ rule takes directions stacked along a new first axis: tangents ``T`` of shape ``
 *ans.shape)``, adjoints ``A`` of shape ``(k, *ans.shape)`` to ``(k, *arg.shape)``. Values that are no arrays
 (tuples, dicts) have their elements in one axis, leaves in order.
 
-A rule is one of three kinds; everything without a rule is right through the loop of `tapesplit.rules.loop`.
+A rule is one of three kinds; primitives without one are carried by the loop of `tapesplit.rules.loop`.
 """
 
 import sys
@@ -77,7 +77,7 @@ class Movement:
 
 
 class Weighing(NamedTuple):
-    """How a call sums one argument along axes, by weights: those of a product are its other argument."""
+    """How a call sums one argument along axes, with weights; for a product they are its other argument."""
 
     argnum: int
     axes: tuple[int, ...]
@@ -85,7 +85,7 @@ class Weighing(NamedTuple):
 
 
 class Held(NamedTuple):
-    """Numbers that a rule needs in between: for ``each`` direction, and ``shared`` by all of them."""
+    """Numbers that a rule holds while it runs: for ``each`` direction, and ``shared`` by all of them."""
 
     each: int
     shared: int
@@ -100,13 +100,14 @@ class Bulk:
     form of its arguments that it does not cover. ``edges(ans, args, argnums, kwargs)`` is the number of
     scalar edges |E|; by default each element of the result depends on each element of the active arguments.
     ``built_in`` says that the rule is one of ours: directions of lists come in the shape of the arrays that
-    NumPy makes of them, not as rows of all elements, and those of products are new arrays. What is known of
-    the time: a call takes ``steps`` elementwise operations longer than one of these for each active argument,
-    and one of the scalar edges as long as ``pace`` multiply-adds in a product of matrices. Eliminating the
-    first argument, a matrix, takes ``cubic`` times the cube of its size, once for all directions.
-    ``held(args, argnum, adjoint_mode=...)`` tells what directions through argument ``argnum`` need besides
+    NumPy makes of them, not as rows of all elements, and those of products are new arrays.
+    Three numbers predict the time of a call. It takes as much longer than an elementwise operation as
+    ``steps`` of these take, for each active argument. A scalar edge takes as long as ``pace`` multiply-adds
+    in a product of matrices. Factorizing the first argument, a matrix, takes ``cubic`` times the cube of its
+    size, once for all directions.
+    ``held(args, argnum, adjoint_mode=...)`` counts what directions through argument ``argnum`` hold besides
     what is read and returned, see `Held`; by default nothing in sums and products, and in other functions as
-    many numbers as one of these has.
+    many numbers as the larger of these has.
     ``approximate`` says that derivatives are found up to a tolerance only, as those of autograd's rule are.
     ``weigh(ans, *args, **kwargs)`` tells how a call sums along axes, with weights that broadcast to what is
     summed; None for a form of the arguments that it does not cover.
@@ -126,13 +127,13 @@ class Bulk:
 
 @dataclass(frozen=True, slots=True)
 class Undefined:
-    """Stands for the partial derivative by an argument that autograd does not differentiate by."""
+    """Stand-in for the partial derivative by an argument that autograd cannot differentiate by."""
 
     primitive: Primitive | None = None
     argnum: int = 0
 
     def __call__(self, *_args: Any, **_kwargs: Any) -> Any:
-        """Say so."""
+        """Raise an error that says so."""
         raise RuleError(
             f"autograd has no derivative of {display_name(self.primitive)} with respect to argument "
             f"{self.argnum} (such as the order of a Bessel function or the degrees of freedom of a cdf); "
@@ -147,7 +148,7 @@ Rule: TypeAlias = Elementwise | Movement | Bulk
 
 _rules: dict[Any, Rule] = {}
 _users: dict[Primitive, Any] = {}
-"""Primitives with a rule of the user's, and the VJP that it stands for: the first one that there is then."""
+"""Primitives with a rule of the user, and the VJP that it stands for; None until the primitive has one."""
 _defined = 0
 _pending: dict[str, str] = {}
 
@@ -155,7 +156,7 @@ _pending: dict[str, str] = {}
 def find_rule(primitive: Primitive | None) -> Rule | None:
     """Return the vector rule of a primitive, None for an input, or if it takes the loop over autograd's rule.
 
-    A rule for a primitive whose VJP the user has replaced since is none any more.
+    A rule no longer counts once the user has replaced the VJP of the primitive.
     """
     rule = _rules.get(primitive)
     if rule is None:
@@ -165,7 +166,7 @@ def find_rule(primitive: Primitive | None) -> Rule | None:
 
 
 def is_replaced(primitive: Primitive | None) -> bool:
-    """Tell whether a user has replaced the VJP of a primitive, but not the rule that stands for it."""
+    """Tell whether a user has replaced the VJP of a primitive since its vector rule was registered."""
     if primitive not in _users:
         return primitive in _rules and is_overridden(primitive)
     vjp = primitive_vjps.get(primitive)
@@ -205,20 +206,20 @@ def elementwise(primitive: Primitive, *partials: Partial | float | None) -> None
 def is_elementwise_call(
     rule: Rule | None, argnums: tuple[int, ...], arity: int, kwargs: Collection[str]
 ) -> TypeGuard[Elementwise]:
-    """Tell whether the partials of all active arguments are known, and know the form of a call.
+    """Tell whether a call is covered by partials: there is one for each active argument, for its keywords.
 
-    What a formula does not know may change the result (``where``, ``dtype``, an array for the result): with
-    a keyword such a call takes autograd's rule, by position its formula raises.
+    An option that a formula does not take may change the result (``where``, ``dtype``, an array for the
+    result). Calls with such a keyword take autograd's rule; if it is given by position, the formula raises.
     """
     if not isinstance(rule, Elementwise) or max(argnums, default=0) >= len(rule.partials):
         return False
     if arity > len(rule.partials) and rule.built_in and not all(callable(rule.partials[i]) for i in argnums):
-        return False  # a number raises nothing, autograd's rule does
+        return False  # a number would not raise, as formulas and autograd's rule do
     return not kwargs or all(_knows(rule.partials[argnum], kwargs) for argnum in argnums)
 
 
 _HARMLESS: Final = frozenset({"casting", "order", "subok"})
-"""Keywords that change no number."""
+"""Keywords that do not change the numbers of a result."""
 
 
 def _knows(partial: Partial | float | None, kwargs: Collection[str]) -> bool:
@@ -238,9 +239,9 @@ def bulk(
     adjoints: Iterable[VectorFunction | None],
     **known: Any,
 ) -> None:
-    """Register any other primitive of autograd's by the functions that carry all directions.
+    """Register any other primitive of autograd by the functions that carry all directions.
 
-    What else is known of it are fields of `Bulk`.
+    ``known`` are further fields of `Bulk`.
     """
     _rules[primitive] = Bulk(numbered(tangents), numbered(adjoints), built_in=True, **known)
 
@@ -272,9 +273,9 @@ def register_users(primitive: Primitive, rule: Rule) -> None:
 
 
 def rules_defined() -> int:
-    """Return how often a user has defined a rule: as long as it is the same, no rule is another than before.
+    """Return how often a user has defined a rule: while this number is the same, no rule has changed.
 
-    Our own rules are there before the primitives that they belong to are found on a tape.
+    Our own rules need not be counted: they are loaded before their primitives can be on a tape.
     """
     return _defined
 

@@ -1,6 +1,6 @@
-"""Rows: calls that do the same to each row of their arguments, an index of one of their axes.
+"""Rows: calls that do the same to each row of their arguments; rows are the indices of one axis.
 
-Where samples stand in rows, most calls keep them apart: a row of the result depends on the same row of some
+If samples are in rows, most calls keep them apart: a row of the result depends on the same row of some
 arguments, and on the whole of others that all rows share, such as the weights of a layer.
 """
 
@@ -23,10 +23,10 @@ __all__ = ["MovedRows", "Reading", "SharedOperand", "readings"]
 
 
 class SharedOperand(NamedTuple):
-    """How the adjoints of each row by an operand that all rows share are found: by a contraction.
+    """The contraction that finds, for each row, the adjoints of an operand that all rows share.
 
-    ``others`` are the numbers of the other operands; the indices of these, of the result and of the operand
-    are letters, of which ``row`` counts the rows.
+    ``others`` are the argument numbers of the other operands. ``of_others``, ``of_result`` and ``of_operand``
+    have a letter for each axis; the axis of rows has the letter ``row``.
     """
 
     others: tuple[int, ...]
@@ -37,7 +37,7 @@ class SharedOperand(NamedTuple):
 
 
 class MovedRows(NamedTuple):
-    """Rows of the result from ``start`` to ``stop`` are rows of the argument along an axis, ``shift`` on."""
+    """Row i of the result is row i + ``shift`` of the argument along an axis, from ``start`` to ``stop``."""
 
     axis: int
     shift: int
@@ -46,8 +46,9 @@ class MovedRows(NamedTuple):
 
 
 Reading: TypeAlias = int | SharedOperand | MovedRows | Literal["opened"]
-"""How an argument is read: along this axis its rows are those of the result, or some of them are, or all rows
-share it, or each of its elements is a row of the result."""
+"""How an argument is read. A number is the axis along which its rows are those of the result; `MovedRows`
+says that some of them are, `SharedOperand` that all rows share it, "opened" that each element becomes a
+row."""
 
 
 def readings(entry: TapeEntry, rule: Bulk, axis: int) -> tuple[int | SharedOperand, ...] | None:
@@ -90,7 +91,7 @@ def _of_product(
 
 
 def _along_axis(entry: TapeEntry, rule: Bulk, axis: int) -> tuple[int, ...] | None:
-    """Tell along which axes of its arguments a call does the same to all that is there; None if to none."""
+    """Return, for a call that is no product, along which axis of each argument rows stay apart, or None."""
     if is_reduction(rule) and rule.weigh is not None:
         with np.errstate(all="ignore"):
             found = rule.weigh(entry.value, *entry.args, **entry.kwargs)

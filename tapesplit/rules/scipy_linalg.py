@@ -161,12 +161,15 @@ def _sylvester(a: np.ndarray, b: np.ndarray, Q: np.ndarray) -> Any:
 
 
 def _in_double(x: np.ndarray) -> np.ndarray:
-    """Give up more than double precision, which SciPy would take for single; older roots have it."""
+    """Round long doubles, which old versions of sqrtm return: SciPy would treat them as single precision."""
     return x.astype({"g": np.float64, "G": np.complex128}.get(x.dtype.char, x.dtype), copy=False)
 
 
 def _solved(right: Callable[..., np.ndarray]) -> Any:
-    """Make the tangent function of one argument of ``solve_sylvester`` by its right-hand side."""
+    """Make the tangent function of one argument of ``solve_sylvester``, itself such an equation.
+
+    ``right(T, ans)`` is its right-hand side.
+    """
 
     def tangent(T: np.ndarray, ans: np.ndarray, a: Any, b: Any, q: Any) -> Any:
         if ans.ndim != 2:  # a stack of equations
@@ -177,7 +180,10 @@ def _solved(right: Callable[..., np.ndarray]) -> Any:
 
 
 def _solved_back(argnum: int, of_argument: Callable[..., np.ndarray]) -> Any:
-    """Make the adjoint function of one argument of ``solve_sylvester`` by that of the right-hand side."""
+    """Make the adjoint function of one argument of ``solve_sylvester``.
+
+    ``of_argument(back, ans)`` finds its adjoints from those of the right-hand side.
+    """
 
     def adjoint(A: np.ndarray, ans: np.ndarray, a: Any, b: Any, q: Any) -> Any:
         if ans.ndim != 2:

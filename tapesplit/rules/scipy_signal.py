@@ -34,11 +34,11 @@ def _behind(axes: list[int]) -> list[int]:
 
 
 _MOST_IN_WINDOWS: Final = 2**13
-"""Elements of all windows up to which they are copied for one product: 64 kB that no plan counts."""
+"""Elements of all windows up to which they are copied for one product: 64 kB, which plans do not count."""
 _MOST_PLACES: Final = 64
-"""Elements of the convolved axes of an operand up to which what they give is added up one by one."""
+"""Positions along the convolved axes of an operand up to which `_summed` loops over them."""
 _BYTES_AT_ONCE: Final = 4 * 10**6
-"""Bytes of an operand that caches hold, with copies of it, while it is read for each of these places."""
+"""Bytes of an operand that fit into caches, with copies of it, while `_summed` reads it at each position."""
 
 
 def _convolved(A: np.ndarray, B: np.ndarray, axes: Any, dot_axes: Any, mode: str) -> np.ndarray:
@@ -87,13 +87,14 @@ def _padded(A: np.ndarray, axes: list[int], margins: list[tuple[int, int]]) -> n
 def _summed(
     A: np.ndarray, B: np.ndarray, axes: Any, dot_axes: Any, lengths: list[int], before: list[int]
 ) -> np.ndarray:
-    """Add up what each element of the convolved axes of B gives, without windows or margins in memory.
+    """Convolve by a loop over positions along the convolved axes of B, without windows or margins in memory.
 
-    The axes of the result are the others of A, then those of B; convolved ones have these lengths.
+    The axes of the result are those of A, then those of B, without the summed ones and the convolved ones of
+    B; those of A that are convolved have these ``lengths`` in the result.
     """
     (conv_a, conv_b), (dot_a, dot_b) = axes, dot_axes
     factors = np.moveaxis(B, conv_b, range(len(conv_b)))
-    # Letters that both operands have belong to axes that are summed.
+    # Both operands have the same letters for axes that are summed.
     of_a = ascii_letters[: A.ndim]
     names = dict(zip(dot_b, (of_a[axis] for axis in dot_a), strict=True))
     of_b = "".join(names.get(i, ascii_letters[A.ndim + i]) for i in range(B.ndim) if i not in conv_b)
@@ -123,7 +124,7 @@ def _summed(
         part, factor = A[tuple(source)], factors[place]
         if of_b:
             total[tuple(target)] += contract((of_a, of_b), [part, factor], result)
-        else:  # large arrays that are made anew take longer than the products in them
+        else:  # allocating a new large array takes longer than the multiplication
             total[tuple(target)] += np.multiply(part, factor, out=buffer[: part.size].reshape(part.shape))
     return total
 
@@ -157,7 +158,7 @@ def _adjoint(G: np.ndarray, ans: Any, *args: Any, of: str, **kwargs: Any) -> np.
         [_behind(list(result[f"ignore_{other}"])), list(theirs["ignore"])],
         back,
     )
-    # Those that were summed come in the order that they have in the other operand.
+    # Axes that were summed come in the order that they have in the other operand.
     summed = [own for _, own in sorted(zip(theirs["dot"], mine["dot"], strict=True))]
     order = np.argsort([*mine["ignore"], *summed, *mine["conv"]])
     return np.transpose(rows, [0, *(int(i) + 1 for i in order)])
@@ -166,7 +167,7 @@ def _adjoint(G: np.ndarray, ans: Any, *args: Any, of: str, **kwargs: Any) -> np.
 def _edges(ans: Any, args: tuple[Any, ...], argnums: tuple[int, ...], kwargs: Any) -> int:
     """|E|: one edge for each product of elements, for each active operand.
 
-    These are products of each with each, or with all of a window where these are fewer.
+    These are all pairs of elements, or as many as each result has in its window if these are fewer.
     """
     A, B, (conv_a, conv_b), (dot_a, _), _ = _read(*args, **kwargs)
     summed = prod(A.shape[axis] for axis in dot_a)
@@ -213,7 +214,10 @@ def _build_local(
 
 
 def _along_an_axis(n: int, m: int, how: str) -> tuple[int, IntArray, IntArray, IntArray]:
-    """Return how long a result is, and the places in it and in both operands of each product of elements."""
+    """Return the length of a result along one axis, and the positions of each product of elements.
+
+    The positions are those in the result, in the first and in the second operand.
+    """
     if how == "sum":
         every = np.arange(n)
         return 1, np.zeros_like(every), every, every
@@ -231,7 +235,7 @@ def _along_an_axis(n: int, m: int, how: str) -> tuple[int, IntArray, IntArray, I
 
 
 def _core_axes(*args: Any, **kwargs: Any) -> dict[int, tuple[tuple[int, ...], tuple[int, ...]]]:
-    """Core dimensions by either operand: slices along the axes that it has alone are convolved one by one."""
+    """Core dimensions by either operand: slices along axes of this operand alone are convolved separately."""
     A, B, (conv_a, conv_b), (dot_a, dot_b), _ = _read(*args, **kwargs)
     alone_a, alone_b = A.ndim - len(conv_a) - len(dot_a), B.ndim - len(conv_b) - len(dot_b)
     of_a, of_b, convolved = np.split(np.arange(alone_a + alone_b + len(conv_a)), [alone_a, alone_a + alone_b])

@@ -12,7 +12,7 @@ from tapesplit.rules.registry import Held, bulk, no_edges
 
 
 def _cumsum(T: np.ndarray, ans: Any, x: Any, axis: int | None = None) -> Any:
-    """Cumulative sums of tangents; those of lists have all elements in one axis."""
+    """Cumulative sums of tangents; not for lists, whose tangents have all elements in one axis."""
     if not isinstance(x, np.ndarray):
         return NotImplemented
     if axis is None or not x.ndim:
@@ -32,7 +32,7 @@ bulk(anp.cumsum, tangents=[_cumsum], adjoints=[_cumsum_adjoint], edges=input_siz
 
 
 def _differences(T: np.ndarray, ans: Any, x: Any, *rest: Any, axis: Any = None, **keywords: Any) -> Any:
-    """Differences of unit spacing; those along several axes are a tuple, and of a number there are none."""
+    """Gradient of unit spacing; along several axes it is a tuple, and numbers have none."""
     if rest or keywords or not np.ndim(x):
         return NotImplemented
     rows = np.gradient(T, axis=tuple(a + 1 for a in positive(axis, np.ndim(x))))
@@ -42,7 +42,7 @@ def _differences(T: np.ndarray, ans: Any, x: Any, *rest: Any, axis: Any = None, 
 def _differences_adjoint(
     A: np.ndarray, ans: Any, x: Any, *rest: Any, axis: Any = None, **keywords: Any
 ) -> Any:
-    """Spread central differences inside and one-sided ones at both ends."""
+    """Transpose of central differences, which are one-sided at both ends."""
     if rest or keywords:
         return NotImplemented
     axes = positive(axis, np.ndim(x))
@@ -69,7 +69,7 @@ bulk(
 
 
 def _ramp(first: float, last: float) -> Any:
-    """Make the tangent function of one end of a range, which is spread over it."""
+    """Make the tangent function of one end of a range; its weight runs from ``first`` to ``last``."""
 
     def tangent(
         T: np.ndarray, ans: Any, start: Any, stop: Any, num: int = 50, *rest: Any, **keywords: Any
@@ -84,7 +84,7 @@ def _ramp(first: float, last: float) -> Any:
 
 
 def _end(first: float, last: float, argnum: int) -> Any:
-    """Make the adjoint function of one end of a range, where adjoints are collected.
+    """Make the adjoint function of one end of a range; its weight runs from ``first`` to ``last``.
 
     autograd's own is right for ranges of numbers and of vectors only.
     """
@@ -149,7 +149,7 @@ bulk(
 
 
 def _partition_order(ans: Any, x: Any, *_args: Any, **_kwargs: Any) -> np.ndarray:
-    """Return which element of x each element of ``np.partition`` is: not what ``np.argpartition`` says."""
+    """Return which element of x each element of ``np.partition`` is; ``np.argpartition`` may differ."""
     order = np.empty(np.size(x), dtype=np.intp)
     order[np.argsort(ans, axis=None)] = np.argsort(x, axis=None)
     return order

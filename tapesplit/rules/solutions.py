@@ -1,6 +1,7 @@
-"""Solutions of linear systems by a batch of right-hand sides: a sweep finds the LU factors of a matrix once.
+"""Linear systems with a batch of right-hand sides: a sweep factorizes each matrix once.
 
-Loops that solve with one matrix in every step, as implicit methods do, would else find them in each step.
+Loops that solve with the same matrix in every step, as implicit methods do, would otherwise factorize it each
+time.
 """
 
 from collections.abc import Iterable, Iterator
@@ -20,7 +21,7 @@ _Key: TypeAlias = tuple[int, str]
 
 
 class _LU(NamedTuple):
-    """The LU factors of a matrix and their pivots, as long as it lives: those of lists live for one call."""
+    """The LU factors of a matrix and their pivots, valid while the matrix lives."""
 
     matrix: weakref[np.ndarray]
     factors: np.ndarray
@@ -33,9 +34,9 @@ _kept: ContextVar[dict[_Key, _LU] | None] = ContextVar("kept", default=None)
 
 @contextmanager
 def lu_kept() -> Iterator[None]:
-    """Keep LU factors for what is solved in this context; nothing may change the matrices meanwhile.
+    """Keep the LU factors of matrices of systems solved in this context; they must not change meanwhile.
 
-    Elsewhere NumPy solves, which needs no memory that Python knows of.
+    Outside of it, NumPy solves, and no factors are kept in memory.
     """
     token = _kept.set({})
     try:
@@ -100,4 +101,4 @@ _LAPACK: Final = {
 }
 """How to factor a matrix and how to solve by its factors, in each precision."""
 _MOST_KEPT: Final = 4
-"""Matrices whose factors are kept at a time: those of splitting methods take turns."""
+"""Matrices whose factors are kept at a time: splitting methods solve with a few by turns."""

@@ -43,12 +43,13 @@ _core_axes: dict[Any, _CoreAxes] = {}
 
 
 def stacked(primitive: Any, core_axes: _CoreAxes) -> None:
-    """Register a primitive whose calls may be stacks; ``core_axes(*args, **kwargs)`` are those of a slice.
+    """Register a primitive whose calls may be stacks.
 
-    They count for the active arguments, which must have as many axes as each other, and for the result if it
-    has as many, too; else the loop dimensions of the result come first. None says that the call is no stack.
-    A dict has, by the number of an argument, the core axes of the result and of that argument, none of them
-    negative; it serves calls in which no other argument is active.
+    ``core_axes(*args, **kwargs)`` returns the axes within a slice of the active arguments, which must have
+    equally many axes; None if the call is no stack. They are those of the result as well if that has as many
+    axes; else the loop dimensions of the result come first.
+    It may also return a dict: by the number of an argument, the core axes of the result and of that argument,
+    none of them negative. This serves calls in which no other argument is active.
     """
     _core_axes[primitive] = core_axes
 
@@ -59,7 +60,10 @@ def count_slices(entry: TapeEntry) -> int:
 
 
 def matching_loop_axes(entry: TapeEntry, axis: int) -> tuple[int, ...] | None:
-    """Return the axes of the active arguments that count the same slices as one of the result does."""
+    """Return the axis of each active argument that counts the same slices as ``axis`` of the result.
+
+    None if that is no loop dimension.
+    """
     loops, cores = _loops(entry)
     dimensions = [np.ndim(entry.value), *(np.ndim(entry.args[i]) for i in entry.argnums)]
     counting = [[a for a in range(n) if a not in core] for n, core in zip(dimensions, cores, strict=True)]
@@ -105,13 +109,13 @@ def _loops(entry: TapeEntry) -> tuple[tuple[int, ...], list[tuple[int, ...]]]:
 
 
 def _core_axes_of(primitive: Any) -> _CoreAxes | None:
-    """Return how calls are stacks; None where a VJP of the user's may mix what belongs to several slices."""
+    """Return the function that finds core axes; None if a VJP of the user may mix slices."""
     core_axes = _core_axes.get(primitive)
     return None if core_axes is None or is_overridden(primitive) else core_axes
 
 
 def can_be_stacked(call: TapeEntry) -> bool:
-    """Tell whether like calls are one call on stacks of their arguments."""
+    """Tell whether several calls like this one can be done as one call on stacks of their arguments."""
     core_axes = _core_axes_of(call.primitive)
     if core_axes is None:
         return False
@@ -132,7 +136,7 @@ def _axis(call: TapeEntry) -> Any:
 
 
 def as_one_call(calls: Sequence[TapeEntry]) -> TapeEntry:
-    """Return one call, or a call on stacks of the arguments of several."""
+    """Join like calls into one call on stacks of their arguments; a single call is returned as it is."""
     first = calls[0]
     if len(calls) == 1:
         return first
@@ -166,7 +170,7 @@ def _matrices(*args: Any, **keywords: Any) -> tuple[int, ...] | None:
 def _of_singular_values(
     x: Any, full_matrices: Any = True, compute_uv: Any = True, *others: Any, **keywords: Any
 ) -> tuple[int, ...] | None:
-    """Core dimensions of decompositions of which only singular values are asked for."""
+    """Core dimensions of singular values, if no singular vectors are computed."""
     return None if compute_uv or others or keywords else (-2, -1)
 
 
@@ -182,7 +186,7 @@ for _primitive in (
 ):
     stacked(_primitive, along_axis)
 _OF_MATRICES: Final = frozenset({linalg.inv, linalg.det, log_abs_det, linalg.cholesky, linalg.solve})
-"""Functions whose stacks have the matrices of several calls as slices."""
+"""Functions of matrices of which several calls can be stacked into one."""
 for _primitive in (*_OF_MATRICES, linalg.pinv):
     stacked(_primitive, _matrices)
 for _primitive in (symmetric_eigenvalues, symmetric_eigenvectors, singular_vectors):

@@ -1,6 +1,6 @@
-"""Constant matrices of mostly zeros, as of differences, networks and reactions: where they have none.
+"""Nonzeros of constant matrices that are mostly zeros, such as of differences, networks and reactions.
 
-A product with such a matrix has few scalar edges. Plans depend on where these are, as on an index.
+A product with such a matrix has few scalar edges. Plans depend on where the nonzeros are, as on an index.
 """
 
 from dataclasses import dataclass
@@ -15,17 +15,17 @@ __all__ = ["NonZeros", "non_zeros"]
 
 @dataclass(frozen=True, slots=True)
 class NonZeros:
-    """Where a matrix has no zeros: a bit for each element, row by row, or column by column as in memory."""
+    """The places of nonzeros in a matrix: a bit for each element, row by row, or ``by_columns``."""
 
     bits: bytes
     by_columns: bool = False
 
     def count(self) -> int:
-        """Count the elements that are no zeros."""
+        """Count the nonzeros."""
         return int(self._unpacked().sum())
 
     def positions(self, shape: Shape) -> IntArray:
-        """Return their flat positions in a matrix of this shape."""
+        """Return the flat positions of nonzeros, ascending, in a matrix of this shape."""
         found = self._unpacked().nonzero()[0]
         if self.by_columns:
             columns, rows = np.divmod(found, shape[0])
@@ -33,14 +33,14 @@ class NonZeros:
         return found
 
     def _unpacked(self) -> np.ndarray:
-        """Return ones for elements that are no zeros; a few zeros follow that are no elements."""
+        """Return the bits as numbers; a few zeros may follow that belong to no element."""
         return np.unpackbits(np.frombuffer(self.bits, np.uint8))
 
 
 def non_zeros(constant: Any, seen: dict[Any, NonZeros | None]) -> NonZeros | None:
-    """Return where a constant matrix has no zeros; None if it is small, or has few of them.
+    """Return the places of nonzeros in a constant matrix; None if it is small, or has few zeros.
 
-    Loops read one matrix again and again, maybe by views: those of one tape are ``seen``.
+    Loops read one matrix again and again, maybe by views: ``seen`` caches the results of one tape.
 
     Notes
     -----
@@ -57,7 +57,7 @@ def non_zeros(constant: Any, seen: dict[Any, NonZeros | None]) -> NonZeros | Non
 
 
 def _found(constant: np.ndarray) -> NonZeros | None:
-    """Look for zeros in parts of a matrix that fit into caches."""
+    """Find the nonzeros of a matrix, part by part, such that parts fit into caches; None if they are many."""
     by_columns = not constant.flags.c_contiguous and constant.flags.f_contiguous
     matrix = constant.T if by_columns else constant
     most, found = int(_MOST_PART * matrix.size), list[bytes]()
@@ -72,8 +72,8 @@ def _found(constant: np.ndarray) -> NonZeros | None:
 
 
 _FEWEST_ELEMENTS: Final = 1024
-"""Elements of a matrix up to which looking for its zeros takes as long as they save."""
+"""Elements of the smallest matrix in which zeros save more time than it takes to find them."""
 _MOST_PART: Final = 0.25
-"""Part of the elements that are no zeros up to which following them one by one may pay."""
+"""Largest part of the elements that may be nonzero: an edge for each may then pay."""
 _AT_A_TIME: Final = 2**16
-"""Elements that are looked at together, in caches."""
+"""Elements that are compared with zero at a time, to stay in caches."""

@@ -73,7 +73,7 @@ class RowSweep:
 
     @property
     def least_bytes(self) -> int:
-        """Memory that a run takes besides its result, one direction at a time, with rows together or apart."""
+        """Memory of a run besides its result, one direction at a time, with rows together or apart."""
         return min(self.together_bytes, self.apart.least_bytes)
 
     @property
