@@ -1,4 +1,4 @@
-"""What callers give: its kind, and the numbers that limit a solver (machines, memory, seconds)."""
+"""Checks of what callers give: types, and numbers that limit a solver (machines, memory, seconds)."""
 
 import math
 import operator

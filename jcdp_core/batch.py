@@ -2,7 +2,7 @@
 
 One CSV file per chain length, one row per chain, in the order of the random stream. The chains themselves are
 not stored: they follow from the settings, so that the number of complete rows in a file says where to go on.
-Rows have no number either: that one is missing shows by the last one, which must be that of its chain.
+Rows have no number either: if one is missing, the last one does not belong to its chain, which is checked.
 """
 
 import multiprocessing
@@ -137,12 +137,12 @@ def _solve_rows(generator: ChainGenerator, paths: list[Path], complete: list[lis
 
 
 def _one_machine(chain: JacobianChain, config: Config) -> int:
-    """Return what the column ``DP/1`` must say of a chain."""
+    """Return the makespan that the column ``DP/1`` must have for a chain (fma)."""
     return solve(chain, matrix_free=config.matrix_free, memory_limit=config.memory_limit).makespan
 
 
 def _shifted(generator: ChainGenerator, path: Path, length: int, makespans: list[int]) -> ResultsError:
-    """Return what to raise where the last row is not that of its chain: it names the first such row."""
+    """Return the error for a file whose last row is not that of its chain; it names the first such row."""
     chains = (chain for chain in generator if len(chain) == length)
     rows = enumerate(zip(chains, makespans, strict=False), start=2)
     pairs = ((line, _one_machine(chain, generator.config), makespan) for line, (chain, makespan) in rows)

@@ -188,7 +188,7 @@ def check_schedule(sequence: EliminationSequence, schedule: Schedule, machines: 
 
 
 def _check_kinds(task: Task, number: int) -> None:
-    """Prove that times and machines are integers, others could lie between two machines, and some exist."""
+    """Prove that times and machines are integers, and that the pool has at least one machine."""
     name = f"the pool of step {number}"
     expect(task.pool, Sequence, name, "give a tuple of machines", InvalidScheduleError)
     if not task.pool:

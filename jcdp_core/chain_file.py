@@ -14,7 +14,7 @@ __all__ = ["read_chains"]
 _NEEDED: Final = ("sizes", "edges")
 _OPTIONAL: Final = ("tangent_costs", "adjoint_costs", "tangent", "adjoint")
 _REPORTED: Final = frozenset({"length", "tangent_cost", "adjoint_cost", "solutions"})
-"""What ``jcdp --json`` writes of a chain besides; it follows from the chain."""
+"""Further members that ``jcdp --json`` writes; they are ignored, as they follow from the chain."""
 
 
 def read_chains(path: str | Path) -> tuple[JacobianChain, ...]:

@@ -117,7 +117,7 @@ def _parse_pair(number: Callable[[str], Any]) -> Callable[[str], Any]:
 
 
 def _accept_pair(accept: Callable[[Any], Any]) -> Callable[[Any], tuple[Any, Any]]:
-    """Return what accepts two numbers in order."""
+    """Return the function that checks a pair of numbers, the lower one first."""
 
     def accept_both(value: Any) -> tuple[Any, Any]:
         if not isinstance(value, tuple) or len(value) != 2:

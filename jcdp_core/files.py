@@ -1,4 +1,4 @@
-"""Files that commands are asked to write: refused before there is work to lose."""
+"""Checks that files can be written, which commands make before there is work to lose."""
 
 import os
 from collections.abc import Sequence

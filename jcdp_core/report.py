@@ -18,7 +18,7 @@ __all__ = ["chain_json", "chain_text", "settings_json", "settings_text", "soluti
 def settings_text(config: Config, source: str, *, is_random: bool) -> str:
     """Return the settings and the source of the chains as text, an indented line per key.
 
-    Those of the generator count for random chains only.
+    Settings of the generator are left out unless the chains are random.
     """
     lines = [f"  {line}" for line in str(config).splitlines() if is_random or line.split()[0] in _OF_SOLVERS]
     title = "Settings of generator and solvers" if is_random else "Settings of solvers"
@@ -68,7 +68,7 @@ def _numbers(title: str, numbers: Iterable[int]) -> str:
 
 
 def _plain_cost(chain: JacobianChain, mode: Mode, solutions: dict[str, Solution]) -> str:
-    """Write the cost of a plain mode; one that costs less than any plan is none that the settings allow."""
+    """Write the cost of a plain mode, and that it is not possible if links lack it or plans cost more."""
     name = mode.name.lower()
     cost = chain.all_tangent_cost() if mode is Mode.TANGENT else chain.all_adjoint_cost()
     without = sum(not getattr(link, name) for link in chain)
@@ -131,7 +131,7 @@ def chain_json(chain: JacobianChain, solutions: dict[str, Solution]) -> dict[str
 
 
 def _missing_modes(chain: JacobianChain) -> dict[str, list[bool]]:
-    """Return which links have which modes, if some lack one."""
+    """Return which links have tangent and adjoint mode; nothing if all have both."""
     modes = {name: [getattr(link, name) for link in chain] for name in ("tangent", "adjoint")}
     return {} if all(map(all, modes.values())) else modes
 

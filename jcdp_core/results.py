@@ -188,5 +188,5 @@ def read_row(row: list[str], width: int, place: str) -> list[int]:
 
 
 def _damaged(place: str, reason: str) -> ResultsError:
-    """Return what to raise for a row; where one is missing, those after it would count for other chains."""
+    """Return the error for a damaged row; later ones must go, too, or they might count for other chains."""
     return ResultsError(f"{place}: {reason}; the row is damaged: remove it and all rows after it")

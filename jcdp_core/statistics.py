@@ -119,7 +119,7 @@ def ratios_by_machines(
 
 
 def scope_of(results: Iterable[Results], *, finished_only: bool) -> str:
-    """Say which chains the ratios count, and what those prove; machine counts begin at two.
+    """Say which chains the ratios count, and how many optima are not proved on two machines or more.
 
     Titles of tables and figures end with it. `finished_only` is as in `Results.ratios`.
 

@@ -11,7 +11,7 @@ _MOST_ROWS = 24
 
 
 class Tabular(ABC):
-    """Show itself as a table, by its ``str`` and in notebooks."""
+    """Base class of what shows itself as a table, by its ``str`` and in notebooks."""
 
     @abstractmethod
     def _table(self) -> tuple[str, Sequence[str], Sequence[Sequence[object]]]:

@@ -61,7 +61,7 @@ def equal_columns(table: IntArray) -> list[IntArray]:
 
 
 def memory_of(array: NDArray[Any]) -> tuple[Any, ...]:
-    """Return what two views of the same elements have in common, as long as these are there."""
+    """Return a key that is equal for views of the same elements, as long as these stay in memory."""
     return array.__array_interface__["data"][0], array.shape, array.strides, array.dtype
 
 
@@ -125,7 +125,7 @@ def reached(marked: BoolArray, tails: IntArray, heads: IntArray) -> BoolArray:
     >>> reached(np.arange(4) == 1, np.array([0, 1, 2]), np.array([2, 3, 3])).tolist()
     [False, True, False, True]
     """
-    found = bytearray(marked)  # which is faster one by one
+    found = bytearray(marked)  # faster than an array to read one by one
     for tail, head in zip(tails.tolist(), heads.tolist(), strict=True):
         if found[tail]:
             found[head] = 1
@@ -149,11 +149,11 @@ def one_sided_minima(numbers: NDArray[Any]) -> BoolArray:
 
 
 def with_rows_in_order(matrix: np.ndarray, dtype: np.dtype) -> np.ndarray:
-    """Copy a matrix, row by row, as another type.
+    """Copy a matrix into row-major order, with another type.
 
-    Of a matrix that lies in memory column by column, NumPy takes one element of each column in turn, and if
-    columns are some thousand elements long, each of these is on another page of memory. A few hundred columns
-    at a time, more of short ones, take a fourth of the time.
+    From a column-major matrix, NumPy copies one element of each column in turn; if columns have some thousand
+    elements, each of these is on another page of memory. To copy a few hundred columns at a time, more if
+    they are short, takes a fourth of the time.
     """
     if matrix.flags.c_contiguous:
         return matrix.astype(dtype)
@@ -166,6 +166,7 @@ def with_rows_in_order(matrix: np.ndarray, dtype: np.dtype) -> np.ndarray:
 
 
 _COLUMNS_AT_ONCE: Final = 256
-"""Columns so few that a processor keeps the places of the pages on which it is in all of them."""
+"""Columns, each on a page of memory of its own, for which a processor still caches the addresses of all
+pages."""
 _NUMBERS_AT_ONCE: Final = 8192
 """Numbers whose copying takes longer than a call of NumPy."""

@@ -20,9 +20,9 @@ _WORTH_A_PLAN: Final = 4
 
 @dataclass(slots=True)
 class Changes:
-    """How the structures of a function change from call to call; who changes it holds a lock.
+    """How the structures of a function change from call to call; callers that modify it hold a lock.
 
-    ``excess`` are the hits that would make up for the misses; ``unplanned`` are structures without a plan,
+    ``excess`` is how many hits would make up for the misses; ``unplanned`` has structures without a plan,
     newest use first, and how often each has been seen.
     """
 
@@ -46,7 +46,7 @@ class Changes:
     def is_rare(self, structure: Structure) -> bool:
         """Remember a structure without a plan; tell whether it has been seen too rarely to be worth one.
 
-        Those that differ in the numbers of indices only count as one.
+        Structures count as one if they differ only in what a plan can leave open, such as indices.
         """
         times, joint, others = 1, structure, list[tuple[Structure, int]]()
         for seen in self.unplanned:

@@ -21,11 +21,11 @@ from tapesplit.rules import Bulk, find_rule
 __all__ = ["check_jacobian"]
 
 _DIRECTIONS: Final = 8
-"""Directions at most along which differences are taken; also points where rounding is looked at."""
+"""Directions along which differences are taken, at most; also points at which rounding is measured."""
 _MOST_NOISE: Final = 0.25
-"""Power of the precision up to which a change of the value next to the point is rounding."""
+"""A relative change of the value next to the point counts as rounding up to this power of the precision."""
 _ROUNDINGS: Final = 100
-"""Roundings of the largest value on the tape that can explain any change."""
+"""It also counts as rounding up to so many roundings of the largest value on the tape."""
 _LISTED: Final = 5
 """Elements of a direction that a message names."""
 _STEPS: Final = 6
@@ -193,7 +193,7 @@ def _is_exact(tape: Tape | None) -> bool:
 
 
 def _largest_term(tape: Tape | None) -> float:
-    """Return the largest value on a tape, as far as it tells: sums have rounding in proportion to that."""
+    """Return the largest value on a tape, infinite without a tape: rounding of sums is proportional to it."""
     if tape is None:
         return np.inf
     arrays = (value for value in tape.values if isinstance(value, _NUMBERS))
@@ -213,19 +213,19 @@ class _Point(NamedTuple):
     moved: Callable[[np.ndarray], np.ndarray]
     """The value at another point."""
     tolerance: float
-    """Of single elements, relative to what is expected there."""
+    """Allowed difference of single elements, relative to what is expected."""
     eps: float
     """The precision of the least precise array."""
     inputs: np.ndarray
-    """Of each input; 1 for zeros."""
+    """Size of each input; 1 for zeros."""
     outputs: np.ndarray
-    """Of what each output is a sum of, as far as its value, its derivatives and its rounding show."""
+    """Size of the terms that each output sums, as far as its value, derivatives and rounding show it."""
     sizes: np.ndarray
-    """Of the elements of the Jacobian in units in which the inputs have size 1; this makes units cancel."""
+    """Size of each element of the Jacobian in units in which inputs have size 1, so that units cancel."""
     rows: np.ndarray
-    """The largest of each row of these."""
+    """The largest element in each row of ``sizes``."""
     shares: np.ndarray
-    """For each column, the largest part that it has of such a row."""
+    """For each column of ``sizes``, the largest of its elements relative to the maximum of their rows."""
 
     @classmethod
     def of(
@@ -242,7 +242,7 @@ class _Point(NamedTuple):
         floating = [array for array in (x, value, J) if array.dtype.kind in "fc"]
         eps = max(float(np.finfo(array.dtype).eps) for array in floating)
         inputs = finite_sizes(x).ravel()
-        # Zeros, and what rounding next to the others leaves of them.
+        # Zeros, and inputs that are zero up to the rounding of the others, have size 1.
         inputs[inputs <= 10 * eps * min(1.0, inputs.max(initial=0.0))] = 1.0
         if not exact:  # a solver's error is like the rounding of single precision
             floating.append(np.zeros(0, np.float32))
@@ -253,7 +253,7 @@ class _Point(NamedTuple):
         parts = sizes / np.where(rows > 0, rows, 1.0)[:, np.newaxis]
         shares = parts.max(axis=0, initial=0.0)
         outputs = np.maximum(np.maximum(finite_sizes(value).ravel(), rows), 1.0)
-        # Of large terms that cancel, rounding is left. It is another one at the next floating-point numbers.
+        # Large terms that cancel leave rounding errors, which differ at the next floating-point numbers.
         for step in 2 * eps * inputs * np.random.default_rng(0).uniform(-1.0, 1.0, (_DIRECTIONS, x.size)):
             noise = finite_sizes(moved(_stepped(x, step)) - value).ravel()
             most = np.maximum(eps**_MOST_NOISE * outputs, _ROUNDINGS * eps * term)
@@ -308,7 +308,7 @@ class _Point(NamedTuple):
             taken = np.subtract(after, before, dtype=np.result_type(after, float)).ravel() / (2 * relative)
             expected = self.J @ taken
             difference = (self.moved(after) - self.moved(before)).ravel() / (2 * relative)
-            # Rounding can make anything of a step that is too short, also what is expected.
+            # With a step so short that rounding dominates, a difference may be as expected by chance.
             right |= (np.abs(difference - expected) <= allowed) & (rounding / relative <= allowed)
             if right.all():
                 return

@@ -61,7 +61,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     try:
         with warnings.catch_warnings():
-            # What comes of it is told: a plan needs a dependence, a comparison does not.
+            # Plans report a missing dependence as an error; comparisons do not need one.
             warnings.filterwarnings("ignore", "Output seems independent of input", UserWarning)
             options.run(options)
         print(end="", flush=True)  # unlike sys.stdout.flush, also where standard output is closed

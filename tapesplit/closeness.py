@@ -40,14 +40,14 @@ def check_close(
 ) -> None:
     """Raise if two arrays differ in shape or by more than a tolerance, relative to the largest element.
 
-    A largest element below ``least`` counts as that: of sums that cancel, rounding is left.
+    A largest element below ``least`` counts as ``least``, since sums that cancel leave rounding errors.
     """
     expected = np.asarray(expected)
     check_within(found, expected, tolerance * max(largest(expected), least), what, error)
 
 
 def warn_if_changed(found: np.ndarray, known: np.ndarray, solver: str) -> None:
-    """Warn if a solution is clearly another one now that its derivative is taken."""
+    """Warn if the solution that is found for the derivative clearly differs from that of the call."""
     if largest(found - known) > _CHANGED * largest(known):
         warnings.warn(
             f"the function that was given to {solver} computes other values now that the derivative is "

@@ -48,14 +48,14 @@ def _adjoint(A: np.ndarray, ans: Any, func: Any, a: Any, *_: Any) -> Any:
 
 
 def _covers(ans: Any, a: Any, rows: int) -> bool:
-    """Tell whether a fixed point of real numbers has so many rows that autograd takes longer."""
+    """Tell whether a fixed point is of real numbers, and there are so many rows that this rule is faster."""
     if rows < _FEWEST_ROWS or not isinstance(ans, _ARRAYS):
         return False
     return np.isrealobj(ans) and np.isrealobj(flatten(a)[0])
 
 
 _FEWEST_ROWS: Final = 3
-"""Rows that take autograd as long as Jacobians of the map take, or longer."""
+"""Rows from which on autograd takes longer than Jacobians of the map."""
 _ARRAYS: Final = (np.ndarray, float, np.floating)
 """Types of values that are arrays or numbers."""
 _FMA: Final = 30_000_000

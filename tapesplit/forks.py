@@ -1,4 +1,4 @@
-"""Forked children: locks and threads that they do not have are made anew there."""
+"""Forked children: they must make locks and threads anew, as those of the parent are of no use there."""
 
 import os
 from collections.abc import Callable

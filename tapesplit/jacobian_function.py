@@ -229,7 +229,7 @@ class JacobianFunction:
         return replace(plan, lines=tape.lines)
 
     def explain_miss(self, /, *args: Any, **kwargs: Any) -> str | None:
-        """Say why a call with these arguments would need a plan other than the last; None if it would not.
+        """Say why no known plan fits a call with these arguments; None if one does.
 
         Parameters
         ----------
@@ -324,7 +324,7 @@ class JacobianFunction:
         return tape, own_values(extra[0], tape) if extra else None
 
     def _check_inputs(self, tape: Tape) -> None:
-        """Refuse a tape of other arguments, if it says of which."""
+        """Refuse a tape that was recorded with respect to other arguments, if it says which."""
         if tape.argnums == self._positions_of_call:  # as nearly always
             return
         asked = tuple(i + tape.arity if i < 0 else i for i in self._positions_of_call)
@@ -343,7 +343,7 @@ class JacobianFunction:
     def _plan_for(
         self, tape: Tape, may_do_without: Callable[[Structure], bool] | None = None
     ) -> JacobianPlan | None:
-        """Find the plan for the structure of a tape, or make one; None if it does without."""
+        """Find the plan for the structure of a tape, or make one; None if it is to be swept without."""
 
         def make(structure: Structure) -> JacobianPlan:
             return make_plan(tape, structure, self._options.for_plans)
@@ -355,12 +355,12 @@ class JacobianFunction:
         return self._options.may_do_without_plans and is_light(structure)
 
     def _origin(self) -> Origin | None:
-        """Return what it has in common with functions that share plans with it, at this moment."""
+        """Return the origin of the function as it is now, under which others share plans with it."""
         return origin_of(self._fun, self._options.for_plans)
 
     def _shaped(self, tape: Tape, matrix: np.ndarray, dtypes: tuple[np.dtype, ...]) -> Any:
         """Split the columns among the inputs and give each Jacobian its shape and type."""
-        out, matrix = np.shape(tape.value), np.asarray(matrix)  # no subclass that a value is of
+        out, matrix = np.shape(tape.value), np.asarray(matrix)  # values may be of a subclass of arrays
         if tape.inputs == 1 and matrix.dtype == dtypes[0]:
             return self._options.packed([matrix.reshape(out + np.shape(tape.values[0]))])
         jacobians, column = [], 0

@@ -89,9 +89,9 @@ def _module(path: Path) -> ModuleType:
 def undecorated(fun: Callable[..., Any], inputs: int) -> tuple[Callable[..., Any], dict[str, Any]]:
     """Return the function whose Jacobian is meant, and the options that it was decorated with.
 
-    `fun` is a function, or its `JacobianFunction`, and `inputs` how many arguments are given. The function
-    that is returned is one of the array only; the options are those of `parallel_jacobian`, none if it was
-    not decorated.
+    `fun` is a function, or its `JacobianFunction`, and `inputs` how many arguments are given. The returned
+    function has no auxiliary result; the options are those of `parallel_jacobian`, none if it was not
+    decorated.
 
     Examples
     --------
@@ -112,7 +112,7 @@ def undecorated(fun: Callable[..., Any], inputs: int) -> tuple[Callable[..., Any
 
 
 _KEPT_OPTIONS: Final = ("machines", "method", "cost", "memory_limit", "executor")
-"""Those that say how to compute; observers stay silent."""
+"""Options that are taken over: those that say how to compute, not callbacks."""
 
 
 def load_inputs(
@@ -177,7 +177,7 @@ def _array_file(name: str) -> np.ndarray:
 
 
 def _floats(text: str, value: Any) -> np.ndarray:
-    """Make an array of float of what to differentiate by."""
+    """Convert an input to differentiate by into an array of float."""
     advice = (
         "give real numbers, or name the inputs to differentiate by with --argnum; others stay as they are"
     )

@@ -11,29 +11,29 @@ from tapesplit.sharing import run_parts, shares
 __all__ = ["SHARED_FMA", "SHARED_WIDTH", "UNCACHED", "multiply"]
 
 SHARED_FMA: Final = 16_000_000
-"""Multiply-adds from which on a product is worth being shared by two threads, and half as many for each."""
+"""Multiply-adds from which on a product is shared by two threads; each thread gets half as many or more."""
 SHARED_WIDTH: Final = 16
 """The fewest rows and columns of both matrices: thinner ones take longer to be read than to be multiplied."""
 _PACKED: Final = 1_000_000
 """Multiply-adds above which OpenBLAS copies the operands first."""
 _FEW: Final = 8
-"""Rows of a first or columns of a second operand for which that takes longer than the product."""
+"""Rows of a first or columns of a second operand up to which copying takes longer than the product."""
 _FEW_BETWEEN: Final = 20
 """The same for the columns of the first operand, the rows of the second."""
 _NEXT_TO_NONE: Final = 3
-"""Columns of a second operand that take less time one by one."""
+"""Columns of a second operand up to which it is faster to multiply them one by one."""
 _FEWEST_ADDED: Final = 4
-"""Columns of a block of the first operand whose product takes longer than adding it to those before."""
+"""Columns in a block of the first operand, at least, so that its product is worth being added up."""
 _LONG: Final = 1600
-"""Numbers of a product up to which it is best added up from blocks of rows and columns that are longer."""
+"""Elements of a product up to which it is best added up from products of blocks, see `_summed`."""
 _FEW_DOTS: Final = 1000
-"""The same where rows of A and columns of B lie in one piece in memory: BLAS is faster there."""
+"""The same if rows of A and columns of B are contiguous in memory, for which BLAS is faster."""
 UNCACHED: Final = 2_000_000
 """Numbers from which on a matrix is read from memory again for each product."""
 _CACHED: Final = 65_536
-"""Numbers of a block of it that stay in a core's own cache."""
+"""Numbers in a block of such a matrix that stays in a core's own cache."""
 _SMALL: Final = 8192
-"""Numbers that are copied without a thought for memory."""
+"""Numbers up to which the memory of a copy is negligible."""
 
 
 def multiply(A: np.ndarray, B: np.ndarray) -> np.ndarray:
@@ -66,7 +66,7 @@ def _multiplied(A: np.ndarray, B: np.ndarray, out: np.ndarray | None = None) -> 
     columns = B.shape[1]
     fma = rows * inner * columns
     is_vector = min(rows, columns) == 1
-    if fma <= _PACKED or is_vector or np.result_type(A, B).kind not in "fc":  # which BLAS does not multiply
+    if fma <= _PACKED or is_vector or np.result_type(A, B).kind not in "fc":  # BLAS has these kinds only
         return np.matmul(A, B, out=out)
     blocks = 2 * ceil(fma / _PACKED)
     are_dots = A.strides[0] > A.strides[1] and B.strides[0] < B.strides[1]
@@ -94,10 +94,10 @@ def _summed(A: np.ndarray, B: np.ndarray, blocks: int, out: np.ndarray | None) -
 
 
 def _added(A: np.ndarray, B: np.ndarray, blocks: int, out: np.ndarray | None) -> np.ndarray:
-    """Multiply by blocks of columns of A, which stand side by side in memory, and add up.
+    """Multiply blocks of columns of A, which is column-major, by rows of B, and add the products up.
 
-    Where caches do not hold A, blocks that they hold are multiplied by one column of B after the other if
-    there are next to none: more take longer than the blocks of a product.
+    If A does not fit into caches and B has next to no columns, smaller blocks, which do fit, are multiplied
+    by each column of B separately. For more columns that would take longer.
     """
     left, right = B.T, A.T
     total = out if out is None else out.T
@@ -115,9 +115,9 @@ def _added(A: np.ndarray, B: np.ndarray, blocks: int, out: np.ndarray | None) ->
 def _stacked(A: np.ndarray, B: np.ndarray, blocks: int, out: np.ndarray | None) -> np.ndarray:
     """Multiply by blocks of rows of A.
 
-    The matrix that all blocks read is copied into the order in which BLAS walks through it, unless the copy
-    would take memory that counts: BLAS does not do that for blocks, which could then take twice as long as
-    one piece.
+    B, which all blocks read, is first copied into the order in which BLAS reads it, unless the copy would
+    take much memory. For small blocks BLAS does not do that itself, and without the copy they could take
+    twice as long as the product in one piece.
     """
     rows, columns = len(A), B.shape[1]
     if B.size <= max(_SMALL, rows * columns // 8):

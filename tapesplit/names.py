@@ -112,7 +112,7 @@ def find_primitive(name: str) -> Callable[..., Any]:
 _known_names: dict[Any, str] = {}
 """Names of autograd's primitives."""
 _scanned = 0
-"""How many modules there were when autograd's were looked through."""
+"""How many modules were loaded when those of autograd were last searched for primitives."""
 
 
 def _names_of_autograd() -> dict[Any, str]:

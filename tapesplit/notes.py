@@ -1,4 +1,4 @@
-"""Notes on exceptions of users, which pass through: what was being done."""
+"""Notes that say what was being done, added to exceptions that pass through from the code of users."""
 
 from contextlib import suppress
 

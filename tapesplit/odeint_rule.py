@@ -30,7 +30,7 @@ class _Sensitivities:
         self.ans, self.t = ans, np.asarray(t)
         self.func, self.args, self.options = func, args, options
         self.y0 = np.asarray(y0, np.float64)
-        # Of nothing, autograd's function would warn that nothing depends on it.
+        # Without parameters, flatten would make autograd warn that nothing depends on them.
         parameters, unflatten = flatten(args) if args else (np.zeros(0), lambda _: ())
         self.parameters = parameters.astype(np.float64)
 
@@ -38,33 +38,33 @@ class _Sensitivities:
         def slope(y: Any, parameters: Any, t: Any) -> Any:
             found = func(y, t, *unflatten(parameters))
             found = anp.array(found) if isinstance(found, (list, tuple)) else found
-            # The sum of nothing makes any slope depend on y: otherwise there would be a warning.
+            # An empty sum makes every slope depend on y: otherwise autograd would warn that it does not.
             return anp.ravel(found) + anp.sum(y[:0])
 
         self.by_state = parallel_jacobian(slope, machines=1)
         self.by_both = parallel_jacobian(slope, (0, 1), machines=1)
 
     def by_initial_state(self, T: np.ndarray) -> np.ndarray:
-        """Return the directions of the solution, ``(k, times, n)``, by those of the initial state."""
+        """Return tangents of the solution, shape ``(k, times, n)``, by k tangents of the initial state."""
         return self._solved(T, None)
 
     def by_parameters(self, T: csr_array) -> np.ndarray:
-        """Return the directions of the solution by those of all parameters in one vector.
+        """Return tangents of the solution by those of all parameters, which are joined to one vector.
 
-        They are often unit vectors.
+        The tangents of parameters are sparse since they often are unit vectors.
         """
         return self._solved(np.zeros((T.shape[0], self.y0.size)), T)
 
     def by_times(self) -> tuple[np.ndarray, np.ndarray]:
         """Return the derivative of each state by its own time, and those of all states by the first time.
 
-        A later beginning is an initial state that has not gone as far yet.
+        To begin later by dt is to begin with a state that lags behind by slope · dt.
         """
         slopes = [np.ravel(self.func(y, t, *self.args)) for y, t in zip(self.ans, self.t, strict=True)]
         return np.array(slopes), self.by_initial_state(-slopes[0][np.newaxis])[0]
 
     def _solved(self, initial: np.ndarray, parameters: csr_array | None) -> np.ndarray:
-        """Solve for all directions, as many at once as the solver should hold bands for."""
+        """Solve for all directions, so many at a time that the bands of the solver fit into `_WORKSPACE`."""
         k, n = initial.shape
         most = max(1, _WORKSPACE // (3 * n * n or 1))
         blocks = (slice(first, first + most) for first in range(0, k, most))
@@ -87,7 +87,7 @@ class _Sensitivities:
             return np.concatenate([slope, moved.ravel()])
 
         def bands(state: np.ndarray, t: float) -> np.ndarray:
-            # Newton's method converges without the blocks that are no bands, too, and takes O(k) time.
+            # Blocks outside of the bands are left out: Newton's method converges all the same, in O(k) time.
             of_each = np.zeros((2 * n - 1, n))
             of_each[row - column + n - 1, column] = self.by_state(state[:n], self.parameters, t)
             return np.tile(of_each, k + 1)
@@ -118,7 +118,7 @@ def _along_times(sensitivities: _Sensitivities, T: np.ndarray) -> np.ndarray:
 def _adjoint(
     back: Callable[[np.ndarray, _Sensitivities, int], np.ndarray], argnum: int | None
 ) -> Callable[..., Any]:
-    """Make the function that carries adjoints to one argument: times its sensitivities, unless too many."""
+    """Make the function that multiplies adjoints by the sensitivities to one argument, unless too many."""
 
     def adjoint(A: np.ndarray, ans: Any, func: Any, y0: Any, *args: Any, **options: Any) -> Any:
         size = 1 if argnum is None else flatten((y0, *args)[argnum])[0].size
@@ -162,7 +162,7 @@ def _covers(y0: Any, options: Any) -> bool:
 _PASSED_ON: Final = frozenset({"rtol", "atol", "h0", "hmax", "hmin", "mxstep", "mxhnil", "mxordn", "mxords"})
 """Keywords of odeint that hold for the sensitivity equations as well."""
 _STATES: Final = 1700
-"""States and their directions that take as long as what autograd does for a row and one of the times."""
+"""Elements of states and their tangents that take as long as autograd takes for one row and one time."""
 _STEPS: Final = 5000
 """Elementwise operations that take as long as such a solution, roughly."""
 _WORKSPACE: Final = 10_000_000

@@ -1,4 +1,4 @@
-"""The options of a Jacobian function, and what of them its plans depend on."""
+"""The options of a Jacobian function, and which of them its plans depend on."""
 
 from collections.abc import Sequence
 from concurrent.futures import Executor
@@ -35,22 +35,22 @@ class Options:
 
     @property
     def positions(self) -> tuple[int, ...]:
-        """What argnum names, as a tuple."""
+        """The positions in argnum, as a tuple."""
         return (self.argnum,) if isinstance(self.argnum, int) else self.argnum
 
     @property
     def for_plans(self) -> PlanOptions:
-        """What of them a plan depends on."""
+        """The options that a plan depends on."""
         forced = self.executor is not None
         machines = self.machines or usable_cores()
         return PlanOptions(machines, forced, self.method, self.cost, self.memory_limit)
 
     @property
     def may_do_without_plans(self) -> bool:
-        """Whether nothing was asked for that takes a plan."""
+        """Whether none of the options needs a plan."""
         helpers = (self.memory_limit, self.executor, self.callback)
         return self.method == "auto" and self.cost == "runtime" and all(helper is None for helper in helpers)
 
     def packed(self, items: Sequence[Any]) -> Any:
-        """Return what there is for each position: the only item for an integer argnum, a tuple for others."""
+        """Return the only item for an integer argnum, else a tuple of the items, one for each position."""
         return items[0] if isinstance(self.argnum, int) else tuple(items)

@@ -82,7 +82,7 @@ class PlanCache:
         return vars(self) | {"_kept": plans, "_changes": Changes()}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Take the rules of this process for those that the plans were made of, but for what it replaces."""
+        """Assume that plans were made with the rules of this process; drop those whose rules are replaced."""
         vars(self).update(state)
         plans = [pickle.loads(plan) for plan in state["_kept"]]  # noqa: S301 (part of what is being loaded)
         known = [KeptPlan(plan, rules_defined(), vjps_of(plan.structure.primitives)) for plan in plans]
@@ -143,7 +143,7 @@ class PlanCache:
         self._changes.count_miss()
 
     def _is_one_of_many(self, structure: Structure) -> bool:
-        """Tell whether this structure has hardly been seen while they keep changing; count the miss."""
+        """Tell whether a structure has been seen too rarely to be worth a plan; if so, count the miss."""
         with _lock:
             is_rare = self._changes.is_rare(structure)
             if is_rare:
@@ -169,11 +169,11 @@ class PlanCache:
         return kept.plan
 
     def _with_open_places(self, structure: Structure, origin: Origin | None) -> Structure:
-        """Leave out the numbers of indices if several of them have been seen, with plans or without."""
+        """Leave open the indices, or zeros of matrices, in which several structures differ that were seen."""
         often_seen = self._changes.often_seen(structure)
         if often_seen is not None:
             return often_seen
-        several, found = 0, structure  # plans that others have pushed out count: shapes may take turns
+        several, found = 0, structure  # shared plans count that this cache has dropped: shapes may take turns
         for kept in self._known(origin):
             joint = without_places(kept.plan.structure, found)
             if joint is not None:
@@ -244,9 +244,9 @@ def _match(plans: tuple[KeptPlan, ...], structure: Structure) -> KeptPlan | None
 
 
 def _recognized(plans: tuple[KeptPlan, ...], tape: Tape) -> KeptPlan | None:
-    """Find the plan whose structure a tape is seen to have, without describing it."""
+    """Find the plan whose structure a tape has, by checks that do not need the structure of the tape."""
     for kept in plans:
-        # What recognizes others is not even made for a tape of another length.
+        # Lengths are compared first, as it takes time to make a recognizer.
         if len(kept.plan.structure.forms) == len(tape) and kept.recognizer.accepts(tape):
             return kept
     return None

@@ -105,5 +105,5 @@ def _point(x: Any) -> np.ndarray:
 
 
 def _objects(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[int], dict[str, int]]:
-    """Tell further arguments of two calls apart, as objects."""
+    """Return the identities of further arguments, which are equal for two calls with the same objects."""
     return [*map(id, args)], {name: id(value) for name, value in kwargs.items()}

@@ -27,12 +27,12 @@ _MOST_PLANS: Final = 64
 """Plans that are shared at a time, those of all origins together."""
 
 Origin: TypeAlias = tuple[CodeType, str, PlanOptions]
-"""What functions have in common that share plans: code, name, and what they ask of plans."""
+"""What functions that share plans have in common: code, name, and the options of plans."""
 
 
 @dataclass(frozen=True, eq=False)
 class KeptPlan:
-    """A plan, and what it was made of besides the structure."""
+    """A plan, with the rules (as `rules_defined` counts them) and the VJPs that it was made with."""
 
     plan: JacobianPlan
     rules: int
@@ -40,13 +40,13 @@ class KeptPlan:
 
     @classmethod
     def made(cls, make: Callable[[Structure], JacobianPlan], structure: Structure) -> "KeptPlan":
-        """Make a plan; rules that are defined meanwhile are not those that it is made of."""
+        """Make a plan; if rules are defined meanwhile, it counts as made with those from before."""
         rules, vjps = rules_defined(), vjps_of(structure.primitives)
         return cls(make(structure), rules, vjps)
 
     @functools.cached_property
     def recognizer(self) -> Recognizer:
-        """What recognizes tapes of the structure; made when it is asked for, as many functions run once."""
+        """The recognizer of tapes of the structure; made on first use, as many functions run only once."""
         return recognizer(self.plan.structure)
 
     def fits(self, structure: Structure) -> bool:
@@ -64,9 +64,9 @@ _shared: tuple[tuple[Origin, KeptPlan], ...] = ()
 
 
 def origin_of(fun: Callable[..., Any], options: PlanOptions) -> Origin | None:
-    """Return what a function has in common with those that share plans with it; None without any code.
+    """Return the origin of a function; None if it has no Python code.
 
-    All functions with its code and name count, whatever they close over.
+    Functions with the same code and name have the same origin, whatever they close over.
     """
     code = _code(fun)
     return None if code is None else (code, display_name(fun), options)

@@ -59,7 +59,7 @@ def run_parts(function: Callable[..., object], parts: Sequence[tuple[Any, ...]])
             started += 1
         function(*parts[0])
     finally:
-        errors = [done.get() for _ in range(started)]  # parts write into what the caller may let go of
+        errors = [done.get() for _ in range(started)]  # wait: parts write into arrays that callers may free
     for error in errors:
         if error is not None:
             raise error
@@ -68,7 +68,7 @@ def run_parts(function: Callable[..., object], parts: Sequence[tuple[Any, ...]])
 def _run_part(
     done: SimpleQueue[BaseException | None], function: Callable[..., object], part: tuple[Any, ...]
 ) -> None:
-    """Call a function for another thread, and tell that when it is done."""
+    """Call a function for another thread, which gets the error, or None, by the queue."""
     try:
         function(*part)
     except BaseException as error:  # noqa: BLE001 (it is raised on that thread)

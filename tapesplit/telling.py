@@ -1,4 +1,4 @@
-"""How far a long step is: told to whoever has asked for it on this thread."""
+"""Progress within long steps, which is reported to the listener of the thread, if it has one."""
 
 import threading
 from collections.abc import Callable, Iterable, Iterator
@@ -9,11 +9,11 @@ __all__ = ["told", "told_to"]
 
 _Item = TypeVar("_Item")
 _Listener: TypeAlias = Callable[[float], object]
-"""Is called with the part of a step that is done, more than 0 and less than 1."""
+"""A function that gets the part of a step that is done, more than 0 and less than 1."""
 
 
 class _Telling(threading.local):
-    """Who is told on this thread."""
+    """The listener of the present thread."""
 
     listener: _Listener | None = None
 
@@ -23,7 +23,7 @@ _here = _Telling()
 
 @contextmanager
 def told_to(listener: _Listener) -> Iterator[None]:
-    """Tell somebody how far the steps of this thread are."""
+    """Report progress within the steps of this thread to a listener."""
     before = _here.listener
     try:
         _here.listener = listener
@@ -33,9 +33,9 @@ def told_to(listener: _Listener) -> Iterator[None]:
 
 
 def told(items: Iterable[_Item], count: int) -> Iterable[_Item]:
-    """Return the items, of which there are so many, to loop over; between them it is told how many are done.
+    """Return items to loop over, ``count`` of them; between two, the part that is done is reported.
 
-    Loops inside of such a loop tell nothing.
+    Such loops inside of such a loop report nothing.
 
     Examples
     --------
@@ -50,7 +50,7 @@ def told(items: Iterable[_Item], count: int) -> Iterable[_Item]:
 
 
 def _told(items: Iterable[_Item], count: int, listener: _Listener) -> Iterator[_Item]:
-    """Yield the items, and tell between them."""
+    """Yield the items, and report progress between them."""
     _here.listener = None
     try:
         for number, item in enumerate(items):

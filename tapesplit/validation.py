@@ -59,7 +59,7 @@ def check_count(name: str, count: Any, what: str = "a positive integer") -> None
 
 
 def check_tape(tape: Any) -> Tape:
-    """Return what must be a tape."""
+    """Check and return a tape."""
     if not isinstance(tape, Tape):
         raise ArgumentTypeError(
             f"a tape is needed, but got {type(tape).__name__}; tapesplit.record(fun, x) returns one"
@@ -68,7 +68,7 @@ def check_tape(tape: Any) -> Tape:
 
 
 def check_nested(separators: Any) -> Sequence[Separator]:
-    """Return what must be separators."""
+    """Check and return a sequence of separators."""
     if not isinstance(separators, Sequence):
         raise ArgumentTypeError(
             f"a sequence of separators is needed, but got {type(separators).__name__}; "
@@ -131,7 +131,7 @@ _FLATTEN: Final = (
     "; or with v, unflatten = autograd.misc.flatten.flatten(d) of the dict d take that of lambda v: "
     "f(unflatten(v)) at v"
 )
-"""How a function f of a dict becomes one of an array."""
+"""Advice how to turn a function f of a dict into one of an array."""
 
 
 def check_output(tape: Tape) -> None:

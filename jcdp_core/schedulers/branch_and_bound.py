@@ -143,8 +143,9 @@ class _Search:
     def _bound(self, node: _Node) -> int:
         """Bound the makespan of all completions of a node from below, by paths and by work.
 
-        The work bound: what is left to do of the steps that have at least some path after them takes all
-        machines so long, and after the last of them comes such a path.
+        The work bound, for each length of a path: take the unfinished steps with at least such a path after
+        them. The machines need at least their work divided by the number of machines, and after the last of
+        these steps comes such a path.
         """
         left = {step: finish - node.time for finish, step in node.running}
         paths = [left[step] + self._rest(step) for step in left]

@@ -250,7 +250,7 @@ class MakespanTable:
 
     @cached_property
     def _outer(self) -> _Numbers:
-        """Elements of the Jacobian between each two positions; squares, which no one needs, may overflow."""
+        """Elements of the Jacobian between each two positions; the diagonal is unused, and may overflow."""
         return self.sizes[:, None] * self.sizes
 
     @cached_property
@@ -269,18 +269,21 @@ class MakespanTable:
 
     @cached_property
     def _tangents(self) -> _Numbers:
-        """Cost of sweeping link j with as many tangents as link i has columns, at i and j."""
+        """Cost of sweeping link j with as many tangents as link i has inputs, by i and j."""
         allowed = np.array([link.tangent for link in self.problem.chain.links])
         return np.where(allowed, self.sizes[:-1, None] * self.tangent_costs, self.infeasible)
 
     def _adjoints(self, length: int) -> _Numbers:
-        """Return the cost of sweeping the first link of each sub-chain with adjoints, by row or for all."""
+        """Return the cost of sweeping the first link of each sub-chain with adjoints.
+
+        It is given by row of the table if there is a memory limit, else once for all rows.
+        """
         costs = self._all_adjoints.diagonal(length - 1)
         return costs if self._fits is None else np.where(self._fits[:, : len(costs)], costs, self.infeasible)
 
     @cached_property
     def _all_adjoints(self) -> _Numbers:
-        """Cost of sweeping link i with as many adjoints as link j has rows, at i and j, without any limit."""
+        """Cost of sweeping link i with as many adjoints as link j has outputs, by i and j; no limit."""
         allowed = np.array([link.adjoint for link in self.problem.chain.links])
         costs = self.adjoint_costs[:, None] * self.sizes[1:]
         return np.where(allowed[:, None], costs, self.infeasible)

@@ -142,7 +142,7 @@ def _unlimited_splits(steps: list[Operation]) -> tuple[list[int], int]:
 
 
 def _pools(steps: list[Operation], splits: list[int], machines: int) -> list[tuple[int, ...]]:
-    """Hand the machines down from the last step to the first."""
+    """Return the machines of each step: all for the last one, whose operands get them or share them out."""
     handed = {(steps[-1].i, steps[-1].j): tuple(range(machines))}
     pools = []
     for step, split in zip(reversed(steps), reversed(splits), strict=True):

@@ -146,12 +146,12 @@ def _better(found: Solution, program: Solution) -> Solution:
 
 
 def _few_labels(table: StepTable, deadline: Deadline, node_limit: int | None) -> tuple[int, ...]:
-    """Return how many labels to begin with: none where there is no hurry.
+    """Return the numbers of labels for quick searches before that by all labels; none if there is time.
 
-    All labels take some 0.05 q⁴ µs. Without few labels first, makespans under a limit of some seconds are 2 %
-    longer at q = 40, 1 % at q = 56 (m = 4). The numbers do not depend on the time: more of it goes on where
-    less of it ended. With a limit of nodes they are not begun with as long as there is time: what follows is
-    up to the clock.
+    To build all labels takes some 0.05 q⁴ µs. Without quick searches first, makespans under a limit of some
+    seconds are 2 % longer at q = 40, 1 % at q = 56 (m = 4). The numbers do not depend on the limit, so that a
+    longer one goes on where a shorter one ended. With a limit of nodes there are no quick searches unless the
+    time is too short for all labels, since what they find depends on the clock.
     """
     tight = 5e-8 * table.length**4 > deadline.seconds / 2
     long = table.length > _SHORT and deadline.seconds < inf and node_limit is None

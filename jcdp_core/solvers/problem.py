@@ -11,7 +11,7 @@ from jcdp_core.errors import InfeasibleError, InvalidChainError, SolverError
 __all__ = ["Problem"]
 
 _MOST_SHARING = 100_000
-"""Machines that may be of use for their memory: solvers keep lists as long as there are machines."""
+"""Machines of use, at most, if they share memory: solvers keep lists with an item for each."""
 
 
 @dataclass(frozen=True, slots=True)

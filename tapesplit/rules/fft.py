@@ -118,7 +118,7 @@ def _edges(ans: Any, args: tuple[Any, ...], argnums: tuple[int, ...], kwargs: An
 
 
 def _scaled_inside(X: np.ndarray, axis: int, n: int, factor: float) -> np.ndarray:
-    """Scale a copy of half spectra of n values, but not the elements that the other half does not mirror."""
+    """Return half spectra of n values with those elements scaled that the other half mirrors."""
     X = X.copy()
     np.moveaxis(X, axis, -1)[..., 1 : (n + 1) // 2] *= factor
     return X

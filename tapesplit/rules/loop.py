@@ -75,7 +75,7 @@ def loop_tangent(T: np.ndarray, entry: TapeEntry, argnum: int) -> np.ndarray:
 
 
 def usable_jvp(primitive: Any, kwargs: Collection[str]) -> Callable[..., Any] | None:
-    """Return autograd's JVP for calls without a vector rule; None if there is none, or if it may be wrong.
+    """Return autograd's JVP for calls that no vector rule covers; None if it has none, or it may be wrong.
 
     It may be for calls with keywords, and for calls of elementwise functions in forms that our formulas do
     not cover: a JVP "same" accepts arguments that the VJP refuses.

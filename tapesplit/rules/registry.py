@@ -101,10 +101,10 @@ class Bulk:
     scalar edges |E|; by default each element of the result depends on each element of the active arguments.
     ``built_in`` says that the rule is one of ours: directions of lists come in the shape of the arrays that
     NumPy makes of them, not as rows of all elements, and those of products are new arrays.
-    Three numbers predict the time of a call. It takes as much longer than an elementwise operation as
-    ``steps`` of these take, for each active argument. A scalar edge takes as long as ``pace`` multiply-adds
-    in a product of matrices. Factorizing the first argument, a matrix, takes ``cubic`` times the cube of its
-    size, once for all directions.
+    Three numbers predict the time of a call. For each active argument it takes as long as one elementwise
+    operation and ``steps`` more. A scalar edge takes as long as ``pace`` multiply-adds in a product of
+    matrices. Factorizing the first argument, a matrix, takes ``cubic`` times the cube of its size, once for
+    all directions.
     ``held(args, argnum, adjoint_mode=...)`` counts what directions through argument ``argnum`` hold besides
     what is read and returned, see `Held`; by default nothing in sums and products, and in other functions as
     many numbers as the larger of these has.

@@ -152,7 +152,7 @@ class ArraySweep:
         seeds: np.ndarray | range,
         most: int | None,
     ) -> np.ndarray:
-        """Run `sweep` on all directions in blocks; explain errors that come from traced values in arrays."""
+        """Run `sweep` on all directions, in blocks; explain errors that hidden traced values have caused."""
         block = self.block(len(seeds), most)
         try:
             with np.errstate():  # restores the size of buffers at its end

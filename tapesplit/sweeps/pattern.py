@@ -28,7 +28,7 @@ def find_pattern(sweep: ScalarSweep) -> tuple[IntArray, IntArray]:
     Notes
     -----
     Takes about half the time of a sweep with as many directions as are carried: two to three times
-    ``sqrt(n)`` for n seeds where results depend on neighbors, at most n and one for each group.
+    ``sqrt(n)`` for n seeds where results depend on neighbors; at most one for each seed and each group.
     """
     found = _found_in_groups(sweep)
     return _nonzero(sweep.paths() != 0) if found is None else found

@@ -40,13 +40,14 @@ _STATES = 1_000_000
 """States remembered in all, some hundred megabytes; then the search forgets them and begins anew."""
 
 _USUAL = 32
-"""Numbers that a state may have to count once: with very many machines it counts as several."""
+"""Numbers in a state that count as one more remembered state: with very many machines there are many."""
 
 _DECISIONS = 16
-"""Decisions in a row that count as a node: many machines can share like sub-chains in very many ways."""
+"""Decisions in a row that count as one more node: many machines can share like sub-chains in very many
+ways."""
 
 _PACKED = 5
-"""Accumulations up to which they are packed at once when nothing else is left."""
+"""Accumulations up to which they are packed, not searched, when nothing else is left."""
 
 _DUAL_BOUNDS_AFTER = 1
 """Nodes after which building the tables of the dual-feasible bounds pays, in multiples of q³."""
@@ -72,7 +73,7 @@ smaller. States from before the last improvement may have a lower one: it is com
 
 
 class _Explored(NamedTuple):
-    """Lie below a state's children on the stack, to remember the state when they are done."""
+    """A mark below a state's children on the stack: once it is on top, they are done; remember the state."""
 
     known: list[list[int]]
     vector: list[int]
