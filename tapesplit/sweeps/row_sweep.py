@@ -54,7 +54,7 @@ class RowSweep:
 
     @property
     def apart(self) -> ArraySweep:
-        """The array sweep of the whole chunk, where rows share no directions: more work, maybe less memory."""
+        """The array sweep of the whole chunk; rows share no directions, which is more work in less memory."""
         before, behind = self.before, self.behind
         return replace(
             before,
