@@ -250,15 +250,17 @@ def _staying_bytes(tape: Tape, facts: TapeFacts, part: RowPart, steps: Sequence[
     numbers = 0
     added: set[int] = set()
     for step in steps:
-        blocks, numbers_each = part.blocks[step.index], 1 + int(facts.is_complex[step.index])
+        blocks = part.blocks[step.index]
         if isinstance(step, ClusterStep):
+            # Real parts of complex adjoints are views of these.
+            each = 1 + int(facts.is_complex[[member.number for member in step.members]].any())
             space, axis = tape.shape(step.operand), part.axes[step.operand]
             weights = step.reduction.weights if step.reduction else None
             for parent in step.inputs:
                 shape = tape.shape(parent)
                 is_shared = parent == weights or aligned_axis(space, axis, shape) is None
                 if is_shared and parent not in added:
-                    numbers += numbers_each * prod(shape) * sum(block.directions for block in blocks)
+                    numbers += each * prod(shape) * sum(block.directions for block in blocks)
                     added.add(parent)
         elif isinstance(step, BulkStep):
             carried = int(facts.sizes[step.index]) * sum(block.each for block in blocks)

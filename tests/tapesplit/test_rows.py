@@ -24,7 +24,7 @@ from tapesplit.cuts.graph import graph_of
 from tapesplit.structures.facts import facts_of
 from tapesplit.structures.rows import with_row_part
 from tapesplit.sweeps.prediction import _predict_rows
-from tapesplit.sweeps.row_sweep import compile_row_sweep
+from tapesplit.sweeps.row_sweep import RowSweep, compile_row_sweep
 
 SAMPLES, FEATURES = 9, 4
 RANDOM = np.random.default_rng(0)
@@ -462,6 +462,28 @@ def test_memory_of_rows_is_predicted():
     plan = found.plan(WEIGHTS)
     recorded = traced_peak(lambda: record(network, WEIGHTS))
     assert plan.peak_bytes / 1.5 < peak - recorded < 1.5 * plan.peak_bytes
+
+
+def phases_of_samples(x):
+    """Complex inside of merged operations, real behind and before."""
+    return anp.abs(sum(PHASES ** (i + 1) * x[40 * i : 40 * i + 40] for i in range(4))) @ BLEND
+
+
+PHASES = RANDOM.standard_normal((100, 40)) + 1j * RANDOM.standard_normal((100, 40))
+BLEND = RANDOM.standard_normal((40, 40))
+
+
+def test_memory_of_rows_with_complex_values_is_predicted_and_limited():
+    x = RANDOM.standard_normal(160)
+    found = parallel_jacobian(phases_of_samples)
+    want, tape, (sweep,) = found(x), found.tape(x), found.plan(x).sweeps
+    assert isinstance(sweep, RowSweep)
+    peak = traced_peak(lambda: found.of_tape(tape))
+    assert found.plan(x).peak_bytes / 1.5 < peak < 1.05 * found.plan(x).peak_bytes
+    for limit in (sweep.together_bytes, (sweep.together_bytes + sweep.carrying_bytes) // 2):
+        limited = parallel_jacobian(phases_of_samples, memory_limit=limit)
+        assert_near(limited(x), want)
+        assert traced_peak(lambda: limited.of_tape(tape)) - want.nbytes < 1.05 * limit  # noqa: B023
 
 
 def test_memory_limits_hold():
