@@ -19,13 +19,15 @@ def shared_formulas(facts: TapeFacts) -> tuple[IntArray, IntArray]:
     -------
     number
         Shape ``(n,)`` for n entries: calls of a kind share formulas, separately
-        in each kind of merged operations that is worth merging.
+        in each kind of merged operations that is worth merging. Calls within the
+        same merged operation never share a formula.
     formulas
         Number of formulas that the entries with each ``number`` share.
 
     Notes
     -----
-    Kinds of merged operations are distinguished by hashes of the calls that they consist of, in O(n).
+    Kinds of merged operations are distinguished by hashes of the calls that they consist of, in O(n), or in
+    O(n log n) for those that are worth merging.
     """
     of_kind = np.array([_formulas(kind) for kind in facts.kinds])
     is_result, each = facts.reader == np.arange(facts.reader.size), min(end_sizes(facts)) + COEFFICIENT
@@ -36,9 +38,23 @@ def shared_formulas(facts: TapeFacts) -> tuple[IntArray, IntArray]:
     merged = np.bincount(result, hashes[facts.kind]).astype(np.int64)[result] % _HASHES
     elements = np.bincount(merged[is_result], facts.sizes[is_result], _HASHES)
     merged[elements[merged] * each < WORTH_MERGING] = 0
-    place = facts.kind * _HASHES + merged
-    present = np.bincount(place) > 0
-    return (np.cumsum(present) - 1)[place], of_kind[np.flatnonzero(present) // _HASHES]
+    base, place, inside = of_kind.size * _HASHES, facts.kind * _HASHES + merged, np.flatnonzero(merged)
+    turn = _turns(result[inside] * of_kind.size + facts.kind[inside])
+    turned, own = np.unique(turn * base + place[inside], return_inverse=True)
+    place[inside] = base + own
+    present = np.bincount(place, minlength=base + turned.size) > 0
+    kinds = np.concatenate([np.arange(base), turned % base]) // _HASHES
+    return (np.cumsum(present) - 1)[place], of_kind[kinds[present]]
+
+
+def _turns(key: IntArray) -> IntArray:
+    """Count the equal numbers before each one."""
+    order = np.argsort(key, kind="stable")
+    found = key[order]
+    starts = np.flatnonzero(np.diff(found, prepend=-1))
+    turns = np.empty(key.size, dtype=np.int64)
+    turns[order] = np.arange(key.size) - np.repeat(starts, np.diff(starts, append=key.size))
+    return turns
 
 
 _HASHES: Final = 509

@@ -5,7 +5,7 @@ a Python loop thirty microseconds. Each constant of the model is the time of one
 `tapesplit.planning.calibrate` measures them, `tapesplit.cost.stored` keeps them.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from tapesplit.cost.work import Work, moved_while_read
@@ -16,6 +16,7 @@ __all__ = [
     "array_seconds",
     "expanded_seconds",
     "handed_seconds",
+    "passed_coefficients",
     "product_seconds",
     "scalar_seconds",
     "system_seconds",
@@ -69,6 +70,8 @@ _HANDED: Final = 3.0
 """Cost of writing an element to memory and reading it again, in moved elements."""
 _LARGEST_CACHED: Final = 2**18
 """Elements of the largest Jacobian that stays in the caches between two steps."""
+_LARGEST_SYSTEM: Final = 2**19
+"""Coefficients of the largest system that stays in the caches until it is solved."""
 _LARGEST_REUSED: Final = 2**22
 """Elements of the largest array that gets memory which was freed before, see `tapesplit.recording.memory`."""
 
@@ -119,7 +122,13 @@ def scalar_seconds(model: CostModel, work: Work, directions: int, ends: int) -> 
     """
     if work.formless:
         return float("inf")
+    work = replace(work, coefficients=passed_coefficients(work.coefficients))
     return float(system_seconds(model, work, directions) + _END * ends * directions * model.element_direction)
+
+
+def passed_coefficients(coefficients: int) -> int:
+    """Count coefficients of a system; those that caches do not hold pass through memory, and count twice."""
+    return coefficients + max(coefficients - _LARGEST_SYSTEM, 0)
 
 
 def system_seconds(model: CostModel, work: Any, directions: int) -> Any:

@@ -26,9 +26,21 @@ def _nonzero(x: Any, replacement: float) -> Any:
 
 def _power_base(ans: Any, x: Any, y: Any) -> Any:
     """Derivative of ``x**y`` by x; for plain exponents 2 to 4, the most common ones, without a power."""
+    y = _common(y) if _is_double(x) and _is_double(y) else y
     if type(y) in (int, float) and y in {2, 3, 4}:
         return float(y) * (x if y == 2 else x * x if y == 3 else x * x * x)
     return y * x ** np.where(y, y - 1, 1.0)
+
+
+def _is_double(x: Any) -> bool:
+    """Whether a value is an array of real numbers in double precision, and has some."""
+    return type(x) is np.ndarray and x.dtype == np.float64 and x.size > 0
+
+
+def _common(y: Any) -> Any:
+    """Return the number that all elements of an array are, if so: systems gather those of many calls."""
+    first = y.item(0)
+    return first if (y == first).all() else y
 
 
 def _inverse(ans: Any, x: Any, y: Any) -> Any:

@@ -1,5 +1,7 @@
 """Facts of tapes: what kind of call each entry is, and what it costs."""
 
+from dataclasses import fields
+
 import autograd.numpy as np
 import numpy as onp
 import pytest
@@ -8,9 +10,9 @@ from autograd.extend import defvjp, primitive
 from autograd.scipy.signal import convolve
 
 from tapesplit import parallel_jacobian
-from tapesplit.cost.model import CostModel, array_seconds
+from tapesplit.cost.model import CostModel, array_seconds, scalar_seconds
 from tapesplit.cost.stored import cost_model
-from tapesplit.cost.work import total_work, work_table
+from tapesplit.cost.work import Work, total_work, work_table
 from tapesplit.recording.recorder import record
 from tapesplit.recording.tape import constant_positions
 from tapesplit.structures.facts import facts_of
@@ -208,6 +210,47 @@ def test_formulas_are_shared_by_kind_in_merged_operations_that_are_worth_it(size
         return np.concatenate([*values, np.exp(np.sin(x + 1.0))])
 
     assert formulas_of(fun, size) == formulas
+
+
+@pytest.mark.parametrize(("size", "formulas"), [(100, (60, 30)), (3, (2, 2))])
+def test_calls_that_are_merged_into_one_do_not_share_formulas(size, formulas):
+    """A loop whose results are read once is one merged operation: each of its steps is evaluated alone."""
+
+    def loop(x):
+        for _ in range(30):
+            x = np.sin(np.exp(x))
+        return x
+
+    tape = record(loop, onp.linspace(0.1, 0.9, size))
+    table = work_table(facts_of(tape))
+    assert tuple(total_work(table, np.arange(1, last)).formulas for last in (61, 31)) == formulas
+
+
+@pytest.mark.parametrize(("paths", "form"), [(20, "system"), (2000, "arrays")])
+def test_loops_over_wide_arrays_are_no_systems(paths, form):
+    """Their coefficients would pass through memory, where few inputs make few array steps."""
+    noise = onp.random.default_rng(0).standard_normal((40, paths))
+
+    def volatilities(p):
+        v, s = p[3] * onp.ones(paths), onp.zeros(paths)
+        for w in noise:
+            root = np.sqrt(np.maximum(v, 1e-4))
+            s = s - 0.5 * v * 0.02 + root * w
+            v = v + p[0] * (p[1] - v) * 0.02 + p[2] * root * w[::-1]
+        return s
+
+    jac, p = parallel_jacobian(volatilities), onp.array([0.5, 1.0, 0.3, 0.1])
+    assert [task.form for task in jac.plan(p).tasks] == [form]
+    onp.testing.assert_allclose(jac(p)[:5], jacobian(lambda p: volatilities(p)[:5])(p), rtol=1e-12)
+
+
+def test_coefficients_that_no_cache_holds_count_twice():
+    def seconds(coefficients):
+        work = Work(*(coefficients * (field.name == "coefficients") for field in fields(Work)))
+        return scalar_seconds(CostModel(), work, directions=10, ends=0)
+
+    assert seconds(2**20) - seconds(2**19) == pytest.approx(2 * (seconds(2**19) - seconds(0)))
+    assert seconds(2**19) - seconds(2**18) == pytest.approx(seconds(2**18) - seconds(0))
 
 
 def test_arguments_are_told_from_constants_in_linear_time():

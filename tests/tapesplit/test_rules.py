@@ -49,6 +49,21 @@ def test_rule_is_right_where_autograds_is_not(primitive, args, kwargs, monkeypat
     check_vector_rule(primitive, *args, **kwargs)
 
 
+@pytest.mark.parametrize("exponent", [2.0, 3.0, 4.0, 0.0, -0.5, np.nan])
+@pytest.mark.parametrize("shapes", [((4, 3), (4, 1)), ((4, 3), (4, 3)), ((1,), (3,)), ((2, 0), (2, 1))])
+def test_equal_exponents_in_an_array_are_one_number(shapes, exponent):
+    """Systems gather the constants of many calls: what is fast for each alone is fast for all together."""
+    x, y = np.random.default_rng(0).random(shapes[0]) + 0.5, np.full(shapes[1], exponent)
+    found = tapesplit.rules.elementwise._power_base(x**y, x, y)
+    np.testing.assert_allclose(*np.broadcast_arrays(found, y * x ** (y - 1), y)[:2], rtol=1e-14)
+
+
+def test_equal_exponents_in_an_array_take_no_powers():
+    x = np.random.default_rng(0).random((4, 100)) + 0.5
+    found = tapesplit.rules.elementwise._power_base(x**4, x, np.full((4, 1), 4.0))
+    np.testing.assert_array_equal(found, 4.0 * (x * x * x))
+
+
 def test_every_registered_primitive_is_in_the_table():
     with_tests_of_their_own = ((odeint,), (fixed_point,))
     tested = {id(line[0]) for line in (*CASES, *SCIPY_CASES, *with_tests_of_their_own)}
