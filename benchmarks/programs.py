@@ -624,11 +624,11 @@ def nearest_rotations(deformations):
 @program(RANDOM.random(600))
 def diffraction(positions):
     """Compute the intensities that 200 atoms scatter into 150 directions."""
-    amplitudes = anp.sum(anp.exp(1j * (anp.reshape(positions, (200, 3)) @ WAVES)), axis=0)
+    amplitudes = anp.sum(anp.exp(1j * (anp.reshape(positions, (200, 3)) @ DIRECTIONS)), axis=0)
     return anp.real(amplitudes * anp.conj(amplitudes))
 
 
-WAVES = RANDOM.standard_normal((3, 150)) * 3
+DIRECTIONS = RANDOM.standard_normal((3, 150)) * 3
 
 
 def main() -> int:
