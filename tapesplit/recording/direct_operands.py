@@ -13,7 +13,7 @@ Operands: TypeAlias = tuple[Any, tuple[int, ...], tuple[int, ...], list[Any]]
 
 ARRAYS: Final = frozenset({np.ndarray})
 """Types of plain values where all operands must be arrays."""
-NUMBERS: Final = frozenset({float, int, complex, np.float64, np.complex128})
+NUMBERS: Final = frozenset({float, int, complex, np.float64, np.complex128, np.float32})
 """Types of plain values where all operands must be numbers."""
 
 

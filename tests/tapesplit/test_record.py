@@ -914,3 +914,18 @@ def test_results_that_autograd_does_not_know_are_refused_by_autograd(result):
     odd = primitive(lambda x: result)
     with pytest.raises(TypeError, match=r"Can't differentiate w\.r\.t\. type"):
         record(odd, SIX)
+
+
+def test_arrays_of_numbers_in_single_precision_take_one_entry_for_each_list():
+    def rotation(x):
+        c, s = np.cos(x[0]), np.sin(x[0])
+        return np.array([[c, -s], [s, c]]) @ x
+
+    x = onp.array([0.3, 0.5])
+    tapes = [record(rotation, x.astype(dtype)) for dtype in (onp.float64, onp.float32)]
+    assert [tapes[1].label(i) for i in range(len(tapes[1]))] == [
+        tapes[0].label(i) for i in range(len(tapes[0]))
+    ]
+    J = parallel_jacobian(rotation)(x.astype(onp.float32))
+    assert J.dtype == jacobian(rotation)(x.astype(onp.float32)).dtype
+    onp.testing.assert_allclose(J, jacobian(rotation)(x), rtol=1e-6)
