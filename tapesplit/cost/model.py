@@ -122,7 +122,8 @@ def scalar_seconds(model: CostModel, work: Work, directions: int, ends: int) -> 
     """
     if work.formless:
         return float("inf")
-    work = replace(work, coefficients=passed_coefficients(work.coefficients))
+    if work.coefficients > _LARGEST_SYSTEM:  # a copy for each prediction would take longer than the rest
+        work = replace(work, coefficients=passed_coefficients(work.coefficients))
     return float(system_seconds(model, work, directions) + _END * ends * directions * model.element_direction)
 
 
