@@ -155,7 +155,8 @@ def split_scene(plan: JacobianPlan) -> Scene:
     """
     folded, rows = fold(plan), link_rows(plan)
     placed = layout(folded, len(rows))
-    is_even = len({*_alive(plan, folded, placed)[placed.bounds[0] :]}) == 1
+    alive = _alive(plan, folded, placed)
+    is_even = len({*alive[placed.bounds[0] :]}) == 1
     grid = _grid(placed, 0.0 if is_even else _STRIP)
     longest = max(end - start for start, end in pairwise(grid.starts))
     shapes: list[Shape] = [*_titles(plan, folded)]
@@ -164,7 +165,7 @@ def split_scene(plan: JacobianPlan) -> Scene:
     shapes += _arcs(plan, folded, grid)
     shapes += _boxes(plan, folded, grid)
     shapes += _cuts(plan, grid)
-    shapes += _widths(plan, folded, grid)
+    shapes += _widths(plan, alive, grid)
     height = grid.tops[-1] - _HEAD - _FOOT + 3 * _MARGIN
     widths = ", ".join(map(count, plan.chain.sizes))
     links = "one link" if len(rows) == 1 else f"{len(rows)} links"
@@ -261,9 +262,9 @@ def _cuts(plan: JacobianPlan, grid: _Grid) -> list[Shape]:
     return shapes
 
 
-def _widths(plan: JacobianPlan, folded: Folded, grid: _Grid) -> list[Shape]:
+def _widths(plan: JacobianPlan, alive: Sequence[int], grid: _Grid) -> list[Shape]:
     """Draw how many elements are alive between columns as a silhouette, unless it is even."""
-    sizes, alive = plan.chain.sizes, _alive(plan, folded, grid.layout)
+    sizes = plan.chain.sizes
     scale = (_STRIP / 2 - 12) / log(1 + max(alive))
     halves = [max(scale * log(1 + size), 1) for size in alive]
     shapes: list[Shape] = []
