@@ -177,8 +177,7 @@ class JacobianFunction:
         """
         self._check_inputs(check_tape(tape))
         if _is_trivial(tape):
-            columns = sum(map(np.size, tape.values[: tape.inputs]))
-            matrix, dtypes = np.zeros((np.size(tape.value), columns)), result_dtypes(tape, structure_of(tape))
+            matrix, dtypes = np.zeros(tape.jacobian_shape), result_dtypes(tape, structure_of(tape))
             return self._shaped(tape, matrix, dtypes)
         began = time.perf_counter()
         plan = self._plan_for(tape, self._may_do_without)
@@ -385,7 +384,7 @@ class JacobianFunction:
 
 def _why_trivial(tape: Tape) -> str:
     """Say why a Jacobian is trivial."""
-    rows, columns = np.size(tape.value), sum(map(np.size, tape.values[: tape.inputs]))
+    rows, columns = tape.jacobian_shape
     if not rows * columns:
         return f"is empty ({rows} × {columns})"
     return "is zero, since the value does not depend on the input"
@@ -393,5 +392,4 @@ def _why_trivial(tape: Tape) -> str:
 
 def _is_trivial(tape: Tape) -> bool:
     """Tell whether a Jacobian has no elements, or only zeros since the value does not depend on the input."""
-    inputs = tape.values[: tape.inputs]
-    return tape.output is None or not np.size(tape.value) or not any(map(np.size, inputs))
+    return tape.output is None or not all(tape.jacobian_shape)

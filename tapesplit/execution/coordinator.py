@@ -318,7 +318,7 @@ def _result(outcome: _Outcome) -> tuple[np.ndarray, float, float]:
 
 def _size_note(tape: Tape) -> str:
     """Say how large the Jacobian is, and what to do about it."""
-    rows, columns = np.size(tape.value), sum(map(np.size, tape.values[: tape.inputs]))
+    rows, columns = tape.jacobian_shape
     return (
         f"the dense Jacobian alone, {rows} × {columns}, takes {8e-9 * rows * columns:.2g} GB in double "
         "precision: differentiate fewer outputs or inputs at a time"

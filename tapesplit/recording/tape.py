@@ -169,6 +169,11 @@ class Tape:
             values=fields[5::_FIELDS],
         )
 
+    @property
+    def jacobian_shape(self) -> tuple[int, int]:
+        """Rows and columns of the Jacobian as a matrix: elements of the value, and of all inputs."""
+        return int(np.size(self.value)), sum(map(np.size, self.values[: self.inputs]))
+
     def __len__(self) -> int:
         return len(self.values)
 
