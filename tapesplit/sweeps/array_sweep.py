@@ -112,7 +112,7 @@ class ArraySweep:
         """
         each = self.bytes_per_direction
         if each > self._result_bytes:
-            count = cached_directions(count, each)
+            count = cached_directions(count, each, self.fixed_bytes)
         return count if most is None else min(count, most)
 
     def run(self, tape: Tape, rows: np.ndarray | None, most: int | None = None) -> np.ndarray:

@@ -167,14 +167,15 @@ _BLOCK_AND_REST: Final = 1.5
 result, which takes longer."""
 
 
-def cached_directions(count: int, each: int) -> int:
+def cached_directions(count: int, each: int, shared: int = 0) -> int:
     """Return how many of so many directions, of ``each`` bytes, are carried at a time.
 
-    Caches hold these, unless they are few.
+    Caches hold these, unless they are few, or take less than what each block forms anew for all its
+    directions, of ``shared`` bytes: with more directions in a block, this is formed less often.
     """
-    if each * count <= _BYTES_AT_ONCE:
+    if each * count <= max(_BYTES_AT_ONCE, shared):
         return count
-    block = max(_FEWEST_DIRECTIONS, _BYTES_OF_A_BLOCK // each)
+    block = max(_FEWEST_DIRECTIONS, max(_BYTES_OF_A_BLOCK, shared) // each)
     return block if count > _BLOCK_AND_REST * block else count
 
 

@@ -373,11 +373,27 @@ def test_blocks_cut_through_the_identities_of_several_inputs(method, monkeypatch
     whole = jac(*args)
     assert isinstance(jac.plan(*args).sweeps[0], array_sweep.ArraySweep)
     for block in (1, 3, 17):
-        monkeypatch.setattr(directions, "_BYTES_AT_ONCE", 0)
-        monkeypatch.setattr(directions, "_BYTES_OF_A_BLOCK", 0)
-        monkeypatch.setattr(directions, "_FEWEST_DIRECTIONS", block)
+        monkeypatch.setattr(array_sweep, "cached_directions", lambda *_, block=block: block)
         for found, expected in zip(jac(*args), whole, strict=True):
             np.testing.assert_allclose(found, expected, rtol=0, atol=1e-14)
+
+
+def test_blocks_take_as_much_memory_as_the_partials_that_each_forms_anew(monkeypatch):
+    """Blocks that fit into caches would form the derivatives of all pairs again and again."""
+    monkeypatch.setattr(directions, "_BYTES_AT_ONCE", 0)
+    monkeypatch.setattr(directions, "_BYTES_OF_A_BLOCK", 1000)
+    x = np.linspace(-1.0, 1.0, 60)
+
+    def sweep_of(f):
+        jac = parallel_jacobian(f, method="tangent", machines=1)
+        np.testing.assert_allclose(jac(x), jacobian(f)(x), rtol=0, atol=1e-13)
+        return jac.plan(x).sweeps[0]
+
+    pairs = sweep_of(lambda x: anp.sum(anp.tanh(x[:, None] - x[None, :]), axis=1))
+    assert pairs.block(60) == 60
+    assert pairs.block(10**6) == pairs.fixed_bytes // pairs.bytes_per_direction > 60
+    few = sweep_of(lambda x: anp.sin(MIX[:60, :60] @ anp.exp(x)))
+    assert few.block(60) < 60
 
 
 def test_large_diagonals_stay_diagonals():
