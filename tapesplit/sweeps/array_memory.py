@@ -65,7 +65,7 @@ def adjoint_numbers(
     tape: Tape,
     chunk: Chunk,
     steps: Sequence[Step],
-    sizes: Mapping[int, int],
+    sizes: dict[int, int],
     joined: Mapping[int, int],
     *,
     identity: bool,
@@ -77,15 +77,15 @@ def adjoint_numbers(
     sizes of adjoints that stay factored until the step of their own value, by entry. `identity` and `owned`
     tell whether the sweep begins with the identity, or with directions that it may overwrite.
     """
-    walk = MemoryWalk(tape, {**sizes, **joined})
+    walk = MemoryWalk(tape, sizes, joined)
     walk.seed(chunk.targets, identity=identity, owned=owned)
     for step in reversed(steps):
         walk.has_shared = isinstance(step, ClusterStep)
         if step.index in walk.alive:
             if step.index in joined:
-                walk.write_out(step.index, sizes[step.index])
+                walk.write_out(step.index)
             step.count_adjoints(walk)
             walk.drop(step.index)
     for index in joined.keys() & walk.alive.keys():
-        walk.write_out(index, sizes[index])
+        walk.write_out(index)
     return walk.collect(chunk.sources)

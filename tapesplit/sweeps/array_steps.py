@@ -179,7 +179,7 @@ class BulkStep:
     def count_adjoints(self, walk: MemoryWalk) -> None:
         """Count what `adjoint` holds: the adjoints of all arguments, before it adds them to what there is."""
         parents, size, opened = self.reads(walk.tape), walk.sizes[self.index], walk.opened(self.index)
-        found = sum(walk.sizes[parent] for parent in parents)
+        found = sum(walk.handed(parent) for parent in parents)
         if opened:
             entry = walk.tape[self.index]
             if all(local_matrix(entry, argnum) is not None for argnum in entry.argnums):

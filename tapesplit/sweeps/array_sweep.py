@@ -6,7 +6,7 @@ see `clusters`: the partial derivatives of such a step are formed with a single 
 direction then costs one multiplication, or one product, for each input of the step.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
@@ -28,6 +28,7 @@ from tapesplit.sweeps.clusters import find_clusters
 from tapesplit.sweeps.directions import (
     Batch,
     Seeds,
+    Summed,
     add_to,
     as_pairs,
     assemble,
@@ -48,6 +49,11 @@ _BUFFER: Final = 1024
 """Numbers in such a buffer. NumPy 2.3 and later copy rows that do not follow each other into buffers of 8192
 numbers, as many rows at a time as these hold: elementwise operations on slices then take up to three times as
 long."""
+
+
+_MOST_APART: Final = 4
+"""How many times as much as caches hold the derivatives of all values that are alive may take, where each
+step reads and writes few of them: this bounds the memory of blocks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +79,8 @@ class ArraySweep:
         of sums.
     lu_bytes
         Memory of the LU factors that are kept all the time if no limit is set.
+    touched_bytes
+        Memory of the derivatives that a step reads and writes for each direction, on average.
     detached
         Sources and targets that depend on the inputs through empty arrays only: they have no directions.
     """
@@ -85,6 +93,7 @@ class ArraySweep:
     beside_bytes: int
     fixed_bytes: int
     lu_bytes: int = 0
+    touched_bytes: int = 0
     detached: frozenset[int] = frozenset()
 
     @property
@@ -112,7 +121,8 @@ class ArraySweep:
         """
         each = self.bytes_per_direction
         if each > self._result_bytes:
-            count = cached_directions(count, each, self.fixed_bytes)
+            passing = min(each, max(self.touched_bytes, each // _MOST_APART))
+            count = cached_directions(count, passing, self.fixed_bytes)
         return count if most is None else min(count, most)
 
     def run(self, tape: Tape, rows: np.ndarray | None, most: int | None = None) -> np.ndarray:
@@ -141,7 +151,7 @@ class ArraySweep:
         for step in told(reversed(self.steps), len(self.steps)):
             batch = seeds.pop(step.index, None)
             if batch is not None:
-                step.adjoint(tape, batch, seeds)
+                step.adjoint(tape, batch.dense() if isinstance(batch, Summed) else batch, seeds)
             del batch  # what is collected takes its memory
         return _collect(tape, self.chunk.sources, self._attached(seeds), count, adjoint_mode=True)
 
@@ -231,8 +241,20 @@ def compile_array_sweep(
         beside_bytes=8 * beside,
         fixed_bytes=max([8 * shared, *partials]),
         lu_bytes=_lu_bytes(tape, facts, steps),
+        touched_bytes=8 * _touched(tape, steps, sizes, joined),
         detached=ends,
     )
+
+
+def _touched(tape: Tape, steps: Sequence[Step], sizes: Mapping[int, int], joined: Container[int]) -> int:
+    """Count the numbers that a step reads and writes for each direction: the mean, weighted by themselves.
+
+    Products pass factors to matrices in ``joined``, which are small.
+    """
+    touched = [
+        sizes[step.index] + sum(sizes[i] for i in step.reads(tape) if i not in joined) for step in steps
+    ]
+    return sum(n * n for n in touched) // max(sum(touched), 1)
 
 
 def _arrays(step: ClusterStep) -> int:

@@ -58,6 +58,7 @@ def contracted(batch: Batch, partial: Any, space: Shape, ends: tuple[str, str], 
         terms, sides = batch.factors.terms(given, _DIRECTION, _RANK)
         rows = contract((*terms, joint), [*sides, weights], _DIRECTION + wanted)
     else:
+        batch = batch.dense()
         X = batch.rows.reshape(len(batch.rows), *[n for n in batch.rows.shape[1:] if n != 1])
         rows = contract((_DIRECTION + given, joint), [X, weights], _DIRECTION + wanted)
     return Rows(batch.start, rows.reshape(len(rows), *shape), owned=True)

@@ -6,7 +6,8 @@ others being zero; `Diagonal` holds one direction for each element; `LowRank` ho
 that are products of thin ones. Sweeps keep these until something forces them dense.
 """
 
-from collections.abc import Callable
+import itertools
+from collections.abc import Callable, Sequence
 from math import prod
 from typing import Final, NamedTuple, cast
 
@@ -21,6 +22,7 @@ __all__ = [
     "LowRank",
     "Rows",
     "Seeds",
+    "Summed",
     "accumulate",
     "add_to",
     "as_pairs",
@@ -108,6 +110,12 @@ class LowRank(NamedTuple):
         """First direction behind the window."""
         return self.start + self.factors.directions
 
+    @property
+    def shared_side(self) -> int | None:
+        """Which of the factors counts for all directions, if one does."""
+        left, right = map(len, self.factors)
+        return 1 if right == 1 else 0 if left == 1 else None
+
     def dense(self) -> Rows:
         """Multiply the factors."""
         return Rows(self.start, self.factors.dense(), owned=True)
@@ -120,7 +128,75 @@ class LowRank(NamedTuple):
         return LowRank(self.start, factors) if factors.is_thin else None
 
 
-Batch = Rows | Diagonal | LowRank
+class Summed(NamedTuple):
+    """Directions of a matrix to which many products add, as those in loops over time do.
+
+    ``parts`` have windows of their own and are not multiplied out yet, ``rank`` is the sum of their ranks,
+    and ``written`` are the directions that were multiplied out before, if any.
+    """
+
+    parts: tuple[LowRank, ...]
+    rank: int
+    written: Rows | None = None
+
+    @property
+    def start(self) -> int:
+        """First direction of the window."""
+        return min(batch.start for batch in self._batches)
+
+    @property
+    def stop(self) -> int:
+        """First direction behind the window."""
+        return max(batch.stop for batch in self._batches)
+
+    @property
+    def _batches(self) -> list[LowRank | Rows]:
+        return [*self.parts] if self.written is None else [*self.parts, self.written]
+
+    def plus(self, part: LowRank) -> "Summed":
+        """Add directions; multiply all factors out once they take as much memory as their products."""
+        rank = self.rank + part.factors.rank
+        found = Summed((*self.parts, part), rank, self.written)
+        rows, columns = part.factors.shape
+        return found if rank * (rows + columns) < rows * columns else Summed((), 0, found.dense())
+
+    def dense(self) -> Rows:
+        """Multiply the factors."""
+        found: Batch | None = self.written
+        for side in {part.shared_side for part in self.parts}:
+            found = accumulate(found, _multiplied([x for x in self.parts if x.shared_side == side], side))
+        return cast("Rows", found)
+
+
+def _multiplied(parts: Sequence[LowRank], shared_side: int | None) -> Rows:
+    """Multiply factors of which all directions share the same side, and add the products up."""
+    start, stop = min(part.start for part in parts), max(part.stop for part in parts)
+    sides = [
+        np.concatenate([part.factors[side] for part in parts], axis=1)
+        if side == shared_side
+        else _stacked(parts, side, start, stop)
+        for side in (0, 1)
+    ]
+    if shared_side is not None and not np.isfinite(sides[shared_side]).all():
+        # Directions outside of a window have zeros, but 0 times infinity is NaN.
+        found: Batch | None = None
+        for part in parts:
+            found = accumulate(found, part.dense())
+        return cast("Rows", found)
+    return Rows(start, Factors(*sides).dense(), owned=True)
+
+
+def _stacked(parts: Sequence[LowRank], side: int, start: int, stop: int) -> np.ndarray:
+    """Join factors along the axis of ranks, with zeros in directions outside of their windows."""
+    given = [part.factors[side] for part in parts]
+    ends = list(itertools.accumulate(factor.shape[1] for factor in given))
+    out = np.zeros((stop - start, ends[-1], given[0].shape[2]), np.result_type(*given))
+    for part, factor, end in zip(parts, given, ends, strict=True):
+        out[part.start - start : part.stop - start, end - factor.shape[1] : end] = factor
+    return out
+
+
+Batch = Rows | Diagonal | LowRank | Summed
 Seeds = dict[int, Batch]
 """Directions of values, by tape entry."""
 
@@ -209,10 +285,11 @@ def accumulate(left: Batch | None, right: Batch) -> Batch:
         return right
     if isinstance(left, Diagonal) and isinstance(right, Diagonal) and left.origin == right.origin:
         return Diagonal(left.origin, left.values + right.values, left.start, left.stop)
-    if isinstance(left, LowRank) and isinstance(right, LowRank):
-        joined = left.joined(right)
-        if joined is not None:
-            return joined
+    if isinstance(right, LowRank):
+        if isinstance(left, LowRank):
+            return left.joined(right) or Summed((left,), left.factors.rank).plus(right)
+        if isinstance(left, Summed):
+            return left.plus(right)
     left, right = left.dense(), right.dense()
     if left.start <= right.start and right.stop <= left.stop:
         return _add_into(left, right)
@@ -264,7 +341,7 @@ def assemble(batches: list[Batch | None], sizes: list[int], count: int, dtype: n
 
     ``dtype`` is the least precise type of the result; directions may have a more precise one.
     """
-    written = [batch.dense() if isinstance(batch, LowRank) else batch for batch in batches]
+    written = [batch.dense() if isinstance(batch, LowRank | Summed) else batch for batch in batches]
     if len(written) == 1 and isinstance(written[0], Rows) and len(written[0].rows) == count:
         rows = written[0].rows.reshape(count, -1)
         return rows if rows.flags.writeable else rows.copy()  # users may write into their Jacobian

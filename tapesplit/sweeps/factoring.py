@@ -8,6 +8,7 @@ from collections import defaultdict
 from collections.abc import Container, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
+from math import prod
 from typing import Final
 
 import numpy as np
@@ -86,11 +87,11 @@ def joined_sizes(tape: Tape, facts: TapeFacts, steps: Sequence[Step], directions
     """Count the numbers of one direction's factors, for matrices that only products read, two or more.
 
     In loops over time each of these products passes outer products to the matrix. To multiply them out and
-    add them one by one takes many times as long as one product of all their factors.
+    add them one by one takes many times as long as one product of many factors, see `Summed`.
     """
     large = np.flatnonzero(facts.sizes * directions >= _WORTH_FACTORING).tolist()
     forms = facts.structure.forms
-    matrices = {i for i in large if is_shape(forms[i]) and is_thin(2, forms[i]) and not facts.is_complex[i]}
+    matrices = {i for i in large if is_shape(forms[i]) and is_thin(1, forms[i]) and not facts.is_complex[i]}
     ranks: dict[int, list[int]] = defaultdict(list)
     for step in steps if matrices else ():
         read = matrices.intersection(step.reads(tape))
@@ -103,10 +104,16 @@ def joined_sizes(tape: Tape, facts: TapeFacts, steps: Sequence[Step], directions
             for parent in read:
                 ranks[parent].append(0)
     return {
-        index: sum(given) * sum(forms[index])
+        index: _numbers_held(sum(given), forms[index])
         for index, given in ranks.items()
-        if len(given) > 1 and all(given) and is_thin(sum(given), forms[index])
+        if len(given) > 1 and all(rank and is_thin(rank, forms[index]) for rank in given)
     }
+
+
+def _numbers_held(rank: int, shape: tuple[int, int]) -> int:
+    """Count the numbers that the sum of products of this rank takes before it is multiplied out."""
+    numbers, product = rank * sum(shape), prod(shape)
+    return numbers if numbers < product else 2 * product  # factors, and what was multiplied out before
 
 
 def _rank_handed(step: BulkStep, entry: TapeEntry, argnum: int) -> int:

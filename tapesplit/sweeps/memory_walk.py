@@ -5,7 +5,7 @@ the products that are added up in between. Diagonals, as an identity is at first
 direction; nor do seeds that belong to the caller.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tapesplit.recording.tape import Tape
@@ -19,7 +19,8 @@ class MemoryWalk:
     """Counts the numbers that one direction takes in all values that are alive.
 
     ``origins`` has the values whose directions are diagonals, with the first direction of each; ``owned``
-    those that further directions can be added to in place. ``has_shared`` tells whether the current step
+    those that further directions can be added to in place; ``joined`` those whose adjoints arrive as factors,
+    with the numbers that these take at most. ``has_shared`` tells whether the current step
     holds something that all directions share: ``peaks`` has the most numbers in steps without and in those
     with it. ``shared`` is how many shared numbers there are at most, apart from partial derivatives of merged
     operations.
@@ -27,6 +28,7 @@ class MemoryWalk:
 
     tape: Tape
     sizes: dict[int, int]
+    joined: Mapping[int, int] = field(default_factory=dict)
     alive: dict[int, int] = field(default_factory=dict)
     origins: dict[int, int] = field(default_factory=dict)
     owned: set[int] = field(default_factory=set)
@@ -77,6 +79,9 @@ class MemoryWalk:
 
     def add(self, index: int, held: int) -> None:
         """Add adjoints to those of a value, while so many numbers are held."""
+        if index in self.joined:
+            self.keep(index, self.joined[index])
+            return
         size = self.sizes[index]
         if index in self.alive:
             zeros = self.opened(index)
@@ -85,11 +90,14 @@ class MemoryWalk:
             self.origins.pop(index, None)
         self.keep(index, size)
 
-    def write_out(self, index: int, numbers: int) -> None:
+    def handed(self, index: int) -> int:
+        """Count the numbers that a product passes to an argument for each direction; factors are views."""
+        return 0 if index in self.joined else self.sizes[index]
+
+    def write_out(self, index: int) -> None:
         """Multiply out the factored adjoints of a value; the factors are alive until this is done."""
-        self.hold(numbers)
-        self.sizes[index] = numbers
-        self.keep(index, numbers)
+        self.hold(self.sizes[index])
+        self.keep(index, self.sizes[index])
 
     def opened(self, index: int) -> int:
         """Count the numbers that a diagonal takes once its zeros are written out."""

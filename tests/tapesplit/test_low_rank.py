@@ -1,5 +1,7 @@
 """Adjoints of matrices that stay factored: the same derivatives, in less memory."""
 
+import functools
+
 import autograd.numpy as anp
 import numpy as np
 import pytest
@@ -22,7 +24,7 @@ from tapesplit.structures.facts import facts_of
 from tapesplit.sweeps.array_steps import BulkStep, MapStep
 from tapesplit.sweeps.array_sweep import compile_array_sweep
 from tapesplit.sweeps.cluster_step import ClusterStep
-from tapesplit.sweeps.directions import LowRank, Rows, accumulate
+from tapesplit.sweeps.directions import LowRank, accumulate
 from tapesplit.sweeps.factoring import factored_sizes, worth_factoring
 
 N = 12
@@ -502,15 +504,42 @@ def test_added_factors_are_added_matrices(data):
         return LowRank(data.draw(st.integers(0, 2)), Factors(*sides))
 
     def written(batch):
-        rows = np.zeros((6, 80, 60))
-        rows[batch.start : batch.stop] = batch.dense().rows
+        batch, rows = batch.dense(), np.zeros((6, 80, 60))
+        rows[batch.start : batch.stop] = batch.rows
         return rows
 
-    left, right = drawn(), drawn()
-    found = accumulate(left, right)
-    same = (left.start, left.stop) == (right.start, right.stop)
-    assert isinstance(found, LowRank if same else Rows)
-    np.testing.assert_allclose(written(found), written(left) + written(right), atol=1e-14)
+    parts = [drawn() for _ in range(data.draw(st.integers(2, 12)))]
+    found = functools.reduce(accumulate, parts)
+    same = len({(part.start, part.stop) for part in parts}) == 1
+    is_thin = sum(part.factors.rank for part in parts) <= 8
+    assert isinstance(found, LowRank) is (same and is_thin)
+    np.testing.assert_allclose(written(found), sum(map(written, parts)), atol=1e-13)
+
+
+def test_many_products_are_multiplied_out_once_in_a_while():
+    """Their factors take no more memory than two arrays of the directions."""
+
+    def part(start):
+        return LowRank(start, Factors(RANDOM.standard_normal((9 - start, 1, 40)), np.ones((1, 1, 30))))
+
+    found, most = accumulate(part(8), part(7)), 0
+    for start in (6, 5, 4, 3, 2, 1, 0) * 8:
+        found = accumulate(found, part(start))
+        most = max(most, len(found.parts))
+    assert most == 40 * 30 // (40 + 30)
+    assert 0 < len(found.parts) < most
+    assert found.written is not None
+
+
+def test_infinite_factors_stay_in_their_directions():
+    finite, infinite = np.ones((1, 1, 60)), np.full((1, 1, 60), np.inf)
+    parts = [
+        LowRank(0, Factors(np.ones((2, 1, 80)), finite)),
+        LowRank(1, Factors(np.ones((2, 1, 80)), infinite)),
+    ]
+    rows = accumulate(*parts).dense().rows
+    assert (rows[0] == 1.0).all()
+    assert np.isinf(rows[1:]).all()
 
 
 @pytest.mark.parametrize("program", [stiffness(80), masked(80), windows(80), rolled(80), reordered(80)])

@@ -314,6 +314,31 @@ def test_the_peak_counts_that_part_of_all_directions_is_joined():
     assert measured / 1.5 < plan.peak_bytes < 1.5 * measured
 
 
+@pytest.mark.parametrize("output", ["at each step", "in the end"])
+def test_products_of_loops_over_time_are_multiplied_out_in_time(output, monkeypatch):
+    """Their factors would take more memory than the matrix."""
+    forced(monkeypatch, "arrays")
+
+    def network(w):
+        matrix, weights = w[:1600].reshape(40, 40), w[1600:].reshape(5, 40)
+        state, found = anp.ones(40), []
+        for step in range(60):
+            state = anp.tanh(matrix @ state + 0.1 * step)
+            found.append((weights @ state if output == "in the end" else weights[0] @ state) ** 2)
+        return anp.hstack(found) if output == "at each step" else found[-1]
+
+    w = 0.1 * np.random.default_rng(3).standard_normal(1800)
+    jac = parallel_jacobian(network, machines=1, method="adjoint")
+    expected = jacobian(network)(w)
+    np.testing.assert_allclose(jac(w), expected, rtol=1e-11, atol=1e-13)
+    (sweep,) = jac.plan(w).sweeps
+    assert sweep.block(60) == 60
+    measured = executed_peak(jac, w)
+    assert measured - BUFFERS < jac.plan(w).peak_bytes < 1.5 * measured + BUFFERS
+    limit = sweep.fixed_bytes + 4 * sweep.bytes_per_direction
+    assert executed_peak(jac, w, memory_limit=limit) < limit + expected.nbytes + BUFFERS
+
+
 BUFFERS = 100_000
 """Bytes that NumPy's own buffers take, and what is as small."""
 
