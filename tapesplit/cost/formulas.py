@@ -4,7 +4,7 @@ from typing import Final
 
 import numpy as np
 
-from tapesplit.arrays import IntArray
+from tapesplit.arrays import IntArray, occurrences
 from tapesplit.cost.ends import end_sizes
 from tapesplit.rules import is_reduction
 from tapesplit.structures.facts import CallKind, TapeFacts
@@ -39,22 +39,12 @@ def shared_formulas(facts: TapeFacts) -> tuple[IntArray, IntArray]:
     elements = np.bincount(merged[is_result], facts.sizes[is_result], _HASHES)
     merged[elements[merged] * each < WORTH_MERGING] = 0
     base, place, inside = of_kind.size * _HASHES, facts.kind * _HASHES + merged, np.flatnonzero(merged)
-    turn = _turns(result[inside] * of_kind.size + facts.kind[inside])
+    turn = occurrences(result[inside] * of_kind.size + facts.kind[inside])
     turned, own = np.unique(turn * base + place[inside], return_inverse=True)
     place[inside] = base + own
     present = np.bincount(place, minlength=base + turned.size) > 0
     kinds = np.concatenate([np.arange(base), turned % base]) // _HASHES
     return (np.cumsum(present) - 1)[place], of_kind[kinds[present]]
-
-
-def _turns(key: IntArray) -> IntArray:
-    """Count the equal numbers before each one."""
-    order = np.argsort(key, kind="stable")
-    found = key[order]
-    starts = np.flatnonzero(np.diff(found, prepend=-1))
-    turns = np.empty(key.size, dtype=np.int64)
-    turns[order] = np.arange(key.size) - np.repeat(starts, np.diff(starts, append=key.size))
-    return turns
 
 
 _HASHES: Final = 509
