@@ -147,9 +147,8 @@ class BulkStep:
 
     def _tangent(self, entry: TapeEntry, argnum: int, T: Batch) -> Rows:
         """Carry tangents of one argument."""
-        matrix = local_matrix(entry, argnum) if isinstance(T, Diagonal) else None
-        if matrix is not None:
-            return _scaled_rows(T, matrix.T)  # type: ignore[arg-type]
+        if isinstance(T, Diagonal) and (matrix := local_matrix(entry, argnum)) is not None:
+            return _scaled_rows(T, matrix.T)
         T = T.dense()
         rows = _called(self.rule, "tangent", T.rows, entry, argnum)
         if rows is NotImplemented:
@@ -229,9 +228,8 @@ class BulkStep:
 
     def _adjoint(self, entry: TapeEntry, argnum: int, A: Batch) -> Batch | None:
         """Carry adjoints to one argument; None without a vector rule."""
-        matrix = local_matrix(entry, argnum) if isinstance(A, Diagonal) else None
-        if matrix is not None:
-            scaled = _scaled_rows(A, matrix)  # type: ignore[arg-type]
+        if isinstance(A, Diagonal) and (matrix := local_matrix(entry, argnum)) is not None:
+            scaled = _scaled_rows(A, matrix)
             return scaled._replace(rows=real_like(scaled.rows, entry.args[argnum]))
         if isinstance(A, LowRank) or argnum in self.factored:
             factored = self._factored(entry, argnum, A)
