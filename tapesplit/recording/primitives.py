@@ -5,7 +5,8 @@ from typing import Any
 
 import autograd.numpy as anp
 import numpy as np
-from autograd.extend import defjvp, defvjp, primitive
+from autograd import extend
+from autograd.extend import defjvp, defvjp
 from autograd.numpy.numpy_vspaces import ArrayVSpace
 from autograd.tracer import isbox
 
@@ -21,8 +22,10 @@ __all__ = [
     "symmetric_eigenvectors",
 ]
 
+primitive: Callable[[Callable[..., Any]], Any] = extend.primitive  # autograd has no types
 
-@primitive  # type: ignore[untyped-decorator]
+
+@primitive
 def inner_variable(x: Any) -> Any:
     """Return x: the variable by which a gradient inside of a recorded function is taken."""
     return x
@@ -32,7 +35,7 @@ defvjp(inner_variable, lambda _ans, _x: lambda g: g)
 defjvp(inner_variable, "same")
 
 
-@primitive  # type: ignore[untyped-decorator]
+@primitive
 def dense_untake(x: Any, index: Any, space: ArrayVSpace) -> np.ndarray:
     """Return zeros with x where an index without repetition points: autograd's ``untake``, not sparse."""
     result = np.zeros(space.shape)
@@ -44,7 +47,7 @@ defvjp(dense_untake, lambda _ans, _x, index, _space: lambda g: g[index])
 defjvp(dense_untake, "same")
 
 
-@primitive  # type: ignore[untyped-decorator]
+@primitive
 def summed_untake(x: Any, index: Any, space: ArrayVSpace) -> np.ndarray:
     """Return zeros to which x is added where an index points, however often it points there."""
     result = np.zeros(space.shape)
@@ -56,7 +59,7 @@ defvjp(summed_untake, lambda _ans, _x, index, _space: lambda g: g[index])
 defjvp(summed_untake, "same")
 
 
-@primitive  # type: ignore[untyped-decorator]
+@primitive
 def slope_of_tanh(x: Any) -> Any:
     """Return the derivative of ``tanh``; by parts, ``1 / cosh(x) ** 2`` has derivatives that overflow."""
     return 1.0 / np.cosh(x) ** 2
@@ -65,7 +68,7 @@ def slope_of_tanh(x: Any) -> Any:
 defvjp(slope_of_tanh, lambda ans, x: lambda g: g * (-2.0 * anp.tanh(x)) * ans)
 
 
-@primitive  # type: ignore[untyped-decorator]
+@primitive
 def log_abs_det(x: Any) -> Any:
     """Return the logarithms of absolute determinants, the only part of ``slogdet`` that varies."""
     return np.linalg.slogdet(x)[1]
@@ -77,7 +80,7 @@ defvjp(
 )
 
 
-@primitive  # type: ignore[untyped-decorator]
+@primitive
 def adjusted_side(_a: Any, b: Any, _minus_x: Any) -> Any:
     """Return b, with the derivative of ``b - a x`` for fixed x.
 
@@ -94,13 +97,13 @@ defvjp(
 )
 
 
-@primitive  # type: ignore[untyped-decorator]
+@primitive
 def symmetric_eigenvalues(x: Any, UPLO: str, _vectors: np.ndarray) -> np.ndarray:
     """Return the eigenvalues of symmetric matrices; the eigenvectors are given for the VJP."""
     return np.linalg.eigvalsh(x, UPLO)  # type: ignore[call-overload] # any text
 
 
-@primitive  # type: ignore[untyped-decorator]
+@primitive
 def symmetric_eigenvectors(x: Any, UPLO: str, _values: np.ndarray) -> Any:
     """Return the eigenvectors of symmetric matrices; eigenvalues, all different, are given for the VJP."""
     return np.linalg.eigh(x, UPLO)[1]  # type: ignore[call-overload] # any text
@@ -139,7 +142,7 @@ defvjp(symmetric_eigenvalues, _eigenvalues_vjp)
 defvjp(symmetric_eigenvectors, _eigenvectors_vjp)
 
 
-@primitive  # type: ignore[untyped-decorator]
+@primitive
 def singular_vectors(x: Any, factor: int, _u: np.ndarray, _s: np.ndarray, _vt: np.ndarray) -> Any:
     """Return one factor of the thin singular value decomposition of matrices: 0 for U, 2 for V transposed.
 
