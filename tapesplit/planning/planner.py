@@ -170,9 +170,6 @@ class _Drafting(NamedTuple):
             return draft, "light"
         shared = draft._replace(tasks=with_shared_steps(draft.tasks, machines))
         parallel = self.on_several(machines)
-        if len(parallel.tasks) > 1 and any(task.seeds for task in draft.tasks):
-            # Its directions may share seeds, too: only compiled sweeps show how many.
-            parallel = self.compiled(parallel)
         reason = _worth_of_machines(parallel.tasks, draft.tasks)
         if reason == "gain":
             chosen, seconds = parallel, seconds_of(parallel.tasks)
