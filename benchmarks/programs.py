@@ -440,6 +440,14 @@ def factorization(x):
     return anp.sum(errors**2) + 0.1 * anp.sum(x**2)
 
 
+@hessian_of("hessian_of_ratings_and_biases", RANDOM.standard_normal(560))
+def factorization_with_biases(x):
+    """Errors of a factorization whose users and items have biases, too."""
+    factors, of_users, of_items = anp.reshape(x[:480], (80, 6)), x[480:520], x[520:]
+    errors = anp.sum(factors[USERS] * factors[ITEMS], axis=1) + of_users[USERS] + of_items[ITEMS - 40] - RATED
+    return anp.sum(errors**2) + 0.1 * anp.sum(x**2)
+
+
 @program(RANDOM.random(200))
 def diffusion_by_a_matrix(u):
     """Let a substance that grows spread on a line, for 20 steps, by a matrix of second differences."""
@@ -629,6 +637,37 @@ def diffraction(positions):
 
 
 DIRECTIONS = RANDOM.standard_normal((3, 150)) * 3
+
+
+@program(RANDOM.standard_normal(48 * 48 + 2 * 48) / 7)
+def recurrent_network(w):
+    """Run a recurrent network of 48 cells for 60 steps; its output at each step by all weights."""
+    weights, of_input, of_output = anp.reshape(w[: 48 * 48], (48, 48)), w[-96:-48], w[-48:]
+    state, outputs = np.zeros(48), []
+    for step in range(60):
+        state = anp.tanh(weights @ state + of_input * np.sin(0.3 * step))
+        outputs.append(of_output @ state)
+    return anp.array(outputs)
+
+
+@hessian_of("hessian_of_pairs", RANDOM.random(90) * 4.0)
+def energy_of_pairs(positions):
+    """Add up the energies of all pairs of 30 particles."""
+    particles = anp.reshape(positions, (30, 3))
+    squares = anp.sum((particles[:, None] - particles[None]) ** 2, axis=2) + np.eye(30)
+    return 0.5 * anp.sum(anp.exp(-squares) + 1.0 / (0.5 + squares))
+
+
+@program(RANDOM.random(60))
+def renewals(x):
+    """Let new infections depend on all earlier ones, by sums that become longer at each step."""
+    infections = [x[0]]
+    for step in range(1, 60):
+        infections.append(x[step] + 0.5 * anp.sum(anp.array(infections[::-1]) * GENERATIONS[:step]))
+    return anp.array(infections)
+
+
+GENERATIONS = RANDOM.random(60) / 30
 
 
 def main() -> int:

@@ -119,6 +119,24 @@ def without_vjp(x):
     return 2.0 * x
 
 
+@pytest.mark.parametrize(
+    ("count", "function"),
+    [
+        (600, lambda x: sum(np.sin(x[i - 1] * x[i]) for i in range(1, 600))),
+        (900, lambda x: np.sum(np.tanh(x[:40] * x[-40:])) + np.sum(x**2) + x[500] * x[501]),
+        (900, lambda x: np.sum(x[onp.arange(30) // 2] * x[30:60]) + np.sum(x**3)),
+        (3000, lambda x: np.sum(x[:60] ** 2 * x[60:120]) + np.sum(x**2)),
+    ],
+)
+def test_hessians_that_look_up_few_elements_of_many_are_systems(count, function):
+    """Sparse adjoints would have to be carried by array sweeps, which takes twenty times as long."""
+    x = onp.linspace(-1.0, 1.0, count)
+    jac = parallel_jacobian(grad(function), machines=1)
+    assert [task.form for task in jac.plan(x).tasks] == ["system"]
+    if count < 1000:
+        onp.testing.assert_allclose(jac(x), jacobian(grad(function))(x), rtol=1e-12, atol=1e-12)
+
+
 def test_what_has_no_vjp_raises_what_autograd_does():
     def fun(x):
         return grad(lambda y: np.sum(without_vjp(y)))(x)
