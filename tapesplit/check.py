@@ -143,20 +143,27 @@ def _check_by(fun: Callable[..., Any], argnum: int, args: tuple[Any, ...], kwarg
         with np.errstate(all="ignore"):
             point.check_differences(f"{name}: J·v differs from central differences")
     except WrongJacobianError as error:
-        _note_randomness(error, name, point)
+        if not _note_randomness(error, name, point) and source == "autograd.jacobian":
+            note(
+                error,
+                f"autograd.jacobian has the same derivatives: does {name} change an array or a list in place "
+                "after it has used it, or is a VJP of your own wrong?",
+            )
         raise
     if failure is not None:
         note(failure, "autograd.jacobian fails here; that of tapesplit agrees with central differences")
         raise failure
 
 
-def _note_randomness(error: WrongJacobianError, name: str, point: "_Point") -> None:
-    """Add to an error that the function has another value at the same point, if it has."""
-    if not np.array_equal(point.moved(point.x), point.value, equal_nan=True):
+def _note_randomness(error: WrongJacobianError, name: str, point: "_Point") -> bool:
+    """Add to an error that the function has another value at the same point; return whether it has."""
+    is_random = not np.array_equal(point.moved(point.x), point.value, equal_nan=True)
+    if is_random:
         note(
             error,
             f"{name} has another value at the same point: does it take random numbers, or keep a state?",
         )
+    return is_random
 
 
 def _answer_of_autograd(

@@ -5,6 +5,7 @@ from copy import copy
 from typing import Any
 
 import numpy as np
+from autograd.tracer import isbox
 
 from tapesplit.decorator import JacobianFunction, parallel_jacobian
 from tapesplit.errors import ArgumentValueError, InputTypeError
@@ -96,6 +97,11 @@ class _LastRecording:
 
 def _point(x: Any) -> np.ndarray:
     """Return a copy in double precision: optimizers move x in place."""
+    if isbox(x):
+        raise InputTypeError(
+            "the functions of fun_and_jac are for solvers, but x is traced; inside of a function that is "
+            "differentiated write f(x) and parallel_jacobian(f)(x)"
+        )
     if np.iscomplexobj(x):
         raise InputTypeError(
             "these functions take real points only, but x is complex, as in steps of jac='cs' or hess='cs'; "

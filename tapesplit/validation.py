@@ -53,7 +53,8 @@ def check_limit(name: str, limit: Any) -> None:
 def check_count(name: str, count: Any, what: str = "a positive integer") -> None:
     """Check a number of something."""
     if not isinstance(count, (int, np.integer)) or isinstance(count, bool):
-        raise ArgumentTypeError(f"{name} must be {what}, but got {count!r}")
+        hint = f"; write {int(count)}" if isinstance(count, float) and count.is_integer() else ""
+        raise ArgumentTypeError(f"{name} must be {what}, but got {count!r}{hint}")
     if count < 1:
         raise ArgumentValueError(f"{name} must be {what}, but got {count!r}")
 
@@ -110,10 +111,10 @@ def check_input(value: Any, position: int) -> None:
     if _is_plainly_real(value):
         return
     if isinstance(value, (tuple, list, dict, str)):
+        of_numbers = not isinstance(value, (dict, str)) and all(isinstance(x, (int, float)) for x in value)
         raise InputTypeError(
             f"argument {position} is a {type(value).__name__}; a Jacobian is taken with respect to one "
-            "array: pass an array, or several arrays as several arguments with argnum=(0, 1, …)"
-            + (_FLATTEN if isinstance(value, dict) else "")
+            "array: " + ("write np.array(x, dtype=float)" if of_numbers else _SEVERAL)
         )
     if np.iscomplexobj(value):
         raise InputTypeError(
@@ -127,11 +128,11 @@ def check_input(value: Any, position: int) -> None:
         )
 
 
-_FLATTEN: Final = (
-    "; or with v, unflatten = autograd.misc.flatten.flatten(d) of the dict d take that of lambda v: "
-    "f(unflatten(v)) at v"
+_SEVERAL: Final = (
+    "pass several arrays as several arguments with argnum=(0, 1, …); or with v, unflatten = "
+    "autograd.misc.flatten.flatten(p) of the container p take that of lambda v: f(unflatten(v)) at v"
 )
-"""Advice how to turn a function f of a dict into one of an array."""
+"""Advice how to turn a function f of a dict or a list of arrays into one of arrays."""
 
 
 def check_output(tape: Tape) -> None:

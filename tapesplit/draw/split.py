@@ -164,8 +164,8 @@ def split_scene(plan: JacobianPlan) -> Scene:
         shapes += _chunk(row, grid)
     shapes += _arcs(plan, folded, grid)
     shapes += _boxes(plan, folded, grid)
-    shapes += _cuts(plan, grid)
     shapes += _widths(plan, alive, grid)
+    shapes += _cuts(plan, grid)
     height = grid.tops[-1] - _HEAD - _FOOT + 3 * _MARGIN
     widths = ", ".join(map(count, plan.chain.sizes))
     links = "one link" if len(rows) == 1 else f"{len(rows)} links"

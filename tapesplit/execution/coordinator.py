@@ -320,6 +320,6 @@ def _size_note(tape: Tape) -> str:
     """Say how large the Jacobian is, and what to do about it."""
     rows, columns = tape.jacobian_shape
     return (
-        f"the dense Jacobian alone, {rows} × {columns}, takes {8e-9 * rows * columns:.2g} GB in double "
+        f"the dense Jacobian alone, {rows} × {columns}, takes {8e-9 * rows * columns:,.0f} GB in double "
         "precision: differentiate fewer outputs or inputs at a time"
     )

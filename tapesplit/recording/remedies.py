@@ -39,7 +39,7 @@ _FLOATS: Final = (
     "integers have no derivative: write 2.0 instead of 2, and np.asarray(x, dtype=float) for an array x of "
     "integers at which a Jacobian or a gradient is taken"
 )
-_KINDS: Final = (TypeError, ValueError, AttributeError, SystemError, NotImplementedError)
+_KINDS: Final = (TypeError, ValueError, IndexError, AttributeError, SystemError, NotImplementedError)
 _ARRAYS: Final = (
     "plain arrays cannot hold traced values: collect them in a list and make y = np.array(list) of it, or "
     "better write y = np.sin(x) instead of y[i] = np.sin(x[i]), and x[0] instead of np.float64(x[0])"
@@ -98,6 +98,10 @@ _REMEDIES: Final = {
     r"w\.r\.t\. type <class '(numpy\.)?u?(int\d*|bool_?)'": _FLOATS,
     r"w\.r\.t\. type <class '(?!numpy\.(?!ma\.))\w+\.": CONSTANTS,
     r"does not have enough dimensions \(has 0": f"numbers are multiplied by *, and {_SPARSE}",
+    r"complex\(\) .* not 'ArrayBox'": "write x[0] + 0j instead of complex(x[0])",
+    "only integer scalar arrays can be converted to a scalar index": (
+        "lists take no arrays as indices: write np.array(list)[i]"
+    ),
     r"must be real number, not ArrayBox|float\(\) argument must be .* not 'ArrayBox'": _NUMBERS,
     "object arrays are not supported|input type 'object' not supported|does not support dtype object"
     "|Unsupported dtype object|supported by SuperLU|must be numpy.ndarray, not ArrayBox"
@@ -105,6 +109,7 @@ _REMEDIES: Final = {
     "|ArrayBox'> returned a result with an exception set": _SCIPY,
     r"ArrayBox\.__format__|int\(\) argument .* 'ArrayBox'|ArrayBox doesn't define __round__"
     "|'ArrayBox' object cannot be interpreted as an integer|integers or slices, not ArrayBox"
+    "|only integers, slices .* are valid indices"
     "|ArrayBox is not JSON": _PLAIN,
     "'ArrayBox' object has no attribute 'at'": (
         "x.at[i].set(v) is of JAX: write np.where(mask, v, x), or join the parts by np.concatenate"

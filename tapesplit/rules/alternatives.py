@@ -50,8 +50,9 @@ _BY_NAMES: Final = {
     "heaviside": "write np.where(x == 0, h, 1.0 * (x > 0))",
     "i0": "take autograd.scipy.special.i0",
     "interp": (
-        "write x = np.clip(x, xp[0], xp[-1]), then i = np.searchsorted(xp[1:-1], getval(x)) with "
-        "autograd.tracer.getval, then fp[i] + (x - xp[i]) * (fp[i + 1] - fp[i]) / (xp[i + 1] - xp[i])"
+        "write for arrays xp and fp x = np.clip(x, xp[0], xp[-1]), then i = np.searchsorted(xp[1:-1], "
+        "getval(x)) with autograd.tracer.getval, then fp[i] + (x - xp[i]) * (fp[i + 1] - fp[i]) / "
+        "(xp[i + 1] - xp[i])"
     ),
     "ldexp": "write x * 2.0 ** n",
     "logspace": "write 10.0 ** np.linspace(a, b, n)",

@@ -258,6 +258,19 @@ def test_ours_is_not_excused(factor):
     assert not hasattr(caught.value, "__notes__")
 
 
+def test_arrays_that_are_changed_after_their_use_are_named_as_a_cause():
+    def scaled(x):
+        factors = np.ones(3)
+        for _ in range(3):
+            x = x * factors
+            factors *= 2.0
+        return x
+
+    with pytest.raises(WrongJacobianError, match="differs from central differences") as caught:
+        check_jacobian(scaled, np.ones(3))
+    assert "does scaled change an array or a list in place" in caught.value.__notes__[-1]
+
+
 def test_a_random_function_is_named_as_such():
     rng = np.random.default_rng(0)
     with pytest.raises(WrongJacobianError) as caught:

@@ -415,7 +415,7 @@ def test_a_jacobian_that_no_memory_can_hold():
         with pytest.raises(MemoryError) as caught:
             parallel_jacobian(lambda x: np.sin(x) * 2.0, method=method)(x)
         assert any("while computing the Jacobian" in note for note in caught.value.__notes__)
-        alone = "the dense Jacobian alone, 10000000 × 10000000, takes 8e+05 GB in double precision"
+        alone = "the dense Jacobian alone, 10000000 × 10000000, takes 800,000 GB in double precision"
         assert any(alone in note for note in caught.value.__notes__)
     assert_pool_works()
 

@@ -544,6 +544,7 @@ def test_infinite_and_undefined_numbers(method):
         ({"machines": 1.5}, TypeError, "machines must be"),
         ({"machines": True}, TypeError, "machines must be"),
         ({"memory_limit": 0}, ValueError, "memory_limit must be a positive integer"),
+        ({"memory_limit": 1e9}, TypeError, "got 1000000000.0; write 1000000000"),
         ({"memory_limit": "1G"}, TypeError, "memory_limit must be a positive integer"),
     ],
 )
@@ -605,9 +606,10 @@ def test_class_methods_and_static_methods_are_decorated_outside():
 @pytest.mark.parametrize(
     ("argument", "message"),
     [
-        ({"a": 1.0}, "argument 0 is a dict; .* pass an array, or several arrays"),
-        ((1.0, 2.0), "argument 0 is a tuple"),
-        ([1.0, 2.0], "argument 0 is a list"),
+        ({"a": 1.0}, "argument 0 is a dict; .* pass several arrays as several arguments"),
+        ((1.0, 2.0), r"argument 0 is a tuple; .* write np.array\(x, dtype=float\)"),
+        ([1.0, 2.0], r"argument 0 is a list; .* write np.array\(x, dtype=float\)"),
+        ([X, 2.0], r"argument 0 is a list; .* autograd\.misc\.flatten\.flatten"),
         ("text", "argument 0 is a str"),
         (X + 0j, "argument 0 is complex; .* pass real and imaginary part"),
         (1j, "argument 0 is complex"),
@@ -710,7 +712,7 @@ def test_a_dict_of_inputs_can_be_flattened_as_its_message_says():
         return d["a"] * d["b"] + np.sum(d["c"])
 
     d = {"a": X, "b": 2.0, "c": onp.eye(2)}
-    with pytest.raises(TypeError, match=r"flatten\(d\) .* lambda v: f\(unflatten\(v\)\) at v"):
+    with pytest.raises(TypeError, match=r"flatten\(p\) .* lambda v: f\(unflatten\(v\)\) at v"):
         parallel_jacobian(fun)(d)
     v, unflatten = flatten(d)
     found = parallel_jacobian(lambda v: fun(unflatten(v)))(v)

@@ -103,6 +103,13 @@ def _called_before():
     return both
 
 
+def test_traced_points_are_refused():
+    value, jacobian = fun_and_jac(_squares)
+    for function in (value, jacobian):
+        with pytest.raises(TypeError, match=r"x is traced; .* write f\(x\) and parallel_jacobian"):
+            parallel_jacobian(lambda x, function=function: np.sum(function(x)))(X)
+
+
 def test_complex_points_are_refused():
     """Steps into the complex plane would not move a real function."""
     value, jacobian = fun_and_jac(_squares)
