@@ -9,7 +9,7 @@ import numpy as np
 
 from tapesplit.arrays import BoolArray, IntArray, one_sided_minima, run_starts
 from tapesplit.cuts.flow import FLOW_BUDGET, Region, minimum_cuts
-from tapesplit.cuts.graph import UNBOUNDED, TapeGraph, frontier_widths
+from tapesplit.cuts.graph import UNBOUNDED, TapeGraph, edges_below, frontier_widths
 
 __all__ = [
     "Order",
@@ -68,7 +68,7 @@ def _narrow_prefixes(graph: TapeGraph, order: Order, amount: int) -> list[int]:
     last one; the lower sets ``ranks <= t`` can all be separators.
     """
     ranks, widths = order
-    edges = np.cumsum(np.bincount(ranks, weights=graph.edges))
+    edges = edges_below(graph, ranks)
     usable = 1 + np.flatnonzero(widths[1:-1] < UNBOUNDED)
     if not usable.size:
         return []
@@ -187,7 +187,7 @@ def _inner_windows(graph: TapeGraph, order: Order, least: int) -> Iterator[Regio
 def _outer_windows(graph: TapeGraph, order: Order, least: int) -> list[Region]:
     """Return windows at both ends that hold one half, one quarter ... of the edges."""
     ranks, widths = order
-    edges = np.cumsum(np.bincount(ranks, weights=graph.edges))
+    edges = edges_below(graph, ranks)
     shares = edges[-1] / 2.0 ** np.arange(1, _OCTAVES + 1)
     heads = [(0, upper) for upper in np.searchsorted(edges, shares).tolist()]
     tails = [(lower, len(edges) - 1) for lower in np.searchsorted(edges, edges[-1] - shares).tolist()]

@@ -18,6 +18,7 @@ from tapesplit.structures.facts import TapeFacts
 __all__ = [
     "UNBOUNDED",
     "TapeGraph",
+    "edges_below",
     "frontier_widths",
     "graph_of",
     "on_frontiers",
@@ -94,6 +95,11 @@ class TapeGraph:
 def tape_ranks(graph: TapeGraph) -> IntArray:
     """Return the rank of each vertex in tape order, after the inputs, which all have rank 0."""
     return np.maximum(np.arange(1, graph.size + 1) - graph.inputs, 0)
+
+
+def edges_below(graph: TapeGraph, ranks: IntArray) -> IntArray:
+    """Count the scalar edges into vertices of rank t or less, for each rank t."""
+    return np.cumsum(np.bincount(ranks, weights=graph.edges))
 
 
 def frontier_widths(graph: TapeGraph, ranks: IntArray) -> IntArray:

@@ -10,7 +10,7 @@ import numpy as np
 from tapesplit.arrays import FloatArray, IntArray
 from tapesplit.cuts.chunks import chunk_vertices
 from tapesplit.cuts.flow import FLOW_BUDGET, minimum_cut
-from tapesplit.cuts.graph import UNBOUNDED, TapeGraph, frontier_widths, tape_ranks
+from tapesplit.cuts.graph import UNBOUNDED, TapeGraph, edges_below, frontier_widths, tape_ranks
 from tapesplit.cuts.separators import Separator
 
 __all__ = ["WidthProfile", "width_profile"]
@@ -169,7 +169,7 @@ def width_profile(
     """
     ranks = tape_ranks(graph)
     widths = frontier_widths(graph, ranks)
-    edges = np.cumsum(np.bincount(ranks, weights=graph.edges))
+    edges = edges_below(graph, ranks)
     ends = np.unique(np.searchsorted(edges, edges[-1] * np.arange(1, shares + 1) / shares))
     ends[-1] = len(edges) - 1  # with the movements that follow, which cost nothing
     rows = []

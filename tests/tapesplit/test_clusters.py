@@ -369,3 +369,15 @@ def test_scaled_diagonals_are_arrays_of_the_same_shape(shape):
         assert isinstance(found.values, np.ndarray)
         np.testing.assert_array_equal(found.values, np.asarray(2.0 * values), strict=True)
         assert found[2:] == diagonal[2:]
+
+
+def test_a_norm_of_an_order_without_a_rule_raises_also_where_a_plan_is_used_again():
+    """The plan is that of another order, whose weights are known."""
+    jac = parallel_jacobian(lambda x, order: anp.linalg.norm(anp.sin(x), order, 1), machines=1)
+    x = np.arange(1.0, 13.0).reshape(3, 4)
+    np.testing.assert_allclose(
+        jac(x, 3.0), jacobian(lambda x: anp.linalg.norm(anp.sin(x), 3.0, 1))(x), rtol=1e-12
+    )
+    with pytest.raises(Exception) as caught:  # noqa: PT011 (autograd's own, of its rule)
+        jac(x, 0.5)
+    assert any("norm" in line for line in caught.value.__notes__)
