@@ -91,7 +91,8 @@ def _untake(x: Any, idx: Any, vs: Any) -> Any:
     if known and type(x) is TapeBox and x._entries is not None:
         value = x._value
         size = np.size(value)
-        few_zeros = vs.size <= max(_FREE_ZEROS, _MOSTLY * size, min(_FREE_OF_SLICES, 64 * size))
+        is_long = untake is summed_untake or 64 * size >= vs.size
+        few_zeros = vs.size <= max(_FREE_OF_SLICES if is_long else _FREE_ZEROS, _MOSTLY * size)
         if few_zeros and type(value) in (np.ndarray, np.float64) and value.dtype == np.float64:
             result = untake.fun(value, idx, vs)
             return recorded(x, untake, FIRST, (x._index,), (value, idx, vs), result)
@@ -187,7 +188,8 @@ def _conjugate(general: Callable[..., Any]) -> Callable[..., Any]:
 _FREE_ZEROS: Final = 2048
 """Elements of a dense adjoint up to which its zeros cost little: 16 kB, and 2 µs of a call that takes 5."""
 _FREE_OF_SLICES: Final = 4096
-"""The same where the value that was looked up is a 64th of that or more: a few of these make up the whole."""
+"""The same for look-ups of a 64th of the elements or more, a few of which make up the whole, and for those by
+arrays of integers, which take longer."""
 _MOSTLY: Final = 4
 """Size of a dense adjoint, relative to that value, up to which there are not many zeros."""
 _PLAIN_ARGUMENTS: frozenset[type] = PLAIN_OPERANDS | {str, tuple, type(None)}

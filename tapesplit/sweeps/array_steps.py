@@ -250,7 +250,7 @@ class BulkStep:
             return Rows(A.start, real_like(found, entry.args[argnum]))
         if argnum in self.factored:
             return LowRank(A.start, found)
-        return Rows(A.start, found.dense(), owned=True)
+        return Rows(A.start, real_like(found.dense(), entry.args[argnum]), owned=True)
 
 
 Step = MapStep | ClusterStep | BulkStep

@@ -122,7 +122,7 @@ class ArraySweep:
         each = self.bytes_per_direction
         if each > self._result_bytes:
             passing = min(each, max(self.touched_bytes, each // _MOST_APART))
-            count = cached_directions(count, passing, self.fixed_bytes)
+            count = cached_directions(count, passing, self.fixed_bytes * passing // each)
         return count if most is None else min(count, most)
 
     def run(self, tape: Tape, rows: np.ndarray | None, most: int | None = None) -> np.ndarray:

@@ -162,10 +162,14 @@ class Summed(NamedTuple):
 
     def dense(self) -> Rows:
         """Multiply the factors."""
-        found: Batch | None = self.written
-        for side in {part.shared_side for part in self.parts}:
-            found = accumulate(found, _multiplied([x for x in self.parts if x.shared_side == side], side))
-        return cast("Rows", found)
+        found: Batch | None = None
+        for side in (None, 0, 1):
+            alike = [part for part in self.parts if part.shared_side == side]
+            if alike:
+                found = accumulate(found, _multiplied(alike, side))
+        # The products are added to in place; what is known already may be asked for again.
+        written = self.written and self.written._replace(owned=False)
+        return cast("Rows", found if written is None else accumulate(found, written))
 
 
 def _multiplied(parts: Sequence[LowRank], shared_side: int | None) -> Rows:

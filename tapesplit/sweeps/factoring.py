@@ -95,7 +95,8 @@ def joined_sizes(tape: Tape, facts: TapeFacts, steps: Sequence[Step], directions
     ranks: dict[int, list[int]] = defaultdict(list)
     for step in steps if matrices else ():
         read = matrices.intersection(step.reads(tape))
-        if read and isinstance(step, BulkStep):
+        # Of the factors of a complex product, a real matrix would need the real part of what they make.
+        if read and isinstance(step, BulkStep) and not facts.is_complex[step.index]:
             entry = tape[step.index]
             for argnum, parent in zip(entry.argnums, entry.parents, strict=True):
                 if parent in read:

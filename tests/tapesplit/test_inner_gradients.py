@@ -126,6 +126,7 @@ def without_vjp(x):
         (900, lambda x: np.sum(np.tanh(x[:40] * x[-40:])) + np.sum(x**2) + x[500] * x[501]),
         (900, lambda x: np.sum(x[onp.arange(30) // 2] * x[30:60]) + np.sum(x**3)),
         (3000, lambda x: np.sum(x[:60] ** 2 * x[60:120]) + np.sum(x**2)),
+        (3000, lambda x: np.prod(x[onp.arange(9) * 3]) + np.sum(x**2)),
     ],
 )
 def test_hessians_that_look_up_few_elements_of_many_are_systems(count, function):

@@ -13,7 +13,7 @@ from traced_memory import traced_peak
 
 import tapesplit.rules.low_rank
 import tapesplit.sweeps.factoring
-from tapesplit import defvector, parallel_jacobian, record
+from tapesplit import defvector, execute, parallel_jacobian, record
 from tapesplit.cost.factored import spared, with_ranks
 from tapesplit.cost.work import work_table
 from tapesplit.cuts.chunks import cut_into_chunks
@@ -529,6 +529,7 @@ def test_many_products_are_multiplied_out_once_in_a_while():
     assert most == 40 * 30 // (40 + 30)
     assert 0 < len(found.parts) < most
     assert found.written is not None
+    np.testing.assert_array_equal(found.dense().rows, found.dense().rows)
 
 
 def test_infinite_factors_stay_in_their_directions():
@@ -630,3 +631,27 @@ def test_products_that_read_one_matrix_hand_factors(monkeypatch):
         products = [step for step in sweep.steps if isinstance(step, BulkStep)]
         kept = {tape[step.index].parents[i] for step in products for i in step.factored}
         assert kept == expected
+
+
+@pytest.mark.parametrize(("size", "count"), [(100, 2), (40, 10)])
+@pytest.mark.parametrize(
+    "matrix_of",
+    [
+        lambda w: w,
+        lambda w: anp.real(anp.fft.fft(w)),
+        lambda w: anp.abs((1.0 + 1.0j * np.eye(len(w))) @ w),
+    ],
+)
+def test_real_matrices_in_complex_products_get_real_parts(matrix_of, size, count):
+    """Products of factors are complex here: what made the matrix must not get their imaginary parts."""
+    vectors = RANDOM.standard_normal((count, size)) + 1.0j * RANDOM.standard_normal((count, size))
+
+    def fun(w):
+        matrix = matrix_of(w)
+        return anp.concatenate([anp.abs(matrix @ vector)[:4] for vector in vectors])
+
+    w = RANDOM.standard_normal((size, size))
+    jac = parallel_jacobian(fun, method="adjoint", machines=1)
+    expected = jacobian(fun)(w)
+    np.testing.assert_allclose(jac(w), expected, rtol=1e-10, atol=1e-10 * np.abs(expected).max())
+    assert execute(jac.plan(w), jac.tape(w)).dtype == np.float64
