@@ -14,6 +14,7 @@ import numpy as np
 from autograd.numpy.numpy_boxes import ArrayBox
 from autograd.tracer import Box
 
+from tapesplit.arrays import INTEGERS
 from tapesplit.recording.nodes import TapeNode
 from tapesplit.recording.tape import NO_KEYWORDS
 
@@ -69,6 +70,8 @@ class RecordingBox(ArrayBox):
         kind = type(index)
         if entries is None or kind in Box.types:
             return _general_getitem(self, index)
+        if kind in INTEGERS:
+            kind, index = int, int(index)
         value = self._value
         result = TapeBox()
         result._value = item = value[index]

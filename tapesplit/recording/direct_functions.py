@@ -15,7 +15,7 @@ from autograd.numpy.numpy_boxes import ArrayBox
 from autograd.numpy.numpy_vspaces import ArrayVSpace
 from autograd.tracer import trace_primitives_map
 
-from tapesplit.arrays import SELECTORS
+from tapesplit.arrays import INTEGERS, SELECTORS
 from tapesplit.recording.boxes import (
     FIRST,
     OUR_BOXES,
@@ -86,17 +86,30 @@ def _untake(x: Any, idx: Any, vs: Any) -> Any:
 
     autograd's sparse adjoint would keep scalar sweeps out.
     """
+    idx = _with_arrays(idx)
     untake = _full_untake(idx)
     known = untake is not None and type(vs) is ArrayVSpace and vs.dtype == np.float64
+    if known and type(x) in _DOUBLES and vs.size <= _FREE_ZEROS:  # of a linear term: others may be traced
+        return untake.fun(x, idx, vs)
     if known and type(x) is TapeBox and x._entries is not None:
         value = x._value
-        size = np.size(value)
-        is_long = untake is summed_untake or 64 * size >= vs.size
-        few_zeros = vs.size <= max(_FREE_OF_SLICES if is_long else _FREE_ZEROS, _MOSTLY * size)
+        total = x._entries.zeros + vs.size
+        is_free = vs.size <= max(_FREE_ZEROS, _MOSTLY * np.size(value))
+        few_zeros = is_free or (vs.size <= _MOST_ZEROS and total <= _ZEROS_OF_A_TAPE)
         if few_zeros and type(value) in (np.ndarray, np.float64) and value.dtype == np.float64:
+            x._entries.zeros = total
             result = untake.fun(value, idx, vs)
             return recorded(x, untake, FIRST, (x._index,), (value, idx, vs), result)
     return _general_untake(x, idx, vs)
+
+
+def _with_arrays(index: Any) -> Any:
+    """Make arrays of the lists of integers in an index, as in ``x[[0, 2]]`` and ``x[:, [0, 2]]``."""
+    if type(index) is list:
+        return np.array(index) if index and {*map(type, index)} <= {int, *INTEGERS} else index
+    if type(index) is tuple and list in map(type, index):
+        return tuple([_with_arrays(item) if type(item) is list else item for item in index])
+    return index
 
 
 def _full_untake(index: Any) -> Any:
@@ -185,11 +198,14 @@ def _conjugate(general: Callable[..., Any]) -> Callable[..., Any]:
     return functools.wraps(general)(conjugate)
 
 
+_DOUBLES: Final = frozenset({float, np.float64})
+"""Types of plain numbers in double precision."""
 _FREE_ZEROS: Final = 2048
 """Elements of a dense adjoint up to which its zeros cost little: 16 kB, and 2 µs of a call that takes 5."""
-_FREE_OF_SLICES: Final = 4096
-"""The same for look-ups of a 64th of the elements or more, a few of which make up the whole, and for those by
-arrays of integers, which take longer."""
+_MOST_ZEROS: Final = 2**14
+"""The same while a tape has few of them."""
+_ZEROS_OF_A_TAPE: Final = 2**23
+"""Elements of all dense adjoints of look-ups on a tape up to which it has few: 64 MB."""
 _MOSTLY: Final = 4
 """Size of a dense adjoint, relative to that value, up to which there are not many zeros."""
 _PLAIN_ARGUMENTS: frozenset[type] = PLAIN_OPERANDS | {str, tuple, type(None)}

@@ -1,5 +1,6 @@
 """Functions of autograd.numpy that join or split arrays and record themselves, see `direct_functions`."""
 
+from itertools import pairwise
 from typing import Any
 
 import autograd.numpy as anp
@@ -7,7 +8,7 @@ import numpy as np
 from autograd.numpy.numpy_boxes import ArrayBox
 from autograd.numpy.numpy_wrapper import array_from_args, concatenate_args
 
-from tapesplit.recording.boxes import FIRST, is_boxed_array, recorded
+from tapesplit.recording.boxes import FIRST, RECORDING, is_boxed_array, recorded
 from tapesplit.recording.direct_operands import ARRAYS, NUMBERS, Operands, opened
 from tapesplit.recording.overrides import are_current, original_vjps
 from tapesplit.recording.sequence_results import SplitResult
@@ -32,7 +33,10 @@ def _concatenated(operands: Operands, axis: int) -> Any:
 
 def hstack(tup: Any) -> Any:
     """Record arrays side by side."""
-    tup = _with_arrays(tup)
+    found = _numbers(tup)
+    if found is not None:
+        return _stacked(found)
+    tup = _with_vectors(_with_arrays(tup))
     found = opened(tup, ARRAYS, 1) if type(tup) in _LISTS else None
     if found is None or not all(value.ndim for value in found[3]):
         return _general_hstack(tup)
@@ -43,26 +47,43 @@ def append(arr: Any, values: Any, axis: Any = None) -> Any:
     """Record two vectors one behind the other."""
     if axis is not None:
         return _general_append(*_with_arrays([arr, values]), axis)
-    found = opened((arr, values), ARRAYS, 1)
+    found = _numbers((arr, values))
+    if found is not None:
+        return _stacked(found)
+    both = _with_vectors(tuple(_with_arrays([arr, values])))
+    found = opened(both, ARRAYS, 1)
     if found is None or any(value.ndim != 1 for value in found[3]):
         return _general_append(arr, values, axis)
     return _concatenated(found, 0)
 
 
 def split(ary: Any, indices_or_sections: Any, axis: Any = 0) -> Any:
-    """Record parts of equal size as slices: a list of values would keep scalar sweeps out."""
-    whole = type(indices_or_sections) is int and type(axis) is int and is_boxed_array(ary)
+    """Record parts as slices: a list of values would keep scalar sweeps out."""
+    whole = type(axis) is int and is_boxed_array(ary)
     # Derivatives by a slice have the type of the operand, those by a part may have double precision.
     is_double = whole and {ary._value.dtype} in _ONE_PRECISION
-    rewritten = is_double and are_current(_OF_SPLIT)
-    if not rewritten or axis not in range(ary._value.ndim):
+    if not is_double or not -ary._value.ndim <= axis < ary._value.ndim or not are_current(_OF_SPLIT):
         return _general_split(ary, indices_or_sections, axis)
-    size, rest = divmod(ary._value.shape[axis], max(indices_or_sections, 1))
-    if rest or indices_or_sections < 1:
+    axis %= ary._value.ndim
+    bounds = _bounds(indices_or_sections, ary._value.shape[axis])
+    if bounds is None:
         return _general_split(ary, indices_or_sections, axis)
     before = (slice(None),) * axis
-    slices = [slice(part * size, (part + 1) * size) for part in range(indices_or_sections)]
+    slices = [slice(*pair) for pair in pairwise(bounds)]
     return SplitResult([ary[(*before, part) if before else part] for part in slices])
+
+
+def _bounds(indices_or_sections: Any, size: int) -> list[int] | None:
+    """Return the bounds of the parts of an axis; None if NumPy's function is to tell what is wrong."""
+    if type(indices_or_sections) is int:
+        count = indices_or_sections
+        return None if count < 1 or size % count else [size // count * part for part in range(count + 1)]
+    if type(indices_or_sections) is np.ndarray and indices_or_sections.dtype.kind == "i":
+        indices_or_sections = indices_or_sections.tolist()
+    if type(indices_or_sections) not in _LISTS or not {*map(type, indices_or_sections)} <= {int}:
+        return None
+    bounds = [0, *indices_or_sections, size]
+    return bounds if bounds == sorted(bounds) else None
 
 
 def array(A: Any, *args: Any, **kwargs: Any) -> Any:
@@ -98,6 +119,26 @@ def vstack(tup: Any) -> Any:
     return _stacked(found)
 
 
+def _numbers(items: Any) -> Operands | None:
+    """Open the boxes in a list of numbers in double precision; None for any other list."""
+    found = opened(items, _DOUBLES, 2) if type(items) in _LISTS else None
+    return found if found is not None and are_current(_OF_STACK) else None
+
+
+def _with_vectors(items: Any) -> Any:
+    """Make vectors of the numbers in a list of numbers and vectors in double precision."""
+    if type(items) not in _LISTS or not are_current(_OF_STACK):
+        return items
+    values = [item._value if type(item) in RECORDING else item for item in items]
+    are_numbers = [type(value) in _DOUBLES for value in values]
+    if not any(are_numbers) or not all(
+        is_number or (type(value) is np.ndarray and value.ndim == 1 and value.dtype == np.float64)
+        for is_number, value in zip(are_numbers, values, strict=True)
+    ):
+        return items
+    return [array([item]) if is_number else item for is_number, item in zip(are_numbers, items, strict=True)]
+
+
 def _is_plain(items: Any) -> bool:
     """Tell whether a list is made of plain numbers, perhaps in lists: autograd would take them one by one."""
     if _PLAIN.issuperset(map(type, items)):
@@ -130,6 +171,8 @@ def _alike(items: Any) -> Operands | None:
     return found
 
 
+_DOUBLES = frozenset({float, np.float64})
+"""Types of numbers in double precision."""
 _LISTS = frozenset({tuple, list, SplitResult})
 _PLAIN = frozenset({float, int})
 _ONE_PRECISION = ({np.dtype(np.float64)}, {np.dtype(np.complex128)})

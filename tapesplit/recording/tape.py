@@ -43,7 +43,7 @@ class Entries(list[Any]):
     not mix if a recorded function works on several threads.
     """
 
-    __slots__ = ("level", "size", "suspects", "taken", "variables")
+    __slots__ = ("level", "size", "suspects", "taken", "variables", "zeros")
 
     level: int
     """Trace level of the boxes."""
@@ -57,10 +57,12 @@ class Entries(list[Any]):
     called it. If its derivatives turn out to be needed, that is the line to change."""
     variables: int
     """Number of inner gradients whose functions are running at the moment, see `inner_gradients`."""
+    zeros: int
+    """Elements of all dense adjoints of look-ups, which are mostly zeros, see `direct_functions`."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.level = self.size = self.variables = 0
+        self.level = self.size = self.variables = self.zeros = 0
         self.suspects, self.taken = {}, {}
 
     def add(self, primitive: Any, argnums: Any, parents: Any, args: Any, kwargs: Any, value: Any) -> int:

@@ -76,7 +76,7 @@ def _constants(structure: Structure, indices: list[int]) -> IntArray:
     return numbers[which]
 
 
-_MOST_EDGES: Final = 100_000
+_MOST_EDGES: Final = 1_000_000
 """Scalar edges above which any call is better done as an array operation."""
 _SPARSE_EDGES: Final = 2
 """Scalar edges up to which a product counts as sparse, for each element of its result and each active

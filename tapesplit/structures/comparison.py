@@ -12,11 +12,11 @@ from typing import Any, Final
 
 import numpy as np
 
+from tapesplit.arrays import INTEGERS
 from tapesplit.recording.tape import Tape
 from tapesplit.rules import OPEN_RULES
 from tapesplit.structures.constants import (
     EXACT,
-    INTEGERS,
     NO_CONSTANTS,
     SEQUENCES,
     ArrayKey,

@@ -13,7 +13,7 @@ from autograd.extend import VSpace
 from autograd.numpy.numpy_vspaces import ArrayVSpace
 from autograd.numpy.numpy_wrapper import array_from_args, concatenate_args
 
-from tapesplit.arrays import IntArray
+from tapesplit.arrays import INTEGERS, IntArray
 from tapesplit.recording.tape import constant_positions
 from tapesplit.rules import (
     CONTROLLED,
@@ -27,7 +27,6 @@ from tapesplit.rules import (
 
 __all__ = [
     "EXACT",
-    "INTEGERS",
     "NO_CONSTANTS",
     "SEQUENCES",
     "ArrayKey",
@@ -63,8 +62,6 @@ class ArrayKey(NamedTuple):
 NO_CONSTANTS: tuple[()] = ()
 """Constant arguments of a call that has none."""
 
-INTEGERS = frozenset(np.dtype(code).type for code in np.typecodes["AllInteger"])
-"""Types of NumPy's integers, which loops over arrays of indices yield."""
 _NUMPY_EXACT = INTEGERS | {np.bool_}
 EXACT = _NUMPY_EXACT | {int, bool, str, slice, type(None), type(Ellipsis)}
 """Types of constants that count in full (keys hold their value), and that compare by value."""

@@ -65,8 +65,8 @@ _NUMBERS_AT_ONCE: Final = 2**24
 """Numbers (64 MB) of such a sweep, unless one direction has more."""
 _WORTH_KEEPING: Final = 0.4
 """Part of all coefficients and directions up to which smaller systems are worth their indices."""
-_MOST_KEPT: Final = 2_000_000
-"""Coefficients of all smaller systems together (24 MB of numbers) up to which they are kept."""
+_MOST_KEPT: Final = 8_000_000
+"""Coefficients of all smaller systems together (64 MB of places) up to which they are kept."""
 
 
 def find_reaches(

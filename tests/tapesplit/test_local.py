@@ -498,5 +498,5 @@ def test_small_layers_of_images_are_systems_whose_directions_share_seeds():
     (sweep,) = jac.plan(images).sweeps
     assert isinstance(sweep, CompressedSweep)
     assert sweep.count <= 36  # results that depend on one element: more images, or larger ones, add none
-    large = record(layer, np.ones((4, 3, 32, 32)))
+    large = record(layer, np.ones((4, 3, 64, 64)))
     assert not facts_of(large).scalar[1]
