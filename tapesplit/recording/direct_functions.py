@@ -93,9 +93,10 @@ def _untake(x: Any, idx: Any, vs: Any) -> Any:
         return untake.fun(x, idx, vs)
     if known and type(x) is TapeBox and x._entries is not None:
         value = x._value
-        total = x._entries.zeros + vs.size
-        is_free = vs.size <= max(_FREE_ZEROS, _MOSTLY * np.size(value))
-        few_zeros = is_free or (vs.size <= _MOST_ZEROS and total <= _ZEROS_OF_A_TAPE)
+        size = int(vs.size)  # a product, computed each time
+        total = x._entries.zeros + size
+        is_free = size <= _FREE_ZEROS or size <= _MOSTLY * np.size(value)
+        few_zeros = is_free or (size <= _MOST_ZEROS and total <= _ZEROS_OF_A_TAPE)
         if few_zeros and type(value) in (np.ndarray, np.float64) and value.dtype == np.float64:
             x._entries.zeros = total
             result = untake.fun(value, idx, vs)
