@@ -4,12 +4,22 @@ import autograd
 import autograd.numpy as np
 import numpy as onp
 import pytest
-from autograd import elementwise_grad, grad, hessian, jacobian, make_jvp, value_and_grad
+from autograd import (
+    elementwise_grad,
+    grad,
+    hessian,
+    hessian_vector_product,
+    jacobian,
+    make_jvp,
+    value_and_grad,
+)
 from autograd.builtins import tuple as boxed_tuple
 from autograd.core import primitive_vjps
 from autograd.extend import defvjp, primitive
 
 from tapesplit import parallel_jacobian, record
+from tapesplit.names import display_name
+from tapesplit.recording import direct_functions
 from tapesplit.recording.tracing import tracing_lock
 from tapesplit.structures.facts import facts_of
 
@@ -153,8 +163,22 @@ def test_hessians_with_look_ups_of_all_kinds_have_scalar_forms(count, function):
     tape = jac.tape(x)
     without = onp.flatnonzero(~facts_of(tape).scalar[tape.inputs :]) + tape.inputs
     assert [tape.primitives[i].__name__ for i in without] == []
-    if count < 700:
-        onp.testing.assert_allclose(jac(x), jacobian(grad(function))(x), rtol=1e-12, atol=1e-12)
+    v = onp.cos(onp.arange(count))
+    expected = hessian_vector_product(function)(x, v)
+    onp.testing.assert_allclose(jac(x) @ v, expected, rtol=1e-10, atol=1e-12 * onp.abs(expected).max())
+
+
+def test_look_ups_that_would_have_too_many_zeros_keep_sparse_adjoints(monkeypatch):
+    def function(x):
+        return np.sum(x**3) + sum(x[i] ** 2 * x[i + 1] for i in range(30))
+
+    monkeypatch.setattr(direct_functions, "_ZEROS_OF_A_TAPE", 20 * 2100)
+    x = onp.linspace(-1.0, 1.0, 2100)
+    jac = parallel_jacobian(grad(function), machines=1)
+    names = [display_name(p) for p in jac.tape(x).primitives[1:]]
+    assert names.count("sparse_add") == 31 - 20
+    v = onp.cos(onp.arange(2100))
+    onp.testing.assert_allclose(jac(x) @ v, hessian_vector_product(function)(x, v), rtol=1e-12, atol=1e-12)
 
 
 def test_what_has_no_vjp_raises_what_autograd_does():
