@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 __all__ = [
+    "DOUBLES",
     "INTEGERS",
     "SELECTORS",
     "BoolArray",
@@ -32,6 +33,8 @@ IntArray = NDArray[Any]  # of integers; the stubs of NumPy 2.5 give reductions o
 BoolArray = NDArray[np.bool_]
 FloatArray = NDArray[np.float64]
 Shape: TypeAlias = tuple[int, ...]
+DOUBLES = frozenset({float, np.float64})
+"""Types of numbers in double precision."""
 INTEGERS = frozenset(np.dtype(code).type for code in np.typecodes["AllInteger"])
 """Types of NumPy's integers, which loops over arrays of indices yield."""
 SELECTORS = frozenset({int, slice, type(None), type(Ellipsis), *INTEGERS})

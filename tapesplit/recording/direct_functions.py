@@ -15,7 +15,7 @@ from autograd.numpy.numpy_boxes import ArrayBox
 from autograd.numpy.numpy_vspaces import ArrayVSpace
 from autograd.tracer import trace_primitives_map
 
-from tapesplit.arrays import INTEGERS, SELECTORS
+from tapesplit.arrays import DOUBLES, INTEGERS, SELECTORS
 from tapesplit.recording.boxes import (
     FIRST,
     OUR_BOXES,
@@ -89,7 +89,7 @@ def _untake(x: Any, idx: Any, vs: Any) -> Any:
     idx = _with_arrays(idx)
     untake = _full_untake(idx)
     known = untake is not None and type(vs) is ArrayVSpace and vs.dtype == np.float64
-    if known and type(x) in _DOUBLES and vs.size <= _FREE_ZEROS:  # of a linear term: others may be traced
+    if known and type(x) in DOUBLES and vs.size <= _FREE_ZEROS:  # of a linear term: others may be traced
         return untake.fun(x, idx, vs)
     if known and type(x) is TapeBox and x._entries is not None:
         value = x._value
@@ -199,8 +199,6 @@ def _conjugate(general: Callable[..., Any]) -> Callable[..., Any]:
     return functools.wraps(general)(conjugate)
 
 
-_DOUBLES: Final = frozenset({float, np.float64})
-"""Types of plain numbers in double precision."""
 _FREE_ZEROS: Final = 2048
 """Elements of a dense adjoint up to which its zeros cost little: 16 kB, and 2 µs of a call that takes 5."""
 _MOST_ZEROS: Final = 2**14
@@ -208,7 +206,7 @@ _MOST_ZEROS: Final = 2**14
 _ZEROS_OF_A_TAPE: Final = 2**23
 """Elements of all dense adjoints of look-ups on a tape up to which it has few: 64 MB."""
 _MOSTLY: Final = 4
-"""Size of a dense adjoint, relative to that value, up to which there are not many zeros."""
+"""Size of a dense adjoint, relative to the value that was looked up, up to which it has few zeros."""
 _PLAIN_ARGUMENTS: frozenset[type] = PLAIN_OPERANDS | {str, tuple, type(None)}
 
 

@@ -8,6 +8,7 @@ import numpy as np
 from autograd.numpy.numpy_boxes import ArrayBox
 from autograd.numpy.numpy_wrapper import array_from_args, concatenate_args
 
+from tapesplit.arrays import DOUBLES
 from tapesplit.recording.boxes import FIRST, RECORDING, is_boxed_array, recorded
 from tapesplit.recording.direct_operands import ARRAYS, NUMBERS, Operands, opened
 from tapesplit.recording.overrides import are_current, original_vjps
@@ -121,7 +122,7 @@ def vstack(tup: Any) -> Any:
 
 def _numbers(items: Any) -> Operands | None:
     """Open the boxes in a list of numbers in double precision; None for any other list."""
-    found = opened(items, _DOUBLES, 2) if type(items) in _LISTS else None
+    found = opened(items, DOUBLES, 2) if type(items) in _LISTS else None
     return found if found is not None and are_current(_OF_STACK) else None
 
 
@@ -130,7 +131,7 @@ def _with_vectors(items: Any) -> Any:
     if type(items) not in _LISTS or not are_current(_OF_STACK):
         return items
     values = [item._value if type(item) in RECORDING else item for item in items]
-    are_numbers = [type(value) in _DOUBLES for value in values]
+    are_numbers = [type(value) in DOUBLES for value in values]
     if not any(are_numbers) or not all(
         is_number or (type(value) is np.ndarray and value.ndim == 1 and value.dtype == np.float64)
         for is_number, value in zip(are_numbers, values, strict=True)
@@ -171,8 +172,6 @@ def _alike(items: Any) -> Operands | None:
     return found
 
 
-_DOUBLES = frozenset({float, np.float64})
-"""Types of numbers in double precision."""
 _LISTS = frozenset({tuple, list, SplitResult})
 _PLAIN = frozenset({float, int})
 _ONE_PRECISION = ({np.dtype(np.float64)}, {np.dtype(np.complex128)})

@@ -15,6 +15,7 @@ from autograd import differential_operators
 from autograd.core import add_outgrads, primitive_vjps, vspace
 from autograd.tracer import isbox, new_box, trace_stack
 
+from tapesplit.arrays import DOUBLES
 from tapesplit.recording.boxes import FIRST, RECORDING, TapeBox, recorded
 from tapesplit.recording.hidden import hidden_value_error, hides_box
 from tapesplit.recording.nodes import TapeNode
@@ -139,7 +140,7 @@ def _vjp_of(
 def _are_alike(value: Any, other: Any) -> bool:
     """Tell whether both are numbers, or arrays of one shape, in double precision: nothing broadcasts."""
     if type(value) is np.float64:
-        return type(other) in _NUMBERS
+        return type(other) in DOUBLES
     return _is_double(value) and _is_double(other) and value.shape == other.shape
 
 
@@ -148,7 +149,6 @@ def _is_double(value: Any) -> bool:
     return type(value) is np.ndarray and value.dtype is _DOUBLE
 
 
-_NUMBERS: Final = frozenset({float, np.float64})
 _DOUBLE: Final = np.dtype(np.float64)
 
 
