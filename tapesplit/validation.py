@@ -6,6 +6,7 @@ from typing import Any, Final, Literal, TypeAlias, get_args
 import numpy as np
 from autograd.tracer import isbox
 
+from tapesplit.arrays import DOUBLES
 from tapesplit.callback import Callback
 from tapesplit.cuts.separators import Separator
 from tapesplit.errors import ArgumentTypeError, ArgumentValueError, InputTypeError, OutputTypeError
@@ -103,7 +104,7 @@ def check_helpers(executor: Any, callback: Any) -> None:
 
 def _is_plainly_real(value: Any) -> bool:
     """Tell at once whether a value is what nearly all are, an array of floats or a float."""
-    return value.dtype.kind == "f" if type(value) is np.ndarray else type(value) in {float, np.float64}
+    return value.dtype.kind == "f" if type(value) is np.ndarray else type(value) in DOUBLES
 
 
 def check_input(value: Any, position: int) -> None:

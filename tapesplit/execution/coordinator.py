@@ -319,7 +319,9 @@ def _result(outcome: _Outcome) -> tuple[np.ndarray, float, float]:
 def _size_note(tape: Tape) -> str:
     """Say how large the Jacobian is, and what to do about it."""
     rows, columns = tape.jacobian_shape
+    size = 8e-9 * rows * columns
+    told = f"{size:,.0f}" if size >= 10 else f"{size:.2g}"
     return (
-        f"the dense Jacobian alone, {rows} × {columns}, takes {8e-9 * rows * columns:,.0f} GB in double "
+        f"the dense Jacobian alone, {rows} × {columns}, takes {told} GB in double "
         "precision: differentiate fewer outputs or inputs at a time"
     )

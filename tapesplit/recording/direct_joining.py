@@ -51,7 +51,7 @@ def append(arr: Any, values: Any, axis: Any = None) -> Any:
     found = _numbers((arr, values))
     if found is not None:
         return _stacked(found)
-    both = _with_vectors(tuple(_with_arrays([arr, values])))
+    both = _with_vectors(_with_arrays([arr, values]))
     found = opened(both, ARRAYS, 1)
     if found is None or any(value.ndim != 1 for value in found[3]):
         return _general_append(arr, values, axis)

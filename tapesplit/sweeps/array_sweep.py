@@ -220,7 +220,8 @@ def compile_array_sweep(
     joined = {i: size for i, size in found.items() if i not in factored and i not in chunk.targets}
     kept = {*factored, *joined}
     steps = [keeping_factors(tape, step, kept) for step in steps]
-    last_use = last_uses([step.reads(tape) for step in steps], chunk.targets)
+    readings = [step.reads(tape) for step in steps]
+    last_use = last_uses(readings, chunk.targets)
     sizes = dict.fromkeys(detached, 0) | number_counts(tape, chunk, steps)
     if adjoint_mode:
         sizes |= factored
@@ -241,18 +242,24 @@ def compile_array_sweep(
         beside_bytes=8 * beside,
         fixed_bytes=max([8 * shared, *partials]),
         lu_bytes=_lu_bytes(tape, facts, steps),
-        touched_bytes=8 * _touched(tape, steps, sizes, joined),
+        touched_bytes=8 * _touched(steps, readings, sizes, joined),
         detached=ends,
     )
 
 
-def _touched(tape: Tape, steps: Sequence[Step], sizes: Mapping[int, int], joined: Container[int]) -> int:
+def _touched(
+    steps: Sequence[Step],
+    readings: Sequence[Sequence[int]],
+    sizes: Mapping[int, int],
+    joined: Container[int],
+) -> int:
     """Count the numbers that a step reads and writes for each direction: the mean, weighted by themselves.
 
     Products pass factors to matrices in ``joined``, which are small.
     """
     touched = [
-        sizes[step.index] + sum(sizes[i] for i in step.reads(tape) if i not in joined) for step in steps
+        sizes[step.index] + sum(sizes[i] for i in read if i not in joined)
+        for step, read in zip(steps, readings, strict=True)
     ]
     return sum(n * n for n in touched) // max(sum(touched), 1)
 
