@@ -28,7 +28,18 @@ from tapesplit.recording.boxes import (
     recorded,
 )
 from tapesplit.recording.direct_arithmetic import cross, euclidean_norm, roll, solution
-from tapesplit.recording.direct_joining import append, array, concatenate, hstack, split, stack, vstack
+from tapesplit.recording.direct_joining import (
+    append,
+    array,
+    array_split,
+    concatenate,
+    hsplit,
+    hstack,
+    split,
+    stack,
+    vsplit,
+    vstack,
+)
 from tapesplit.recording.direct_operands import opened
 from tapesplit.recording.overrides import is_overridden, keeps_calls
 from tapesplit.recording.primitives import (
@@ -238,7 +249,10 @@ DIRECT_FUNCTIONS: dict[str, Callable[..., Any]] = {
     "where": functools.wraps(anp.where)(_where),
     **{
         function.__name__: functools.wraps(getattr(anp, function.__name__))(function)
-        for function in (roll, append, cross, split, concatenate, hstack, array, stack, vstack)
+        for function in (
+            *(roll, cross, array, stack, concatenate, append, hstack, vstack),
+            *(split, array_split, hsplit, vsplit),
+        )
     },
 }
 DIRECT_FUNCTIONS["row_stack"] = DIRECT_FUNCTIONS["vstack"]

@@ -14,7 +14,18 @@ from tapesplit.recording.direct_operands import ARRAYS, NUMBERS, Operands, opene
 from tapesplit.recording.overrides import are_current, original_vjps
 from tapesplit.recording.sequence_results import SplitResult
 
-__all__ = ["append", "array", "concatenate", "hstack", "split", "stack", "vstack"]
+__all__ = [
+    "append",
+    "array",
+    "array_split",
+    "concatenate",
+    "hsplit",
+    "hstack",
+    "split",
+    "stack",
+    "vsplit",
+    "vstack",
+]
 
 
 def concatenate(arr_list: Any, axis: Any = 0) -> Any:
@@ -60,15 +71,47 @@ def append(arr: Any, values: Any, axis: Any = None) -> Any:
 
 def split(ary: Any, indices_or_sections: Any, axis: Any = 0) -> Any:
     """Record parts as slices: a list of values would keep scalar sweeps out."""
+    found = _parts(ary, indices_or_sections, axis)
+    return _general_split(ary, indices_or_sections, axis) if found is None else found
+
+
+def array_split(ary: Any, indices_or_sections: Any, axis: Any = 0) -> Any:
+    """Record parts as slices, the first of them longer by one if the parts are not even."""
+    places = indices_or_sections
+    if type(places) is int and type(axis) is int and places > 0 and is_boxed_array(ary):
+        # NumPy tells what is wrong with an axis.
+        size = ary._value.shape[axis] if -ary._value.ndim <= axis < ary._value.ndim else 0
+        least, longer = divmod(size, places)
+        places = [part * least + min(part, longer) for part in range(1, places)]
+    found = _parts(ary, places, axis)
+    return _general_array_split(ary, indices_or_sections, axis) if found is None else found
+
+
+def hsplit(ary: Any, indices_or_sections: Any) -> Any:
+    """Record groups of columns, or parts of a vector, as slices."""
+    axis = 1 if is_boxed_array(ary) and ary._value.ndim > 1 else 0
+    found = _parts(ary, indices_or_sections, axis)
+    return _general_hsplit(ary, indices_or_sections) if found is None else found
+
+
+def vsplit(ary: Any, indices_or_sections: Any) -> Any:
+    """Record groups of rows as slices."""
+    is_matrix = is_boxed_array(ary) and ary._value.ndim > 1
+    found = _parts(ary, indices_or_sections, 0) if is_matrix else None
+    return _general_vsplit(ary, indices_or_sections) if found is None else found
+
+
+def _parts(ary: Any, indices_or_sections: Any, axis: Any) -> SplitResult | None:
+    """Record slices along an axis; None if this is for NumPy's function."""
     whole = type(axis) is int and is_boxed_array(ary)
     # Derivatives by a slice have the type of the operand, those by a part may have double precision.
     is_double = whole and {ary._value.dtype} in _ONE_PRECISION
-    if not is_double or not -ary._value.ndim <= axis < ary._value.ndim or not are_current(_OF_SPLIT):
-        return _general_split(ary, indices_or_sections, axis)
+    if not is_double or not -ary._value.ndim <= axis < ary._value.ndim or not are_current(_OF_SPLITS):
+        return None
     axis %= ary._value.ndim
     bounds = _bounds(indices_or_sections, ary._value.shape[axis])
     if bounds is None:
-        return _general_split(ary, indices_or_sections, axis)
+        return None
     before = (slice(None),) * axis
     slices = [slice(*pair) for pair in pairwise(bounds)]
     return SplitResult([ary[(*before, part) if before else part] for part in slices])
@@ -175,10 +218,12 @@ def _alike(items: Any) -> Operands | None:
 _LISTS = frozenset({tuple, list, SplitResult})
 _PLAIN = frozenset({float, int})
 _ONE_PRECISION = ({np.dtype(np.float64)}, {np.dtype(np.complex128)})
-_OF_SPLIT = original_vjps(anp.split, ArrayBox.__getitem__)
+_OF_SPLITS = original_vjps(anp.split, anp.array_split, anp.hsplit, anp.vsplit, ArrayBox.__getitem__)
 _OF_STACK = original_vjps(
     array_from_args, concatenate_args, anp.moveaxis, anp.atleast_2d, ArrayBox.__getitem__
 )
-_general_array, _general_split, _general_moveaxis = anp.array, anp.split, anp.moveaxis
+_general_array, _general_moveaxis = anp.array, anp.moveaxis
+_general_split, _general_array_split = anp.split, anp.array_split
+_general_hsplit, _general_vsplit = anp.hsplit, anp.vsplit
 _general_concatenate, _general_hstack, _general_append = anp.concatenate, anp.hstack, anp.append
 _general_stack, _general_vstack = anp.stack, anp.vstack

@@ -146,6 +146,8 @@ PAIRS = onp.triu_indices(260, 1)
         (60, lambda x: sum(np.prod(x[[i, i + 1]]) + x[onp.int32(i)] for i in range(59))),
         (60, lambda x: sum(np.sum(part**2) * part[0] for part in np.split(x, [7, 20]))),
         (60, lambda x: np.sum(np.split(np.reshape(x, (12, 5)), (1, 3), axis=-1)[1] ** 3)),
+        (60, lambda x: sum(np.sum(part**2) * part[0] for part in np.array_split(x, 7))),
+        (60, lambda x: np.sum(np.hsplit(np.vsplit(np.reshape(x, (12, 5)), 4)[1], [1, 3])[1] ** 3)),
         (60, lambda x: np.sum(np.hstack([x[0] * x[1], x[2] ** 2]) * np.append(x[3], x[4] * x[5]))),
         (60, lambda x: np.sum(np.append(np.hstack([x[3:5], x[9]]), x[1] * x[2]) ** 3)),
         (

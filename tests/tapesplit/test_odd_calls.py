@@ -1,5 +1,6 @@
 """Calls that NumPy and autograd take although few people write them: each gives autograd's derivatives."""
 
+import math
 import warnings
 from array import array
 from typing import NamedTuple
@@ -273,6 +274,32 @@ def test_parts_of_a_split_are_what_autograd_makes_of_them():
 
     with pytest.raises(TypeError, match="does not support item assignment"):
         parallel_jacobian(replaced)(x)
+
+
+@pytest.mark.parametrize(
+    "places", [1, 2, 3, [1], (1, 2), [2, 2], [3, 1], [-1], [9], [], 0, onp.array([1, 3]), "1"]
+)
+@pytest.mark.parametrize("name", ["split", "array_split", "hsplit", "vsplit", "dsplit"])
+@pytest.mark.parametrize("shape", [(), (6,), (7, 6), (6, 7), (3, 4, 6)])
+def test_parts_are_those_of_numpy(name, shape, places):
+    values = onp.arange(float(math.prod(shape))).reshape(shape)
+    for further in ((), *(((axis,) for axis in range(-3, 3)) if name in {"split", "array_split"} else ())):
+        try:
+            expected = getattr(onp, name)(values, places, *further)
+        except Exception as error:  # noqa: BLE001 - whatever NumPy raises
+            expected = type(error)
+
+        def parts(x, further=further):
+            return flatten(tuple(getattr(np, name)(x, places, *further)))[0] * 2.0
+
+        if isinstance(expected, type):
+            with pytest.raises(expected):
+                parallel_jacobian(parts)(values)
+        else:
+            jac = parallel_jacobian(parts)(values)
+            size = values.size
+            order = onp.concatenate([part.ravel() for part in expected]).astype(int)
+            onp.testing.assert_array_equal(jac.reshape(order.size, size), 2.0 * onp.eye(size)[order])
 
 
 @pytest.mark.filterwarnings("ignore:Arrays of 2-dimensional vectors:DeprecationWarning")

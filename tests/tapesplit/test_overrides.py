@@ -45,6 +45,8 @@ USES = {
     np.reshape: lambda x: np.reshape(x, (3, 3)) * MATRIX,
     np.transpose: lambda x: square(x).T * MATRIX,
     np.split: lambda x: np.split(x, 3)[1] * 2.0,
+    np.array_split: lambda x: np.array_split(x, 4)[1] * 2.0,
+    np.vsplit: lambda x: np.vsplit(square(x), 3)[1] * 2.0,
     np.cross: lambda x: np.cross(x[:3], x[3:6]),
     np.concatenate_args: lambda x: np.concatenate([x[:3], 2.0 * x]),
     np.array_from_args: lambda x: np.array([x[1], x[2] * x[3]]),
