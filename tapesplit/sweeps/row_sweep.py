@@ -229,7 +229,7 @@ def compile_row_sweep(tape: Tape, facts: TapeFacts, chunk: Chunk) -> RowSweep:
     before = compile_array_sweep(tape, facts, chunk_before, chunk.m, adjoint_mode=True, owned=True)
     # While adjoints of all ends are held, those of one are put in order and added up.
     copies = (each > 1) + (part.arrivals > len(part.ends))
-    made = copies * max(int(sizes[end]) for end in part.ends) + _complex_numbers(facts, behind.steps)
+    made = copies * max(int(sizes[end]) for end in part.ends) + _complex_numbers(facts, part, behind.steps)
     arriving = 8 * (width + made)
     before = replace(before, bytes_per_direction=max(arriving, before.bytes_per_direction))
     staying = _staying_bytes(tape, facts, part, behind.steps)
@@ -237,9 +237,10 @@ def compile_row_sweep(tape: Tape, facts: TapeFacts, chunk: Chunk) -> RowSweep:
     return RowSweep(chunk, part, behind, before, carrying, staying)
 
 
-def _complex_numbers(facts: TapeFacts, steps: Sequence[Step]) -> int:
-    """Count the numbers of the largest adjoints that are complex until only their real part is taken."""
-    read = [(step.index, parent) for step in steps for parent in facts.structure.parents[step.index]]
+def _complex_numbers(facts: TapeFacts, part: RowPart, steps: Sequence[Step]) -> int:
+    """Count the numbers of the largest adjoints of an end that are complex until their real part is taken."""
+    parents = facts.structure.parents
+    read = [(step.index, end) for step in steps for end in parents[step.index] if end in part.ends]
     is_complex = facts.is_complex
     taken = (2 * int(facts.sizes[p]) for index, p in read if is_complex[index] and not is_complex[p])
     return max(taken, default=0)
