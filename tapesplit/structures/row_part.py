@@ -138,3 +138,9 @@ class RowPart:
     edges: int
     swept: int
     expanded: int
+
+    @property
+    def in_order(self) -> bool:
+        """Whether the directions of whole rows follow each other wherever rows arrive."""
+        blocks = [block for blocks in self.blocks.values() for block in blocks]
+        return all(block.each == 1 or (block.before == 1 and block.origin == 0) for block in blocks)

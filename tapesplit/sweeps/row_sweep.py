@@ -106,7 +106,10 @@ class RowSweep:
             return directions
         blocks = [block for end in self.part.ends for block in self.part.blocks.get(end, ())]
         units = [unit for block in blocks for unit in (block.behind, block.pitch) if unit <= directions]
-        return directions - directions % max(units, default=1)
+        if units:
+            return directions - directions % max(units)
+        # Parts of two rows are put in order.
+        return max(1, directions // 2) if self.part.in_order else directions
 
     def _arrivals(self, tape: Tape) -> list[Arrival]:
         """Carry the adjoints of all rows through the row part."""
@@ -227,14 +230,15 @@ def compile_row_sweep(tape: Tape, facts: TapeFacts, chunk: Chunk) -> RowSweep:
         tape, replace(facts, ranks={}), chunk_behind, each, adjoint_mode=True, owned=True
     )
     before = compile_array_sweep(tape, facts, chunk_before, chunk.m, adjoint_mode=True, owned=True)
-    # While adjoints of all ends are held, those of one are put in order and added up.
-    copies = (each > 1) + (part.arrivals > len(part.ends))
+    # While adjoints of all ends are held, those of one are put in order, unless they are, and added up.
+    copies = (not part.in_order) + (part.arrivals > len(part.ends))
     made = copies * max(int(sizes[end]) for end in part.ends) + _complex_numbers(facts, part, behind.steps)
     arriving = 8 * (width + made)
     before = replace(before, bytes_per_direction=max(arriving, before.bytes_per_direction))
     staying = _staying_bytes(tape, facts, part, behind.steps)
     carrying = behind.fixed_bytes + each * behind.bytes_per_direction + staying
-    return RowSweep(chunk, part, behind, before, carrying, staying)
+    arrived = sum(int(sizes[end]) * block.each for end in part.ends for block in part.blocks.get(end, ()))
+    return RowSweep(chunk, part, behind, before, carrying, staying + 8 * arrived)
 
 
 def _complex_numbers(facts: TapeFacts, part: RowPart, steps: Sequence[Step]) -> int:

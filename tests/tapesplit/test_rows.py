@@ -486,6 +486,34 @@ def test_memory_of_rows_with_complex_values_is_predicted_and_limited():
         assert traced_peak(lambda: limited.of_tape(tape)) - want.nbytes < 1.05 * limit  # noqa: B023
 
 
+def classes_of_samples(states):
+    """Several directions for each row, which arrive in order."""
+    chances = anp.exp(anp.tanh(anp.reshape(states, (50, 40)) @ BLEND))
+    return chances / anp.sum(chances, axis=1, keepdims=True)
+
+
+def scattered(p):
+    """Complex inside of the row part only."""
+    places = anp.reshape(p, (40, 4))
+    widths = anp.exp(-0.01 * anp.sum(INPUTS**2, axis=1)[:, None] * places[:, 3])
+    return anp.abs(anp.sum(widths * anp.exp(1j * anp.dot(INPUTS, places[:, :3].T)), axis=1))
+
+
+@pytest.mark.parametrize(("fun", "size"), [(classes_of_samples, 2000), (scattered, 160)])
+def test_memory_of_rows_is_predicted_where_nothing_is_put_in_order(fun, size):
+    x = RANDOM.standard_normal(size)
+    found = parallel_jacobian(fun, machines=1)
+    want, tape, (sweep,) = found(x), found.tape(x), found.plan(x).sweeps
+    assert_near(want, jacobian(fun)(x))
+    assert isinstance(sweep, RowSweep)
+    assert found.plan(x).peak_bytes == pytest.approx(traced_peak(lambda: found.of_tape(tape)), rel=0.2)
+    for factor in (1.0, 1.6, 2.5):
+        limit = int(factor * sweep.together_bytes)
+        limited = parallel_jacobian(fun, machines=1, memory_limit=limit)
+        assert_near(limited(x), want)
+        assert traced_peak(lambda: limited.of_tape(tape)) - want.nbytes < 1.05 * limit  # noqa: B023
+
+
 def test_memory_limits_hold():
     """In blocks of directions while rows are together; with less memory, each direction for itself."""
     free = parallel_jacobian(network)
