@@ -6,8 +6,8 @@ known they can be part of a scalar sweep.
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from math import prod
-from typing import Any, NamedTuple, TypeAlias
+from math import comb, prod
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import autograd.numpy as anp
 import numpy as np
@@ -37,6 +37,8 @@ __all__ = [
 
 _Description: TypeAlias = tuple[Any, ...] | None
 """What a local structure is built from; None for forms of calls that have none."""
+_HIGHEST_ORDER: Final = 8
+"""Order of differences up to which each element has few neighbors."""
 
 
 def has_local_structure(primitive: Any) -> bool:
@@ -156,13 +158,20 @@ def _sum_of_products(describe: Callable[..., _Description]) -> _Structure:
     return _Structure(describe, product_edges, lambda known: known.slices, lambda known: known.edges)
 
 
-def _build_differences(argnum: int, shape: tuple[int, ...], axis: int) -> LocalStructure:
-    """Build the structure of differences along an axis: each element minus the one before."""
+def _describe_differences(x: Any, n: int = 1, axis: int = -1) -> _Description:
+    """Describe differences of a low order along an axis."""
+    return (np.shape(x), axis, int(n)) if 1 <= n <= min(_HIGHEST_ORDER, np.shape(x)[axis] - 1) else None
+
+
+def _build_differences(argnum: int, shape: tuple[int, ...], axis: int, order: int) -> LocalStructure:
+    """Build the structure of differences along an axis: neighbors with binomial weights, signs alternate."""
     positions = np.moveaxis(np.arange(prod(shape)).reshape(shape), axis, 0)
-    after, before = (np.moveaxis(part, 0, axis).ravel() for part in (positions[1:], positions[:-1]))
-    rows = np.tile(np.arange(after.size), 2)
-    second = np.repeat([0, 1], after.size)
-    return LocalStructure(rows, np.concatenate([after, before]), second, 1.0 - 2.0 * second)
+    count = len(positions) - order
+    parts = [np.moveaxis(positions[k : k + count], 0, axis).ravel() for k in range(order, -1, -1)]
+    rank = np.repeat(np.arange(order + 1), parts[0].size)
+    weights = np.array([(-1.0) ** k * comb(order, k) for k in range(order + 1)])
+    rows = np.tile(np.arange(parts[0].size), order + 1)
+    return LocalStructure(rows, np.concatenate(parts), rank, weights[rank])
 
 
 def _describe_gradient(x: Any, *, axis: Any = None) -> _Description:
@@ -267,7 +276,7 @@ _structures: dict[Any, _Structure] = {
         ),
         _build_padding,
     ),
-    anp.diff: _Structure(lambda x, n=1, axis=-1: (np.shape(x), axis) if n == 1 else None, _build_differences),
+    anp.diff: _Structure(_describe_differences, _build_differences),
     anp.cumsum: _Structure(_describe_cumsum, _build_cumsum),
     anp.gradient: _Structure(_describe_gradient, _build_gradient),
     anp.trace: _Structure(lambda x, offset=0: (np.shape(x), offset), _build_trace),

@@ -140,11 +140,16 @@ def _diff_adjoint(A: np.ndarray, ans: Any, x: Any, n: int = 1, axis: int = -1) -
     return A
 
 
+def _diff_edges(ans: Any, x: Any, n: int = 1, axis: int = -1) -> int:
+    """|E| of differences: n + 1 neighbors for each element."""
+    return (n + 1) * int(np.size(ans))
+
+
 bulk(
     anp.diff,
     tangents=[lambda T, ans, x, n=1, axis=-1: np.diff(T, n, behind(axis))],
     adjoints=[_diff_adjoint],
-    edges=lambda ans, args, argnums, kwargs: 2 * int(np.size(ans)),
+    edges=lambda ans, args, argnums, kwargs: _diff_edges(ans, *args, **kwargs),
 )
 
 
