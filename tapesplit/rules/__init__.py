@@ -43,7 +43,7 @@ from tapesplit.rules.registry import (
 from tapesplit.rules.solutions import lu_bytes, lu_kept
 from tapesplit.rules.stacks import as_one_call, can_be_stacked, count_slices, slices_of
 from tapesplit.rules.symmetric_products import read_once
-from tapesplit.rules.zeros import NonZeros, non_zeros
+from tapesplit.rules.zeros import MATRIX_BY_MATRIX, MATRIX_BY_VECTOR, NonZeros, non_zeros
 
 # Importing SciPy's larger modules takes longer than all the rest together.
 for _name in ("special", "signal", "linalg", "stats"):
@@ -53,6 +53,8 @@ __all__ = [
     "CHOICE",
     "CONTROLLED",
     "LOOK_UP",
+    "MATRIX_BY_MATRIX",
+    "MATRIX_BY_VECTOR",
     "OPEN_RULES",
     "PRODUCTS",
     "Bulk",

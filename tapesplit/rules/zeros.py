@@ -10,7 +10,13 @@ import numpy as np
 
 from tapesplit.arrays import IntArray, Shape, memory_of
 
-__all__ = ["NonZeros", "non_zeros"]
+__all__ = ["MATRIX_BY_MATRIX", "MATRIX_BY_VECTOR", "NonZeros", "non_zeros"]
+
+
+MATRIX_BY_VECTOR: Final = 1024
+"""Elements of the smallest matrix in which zeros save more time than it takes to find them."""
+MATRIX_BY_MATRIX: Final = 144
+"""The same where the other operand is a matrix of as many elements: each of its columns saves time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +43,10 @@ class NonZeros:
         return np.unpackbits(np.frombuffer(self.bits, np.uint8))
 
 
-def non_zeros(constant: Any, seen: dict[Any, NonZeros | None]) -> NonZeros | None:
-    """Return the places of nonzeros in a constant matrix; None if it is small, or has few zeros.
+def non_zeros(
+    constant: Any, seen: dict[Any, NonZeros | None], least: int = MATRIX_BY_MATRIX
+) -> NonZeros | None:
+    """Return the places of nonzeros in a constant matrix; None if smaller than ``least``, or with few zeros.
 
     Loops read one matrix again and again, maybe by views: ``seen`` caches the results of one tape.
 
@@ -46,7 +54,7 @@ def non_zeros(constant: Any, seen: dict[Any, NonZeros | None]) -> NonZeros | Non
     -----
     Takes two to six times as long as its product with a vector, most for small ones.
     """
-    if type(constant) is not np.ndarray or constant.ndim != 2 or constant.size < _FEWEST_ELEMENTS:
+    if type(constant) is not np.ndarray or constant.ndim != 2 or constant.size < least:
         return None
     if constant.dtype.kind not in "fciu":
         return None
@@ -71,8 +79,6 @@ def _found(constant: np.ndarray) -> NonZeros | None:
     return NonZeros(b"".join(found), by_columns)
 
 
-_FEWEST_ELEMENTS: Final = 1024
-"""Elements of the smallest matrix in which zeros save more time than it takes to find them."""
 _MOST_PART: Final = 0.25
 """Largest part of the elements that may be nonzero: an edge for each may then pay."""
 _AT_A_TIME: Final = 2**16

@@ -17,6 +17,8 @@ from tapesplit.arrays import INTEGERS, IntArray
 from tapesplit.recording.tape import constant_positions
 from tapesplit.rules import (
     CONTROLLED,
+    MATRIX_BY_MATRIX,
+    MATRIX_BY_VECTOR,
     PRODUCTS,
     Elementwise,
     NonZeros,
@@ -125,13 +127,15 @@ def _constants_of(
         key, first = _static_key, _first_operand(primitive)
     found = [(key if i < first else _operand_key)(args[i]) for i in positions]
     if is_contraction(primitive, args):
-        found = [_with_non_zeros(k, args[i], seen) for k, i in zip(found, positions, strict=True)]
+        many = any(getattr(args[i], "ndim", 0) > 1 and args[i].size >= MATRIX_BY_MATRIX for i in argnums)
+        least = MATRIX_BY_MATRIX if many else MATRIX_BY_VECTOR
+        found = [_with_non_zeros(k, args[i], seen, least) for k, i in zip(found, positions, strict=True)]
     return Constants(tuple(found), tuple([(name, key(kwargs[name])) for name in sorted(kwargs)]))
 
 
-def _with_non_zeros(key: Any, constant: Any, seen: dict[Any, Any]) -> Any:
-    """Add the places of the nonzeros to the key of a matrix, if `non_zeros` finds it sparse enough."""
-    known = non_zeros(constant, seen)
+def _with_non_zeros(key: Any, constant: Any, seen: dict[Any, Any], least: int) -> Any:
+    """Add the places of the nonzeros to the key of a matrix of ``least`` elements, if they are few enough."""
+    known = non_zeros(constant, seen, least)
     return key if known is None else key._replace(content=known)
 
 

@@ -45,7 +45,7 @@ def test_where_there_are_no_zeros(rows, columns, part, dtype, transposed):
         matrix = matrix.T
     known = non_zeros(matrix, {})
     if known is None:
-        assert matrix.size < 1024 or onp.count_nonzero(matrix) > matrix.size // 4
+        assert matrix.size < 144 or onp.count_nonzero(matrix) > matrix.size // 4
     else:
         assert known.count() == onp.count_nonzero(matrix)
         onp.testing.assert_array_equal(known.positions(matrix.shape), onp.flatnonzero(matrix))
@@ -124,6 +124,22 @@ def test_edges_are_those_of_the_whole_matrix_but_for_zeros(name):
             assert local.rank[local.rows == row].tolist() == list(range(onp.sum(local.rows == row)))
         checked += 1
     assert checked
+
+
+@pytest.mark.parametrize(
+    ("size", "columns", "known"),
+    [(16, 16, True), (16, 1, False), (16, 4, False), (11, 20, False), (32, 1, True)],
+)
+def test_small_matrices_are_read_for_products_with_matrices(size, columns, known):
+    matrix, x = differences(size), onp.linspace(0.1, 1.0, size * columns)
+    shape = (size, columns) if columns > 1 else (size,)
+
+    def fun(x):
+        return np.ravel(np.dot(matrix, np.reshape(x, shape)) + np.reshape(x, shape) ** 3)
+
+    found = [known_zeros(static) is not None for static in structure_of(record(fun, x)).statics]
+    assert any(found) == known
+    onp.testing.assert_allclose(parallel_jacobian(fun)(x), jacobian(fun)(x), rtol=1e-12, atol=1e-12)
 
 
 def test_large_matrices_take_little_memory():
