@@ -32,6 +32,7 @@ from tapesplit.recording.direct_joining import (
     append,
     array,
     array_split,
+    column_stack,
     concatenate,
     hsplit,
     hstack,
@@ -250,7 +251,7 @@ DIRECT_FUNCTIONS: dict[str, Callable[..., Any]] = {
     **{
         function.__name__: functools.wraps(getattr(anp, function.__name__))(function)
         for function in (
-            *(roll, cross, array, stack, concatenate, append, hstack, vstack),
+            *(roll, cross, array, stack, concatenate, append, hstack, vstack, column_stack),
             *(split, array_split, hsplit, vsplit),
         )
     },

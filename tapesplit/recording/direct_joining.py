@@ -18,6 +18,7 @@ __all__ = [
     "append",
     "array",
     "array_split",
+    "column_stack",
     "concatenate",
     "hsplit",
     "hstack",
@@ -158,9 +159,39 @@ def vstack(tup: Any) -> Any:
     """Record vectors as the rows of a matrix."""
     tup = _with_arrays(tup)
     found = _alike(tup)
-    if found is None or np.ndim(found[3][0]) != 1 or not are_current(_OF_STACK):
-        return _general_vstack(tup)
-    return _stacked(found)
+    if found is not None and np.ndim(found[3][0]) == 1 and are_current(_OF_STACK):
+        return _stacked(found)
+    found = opened(_with_matrices(tup, (None,)), ARRAYS, 1) if type(tup) in _LISTS else None
+    return _general_vstack(tup) if found is None or _least_axes(found) < 2 else _concatenated(found, 0)
+
+
+def column_stack(tup: Any) -> Any:
+    """Record vectors as the columns of a matrix, beside other matrices."""
+    tup = _with_arrays(tup)
+    found = _alike(tup)
+    if found is not None and np.ndim(found[3][0]) == 1:
+        return stack(tup, 1) if _are_double(found) else _general_column_stack(tup)
+    found = opened(_with_matrices(tup, (slice(None), None)), ARRAYS, 1) if type(tup) in _LISTS else None
+    return _general_column_stack(tup) if found is None or _least_axes(found) < 2 else _concatenated(found, 1)
+
+
+def _least_axes(operands: Operands) -> int:
+    """Return the least number of axes of operands."""
+    return min(value.ndim for value in operands[3])
+
+
+def _are_double(operands: Operands) -> bool:
+    """Tell whether operands are of double precision: derivatives by others may have another type."""
+    return {value.dtype for value in operands[3]} in _ONE_PRECISION
+
+
+def _with_matrices(items: Any, index: Any) -> Any:
+    """Make matrices of the vectors in a list of vectors and matrices in double precision."""
+    found = opened(items, ARRAYS, 1)
+    if found is None or not _are_double(found) or not are_current(_OF_STACK):
+        return ()
+    pairs = zip(items, found[3], strict=True)
+    return [item[index] if value.ndim == 1 else item for item, value in pairs]
 
 
 def _numbers(items: Any) -> Operands | None:
@@ -226,4 +257,4 @@ _general_array, _general_moveaxis = anp.array, anp.moveaxis
 _general_split, _general_array_split = anp.split, anp.array_split
 _general_hsplit, _general_vsplit = anp.hsplit, anp.vsplit
 _general_concatenate, _general_hstack, _general_append = anp.concatenate, anp.hstack, anp.append
-_general_stack, _general_vstack = anp.stack, anp.vstack
+_general_stack, _general_vstack, _general_column_stack = anp.stack, anp.vstack, anp.column_stack
