@@ -13,6 +13,7 @@ import numpy as np
 from autograd.numpy import numpy_vjps
 from autograd.numpy.numpy_boxes import ArrayBox
 from autograd.numpy.numpy_vspaces import ArrayVSpace
+from autograd.numpy.numpy_wrapper import array_from_args
 from autograd.tracer import trace_primitives_map
 
 from tapesplit.arrays import DOUBLES, INTEGERS, SELECTORS
@@ -42,7 +43,7 @@ from tapesplit.recording.direct_joining import (
     vstack,
 )
 from tapesplit.recording.direct_operands import opened
-from tapesplit.recording.overrides import is_overridden, keeps_calls
+from tapesplit.recording.overrides import are_current, is_overridden, keeps_calls, original_vjps
 from tapesplit.recording.primitives import (
     dense_untake,
     log_abs_det,
@@ -91,6 +92,29 @@ def _direct(general: Callable[..., Any], function: Callable[..., Any]) -> Callab
 def _where(condition: Any, *args: Any, **kwargs: Any) -> Any:
     """Record ``where``; autograd's function takes the two values by name as well, NumPy's does not."""
     return _general_where(condition, *args, **kwargs) if kwargs else _direct_where(condition, *args)
+
+
+def select(condlist: Any, choicelist: Any, default: Any = 0) -> Any:
+    """Record a choice among arrays by conditions as nested ``where``; autograd takes elements one by one."""
+    are_lists = type(condlist) in _LISTS and type(choicelist) in _LISTS and len(condlist) == len(choicelist)
+    found = opened([*choicelist, default], _CHOICES, 0) if are_lists else None
+    known = are_lists and all(type(c) is np.ndarray and c.dtype == bool and c.size for c in condlist)
+    if found is None or not known or not are_current(_OF_SELECT):
+        return _general_select(condlist, choicelist, default)
+    shapes = {c.shape for c in condlist}
+    arrays = [value for value in found[3] if type(value) is np.ndarray]
+    if len(shapes) != 1 or any(a.shape not in shapes or a.dtype != np.float64 for a in arrays):
+        return _general_select(condlist, choicelist, default)
+    rest, taken = np.ones(condlist[0].shape, bool), []
+    for condition, choice in zip(condlist, choicelist, strict=True):
+        if (condition & rest).any():  # the others have no part in derivatives, not even as 0 · ∞
+            taken.append((condition, choice))
+        rest &= ~condition
+    chosen = default if rest.any() else taken.pop()[1]
+    for condition, choice in reversed(taken):
+        chosen = anp.where(condition, choice, chosen)
+    known = type(chosen) in RECORDING and np.shape(chosen._value) in shapes
+    return chosen if known else _general_select(condlist, choicelist, default)
 
 
 def _untake(x: Any, idx: Any, vs: Any) -> Any:
@@ -225,7 +249,10 @@ _PLAIN_ARGUMENTS: frozenset[type] = PLAIN_OPERANDS | {str, tuple, type(None)}
 _LEAST_GAP: Final = float(np.finfo(np.float64).tiny)
 """The smallest difference of eigenvalues that derivatives of eigenvectors may be divided by."""
 _general_untake = numpy_vjps.untake
-_general_where = anp.where
+_general_where, _general_select = anp.where, anp.select
+_LISTS: frozenset[type] = frozenset({list, tuple})
+_CHOICES: frozenset[type] = frozenset({np.ndarray, np.float64, float, int})
+_OF_SELECT = original_vjps(anp.where, array_from_args, ArrayBox.__getitem__)
 _general_slogdet, _general_solve = anp.linalg.slogdet, anp.linalg.solve
 _general_eigh, _general_svd = anp.linalg.eigh, anp.linalg.svd
 _direct_where = _direct(anp.where, np.where)
@@ -251,7 +278,7 @@ DIRECT_FUNCTIONS: dict[str, Callable[..., Any]] = {
     **{
         function.__name__: functools.wraps(getattr(anp, function.__name__))(function)
         for function in (
-            *(roll, cross, array, stack, concatenate, append, hstack, vstack, column_stack),
+            *(select, roll, cross, array, stack, concatenate, append, hstack, vstack, column_stack),
             *(split, array_split, hsplit, vsplit),
         )
     },
