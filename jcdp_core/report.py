@@ -12,7 +12,7 @@ from jcdp_core.operation import Mode
 from jcdp_core.solvers import Solution
 from jcdp_core.tables import text_table
 
-__all__ = ["chain_json", "chain_text", "settings_json", "settings_text", "solution_json"]
+__all__ = ["chain_json", "chain_text", "settings_json", "settings_text"]
 
 
 def settings_text(config: Config, source: str, *, is_random: bool) -> str:

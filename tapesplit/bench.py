@@ -14,7 +14,7 @@ from tapesplit.decorator import parallel_jacobian
 from tapesplit.draw.numbers import ratio, seconds_text
 from tapesplit.errors import NothingToPlanError
 
-__all__ = ["Comparison", "compare"]
+__all__ = ["compare"]
 
 _SPAN: Final = 0.5
 """Seconds to repeat a call for."""

@@ -44,9 +44,9 @@ def test_every_exception_is_exported(package):
     assert all(getattr(package, name) is getattr(errors, name) for name in errors.__all__)
 
 
-def imports(package):
-    """Return module and name of what the modules of a package import, name None for a whole module."""
-    for path in Path(package.__file__).parent.rglob("*.py"):
+def imports(folder):
+    """Return module and name of what the modules in a folder import, name None for a whole module."""
+    for path in folder.rglob("*.py"):
         for statement in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(statement, ast.ImportFrom):
                 yield from ((path.name, statement.module, alias.name) for alias in statement.names)
@@ -57,15 +57,28 @@ def imports(package):
 @pytest.mark.parametrize("package", [jcdp_core, tapesplit])
 def test_modules_take_from_each_other_what_they_offer(package):
     """A name that another module imports is in ``__all__`` of the module that defines it."""
-    for path, module, name in imports(package):
+    for path, module, name in imports(ROOT / package.__name__):
         if name and module.startswith(package.__name__):
             source = importlib.import_module(module)
             is_module = hasattr(getattr(source, name), "__spec__")
             assert is_module or name in source.__all__, f"{path}: {module}.{name}"
 
 
+@pytest.mark.parametrize("package", [jcdp_core, tapesplit])
+def test_modules_offer_what_others_take(package):
+    """A name in ``__all__`` is imported by another module, a test or a script, or it is a command."""
+    scripts = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["scripts"]
+    taken = {tuple(command.split(":")) for command in scripts.values()}
+    for folder in ("jcdp_core", "tapesplit", "tests", "benchmarks", "examples"):
+        taken |= {(module, name) for _, module, name in imports(ROOT / folder)}
+    for path in (ROOT / package.__name__).rglob("[!_]*.py"):
+        module = ".".join(path.relative_to(ROOT).with_suffix("").parts)
+        offered = getattr(importlib.import_module(module), "__all__", ())
+        assert [name for name in offered if (module, name) not in taken] == [], module
+
+
 def test_tapesplit_takes_public_names_of_the_solver_library():
-    taken = [entry for entry in imports(tapesplit) if entry[1].startswith("jcdp_core")]
+    taken = [entry for entry in imports(ROOT / "tapesplit") if entry[1].startswith("jcdp_core")]
     assert ("planner.py", "jcdp_core", "solve") in taken
     for path, module, name in taken:
         public = module == "jcdp_core" and name in {*jcdp_core.__all__, None}

@@ -10,7 +10,7 @@ from tapesplit.rules import PRODUCTS
 from tapesplit.structures.facts import TapeFacts
 from tapesplit.structures.forms import is_shape
 
-__all__ = ["WORTH_COPIES", "Contractions", "predicted_contractions"]
+__all__ = ["WORTH_COPIES", "predicted_contractions"]
 
 
 class Contractions(NamedTuple):

@@ -17,7 +17,7 @@ from tapesplit.structures.constants import ArrayKey, Constants
 from tapesplit.structures.facts import CallKind, TapeFacts
 from tapesplit.structures.forms import is_shape
 
-__all__ = ["Spared", "spared", "with_ranks"]
+__all__ = ["spared", "with_ranks"]
 
 
 class Spared(NamedTuple):

@@ -23,7 +23,7 @@ from tapesplit.cuts.graph import TapeGraph, frontier_widths, on_frontiers, tape_
 from tapesplit.cuts.nesting import CutFamily, choose_nested, cut_family, spread_nested
 from tapesplit.cuts.width_bounds import has_wide_paths
 
-__all__ = ["Reason", "Separator", "cut_graph"]
+__all__ = ["Separator", "cut_graph"]
 
 _NEAR_BOUND: Final = 1.05
 """A chain within this factor of minimal width times all edges needs no further candidates."""

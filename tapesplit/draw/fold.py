@@ -13,7 +13,7 @@ from tapesplit.draw.rows import operation_counts, operation_name
 from tapesplit.planning.plan import JacobianPlan
 from tapesplit.structures.forms import is_shape
 
-__all__ = ["Bundle", "Folded", "Group", "fold"]
+__all__ = ["Folded", "Group", "fold"]
 
 _MOST_GROUPS: Final = 60
 _MOST_COLUMNS: Final = 24

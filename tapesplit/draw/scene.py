@@ -8,7 +8,6 @@ __all__ = [
     "STYLES",
     "Area",
     "Box",
-    "Ink",
     "Label",
     "Line",
     "Scene",

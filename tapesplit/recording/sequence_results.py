@@ -9,7 +9,7 @@ from autograd.tracer import Box, box_type_mappings, getval, isbox
 
 from tapesplit.recording.nodes import TapeNode
 
-__all__ = ["SplitResult", "TupleResult", "result_like"]
+__all__ = ["SplitResult", "result_like"]
 
 
 class TupleResult(tuple[Any, ...]):

@@ -18,7 +18,7 @@ from tapesplit.arrays import Shape, run_starts
 from tapesplit.recording.values import element_count
 from tapesplit.rules.positions import Grid, as_slice, places
 
-__all__ = ["IndexMap", "MatrixMoves", "getitem"]
+__all__ = ["IndexMap", "getitem"]
 
 getitem = ArrayBox.__getitem__
 """autograd's primitive behind ``x[index]``."""

@@ -23,7 +23,7 @@ from tapesplit.structures.comparison import is_look_up
 from tapesplit.structures.constants import hashable, known_zeros
 from tapesplit.structures.structure import Structure
 
-__all__ = ["CallNumbers", "call_numbers"]
+__all__ = ["call_numbers"]
 
 
 class CallNumbers(NamedTuple):

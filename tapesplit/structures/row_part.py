@@ -8,7 +8,7 @@ from typing import NamedTuple
 from tapesplit.arrays import IntArray, Shape
 from tapesplit.rules.rows import MovedRows, Reading
 
-__all__ = ["RowBlock", "RowPart", "RowPiece"]
+__all__ = ["RowBlock", "RowPart"]
 
 
 class RowBlock(NamedTuple):

@@ -9,7 +9,7 @@ from tapesplit.arrays import BoolArray, IntArray, occurrences
 from tapesplit.sweeps.coefficients import Block, Coefficients, Recipe, existing
 from tapesplit.sweeps.complex_parts import Part
 
-__all__ = ["Calls", "Edges", "Layout", "lay_out", "without_constants"]
+__all__ = ["Calls", "Edges", "lay_out", "without_constants"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -25,7 +25,7 @@ from tapesplit.sweeps.lowering import compile_scalar_sweep
 from tapesplit.sweeps.scalar_sweep import ScalarSweep
 from tapesplit.telling import told
 
-__all__ = ["Stage", "StagedSweep", "compile_stages", "find_stages", "staged_seconds"]
+__all__ = ["StagedSweep", "compile_stages", "find_stages", "staged_seconds"]
 
 
 class Stage(NamedTuple):
