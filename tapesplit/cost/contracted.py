@@ -42,9 +42,8 @@ def predicted_contractions(facts: TapeFacts) -> Contractions:
     needs_matrix = all(kind.primitive in PRODUCTS for kind in kinds)
     if needs_matrix and not any(is_shape(form) and len(form) == 2 for form in facts.forms):
         return none
-    axes = np.array([len(form) if is_shape(form) else -1 for form in facts.forms])[facts.form]
-    fits = facts.elementwise & (axes >= 0) & (facts.sizes >= _FEWEST_ELEMENTS)
-    reductions, reduced, is_sum = _reductions(facts, axes)
+    fits = facts.elementwise & (facts.axes >= 0) & (facts.sizes >= _FEWEST_ELEMENTS)
+    reductions, reduced, is_sum = _reductions(facts)
     if not fits[reduced].any():
         return none
     result, child, parent = _between_merged(facts)
@@ -116,17 +115,16 @@ def _taken(
     return ~reached(~taken, behind[::-1], before[::-1])
 
 
-def _reductions(facts: TapeFacts, axes: IntArray) -> tuple[IntArray, IntArray, BoolArray]:
-    """Return the reductions that can absorb operations, the operand each one sums, and which are no products.
-
-    ``axes`` has the number of axes of each value, -1 if it is no float64 array.
-    """
+def _reductions(facts: TapeFacts) -> tuple[IntArray, IntArray, BoolArray]:
+    """Return reductions that can absorb operations, the operand each one sums, and which are no products."""
     of_kind = [(kind.can_be_contracted, kind.primitive not in PRODUCTS) for kind in facts.kinds]
     can_be, is_sum = np.array(of_kind).T.take(facts.kind, axis=1)
     entries = np.flatnonzero(can_be)
     first, last = (facts.parents[facts.first_parent[entries + step] - step] for step in (0, 1))
     operand = np.where(facts.sizes[first] >= facts.sizes[last], first, last)
-    fits = is_sum[entries] | ((axes[operand] == 2) & (axes[entries] == 1))  # a matrix times a vector
+    fits = is_sum[entries] | (
+        (facts.axes[operand] == 2) & (facts.axes[entries] == 1)
+    )  # a matrix times a vector
     return entries[fits], operand[fits], is_sum[entries[fits]]
 
 

@@ -6,9 +6,7 @@ import autograd.numpy as anp
 import numpy as np
 
 from tapesplit.arrays import BoolArray, IntArray, follow
-from tapesplit.rules import Movement
 from tapesplit.structures.facts import TapeFacts
-from tapesplit.structures.forms import is_shape
 
 __all__ = ["diagonal_at_ends", "end_sizes", "picked_products"]
 
@@ -27,8 +25,7 @@ def diagonal_at_ends(facts: TapeFacts) -> tuple[BoolArray, BoolArray]:
     """
     entries = np.arange(facts.sizes.size)
     readers = np.bincount(facts.parents, minlength=entries.size)
-    moves = np.array([isinstance(kind.rule, Movement) for kind in facts.kinds])[facts.kind]
-    alone = (np.diff(facts.first_parent) == 1) & (facts.elementwise | moves)
+    alone = (np.diff(facts.first_parent) == 1) & (facts.elementwise | facts.is_movement)
     child, parent = facts.children[alone[facts.children]], facts.parents[alone[facts.children]]
     is_equal = facts.sizes[child] == facts.sizes[parent]
     child, parent = child[is_equal], parent[is_equal]
@@ -45,12 +42,11 @@ def picked_products(facts: TapeFacts) -> tuple[IntArray, IntArray]:
     These are matrix-vector products at which directions are still diagonal, see `diagonal_at_ends`: each
     direction of the result is one column of the matrix (adjoints: one row) times a number.
     """
-    axes = np.array([len(form) if is_shape(form) else -1 for form in facts.forms])
     multiplies = np.array([kind.primitive in _MULTIPLYING and len(kind.argnums) == 1 for kind in facts.kinds])
-    entries = np.flatnonzero(multiplies[facts.kind] & (axes[facts.form] == 1))
+    entries = np.flatnonzero(multiplies[facts.kind] & (facts.axes == 1))
     tangents, adjoints = np.zeros((2, facts.sizes.size), dtype=np.int64)
     parents = facts.parents[facts.first_parent[entries]]
-    is_vector = axes[facts.form[parents]] == 1
+    is_vector = facts.axes[parents] == 1
     entries, parents = entries[is_vector], parents[is_vector]
     if entries.size:
         of_inputs, of_output = diagonal_at_ends(facts)

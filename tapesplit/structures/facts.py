@@ -196,6 +196,16 @@ class TapeFacts:
         """The last operation that each entry can be merged with, following ``reader``; itself if none."""
         return follow(self.reader)
 
+    @cached_property
+    def is_movement(self) -> BoolArray:
+        """Whether each entry is a movement."""
+        return np.array([isinstance(kind.rule, Movement) for kind in self.kinds])[self.kind]
+
+    @cached_property
+    def axes(self) -> IntArray:
+        """The number of axes of each value; -1 if it is no float64 array."""
+        return np.array([len(form) if is_shape(form) else -1 for form in self.forms])[self.form]
+
 
 def facts_of(tape: Tape, structure: Structure | None = None) -> TapeFacts:
     """Collect the facts of a tape, in about 0.3 µs per entry; its structure may be known already."""

@@ -7,7 +7,7 @@ import numpy as np
 
 from tapesplit.arrays import IntArray, coded, equal_columns, follow, ranges
 from tapesplit.recording.tape import Tape
-from tapesplit.rules import Movement, getitem, joint_index_map
+from tapesplit.rules import getitem, joint_index_map
 from tapesplit.structures.constants import hashable
 from tapesplit.structures.facts import TapeFacts, calls_by_kind
 from tapesplit.structures.forms import is_single, number_shape
@@ -42,7 +42,7 @@ def number_elements(tape: Tape, facts: TapeFacts, order: IntArray, sources: int)
     first = np.zeros(len(tape), dtype=np.int64)
     first[order] = np.cumsum(sizes) - sizes
     elements = np.arange(int(sizes.sum()) + 1, dtype=np.int32)  # the last one is where steps to -1 lead
-    is_move = np.array([isinstance(kind.rule, Movement) for kind in facts.kinds])[facts.kind[order]]
+    is_move = facts.is_movement[order]
     is_move[:sources] = False
     moves = order[is_move]
     step = elements.copy()
