@@ -237,10 +237,7 @@ def facts_of(tape: Tape, structure: Structure | None = None) -> TapeFacts:
         scalar[others] &= (is_local_call > 0) | (blocks[others] > 0)
     scalar &= ~elementwise | _takes_numbers(structure, seen, which, scalar & elementwise)
 
-    first_parent = np.zeros(kind.size + 1, dtype=np.int64)
-    np.cumsum(counts, out=first_parent[1:])
-    parents = np.fromiter(chain.from_iterable(structure.parents), dtype=np.int64, count=int(first_parent[-1]))
-    children = np.repeat(np.arange(kind.size), counts)
+    first_parent, parents, children = _reads(structure, counts)
     scalar[children[~known_form[parents]]] = False  # scalar sweeps read nothing else
     if complex_.any():  # a formula of a user's may be complex whatever it reads
         users = np.array([isinstance(k.rule, Elementwise) and not k.rule.built_in for k in kinds])[kind]
@@ -271,6 +268,14 @@ def facts_of(tape: Tape, structure: Structure | None = None) -> TapeFacts:
         reader=reader,
         detached=_detached(tape, structure, sizes),
     )
+
+
+def _reads(structure: Structure, counts: IntArray) -> tuple[IntArray, IntArray, IntArray]:
+    """Return ``first_parent``, ``parents`` and ``children``, given how many active arguments calls have."""
+    first_parent = np.zeros(counts.size + 1, dtype=np.int64)
+    np.cumsum(counts, out=first_parent[1:])
+    parents = np.fromiter(chain.from_iterable(structure.parents), dtype=np.int64, count=int(first_parent[-1]))
+    return first_parent, parents, np.repeat(np.arange(counts.size), counts)
 
 
 def _detached(tape: Tape, structure: Structure, sizes: IntArray) -> BoolArray:
