@@ -16,9 +16,9 @@ __all__ = [
     "array_seconds",
     "expanded_seconds",
     "handed_seconds",
-    "passed_coefficients",
     "product_seconds",
     "scalar_seconds",
+    "substitution_seconds",
     "system_seconds",
 ]
 
@@ -123,13 +123,18 @@ def scalar_seconds(model: CostModel, work: Work, directions: int, ends: int) -> 
     if work.formless:
         return float("inf")
     if work.coefficients > _LARGEST_SYSTEM:  # a copy for each prediction would take longer than the rest
-        work = replace(work, coefficients=passed_coefficients(work.coefficients))
+        work = replace(work, coefficients=_passed_coefficients(work.coefficients))
     return float(system_seconds(model, work, directions) + _END * ends * directions * model.element_direction)
 
 
-def passed_coefficients(coefficients: int) -> int:
+def _passed_coefficients(coefficients: int) -> int:
     """Count coefficients of a system; those that caches do not hold pass through memory, and count twice."""
     return coefficients + max(coefficients - _LARGEST_SYSTEM, 0)
+
+
+def substitution_seconds(model: CostModel, work: Work, directions: int) -> float:
+    """Predict the part of a scalar sweep that is one call of compiled code: the substitution."""
+    return _passed_coefficients(work.coefficients) * model.coefficient_direction * directions
 
 
 def system_seconds(model: CostModel, work: Any, directions: int) -> Any:

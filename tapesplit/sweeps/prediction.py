@@ -7,7 +7,7 @@ from typing import Final, Literal, NamedTuple
 import numpy as np
 
 from tapesplit.arrays import IntArray
-from tapesplit.cost.model import array_seconds, expanded_seconds, passed_coefficients, scalar_seconds
+from tapesplit.cost.model import array_seconds, expanded_seconds, scalar_seconds, substitution_seconds
 from tapesplit.cost.stored import cost_model
 from tapesplit.cost.work import WorkTable, total_work
 from tapesplit.cuts.chunks import Chunk
@@ -88,7 +88,7 @@ def _predict_whole(
     scalar = scalar_seconds(model, work, directions, chunk.n + chunk.m)
     arrays = predict_arrays(table, chunk, directions, adjoint_mode=adjoint_mode)
     if scalar < arrays.seconds:
-        compiled = passed_coefficients(work.coefficients) * model.coefficient_direction * directions
+        compiled = substitution_seconds(model, work, directions)
         is_large = work.coefficients * directions >= SHARED_STEPS and directions >= SHARED_WIDTH
         busy = compiled > _COMPILED * scalar
         return Prediction(scalar, "system", releases_lock=busy, shareable=compiled * is_large)
@@ -148,7 +148,7 @@ def _predict_few(table: WorkTable, chunk: Chunk, directions: int, steps: int) ->
     model, work = cost_model(), total_work(table, chunk.entries)
     seconds = scalar_seconds(model, work, directions, chunk.n + chunk.m)
     seconds += expanded_seconds(model, chunk.n * chunk.m) + steps * model.step
-    compiled = passed_coefficients(work.coefficients) * model.coefficient_direction * directions
+    compiled = substitution_seconds(model, work, directions)
     return Prediction(seconds, "system", releases_lock=compiled > _COMPILED * seconds)
 
 
