@@ -259,14 +259,10 @@ def _staying_bytes(tape: Tape, facts: TapeFacts, part: RowPart, steps: Sequence[
         if isinstance(step, ClusterStep):
             # Real parts of complex adjoints are views of these.
             each = 1 + int(facts.is_complex[[member.number for member in step.members]].any())
-            space, axis = tape.shape(step.operand), part.axes[step.operand]
-            weights = step.reduction.weights if step.reduction else None
-            for parent in step.inputs:
-                shape = tape.shape(parent)
-                is_shared = parent == weights or aligned_axis(space, axis, shape) is None
-                if is_shared and parent not in added:
-                    numbers += each * prod(shape) * sum(block.directions for block in blocks)
-                    added.add(parent)
+            shared = _shared_inputs(tape, part, step) - added
+            elements = sum(prod(tape.shape(parent)) for parent in shared)
+            numbers += each * elements * sum(block.directions for block in blocks)
+            added |= shared
         elif isinstance(step, BulkStep):
             carried = int(facts.sizes[step.index]) * sum(block.each for block in blocks)
             for parent, reading in zip(step.reads(tape), part.readings[step.index], strict=True):
@@ -274,3 +270,10 @@ def _staying_bytes(tape: Tape, facts: TapeFacts, part: RowPart, steps: Sequence[
                     numbers += carried * (1 + (parent in added))
                     added.add(parent)
     return 8 * numbers
+
+
+def _shared_inputs(tape: Tape, part: RowPart, step: ClusterStep) -> set[int]:
+    """Return the inputs of merged operations whose adjoints all rows share."""
+    space, axis = tape.shape(step.operand), part.axes[step.operand]
+    weights = step.reduction.weights if step.reduction else None
+    return {i for i in step.inputs if i == weights or aligned_axis(space, axis, tape.shape(i)) is None}
