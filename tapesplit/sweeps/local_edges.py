@@ -2,7 +2,7 @@
 
 import functools
 import operator
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -15,7 +15,7 @@ from tapesplit.structures.constants import kept_positions
 from tapesplit.structures.facts import TapeFacts, calls_by_kind
 from tapesplit.sweeps.array_steps import bulk_step
 from tapesplit.sweeps.coefficients import Block, Recipe
-from tapesplit.sweeps.complex_parts import VARYING, pairs, parts_between
+from tapesplit.sweeps.complex_parts import VARYING, Part, pairs, parts_between
 from tapesplit.sweeps.directions import Batch, seed
 from tapesplit.sweeps.operands import Operands
 from tapesplit.sweeps.preaccumulation import Member, Term
@@ -62,7 +62,7 @@ def _local(
     numbers: dict[int, float | np.ndarray] = {}
     terms: list[Term] = []
     reads: list[IntArray] = []
-    ranks = [0, 0]
+    ranks = [0] * (1 + of_complex)
     kept = kept_positions(facts.structure.statics[members[0]])
     for position, (argnum, local) in enumerate(zip(argnums, local_structures(entry, kept), strict=True)):
         target = -1 - position
@@ -81,21 +81,37 @@ def _local(
         rows = results + local.rows * (1 + of_complex)
         columns = starts[argnum][:, None] + local.columns * (1 + is_complex[argnum])
         parts = [*parts_between(of_complex, is_complex[argnum], derivative, conjugated=local.conjugated)]
-        for row in range(1 + of_complex):
-            here = [(column, part) for row_of_part, column, part in parts if row_of_part == row]
-            for number, (column, part) in enumerate(here):
-                rank = ranks[row] + len(here) * local.rank + number
-                of, by = unknown[row:][rows], unknown[column:][columns]
-                found.append(Edges(target, of, by, rank, part=part))
-            ranks[row] += len(here) * (int(local.rank.max(initial=-1)) + 1)
+        found += _between(target, (unknown, rows, columns), parts, local.rank, ranks)
         if local.recurring is not None:
             numbers[_RECURRING] = 1.0
             after, before = (results + places * (1 + of_complex) for places in local.recurring)
-            for row in range(1 + of_complex):
+            for row in range(len(ranks)):
                 found.append(Edges(_RECURRING, unknown[row:][after], unknown[row:][before], ranks[row]))
                 ranks[row] += 1
     edges = tuple(without_constants(found))
     return Calls(edges, numbers, Recipe((Member(0, tuple(terms)),), tuple(reads)))
+
+
+def _between(
+    target: int,
+    elements: tuple[IntArray, IntArray, IntArray],
+    parts: Sequence[tuple[int, int, Part]],
+    rank: IntArray,
+    before: list[int],
+) -> Iterator[Edges]:
+    """Yield the edges by one argument for all parts of complex numbers, see `parts_between`.
+
+    ``elements`` are the unknowns of all, and the places among them of results and of what these depend on;
+    ``rank`` counts the elements that come before each one. ``before`` counts the coefficients that stand
+    before all of these in a row, for each part of a result, and then those before the next argument's.
+    """
+    unknown, rows, columns = elements
+    for row, first in enumerate(before):
+        here = [(column, part) for row_of_part, column, part in parts if row_of_part == row]
+        for number, (column, part) in enumerate(here):
+            of, by = unknown[row:][rows], unknown[column:][columns]
+            yield Edges(target, of, by, first + len(here) * rank + number, part=part)
+        before[row] = first + len(here) * (int(rank.max(initial=-1)) + 1)
 
 
 _RECURRING: Final = -(2**30)
