@@ -109,11 +109,7 @@ def record_call(
             _note_place(error, entries, len(argnums), name)
             raise
     if not entries.is_complete:
-        raise RecordingError(
-            f"operations of {name} were recorded in part only: it has gone on after an interrupt (Ctrl-C, a "
-            "signal) that it caught, or threads of its own have worked without Python's GIL; let interrupts "
-            "pass, and do the operations on the calling thread"
-        )
+        raise RecordingError(_INCOMPLETE.format(name))
     node: Any = result._node if isbox(result) else None
     is_own = isinstance(node, TapeNode) and node.entries is entries
     output, value = (node.index, result._value) if is_own else (None, result)
@@ -146,6 +142,13 @@ def _note_place(error: BaseException, entries: Entries, inputs: int, name: str) 
 _NESTED = (
     "{} depends on values that autograd is differentiating at this moment, so its tape alone does not have "
     "the whole derivative; call its Jacobian function, which then leaves all levels to autograd"
+)
+
+
+_INCOMPLETE = (
+    "operations of {} were recorded in part only: it has gone on after an interrupt (Ctrl-C, a signal) that "
+    "it caught, or threads of its own have worked without Python's GIL; let interrupts pass, and do the "
+    "operations on the calling thread"
 )
 
 
