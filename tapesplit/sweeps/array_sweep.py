@@ -207,14 +207,7 @@ def compile_array_sweep(
     detached = {*np.flatnonzero(facts.detached).tolist()}
     worth = worth_factoring(facts, chunk, directions) if adjoint_mode else set[int]()
     clusters = find_clusters(tape, facts, chunk, directions, detached, worth)
-    covered = {member for step in clusters.values() for member, _ in step.members}
-    known: dict[Any, tuple[IndexMap, ...]] = {}
-    steps: list[Step] = []
-    for index in chunk.entries.tolist():
-        if index in clusters:
-            steps.append(clusters[index])
-        elif index not in covered and index not in detached:
-            steps.append(_single_step(tape, facts, index, known))
+    steps = _steps(tape, facts, chunk, clusters, detached)
     factored = factored_sizes(tape, facts, steps, worth)
     found = joined_sizes(tape, facts, steps, directions) if adjoint_mode else {}
     joined = {i: size for i, size in found.items() if i not in factored and i not in chunk.targets}
@@ -245,6 +238,21 @@ def compile_array_sweep(
         touched_bytes=8 * _touched(steps, readings, sizes, joined),
         detached=ends,
     )
+
+
+def _steps(
+    tape: Tape, facts: TapeFacts, chunk: Chunk, clusters: Mapping[int, ClusterStep], detached: Container[int]
+) -> list[Step]:
+    """Compile the entries of a chunk into steps, those of merged operations among them."""
+    covered = {member for step in clusters.values() for member, _ in step.members}
+    known: dict[Any, tuple[IndexMap, ...]] = {}
+    steps: list[Step] = []
+    for index in chunk.entries.tolist():
+        if index in clusters:
+            steps.append(clusters[index])
+        elif index not in covered and index not in detached:
+            steps.append(_single_step(tape, facts, index, known))
+    return steps
 
 
 def _touched(
