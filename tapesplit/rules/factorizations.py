@@ -5,7 +5,7 @@ complex-valued gradients" (2017), Eq. 4.77; for singular vectors: J. Townsend, "
 value decomposition" (2016). Complex singular values take the loop over autograd's rules.
 """
 
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from autograd.numpy import linalg
@@ -27,10 +27,11 @@ def _part(A: np.ndarray, *factors: np.ndarray) -> list[np.ndarray]:
     return [piece.reshape(len(A), *factor.shape) for piece, factor in zip(pieces, factors, strict=True)]
 
 
-def _gaps(w: np.ndarray) -> np.ndarray:
-    """``1 / (w_j - w_i)`` off the diagonal, zero on it; infinite for equal values."""
+def _gaps(w: np.ndarray, added: float = 0.0) -> np.ndarray:
+    """``1 / (w_j - w_i + added)`` off the diagonal, zero on it; infinite for equal values."""
+    diagonal = np.eye(w.shape[-1])
     with np.errstate(divide="ignore"):
-        return (1.0 - np.eye(w.shape[-1])) / (w[..., None, :] - w[..., :, None] + np.eye(w.shape[-1]))
+        return (1.0 - diagonal) / (w[..., None, :] - w[..., :, None] + (diagonal + added))
 
 
 def _on_diagonal(x: np.ndarray) -> np.ndarray:
@@ -131,16 +132,15 @@ bulk(
 )
 
 
-def _eig_gaps(w: np.ndarray) -> np.ndarray:
-    """``1 / (w_j - w_i)`` off the diagonal, zero on it; large for equal values, as in autograd."""
-    return (1.0 - np.eye(w.shape[-1])) / (w[..., None, :] - w[..., :, None] + 1e-20)
+_EIG_GAP: Final = 1e-20
+"""What autograd adds to the differences of eigenvalues: vectors of equal ones get large derivatives."""
 
 
 def _eig_tangent(T: np.ndarray, ans: Any, x: np.ndarray) -> np.ndarray:
     """Carry tangents to eigenvectors that keep their length."""
     w, U = ans
     inner = np.linalg.inv(U) @ T @ U
-    moved = U @ (_eig_gaps(w) * inner)
+    moved = U @ (_gaps(w, _EIG_GAP) * inner)
     return _join(np.linalg.diagonal(inner), moved - U * (U.conj() * moved).real.sum(axis=-2, keepdims=True))
 
 
@@ -149,7 +149,7 @@ def _eig_adjoint(A: np.ndarray, ans: Any, x: np.ndarray) -> np.ndarray:
     wg, Ug = _part(A, w, U)
     projected = U.mT @ Ug
     lengthened = U.mT @ U.conj() * np.linalg.diagonal(projected).real[..., None, :]
-    inner = _on_diagonal(wg) + _eig_gaps(w) * (projected - lengthened)
+    inner = _on_diagonal(wg) + _gaps(w, _EIG_GAP) * (projected - lengthened)
     return real_like(np.linalg.inv(U).mT @ inner @ U.mT, x)
 
 
