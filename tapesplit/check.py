@@ -1,6 +1,6 @@
 """A check of Jacobians for users' own functions, in the manner of autograd's `check_grads`."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 import autograd
@@ -128,17 +128,7 @@ def _check_by(fun: Callable[..., Any], argnum: int, args: tuple[Any, ...], kwarg
     with np.errstate(all="ignore"):  # a step may leave the domain
         point = _Point.of(x, value, expected, moved, _largest_term(tape), exact=exact)
     name = display_name(fun)
-    try:
-        for method, jacobian in found.items():
-            differs = f"{name}: the Jacobian (method {method!r}) differs from {source}"
-            check_within(jacobian, expected, point.rounding().reshape(expected.shape), differs)
-    except WrongJacobianError as error:
-        ours = np.asarray(found["auto"])
-        is_ours_right = ours.shape == expected.shape and point.with_jacobian(ours).is_confirmed()
-        if method == "auto" and is_ours_right and not point.is_confirmed():
-            note(error, "central differences agree with tapesplit, so a rule of autograd's is wrong here")
-        _note_randomness(error, name, point)
-        raise
+    _compare_methods(found, expected, source, point, name)
     try:
         with np.errstate(all="ignore"):
             point.check_differences(f"{name}: J·v differs from central differences")
@@ -153,6 +143,23 @@ def _check_by(fun: Callable[..., Any], argnum: int, args: tuple[Any, ...], kwarg
     if failure is not None:
         note(failure, "autograd.jacobian fails here; that of tapesplit agrees with central differences")
         raise failure
+
+
+def _compare_methods(
+    found: Mapping[str, Any], expected: np.ndarray, source: str, point: "_Point", name: str
+) -> None:
+    """Compare the Jacobians of all methods with the expected one."""
+    try:
+        for method, jacobian in found.items():
+            differs = f"{name}: the Jacobian (method {method!r}) differs from {source}"
+            check_within(jacobian, expected, point.rounding().reshape(expected.shape), differs)
+    except WrongJacobianError as error:
+        ours = np.asarray(found["auto"])
+        is_ours_right = ours.shape == expected.shape and point.with_jacobian(ours).is_confirmed()
+        if method == "auto" and is_ours_right and not point.is_confirmed():
+            note(error, "central differences agree with tapesplit, so a rule of autograd's is wrong here")
+        _note_randomness(error, name, point)
+        raise
 
 
 def _note_randomness(error: WrongJacobianError, name: str, point: "_Point") -> bool:
