@@ -5,7 +5,7 @@ known, so that the choice can be exact.
 """
 
 from collections import defaultdict
-from collections.abc import Container, Sequence
+from collections.abc import Container, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from math import prod
@@ -14,7 +14,7 @@ from typing import Final
 import numpy as np
 
 from tapesplit.cuts.chunks import Chunk
-from tapesplit.recording.tape import Tape, TapeEntry
+from tapesplit.recording.tape import Tape
 from tapesplit.rules.low_rank import FEWEST_DIRECTIONS, MOST_PARTS, factored_rule, is_thin
 from tapesplit.structures.facts import TapeFacts
 from tapesplit.structures.forms import is_shape
@@ -71,16 +71,8 @@ def _takes_factors(tape: Tape, step: Step, factored: Container[int]) -> bool:
 
 def _written(tape: Tape, step: Step, factored: Container[int]) -> set[int]:
     """Return the arguments in ``factored`` to which a step passes dense adjoints if it gets dense ones."""
-    read = [parent for parent in step.reads(tape) if parent in factored]
-    if not read or not isinstance(step, BulkStep):
-        return {*read}
-    entry = tape[step.index]
-    written = set()
-    for argnum, parent in zip(entry.argnums, entry.parents, strict=True):
-        rank = _rank_handed(step, entry, argnum)
-        if parent in read and not (rank and is_thin(rank, np.shape(entry.args[argnum]))):
-            written.add(parent)
-    return written
+    handed = _ranks_handed(tape, step, factored)
+    return {parent for parent, rank in handed if not (rank and is_thin(rank, tape.shape(parent)))}
 
 
 def joined_sizes(tape: Tape, facts: TapeFacts, steps: Sequence[Step], directions: int) -> dict[int, int]:
@@ -94,16 +86,9 @@ def joined_sizes(tape: Tape, facts: TapeFacts, steps: Sequence[Step], directions
     matrices = {i for i in large if is_shape(forms[i]) and is_thin(1, forms[i]) and not facts.is_complex[i]}
     ranks: dict[int, list[int]] = defaultdict(list)
     for step in steps if matrices else ():
-        read = matrices.intersection(step.reads(tape))
-        # Of the factors of a complex product, a real matrix would need the real part of what they make.
-        if read and isinstance(step, BulkStep) and not facts.is_complex[step.index]:
-            entry = tape[step.index]
-            for argnum, parent in zip(entry.argnums, entry.parents, strict=True):
-                if parent in read:
-                    ranks[parent].append(_rank_handed(step, entry, argnum))
-        else:
-            for parent in read:
-                ranks[parent].append(0)
+        for parent, rank in _ranks_handed(tape, step, matrices):
+            # Of the factors of a complex product, a real matrix would need the real part of what they make.
+            ranks[parent].append(0 if facts.is_complex[step.index] else rank)
     return {
         index: _numbers_held(sum(given), forms[index])
         for index, given in ranks.items()
@@ -117,10 +102,20 @@ def _numbers_held(rank: int, shape: tuple[int, int]) -> int:
     return numbers if numbers < product else 2 * product  # factors, and what was multiplied out before
 
 
-def _rank_handed(step: BulkStep, entry: TapeEntry, argnum: int) -> int:
-    """Return the rank of the adjoints that a call passes to an argument if it gets dense ones; 0 if dense."""
-    rule = factored_rule(entry.primitive, argnum) if step.rule.built_in else None
-    return rule.rank(0, np.shape(entry.value)) if rule else 0
+def _ranks_handed(tape: Tape, step: Step, wanted: Container[int]) -> Iterator[tuple[int, int]]:
+    """Yield arguments of a step that are wanted, and the rank of their adjoints if it gets dense ones.
+
+    The rank is 0 if it passes dense ones.
+    """
+    read = [parent for parent in step.reads(tape) if parent in wanted]
+    if not read or not isinstance(step, BulkStep):
+        yield from ((parent, 0) for parent in read)
+        return
+    entry = tape[step.index]
+    for argnum, parent in zip(entry.argnums, entry.parents, strict=True):
+        if parent in wanted:
+            rule = factored_rule(entry.primitive, argnum) if step.rule.built_in else None
+            yield parent, rule.rank(0, np.shape(entry.value)) if rule else 0
 
 
 def keeping_factors(tape: Tape, step: Step, factored: AbstractSet[int]) -> Step:
