@@ -64,8 +64,12 @@ def _eigh_adjoint(A: np.ndarray, ans: Any, x: np.ndarray, UPLO: str = "L") -> np
     used = _used(Vg)
     if used.any():
         inner[used] += _gaps(w) * (V.mT @ Vg[used])
-    S = V.conj() @ inner @ V.mT
-    return (S + S.conj().mT) * (_sides(x, UPLO) / 2)
+    return _read_twice(V.conj() @ inner @ V.mT, UPLO)
+
+
+def _read_twice(S: np.ndarray, UPLO: str) -> np.ndarray:
+    """Return adjoints of Hermitian matrices of which ``eigh`` reads one side, given those of all elements."""
+    return (S + S.conj().mT) * (_sides(S, UPLO) / 2)
 
 
 def _sides(x: np.ndarray, UPLO: str) -> np.ndarray:
@@ -118,8 +122,7 @@ def _eigenvectors_tangent(
 def _eigenvectors_adjoint(
     A: np.ndarray, V: np.ndarray, x: np.ndarray, UPLO: str, w: np.ndarray
 ) -> np.ndarray:
-    S = V @ (_gaps(w) * (V.mT @ A)) @ V.mT
-    return (S + S.mT) * (_sides(x, UPLO) / 2)
+    return _read_twice(V @ (_gaps(w) * (V.mT @ A)) @ V.mT, UPLO)
 
 
 bulk(
