@@ -151,18 +151,23 @@ def check_output(tape: Tape) -> None:
     is_number = isinstance(value, (np.ndarray, np.generic, float, int))
     if not is_number or np.asarray(value).dtype.kind not in "fiub":
         kind = f"an array of {value.dtype} values" if isinstance(value, np.ndarray) else type(value).__name__
-        hint = "np.array([...]) of autograd.numpy joins traced numbers"
-        if value is None:
-            kind, hint = "None", "perhaps its return statement is missing"
-        elif isinstance(value, (Coroutine, Generator, AsyncGenerator)):
-            hint = "from a plain function: take async away, return an array instead of yielding its elements"
-        elif of_objects:
-            hint = (
-                "objects come from plain NumPy, such as numpy.zeros_like(x), from matrices of scipy.sparse, "
-                "generators or fractions"
-            )
-        elif hasattr(value, "__array__"):
-            hint = CONSTANTS
         raise OutputTypeError(
-            f"{tape.name} returned {kind}, which has no derivative; return an array of floats ({hint})"
+            f"{tape.name} returned {'None' if value is None else kind}, which has no derivative; return an "
+            f"array of floats ({_advice_for(value, of_objects=of_objects)})"
         )
+
+
+def _advice_for(value: Any, *, of_objects: bool) -> str:
+    """Say why a function may have returned a value that is not of numbers, or what to write instead."""
+    if value is None:
+        return "perhaps its return statement is missing"
+    if isinstance(value, (Coroutine, Generator, AsyncGenerator)):
+        return "from a plain function: take async away, return an array instead of yielding its elements"
+    if of_objects:
+        return (
+            "objects come from plain NumPy, such as numpy.zeros_like(x), from matrices of scipy.sparse, "
+            "generators or fractions"
+        )
+    return (
+        CONSTANTS if hasattr(value, "__array__") else "np.array([...]) of autograd.numpy joins traced numbers"
+    )
