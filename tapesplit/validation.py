@@ -111,8 +111,10 @@ def check_input(value: Any, position: int) -> None:
     """Refuse inputs without a real dense Jacobian."""
     if _is_plainly_real(value):
         return
-    if isinstance(value, (tuple, list, dict, str)):
-        of_numbers = not isinstance(value, (dict, str)) and all(isinstance(x, (int, float)) for x in value)
+    if isinstance(value, str):
+        raise InputTypeError(f"argument {position} is a string; a Jacobian is taken with respect to an array")
+    if isinstance(value, (tuple, list, dict)):
+        of_numbers = not isinstance(value, dict) and all(isinstance(x, (int, float)) for x in value)
         raise InputTypeError(
             f"argument {position} is a {type(value).__name__}; a Jacobian is taken with respect to one "
             "array: " + ("write np.array(x, dtype=float)" if of_numbers else _SEVERAL)

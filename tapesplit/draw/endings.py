@@ -34,9 +34,8 @@ def check_ending(path: str | os.PathLike[str], endings: Sequence[str]) -> None:
     ending = Path(path).suffix
     if ending.lower() not in endings:
         known = f"{', '.join(endings[:-1])} or {endings[-1]}"
-        raise ArgumentValueError(
-            f"cannot write {os.fspath(path)!r}: the name ends in {ending!r}; let it end in {known}"
-        )
+        told = f"ends in {ending!r}" if ending else "has no ending"
+        raise ArgumentValueError(f"cannot write {os.fspath(path)!r}: the name {told}; let it end in {known}")
 
 
 def check_picture(path: str | os.PathLike[str], endings: Sequence[str]) -> None:

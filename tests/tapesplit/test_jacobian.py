@@ -610,7 +610,7 @@ def test_class_methods_and_static_methods_are_decorated_outside():
         ((1.0, 2.0), r"argument 0 is a tuple; .* write np.array\(x, dtype=float\)"),
         ([1.0, 2.0], r"argument 0 is a list; .* write np.array\(x, dtype=float\)"),
         ([X, 2.0], r"argument 0 is a list; .* autograd\.misc\.flatten\.flatten"),
-        ("text", "argument 0 is a str"),
+        ("text", "argument 0 is a string; a Jacobian is taken with respect to an array"),
         (X + 0j, "argument 0 is complex; .* pass real and imaginary part"),
         (1j, "argument 0 is complex"),
         (onp.array([1.0, None]), "argument 0 is an array of object values"),
