@@ -31,16 +31,6 @@ class Spared(NamedTuple):
     edges: IntArray
 
 
-class _Factored(NamedTuple):
-    """Rank of the adjoints of a matrix that stay factored, and ``maker``, the product that creates them.
-
-    Factors of different makers are not added: they may belong to different directions.
-    """
-
-    rank: int
-    maker: int
-
-
 def with_ranks(facts: TapeFacts) -> TapeFacts:
     """Return the facts of a tape together with the ranks of the adjoints that stay factored.
 
@@ -62,11 +52,11 @@ def with_ranks(facts: TapeFacts) -> TapeFacts:
     readings: dict[int, list[tuple[int, int]]] = defaultdict(list)
     for child, parent, place in zip(children.tolist(), parents.tolist(), places.tolist(), strict=True):
         readings[parent].append((child, place))
-    found: dict[int, _Factored] = {}
+    found: dict[int, int] = {}
     for parent in sorted(readings, reverse=True):
         if _takes_factors(facts.kinds[facts.kind[parent]]) and parent != facts.structure.output:
             arriving = _arriving(facts, found, parent, readings[parent])
-            if arriving and is_thin(arriving.rank, facts.structure.forms[parent]):
+            if arriving and is_thin(arriving, facts.structure.forms[parent]):
                 found[parent] = arriving
     together = facts.merged_into
     arguments = _arguments(facts, found, together)
@@ -82,10 +72,10 @@ def with_ranks(facts: TapeFacts) -> TapeFacts:
         for parent in sorted(small, reverse=True):
             if _arriving(facts, found, parent, readings[parent]) == small[parent]:
                 found[parent] = small[parent]
-    return replace(facts, ranks={index: factored.rank for index, factored in found.items()})
+    return replace(facts, ranks=found)
 
 
-def _arguments(facts: TapeFacts, found: dict[int, _Factored], together: IntArray) -> dict[int, list[int]]:
+def _arguments(facts: TapeFacts, found: dict[int, int], together: IntArray) -> dict[int, list[int]]:
     """List the values that merged operations read from outside, by the last one: ``together[entry]``."""
     is_found = np.zeros(together.size, dtype=np.bool_)
     is_found[list(found)] = True
@@ -104,17 +94,17 @@ def _takes_in(facts: TapeFacts, index: int) -> bool:
 
 def _kept_small(
     facts: TapeFacts,
-    found: dict[int, _Factored],
+    found: dict[int, int],
     together: IntArray,
     arguments: dict[int, list[int]],
     taken: Container[int],
-) -> dict[int, _Factored]:
+) -> dict[int, int]:
     """Drop matrices whose factors would be multiplied out at once, as an argument needs all elements anyway.
 
     Operations in ``taken``, which a product can absorb, are dropped too unless an argument stays factored.
     """
     fits: dict[int, bool] = {}
-    kept: dict[int, _Factored] = {}
+    kept: dict[int, int] = {}
     for result, index in sorted((int(together[index]), index) for index in found):
         if result not in fits:
             kind, size = facts.kinds[facts.kind[result]], facts.sizes[result]
@@ -133,32 +123,27 @@ def _kept_small(
 
 
 def _arriving(
-    facts: TapeFacts, found: Mapping[int, _Factored], parent: int, readings: Iterable[tuple[int, int]]
-) -> _Factored | None:
-    """Add up the adjoints that operations pass to an argument; None if some are dense, or makers differ."""
+    facts: TapeFacts, found: Mapping[int, int], parent: int, readings: Iterable[tuple[int, int]]
+) -> int:
+    """Add up the ranks of the adjoints that operations pass to an argument; 0 if some are dense."""
     handed = [_handed(facts, found, child, place, parent) for child, place in readings]
-    makers = {factored.maker for factored in handed}
-    if len(makers) > 1 or not all(factored.rank for factored in handed):
-        return None
-    return _Factored(sum(factored.rank for factored in handed), *makers)
+    return sum(handed) if all(handed) else 0
 
 
-def _handed(
-    facts: TapeFacts, found: Mapping[int, _Factored], child: int, place: int, parent: int
-) -> _Factored:
-    """Return the adjoints that an operation passes to an argument; rank 0 means that they are dense."""
-    given, maker = found.get(child, _Factored(0, child))
+def _handed(facts: TapeFacts, found: Mapping[int, int], child: int, place: int, parent: int) -> int:
+    """Return the rank of the adjoints that an operation passes to an argument; 0 if they are dense."""
+    given = found.get(child, 0)
     kind = facts.kinds[facts.kind[child]]
     argnum = kind.argnums[place]
     shape, of_argument = (facts.structure.forms[i] for i in (child, parent))
     if kind.partials is not None:
         by_number = not callable(kind.partials[place]) or _is_scaled(facts, child, place)
-        return _Factored(given if by_number and shape == of_argument else 0, maker)
+        return given if by_number and shape == of_argument else 0
     if isinstance(kind.rule, Movement):
         moves_parts = _moves_parts(kind) and len(kind.argnums) <= MOST_PARTS
-        return _Factored(given if moves_parts else 0, maker)
+        return given if moves_parts else 0
     rule = _rule(kind, argnum)
-    return _Factored(rule.rank(given, shape) if rule and is_shape(shape) else 0, maker)
+    return rule.rank(given, shape) if rule and is_shape(shape) else 0
 
 
 def _is_scaled(facts: TapeFacts, index: int, place: int) -> bool:

@@ -83,6 +83,8 @@ class ArraySweep:
         Memory of the derivatives that a step reads and writes for each direction, on average.
     detached
         Sources and targets that depend on the inputs through empty arrays only: they have no directions.
+    factored
+        Entries whose adjoints stay factored, also where several products add to them.
     """
 
     chunk: Chunk
@@ -95,6 +97,7 @@ class ArraySweep:
     lu_bytes: int = 0
     touched_bytes: int = 0
     detached: frozenset[int] = frozenset()
+    factored: frozenset[int] = frozenset()
 
     @property
     def least_bytes(self) -> int:
@@ -151,7 +154,9 @@ class ArraySweep:
         for step in told(reversed(self.steps), len(self.steps)):
             batch = seeds.pop(step.index, None)
             if batch is not None:
-                step.adjoint(tape, batch.dense() if isinstance(batch, Summed) else batch, seeds)
+                if isinstance(batch, Summed):
+                    batch = batch.joined() if step.index in self.factored else batch.dense()
+                step.adjoint(tape, batch, seeds)
             del batch  # what is collected takes its memory
         return _collect(tape, self.chunk.sources, self._attached(seeds), count, adjoint_mode=True)
 
@@ -237,6 +242,7 @@ def compile_array_sweep(
         lu_bytes=_lu_bytes(tape, facts, steps),
         touched_bytes=8 * _touched(steps, readings, sizes, joined),
         detached=ends,
+        factored=frozenset(factored),
     )
 
 

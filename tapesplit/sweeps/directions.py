@@ -13,7 +13,7 @@ from typing import Final, NamedTuple, cast
 
 import numpy as np
 
-from tapesplit.rules.low_rank import Factors
+from tapesplit.rules.low_rank import Factors, is_thin
 from tapesplit.telling import told
 
 __all__ = [
@@ -160,6 +160,14 @@ class Summed(NamedTuple):
         rows, columns = part.factors.shape
         return found if rank * (rows + columns) < rows * columns else Summed((), 0, found.dense())
 
+    def joined(self) -> "LowRank | Rows":
+        """Join the factors while their sum is thin, else multiply them."""
+        if self.written is not None or not is_thin(self.rank, self.parts[0].factors.shape):
+            return self.dense()
+        shared, *others = {part.shared_side for part in self.parts}
+        found = None if others else _side_by_side(self.parts, shared)
+        return found or cast("LowRank", _side_by_side(self.parts, None))
+
     def dense(self) -> Rows:
         """Multiply the factors."""
         found: Batch | None = None
@@ -174,6 +182,20 @@ class Summed(NamedTuple):
 
 def _multiplied(parts: Sequence[LowRank], shared_side: int | None) -> Rows:
     """Multiply factors of which all directions share the same side, and add the products up."""
+    joined = _side_by_side(parts, shared_side)
+    if joined is not None:
+        return joined.dense()
+    found: Batch | None = None
+    for part in parts:
+        found = accumulate(found, part.dense())
+    return cast("Rows", found)
+
+
+def _side_by_side(parts: Sequence[LowRank], shared_side: int | None) -> LowRank | None:
+    """Join factors of which all directions share the same side; None if a sum of them would have NaN.
+
+    Directions outside of a window have zeros, but 0 times infinity is NaN.
+    """
     start, stop = min(part.start for part in parts), max(part.stop for part in parts)
     sides = [
         np.concatenate([part.factors[side] for part in parts], axis=1)
@@ -182,12 +204,8 @@ def _multiplied(parts: Sequence[LowRank], shared_side: int | None) -> Rows:
         for side in (0, 1)
     ]
     if shared_side is not None and not np.isfinite(sides[shared_side]).all():
-        # Directions outside of a window have zeros, but 0 times infinity is NaN.
-        found: Batch | None = None
-        for part in parts:
-            found = accumulate(found, part.dense())
-        return cast("Rows", found)
-    return Rows(start, Factors(*sides).dense(), owned=True)
+        return None
+    return LowRank(start, Factors(*sides))
 
 
 def _stacked(parts: Sequence[LowRank], side: int, start: int, stop: int) -> np.ndarray:

@@ -343,6 +343,32 @@ def stiffness(n):
     )
 
 
+def implicit(n):
+    """A matrix of many parts that the steps of a time integration solve with, each with outputs."""
+    D = np.eye(n + 1, n) - np.eye(n + 1, n, -1)
+
+    def states(k):
+        matrix, state, found = D.T @ (anp.exp(k)[:, None] * D) + np.eye(n), np.ones(n), []
+        for _ in range(4):
+            state = anp.linalg.solve(matrix, state)
+            found.append(state[: n // 4])
+        return anp.concatenate(found)
+
+    return states, np.linspace(0.0, 0.3, n + 1)
+
+
+def inverted(n):
+    """The same with the inverse of the matrix."""
+    D = np.eye(n + 1, n) - np.eye(n + 1, n, -1)
+
+    def states(k):
+        inverse = anp.linalg.inv(D.T @ (anp.exp(k)[:, None] * D) + np.eye(n))
+        state = inverse @ np.ones(n)
+        return anp.concatenate([state[: n // 2], (inverse @ anp.tanh(state))[: n // 2]])
+
+    return states, np.linspace(0.0, 0.3, n + 1)
+
+
 def diagonal(n):
     """A matrix with parameters that the side of the system has as well."""
     table = RANDOM.uniform(-1.0, 1.0, (n, n)) / n
@@ -375,6 +401,8 @@ def masked(n):
     ("program", "most"),
     [
         (stiffness(80), 0.1 + 1 / 80),  # and the factors of one matrix
+        (implicit(80), 0.6),
+        (inverted(80), 0.4),
         (diagonal(80), 0.1 + 1 / 80),
         (masked(80), 4.0),
         (windows(80), 20.0),
@@ -530,6 +558,21 @@ def test_many_products_are_multiplied_out_once_in_a_while():
     assert 0 < len(found.parts) < most
     assert found.written is not None
     np.testing.assert_array_equal(found.dense().rows, found.dense().rows)
+
+
+@pytest.mark.parametrize("shared", [(False, True), (True, True), (True, False)])
+@pytest.mark.parametrize("last", [1.0, np.inf])
+def test_thin_sums_of_several_windows_stay_factored(shared, last):
+    sides = [
+        (RANDOM.standard_normal((2, 1, 80)), np.full((1 if one else 2, 1, 60), x))
+        for one, x in zip(shared, (1.0, last), strict=True)
+    ]
+    found = accumulate(*(LowRank(start, Factors(*pair)) for start, pair in enumerate(sides)))
+    joined = found.joined()
+    assert isinstance(joined, LowRank)
+    np.testing.assert_array_equal(joined.dense().rows, found.dense().rows)
+    many = accumulate(found, LowRank(0, Factors(np.ones((3, 8, 80)), np.ones((3, 8, 60)))))
+    np.testing.assert_array_equal(many.joined().rows, many.dense().rows)
 
 
 def test_infinite_factors_stay_in_their_directions():
