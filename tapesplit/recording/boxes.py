@@ -26,8 +26,10 @@ __all__ = [
     "THEIR_BOXES",
     "RecordingBox",
     "TapeBox",
+    "box_of",
     "is_boxed_array",
     "is_boxed_double",
+    "key_of_shape",
     "make_box",
     "recorded",
 ]
@@ -80,10 +82,12 @@ class RecordingBox(ArrayBox):
         key: Any = None
         if kind is int:
             key = self._index, index
-        elif kind is slice and _NARROW * len(item) <= len(value) and index.step is None:
-            start, stop = index.start, index.stop
-            if type(start) in _BOUNDS and type(stop) in _BOUNDS:
-                key = self._index, start, stop
+        elif kind is slice:
+            if _NARROW * len(item) <= len(value) or entries.size - self._index > _FRESH:
+                bounds = _bounds(index)
+                key = bounds and (self._index, *bounds)
+        elif kind is tuple and entries.size - self._index > _FRESH and type(item) is np.ndarray:
+            key = _bounds_of(self._index, index)
         taken = entries.taken
         if key in taken:
             result._index = taken[key]
@@ -123,8 +127,32 @@ RECORDING: Final[frozenset[type]] = frozenset({TapeBox, _NumberBox})
 """Types of the boxes that record themselves while they belong to one of our tapes."""
 _NARROW: Final = 4
 """Equal slices of at most a quarter of their array are recorded once: sharing them makes cuts narrower."""
+_FRESH: Final = 20
+"""Entries since an array was recorded up to which other slices are recorded as they come.
+
+In stencils, to tell them apart takes longer than it saves. Older arrays are rather parameters that a loop
+takes apart in each turn: their adjoints are added up before they are put in their place.
+"""
 _BOUNDS: Final = frozenset({int, type(None)})
 """Bounds of a slice that compare by value."""
+
+
+def _bounds(index: slice) -> tuple[int | None, int | None] | None:
+    """Return what tells a slice apart from others; None if that takes more than its bounds."""
+    start, stop = index.start, index.stop
+    plain = index.step is None and type(start) in _BOUNDS and type(stop) in _BOUNDS
+    return (start, stop) if plain else None
+
+
+def _bounds_of(entry: int, index: tuple[Any, ...]) -> tuple[Any, ...] | None:
+    """Return what tells a look-up by numbers and slices apart from others; None for other indices."""
+    parts: list[Any] = [entry]
+    for part in index:
+        known = part if type(part) is int else _bounds(part) if type(part) is slice else None
+        if known is None:
+            return None
+        parts.append(known)
+    return tuple(parts)
 
 
 def _maker(box_type: type[RecordingBox]) -> Callable[[Any, int, Any], RecordingBox]:
@@ -179,6 +207,25 @@ def recorded(
     entries.size = number + 1
     entries += (primitive, argnums, parents, args, kwargs, value)
     return result
+
+
+def box_of(box: Any, index: int, value: Any) -> Any:
+    """Return the box of an entry that has been recorded, on the tape of another box."""
+    result = TapeBox()
+    result._value = value
+    result._trace = box._trace
+    result._entries = box._entries
+    result._index = index
+    return result
+
+
+def key_of_shape(box: Any, shape: Any) -> tuple[Any, ...] | None:
+    """Return what tells an array in another shape apart from others; None if it is recorded as it comes."""
+    entries = box._entries
+    if type(box) is not TapeBox or entries is None or entries.size - box._index <= _FRESH:
+        return None
+    plain = type(shape) is tuple and all(type(length) is int for length in shape)
+    return (box._index, "reshape", shape) if plain else None
 
 
 def is_boxed_array(x: Any) -> bool:

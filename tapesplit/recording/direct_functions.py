@@ -24,7 +24,9 @@ from tapesplit.recording.boxes import (
     RECORDING,
     RecordingBox,
     TapeBox,
+    box_of,
     is_boxed_double,
+    key_of_shape,
     make_box,
     recorded,
 )
@@ -305,7 +307,16 @@ DIRECT_FFT: dict[str, Callable[..., Any]] = {
 def _reshape(box: Any, *args: Any, **kwargs: Any) -> Any:
     """Reshape as the method does, which takes the new shape as one argument or as several."""
     shape = (args,) if args and isinstance(args[0], int) else args
-    return DIRECT_FUNCTIONS["reshape"](box, *shape, **kwargs)
+    key = None if kwargs or len(shape) != 1 else key_of_shape(box, shape[0])
+    if key is None:
+        return DIRECT_FUNCTIONS["reshape"](box, *shape, **kwargs)
+    entries = box._entries
+    if key in entries.taken:
+        return box_of(box, entries.taken[key], box._value.reshape(shape[0]))
+    result = DIRECT_FUNCTIONS["reshape"](box, *shape)
+    if type(result) is TapeBox and result._entries is entries:
+        entries.taken[key] = result._index
+    return result
 
 
 def _called_by_numpy(function: Callable[..., Any]) -> Callable[..., Any]:
