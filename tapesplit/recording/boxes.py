@@ -87,7 +87,8 @@ class RecordingBox(ArrayBox):
                 bounds = _bounds(index)
                 key = bounds and (self._index, *bounds)
         elif kind is tuple and entries.size - self._index > _FRESH and type(item) is np.ndarray:
-            key = _bounds_of(self._index, index)
+            parts = _parts(index)
+            key = parts and (self._index, parts)
         taken = entries.taken
         if key in taken:
             result._index = taken[key]
@@ -144,9 +145,9 @@ def _bounds(index: slice) -> tuple[int | None, int | None] | None:
     return (start, stop) if plain else None
 
 
-def _bounds_of(entry: int, index: tuple[Any, ...]) -> tuple[Any, ...] | None:
+def _parts(index: tuple[Any, ...]) -> tuple[Any, ...] | None:
     """Return what tells a look-up by numbers and slices apart from others; None for other indices."""
-    parts: list[Any] = [entry]
+    parts: list[Any] = []
     for part in index:
         known = part if type(part) is int else _bounds(part) if type(part) is slice else None
         if known is None:

@@ -705,6 +705,29 @@ def test_what_is_read_again_is_one_entry():
     check_jacobian(f, x)
 
 
+def test_parts_of_older_arrays_are_told_apart():
+    """By all that tells what is read: ``x[1, 2]`` is not ``x[1:2]``."""
+    x = onp.random.default_rng(0).standard_normal((4, 4, 4))
+    bounds = [None, 0, 1, 2, -1]
+    slices = [slice(start, stop) for start in bounds for stop in bounds]
+    numbers = [0, 1, 2, -1]
+    pairs = [(first, second) for first in (*numbers, *slices[::4]) for second in (*numbers, *slices[::4])]
+    indices = [*numbers, *slices, *((number,) for number in numbers), *pairs, (), (1, 2, 0), (1, 2, -1)]
+
+    def f(x):
+        old = x
+        for _ in range(30):
+            x = 1.0 * x
+        found = [old[index] for _ in range(2) for index in indices]
+        shapes = [(16, 4), (4, 16), (64,), (2, -1), (-1, 2)]
+        found += [old.reshape(shape)[:2] for _ in range(2) for shape in shapes]
+        return np.concatenate([np.ravel(part) for part in found])
+
+    order = onp.arange(64).reshape(x.shape)
+    rows = f(order.astype(float)).astype(int)
+    onp.testing.assert_array_equal(parallel_jacobian(f)(x).reshape(-1, 64), onp.eye(64)[rows])
+
+
 def test_parts_that_loops_take_of_parameters_are_one_entry():
     """From the second turn on; what a step has just computed is not noted."""
     x = onp.linspace(0.3, 0.9, 12)
