@@ -33,7 +33,7 @@ def _awaited(frame: FrameType | None) -> Iterator[Any]:
         variables = frame.f_locals
         if variables.get("timeout") not in _WITHOUT_LIMIT:
             return
-        if isinstance(variables.get("self"), _AWAITED):
+        if frame.f_code.co_name in _UNTIL_THE_END and isinstance(variables.get("self"), _AWAITED):
             yield variables["self"]
         several = variables.get("fs")
         if isinstance(several, set) and variables.get("return_when") in {None, futures.ALL_COMPLETED}:
@@ -55,6 +55,8 @@ _AWAITED: Final = (threading.Thread, futures.Future)
 """Objects whose end other threads can wait for."""
 _WAITING: Final = frozenset({threading.__name__, futures.Future.__module__})
 """Modules with `Thread.join`, `Future.result`, `wait` and `as_completed`."""
+_UNTIL_THE_END: Final = frozenset({"join", "result", "exception"})
+"""Their methods that wait for it; `Thread.start` waits for the begin."""
 _WITHOUT_LIMIT: Final = (None, -1)
 """Values of ``timeout`` in calls that wait without a limit."""
 _WORKING: Final = "concurrent.futures.thread"

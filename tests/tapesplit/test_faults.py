@@ -383,6 +383,26 @@ def test_deadlocks_by_way_of_a_third_thread_are_refused(monkeypatch):
 
 
 @pytest.mark.timeout(20)
+def test_a_thread_that_is_slow_to_start_is_no_deadlock(monkeypatch):
+    """Thread.start waits for the thread, too, but only for its begin."""
+    monkeypatch.setattr(tracing, "_PATIENCE", 0.01)
+    found = []
+
+    def slow(x):
+        thread = threading.Thread(target=lambda: found.append(parallel_jacobian(np.cos)(X)))
+        begun = thread._started.set
+        thread._started.set = threading.Timer(0.2, begun).start
+        thread.start()
+        others.append(thread)
+        return np.sin(x)
+
+    others = []
+    onp.testing.assert_array_equal(parallel_jacobian(slow)(X), onp.diag(onp.cos(X)))
+    others[0].join()
+    onp.testing.assert_array_equal(found[0], -onp.diag(onp.sin(X)))
+
+
+@pytest.mark.timeout(20)
 @pytest.mark.parametrize(
     "wait",
     [
