@@ -107,6 +107,10 @@ def select(condlist: Any, choicelist: Any, default: Any = 0) -> Any:
     arrays = [value for value in found[3] if type(value) is np.ndarray]
     if len(shapes) != 1 or any(a.shape not in shapes or a.dtype != np.float64 for a in arrays):
         return _general_select(condlist, choicelist, default)
+    # The VJP of np.where, which gradients inside of the function take, does not sum for traced numbers.
+    are_traced = [type(choice) in RECORDING for choice in (*choicelist, default)]
+    if any(traced and type(v) is not np.ndarray for traced, v in zip(are_traced, found[3], strict=True)):
+        return _general_select(condlist, choicelist, default)
     rest, taken = np.ones(condlist[0].shape, bool), []
     for condition, choice in zip(condlist, choicelist, strict=True):
         if (condition & rest).any():  # the others have no part in derivatives, not even as 0 · ∞

@@ -36,7 +36,13 @@ from tapesplit.sweeps.directions import (
     in_blocks,
     seed,
 )
-from tapesplit.sweeps.factoring import factored_sizes, joined_sizes, keeping_factors, worth_factoring
+from tapesplit.sweeps.factoring import (
+    copied_numbers,
+    factored_sizes,
+    joined_sizes,
+    keeping_factors,
+    worth_factoring,
+)
 from tapesplit.sweeps.preaccumulation import arrays_alive
 from tapesplit.telling import told
 
@@ -153,11 +159,12 @@ class ArraySweep:
         seeds = self._attached(seeds)
         for step in told(reversed(self.steps), len(self.steps)):
             batch = seeds.pop(step.index, None)
-            if batch is not None:
-                if isinstance(batch, Summed):
-                    batch = batch.joined() if step.index in self.factored else batch.dense()
-                step.adjoint(tape, batch, seeds)
+            batches: list[Batch] = [] if batch is None else [batch]
+            if isinstance(batch, Summed):
+                batches = batch.apart() if step.index in self.factored else [batch.dense()]
             del batch  # what is collected takes its memory
+            while batches:
+                step.adjoint(tape, batches.pop(), seeds)
         return _collect(tape, self.chunk.sources, self._attached(seeds), count, adjoint_mode=True)
 
     def carried(
@@ -229,6 +236,7 @@ def compile_array_sweep(
     partials = [
         8 * real_count(tape.values[step.members[0].number]) * _arrays(step) for step in clusters.values()
     ]
+    copies = [8 * copied_numbers(tape, index) for index in factored]
     ends = frozenset(detached.intersection(chunk.sources + chunk.targets))
     alone, beside, shared = numbers
     return ArraySweep(
@@ -238,7 +246,7 @@ def compile_array_sweep(
         adjoint_mode,
         bytes_per_direction=8 * max(alone, beside),
         beside_bytes=8 * beside,
-        fixed_bytes=max([8 * shared, *partials]),
+        fixed_bytes=max([8 * shared, *partials, *copies]),
         lu_bytes=_lu_bytes(tape, facts, steps),
         touched_bytes=8 * _touched(steps, readings, sizes, joined),
         detached=ends,

@@ -122,7 +122,7 @@ class LowRank(NamedTuple):
 
     def joined(self, other: "LowRank") -> "LowRank | None":
         """Add other directions; None if the sum is not worth being kept factored."""
-        if (self.start, self.stop) != (other.start, other.stop):
+        if (self.start, self.stop) != (other.start, other.stop) or self.shared_side != other.shared_side:
             return None
         factors = self.factors.joined(other.factors)
         return LowRank(self.start, factors) if factors.is_thin else None
@@ -160,13 +160,19 @@ class Summed(NamedTuple):
         rows, columns = part.factors.shape
         return found if rank * (rows + columns) < rows * columns else Summed((), 0, found.dense())
 
-    def joined(self) -> "LowRank | Rows":
-        """Join the factors while their sum is thin, else multiply them."""
+    def apart(self) -> "list[Batch]":
+        """Join factors that share the same side, while their sum is thin; else multiply all of them.
+
+        If those that share different sides were joined, both sides would have to be written out.
+        """
         if self.written is not None or not is_thin(self.rank, self.parts[0].factors.shape):
-            return self.dense()
-        shared, *others = {part.shared_side for part in self.parts}
-        found = None if others else _side_by_side(self.parts, shared)
-        return found or cast("LowRank", _side_by_side(self.parts, None))
+            return [self.dense()]
+        found: list[Batch] = []
+        for side in {part.shared_side for part in self.parts}:
+            alike = [part for part in self.parts if part.shared_side == side]
+            one = _side_by_side(alike, side)
+            found += alike if one is None else [one]
+        return found
 
     def dense(self) -> Rows:
         """Multiply the factors."""

@@ -20,7 +20,7 @@ from tapesplit.structures.facts import TapeFacts
 from tapesplit.structures.forms import is_shape
 from tapesplit.sweeps.array_steps import BulkStep, MapStep, Step
 
-__all__ = ["factored_sizes", "joined_sizes", "keeping_factors", "worth_factoring"]
+__all__ = ["copied_numbers", "factored_sizes", "joined_sizes", "keeping_factors", "worth_factoring"]
 
 
 def worth_factoring(facts: TapeFacts, chunk: Chunk, directions: int) -> set[int]:
@@ -51,6 +51,12 @@ def factored_sizes(
             if not _takes_factors(tape, step, found):
                 del found[index]
     return {index: facts.ranks[index] * sum(tape.shape(index)) for index in found}
+
+
+def copied_numbers(tape: Tape, index: int) -> int:
+    """Count the numbers that a sum of given matrices copies to multiply one of two factors by all of them."""
+    stacks = (arg for arg in tape.arguments(index) if isinstance(arg, np.ndarray) and arg.ndim > 2)
+    return max((stack.size for stack in stacks), default=0)
 
 
 _WORTH_FACTORING: Final = 2**15

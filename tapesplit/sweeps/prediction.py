@@ -9,7 +9,7 @@ import numpy as np
 from tapesplit.arrays import IntArray
 from tapesplit.cost.model import array_seconds, expanded_seconds, scalar_seconds, substitution_seconds
 from tapesplit.cost.stored import cost_model
-from tapesplit.cost.work import WorkTable, total_work
+from tapesplit.cost.work import Work, WorkTable, total_work
 from tapesplit.cuts.chunks import Chunk
 from tapesplit.matrix_product import SHARED_FMA, SHARED_WIDTH
 from tapesplit.structures.facts import TapeFacts
@@ -87,7 +87,7 @@ def _predict_whole(
     model, work = cost_model(), total_work(table, chunk.entries)
     scalar = scalar_seconds(model, work, directions, chunk.n + chunk.m)
     arrays = predict_arrays(table, chunk, directions, adjoint_mode=adjoint_mode)
-    if scalar < arrays.seconds:
+    if scalar + _worth_compiling(work) < arrays.seconds:
         compiled = substitution_seconds(model, work, directions)
         is_large = work.coefficients * directions >= SHARED_STEPS and directions >= SHARED_WIDTH
         busy = compiled > _COMPILED * scalar
@@ -105,6 +105,11 @@ def _predict_whole(
             busy = shared > _COMPILED * staged
             return Prediction(staged, "stages", obstacle, busy, arrays.product_fma, shared)
     return arrays._replace(obstacle=obstacle)
+
+
+def _worth_compiling(work: Work) -> float:
+    """Return the seconds that a system must save on array steps: part of what compiling it takes longer."""
+    return _OF_A_COEFFICIENT * (work.coefficients + work.elements)
 
 
 def predict_arrays(table: WorkTable, chunk: Chunk, directions: int, *, adjoint_mode: bool) -> Prediction:
@@ -160,6 +165,9 @@ _COMPILED: Final = 0.5
 """Part of a system's time that compiled code without that lock takes, at least, for threads to share it."""
 _WORTH_A_LOOK: Final = 1.5e-4
 """Seconds of array steps from which on stages could save as much as finding them takes in some calls."""
+_OF_A_COEFFICIENT: Final = 1.5e-9
+"""Seconds that a system must save for each coefficient, and for each element of a formula: a twentieth of
+what compiling it takes longer, so that it pays within about twenty calls."""
 _COMPILING: Final = 1.6e-5
 """Seconds that stages must save for each formula: a twentieth of what compiling it in systems takes."""
 _WORTH_STAGES: Final = 0.8

@@ -95,6 +95,7 @@ class RowSweep:
                 batch = arrival.within(directions)
                 if batch is not None:
                     add_to(seeds, arrival.end, batch)
+                del batch  # the sweep uses up what has arrived
             return self.before.carried_back(tape, seeds, len(directions))
 
         return self.before.carried(told_apart, tape, range(self.chunk.m), self._at_a_time(most))
@@ -231,8 +232,9 @@ def compile_row_sweep(tape: Tape, facts: TapeFacts, chunk: Chunk) -> RowSweep:
     )
     before = compile_array_sweep(tape, facts, chunk_before, chunk.m, adjoint_mode=True, owned=True)
     # While adjoints of all ends are held, those of one are put in order, unless they are, and added up.
-    copies = (not part.in_order) + (part.arrivals > len(part.ends))
-    made = copies * max(int(sizes[end]) for end in part.ends) + _complex_numbers(facts, part, behind.steps)
+    in_order = part.in_order and not _have_several_windows(tape, part, behind.steps)
+    copies = (not in_order) + (part.arrivals > len(part.ends))
+    made = copies * max(int(sizes[end]) for end in part.ends) + _imaginary_numbers(facts, part, behind.steps)
     arriving = 8 * (width + made)
     before = replace(before, bytes_per_direction=max(arriving, before.bytes_per_direction))
     staying = _staying_bytes(tape, facts, part, behind.steps)
@@ -241,13 +243,20 @@ def compile_row_sweep(tape: Tape, facts: TapeFacts, chunk: Chunk) -> RowSweep:
     return RowSweep(chunk, part, behind, before, carrying, staying + 8 * arrived)
 
 
-def _complex_numbers(facts: TapeFacts, part: RowPart, steps: Sequence[Step]) -> int:
-    """Count the numbers of the largest adjoints of an end that are complex until their real part is taken."""
-    parents = facts.structure.parents
-    read = [(step.index, end) for step in steps for end in parents[step.index] if end in part.ends]
-    is_complex = facts.is_complex
-    taken = (2 * int(facts.sizes[p]) for index, p in read if is_complex[index] and not is_complex[p])
-    return max(taken, default=0)
+def _have_several_windows(tape: Tape, part: RowPart, steps: Sequence[Step]) -> bool:
+    """Tell whether different directions arrive at one end, so that they are written into one array."""
+    windows: dict[int, set[tuple[int, int]]] = {end: set() for end in part.ends}
+    for step in steps:
+        for end in windows.keys() & {*step.reads(tape)}:
+            windows[end] |= {(block.origin, block.stop) for block in part.blocks[step.index]}
+    return any(len(found) > 1 for found in windows.values())
+
+
+def _imaginary_numbers(facts: TapeFacts, part: RowPart, steps: Sequence[Step]) -> int:
+    """Count the numbers that complex adjoints of ends take besides their real parts, which are views."""
+    parents, is_complex = facts.structure.parents, facts.is_complex
+    read = {parent for step in steps if is_complex[step.index] for parent in parents[step.index]}
+    return sum(int(facts.sizes[end]) for end in part.ends if end in read and not is_complex[end])
 
 
 def _staying_bytes(tape: Tape, facts: TapeFacts, part: RowPart, steps: Sequence[Step]) -> int:

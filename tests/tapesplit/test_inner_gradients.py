@@ -319,3 +319,17 @@ def test_vjps_of_users_for_what_our_derivatives_are_made_of(monkeypatch):
         return elementwise_grad(np.tanh)(x)
 
     onp.testing.assert_allclose(parallel_jacobian(fun)(X), jacobian(fun)(X), rtol=1e-13)
+
+
+@pytest.mark.parametrize(
+    "fun",
+    [
+        lambda x: np.sum(np.select([x > 0.0], [x * x], x[0])),
+        lambda x: np.sum(np.select([onp.arange(4) < 2], [x * x], x[0])),
+        lambda x: np.sum(np.select([onp.arange(4) < 2, onp.arange(4) < 3], [x[0] * x[1], x**3], x[2]) ** 2),
+        lambda x: np.sum(np.select([onp.arange(4) < 2], [x * x], 2.0) ** 2),
+    ],
+)
+def test_choices_between_traced_numbers_have_hessians(fun):
+    x = onp.array([0.3, -0.7, 1.2, 0.5])
+    onp.testing.assert_allclose(parallel_jacobian(grad(fun))(x), jacobian(grad(fun))(x), atol=1e-14)

@@ -538,7 +538,7 @@ def test_added_factors_are_added_matrices(data):
 
     parts = [drawn() for _ in range(data.draw(st.integers(2, 12)))]
     found = functools.reduce(accumulate, parts)
-    same = len({(part.start, part.stop) for part in parts}) == 1
+    same = len({(part.start, part.stop, part.shared_side) for part in parts}) == 1
     is_thin = sum(part.factors.rank for part in parts) <= 8
     assert isinstance(found, LowRank) is (same and is_thin)
     np.testing.assert_allclose(written(found), sum(map(written, parts)), atol=1e-13)
@@ -568,11 +568,39 @@ def test_thin_sums_of_several_windows_stay_factored(shared, last):
         for one, x in zip(shared, (1.0, last), strict=True)
     ]
     found = accumulate(*(LowRank(start, Factors(*pair)) for start, pair in enumerate(sides)))
-    joined = found.joined()
-    assert isinstance(joined, LowRank)
-    np.testing.assert_array_equal(joined.dense().rows, found.dense().rows)
+    apart = found.apart()
+    assert all(isinstance(batch, LowRank) for batch in apart)
+    assert len(apart) == (1 if shared == (True, True) and np.isfinite(last) else 2)
+    np.testing.assert_array_equal(functools.reduce(accumulate, apart).dense().rows, found.dense().rows)
     many = accumulate(found, LowRank(0, Factors(np.ones((3, 8, 80)), np.ones((3, 8, 60)))))
-    np.testing.assert_array_equal(many.joined().rows, many.dense().rows)
+    (dense,) = many.apart()
+    np.testing.assert_array_equal(dense.rows, many.dense().rows)
+
+
+@pytest.mark.parametrize("order", ["TAT", "TA", "ATTA"])
+@pytest.mark.parametrize("output", ["at each step", "in the end"])
+def test_products_with_a_matrix_and_its_transpose_share_different_sides(order, output):
+    """If their factors were joined, the shared sides would be written out for all directions."""
+    stack, given = RANDOM.standard_normal((30, 160, 160)) / 160, 2.0 * np.eye(160)
+
+    def fun(p):
+        matrix, state, found = given + anp.tensordot(anp.sin(p), stack, 1), np.ones(160), []
+        for one in order:
+            state = anp.tanh((matrix if one == "A" else matrix.T) @ state)
+            found.append(state[:40])
+        return anp.concatenate(found) if output == "at each step" else state
+
+    p = RANDOM.standard_normal(30)
+    jac = parallel_jacobian(fun, machines=1, method="adjoint")
+    tape, plan = jac.tape(p), jac.plan(p)
+    want = jac.of_tape(tape)
+    np.testing.assert_allclose(want, jacobian(fun)(p), rtol=1e-10, atol=1e-12)
+    peak = traced_peak(lambda: jac.of_tape(tape))
+    assert plan.peak_bytes / 1.5 < peak < 1.05 * plan.peak_bytes
+    limit = plan.sweeps[0].least_bytes
+    limited = parallel_jacobian(fun, machines=1, method="adjoint", memory_limit=limit)
+    np.testing.assert_allclose(limited(p), want, rtol=1e-12, atol=1e-14)
+    assert traced_peak(lambda: limited.of_tape(tape)) - want.nbytes < 1.1 * limit
 
 
 def test_infinite_factors_stay_in_their_directions():

@@ -499,6 +499,26 @@ def scattered(p):
     return anp.abs(anp.sum(widths * anp.exp(1j * anp.dot(INPUTS, places[:, :3].T)), axis=1))
 
 
+def layer_and_maxima(p):
+    """Outputs of two kinds, whose directions arrive at the same hidden layer."""
+    hidden = anp.tanh(anp.reshape(p[:4000], (200, 20)))
+    return anp.concatenate([(hidden @ anp.reshape(p[4000:], (20, 3)))[:, 0], anp.max(hidden, axis=1)])
+
+
+def test_memory_of_rows_is_predicted_where_different_directions_meet():
+    x = RANDOM.standard_normal(4060)
+    found = parallel_jacobian(layer_and_maxima, machines=1)
+    want, tape, (sweep,) = found(x), found.tape(x), found.plan(x).sweeps
+    assert_near(want, jacobian(layer_and_maxima)(x))
+    assert isinstance(sweep, RowSweep)
+    assert found.plan(x).peak_bytes == pytest.approx(traced_peak(lambda: found.of_tape(tape)), rel=0.2)
+    for factor in (1.0, 1.5, 2.0):
+        limit = int(factor * sweep.together_bytes)
+        limited = parallel_jacobian(layer_and_maxima, machines=1, memory_limit=limit)
+        assert_near(limited(x), want)
+        assert traced_peak(lambda: limited.of_tape(tape)) - want.nbytes < 1.05 * limit  # noqa: B023
+
+
 @pytest.mark.parametrize(("fun", "size"), [(classes_of_samples, 2000), (scattered, 160)])
 def test_memory_of_rows_is_predicted_where_nothing_is_put_in_order(fun, size):
     x = RANDOM.standard_normal(size)
@@ -506,7 +526,8 @@ def test_memory_of_rows_is_predicted_where_nothing_is_put_in_order(fun, size):
     want, tape, (sweep,) = found(x), found.tape(x), found.plan(x).sweeps
     assert_near(want, jacobian(fun)(x))
     assert isinstance(sweep, RowSweep)
-    assert found.plan(x).peak_bytes == pytest.approx(traced_peak(lambda: found.of_tape(tape)), rel=0.2)
+    peak = traced_peak(lambda: found.of_tape(tape))
+    assert found.plan(x).peak_bytes / 1.5 < peak < 1.05 * found.plan(x).peak_bytes
     for factor in (1.0, 1.6, 2.5):
         limit = int(factor * sweep.together_bytes)
         limited = parallel_jacobian(fun, machines=1, memory_limit=limit)
