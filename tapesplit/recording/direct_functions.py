@@ -98,20 +98,10 @@ def _where(condition: Any, *args: Any, **kwargs: Any) -> Any:
 
 def select(condlist: Any, choicelist: Any, default: Any = 0) -> Any:
     """Record a choice among arrays by conditions as nested ``where``; autograd takes elements one by one."""
-    are_lists = type(condlist) in _LISTS and type(choicelist) in _LISTS and len(condlist) == len(choicelist)
-    found = opened([*choicelist, default], _CHOICES, 0) if are_lists else None
-    known = are_lists and all(type(c) is np.ndarray and c.dtype == bool and c.size for c in condlist)
-    if found is None or not known or not are_current(_OF_SELECT):
+    if not _can_be_nested(condlist, choicelist, default):
         return _general_select(condlist, choicelist, default)
-    shapes = {c.shape for c in condlist}
-    arrays = [value for value in found[3] if type(value) is np.ndarray]
-    if len(shapes) != 1 or any(a.shape not in shapes or a.dtype != np.float64 for a in arrays):
-        return _general_select(condlist, choicelist, default)
-    # The VJP of np.where, which gradients inside of the function take, does not sum for traced numbers.
-    are_traced = [type(choice) in RECORDING for choice in (*choicelist, default)]
-    if any(traced and type(v) is not np.ndarray for traced, v in zip(are_traced, found[3], strict=True)):
-        return _general_select(condlist, choicelist, default)
-    rest, taken = np.ones(condlist[0].shape, bool), []
+    shape = condlist[0].shape
+    rest, taken = np.ones(shape, bool), []
     for condition, choice in zip(condlist, choicelist, strict=True):
         if (condition & rest).any():  # the others have no part in derivatives, not even as 0 · ∞
             taken.append((condition, choice))
@@ -119,8 +109,27 @@ def select(condlist: Any, choicelist: Any, default: Any = 0) -> Any:
     chosen = default if rest.any() else taken.pop()[1]
     for condition, choice in reversed(taken):
         chosen = anp.where(condition, choice, chosen)
-    known = type(chosen) in RECORDING and np.shape(chosen._value) in shapes
-    return chosen if known else _general_select(condlist, choicelist, default)
+    is_traced = type(chosen) in RECORDING and np.shape(chosen._value) == shape
+    return chosen if is_traced else _general_select(condlist, choicelist, default)
+
+
+def _can_be_nested(condlist: Any, choicelist: Any, default: Any) -> bool:
+    """Tell whether all conditions and choices are of one shape, but for plain numbers."""
+    if {type(condlist), type(choicelist)} - _LISTS or len(condlist) != len(choicelist):
+        return False
+    if not all(type(c) is np.ndarray and c.dtype == bool and c.size for c in condlist):
+        return False
+    choices = [*choicelist, default]
+    found, shapes = opened(choices, _CHOICES, 0), {c.shape for c in condlist}
+    if found is None or len(shapes) != 1 or not are_current(_OF_SELECT):
+        return False
+    # Of traced numbers, the VJP of np.where in gradients inside of the function would not sum the adjoints.
+    return all(
+        value.shape in shapes and value.dtype == np.float64
+        if type(value) is np.ndarray
+        else type(choice) not in RECORDING
+        for choice, value in zip(choices, found[3], strict=True)
+    )
 
 
 def _untake(x: Any, idx: Any, vs: Any) -> Any:

@@ -142,6 +142,8 @@ _OF_CALLS: Final = (
         "constant mode",
         "join what lies around x by np.concatenate, for mode='edge' np.concatenate([x[:1], x, x[-1:]])",
     ),
+    (anp.diff, "'prepend'", "write np.diff(np.concatenate([first, x]))"),
+    (anp.diff, "'append'", "write np.diff(np.concatenate([x, last]))"),
     (anp.trace, "'axis1'", "write np.sum(np.diagonal(A, axis1=-1, axis2=-2), axis=-1)"),
     (anp.partition, "multi-dimensional", "take np.sort of one row after the other"),
 )

@@ -140,16 +140,17 @@ def _diff_adjoint(A: np.ndarray, ans: Any, x: Any, n: int = 1, axis: int = -1) -
     return A
 
 
-def _diff_edges(ans: Any, x: Any, n: int = 1, axis: int = -1) -> int:
-    """|E| of differences: n + 1 neighbors for each element."""
-    return (n + 1) * int(np.size(ans))
+def _diff_edges(ans: Any, args: tuple[Any, ...], argnums: tuple[int, ...], kwargs: Any) -> int:
+    """|E| of differences of order n: n + 1 neighbors for each element."""
+    order = args[1] if len(args) > 1 else kwargs.get("n", 1)
+    return (order + 1) * int(np.size(ans))
 
 
 bulk(
     anp.diff,
     tangents=[lambda T, ans, x, n=1, axis=-1: np.diff(T, n, behind(axis))],
     adjoints=[_diff_adjoint],
-    edges=lambda ans, args, argnums, kwargs: _diff_edges(ans, *args, **kwargs),
+    edges=_diff_edges,
 )
 
 

@@ -247,3 +247,18 @@ def test_what_to_write_instead_is_tried_for_each_text(names):
 
 def test_all_functions_with_something_to_write_instead_have_no_rule():
     assert not primitive_vjps.keys() & alternatives._INSTEAD.keys()
+
+
+@pytest.mark.parametrize(
+    ("fun", "instead"),
+    [
+        (lambda x: np.diff(x, prepend=1.0), lambda x: np.diff(np.concatenate([onp.ones(1), x]))),
+        (lambda x: np.diff(x, append=1.0), lambda x: np.diff(np.concatenate([x, onp.ones(1)]))),
+    ],
+)
+def test_what_to_write_instead_of_ends_of_differences(fun, instead):
+    onp.testing.assert_array_equal(instead(POSITIVE), fun(POSITIVE))
+    onp.testing.assert_array_equal(parallel_jacobian(instead)(POSITIVE), jacobian(instead)(POSITIVE))
+    with pytest.raises(TypeError) as caught:
+        parallel_jacobian(fun)(POSITIVE)
+    assert "write np.diff(np.concatenate([" in "".join(caught.value.__notes__)
