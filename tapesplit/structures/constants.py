@@ -127,10 +127,16 @@ def _constants_of(
         key, first = _static_key, _first_operand(primitive)
     found = [(key if i < first else _operand_key)(args[i]) for i in positions]
     if is_contraction(primitive, args):
-        many = any(getattr(args[i], "ndim", 0) > 1 and args[i].size >= MATRIX_BY_MATRIX for i in argnums)
-        least = MATRIX_BY_MATRIX if many else MATRIX_BY_VECTOR
+        is_small = any(getattr(args[i], "size", 0) < MATRIX_BY_VECTOR for i in positions)
+        counts = is_small and _multiplies_matrices(args, argnums)
+        least = MATRIX_BY_MATRIX if counts else MATRIX_BY_VECTOR
         found = [_with_non_zeros(k, args[i], seen, least) for k, i in zip(found, positions, strict=True)]
     return Constants(tuple(found), tuple([(name, key(kwargs[name])) for name in sorted(kwargs)]))
+
+
+def _multiplies_matrices(args: tuple[Any, ...], argnums: tuple[int, ...]) -> bool:
+    """Tell whether an active argument is a matrix large enough for zeros of small ones to count."""
+    return any(np.ndim(args[i]) > 1 and np.size(args[i]) >= MATRIX_BY_MATRIX for i in argnums)
 
 
 def _with_non_zeros(key: Any, constant: Any, seen: dict[Any, Any], least: int) -> Any:
