@@ -223,7 +223,7 @@ def box_of(box: Any, index: int, value: Any) -> Any:
 def key_of_shape(box: Any, shape: Any) -> tuple[Any, ...] | None:
     """Return what tells an array in another shape apart from others; None if it is recorded as it comes."""
     entries = box._entries
-    if type(box) is not TapeBox or entries is None or entries.size - box._index <= _FRESH:
+    if entries is None or entries.size - box._index <= _FRESH:
         return None
     plain = type(shape) is tuple and all(type(length) is int for length in shape)
     return (box._index, "reshape", shape) if plain else None

@@ -96,6 +96,20 @@ def _where(condition: Any, *args: Any, **kwargs: Any) -> Any:
     return _general_where(condition, *args, **kwargs) if kwargs else _direct_where(condition, *args)
 
 
+def reshape(a: Any, *args: Any, **kwargs: Any) -> Any:
+    """Record an array in another shape, once for all turns of a loop in which an older one gets it."""
+    key = key_of_shape(a, args[0]) if type(a) is TapeBox and len(args) == 1 and not kwargs else None
+    if key is None:
+        return _direct_reshape(a, *args, **kwargs)
+    entries = a._entries
+    if key in entries.taken:
+        return box_of(a, entries.taken[key], a._value.reshape(args[0]))
+    result = _direct_reshape(a, *args)
+    if type(result) is TapeBox and result._entries is entries:
+        entries.taken[key] = result._index
+    return result
+
+
 def select(condlist: Any, choicelist: Any, default: Any = 0) -> Any:
     """Record a choice among arrays by conditions as nested ``where``; autograd takes elements one by one."""
     if not _can_be_nested(condlist, choicelist, default):
@@ -271,6 +285,7 @@ _OF_SELECT = original_vjps(anp.where, array_from_args, ArrayBox.__getitem__)
 _general_slogdet, _general_solve = anp.linalg.slogdet, anp.linalg.solve
 _general_eigh, _general_svd = anp.linalg.eigh, anp.linalg.svd
 _direct_where = _direct(anp.where, np.where)
+_direct_reshape = _direct(anp.reshape, np.reshape)
 _direct_norm = _direct(anp.linalg.norm, np.linalg.norm)
 _direct_solve = _direct(anp.linalg.solve, np.linalg.solve)
 
@@ -282,7 +297,7 @@ _OTHERS = (
     *("add", "subtract", "multiply", "divide", "power", "maximum", "minimum", "abs", "log1p", "arctan2"),
     *("dot", "matmul", "inner", "outer", "einsum", "tensordot"),
     *("sum", "mean", "var", "std", "prod", "max", "min", "cumsum", "clip"),
-    *("reshape", "ravel", "transpose", "swapaxes", "expand_dims", "squeeze", "repeat", "diag"),
+    *("ravel", "transpose", "swapaxes", "expand_dims", "squeeze", "repeat", "diag"),
     *("diff", "pad", "logaddexp", "real", "imag"),
 )
 DIRECT_FUNCTIONS: dict[str, Callable[..., Any]] = {
@@ -293,7 +308,7 @@ DIRECT_FUNCTIONS: dict[str, Callable[..., Any]] = {
     **{
         function.__name__: functools.wraps(getattr(anp, function.__name__))(function)
         for function in (
-            *(select, roll, cross, array, stack, concatenate, append, hstack, vstack, column_stack),
+            *(select, reshape, roll, cross, array, stack, concatenate, append, hstack, vstack, column_stack),
             *(split, array_split, hsplit, vsplit),
         )
     },
@@ -320,16 +335,7 @@ DIRECT_FFT: dict[str, Callable[..., Any]] = {
 def _reshape(box: Any, *args: Any, **kwargs: Any) -> Any:
     """Reshape as the method does, which takes the new shape as one argument or as several."""
     shape = (args,) if args and isinstance(args[0], int) else args
-    key = None if kwargs or len(shape) != 1 else key_of_shape(box, shape[0])
-    if key is None:
-        return DIRECT_FUNCTIONS["reshape"](box, *shape, **kwargs)
-    entries = box._entries
-    if key in entries.taken:
-        return box_of(box, entries.taken[key], box._value.reshape(shape[0]))
-    result = DIRECT_FUNCTIONS["reshape"](box, *shape)
-    if type(result) is TapeBox and result._entries is entries:
-        entries.taken[key] = result._index
-    return result
+    return DIRECT_FUNCTIONS["reshape"](box, *shape, **kwargs)
 
 
 def _called_by_numpy(function: Callable[..., Any]) -> Callable[..., Any]:
