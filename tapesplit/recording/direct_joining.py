@@ -161,8 +161,8 @@ def vstack(tup: Any) -> Any:
     found = _alike(tup)
     if found is not None and np.ndim(found[3][0]) == 1 and are_current(_OF_STACK):
         return _stacked(found)
-    found = opened(_with_matrices(tup, (None,)), ARRAYS, 1) if type(tup) in _LISTS else None
-    return _general_vstack(tup) if found is None or _least_axes(found) < 2 else _concatenated(found, 0)
+    joined = _joined_matrices(tup, (None,), 0)
+    return _general_vstack(tup) if joined is None else joined
 
 
 def column_stack(tup: Any) -> Any:
@@ -171,13 +171,8 @@ def column_stack(tup: Any) -> Any:
     found = _alike(tup)
     if found is not None and np.ndim(found[3][0]) == 1:
         return stack(tup, 1) if _are_double(found) else _general_column_stack(tup)
-    found = opened(_with_matrices(tup, (slice(None), None)), ARRAYS, 1) if type(tup) in _LISTS else None
-    return _general_column_stack(tup) if found is None or _least_axes(found) < 2 else _concatenated(found, 1)
-
-
-def _least_axes(operands: Operands) -> int:
-    """Return the least number of axes of operands."""
-    return min(value.ndim for value in operands[3])
+    joined = _joined_matrices(tup, (slice(None), None), 1)
+    return _general_column_stack(tup) if joined is None else joined
 
 
 def _are_double(operands: Operands) -> bool:
@@ -185,13 +180,16 @@ def _are_double(operands: Operands) -> bool:
     return {value.dtype for value in operands[3]} in _ONE_PRECISION
 
 
-def _with_matrices(items: Any, index: Any) -> Any:
-    """Make matrices of the vectors in a list of vectors and matrices in double precision."""
-    found = opened(items, ARRAYS, 1)
+def _joined_matrices(items: Any, index: Any, axis: int) -> Any:
+    """Record matrices, and vectors that an index makes matrices of, as one; None for a list of others."""
+    found = opened(items, ARRAYS, 1) if type(items) in _LISTS else None
     if found is None or not _are_double(found) or not are_current(_OF_STACK):
-        return ()
-    pairs = zip(items, found[3], strict=True)
-    return [item[index] if value.ndim == 1 else item for item, value in pairs]
+        return None
+    axes = [value.ndim for value in found[3]]
+    if min(axes) < 1:
+        return None
+    found = opened([item[index] if n == 1 else item for item, n in zip(items, axes, strict=True)], ARRAYS, 1)
+    return found and _concatenated(found, axis)
 
 
 def _numbers(items: Any) -> Operands | None:
