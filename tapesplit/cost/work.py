@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, fields
 from math import prod
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import autograd.numpy as anp
 import numpy as np
@@ -35,8 +35,9 @@ class Work:
     elements
         Elements of elementwise operations.
     moved
-        Elements of movements, of sums and of the results of products, those that merged elementwise
-        operations read from outside, and more for rows and stacks, which NumPy takes one by one.
+        Elements of movements that change their order, of sums, of the results of products and of larger
+        operands, those that merged elementwise operations read from outside, and more for rows and stacks,
+        which NumPy takes one by one.
     product_fma
         Scalar edges of other primitives with a vector rule, and of operations that reductions absorb; they
         count more where BLAS does not multiply them.
@@ -127,6 +128,7 @@ def work_table(facts: TapeFacts) -> WorkTable:
     is_block = facts.blocks > 0
     contracted, factored = predicted_contractions(facts), spared(facts)
     picked_tangents, picked_adjoints = picked_products(facts)
+    operands = _larger_operands(facts, pace > 0)
     moved = (
         sizes * (moves + (pace > 0) * (facts.stacked == 0))
         + facts.edges * sums
@@ -134,13 +136,14 @@ def work_table(facts: TapeFacts) -> WorkTable:
         + _STACKED * facts.stacked
         + _ROW * _rows(facts, weighted > 0, elementwise & ~contracted.operations)
         + contracted.moved
+        + operands
     )
     product_fma = facts.edges * pace + contracted.product_fma
     lines = {
         "steps": steps + contracted.steps,
         "elements": sizes * elementwise,
         "moved": moved,
-        "unmoved": np.maximum(moved, 0) * factored.whole,
+        "unmoved": np.where(factored.whole, np.maximum(moved, 0), operands * (factored.edges > 0)),
         "factored": factored.whole,
         "product_fma": product_fma,
         "read": _read(facts, reads) + _eliminations(facts, cubic),
@@ -179,8 +182,14 @@ def _work_of_kind(kind: CallKind) -> tuple[int, ...]:
     elif isinstance(rule, Bulk) and not is_sum:
         steps += max(_HEAVY, rule.steps * len(kind.argnums))
         pace = rule.pace
-    moves, reads = isinstance(rule, Movement), kind.primitive in _READING and len(kind.argnums) == 1
+    moves = isinstance(rule, Movement) and not _is_view(kind)
+    reads = kind.primitive in _READING and len(kind.argnums) == 1
     return steps, moves, is_sum, is_weighted, pace, reads, cubic, kind.is_looped, kind.needs_local_jacobian
+
+
+def _is_view(kind: CallKind) -> bool:
+    """Tell whether the elements of an array stay in order, so that directions get another shape, no more."""
+    return kind.arity <= _VIEWS.get(kind.primitive, 0) and "order" not in kind.keywords
 
 
 def _block_seeds(facts: TapeFacts) -> FloatArray:
@@ -245,6 +254,19 @@ def moved_while_read(elements: IntArray | int) -> FloatArray:
     return np.where(elements > UNCACHED, _READ, _READ_IN_CACHE) * elements
 
 
+def _larger_operands(facts: TapeFacts, is_product: BoolArray) -> IntArray:
+    """Count the elements of the only active operand of products that are larger than their result.
+
+    Adjoints write them and tangents read them, which takes longer than the multiply-adds if each result has
+    few: as for a matrix that is multiplied by a vector, whose adjoints are outer products.
+    """
+    operands = np.zeros(facts.edges.size, dtype=np.int64)
+    alone = np.flatnonzero(is_product & (np.diff(facts.first_parent) == 1))
+    sizes = facts.sizes[facts.parents[facts.first_parent[alone]]]
+    operands[alone] = sizes * (sizes > facts.sizes[alone])
+    return operands
+
+
 def _eliminations(facts: TapeFacts, cubic: IntArray) -> FloatArray:
     """Return the cost of factorizing the matrix of linear systems, once for each matrix, in moved elements.
 
@@ -269,6 +291,8 @@ def total_work(table: WorkTable, entries: IntArray) -> Work:
     return Work(*map(int, (formulas, *table.lines[:, first : first + chosen.size] @ chosen)))
 
 
+_VIEWS: Final[dict[Any, int]] = {anp.reshape: 2, anp.ravel: 1, anp.squeeze: 2, anp.expand_dims: 2}
+"""Movements that keep the order of elements, with so many arguments at most."""
 _READING: Final = frozenset({anp.matmul, anp.dot, anp.inner})
 """Products whose constant operand is a matrix that is read once."""
 _READ, _READ_IN_CACHE = 0.6, 0.2

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from tapesplit.arrays import IntArray, Shape
 from tapesplit.rules.rows import MovedRows, Reading
 
-__all__ = ["RowBlock", "RowPart"]
+__all__ = ["RowBlock", "RowPart", "RowPiece"]
 
 
 class RowBlock(NamedTuple):
@@ -44,6 +44,11 @@ class RowBlock(NamedTuple):
     def each(self) -> int:
         """How many directions a row has."""
         return self.before * self.behind
+
+    @property
+    def in_order(self) -> bool:
+        """Whether the directions of a row follow each other, and those of the next row them."""
+        return self.each == 1 or (self.before == 1 and self.origin == 0)
 
     @property
     def directions(self) -> int:
@@ -102,6 +107,12 @@ class RowPiece(NamedTuple):
     own: slice
     runs: int
 
+    def within(self, directions: range) -> slice:
+        """Return the place of the directions in a range that holds them."""
+        first = self.start - directions.start
+        count = (self.rows.stop - self.rows.start) * (self.own.stop - self.own.start)
+        return slice(first, first + count)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RowPart:
@@ -138,9 +149,3 @@ class RowPart:
     edges: int
     swept: int
     expanded: int
-
-    @property
-    def in_order(self) -> bool:
-        """Whether the directions of whole rows follow each other wherever rows arrive."""
-        blocks = [block for blocks in self.blocks.values() for block in blocks]
-        return all(block.each == 1 or (block.before == 1 and block.origin == 0) for block in blocks)

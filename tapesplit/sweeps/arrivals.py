@@ -16,7 +16,7 @@ from tapesplit.arrays import Shape
 from tapesplit.rules.axes import real_like
 from tapesplit.rules.contraction import FREE, contract, lengths_of
 from tapesplit.rules.rows import SharedOperand
-from tapesplit.structures.row_part import RowBlock
+from tapesplit.structures.row_part import RowBlock, RowPiece
 from tapesplit.structures.rows import aligned_axis
 from tapesplit.sweeps.contractions import contracted, letters
 from tapesplit.sweeps.directions import Rows
@@ -30,30 +30,20 @@ _PRODUCT, _DIRECTION = FREE
 class Arrival(NamedTuple):
     """Adjoints of an end of the row part, in one block of directions.
 
-    ``told_apart(rows, own)`` computes them for a range of rows and, in each row, a range of its own
-    directions. Their shape is ``(rows, own, *shape)`` for a value of this shape.
+    ``told_apart(pieces, directions)`` computes them for a range of directions that these pieces are part of.
     """
 
     end: int
     block: RowBlock
-    told_apart: Callable[[slice, slice], np.ndarray]
+    told_apart: Callable[[Sequence[RowPiece], range], np.ndarray]
 
     def within(self, directions: range) -> Rows | None:
         """Return the adjoints in a range of directions, counted from its start; None if it has none."""
-        begin, end = max(directions.start, self.block.origin), min(directions.stop, self.block.stop)
-        rows: np.ndarray | None = None
-        for piece in self.block.pieces(begin, end):
-            found = self.told_apart(piece.rows, piece.own)
-            count, each, *shape = found.shape
-            in_order = found.reshape(count, piece.runs, each // piece.runs, *shape).swapaxes(0, 1)
-            size, start = count * each, piece.start - begin
-            if size == end - begin:
-                rows = in_order.reshape(size, *shape)
-                break
-            if rows is None:
-                rows = np.zeros((end - begin, *shape), found.dtype)
-            rows[start : start + size].reshape(in_order.shape)[...] = in_order
-        return None if rows is None else Rows(begin - directions.start, rows, owned=True)
+        own = range(max(directions.start, self.block.origin), min(directions.stop, self.block.stop))
+        pieces = [*self.block.pieces(own.start, own.stop)]
+        if not pieces:
+            return None
+        return Rows(own.start - directions.start, self.told_apart(pieces, own), owned=True)
 
 
 class Chosen(NamedTuple):
@@ -72,13 +62,41 @@ def _part(x: np.ndarray, axis: int, part: slice) -> np.ndarray:
     return x[(slice(None),) * axis + (part,)]
 
 
-def among_zeros(A: np.ndarray, axis: int, rows: slice, own: slice) -> np.ndarray:
-    """Return arrays ``(rows, own, *shape)``, each with the adjoints of one row and zeros in all others."""
-    chosen = np.moveaxis(A[own], axis + 1, 0)[rows]
-    found = np.zeros((*chosen.shape[:2], *A.shape[1:]), A.dtype)
-    index = np.arange(len(chosen))
-    np.moveaxis(found, axis + 2, 2)[index, :, rows.start + index] = chosen
+def among_zeros(A: np.ndarray, axis: int, pieces: Sequence[RowPiece], directions: range) -> np.ndarray:
+    """Return arrays ``(directions, *shape)``, each with the adjoints of one row and zeros in all others.
+
+    ``axis`` of the value numbers rows; `A` has the adjoints of all of them, shape ``(each, *shape)``.
+    """
+    shape = A.shape[1:]
+    found = np.zeros((len(directions), *shape), A.dtype)
+    for piece in pieces:
+        in_runs = A[piece.own].reshape(piece.runs, -1, *shape)
+        chosen = np.moveaxis(in_runs, axis + 2, 0)[piece.rows]
+        index = np.arange(len(chosen))
+        place = found[piece.within(directions)].reshape(piece.runs, len(chosen), -1, *shape)
+        np.moveaxis(place, axis + 3, 3)[:, index, :, piece.rows.start + index] = chosen
     return found
+
+
+def _in_order(
+    told_apart: Callable[[slice, slice], np.ndarray], pieces: Sequence[RowPiece], directions: range
+) -> np.ndarray:
+    """Return arrays ``(directions, *shape)``, from those that are told apart for the rows of each piece.
+
+    ``told_apart(rows, own)`` computes them for a range of rows and, in each row, a range of its own
+    directions, shape ``(rows, own, *shape)``.
+    """
+    rows: np.ndarray | None = None
+    for piece in pieces:
+        found = told_apart(piece.rows, piece.own)
+        count, each, *shape = found.shape
+        in_order = found.reshape(count, piece.runs, each // piece.runs, *shape).swapaxes(0, 1)
+        if count * each == len(directions):
+            return in_order.reshape(count * each, *shape)
+        if rows is None:
+            rows = np.zeros((len(directions), *shape), found.dtype)
+        rows[piece.within(directions)].reshape(in_order.shape)[...] = in_order
+    return rows  # type: ignore[return-value] # there are pieces
 
 
 def summed(
@@ -136,14 +154,14 @@ class Shared:
     def arrivals(self) -> list[Arrival]:
         """Return all adjoints that were collected."""
         sums = [
-            Arrival(parent, block, partial(_stored, found, block.first))
+            (parent, block, partial(_stored, found, block.first))
             for (parent, block), found in self.sums.items()
         ]
         products = [
-            Arrival(parent, block, partial(_multiplied, factors, reading, self.values[parent]))
+            (parent, block, partial(_multiplied, factors, reading, self.values[parent]))
             for (parent, block, reading, _), factors in self.products.items()
         ]
-        return [*sums, *products]
+        return [Arrival(end, block, partial(_in_order, by_rows)) for end, block, by_rows in sums + products]
 
 
 def _stored(found: np.ndarray, first: int, rows: slice, own: slice) -> np.ndarray:

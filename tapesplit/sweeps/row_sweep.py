@@ -109,8 +109,7 @@ class RowSweep:
         units = [unit for block in blocks for unit in (block.behind, block.pitch) if unit <= directions]
         if units:
             return directions - directions % max(units)
-        # Parts of two rows are put in order.
-        return max(1, directions // 2) if self.part.in_order else directions
+        return max(1, directions // 2)  # parts of two rows are put in order
 
     def _arrivals(self, tape: Tape) -> list[Arrival]:
         """Carry the adjoints of all rows through the row part."""
@@ -231,9 +230,9 @@ def compile_row_sweep(tape: Tape, facts: TapeFacts, chunk: Chunk) -> RowSweep:
         tape, replace(facts, ranks={}), chunk_behind, each, adjoint_mode=True, owned=True
     )
     before = compile_array_sweep(tape, facts, chunk_before, chunk.m, adjoint_mode=True, owned=True)
-    # While adjoints of all ends are held, those of one are put in order, unless they are, and added up.
-    in_order = part.in_order and not _have_several_windows(tape, part, behind.steps)
-    copies = (not in_order) + (part.arrivals > len(part.ends))
+    # While adjoints of all ends are held, those of one may be written into another array, and added up.
+    rewritten = _are_put_in_order(tape, part, behind.steps) or _have_several_windows(tape, part, behind.steps)
+    copies = rewritten + (part.arrivals > len(part.ends))
     made = copies * max(int(sizes[end]) for end in part.ends) + _imaginary_numbers(facts, part, behind.steps)
     arriving = 8 * (width + made)
     before = replace(before, bytes_per_direction=max(arriving, before.bytes_per_direction))
@@ -241,6 +240,16 @@ def compile_row_sweep(tape: Tape, facts: TapeFacts, chunk: Chunk) -> RowSweep:
     carrying = behind.fixed_bytes + each * behind.bytes_per_direction + staying
     arrived = sum(int(sizes[end]) * block.each for end in part.ends for block in part.blocks.get(end, ()))
     return RowSweep(chunk, part, behind, before, carrying, staying + 8 * arrived)
+
+
+def _are_put_in_order(tape: Tape, part: RowPart, steps: Sequence[Step]) -> bool:
+    """Tell whether directions arrive in another order than theirs at what all rows share."""
+    return any(
+        not block.in_order
+        for step in steps
+        if _shared_by_rows(tape, part, step)
+        for block in part.blocks[step.index]
+    )
 
 
 def _have_several_windows(tape: Tape, part: RowPart, steps: Sequence[Step]) -> bool:
@@ -264,25 +273,27 @@ def _staying_bytes(tape: Tape, facts: TapeFacts, part: RowPart, steps: Sequence[
     numbers = 0
     added: set[int] = set()
     for step in steps:
-        blocks = part.blocks[step.index]
+        blocks, shared = part.blocks[step.index], _shared_by_rows(tape, part, step)
         if isinstance(step, ClusterStep):
             # Real parts of complex adjoints are views of these.
             each = 1 + int(facts.is_complex[[member.number for member in step.members]].any())
-            shared = _shared_inputs(tape, part, step) - added
-            elements = sum(prod(tape.shape(parent)) for parent in shared)
+            elements = sum(prod(tape.shape(parent)) for parent in {*shared} - added)
             numbers += each * elements * sum(block.directions for block in blocks)
-            added |= shared
-        elif isinstance(step, BulkStep):
+        else:
             carried = int(facts.sizes[step.index]) * sum(block.each for block in blocks)
-            for parent, reading in zip(step.reads(tape), part.readings[step.index], strict=True):
-                if isinstance(reading, SharedOperand):  # several are copied into one array
-                    numbers += carried * (1 + (parent in added))
-                    added.add(parent)
+            # Several are copied into one array.
+            numbers += carried * (len(shared) + len([*filter(added.__contains__, shared)]))
+        added.update(shared)
     return 8 * numbers
 
 
-def _shared_inputs(tape: Tape, part: RowPart, step: ClusterStep) -> set[int]:
-    """Return the inputs of merged operations whose adjoints all rows share."""
-    space, axis = tape.shape(step.operand), part.axes[step.operand]
-    weights = step.reduction.weights if step.reduction else None
-    return {i for i in step.inputs if i == weights or aligned_axis(space, axis, tape.shape(i)) is None}
+def _shared_by_rows(tape: Tape, part: RowPart, step: Step) -> list[int]:
+    """List what a step reads of which all rows share the adjoints."""
+    if isinstance(step, ClusterStep):
+        space, axis = tape.shape(step.operand), part.axes[step.operand]
+        weights = step.reduction.weights if step.reduction else None
+        return [i for i in step.inputs if i == weights or aligned_axis(space, axis, tape.shape(i)) is None]
+    if isinstance(step, MapStep):
+        return []
+    readings = zip(step.reads(tape), part.readings[step.index], strict=True)
+    return [parent for parent, reading in readings if isinstance(reading, SharedOperand)]

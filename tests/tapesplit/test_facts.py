@@ -32,6 +32,16 @@ def test_a_keyword_that_no_formula_knows_makes_a_call_a_loop(fun, looped):
     assert (work.looped, work.elements) == (looped, 3 * (1 - looped))
 
 
+def test_adjoints_of_a_matrix_are_written_whatever_they_are_multiplied_from():
+    def work(fun, shape):
+        return total_work(work_table(facts_of(record(fun, onp.ones(shape)))), np.array([1]))
+
+    by_vector = work(lambda W: W @ onp.ones(40), (30, 40))
+    assert (by_vector.product_fma, by_vector.moved) == (1200, 1200 + 30)
+    by_matrix = work(lambda W: W @ onp.ones((40, 50)), (30, 40))
+    assert (by_matrix.product_fma, by_matrix.moved) == (60_000, 1500)
+
+
 def test_tangents_without_a_rule_of_autograds_pay_for_all_derivatives():
     """As many adjoints as the result has elements: a chain prefers adjoints of few results then."""
     calls = []

@@ -319,6 +319,9 @@ def test_a_plan_that_another_version_pickled_is_refused(monkeypatch):
         (lambda x: np.tanh(x) * np.exp(-x), 1000, "ArraySweep"),
         (lambda x: np.sum((x.reshape(30, 1, 3) - x.reshape(1, 30, 3)) ** 2, axis=2), 90, "ArraySweep"),
         (lambda x: np.hstack([np.sum(np.split(x, 4)[i] ** 2) * x[:5] for i in range(4)]), 20, "ScalarSweep"),
+        # Dense adjoints of a matrix are written and, for each direction, are nearly all zero.
+        (lambda x: np.tanh(x.reshape(60, 60) @ onp.linspace(0.1, 1.0, 60)), 3600, "CompressedSweep"),
+        (lambda x: np.tanh(x.reshape(80, 80) @ onp.ones((80, 7))), 6400, "RowSweep"),
     ],
 )
 def test_links_are_swept_in_the_way_that_suits_them(fun, size, sweep):

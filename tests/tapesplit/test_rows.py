@@ -519,7 +519,15 @@ def test_memory_of_rows_is_predicted_where_different_directions_meet():
         assert traced_peak(lambda: limited.of_tape(tape)) - want.nbytes < 1.05 * limit  # noqa: B023
 
 
-@pytest.mark.parametrize(("fun", "size"), [(classes_of_samples, 2000), (scattered, 160)])
+SHARES = RANDOM.standard_normal((20, 60))
+
+
+def features(x):
+    """Columns are rows of the transposed result, which lie in it one element apart."""
+    return anp.tanh(SHARES @ anp.reshape(x, (60, 60)))
+
+
+@pytest.mark.parametrize(("fun", "size"), [(classes_of_samples, 2000), (scattered, 160), (features, 3600)])
 def test_memory_of_rows_is_predicted_where_nothing_is_put_in_order(fun, size):
     x = RANDOM.standard_normal(size)
     found = parallel_jacobian(fun, machines=1)
