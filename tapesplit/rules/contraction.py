@@ -30,6 +30,9 @@ _SMALL_SUM: Final = 2000
 """Products of elements up to which one loop takes less time than looking for pairs, or a call of BLAS."""
 _SMALL_SLICE: Final = 200
 """The same for each matrix of a stack."""
+_LEAST_LAST: Final = 5
+"""Matrices of a stack along the last axis, from which on one loop takes less time than a product of each
+with a vector."""
 _MOST_BETWEEN: Final = 2**62
 """Elements of an intermediate result, at most: no limit, as NumPy's own, the largest operand, forbids most
 pairs."""
@@ -175,6 +178,10 @@ def _matrices(taken: list[tuple[str, Shape]], lengths: dict[str, int], result: s
     is_small = stack * rows * columns * terms <= _SMALL_SUM + _SMALL_SLICE * stack
     if not is_plain or is_small or not summed:
         return None
+    if batch and not (left and right):  # vectors and matrices, whose larger operand is read once
+        last = (x if left else y)[-1]
+        if last in batch and lengths[last] >= _LEAST_LAST:  # BLAS wants neighbors in one matrix
+            return None
     produced = [*batch, *left, *right]
     return _Matrices(
         axes=(

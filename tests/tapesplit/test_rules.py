@@ -215,6 +215,19 @@ def test_sums_go_pair_by_pair_though_results_between_are_larger(terms, shapes, r
 
 
 @pytest.mark.parametrize(
+    ("terms", "shapes", "is_loop"),
+    [
+        (("ti", "dti"), ((300, 6), (4, 300, 6)), True),
+        (("ti", "dti"), ((900, 2), (4, 900, 2)), False),
+        (("it", "dit"), ((6, 300), (4, 6, 300)), False),
+    ],
+)
+def test_vectors_of_a_stack_whose_elements_lie_apart_are_summed_in_one_loop(terms, shapes, is_loop):
+    (step,) = contraction._steps(terms, shapes, "di")
+    assert (step.matrices is None) == is_loop
+
+
+@pytest.mark.parametrize(
     ("subscripts", "shapes"),
     [
         ("ij,jk->ik", [(20, 30), (30, 40)]),
@@ -225,6 +238,8 @@ def test_sums_go_pair_by_pair_though_results_between_are_larger(terms, shapes, r
         ("ijk,ia,jb,kc->abc", [(8, 7, 6), (8, 5), (7, 4), (6, 3)]),
         ("iij,jk->ik", [(20, 20, 9), (9, 30)]),
         ("ij,kj->k", [(20, 30), (40, 30)]),
+        ("ti,dti->di", [(300, 6), (4, 300, 6)]),
+        ("dti,ti->di", [(4, 900, 2), (900, 2)]),
         ("ij,jk,->ik", [(20, 30), (30, 40), ()]),
         ("i,ij,jk->", [(20,), (20, 30), (30, 40)]),
         ("ij,jk,kl->il", [(20, 0), (0, 40), (40, 50)]),
