@@ -23,11 +23,16 @@ class Changes:
     """How the structures of a function change from call to call; callers that modify it hold a lock.
 
     ``excess`` is how many hits would make up for the misses; ``unplanned`` has structures without a plan,
-    newest use first, and how often each has been seen.
+    newest use first, and how often each has been seen. ``missed`` is the structure of the last miss, with the
+    number of its look-ups that were not recorded since an equal one was. ``apart`` tells that these are to be
+    recorded, too: which ones are equal changes from call to call. ``was_apart`` tells that it did not help.
     """
 
     excess: int = 0
     unplanned: tuple[tuple[Structure, int], ...] = ()
+    missed: tuple[Structure, int] | None = None
+    apart: bool = False
+    was_apart: bool = False
 
     def count_hit(self) -> None:
         """Count a call that reuses a plan."""
@@ -37,6 +42,14 @@ class Changes:
     def count_miss(self) -> None:
         """Count a call for which there is no plan."""
         self.excess = min(self.excess + _HITS_FOR_A_MISS, 2 * _CHANGING_AT)
+        if self.apart and self.go_on:
+            self.apart, self.was_apart = False, True
+
+    def compare(self, structure: Structure, repeats: int) -> None:
+        """Note the structure of a miss; find out whether other look-ups are equal than in the one before."""
+        before, self.missed = self.missed, (structure, repeats)
+        if before and not self.apart and not self.was_apart and _coincide_otherwise(*before, *self.missed):
+            self.apart, self.excess = True, 0
 
     @property
     def go_on(self) -> bool:
@@ -62,3 +75,14 @@ class Changes:
         """Return the structure that was seen often without a plan and fits this one; None if none was."""
         often = (seen for seen, times in self.unplanned if times >= _WORTH_A_PLAN)
         return next((seen for seen in often if fits(seen, structure)), None)
+
+
+def _coincide_otherwise(known: Structure, known_repeats: int, structure: Structure, repeats: int) -> bool:
+    """Tell whether two structures of equally many calls differ since other look-ups are equal in them."""
+    before, now = len(known.forms), len(structure.forms)
+    if before + known_repeats != now + repeats:
+        return False
+    if before != now:
+        return True
+    are_alike = known.primitives == structure.primitives and known.forms == structure.forms
+    return repeats > 0 and are_alike and known.parents != structure.parents

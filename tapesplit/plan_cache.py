@@ -94,6 +94,11 @@ class PlanCache:
         kept = self._kept
         return kept[0].plan if kept else None
 
+    @property
+    def apart(self) -> bool:
+        """Whether equal look-ups are to be recorded apart, see `Changes`."""
+        return self._changes.apart
+
     def plan_for(
         self,
         tape: Tape,
@@ -123,6 +128,8 @@ class PlanCache:
             kept = _match(own + others, structure)
             if kept is None:
                 is_light = self._changes.go_on and may_do_without and may_do_without(structure)
+                with _lock:
+                    self._changes.compare(structure, tape.entries.repeats)
                 if is_light and self._is_one_of_many(structure):
                     return None
                 return self._made(structure, tape, origin, make, clears)

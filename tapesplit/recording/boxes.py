@@ -92,6 +92,7 @@ class RecordingBox(ArrayBox):
         taken = entries.taken
         if key in taken:
             result._index = taken[key]
+            entries.repeats += 1
             return result
         result._index = number = entries.size
         entries.size = number + 1

@@ -22,8 +22,8 @@ class LinedEntries(Entries):
     A look-up takes about a microsecond, more than recording a number.
     """
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, *, apart: bool = False) -> None:
+        super().__init__(apart=apart)
         self.lines: list[str] = []
 
     def __iadd__(self, entry: Iterable[Any]) -> Self:  # type: ignore[misc] # no other sums are made

@@ -32,6 +32,13 @@ class TapeEntry(NamedTuple):
     """What the primitive returned."""
 
 
+class _Nothing(dict[Any, Any]):
+    """A dict that forgets whatever it is given."""
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        """Do nothing."""
+
+
 class Entries(list[Any]):
     """Entries of a tape that is being recorded, in one flat list, field by field.
 
@@ -43,15 +50,18 @@ class Entries(list[Any]):
     not mix if a recorded function works on several threads.
     """
 
-    __slots__ = ("level", "size", "suspects", "taken", "variables", "zeros")
+    __slots__ = ("level", "repeats", "size", "suspects", "taken", "variables", "zeros")
 
     level: int
     """Trace level of the boxes."""
+    repeats: int
+    """Look-ups that were not recorded since an equal one was, see ``taken``."""
     size: int
     """Number of entries; the fields of the last one may still be missing."""
     taken: dict[tuple[Any, ...], int]
     """Entries of elements and narrow slices, by the entry and the indices that they are read from: programs
-    read the same ones again and again, ``y[0]`` in each turn of a loop, and each is recorded once."""
+    read the same ones again and again, ``y[0]`` in each turn of a loop, and each is recorded once, unless
+    ``apart`` is given: then none is here."""
     suspects: dict[str, str]
     """By the name of each primitive without a VJP, or whose value hides boxes, the user's line that first
     called it. If its derivatives turn out to be needed, that is the line to change."""
@@ -60,10 +70,10 @@ class Entries(list[Any]):
     zeros: int
     """Elements of all dense adjoints of look-ups, which are mostly zeros, see `direct_functions`."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, apart: bool = False) -> None:
         super().__init__()
-        self.level = self.size = self.variables = self.zeros = 0
-        self.suspects, self.taken = {}, {}
+        self.level = self.repeats = self.size = self.variables = self.zeros = 0
+        self.suspects, self.taken = {}, _Nothing() if apart else {}
 
     def add(self, primitive: Any, argnums: Any, parents: Any, args: Any, kwargs: Any, value: Any) -> int:
         """Append one entry and return its number."""

@@ -668,6 +668,66 @@ def test_dicts_whose_keys_are_floats_or_hold_some(first, second):
         onp.testing.assert_array_equal(jac(x), jacobian(f)(x))
 
 
+INTERVALS: list[int] = []
+
+
+def interpolated(x):
+    """Look up the ends of intervals, some of which may be the same."""
+    return np.array([0.3 * x[i] + 0.7 * x[i + 1] * x[0] for i in INTERVALS])
+
+
+@pytest.mark.parametrize("size", [8, 40])
+def test_plans_are_reused_whichever_look_ups_are_equal(size):
+    jac, x = parallel_jacobian(interpolated), onp.linspace(0.3, 0.9, 40)
+    for seed in range(12):
+        INTERVALS[:] = onp.random.default_rng(seed).integers(0, 39, size).tolist()
+        onp.testing.assert_allclose(jac(x), jacobian(interpolated)(x), rtol=1e-13)
+    assert jac.cache_info().misses <= 7
+    INTERVALS[:] = [i % 8 for i in range(size)]
+    tape = jac.tape(x)
+    assert [tape.label(i) for i in range(len(tape))].count("getitem") == 3 * size
+    onp.testing.assert_allclose(jac.of_tape(record(interpolated, x)), jac(x), rtol=1e-13)
+
+
+def test_equal_look_ups_are_recorded_once_if_that_is_not_why_structures_change():
+    turns = [1]
+
+    def loop(x):
+        total = x[0]
+        for i in range(turns[0]):
+            total = total * x[0] + x[i]
+        return total * x
+
+    jac, x = parallel_jacobian(loop), onp.linspace(0.3, 0.9, 4)
+    for count in (1, 2, 3, 1, 2, 3):
+        turns[0] = count
+        jac(x)
+    assert jac.cache_info().misses == 3
+    tape = jac.tape(x)
+    assert [tape.label(i) for i in range(len(tape))].count("getitem") == 3
+
+
+def test_look_ups_are_recorded_once_again_if_plans_were_not_reused_for_that():
+    draws = onp.random.default_rng(0)
+
+    def changing(x):
+        places = draws.integers(0, 4, 6).tolist()
+        total = x
+        for i in range(draws.integers(1, 40)):
+            total = total * x[places[i % 6]] + x[0] * i
+        return total * sum(x[i] for i in places)
+
+    jac, x = parallel_jacobian(changing), onp.linspace(0.3, 0.9, 4)
+    changes = jac._plans._changes
+    seen = set()
+    for _ in range(60):
+        jac(x)
+        changes = jac._plans._changes
+        seen.add((changes.apart, changes.was_apart))
+    assert seen <= {(False, False), (True, False), (False, True)}
+    assert not changes.apart
+
+
 def test_dicts_that_are_recorded_count_by_their_keys_in_order():
     @primitive
     def weighted(parts):

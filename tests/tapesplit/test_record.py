@@ -638,13 +638,13 @@ def test_what_says_how_elements_move_has_no_derivative(fun):
 
 def test_an_exit_that_ctrl_c_interrupts_is_made_up_for(monkeypatch):
     boxes, tanh, norm = box_type_mappings[onp.ndarray], np.tanh, np.linalg.norm
-    restore = stand_ins._Namespace.restore
+    restore = stand_ins._OfAutograd.restore
 
     def interrupted(self, own):
-        monkeypatch.setattr(stand_ins._Namespace, "restore", restore)
+        monkeypatch.setattr(stand_ins._OfAutograd, "restore", restore)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(stand_ins._Namespace, "restore", interrupted)
+    monkeypatch.setattr(stand_ins._OfAutograd, "restore", interrupted)
     with pytest.raises(KeyboardInterrupt):
         record(np.sin, X)
     assert np.tanh is not tanh
