@@ -7,6 +7,7 @@ from jcdp_core.chain import ElementalJacobian, JacobianChain
 from jcdp_core.chain_file import read_chains
 from jcdp_core.config import Config, read_config
 from jcdp_core.errors import (
+    ArgumentTypeError,
     ConfigError,
     InfeasibleError,
     InvalidChainError,
@@ -28,6 +29,7 @@ from jcdp_core.solvers.worst_case import comb_sequence, worst_case_bound, worst_
 
 __all__ = [
     "Action",
+    "ArgumentTypeError",
     "ChainGenerator",
     "Config",
     "ConfigError",

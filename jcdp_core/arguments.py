@@ -4,35 +4,36 @@ import math
 import operator
 import reprlib
 from collections.abc import Sequence
+from numbers import Number
 from typing import Any
 
 import numpy as np
 
-from jcdp_core.errors import JcdpError, SolverError
+from jcdp_core.errors import ArgumentTypeError, SolverError
 
 __all__ = ["expect", "is_integer", "plain", "positive_integer", "positive_or_none", "seconds_or_none"]
 
 
-def expect(
-    value: object, kind: type | tuple[type, ...], name: str, advice: str, error: type[JcdpError]
-) -> None:
-    """Raise unless a value is of the kind that is expected.
+def expect(value: object, kind: type | tuple[type, ...], name: str, advice: str) -> None:
+    """Raise an `ArgumentTypeError` unless a value is of the kind that is expected.
 
     The message names the parameter and the first of several kinds, and ends with the advice what to do.
 
     Examples
     --------
-    >>> expect([3, 2], str, "flavour", "give its name", SolverError)
+    >>> expect([3, 2], str, "flavour", "give its name")
     Traceback (most recent call last):
         ...
-    jcdp_core.errors.SolverError: flavour is the list [3, 2], where a str is expected; give its name
+    jcdp_core.errors.ArgumentTypeError: flavour is the list [3, 2], where a str is expected; give its name
     """
     if not isinstance(value, kind):
         expected = kind if isinstance(kind, type) else kind[0]
         given, text = type(value).__name__, repr(value)
         says_so = text.startswith((given, f"<{given}"))
         shown = _with_article(given) if says_so else f"the {given} {reprlib.repr(value)}"
-        raise error(f"{name} is {shown}, where {_with_article(expected.__name__)} is expected; {advice}")
+        raise ArgumentTypeError(
+            f"{name} is {shown}, where {_with_article(expected.__name__)} is expected; {advice}"
+        )
 
 
 def _with_article(noun: str) -> str:
@@ -88,8 +89,8 @@ def positive_integer(value: object) -> int:
 def positive_or_none(value: object, name: str) -> int | None:
     """Return a number of machines or edges as a Python integer, or say what is wrong with it.
 
-    None is no limit; `name` is for the message. Raises `SolverError` for anything else that is no integer of
-    at least 1. NumPy integers are welcome, booleans and floats are not.
+    None is no limit; `name` is for the message. Raises `SolverError` for an integer below 1 and
+    `ArgumentTypeError` for anything else. NumPy integers are welcome, booleans and floats are not.
 
     Examples
     --------
@@ -100,7 +101,8 @@ def positive_or_none(value: object, name: str) -> int | None:
         return None
     number = positive_integer(value)
     if not number:
-        raise SolverError(f"{name} is {value!r}; give an int ≥ 1, or None for no limit")
+        error = SolverError if is_integer(value) else ArgumentTypeError
+        raise error(f"{name} is {value!r}; give an int ≥ 1, or None for no limit")
     return number
 
 
@@ -108,7 +110,7 @@ def seconds_or_none(value: object) -> float | None:
     """Return a time limit as a number, or say what is wrong with it.
 
     The limit is in seconds and more than 0, infinite if it is beyond all floats; None is no limit. Raises
-    `SolverError` if it is anything else.
+    `SolverError` for any other number, `ArgumentTypeError` for anything else.
 
     Examples
     --------
@@ -117,11 +119,13 @@ def seconds_or_none(value: object) -> float | None:
     """
     if value is None:
         return None
+    is_flag = isinstance(value, (bool, np.bool_))
     try:
-        if not isinstance(value, (bool, np.bool_)) and value > 0:  # type: ignore[operator]  # the exception is the check
+        if not is_flag and value > 0:  # type: ignore[operator]  # the exception is the check
             return float(value)  # type: ignore[arg-type]
     except OverflowError:
         return math.inf
     except (TypeError, ValueError):
         pass
-    raise SolverError(f"time_limit is {value!r}; give seconds > 0, or None for no limit")
+    error = SolverError if isinstance(value, Number) and not is_flag else ArgumentTypeError
+    raise error(f"time_limit is {value!r}; give seconds > 0, or None for no limit")

@@ -88,6 +88,8 @@ def run_batch(
         the system has POSIX locks).
     ConfigError
         If a length is given twice: its rows would go to one file.
+    ArgumentTypeError
+        If *config* is not a `Config`.
     SolverError
         If *jobs* is not positive or a worker process dies.
     OSError
@@ -102,7 +104,7 @@ def run_batch(
     Ctrl-C included, ends the workers and passes through; the rows so far are kept, and the same call goes on
     after them.
     """
-    expect(config, Config, "config", "build one, or read one with read_config(path)", ConfigError)
+    expect(config, Config, "config", "build one, or read one with read_config(path)")
     if not positive_integer(jobs):
         raise SolverError(f"jobs is {jobs!r}; give the number of worker processes, at least 1")
     if len(set(config.length)) < len(config.length):

@@ -42,10 +42,11 @@ def check_sequence(
     ------
     InvalidSequenceError
         If a step uses a Jacobian that is not there, makes one that nobody uses, has the wrong cost (or one
-        that is no integer), or breaks a constraint; or if an argument is of the wrong kind. The message names
-        the step or the argument.
+        that is no integer), or breaks a constraint. The message names the step.
     SolverError
-        If the memory limit is not a positive integer.
+        If the memory limit is not positive.
+    ArgumentTypeError
+        If an argument has the wrong type; the message names it.
 
     References
     ----------
@@ -61,9 +62,9 @@ def check_sequence(
         ...
     jcdp_core.errors.InvalidSequenceError: step 2, ELI MUL (0 1 2), needs the Jacobian (1 2), ...
     """
-    expect(chain, JacobianChain, "chain", "give the chain first, then the sequence", InvalidSequenceError)
-    expect(sequence, EliminationSequence, "sequence", "give that of a solution", InvalidSequenceError)
-    expect(matrix_free, (bool, np.bool_), "matrix_free", "give True or False", InvalidSequenceError)
+    expect(chain, JacobianChain, "chain", "give the chain first, then the sequence")
+    expect(sequence, EliminationSequence, "sequence", "give that of a solution")
+    expect(matrix_free, (bool, np.bool_), "matrix_free", "give True or False")
     memory_limit = positive_or_none(memory_limit, "memory_limit")
     pools = _pool_sizes(pool_sizes, len(sequence.operations))
     available: dict[tuple[int, int], str] = {}
@@ -97,7 +98,7 @@ def _pool_sizes(pool_sizes: Sequence[int] | None, steps: int) -> list[int]:
     """Return the number of machines whose memory each step may use."""
     if pool_sizes is None:
         return [1] * steps
-    expect(pool_sizes, (Sequence, np.ndarray), "pool_sizes", "give a list", InvalidSequenceError)
+    expect(pool_sizes, (Sequence, np.ndarray), "pool_sizes", "give a list")
     if len(pool_sizes) != steps:
         raise InvalidSequenceError(f"{len(pool_sizes)} pool sizes for {steps} steps; give one each")
     pools = [positive_integer(size) for size in pool_sizes]
@@ -130,7 +131,9 @@ def check_schedule(sequence: EliminationSequence, schedule: Schedule, machines: 
         The message names the task, the pair of tasks, or the precedence edge, all counted from 1. Times and
         machines that are no integers are refused, too, and empty pools.
     SolverError
-        If the number of machines is not a positive integer.
+        If the number of machines is not positive.
+    ArgumentTypeError
+        If an argument has the wrong type.
 
     Notes
     -----
@@ -152,8 +155,8 @@ def check_schedule(sequence: EliminationSequence, schedule: Schedule, machines: 
         ...
     jcdp_core.errors.InvalidScheduleError: step 2 starts at 20, before step 1, which it needs, finishes at 21
     """
-    expect(sequence, EliminationSequence, "sequence", "give that of a solution", InvalidScheduleError)
-    expect(schedule, Schedule, "schedule", "give the sequence first, then the schedule", InvalidScheduleError)
+    expect(sequence, EliminationSequence, "sequence", "give that of a solution")
+    expect(schedule, Schedule, "schedule", "give the sequence first, then the schedule")
     machines = positive_or_none(machines, "machines") or schedule.machines
     if len(schedule.tasks) != len(sequence.operations):
         raise InvalidScheduleError(
@@ -189,10 +192,10 @@ def check_schedule(sequence: EliminationSequence, schedule: Schedule, machines: 
 
 def _check_kinds(task: Task, number: int) -> None:
     """Prove that times and machines are integers, and that the pool has at least one machine."""
-    name = f"the pool of step {number}"
-    expect(task.pool, Sequence, name, "give a tuple of machines", InvalidScheduleError)
-    if not task.pool:
-        raise InvalidScheduleError(f"{name} is empty; give at least the machine that runs the step")
+    if not isinstance(task.pool, Sequence) or not task.pool:
+        raise InvalidScheduleError(
+            f"the pool of step {number} is {task.pool!r}; give at least the machine that runs the step"
+        )
     for value in (task.start, task.finish, task.machine, *task.pool):
         if not is_integer(value):
             raise InvalidScheduleError(f"step {number} has {value!r} among its times and machines; give ints")

@@ -45,8 +45,9 @@ class ElementalJacobian:
     Raises
     ------
     InvalidChainError
-        If a number is not a positive integer, or a flag no bool. NumPy integers are welcome, booleans and
-        floats are not.
+        If a number is not a positive integer. NumPy integers are welcome, booleans and floats are not.
+    ArgumentTypeError
+        If a flag is no bool.
 
     References
     ----------
@@ -75,7 +76,7 @@ class ElementalJacobian:
             elif type(value) is not int or value < 1:
                 object.__setattr__(self, name, _positive(value, f"{name} of a link"))
         for name in ("tangent", "adjoint"):
-            expect(getattr(self, name), (bool, np.bool_), name, "give True or False", InvalidChainError)
+            expect(getattr(self, name), (bool, np.bool_), name, "give True or False")
             object.__setattr__(self, name, bool(getattr(self, name)))
 
 
@@ -93,8 +94,9 @@ class JacobianChain(Tabular):
     Raises
     ------
     InvalidChainError
-        If there is no link, if one is something else, or if the outputs of one are not the inputs of the
-        next.
+        If there is no link, or if the outputs of one are not the inputs of the next.
+    ArgumentTypeError
+        If a link is something else.
 
     References
     ----------
@@ -116,13 +118,12 @@ class JacobianChain(Tabular):
 
     def __post_init__(self) -> None:
         """Check that neighbors fit."""
-        expect(self.links, Iterable, "links", "give a list of ElementalJacobian", InvalidChainError)
+        expect(self.links, Iterable, "links", "give a list of ElementalJacobian")
         object.__setattr__(self, "links", tuple(self.links))
         if not self.links:
             raise InvalidChainError("the chain has no links; give at least one ElementalJacobian")
         for number, link in enumerate(self.links, start=1):
-            if not isinstance(link, ElementalJacobian):
-                raise InvalidChainError(f"link {number} is {link!r}; give an ElementalJacobian(n, m, edges)")
+            expect(link, ElementalJacobian, f"link {number}", "write ElementalJacobian(n, m, edges)")
         for number, (link, following) in enumerate(pairwise(self.links), start=1):
             if link.m != following.n:
                 raise InvalidChainError(
@@ -162,7 +163,9 @@ class JacobianChain(Tabular):
         Raises
         ------
         InvalidChainError
-            If the lengths do not fit, a number is not a positive integer, or a flag no bool.
+            If the lengths do not fit, or a number is not a positive integer.
+        ArgumentTypeError
+            If sizes, edges, costs or modes are no lists, or a flag is no bool.
 
         Examples
         --------
@@ -283,7 +286,7 @@ class JacobianChain(Tabular):
 
 def _numbers(values: Iterable[SupportsIndex], name: str) -> list[int]:
     """Return a list of positive integers, checked."""
-    expect(values, Iterable, name, "give a list of integers", InvalidChainError)
+    expect(values, Iterable, name, "give a list of integers")
     return [_positive(value, f"{name}[{index}]") for index, value in enumerate(values)]
 
 
@@ -296,7 +299,7 @@ def _of_links(given: Iterable[Any] | None, edges: Sequence[int], name: str) -> l
     """Return what is given for each link, by default that it has a mode."""
     if given is None:
         return [True] * len(edges)
-    expect(given, Iterable, name, "give a list, one for each link", InvalidChainError)
+    expect(given, Iterable, name, "give a list, one for each link")
     found = list(given)
     if len(found) != len(edges):
         raise InvalidChainError(

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from jcdp_core.arguments import expect
 from jcdp_core.chain import JacobianChain
-from jcdp_core.errors import ConfigError, InvalidChainError
+from jcdp_core.errors import ConfigError, JcdpError
 
 __all__ = ["read_chains"]
 
@@ -34,8 +34,10 @@ def read_chains(path: str | Path) -> tuple[JacobianChain, ...]:
     Raises
     ------
     ConfigError
-        If the path is something else, or if the file is no JSON, has no chain, or something else in its
-        place. The message starts with the name of the file.
+        If the file is no JSON, has no chain, or something else in its place. The message starts with the name
+        of the file.
+    ArgumentTypeError
+        If the path is something else.
     OSError
         If the file cannot be opened, such as `FileNotFoundError`.
 
@@ -48,7 +50,7 @@ def read_chains(path: str | Path) -> tuple[JacobianChain, ...]:
     ...     read_chains(path)
     (JacobianChain.from_sizes([3, 2, 5], [7, 11]),)
     """
-    expect(path, (str, os.PathLike), "path", "give the name of a JSON file", ConfigError)
+    expect(path, (str, os.PathLike), "path", "give the name of a JSON file")
     try:
         data = json.loads(Path(path).read_text(encoding="utf-8-sig"))
     except (ValueError, RecursionError) as error:  # no text, no JSON, or lists in lists in lists
@@ -76,7 +78,7 @@ def _chain(data: Any, place: str) -> JacobianChain:
         return JacobianChain.from_sizes(
             **{name: data[name] for name in (*_NEEDED, *_OPTIONAL) if name in data}
         )
-    except InvalidChainError as error:
+    except JcdpError as error:
         raise ConfigError(f"{place}: {error}") from None
 
 

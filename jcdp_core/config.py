@@ -194,10 +194,11 @@ def read_config(path: str | Path) -> Config:
     Raises
     ------
     ConfigError
-        If the path is something else, if the file is no text or sets no key, or if a line has an unknown key
-        (the nearest valid one is named), a key that was given before, or a malformed, reversed or
-        out-of-range value. The message starts with ``file:line:``, or with ``file:`` where two lines do not
-        go together.
+        If the file is no text or sets no key, or if a line has an unknown key (the nearest valid one is
+        named), a key that was given before, or a malformed, reversed or out-of-range value. The message
+        starts with ``file:line:``, or with ``file:`` where two lines do not go together.
+    ArgumentTypeError
+        If the path is something else.
     OSError
         If the file cannot be opened, such as `FileNotFoundError`.
 
@@ -211,7 +212,7 @@ def read_config(path: str | Path) -> Config:
     ...     read_config(path).length
     (2, 3)
     """
-    expect(path, (str, os.PathLike), "path", "give the name of a configuration file", ConfigError)
+    expect(path, (str, os.PathLike), "path", "give the name of a configuration file")
     try:
         lines = Path(path).read_text(encoding="utf-8-sig").splitlines()
     except UnicodeDecodeError:

@@ -1,6 +1,7 @@
 """The exceptions of jcdp_core: one base class, and the builtin class that a caller would expect."""
 
 __all__ = [
+    "ArgumentTypeError",
     "ConfigError",
     "InfeasibleError",
     "InvalidChainError",
@@ -15,6 +16,10 @@ __all__ = [
 
 class JcdpError(Exception):
     """Base class of all jcdp_core exceptions."""
+
+
+class ArgumentTypeError(JcdpError, TypeError):
+    """An argument has the wrong type."""
 
 
 class InvalidChainError(JcdpError, ValueError):

@@ -132,7 +132,9 @@ class ChainGenerator:
     Raises
     ------
     ConfigError
-        If *config* is not a `Config`, or *flavour* is neither of the two.
+        If *flavour* is neither of the two.
+    ArgumentTypeError
+        If *config* is not a `Config`.
 
     Notes
     -----
@@ -151,7 +153,7 @@ class ChainGenerator:
     __slots__ = ("_uniform", "config", "flavour")
 
     def __init__(self, config: Config, flavour: Flavour = "libstdc++") -> None:
-        expect(config, Config, "config", "build one, or read one with read_config(path)", ConfigError)
+        expect(config, Config, "config", "build one, or read one with read_config(path)")
         if not isinstance(flavour, str) or flavour not in _UNIFORM:
             raise ConfigError(f"flavour {flavour!r} is unknown; choose from {', '.join(_UNIFORM)}")
         self.config = config

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from jcdp_core.arguments import is_integer, plain
-from jcdp_core.errors import InvalidOperationError
+from jcdp_core.errors import ArgumentTypeError, InvalidOperationError
 
 __all__ = ["Action", "Mode", "Operation"]
 
@@ -56,15 +56,15 @@ class Operation:
         Accumulate or eliminate.
     mode : Mode
         Tangent, adjoint, or (eliminations only) multiply.
-    i, j : int
-        First and last position, 0 ≤ i < j.
-    k : int or None
-        The position between, i < k < j; None for accumulations.
+    i, k, j : int
+        First, middle and last position, 0 ≤ i < k < j; k is None for accumulations.
 
     Raises
     ------
     InvalidOperationError
-        If the positions are out of order or do not fit the action, or if an argument has the wrong type.
+        If the positions are out of order or do not fit the action.
+    ArgumentTypeError
+        If an argument has the wrong type.
 
     References
     ----------
@@ -87,15 +87,13 @@ class Operation:
     def __post_init__(self) -> None:
         """Check the positions against the action."""
         if not isinstance(self.action, Action) or not isinstance(self.mode, Mode):
-            raise InvalidOperationError(
+            raise ArgumentTypeError(
                 f"{self.action!r}, {self.mode!r}: these must be an Action and a Mode; "
                 "or give the step as text to Operation.parse"
             )
         if not all(type(position) is int for position in self._positions):  # as those of solvers are
             if not all(map(is_integer, self._positions)):
-                raise InvalidOperationError(
-                    f"{self._positions}: these are no positions; give an int for each"
-                )
+                raise ArgumentTypeError(f"{self._positions}: these are no positions; give an int for each")
             for name in ("i", "k", "j"):
                 object.__setattr__(self, name, plain(getattr(self, name)))
         if self.action is Action.ACCUMULATE:

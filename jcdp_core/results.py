@@ -113,10 +113,12 @@ def read_results(path: str | Path) -> Results:
     ResultsError
         If the file is no CSV file, is empty, has other columns, or has a row that is malformed or contradicts
         itself; the message starts with ``file:line:``.
+    ArgumentTypeError
+        If the path is something else.
     OSError
         If it cannot be opened, such as `FileNotFoundError`.
     """
-    expect(path, (str, os.PathLike), "path", "give the name of a results file", ResultsError)
+    expect(path, (str, os.PathLike), "path", "give the name of a results file")
     try:
         with Path(path).open(newline="", encoding="utf-8") as file:
             lines = file.readlines()

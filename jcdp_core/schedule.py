@@ -85,6 +85,8 @@ class Schedule(Tabular):
     InvalidScheduleError
         If there is no task, the tasks are not in the order of the steps, or the number of machines is not a
         positive integer. `check_schedule` checks the rest.
+    ArgumentTypeError
+        If a task is something else.
 
     References
     ----------
@@ -109,12 +111,12 @@ class Schedule(Tabular):
 
     def __post_init__(self) -> None:
         """Freeze the tasks, check their order, and count the machines."""
-        expect(self.tasks, Iterable, "tasks", "give a list of Task", InvalidScheduleError)
+        expect(self.tasks, Iterable, "tasks", "give a list of Task")
         object.__setattr__(self, "tasks", tuple(self.tasks))
         if not self.tasks:
             raise InvalidScheduleError("the schedule has no tasks; give one per step of the sequence")
         for position, task in enumerate(self.tasks):
-            expect(task, Task, f"tasks[{position}]", "give one Task per step", InvalidScheduleError)
+            expect(task, Task, f"tasks[{position}]", "give one Task per step")
             if not is_integer(task.index) or task.index != position:
                 raise InvalidScheduleError(
                     f"tasks[{position}] has index {task.index!r}; give the tasks in the order of the steps, "
@@ -160,6 +162,8 @@ class Schedule(Tabular):
         InvalidScheduleError
             If the sequence has more or fewer steps than the schedule has tasks, or the width is no positive
             integer.
+        ArgumentTypeError
+            If the sequence is something else.
 
         Examples
         --------
@@ -201,7 +205,8 @@ class Schedule(Tabular):
 def check_same_steps(sequence: EliminationSequence, schedule: Schedule) -> None:
     """Raise unless a schedule has as many tasks as a sequence has steps, for those who draw the two.
 
-    Raises `InvalidScheduleError` if one of the two is something else, or they do not belong together.
+    Raises `InvalidScheduleError` if the two do not belong together, `ArgumentTypeError` if one of them is
+    something else.
 
     Examples
     --------
@@ -209,8 +214,8 @@ def check_same_steps(sequence: EliminationSequence, schedule: Schedule) -> None:
     >>> solution = solve(JacobianChain.from_sizes([3, 2, 5], [7, 11]))
     >>> check_same_steps(solution.sequence, solution.schedule)
     """
-    expect(sequence, EliminationSequence, "sequence", "give that of the schedule", InvalidScheduleError)
-    expect(schedule, Schedule, "schedule", "give the sequence first, then the schedule", InvalidScheduleError)
+    expect(sequence, EliminationSequence, "sequence", "give that of the schedule")
+    expect(schedule, Schedule, "schedule", "give the sequence first, then the schedule")
     steps, tasks = len(sequence), len(schedule.tasks)
     if steps != tasks:
         raise InvalidScheduleError(

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from jcdp_core.arguments import expect, positive_integer
 from jcdp_core.chain import CHAIN_ADVICE, JacobianChain
-from jcdp_core.errors import InvalidChainError, InvalidSequenceError
+from jcdp_core.errors import InvalidSequenceError
 from jcdp_core.operation import Mode, Operation
 from jcdp_core.tables import Tabular
 
@@ -82,7 +82,7 @@ class EliminationSequence(Tabular):
     def __post_init__(self) -> None:
         """Freeze the two lists and check that they fit."""
         for name, advice in (("operations", _STEP_ADVICE), ("costs", "give a list of int ≥ 1")):
-            expect(getattr(self, name), Iterable, name, advice, InvalidSequenceError)
+            expect(getattr(self, name), Iterable, name, advice)
         object.__setattr__(self, "operations", tuple(self.operations))
         object.__setattr__(self, "costs", tuple(self.costs))
         if not self.operations or len(self.operations) != len(self.costs):
@@ -91,7 +91,7 @@ class EliminationSequence(Tabular):
                 "and at least one step"
             )
         for number, step in enumerate(self.operations, start=1):
-            expect(step, Operation, f"step {number}", _STEP_ADVICE, InvalidSequenceError)
+            expect(step, Operation, f"step {number}", _STEP_ADVICE)
         costs = tuple(map(positive_integer, self.costs))
         if not all(costs):
             index = costs.index(0)
@@ -123,9 +123,11 @@ class EliminationSequence(Tabular):
         Raises
         ------
         InvalidSequenceError
-            If a step reaches beyond the chain, is something else, or there is none.
+            If a step reaches beyond the chain, or there is none.
         InvalidOperationError
             If a text is not in the notation.
+        ArgumentTypeError
+            If the chain or a step is something else.
 
         Examples
         --------
@@ -133,13 +135,13 @@ class EliminationSequence(Tabular):
         >>> EliminationSequence.from_operations(chain, ["ACC ADJ (0 1)"]).total
         14
         """
-        expect(chain, JacobianChain, "chain", CHAIN_ADVICE, InvalidChainError)
-        expect(operations, Iterable, "operations", "give a list of steps", InvalidSequenceError)
+        expect(chain, JacobianChain, "chain", CHAIN_ADVICE)
+        expect(operations, Iterable, "operations", "give a list of steps")
         steps = []
         given_steps = [operations] if isinstance(operations, str) else operations
         for number, given in enumerate(given_steps, start=1):
             step = Operation.parse(given) if isinstance(given, str) else given
-            expect(step, Operation, f"step {number}", _STEP_ADVICE, InvalidSequenceError)
+            expect(step, Operation, f"step {number}", _STEP_ADVICE)
             steps.append(step)
         return cls(tuple(steps), tuple(operation_cost(chain, step) for step in steps))
 

@@ -54,9 +54,11 @@ def schedule_sequence(
     Raises
     ------
     InvalidSequenceError
-        If the sequence is something else, or a step comes before one that it needs.
+        If a step comes before one that it needs.
     SolverError
         If the method is unknown, or the number of machines or the time limit is out of range.
+    ArgumentTypeError
+        If the sequence, that number or that limit is something else.
 
     References
     ----------
@@ -69,7 +71,7 @@ def schedule_sequence(
     >>> schedule_sequence(solution.sequence, machines=2).schedule.makespan
     47
     """
-    expect(sequence, EliminationSequence, "sequence", "give that of a solution", InvalidSequenceError)
+    expect(sequence, EliminationSequence, "sequence", "give that of a solution")
     ends = [(step.i, step.j) for step in sequence.operations]
     if len(set(ends)) < len(ends):
         raise InvalidSequenceError(

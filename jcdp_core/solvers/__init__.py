@@ -69,10 +69,10 @@ def solve(
 
     Raises
     ------
-    InvalidChainError
-        If the chain is something else.
     SolverError
         If the method is unknown or cannot take the problem, or a setting is out of range.
+    ArgumentTypeError
+        If the chain or a setting has the wrong type.
     InfeasibleError
         If no sequence satisfies the constraints.
 

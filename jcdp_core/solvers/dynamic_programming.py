@@ -71,7 +71,9 @@ def makespans(problem: Problem) -> tuple[int, ...]:
     Raises
     ------
     SolverError
-        If the argument is no problem, or its machines are unlimited.
+        If the machines of the problem are unlimited.
+    ArgumentTypeError
+        If the argument is no problem.
     InfeasibleError
         If no plan is possible for one of the numbers of machines.
 
@@ -81,7 +83,7 @@ def makespans(problem: Problem) -> tuple[int, ...]:
     >>> makespans(Problem(JacobianChain.from_sizes([3, 2, 5], [7, 11]), machines=3))
     (47, 47, 47)
     """
-    expect(problem, Problem, "problem", "give Problem(chain, machines=…)", SolverError)
+    expect(problem, Problem, "problem", "give Problem(chain, machines=…)")
     problem.check_feasible()
     if problem.machines is None:
         raise SolverError("machines=None has no list of numbers of machines; give the largest one")

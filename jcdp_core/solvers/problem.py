@@ -6,7 +6,7 @@ import numpy as np
 
 from jcdp_core.arguments import expect, positive_or_none, seconds_or_none
 from jcdp_core.chain import CHAIN_ADVICE, JacobianChain
-from jcdp_core.errors import InfeasibleError, InvalidChainError, SolverError
+from jcdp_core.errors import InfeasibleError, SolverError
 
 __all__ = ["Problem"]
 
@@ -35,11 +35,11 @@ class Problem:
 
     Raises
     ------
-    InvalidChainError
-        If the chain is something else.
     SolverError
-        If a number is out of range, a flag is no bool, or memory is to be shared among unlimited machines or
-        among more than 100 000 that are of use.
+        If a number is out of range, or memory is to be shared among unlimited machines or among more than
+        100 000 that are of use.
+    ArgumentTypeError
+        If the chain or a setting has the wrong type.
 
     References
     ----------
@@ -61,9 +61,9 @@ class Problem:
 
     def __post_init__(self) -> None:
         """Check the settings."""
-        expect(self.chain, JacobianChain, "chain", CHAIN_ADVICE, InvalidChainError)
+        expect(self.chain, JacobianChain, "chain", CHAIN_ADVICE)
         for name in ("matrix_free", "shared_memory"):
-            expect(getattr(self, name), (bool, np.bool_), name, "give True or False", SolverError)
+            expect(getattr(self, name), (bool, np.bool_), name, "give True or False")
             object.__setattr__(self, name, bool(getattr(self, name)))
         for name in ("machines", "memory_limit"):
             object.__setattr__(self, name, positive_or_none(getattr(self, name), name))

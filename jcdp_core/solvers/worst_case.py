@@ -6,7 +6,7 @@ from typing import Final
 
 from jcdp_core.arguments import expect, positive_integer
 from jcdp_core.chain import CHAIN_ADVICE, ElementalJacobian, JacobianChain
-from jcdp_core.errors import InvalidChainError, SolverError
+from jcdp_core.errors import InvalidChainError
 from jcdp_core.operation import Action, Mode, Operation
 from jcdp_core.sequence import EliminationSequence
 from jcdp_core.solvers.dynamic_programming import solve_dynamic_programming
@@ -37,6 +37,8 @@ def worst_case_bound(problem: Problem) -> float:
     ------
     InfeasibleError
         If a link has no mode that is allowed.
+    ArgumentTypeError
+        If the argument is no problem.
 
     References
     ----------
@@ -47,7 +49,7 @@ def worst_case_bound(problem: Problem) -> float:
     >>> worst_case_bound(Problem(JacobianChain.from_sizes([9, 2, 9], [50, 50]), machines=8))
     0.5
     """
-    expect(problem, Problem, "problem", "give Problem(chain, machines=…)", SolverError)
+    expect(problem, Problem, "problem", "give Problem(chain, machines=…)")
     if problem.pools_matter:
         # Pools have less memory than the unlimited solution may need: its number of machines proves nothing.
         return 1 / (problem.machines or 1)
@@ -131,7 +133,7 @@ def comb_sequence(chain: JacobianChain) -> EliminationSequence:
 
     Raises
     ------
-    InvalidChainError
+    ArgumentTypeError
         If the chain is something else.
 
     Examples
@@ -139,7 +141,7 @@ def comb_sequence(chain: JacobianChain) -> EliminationSequence:
     >>> print(comb_sequence(JacobianChain.from_sizes([2, 2, 2, 2], [3, 3, 3])).bracketing())
     ((F3 F2) F1)
     """
-    expect(chain, JacobianChain, "chain", CHAIN_ADVICE, InvalidChainError)
+    expect(chain, JacobianChain, "chain", CHAIN_ADVICE)
     steps: list[Operation] = []
     for i in reversed(range(len(chain))):
         steps.append(Operation(Action.ACCUMULATE, Mode.TANGENT, i, None, i + 1))

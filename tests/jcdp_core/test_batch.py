@@ -16,7 +16,7 @@ from jcdp_strategies import PUBLISHED, published_chains
 from jcdp_core import batch
 from jcdp_core.batch import result_row, run_batch
 from jcdp_core.config import Config
-from jcdp_core.errors import ConfigError, ResultsError, SolverError
+from jcdp_core.errors import ArgumentTypeError, ConfigError, ResultsError, SolverError
 from jcdp_core.generator import ChainGenerator
 from jcdp_core.results import columns, read_results
 
@@ -263,7 +263,7 @@ def test_bytes_that_are_no_text_name_the_file(tmp_path, name):
 
 
 def test_wrong_kinds_of_arguments_are_named(tmp_path):
-    with pytest.raises(ConfigError, match=r"config is the str 'x\.in', where a Config is expected"):
+    with pytest.raises(ArgumentTypeError, match=r"config is the str 'x\.in', where a Config is expected"):
         run_batch("x.in", f"{tmp_path}/r")
     with pytest.raises(SolverError, match="jobs is '2'; give the number of worker processes"):
         run_batch(Config(), f"{tmp_path}/r", jobs="2")

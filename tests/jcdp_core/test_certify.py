@@ -10,6 +10,7 @@ from jcdp_strategies import CHAIN_A, chains, deterministic
 
 from jcdp_core import (
     Action,
+    ArgumentTypeError,
     ElementalJacobian,
     EliminationSequence,
     InvalidScheduleError,
@@ -228,7 +229,7 @@ def test_costs_are_integers(cost):
         (0, {"machine": 1}, r"step 1 runs on machine 2, not in its pool \[1\]"),
         (7, {"pool": (0, 1, 2, 3)}, r"step 8 has the pool \[1,4\], but there are 3 machines"),
         (2, {"machine": 1, "pool": (1, 1)}, r"step 3 has a machine twice in its pool \{2,2\}"),
-        (2, {"pool": ()}, "the pool of step 3 is empty; give at least the machine that runs the step"),
+        (2, {"pool": ()}, r"the pool of step 3 is \(\); give at least the machine that runs the step"),
         (2, {"finish": 2985337}, "step 3 runs from 0 to 2985337 but costs 2985336 fma"),
     ],
 )
@@ -278,15 +279,16 @@ def test_three_fractions_of_a_machine_are_not_three_machines():
 
 
 def test_a_pool_is_a_tuple():
-    with pytest.raises(InvalidScheduleError, match=r"the pool of step 2 is the int 3, where a Sequence is"):
+    with pytest.raises(InvalidScheduleError, match=r"the pool of step 2 is 3; give at least the machine"):
         check_schedule(SOLUTION.sequence, with_task(SOLUTION.schedule, 1, pool=3))
 
 
 @pytest.mark.parametrize("given", ["2", float("inf"), 2.0, 0, True])
 def test_numbers_of_machines_and_edges_are_integers(given):
-    with pytest.raises(SolverError, match=r"machines is .*; give an int ≥ 1, or None"):
+    error = SolverError if given == 0 else ArgumentTypeError
+    with pytest.raises(error, match=r"machines is .*; give an int ≥ 1, or None"):
         check_schedule(SOLUTION.sequence, SOLUTION.schedule, given)
-    with pytest.raises(SolverError, match=r"memory_limit is .*; give an int ≥ 1, or None"):
+    with pytest.raises(error, match=r"memory_limit is .*; give an int ≥ 1, or None"):
         check_sequence(CHAIN_A, SOLUTION.sequence, memory_limit=given)
     with pytest.raises(InvalidSequenceError, match=r"the pool size of step 2 is .*; give an int ≥ 1"):
         check_sequence(CHAIN_A, SOLUTION.sequence, pool_sizes=[1, given, *[1] * 6])
@@ -326,29 +328,25 @@ def test_costs_that_no_step_has_are_refused(costs):
     steps = SOLUTION.sequence.operations[:2]
     with pytest.raises(InvalidSequenceError, match=r"step 2, .*, has .* as its cost; give an int ≥ 1"):
         EliminationSequence(steps, costs)
-    with pytest.raises(InvalidSequenceError, match="operations is the int 3"):
+    with pytest.raises(ArgumentTypeError, match="operations is the int 3"):
         EliminationSequence(3, costs)
 
 
 def test_wrong_kinds_of_options_are_named():
-    with pytest.raises(InvalidSequenceError, match=r"matrix_free is the str 'no', where a bool is expected"):
+    with pytest.raises(ArgumentTypeError, match=r"matrix_free is the str 'no', where a bool is expected"):
         check_sequence(CHAIN_A, SOLUTION.sequence, matrix_free="no")
-    with pytest.raises(InvalidSequenceError, match=r"pool_sizes is the int 8, where a Sequence is expected"):
+    with pytest.raises(ArgumentTypeError, match=r"pool_sizes is the int 8, where a Sequence is expected"):
         check_sequence(CHAIN_A, SOLUTION.sequence, pool_sizes=8)
 
 
 def test_arguments_in_the_wrong_order_are_named():
     with pytest.raises(
-        InvalidSequenceError, match=r"chain is an EliminationSequence, where .*; give the chain first"
+        ArgumentTypeError, match=r"chain is an EliminationSequence, where .*; give the chain first"
     ):
         check_sequence(SOLUTION.sequence, SOLUTION.chain)
-    with pytest.raises(
-        InvalidSequenceError, match=r"sequence is a Solution, where .*; give that of a solution"
-    ):
+    with pytest.raises(ArgumentTypeError, match=r"sequence is a Solution, where .*; give that of a solution"):
         check_sequence(SOLUTION.chain, SOLUTION)
-    with pytest.raises(
-        InvalidScheduleError, match=r"sequence is a Schedule, where .*; give that of a solution"
-    ):
+    with pytest.raises(ArgumentTypeError, match=r"sequence is a Schedule, where .*; give that of a solution"):
         check_schedule(SOLUTION.schedule, SOLUTION.sequence)
-    with pytest.raises(InvalidScheduleError, match=r"schedule is the int 3, where a Schedule is expected"):
+    with pytest.raises(ArgumentTypeError, match=r"schedule is the int 3, where a Schedule is expected"):
         check_schedule(SOLUTION.sequence, 3)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from jcdp_strategies import CHAIN_A
 
-from jcdp_core import ElementalJacobian, InvalidChainError, JacobianChain, JcdpError
+from jcdp_core import ArgumentTypeError, ElementalJacobian, InvalidChainError, JacobianChain, JcdpError
 
 
 def test_plain_modes_of_the_paper_example():
@@ -55,7 +55,7 @@ def test_each_number_of_a_link_is_checked(name):
 
 @pytest.mark.parametrize("name", ["tangent", "adjoint"])
 def test_modes_are_available_or_not(name):
-    with pytest.raises(InvalidChainError, match=f"{name} is the str 'no', where a bool is expected"):
+    with pytest.raises(ArgumentTypeError, match=f"{name} is the str 'no', where a bool is expected"):
         ElementalJacobian(3, 2, 7, **{name: "no"})
 
 
@@ -65,7 +65,9 @@ def test_neighbors_must_fit():
 
 
 def test_links_are_elemental_jacobians():
-    with pytest.raises(InvalidChainError, match=r"link 1 is \(3, 2, 7\); give an ElementalJacobian"):
+    with pytest.raises(
+        ArgumentTypeError, match=r"link 1 is the tuple \(3, 2, 7\), where an Elem.*; write ElementalJac"
+    ):
         JacobianChain(((3, 2, 7),))
 
 
@@ -101,11 +103,11 @@ def test_a_chain_is_a_sequence_of_links():
     ],
 )
 def test_sizes_and_edges_are_lists(arguments, message):
-    with pytest.raises(InvalidChainError, match=message):
+    with pytest.raises(ArgumentTypeError, match=message):
         JacobianChain.from_sizes(*arguments)
-    with pytest.raises(InvalidChainError, match="tangent_costs is the int 7"):
+    with pytest.raises(ArgumentTypeError, match="tangent_costs is the int 7"):
         JacobianChain.from_sizes([3, 2], [7], tangent_costs=7)
-    with pytest.raises(InvalidChainError, match="links is the int 7"):
+    with pytest.raises(ArgumentTypeError, match="links is the int 7"):
         JacobianChain(7)
 
 

@@ -5,6 +5,7 @@ import json
 import pytest
 
 from jcdp_core import (
+    ArgumentTypeError,
     ConfigError,
     ElementalJacobian,
     InvalidChainError,
@@ -50,7 +51,7 @@ def test_links_may_lack_a_mode():
     assert found == MIXED
     with pytest.raises(InvalidChainError, match="tangent has 1 items for 2 links; give one per link"):
         JacobianChain.from_sizes(MIXED.sizes, MIXED.edges, tangent=[True])
-    with pytest.raises(InvalidChainError, match="tangent is the bool True, where an Iterable is expected"):
+    with pytest.raises(ArgumentTypeError, match="tangent is the bool True, where an Iterable is expected"):
         JacobianChain.from_sizes(MIXED.sizes, MIXED.edges, tangent=True)
 
 

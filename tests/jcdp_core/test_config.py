@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jcdp_core.config import Config, key_table, read_config
-from jcdp_core.errors import ConfigError, ResultsError
+from jcdp_core.errors import ArgumentTypeError, ConfigError
 from jcdp_core.results import read_results
 
 PUBLISHED = """\
@@ -101,9 +101,13 @@ def test_table_lists_every_key_with_its_default():
 
 @pytest.mark.parametrize("path", [None, 3, b"batch.in", Config()])
 def test_a_path_is_a_path(path):
-    with pytest.raises(ConfigError, match=r"path is .*, where a str is expected; give the name of a config"):
+    with pytest.raises(
+        ArgumentTypeError, match=r"path is .*, where a str is expected; give the name of a config"
+    ):
         read_config(path)
-    with pytest.raises(ResultsError, match=r"path is .*, where a str is expected; give the name of a result"):
+    with pytest.raises(
+        ArgumentTypeError, match=r"path is .*, where a str is expected; give the name of a result"
+    ):
         read_results(path)
 
 

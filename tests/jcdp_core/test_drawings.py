@@ -10,7 +10,7 @@ import pytest
 
 from jcdp_core.chain import JacobianChain
 from jcdp_core.dot import machine_color, task_tree_dot
-from jcdp_core.errors import InvalidScheduleError
+from jcdp_core.errors import ArgumentTypeError, InvalidScheduleError
 from jcdp_core.operation import Operation
 from jcdp_core.results import read_results
 from jcdp_core.schedule import Schedule, Task
@@ -122,7 +122,7 @@ def test_steps_of_another_schedule_are_refused(plot, three_machines):
     for draw in (task_tree_dot, plot.draw_gantt, plot.draw_task_tree):
         with pytest.raises(InvalidScheduleError, match="the schedule has 2 tasks, but the sequence 8 steps"):
             draw(three_machines.sequence, other.schedule)
-        with pytest.raises(InvalidScheduleError, match="sequence is a Schedule, where an EliminationSeq"):
+        with pytest.raises(ArgumentTypeError, match="sequence is a Schedule, where an EliminationSeq"):
             draw(other.schedule, other.sequence)
 
 

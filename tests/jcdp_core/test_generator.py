@@ -7,7 +7,7 @@ import pytest
 from jcdp_strategies import published_chains
 
 from jcdp_core.config import Config
-from jcdp_core.errors import ConfigError
+from jcdp_core.errors import ArgumentTypeError, ConfigError
 from jcdp_core.generator import ChainGenerator, _uniform_libcxx, _uniform_libstdcxx, _uniform_real, mt19937_64
 from jcdp_core.solvers.dynamic_programming import makespans
 from jcdp_core.solvers.problem import Problem
@@ -136,7 +136,7 @@ def test_repr_names_configuration_and_flavour():
 
 def test_the_settings_are_a_config():
     with pytest.raises(
-        ConfigError, match=r"config is the str 'x', where a Config is expected; build one, or"
+        ArgumentTypeError, match=r"config is the str 'x', where a Config is expected; build one, or"
     ):
         ChainGenerator("x")
     with pytest.raises(ConfigError, match=r"flavour \['libc\+\+'\] is unknown; choose from"):

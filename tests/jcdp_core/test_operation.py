@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jcdp_strategies import deterministic
 
-from jcdp_core import Action, InvalidOperationError, Mode, Operation
+from jcdp_core import Action, ArgumentTypeError, InvalidOperationError, Mode, Operation
 
 
 @st.composite
@@ -78,9 +78,7 @@ def test_what_a_step_sweeps_and_consumes(text, swept, operands):
     ("action", "mode"), [("ACC", "TAN"), (Action.ACCUMULATE, "TAN"), ("ACC", Mode.TANGENT)]
 )
 def test_action_and_mode_are_not_text(action, mode):
-    with pytest.raises(
-        InvalidOperationError, match=rf"{action!r}, {mode!r}: these must be an Action and a M"
-    ):
+    with pytest.raises(ArgumentTypeError, match=rf"{action!r}, {mode!r}: these must be an Action and a M"):
         Operation(action, mode, 0, None, 1)
 
 
@@ -99,5 +97,5 @@ def test_endless_positions_are_refused():
     "positions", [(0.0, 1, 2), (0, "1", 2), (0, 1, None), (False, 1, 2), (None, None, 2)]
 )
 def test_positions_are_integers(positions):
-    with pytest.raises(InvalidOperationError, match=r"\(.*\): these are no positions; give an int"):
+    with pytest.raises(ArgumentTypeError, match=r"\(.*\): these are no positions; give an int"):
         Operation(Action.ELIMINATE, Mode.TANGENT, *positions)

@@ -3,7 +3,7 @@
 import pytest
 from jcdp_strategies import CHAIN_A
 
-from jcdp_core import InvalidScheduleError, JacobianChain, Schedule, Task, solve
+from jcdp_core import ArgumentTypeError, InvalidScheduleError, JacobianChain, Schedule, Task, solve
 
 
 def test_makespan_and_idle_time():
@@ -19,11 +19,11 @@ def test_tasks_follow_the_steps():
 
 
 def test_wrong_kinds_of_arguments_are_named():
-    with pytest.raises(InvalidScheduleError, match=r"tasks is the int 3, where an Iterable is expected"):
+    with pytest.raises(ArgumentTypeError, match=r"tasks is the int 3, where an Iterable is expected"):
         Schedule(3, machines=1)
-    with pytest.raises(InvalidScheduleError, match=r"tasks\[1\] is the tuple \(1, 0\), where a Task is exp"):
+    with pytest.raises(ArgumentTypeError, match=r"tasks\[1\] is the tuple \(1, 0\), where a Task is exp"):
         Schedule((Task(0, 0, 0, 21, (0,)), (1, 0)), machines=1)
-    with pytest.raises(InvalidScheduleError, match=r"sequence is a JacobianChain, where"):
+    with pytest.raises(ArgumentTypeError, match=r"sequence is a JacobianChain, where"):
         solve(CHAIN_A).schedule.gantt(CHAIN_A)
 
 

@@ -8,9 +8,9 @@ import pytest
 from jcdp_strategies import CHAIN_A
 
 from jcdp_core import (
+    ArgumentTypeError,
     ElementalJacobian,
     InfeasibleError,
-    InvalidChainError,
     JacobianChain,
     Problem,
     Solution,
@@ -27,9 +27,12 @@ def test_unknown_methods_are_answered_with_the_known_ones():
     assert all(repr(name) in str(caught.value) for name in SOLVERS)
 
 
-@pytest.mark.parametrize("machines", [0, -1, 1.0, True, "2"])
-def test_numbers_of_machines_are_positive_integers(machines):
-    with pytest.raises(SolverError, match=r"machines is .*; give an int ≥ 1, or None"):
+@pytest.mark.parametrize(
+    ("machines", "error"),
+    [(0, SolverError), (-1, SolverError), *((given, ArgumentTypeError) for given in (1.0, True, "2"))],
+)
+def test_numbers_of_machines_are_positive_integers(machines, error):
+    with pytest.raises(error, match=r"machines is .*; give an int ≥ 1, or None"):
         solve(CHAIN_A, machines=machines)
 
 
@@ -38,22 +41,29 @@ def test_memory_limits_are_positive():
         solve(CHAIN_A, memory_limit=0)
 
 
-@pytest.mark.parametrize("limit", [0, -1.5, float("nan"), "3", True, np.bool_(True)])
-def test_time_limits_are_positive(limit):
-    with pytest.raises(SolverError, match=r"time_limit is .*; give seconds > 0"):
+@pytest.mark.parametrize(
+    ("limit", "error"),
+    [
+        *((given, SolverError) for given in (0, -1.5, float("nan"), np.float32(-1))),
+        *((given, ArgumentTypeError) for given in ("3", True, np.bool_(True), [1, 2])),
+    ],
+)
+def test_time_limits_are_positive(limit, error):
+    with pytest.raises(error, match=r"time_limit is .*; give seconds > 0"):
         solve(CHAIN_A, time_limit=limit)
 
 
 def test_wrong_kinds_of_arguments_are_named():
-    with pytest.raises(InvalidChainError) as caught:
+    with pytest.raises(ArgumentTypeError) as caught:
         solve([3, 2, 4])
+    assert isinstance(caught.value, TypeError)
     assert str(caught.value) == (
         "chain is the list [3, 2, 4], where a JacobianChain is expected; "
         "build one by JacobianChain.from_sizes(sizes, edges)"
     )
     for name in ("matrix_free", "shared_memory"):
         with pytest.raises(
-            SolverError, match=f"{name} is the str 'no', where a bool is expected; give True or"
+            ArgumentTypeError, match=f"{name} is the str 'no', where a bool is expected; give True or"
         ):
             solve(CHAIN_A, **{name: "no"})
     assert solve(CHAIN_A, matrix_free=np.bool_(False)).makespan == solve(CHAIN_A, matrix_free=False).makespan

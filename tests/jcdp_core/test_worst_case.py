@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 from jcdp_strategies import CHAIN_A, chains, deterministic
 
 from jcdp_core import (
+    ArgumentTypeError,
     InvalidChainError,
     Problem,
-    SolverError,
     check_sequence,
     comb_sequence,
     makespans,
@@ -58,7 +58,7 @@ def test_the_ratio_tends_to_the_bound(machines):
 
 def test_the_bound_is_that_of_a_problem():
     with pytest.raises(
-        SolverError,
+        ArgumentTypeError,
         match=r"problem is a JacobianChain, where a Problem is expected; give Problem\(chain, machines=…\)",
     ):
         worst_case_bound(worst_case_chain(3))
@@ -94,7 +94,7 @@ def test_numbers_of_numpy_are_welcome():
 
 
 def test_other_arguments_are_named():
-    with pytest.raises(InvalidChainError, match=r"chain is the int 3, where a JacobianChain is expected"):
+    with pytest.raises(ArgumentTypeError, match=r"chain is the int 3, where a JacobianChain is expected"):
         comb_sequence(3)
-    with pytest.raises(SolverError, match=r"problem is a JacobianChain, where a Problem is expected"):
+    with pytest.raises(ArgumentTypeError, match=r"problem is a JacobianChain, where a Problem is expected"):
         makespans(worst_case_chain(3))
