@@ -52,10 +52,12 @@ def check_folder(start: str) -> None:
     >>> check_folder("nowhere/row_")
     Traceback (most recent call last):
         ...
-    jcdp_core.errors.ConfigError: cannot write 'nowhere/row_': there is no folder 'nowhere'
+    jcdp_core.errors.ConfigError: cannot write 'nowhere/row_': there is no folder 'nowhere'; ...
     """
     folder = Path(f"{start}_").parent
     if not folder.is_dir():
-        raise ConfigError(f"cannot write {start!r}: there is no folder {str(folder)!r}")
+        raise ConfigError(
+            f"cannot write {start!r}: there is no folder {str(folder)!r}; make it, or name another"
+        )
     if not os.access(folder, os.W_OK):
         raise ConfigError(f"cannot write {start!r}: you have no permission in the folder {str(folder)!r}")

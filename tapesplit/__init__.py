@@ -27,6 +27,7 @@ from tapesplit.errors import (
     StaleValueError,
     TapesplitError,
     UnnamedPrimitiveError,
+    UnwritableFileError,
     WrongJacobianError,
     WrongRuleError,
 )
@@ -67,6 +68,7 @@ __all__ = [
     "TapesplitError",
     "TaskRecord",
     "UnnamedPrimitiveError",
+    "UnwritableFileError",
     "WidthProfile",
     "WrongJacobianError",
     "WrongRuleError",

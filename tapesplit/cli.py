@@ -22,7 +22,7 @@ from tapesplit.bench import compare
 from tapesplit.callback import Callback
 from tapesplit.cost.stored import store
 from tapesplit.decorator import parallel_jacobian
-from tapesplit.draw.endings import PICTURES, REPORTS, check_ending, check_picture
+from tapesplit.draw.endings import PICTURES, REPORTS, check_file, check_picture
 from tapesplit.draw.numbers import plural, seconds_text
 from tapesplit.errors import CommandError, TapesplitError
 from tapesplit.loading import load_function, load_inputs, undecorated
@@ -235,21 +235,10 @@ def _settings(options: argparse.Namespace) -> dict[str, Any]:
 
 def _check_files(options: argparse.Namespace) -> None:
     """Refuse files that cannot be written before there is work to lose."""
-    for name, check, endings in (
-        (options.html, check_ending, REPORTS),
-        (options.draw, check_picture, PICTURES),
-    ):
-        if name is not None:
-            check(name, endings)
-            _check_place(Path(name))
-
-
-def _check_place(file: Path) -> None:
-    """Refuse a file that is a folder, that lies in none, or that we may not write."""
-    if not file.parent.is_dir():
-        raise CommandError(f"cannot write {str(file)!r}: there is no folder {str(file.parent)!r}")
-    if file.is_dir() or not os.access(file if file.exists() else file.parent, os.W_OK):
-        raise CommandError(f"cannot write {str(file)!r}: it is a folder, or you have no permission")
+    if options.html is not None:
+        check_file(options.html, REPORTS)
+    if options.draw is not None:
+        check_picture(options.draw, PICTURES)
 
 
 def _bench(options: argparse.Namespace) -> None:

@@ -20,6 +20,7 @@ __all__ = [
     "StaleValueError",
     "TapesplitError",
     "UnnamedPrimitiveError",
+    "UnwritableFileError",
     "WrongJacobianError",
     "WrongRuleError",
 ]
@@ -75,6 +76,10 @@ class MemoryLimitError(TapesplitError, ValueError):
 
 class MissingPackageError(TapesplitError, ImportError):
     """An optional package that is needed here is not installed."""
+
+
+class UnwritableFileError(TapesplitError, OSError):
+    """A file cannot be written: there is no such folder, it is a folder itself, or there is no permission."""
 
 
 class UnnamedPrimitiveError(TapesplitError, pickle.PicklingError):

@@ -112,7 +112,7 @@ class WidthProfile:
 
         Raises
         ------
-        ArgumentValueError, MissingPackageError, OSError
+        ArgumentValueError, MissingPackageError, UnwritableFileError
             If the extension is none of these, if matplotlib is missing, or if the file cannot be written.
         """
         from tapesplit.draw import draw_profile  # noqa: PLC0415 - views stand above what they show

@@ -11,7 +11,7 @@ from jcdp_core import Mode
 from tapesplit.cuts.width_profile import WidthProfile, width_profile
 from tapesplit.draw.advise import advice
 from tapesplit.draw.bars import comparison_scene
-from tapesplit.draw.endings import REPORTS, check_ending
+from tapesplit.draw.endings import REPORTS, check_file
 from tapesplit.draw.explain import decisions
 from tapesplit.draw.gantt import check_records, gantt_scene
 from tapesplit.draw.numbers import bytes_text, count, ratio, seconds_text, shape_text, shorten
@@ -53,7 +53,7 @@ def write_report(
     plan: JacobianPlan, path: str | os.PathLike[str], records: Sequence[TaskRecord] | None = None
 ) -> None:
     """Write a report on a plan to a file, see `JacobianPlan.to_html`."""
-    check_ending(path, REPORTS)
+    check_file(path, REPORTS)
     Path(path).write_text(report_html(plan, records), encoding="utf-8")
 
 

@@ -322,7 +322,7 @@ class JacobianPlan:
 
         Raises
         ------
-        ArgumentValueError, MissingPackageError, OSError
+        ArgumentValueError, MissingPackageError, UnwritableFileError
             If the extension is none of these, if matplotlib is missing, or if the file cannot be written.
 
         Notes
@@ -346,6 +346,8 @@ class JacobianPlan:
         ------
         ArgumentTypeError, ArgumentValueError
             If the name ends otherwise, or if the records are not those of tasks of this plan.
+        UnwritableFileError
+            If the file cannot be written.
 
         Notes
         -----

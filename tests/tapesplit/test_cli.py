@@ -318,8 +318,8 @@ def test_calibrate_prints_constants_that_it_cannot_keep(capsys, monkeypatch, tmp
             ["explain", "MODEL:f", "--input", "x0", "--html", "s.svg"],
             "cannot write 's.svg': the name ends in '.svg'; let it end in .html or .htm\n",
         ),
-        (["explain", "MODEL:f", "--input", "x0", "--html", "no/a.html"], "there is no folder 'no'\n"),
-        (["demo", "--draw", "no/a.svg"], "cannot write 'no/a.svg': there is no folder 'no'\n"),
+        (["explain", "MODEL:f", "--input", "x0", "--html", "no/a.html"], "there is no folder 'no'; make it"),
+        (["demo", "--draw", "no/a.svg"], "cannot write 'no/a.svg': there is no folder 'no'; make it"),
         (
             ["demo", "--draw", "folder.svg"],
             "cannot write 'folder.svg': it is a folder, or you have no permission",

@@ -440,6 +440,14 @@ def test_other_endings_are_refused(tmp_path, name):
         two_links().draw(tmp_path / name)
 
 
+def test_a_missing_folder_is_named_before_anything_is_drawn(tmp_path):
+    with pytest.raises(OSError, match=r"there is no folder '.*no'; make it, or name another$"):
+        two_links().draw(tmp_path / "no" / "split.svg")
+    (tmp_path / "report.html").mkdir()
+    with pytest.raises(OSError, match=r"it is a folder, or you have no permission; give another name$"):
+        two_links().to_html(tmp_path / "report.html")
+
+
 def test_without_matplotlib_the_message_says_what_to_do(tmp_path, monkeypatch):
     real = builtins.__import__
 

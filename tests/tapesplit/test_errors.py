@@ -62,6 +62,8 @@ MISUSES = {
     "executing with no callback": (TypeError, lambda: tapesplit.execute(PLAN, TAPE, callback=print)),
     "level": (ValueError, lambda: PLAN.describe("all")),
     "picture": (ValueError, lambda: PLAN.draw("plan.jpg")),
+    "folder of a picture": (OSError, lambda: PLAN.draw("nowhere/plan.svg")),
+    "folder of a report": (OSError, lambda: PLAN.to_html("nowhere/plan.html")),
     "primitive": (TypeError, lambda: tapesplit.defvector(len, 1)),
     "rules": (TypeError, lambda: tapesplit.defvector(halved)),
     "rule without check": (ValueError, lambda: tapesplit.check_vector_rule(halved, X)),
