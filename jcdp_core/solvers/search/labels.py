@@ -5,7 +5,7 @@ one beats in both are kept, which are few (some ten for chains of ten links).
 """
 
 from bisect import bisect_right
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from jcdp_core.solvers.search.steps import Step, StepTable
@@ -131,6 +131,10 @@ def add_labels(
 
     Parameters
     ----------
+    labels : LabelTable
+        Where the labels are stored.
+    table : StepTable
+        The steps.
     part : int
         Number of the sub-chain.
     machines : int, optional
@@ -154,21 +158,28 @@ def add_labels(
                 continue
             if on_part is not None:
                 on_part()
-            candidates: list[_Candidate] = []
-            for step in table.steps[inside]:
-                duration, occupied, needs = step
-                work = occupied * (duration if weight is None else weight(duration))
-                if not needs:
-                    candidates.append((duration, work, step, ()))
-                elif len(needs) == 1:
-                    makespans, works = labels.makespans[needs[0]], labels.works[needs[0]]
-                    for label, makespan in enumerate(makespans):
-                        candidates.append((duration + makespan, work + works[label + 1], step, (label,)))
-                else:
-                    _join(candidates, labels, step, work, machines)
-            _keep_best(candidates, labels, inside)
+            _keep_best(_candidates(labels, table.steps[inside], machines, weight), labels, inside)
             if len(labels.recipes[inside]) > most:
                 _thin(labels, inside, most, bounding)
+
+
+def _candidates(
+    labels: LabelTable, steps: Iterable[Step], machines: int | None, weight: Callable[[int], int] | None
+) -> list[_Candidate]:
+    """Return the labels that the last steps of a sub-chain give, by those of what each step needs."""
+    candidates: list[_Candidate] = []
+    for step in steps:
+        duration, occupied, needs = step
+        work = occupied * (duration if weight is None else weight(duration))
+        if not needs:
+            candidates.append((duration, work, step, ()))
+        elif len(needs) == 1:
+            makespans, works = labels.makespans[needs[0]], labels.works[needs[0]]
+            for label, makespan in enumerate(makespans):
+                candidates.append((duration + makespan, work + works[label + 1], step, (label,)))
+        else:
+            _join(candidates, labels, step, work, machines)
+    return candidates
 
 
 def _join(
