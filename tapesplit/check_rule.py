@@ -112,7 +112,7 @@ class _Call(NamedTuple):
         """Values of the active arguments."""
         return self.tape.values[: self.tape.inputs]
 
-    def directions(self) -> Iterator[tuple[list[Batch], Batch]]:
+    def directions(self) -> Iterator[tuple[Sequence[Rows | Diagonal], Rows | Diagonal]]:
         """Yield tangents for the inputs with adjoints for the result: random ones, none, identities."""
         random = np.random.default_rng(0)
         for count in (3, 1, 0):
@@ -124,9 +124,7 @@ class _Call(NamedTuple):
             isinstance(x, (tuple, list, dict, SparseObject)) for x in (*self.inputs, self.entry.value)
         ):
             starts = np.cumsum([0, *(np.size(x) for x in self.inputs)]).tolist()
-            tangents: list[Batch] = [
-                _identity(x, start) for x, start in zip(self.inputs, starts, strict=False)
-            ]
+            tangents = [_identity(x, start) for x, start in zip(self.inputs, starts, strict=False)]
             yield tangents, _identity(self.entry.value, 0)
 
     def check_partials(self) -> None:
@@ -145,7 +143,7 @@ class _Call(NamedTuple):
                     f"broadcast to that of the result, {np.shape(value)}"
                 ) from error
 
-    def check(self, tangents: Sequence[Batch], adjoints: Batch) -> None:
+    def check(self, tangents: Sequence[Rows | Diagonal], adjoints: Rows | Diagonal) -> None:
         """Compare one batch in both modes."""
         (step,) = compile_array_sweep(self.tape, self.facts, self.chunk, self.chunk.n).steps
         back: dict[int, Any] = {}

@@ -242,7 +242,8 @@ class BulkStep:
     def _factored(self, entry: TapeEntry, argnum: int, A: Batch) -> Batch | None:
         """Carry adjoints that are factored, or become so, to one argument; None without a rule for it."""
         rule = factored_rule(entry.primitive, argnum)
-        given = A.factors if isinstance(A, LowRank) else A.dense().rows
+        A = A if isinstance(A, LowRank) else A.dense()
+        given = A.factors if isinstance(A, LowRank) else A.rows
         found = rule.carry(given, entry.value, *entry.args, **entry.kwargs) if rule else NotImplemented
         if found is NotImplemented:
             return None
@@ -263,7 +264,10 @@ def bulk_step(index: int, rule: Rule | None) -> BulkStep:
 
 def _times(factor: int, batch: Batch) -> Batch:
     """Multiply directions by the factor of a call, which mostly is 1."""
-    return batch if factor == 1 else Rows(batch.start, factor * batch.dense().rows, owned=True)
+    if factor == 1:
+        return batch
+    batch = batch.dense()
+    return Rows(batch.start, factor * batch.rows, owned=True)
 
 
 def _called(rule: Bulk, mode: str, rows: np.ndarray, entry: TapeEntry, argnum: int) -> Any:

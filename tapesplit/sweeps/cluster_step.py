@@ -120,7 +120,8 @@ class ClusterStep:
             if scaled is None:
                 scaled = self.carried_back(tape, A, number, partial)
             if type(operand) in SEQUENCES:  # directions of lists are flat
-                scaled = Rows(scaled.start, flat(scaled.dense().rows))
+                scaled = scaled.dense()
+                scaled = Rows(scaled.start, flat(scaled.rows))
             add_to(seeds, self.input_of(number), scaled)
 
     def count_adjoints(self, walk: MemoryWalk) -> None:
@@ -191,8 +192,8 @@ class ClusterStep:
 
 def _of_array(batch: Batch, value: Any) -> Rows:
     """Give directions of a list the shape of the array that NumPy makes of it."""
-    rows = batch.dense().rows
-    return Rows(batch.start, rows.reshape(len(rows), *np.shape(value)))
+    batch = batch.dense()
+    return Rows(batch.start, batch.rows.reshape(len(batch.rows), *np.shape(value)))
 
 
 def _scaled_diagonal(batch: Diagonal, partial: Any, value: Any) -> Diagonal:

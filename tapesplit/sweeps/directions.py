@@ -139,20 +139,6 @@ class Summed(NamedTuple):
     rank: int
     written: Rows | None = None
 
-    @property
-    def start(self) -> int:
-        """First direction of the window."""
-        return min(batch.start for batch in self._batches)
-
-    @property
-    def stop(self) -> int:
-        """First direction behind the window."""
-        return max(batch.stop for batch in self._batches)
-
-    @property
-    def _batches(self) -> list[LowRank | Rows]:
-        return [*self.parts] if self.written is None else [*self.parts, self.written]
-
     def plus(self, part: LowRank) -> "Summed":
         """Add directions; multiply all factors out once they take as much memory as their products."""
         rank = self.rank + part.factors.rank
@@ -231,19 +217,19 @@ Seeds = dict[int, Batch]
 
 def seed(
     seeds: np.ndarray | range, shapes: list[tuple[int, ...]], dtypes: list[np.dtype], *, adjoint_mode: bool
-) -> list[Batch]:
+) -> list[Rows | Diagonal]:
     """Split a seed matrix ``(k, total real elements)`` among values; a range stands for rows of the identity.
 
     A complex number ``u + iv`` has two of them. Its tangents are ``du + i dv``; adjoints are the derivatives
     by u minus i times those by v, so that they go through products as tangents do.
     """
-    batches: list[Batch] = []
+    batches: list[Rows | Diagonal] = []
     start = 0
     for shape, dtype in zip(shapes, dtypes, strict=True):
         is_complex = dtype.kind == "c"
         stop = start + prod(shape) * (1 + is_complex)
         if not isinstance(seeds, range):
-            batch: Batch = Rows(0, seeds[:, start:stop])
+            batch: Rows | Diagonal = Rows(0, seeds[:, start:stop])
         elif is_complex:
             batch = Diagonal.of(np.ones(stop - start), start - seeds.start, 0, len(seeds)).dense()
         else:
