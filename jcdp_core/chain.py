@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, SupportsIndex, overload
+from typing import Any, Final, SupportsIndex, overload
 
 import numpy as np
 
@@ -13,10 +13,10 @@ from jcdp_core.tables import Tabular
 
 __all__ = ["CHAIN_ADVICE", "ElementalJacobian", "JacobianChain"]
 
-CHAIN_ADVICE = "build one by JacobianChain.from_sizes(sizes, edges)"
+CHAIN_ADVICE: Final = "build one by JacobianChain.from_sizes(sizes, edges)"
 """Advice in errors of functions that were given something other than a chain."""
 
-_HEAD = ("link", "inputs n", "outputs m", "|E|", "tangent fma", "adjoint fma")
+_HEAD: Final = ("link", "inputs n", "outputs m", "|E|", "tangent fma", "adjoint fma")
 
 
 def _positive(value: SupportsIndex, what: str) -> int:

@@ -4,6 +4,7 @@ import re
 import reprlib
 from dataclasses import dataclass
 from enum import Enum
+from typing import Final
 
 from jcdp_core.arguments import is_integer, plain
 from jcdp_core.errors import ArgumentTypeError, InvalidOperationError
@@ -39,7 +40,7 @@ class Mode(Enum):
 
 
 # int() refuses more than 4300 digits, with a message that does not name the step: 999 are enough here.
-_NOTATION = re.compile(r"\s*(ACC|ELI)\s+(TAN|ADJ|MUL)\s*\(\s*(\d{1,999}(?:\s+\d{1,999})*)\s*\)\s*")
+_NOTATION: Final = re.compile(r"\s*(ACC|ELI)\s+(TAN|ADJ|MUL)\s*\(\s*(\d{1,999}(?:\s+\d{1,999})*)\s*\)\s*")
 
 
 @dataclass(frozen=True, slots=True)

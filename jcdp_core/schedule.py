@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from jcdp_core.arguments import expect, is_integer, plain, positive_integer
 from jcdp_core.errors import InvalidScheduleError
@@ -10,7 +11,7 @@ from jcdp_core.tables import Tabular
 
 __all__ = ["Schedule", "Task", "check_same_steps", "machine_labels"]
 
-_HEAD = ("step", "machine", "start", "finish")
+_HEAD: Final = ("step", "machine", "start", "finish")
 
 
 @dataclass(frozen=True, slots=True)

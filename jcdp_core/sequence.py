@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from jcdp_core.arguments import expect, positive_integer
 from jcdp_core.chain import CHAIN_ADVICE, JacobianChain
@@ -11,9 +12,9 @@ from jcdp_core.tables import Tabular
 
 __all__ = ["EliminationSequence", "operation_cost"]
 
-_STEP_ADVICE = "give an Operation, or text like 'ELI MUL (1 4 6)' to from_operations"
+_STEP_ADVICE: Final = "give an Operation, or text like 'ELI MUL (1 4 6)' to from_operations"
 
-_HEAD = ("step", "operation", "fma", "needs")
+_HEAD: Final = ("step", "operation", "fma", "needs")
 
 
 def operation_cost(chain: JacobianChain, operation: Operation) -> int:

@@ -3,11 +3,12 @@
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from html import escape
+from typing import Final
 
 __all__ = ["Tabular", "html_table", "text_table"]
 
-_WIDTH = 100
-_MOST_ROWS = 24
+_WIDTH: Final = 100
+_MOST_ROWS: Final = 24
 
 
 class Tabular(ABC):

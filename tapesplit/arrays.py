@@ -33,11 +33,11 @@ IntArray = NDArray[Any]  # of integers; the stubs of NumPy 2.5 give reductions o
 BoolArray = NDArray[np.bool_]
 FloatArray = NDArray[np.float64]
 Shape: TypeAlias = tuple[int, ...]
-DOUBLES = frozenset({float, np.float64})
+DOUBLES: Final = frozenset({float, np.float64})
 """Types of numbers in double precision."""
-INTEGERS = frozenset(np.dtype(code).type for code in np.typecodes["AllInteger"])
+INTEGERS: Final = frozenset(np.dtype(code).type for code in np.typecodes["AllInteger"])
 """Types of NumPy's integers, which loops over arrays of indices yield."""
-SELECTORS = frozenset({int, slice, type(None), type(Ellipsis), *INTEGERS})
+SELECTORS: Final = frozenset({int, slice, type(None), type(Ellipsis), *INTEGERS})
 """Types of the parts of an index that take no element twice."""
 
 

@@ -1,7 +1,7 @@
 """Schedulers: when and where the steps of one given elimination sequence run."""
 
 from collections.abc import Callable
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from jcdp_core.arguments import expect, seconds_or_none
 from jcdp_core.errors import InvalidSequenceError, SolverError
@@ -15,7 +15,9 @@ __all__ = ["SCHEDULERS", "SchedulerName", "Scheduling", "schedule_sequence"]
 SchedulerName: TypeAlias = Literal["hu", "highest_level_first", "branch_and_bound"]
 """Schedulers by the name that `schedule_sequence` knows them by."""
 
-SCHEDULERS: dict[SchedulerName, Callable[[EliminationSequence, int | None, float | None], Scheduling]] = {
+_Scheduler: TypeAlias = Callable[[EliminationSequence, int | None, float | None], Scheduling]
+
+SCHEDULERS: Final[dict[SchedulerName, _Scheduler]] = {
     "hu": lambda sequence, machines, _: hu(sequence, machines),
     "highest_level_first": lambda sequence, machines, _: highest_level_first(sequence, machines),
     "branch_and_bound": branch_and_bound,

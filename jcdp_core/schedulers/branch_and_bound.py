@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from itertools import combinations
 from operator import attrgetter
 from time import perf_counter
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from jcdp_core.schedulers.list_scheduling import highest_level_first, hu
 from jcdp_core.schedulers.scheduling import Scheduling, machine_count, place, simple_bound, tails
@@ -19,7 +19,7 @@ from jcdp_core.sequence import EliminationSequence
 
 __all__ = ["branch_and_bound"]
 
-_STATES = 1_000_000
+_STATES: Final = 1_000_000
 """States remembered, some hundred megabytes; then the search forgets them and begins anew."""
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import replace
 from time import perf_counter
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from jcdp_core.chain import JacobianChain
 from jcdp_core.errors import SolverError
@@ -19,7 +19,7 @@ __all__ = ["SOLVERS", "Problem", "Solution", "SolverName", "solve"]
 SolverName: TypeAlias = Literal["brute_force", "dp", "exact", "heuristic"]
 """Solvers by the name that `solve` knows them by."""
 
-SOLVERS: dict[SolverName, Callable[[Problem], Solution]] = {
+SOLVERS: Final[dict[SolverName, Callable[[Problem], Solution]]] = {
     "brute_force": solve_brute_force,
     "dp": solve_dynamic_programming,
     "exact": solve_exact,

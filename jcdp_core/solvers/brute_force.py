@@ -6,7 +6,7 @@ data types, what a step costs, and which steps a problem allows.
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from jcdp_core.errors import SolverError
 from jcdp_core.operation import Action, Mode, Operation
@@ -19,7 +19,7 @@ __all__ = ["solve_brute_force"]
 
 _Predecessors: TypeAlias = tuple[tuple[int, ...], ...]
 
-_LONGEST = 5
+_LONGEST: Final = 5
 
 
 def solve_brute_force(problem: Problem) -> Solution:

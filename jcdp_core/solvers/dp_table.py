@@ -9,7 +9,7 @@ two sorted lists, see `_merge_descending`.
 
 from functools import cached_property
 from itertools import accumulate
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 
@@ -25,16 +25,16 @@ _LastStep: TypeAlias = tuple[Mode, int, int]
 """Kind of an elimination, its position k, and for a product the machines of the later factor: 0 for all, if
 the factors do not share out the machines."""
 
-_MOST_CELLS = 1 << 27
+_MOST_CELLS: Final = 1 << 27
 """Cells of the largest table that is built: 2 GB, as each is stored twice."""
 
-_CELLS_OF_AN_OBJECT = 3
+_CELLS_OF_AN_OBJECT: Final = 3
 """Cells whose memory a Python integer takes with its place in the table, measured."""
 
-_BLOCK = 1 << 16
+_BLOCK: Final = 1 << 16
 """Products that are looked at together: half a megabyte for each intermediate result, which caches hold."""
 
-_BUFFER = 1024
+_BUFFER: Final = 1024
 """Numbers that NumPy buffers at a time. Since 2.3 it copies rows that do not follow each other into buffers,
 as many as these hold: with the default of 8192 numbers, the table of a long chain takes a third longer."""
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from math import inf
 from operator import attrgetter, itemgetter
 from time import perf_counter
+from typing import Final
 
 from jcdp_core.solvers.problem import Problem
 from jcdp_core.solvers.search.deadline import Deadline, OutOfTimeError
@@ -18,21 +19,21 @@ from jcdp_core.solvers.solution import Solution
 
 __all__ = ["search_sequences", "solve_exact"]
 
-_PROGRAM_FIRST = 12
+_PROGRAM_FIRST: Final = 12
 """Links beyond which the dynamic program takes a fraction of the time that the labels take."""
 
-_JOINED = 48
+_JOINED: Final = 48
 """Links beyond which so many labels are joined that their trees suffer: makespans from those alone are half a
 percent longer at q = 56, 1.5 % at q = 80 (m = 4)."""
 
-_SHORT = 24
+_SHORT: Final = 24
 """Links up to which all labels take so little time that no limit asks for fewer."""
 
-_SPREAD = 20
+_SPREAD: Final = 20
 """Links beyond which some thousand nodes reach a small part of the tree only: if searches by a few labels get
 half of them, makespans are 0.5 % shorter at q = 28 to 40 (m = 3 to 8), in half as much time again."""
 
-_SHARES = 6
+_SHARES: Final = 6
 """Parts of the nodes, of which each search by a few labels gets one."""
 
 

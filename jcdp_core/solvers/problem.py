@@ -1,6 +1,7 @@
 """What a solver is asked: a chain, its machines, and the constraints that decide which steps are allowed."""
 
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 
@@ -10,7 +11,7 @@ from jcdp_core.errors import InfeasibleError, SolverError
 
 __all__ = ["Problem"]
 
-_MOST_SHARING = 100_000
+_MOST_SHARING: Final = 100_000
 """Machines of use, at most, if they share memory: solvers keep lists with an item for each."""
 
 

@@ -330,7 +330,7 @@ def _define(name: str, make: Callable[..., Any], primitive: Any, operate: Callab
     setattr(_NumberBox, name, make(primitive, primitive.fun))
 
 
-_REFLECTED_UFUNCS: dict[Any, str] = {}
+_REFLECTED_UFUNCS: Final[dict[Any, str]] = {}
 for _name, _primitive, _operate in (
     ("add", anp.add, operator.add),
     ("sub", anp.subtract, operator.sub),
@@ -356,10 +356,10 @@ for _name, _primitive, _operate in (
 
 _define("__neg__", _negative, anp.negative, operator.neg)
 
-THEIR_BOXES = {
+THEIR_BOXES: Final = {
     kind: box for kind, box in Box.type_mappings.items() if box is ArrayBox and kind is not ArrayBox
 }
 """autograd's own constructors of array boxes, by the type of the value."""
-_PYTHON_NUMBERS = frozenset({float, complex})
-OUR_BOXES = {kind: _make_number_box if kind in _PYTHON_NUMBERS else make_box for kind in THEIR_BOXES}
+_PYTHON_NUMBERS: Final = frozenset({float, complex})
+OUR_BOXES: Final = {kind: _make_number_box if kind in _PYTHON_NUMBERS else make_box for kind in THEIR_BOXES}
 """The constructors that replace them while a tape is recorded."""

@@ -5,7 +5,7 @@ function closes over have no effect. The primitive itself cannot stay on the tap
 makes a new one, so that no two tapes would have the same structure.
 """
 
-from typing import Any
+from typing import Any, Final
 
 from autograd import checkpoint
 from autograd.core import primitive_vjps
@@ -20,11 +20,11 @@ def _maker(primitive: Any) -> Any:
     return vjp.__closure__[0].cell_contents if getattr(vjp, "__code__", None) is _BY_ARGNUM else None
 
 
-_OTHER = object()
+_OTHER: Final = object()
 """Equals no code object: if a version of autograd makes checkpoints in another way, none is recognized."""
 _probe = checkpoint(lambda x: x)
-_BY_ARGNUM = getattr(primitive_vjps[_probe], "__code__", _OTHER)
-_CHECKPOINT = getattr(_maker(_probe), "__code__", _OTHER)
+_BY_ARGNUM: Final = getattr(primitive_vjps[_probe], "__code__", _OTHER)
+_CHECKPOINT: Final = getattr(_maker(_probe), "__code__", _OTHER)
 
 
 def is_checkpoint(primitive: Any) -> bool:

@@ -272,16 +272,16 @@ _ZEROS_OF_A_TAPE: Final = 2**23
 """Elements of all dense adjoints of look-ups on a tape up to which it has few: 64 MB."""
 _MOSTLY: Final = 4
 """Size of a dense adjoint, relative to the value that was looked up, up to which it has few zeros."""
-_PLAIN_ARGUMENTS: frozenset[type] = PLAIN_OPERANDS | {str, tuple, type(None)}
+_PLAIN_ARGUMENTS: Final[frozenset[type]] = PLAIN_OPERANDS | {str, tuple, type(None)}
 
 
 _LEAST_GAP: Final = float(np.finfo(np.float64).tiny)
 """The smallest difference of eigenvalues that derivatives of eigenvectors may be divided by."""
 _general_untake = numpy_vjps.untake
 _general_where, _general_select = anp.where, anp.select
-_LISTS: frozenset[type] = frozenset({list, tuple})
-_CHOICES: frozenset[type] = frozenset({np.ndarray, np.float64, float, int})
-_OF_SELECT = original_vjps(anp.where, array_from_args, ArrayBox.__getitem__)
+_LISTS: Final[frozenset[type]] = frozenset({list, tuple})
+_CHOICES: Final[frozenset[type]] = frozenset({np.ndarray, np.float64, float, int})
+_OF_SELECT: Final = original_vjps(anp.where, array_from_args, ArrayBox.__getitem__)
 _general_slogdet, _general_solve = anp.linalg.slogdet, anp.linalg.solve
 _general_eigh, _general_svd = anp.linalg.eigh, anp.linalg.svd
 _direct_where = _direct(anp.where, np.where)
@@ -289,18 +289,18 @@ _direct_reshape = _direct(anp.reshape, np.reshape)
 _direct_norm = _direct(anp.linalg.norm, np.linalg.norm)
 _direct_solve = _direct(anp.linalg.solve, np.linalg.solve)
 
-_UNARY = (
+_UNARY: Final = (
     *("sin", "cos", "tan", "arcsin", "arccos", "arctan", "sinh", "cosh", "tanh"),
     *("exp", "expm1", "log", "log10", "sqrt", "square"),
 )
-_OTHERS = (
+_OTHERS: Final = (
     *("add", "subtract", "multiply", "divide", "power", "maximum", "minimum", "abs", "log1p", "arctan2"),
     *("dot", "matmul", "inner", "outer", "einsum", "tensordot"),
     *("sum", "mean", "var", "std", "prod", "max", "min", "cumsum", "clip"),
     *("ravel", "transpose", "swapaxes", "expand_dims", "squeeze", "repeat", "diag"),
     *("diff", "pad", "logaddexp", "real", "imag"),
 )
-DIRECT_FUNCTIONS: dict[str, Callable[..., Any]] = {
+DIRECT_FUNCTIONS: Final[dict[str, Callable[..., Any]]] = {
     **{name: _unary(getattr(anp, name), getattr(np, name)) for name in _UNARY},
     **{name: _direct(getattr(anp, name), getattr(np, name)) for name in _OTHERS},
     **{name: _conjugate(getattr(anp, name)) for name in ("conj", "conjugate")},
@@ -315,7 +315,7 @@ DIRECT_FUNCTIONS: dict[str, Callable[..., Any]] = {
 }
 DIRECT_FUNCTIONS["row_stack"] = DIRECT_FUNCTIONS["vstack"]
 direct_untake = functools.wraps(numpy_vjps.untake)(_untake)
-DIRECT_LINALG: dict[str, Callable[..., Any]] = {
+DIRECT_LINALG: Final[dict[str, Callable[..., Any]]] = {
     **{
         name: _direct(getattr(anp.linalg, name), getattr(np.linalg, name))
         for name in ("inv", "det", "cholesky")
@@ -326,7 +326,7 @@ DIRECT_LINALG: dict[str, Callable[..., Any]] = {
     "eigh": functools.wraps(anp.linalg.eigh)(_eigh),
     "svd": functools.wraps(anp.linalg.svd)(_svd),
 }
-DIRECT_FFT: dict[str, Callable[..., Any]] = {
+DIRECT_FFT: Final[dict[str, Callable[..., Any]]] = {
     name: _direct(getattr(anp.fft, name), getattr(np.fft, name))
     for name in ("fft", "ifft", "rfft", "irfft", "fft2", "ifft2")
 }
@@ -352,7 +352,7 @@ def _called_by_numpy(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 _NO_EFFECT: Final = frozenset({"dtype", "out"})
-_METHODS = {
+_METHODS: Final = {
     method: DIRECT_FUNCTIONS[name]
     for method, function in vars(ArrayBox).items()
     for name in DIRECT_FUNCTIONS

@@ -1,7 +1,7 @@
 """Functions of autograd.numpy that join or split arrays and record themselves, see `direct_functions`."""
 
 from itertools import pairwise
-from typing import Any
+from typing import Any, Final
 
 import autograd.numpy as anp
 import numpy as np
@@ -244,11 +244,11 @@ def _alike(items: Any) -> Operands | None:
     return found
 
 
-_LISTS = frozenset({tuple, list, SplitResult})
-_PLAIN = frozenset({float, int})
-_ONE_PRECISION = ({np.dtype(np.float64)}, {np.dtype(np.complex128)})
-_OF_SPLITS = original_vjps(anp.split, anp.array_split, anp.hsplit, anp.vsplit, ArrayBox.__getitem__)
-_OF_STACK = original_vjps(
+_LISTS: Final = frozenset({tuple, list, SplitResult})
+_PLAIN: Final = frozenset({float, int})
+_ONE_PRECISION: Final = ({np.dtype(np.float64)}, {np.dtype(np.complex128)})
+_OF_SPLITS: Final = original_vjps(anp.split, anp.array_split, anp.hsplit, anp.vsplit, ArrayBox.__getitem__)
+_OF_STACK: Final = original_vjps(
     array_from_args, concatenate_args, anp.moveaxis, anp.atleast_2d, ArrayBox.__getitem__
 )
 _general_array, _general_moveaxis = anp.array, anp.moveaxis

@@ -103,7 +103,7 @@ def holds_box(value: Any, seen: set[int] | None = None) -> bool:
     return any(holds_box(part, seen) for _, part in parts_of(value))
 
 
-_LEAVES = frozenset({int, float, bool, str, type(None), np.float64})
+_LEAVES: Final = frozenset({int, float, bool, str, type(None), np.float64})
 
 
 def parts_of(value: Any) -> Iterable[tuple[Any, Any]]:

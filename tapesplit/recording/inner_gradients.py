@@ -191,4 +191,4 @@ _DIRECT: Final[dict[Any, tuple[Callable[..., Any], ...]]] = {
 """Rules for the most frequent primitives, one for each argument, if operands have the result's shape."""
 _ORIGINAL: Final = original_vjps(*_DIRECT, anp.cosh, anp.power)
 
-DIRECT_OPERATORS: dict[str, Callable[..., Any]] = {"_make_vjp": _make_vjp}
+DIRECT_OPERATORS: Final[dict[str, Callable[..., Any]]] = {"_make_vjp": _make_vjp}

@@ -7,7 +7,7 @@ level is put back however the function ends.
 import time
 import warnings
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from autograd.tracer import Box, box_type_mappings, isbox, trace_stack
@@ -142,13 +142,13 @@ def _note_place(error: BaseException, entries: Entries, inputs: int, name: str) 
         note(error, f"perhaps from plain NumPy or Python on traced values; {remedy}")
 
 
-_NESTED = (
+_NESTED: Final = (
     "{} depends on values that autograd is differentiating at this moment, so its tape alone does not have "
     "the whole derivative; call its Jacobian function, which then leaves all levels to autograd"
 )
 
 
-_INCOMPLETE = (
+_INCOMPLETE: Final = (
     "operations of {} were recorded in part only: it has gone on after an interrupt (Ctrl-C, a signal) that "
     "it caught, or threads of its own have worked without Python's GIL; let interrupts pass, and do the "
     "operations on the calling thread"

@@ -5,7 +5,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from types import ModuleType
-from typing import Any
+from typing import Any, Final
 
 import autograd.numpy as anp
 from autograd import core, differential_operators
@@ -73,12 +73,12 @@ class _OfAutograd(_Namespace):
             super().restore(own)
 
 
-_OF_NUMPY = (
+_OF_NUMPY: Final = (
     _OfAutograd(anp, DIRECT_FUNCTIONS),
     _OfAutograd(anp.linalg, DIRECT_LINALG),
     _OfAutograd(anp.fft, DIRECT_FFT),
 )
-_NAMESPACES = (
+_NAMESPACES: Final = (
     *_OF_NUMPY,
     _OfAutograd(numpy_wrapper, {name: DIRECT_FUNCTIONS[name] for name in ("conj", "conjugate")}),
     _OfAutograd(numpy_vjps, {"untake": direct_untake}),
@@ -87,11 +87,11 @@ _NAMESPACES = (
 )
 
 
-_STOOD_FOR = {
+_STOOD_FOR: Final = {
     id(namespace.direct[name]): own for namespace in _NAMESPACES for name, own in namespace.general.items()
 }
 """autograd's own functions by the identity of those that stand in for them."""
-_DIRECT = {
+_DIRECT: Final = {
     id(namespace.general[name]): direct
     for namespace in _OF_NUMPY
     for name, direct in namespace.direct.items()

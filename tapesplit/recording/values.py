@@ -4,7 +4,7 @@ Functions may build tuples, lists and dicts; derivatives inside a function leave
 of a sequence are taken in order, those of a dict by the ``repr`` of their keys, which can be of any types.
 """
 
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from autograd.extend import SparseObject
@@ -19,7 +19,7 @@ __all__ = [
     "unflatten",
 ]
 
-_CONTAINERS = (tuple, list, dict, SparseObject)
+_CONTAINERS: Final = (tuple, list, dict, SparseObject)
 
 
 def element_count(value: Any) -> int:

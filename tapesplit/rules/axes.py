@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from math import prod
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -78,7 +78,7 @@ def _summed(X: np.ndarray, axes: Sequence[int]) -> np.ndarray:
     return (ones @ X.reshape(prod(before), terms, prod(behind))).reshape(before + behind)
 
 
-_DOUBLE = (np.dtype(np.float64), np.dtype(np.complex128))
+_DOUBLE: Final = (np.dtype(np.float64), np.dtype(np.complex128))
 
 
 def spread(A: np.ndarray, x: Any, axis: Any) -> np.ndarray:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from math import prod
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import autograd.numpy as anp
 import numpy as np
@@ -163,7 +163,7 @@ def _kron_labels(a: Any, b: Any) -> Labeled | None:
     return of_a, of_b, sorted(of_a + of_b)
 
 
-PRODUCTS_BY_LABELS: dict[Any, _Described] = {
+PRODUCTS_BY_LABELS: Final[dict[Any, _Described]] = {
     anp.matmul: _of_two(_matmul_labels),
     anp.dot: _of_two(lambda a, b: dot_labels(np.ndim(a), np.ndim(b))),
     anp.outer: _of_two(_outer_labels),

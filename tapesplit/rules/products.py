@@ -225,8 +225,8 @@ def _matmul_edges(ans: Any, args: tuple[Any, ...], argnums: tuple[int, ...], kwa
     return int(np.size(ans)) * np.shape(args[0])[-1] * len(argnums)
 
 
-_MATMUL_TANGENTS = [_matmul_left_tangent, _matmul_right_tangent]
-_MATMUL_ADJOINTS = [_matmul_left_adjoint, _matmul_right_adjoint]
+_MATMUL_TANGENTS: Final = [_matmul_left_tangent, _matmul_right_tangent]
+_MATMUL_ADJOINTS: Final = [_matmul_left_adjoint, _matmul_right_adjoint]
 
 
 def _by_vector(ans: Any, *operands: Any, **keywords: Any) -> Weighing | None:

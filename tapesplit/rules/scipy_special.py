@@ -1,6 +1,6 @@
 """Special functions of scipy.special: the formulas of autograd's own rules."""
 
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from autograd.scipy import special
@@ -10,7 +10,7 @@ from tapesplit.rules.reductions import weighted
 from tapesplit.rules.registry import UNDEFINED, elementwise
 from tapesplit.rules.stacks import along_axis, stacked
 
-_ROOT_PI = np.sqrt(np.pi)
+_ROOT_PI: Final = np.sqrt(np.pi)
 
 # Gamma and beta functions
 elementwise(special.gamma, lambda ans, x: ans * sp.psi(x))

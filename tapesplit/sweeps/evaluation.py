@@ -1,7 +1,7 @@
 """Evaluation of the formula of one elementwise call, and the name of a call whose derivative rule fails."""
 
 from itertools import zip_longest
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -75,6 +75,6 @@ def _as_precise(arg: Any, wanted: np.dtype | None, primitive: Any) -> Any:
     return arg if dtype is wanted or wanted.kind != "f" else arg.astype(wanted)
 
 
-_DOUBLE = np.dtype(np.float64)
-_LONG_DOUBLE = np.dtype(np.longdouble)
-_PLAIN = frozenset({int, float, complex, bool, str, type(None)})
+_DOUBLE: Final = np.dtype(np.float64)
+_LONG_DOUBLE: Final = np.dtype(np.longdouble)
+_PLAIN: Final = frozenset({int, float, complex, bool, str, type(None)})

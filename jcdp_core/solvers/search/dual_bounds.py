@@ -9,17 +9,17 @@ do not pack well: the total work does not see that, the rounded work does.
 
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from jcdp_core.solvers.search.labels import LabelTable, add_labels
 from jcdp_core.solvers.search.steps import StepTable
 
 __all__ = ["DualBounds"]
 
-_GRID = 24
+_GRID: Final = 24
 """Times τ for which bounds are tabulated, in equal parts of the makespan."""
 
-_SMALL = (45, 33, 25)
+_SMALL: Final = (45, 33, 25)
 """The ε that are tried, in percent of K. Smaller ones and staircase functions refute little else."""
 
 

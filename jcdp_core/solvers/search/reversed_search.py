@@ -24,7 +24,7 @@ tree that was explored earlier, and the last of them is not cut.
 from bisect import bisect_right, insort
 from collections.abc import Callable
 from operator import le
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from jcdp_core.solvers.search.dual_bounds import DualBounds
 from jcdp_core.solvers.search.labels import LabelTable
@@ -33,26 +33,26 @@ from jcdp_core.solvers.search.steps import Placement, Step, StepTable
 
 __all__ = ["ReversedSearch"]
 
-_ALIKE = 150
+_ALIKE: Final = 150
 """States remembered for each set of sub-chains."""
 
-_STATES = 1_000_000
+_STATES: Final = 1_000_000
 """States remembered in all, some hundred megabytes; then the search forgets them and begins anew."""
 
-_USUAL = 32
+_USUAL: Final = 32
 """Numbers in a state that count as one more remembered state: with very many machines there are many."""
 
-_DECISIONS = 16
+_DECISIONS: Final = 16
 """Decisions in a row that count as one more node: many machines can share like sub-chains in very many
 ways."""
 
-_PACKED = 5
+_PACKED: Final = 5
 """Accumulations up to which they are packed, not searched, when nothing else is left."""
 
-_DUAL_BOUNDS_AFTER = 1
+_DUAL_BOUNDS_AFTER: Final = 1
 """Nodes after which building the tables of the dual-feasible bounds pays, in multiples of q³."""
 
-_DUAL_BOUNDS_LAST = 4
+_DUAL_BOUNDS_LAST: Final = 4
 """Nodes for which these tables are kept although the makespan has become smaller, in multiples of q³."""
 
 _Running: TypeAlias = tuple[tuple[int, int, tuple[int, ...]], ...]
