@@ -38,13 +38,13 @@ class Work:
         Elements of movements that change their order, of sums, of the results of products and of larger
         operands, those that merged elementwise operations read from outside, and more for rows and stacks,
         which NumPy takes one by one.
-    product_fma
-        Scalar edges of other primitives with a vector rule, and of operations that reductions absorb; they
-        count more where BLAS does not multiply them.
     unmoved
         Part of ``moved`` that adjoints save because they stay factored.
     factored
         Entries whose adjoints stay factored: two arrays, which take as long as one more step.
+    product_fma
+        Scalar edges of other primitives with a vector rule, and of operations that reductions absorb; they
+        count more where BLAS does not multiply them.
     read
         Cost of reading the constant matrices of products and of factorizing the computed matrices of linear
         systems, once for all directions, in moved elements.

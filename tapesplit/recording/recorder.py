@@ -54,11 +54,14 @@ def record(fun: Callable[..., Any], /, *args: Any, argnum: int | Sequence[int] =
         If ``fun`` is not a function, if there is no argument at ``argnum``, if that is not an integer or a
         sequence of integers, or if it is empty or names an argument twice.
     OutputTypeError
-        If ``fun`` returns a plain tuple, list or dict.
+        If ``fun`` returns a plain tuple, list or dict, or an array of objects that hides traced values.
     RecordingError
-        If operations are incomplete: ``fun`` goes on after an interrupt, or on threads without the GIL.
+        If operations are incomplete: ``fun`` goes on after an interrupt, or on threads without the GIL. If
+        another recording waits for this thread to end.
     NestedTraceError
         If autograd is already differentiating an argument, or a value that ``fun`` closes over.
+    StaleValueError
+        If ``fun`` combines traced values of this call with some that it kept from another one.
     Exception
         Any exception raised by ``fun``, with a note naming the last recorded operation.
 

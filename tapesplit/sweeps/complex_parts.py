@@ -38,6 +38,8 @@ def parts_between(
 
     Parameters
     ----------
+    of_complex, by_complex
+        Whether the one number, and the other, is complex.
     derivative
         An example; it tells whether p is complex.
     conjugated
