@@ -127,8 +127,6 @@ def record_call(
         raise NestedTraceError(_NESTED.format(name))
     if not is_own:
         _check_constant_result(result, name)
-        if np.asarray(result).dtype.kind in "biufc":  # anything else has no Jacobian at all
-            warnings.warn("Output seems independent of input.", UserWarning, stacklevel=users_stack_level())
     return tape
 
 
@@ -159,7 +157,7 @@ _INCOMPLETE: Final = (
 
 
 def _check_constant_result(result: Any, name: str) -> None:
-    """Refuse results that may hide a dependence on the inputs."""
+    """Warn of a result that depends on no input; refuse one that may hide that it does."""
     if isinstance(result, (tuple, list, dict)):
         raise OutputTypeError(
             f"{name} returned a {type(result).__name__}; a Jacobian needs one array: join the parts with "
@@ -167,6 +165,8 @@ def _check_constant_result(result: Any, name: str) -> None:
         )
     if holds_box(result):
         raise hidden_value_error(name, result=result)
+    if np.asarray(result).dtype.kind in "biufc":  # anything else has no Jacobian at all
+        warnings.warn("Output seems independent of input.", UserWarning, stacklevel=users_stack_level())
 
 
 def _input_box(entries: Entries, value: Any, level: int, position: int) -> Box:
