@@ -6,7 +6,7 @@ see `clusters`: the partial derivatives of such a step are formed with a single 
 direction then costs one multiplication, or one product, for each input of the step.
 """
 
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
@@ -233,10 +233,6 @@ def compile_array_sweep(
         numbers = adjoint_numbers(tape, chunk, steps, sizes, joined, identity=identity, owned=owned)
     else:
         numbers = tangent_numbers(tape, chunk, steps, last_use, sizes, identity=identity)
-    partials = [
-        8 * real_count(tape.values[step.members[0].number]) * _arrays(step) for step in clusters.values()
-    ]
-    copies = [8 * copied_numbers(tape, index) for index in factored]
     ends = frozenset(detached.intersection(chunk.sources + chunk.targets))
     alone, beside, shared = numbers
     return ArraySweep(
@@ -246,7 +242,7 @@ def compile_array_sweep(
         adjoint_mode,
         bytes_per_direction=8 * max(alone, beside),
         beside_bytes=8 * beside,
-        fixed_bytes=max([8 * shared, *partials, *copies]),
+        fixed_bytes=8 * max(shared, _fixed_numbers(tape, clusters.values(), factored)),
         lu_bytes=_lu_bytes(tape, facts, steps),
         touched_bytes=8 * _touched(steps, readings, sizes, joined),
         detached=ends,
@@ -284,6 +280,12 @@ def _touched(
         for step, read in zip(steps, readings, strict=True)
     ]
     return sum(n * n for n in touched) // max(sum(touched), 1)
+
+
+def _fixed_numbers(tape: Tape, clusters: Iterable[ClusterStep], factored: Iterable[int]) -> int:
+    """Count the numbers that all directions share: partial derivatives, or copies of given matrices."""
+    partials = [real_count(tape.values[step.members[0].number]) * _arrays(step) for step in clusters]
+    return max([0, *partials, *(copied_numbers(tape, index) for index in factored)])
 
 
 def _arrays(step: ClusterStep) -> int:
