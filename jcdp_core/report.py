@@ -110,7 +110,7 @@ def chain_json(chain: JacobianChain, solutions: dict[str, Solution]) -> dict[str
         ``length``, ``sizes`` (q+1), ``edges``, ``tangent_costs``, ``adjoint_costs`` (q each), ``tangent`` and
         ``adjoint`` (q flags each) if some link lacks a mode, ``tangent_cost`` and ``adjoint_cost`` of the
         plain modes (fma, whether or not they are possible), and ``solutions``: by name, the data of
-        `solution_json`.
+        `_solution_json`.
 
     Examples
     --------
@@ -126,7 +126,7 @@ def chain_json(chain: JacobianChain, solutions: dict[str, Solution]) -> dict[str
         **_missing_modes(chain),
         "tangent_cost": chain.all_tangent_cost(),
         "adjoint_cost": chain.all_adjoint_cost(),
-        "solutions": {name: solution_json(solution) for name, solution in solutions.items()},
+        "solutions": {name: _solution_json(solution) for name, solution in solutions.items()},
     }
 
 
@@ -136,7 +136,7 @@ def _missing_modes(chain: JacobianChain) -> dict[str, list[bool]]:
     return {} if all(map(all, modes.values())) else modes
 
 
-def solution_json(solution: Solution) -> dict[str, Any]:
+def _solution_json(solution: Solution) -> dict[str, Any]:
     """Return a solution as JSON data; integers are exact.
 
     Returns
@@ -150,7 +150,7 @@ def solution_json(solution: Solution) -> dict[str, Any]:
     Examples
     --------
     >>> from jcdp_core import solve
-    >>> solution_json(solve(JacobianChain.from_sizes([3, 2], [7])))["steps"][0]["operation"]
+    >>> _solution_json(solve(JacobianChain.from_sizes([3, 2], [7])))["steps"][0]["operation"]
     'ACC ADJ (0 1)'
     """
     sequence = solution.sequence
