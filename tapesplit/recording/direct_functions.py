@@ -151,7 +151,7 @@ def _untake(x: Any, idx: Any, vs: Any) -> Any:
 
     autograd's sparse adjoint would keep scalar sweeps out.
     """
-    idx = _with_arrays(idx)
+    idx = _without_lists(idx)
     untake = _full_untake(idx)
     known = untake is not None and type(vs) is ArrayVSpace and vs.dtype == np.float64
     if known and type(x) in DOUBLES and vs.size <= _FREE_ZEROS:  # of a linear term: others may be traced
@@ -169,12 +169,12 @@ def _untake(x: Any, idx: Any, vs: Any) -> Any:
     return _general_untake(x, idx, vs)
 
 
-def _with_arrays(index: Any) -> Any:
+def _without_lists(index: Any) -> Any:
     """Make arrays of the lists of integers in an index, as in ``x[[0, 2]]`` and ``x[:, [0, 2]]``."""
     if type(index) is list:
         return np.array(index) if index and {*map(type, index)} <= {int, *INTEGERS} else index
     if type(index) is tuple and list in map(type, index):
-        return tuple([_with_arrays(item) if type(item) is list else item for item in index])
+        return tuple([_without_lists(item) if type(item) is list else item for item in index])
     return index
 
 
