@@ -1,4 +1,4 @@
-"""All solvers on one chain, under the names that results files use."""
+"""All solvers on one chain, under the names of reports and results files."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -20,6 +20,7 @@ TITLES: Final[Mapping[str, str]] = {
     "BnB_List": "heuristic: search with a node cap",
     "BnB_BnB": "exact: search over all sequences and schedules",
 }
+"""What each solver does, by its name in reports; results files have no DP_List."""
 
 
 def compare(chain: JacobianChain, config: Config, machines: int | None) -> dict[str, Solution]:

@@ -24,6 +24,7 @@ __all__ = ["SOLVER_COLUMNS", "Results", "columns", "read_results", "read_row"]
 
 _BELOW_ONE: Final = math.nextafter(1.0, 0.0)
 SOLVER_COLUMNS: Final = ("BnB_BnB", "BnB_List", "DP", "DP_BnB")
+"""Names of solvers in results files, in the order of their columns; the first one is exact."""
 _PER_COUNT: Final = len(SOLVER_COLUMNS) + 1
 """Cells of one machine count: whether the optimum is proved, and the makespans of the solvers."""
 

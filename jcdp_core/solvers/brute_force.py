@@ -20,6 +20,7 @@ __all__ = ["solve_brute_force"]
 _Predecessors: TypeAlias = tuple[tuple[int, ...], ...]
 
 _LONGEST: Final = 5
+"""Links of the longest chain, which takes a second or two."""
 
 
 def solve_brute_force(problem: Problem) -> Solution:

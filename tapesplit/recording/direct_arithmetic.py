@@ -118,3 +118,4 @@ _general_roll, _general_cross = anp.roll, anp.cross
 _general_dot, _general_sum, _general_sqrt = anp.dot, anp.sum, anp.sqrt
 _OF_CROSS: Final = original_vjps(anp.cross, anp.roll, anp.multiply, anp.subtract)
 _OF_NORM: Final = original_vjps(linalg._primitive_norm, anp.dot, anp.sum, anp.sqrt, anp.multiply)
+"""autograd's VJPs of cross products and norms and of what they are recorded as: none may be replaced."""

@@ -313,6 +313,7 @@ DIRECT_FUNCTIONS: Final[dict[str, Callable[..., Any]]] = {
         )
     },
 }
+"""Functions that stand in for those of autograd.numpy, by name."""
 DIRECT_FUNCTIONS["row_stack"] = DIRECT_FUNCTIONS["vstack"]
 direct_untake = functools.wraps(numpy_vjps.untake)(_untake)
 DIRECT_LINALG: Final[dict[str, Callable[..., Any]]] = {
@@ -326,10 +327,12 @@ DIRECT_LINALG: Final[dict[str, Callable[..., Any]]] = {
     "eigh": functools.wraps(anp.linalg.eigh)(_eigh),
     "svd": functools.wraps(anp.linalg.svd)(_svd),
 }
+"""The same for autograd.numpy.linalg."""
 DIRECT_FFT: Final[dict[str, Callable[..., Any]]] = {
     name: _direct(getattr(anp.fft, name), getattr(np.fft, name))
     for name in ("fft", "ifft", "rfft", "irfft", "fft2", "ifft2")
 }
+"""The same for autograd.numpy.fft."""
 
 
 def _reshape(box: Any, *args: Any, **kwargs: Any) -> Any:
@@ -352,6 +355,7 @@ def _called_by_numpy(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 _NO_EFFECT: Final = frozenset({"dtype", "out"})
+"""Keywords of these functions that have no effect if they are None."""
 _METHODS: Final = {
     method: DIRECT_FUNCTIONS[name]
     for method, function in vars(ArrayBox).items()

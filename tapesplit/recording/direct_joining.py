@@ -251,6 +251,7 @@ _OF_SPLITS: Final = original_vjps(anp.split, anp.array_split, anp.hsplit, anp.vs
 _OF_STACK: Final = original_vjps(
     array_from_args, concatenate_args, anp.moveaxis, anp.atleast_2d, ArrayBox.__getitem__
 )
+"""autograd's VJPs of what is split or stacked and of what it is recorded as: none may be replaced."""
 _general_array, _general_moveaxis = anp.array, anp.moveaxis
 _general_split, _general_array_split = anp.split, anp.array_split
 _general_hsplit, _general_vsplit = anp.hsplit, anp.vsplit

@@ -190,5 +190,7 @@ _DIRECT: Final[dict[Any, tuple[Callable[..., Any], ...]]] = {
 }
 """Rules for the most frequent primitives, one for each argument, if operands have the result's shape."""
 _ORIGINAL: Final = original_vjps(*_DIRECT, anp.cosh, anp.power)
+"""autograd's VJPs that these rules and `slope_of_tanh` stand for: if one is replaced, no rule is used."""
 
 DIRECT_OPERATORS: Final[dict[str, Callable[..., Any]]] = {"_make_vjp": _make_vjp}
+"""Functions that stand in for those of autograd's differential operators, by name."""

@@ -154,3 +154,4 @@ def _moved_by_digits(
 
 
 _DIGIT: Final = 64
+"""Base of these digits, so that integers of 8 bits hold each of them; truth values hold those of base 2."""
