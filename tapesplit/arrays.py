@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 __all__ = [
     "DOUBLES",
+    "FLOAT64",
     "INTEGERS",
     "SELECTORS",
     "BoolArray",
@@ -33,6 +34,8 @@ IntArray = NDArray[Any]  # of integers; the stubs of NumPy 2.5 give reductions o
 BoolArray = NDArray[np.bool_]
 FloatArray = NDArray[np.float64]
 Shape: TypeAlias = tuple[int, ...]
+FLOAT64: Final = np.dtype(np.float64)
+"""Double precision; NumPy has one object for it, so that ``is`` compares."""
 DOUBLES: Final = frozenset({float, np.float64})
 """Types of numbers in double precision."""
 INTEGERS: Final = frozenset(np.dtype(code).type for code in np.typecodes["AllInteger"])

@@ -14,7 +14,7 @@ import numpy as np
 from autograd.numpy.numpy_boxes import ArrayBox
 from autograd.tracer import Box
 
-from tapesplit.arrays import INTEGERS
+from tapesplit.arrays import FLOAT64, INTEGERS
 from tapesplit.recording.nodes import TapeNode
 from tapesplit.recording.tape import NO_KEYWORDS
 
@@ -237,10 +237,7 @@ def is_boxed_array(x: Any) -> bool:
 
 def is_boxed_double(x: Any) -> bool:
     """Whether an argument is one of our boxes, of a float64 array, on a tape."""
-    return is_boxed_array(x) and x._value.dtype == _DOUBLE
-
-
-_DOUBLE: Final = np.dtype(np.float64)
+    return is_boxed_array(x) and x._value.dtype == FLOAT64
 
 
 def _binary(primitive: Any, operate: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:

@@ -15,7 +15,7 @@ from autograd import differential_operators
 from autograd.core import add_outgrads, primitive_vjps, vspace
 from autograd.tracer import isbox, new_box, trace_stack
 
-from tapesplit.arrays import DOUBLES
+from tapesplit.arrays import DOUBLES, FLOAT64
 from tapesplit.recording.boxes import FIRST, RECORDING, TapeBox, recorded
 from tapesplit.recording.hidden import hidden_value_error, hides_box
 from tapesplit.recording.nodes import TapeNode
@@ -146,10 +146,7 @@ def _are_alike(value: Any, other: Any) -> bool:
 
 def _is_double(value: Any) -> bool:
     """Tell whether a value is an array in double precision."""
-    return type(value) is np.ndarray and value.dtype is _DOUBLE
-
-
-_DOUBLE: Final = np.dtype(np.float64)
+    return type(value) is np.ndarray and value.dtype is FLOAT64
 
 
 def _first(adjoint: Any) -> tuple[Any, bool]:

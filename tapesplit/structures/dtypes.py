@@ -13,6 +13,7 @@ from autograd.core import add_outgrads, primitive_vjps
 from autograd.extend import SparseObject, vspace
 from autograd.util import toposort
 
+from tapesplit.arrays import FLOAT64
 from tapesplit.recording.tape import Tape
 from tapesplit.recording.tracing import tracing_lock
 from tapesplit.recording.values import derivative_dtype
@@ -21,7 +22,6 @@ from tapesplit.structures.structure import Structure
 
 __all__ = ["in_dtype", "result_dtypes"]
 
-_DOUBLE: Final = np.dtype(np.float64)
 _ROUNDING: Final = 1e-12
 """How far integers may be off by rounding, relative to the largest entry."""
 
@@ -33,7 +33,7 @@ def result_dtypes(tape: Tape, structure: Structure) -> tuple[np.dtype, ...]:
     autograd's, reads constants out of containers or objects, of which structures have the type only.
     """
     if _is_double(tape, structure):
-        return (_DOUBLE,) * tape.inputs
+        return (FLOAT64,) * tape.inputs
     return tuple(_autograds_dtype(tape, index) or _common_dtype(tape, index) for index in range(tape.inputs))
 
 

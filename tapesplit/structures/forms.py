@@ -5,10 +5,11 @@ from typing import Any
 
 import numpy as np
 
+from tapesplit.arrays import FLOAT64
+
 __all__ = ["form_of", "forms_of", "is_complex", "is_shape", "is_single", "number_shape"]
 
 _FLOAT64 = np.float64
-_FLOAT64_DTYPE = np.dtype(np.float64)
 
 
 def forms_of(values: Iterable[Any]) -> list[Any]:
@@ -17,7 +18,7 @@ def forms_of(values: Iterable[Any]) -> list[Any]:
         ()
         if type(value) is _FLOAT64
         else value.shape
-        if type(value) is np.ndarray and value.dtype is _FLOAT64_DTYPE
+        if type(value) is np.ndarray and value.dtype is FLOAT64
         else form_of(value)
         for value in values
     ]
@@ -26,7 +27,7 @@ def forms_of(values: Iterable[Any]) -> list[Any]:
 def form_of(value: Any) -> Any:
     """Describe a value: shape of float64, dtype and shape of other arrays, nested form of containers."""
     if type(value) is np.ndarray:
-        return value.shape if value.dtype is _FLOAT64_DTYPE else (value.dtype, value.shape)
+        return value.shape if value.dtype is FLOAT64 else (value.dtype, value.shape)
     if isinstance(value, (tuple, list)):
         return (type(value), tuple(map(form_of, value)))
     if isinstance(value, dict):

@@ -5,6 +5,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from tapesplit.arrays import FLOAT64
 from tapesplit.errors import RuleError
 from tapesplit.names import display_name
 from tapesplit.notes import note
@@ -21,7 +22,7 @@ def evaluated(tape: Tape, index: int, term: Term) -> Any:
     primitive, kwargs, value = tape.primitives[index], tape.kwargs[index], tape.values[index]
     given, wanted = tape.arguments(index), getattr(value, "dtype", None)
     args = [  # in double precision, as nearly always, without a call
-        arg if getattr(arg, "dtype", None) is wanted is _DOUBLE else _as_precise(arg, wanted, primitive)
+        arg if getattr(arg, "dtype", None) is wanted is FLOAT64 else _as_precise(arg, wanted, primitive)
         for arg in given
     ]
     if primitive is CHOICE:
@@ -71,10 +72,9 @@ def _as_precise(arg: Any, wanted: np.dtype | None, primitive: Any) -> Any:
     if dtype.kind == "c":
         return arg.astype(wanted) if wanted.kind == "c" and dtype is not wanted else arg
     if wanted.kind in "iub" or (wanted.kind == "c" and dtype.kind != "f"):
-        wanted = _DOUBLE
+        wanted = FLOAT64
     return arg if dtype is wanted or wanted.kind != "f" else arg.astype(wanted)
 
 
-_DOUBLE: Final = np.dtype(np.float64)
 _LONG_DOUBLE: Final = np.dtype(np.longdouble)
 _PLAIN: Final = frozenset({int, float, complex, bool, str, type(None)})
