@@ -35,7 +35,7 @@ BoolArray = NDArray[np.bool_]
 FloatArray = NDArray[np.float64]
 Shape: TypeAlias = tuple[int, ...]
 FLOAT64: Final = np.dtype(np.float64)
-"""Double precision; NumPy has one object for it, so that ``is`` compares."""
+"""Double precision. The type of an array nearly always is this object, but not if the array was pickled."""
 DOUBLES: Final = frozenset({float, np.float64})
 """Types of numbers in double precision."""
 INTEGERS: Final = frozenset(np.dtype(code).type for code in np.typecodes["AllInteger"])

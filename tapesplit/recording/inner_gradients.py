@@ -146,7 +146,7 @@ def _are_alike(value: Any, other: Any) -> bool:
 
 def _is_double(value: Any) -> bool:
     """Tell whether a value is an array in double precision."""
-    return type(value) is np.ndarray and value.dtype is FLOAT64
+    return type(value) is np.ndarray and (value.dtype is FLOAT64 or value.dtype == FLOAT64)
 
 
 def _first(adjoint: Any) -> tuple[Any, bool]:

@@ -27,7 +27,7 @@ def forms_of(values: Iterable[Any]) -> list[Any]:
 def form_of(value: Any) -> Any:
     """Describe a value: shape of float64, dtype and shape of other arrays, nested form of containers."""
     if type(value) is np.ndarray:
-        return value.shape if value.dtype is FLOAT64 else (value.dtype, value.shape)
+        return value.shape if value.dtype == FLOAT64 else (value.dtype, value.shape)
     if isinstance(value, (tuple, list)):
         return (type(value), tuple(map(form_of, value)))
     if isinstance(value, dict):

@@ -70,10 +70,10 @@ def _as_precise(arg: Any, wanted: np.dtype | None, primitive: Any) -> Any:
     if dtype is None or wanted is None or dtype.kind not in "fiubc":
         return arg
     if dtype.kind == "c":
-        return arg.astype(wanted) if wanted.kind == "c" and dtype is not wanted else arg
+        return arg.astype(wanted) if wanted.kind == "c" and dtype != wanted else arg
     if wanted.kind in "iub" or (wanted.kind == "c" and dtype.kind != "f"):
         wanted = FLOAT64
-    return arg if dtype is wanted or wanted.kind != "f" else arg.astype(wanted)
+    return arg if dtype == wanted or wanted.kind != "f" else arg.astype(wanted)
 
 
 _LONG_DOUBLE: Final = np.dtype(np.longdouble)

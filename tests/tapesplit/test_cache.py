@@ -40,6 +40,18 @@ def assert_right(jac, fun, *args):
     assert onp.abs(got - want).max(initial=0.0) <= 1e-12 * onp.abs(want).max(initial=1e-300)
 
 
+@pytest.mark.parametrize(
+    "fun", [lambda x: np.concatenate([np.sin(x[1:]) * x[:-1], x]), grad(lambda x: np.sum(np.sin(x) * x**2))]
+)
+def test_an_array_that_was_pickled_has_the_plan_of_others(fun):
+    """Its dtype is another object, which is only equal to theirs."""
+    jac, pickled = parallel_jacobian(fun), pickle.loads(pickle.dumps(X))  # noqa: S301 (our own)
+    assert pickled.dtype is not X.dtype
+    assert onp.array_equal(jac(X), jac(pickled))
+    assert jac.cache_info().misses == 1
+    assert_right(jac, fun, pickled)
+
+
 def changing(fun):
     """Return a function of ``x`` that reads a constant from a mutable place, and that place."""
     place = {}
