@@ -88,10 +88,10 @@ def array_seconds(model: CostModel, work: Any, directions: int, *, adjoint_mode:
     Examples
     --------
     >>> product = Work(
-    ...     formulas=0, steps=1, elements=0, moved=0, unmoved=0, factored=0, product_fma=10**6,
-    ...     read=0, spared_tangents=0, spared_adjoints=0, looped=0, local=0, local_loops=0, inner=0,
-    ...     coefficients=10**6, numbers=0, arrays=0, block_steps=0, block_moved=0, block_loops=0,
-    ...     formless=1)
+    ...     formulas=0, steps=1, elements=0, dear=0, moved=0, unmoved=0, factored=0,
+    ...     product_fma=10**6, read=0, spared_tangents=0, spared_adjoints=0, looped=0, local=0,
+    ...     local_loops=0, inner=0, coefficients=10**6, numbers=0, arrays=0, block_steps=0,
+    ...     block_moved=0, block_loops=0, formless=1)
     >>> round(array_seconds(CostModel(), product, directions=100, adjoint_mode=True), 6)
     0.003522
     """
@@ -107,7 +107,7 @@ def array_seconds(model: CostModel, work: Any, directions: int, *, adjoint_mode:
         loops = directions * (work.looped - work.local) + work.local_loops
     return (
         (steps + _ENDS) * model.step
-        + work.elements * model.element
+        + (work.elements + work.dear) * model.element
         + work.read * model.element_direction
         + directions * each
         + loops * model.loop
@@ -145,6 +145,7 @@ def system_seconds(model: CostModel, work: Any, directions: int) -> Any:
         + work.numbers * model.number
         + work.arrays * model.array
         + work.inner * model.inner
+        + work.dear * model.element
         + work.coefficients * (model.coefficient + directions * model.coefficient_direction)
         + work.block_steps * model.step
         + work.block_moved * model.element_direction

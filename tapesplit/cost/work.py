@@ -34,6 +34,8 @@ class Work:
         weights.
     elements
         Elements of elementwise operations.
+    dear
+        What the formulas of some, such as special functions, take longer than others, in such elements.
     moved
         Elements of movements that change their order, of sums, of the results of products and of larger
         operands, those that merged elementwise operations read from outside, and more for rows and stacks,
@@ -70,6 +72,7 @@ class Work:
     formulas: int
     steps: int
     elements: int
+    dear: int
     moved: int
     unmoved: int
     factored: int
@@ -96,7 +99,7 @@ class WorkTable(NamedTuple):
     Parameters
     ----------
     lines
-        Shape ``(20, n)``: a row for each field of `Work` but the first one.
+        Shape ``(21, n)``: a row for each field of `Work` but the first one.
     sharing
         Shape ``(n,)``: entries with the same number share formulas, see `shared_formulas`.
     formulas
@@ -119,7 +122,7 @@ def work_table(facts: TapeFacts) -> WorkTable:
     """Return how much work of each kind every entry of a tape makes."""
     elementwise = facts.elementwise
     of_kind = np.array([_work_of_kind(kind) for kind in facts.kinds])
-    steps, moves, sums, weighted, pace, reads, cubic, looped, local = of_kind.T.take(facts.kind, axis=1)
+    steps, dear, moves, sums, weighted, pace, reads, cubic, looped, local = of_kind.T.take(facts.kind, axis=1)
     sizes = np.maximum(facts.sizes, 0)
     is_inner = facts.reader != np.arange(facts.reader.size)
     inner = (sizes >> facts.is_complex) * is_inner  # complex ones count once, as in edges
@@ -142,6 +145,7 @@ def work_table(facts: TapeFacts) -> WorkTable:
     lines = {
         "steps": steps + contracted.steps,
         "elements": sizes * elementwise,
+        "dear": sizes * dear,
         "moved": moved,
         "unmoved": np.where(factored.whole, np.maximum(moved, 0), operands * (factored.edges > 0)),
         "factored": factored.whole,
@@ -176,6 +180,7 @@ def _work_of_kind(kind: CallKind) -> tuple[int, ...]:
     """
     rule, is_sum = kind.rule, is_reduction(kind.rule)
     steps, pace, is_weighted = 1, 0, is_sum and not kind.is_local
+    dear = rule.pace - 1 if kind.is_elementwise else 0  # type: ignore[union-attr] # it has partials
     cubic = rule.cubic if isinstance(rule, Bulk) and 0 in kind.argnums else 0
     if is_weighted:
         steps += _WEIGHING
@@ -184,7 +189,8 @@ def _work_of_kind(kind: CallKind) -> tuple[int, ...]:
         pace = rule.pace
     moves = isinstance(rule, Movement) and not _is_view(kind)
     reads = kind.primitive in _READING and len(kind.argnums) == 1
-    return steps, moves, is_sum, is_weighted, pace, reads, cubic, kind.is_looped, kind.needs_local_jacobian
+    loops = kind.is_looped, kind.needs_local_jacobian
+    return steps, dear, moves, is_sum, is_weighted, pace, reads, cubic, *loops
 
 
 def _is_view(kind: CallKind) -> bool:

@@ -111,6 +111,10 @@ _REMEDIES: Final = {
     "|'ArrayBox' object cannot be interpreted as an integer|integers or slices, not ArrayBox"
     "|only integers, slices .* are valid indices"
     "|ArrayBox is not JSON": _PLAIN,
+    r"'(numpy\.\w+|float)' object has no attribute '_value'": (
+        "variables of a gradient inside of the function are traced once: write autograd.tracer.getval(x), "
+        "which is the plain value of any x, instead of x._value"
+    ),
     "'ArrayBox' object has no attribute 'at'": (
         "x.at[i].set(v) is of JAX: write np.where(mask, v, x), or join the parts by np.concatenate"
     ),

@@ -164,7 +164,7 @@ elementwise(slope_of_tanh, lambda ans, x: -2.0 * np.tanh(x) * ans)
 elementwise(anp.arcsinh, lambda ans, x: 1.0 / np.sqrt(x**2 + 1))
 elementwise(anp.arccosh, lambda ans, x: 1.0 / np.sqrt(x**2 - 1))
 elementwise(anp.arctanh, lambda ans, x: np.divide(1.0, 1 - x**2))
-elementwise(anp.sinc, _sinc)
+elementwise(anp.sinc, _sinc, pace=50)
 for _to_degrees in (anp.rad2deg, anp.degrees):
     elementwise(_to_degrees, lambda ans, x: 180.0 / np.pi)
 for _to_radians in (anp.deg2rad, anp.radians):

@@ -175,7 +175,7 @@ def _matmul_right_tangent(T: np.ndarray, ans: Any, a: np.ndarray, b: np.ndarray)
 def _product_from_left(a: np.ndarray, X: np.ndarray) -> np.ndarray:
     """Multiply one matrix by a batch of matrices; narrow ones in one call of BLAS, as NumPy makes many."""
     k, n, p = X.shape
-    if p > 1 and (p > _NARROW or a.size < _LARGE):
+    if p > 1 and (p > _NARROW or n <= _SHORT or a.size < _LARGE):
         return np.matmul(a, X)
     rows = multiply(X.swapaxes(1, 2).reshape(k * p, n), a.T)
     return np.ascontiguousarray(rows.reshape(k, p, len(a)).swapaxes(1, 2))
@@ -183,6 +183,8 @@ def _product_from_left(a: np.ndarray, X: np.ndarray) -> np.ndarray:
 
 _NARROW: Final = 4
 """Columns of matrices up to which they are multiplied faster as rows of one matrix."""
+_SHORT: Final = 40
+"""Rows of these matrices up to which it takes longer to move the columns of the results."""
 _LARGE: Final = 100_000
 """Elements of the other matrix from which on this is worth moving the columns, unless there is just one."""
 

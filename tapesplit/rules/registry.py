@@ -64,11 +64,13 @@ class Elementwise:
     zero. ``built_in`` says that the rule is one of ours: double precision in is double precision out,
     whatever the values, and formulas may be called on many calls at once, with all operands as arrays of
     floating-point numbers. A primitive of the user's may return complex numbers for some values, and its
-    formulas may ask for the type, the sign or the shape of what they are given.
+    formulas may ask for the type, the sign or the shape of what they are given. ``pace`` is how many times as
+    long as a simple formula, such as ``-1 / x**2``, a partial takes for an element, roughly.
     """
 
     partials: tuple[Partial | float | None, ...]
     built_in: bool = False
+    pace: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,13 +196,13 @@ def registered() -> Mapping[Primitive, Rule]:
     return dict(_rules)
 
 
-def elementwise(primitive: Primitive, *partials: Partial | float | None) -> None:
+def elementwise(primitive: Primitive, *partials: Partial | float | None, pace: int = 1) -> None:
     """Register an elementwise primitive by its partial derivatives, one for each argument."""
     named = [
         Undefined(primitive, argnum) if partial is UNDEFINED else partial
         for argnum, partial in enumerate(partials)
     ]
-    _rules[primitive] = Elementwise(tuple(named), built_in=True)
+    _rules[primitive] = Elementwise(tuple(named), built_in=True, pace=pace)
 
 
 def is_elementwise_call(

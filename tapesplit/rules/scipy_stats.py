@@ -11,14 +11,14 @@ from scipy import stats
 from tapesplit.rules.registry import UNDEFINED, bulk, elementwise
 
 
-def _density(log_density: Any, density: Any, *derivatives: Any) -> None:
+def _density(log_density: Any, density: Any, *derivatives: Any, pace: int) -> None:
     """Register a density and its logarithm by the partial derivatives of the latter."""
 
     def times_density(derivative: Any) -> Any:
         return lambda ans, *args, **kwargs: ans * derivative(ans, *args, **kwargs)
 
-    elementwise(log_density, *derivatives)
-    elementwise(density, *(d if d is UNDEFINED else times_density(d) for d in derivatives))
+    elementwise(log_density, *derivatives, pace=pace)
+    elementwise(density, *(d if d is UNDEFINED else times_density(d) for d in derivatives), pace=pace)
 
 
 # Normal distribution
@@ -45,6 +45,7 @@ def _distribution(primitive: Any, slope: Any) -> None:
         slope,
         lambda ans, x, loc=0.0, scale=1.0: -slope(ans, x, loc, scale),
         by_scale,
+        pace=16,
     )
 
 
@@ -53,7 +54,7 @@ def _norm_hazard(ans: Any, x: Any, loc: Any = 0.0, scale: Any = 1.0) -> Any:
     return np.exp(stats.norm.logpdf(x, loc, scale) - ans)
 
 
-_density(norm.logpdf, norm.pdf, _norm_value, _norm_location, _norm_scale)
+_density(norm.logpdf, norm.pdf, _norm_value, _norm_location, _norm_scale, pace=4)
 _distribution(norm.cdf, lambda ans, x, loc=0.0, scale=1.0: stats.norm.pdf(x, loc, scale))
 _distribution(norm.sf, lambda ans, x, loc=0.0, scale=1.0: -stats.norm.pdf(x, loc, scale))
 _distribution(norm.logcdf, _norm_hazard)
@@ -85,15 +86,18 @@ def _t_hazard(ans: Any, x: Any, df: Any, loc: Any = 0.0, scale: Any = 1.0) -> An
     return np.exp(stats.t.logpdf(x, df, loc, scale) - ans)
 
 
-_density(t.logpdf, t.pdf, _t_value, _t_freedom, _t_location, _t_scale)
+_density(t.logpdf, t.pdf, _t_value, _t_freedom, _t_location, _t_scale, pace=25)
 elementwise(
     t.cdf,
     lambda ans, x, df, loc=0.0, scale=1.0: stats.t.pdf(x, df, loc, scale),
     UNDEFINED,
     lambda ans, x, df, loc=0.0, scale=1.0: -stats.t.pdf(x, df, loc, scale),
     UNDEFINED,
+    pace=110,
 )
-elementwise(t.logcdf, _t_hazard, UNDEFINED, lambda *args, **kwargs: -_t_hazard(*args, **kwargs), UNDEFINED)
+elementwise(
+    t.logcdf, _t_hazard, UNDEFINED, lambda *args, **kwargs: -_t_hazard(*args, **kwargs), UNDEFINED, pace=110
+)
 
 
 # Gamma, beta, chi-squared and Poisson distributions
@@ -105,8 +109,8 @@ def _gamma_shape(ans: Any, x: Any, a: Any) -> Any:
     return np.log(x) - sp.psi(a)
 
 
-_density(gamma.logpdf, gamma.pdf, _gamma_value, _gamma_shape)
-elementwise(gamma.cdf, lambda ans, x, a: np.exp(-x) * np.power(x, a - 1) / sp.gamma(a), UNDEFINED)
+_density(gamma.logpdf, gamma.pdf, _gamma_value, _gamma_shape, pace=15)
+elementwise(gamma.cdf, lambda ans, x, a: np.exp(-x) * np.power(x, a - 1) / sp.gamma(a), UNDEFINED, pace=25)
 
 
 def _beta_value(ans: Any, x: Any, a: Any, b: Any) -> Any:
@@ -121,12 +125,13 @@ def _beta_second(ans: Any, x: Any, a: Any, b: Any) -> Any:
     return np.log1p(-x) - sp.psi(b) + sp.psi(a + b)
 
 
-_density(beta.logpdf, beta.pdf, _beta_value, _beta_first, _beta_second)
+_density(beta.logpdf, beta.pdf, _beta_value, _beta_first, _beta_second, pace=25)
 elementwise(
     beta.cdf,
     lambda ans, x, a, b: np.power(x, a - 1) * np.power(1 - x, b - 1) / sp.beta(a, b),
     UNDEFINED,
     UNDEFINED,
+    pace=80,
 )
 
 
@@ -134,11 +139,12 @@ def _chi2_value(ans: Any, x: Any, df: Any) -> Any:
     return np.where(df % 1 == 0, (df - x - 2) / (2 * x), 0)
 
 
-_density(chi2.logpdf, chi2.pdf, _chi2_value, UNDEFINED)
+_density(chi2.logpdf, chi2.pdf, _chi2_value, UNDEFINED, pace=10)
 elementwise(
     chi2.cdf,
     lambda ans, x, df: np.power(2.0, -df / 2) * np.exp(-x / 2) * np.power(x, df / 2 - 1) / sp.gamma(df / 2),
     UNDEFINED,
+    pace=25,
 )
 
 
@@ -146,8 +152,8 @@ def _poisson_mean(ans: Any, k: Any, mu: Any) -> Any:
     return np.where(k % 1 == 0, k / mu - 1, 0)
 
 
-_density(poisson.logpmf, poisson.pmf, UNDEFINED, _poisson_mean)
-elementwise(poisson.cdf, UNDEFINED, lambda ans, k, mu: -stats.poisson.pmf(np.floor(k), mu))
+_density(poisson.logpmf, poisson.pmf, UNDEFINED, _poisson_mean, pace=6)
+elementwise(poisson.cdf, UNDEFINED, lambda ans, k, mu: -stats.poisson.pmf(np.floor(k), mu), pace=110)
 
 
 # Densities of vectors

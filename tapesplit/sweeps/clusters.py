@@ -1,8 +1,10 @@
 """Clusters: which elementwise operations of a chunk are merged into one array step.
 
-An operation is merged into the one that reads it, or into the reduction, such as a sum, that reads it. A
-result that is broadcast from smaller values is merged into several reductions if all its readers end there:
-its derivatives are computed for each, but with a single direction, and no directions ever have its size.
+An operation is merged into the one that reads it, or into the reduction, such as a sum, that reads it. If
+several results read it, and lead back to few values, it is merged into each of them: its derivatives are
+computed for each, but with a single direction, and many directions are multiplied less often. A result that
+is broadcast from smaller values is merged into several reductions if all its readers end there: no directions
+ever have its size.
 """
 
 from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
@@ -46,7 +48,8 @@ def find_clusters(
     reductions = {index: reduction for index, reduction in found if reduction}
     copied = reductions and directions >= WORTH_COPIES
     broadcast = _broadcast(tape, facts, indices) if copied else set[int]()
-    finder = _Finder(tape, facts, detached, reductions, broadcast)
+    roots = _roots(facts, indices) if directions >= _WORTH_JOINING else {}
+    finder = _Finder(tape, facts, detached, reductions, broadcast, roots)
     finder.homes.update((target, _ALONE) for target in chunk.targets)
     for index, kind in zip(reversed(indices), reversed(kinds), strict=True):
         partials = formulas[kind]
@@ -68,6 +71,12 @@ def find_clusters(
 
 _MOST_INPUTS: Final = 16
 """Values that merged operations read, at most: directions of all of them are alive at the same time."""
+_WORTH_JOINING: Final = 10
+"""Directions from which on operations of one size are merged into several results."""
+_MOST_ROOTS: Final = 4
+"""Values that these lead back to, at most."""
+_MOST_DEAR: Final = 10
+"""Pace of a formula that is evaluated for each of these results, at most, see `Elementwise`."""
 _MOST_COPIES: Final = 4
 """Reductions that one operation is merged into, at most."""
 _WORTH_CONTRACTING: Final = 3000
@@ -87,6 +96,23 @@ def _broadcast(tape: Tape, facts: TapeFacts, indices: Sequence[int]) -> set[int]
     return found
 
 
+def _roots(facts: TapeFacts, indices: Sequence[int]) -> dict[int, frozenset[int]]:
+    """Find the values that elementwise operations on arrays lead back to, through others of the same shape.
+
+    Those whose formulas are better not evaluated for several results are left out.
+    """
+    roots: dict[int, frozenset[int]] = {}
+    forms, parents, kinds = facts.structure.forms, facts.structure.parents, facts.kinds
+    for index in indices:
+        form, rule = forms[index], kinds[facts.kind[index]].rule
+        if facts.elementwise[index] and is_shape(form) and form and rule.pace <= _MOST_DEAR:
+            found = frozenset[int]().union(
+                *(roots[i] if i in roots and forms[i] == form else (i,) for i in parents[index])
+            )
+            roots[index] = found if len(found) <= _MOST_ROOTS else frozenset([index])
+    return roots
+
+
 @dataclass(slots=True)
 class _Cluster:
     """A step in the making: its members, the last one first, and the values that these read."""
@@ -104,6 +130,7 @@ class _Finder:
     detached: Container[int]
     reductions: Mapping[int, Reduction]
     broadcast: Container[int]
+    roots: Mapping[int, frozenset[int]]
     homes: dict[int, AbstractSet[int]] = field(default_factory=dict)
     clusters: dict[int, _Cluster] = field(default_factory=dict)
 
@@ -144,7 +171,7 @@ class _Finder:
     def _fits(self, index: int, active: Collection[int], homes: AbstractSet[int]) -> bool:
         """Tell whether an operation had better be merged into all results that read it."""
         if len(homes) > 1 and index not in self.broadcast:
-            return False
+            return index in self.roots and self._saves_products(index, active, homes)
         forms = self.facts.structure.forms
         for home in homes:
             cluster = self.clusters.get(home)
@@ -165,6 +192,20 @@ class _Finder:
             ):
                 return False  # two steps make one product more, but multiply fewer elements
         return True
+
+    def _saves_products(self, index: int, active: Collection[int], homes: AbstractSet[int]) -> bool:
+        """Tell whether fewer products of directions are left if several results take an operation in."""
+        forms, own = self.facts.structure.forms, self.roots[index]
+        apart, merged = len(homes) + len(own), 0
+        for home in homes:
+            cluster = self.clusters.get(home)
+            inputs = cluster.inputs if cluster else self._weights_of(home)
+            result = cluster.members[0].number if cluster else index
+            if forms[index] != forms[result] or len(inputs) + len(active) > _MOST_INPUTS:
+                return False
+            others = [self.roots.get(i, frozenset([i])) for i in inputs if i != index]
+            merged += len(own.difference(*others))
+        return merged < apart
 
     def _becomes_complex(self, index: int, parent: int) -> bool:
         """Whether a complex value is computed from a real one: directions lose their imaginary part there."""

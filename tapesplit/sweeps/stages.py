@@ -194,7 +194,7 @@ def _save(
     return saves
 
 
-_HANDED_OVER: Final = 1.5
+_HANDED_OVER: Final = 3
 """Elements that an array step moves in the time that handing one over from stage to stage takes."""
 
 

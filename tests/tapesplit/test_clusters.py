@@ -6,7 +6,7 @@ import autograd.numpy as anp
 import numpy as np
 import pytest
 from autograd import grad, jacobian
-from autograd.scipy.special import logsumexp
+from autograd.scipy.special import gammaln, logsumexp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from traced_memory import traced_peak
@@ -130,6 +130,8 @@ REDUCED = {
     "lists": lambda x: anp.sum(TABLE.tolist() * x, axis=1),
     "numbers as a condition": lambda x: anp.sum(anp.where(anp.sin(TABLE * x), TABLE * x, TABLE), axis=1),
     "moduli": lambda x: anp.sum(anp.abs(anp.exp(1j * TABLE * x) + x), axis=1),
+    "several results": lambda x: outcomes(TABLE @ x, x),
+    "several results of one size": lambda x: outcomes(anp.sin(TABLE * x), x),
     "broadcast and read otherwise, too": lambda x: anp.concatenate(
         [anp.sum((y := x[:, None] - x) ** 2, axis=1), anp.sin(y)[0]]
     ),
@@ -170,8 +172,48 @@ def test_copies_must_pay_in_directions():
     assert [reduction for _, reduction in clusters(grad(energy), directions=6)] == ["sum", "sum", None]
 
 
+def outcomes(z, x):
+    """Read values that lead back to two others in several places, some of them reductions."""
+    first, second = anp.exp(-(z**2)), anp.exp(-((z - x[0]) ** 2))
+    mixed = first + 2.0 * second
+    part = z * first / mixed + (z - x[0]) * second / mixed
+    parts = [anp.ravel(part), anp.ravel(anp.cumsum(anp.sin(mixed))), anp.ravel(part * second) + x[1]]
+    return anp.concatenate([*parts, anp.reshape(anp.sum((z - x[0]) * second / mixed), (1,))])
+
+
+def test_operations_of_one_size_go_into_all_results_if_these_lead_back_to_few_values():
+    def fun(x, slope=anp.tanh):
+        z = TABLE @ x
+        between = slope(z * x[0])
+        return anp.concatenate([between * z, anp.cumsum(between + z), anp.cos(between)])
+
+    apart = [["multiply"], ["add"], ["cos"], ["tanh", "multiply"]]
+    merged = [["multiply", "tanh", "multiply"], ["add", "tanh", "multiply"], ["cos", "tanh", "multiply"]]
+    assert sorted(names for names, _ in clusters(fun, directions=9)) == sorted(apart)
+    assert sorted(names for names, _ in clusters(fun, directions=10)) == sorted(merged)
+    check(fun)
+    dear = lambda x: fun(x, gammaln)  # noqa: E731 # whose formula is evaluated once
+    assert sorted(names for names, _ in clusters(dear, directions=10)) == sorted(
+        [*apart[:3], ["gammaln", "multiply"]]
+    )
+    check(dear)
+
+
+def test_operations_that_lead_back_to_many_values_are_swept_once():
+    def fun(x):
+        many = TABLE @ x
+        for k in range(5):
+            many = many * (TABLE @ anp.sin(x * k + 1.0))
+        return anp.concatenate([many * x[0], many * x[1]])
+
+    *_, product, first, second = [names for names, _ in clusters(fun)]
+    assert (product, first, second) == (["multiply"] * 5, ["multiply"], ["multiply"])
+    check(fun)
+
+
 def test_what_is_read_as_a_whole_is_swept_once():
-    assert clusters(softmax) == [(["exp"], None), (["divide"], None)]
+    assert clusters(softmax, directions=9) == [(["exp"], None), (["divide"], None)]
+    assert clusters(softmax) == [(["exp"], "sum"), (["divide", "exp"], None)]  # twice, to spare a product
     mixed = clusters(lambda x: anp.concatenate([y := anp.sin(x), anp.array([anp.sum(y * 2.0), anp.sum(y)])]))
     assert mixed == [(["sin"], None), (["multiply"], "sum")]
     tape = record(lambda x: anp.sum(anp.sin(x)) * anp.cos(x), X)

@@ -282,6 +282,7 @@ def plotted(x):
         (lambda x: x // 0.2, "np.floor(x / y)"),
         (lambda x: +x, "write x instead of +x"),
         (lambda x: x.at[0].set(1.0), "write np.where(mask, v, x)"),
+        (autograd.grad(lambda x: anp.sum(x * x._value._value)), "write autograd.tracer.getval(x)"),
         (lambda x: anp.no_such_function(x) + x, "a primitive with a rule of your own"),
     ],
 )

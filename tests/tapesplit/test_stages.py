@@ -163,7 +163,7 @@ def test_threads_share_the_products_between_loops():
     matrix = onp.cos(onp.arange(810_000.0)).reshape(900, 900) / 30
 
     def loop(x):
-        for _ in range(12):
+        for _ in range(18):
             x = x + 0.1 * np.sin(x) * np.concatenate([x[1:], x[:1]])
         return x
 
