@@ -2,8 +2,9 @@
 
 import functools
 import inspect
+import sys
 from collections.abc import Callable, Iterator
-from types import CellType, FunctionType, MethodType
+from types import CellType, FunctionType, MethodType, ModuleType
 from typing import Any, Final
 
 __all__ = ["modules_of"]
@@ -13,8 +14,8 @@ def modules_of(fun: Callable[..., Any]) -> list[dict[str, Any]]:
     """Return the global names of the modules that a function, and those it calls, are written in.
 
     Functions that it calls are those that it reaches by a global name or closes over, or that a partial, a
-    method or a decorated function stands for; attributes are not followed. Takes about 1 µs for each name in
-    their code.
+    method or a decorated function stands for. Modules that have a global name count; other attributes are
+    not followed. Takes about 1 µs for each name in their code.
     """
     modules: dict[int, dict[str, Any]] = {}
     waiting: list[Any] = [fun]
@@ -24,10 +25,20 @@ def modules_of(fun: Callable[..., Any]) -> list[dict[str, Any]]:
         if id(function) in seen:
             continue
         seen.add(id(function))
+        names = _names(function)
+        if names is not None:
+            modules[id(names)] = names
         waiting += _called(function)
-        if type(function) is FunctionType and not _is_of_library(function):
-            modules[id(function.__globals__)] = function.__globals__
     return [*modules.values()]
+
+
+def _names(function: Any) -> dict[str, Any] | None:
+    """Return the names of a module, or of that of a function; None for libraries, and for other values."""
+    if type(function) not in {FunctionType, ModuleType}:
+        return None
+    names: dict[str, Any] = function.__globals__ if type(function) is FunctionType else vars(function)
+    package = str(names.get("__name__")).partition(".")[0]
+    return None if package in _LIBRARIES else names
 
 
 def _called(function: Any) -> Iterator[Any]:
@@ -39,10 +50,9 @@ def _called(function: Any) -> Iterator[Any]:
     elif type(function) is FunctionType:
         for cell in function.__closure__ or ():
             yield _content(cell)
-        if not _is_of_library(function):
-            names = function.__globals__
-            for name in function.__code__.co_names:
-                yield names.get(name)
+        names = _names(function) or {}
+        for name in function.__code__.co_names:
+            yield names.get(name)
     elif type(method := inspect.getattr_static(type(function), "__call__", None)) is FunctionType:
         yield method
         yield inspect.getattr_static(function, "__wrapped__", None)
@@ -56,11 +66,7 @@ def _content(cell: CellType) -> Any:
         return None
 
 
-def _is_of_library(function: FunctionType) -> bool:
-    """Tell whether a function is written in a package that has no names to be replaced."""
-    return str(function.__globals__.get("__name__")).partition(".")[0] in _LIBRARIES
-
-
-_LIBRARIES: Final = frozenset({"autograd", "jcdp_core", "numpy", "scipy", "tapesplit"})
-_MOST_FUNCTIONS: Final = 500
+_LIBRARIES: Final = sys.stdlib_module_names | {"autograd", "numpy", "scipy", "tapesplit"}
+"""Packages without names that could be replaced."""
+_MOST_FUNCTIONS: Final = 200
 """Functions, and other values that they reach, that are looked at."""

@@ -51,6 +51,7 @@ def by_name(x):
 """,
 )
 NEAR = in_a_module("near", "def call(x):\n    return by_name(x)\n", by_name=FAR.by_name)
+BESIDE = in_a_module("beside", "def call(x):\n    return far.by_name(x)\n", far=FAR)
 NAMED = [array, cross, sin, norm]
 
 
@@ -73,6 +74,7 @@ def enclosing(fun):
         functools.wraps(by_name)(functools.partial(FAR.by_name)),
         FAR.by_name,
         NEAR.call,
+        BESIDE.call,
     ],
 )
 def test_names_are_recorded_like_attributes_of_autograd_numpy(fun):
@@ -137,8 +139,10 @@ def test_names_that_are_imported_later_are_found():
 def test_only_modules_of_users_are_looked_at():
     assert modules_of(by_name) == [globals()]
     assert modules_of(grad(parallel_jacobian(by_name))) == [globals()]
+    assert modules_of(by_module) == [globals()]
     assert modules_of(np.sin) == modules_of(len) == modules_of(3.0) == []
-    assert {names["__name__"] for names in modules_of(NEAR.call)} == {"near", "far"}
+    assert [names["__name__"] for names in modules_of(NEAR.call)] == ["near", "far"]
+    assert [names["__name__"] for names in modules_of(BESIDE.call)] == ["beside", "far"]
 
 
 def test_what_a_function_closes_over_may_be_missing():
