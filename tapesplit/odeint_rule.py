@@ -30,13 +30,12 @@ class _Sensitivities:
         self.ans, self.t = ans, np.asarray(t)
         self.func, self.args, self.options = func, args, options
         self.y0 = np.asarray(y0, np.float64)
-        # Without parameters, flatten would make autograd warn that nothing depends on them.
-        parameters, unflatten = flatten(args) if args else (np.zeros(0), lambda _: ())
+        parameters, apart = _taken_apart(args)
         self.parameters = parameters.astype(np.float64)
 
         @functools.wraps(func, updated=())  # errors name the user's function
         def slope(y: Any, parameters: Any, t: Any) -> Any:
-            found = func(y, t, *unflatten(parameters))
+            found = func(y, t, *apart(parameters))
             found = anp.array(found) if isinstance(found, (list, tuple)) else found
             # An empty sum makes every slope depend on y: otherwise autograd would warn that it does not.
             return anp.ravel(found) + anp.sum(y[:0])
@@ -96,6 +95,25 @@ class _Sensitivities:
         found = scipy.integrate.odeint(slopes, begin, self.t, Dfun=bands, ml=n - 1, mu=n - 1, **self.options)
         warn_if_changed(found[:, :n], self.ans, "odeint")
         return found[:, n:].reshape(-1, k, n).swapaxes(0, 1)
+
+
+def _taken_apart(args: tuple[Any, ...]) -> tuple[np.ndarray, Callable[[Any], Any]]:
+    """Return all parameters as one vector, and the function that takes such a vector apart again.
+
+    autograd's own such function computes a gradient at each call, which takes longer than many a slope.
+    """
+    if any(isinstance(x, (tuple, list, dict)) for x in args):
+        return flatten(args)
+    vectors = [np.ravel(x) for x in args]
+    ends = np.cumsum([0, *map(len, vectors)]).tolist()
+
+    def apart(vector: Any) -> list[Any]:
+        return [
+            anp.reshape(vector[first:stop], np.shape(x)) if np.shape(x) else vector[first]
+            for x, first, stop in zip(args, ends[:-1], ends[1:], strict=True)
+        ]
+
+    return np.concatenate(vectors) if vectors else np.zeros(0), apart
 
 
 def _tangent(along: Callable[[_Sensitivities, np.ndarray], np.ndarray]) -> Callable[..., Any]:
