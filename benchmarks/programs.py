@@ -402,6 +402,32 @@ def likelihood(w):
     return -anp.sum(softmax_residuals(w))
 
 
+SAMPLES, OUTCOMES = RANDOM.standard_normal((3000, 12)), RANDOM.standard_normal(3000)
+
+
+@hessian_of("hessian_of_a_mixture", 0.1 * RANDOM.standard_normal(27))
+def mixture(p):
+    """Give the negative log likelihood of a mixture of two regressions of 12 features."""
+    first, second, (share, *widths) = p[:12], p[12:24], p[24:]
+    weight = 1.0 / (1.0 + anp.exp(-share))
+    errors = [
+        (OUTCOMES - SAMPLES @ slopes) * anp.exp(-width)
+        for slopes, width in zip((first, second), widths, strict=True)
+    ]
+    densities = [anp.exp(-0.5 * error**2 - width) for error, width in zip(errors, widths, strict=True)]
+    return -anp.sum(anp.log(weight * densities[0] + (1.0 - weight) * densities[1]))
+
+
+CHOSEN = RANDOM.integers(0, 3, 3000)
+
+
+@hessian_of("hessian_of_choices", 0.1 * RANDOM.standard_normal(36))
+def choices(p):
+    """Give the negative log likelihood of a regression of choices among three by 12 features."""
+    utilities = anp.exp(SAMPLES @ anp.reshape(p, (12, 3)))
+    return -anp.sum(anp.log(utilities[anp.arange(3000), CHOSEN] / anp.sum(utilities, axis=1)))
+
+
 # Sparse Jacobians
 
 
@@ -648,6 +674,15 @@ def recurrent_network(w):
         state = anp.tanh(weights @ state + of_input * np.sin(0.3 * step))
         outputs.append(of_output @ state)
     return anp.array(outputs)
+
+
+@program(RANDOM.standard_normal((50, 60)))
+def layer(weights):
+    """Apply a layer of 50 cells to eight samples; outputs by weights, with zeros for those of other cells."""
+    return anp.tanh(weights @ EIGHT)
+
+
+EIGHT = RANDOM.standard_normal((60, 8))
 
 
 @hessian_of("hessian_of_pairs", RANDOM.random(90) * 4.0)

@@ -22,7 +22,7 @@ from tapesplit.planning.planner import make_plan
 from tapesplit.recording.auxiliary import own_values, splitting_aux
 from tapesplit.recording.memory import NoGarbageCollection
 from tapesplit.recording.recorder import record_call
-from tapesplit.recording.stand_ins import UsersNames, traced_as_recorded
+from tapesplit.recording.stand_ins import traced_as_recorded
 from tapesplit.recording.tape import Tape
 from tapesplit.shared_plans import Origin, origin_of
 from tapesplit.structures.dtypes import in_dtype, result_dtypes
@@ -64,7 +64,6 @@ class JacobianFunction:
         options: Options,
         plans: PlanCache | None = None,
         bound: tuple[Any, ...] = (),
-        names: UsersNames | None = None,
     ) -> None:
         # Not the attributes: those of a function that is a JacobianFunction itself would replace ours.
         functools.update_wrapper(self, fun, updated=())
@@ -72,7 +71,6 @@ class JacobianFunction:
         self._options = options
         self._plans = plans or PlanCache()
         self._bound = bound
-        self._names = names or UsersNames(fun)
         self._positions_of_call = tuple(i - len(bound) if i >= 0 else i for i in options.positions)
 
     @property
@@ -303,7 +301,7 @@ class JacobianFunction:
         """Bind to an instance as functions do; the plans are shared."""
         if instance is None:
             return self
-        return JacobianFunction(self._fun, self._options, self._plans, (*self._bound, instance), self._names)
+        return JacobianFunction(self._fun, self._options, self._plans, (*self._bound, instance))
 
     def __repr__(self) -> str:
         return f"<Jacobian of {display_name(self._fun)} with respect to argument {self.argnum}>"
@@ -317,15 +315,8 @@ class JacobianFunction:
             if -len(args) <= position < len(args):
                 check_input(args[position], position % len(args))
         fun, extra = self._without_aux()
-        tape = record_call(
-            fun,
-            args,
-            kwargs,
-            self._options.argnum,
-            self._names,
-            with_lines=with_lines,
-            apart=self._plans.apart,
-        )
+        argnum, apart = self._options.argnum, self._plans.apart
+        tape = record_call(fun, args, kwargs, argnum, with_lines=with_lines, apart=apart)
         check_output(tape)
         if self._bound:  # tapes count the arguments of the call
             count = len(self._bound)

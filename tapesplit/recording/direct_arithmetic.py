@@ -12,6 +12,7 @@ import numpy as np
 from autograd.numpy import linalg
 
 from tapesplit.recording.boxes import FIRST, TapeBox, is_boxed_array, is_boxed_double, recorded
+from tapesplit.recording.checkpoints import SIMPLER
 from tapesplit.recording.overrides import are_current, original_vjps
 from tapesplit.recording.primitives import adjusted_side
 
@@ -49,9 +50,15 @@ def _looked_up(value: np.ndarray, shift: int) -> np.ndarray:
 
 def cross(a: Any, b: Any, *args: Any, **kwargs: Any) -> Any:
     """Record the products of vectors of three elements as NumPy computes them, in a third of the time."""
+    found = None if args or kwargs else _cross_product(a, b)
+    return _general_cross(a, b, *args, **kwargs) if found is None else found
+
+
+def _cross_product(a: Any, b: Any, *others: Any, **keywords: Any) -> Any:
+    """Record a cross product as products of elements; None if it is not one of vectors of three elements."""
     boxed = (is_boxed_array(a) or is_boxed_array(b)) and are_current(_OF_CROSS)
-    if args or kwargs or not boxed or not (_has_three(a) and _has_three(b)):
-        return _general_cross(a, b, *args, **kwargs)
+    if others or keywords or not boxed or not (_has_three(a) and _has_three(b)):
+        return None
     return _moved_on(a, -1) * _moved_on(b, 1) - _moved_on(a, 1) * _moved_on(b, -1)
 
 
@@ -68,20 +75,22 @@ def _moved_on(x: Any, shift: int) -> Any:
     return roll(x, shift) if x._value.ndim == 1 else roll(x, shift, -1)
 
 
-def euclidean_norm(x: Any, *, axis: Any = None, keepdims: Any = False) -> Any:
+def euclidean_norm(x: Any, *others: Any, **keywords: Any) -> Any:
     """Record a norm as the root of a sum of squares; None if it is not one of vectors of real numbers."""
-    if not is_boxed_double(x) or not are_current(_OF_NORM):
+    if others or not keywords.keys() <= {"axis", "keepdims"} or not is_boxed_double(x):
         return None
-    value = x._value
+    if not are_current(_OF_NORM):
+        return None
+    value, axis, keepdims = x._value, keywords.get("axis"), keywords.get("keepdims", False)
     if axis is None and value.ndim == 1 and not keepdims:
         both = (x._index, x._index)
         squares = recorded(x, _general_dot, (0, 1), both, (value, value), value.dot(value))
     elif type(axis) is int and -value.ndim <= axis < value.ndim:
         products = x * x
-        keywords = {"axis": axis, "keepdims": keepdims}
-        total = products._value.sum(axis=axis, keepdims=keepdims)
+        given = {"axis": axis, "keepdims": keepdims}
+        total = products._value.sum(**given)
         squares = recorded(
-            products, _general_sum, FIRST, (products._index,), (products._value,), total, keywords
+            products, _general_sum, FIRST, (products._index,), (products._value,), total, given
         )
     else:
         return None
@@ -119,3 +128,5 @@ _general_dot, _general_sum, _general_sqrt = anp.dot, anp.sum, anp.sqrt
 _OF_CROSS: Final = original_vjps(anp.cross, anp.roll, anp.multiply, anp.subtract)
 _OF_NORM: Final = original_vjps(linalg._primitive_norm, anp.dot, anp.sum, anp.sqrt, anp.multiply)
 """autograd's VJPs of cross products and norms and of what they are recorded as: none may be replaced."""
+
+SIMPLER.update({anp.cross: _cross_product, linalg._primitive_norm: euclidean_norm})

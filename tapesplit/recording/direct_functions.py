@@ -242,7 +242,7 @@ def _svd(a: Any, full_matrices: Any = True, compute_uv: Any = True, *others: Any
 
 def _norm(x: Any, *args: Any, **kwargs: Any) -> Any:
     """Record the norms of vectors as arithmetic, any other as a call."""
-    found = None if args or not kwargs.keys() <= {"axis", "keepdims"} else euclidean_norm(x, **kwargs)
+    found = euclidean_norm(x, *args, **kwargs)
     return _direct_norm(x, *args, **kwargs) if found is None else found
 
 

@@ -11,7 +11,7 @@ from autograd.tracer import Box, Node, isbox, notrace_primitives
 
 from tapesplit.errors import NestedTraceError, StaleValueError
 from tapesplit.names import display_name
-from tapesplit.recording.checkpoints import is_checkpoint, traced_again
+from tapesplit.recording.checkpoints import SIMPLER, is_checkpoint, traced_again
 from tapesplit.recording.containers import PART_FINDERS, PartFinder, Parts, same_form, taken
 from tapesplit.recording.hidden import hidden_value_error, holds_box
 from tapesplit.recording.source_lines import users_line
@@ -70,12 +70,14 @@ class TapeNode(Node):
                 f"{getattr(fun, '__name__', fun)} returned a {type(value).__name__}, whose derivatives "
                 "only autograd can trace; call a Jacobian function, which then leaves all to autograd"
             )
-        if is_checkpoint(fun):
-            again = traced_again(fun, args, kwargs, parent_argnums, parents, entries.level)
+        checkpointed = is_checkpoint(fun)
+        function = fun.fun if checkpointed else SIMPLER.get(fun)  # type: ignore[attr-defined] # of autograd's
+        if function is not None:
+            again = traced_again(function, args, kwargs, parent_argnums, parents, entries.level)
             if type(again) is TapeNode and again.entries is entries:
                 self._index = again.index
                 return
-            if isbox(value) and value._trace > entries.level:  # of a derivative inside
+            if checkpointed and isbox(value) and value._trace > entries.level:  # of a derivative inside
                 raise hidden_value_error("a function under checkpoint")
         is_suspect = fun not in primitive_vjps or holds_box(value)
         if is_suspect and (name := display_name(fun)) not in entries.suspects:

@@ -21,7 +21,7 @@ from tapesplit.recording.memory import NoGarbageCollection, keep_freed_memory
 from tapesplit.recording.nodes import TapeNode
 from tapesplit.recording.remedies import remedy_for
 from tapesplit.recording.source_lines import LinedEntries, users_stack_level
-from tapesplit.recording.stand_ins import BoxesInPlace, UsersNames
+from tapesplit.recording.stand_ins import BoxesInPlace
 from tapesplit.recording.tape import Entries, Tape
 from tapesplit.recording.tracing import tracing_lock
 
@@ -78,7 +78,7 @@ def record(fun: Callable[..., Any], /, *args: Any, argnum: int | Sequence[int] =
     >>> len(tape), tape.output, tape.label(1)
     (3, 2, 'sin')
     """
-    return record_call(fun, args, kwargs, argnum, UsersNames(fun))
+    return record_call(fun, args, kwargs, argnum)
 
 
 def record_call(
@@ -86,15 +86,14 @@ def record_call(
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
     argnum: int | Sequence[int],
-    names: UsersNames,
     *,
     with_lines: bool = False,
     apart: bool = False,
 ) -> Tape:
     """Do what `record` does, with keyword arguments of any name.
 
-    ``names`` are those in the modules of ``fun``. ``with_lines`` asks for the user's line of code for each
-    entry, in ``lines`` of the tape, ``apart`` for an entry for each look-up, equal ones too.
+    ``with_lines`` asks for the user's line of code for each entry, in ``lines`` of the tape, ``apart`` for an
+    entry for each look-up, equal ones too.
     """
     entries = (LinedEntries if with_lines else Entries)(apart=apart)
     check_function(fun, "record", "record(f, x), the arguments behind it")
@@ -105,7 +104,7 @@ def record_call(
     if any(map(isbox, (*args, *kwargs.values()))):
         raise NestedTraceError(_NESTED.format(name))
     boxed = list(args)
-    with tracing_lock() as outer, BoxesInPlace(names, inside_trace=outer >= 0), NoGarbageCollection():
+    with tracing_lock() as outer, BoxesInPlace(inside_trace=outer >= 0), NoGarbageCollection():
         level = entries.level = trace_stack.top = outer + 1
         for position in argnums:
             boxed[position] = _input_box(entries, args[position], level, position)

@@ -17,9 +17,8 @@ from tapesplit.recording.boxes import OUR_BOXES, THEIR_BOXES
 from tapesplit.recording.direct_functions import DIRECT_FFT, DIRECT_FUNCTIONS, DIRECT_LINALG, direct_untake
 from tapesplit.recording.inner_gradients import DIRECT_OPERATORS
 from tapesplit.recording.tracing import tracing_lock
-from tapesplit.recording.users_names import modules_of
 
-__all__ = ["BoxesInPlace", "UsersNames", "own_function", "traced_as_recorded"]
+__all__ = ["BoxesInPlace", "own_function", "traced_as_recorded"]
 
 
 def own_function(function: Any) -> Any:
@@ -38,52 +37,36 @@ def _define_jvp(function: Any, maker: Any) -> None:
 
 
 class _Namespace:
-    """Names of a module: functions of autograd, ``general``, and those that stand in for them, ``direct``."""
-
-    def __init__(self, names: dict[str, Any], direct: dict[str, Callable[..., Any]]) -> None:
-        self.names, self.direct = names, direct
-        self.general: dict[str, Any] = {name: names[name] for name in direct}
-
-    def own(self) -> dict[str, Any]:
-        """Return the functions that are autograd's own; those that a user has assigned are left alone."""
-        return {name: own for name, own in self.general.items() if self.names.get(name) is own}
-
-    def restore(self, own: dict[str, Any]) -> None:
-        """Put autograd's own functions back, but where the user has assigned another one meanwhile."""
-        self.names.update({name: f for name, f in own.items() if self.names.get(name) is self.direct[name]})
-
-
-class _OfAutograd(_Namespace):
-    """A module of autograd, whose names hardly ever change: all are compared at once."""
+    """A module of autograd: its own functions, ``general``, and those that stand in for them, ``direct``."""
 
     def __init__(self, module: Any, direct: dict[str, Callable[..., Any]]) -> None:
-        super().__init__(vars(module), direct)
-        self.taken_from = operator.itemgetter(*direct)
+        self.names = vars(module)
+        self.direct = direct
+        self.general = {name: self.names[name] for name in direct}
+        self.taken_from = operator.itemgetter(*direct)  # all at once, so that they are compared at once
         self.all_general, self.all_direct = self.taken_from(self.general), self.taken_from(direct)
 
-    def own(self) -> dict[str, Any]:
+    def own(self) -> dict[str, Callable[..., Any]]:
         """Return the functions that are autograd's own; those that a user has assigned are left alone."""
-        return self.general if self.taken_from(self.names) == self.all_general else super().own()
+        if self.taken_from(self.names) == self.all_general:
+            return self.general
+        return {name: function for name, function in self.general.items() if self.names[name] is function}
 
-    def restore(self, own: dict[str, Any]) -> None:
+    def restore(self, own: dict[str, Callable[..., Any]]) -> None:
         """Put autograd's own functions back, but where the user has assigned another one meanwhile."""
-        if self.taken_from(self.names) == self.all_direct:
-            self.names.update(own)
-        else:
-            super().restore(own)
+        if self.taken_from(self.names) != self.all_direct:
+            own = {name: own[name] for name in own if self.names[name] is self.direct[name]}
+        self.names.update(own)
 
 
-_OF_NUMPY: Final = (
-    _OfAutograd(anp, DIRECT_FUNCTIONS),
-    _OfAutograd(anp.linalg, DIRECT_LINALG),
-    _OfAutograd(anp.fft, DIRECT_FFT),
-)
 _NAMESPACES: Final = (
-    *_OF_NUMPY,
-    _OfAutograd(numpy_wrapper, {name: DIRECT_FUNCTIONS[name] for name in ("conj", "conjugate")}),
-    _OfAutograd(numpy_vjps, {"untake": direct_untake}),
-    _OfAutograd(differential_operators, DIRECT_OPERATORS),
-    _OfAutograd(core, {"defvjp_argnums": _define_vjp, "defjvp_argnums": _define_jvp}),
+    _Namespace(anp, DIRECT_FUNCTIONS),
+    _Namespace(numpy_wrapper, {name: DIRECT_FUNCTIONS[name] for name in ("conj", "conjugate")}),
+    _Namespace(anp.linalg, DIRECT_LINALG),
+    _Namespace(anp.fft, DIRECT_FFT),
+    _Namespace(numpy_vjps, {"untake": direct_untake}),
+    _Namespace(differential_operators, DIRECT_OPERATORS),
+    _Namespace(core, {"defvjp_argnums": _define_vjp, "defjvp_argnums": _define_jvp}),
 )
 
 
@@ -91,59 +74,20 @@ _STOOD_FOR: Final = {
     id(namespace.direct[name]): own for namespace in _NAMESPACES for name, own in namespace.general.items()
 }
 """autograd's own functions by the identity of those that stand in for them."""
-_DIRECT: Final = {
-    id(namespace.general[name]): direct
-    for namespace in _OF_NUMPY
-    for name, direct in namespace.direct.items()
-}
-"""Functions that stand in for those of autograd.numpy, by the identity of these."""
 _replaced: list[tuple[_Namespace, dict[str, Any]]] = []
 """Modules whose functions are replaced at the moment, with autograd's own functions."""
-
-
-class UsersNames:
-    """Names that functions of autograd.numpy have in the modules of a user's function, see `modules_of`.
-
-    They are looked for at the first use, when those modules are complete, and again if one has grown.
-    """
-
-    def __init__(self, fun: Callable[..., Any]) -> None:
-        self._fun = fun
-        self._modules: list[dict[str, Any]] | None = None
-        self._sizes: list[int] = []
-        self._namespaces: list[_Namespace] = []
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle the function only: another process has modules of its own."""
-        return UsersNames, (self._fun,)
-
-    def namespaces(self) -> list[_Namespace]:
-        """Return the modules that have such names."""
-        if self._modules is None:
-            self._modules = modules_of(self._fun)
-        sizes = [*map(len, self._modules)]
-        if sizes != self._sizes:
-            named = [
-                (names, {name: _DIRECT[id(f)] for name, f in [*names.items()] if id(f) in _DIRECT})
-                for names in self._modules
-            ]
-            self._namespaces = [_Namespace(names, direct) for names, direct in named if direct]
-            self._sizes = sizes
-        return self._namespaces
 
 
 class BoxesInPlace:
     """While entered, autograd makes our boxes, and its modules hold the functions that record directly.
 
-    They take a third of the time of autograd's own. So do the modules of a user's function, whose ``names``
-    may be given. The caller holds the tracing lock; nested uses are free. ``inside_trace`` says that a trace
-    is active, so that this use may be a nested one.
+    They take a third of the time of autograd's own. The caller holds the tracing lock; nested uses are free.
+    ``inside_trace`` says that a trace is active, so that this use may be a nested one.
     """
 
-    __slots__ = ("_inside_trace", "_modules", "_names", "_outermost", "_rules")
+    __slots__ = ("_inside_trace", "_modules", "_outermost", "_rules")
 
-    def __init__(self, names: UsersNames | None = None, *, inside_trace: bool) -> None:
-        self._names = names
+    def __init__(self, *, inside_trace: bool) -> None:
         self._inside_trace = inside_trace
 
     def __enter__(self) -> None:
@@ -154,7 +98,7 @@ class BoxesInPlace:
         if not self._outermost:
             return
         try:
-            for namespace in (*_NAMESPACES, *(self._names.namespaces() if self._names else ())):
+            for namespace in _NAMESPACES:
                 own, direct = namespace.own(), namespace.direct
                 _replaced.append((namespace, own))
                 complete = own is namespace.general

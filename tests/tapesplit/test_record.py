@@ -638,13 +638,13 @@ def test_what_says_how_elements_move_has_no_derivative(fun):
 
 def test_an_exit_that_ctrl_c_interrupts_is_made_up_for(monkeypatch):
     boxes, tanh, norm = box_type_mappings[onp.ndarray], np.tanh, np.linalg.norm
-    restore = stand_ins._OfAutograd.restore
+    restore = stand_ins._Namespace.restore
 
     def interrupted(self, own):
-        monkeypatch.setattr(stand_ins._OfAutograd, "restore", restore)
+        monkeypatch.setattr(stand_ins._Namespace, "restore", restore)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(stand_ins._OfAutograd, "restore", interrupted)
+    monkeypatch.setattr(stand_ins._Namespace, "restore", interrupted)
     with pytest.raises(KeyboardInterrupt):
         record(np.sin, X)
     assert np.tanh is not tanh
@@ -987,3 +987,18 @@ def test_arrays_of_numbers_in_single_precision_take_one_entry_for_each_list():
     J = parallel_jacobian(rotation)(x.astype(onp.float32))
     assert J.dtype == jacobian(rotation)(x.astype(onp.float32)).dtype
     onp.testing.assert_allclose(J, jacobian(rotation)(x), rtol=1e-6)
+
+
+def test_functions_that_were_imported_by_name_are_recorded_as_simpler_ones_too():
+    def by_name(x, cross, norm):
+        table = np.reshape(x, (2, 3))
+        return np.concatenate([cross(x[:3], x[3:]) * norm(x), norm(table, axis=1), norm(table, "fro") * x])
+
+    fun = functools.partial(by_name, cross=np.cross, norm=np.linalg.norm)  # autograd's own functions
+    direct = record(lambda x: by_name(x, np.cross, np.linalg.norm), SIX)
+    assert_alike(direct, record(fun, SIX))
+    assert {"roll", "sqrt"} < {*labels(direct)}
+    assert "cross" not in labels(direct)
+    check(fun, SIX)
+    of_sum = grad(lambda x: np.sum(fun(x) ** 3))
+    onp.testing.assert_allclose(parallel_jacobian(of_sum)(SIX), jacobian(of_sum)(SIX), rtol=1e-12)
