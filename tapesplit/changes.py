@@ -46,10 +46,11 @@ class Changes:
             self.apart, self.was_apart = False, True
 
     def compare(self, structure: Structure, repeats: int) -> None:
-        """Note the structure of a miss; find out whether other look-ups are equal than in the one before."""
+        """Note the structure of a miss; if they go on since other look-ups are equal, record these apart."""
         before, self.missed = self.missed, (structure, repeats)
-        if before and not self.apart and not self.was_apart and _coincide_otherwise(*before, *self.missed):
-            self.apart, self.excess = True, 0
+        if before and self.go_on and not (self.apart or self.was_apart):
+            self.apart = _coincide_otherwise(*before, *self.missed)
+            self.excess *= not self.apart
 
     @property
     def go_on(self) -> bool:

@@ -261,15 +261,14 @@ def moved_while_read(elements: IntArray | int) -> FloatArray:
 
 
 def _larger_operands(facts: TapeFacts, is_product: BoolArray) -> IntArray:
-    """Count the elements of the only active operand of products that are larger than their result.
+    """Count the elements of active operands of products that are larger than their result.
 
     Adjoints write them and tangents read them, which takes longer than the multiply-adds if each result has
     few: as for a matrix that is multiplied by a vector, whose adjoints are outer products.
     """
     operands = np.zeros(facts.edges.size, dtype=np.int64)
-    alone = np.flatnonzero(is_product & (np.diff(facts.first_parent) == 1))
-    sizes = facts.sizes[facts.parents[facts.first_parent[alone]]]
-    operands[alone] = sizes * (sizes > facts.sizes[alone])
+    larger = is_product[facts.children] & (facts.sizes[facts.parents] > facts.sizes[facts.children])
+    np.add.at(operands, facts.children[larger], facts.sizes[facts.parents[larger]])
     return operands
 
 

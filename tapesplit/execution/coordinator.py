@@ -60,7 +60,7 @@ def execute(
     plan
         From `tapesplit.parallel_jacobian(...).plan(...)`.
     tape
-        From `tapesplit.record`, of the same structure.
+        From `tapesplit.record` or the ``tape`` of a Jacobian function, of the same structure.
     memory_limit
         Upper bound in bytes on the working memory of one sweep, see `tapesplit.parallel_jacobian`.
     executor
@@ -112,7 +112,8 @@ def _check_fits(plan: JacobianPlan, tape: Tape) -> None:
     if not fits(plan.structure, structure):
         raise PlanMismatchError(
             f"the plan of {plan.name} does not fit this tape of {tape.name}: "
-            f"{first_difference(plan.structure, structure, tape)}; make a plan for this tape"
+            f"{first_difference(plan.structure, structure, tape)}; make a plan for this tape, or record it "
+            "by the tape method of the function that made the plan"
         )
 
 

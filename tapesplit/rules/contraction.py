@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 import numpy as np
 
-from tapesplit.arrays import Shape
+from tapesplit.arrays import FLOAT64, Shape
 from tapesplit.matrix_product import multiply
 
 __all__ = ["AXES", "FREE", "KEPT", "contract", "held_between", "lengths_of", "products"]
@@ -30,9 +30,9 @@ _SMALL_SUM: Final = 2000
 """Products of elements up to which one loop takes less time than looking for pairs, or a call of BLAS."""
 _SMALL_SLICE: Final = 200
 """The same for each matrix of a stack."""
-_LEAST_LAST: Final = 5
-"""Matrices of a stack along the last axis, from which on one loop takes less time than a product of each
-with a vector."""
+_LEAST_LAST, _LEAST_TERMS = 8, 64
+"""Matrices of a stack along the last axis, and terms of each sum, from which on one loop takes less time than
+a product of each matrix with a vector."""
 _MOST_BETWEEN: Final = 2**62
 """Elements of an intermediate result, at most: no limit, as NumPy's own, the largest operand, forbids most
 pairs."""
@@ -57,6 +57,8 @@ class _Step(NamedTuple):
     It is a product of matrices, or a sum in one loop if ``matrices`` is None, over so many ``products`` of
     elements. ``held`` has the indices and the number of elements of each array that exists besides the
     operands and the last result: intermediate results, that of this step, and copies of what it multiplies.
+    For products with vectors ``scattered`` is the place, among the two, of an operand whose matrices lie
+    along its last axis: BLAS wants the elements of each next to each other, and one loop is faster.
     """
 
     places: tuple[int, ...]
@@ -64,6 +66,7 @@ class _Step(NamedTuple):
     products: int
     held: tuple[tuple[str, int], ...]
     matrices: _Matrices | None
+    scattered: int | None = None
 
 
 def contract(terms: tuple[str, ...], operands: Sequence[Any], output: str) -> np.ndarray:
@@ -83,11 +86,17 @@ def contract(terms: tuple[str, ...], operands: Sequence[Any], output: str) -> np
         arrays = [np.asarray(array, np.result_type(array, precision)) for array in arrays]
     for step in _steps(terms, tuple(array.shape for array in arrays), output):
         chosen = [arrays.pop(place) for place in step.places]
-        if step.matrices is None:
+        if step.matrices is None or (step.scattered is not None and _are_scattered(chosen, step.scattered)):
             arrays.append(np.einsum(step.subscripts, *chosen))
         else:
             arrays.append(_product(step.matrices, *chosen))
     return arrays[0]
+
+
+def _are_scattered(operands: Sequence[np.ndarray], place: int) -> bool:
+    """Tell whether the last axis of one of two operands in double precision is contiguous."""
+    is_double = all(operand.dtype == FLOAT64 for operand in operands)
+    return is_double and operands[place].strides[-1] == operands[place].itemsize
 
 
 def products(terms: tuple[str, ...], shapes: tuple[Shape, ...], output: str) -> int:
@@ -144,9 +153,20 @@ def _steps(terms: tuple[str, ...], shapes: tuple[Shape, ...], output: str) -> tu
         shape = tuple(lengths[letter] for letter in result)
         between.append((result, prod(shape) if known else 0))
         held += [between[-1], *(_copied(matrices, taken) if matrices else ())]
-        steps.append(_Step(places, subscripts, prod(lengths.values()), tuple(held), matrices))
+        scattered = _scattered(taken, lengths, result) if matrices else None
+        steps.append(_Step(places, subscripts, prod(lengths.values()), tuple(held), matrices, scattered))
         known.append((result, shape))
     return tuple(steps)
+
+
+def _scattered(taken: list[tuple[str, Shape]], lengths: dict[str, int], result: str) -> int | None:
+    """Return the place of the matrices that are multiplied by vectors if they lie along the last axis."""
+    batch = [letter for letter in result if all(letter in term for term, _ in taken)]
+    summed = prod(length for letter, length in lengths.items() if letter not in result)
+    places = [place for place, (term, _) in enumerate(taken) if not {*term} <= {*taken[1 - place][0]}]
+    if len(batch) != 1 or len(places) != 1 or summed < _LEAST_TERMS or lengths[batch[0]] < _LEAST_LAST:
+        return None
+    return places[0] if taken[places[0]][0][-1] == batch[0] else None
 
 
 def _copied(matrices: _Matrices, taken: list[tuple[str, Shape]]) -> list[tuple[str, int]]:
@@ -178,10 +198,6 @@ def _matrices(taken: list[tuple[str, Shape]], lengths: dict[str, int], result: s
     is_small = stack * rows * columns * terms <= _SMALL_SUM + _SMALL_SLICE * stack
     if not is_plain or is_small or not summed:
         return None
-    if batch and not (left and right):  # vectors and matrices, whose larger operand is read once
-        last = (x if left else y)[-1]
-        if last in batch and lengths[last] >= _LEAST_LAST:  # BLAS wants neighbors in one matrix
-            return None
     produced = [*batch, *left, *right]
     return _Matrices(
         axes=(

@@ -137,7 +137,11 @@ class Shared:
     def add_up(self, parent: int, block: RowBlock, found: np.ndarray) -> None:
         """Add the adjoints that an elementwise operation passes to an argument, for all rows of a block."""
         key, found = (parent, block), real_like(found, self.values[parent])
-        self.sums[key] = self.sums[key] + found if key in self.sums else found
+        known = self.sums.get(key)
+        if known is not None and np.can_cast(found.dtype, known.dtype):
+            known += found  # in place, as three of these arrays may exceed a limit
+        else:
+            self.sums[key] = found if known is None else known + found
 
     def multiply(
         self,

@@ -691,10 +691,10 @@ def interpolated(x):
 @pytest.mark.parametrize("size", [8, 40])
 def test_plans_are_reused_whichever_look_ups_are_equal(size):
     jac, x = parallel_jacobian(interpolated), onp.linspace(0.3, 0.9, 40)
-    for seed in range(12):
+    for seed in range(24):
         INTERVALS[:] = onp.random.default_rng(seed).integers(0, 39, size).tolist()
         onp.testing.assert_allclose(jac(x), jacobian(interpolated)(x), rtol=1e-13)
-    assert jac.cache_info().misses <= 7
+    assert jac.cache_info().misses <= 14
     INTERVALS[:] = [i % 8 for i in range(size)]
     tape = jac.tape(x)
     assert [tape.label(i) for i in range(len(tape))].count("getitem") == 3 * size

@@ -519,6 +519,31 @@ def test_memory_of_rows_is_predicted_where_different_directions_meet():
         assert traced_peak(lambda: limited.of_tape(tape)) - want.nbytes < 1.05 * limit  # noqa: B023
 
 
+def mixed_again(p):
+    """Steps that all read the same shared weights."""
+    weights = anp.reshape(p, (6, 1, 30))
+    mixed = anp.tanh(TIMES * weights)
+    for _ in range(3):
+        shares = anp.exp(mixed)
+        mixed = weights * (shares / anp.sum(shares, axis=0, keepdims=True))
+    return anp.ravel(anp.max(mixed, axis=0))
+
+
+TIMES = RANDOM.uniform(0.2, 1.0, (60, 30))
+
+
+def test_memory_limits_hold_where_many_steps_read_what_rows_share():
+    x = RANDOM.uniform(0.2, 1.0, 180)
+    free = parallel_jacobian(mixed_again, machines=1, method="adjoint")
+    want, tape, (sweep,) = free(x), free.tape(x), free.plan(x).sweeps
+    assert_near(want, jacobian(mixed_again)(x))
+    assert isinstance(sweep, RowSweep)
+    limit = sweep.together_bytes
+    limited = parallel_jacobian(mixed_again, machines=1, method="adjoint", memory_limit=limit)
+    assert_near(limited(x), want)
+    assert traced_peak(lambda: limited.of_tape(tape)) - want.nbytes < limit
+
+
 SHARES = RANDOM.standard_normal((20, 60))
 
 

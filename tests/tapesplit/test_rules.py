@@ -215,16 +215,31 @@ def test_sums_go_pair_by_pair_though_results_between_are_larger(terms, shapes, r
 
 
 @pytest.mark.parametrize(
-    ("terms", "shapes", "is_loop"),
+    ("terms", "shapes", "place"),
     [
-        (("ti", "dti"), ((300, 6), (4, 300, 6)), True),
-        (("ti", "dti"), ((900, 2), (4, 900, 2)), False),
-        (("it", "dit"), ((6, 300), (4, 6, 300)), False),
+        (("ti", "dti"), ((300, 8), (4, 300, 8)), 0),
+        (("dti", "ti"), ((4, 300, 8), (300, 8)), 1),
+        (("ti", "dti"), ((900, 2), (4, 900, 2)), None),
+        (("it", "dit"), ((8, 300), (4, 8, 300)), None),
+        (("ti", "ti"), ((900, 8), (900, 8)), None),
+        (("ati", "dati"), ((5, 300, 8), (4, 5, 300, 8)), None),
     ],
 )
-def test_vectors_of_a_stack_whose_elements_lie_apart_are_summed_in_one_loop(terms, shapes, is_loop):
-    (step,) = contraction._steps(terms, shapes, "di")
-    assert (step.matrices is None) == is_loop
+def test_stacks_of_products_with_vectors_whose_elements_lie_apart_are_one_loop(
+    monkeypatch, terms, shapes, place
+):
+    random = np.random.default_rng(5)
+    operands = [random.normal(size=shape) for shape in shapes]
+    result = "".join(sorted({*terms[0], *terms[1]} - {"t"}))
+    (step,) = contraction._steps(terms, shapes, result)
+    assert step.scattered == place
+    looped = []
+    einsum = np.einsum
+    monkeypatch.setattr(np, "einsum", lambda *args: looped.append(1) or einsum(*args))
+    for given in (operands, [np.asfortranarray(x) for x in operands], [x.astype(complex) for x in operands]):
+        found = contract(terms, given, result)
+        np.testing.assert_allclose(found, einsum(",".join(terms) + "->" + result, *given), rtol=1e-10)
+    assert len(looped) == (place is not None)
 
 
 @pytest.mark.parametrize(
