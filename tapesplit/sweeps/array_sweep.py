@@ -291,8 +291,10 @@ def _fixed_numbers(tape: Tape, clusters: Iterable[ClusterStep], factored: Iterab
 def _arrays(step: ClusterStep) -> int:
     """Count the arrays of partial derivatives that are alive at a time."""
     alive = arrays_alive(step.members)
+    if step.reduction:
+        return alive if step.reduction.is_weighted else alive - 1
     # Without a reduction, the derivative of what follows by the result is the number 1.
-    return alive if step.reduction else max(1 + len(step.inputs), alive - 1)
+    return max(1 + len(step.inputs), alive - 1)
 
 
 def _lu_bytes(tape: Tape, facts: TapeFacts, steps: Sequence[Step]) -> int:

@@ -28,12 +28,14 @@ class Reduction(NamedTuple):
     """A weighted sum along axes in which merged operations end, see `Weighing`.
 
     ``operand`` is the entry that is summed, ``weights`` that of the weights, or None if they are constant.
+    ``is_weighted`` tells whether they are an array, and not a number as for a sum or a mean.
     """
 
     rule: Bulk
     operand: int
     axes: tuple[int, ...]
     weights: int | None
+    is_weighted: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,8 +142,9 @@ class ClusterStep:
                 walk.keep(self.index, 0)  # a view, which keeps this memory
                 walk.add(parent, 0)
                 continue
-            # A product, before it is summed over broadcast axes or in which factors are multiplied out.
-            between = 0 if own == size else max(size, own)
+            # A product, before it is summed over broadcast axes or in which factors are multiplied out;
+            # contractions need none.
+            between = 0 if own == size or self.reduction else max(size, own)
             walk.hold(opened + between + own)
             walk.add(parent, opened + between + own)
             if parent not in unscaled:

@@ -73,7 +73,7 @@ _MOST_INPUTS: Final = 16
 """Values that merged operations read, at most: directions of all of them are alive at the same time."""
 _WORTH_JOINING: Final = 10
 """Directions from which on operations of one size are merged into several results."""
-_MOST_ROOTS: Final = 4
+_MOST_ROOTS: Final = 8
 """Values that these lead back to, at most."""
 _MOST_DEAR: Final = 10
 """Pace of a formula that is evaluated for each of these results, at most, see `Elementwise`."""
@@ -246,4 +246,5 @@ def _reduction(
     weights = [parent for parent in parents if parent != operand]
     if weights and not is_shape(forms[weights[0]]):
         return None
-    return Reduction(rule, operand, found.axes, weights[0] if weights else None)
+    is_weighted = bool(np.ndim(found.weights))
+    return Reduction(rule, operand, found.axes, weights[0] if weights else None, is_weighted)
