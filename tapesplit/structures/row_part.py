@@ -120,6 +120,8 @@ class RowPart:
 
     Parameters
     ----------
+    start
+        Tape entry at which the walk begins: the output, or what is the output in another shape.
     calls
         Tape entries of its calls, increasing.
     axes, blocks
@@ -140,6 +142,7 @@ class RowPart:
         Elements of the ends times the directions that arrive there, summed over the calls that read them.
     """
 
+    start: int
     calls: IntArray
     axes: Mapping[int, int]
     blocks: Mapping[int, tuple[RowBlock, ...]]

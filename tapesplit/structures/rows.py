@@ -8,6 +8,7 @@ compression whose pattern is known without a search (A. R. Curtis, M. J. D. Powe
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
+from functools import partial
 from heapq import heappop, heappush
 from math import prod
 from typing import Any, Final, NamedTuple, TypeVar
@@ -57,7 +58,7 @@ def with_row_part(tape: Tape, facts: TapeFacts, live: IntArray, most_fma: float)
 
 
 def _row_parts(tape: Tape, facts: TapeFacts, live: IntArray) -> Iterator[RowPart]:
-    """Yield the row parts whose rows are counted along the first and along the last axis of the output."""
+    """Yield the row parts whose rows are counted along the first and along the last axis where they begin."""
     found: dict[Any, Any] = {}
     for place in (0, -1):
         walk = _Walk(tape, facts, live, place, found)
@@ -132,8 +133,9 @@ class _Walk:
         output: int = facts.structure.output  # type: ignore[assignment] # it depends on an input
         if not self._shape(output) or not is_shape(facts.structure.forms[output]):
             return None
-        self._hand(self._opened(output, 0))
-        self.times_read[output] = 1
+        start = self._before_views(output)
+        self._hand(self._opened(start, 0))
+        self.times_read[start] = 1
         calls: list[int] = []
         while self.waiting and len(calls) < _MOST_CALLS:
             index = -heappop(self.waiting)
@@ -153,6 +155,7 @@ class _Walk:
         if not calls:
             return None
         return RowPart(
+            start,
             np.array(calls[::-1]),
             self.axes,
             {index: tuple(blocks) for index, blocks in self.blocks.items()},
@@ -163,6 +166,21 @@ class _Walk:
             self.swept,
             self.expanded,
         )
+
+    def _before_views(self, output: int) -> int:
+        """Return the value that the output is a view of, in another shape; the output itself if it is none.
+
+        Its elements have the same directions, but maybe more rows: points of a grid, say.
+        """
+        facts, index = self.facts, output
+        while isinstance(facts.kinds[facts.kind[index]].rule, Movement):
+            parent = facts.structure.parents[index][0]
+            (moves, *_) = self._of_like_calls(index, None, partial(index_maps, self.tape[index]))
+            is_view = moves.block == slice(0, moves.length, 1)
+            if not is_view or not self._shape(parent) or not is_shape(facts.structure.forms[parent]):
+                break
+            index = parent
+        return index
 
     def _hand(self, handed: _Handed) -> None:
         """Pass blocks of directions to a value, which is visited once all its readers have been."""

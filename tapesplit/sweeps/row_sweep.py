@@ -39,6 +39,8 @@ class RowSweep:
         Its row part.
     behind, before
         An array sweep of the row part, and that from its ends to the sources.
+    views
+        Steps from where the row part starts to the output, which is the same in another shape.
     carrying_bytes
         Memory that carrying the rows together takes.
     fixed_bytes
@@ -49,6 +51,7 @@ class RowSweep:
     part: RowPart
     behind: ArraySweep
     before: ArraySweep
+    views: tuple[Step, ...]
     carrying_bytes: int
     fixed_bytes: int
 
@@ -59,8 +62,8 @@ class RowSweep:
         return replace(
             before,
             chunk=self.chunk,
-            steps=before.steps + behind.steps,
-            last_use=before.last_use + behind.last_use,
+            steps=before.steps + behind.steps + self.views,
+            last_use=before.last_use + behind.last_use + ((),) * len(self.views),
             bytes_per_direction=before.bytes_per_direction + behind.bytes_per_direction,
             beside_bytes=before.bytes_per_direction + behind.beside_bytes,
             fixed_bytes=max(before.fixed_bytes, behind.fixed_bytes),
@@ -113,15 +116,15 @@ class RowSweep:
 
     def _arrivals(self, tape: Tape) -> list[Arrival]:
         """Carry the adjoints of all rows through the row part."""
-        walk, output = _Walk(tape, self.part), self.chunk.targets[0]
-        walk.open(output, np.ones(tape.shape(output)), 0)
+        walk, start = _Walk(tape, self.part), self.part.start
+        walk.open(start, np.ones(tape.shape(start)), 0)
         for step in reversed(self.behind.steps):
             walk.carry_back(step)
         return walk.arrivals()
 
 
 class _Walk:
-    """Carries adjoints of all rows together through the row part, from the output to the ends.
+    """Carries adjoints of all rows together through the row part, from its start to the ends.
 
     ``arrived`` has the adjoints of values that have rows, by block of directions and entry; ``shared``
     collects those of arguments that all rows share.
@@ -221,8 +224,9 @@ def compile_row_sweep(tape: Tape, facts: TapeFacts, chunk: Chunk) -> RowSweep:
     part: RowPart = facts.row_part  # type: ignore[assignment] # the chunk has it
     sizes = facts.sizes
     width = int(sizes[list(part.ends)].sum())
-    chunk_behind = Chunk(part.ends, chunk.targets, part.calls, width, chunk.m, part.edges)
-    others = np.setdiff1d(chunk.entries, part.calls)
+    chunk_behind = Chunk(part.ends, (part.start,), part.calls, width, chunk.m, part.edges)
+    views = chunk.entries[chunk.entries > part.start]
+    others = np.setdiff1d(chunk.entries, [*part.calls, *views])
     chunk_before = Chunk(chunk.sources, part.ends, others, chunk.n, width, chunk.edges - part.edges)
     each = max(sum(block.each for block in blocks) for blocks in part.blocks.values())
     # Factors would be multiplied out anyway at the ends, where directions are told apart.
@@ -239,7 +243,9 @@ def compile_row_sweep(tape: Tape, facts: TapeFacts, chunk: Chunk) -> RowSweep:
     staying = _staying_bytes(tape, facts, part, behind.steps)
     carrying = behind.fixed_bytes + each * behind.bytes_per_direction + staying
     arrived = sum(int(sizes[end]) * block.each for end in part.ends for block in part.blocks.get(end, ()))
-    return RowSweep(chunk, part, behind, before, carrying, staying + 8 * arrived)
+    chunk_of_views = Chunk((part.start,), chunk.targets, views, chunk.m, chunk.m, 0)
+    in_shape = compile_array_sweep(tape, facts, chunk_of_views, chunk.m, adjoint_mode=True)
+    return RowSweep(chunk, part, behind, before, in_shape.steps, carrying, staying + 8 * arrived)
 
 
 def _are_put_in_order(tape: Tape, part: RowPart, steps: Sequence[Step]) -> bool:

@@ -22,6 +22,7 @@ from tapesplit.cost.work import work_table
 from tapesplit.cuts.chunks import cut_into_chunks
 from tapesplit.cuts.graph import graph_of
 from tapesplit.structures.facts import facts_of
+from tapesplit.structures.row_part import RowBlock
 from tapesplit.structures.rows import with_row_part
 from tapesplit.sweeps.prediction import _predict_rows
 from tapesplit.sweeps.row_sweep import RowSweep, compile_row_sweep
@@ -124,6 +125,8 @@ ROWS = {
         hidden(x) @ anp.reshape(anp.concatenate([x, x**2]), (FEATURES, 2))
     ),
     "long results": lambda x: anp.ravel(hidden(x) @ anp.outer(x, np.ones(12))),
+    "results in a grid": lambda x: anp.reshape(anp.tanh(hidden(x)) @ anp.outer(x, x[:3]), (3, -1, 3))[None],
+    "results in columns of a grid": lambda x: anp.reshape(anp.ravel(deep(x)[:, 1:] * x[0]), (3, -1)),
     "results as columns": lambda x: anp.stack([deep(x) @ x, anp.sum(hidden(x), axis=1)], axis=1),
     "results behind each other": lambda x: anp.concatenate([deep(x) @ x, anp.sum(hidden(x), axis=1)]) ** 2,
     "results of several lengths": lambda x: anp.concatenate(
@@ -287,6 +290,16 @@ def test_row_parts_end_where_rows_meet(name, ends):
     tape, facts, sweep = together(PROGRAMS[name])
     found = None if sweep is None else sorted({tape.label(end) for end in facts.row_part.ends})
     assert found == (None if ends is None else sorted({*ends}))
+
+
+@pytest.mark.usefixtures("always_together")
+def test_points_of_a_grid_are_rows_each():
+    tape, facts, sweep = together(ROWS["results in a grid"])
+    part = facts.row_part
+    assert tape.shape(part.start) == (SAMPLES, 3)
+    assert part.blocks[part.start] == (RowBlock(0, 0, SAMPLES, 1, 3, 3 * SAMPLES),)
+    assert [tape.label(step.index) for step in sweep.views] == ["reshape", "getitem"]
+    assert_near(sweep.apart.run(tape, None), sweep.jacobian(tape))
 
 
 @pytest.mark.usefixtures("always_together")
