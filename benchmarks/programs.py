@@ -402,7 +402,7 @@ def likelihood(w):
     return -anp.sum(softmax_residuals(w))
 
 
-SAMPLES, OUTCOMES = RANDOM.standard_normal((3000, 12)), RANDOM.standard_normal(3000)
+OBSERVED, OUTCOMES = RANDOM.standard_normal((3000, 12)), RANDOM.standard_normal(3000)
 
 
 @hessian_of("hessian_of_a_mixture", 0.1 * RANDOM.standard_normal(27))
@@ -411,7 +411,7 @@ def mixture(p):
     first, second, (share, *widths) = p[:12], p[12:24], p[24:]
     weight = 1.0 / (1.0 + anp.exp(-share))
     errors = [
-        (OUTCOMES - SAMPLES @ slopes) * anp.exp(-width)
+        (OUTCOMES - OBSERVED @ slopes) * anp.exp(-width)
         for slopes, width in zip((first, second), widths, strict=True)
     ]
     densities = [anp.exp(-0.5 * error**2 - width) for error, width in zip(errors, widths, strict=True)]
@@ -424,7 +424,7 @@ CHOSEN = RANDOM.integers(0, 3, 3000)
 @hessian_of("hessian_of_choices", 0.1 * RANDOM.standard_normal(36))
 def choices(p):
     """Give the negative log likelihood of a regression of choices among three by 12 features."""
-    utilities = anp.exp(SAMPLES @ anp.reshape(p, (12, 3)))
+    utilities = anp.exp(OBSERVED @ anp.reshape(p, (12, 3)))
     return -anp.sum(anp.log(utilities[anp.arange(3000), CHOSEN] / anp.sum(utilities, axis=1)))
 
 

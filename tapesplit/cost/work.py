@@ -264,11 +264,13 @@ def _larger_operands(facts: TapeFacts, is_product: BoolArray) -> IntArray:
     """Count the elements of active operands of products that are larger than their result.
 
     Adjoints write them and tangents read them, which takes longer than the multiply-adds if each result has
-    few: as for a matrix that is multiplied by a vector, whose adjoints are outer products.
+    few: as for a matrix that is multiplied by a vector, whose adjoints are outer products. One that several
+    products read counts once: its adjoints are added up before they are written.
     """
     operands = np.zeros(facts.edges.size, dtype=np.int64)
     larger = is_product[facts.children] & (facts.sizes[facts.parents] > facts.sizes[facts.children])
-    np.add.at(operands, facts.children[larger], facts.sizes[facts.parents[larger]])
+    parents, first = np.unique(facts.parents[larger], return_index=True)
+    np.add.at(operands, facts.children[larger][first], facts.sizes[parents])
     return operands
 
 

@@ -38,6 +38,9 @@ def test_adjoints_of_a_matrix_are_written_whatever_they_are_multiplied_from():
 
     by_vector = work(lambda W: W @ onp.ones(40), (30, 40))
     assert (by_vector.product_fma, by_vector.moved) == (1200, 1200 + 30)
+    both = lambda W: (v := W @ onp.ones(40)) * (W @ onp.ones(40)) @ v  # noqa: E731
+    table = work_table(facts_of(record(both, onp.ones((30, 40)))))
+    assert [*table.line("moved")[1:3]] == [1200 + 30, 30]  # adjoints are added up before they are written
     by_matrix = work(lambda W: W @ onp.ones((40, 50)), (30, 40))
     assert (by_matrix.product_fma, by_matrix.moved) == (60_000, 1500)
 
