@@ -50,7 +50,8 @@ class Changes:
         before, self.missed = self.missed, (structure, repeats)
         if before and self.go_on and not (self.apart or self.was_apart):
             self.apart = _coincide_otherwise(*before, *self.missed)
-            self.excess *= not self.apart
+            if self.apart:
+                self.excess = 0
 
     @property
     def go_on(self) -> bool:

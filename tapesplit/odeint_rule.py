@@ -100,9 +100,10 @@ class _Sensitivities:
 def _taken_apart(args: tuple[Any, ...]) -> tuple[np.ndarray, Callable[[Any], Any]]:
     """Return all parameters as one vector, and the function that takes such a vector apart again.
 
-    autograd's own such function computes a gradient at each call, which takes longer than many a slope.
+    autograd's own such function, which serves for containers and whatever is no number, computes a gradient
+    at each call. That takes longer than many a slope.
     """
-    if any(isinstance(x, (tuple, list, dict)) for x in args):
+    if any(isinstance(x, (tuple, list, dict)) or np.asarray(x).dtype.kind not in "biuf" for x in args):
         return flatten(args)
     vectors = [np.ravel(x) for x in args]
     ends = np.cumsum([0, *map(len, vectors)]).tolist()

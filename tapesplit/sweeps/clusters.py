@@ -14,6 +14,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from tapesplit.arrays import IntArray
 from tapesplit.cost.contracted import WORTH_COPIES
 from tapesplit.cuts.chunks import Chunk
 from tapesplit.recording.tape import Tape
@@ -48,7 +49,7 @@ def find_clusters(
     reductions = {index: reduction for index, reduction in found if reduction}
     copied = reductions and directions >= WORTH_COPIES
     broadcast = _broadcast(tape, facts, indices) if copied else set[int]()
-    roots = _roots(facts, indices) if directions >= _WORTH_JOINING else {}
+    roots = _roots(facts, chunk.entries, directions) if directions >= _WORTH_JOINING else {}
     finder = _Finder(tape, facts, detached, reductions, broadcast, roots)
     finder.homes.update((target, _ALONE) for target in chunk.targets)
     for index, kind in zip(reversed(indices), reversed(kinds), strict=True):
@@ -80,7 +81,8 @@ _MOST_DEAR: Final = 10
 _MOST_COPIES: Final = 4
 """Reductions that one operation is merged into, at most."""
 _WORTH_CONTRACTING: Final = 3000
-"""Elements times directions from which on contractions, which take time to set up, are worth it."""
+"""Elements times directions from which on contractions, which take time to set up, are worth it, and so is
+merging an operation into several results."""
 _ALONE: Final = frozenset([-1])
 """Home of values that something else reads, too: they are merged into nothing."""
 
@@ -96,16 +98,17 @@ def _broadcast(tape: Tape, facts: TapeFacts, indices: Sequence[int]) -> set[int]
     return found
 
 
-def _roots(facts: TapeFacts, indices: Sequence[int]) -> dict[int, frozenset[int]]:
+def _roots(facts: TapeFacts, entries: IntArray, directions: int) -> dict[int, frozenset[int]]:
     """Find the values that elementwise operations on arrays lead back to, through others of the same shape.
 
-    Those whose formulas are better not evaluated for several results are left out.
+    Small ones, and those whose formulas are better not evaluated for several results, are left out.
     """
     roots: dict[int, frozenset[int]] = {}
     forms, parents, kinds = facts.structure.forms, facts.structure.parents, facts.kinds
-    for index in indices:
+    is_large = facts.sizes[entries] * directions >= _WORTH_CONTRACTING
+    for index in entries[is_large & facts.elementwise[entries]].tolist():
         form, rule = forms[index], kinds[facts.kind[index]].rule
-        if facts.elementwise[index] and is_shape(form) and form and rule.pace <= _MOST_DEAR:
+        if is_shape(form) and form and rule.pace <= _MOST_DEAR:
             found = frozenset[int]().union(
                 *(roots[i] if i in roots and forms[i] == form else (i,) for i in parents[index])
             )
