@@ -173,13 +173,14 @@ class _Finder:
 
     def _fits(self, index: int, active: Collection[int], homes: AbstractSet[int]) -> bool:
         """Tell whether an operation had better be merged into all results that read it."""
-        if len(homes) > 1 and index not in self.broadcast:
-            return index in self.roots and self._saves_products(index, active, homes)
         forms = self.facts.structure.forms
+        is_broadcast = index in self.broadcast
+        if len(homes) > 1 and not is_broadcast and not self._saves_products(index, homes):
+            return False
         for home in homes:
             cluster = self.clusters.get(home)
             if home not in self.reductions:
-                if len(homes) > 1:
+                if len(homes) > 1 and is_broadcast:
                     return False
             elif not all(is_shape(forms[i]) for i in (index, *active)):
                 return False
@@ -196,19 +197,20 @@ class _Finder:
                 return False  # two steps make one product more, but multiply fewer elements
         return True
 
-    def _saves_products(self, index: int, active: Collection[int], homes: AbstractSet[int]) -> bool:
-        """Tell whether fewer products of directions are left if several results take an operation in."""
-        forms, own = self.facts.structure.forms, self.roots[index]
-        apart, merged = len(homes) + len(own), 0
+    def _saves_products(self, index: int, homes: AbstractSet[int]) -> bool:
+        """Tell whether fewer products of directions are left if results of its size take an operation in."""
+        forms, own = self.facts.structure.forms, self.roots.get(index)
+        if own is None:
+            return False
+        merged = 0
         for home in homes:
             cluster = self.clusters.get(home)
-            inputs = cluster.inputs if cluster else self._weights_of(home)
-            result = cluster.members[0].number if cluster else index
-            if forms[index] != forms[result] or len(inputs) + len(active) > _MOST_INPUTS:
+            if cluster and forms[index] != forms[cluster.members[0].number]:
                 return False
+            inputs = cluster.inputs if cluster else self._weights_of(home)
             others = [self.roots.get(i, frozenset([i])) for i in inputs if i != index]
             merged += len(own.difference(*others))
-        return merged < apart
+        return merged < len(homes) + len(own)
 
     def _becomes_complex(self, index: int, parent: int) -> bool:
         """Whether a complex value is computed from a real one: directions lose their imaginary part there."""

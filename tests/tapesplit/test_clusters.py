@@ -132,6 +132,8 @@ REDUCED = {
     "moduli": lambda x: anp.sum(anp.abs(anp.exp(1j * TABLE * x) + x), axis=1),
     "several results": lambda x: outcomes(TABLE @ x, x),
     "several results of one size": lambda x: outcomes(anp.sin(TABLE * x), x),
+    "several results of complex numbers": lambda x: moduli((TABLE + 1j * TABLE[::-1]) @ x),
+    "several results of a complex table": lambda x: moduli(np.exp(1j * TABLE) * x),
     "broadcast and read otherwise, too": lambda x: anp.concatenate(
         [anp.sum((y := x[:, None] - x) ** 2, axis=1), anp.sin(y)[0]]
     ),
@@ -179,6 +181,13 @@ def outcomes(z, x):
     part = z * first / mixed + (z - x[0]) * second / mixed
     parts = [anp.ravel(part), anp.ravel(anp.cumsum(anp.sin(mixed))), anp.ravel(part * second) + x[1]]
     return anp.concatenate([*parts, anp.reshape(anp.sum((z - x[0]) * second / mixed), (1,))])
+
+
+def moduli(z):
+    """Read a real function of complex numbers in several places, some of them reductions."""
+    r = anp.abs(z)
+    ends = anp.array([anp.sum(r * 2.0), anp.sum(anp.imag(z)), anp.max(r), anp.sum(anp.imag(z) ** 2)])
+    return anp.concatenate([anp.cumsum(anp.sin(r)), ends, anp.ravel(anp.sum(r**2, axis=0))])
 
 
 def test_operations_of_one_size_go_into_all_results_if_these_lead_back_to_few_values():
