@@ -50,7 +50,7 @@ def _looked_up(value: np.ndarray, shift: int) -> np.ndarray:
 
 def cross(a: Any, b: Any, *args: Any, **kwargs: Any) -> Any:
     """Record the products of vectors of three elements as NumPy computes them, in a third of the time."""
-    found = None if args or kwargs else _cross_product(a, b)
+    found = _cross_product(a, b, *args, **kwargs)
     return _general_cross(a, b, *args, **kwargs) if found is None else found
 
 
@@ -77,9 +77,8 @@ def _moved_on(x: Any, shift: int) -> Any:
 
 def euclidean_norm(x: Any, *others: Any, **keywords: Any) -> Any:
     """Record a norm as the root of a sum of squares; None if it is not one of vectors of real numbers."""
-    if others or not keywords.keys() <= {"axis", "keepdims"} or not is_boxed_double(x):
-        return None
-    if not are_current(_OF_NORM):
+    is_of_vectors = not others and keywords.keys() <= {"axis", "keepdims"} and is_boxed_double(x)
+    if not is_of_vectors or not are_current(_OF_NORM):
         return None
     value, axis, keepdims = x._value, keywords.get("axis"), keywords.get("keepdims", False)
     if axis is None and value.ndim == 1 and not keepdims:
