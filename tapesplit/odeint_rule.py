@@ -18,6 +18,7 @@ from scipy.sparse import csr_array, eye_array
 
 from tapesplit.closeness import warn_if_changed
 from tapesplit.decorator import parallel_jacobian
+from tapesplit.recording import values
 from tapesplit.rules.registry import bulk
 
 __all__: list[str] = []
@@ -105,16 +106,7 @@ def _taken_apart(args: tuple[Any, ...]) -> tuple[np.ndarray, Callable[[Any], Any
     """
     if any(isinstance(x, (tuple, list, dict)) or np.asarray(x).dtype.kind not in "biuf" for x in args):
         return flatten(args)
-    vectors = [np.ravel(x) for x in args]
-    ends = np.cumsum([0, *map(len, vectors)]).tolist()
-
-    def apart(vector: Any) -> list[Any]:
-        return [
-            anp.reshape(vector[first:stop], np.shape(x)) if np.shape(x) else vector[first]
-            for x, first, stop in zip(args, ends[:-1], ends[1:], strict=True)
-        ]
-
-    return np.concatenate(vectors) if vectors else np.zeros(0), apart
+    return values.flatten(args), functools.partial(values.unflatten, like=args)
 
 
 def _tangent(along: Callable[[_Sensitivities, np.ndarray], np.ndarray]) -> Callable[..., Any]:
