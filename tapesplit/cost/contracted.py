@@ -16,12 +16,14 @@ __all__ = ["WORTH_COPIES", "predicted_contractions"]
 class Contractions(NamedTuple):
     """Which operations are absorbed by reductions, and by how much that changes the `Work` of each entry.
 
-    Each array has shape ``(n,)``; negative numbers are work that is saved.
+    Each array has shape ``(n,)``; negative numbers are work that is saved. ``turned`` counts the operands to
+    whose elements an operation spreads the directions of a sum, row by row.
     """
 
     operations: BoolArray
     steps: IntArray
     moved: IntArray
+    turned: IntArray
     product_fma: IntArray
     picked_tangents: IntArray
     picked_adjoints: IntArray
@@ -37,7 +39,7 @@ def predicted_contractions(facts: TapeFacts) -> Contractions:
     and 0.2 µs for each array that an operation reads where there are such reductions.
     """
     count = facts.sizes.size
-    none = Contractions(np.zeros(count, dtype=np.bool_), *np.zeros((5, count)))
+    none = Contractions(np.zeros(count, dtype=np.bool_), *np.zeros((6, count)))
     kinds = [kind for kind in facts.kinds if kind.can_be_contracted]
     needs_matrix = all(kind.primitive in PRODUCTS for kind in kinds)
     if needs_matrix and not any(is_shape(form) and len(form) == 2 for form in facts.forms):
@@ -58,7 +60,8 @@ def predicted_contractions(facts: TapeFacts) -> Contractions:
     copies, size = readers[result[child]], facts.sizes[child]
     ends = 2 * copies * facts.sizes[parent] * ~is_whole
     # For an operand as large as the operation nothing is summed, and writing zeros and picking takes time.
-    moved = np.bincount(child, np.where(is_whole & ~operations[parent], size, ends - size), count)
+    is_spread = is_whole & ~operations[parent]
+    moved = np.bincount(child, np.where(is_spread, size, ends - size), count)
     multiplied = _PACE * copies * size * ~is_whole
     product_fma = np.bincount(child, multiplied, count)
     spared = facts.edges[reductions] * operations[reduced]
@@ -72,6 +75,7 @@ def predicted_contractions(facts: TapeFacts) -> Contractions:
         operations,
         np.bincount(child, _STEPS * copies, count),
         moved,
+        np.bincount(child, is_spread, count),
         product_fma,
         np.bincount(child, multiplied * of_inputs[parent], count),
         np.bincount(child, multiplied * ~spread[result[child]], count),
@@ -80,7 +84,7 @@ def predicted_contractions(facts: TapeFacts) -> Contractions:
 
 WORTH_COPIES: Final = 6
 """Number of directions from which on forming the derivatives of an operation twice takes less time than
-carrying the directions through it."""
+carrying the directions through it. Those of sums and differences are numbers, which take no time."""
 _FEWEST_ELEMENTS: Final = 50
 """Elements from which on it matters how an operation is swept by array steps."""
 _STEPS: Final = 2
@@ -106,11 +110,11 @@ def _taken(
     """
     good_readers = np.bincount(np.concatenate([reduced, before]), minlength=readers.size)
     taken = fits & (readers > 0) & (good_readers == readers)
+    alone = np.bincount(behind[~fits[before]], minlength=readers.size) > 0  # not made of smaller values
     if max(end_sizes(facts)) < WORTH_COPIES:  # then no sweep carries so many
-        taken &= readers == 1
-    else:
-        of_others = np.bincount(behind[~fits[before]], minlength=readers.size) > 0
-        taken &= (readers == 1) | ~reached(of_others, result[before], behind)  # made of smaller values only
+        has_formulas = np.array([kind.has_formulas for kind in facts.kinds])[facts.kind]
+        alone[result[has_formulas]] = True
+    taken &= (readers == 1) | ~reached(alone, result[before], behind)
     taken[facts.structure.output] = False
     return ~reached(~taken, behind[::-1], before[::-1])
 

@@ -137,7 +137,7 @@ def work_table(facts: TapeFacts) -> WorkTable:
         + facts.edges * sums
         + outer * elementwise
         + _STACKED * facts.stacked
-        + _ROW * _rows(facts, weighted > 0, elementwise & ~contracted.operations)
+        + _ROW * _rows(facts, weighted > 0, elementwise & ~contracted.operations, contracted.turned)
         + contracted.moved
         + operands
     )
@@ -227,14 +227,17 @@ def _reads_complex(facts: TapeFacts) -> BoolArray:
     return found
 
 
-def _rows(facts: TapeFacts, weighted: BoolArray, elementwise: BoolArray) -> IntArray:
-    """Count the rows (of the last axis) that NumPy loops over where operands broadcast or have weights."""
+def _rows(facts: TapeFacts, weighted: BoolArray, elementwise: BoolArray, turned: IntArray) -> IntArray:
+    """Count the rows (of the last axis) that NumPy loops over where operands broadcast or have weights.
+
+    ``turned`` counts how often it does so where reductions absorb operations.
+    """
     rows = np.array([prod(form[:-1]) if is_shape(form) and len(form) > 1 else 0 for form in facts.forms])
     if not rows.any():  # numbers and vectors only
         return rows[facts.form]
     child, read = facts.children, facts.sizes[facts.parents]
-    turns = weighted.copy()
-    turns[child[(read > 1) & (read < facts.sizes[child]) & elementwise[child]]] = True
+    turns = turned + weighted
+    turns[child[(read > 1) & (read < facts.sizes[child]) & elementwise[child]]] = 1
     most: IntArray = rows[facts.form]
     np.maximum.at(most, child, rows[facts.form[facts.parents]])
     return most * turns

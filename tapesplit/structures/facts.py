@@ -58,6 +58,11 @@ class CallKind:
         return self.partials is not None
 
     @property
+    def has_formulas(self) -> bool:
+        """Whether partial derivatives of its elementwise calls are evaluated; those of sums are numbers."""
+        return any(map(callable, self.partials or ()))
+
+    @property
     def has_scalar_form(self) -> bool:
         """Whether its calls can be part of a scalar sweep, provided that values are numbers or arrays."""
         if self.is_elementwise:

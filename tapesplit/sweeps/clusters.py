@@ -47,8 +47,7 @@ def find_clusters(
     possible = [index for index, kind in zip(indices, kinds, strict=True) if kind in can_be]
     found = [(index, _reduction(tape, facts, index, directions, factored)) for index in possible]
     reductions = {index: reduction for index, reduction in found if reduction}
-    copied = reductions and directions >= WORTH_COPIES
-    broadcast = _broadcast(tape, facts, indices) if copied else set[int]()
+    broadcast = _broadcast(tape, facts, indices, directions) if reductions else set[int]()
     roots = _roots(facts, chunk.entries, directions) if directions >= _WORTH_JOINING else {}
     finder = _Finder(tape, facts, detached, reductions, broadcast, roots)
     finder.homes.update((target, _ALONE) for target in chunk.targets)
@@ -87,11 +86,15 @@ _ALONE: Final = frozenset([-1])
 """Home of values that something else reads, too: they are merged into nothing."""
 
 
-def _broadcast(tape: Tape, facts: TapeFacts, indices: Sequence[int]) -> set[int]:
-    """Find the elementwise operations that are made of smaller values only, maybe through others."""
+def _broadcast(tape: Tape, facts: TapeFacts, indices: Sequence[int], directions: int) -> set[int]:
+    """Find the elementwise operations that are made of smaller values only, maybe through others.
+
+    Those with formulas are left out if there are few directions.
+    """
     found: set[int] = set()
     for index in indices:
-        if facts.elementwise[index]:
+        has_formulas = facts.kinds[facts.kind[index]].has_formulas
+        if facts.elementwise[index] and (directions >= WORTH_COPIES or not has_formulas):
             parents, size = tape.parents[index], facts.sizes[index]
             if all(parent in found or facts.sizes[parent] < size for parent in parents):
                 found.add(index)

@@ -174,6 +174,13 @@ def test_copies_must_pay_in_directions():
     assert [reduction for _, reduction in clusters(grad(energy), directions=6)] == ["sum", "sum", None]
 
 
+def test_copies_of_differences_pay_for_any_direction():
+    """Their derivatives are numbers; one direction for each difference takes longer."""
+    assert clusters(quotient, directions=1) == [(["divide", "add", "power", "subtract"], "sum")]
+    first, *between, last = clusters(forces, directions=1)
+    assert (first, last) == ((["power", "subtract"], "sum"), (["multiply", "power", "subtract"], "sum"))
+
+
 def outcomes(z, x):
     """Read values that lead back to two others in several places, some of them reductions."""
     first, second = anp.exp(-(z**2)), anp.exp(-((z - x[0]) ** 2))
