@@ -14,7 +14,7 @@ import numpy as np
 from jcdp_core import JacobianChain, Mode, Solution, SolverName, solve
 from tapesplit.cost.factored import with_ranks
 from tapesplit.cost.stored import cost_model
-from tapesplit.cost.work import WorkTable, work_table
+from tapesplit.cost.work import WorkTable, total_work, work_table
 from tapesplit.cuts.chunks import Chunk, chunk_chain, cut_into_chunks
 from tapesplit.cuts.graph import TapeGraph, graph_of
 from tapesplit.cuts.separators import Separator, cut_graph
@@ -33,7 +33,7 @@ from tapesplit.structures.facts import TapeFacts, facts_of
 from tapesplit.structures.rows import with_row_part
 from tapesplit.structures.structure import Structure
 from tapesplit.sweeps.compression import FEWEST_TO_COLOR
-from tapesplit.sweeps.prediction import predict_compressed
+from tapesplit.sweeps.prediction import predict_compressed, worth_compiling
 from tapesplit.sweeps.sweep import Sweep
 
 __all__ = ["PlanOptions", "make_plan", "usable_cores"]
@@ -280,10 +280,14 @@ class _Drafting(NamedTuple):
         return self.counts_fma or seconds_of(in_rows.tasks) < _WORTH_TOGETHER * seconds_of(apart.tasks)
 
     def may_share_seeds(self, chunk: Chunk, seconds: float) -> bool:
-        """Tell whether one sweep through a chunk might take less time than this if directions share seeds."""
+        """Tell whether one sweep through a chunk might be worth compiling instead of one that takes so long.
+
+        Its directions share a single seed at best.
+        """
         if min(chunk.n, chunk.m) < FEWEST_TO_COLOR:
             return False
-        return predict_compressed(self.table, chunk, 1).seconds < seconds
+        least = predict_compressed(self.table, chunk, 1).seconds
+        return least + worth_compiling(total_work(self.table, chunk.entries)) < seconds
 
 
 def _priced(chain: JacobianChain, table: WorkTable, chunks: Sequence[Chunk]) -> JacobianChain:

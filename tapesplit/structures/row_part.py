@@ -2,11 +2,10 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from math import prod
 from typing import NamedTuple
 
 from tapesplit.arrays import IntArray, Shape
-from tapesplit.rules.rows import MovedRows, Reading
+from tapesplit.rules.rows import MovedRows, Reading, RowAxes
 
 __all__ = ["RowBlock", "RowPart", "RowPiece"]
 
@@ -14,9 +13,9 @@ __all__ = ["RowBlock", "RowPart", "RowPiece"]
 class RowBlock(NamedTuple):
     """Directions, one for each element, of consecutive rows of an array, from row ``first`` on.
 
-    Rows are the indices of one axis. Row ``first + i`` has the directions
+    Rows are the indices of one axis, or of several consecutive ones. Row ``first + i`` has the directions
     ``origin + run * pitch + i * behind + k`` for ``run < before`` and ``k < behind``, the numbers of elements
-    along the axes before and behind that one.
+    along the axes before and behind these.
     """
 
     origin: int
@@ -27,18 +26,18 @@ class RowBlock(NamedTuple):
     pitch: int
 
     @classmethod
-    def of_array(cls, shape: Shape, axis: int, origin: int) -> "RowBlock":
+    def of_array(cls, shape: Shape, axes: RowAxes, origin: int) -> "RowBlock":
         """Return the directions of all elements of an array, numbered from ``origin`` on.
 
         Examples
         --------
-        >>> RowBlock.of_array((300, 2), axis=0, origin=10)
+        >>> RowBlock.of_array((300, 2), RowAxes(0, 1), origin=10)
         RowBlock(origin=10, first=0, rows=300, before=1, behind=2, pitch=600)
-        >>> RowBlock.of_array((2, 300), axis=1, origin=10)
+        >>> RowBlock.of_array((2, 300), RowAxes(1, 2), origin=10)
         RowBlock(origin=10, first=0, rows=300, before=2, behind=1, pitch=300)
         """
-        behind = prod(shape[axis + 1 :])
-        return cls(origin, 0, shape[axis], prod(shape[:axis]), behind, shape[axis] * behind)
+        before, rows, behind = axes.sizes(shape)
+        return cls(origin, 0, rows, before, behind, rows * behind)
 
     @property
     def each(self) -> int:
@@ -65,7 +64,7 @@ class RowBlock(NamedTuple):
 
         Examples
         --------
-        >>> block = RowBlock.of_array((2, 300), axis=1, origin=10)
+        >>> block = RowBlock.of_array((2, 300), RowAxes(1, 2), origin=10)
         >>> for start, *piece in block.pieces(305, 610):
         ...     print(start, *piece)
         305 slice(295, 300, None) slice(0, 1, None) 1
@@ -125,7 +124,7 @@ class RowPart:
     calls
         Tape entries of its calls, increasing.
     axes, blocks
-        By tape entry, for all calls and some ends: the axis along which rows of the value are counted, and
+        By tape entry, for all calls and some ends: the axes along which rows of the value are counted, and
         the directions that they have.
     readings
         How its calls that are not elementwise read their active arguments.
@@ -144,7 +143,7 @@ class RowPart:
 
     start: int
     calls: IntArray
-    axes: Mapping[int, int]
+    axes: Mapping[int, RowAxes]
     blocks: Mapping[int, tuple[RowBlock, ...]]
     readings: Mapping[int, tuple[Reading, ...]]
     ends: tuple[int, ...]

@@ -11,7 +11,7 @@ from dataclasses import replace
 from functools import partial
 from heapq import heappop, heappush
 from math import prod
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, Final, Literal, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -19,12 +19,12 @@ from tapesplit.arrays import IntArray, Shape
 from tapesplit.recording.tape import Tape
 from tapesplit.rules import Bulk, IndexMap, Movement, Rule, index_maps
 from tapesplit.rules.reductions import is_reduction
-from tapesplit.rules.rows import MovedRows, Reading, SharedOperand, readings
+from tapesplit.rules.rows import MovedRows, Reading, RowAxes, SharedOperand, readings
 from tapesplit.structures.facts import CallKind, TapeFacts, call_key
 from tapesplit.structures.forms import is_shape, number_shape
 from tapesplit.structures.row_part import RowBlock, RowPart
 
-__all__ = ["aligned_axis", "with_row_part"]
+__all__ = ["aligned_axes", "with_row_part"]
 
 
 def with_row_part(tape: Tape, facts: TapeFacts, live: IntArray, most_fma: float) -> TapeFacts:
@@ -58,9 +58,9 @@ def with_row_part(tape: Tape, facts: TapeFacts, live: IntArray, most_fma: float)
 
 
 def _row_parts(tape: Tape, facts: TapeFacts, live: IntArray) -> Iterator[RowPart]:
-    """Yield the row parts whose rows are counted along the first and along the last axis where they begin."""
+    """Yield the row parts whose rows are counted along different axes where they begin."""
     found: dict[Any, Any] = {}
-    for place in (0, -1):
+    for place in _PLACES:
         walk = _Walk(tape, facts, live, place, found)
         part = walk.walked()
         if part is not None:
@@ -96,30 +96,35 @@ _MOST_CALLS: Final = 5000
 _Found = TypeVar("_Found")
 
 
+_Place: TypeAlias = Literal["first", "last", "all but the last", "all"]
+"""Along which axes the rows of an array are counted each of whose elements has a direction of its own."""
+_PLACES: Final[tuple[_Place, ...]] = ("first", "last", "all but the last", "all")
+
+
 class _Handed(NamedTuple):
-    """Axis of the rows of an argument (None if rows share it), and the blocks of directions that it gets."""
+    """Axes of the rows of an argument (None if rows share it), and the blocks of directions that it gets."""
 
     argument: int
-    axis: int | None
+    axes: RowAxes | None
     blocks: Iterable[RowBlock] = ()
 
 
 class _Walk:
     """The walk from the output of a tape to the ends of its row part.
 
-    If each element of an array has a direction of its own, its rows are counted along the axis ``place``: 0
-    or -1. ``found`` caches results by `call_key`; several walks over a tape share it.
+    If each element of an array has a direction of its own, ``place`` tells what its rows are. ``found``
+    caches results by `call_key`; several walks over a tape share it.
     """
 
     def __init__(
-        self, tape: Tape, facts: TapeFacts, live: IntArray, place: int, found: dict[Any, Any]
+        self, tape: Tape, facts: TapeFacts, live: IntArray, place: _Place, found: dict[Any, Any]
     ) -> None:
         self.tape, self.facts, self.place, self.found = tape, facts, place, found
         self.may_be_elsewhere = False
         is_live = np.zeros(facts.sizes.size, dtype=np.bool_)
         is_live[live] = True
         self.times_read = np.bincount(facts.parents[is_live[facts.children]], minlength=is_live.size)
-        self.axes: dict[int, int] = {}
+        self.axes: dict[int, RowAxes] = {}
         self.blocks: dict[int, dict[RowBlock, None]] = defaultdict(dict)
         self.times_handed: dict[int, int] = defaultdict(int)
         self.ends: set[int] = set()
@@ -146,7 +151,7 @@ class _Walk:
             calls.append(index)
             self.swept += int(facts.edges[index]) * sum(block.each for block in self.blocks[index])
             for argument in handed:
-                if argument.axis is None:
+                if argument.axes is None:
                     self._end(argument.argument, index)
                 else:
                     self._hand(argument)
@@ -184,9 +189,9 @@ class _Walk:
 
     def _hand(self, handed: _Handed) -> None:
         """Pass blocks of directions to a value, which is visited once all its readers have been."""
-        index, axis, blocks = handed
+        index, axes, blocks = handed
         if index not in self.axes:
-            self.axes[index] = axis  # type: ignore[assignment] # there is one
+            self.axes[index] = axes  # type: ignore[assignment] # there is one
             heappush(self.waiting, -index)
         self.blocks[index].update(dict.fromkeys(blocks))
         self.times_handed[index] += 1
@@ -209,22 +214,24 @@ class _Walk:
             return None
         kind = facts.kinds[facts.kind[index]]
         if kind.is_elementwise:
-            shape, axis = self._shape(index), self.axes[index]
-            found = [_Handed(p, aligned_axis(shape, axis, self._shape(p)), blocks) for p in parents]
+            shape, axes = self._shape(index), self.axes[index]
+            if any(_shares_some(shape, axes, self._shape(parent)) for parent in parents):
+                return None
+            found = [_Handed(p, aligned_axes(shape, axes, self._shape(p)), blocks) for p in parents]
         else:
             told = self._told(index, kind, parents) if all(map(self._shape, parents)) else None
             if told is None:
                 return None
             found = told
-        axes: dict[int, int] = {}
+        of_parents: dict[int, RowAxes] = {}
         for parent, own, _ in found:
-            if own is not None and axes.setdefault(parent, self.axes.get(parent, own)) != own:
-                return None  # read along another axis as well
+            if own is not None and of_parents.setdefault(parent, self.axes.get(parent, own)) != own:
+                return None  # read along other axes as well
         return found
 
     def _told(self, index: int, kind: CallKind, parents: tuple[int, ...]) -> list[_Handed] | None:
         """List the rows whose directions a movement, or a call with a vector rule, passes to arguments."""
-        entry, axis, blocks = self.tape[index], self.axes[index], self.blocks[index]
+        entry, axes, blocks = self.tape[index], self.axes[index], self.blocks[index]
         if isinstance(kind.rule, Movement):
             maps = self._of_like_calls(index, None, lambda: index_maps(entry))
             moved = [self._moved(index, p, moves) for p, moves in zip(parents, maps, strict=True)]
@@ -234,16 +241,16 @@ class _Walk:
         rule = kind.rule
         if not isinstance(rule, Bulk):
             return None
-        found = self._of_like_calls(index, axis, lambda: readings(entry, rule, axis))
+        found = self._of_like_calls(index, axes, lambda: readings(entry, rule, axes))
         if found is None:
             return None
         self.readings[index] = found
         along = [None if isinstance(reading, SharedOperand) else reading for reading in found]
         return [_Handed(p, a, blocks) for p, a in zip(parents, along, strict=True)]
 
-    def _of_like_calls(self, index: int, axis: int | None, find: Callable[[], _Found]) -> _Found:
-        """Call ``find`` once for all equal calls whose rows lie along the same axis; return its result."""
-        key = (call_key(self.facts, index), axis)
+    def _of_like_calls(self, index: int, axes: RowAxes | None, find: Callable[[], _Found]) -> _Found:
+        """Call ``find`` once for all equal calls whose rows lie along the same axes; return its result."""
+        key = (call_key(self.facts, index), axes)
         if key not in self.found:
             self.found[key] = find()
         known: _Found = self.found[key]
@@ -256,12 +263,12 @@ class _Walk:
     def _opened(self, index: int, origin: int) -> _Handed:
         """Return the rows of an array each of whose elements has a direction of its own, from ``origin`` on.
 
-        Take note of whether its rows may be counted along another axis as well.
+        Take note of whether its rows may be counted along other axes as well.
         """
         shape = self._shape(index)
-        self.may_be_elsewhere |= len(shape) > 1
-        axis = self.place % len(shape)
-        return _Handed(index, axis, [RowBlock.of_array(shape, axis, origin)])
+        self.may_be_elsewhere |= max(shape) < prod(shape)
+        axes = _axes_at(self.place, shape)
+        return _Handed(index, axes, [RowBlock.of_array(shape, axes, origin)])
 
     def _moved(self, index: int, parent: int, moves: IndexMap) -> tuple[_Handed, Reading] | None:
         """Return what a movement hands to an argument, and how it reads that; None if rows are mixed."""
@@ -274,34 +281,78 @@ class _Walk:
         if reading is None:
             return None
         own = [found for block in blocks if (found := block.moved(reading))]
-        return _Handed(parent, reading.axis, own), reading
+        return _Handed(parent, reading.axes, own), reading
 
 
-def _moved_rows(moves: IndexMap, shape: Shape, axis: int, of_argument: Shape) -> MovedRows | None:
-    """Find the axis of an argument whose rows become rows of the result, in the same order."""
+def _axes_at(place: _Place, shape: Shape) -> RowAxes:
+    """Return the axes of rows of an array; those of length one at its ends do not count."""
+    long = [axis for axis, n in enumerate(shape) if n > 1] or [0]
+    first, last = long[0], long[-1]
+    if place == "last":
+        return RowAxes(last, last + 1)
+    return RowAxes(first, {"first": first, "all": last}.get(place, max(last - 1, first)) + 1)
+
+
+def _moved_rows(moves: IndexMap, shape: Shape, axes: RowAxes, of_argument: Shape) -> MovedRows | None:
+    """Find the axes of an argument whose rows become rows of the result, in the same order."""
     if not moves.targets.size:
         return None
-    rows = moves.targets // prod(shape[axis + 1 :]) % shape[axis]
-    # Axes of the same length first: what is chosen along another axis is no shift.
-    for own in sorted(range(len(of_argument)), key=lambda i: of_argument[i] != shape[axis]):
-        shifts = moves.sources // prod(of_argument[own + 1 :]) % of_argument[own] - rows
-        if (shifts == shifts[0]).all():
-            return MovedRows(own, int(shifts[0]), int(rows.min()), int(rows.max()) + 1)
+    _, count, behind = axes.sizes(shape)
+    rows = moves.targets // behind % count
+    some = slice(None, None, max(1, rows.size // _PROBES))
+    for own in _possible_axes(of_argument, count):
+        if _shift(moves.sources[some], rows[some], own, of_argument) is None:
+            continue
+        shift = _shift(moves.sources, rows, own, of_argument)
+        if shift is not None:
+            return MovedRows(own, shift, int(rows.min()), int(rows.max()) + 1)
     return None
 
 
-def aligned_axis(shape: Shape, axis: int, of_argument: Shape) -> int | None:
-    """Return the axis of an argument that an elementwise operation reads along one of its result.
+def _shift(elements: IntArray, rows: IntArray, axes: RowAxes, shape: Shape) -> int | None:
+    """Return by how much the rows of some elements differ from the given ones; None if it varies."""
+    _, count, behind = axes.sizes(shape)
+    shifts = elements // behind % count - rows
+    return int(shifts[0]) if (shifts == shifts[0]).all() else None
 
-    `shape` is that of the result and `axis` one of its axes; the argument is broadcast. None if it is
-    broadcast along that axis, so that all indices share its elements.
+
+_PROBES: Final = 8
+"""Elements that tell most axes along which rows do not move."""
+
+
+def _possible_axes(shape: Shape, count: int) -> list[RowAxes]:
+    """List all axes and ranges of axes with so many rows, or more; these come last, as do ranges.
+
+    What is chosen along another axis than that of rows is no shift.
+    """
+    ranges = [RowAxes(i, j) for i in range(len(shape)) for j in range(i + 1, len(shape) + 1)]
+    possible = [(own, own.sizes(shape)[1]) for own in ranges]
+    possible = [(own, n) for own, n in possible if n >= count or own.stop - own.first == 1]
+    return [own for own, n in sorted(possible, key=lambda o: (o[1] != count, o[0].stop - o[0].first))]
+
+
+def aligned_axes(shape: Shape, axes: RowAxes, of_argument: Shape) -> RowAxes | None:
+    """Return the axes of an argument that an elementwise operation reads along some of its result.
+
+    `shape` is that of the result and `axes` some of its axes; the argument is broadcast. None if it is
+    broadcast along these axes, so that all indices share its elements.
 
     Examples
     --------
-    >>> aligned_axis((3, 5), 1, (5,))
-    0
-    >>> aligned_axis((3, 5), 0, (5,)) is None
+    >>> aligned_axes((3, 5), RowAxes(1, 2), (5,))
+    RowAxes(first=0, stop=1)
+    >>> aligned_axes((3, 5), RowAxes(0, 1), (5,)) is None
     True
     """
-    own = axis - (len(shape) - len(of_argument))
-    return own if own >= 0 and of_argument[own] == shape[axis] else None
+    missing = len(shape) - len(of_argument)
+    own = RowAxes(axes.first - missing, axes.stop - missing)
+    is_aligned = own.first >= 0 and of_argument[own.first : own.stop] == shape[axes.first : axes.stop]
+    return own if is_aligned else None
+
+
+def _shares_some(shape: Shape, axes: RowAxes, of_argument: Shape) -> bool:
+    """Tell whether an argument is broadcast along some axes of the rows of a result, but not along all."""
+    if axes.stop - axes.first == 1 or aligned_axes(shape, axes, of_argument):
+        return False
+    padded = (1,) * (len(shape) - len(of_argument)) + of_argument
+    return prod(padded[axes.first : axes.stop]) > 1

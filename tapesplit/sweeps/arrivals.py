@@ -14,11 +14,11 @@ import numpy as np
 
 from tapesplit.arrays import Shape
 from tapesplit.rules.axes import real_like
-from tapesplit.rules.contraction import FREE, contract, lengths_of
-from tapesplit.rules.rows import SharedOperand
+from tapesplit.rules.contraction import AXES, FREE, contract, lengths_of
+from tapesplit.rules.rows import RowAxes, SharedOperand
 from tapesplit.structures.row_part import RowBlock, RowPiece
-from tapesplit.structures.rows import aligned_axis
-from tapesplit.sweeps.contractions import contracted, letters
+from tapesplit.structures.rows import aligned_axes
+from tapesplit.sweeps.contractions import contracted
 from tapesplit.sweeps.directions import Rows
 
 __all__ = ["Arrival", "Chosen", "Shared", "among_zeros", "summed"]
@@ -47,10 +47,15 @@ class Arrival(NamedTuple):
 
 
 class Chosen(NamedTuple):
-    """Adjoints of all rows carried together, shape ``(each, *shape)``; ``axis`` of the value numbers rows."""
+    """Adjoints of all rows carried together, shape ``(each, *shape)``; ``axis`` of ``shape`` numbers rows."""
 
     adjoints: np.ndarray
     axis: int
+
+    @classmethod
+    def along(cls, adjoints: np.ndarray, axes: RowAxes) -> "Chosen":
+        """Return adjoints of a value whose rows are counted along these axes, which become one."""
+        return cls(adjoints.reshape(len(adjoints), *axes.merged(adjoints.shape[1:])), axes.first)
 
     def __call__(self, rows: slice, own: slice = slice(None)) -> np.ndarray:
         """Return the adjoints of some rows, in all or some (``own``) of the directions of a row."""
@@ -62,11 +67,13 @@ def _part(x: np.ndarray, axis: int, part: slice) -> np.ndarray:
     return x[(slice(None),) * axis + (part,)]
 
 
-def among_zeros(A: np.ndarray, axis: int, pieces: Sequence[RowPiece], directions: range) -> np.ndarray:
+def among_zeros(A: np.ndarray, axes: RowAxes, pieces: Sequence[RowPiece], directions: range) -> np.ndarray:
     """Return arrays ``(directions, *shape)``, each with the adjoints of one row and zeros in all others.
 
-    ``axis`` of the value numbers rows; `A` has the adjoints of all of them, shape ``(each, *shape)``.
+    ``axes`` of the value count rows; `A` has the adjoints of all of them, shape ``(each, *shape)``.
     """
+    whole = A.shape[1:]
+    A, axis = Chosen.along(A, axes)
     shape = A.shape[1:]
     found = np.zeros((len(directions), *shape), A.dtype)
     for piece in pieces:
@@ -75,7 +82,7 @@ def among_zeros(A: np.ndarray, axis: int, pieces: Sequence[RowPiece], directions
         index = np.arange(len(chosen))
         place = found[piece.within(directions)].reshape(piece.runs, len(chosen), -1, *shape)
         np.moveaxis(place, axis + 3, 3)[:, index, :, piece.rows.start + index] = chosen
-    return found
+    return found.reshape(len(found), *whole)
 
 
 def _in_order(
@@ -100,23 +107,43 @@ def _in_order(
 
 
 def summed(
-    chosen: Chosen, derivative: Any, axis: int, axes: tuple[Shape, str, str], shape: Shape, rows: slice
+    chosen: Chosen,
+    derivative: Any,
+    row_axes: RowAxes,
+    axes: tuple[Shape, str, str],
+    shape: Shape,
+    rows: slice,
 ) -> np.ndarray:
     """Multiply the adjoints of some rows by derivatives, and sum over axes that an argument does not have.
 
-    `axes` is from `ClusterStep.axes`. The result has shape ``(rows, each, *shape)``.
+    `row_axes` are those of what is summed, and `axes` is from `ClusterStep.axes`. The result has shape
+    ``(rows, each, *shape)``.
     """
     space, given, kept = axes
-    A, derivative = chosen(rows), np.asarray(derivative)
-    own = aligned_axis(space, axis, derivative.shape)
+    axis, derivative = row_axes.first, np.asarray(derivative)
+    if row_axes.stop - axis > 1:
+        missing = max(derivative.ndim - len(space), 0)
+        derivative = np.broadcast_to(derivative.reshape(derivative.shape[missing:]), space)
+        space = row_axes.merged(space)
+        derivative = derivative.reshape(space)
+        given, kept = (_merged_letters(end, row_axes) for end in (given, kept))
+    A = chosen(rows)
+    own = aligned_axes(space, RowAxes(axis, axis + 1), derivative.shape)
     if own is not None:
-        derivative = _part(derivative, own, rows)
-    count, inner = A.shape[chosen.axis + 1], len(space) - axis - 1
-    row = letters((2,) + (1,) * inner, space)
+        derivative = _part(derivative, own.first, rows)
+    count = A.shape[chosen.axis + 1]
+    row = AXES[axis]
     own_row = row if count > 1 else ""  # axes of length one have no letters
-    ends = (kept.replace(row, own_row), own_row + given)
     space = (*space[:axis], count, *space[axis + 1 :])
+    ends = (kept.replace(row, own_row), own_row + given)
     return contracted(Rows(0, A), derivative, space, ends, (count, *shape)).dense().rows.swapaxes(0, 1)
+
+
+def _merged_letters(end: str, axes: RowAxes) -> str:
+    """Name the axes of an array anew where those of rows become one."""
+    numbers = [AXES.index(letter) for letter in end]
+    merged = [i if i <= axes.first else max(axes.first, i + 1 + axes.first - axes.stop) for i in numbers]
+    return "".join(AXES[i] for i in dict.fromkeys(merged))
 
 
 class _Factors(NamedTuple):

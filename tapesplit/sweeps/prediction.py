@@ -18,7 +18,15 @@ from tapesplit.sweeps.reach import part_kept
 from tapesplit.sweeps.scalar_sweep import SHARED_STEPS, ScalarSweep
 from tapesplit.sweeps.stages import find_stages, staged_seconds
 
-__all__ = ["Form", "Prediction", "predict", "predict_arrays", "predict_compressed", "predict_reaching"]
+__all__ = [
+    "Form",
+    "Prediction",
+    "predict",
+    "predict_arrays",
+    "predict_compressed",
+    "predict_reaching",
+    "worth_compiling",
+]
 
 Form = Literal["arrays", "system", "stages", "rows"]
 """What a chunk is compiled to: `ArraySweep`, `ScalarSweep`, `StagedSweep`, `RowSweep`."""
@@ -87,7 +95,7 @@ def _predict_whole(
     model, work = cost_model(), total_work(table, chunk.entries)
     scalar = scalar_seconds(model, work, directions, chunk.n + chunk.m)
     arrays = predict_arrays(table, chunk, directions, adjoint_mode=adjoint_mode)
-    if scalar + _worth_compiling(work) < arrays.seconds:
+    if scalar + worth_compiling(work) < arrays.seconds:
         compiled = substitution_seconds(model, work, directions)
         is_large = work.coefficients * directions >= SHARED_STEPS and directions >= SHARED_WIDTH
         busy = compiled > _COMPILED * scalar
@@ -107,7 +115,7 @@ def _predict_whole(
     return arrays._replace(obstacle=obstacle)
 
 
-def _worth_compiling(work: Work) -> float:
+def worth_compiling(work: Work) -> float:
     """Return the seconds that a system must save on array steps: part of what compiling it takes longer."""
     return _OF_A_COEFFICIENT * (work.coefficients + work.elements)
 

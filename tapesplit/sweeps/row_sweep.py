@@ -17,7 +17,7 @@ from tapesplit.recording.tape import Tape
 from tapesplit.rules.rows import SharedOperand
 from tapesplit.structures.facts import TapeFacts
 from tapesplit.structures.row_part import RowBlock, RowPart
-from tapesplit.structures.rows import aligned_axis
+from tapesplit.structures.rows import aligned_axes
 from tapesplit.sweeps.array_steps import BulkStep, MapStep, Step, in_one_piece, scatter_into
 from tapesplit.sweeps.array_sweep import ArraySweep, compile_array_sweep
 from tapesplit.sweeps.arrivals import Arrival, Chosen, Shared, among_zeros, summed
@@ -179,18 +179,18 @@ class _Walk:
 
     def _scale(self, step: ClusterStep, batches: Mapping[RowBlock, Rows]) -> None:
         """Carry adjoints through merged operations; collect those of arguments that all rows share."""
-        tape, axis = self.tape, self.part.axes[step.operand]
+        tape, row_axes = self.tape, self.part.axes[step.operand]
         for number, derivative in step.partials(tape).items():
             parent = step.input_of(number)
             shape, axes = tape.shape(parent), step.axes(tape, number)
-            keeps_rows = parent == number and aligned_axis(axes[0], axis, shape) is not None  # weights do not
+            keeps_rows = parent == number and aligned_axes(axes[0], row_axes, shape)  # weights do not
             for block, A in batches.items():
                 if keeps_rows:
                     add_to(self.arrived[block], parent, step.carried_back(tape, A, number, derivative))
                 else:
-                    chosen = Chosen(A.rows, self.part.axes[step.index])
+                    chosen = Chosen.along(A.rows, self.part.axes[step.index])
                     rows = slice(block.first, block.first + block.rows)
-                    found = summed(chosen, derivative, axis, axes, shape, rows)
+                    found = summed(chosen, derivative, row_axes, axes, shape, rows)
                     self.shared.add_up(parent, block, found)
 
     def _multiply(self, step: BulkStep, batches: Mapping[RowBlock, Rows]) -> None:
@@ -199,9 +199,8 @@ class _Walk:
         for argnum, parent, reading in zip(entry.argnums, entry.parents, how, strict=True):
             for block, A in batches.items():
                 if isinstance(reading, SharedOperand):
-                    chosen = Chosen(A.rows, self.part.axes[step.index])
-                    others = tuple(entry.args[number] for number in reading.others)
-                    self.shared.multiply(parent, block, reading, chosen, others)
+                    chosen = Chosen.along(A.rows, self.part.axes[step.index])
+                    self.shared.multiply(parent, block, reading, chosen, reading.operands(entry.args))
                 else:
                     (batch,) = step.adjoints(entry._replace(argnums=(argnum,)), A)
                     add_to(self.arrived[block], parent, batch)
@@ -296,9 +295,9 @@ def _staying_bytes(tape: Tape, facts: TapeFacts, part: RowPart, steps: Sequence[
 def _shared_by_rows(tape: Tape, part: RowPart, step: Step) -> list[int]:
     """List what a step reads of which all rows share the adjoints."""
     if isinstance(step, ClusterStep):
-        space, axis = tape.shape(step.operand), part.axes[step.operand]
+        space, axes = tape.shape(step.operand), part.axes[step.operand]
         weights = step.reduction.weights if step.reduction else None
-        return [i for i in step.inputs if i == weights or aligned_axis(space, axis, tape.shape(i)) is None]
+        return [i for i in step.inputs if i == weights or not aligned_axes(space, axes, tape.shape(i))]
     if isinstance(step, MapStep):
         return []
     readings = zip(step.reads(tape), part.readings[step.index], strict=True)

@@ -177,7 +177,7 @@ def test_copies_must_pay_in_directions():
 def test_copies_of_differences_pay_for_any_direction():
     """Their derivatives are numbers; one direction for each difference takes longer."""
     assert clusters(quotient, directions=1) == [(["divide", "add", "power", "subtract"], "sum")]
-    first, *between, last = clusters(forces, directions=1)
+    first, *_, last = clusters(forces, directions=1)
     assert (first, last) == ((["power", "subtract"], "sum"), (["multiply", "power", "subtract"], "sum"))
 
 

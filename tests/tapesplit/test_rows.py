@@ -216,6 +216,70 @@ COLUMNS = {
         "norms": lambda x: anp.linalg.norm(below(x), axis=0) + logsumexp(below(x), axis=0),
     }.items()
 }
+GRID = RANDOM.uniform(-1.0, 1.0, (3, 5, FEATURES))
+
+
+def field(x):
+    """Values at the points of a grid."""
+    return anp.tanh((GRID * x) @ (MIXED * x) + x)
+
+
+def turned_axes(x):
+    """The same with the axes of the grid behind the others."""
+    return anp.transpose(field(x), (2, 0, 1)) * x[:, None, None]
+
+
+def points(x):
+    """The same for a list of points."""
+    return anp.tanh((GRID.reshape(15, FEATURES) * x) @ (MIXED * x))
+
+
+def near_sources(x):
+    """Distances of the points of a grid from sources."""
+    d = GRID[:, :, None] - MIXED * x
+    return anp.sum(d / (anp.sum(d * d, axis=3, keepdims=True) + 0.1) ** 1.5, axis=2)
+
+
+GRIDS = {
+    "weighted sums": lambda x: field(x) @ x,
+    "dot": lambda x: anp.dot(anp.dot(field(x), MIXED * x), x),
+    "einsum": lambda x: anp.einsum("ijk,kl,l->ij", field(x), MIXED, x),
+    "einsum of points by points": lambda x: anp.einsum("ijk,ijl,kl->ij", field(x), GRID * x, MIXED * x),
+    "weights of constants": lambda x: anp.einsum("ijk,kl->ijl", GRID, MIXED * x) @ x,
+    "tensordot": lambda x: anp.tensordot(anp.tanh(x), turned_axes(x), axes=1),
+    "behind the features": lambda x: anp.einsum("kij,lk->lij", turned_axes(x), MIXED * x)[1],
+    "sums": lambda x: anp.sum(field(x) ** 2 * x, axis=2),
+    "sums that keep axes": lambda x: anp.sum(field(x) ** 2, axis=2, keepdims=True)[..., 0] * x[0],
+    "sums in front": lambda x: anp.sum(turned_axes(x) ** 2 * x[:, None, None], axis=0),
+    "several results": lambda x: field(x) @ anp.outer(x, x[:2]),
+    "sources": lambda x: near_sources(x) @ x,
+    "sources in each place": lambda x: near_sources(x) @ MIXED[:, :2],
+    "merged in the middle": lambda x: anp.tanh(anp.reshape(field(x), (15, -1)) @ (MIXED * x)) @ x,
+    "made of a list": lambda x: anp.reshape(points(x), (3, 5, -1)) @ (MIXED * x) @ x,
+    "made of a list, read as both": lambda x: anp.concatenate(
+        [anp.ravel(anp.reshape(points(x), (3, 5, -1)) @ x), points(x) @ x**2]
+    ),
+    "merged, and made again": lambda x: anp.einsum(
+        "ijk,ijk->ij", anp.reshape(anp.reshape(field(x), (15, -1)) @ (MIXED * x), (3, 5, -1)), GRID * x
+    ),
+    "scaled by places": lambda x: (field(x) * GRID[:, :1, :1] * GRID[:1, :, 1:2]) @ x,
+    "scaled by each place": lambda x: (field(x) * GRID[:, :, :1] * x[0]) @ x + x[1],
+    "flat among others": lambda x: anp.concatenate([x, anp.ravel(field(x) @ x), anp.ravel(field(x) @ x**2)]),
+    "stacks": lambda x: anp.linalg.solve(
+        GRID[..., None] * MIXED * x + 3.0 * np.eye(FEATURES), field(x)[..., None]
+    )[..., 0],
+    "determinants": lambda x: anp.linalg.det(GRID[..., None] * MIXED * x + 3.0 * np.eye(FEATURES)),
+    "norms": lambda x: anp.linalg.norm(field(x), axis=2) + logsumexp(field(x), axis=2),
+    "running sums": lambda x: anp.cumsum(field(x) * x, axis=2) @ x,
+    "complex": lambda x: anp.abs((field(x) + 0.5j) @ (MIXED * x + 1j) @ x) ** 2,
+    "complex sums": lambda x: anp.abs(anp.sum(field(x) * anp.exp(1j * x), axis=2)) ** 2,
+    "four axes": lambda x: anp.tanh(anp.reshape(field(x), (3, 5, 2, 2)) * x[:2]) @ x[2:] @ x[:2],
+}
+APART_IN_A_GRID = {
+    "one axis turned": lambda x: anp.einsum("ijk,k->ji", field(x), x),
+    "scaled along one axis": lambda x: (field(x) * (field(x)[:, :1] @ x)[..., None]) @ x,
+    "along one axis": lambda x: field(x) @ x - anp.mean(field(x) @ x, axis=1, keepdims=True),
+}
 BROADCAST = RANDOM.uniform(0.2, 1.0, (1, FEATURES))
 APART = {
     "rows again": lambda x: (deep(x) @ x)[[1, 1, 3, 0]],
@@ -290,6 +354,27 @@ def test_row_parts_end_where_rows_meet(name, ends):
     tape, facts, sweep = together(PROGRAMS[name])
     found = None if sweep is None else sorted({tape.label(end) for end in facts.row_part.ends})
     assert found == (None if ends is None else sorted({*ends}))
+
+
+@pytest.mark.parametrize("contracting", [3000, 0])
+@pytest.mark.parametrize("name", GRIDS)
+@pytest.mark.usefixtures("always_together")
+def test_points_of_a_grid_are_carried_together(monkeypatch, name, contracting):
+    monkeypatch.setattr(tapesplit.sweeps.clusters, "_WORTH_CONTRACTING", contracting)
+    tape, facts, sweep = together(GRIDS[name])
+    part = facts.row_part
+    assert max(axes.stop - axes.first for axes in part.axes.values()) == 2
+    assert 15 in {block.rows for blocks in part.blocks.values() for block in blocks}
+    want = jacobian(GRIDS[name])(X).reshape(-1, X.size)
+    for most in (None, 1, 4, 7):
+        assert_near(sweep.jacobian(tape, most), want)
+
+
+@pytest.mark.parametrize("name", APART_IN_A_GRID)
+@pytest.mark.usefixtures("always_together")
+def test_points_of_a_grid_that_see_others_are_not(name):
+    tape, _, sweep = together(APART_IN_A_GRID[name])
+    assert_near(sweep.jacobian(tape), jacobian(APART_IN_A_GRID[name])(X).reshape(-1, X.size))
 
 
 @pytest.mark.usefixtures("always_together")
