@@ -9,7 +9,7 @@ def forced(monkeypatch, form):
         monkeypatch.setattr(
             prediction, "scalar_seconds", lambda _, work, *__: float("inf") if work.formless else 0
         )
-        monkeypatch.setattr(prediction, "_worth_compiling", lambda _: 0.0)
+        monkeypatch.setattr(prediction, "worth_compiling", lambda _: 0.0)
         monkeypatch.setattr(stages, "_WORTH_A_SYSTEM", -1.0)
         monkeypatch.setattr(prediction, "_WORTH_A_LOOK", -1.0)
         monkeypatch.setattr(prediction, "_WORTH_STAGES", float("inf"))
