@@ -62,7 +62,10 @@ defjvp(summed_untake, "same")
 @primitive
 def slope_of_tanh(x: Any) -> Any:
     """Return the derivative of ``tanh``; by parts, ``1 / cosh(x) ** 2`` has derivatives that overflow."""
-    return 1.0 / np.cosh(x) ** 2
+    if not np.iscomplexobj(x):
+        return 1.0 / np.cosh(x) ** 2
+    decay = np.exp(-2.0 * np.copysign(1.0, np.real(x)) * x)  # squares of infinite cosines are undefined
+    return 4.0 * decay / (1.0 + decay) ** 2
 
 
 defvjp(slope_of_tanh, lambda ans, x: lambda g: g * (-2.0 * anp.tanh(x)) * ans)

@@ -295,6 +295,23 @@ def test_hessians_at_saturated_tanh_are_finite(method):
     onp.testing.assert_allclose(found, jacobian(gradient)(w), rtol=1e-12)
 
 
+@pytest.mark.parametrize("method", ["auto", "tangent", "adjoint"])
+def test_slopes_of_complex_tanh_do_not_overflow(method):
+    phases = onp.exp([0.3j, 2.5j, 0.0, 1.3j, -0.7j])
+    scales = onp.array([800.0, 900.0, -0.5, 0.7, -2.0])
+
+    def fun(x, np=np):
+        z = np.tanh(scales * phases * x)
+        return np.concatenate([np.real(z), np.imag(z)])
+
+    x, own = onp.linspace(0.9, 1.1, 5), slice(2, None)
+    found = parallel_jacobian(fun, method=method)(x)
+    expected = scales[own] * phases[own] / onp.cosh((scales * phases * x)[own]) ** 2
+    onp.testing.assert_allclose(found[:5, own][own], onp.diag(expected.real), rtol=1e-12, atol=1e-14)
+    onp.testing.assert_allclose(found[5:, own][own], onp.diag(expected.imag), rtol=1e-12, atol=1e-14)
+    onp.testing.assert_allclose(found[:, :2], 0.0, atol=1e-300)
+
+
 def test_vjps_are_made_once_for_all_rows(monkeypatch):
     made = []
 
