@@ -10,15 +10,20 @@ from tapesplit.arrays import FLOAT64
 __all__ = ["form_of", "forms_of", "is_complex", "is_shape", "is_single", "number_shape"]
 
 _FLOAT64 = np.float64
+_COMPLEX128 = np.dtype(np.complex128)
 
 
 def forms_of(values: Iterable[Any]) -> list[Any]:
     """Return the form of each value of a tape; a float64 number has that of an array without axes."""
     return [
         ()
-        if type(value) is _FLOAT64
+        if (kind := type(value)) is _FLOAT64
+        else form_of(value)
+        if kind is not np.ndarray
         else value.shape
-        if type(value) is np.ndarray and value.dtype is FLOAT64
+        if (dtype := value.dtype) is FLOAT64
+        else (dtype, value.shape)
+        if dtype is _COMPLEX128
         else form_of(value)
         for value in values
     ]
