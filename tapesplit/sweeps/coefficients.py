@@ -13,7 +13,7 @@ from tapesplit.rules.axes import flat
 from tapesplit.sweeps.array_steps import BulkStep
 from tapesplit.sweeps.complex_parts import Part, part_of
 from tapesplit.sweeps.directions import Batch, as_pairs
-from tapesplit.sweeps.evaluation import evaluated
+from tapesplit.sweeps.evaluation import evaluated, name_call
 from tapesplit.sweeps.preaccumulation import Member, Term, preaccumulate
 
 __all__ = ["Block", "Coefficients", "Operand", "Recipe", "ValueTable", "existing", "gathered_dimensions"]
@@ -45,17 +45,16 @@ class Recipe:
     reads
         Places among the gathered values, of shape (calls, elements of a result) or (calls, 1); those of
         both parts of complex numbers along a third axis.
+    calls
+        Tape entries of the members, of shape (calls, members).
     coefficients
         Where the products of the partial derivatives are stored.
-    calls
-        Tape entries of the members, of shape (calls, members), if there are formulas of users: these are
-        evaluated on each call alone, since they may inspect their arguments.
     """
 
     members: tuple[Member, ...]
     reads: tuple[IntArray, ...]
+    calls: IntArray
     coefficients: tuple[Coefficients, ...] = ()
-    calls: IntArray | None = None
 
     @property
     def numbers(self) -> int:
@@ -68,9 +67,14 @@ class Recipe:
         read = [_read(values, index) for index in self.reads]
 
         def evaluate(member: int, term: Term) -> Any:
-            if self.calls is not None and not term.operands:
-                return _evaluated_alone(tape, self.calls[:, member], term)
-            return term.partial(*[None if i is None else read[i] for i in term.operands])  # type: ignore[operator]
+            calls = self.calls[:, member]
+            if not term.operands:  # a formula of the user's, which may inspect its arguments
+                return _evaluated_alone(tape, calls, term)
+            try:
+                return term.partial(*[None if i is None else read[i] for i in term.operands])  # type: ignore[operator]
+            except Exception as error:
+                name_call(error, tape.primitives[calls[0]], calls[0], one_of_many=len(calls) > 1)
+                raise
 
         derivatives = preaccumulate(self.members, evaluate)
         for target, places, used, part in self.coefficients:

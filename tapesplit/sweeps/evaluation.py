@@ -48,10 +48,11 @@ def _broadcasts(shape: tuple[int, ...], expected: tuple[int, ...]) -> bool:
     )
 
 
-def name_call(error: Exception, primitive: Any, index: int) -> None:
+def name_call(error: Exception, primitive: Any, index: int, *, one_of_many: bool = False) -> None:
     """Add to an error of a derivative rule which call it was for, and what to write instead if known."""
     remedy = instead_of_call(primitive, error)
     place = f"in a derivative rule of {display_name(primitive)}, entry {index} of the tape"
+    place += " or one like it" if one_of_many else ""
     note(error, f"{place}; {remedy}" if remedy else place)
 
 

@@ -57,9 +57,7 @@ def lower_merged(calls: MergedCalls, elements: Elements, operands: Operands) -> 
             edges.append(Edges(-1 - number, rows[row], columns, ranks[row], part=part))
             ranks[row] += 1
     used = tuple(without_constants(edges))
-    alone = any(callable(term.partial) and not term.operands for _, terms in members for term in terms)
-    entries = calls.members if alone else None
-    return Calls(used, numbers, Recipe(members, tuple(reads.indices), calls=entries))
+    return Calls(used, numbers, Recipe(members, tuple(reads.indices), calls.members))
 
 
 def _terms(

@@ -89,7 +89,7 @@ def _local(
                 found.append(Edges(_RECURRING, unknown[row:][after], unknown[row:][before], ranks[row]))
                 ranks[row] += 1
     edges = tuple(without_constants(found))
-    return Calls(edges, numbers, Recipe((Member(0, tuple(terms)),), tuple(reads)))
+    return Calls(edges, numbers, Recipe((Member(0, tuple(terms)),), tuple(reads), members[:, None]))
 
 
 def _between(

@@ -855,6 +855,21 @@ def test_errors_of_rules_name_the_call(method, after):
         assert any("faulty, entry 2 of the tape" in text for text in told)
 
 
+@pytest.mark.parametrize(
+    ("fun", "place"),
+    [
+        (lambda x: np.sqrt(x) * x[0], "sqrt, entry 1 of the tape"),
+        (lambda x: np.array([np.sqrt(a) * x[0] for a in x]), "sqrt, entry 2 of the tape or one like it"),
+    ],
+)
+def test_errors_of_formulas_in_systems_name_the_operation(fun, place):
+    jac = parallel_jacobian(fun)
+    assert jac.plan(X).tasks[0].form == "system"
+    with onp.errstate(all="raise"), pytest.raises(FloatingPointError) as caught:
+        jac(0.0 * X)
+    assert f"in a derivative rule of {place}" in caught.value.__notes__
+
+
 def test_an_exception_that_is_raised_again_gets_each_note_once():
     error = ValueError("always the same")
 
