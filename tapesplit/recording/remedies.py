@@ -122,6 +122,10 @@ _REMEDIES: Final = {
         "traced values have few methods of arrays: write np.dot(x, y), np.real(x), np.sort(x), np.ravel(A), "
         "A.T instead of x.dot(y), x.real, x.sort(), A.flat, A.mT, and leave x.copy() and x.item() out"
     ),
+    r"(SequenceBox|NamedResult)' object has no attribute '(eigen\w+|sign|logabsdet|[USQR]|Vh)'": (
+        "parts of traced results have no names: instead of np.linalg.eigh(A).eigenvalues write "
+        "w, V = np.linalg.eigh(A)"
+    ),
     r"'function' object has no attribute '(reduce|accumulate|reduceat|outer)'": (
         "functions of autograd.numpy are no ufuncs: write np.sum, np.cumsum and np.outer instead of "
         "np.add.reduce, np.add.accumulate and np.multiply.outer"
