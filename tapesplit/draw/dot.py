@@ -1,7 +1,7 @@
 """The split tape as DOT text, for Graphviz: one cluster a link."""
 
-from tapesplit.draw.fold import Group, fold
-from tapesplit.draw.numbers import count, shape_text
+from tapesplit.draw.fold import Group, fold, output_text
+from tapesplit.draw.numbers import count
 from tapesplit.draw.rows import link_rows
 from tapesplit.draw.scene import STYLES, chunk_style
 from tapesplit.planning.plan import JacobianPlan
@@ -48,7 +48,7 @@ def to_dot(plan: JacobianPlan) -> str:
             f"    {_node(number, group)}" for number, group in numbered if group.chunk == row.number - 1
         ]
         lines.append("  }")
-    lines.append(rf'  output [label="output\n{shape_text(plan.shapes[0])}"];')
+    lines.append(rf'  output [label="output\n{output_text(plan)}"];')
     lines += [f'  {b.tail} -> {b.head} [label="{count(b.elements)}"];' for b in folded.bundles]
     lines.append(f"  {folded.output} -> output;")
     return "\n".join([*lines, "}", ""])

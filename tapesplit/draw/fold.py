@@ -13,7 +13,7 @@ from tapesplit.draw.rows import operation_counts, operation_name
 from tapesplit.planning.plan import JacobianPlan
 from tapesplit.structures.forms import is_shape
 
-__all__ = ["Folded", "Group", "fold"]
+__all__ = ["Folded", "Group", "fold", "output_text"]
 
 _MOST_GROUPS: Final = 60
 _MOST_COLUMNS: Final = 24
@@ -204,6 +204,11 @@ def _source(plan: JacobianPlan, entries: Sequence[int]) -> str:
     lines = list(dict.fromkeys(filter(None, (plan.lines[entry] for entry in entries)))) if plan.lines else []
     shown = ", ".join(lines[:3]) + (", …" if len(lines) > 3 else "")
     return f"\n{shown}" if shown else ""
+
+
+def output_text(plan: JacobianPlan) -> str:
+    """Write the shape of the output, as boxes of other values have theirs."""
+    return _form_text(plan.structure.forms[plan.structure.output or 0])
 
 
 def _form_text(form: Any) -> str:

@@ -10,9 +10,9 @@ from itertools import pairwise
 from math import log
 from typing import Final
 
-from tapesplit.draw.fold import Folded, fold
+from tapesplit.draw.fold import Folded, fold, output_text
 from tapesplit.draw.layout import Layout, Point, bands, layout
-from tapesplit.draw.numbers import count, shape_text, shorten
+from tapesplit.draw.numbers import count, shorten
 from tapesplit.draw.rows import LinkRow, link_rows, signature
 from tapesplit.draw.scene import Area, Box, Label, Line, Scene, Shape, chunk_style
 from tapesplit.planning.plan import JacobianPlan
@@ -246,7 +246,7 @@ def _boxes(plan: JacobianPlan, folded: Folded, grid: _Grid) -> list[Shape]:
         box(place, "end" if group.chunk < 0 else "value", group.lines, group.tip)
         for group, place in zip(folded.groups, grid.layout.places, strict=True)
     ]
-    shape = shape_text(plan.shapes[0])
+    shape = output_text(plan)
     boxes.append(box(grid.output, "end", ("output", shorten(shape, 15)), f"output, value {shape}"))
     return boxes
 

@@ -243,6 +243,14 @@ def test_boxes_of_numbers_and_containers_give_their_type():
     assert ("sum", "a number") in lines
 
 
+@pytest.mark.parametrize(("x", "shape"), [(2.0, "a number"), (onp.ones(3, onp.float32), "float32 (3,)")])
+def test_the_output_is_described_as_the_value_that_it_is(x, shape):
+    plan = parallel_jacobian(np.sin, machines=1).plan(x)
+    boxes = [box.lines for box in split_scene(plan).shapes if isinstance(box, Box)]
+    assert boxes[-2:] == [("sin", shape), ("output", shape)]
+    assert rf"output\n{shape}" in to_dot(plan)
+
+
 @given(st.integers(1, 60), st.integers(2, 6))
 @settings(derandomize=True, deadline=None, max_examples=15)
 def test_folded_tapes_stay_small(steps, n):
