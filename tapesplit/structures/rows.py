@@ -321,14 +321,12 @@ _PROBES: Final = 8
 
 
 def _possible_axes(shape: Shape, count: int) -> list[RowAxes]:
-    """List all axes and ranges of axes with so many rows, or more; these come last, as do ranges.
+    """List all axes and ranges of axes, those with so many rows and short ranges first.
 
     What is chosen along another axis than that of rows is no shift.
     """
     ranges = [RowAxes(i, j) for i in range(len(shape)) for j in range(i + 1, len(shape) + 1)]
-    possible = [(own, own.sizes(shape)[1]) for own in ranges]
-    possible = [(own, n) for own, n in possible if n >= count or own.stop - own.first == 1]
-    return [own for own, n in sorted(possible, key=lambda o: (o[1] != count, o[0].stop - o[0].first))]
+    return sorted(ranges, key=lambda own: (own.sizes(shape)[1] != count, own.stop - own.first))
 
 
 def aligned_axes(shape: Shape, axes: RowAxes, of_argument: Shape) -> RowAxes | None:
