@@ -45,6 +45,7 @@ _LABELS: Final = {
     "summed_untake": "untake",
     "log_abs_det": "slogdet",
     "inner_variable": "variable of a gradient",
+    "singular_values": "singular values",
     "singular_vectors": "svd vectors",
     "slope_of_tanh": "slope of tanh",
     "symmetric_eigenvalues": "eigenvalues",

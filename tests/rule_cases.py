@@ -29,6 +29,7 @@ from tapesplit.recording.primitives import (
     adjusted_side,
     inner_variable,
     log_abs_det,
+    singular_values,
     singular_vectors,
     slope_of_tanh,
     summed_untake,
@@ -641,6 +642,9 @@ for shape, side in (((3, 3), "L"), ((4, 4), "u"), ((1, 1), "L"), ((2, 3, 3), "U"
     matrix = regular(*shape)
     case(symmetric_eigenvalues, matrix, side, np.linalg.eigh(matrix, side)[1])
     case(symmetric_eigenvectors, matrix, side, np.linalg.eigh(matrix, side)[0])
+for shape in ((3, 3), (1, 1), (4, 2), (2, 4), (2, 3, 3), (2, 3, 2), (0, 2, 2)):
+    matrix = real(*shape)
+    case(singular_values, matrix, *np.linalg.svd(matrix, full_matrices=False)[::2])
 cases(
     (linalg.inv, linalg.det, linalg.slogdet),
     (regular(3, 3),),

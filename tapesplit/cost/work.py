@@ -15,7 +15,7 @@ from tapesplit.cost.formulas import shared_formulas
 from tapesplit.matrix_product import UNCACHED
 from tapesplit.rules import Bulk, Movement, is_reduction
 from tapesplit.structures.facts import CallKind, TapeFacts
-from tapesplit.structures.forms import is_shape
+from tapesplit.structures.forms import is_shape, number_shape
 
 __all__ = ["Work", "WorkTable", "moved_while_read", "total_work", "work_table"]
 
@@ -137,6 +137,7 @@ def work_table(facts: TapeFacts) -> WorkTable:
         + facts.edges * sums
         + outer * elementwise
         + _STACKED * facts.stacked
+        + _SMALL_PRODUCT * _small_products(facts, pace > 0)
         + _ROW * _rows(facts, weighted > 0, elementwise & ~contracted.operations, contracted.turned)
         + contracted.moved
         + operands
@@ -227,6 +228,17 @@ def _reads_complex(facts: TapeFacts) -> BoolArray:
     return found
 
 
+def _small_products(facts: TapeFacts, is_product: BoolArray) -> FloatArray:
+    """Count the products of matrices that calls on stacks of matrices make, by their edges."""
+    entries, products = np.flatnonzero((facts.stacked > 0) & is_product), np.zeros(facts.edges.size)
+    if not entries.size:
+        return products
+    operands = facts.form[facts.parents[facts.first_parent[entries]]]
+    elements = [max(1, prod((number_shape(form) or ())[-2:])) for form in facts.forms]
+    products[entries] = facts.edges[entries] / np.array(elements)[operands] ** 1.5
+    return products
+
+
 def _rows(facts: TapeFacts, weighted: BoolArray, elementwise: BoolArray, turned: IntArray) -> IntArray:
     """Count the rows (of the last axis) that NumPy loops over where operands broadcast or have weights.
 
@@ -288,7 +300,8 @@ def _eliminations(facts: TapeFacts, cubic: IntArray) -> FloatArray:
     matrices, first = np.unique(facts.parents[facts.first_parent[entries]], return_index=True)
     forms = [facts.forms[i] for i in facts.form[matrices]]
     cubes = np.array([prod(form) * form[-1] if is_shape(form) else 0 for form in forms])
-    moved[entries[first]] = _CUBE * cubic[entries[first]] * cubes
+    counts = facts.sizes[matrices] / [max(1, prod(form[-2:])) if is_shape(form) else 1 for form in forms]
+    moved[entries[first]] = cubic[entries[first]] * (_CUBE * cubes + _ELIMINATION * counts)
     return moved
 
 
@@ -309,10 +322,14 @@ _READ, _READ_IN_CACHE = 0.6, 0.2
 """Cost of reading an element of a matrix from memory, and from caches, in moved elements."""
 _CUBE: Final = 0.08
 """Cost of a multiply-add in a product of matrices, in moved elements."""
+_ELIMINATION: Final = 250
+"""Cost of turning to the next matrix of a stack to factorize it, in moved elements."""
 _ROW: Final = 20
 """Cost of NumPy's turning to the next row if operands broadcast or have weights, in moved elements."""
 _STACKED: Final = 4
 """Cost of multiplying an element of a stack of small matrices, in moved elements."""
+_SMALL_PRODUCT: Final = 45
+"""Cost of NumPy's turning to the next product of two matrices in a stack, in moved elements."""
 _BLOCK: Final = 4
 """Cost of finding the derivatives of a block that is not joined with like ones, in steps."""
 _HEAVY: Final = 2

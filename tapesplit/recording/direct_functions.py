@@ -49,6 +49,7 @@ from tapesplit.recording.overrides import are_current, is_overridden, keeps_call
 from tapesplit.recording.primitives import (
     dense_untake,
     log_abs_det,
+    singular_values,
     singular_vectors,
     summed_untake,
     symmetric_eigenvalues,
@@ -223,20 +224,23 @@ def _svd(a: Any, full_matrices: Any = True, compute_uv: Any = True, *others: Any
     """Record the three factors of a stack of matrices as three entries, if all of them have derivatives.
 
     That takes different singular values, none of them zero. The factors of a single matrix stay one value:
-    one call carries all of them in less time than three calls.
+    one call carries all of them in less time than three calls. Singular values alone are recorded with their
+    vectors, which sweeps need.
     """
-    is_thin = compute_uv and not full_matrices and not others and not keywords
-    if not is_thin or not is_boxed_double(a) or a._value.ndim == 2 or keeps_calls(_general_svd):
+    is_general = others or keywords or not is_boxed_double(a) or keeps_calls(_general_svd)
+    if is_general or (compute_uv and (full_matrices or a._value.ndim == 2)):
         return _general_svd(a, full_matrices, compute_uv, *others, **keywords)
     found = np.linalg.svd(a._value, full_matrices=False)
     u, s, vt = found
-    if not ((np.diff(s**2) <= -_LEAST_GAP).all() and s.all()):
+    if compute_uv and not ((np.diff(s**2) <= -_LEAST_GAP).all() and s.all()):
         return _general_svd(a, full_matrices)
+    values = recorded(a, singular_values, FIRST, (a._index,), (a._value, u, vt), s)
+    if not compute_uv:
+        return values
 
     def vectors(factor: int, value: np.ndarray) -> Any:
         return recorded(a, singular_vectors, FIRST, (a._index,), (a._value, factor, u, s, vt), value)
 
-    values = recorded(a, _general_svd, FIRST, (a._index,), (a._value,), s, {"compute_uv": False})
     return result_like(found)([vectors(0, u), values, vectors(2, vt)])
 
 

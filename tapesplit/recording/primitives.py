@@ -15,6 +15,7 @@ __all__ = [
     "dense_untake",
     "inner_variable",
     "log_abs_det",
+    "singular_values",
     "singular_vectors",
     "slope_of_tanh",
     "summed_untake",
@@ -143,6 +144,21 @@ def _on_read_side(S: Any, UPLO: str) -> Any:
 
 defvjp(symmetric_eigenvalues, _eigenvalues_vjp)
 defvjp(symmetric_eigenvectors, _eigenvectors_vjp)
+
+
+@primitive
+def singular_values(x: Any, _u: np.ndarray, _vt: np.ndarray) -> Any:
+    """Return the singular values of matrices; the singular vectors are given for the VJP."""
+    return np.linalg.svd(x, compute_uv=False)
+
+
+def _singular_values_vjp(_ans: Any, x: Any, *vectors: np.ndarray) -> Callable[..., Any]:
+    """Make the VJP of singular values."""
+    u, vt = anp.linalg.svd(x, full_matrices=False)[::2] if isbox(x) else vectors
+    return lambda g: u * g[..., None, :] @ vt
+
+
+defvjp(singular_values, _singular_values_vjp)
 
 
 @primitive

@@ -5,12 +5,18 @@ complex-valued gradients" (2017), Eq. 4.77; for singular vectors: J. Townsend, "
 value decomposition" (2016). Complex singular values take the loop over autograd's rules.
 """
 
+from math import prod
 from typing import Any, Final
 
 import numpy as np
 from autograd.numpy import linalg
 
-from tapesplit.recording.primitives import singular_vectors, symmetric_eigenvalues, symmetric_eigenvectors
+from tapesplit.recording.primitives import (
+    singular_values,
+    singular_vectors,
+    symmetric_eigenvalues,
+    symmetric_eigenvectors,
+)
 from tapesplit.rules.axes import flat, real_like
 from tapesplit.rules.registry import Held, bulk
 
@@ -156,7 +162,7 @@ def _eig_adjoint(A: np.ndarray, ans: Any, x: np.ndarray) -> np.ndarray:
     return real_like(np.linalg.inv(U).mT @ inner @ U.mT, x)
 
 
-bulk(linalg.eig, tangents=[_eig_tangent], adjoints=[_eig_adjoint], edges=_eigh_edges)
+bulk(linalg.eig, tangents=[_eig_tangent], adjoints=[_eig_adjoint], edges=_eigh_edges, steps=12, pace=12)
 
 
 def _thin(ans: Any, x: np.ndarray, full_matrices: bool = True, compute_uv: bool = True) -> Any:
@@ -220,6 +226,20 @@ def _svd_edges(ans: Any, args: tuple[Any, ...], argnums: tuple[int, ...], kwargs
 
 
 bulk(linalg.svd, tangents=[_svd_tangent], adjoints=[_svd_adjoint], edges=_svd_edges)
+
+
+def _singular_values_tangent(
+    T: np.ndarray, ans: Any, x: np.ndarray, u: np.ndarray, vt: np.ndarray
+) -> np.ndarray:
+    return np.einsum("k...ij,...ij->k...j", T @ vt.mT, u)
+
+
+bulk(
+    singular_values,
+    tangents=[_singular_values_tangent],
+    adjoints=[lambda A, ans, x, u, vt: _outer_products(u, A, vt.mT)],
+    edges=lambda ans, args, argnums, kwargs: ans.size * prod(args[0].shape[-2:]),
+)
 
 
 def _singular_vectors_tangent(

@@ -18,6 +18,7 @@ from tapesplit.arrays import IntArray
 from tapesplit.recording.overrides import is_overridden
 from tapesplit.recording.primitives import (
     log_abs_det,
+    singular_values,
     singular_vectors,
     symmetric_eigenvalues,
     symmetric_eigenvectors,
@@ -189,7 +190,7 @@ _OF_MATRICES: Final = frozenset({linalg.inv, linalg.det, log_abs_det, linalg.cho
 """Functions of matrices of which several calls can be stacked into one."""
 for _primitive in (*_OF_MATRICES, linalg.pinv):
     stacked(_primitive, _matrices)
-for _primitive in (symmetric_eigenvalues, symmetric_eigenvectors, singular_vectors):
+for _primitive in (symmetric_eigenvalues, symmetric_eigenvectors, singular_values, singular_vectors):
     stacked(_primitive, lambda x, *_: (-2, -1))
 stacked(linalg.svd, _of_singular_values)
 stacked(linalg._primitive_norm, _of_norm)  # noqa: SLF001 (linalg.norm itself only wraps it)

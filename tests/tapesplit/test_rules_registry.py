@@ -20,7 +20,7 @@ from sweep_forms import forced
 
 from tapesplit import check_jacobian, check_vector_rule, defvector, parallel_jacobian
 from tapesplit.errors import RuleError, WrongRuleError
-from tapesplit.recording.primitives import symmetric_eigenvalues, symmetric_eigenvectors
+from tapesplit.recording.primitives import singular_values, symmetric_eigenvalues, symmetric_eigenvectors
 from tapesplit.recording.tape import TapeEntry
 from tapesplit.recording.tracing import tracing_lock
 from tapesplit.rules import count_edges, find_rule, local, loop_adjoint, loop_tangent, registry
@@ -128,6 +128,7 @@ def test_another_thread_has_loaded_rules_a_moment_ago(monkeypatch):
         (anp.linalg.eigh, (np.eye(3),), (0,), 108),
         (symmetric_eigenvalues, (np.ones((5, 3, 3)), "L", np.ones((5, 3, 3))), (0,), 135),
         (symmetric_eigenvectors, (np.ones((5, 3, 3)), "L", np.ones((5, 3))), (0,), 540),
+        (singular_values, (np.ones((5, 4, 3)), np.ones((5, 4, 3)), np.ones((5, 3, 3))), (0,), 180),
         (anp.fft.fft, (np.ones(8),), (0,), 32),
     ],
 )
