@@ -60,13 +60,14 @@ def with_row_part(tape: Tape, facts: TapeFacts, live: IntArray, most_fma: float)
 def _row_parts(tape: Tape, facts: TapeFacts, live: IntArray) -> Iterator[RowPart]:
     """Yield the row parts whose rows are counted along different axes where they begin."""
     found: dict[Any, Any] = {}
-    for place in _PLACES:
-        walk = _Walk(tape, facts, live, place, found)
-        part = walk.walked()
-        if part is not None:
-            yield part
-        if not walk.may_be_elsewhere:
-            return
+    most_axes = 0
+    for place, least in _PLACES.items():
+        if least <= max(most_axes, 1):
+            walk = _Walk(tape, facts, live, place, found)
+            part = walk.walked()
+            most_axes = max(most_axes, walk.most_axes)
+            if part is not None:
+                yield part
 
 
 def _saves_steps(part: RowPart, facts: TapeFacts) -> bool:
@@ -98,7 +99,8 @@ _Found = TypeVar("_Found")
 
 _Place: TypeAlias = Literal["first", "last", "all but the last", "all"]
 """Along which axes the rows of an array are counted each of whose elements has a direction of its own."""
-_PLACES: Final[tuple[_Place, ...]] = ("first", "last", "all but the last", "all")
+_PLACES: Final[dict[_Place, int]] = {"first": 1, "last": 2, "all but the last": 3, "all": 2}
+"""How many axes longer than one an array has, at least, where these differ from those before."""
 
 
 class _Handed(NamedTuple):
@@ -120,7 +122,7 @@ class _Walk:
         self, tape: Tape, facts: TapeFacts, live: IntArray, place: _Place, found: dict[Any, Any]
     ) -> None:
         self.tape, self.facts, self.place, self.found = tape, facts, place, found
-        self.may_be_elsewhere = False
+        self.most_axes = 0
         is_live = np.zeros(facts.sizes.size, dtype=np.bool_)
         is_live[live] = True
         self.times_read = np.bincount(facts.parents[is_live[facts.children]], minlength=is_live.size)
@@ -263,10 +265,10 @@ class _Walk:
     def _opened(self, index: int, origin: int) -> _Handed:
         """Return the rows of an array each of whose elements has a direction of its own, from ``origin`` on.
 
-        Take note of whether its rows may be counted along other axes as well.
+        Take note of how many axes its rows may be counted along.
         """
         shape = self._shape(index)
-        self.may_be_elsewhere |= max(shape) < prod(shape)
+        self.most_axes = max(self.most_axes, len(_long_axes(shape)))
         axes = _axes_at(self.place, shape)
         return _Handed(index, axes, [RowBlock.of_array(shape, axes, origin)])
 
@@ -286,11 +288,19 @@ class _Walk:
 
 def _axes_at(place: _Place, shape: Shape) -> RowAxes:
     """Return the axes of rows of an array; those of length one at its ends do not count."""
-    long = [axis for axis, n in enumerate(shape) if n > 1] or [0]
+    long = _long_axes(shape) or [0]
     first, last = long[0], long[-1]
-    if place == "last":
-        return RowAxes(last, last + 1)
-    return RowAxes(first, {"first": first, "all": last}.get(place, max(last - 1, first)) + 1)
+    return {
+        "first": RowAxes(first, first + 1),
+        "last": RowAxes(last, last + 1),
+        "all but the last": RowAxes(first, max(last, first + 1)),
+        "all": RowAxes(first, last + 1),
+    }[place]
+
+
+def _long_axes(shape: Shape) -> list[int]:
+    """List the axes that are longer than one."""
+    return [axis for axis, n in enumerate(shape) if n > 1]
 
 
 def _moved_rows(moves: IndexMap, shape: Shape, axes: RowAxes, of_argument: Shape) -> MovedRows | None:
