@@ -558,6 +558,17 @@ def radial_basis_network(theta):
 PLACES = RANDOM.random((400, 3))
 
 
+@program(np.cos(np.arange(120.0)))
+def charges(theta):
+    """Give the potential of 40 charges at the points of a grid."""
+    x, y, strength = anp.reshape(theta, (3, 40))
+    distances = (GRID[0][:, :, None] - x) ** 2 + (GRID[1][:, :, None] - y) ** 2
+    return (0.1 + distances) ** -0.5 @ strength
+
+
+GRID = np.meshgrid(np.linspace(-1.0, 1.0, 25), np.linspace(-1.0, 1.0, 24), indexing="ij")
+
+
 @program(RANDOM.standard_normal(82) * 0.5)
 def neural_ode(theta):
     """Follow 100 states for 20 steps of a flow that is a network."""
