@@ -34,6 +34,7 @@ from tapesplit.structures.rows import with_row_part
 from tapesplit.structures.structure import Structure
 from tapesplit.sweeps.compression import FEWEST_TO_COLOR
 from tapesplit.sweeps.prediction import predict_compressed, worth_compiling
+from tapesplit.sweeps.row_sweep import RowSweep
 from tapesplit.sweeps.sweep import Sweep
 
 __all__ = ["PlanOptions", "make_plan", "usable_cores"]
@@ -200,7 +201,11 @@ class _Drafting(NamedTuple):
             seeded = self.compiled(apart)
             if seconds_of(seeded.tasks) <= seconds:
                 return seeded
-        return together.compiled(in_rows)
+        in_rows = together.compiled(in_rows)
+        if not self.exceeds_limit(in_rows):
+            return in_rows
+        compiled = self.compiled(apart)
+        return in_rows if self.exceeds_limit(compiled) else compiled
 
     def uncut_if_faster(self, cut: _Draft) -> _Draft:
         """Return a draft without cuts instead of one with cuts, if that is predicted to save time."""
@@ -278,6 +283,17 @@ class _Drafting(NamedTuple):
         if all(task.form != "rows" for task in in_rows.tasks):
             return False
         return self.counts_fma or seconds_of(in_rows.tasks) < _WORTH_TOGETHER * seconds_of(apart.tasks)
+
+    def exceeds_limit(self, draft: _Draft) -> bool:
+        """Tell whether the sweeps of a compiled draft need more memory than they may; rows stay together."""
+        if self.memory_limit is None:
+            return False
+        least = [
+            sweep.together_bytes if isinstance(sweep, RowSweep) else sweep.least_bytes
+            for sweep in draft.sweeps
+            if sweep is not None
+        ]
+        return max(least, default=0) > self.memory_limit
 
     def may_share_seeds(self, chunk: Chunk, seconds: float) -> bool:
         """Tell whether one sweep through a chunk might be worth compiling instead of one that takes so long.

@@ -685,6 +685,22 @@ def test_memory_limits_hold():
         parallel_jacobian(network, memory_limit=sweep.least_bytes // 2)(WEIGHTS)
 
 
+def test_rows_that_do_not_fit_into_memory_together_are_not_swept_as_rows():
+    """Each would be a sweep of its own, though few parameters may be swept forward at a time."""
+    places = RANDOM.uniform(-1.0, 1.0, (30, 30, 40))
+
+    def of_points(x):
+        return anp.tanh(places * x) @ x
+
+    x = RANDOM.uniform(0.5, 1.0, 40)
+    free = parallel_jacobian(of_points, machines=1)
+    (sweep,) = free.plan(x).sweeps
+    assert isinstance(sweep, RowSweep)
+    limited = parallel_jacobian(of_points, machines=1, memory_limit=sweep.together_bytes - 1)
+    assert_near(limited(x), free(x))
+    assert limited.plan(x).tasks[0].form != "rows"
+
+
 def test_fewest_multiply_adds_do_not_depend_on_times(monkeypatch):
     plans = []
     for worth in (0.0, np.inf):
