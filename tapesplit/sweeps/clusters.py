@@ -49,7 +49,8 @@ def find_clusters(
     reductions = {index: reduction for index, reduction in found if reduction}
     broadcast = _broadcast(tape, facts, indices, directions) if reductions else set[int]()
     roots = _roots(facts, chunk.entries, directions) if directions >= _WORTH_JOINING else {}
-    finder = _Finder(tape, facts, detached, reductions, broadcast, roots)
+    worth_copies = directions >= WORTH_COPIES
+    finder = _Finder(tape, facts, detached, reductions, broadcast, roots, worth_copies)
     finder.homes.update((target, _ALONE) for target in chunk.targets)
     for index, kind in zip(reversed(indices), reversed(kinds), strict=True):
         partials = formulas[kind]
@@ -137,6 +138,7 @@ class _Finder:
     reductions: Mapping[int, Reduction]
     broadcast: Container[int]
     roots: Mapping[int, frozenset[int]]
+    worth_copies: bool
     homes: dict[int, AbstractSet[int]] = field(default_factory=dict)
     clusters: dict[int, _Cluster] = field(default_factory=dict)
 
@@ -177,7 +179,7 @@ class _Finder:
     def _fits(self, index: int, active: Collection[int], homes: AbstractSet[int]) -> bool:
         """Tell whether an operation had better be merged into all results that read it."""
         forms = self.facts.structure.forms
-        is_broadcast = index in self.broadcast
+        is_broadcast = index in self.broadcast and (self.worth_copies or not self._are_numbers(homes))
         if len(homes) > 1 and not is_broadcast and not self._saves_products(index, homes):
             return False
         for home in homes:
@@ -199,6 +201,10 @@ class _Finder:
             ):
                 return False  # two steps make one product more, but multiply fewer elements
         return True
+
+    def _are_numbers(self, homes: AbstractSet[int]) -> bool:
+        """Tell whether all is summed: directions of a sum are numbers, so that few of them cost little."""
+        return all(self.facts.sizes[home] == 1 for home in homes)
 
     def _saves_products(self, index: int, homes: AbstractSet[int]) -> bool:
         """Tell whether fewer products of directions are left if results of its size take an operation in."""

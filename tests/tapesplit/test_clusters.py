@@ -181,6 +181,19 @@ def test_copies_of_differences_pay_for_any_direction():
     assert (first, last) == ((["power", "subtract"], "sum"), (["multiply", "power", "subtract"], "sum"))
 
 
+def test_copies_of_differences_do_not_pay_where_everything_is_summed():
+    """A direction of each sum is a number; the difference needs a single one of its size."""
+
+    def moments(x):
+        d = x - anp.reshape(x, (-1, 1))
+        return anp.sum(d**2) + anp.sum(d**4)
+
+    merged = [members for members, reduction in clusters(moments, directions=1) if reduction]
+    assert merged == [["power"], ["power"]]
+    merged = [members for members, reduction in clusters(moments, directions=6) if reduction]
+    assert merged == [["power", "subtract"], ["power", "subtract"]]
+
+
 def outcomes(z, x):
     """Read values that lead back to two others in several places, some of them reductions."""
     first, second = anp.exp(-(z**2)), anp.exp(-((z - x[0]) ** 2))
