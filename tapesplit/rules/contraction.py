@@ -9,7 +9,7 @@ from functools import lru_cache
 from itertools import chain
 from math import prod
 from string import ascii_letters
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, Final, Literal, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -69,11 +69,14 @@ class _Step(NamedTuple):
     scattered: int | None = None
 
 
-def contract(terms: tuple[str, ...], operands: Sequence[Any], output: str) -> np.ndarray:
+def contract(
+    terms: tuple[str, ...], operands: Sequence[Any], output: str, order: Literal["K", "C"] = "K"
+) -> np.ndarray:
     """Sum the product of some operands, pair by pair, in the precision of the most precise one.
 
     `terms` has the indices of each operand, a letter for each axis, and `output` those of the result. Axes of
-    one index have the same length. The result may be a view of an operand.
+    one index have the same length. The result may be a view of an operand. `order` is the order in memory of
+    what ``einsum`` computes: that of the operands, or that of the indices.
 
     Examples
     --------
@@ -87,7 +90,7 @@ def contract(terms: tuple[str, ...], operands: Sequence[Any], output: str) -> np
     for step in _steps(terms, tuple(array.shape for array in arrays), output):
         chosen = [arrays.pop(place) for place in step.places]
         if step.matrices is None or (step.scattered is not None and _are_scattered(chosen, step.scattered)):
-            arrays.append(np.einsum(step.subscripts, *chosen))
+            arrays.append(np.einsum(step.subscripts, *chosen, order=order))
         else:
             arrays.append(_product(step.matrices, *chosen))
     return arrays[0]

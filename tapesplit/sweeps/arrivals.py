@@ -229,9 +229,9 @@ def _multiplied(
 def _sum_of_products(terms: tuple[str, ...], known: list[tuple[np.ndarray, ...]], result: str) -> np.ndarray:
     """Add up products of the same form, by one sum if there are several."""
     if len(known) == 1:
-        return contract(terms, known[0], result)
+        return contract(terms, known[0], result, "C")  # to be reshaped without a copy
     stacked = [np.stack(operands) for operands in zip(*known, strict=True)]
-    return contract(tuple(_PRODUCT + term for term in terms), stacked, result)
+    return contract(tuple(_PRODUCT + term for term in terms), stacked, result, "C")
 
 
 _TOGETHER: Final = 2**14

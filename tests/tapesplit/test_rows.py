@@ -669,6 +669,24 @@ def test_memory_of_rows_is_predicted_where_nothing_is_put_in_order(fun, size):
         assert traced_peak(lambda: limited.of_tape(tape)) - want.nbytes < 1.05 * limit  # noqa: B023
 
 
+PLACES = RANDOM.uniform(-1.0, 1.0, (30, 20, 16))
+
+
+def shares_of_places(x):
+    """Outer products of a place and its adjoints, which arrive in the order of the result."""
+    values = anp.tanh(PLACES @ anp.reshape(x, (16, 8)))
+    return values / anp.sum(values**2, axis=2, keepdims=True)
+
+
+def test_outer_products_of_rows_are_told_apart_without_a_copy():
+    x = RANDOM.standard_normal(128)
+    found = parallel_jacobian(shares_of_places, machines=1)
+    want, tape, (sweep,) = found(x), found.tape(x), found.plan(x).sweeps
+    assert_near(want, jacobian(shares_of_places)(x))
+    assert isinstance(sweep, RowSweep)
+    assert traced_peak(lambda: found.of_tape(tape)) < 1.2 * want.nbytes
+
+
 def test_memory_limits_hold():
     """In blocks of directions while rows are together; with less memory, each direction for itself."""
     free = parallel_jacobian(network)
