@@ -82,10 +82,10 @@ class MovedRows(NamedTuple):
     stop: int
 
 
-Reading: TypeAlias = RowAxes | SharedOperand | MovedRows | Literal["opened"]
+Reading: TypeAlias = RowAxes | SharedOperand | MovedRows | Literal["opened", "looked up"]
 """How an argument is read. `RowAxes` are those along which its rows are the rows of the result; `MovedRows`
 says that some of them are, `SharedOperand` that all rows share it, "opened" that each element becomes a
-row."""
+row, "looked up" that rows take elements from anywhere."""
 
 
 def readings(entry: TapeEntry, rule: Bulk, axes: RowAxes) -> tuple[RowAxes | SharedOperand, ...] | None:

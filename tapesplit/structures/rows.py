@@ -41,7 +41,8 @@ def with_row_part(tape: Tape, facts: TapeFacts, live: IntArray, most_fma: float)
     width = int(facts.sizes[: facts.structure.inputs].sum())
     # Directions of elements that only elementwise operations read are diagonals anyway.
     has_wide = facts.sizes.max() > directions or any(_mixes(kind.rule) for kind in facts.kinds)
-    if min(directions, width) < _FEWEST_SWEPT or not has_wide or facts.detached.any():
+    is_small = directions < _FEWEST_SWEPT or width < _FEWEST_INPUTS
+    if is_small or not has_wide or facts.detached.any():
         return facts
     edges = int(facts.edges[live].sum())
 
@@ -87,7 +88,9 @@ def _mixes(rule: Rule | None) -> bool:
 
 
 _FEWEST_SWEPT: Final = 12
-"""Directions in either mode below which there is little to save."""
+"""Directions of all rows together below which there is little to save."""
+_FEWEST_INPUTS: Final = 3
+"""The same for tangents of all inputs, which adjoints of rows replace."""
 _MOST_BLOCKS: Final = 8
 """Blocks of directions of one value, at most."""
 _MOST_CALLS: Final = 5000
@@ -280,8 +283,8 @@ class _Walk:
         if is_flat and moves.block is not None and is_shape(self.facts.structure.forms[parent]):
             return self._opened(parent, block.origin + moves.block.start), "opened"
         reading = _moved_rows(moves, shape, self.axes[index], of_parent)
-        if reading is None:
-            return None
+        if reading is None:  # fewer elements are better told apart before they are looked up
+            return (_Handed(parent, None), "looked up") if moves.size < moves.length else None
         own = [found for block in blocks if (found := block.moved(reading))]
         return _Handed(parent, reading.axes, own), reading
 

@@ -13,6 +13,8 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from tapesplit.arrays import Shape
+from tapesplit.recording.values import batch_shape
+from tapesplit.rules import IndexMap
 from tapesplit.rules.axes import real_like
 from tapesplit.rules.contraction import AXES, FREE, contract, lengths_of
 from tapesplit.rules.rows import RowAxes, SharedOperand
@@ -21,7 +23,7 @@ from tapesplit.structures.rows import aligned_axes
 from tapesplit.sweeps.contractions import contracted
 from tapesplit.sweeps.directions import Rows
 
-__all__ = ["Arrival", "Chosen", "Shared", "among_zeros", "summed"]
+__all__ = ["Arrival", "Chosen", "Shared", "among_zeros", "looked_up", "summed"]
 
 _PRODUCT, _DIRECTION = FREE
 """Index letters of `contract` for the products that are added up, and for directions."""
@@ -83,6 +85,31 @@ def among_zeros(A: np.ndarray, axes: RowAxes, pieces: Sequence[RowPiece], direct
         place = found[piece.within(directions)].reshape(piece.runs, len(chosen), -1, *shape)
         np.moveaxis(place, axis + 3, 3)[:, index, :, piece.rows.start + index] = chosen
     return found.reshape(len(found), *whole)
+
+
+def looked_up(
+    A: np.ndarray, axes: RowAxes, moves: IndexMap, value: Any, pieces: Sequence[RowPiece], directions: range
+) -> np.ndarray:
+    """Return arrays ``(directions, *shape)``, adjoints of an argument of which rows take any elements.
+
+    `A` has the adjoints of all rows of the result, whose ``axes`` count them; `moves` tells which elements of
+    the argument, `value`, stand where in the result.
+    """
+    _, count, behind = axes.sizes(A.shape[1:])
+    rows, flat = moves.targets // behind % count, A.reshape(len(A), -1)
+    have_one_each = (np.diff(rows) > 0).all()
+    found = np.zeros((len(directions), moves.size), A.dtype)
+    for piece in pieces:
+        chosen = np.flatnonzero((piece.rows.start <= rows) & (rows < piece.rows.stop))
+        each = (piece.own.stop - piece.own.start) // piece.runs
+        adjoints = flat[piece.own][:, moves.targets[chosen]].reshape(piece.runs, each, chosen.size)
+        place = found[piece.within(directions)].reshape(piece.runs, -1, each, moves.size)
+        index: Any = (slice(None), rows[chosen] - piece.rows.start, slice(None), moves.sources[chosen])
+        if have_one_each:
+            place[index] = adjoints.transpose(2, 0, 1)
+        else:
+            np.add.at(place, index, adjoints.transpose(2, 0, 1))
+    return real_like(found, value).reshape(len(found), *batch_shape(value))
 
 
 def _in_order(

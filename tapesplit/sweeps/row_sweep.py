@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from math import prod
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from tapesplit.structures.row_part import RowBlock, RowPart
 from tapesplit.structures.rows import aligned_axes
 from tapesplit.sweeps.array_steps import BulkStep, MapStep, Step, in_one_piece, scatter_into
 from tapesplit.sweeps.array_sweep import ArraySweep, compile_array_sweep
-from tapesplit.sweeps.arrivals import Arrival, Chosen, Shared, among_zeros, summed
+from tapesplit.sweeps.arrivals import Arrival, Chosen, Shared, among_zeros, looked_up, summed
 from tapesplit.sweeps.cluster_step import ClusterStep
 from tapesplit.sweeps.directions import Rows, Seeds, add_to
 
@@ -132,6 +132,7 @@ class _Walk:
 
     def __init__(self, tape: Tape, part: RowPart) -> None:
         self.tape, self.part, self.shared = tape, part, Shared(tape.values)
+        self.looked_up: list[Arrival] = []
         self.arrived: dict[RowBlock, Seeds] = {
             block: {} for blocks in part.blocks.values() for block in blocks
         }
@@ -154,7 +155,7 @@ class _Walk:
 
     def arrivals(self) -> list[Arrival]:
         """Return all that has arrived at the ends."""
-        found = self.shared.arrivals()
+        found = self.shared.arrivals() + self.looked_up
         for block, seeds in self.arrived.items():
             for end, A in seeds.items():
                 told_apart = partial(among_zeros, A.dense().rows, self.part.axes[end])
@@ -172,6 +173,10 @@ class _Walk:
                     part: slice = moves.block  # type: ignore[assignment] # its elements are rows of the result
                     own_values = A.rows[0, part].reshape(value.shape)
                     self.open(parent, own_values, block.origin + part.start)
+                elif reading == "looked up":
+                    chosen = A.rows.reshape(len(A.rows), *self.tape.shape(step.index))
+                    told_apart = partial(looked_up, chosen, self.part.axes[step.index], moves, value)
+                    self.looked_up.append(Arrival(parent, block, told_apart))
                 else:
                     own = block.moved(reading)  # type: ignore[arg-type] # other readings are not of movements
                     if own is not None:
@@ -288,17 +293,20 @@ def _staying_bytes(tape: Tape, facts: TapeFacts, part: RowPart, steps: Sequence[
             carried = int(facts.sizes[step.index]) * sum(block.each for block in blocks)
             # Several are copied into one array.
             numbers += carried * (len(shared) + len([*filter(added.__contains__, shared)]))
+            numbers += isinstance(step, MapStep) and _PLACES * int(facts.sizes[step.index]) * len(shared)
         added.update(shared)
     return 8 * numbers
 
 
 def _shared_by_rows(tape: Tape, part: RowPart, step: Step) -> list[int]:
-    """List what a step reads of which all rows share the adjoints."""
+    """List what a step reads of which all rows share the adjoints, or take elements."""
     if isinstance(step, ClusterStep):
         space, axes = tape.shape(step.operand), part.axes[step.operand]
         weights = step.reduction.weights if step.reduction else None
         return [i for i in step.inputs if i == weights or not aligned_axes(space, axes, tape.shape(i))]
-    if isinstance(step, MapStep):
-        return []
     readings = zip(step.reads(tape), part.readings[step.index], strict=True)
-    return [parent for parent, reading in readings if isinstance(reading, SharedOperand)]
+    return [p for p, reading in readings if isinstance(reading, SharedOperand) or reading == "looked up"]
+
+
+_PLACES: Final = 5
+"""Positions that are held for each element of a result whose rows take elements from anywhere."""

@@ -21,9 +21,12 @@ from tapesplit.cost.stored import cost_model
 from tapesplit.cost.work import work_table
 from tapesplit.cuts.chunks import cut_into_chunks
 from tapesplit.cuts.graph import graph_of
+from tapesplit.rules import IndexMap
+from tapesplit.rules.rows import RowAxes
 from tapesplit.structures.facts import facts_of
 from tapesplit.structures.row_part import RowBlock
 from tapesplit.structures.rows import with_row_part
+from tapesplit.sweeps.arrivals import looked_up
 from tapesplit.sweeps.prediction import _predict_rows
 from tapesplit.sweeps.row_sweep import RowSweep, compile_row_sweep
 
@@ -34,11 +37,14 @@ SQUARE = RANDOM.uniform(-1.0, 1.0, (SAMPLES, SAMPLES))
 MIXED = RANDOM.uniform(-1.0, 1.0, (FEATURES, FEATURES))
 STACK = RANDOM.uniform(-1.0, 1.0, (SAMPLES, FEATURES, FEATURES)) + 3.0 * np.eye(FEATURES)
 X = RANDOM.uniform(0.2, 1.0, FEATURES)
+GROUPS = np.array([0, 2, 1, 1, 3, 0, 2, 2, 1])
+PAIRS = np.stack([GROUPS, GROUPS[::-1], GROUPS], axis=1)
 
 
 @pytest.fixture
 def always_together(monkeypatch):
     monkeypatch.setattr(tapesplit.structures.rows, "_FEWEST_SWEPT", 1)
+    monkeypatch.setattr(tapesplit.structures.rows, "_FEWEST_INPUTS", 1)
     monkeypatch.setattr(tapesplit.planning.planner, "_WORTH_ROWS", 0.0)
     monkeypatch.setattr(tapesplit.planning.planner, "_ROWS_OF_A_CALL", 0.0)
     monkeypatch.setattr(tapesplit.planning.planner, "_WORTH_TOGETHER", np.inf)
@@ -190,6 +196,15 @@ ROWS = {
         convolve(MIXED[1:], deep(x), ([1], [1]), mode="same") ** 2, axis=(0, 2)
     ),
     "convolutions by weights": lambda x: anp.sum(convolve(deep(x), x[None], ([1], [1])) ** 2, axis=(1, 2)),
+    "effects of groups": lambda x: anp.sum(anp.tanh(hidden(x) + x[GROUPS][:, None]), axis=1),
+    "effects of groups that are rows": lambda x: anp.sum(hidden(x) * (MIXED * x)[GROUPS], axis=1) + x[GROUPS],
+    "effects of groups in columns": lambda x: anp.sum(hidden(x).T * (MIXED * x)[:, GROUPS], axis=0),
+    "several looked up for each": lambda x: anp.sum(hidden(x)[:, :3] * x[PAIRS], axis=1) * x[1],
+    "complex looked up": lambda x: anp.abs(anp.sum(hidden(x) * anp.exp(1j * x)[GROUPS][:, None], axis=1)),
+    "repeated for all rows": lambda x: anp.sum(hidden(x) * anp.repeat(x[:3], 3)[:, None], axis=1),
+    "looked up and joined": lambda x: anp.sum(
+        anp.tanh(anp.concatenate([hidden(x), anp.outer(x, x)[GROUPS]], axis=1)), axis=1
+    ),
     "a triangle without elements": lambda x: anp.sum(anp.tril(deep(x), -SAMPLES) + hidden(x), axis=1),
 }
 COLUMNS = {
@@ -378,6 +393,32 @@ def test_points_of_a_grid_are_carried_together(monkeypatch, name, contracting):
 def test_points_of_a_grid_that_see_others_are_not(name):
     tape, _, sweep = together(APART_IN_A_GRID[name])
     assert_near(sweep.jacobian(tape), jacobian(APART_IN_A_GRID[name])(X).reshape(-1, X.size))
+
+
+def test_rows_take_elements_from_anywhere_or_take_none():
+    moves = IndexMap(np.array([1, 4]), np.array([2, 0]), length=6, size=3)
+    axes, value = RowAxes(0, 1), np.zeros(3)
+    block, adjoints = RowBlock.of_array((3, 2), axes, origin=0), RANDOM.random((2, 3, 2))
+    want = np.zeros((6, 3))
+    want[:2, 2], want[4:, 0] = adjoints[:, 0, 1], adjoints[:, 2, 0]
+    assert_near(looked_up(adjoints, axes, moves, value, [*block.pieces(0, 6)], range(6)), want)
+    for i in range(6):
+        found = looked_up(adjoints, axes, moves, value, [*block.pieces(i, i + 1)], range(i, i + 1))
+        assert_near(found, want[i : i + 1])
+
+
+@pytest.mark.parametrize("inputs", [6, 11])
+def test_few_parameters_of_many_rows_are_swept_by_adjoints(inputs):
+    table = RANDOM.uniform(-1.0, 1.0, (200, inputs, 300))
+
+    def shares(x):
+        values = anp.exp(anp.sum(table * anp.reshape(x, (-1, 1)), axis=1))
+        return anp.sum(values / anp.sum(values, axis=1, keepdims=True) * table[:, 0], axis=1)
+
+    x = RANDOM.uniform(0.5, 1.0, inputs)
+    found = parallel_jacobian(shares, machines=1)
+    assert_near(found(x), jacobian(shares)(x))
+    assert [task.form for task in found.plan(x).tasks] == ["rows"]
 
 
 @pytest.mark.usefixtures("always_together")
