@@ -139,6 +139,8 @@ class RowPart:
         row has directions.
     expanded
         Elements of the ends times the directions that arrive there, summed over the calls that read them.
+    looked_up
+        Elements that rows take from anywhere.
     """
 
     start: int
@@ -151,3 +153,4 @@ class RowPart:
     edges: int
     swept: int
     expanded: int
+    looked_up: int

@@ -135,7 +135,7 @@ class _Walk:
         self.ends: set[int] = set()
         self.readings: dict[int, tuple[Reading, ...]] = {}
         self.waiting: list[int] = []  # the last entry comes first
-        self.arrivals = self.expanded = self.swept = 0
+        self.arrivals = self.expanded = self.swept = self.looked_up = 0
 
     def walked(self) -> RowPart | None:
         """Return the row part, None if there is none."""
@@ -175,6 +175,7 @@ class _Walk:
             int(facts.edges[calls].sum()),
             self.swept,
             self.expanded,
+            self.looked_up,
         )
 
     def _before_views(self, output: int) -> int:
@@ -283,8 +284,11 @@ class _Walk:
         if is_flat and moves.block is not None and is_shape(self.facts.structure.forms[parent]):
             return self._opened(parent, block.origin + moves.block.start), "opened"
         reading = _moved_rows(moves, shape, self.axes[index], of_parent)
-        if reading is None:  # fewer elements are better told apart before they are looked up
-            return (_Handed(parent, None), "looked up") if moves.size < moves.length else None
+        if reading is None and moves.size < moves.length:
+            self.looked_up += moves.targets.size * len(blocks)
+            return _Handed(parent, None), "looked up"  # fewer elements are better told apart
+        if reading is None:
+            return None
         own = [found for block in blocks if (found := block.moved(reading))]
         return _Handed(parent, reading.axes, own), reading
 

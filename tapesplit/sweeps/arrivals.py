@@ -101,14 +101,16 @@ def looked_up(
     found = np.zeros((len(directions), moves.size), A.dtype)
     for piece in pieces:
         chosen = np.flatnonzero((piece.rows.start <= rows) & (rows < piece.rows.stop))
-        each = (piece.own.stop - piece.own.start) // piece.runs
-        adjoints = flat[piece.own][:, moves.targets[chosen]].reshape(piece.runs, each, chosen.size)
-        place = found[piece.within(directions)].reshape(piece.runs, -1, each, moves.size)
-        index: Any = (slice(None), rows[chosen] - piece.rows.start, slice(None), moves.sources[chosen])
+        adjoints = flat[piece.own][:, moves.targets[chosen]]
+        each, height = len(adjoints) // piece.runs, piece.rows.stop - piece.rows.start
+        run, own = np.divmod(np.arange(len(adjoints))[:, None], each)
+        direction = (run * height + rows[chosen] - piece.rows.start) * each + own
+        index = direction * moves.size + moves.sources[chosen]
+        place = found[piece.within(directions)].reshape(-1)
         if have_one_each:
-            place[index] = adjoints.transpose(2, 0, 1)
+            place[index] = adjoints
         else:
-            np.add.at(place, index, adjoints.transpose(2, 0, 1))
+            np.add.at(place, index.ravel(), adjoints.ravel())
     return real_like(found, value).reshape(len(found), *batch_shape(value))
 
 

@@ -80,7 +80,7 @@ def _predict_rows(part: RowPart, table: WorkTable, chunk: Chunk, directions: int
     seconds = (
         array_seconds(model, behind, each, adjoint_mode=True)
         + array_seconds(model, before, directions, adjoint_mode=True)
-        + part.expanded * model.element_direction
+        + (part.expanded + _LOOKED_UP * part.looked_up) * model.element_direction
     )
     products = behind.product_fma * each + before.product_fma * directions
     busy = behind.looped + before.looped == 0 and seconds > _BUSY * (behind.steps + before.steps) * model.step
@@ -165,6 +165,8 @@ def _predict_few(table: WorkTable, chunk: Chunk, directions: int, steps: int) ->
     return Prediction(seconds, "system", releases_lock=compiled > _COMPILED * seconds)
 
 
+_LOOKED_UP: Final = 25
+"""Cost of finding the place of an element that a row takes from anywhere, in moved elements."""
 _REACH: Final = 5
 """Steps that take as long as turning to the next block of directions with a system of its own."""
 _BUSY: Final = 8

@@ -293,7 +293,8 @@ def _staying_bytes(tape: Tape, facts: TapeFacts, part: RowPart, steps: Sequence[
             carried = int(facts.sizes[step.index]) * sum(block.each for block in blocks)
             # Several are copied into one array.
             numbers += carried * (len(shared) + len([*filter(added.__contains__, shared)]))
-            numbers += isinstance(step, MapStep) and _PLACES * int(facts.sizes[step.index]) * len(shared)
+            if isinstance(step, MapStep):
+                numbers += (_PLACES * int(facts.sizes[step.index]) + carried) * len(shared)
         added.update(shared)
     return 8 * numbers
 
