@@ -17,7 +17,7 @@ from tapesplit.rules import Bulk, Movement, is_reduction
 from tapesplit.structures.facts import CallKind, TapeFacts
 from tapesplit.structures.forms import is_shape, number_shape
 
-__all__ = ["Work", "WorkTable", "moved_while_read", "total_work", "work_table"]
+__all__ = ["ROW", "Work", "WorkTable", "moved_while_read", "total_work", "work_table"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +138,7 @@ def work_table(facts: TapeFacts) -> WorkTable:
         + outer * elementwise
         + _STACKED * facts.stacked
         + _SMALL_PRODUCT * _small_products(facts, pace > 0)
-        + _ROW * _rows(facts, weighted > 0, elementwise & ~contracted.operations, contracted.turned)
+        + ROW * _rows(facts, weighted > 0, elementwise & ~contracted.operations, contracted.turned)
         + contracted.moved
         + operands
     )
@@ -324,7 +324,7 @@ _CUBE: Final = 0.08
 """Cost of a multiply-add in a product of matrices, in moved elements."""
 _ELIMINATION: Final = 250
 """Cost of turning to the next matrix of a stack to factorize it, in moved elements."""
-_ROW: Final = 20
+ROW: Final = 20
 """Cost of NumPy's turning to the next row if operands broadcast or have weights, in moved elements."""
 _STACKED: Final = 4
 """Cost of multiplying an element of a stack of small matrices, in moved elements."""

@@ -139,6 +139,8 @@ class RowPart:
         row has directions.
     expanded
         Elements of the ends times the directions that arrive there, summed over the calls that read them.
+    turned
+        How many times NumPy turns to the next row (of the last axis) of an end that rows share meanwhile.
     looked_up
         Elements that rows take from anywhere.
     """
@@ -153,4 +155,5 @@ class RowPart:
     edges: int
     swept: int
     expanded: int
+    turned: int
     looked_up: int

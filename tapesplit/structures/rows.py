@@ -135,7 +135,7 @@ class _Walk:
         self.ends: set[int] = set()
         self.readings: dict[int, tuple[Reading, ...]] = {}
         self.waiting: list[int] = []  # the last entry comes first
-        self.arrivals = self.expanded = self.swept = self.looked_up = 0
+        self.arrivals = self.expanded = self.swept = self.turned = self.looked_up = 0
 
     def walked(self) -> RowPart | None:
         """Return the row part, None if there is none."""
@@ -175,6 +175,7 @@ class _Walk:
             int(facts.edges[calls].sum()),
             self.swept,
             self.expanded,
+            self.turned,
             self.looked_up,
         )
 
@@ -206,7 +207,11 @@ class _Walk:
         """Make a value an end, where the directions of ``reader`` (a call, or the value) are expanded."""
         self.ends.add(index)
         self.arrivals += len(self.blocks[reader])
-        self.expanded += sum(block.directions for block in self.blocks[reader]) * int(self.facts.sizes[index])
+        expanded = sum(block.directions for block in self.blocks[reader]) * int(self.facts.sizes[index])
+        self.expanded += expanded
+        if index != reader:
+            shape = self._shape(index)
+            self.turned += expanded // max(1, *(shape[axis] for axis in _long_axes(shape)[-1:]))
 
     def _handed(self, index: int) -> list[_Handed] | None:
         """List what each argument of an entry gets; None if the walk ends there: rows do not stay apart."""

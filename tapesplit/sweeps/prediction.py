@@ -9,7 +9,7 @@ import numpy as np
 from tapesplit.arrays import IntArray
 from tapesplit.cost.model import array_seconds, expanded_seconds, scalar_seconds, substitution_seconds
 from tapesplit.cost.stored import cost_model
-from tapesplit.cost.work import Work, WorkTable, total_work
+from tapesplit.cost.work import ROW, Work, WorkTable, total_work
 from tapesplit.cuts.chunks import Chunk
 from tapesplit.matrix_product import SHARED_FMA, SHARED_WIDTH
 from tapesplit.structures.facts import TapeFacts
@@ -77,10 +77,11 @@ def _predict_rows(part: RowPart, table: WorkTable, chunk: Chunk, directions: int
     each = max(1, round(part.swept / max(part.edges, 1)))
     calls = part.calls.tolist()
     behind = replace(behind, steps=behind.steps * sum(len(part.blocks[i]) for i in calls) // len(calls))
+    moved = part.expanded + ROW * part.turned + _LOOKED_UP * part.looked_up
     seconds = (
         array_seconds(model, behind, each, adjoint_mode=True)
         + array_seconds(model, before, directions, adjoint_mode=True)
-        + (part.expanded + _LOOKED_UP * part.looked_up) * model.element_direction
+        + moved * model.element_direction
     )
     products = behind.product_fma * each + before.product_fma * directions
     busy = behind.looped + before.looped == 0 and seconds > _BUSY * (behind.steps + before.steps) * model.step
