@@ -211,7 +211,7 @@ class _Walk:
         self.expanded += expanded
         if index != reader:
             shape = self._shape(index)
-            self.turned += expanded // max(1, *(shape[axis] for axis in _long_axes(shape)[-1:]))
+            self.turned += expanded // prod(shape[axis] for axis in _long_axes(shape)[-1:])
 
     def _handed(self, index: int) -> list[_Handed] | None:
         """List what each argument of an entry gets; None if the walk ends there: rows do not stay apart."""

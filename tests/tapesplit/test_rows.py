@@ -196,6 +196,7 @@ ROWS = {
         convolve(MIXED[1:], deep(x), ([1], [1]), mode="same") ** 2, axis=(0, 2)
     ),
     "convolutions by weights": lambda x: anp.sum(convolve(deep(x), x[None], ([1], [1])) ** 2, axis=(1, 2)),
+    "one number in an array": lambda x: anp.sum(hidden(x) * anp.reshape(x[:1] ** 2, (1, 1)), axis=1),
     "effects of groups": lambda x: anp.sum(anp.tanh(hidden(x) + x[GROUPS][:, None]), axis=1),
     "effects of groups that are rows": lambda x: anp.sum(hidden(x) * (MIXED * x)[GROUPS], axis=1) + x[GROUPS],
     "effects of groups in columns": lambda x: anp.sum(hidden(x).T * (MIXED * x)[:, GROUPS], axis=0),
