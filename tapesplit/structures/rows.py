@@ -226,7 +226,8 @@ class _Walk:
         kind = facts.kinds[facts.kind[index]]
         if kind.is_elementwise:
             shape, axes = self._shape(index), self.axes[index]
-            if any(_shares_some(shape, axes, self._shape(parent)) for parent in parents):
+            is_grid = axes.stop - axes.first > 1
+            if is_grid and any(_shares_some(shape, axes, self._shape(parent)) for parent in parents):
                 return None
             found = [_Handed(p, aligned_axes(shape, axes, self._shape(p)), blocks) for p in parents]
         else:
@@ -372,7 +373,5 @@ def aligned_axes(shape: Shape, axes: RowAxes, of_argument: Shape) -> RowAxes | N
 
 def _shares_some(shape: Shape, axes: RowAxes, of_argument: Shape) -> bool:
     """Tell whether an argument is broadcast along some axes of the rows of a result, but not along all."""
-    if axes.stop - axes.first == 1 or aligned_axes(shape, axes, of_argument):
-        return False
     padded = (1,) * (len(shape) - len(of_argument)) + of_argument
-    return prod(padded[axes.first : axes.stop]) > 1
+    return prod(padded[axes.first : axes.stop]) > 1 and not aligned_axes(shape, axes, of_argument)
