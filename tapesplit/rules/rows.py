@@ -55,13 +55,13 @@ class RowAxes(NamedTuple):
 class SharedOperand(NamedTuple):
     """The contraction that finds, for each row, the adjoints of an operand that all rows share.
 
-    ``others`` are the argument numbers of the other operands, and ``axes`` those of their axes that count
-    rows, or None. ``of_others``, ``of_result`` and ``of_operand`` have a letter for each axis; rows, even of
-    a grid, have one for all their axes: ``row``.
+    ``others`` are the argument numbers of the other operands; ``merged`` are those of their axes that count
+    the rows of a grid, None if there are none, and empty without a grid. ``of_others``, ``of_result`` and
+    ``of_operand`` have a letter for each axis; rows, even of a grid, have one for all their axes: ``row``.
     """
 
     others: tuple[int, ...]
-    axes: tuple[RowAxes | None, ...]
+    merged: tuple[RowAxes | None, ...]
     of_others: tuple[str, ...]
     of_result: str
     of_operand: str
@@ -69,8 +69,11 @@ class SharedOperand(NamedTuple):
 
     def operands(self, args: Sequence[Any]) -> tuple[np.ndarray, ...]:
         """Return the other operands, given all arguments, with one axis for rows."""
-        chosen = zip((args[number] for number in self.others), self.axes, strict=True)
-        return tuple(x if rows is None else x.reshape(rows.merged(x.shape)) for x, rows in chosen)
+        found = [args[number] for number in self.others]
+        for place, rows in enumerate(self.merged):
+            if rows:
+                found[place] = found[place].reshape(rows.merged(found[place].shape))
+        return tuple(found)
 
 
 class MovedRows(NamedTuple):
@@ -127,9 +130,9 @@ def _of_product(
     is_alone = not {*own} <= {*of_result, *chain(*of_number.values())}  # summed over an index of its own
     if is_alone or any(type(entry.args[number]) is not np.ndarray for number in of_number):
         return None
-    in_others = tuple(_place(term, rows) for term in of_number.values())
-    *merged, of_merged = (term.replace(rows, rows[0]) for term in (*of_number.values(), of_result))
-    return SharedOperand(tuple(of_number), in_others, tuple(merged), of_merged, own, rows[0])
+    merged = tuple(_place(term, rows) for term in of_number.values()) if len(rows) > 1 else ()
+    *of_others, of_result = (term.replace(rows, rows[0]) for term in (*of_number.values(), of_result))
+    return SharedOperand(tuple(of_number), merged, tuple(of_others), of_result, own, rows[0])
 
 
 def _place(term: str, rows: str) -> RowAxes | None:

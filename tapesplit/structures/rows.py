@@ -365,10 +365,11 @@ def aligned_axes(shape: Shape, axes: RowAxes, of_argument: Shape) -> RowAxes | N
     >>> aligned_axes((3, 5), RowAxes(0, 1), (5,)) is None
     True
     """
+    first, stop = axes
     missing = len(shape) - len(of_argument)
-    own = RowAxes(axes.first - missing, axes.stop - missing)
-    is_aligned = own.first >= 0 and of_argument[own.first : own.stop] == shape[axes.first : axes.stop]
-    return own if is_aligned else None
+    if first < missing or of_argument[first - missing : stop - missing] != shape[first:stop]:
+        return None
+    return RowAxes(first - missing, stop - missing) if missing else axes
 
 
 def _shares_some(shape: Shape, axes: RowAxes, of_argument: Shape) -> bool:

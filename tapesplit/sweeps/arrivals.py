@@ -8,7 +8,7 @@ their operands are kept, and multiplied when directions are asked for, maybe a f
 from collections.abc import Callable, Sequence
 from functools import partial
 from math import prod
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
 import numpy as np
 
@@ -57,6 +57,8 @@ class Chosen(NamedTuple):
     @classmethod
     def along(cls, adjoints: np.ndarray, axes: RowAxes) -> "Chosen":
         """Return adjoints of a value whose rows are counted along these axes, which become one."""
+        if axes.stop - axes.first == 1:
+            return cls(adjoints, axes.first)
         return cls(adjoints.reshape(len(adjoints), *axes.merged(adjoints.shape[1:])), axes.first)
 
     def __call__(self, rows: slice, own: slice = slice(None)) -> np.ndarray:
@@ -257,10 +259,11 @@ def _multiplied(
 
 def _sum_of_products(terms: tuple[str, ...], known: list[tuple[np.ndarray, ...]], result: str) -> np.ndarray:
     """Add up products of the same form, by one sum if there are several."""
+    order: Literal["K", "C"] = "C" if len(known[0][0]) > 1 else "K"  # to be reshaped without a copy
     if len(known) == 1:
-        return contract(terms, known[0], result, "C")  # to be reshaped without a copy
+        return contract(terms, known[0], result, order)
     stacked = [np.stack(operands) for operands in zip(*known, strict=True)]
-    return contract(tuple(_PRODUCT + term for term in terms), stacked, result, "C")
+    return contract(tuple(_PRODUCT + term for term in terms), stacked, result, order)
 
 
 _TOGETHER: Final = 2**14
