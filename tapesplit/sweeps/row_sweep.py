@@ -127,7 +127,8 @@ class _Walk:
     """Carries adjoints of all rows together through the row part, from its start to the ends.
 
     ``arrived`` has the adjoints of values that have rows, by block of directions and entry; ``shared``
-    collects those of arguments that all rows share.
+    collects those of arguments that all rows share, and ``looked_up`` those of arguments of which rows take
+    elements.
     """
 
     def __init__(self, tape: Tape, part: RowPart) -> None:
