@@ -208,7 +208,8 @@ def _source(plan: JacobianPlan, entries: Sequence[int]) -> str:
 
 def output_text(plan: JacobianPlan) -> str:
     """Write the shape of the output, as boxes of other values have theirs."""
-    return _form_text(plan.structure.forms[plan.structure.output or 0])
+    output: int = plan.structure.output  # type: ignore[assignment] # nothing is planned without one
+    return _form_text(plan.structure.forms[output])
 
 
 def _form_text(form: Any) -> str:

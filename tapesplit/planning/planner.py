@@ -198,14 +198,14 @@ class _Drafting(NamedTuple):
             return self.compiled(apart)
         seconds = seconds_of(in_rows.tasks)
         if not self.counts_fma and len(apart.chunks) == 1 and self.may_share_seeds(apart.chunks[0], seconds):
-            seeded = self.compiled(apart)
-            if seconds_of(seeded.tasks) <= seconds:
-                return seeded
+            apart = self.compiled(apart)
+            if seconds_of(apart.tasks) <= seconds:
+                return apart
         in_rows = together.compiled(in_rows)
-        if not self.exceeds_limit(in_rows):
-            return in_rows
-        compiled = self.compiled(apart)
-        return in_rows if self.exceeds_limit(compiled) else compiled
+        if self.exceeds_limit(in_rows):
+            apart = self.compiled(apart)
+            return in_rows if self.exceeds_limit(apart) else apart
+        return in_rows
 
     def uncut_if_faster(self, cut: _Draft) -> _Draft:
         """Return a draft without cuts instead of one with cuts, if that is predicted to save time."""

@@ -43,6 +43,11 @@ class RowAxes(NamedTuple):
         first, stop = axes[0], axes[0] + len(axes)
         return cls(first, stop) if [*axes] == [*range(first, stop)] else None
 
+    @property
+    def are_several(self) -> bool:
+        """Whether rows are those of a grid."""
+        return self.stop - self.first > 1
+
     def sizes(self, shape: Shape) -> tuple[int, int, int]:
         """Count the elements along the axes before, the rows, and the elements along the axes behind."""
         return prod(shape[: self.first]), prod(shape[self.first : self.stop]), prod(shape[self.stop :])
@@ -130,7 +135,7 @@ def _of_product(
     is_alone = not {*own} <= {*of_result, *chain(*of_number.values())}  # summed over an index of its own
     if is_alone or any(type(entry.args[number]) is not np.ndarray for number in of_number):
         return None
-    merged = tuple(_place(term, rows) for term in of_number.values()) if len(rows) > 1 else ()
+    merged = tuple(_place(term, rows) for term in of_number.values()) if axes.are_several else ()
     *of_others, of_result = (term.replace(rows, rows[0]) for term in (*of_number.values(), of_result))
     return SharedOperand(tuple(of_number), merged, tuple(of_others), of_result, own, rows[0])
 
@@ -150,8 +155,9 @@ def _along_axes(entry: TapeEntry, rule: Bulk, axes: RowAxes) -> tuple[RowAxes, .
             x = entry.args[found.argnum]
             kept = [a for a in range(x.ndim) if entry.value.ndim == x.ndim or a not in found.axes]
             own = RowAxes.over(kept[axes.first : axes.stop])
-            stays = entry.argnums == (found.argnum,) and own and not {*range(*own)} & {*found.axes}
-            return (own,) if own and stays else None
+            if own is None or entry.argnums != (found.argnum,) or {*range(*own)} & {*found.axes}:
+                return None
+            return (own,)
     if entry.primitive is anp.linalg.solve and entry.argnums == (1,):
         x = entry.args[1]
         if x.ndim > 1 and axes == (entry.value.ndim - 1, entry.value.ndim):

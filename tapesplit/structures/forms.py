@@ -18,12 +18,10 @@ def forms_of(values: Iterable[Any]) -> list[Any]:
     return [
         ()
         if (kind := type(value)) is _FLOAT64
-        else form_of(value)
-        if kind is not np.ndarray
         else value.shape
-        if (dtype := value.dtype) is FLOAT64
+        if kind is np.ndarray and (dtype := value.dtype) is FLOAT64
         else (dtype, value.shape)
-        if dtype is _COMPLEX128
+        if kind is np.ndarray and dtype is _COMPLEX128
         else form_of(value)
         for value in values
     ]

@@ -226,8 +226,7 @@ class _Walk:
         kind = facts.kinds[facts.kind[index]]
         if kind.is_elementwise:
             shape, axes = self._shape(index), self.axes[index]
-            is_grid = axes.stop - axes.first > 1
-            if is_grid and any(_shares_some(shape, axes, self._shape(parent)) for parent in parents):
+            if axes.are_several and any(_shares_some(shape, axes, self._shape(parent)) for parent in parents):
                 return None
             found = [_Handed(p, aligned_axes(shape, axes, self._shape(p)), blocks) for p in parents]
         else:

@@ -20,7 +20,7 @@ from tapesplit.rules.contraction import AXES, FREE, contract, lengths_of
 from tapesplit.rules.rows import RowAxes, SharedOperand
 from tapesplit.structures.row_part import RowBlock, RowPiece
 from tapesplit.structures.rows import aligned_axes
-from tapesplit.sweeps.contractions import contracted
+from tapesplit.sweeps.contractions import broadcast, contracted
 from tapesplit.sweeps.directions import Rows
 
 __all__ = ["Arrival", "Chosen", "Shared", "among_zeros", "looked_up", "summed"]
@@ -57,9 +57,9 @@ class Chosen(NamedTuple):
     @classmethod
     def along(cls, adjoints: np.ndarray, axes: RowAxes) -> "Chosen":
         """Return adjoints of a value whose rows are counted along these axes, which become one."""
-        if axes.stop - axes.first == 1:
-            return cls(adjoints, axes.first)
-        return cls(adjoints.reshape(len(adjoints), *axes.merged(adjoints.shape[1:])), axes.first)
+        if axes.are_several:
+            adjoints = adjoints.reshape(len(adjoints), *axes.merged(adjoints.shape[1:]))
+        return cls(adjoints, axes.first)
 
     def __call__(self, rows: slice, own: slice = slice(None)) -> np.ndarray:
         """Return the adjoints of some rows, in all or some (``own``) of the directions of a row."""
@@ -152,11 +152,9 @@ def summed(
     """
     space, given, kept = axes
     axis, derivative = row_axes.first, np.asarray(derivative)
-    if row_axes.stop - axis > 1:
-        missing = max(derivative.ndim - len(space), 0)
-        derivative = np.broadcast_to(derivative.reshape(derivative.shape[missing:]), space)
-        space = row_axes.merged(space)
-        derivative = derivative.reshape(space)
+    if row_axes.are_several:
+        merged = row_axes.merged(space)
+        space, derivative = merged, broadcast(derivative, space).reshape(merged)
         given, kept = (_merged_letters(end, row_axes) for end in (given, kept))
     A = chosen(rows)
     own = aligned_axes(space, RowAxes(axis, axis + 1), derivative.shape)

@@ -67,12 +67,12 @@ class Recipe:
         read = [_read(values, index) for index in self.reads]
 
         def evaluate(member: int, term: Term) -> Any:
-            calls = self.calls[:, member]
             if not term.operands:  # a formula of the user's, which may inspect its arguments
-                return _evaluated_alone(tape, calls, term)
+                return _evaluated_alone(tape, self.calls[:, member], term)
             try:
                 return term.partial(*[None if i is None else read[i] for i in term.operands])  # type: ignore[operator]
             except Exception as error:
+                calls = self.calls[:, member]
                 name_call(error, tape.primitives[calls[0]], calls[0], one_of_many=len(calls) > 1)
                 raise
 

@@ -15,7 +15,7 @@ from tapesplit.rules.contraction import AXES, FREE, contract
 from tapesplit.sweeps.directions import Batch, Diagonal, LowRank, Rows
 from tapesplit.sweeps.preaccumulation import is_one
 
-__all__ = ["contracted", "letters", "scaled_factors"]
+__all__ = ["broadcast", "contracted", "letters", "scaled_factors"]
 
 _DIRECTION, _RANK = FREE
 
@@ -35,6 +35,14 @@ def letters(shape: Shape, space: Shape, without: tuple[int, ...] = ()) -> str:
     return "".join([AXES[missing + a] for a, n in enumerate(shape) if n != 1 and missing + a not in without])
 
 
+def broadcast(partial: Any, space: Shape) -> np.ndarray:
+    """Broadcast partial derivatives to a shape; further axes in front, of length one, are left out."""
+    partial = np.asarray(partial)
+    if partial.shape == space:
+        return partial
+    return np.broadcast_to(partial.reshape(partial.shape[max(partial.ndim - len(space), 0) :]), space)
+
+
 def contracted(batch: Batch, partial: Any, space: Shape, ends: tuple[str, str], shape: Shape) -> Batch:
     """Multiply directions by partial derivatives, and sum over all axes that the result does not have.
 
@@ -42,10 +50,7 @@ def contracted(batch: Batch, partial: Any, space: Shape, ends: tuple[str, str], 
     resulting directions, see `letters`; `shape` is the shape of one of the latter.
     """
     given, wanted = ends
-    partial = np.asarray(partial)
-    if partial.shape != space:
-        partial = np.broadcast_to(partial.reshape(partial.shape[max(partial.ndim - len(space), 0) :]), space)
-    weights, axes = partial.reshape([n for n in space if n != 1]), letters(space, space)
+    weights, axes = broadcast(partial, space).reshape([n for n in space if n != 1]), letters(space, space)
     joint = "".join([letter for letter in axes if letter in given or letter in wanted])
     if joint != axes:
         weights = contract((axes,), [weights], joint)

@@ -326,19 +326,25 @@ def assert_near(found, want, digits=1e-12):
     np.testing.assert_allclose(found, want, rtol=0.0, atol=digits * (np.abs(want).max() + 0.1))
 
 
-@pytest.mark.parametrize("contracting", [3000, 0])
+@pytest.fixture(params=[3000, 0])
+def with_and_without_contractions(request, monkeypatch):
+    monkeypatch.setattr(tapesplit.sweeps.clusters, "_WORTH_CONTRACTING", request.param)
+
+
+def assert_blocks_are_right(fun, tape, sweep):
+    """Compare with autograd: all at a time, and in blocks that tear rows apart or do not."""
+    want = jacobian(fun)(X).reshape(-1, X.size)
+    for most in (None, 1, 4, 5, 7):
+        assert_near(sweep.jacobian(tape, most), want)
+
+
 @pytest.mark.parametrize("name", PROGRAMS)
-@pytest.mark.usefixtures("always_together")
-def test_adjoints_of_rows_are_those_of_autograd(monkeypatch, name, contracting):
-    """All at a time, and in blocks that tear rows apart or do not."""
-    monkeypatch.setattr(tapesplit.sweeps.clusters, "_WORTH_CONTRACTING", contracting)
+@pytest.mark.usefixtures("always_together", "with_and_without_contractions")
+def test_adjoints_of_rows_are_those_of_autograd(name):
     tape, _, sweep = together(PROGRAMS[name])
     assert (sweep is None) == (name in APART)
-    if sweep is None:
-        return
-    want = jacobian(PROGRAMS[name])(X).reshape(-1, X.size)
-    for most in (None, 1, 4, 5):
-        assert_near(sweep.jacobian(tape, most), want)
+    if sweep is not None:
+        assert_blocks_are_right(PROGRAMS[name], tape, sweep)
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
@@ -375,25 +381,21 @@ def test_row_parts_end_where_rows_meet(name, ends):
     assert found == (None if ends is None else sorted({*ends}))
 
 
-@pytest.mark.parametrize("contracting", [3000, 0])
 @pytest.mark.parametrize("name", GRIDS)
-@pytest.mark.usefixtures("always_together")
-def test_points_of_a_grid_are_carried_together(monkeypatch, name, contracting):
-    monkeypatch.setattr(tapesplit.sweeps.clusters, "_WORTH_CONTRACTING", contracting)
+@pytest.mark.usefixtures("always_together", "with_and_without_contractions")
+def test_points_of_a_grid_are_carried_together(name):
     tape, facts, sweep = together(GRIDS[name])
     part = facts.row_part
     assert max(axes.stop - axes.first for axes in part.axes.values()) > 1
     assert max(block.rows for blocks in part.blocks.values() for block in blocks) >= 10
-    want = jacobian(GRIDS[name])(X).reshape(-1, X.size)
-    for most in (None, 1, 4, 7):
-        assert_near(sweep.jacobian(tape, most), want)
+    assert_blocks_are_right(GRIDS[name], tape, sweep)
 
 
 @pytest.mark.parametrize("name", APART_IN_A_GRID)
 @pytest.mark.usefixtures("always_together")
 def test_points_of_a_grid_that_see_others_are_not(name):
     tape, _, sweep = together(APART_IN_A_GRID[name])
-    assert_near(sweep.jacobian(tape), jacobian(APART_IN_A_GRID[name])(X).reshape(-1, X.size))
+    assert_blocks_are_right(APART_IN_A_GRID[name], tape, sweep)
 
 
 def test_rows_take_elements_from_anywhere_or_take_none():
